@@ -1,0 +1,114 @@
+import { type Static, Type } from '@sinclair/typebox'
+
+const portRange = (first: number, last: number, description: string) =>
+  Type.Tuple([Type.Integer({ minimum: 1024, maximum: 65535 }), Type.Integer({ minimum: 1024, maximum: 65535 })], {
+    default: [first, last],
+    description,
+  })
+const words = (description: string) => Type.Array(Type.String({ minLength: 1 }), { default: [], description })
+
+/**
+ * Every setting, once: the configuration file, the environment (`PATCHBAY_` and the key in capitals, `.` as `_`) and the flags
+ * (`--` and the key with `-`) are all read by this schema. `reload: true` marks what a reload puts in force without a restart;
+ * `secret: true` what is never shown.
+ */
+export type Settings = Static<typeof Settings>
+export const Settings = Type.Object(
+  {
+    host: Type.String({ minLength: 1, default: '127.0.0.1', description: 'Address to listen on' }),
+    port: Type.Integer({ minimum: 0, maximum: 65535, default: 3080, description: 'TCP port; 0 takes a free one' }),
+    data: Type.String({
+      minLength: 1,
+      default: '~/.local/share/patchbay',
+      description: 'Data directory: the whole state',
+    }),
+    log_level: Type.Union(
+      ['silent', 'error', 'warn', 'info', 'debug'].map((level) => Type.Literal(level)),
+      { default: 'info', description: 'silent, error, warn, info or debug', reload: true },
+    ),
+    local: Type.Optional(
+      Type.Boolean({
+        description:
+          'Local mode: project paths and images anywhere the user may read. Default: on when host is loopback',
+      }),
+    ),
+    insecure: Type.Boolean({ default: false, description: 'Listen beyond loopback without credentials' }),
+    user: Type.String({ default: '', description: 'User of HTTP Basic' }),
+    password: Type.String({ default: '', description: 'Password of HTTP Basic', secret: true }),
+    token: Type.String({ default: '', description: 'Bearer token', secret: true }),
+    allowed_hosts: Type.Array(Type.String({ minLength: 1 }), {
+      default: [],
+      description: 'Host names by which clients may call the service, beside its own addresses',
+      reload: true,
+    }),
+    allowed_origins: Type.Array(Type.String({ minLength: 1 }), {
+      default: [],
+      description: 'Origins of web pages that may use the service',
+      reload: true,
+    }),
+    console_host: Type.Optional(Type.String({ description: 'Address of telnet consoles. Default: loopback' })),
+    console_port_range: portRange(5000, 10000, 'TCP ports of consoles, inclusive'),
+    vnc_port_range: portRange(11000, 12000, 'TCP ports of VNC consoles, inclusive'),
+    udp_port_range: portRange(20000, 30000, 'UDP ports of links, inclusive'),
+    on_exit: Type.Union([Type.Literal('stop'), Type.Literal('keep')], {
+      default: 'stop',
+      description: 'What a polite end of the service does with running nodes: stop or keep',
+      reload: true,
+    }),
+    min_free_space_mb: Type.Integer({
+      minimum: 0,
+      default: 200,
+      description: 'Below this much free disk space (MB) nothing new is written',
+      reload: true,
+    }),
+    additional_images_path: words('Directories searched for images after our own'),
+    aliases: Type.Record(Type.String({ pattern: '^[a-z0-9-]+$' }), Type.String({ pattern: '^[a-z0-9-]+$' }), {
+      default: {},
+      description: 'Other path words for ours, such as vpcs = "pc"',
+    }),
+    limits: Type.Object(
+      {
+        json_kb: Type.Integer({ minimum: 1, default: 1024, description: 'JSON body, KB' }),
+        feeds: Type.Integer({
+          minimum: 1,
+          default: 64,
+          description: 'Open notification feeds a project',
+          reload: true,
+        }),
+        history: Type.Integer({
+          minimum: 1,
+          default: 1024,
+          description: 'Events kept for a feed that reconnects, a project',
+        }),
+        header_timeout_ms: Type.Integer({
+          minimum: 100,
+          default: 10_000,
+          description: 'Wait for the headers of a request',
+        }),
+        body_timeout_ms: Type.Integer({
+          minimum: 100,
+          default: 60_000,
+          description: 'Wait for more of a request body',
+        }),
+      },
+      { default: {}, additionalProperties: false },
+    ),
+    pc: Type.Object(
+      {
+        engine: Type.Union([Type.Literal('auto'), Type.Literal('vpcs'), Type.Literal('embedded')], {
+          default: 'auto',
+          description: 'auto takes VPCS when it is installed',
+          reload: true,
+        }),
+        vpcs_path: Type.String({
+          minLength: 1,
+          default: 'vpcs',
+          description: 'The VPCS program: a path, or a name to look for in PATH',
+          reload: true,
+        }),
+      },
+      { default: {}, additionalProperties: false },
+    ),
+  },
+  { additionalProperties: false },
+)

@@ -1,0 +1,132 @@
+import type { FeedItem } from './model/event.ts'
+import type { Capabilities, Diagnosis, Load, NetworkInterface, Ports, Reloaded, Version } from './model/host.ts'
+import type { Nio } from './model/nio.ts'
+import type { Node, NodeCreate, NodeKindName, NodeRef, NodeUpdate } from './model/node.ts'
+import type { Project, ProjectCreate, ProjectFile, ProjectUpdate } from './model/project.ts'
+
+/**
+ * What a machine that runs emulators can do; the only thing the routes know of it.
+ * Arguments and results are JSON values or web streams, so that an agent may be on another machine.
+ * Every method may reject with ApiError; anything else that is thrown is a bug in the agent.
+ * Ids given to an agent are lower-case UUIDs.
+ */
+export interface HostAgent {
+  readonly host: HostFacts
+  readonly projects: ProjectAgent
+  readonly files: FileAgent
+  readonly nodes: NodeAgent
+  readonly events: EventAgent
+}
+
+/** Facts about the machine and the service on it. */
+export interface HostFacts {
+  version(): Promise<Version>
+  capabilities(): Promise<Capabilities>
+  /** Sorted by name. */
+  interfaces(): Promise<NetworkInterface[]>
+  ports(): Promise<Ports>
+  load(): Promise<Load>
+  doctor(signal?: AbortSignal): Promise<Diagnosis>
+  /** 403 when the compute is not in local mode, 409 when the file is not valid (the old values stay). */
+  reloadConfig(): Promise<Reloaded>
+}
+
+export interface ProjectAgent {
+  /** The open projects. */
+  list(): Promise<Project[]>
+  /** 404 when it is not open. */
+  get(projectId: string): Promise<Project>
+  /**
+   * Opens a new project, or an old one that is on disk; `created` is false when it was open already (nothing is changed then).
+   * 403 for a path this compute does not allow, 409 while the project is being closed, 507 when the disk is nearly full.
+   */
+  create(input: ProjectCreate): Promise<{ project: Project; created: boolean }>
+  /** 403 for a path that may not be changed, 409 when nodes run in the old directory. */
+  update(projectId: string, changes: ProjectUpdate): Promise<Project>
+  /** Stops its nodes, releases their ports, forgets it; a temporary one is deleted from disk. */
+  close(projectId: string): Promise<void>
+  /** Closes it and deletes it from disk (only a directory that bears our marker). */
+  remove(projectId: string): Promise<void>
+  /** Writes everything to disk and removes what deleted v1 instances left behind. */
+  commit(projectId: string): Promise<void>
+  /** Reserves a UDP port for a link of this project until the NIO that uses it goes. 409 when there is none left. */
+  reserveUdpPort(projectId: string): Promise<number>
+}
+
+export interface FileAgent {
+  /** Every regular file except *.ghost; links are not followed out of the project. */
+  list(projectId: string): Promise<ProjectFile[]>
+  /** 403 for a path that leaves the project, 404 when there is no such file. */
+  read(projectId: string, path: string): Promise<StoredFile>
+  /** Writes beside, then renames, so that a reader sees the old or the new file. Parents are made when `parents`, else 404. */
+  write(
+    projectId: string,
+    path: string,
+    content: ReadableStream<Uint8Array>,
+    options: { parents: boolean },
+  ): Promise<void>
+}
+
+export interface StoredFile {
+  readonly content: ReadableStream<Uint8Array>
+  /** Bytes. */
+  readonly size: number
+  /** Milliseconds since 1970. */
+  readonly modified: number
+}
+
+export interface NodeAgent {
+  /** Nodes of one kind in a project. */
+  list(projectId: string, kind: NodeKindName): Promise<Node[]>
+  /**
+   * Never starts anything. An id that is known already: `existing: 'refuse'` -> 409, `'update'` -> the given fields are
+   * applied and `created` is false. A create that fails leaves nothing behind.
+   */
+  create(
+    projectId: string,
+    kind: NodeKindName,
+    input: NodeCreate,
+    options: { existing: 'refuse' | 'update' },
+  ): Promise<{ node: Node; created: boolean }>
+  get(ref: NodeRef): Promise<Node>
+  update(ref: NodeRef, changes: NodeUpdate): Promise<Node>
+  /** Stops it first. `files: 'later'` leaves the directory until the project is committed or closed (v1). */
+  remove(ref: NodeRef, options: { files: 'now' | 'later' }): Promise<void>
+  /** Resolves when the node runs; a node that runs already is left alone. 409 with the reason when it cannot be started. */
+  start(ref: NodeRef): Promise<Node>
+  /** Resolves when its processes have ended; a stopped node is left alone. */
+  stop(ref: NodeRef): Promise<Node>
+  suspend(ref: NodeRef): Promise<Node>
+  resume(ref: NodeRef): Promise<Node>
+  reload(ref: NodeRef): Promise<Node>
+  /** Copies the directory and the settings into another node of the same kind, which must exist and be stopped. */
+  duplicate(ref: NodeRef, destinationId: string): Promise<Node>
+  /** Replaces what was attached. 400 for a type the kind does not take, 404 for a missing port, 409 when `lport` is taken. */
+  attachNio(ref: NodeRef, port: PortRef, nio: Nio): Promise<Nio>
+  /** Changes the attached NIO in place. 404 when nothing is attached. */
+  updateNio(ref: NodeRef, port: PortRef, nio: Nio): Promise<Nio>
+  /** 404 when nothing is attached. */
+  detachNio(ref: NodeRef, port: PortRef): Promise<void>
+  /** The console as a pair of streams: scroll-back first, then live; 409 when the node does not run. */
+  console(ref: NodeRef, signal: AbortSignal): Promise<ConsoleStream>
+}
+
+/** A numbered port of a numbered adapter. */
+export interface PortRef {
+  readonly adapter: number
+  readonly port: number
+}
+
+export interface ConsoleStream {
+  readonly readable: ReadableStream<Uint8Array>
+  readonly writable: WritableStream<Uint8Array>
+}
+
+export interface EventAgent {
+  /**
+   * The feed of a project, or of the whole compute. First a ping, then with `since` what came after that number (or a
+   * `resync`), then what happens from now on. Ends with the project or with `signal`.
+   * 404 for an unknown project, 429 when it has too many feeds.
+   */
+  open(options: { projectId?: string; since?: number; signal: AbortSignal }): Promise<ReadableStream<FeedItem>>
+}

@@ -1,0 +1,28 @@
+import { FormatRegistry, type Static, type TSchema, Type } from '@sinclair/typebox'
+
+// Any version and variant nibble: clients in the field send more than RFC 9562 allows.
+const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
+FormatRegistry.Set('uuid', (value) => uuid.test(value))
+
+/** Whether a text has the form of an id. Ids are compared lower-cased. */
+export const isUuid = (text: string): boolean => uuid.test(text)
+
+export const Uuid = Type.String({ format: 'uuid', description: 'UUID, compared without regard to case' })
+export const Name = Type.String({ minLength: 1, maxLength: 255 })
+export const PortNumber = Type.Integer({ minimum: 1, maximum: 65535 })
+
+/** Accepts null beside the schema: "leave as it is" in an update, "the default" in a create. */
+export const nullable = <T extends TSchema>(schema: T) => Type.Union([schema, Type.Null()])
+/** An input member that may be absent or null. */
+export const maybe = <T extends TSchema>(schema: T) => Type.Optional(nullable(schema))
+
+/** The body of every error. */
+export type Fault = Static<typeof Fault>
+export const Fault = Type.Object(
+  {
+    message: Type.String({ description: 'What was wrong and what would be right' }),
+    status: Type.Integer({ description: 'The HTTP status again' }),
+    image: Type.Optional(Type.String({ description: 'Only for a missing image: the name that was asked for' })),
+  },
+  { $id: 'Fault', description: 'Body of every error' },
+)

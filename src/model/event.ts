@@ -1,0 +1,36 @@
+import type { Load } from './host.ts'
+import type { Node } from './node.ts'
+import type { Project } from './project.ts'
+
+/** What can happen in a project. The feeds of v1 and v2 name it in their own words (http/feed.ts). */
+export type Happening =
+  | {
+      readonly type: 'node.created' | 'node.updated' | 'node.deleted'
+      readonly node: Node
+      readonly change?: NodeChange
+    }
+  | { readonly type: 'project.updated' | 'project.closed'; readonly project: Project }
+  | { readonly type: 'log.error' | 'log.warning' | 'log.info'; readonly message: string }
+
+/** Set on `node.updated` when the status changed, so that v1 can say vm.started and vm.stopped. */
+export type NodeChange = 'started' | 'stopped' | 'suspended' | 'resumed'
+
+/**
+ * A happening with its number. Numbers grow over the whole compute, also over restarts of the service; the
+ * feed of one project shows those of its events, so they have gaps there.
+ */
+export interface LabEvent {
+  readonly seq: number
+  readonly project_id: string
+  readonly happening: Happening
+}
+
+/** What a subscriber of the event log receives. */
+export type FeedItem =
+  | { readonly kind: 'event'; readonly event: LabEvent }
+  /** The subscriber asked for more history than is kept: it must read the resources again. Events from `seq` on follow. */
+  | { readonly kind: 'resync'; readonly seq: number }
+  /** The subscriber was slow; this many of its oldest events were thrown away. */
+  | { readonly kind: 'dropped'; readonly count: number }
+  /** Sent first, and again whenever nothing else was sent for 5 s. */
+  | { readonly kind: 'ping'; readonly load: Load }

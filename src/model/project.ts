@@ -1,0 +1,70 @@
+import { type Static, Type } from '@sinclair/typebox'
+import { maybe, Name, nullable, Uuid } from './common.ts'
+
+/** A project variable, handed on to nodes and clients as it is. */
+export type Variable = Static<typeof Variable>
+export const Variable = Type.Object(
+  { name: Type.String({ minLength: 1 }), value: Type.Optional(Type.String()) },
+  { $id: 'Variable', additionalProperties: false, description: 'A variable of a project' },
+)
+
+/** An open project, with everything both faces show of it. */
+export type Project = Static<typeof Project>
+export const Project = Type.Object(
+  {
+    project_id: Uuid,
+    name: nullable(Type.String({ description: 'Name; null when none was given' })),
+    path: Type.String({ description: 'Directory of the project on the compute' }),
+    location: Type.String({ description: 'Directory under which new projects are created' }),
+    temporary: Type.Boolean({ description: 'A temporary project is deleted from disk when it is closed' }),
+    variables: nullable(Type.Array(Variable)),
+  },
+  { $id: 'Project', description: 'A project: a named working directory with nodes in it' },
+)
+
+/** What both faces may ask for when a project is created. Null and absent mean the default. */
+export type ProjectCreate = Static<typeof ProjectCreate>
+export const ProjectCreate = Type.Object(
+  {
+    project_id: maybe(Uuid),
+    name: maybe(Name),
+    path: maybe(
+      Type.String({
+        minLength: 1,
+        maxLength: 4096,
+        description: 'Absolute directory; local mode only unless it lies in the projects directory',
+      }),
+    ),
+    temporary: Type.Optional(Type.Boolean({ default: false })),
+    variables: maybe(Type.Array(Variable, { maxItems: 1000 })),
+  },
+  { additionalProperties: false },
+)
+
+/** Changes of a project. Null and absent mean "leave as it is". */
+export type ProjectUpdate = Static<typeof ProjectUpdate>
+export const ProjectUpdate = Type.Object(
+  {
+    name: maybe(Name),
+    path: maybe(
+      Type.String({
+        minLength: 1,
+        maxLength: 4096,
+        description: 'New directory; 403 unless the compute is in local mode',
+      }),
+    ),
+    temporary: Type.Optional(nullable(Type.Boolean())),
+    variables: maybe(Type.Array(Variable, { maxItems: 1000 })),
+  },
+  { additionalProperties: false },
+)
+
+/** One regular file of a project. */
+export type ProjectFile = Static<typeof ProjectFile>
+export const ProjectFile = Type.Object(
+  {
+    path: Type.String({ description: 'Path relative to the project, separated by /' }),
+    md5sum: Type.String({ description: '32 hexadecimal digits' }),
+  },
+  { $id: 'ProjectFile', description: 'A file of a project' },
+)
