@@ -1,0 +1,213 @@
+import { ApiError } from './errors.ts'
+import type { HostAgent } from './host-agent.ts'
+import { type Access, admit, corsOrigin, isPreflight } from './http/access.ts'
+import { readJson } from './http/body.ts'
+import type { Answer, Context, Endpoint, Json } from './http/endpoint.ts'
+import { type Match, Routes } from './http/router.ts'
+import { isUpgrade, type Upgrade } from './http/socket.ts'
+import { Tickets } from './http/tickets.ts'
+import { check } from './http/validate.ts'
+import { openapi } from './openapi.ts'
+import { endpoints } from './routes/index.ts'
+
+export interface AppOptions {
+  readonly agent: HostAgent
+  readonly version: string
+  /** Who is let in; asked for every request. */
+  readonly access: () => Access
+  /** Most bytes of a JSON body. */
+  readonly jsonBytes: number
+  /** Path words of clients -> ours, such as `{vpcs: 'pc'}`. */
+  readonly aliases: Readonly<Record<string, string>>
+  readonly json: Json
+  readonly upgrade: Upgrade
+  /** The script of the reference page: rapidoc-min.js. */
+  readonly docsScript: () => Promise<string | Uint8Array>
+  /** Told of everything that became a 500. */
+  readonly report: (error: unknown, requestId: string) => void
+  /** Told of every request when its answer begins. The query is left out: it may hold a ticket. */
+  readonly trace?: (entry: Trace) => void
+}
+
+export interface Trace {
+  readonly id: string
+  readonly method: string
+  readonly path: string
+  /** Template of the endpoint; empty when there is none. */
+  readonly route: string
+  readonly status: number
+  readonly ms: number
+}
+
+export interface App {
+  /** Never rejects. */
+  fetch(request: Request): Promise<Response>
+}
+
+/** The service as one function over one host agent. */
+export function createApp(options: AppOptions): App {
+  const { agent, version, aliases, json, report, trace } = options
+  const routes = new Routes(endpoints)
+  const tickets = new Tickets()
+  const words = new Map(Object.entries(aliases).map(([theirs, ours]) => [ours, theirs]))
+  let document: string | undefined
+  const context: Context = {
+    agent,
+    version,
+    tickets,
+    aliasOf: (word) => words.get(word) ?? word,
+    json,
+    upgrade: options.upgrade,
+    docsScript: options.docsScript,
+    openapi() {
+      document ??= JSON.stringify(openapi(endpoints, version))
+      return document
+    },
+  }
+  const server = `patchbay/${version}`
+  const nextId = requestIds()
+
+  return {
+    async fetch(request) {
+      const began = trace === undefined ? 0 : performance.now()
+      const id = nextId()
+      const path = pathOf(request.url)
+      const headers: Record<string, string> = { Server: server, 'X-Request-Id': id }
+      let response: Response
+      let route = ''
+      try {
+        await admit(request, options.access(), tickets, isUpgrade(request))
+        allowOrigin(request, path, headers)
+        const match = await routes.find(request.method, unalias(path, aliases))
+        if ('methods' in match) {
+          response = finish({ status: 204 }, optionsHeaders(request, match.methods, headers), json)
+        } else {
+          route = match.endpoint.path
+          headers['X-ROUTE'] = route
+          response = finish(await answer(match, request, context, options.jsonBytes), headers, json)
+        }
+      } catch (error) {
+        const known = error instanceof ApiError ? error : undefined
+        if (known === undefined && !request.signal.aborted) report(error, id)
+        const fault = known ?? unexpected(request.signal.aborted)
+        const body = { message: fault.message, status: fault.status, ...fault.extra }
+        response = finish({ status: fault.status, body }, { ...headers, ...fault.headers }, json)
+      }
+      if (request.method === 'HEAD') response = withoutBody(response)
+      trace?.({ id, method: request.method, path, route, status: response.status, ms: performance.now() - began })
+      return response
+    },
+  }
+}
+
+async function answer(
+  { endpoint, params }: Match,
+  request: Request,
+  context: Context,
+  jsonBytes: number,
+): Promise<Response | Answer> {
+  return endpoint.handle(
+    {
+      params: endpoint.params === undefined ? {} : lowerIds(check(endpoint.params, params, 'path')),
+      query: endpoint.query === undefined ? {} : check(endpoint.query, queryOf(request.url), 'query'),
+      body: await bodyOf(endpoint, request, jsonBytes),
+      request,
+    },
+    context,
+  )
+}
+
+async function bodyOf(endpoint: Endpoint, request: Request, limit: number): Promise<unknown> {
+  if (endpoint.bodyKind === 'raw') return undefined
+  if (request.method === 'GET' || request.method === 'HEAD') return undefined
+  const body = await readJson(request, limit)
+  return endpoint.body === undefined ? undefined : check(endpoint.body, body)
+}
+
+/** Ids are compared without regard to case; from here on they are lower-case. */
+function lowerIds(params: Record<string, unknown>): Record<string, unknown> {
+  for (const [name, value] of Object.entries(params)) {
+    if (name.endsWith('_id') && typeof value === 'string') params[name] = value.toLowerCase()
+  }
+  return params
+}
+
+function finish(answer: Response | Answer, headers: Record<string, string>, json: Json): Response {
+  if (!(answer instanceof Response)) {
+    if (answer.body === undefined) return new Response(null, { status: answer.status, headers })
+    return json(JSON.stringify(answer.body), answer.status, headers)
+  }
+  // A websocket's token must stay the object that the runtime knows, and has no headers to set.
+  if (answer.status === 101 || isToken(answer)) return answer
+  for (const [name, value] of Object.entries(headers)) answer.headers.set(name, value)
+  return answer
+}
+
+/** On runtimes where a Response cannot have status 101, the upgrade's token is marked by this header. */
+export const upgradeToken = 'x-upgrade-token'
+const isToken = (response: Response): boolean => response.headers.has(upgradeToken)
+
+function withoutBody(response: Response): Response {
+  response.body?.cancel().catch(() => {})
+  return new Response(null, { status: response.status, headers: response.headers })
+}
+
+const unexpected = (isAborted: boolean): ApiError =>
+  isAborted ? new ApiError(408, 'The request was given up by the client') : new ApiError(500, 'Internal Server Error')
+
+/** v1 says `*`, as its clients expect; v2 names an allowed origin. Only requests that were let in come here. */
+function allowOrigin(request: Request, path: string, headers: Record<string, string>): void {
+  const origin = corsOrigin(request)
+  if (path.startsWith('/v1/')) headers['Access-Control-Allow-Origin'] = '*'
+  else if (origin !== undefined) {
+    headers['Access-Control-Allow-Origin'] = origin
+    headers.Vary = 'Origin'
+  }
+}
+
+function optionsHeaders(request: Request, methods: string, headers: Record<string, string>): Record<string, string> {
+  if (!isPreflight(request)) return { ...headers, Allow: methods }
+  return {
+    ...headers,
+    Allow: methods,
+    'Access-Control-Allow-Methods': methods,
+    'Access-Control-Allow-Headers': 'Authorization, Content-Type, Last-Event-ID',
+    'Access-Control-Max-Age': '600',
+  }
+}
+
+/** Replaces clients' words for kinds by ours, but not in the names of files. */
+function unalias(path: string, aliases: Readonly<Record<string, string>>): string {
+  for (const _ in aliases) {
+    const files = path.indexOf('/files/')
+    const head = files < 0 ? path : path.slice(0, files)
+    const ours = head.split('/').map((word) => (Object.hasOwn(aliases, word) ? (aliases[word] ?? word) : word))
+    return ours.join('/') + path.slice(head.length)
+  }
+  return path
+}
+
+/** The path of a URL as it was sent: URL parsing would resolve `..` and fold other spellings together. */
+function pathOf(url: string): string {
+  const start = url.indexOf('/', url.indexOf('://') + 3)
+  if (start < 0) return '/'
+  const end = url.slice(start).search(/[?#]/)
+  return end < 0 ? url.slice(start) : url.slice(start, start + end)
+}
+
+function queryOf(url: string): Record<string, string> {
+  const start = url.indexOf('?')
+  return start < 0 ? {} : Object.fromEntries(new URLSearchParams(url.slice(start)))
+}
+
+/** Unique over restarts, and cheap: a random word and a count. */
+function requestIds(): () => string {
+  let random: string | undefined
+  let count = 0
+  return () => {
+    // Workers allow no random values before the first request.
+    random ??= crypto.randomUUID().slice(0, 8)
+    count += 1
+    return `${random}-${count.toString(36)}`
+  }
+}

@@ -1,0 +1,61 @@
+import { badRequest, tooLarge } from '../errors.ts'
+
+const decoder = () => new TextDecoder('utf-8', { fatal: true, ignoreBOM: false })
+
+/** The JSON object in the body; `{}` when there is none. 400 when it is something else, 413 when it is larger than `limit` bytes. */
+export async function readJson(request: Request, limit: number): Promise<Record<string, unknown>> {
+  const text = await readText(request, limit)
+  if (text === '') return {}
+  let value: unknown
+  try {
+    value = JSON.parse(text)
+  } catch (cause) {
+    throw badRequest(`body: not JSON: ${(cause as Error).message.slice(0, 120)}`, { cause })
+  }
+  if (value === null || typeof value !== 'object' || Array.isArray(value)) {
+    throw badRequest(
+      `body: expected a JSON object, got ${Array.isArray(value) ? 'a list' : String(value).slice(0, 40)}`,
+    )
+  }
+  return value as Record<string, unknown>
+}
+
+async function readText(request: Request, limit: number): Promise<string> {
+  const announced = Number(request.headers.get('content-length') ?? 0)
+  if (announced > limit) throw tooBig(limit)
+  // The common case: a short body with its length announced is read in one go.
+  if (announced > 0) return decode(new Uint8Array(await request.arrayBuffer()), limit)
+  if (request.headers.get('transfer-encoding') === null && request.headers.get('content-length') !== null) return ''
+  if (request.body === null) return ''
+  const parts: Uint8Array[] = []
+  let size = 0
+  const reader = request.body.getReader()
+  for (;;) {
+    const { done, value } = await reader.read()
+    if (done) break
+    size += value.byteLength
+    if (size > limit) {
+      await reader.cancel().catch(() => {})
+      throw tooBig(limit)
+    }
+    parts.push(value)
+  }
+  const whole = new Uint8Array(size)
+  let at = 0
+  for (const part of parts) {
+    whole.set(part, at)
+    at += part.byteLength
+  }
+  return decode(whole, limit)
+}
+
+function decode(bytes: Uint8Array, limit: number): string {
+  if (bytes.byteLength > limit) throw tooBig(limit)
+  try {
+    return decoder().decode(bytes)
+  } catch (cause) {
+    throw badRequest('body: expected UTF-8 text', { cause })
+  }
+}
+
+const tooBig = (limit: number) => tooLarge(`body: larger than the ${limit} bytes this service takes`)

@@ -1,0 +1,81 @@
+import type { Static, TObject, TSchema } from '@sinclair/typebox'
+import type { HostAgent } from '../host-agent.ts'
+import type { Upgrade } from './socket.ts'
+import type { Tickets } from './tickets.ts'
+
+export type Method = 'GET' | 'POST' | 'PUT' | 'DELETE'
+
+/** What a handler gets beside its input. */
+export interface Context {
+  readonly agent: HostAgent
+  readonly version: string
+  readonly tickets: Tickets
+  /** Our word for a kind -> the word clients use for it, from the `aliases` setting. */
+  readonly aliasOf: (word: string) => string
+  readonly json: Json
+  readonly upgrade: Upgrade
+  readonly docsScript: () => Promise<string | Uint8Array>
+  /** The OpenAPI document, as text. */
+  readonly openapi: () => string
+}
+
+/** Builds a JSON answer; a runtime may have a faster Response for it. */
+export type Json = (body: string, status: number, headers: Record<string, string>) => Response
+
+export interface Input<P, Q, B> {
+  readonly params: P
+  readonly query: Q
+  readonly body: B
+  readonly request: Request
+}
+
+/** What an endpoint answers with one status. */
+export interface Reply {
+  readonly description: string
+  /** Absent: no body, or one of another media type. */
+  readonly schema?: TSchema
+  /** Media type of a body that is not JSON. */
+  readonly media?: string
+}
+
+/** One operation of the interface, as data: router, validation, X-ROUTE, the 405 table and the OpenAPI document read it. */
+export interface Endpoint<P extends TObject = TObject, Q extends TObject = TObject, B extends TSchema = TSchema> {
+  readonly method: Method
+  /** With braces, as in the specification; `{path}` at the end takes slashes too. */
+  readonly path: string
+  readonly summary: string
+  readonly description?: string
+  readonly tag: string
+  readonly params?: P
+  readonly query?: Q
+  /** Schema of the JSON body. */
+  readonly body?: B
+  /** What the document shows, where the handler looks closer than `body`. */
+  readonly bodyShown?: TSchema
+  /** `raw`: the body is a stream of bytes for the handler; `ignored`: any JSON object or nothing. */
+  readonly bodyKind?: 'raw' | 'ignored'
+  readonly replies: Readonly<Record<number, Reply>>
+  /** Statuses of errors with their meaning; 400, 401, 403 and 413 are added where they always may occur. */
+  readonly errors?: Readonly<Record<number, string>>
+  /** May be opened as a websocket, on which a ticket is accepted. */
+  readonly websocket?: boolean
+  readonly handle: (
+    input: Input<Static<P>, Static<Q>, Static<B>>,
+    context: Context,
+  ) => Promise<Response | Answer> | Response | Answer
+}
+
+/** A JSON answer, or one without body. */
+export interface Answer {
+  readonly status: number
+  readonly body?: unknown
+}
+
+/** Infers the handler's input from the schemas, then forgets it so that endpoints fit in one list. */
+export const endpoint = <P extends TObject, Q extends TObject, B extends TSchema>(
+  definition: Endpoint<P, Q, B>,
+): Endpoint => definition as unknown as Endpoint
+
+export const ok = (body: unknown): Answer => ({ status: 200, body })
+export const created = (body: unknown): Answer => ({ status: 201, body })
+export const noContent: Answer = { status: 204 }

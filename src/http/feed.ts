@@ -1,0 +1,134 @@
+import { badRequest, notFound } from '../errors.ts'
+import type { FeedItem, LabEvent } from '../model/event.ts'
+import type { Context } from './endpoint.ts'
+import { isUpgrade, type Socket } from './socket.ts'
+
+/** A line of a feed: what the protocol's clients know (`action`, `event`), and beside it the number of the event. */
+export interface Line {
+  readonly action: string
+  readonly event: unknown
+  readonly seq?: number
+  readonly project_id?: string
+}
+
+/** How a face of the interface names an event; undefined: the face does not have it. */
+export type Face = (event: LabEvent) => { readonly action: string; readonly event: unknown } | undefined
+
+interface FeedOptions {
+  readonly request: Request
+  readonly context: Context
+  readonly face: Face
+  /** Absent: the feed of the whole compute, whose lines also name the project. */
+  readonly projectId?: string
+  readonly since: string | undefined
+}
+
+/** Answers with a feed in the transport that was asked for: JSON lines, server-sent events, or a websocket. */
+export async function openFeed({ request, context, face, projectId, since }: FeedOptions): Promise<Response> {
+  const over = new AbortController()
+  const from = request.headers.get('last-event-id') ?? since
+  const items = await context.agent.events.open({
+    ...(projectId !== undefined && { projectId }),
+    ...(from !== undefined && { since: sequence(from) }),
+    signal: over.signal,
+  })
+  const line = (item: FeedItem) => lineOf(item, face, projectId === undefined)
+  if (isUpgrade(request)) {
+    return context.upgrade(request, {
+      open: (socket) => void pump(items, line, socket, over),
+      abandon: () => over.abort(),
+    })
+  }
+  request.signal.addEventListener('abort', () => over.abort(), { once: true })
+  const isSse = request.headers.get('accept')?.includes('text/event-stream') ?? false
+  return new Response(encoded(items, line, isSse ? sse : jsonLine, over), {
+    headers: {
+      'Content-Type': isSse ? 'text/event-stream' : 'application/json',
+      'Cache-Control': 'no-store',
+      'X-Accel-Buffering': 'no',
+    },
+  })
+}
+
+/** 404 for a plain GET of a path that is only for websockets. */
+export function requireUpgrade(request: Request): void {
+  if (!isUpgrade(request)) throw notFound('This path is only for websockets: send "Upgrade: websocket"')
+}
+
+function sequence(text: string): number {
+  const number = /^\d{1,16}$/.test(text) ? Number(text) : Number.NaN
+  if (Number.isSafeInteger(number)) return number
+  throw badRequest(`since: expected the seq of an event, got ${JSON.stringify(text.slice(0, 40))}`)
+}
+
+function lineOf(item: FeedItem, face: Face, isComputeWide: boolean): Line | undefined {
+  switch (item.kind) {
+    case 'ping':
+      return { action: 'ping', event: item.load }
+    case 'resync':
+      return { action: 'resync', event: { message: 'Events were missed: read the resources again' }, seq: item.seq }
+    case 'dropped':
+      return {
+        action: 'log.warning',
+        event: { message: `This feed was read too slowly: ${item.count} events were dropped` },
+      }
+    case 'event': {
+      const { seq, project_id } = item.event
+      const named = face(item.event)
+      return named && { ...named, seq, ...(isComputeWide && { project_id }) }
+    }
+  }
+}
+
+const jsonLine = (line: Line): string => `${JSON.stringify(line)}\n`
+const sse = (line: Line): string =>
+  `${line.seq === undefined ? '' : `id: ${line.seq}\n`}event: ${line.action}\ndata: ${JSON.stringify(line)}\n\n`
+
+/** One chunk an event, pulled by the client: a slow one is the agent's queue's business. */
+function encoded(
+  items: ReadableStream<FeedItem>,
+  line: (item: FeedItem) => Line | undefined,
+  format: (line: Line) => string,
+  over: AbortController,
+): ReadableStream<Uint8Array> {
+  const reader = items.getReader()
+  const encoder = new TextEncoder()
+  return new ReadableStream(
+    {
+      async pull(controller) {
+        for (;;) {
+          const { done, value } = await reader.read()
+          if (done) return controller.close()
+          const it = line(value)
+          if (it !== undefined) return controller.enqueue(encoder.encode(format(it)))
+        }
+      },
+      cancel: () => over.abort(),
+    },
+    { highWaterMark: 0 },
+  )
+}
+
+async function pump(
+  items: ReadableStream<FeedItem>,
+  line: (item: FeedItem) => Line | undefined,
+  socket: Socket,
+  over: AbortController,
+): Promise<void> {
+  socket.onClose(() => over.abort())
+  const reader = items.getReader()
+  try {
+    for (;;) {
+      const { done, value } = await reader.read()
+      if (done) break
+      const it = line(value)
+      if (it !== undefined) socket.send(JSON.stringify(it))
+      await socket.drained()
+    }
+    socket.close(1000, 'The project was closed')
+  } catch {
+    socket.close(1001, 'The service ends')
+  } finally {
+    over.abort()
+  }
+}

@@ -1,0 +1,34 @@
+import { Type } from '@sinclair/typebox'
+import type { PortRef } from '../host-agent.ts'
+import { Fault, Uuid } from '../model/common.ts'
+import type { Reply } from './endpoint.ts'
+
+const number = (what: string) =>
+  Type.String({
+    pattern: '^[0-9]{1,5}$',
+    expects: 'a number written in digits',
+    description: `Number of the ${what}, from 0`,
+  })
+
+export const projectParams = Type.Object({ project_id: Uuid })
+export const pathTail = Type.String({
+  minLength: 1,
+  description: 'Path relative to the project; slashes are part of it',
+})
+export const portParams = { adapter_number: number('adapter'), port_number: number('port of the adapter') }
+
+/** The numbered port that a path names. */
+export const portOf = (params: { adapter_number: string; port_number: string }): PortRef => ({
+  adapter: Number(params.adapter_number),
+  port: Number(params.port_number),
+})
+
+export const fault = (description: string): Reply => ({ description, schema: Fault })
+export const since = Type.Object({
+  since: Type.Optional(
+    Type.String({ description: 'seq of the last event that was seen; so is the header Last-Event-ID' }),
+  ),
+  ticket: Type.Optional(Type.String({ description: 'Single-use ticket, for websockets of browsers' })),
+})
+export const noSuchProject = 'There is no such open project'
+export const noSuchNode = 'There is no such project or node'

@@ -1,0 +1,77 @@
+import { type IRequestStrict, Router } from 'itty-router'
+import { ApiError, badRequest, notFound } from '../errors.ts'
+import type { Endpoint, Method } from './endpoint.ts'
+
+/** An endpoint and the still percent-encoded parameters of the path that matched it. */
+export interface Match {
+  readonly endpoint: Endpoint
+  readonly params: Readonly<Record<string, string>>
+}
+
+/** Itty types every unknown property as a route; this is the part that is used. */
+interface Table {
+  all(path: string, handler: (request: Probe) => Found | undefined): unknown
+  fetch(request: Probe): Promise<Found | undefined>
+}
+type Probe = Pick<IRequestStrict, 'params'> & { method: string; url: string }
+interface Found {
+  readonly methods: ReadonlyMap<Method, Endpoint>
+  readonly params: Readonly<Record<string, string>>
+}
+
+/** Finds the endpoint of a request, and answers for what has none: 404, or 405 with the methods that there are. */
+export class Routes {
+  readonly #table = Router() as unknown as Table
+
+  constructor(endpoints: readonly Endpoint[]) {
+    const byPath = new Map<string, Map<Method, Endpoint>>()
+    for (const endpoint of endpoints) {
+      const methods = byPath.get(endpoint.path) ?? new Map<Method, Endpoint>()
+      byPath.set(endpoint.path, methods.set(endpoint.method, endpoint))
+    }
+    for (const [path, methods] of byPath) {
+      this.#table.all(ittyPath(path), ({ params }) => ({ methods, params }))
+    }
+  }
+
+  /** `methods` of the path beside the match, for OPTIONS. 404, 405 with `Allow`, 400 for a path that is malformed. */
+  async find(method: string, path: string): Promise<Match | { methods: string }> {
+    if (path.includes('//') && !path.includes('/files/')) throw notFound(`There is nothing at ${path.slice(0, 200)}`)
+    // Itty reads only the path of the URL; `//` in a tail is given to it as something it takes for one segment.
+    const probe = { method: 'GET', url: `http://path${path.replaceAll('//', '/%2F')}`, params: {} }
+    const found = await this.#table.fetch(probe)
+    if (found === undefined) throw notFound(`There is nothing at ${path.slice(0, 200)}`)
+    const allow = allowed(found.methods)
+    if (method === 'OPTIONS') return { methods: allow }
+    const endpoint = found.methods.get((method === 'HEAD' ? 'GET' : method) as Method)
+    if (endpoint !== undefined) return { endpoint, params: decode(found.params) }
+    throw new ApiError(405, `${method} is not possible here; ${allow} are`, { headers: { Allow: allow } })
+  }
+}
+
+function allowed(methods: ReadonlyMap<Method, Endpoint>): string {
+  return [
+    ...(methods.has('GET') ? ['GET', 'HEAD'] : []),
+    ...[...methods.keys()].filter((it) => it !== 'GET'),
+    'OPTIONS',
+  ].join(', ')
+}
+
+/** `/a/{b}/files/{path}` -> `/a/:b/files/:path+`. */
+export function ittyPath(template: string): string {
+  return template.replace(/\{path\}$/, ':path+').replace(/\{(\w+)\}/g, ':$1')
+}
+
+/** Decodes the parameters, exactly once. */
+function decode(params: Readonly<Record<string, string>>): Record<string, string> {
+  const decoded: Record<string, string> = {}
+  for (const [name, value] of Object.entries(params)) {
+    try {
+      decoded[name] = value.includes('%') ? decodeURIComponent(value) : value
+    } catch (cause) {
+      throw badRequest(`${name}: malformed percent-encoding in the path`, { cause })
+    }
+    if (decoded[name]?.includes('\0')) throw badRequest(`${name}: a NUL character is not possible here`)
+  }
+  return decoded
+}

@@ -1,0 +1,21 @@
+/**
+ * The part of a WebSocket that the routes use. Each runtime wraps its own: `ws` on Node, WebSocketPair in workerd.
+ * Text arrives as string, binary as Uint8Array.
+ */
+export interface Socket {
+  send(data: string | Uint8Array): void
+  close(code?: number, reason?: string): void
+  onMessage(receive: (data: string | Uint8Array) => void): void
+  /** Called once, whoever closed it, also after an error. */
+  onClose(closed: () => void): void
+  /** Resolves when little of what was sent still waits to leave; at once where the runtime does not tell. */
+  drained(): Promise<void>
+}
+
+/**
+ * Turns the request into a websocket. `open` is called with it; or `abandon`, when the client went away before that, so that
+ * what was prepared can be given back. The response is only a token for the runtime.
+ */
+export type Upgrade = (request: Request, on: { open(socket: Socket): void; abandon(): void }) => Response
+
+export const isUpgrade = (request: Request): boolean => request.headers.get('upgrade')?.toLowerCase() === 'websocket'

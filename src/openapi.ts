@@ -1,0 +1,132 @@
+import { Kind, type TObject, type TSchema } from '@sinclair/typebox'
+import type { Endpoint, Reply } from './http/endpoint.ts'
+import { fault } from './http/params.ts'
+
+type Json = Record<string, unknown>
+
+/** Statuses that every endpoint may answer with. */
+const everywhere: Readonly<Record<number, string>> = {
+  400: 'The request is not valid; nothing was changed',
+  401: 'Credentials are configured and the request had none that are valid',
+  403: 'The request came from a foreign web page or by a foreign host name, or is not allowed here',
+}
+
+/** The OpenAPI 3.1 document of the endpoints. TypeBox schemas are JSON Schema already, so they go in nearly as they are. */
+export function openapi(endpoints: readonly Endpoint[], version: string): Json {
+  const components = new Components()
+  const paths: Record<string, Json> = {}
+  for (const endpoint of endpoints) {
+    paths[endpoint.path] = { ...paths[endpoint.path], [endpoint.method.toLowerCase()]: operation(endpoint, components) }
+  }
+  return {
+    openapi: '3.1.1',
+    info: {
+      title: 'Patchbay',
+      version,
+      description:
+        'Runs emulated network labs: projects, nodes, links, consoles. v1 and v2 are two faces of the same things.',
+      license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
+    },
+    servers: [{ url: '/' }],
+    security: [{}, { basic: [] }, { bearer: [] }],
+    tags: [...new Set(endpoints.map(({ tag }) => tag))].map((name) => ({ name })),
+    paths,
+    components: {
+      schemas: components.schemas,
+      securitySchemes: { basic: { type: 'http', scheme: 'basic' }, bearer: { type: 'http', scheme: 'bearer' } },
+    },
+  }
+}
+
+function operation(endpoint: Endpoint, components: Components): Json {
+  const { method, path, summary, description, tag, params, query, websocket } = endpoint
+  const notes = [description, websocket === true ? 'Can be opened as a websocket.' : undefined].filter(
+    (it) => it !== undefined,
+  )
+  return {
+    operationId: method.toLowerCase() + path.replace(/\W+(\w)?/g, (_, letter?: string) => letter?.toUpperCase() ?? ''),
+    summary,
+    ...(notes.length > 0 && { description: notes.join(' ') }),
+    tags: [tag],
+    parameters: [...parameters(params, 'path', components), ...parameters(query, 'query', components)],
+    ...requestBody(endpoint, components),
+    responses: responses(endpoint, components),
+  }
+}
+
+function parameters(schemas: TObject | undefined, place: 'path' | 'query', components: Components): Json[] {
+  return Object.entries(schemas?.properties ?? {}).map(([name, schema]) => ({
+    name,
+    in: place,
+    required: place === 'path',
+    ...(schema.description !== undefined && { description: schema.description }),
+    schema: components.reference(schema),
+  }))
+}
+
+function requestBody({ body, bodyShown, bodyKind }: Endpoint, components: Components): Json {
+  if (bodyKind === 'raw') {
+    return {
+      requestBody: {
+        required: true,
+        content: { 'application/octet-stream': { schema: { type: 'string', format: 'binary' } } },
+      },
+    }
+  }
+  const schema = body === undefined ? undefined : components.reference(bodyShown ?? body)
+  if (schema !== undefined) return { requestBody: { required: true, content: { 'application/json': { schema } } } }
+  if (bodyKind !== 'ignored') return {}
+  return {
+    requestBody: {
+      required: false,
+      description: 'Ignored',
+      content: { 'application/json': { schema: { type: 'object' } } },
+    },
+  }
+}
+
+function responses({ replies, errors, body, bodyKind, websocket }: Endpoint, components: Components): Json {
+  const takesJson = body !== undefined || bodyKind === 'ignored'
+  const all: Record<number, Reply> = {
+    ...(websocket === true && { 101: { description: 'The websocket is open' } }),
+    ...replies,
+    ...faults({ ...everywhere, ...(takesJson && { 413: 'The body is too large' }), ...errors }),
+  }
+  return Object.fromEntries(
+    Object.entries(all).map(([status, { description, schema, media }]) => {
+      const content =
+        schema !== undefined
+          ? { [media ?? 'application/json']: { schema: components.reference(schema) } }
+          : media && {
+              [media]: {
+                schema: { type: 'string', ...(media === 'application/octet-stream' && { format: 'binary' }) },
+              },
+            }
+      return [status, { description, ...(content !== undefined && { content }) }]
+    }),
+  )
+}
+
+const faults = (errors: Readonly<Record<number, string>>): Record<number, Reply> =>
+  Object.fromEntries(Object.entries(errors).map(([status, description]) => [status, fault(description)]))
+
+/** Collects schemas that have an $id: written once, referenced everywhere else. */
+class Components {
+  readonly schemas: Record<string, unknown> = {}
+
+  reference(schema: TSchema): Json {
+    const { $id, expects, ...rest } = Object.fromEntries(
+      Object.entries(schema).map(([key, value]) => [key, this.#visit(value)]),
+    )
+    if (typeof $id !== 'string') return rest
+    this.schemas[$id] = rest
+    return { $ref: `#/components/schemas/${$id}` }
+  }
+
+  #visit(value: unknown): unknown {
+    if (Array.isArray(value)) return value.map((item) => this.#visit(item))
+    if (value === null || typeof value !== 'object') return value
+    if (Kind in value) return this.reference(value as TSchema)
+    return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, this.#visit(inner)]))
+  }
+}

@@ -1,0 +1,64 @@
+import { type Endpoint, endpoint } from '../http/endpoint.ts'
+
+// Everything comes from here: the page works on a machine without a network.
+const policy =
+  "default-src 'none'; script-src 'self'; style-src 'unsafe-inline'; img-src 'self' data:; connect-src 'self'; font-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+
+const page = `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>Patchbay reference</title>
+<script src="/docs/rapidoc.js" defer></script>
+</head>
+<body>
+<rapi-doc spec-url="/openapi.json" render-style="read" load-fonts="false" show-header="false" allow-server-selection="false"
+  schema-style="table" sort-endpoints-by="none" regular-font="system-ui, sans-serif" mono-font="ui-monospace, monospace"></rapi-doc>
+</body>
+</html>
+`
+
+const headers = { 'X-Content-Type-Options': 'nosniff', 'Referrer-Policy': 'no-referrer' }
+
+/** The description of the interface, for programs and for people. */
+export const docsEndpoints: readonly Endpoint[] = [
+  endpoint({
+    method: 'GET',
+    path: '/',
+    tag: 'reference',
+    summary: 'Leads to the reference page',
+    replies: { 302: { description: 'To /docs' } },
+    handle: () => new Response(null, { status: 302, headers: { Location: '/docs' } }),
+  }),
+  endpoint({
+    method: 'GET',
+    path: '/openapi.json',
+    tag: 'reference',
+    summary: 'The OpenAPI 3.1 document of this service',
+    replies: { 200: { description: 'The document', media: 'application/json' } },
+    handle: (_, { json, openapi }) => json(openapi(), 200, {}),
+  }),
+  endpoint({
+    method: 'GET',
+    path: '/docs',
+    tag: 'reference',
+    summary: 'The reference page',
+    replies: { 200: { description: 'The page', media: 'text/html' } },
+    handle: () =>
+      new Response(page, {
+        headers: { ...headers, 'Content-Type': 'text/html; charset=utf-8', 'Content-Security-Policy': policy },
+      }),
+  }),
+  endpoint({
+    method: 'GET',
+    path: '/docs/rapidoc.js',
+    tag: 'reference',
+    summary: 'The script of the reference page',
+    replies: { 200: { description: 'The script', media: 'text/javascript' } },
+    handle: async (_, { docsScript }) =>
+      new Response((await docsScript()) as BodyInit, {
+        headers: { ...headers, 'Content-Type': 'text/javascript; charset=utf-8', 'Cache-Control': 'max-age=86400' },
+      }),
+  }),
+]

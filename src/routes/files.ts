@@ -1,0 +1,64 @@
+import { Type } from '@sinclair/typebox'
+import { type Endpoint, endpoint, ok } from '../http/endpoint.ts'
+import { noSuchProject, pathTail, projectParams } from '../http/params.ts'
+import { Uuid } from '../model/common.ts'
+import { ProjectFile } from '../model/project.ts'
+
+const params = Type.Object({ project_id: Uuid, path: pathTail })
+
+/** The files of a project; the same in both faces, but for parents: v1 answers 404 where v2 makes them. */
+export const fileEndpoints = (base: string, tag: string, options: { parents: boolean }): readonly Endpoint[] => [
+  endpoint({
+    method: 'GET',
+    path: `${base}/{project_id}/files`,
+    tag,
+    summary: 'List the files of a project with their MD5 sums',
+    params: projectParams,
+    replies: { 200: { description: 'Every regular file', schema: Type.Array(ProjectFile) } },
+    errors: { 404: noSuchProject },
+    handle: async ({ params }, { agent }) => ok(await agent.files.list(params.project_id)),
+  }),
+  endpoint({
+    method: 'GET',
+    path: `${base}/{project_id}/files/{path}`,
+    tag,
+    summary: 'Read a file of a project',
+    params,
+    replies: { 200: { description: 'The file', media: 'application/octet-stream' } },
+    errors: { 403: 'The path leaves the project', 404: 'There is no such project or file' },
+    async handle({ params }, { agent }) {
+      const { content, size, modified } = await agent.files.read(params.project_id, params.path)
+      return new Response(content, {
+        headers: {
+          // Always bytes: a page that a guest wrote must not run as a page of ours.
+          'Content-Type': 'application/octet-stream',
+          'Content-Length': String(size),
+          'Last-Modified': new Date(modified).toUTCString(),
+          'X-Content-Type-Options': 'nosniff',
+        },
+      })
+    },
+  }),
+  endpoint({
+    method: 'POST',
+    path: `${base}/{project_id}/files/{path}`,
+    tag,
+    summary: 'Write a file of a project',
+    description: options.parents ? 'Parent directories are made.' : 'The parent directory must exist.',
+    params,
+    bodyKind: 'raw',
+    replies: { 200: { description: 'Written' } },
+    errors: {
+      403: 'The path leaves the project',
+      404: 'There is no such project or parent directory',
+      408: 'The body stopped coming',
+      409: 'The path is a directory',
+      507: 'The disk is nearly full',
+    },
+    async handle({ params, request }, { agent }) {
+      const content = request.body ?? new Blob([]).stream()
+      await agent.files.write(params.project_id, params.path, content, options)
+      return { status: 200 }
+    },
+  }),
+]

@@ -1,0 +1,17 @@
+import type { Endpoint } from '../http/endpoint.ts'
+import { docsEndpoints } from './docs.ts'
+import { serverEndpoints } from './server.ts'
+import { pcV1Endpoints } from './v1/pc.ts'
+import { projectsV1 } from './v1/projects.ts'
+import { nodesV2 } from './v2/nodes.ts'
+import { projectsV2 } from './v2/projects.ts'
+
+/** Every endpoint of the service. */
+export const endpoints: readonly Endpoint[] = [
+  ...docsEndpoints,
+  ...serverEndpoints,
+  ...projectsV1,
+  ...pcV1Endpoints,
+  ...projectsV2,
+  ...nodesV2,
+]

@@ -1,0 +1,142 @@
+import { Type } from '@sinclair/typebox'
+import { conflict } from '../errors.ts'
+import { created, type Endpoint, endpoint, ok } from '../http/endpoint.ts'
+import { openFeed, requireUpgrade } from '../http/feed.ts'
+import { since } from '../http/params.ts'
+import { ticketLifeMs } from '../http/tickets.ts'
+import { Capabilities, Diagnosis, NetworkInterface, Ports, Reloaded, Version } from '../model/host.ts'
+import { eventV2 } from './v2/faces.ts'
+
+const VersionCheck = Type.Object(
+  { version: Type.String({ minLength: 1, maxLength: 100 }), local: Type.Optional(Type.Boolean()) },
+  { $id: 'VersionCheck', additionalProperties: false, description: 'The version a client wants to be the same' },
+)
+const Ticket = Type.Object(
+  { ticket: Type.String(), expires_in_ms: Type.Integer({ description: 'Life of the ticket, ms' }) },
+  { $id: 'Ticket', description: 'A single-use ticket that a browser sends as ?ticket= when it opens a websocket' },
+)
+
+const versions = ['/v1/version', '/v2/version', '/v2/compute/version'].flatMap((path) => [
+  endpoint({
+    method: 'GET',
+    path,
+    tag: 'server',
+    summary: 'Version of the service',
+    replies: { 200: { description: 'The version', schema: Version } },
+    handle: async (_, { agent }) => ok(await agent.host.version()),
+  }),
+  endpoint({
+    method: 'POST',
+    path,
+    tag: 'server',
+    summary: 'Check that the version is the same',
+    body: VersionCheck,
+    replies: { 200: { description: 'It is', schema: Version } },
+    errors: { 409: 'It is another one' },
+    async handle({ body }, { agent }) {
+      const ours = await agent.host.version()
+      if (body.version !== ours.version) {
+        throw conflict(`version: this service is ${ours.version}, the client is ${body.version}`)
+      }
+      return ok(ours)
+    },
+  }),
+])
+
+const interfaces = ['/v1/interfaces', '/v2/compute/network/interfaces'].map((path) =>
+  endpoint({
+    method: 'GET',
+    path,
+    tag: 'server',
+    summary: 'Network interfaces of the host, by name',
+    replies: { 200: { description: 'The interfaces', schema: Type.Array(NetworkInterface) } },
+    handle: async (_, { agent }) => ok(await agent.host.interfaces()),
+  }),
+)
+
+const feeds = ['/v2/compute/notifications', '/v2/compute/notifications/ws'].map((path) =>
+  endpoint({
+    method: 'GET',
+    path,
+    tag: 'server',
+    summary: 'Feed of the events of all projects; each line names its project',
+    query: since,
+    websocket: true,
+    replies: path.endsWith('/ws') ? {} : { 200: { description: 'The feed', media: 'application/json' } },
+    errors: { 404: 'The request is no websocket upgrade', 429: 'There are too many open feeds' },
+    handle({ query, request }, context) {
+      if (path.endsWith('/ws')) requireUpgrade(request)
+      return openFeed({ request, context, face: eventV2, since: query.since })
+    },
+  }),
+)
+
+export const serverEndpoints: readonly Endpoint[] = [
+  ...versions,
+  ...interfaces,
+  ...feeds,
+  endpoint({
+    method: 'POST',
+    path: '/v1/config/reload',
+    tag: 'server',
+    summary: 'Read the configuration file again',
+    bodyKind: 'ignored',
+    replies: { 201: { description: 'In force; headers X-Changed and X-Needs-Restart name the keys' } },
+    errors: { 409: 'The file is not valid; the old values stay' },
+    async handle(_, { agent }) {
+      const { changed, needs_restart } = await agent.host.reloadConfig()
+      const headers = {
+        'X-Changed': changed.join(','),
+        'X-Needs-Restart': needs_restart.join(','),
+        'Content-Length': '0',
+      }
+      return new Response(null, { status: 201, headers })
+    },
+  }),
+  endpoint({
+    method: 'POST',
+    path: '/v2/compute/config/reload',
+    tag: 'server',
+    summary: 'Read the configuration file again, and say what changed',
+    bodyKind: 'ignored',
+    replies: { 200: { description: 'In force', schema: Reloaded } },
+    errors: { 409: 'The file is not valid; the old values stay' },
+    handle: async (_, { agent }) => ok(await agent.host.reloadConfig()),
+  }),
+  endpoint({
+    method: 'GET',
+    path: '/v2/compute/capabilities',
+    tag: 'server',
+    summary: 'What this compute can do',
+    replies: { 200: { description: 'The capabilities', schema: Capabilities } },
+    async handle(_, { agent, aliasOf }) {
+      const { node_types, ...rest } = await agent.host.capabilities()
+      return ok({ ...rest, node_types: node_types.map(aliasOf) })
+    },
+  }),
+  endpoint({
+    method: 'GET',
+    path: '/v2/compute/network/ports',
+    tag: 'server',
+    summary: 'Port ranges and the ports in use',
+    replies: { 200: { description: 'The ports', schema: Ports } },
+    handle: async (_, { agent }) => ok(await agent.host.ports()),
+  }),
+  endpoint({
+    method: 'GET',
+    path: '/v2/compute/doctor',
+    tag: 'server',
+    summary: 'What labs need on this machine, what was found, and what mends it',
+    replies: { 200: { description: 'The findings', schema: Diagnosis } },
+    handle: async ({ request }, { agent }) => ok(await agent.host.doctor(request.signal)),
+  }),
+  endpoint({
+    method: 'POST',
+    path: '/v2/compute/tickets',
+    tag: 'server',
+    summary: 'A single-use ticket for opening a websocket from a browser',
+    bodyKind: 'ignored',
+    replies: { 201: { description: 'The ticket', schema: Ticket } },
+    handle: (_, { tickets }) => created({ ticket: tickets.issue(), expires_in_ms: ticketLifeMs }),
+  }),
+]

@@ -1,0 +1,81 @@
+import { type Static, Type } from '@sinclair/typebox'
+import { maybe, Name, nullable, Uuid } from '../../model/common.ts'
+import type { LabEvent } from '../../model/event.ts'
+import { type PcNode as Pc, PcCreate, PcNode } from '../../model/node.ts'
+import { Project as Full, ProjectUpdate } from '../../model/project.ts'
+
+/** A project as v1 shows it. */
+export type ProjectV1 = Static<typeof ProjectV1>
+export const ProjectV1 = Type.Omit(Full, ['variables'], {
+  $id: 'Project',
+  description: 'A project: a named working directory with nodes in it',
+})
+export const projectV1 = ({ project_id, name, path, location, temporary }: Full): ProjectV1 => ({
+  project_id,
+  name,
+  path,
+  location,
+  temporary,
+})
+
+const path = Type.String({
+  minLength: 1,
+  maxLength: 4096,
+  description: 'Absolute directory; local mode only, unless it lies in the projects directory',
+})
+export const ProjectV1Create = Type.Object(
+  { project_id: maybe(Uuid), name: maybe(Name), path: maybe(path), temporary: Type.Optional(nullable(Type.Boolean())) },
+  {
+    $id: 'ProjectCreate',
+    additionalProperties: false,
+    description: 'What a project is created with; everything is optional',
+  },
+)
+export const ProjectV1Update = Type.Omit(ProjectUpdate, ['variables'], {
+  $id: 'ProjectUpdate',
+  additionalProperties: false,
+  description: 'Changes of a project; absent and null mean "leave as it is"',
+})
+
+/** A pc as v1 shows it: `vm_id` and `vm_directory` where v2 says node, and no console type. */
+export type PcV1 = Static<typeof PcV1>
+export const PcV1 = Type.Object(
+  {
+    vm_id: Uuid,
+    vm_directory: PcNode.properties.node_directory,
+    project_id: Uuid,
+    name: Name,
+    status: Type.Union([Type.Literal('started'), Type.Literal('stopped')]),
+    console: PcNode.properties.console,
+    startup_script: PcNode.properties.startup_script,
+    startup_script_path: PcNode.properties.startup_script_path,
+    command_line: PcNode.properties.command_line,
+    status_reason: PcNode.properties.status_reason,
+    mac_address: PcNode.properties.mac_address,
+    engine: PcNode.properties.engine,
+  },
+  { $id: 'PcInstance', description: 'A simulated PC, as v1 shows it' },
+)
+export function pcV1({ node_id, node_directory, console_type: _, status, ...rest }: Pc): PcV1 {
+  return { vm_id: node_id, vm_directory: node_directory, status: status === 'stopped' ? 'stopped' : 'started', ...rest }
+}
+
+const { node_id, console_type: _, ...pcInput } = PcCreate.properties
+export const PcV1Create = Type.Object(
+  { ...pcInput, vm_id: node_id },
+  { $id: 'PcInstanceCreate', additionalProperties: false, description: 'What a pc is created with in v1' },
+)
+
+/** v1 names of events; only starts and stops of nodes and messages have one. */
+export function eventV1({ happening }: LabEvent): { action: string; event: unknown } | undefined {
+  switch (happening.type) {
+    case 'node.updated':
+      if (happening.change !== 'started' && happening.change !== 'stopped') return undefined
+      return { action: `vm.${happening.change}`, event: pcV1(happening.node) }
+    case 'log.error':
+    case 'log.warning':
+      return { action: happening.type, event: { message: happening.message } }
+    default:
+      return undefined
+  }
+}

@@ -1,0 +1,122 @@
+import { Type } from '@sinclair/typebox'
+import { conflict } from '../../errors.ts'
+import { created, type Endpoint, endpoint, noContent, ok } from '../../http/endpoint.ts'
+import { openFeed } from '../../http/feed.ts'
+import { noSuchProject, projectParams as params, since } from '../../http/params.ts'
+import { fileEndpoints } from '../files.ts'
+import { udpPortEndpoint } from '../udp-port.ts'
+import { eventV1, ProjectV1, ProjectV1Create, ProjectV1Update, projectV1 } from './faces.ts'
+
+const base = '/v1/projects'
+const tag = 'v1 projects'
+
+export const projectsV1: readonly Endpoint[] = [
+  endpoint({
+    method: 'GET',
+    path: base,
+    tag,
+    summary: 'List the open projects',
+    replies: { 200: { description: 'The open projects', schema: Type.Array(ProjectV1) } },
+    handle: async (_, { agent }) => ok((await agent.projects.list()).map(projectV1)),
+  }),
+  endpoint({
+    method: 'POST',
+    path: base,
+    tag,
+    summary: 'Create a project, or open one that is on disk',
+    body: ProjectV1Create,
+    replies: { 201: { description: 'Created', schema: ProjectV1 } },
+    errors: { 403: 'The path is not allowed', 409: 'The project is open already', 507: 'The disk is nearly full' },
+    async handle({ body }, { agent }) {
+      const { temporary, project_id, ...rest } = body
+      const input = { ...rest, temporary: temporary ?? false, project_id: project_id?.toLowerCase() ?? null }
+      const { project, created: isNew } = await agent.projects.create(input)
+      if (!isNew) throw conflict(`project_id: project ${project.project_id} is open already`)
+      return created(projectV1(project))
+    },
+  }),
+  endpoint({
+    method: 'GET',
+    path: `${base}/{project_id}`,
+    tag,
+    summary: 'Read a project',
+    params,
+    replies: { 200: { description: 'The project', schema: ProjectV1 } },
+    errors: { 404: noSuchProject },
+    handle: async ({ params }, { agent }) => ok(projectV1(await agent.projects.get(params.project_id))),
+  }),
+  endpoint({
+    method: 'PUT',
+    path: `${base}/{project_id}`,
+    tag,
+    summary: 'Change a project',
+    params,
+    body: ProjectV1Update,
+    replies: { 200: { description: 'The changed project', schema: ProjectV1 } },
+    errors: {
+      403: 'The property may not be changed',
+      404: noSuchProject,
+      409: 'Nodes run in the old directory',
+      507: 'The disk is nearly full',
+    },
+    handle: async ({ params, body }, { agent }) => ok(projectV1(await agent.projects.update(params.project_id, body))),
+  }),
+  endpoint({
+    method: 'DELETE',
+    path: `${base}/{project_id}`,
+    tag,
+    summary: 'Delete a project from disk',
+    params,
+    replies: { 204: { description: 'Deleted' } },
+    errors: { 404: noSuchProject, 409: 'The project is being closed' },
+    async handle({ params }, { agent }) {
+      await agent.projects.remove(params.project_id)
+      return noContent
+    },
+  }),
+  endpoint({
+    method: 'POST',
+    path: `${base}/{project_id}/close`,
+    tag,
+    summary: 'Close a project: stop its nodes, release their ports; a temporary one is deleted',
+    params,
+    bodyKind: 'ignored',
+    replies: { 204: { description: 'Closed' } },
+    errors: { 404: noSuchProject, 409: 'The project is being closed' },
+    async handle({ params }, { agent }) {
+      await agent.projects.close(params.project_id)
+      return noContent
+    },
+  }),
+  endpoint({
+    method: 'POST',
+    path: `${base}/{project_id}/commit`,
+    tag,
+    summary: 'Write a project to disk and remove what deleted instances left behind',
+    params,
+    bodyKind: 'ignored',
+    replies: { 204: { description: 'Written' } },
+    errors: { 404: noSuchProject, 409: 'The project is being closed', 507: 'The disk is nearly full' },
+    async handle({ params }, { agent }) {
+      await agent.projects.commit(params.project_id)
+      return noContent
+    },
+  }),
+  endpoint({
+    method: 'GET',
+    path: `${base}/{project_id}/notifications`,
+    tag,
+    summary: 'Feed of events, with the names of v1',
+    description:
+      'One JSON object a line: ping, vm.started, vm.stopped, log.error, log.warning. With "Accept: text/event-stream" as server-sent events.',
+    params,
+    query: since,
+    websocket: true,
+    replies: { 200: { description: 'The feed; it ends when the project is closed', media: 'application/json' } },
+    errors: { 404: noSuchProject, 429: 'The project has too many open feeds' },
+    handle: ({ params, query, request }, context) =>
+      openFeed({ request, context, face: eventV1, projectId: params.project_id, since: query.since }),
+  }),
+  ...fileEndpoints(base, tag, { parents: false }),
+  udpPortEndpoint(base, tag),
+]

@@ -1,0 +1,114 @@
+import { Type } from '@sinclair/typebox'
+import { created, type Endpoint, endpoint, noContent, ok } from '../../http/endpoint.ts'
+import { openFeed, requireUpgrade } from '../../http/feed.ts'
+import { noSuchProject, projectParams as params, since } from '../../http/params.ts'
+import { fileEndpoints } from '../files.ts'
+import { udpPortEndpoint } from '../udp-port.ts'
+import { eventV2, ProjectV2, ProjectV2Create, ProjectV2Update, projectV2 } from './faces.ts'
+
+const base = '/v2/compute/projects'
+const tag = 'v2 compute projects'
+const feedDescription =
+  'One JSON object a line, with the seq of the event; first a ping. With "Accept: text/event-stream" as server-sent events.'
+
+export const projectsV2: readonly Endpoint[] = [
+  endpoint({
+    method: 'GET',
+    path: base,
+    tag,
+    summary: 'List the open projects',
+    replies: { 200: { description: 'The open projects', schema: Type.Array(ProjectV2) } },
+    handle: async (_, { agent }) => ok((await agent.projects.list()).map(projectV2)),
+  }),
+  endpoint({
+    method: 'POST',
+    path: base,
+    tag,
+    summary: 'Create a project, or open one that is on disk; an open one is given back as it is',
+    body: ProjectV2Create,
+    replies: { 201: { description: 'Open', schema: ProjectV2 } },
+    errors: { 403: 'The path is not allowed', 409: 'The project is being closed', 507: 'The disk is nearly full' },
+    async handle({ body }, { agent }) {
+      const { name, path = null, variables = null } = body
+      const project_id = body.project_id?.toLowerCase() ?? null
+      const { project } = await agent.projects.create({ name, path, variables, project_id })
+      return created(projectV2(project))
+    },
+  }),
+  endpoint({
+    method: 'GET',
+    path: `${base}/{project_id}`,
+    tag,
+    summary: 'Read a project',
+    params,
+    replies: { 200: { description: 'The project', schema: ProjectV2 } },
+    errors: { 404: noSuchProject },
+    handle: async ({ params }, { agent }) => ok(projectV2(await agent.projects.get(params.project_id))),
+  }),
+  endpoint({
+    method: 'PUT',
+    path: `${base}/{project_id}`,
+    tag,
+    summary: 'Change a project',
+    params,
+    body: ProjectV2Update,
+    replies: { 200: { description: 'The changed project', schema: ProjectV2 } },
+    errors: { 404: noSuchProject, 409: 'The project is being closed', 507: 'The disk is nearly full' },
+    async handle({ params, body }, { agent }) {
+      const { name = null, variables = null } = body
+      return ok(projectV2(await agent.projects.update(params.project_id, { name, variables })))
+    },
+  }),
+  endpoint({
+    method: 'DELETE',
+    path: `${base}/{project_id}`,
+    tag,
+    summary: 'Delete a project from disk',
+    params,
+    replies: { 204: { description: 'Deleted' } },
+    errors: { 404: noSuchProject, 409: 'The project is being closed' },
+    async handle({ params }, { agent }) {
+      await agent.projects.remove(params.project_id)
+      return noContent
+    },
+  }),
+  endpoint({
+    method: 'POST',
+    path: `${base}/{project_id}/close`,
+    tag,
+    summary: 'Close a project: stop its nodes, release their ports',
+    params,
+    bodyKind: 'ignored',
+    replies: { 204: { description: 'Closed' } },
+    errors: { 404: noSuchProject, 409: 'The project is being closed' },
+    async handle({ params }, { agent }) {
+      await agent.projects.close(params.project_id)
+      return noContent
+    },
+  }),
+  feed(`${base}/{project_id}/notifications`, 'Feed of the events of a project'),
+  feed(`${base}/{project_id}/notifications/ws`, 'Feed of the events of a project as a websocket', true),
+  ...fileEndpoints(base, tag, { parents: true }),
+  udpPortEndpoint(base, tag),
+]
+
+function feed(path: string, summary: string, onlyWebsocket = false): Endpoint {
+  return endpoint({
+    method: 'GET',
+    path,
+    tag,
+    summary,
+    description: feedDescription,
+    params,
+    query: since,
+    websocket: true,
+    replies: onlyWebsocket
+      ? {}
+      : { 200: { description: 'The feed; it ends when the project is closed', media: 'application/json' } },
+    errors: { 404: noSuchProject, 429: 'The project has too many open feeds' },
+    handle({ params, query, request }, context) {
+      if (onlyWebsocket) requireUpgrade(request)
+      return openFeed({ request, context, face: eventV2, projectId: params.project_id, since: query.since })
+    },
+  })
+}

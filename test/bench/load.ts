@@ -1,0 +1,64 @@
+import { connect, type Socket } from 'node:net'
+import { performance } from 'node:perf_hooks'
+
+export interface LoadResult {
+  readonly perSecond: number
+  /** Milliseconds. */
+  readonly p50: number
+  readonly p99: number
+}
+
+/** A closed loop: every connection sends a GET, waits for the whole answer, and sends the next. */
+export async function load(url: string, connections: number, seconds: number): Promise<LoadResult> {
+  const target = new URL(url)
+  const request = Buffer.from(`GET ${target.pathname} HTTP/1.1\r\nHost: ${target.host}\r\n\r\n`)
+  const latencies: number[] = []
+  const state = { measuring: false, over: false }
+  const sockets = Array.from({ length: connections }, () => loop(target, request, latencies, state))
+  await wait(1000)
+  state.measuring = true
+  const began = performance.now()
+  await wait(seconds * 1000)
+  state.over = true
+  const elapsed = (performance.now() - began) / 1000
+  for (const socket of sockets) socket.destroy()
+  latencies.sort((a, b) => a - b)
+  const at = (share: number) => latencies[Math.floor(latencies.length * share)] ?? Number.NaN
+  return { perSecond: latencies.length / elapsed, p50: at(0.5), p99: at(0.99) }
+}
+
+const wait = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms))
+
+function loop(target: URL, request: Buffer, latencies: number[], state: { measuring: boolean; over: boolean }): Socket {
+  const socket = connect(Number(target.port), target.hostname)
+  socket.setNoDelay(true)
+  let sent = 0
+  let received = 0
+  let expected = -1
+  const next = () => {
+    sent = performance.now()
+    received = 0
+    expected = -1
+    socket.write(request)
+  }
+  socket.on('connect', next)
+  socket.on('error', (error) => {
+    if (!state.over) throw error
+  })
+  socket.on('data', (chunk) => {
+    if (expected < 0) {
+      // An answer's head fits in the first segment on loopback.
+      const head = chunk.toString('latin1')
+      const end = head.indexOf('\r\n\r\n')
+      const length = /content-length: (\d+)/i.exec(head)?.[1]
+      if (end < 0 || length === undefined || !head.startsWith('HTTP/1.1 200'))
+        throw new Error(`unexpected answer: ${head}`)
+      expected = end + 4 + Number(length)
+    }
+    received += chunk.length
+    if (received < expected || state.over) return
+    if (state.measuring) latencies.push(performance.now() - sent)
+    next()
+  })
+  return socket
+}

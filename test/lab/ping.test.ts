@@ -1,0 +1,60 @@
+import { expect, test } from 'vitest'
+import { attach, createLab, openConsole, reserve, start } from '../support/lab.ts'
+import { requireProgram } from '../support/require.ts'
+import { portRanges, TestService } from '../support/service.ts'
+
+const vpcs = requireProgram('vpcs')
+
+test('two embedded pcs ping each other', async () => {
+  const service = await TestService.start({ ...portRanges(0), 'pc.engine': 'embedded' })
+  const lab = await createLab(service)
+  await start(service, lab.pc1, lab.pc2)
+  const console = await openConsole(service, lab.pc1)
+  console.type('ping 10.0.0.2 -c 3\r')
+  await console.expect('84 bytes from 10.0.0.2 icmp_seq=3 ttl=64')
+})
+
+test.skipIf(vpcs.skip)('two VPCS ping each other', async () => {
+  const service = await TestService.start({ ...portRanges(1), 'pc.engine': 'vpcs' })
+  const lab = await createLab(service)
+  await start(service, lab.pc1, lab.pc2)
+  const console = await openConsole(service, lab.pc1)
+  console.type('ping 10.0.0.2 -c 3\r')
+  await console.expect('84 bytes from 10.0.0.2 icmp_seq=3 ttl=64')
+})
+
+test.skipIf(vpcs.skip)('a pc of one engine pings a pc of the other, both ways', async () => {
+  const ranges = portRanges(2)
+  const service = await TestService.start({ ...ranges, 'pc.engine': 'vpcs' })
+  const lab = await createLab(service)
+  await start(service, lab.pc1)
+  await service.configure({ ...ranges, 'pc.engine': 'embedded' })
+  await service.call('POST', '/v1/config/reload', {})
+  await start(service, lab.pc2)
+  expect(await service.call('GET', lab.pc1)).toMatchObject({ engine: 'vpcs' })
+  expect(await service.call('GET', lab.pc2)).toMatchObject({ engine: 'embedded' })
+  const [one, two] = [await openConsole(service, lab.pc1), await openConsole(service, lab.pc2)]
+  one.type('ping 10.0.0.2 -c 2\r')
+  await one.expect('84 bytes from 10.0.0.2 icmp_seq=2 ttl=64')
+  two.type('ping 10.0.0.1 -c 2\r')
+  await two.expect('84 bytes from 10.0.0.1 icmp_seq=2 ttl=64')
+})
+
+test('a link is removed and another one attached while the pcs run', async () => {
+  const service = await TestService.start({ ...portRanges(3), 'pc.engine': 'embedded' })
+  const lab = await createLab(service)
+  await start(service, lab.pc1, lab.pc2)
+  const console = await openConsole(service, lab.pc1)
+  console.type('ping 10.0.0.2 -c 1\r')
+  await console.expect('icmp_seq=1 ttl=64')
+  await service.call('DELETE', `${lab.pc2}/adapters/0/ports/0/nio`)
+  await console.expect('PC1> ')
+  console.type('ping 10.0.0.2 -c 1 -w 200\r')
+  await console.expect(/timeout|not reachable/)
+  const [a, b] = [await reserve(service, lab.project), await reserve(service, lab.project)]
+  await attach(service, lab.pc1, a, b)
+  await attach(service, lab.pc2, b, a)
+  await console.expect('PC1> ')
+  console.type('ping 10.0.0.2 -c 1\r')
+  await console.expect('icmp_seq=1 ttl=64')
+})

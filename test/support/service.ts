@@ -1,0 +1,103 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { onTestFinished } from 'vitest'
+
+const program = join(import.meta.dirname, '../../runtime/node/main.ts')
+
+/** A port range that no other test file uses; give each file its own number, 0 to 99. */
+export function portRanges(file: number): Record<string, [number, number]> {
+  const first = 31000 + file * 300
+  return {
+    console_port_range: [first, first + 99],
+    udp_port_range: [first + 100, first + 279],
+    vnc_port_range: [first + 280, first + 299],
+  }
+}
+
+/** A `patchbay serve` in a process of its own, as a user would run it. */
+export class TestService {
+  readonly data: string
+  #child: ChildProcess | undefined
+  #url = ''
+
+  private constructor(data: string) {
+    this.data = data
+  }
+
+  /** Starts one on a new data directory; it and its keeper are gone when the test ends. */
+  static async start(settings: Record<string, unknown> = {}): Promise<TestService> {
+    const data = await mkdtemp(join(tmpdir(), 'patchbay-'))
+    const service = new TestService(data)
+    await service.configure(settings)
+    onTestFinished(async () => {
+      // A service that was killed left its keeper; the next one takes it over and ends it politely.
+      if (!service.isRunning) await service.restart()
+      await service.end()
+      await rm(data, { recursive: true, force: true })
+    })
+    await service.restart()
+    return service
+  }
+
+  get url(): string {
+    return this.#url
+  }
+
+  get isRunning(): boolean {
+    return this.#child !== undefined && this.#child.exitCode === null && this.#child.signalCode === null
+  }
+
+  get pid(): number {
+    return this.#child?.pid ?? 0
+  }
+
+  /** Writes the configuration file. */
+  async configure(settings: Record<string, unknown>): Promise<void> {
+    const lines = Object.entries(settings).map(([key, value]) => `${key} = ${JSON.stringify(value)}`)
+    await writeFile(join(this.data, 'config.toml'), lines.join('\n'))
+  }
+
+  async restart(): Promise<void> {
+    const flags = ['serve', '--port', '0', '--data', this.data, '--config', join(this.data, 'config.toml')]
+    const child = spawn(process.execPath, [program, ...flags, '--log-level', 'error'], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    })
+    this.#child = child
+    for await (const line of createInterface({ input: child.stdout })) {
+      const url = /http:\/\/\S+/.exec(line)?.[0]
+      if (url === undefined) continue
+      this.#url = url
+      return
+    }
+    throw new Error('the service ended before it was ready')
+  }
+
+  /** Ends the service as Ctrl-C does. */
+  async end(): Promise<void> {
+    await this.kill('SIGTERM')
+  }
+
+  async kill(signal: NodeJS.Signals): Promise<void> {
+    const child = this.#child
+    if (child === undefined || !this.isRunning) return
+    const gone = once(child, 'exit')
+    child.kill(signal)
+    await gone
+  }
+
+  fetch(path: string, init?: RequestInit): Promise<Response> {
+    return fetch(this.#url + path, init)
+  }
+
+  /** A request that must succeed; its JSON answer. */
+  async call<T = Record<string, unknown>>(method: string, path: string, body?: unknown): Promise<T> {
+    const answer = await this.fetch(path, { method, ...(body !== undefined && { body: JSON.stringify(body) }) })
+    const text = await answer.text()
+    if (!answer.ok) throw new Error(`${method} ${path}: ${answer.status} ${text}`)
+    return (text === '' ? undefined : JSON.parse(text)) as T
+  }
+}
