@@ -11,7 +11,7 @@ test('two embedded pcs ping each other', async () => {
   await start(service, lab.pc1, lab.pc2)
   const console = await openConsole(service, lab.pc1)
   console.type('ping 10.0.0.2 -c 3\r')
-  await console.expect('84 bytes from 10.0.0.2 icmp_seq=3 ttl=64')
+  await console.expect('10.0.0.2 icmp_seq=3 ttl=64')
 })
 
 test.skipIf(vpcs.skip)('two VPCS ping each other', async () => {
@@ -20,7 +20,7 @@ test.skipIf(vpcs.skip)('two VPCS ping each other', async () => {
   await start(service, lab.pc1, lab.pc2)
   const console = await openConsole(service, lab.pc1)
   console.type('ping 10.0.0.2 -c 3\r')
-  await console.expect('84 bytes from 10.0.0.2 icmp_seq=3 ttl=64')
+  await console.expect('10.0.0.2 icmp_seq=3 ttl=64')
 })
 
 test.skipIf(vpcs.skip)('a pc of one engine pings a pc of the other, both ways', async () => {
@@ -35,9 +35,9 @@ test.skipIf(vpcs.skip)('a pc of one engine pings a pc of the other, both ways', 
   expect(await service.call('GET', lab.pc2)).toMatchObject({ engine: 'embedded' })
   const [one, two] = [await openConsole(service, lab.pc1), await openConsole(service, lab.pc2)]
   one.type('ping 10.0.0.2 -c 2\r')
-  await one.expect('84 bytes from 10.0.0.2 icmp_seq=2 ttl=64')
+  await one.expect('10.0.0.2 icmp_seq=2 ttl=64')
   two.type('ping 10.0.0.1 -c 2\r')
-  await two.expect('84 bytes from 10.0.0.1 icmp_seq=2 ttl=64')
+  await two.expect('10.0.0.1 icmp_seq=2 ttl=64')
 })
 
 test('a link is removed and another one attached while the pcs run', async () => {

@@ -68,6 +68,8 @@ export interface UnitState {
   readonly key: string
   /** 0 for an embedded pc. */
   readonly pid: number
+  /** Number of this run; tells the end of one run from that of a later one. */
+  readonly run: number
   readonly console: Listen | null
   /** Set when it has ended; kept until `unit.forget`, so that a service that was away learns of it. */
   readonly exit: Exit | null
@@ -101,7 +103,7 @@ export interface Operations {
   hello: { in: { protocol: number }; out: { protocol: number; version: string; pid: number } }
   inventory: { in: Record<string, never>; out: Inventory }
   /** Binds the console first (`port_taken`), then starts. `exists` when the key runs; `spawn_failed` with the reason. */
-  'unit.start': { in: UnitSpec; out: { pid: number } }
+  'unit.start': { in: UnitSpec; out: { pid: number; run: number } }
   /** SIGTERM to the group, SIGKILL after `grace_ms`; resolves when all of it has ended. An unknown or ended key is fine. */
   'unit.stop': { in: { key: string; grace_ms: number }; out: { exit: Exit | null } }
   /** Drops the record of a unit that has ended. */
@@ -121,7 +123,7 @@ export interface Operations {
 }
 
 export interface KeeperEvents {
-  'unit.exit': { key: string; exit: Exit }
+  'unit.exit': { key: string; run: number; exit: Exit }
 }
 
 export type ErrorCode =

@@ -1,0 +1,143 @@
+import { platform } from 'node:os'
+import { join } from 'node:path'
+import { forbidden } from '../../src/errors.ts'
+import type { HostAgent } from '../../src/host-agent.ts'
+import type { Happening } from '../../src/model/event.ts'
+import type { Diagnosis } from '../../src/model/host.ts'
+import { type NodeKindName, nodeKinds } from '../../src/model/node.ts'
+import type { Config, Resolved } from './config.ts'
+import { EventLog } from './events/event-log.ts'
+import { listInterfaces } from './host/interfaces.ts'
+import { LoadMeter } from './host/load.ts'
+import type { NodeKind } from './kinds/kind.ts'
+import { PcKind } from './kinds/pc/pc.ts'
+import type { Log } from './log.ts'
+import { KeeperLink } from './nodes/keeper-link.ts'
+import type { LabNode } from './nodes/lab-node.ts'
+import { LifeCycle } from './nodes/life-cycle.ts'
+import { Links } from './nodes/links.ts'
+import { Nodes } from './nodes/nodes.ts'
+import { Reopen } from './nodes/reopen.ts'
+import { PortAllocator } from './ports/allocator.ts'
+import { Checksums } from './projects/checksums.ts'
+import { makeDirectory } from './projects/durable-file.ts'
+import { ProjectFiles } from './projects/files.ts'
+import { Projects } from './projects/projects.ts'
+import { version } from './version.ts'
+
+export interface NodeAgentOptions {
+  readonly config: Config
+  readonly log: Log
+  readonly diagnose: (settings: Resolved, signal?: AbortSignal) => Promise<Diagnosis>
+}
+
+export interface NodeAgentService {
+  readonly agent: HostAgent
+  /** A polite end: stops the nodes and the keeper, unless `on_exit` is keep. */
+  close(): Promise<void>
+}
+
+/** The host agent of this machine. What was open when the service last ran is being opened again when this resolves. */
+export async function createNodeAgent({ config, log, diagnose }: NodeAgentOptions): Promise<NodeAgentService> {
+  const { data, local, limits, console_host } = config.current
+  const projectsDirectory = join(data, 'projects')
+  await Promise.all([data, projectsDirectory, join(data, 'run')].map(makeDirectory))
+
+  const floorMb = () => config.current.min_free_space_mb
+  const meter = new LoadMeter()
+  const events = new EventLog({ history: limits.history, feeds: () => config.current.limits.feeds }, () => meter.read())
+  const ports = new PortAllocator({
+    ranges: {
+      console: config.current.console_port_range,
+      vnc: config.current.vnc_port_range,
+      udp: config.current.udp_port_range,
+    },
+    consoleHost: console_host,
+  })
+  const pc = new PcKind(() => config.current.pc)
+  const kinds: Record<NodeKindName, NodeKind> = { pc }
+  const keeper = new KeeperLink(data, log)
+  const links = new Links(keeper, ports)
+  const emit = (node: LabNode, happening: Happening) => events.emit(node.projectId, happening)
+  const lifeCycle = new LifeCycle({ keeper, ports, links, consoleHost: console_host, emit })
+  const projects: Projects = new Projects({
+    rules: { dataDirectory: data, projectsDirectory, isLocal: local },
+    floorMb,
+    events,
+    ports,
+    openNodes: (project, isUnclaimed) => reopen.openNodes(project, isUnclaimed),
+    closeNodes: (project) => nodes.closeProject(project),
+  })
+  const nodes = new Nodes({ kinds, project: (id) => projects.find(id), keeper, ports, links, lifeCycle, floorMb, emit })
+  const reopen = new Reopen({
+    ...{ kinds, keeper, ports, links, lifeCycle, nodes, log },
+    emit: (project, happening) => events.emit(project.id, happening),
+  })
+  keeper.listen({
+    exited(key, run, exit) {
+      const node = nodes.all.get(key)
+      if (node !== undefined) void nodes.exclusively(node, () => lifeCycle.exited(node, run, exit))
+    },
+    lost: () => reopen.lost(),
+  })
+  const checksums = new Checksums()
+  const files = new ProjectFiles({
+    directoryOf: async (projectId) => (await projects.find(projectId)).path,
+    checksums,
+    floorMb,
+    bodyTimeoutMs: limits.body_timeout_ms,
+  })
+  // A restore that fails for one project must not keep the others, or the service, from working.
+  void projects
+    .restore()
+    .then(() => reopen.endStrangers())
+    .catch((error: unknown) => log.error({ err: error }, 'not everything that was open could be opened again'))
+
+  const agent: HostAgent = {
+    projects,
+    files,
+    nodes,
+    events: {
+      async open(options) {
+        if (options.projectId !== undefined) await projects.find(options.projectId)
+        return events.open(options)
+      },
+    },
+    host: {
+      version: async () => ({ version, local }),
+      capabilities: async () => ({
+        version,
+        platform: platform(),
+        node_types: [...nodeKinds],
+        packet_path: 'portable',
+        pc_engine: (await pc.engine()).engine,
+      }),
+      interfaces: async () => listInterfaces(),
+      ports: async () => ({
+        console_port_range: [...config.current.console_port_range],
+        console_ports: ports.used('console'),
+        udp_port_range: [...config.current.udp_port_range],
+        udp_ports: ports.used('udp'),
+      }),
+      load: async () => meter.read(),
+      doctor: (signal) => diagnose(config.current, signal),
+      async reloadConfig() {
+        if (!local) throw forbidden('The configuration can only be reloaded in local mode')
+        return config.reload()
+      },
+    },
+  }
+  return {
+    agent,
+    async close() {
+      const stop = config.current.on_exit === 'stop'
+      events.close()
+      if (stop) {
+        const running = [...nodes.all.values()].filter(({ status }) => status !== 'stopped')
+        await Promise.all(running.map((node) => nodes.exclusively(node, () => lifeCycle.stop(node)).catch(() => {})))
+      }
+      await keeper.close({ stop })
+      await checksums.close()
+    },
+  }
+}

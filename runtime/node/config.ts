@@ -1,0 +1,16 @@
+import type { Reloaded } from '../../src/model/host.ts'
+import type { Settings } from './settings.ts'
+
+/** The settings in force, with the defaults that depend on others filled in. */
+export type Resolved = Settings & {
+  /** Absolute. */
+  readonly data: string
+  readonly local: boolean
+  readonly console_host: string
+}
+
+export interface Config {
+  readonly current: Resolved
+  /** Reads the file again; see ApiError of `HostFacts.reloadConfig`. */
+  reload(): Promise<Reloaded>
+}

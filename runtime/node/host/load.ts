@@ -1,0 +1,51 @@
+import { readFileSync } from 'node:fs'
+import { cpus, freemem, totalmem } from 'node:os'
+import type { Load } from '../../../src/model/host.ts'
+
+/** Asking more often distorts the CPU figure. */
+const leastMs = 2000
+
+/** The load of the host, measured once for all who ask. */
+export class LoadMeter {
+  #measured = Number.NEGATIVE_INFINITY
+  #times = { busy: 0, total: 0 }
+  #load: Load = { cpu_usage_percent: 0, memory_usage_percent: 0 }
+
+  read(now = performance.now()): Load {
+    if (now - this.#measured < leastMs) return this.#load
+    const before = this.#times
+    this.#times = cpuTimes()
+    const total = this.#times.total - before.total
+    const isFirst = this.#measured === Number.NEGATIVE_INFINITY
+    this.#measured = now
+    this.#load = {
+      cpu_usage_percent: isFirst || total <= 0 ? 0 : percent(this.#times.busy - before.busy, total),
+      memory_usage_percent: percent(totalmem() - availableMemory(), totalmem()),
+    }
+    return this.#load
+  }
+}
+
+const percent = (part: number, whole: number): number =>
+  Math.min(100, Math.max(0, Math.round((part / whole) * 1000) / 10))
+
+function cpuTimes(): { busy: number; total: number } {
+  let busy = 0
+  let total = 0
+  for (const { times } of cpus()) {
+    const sum = times.user + times.nice + times.sys + times.irq + times.idle
+    total += sum
+    busy += sum - times.idle
+  }
+  return { busy, total }
+}
+
+/** Bytes that programs can still have; the page cache counts as free. */
+export function availableMemory(): number {
+  try {
+    const kb = /^MemAvailable:\s+(\d+) kB/m.exec(readFileSync('/proc/meminfo', 'utf8'))?.[1]
+    return kb === undefined ? freemem() : Number(kb) * 1024
+  } catch {
+    return freemem()
+  }
+}

@@ -1,0 +1,115 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { closeSync, existsSync, openSync } from 'node:fs'
+import type { Writable } from 'node:stream'
+import { ReadStream } from 'node:tty'
+import { KeeperError } from './error.ts'
+import { LineEnds } from './line-ends.ts'
+import type { ProcessSpec } from './protocol.ts'
+import { openPty } from './pty.ts'
+import { type Ending, mostInputBytes, type Runner } from './runner.ts'
+
+// The kernel then ends the child with the keeper, whatever ends that; it execs, so the pid is the program's.
+const setpriv = ['/usr/bin/setpriv', '/bin/setpriv'].find((path) => existsSync(path))
+const withDeathSignal = (command: string, args: readonly string[]): [string, readonly string[]] =>
+  setpriv === undefined ? [command, args] : [setpriv, ['--pdeathsig', 'KILL', '--', command, ...args]]
+
+/** One child and its whole process group. */
+export class ChildProcessRunner implements Runner {
+  readonly pid: number
+  readonly ended: Promise<Ending>
+  readonly #console: Writable | undefined
+  #stopping: Promise<Ending> | undefined
+
+  private constructor(child: ChildProcess, ended: Promise<Ending>, console: Writable | undefined) {
+    this.pid = child.pid ?? 0
+    this.ended = ended
+    this.#console = console
+  }
+
+  /** Resolves when the kernel has accepted the program; `spawn_failed` when it cannot be started at all. */
+  static async start(spec: ProcessSpec, output: (bytes: Uint8Array) => void): Promise<ChildProcessRunner> {
+    const descriptors: number[] = []
+    try {
+      const log = openSync(spec.log, 'a', 0o600)
+      descriptors.push(log)
+      const pty = spec.stdio === 'pty' ? openPty() : undefined
+      if (pty !== undefined) descriptors.push(pty.slave)
+      const [command, args] = withDeathSignal(spec.command, spec.args)
+      const child = spawn(command, args, {
+        cwd: spec.cwd,
+        env: { ...process.env, ...spec.env },
+        detached: true,
+        stdio:
+          pty !== undefined
+            ? [pty.slave, pty.slave, pty.slave]
+            : spec.stdio === 'pipe'
+              ? ['pipe', 'pipe', log]
+              : ['ignore', log, log],
+      })
+      const terminal = pty === undefined ? undefined : new ReadStream(pty.master)
+      const streams = terminal === undefined ? [child.stdout, child.stdin] : [terminal]
+      // EIO is how a master learns that nobody has the terminal any more.
+      for (const stream of streams) stream?.on('error', () => stream.destroy())
+      const source = terminal ?? child.stdout
+      const lineEnds = new LineEnds()
+      source?.on('data', terminal === undefined ? output : (bytes: Buffer) => output(lineEnds.complete(bytes)))
+      const ended = endOf(child, source)
+      try {
+        await once(child, 'spawn')
+      } catch (error) {
+        terminal?.destroy()
+        throw error
+      }
+      return new ChildProcessRunner(child, ended, terminal ?? child.stdin ?? undefined)
+    } catch (cause) {
+      throw new KeeperError('spawn_failed', `${spec.command} cannot be started: ${(cause as Error).message}`, { cause })
+    } finally {
+      for (const descriptor of descriptors) closeSync(descriptor)
+    }
+  }
+
+  input(bytes: Uint8Array): void {
+    const console = this.#console
+    if (console?.writable && console.writableLength + bytes.length <= mostInputBytes) console.write(bytes)
+  }
+
+  stop(graceMs: number): Promise<Ending> {
+    this.#stopping ??= this.#stop(graceMs)
+    return this.#stopping
+  }
+
+  async #stop(graceMs: number): Promise<Ending> {
+    this.#signal('SIGTERM')
+    const timer = setTimeout(() => this.#signal('SIGKILL'), graceMs)
+    const ending = await this.ended
+    clearTimeout(timer)
+    // The leader may have gone and left children of its own.
+    this.#signal('SIGKILL')
+    return ending
+  }
+
+  #signal(signal: NodeJS.Signals): void {
+    try {
+      process.kill(-this.pid, signal)
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error
+    }
+  }
+}
+
+/** The end of the process, once what it wrote last has been read; a grandchild that holds the pipe does not delay it. */
+async function endOf(child: ChildProcess, source: NodeJS.ReadableStream | ReadStream | null): Promise<Ending> {
+  const ending = await new Promise<Ending>((resolve) => {
+    child.once('exit', (code, signal) => resolve({ code, signal }))
+    child.once('error', () => resolve({ code: null, signal: null }))
+  })
+  if (source !== null && 'destroyed' in source && !source.destroyed && source.readable) {
+    await Promise.race([
+      new Promise((resolve) => source.once('close', resolve)),
+      new Promise((resolve) => setTimeout(resolve, 50)),
+    ])
+    source.destroy()
+  }
+  return ending
+}

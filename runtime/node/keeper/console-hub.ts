@@ -1,0 +1,127 @@
+import { once } from 'node:events'
+import { createServer, type Server, type Socket } from 'node:net'
+import { KeeperError } from './error.ts'
+import type { Listen } from './protocol.ts'
+import { Scrollback } from './scrollback.ts'
+import { encode, greeting, TelnetDecoder } from './telnet.ts'
+
+const scrollbackBytes = 64 * 1024
+/** A client that lets this much pile up is dropped; the others never wait for it. */
+const mostQueuedBytes = 256 * 1024
+const mostClients = 64
+
+/** Where the hub sends what clients type; false when the guest does not read and the bytes were dropped. */
+export type GuestInput = (bytes: Uint8Array) => void
+
+/**
+ * The console of one unit: one reader of the guest that depends on no client, a scroll-back, and any number of clients,
+ * by telnet and raw. Lives as long as the unit.
+ */
+export class ConsoleHub {
+  readonly #scrollback = new Scrollback(scrollbackBytes)
+  readonly #clients = new Map<Socket, 'telnet' | 'raw'>()
+  readonly #input: GuestInput
+  #server: Server | undefined
+  #listen: Listen | null = null
+
+  constructor(input: GuestInput) {
+    this.#input = input
+  }
+
+  get listen(): Listen | null {
+    return this.#listen
+  }
+
+  /** What the guest has shown last. */
+  get shown(): Buffer {
+    return this.#scrollback.read()
+  }
+
+  /** Output of the guest: kept, and given to every client. */
+  output(bytes: Uint8Array): void {
+    this.#scrollback.push(bytes)
+    if (this.#clients.size === 0) return
+    const doubled = encode(bytes)
+    for (const [client, form] of this.#clients) this.#send(client, form === 'telnet' ? doubled : bytes)
+  }
+
+  /** Opens the telnet listener, moves it, or (null) closes it with its clients. `port_taken` when it cannot be bound. */
+  async setListen(listen: Listen | null): Promise<void> {
+    const isSame = listen?.host === this.#listen?.host && listen?.port === this.#listen?.port
+    if (isSame) return
+    const server = listen === null ? undefined : await bind(listen, (client) => this.#accept(client))
+    this.#closeServer()
+    this.#server = server
+    this.#listen = listen
+  }
+
+  /** Takes over a socket whose bytes are the console's: the scroll-back goes out first. */
+  attach(socket: Socket): void {
+    this.#join(socket, 'raw', this.#scrollback.read())
+    socket.on('data', (bytes: Buffer) => this.#input(bytes))
+  }
+
+  /** The unit has ended: every client is told by the end of its stream. */
+  close(): void {
+    for (const client of this.#clients.keys()) client.end()
+    this.#clients.clear()
+    this.#closeServer()
+    this.#listen = null
+  }
+
+  #accept(client: Socket): void {
+    if (this.#clients.size >= mostClients) {
+      client.end(`This console has ${mostClients} clients already.\r\n`)
+      return
+    }
+    const decoder = new TelnetDecoder()
+    client.setNoDelay(true)
+    client.setKeepAlive(true, 30_000)
+    this.#join(client, 'telnet', Buffer.concat([greeting, encode(this.#scrollback.read())]))
+    client.on('data', (bytes: Buffer) => {
+      const { data, reply } = decoder.decode(bytes)
+      if (reply.length > 0) this.#send(client, reply)
+      if (data.length > 0) this.#input(data)
+    })
+  }
+
+  #join(client: Socket, form: 'telnet' | 'raw', first: Uint8Array): void {
+    client.on('error', () => client.destroy())
+    client.on('close', () => this.#clients.delete(client))
+    this.#clients.set(client, form)
+    if (first.length > 0) client.write(first)
+  }
+
+  #send(client: Socket, bytes: Uint8Array): void {
+    if (client.writableLength + bytes.length > mostQueuedBytes) {
+      this.#clients.delete(client)
+      client.destroy()
+    } else if (client.writable) client.write(bytes)
+  }
+
+  #closeServer(): void {
+    this.#server?.close()
+    for (const [client, form] of this.#clients) {
+      if (form !== 'telnet') continue
+      this.#clients.delete(client)
+      client.end()
+    }
+    this.#server = undefined
+  }
+}
+
+async function bind({ host, port }: Listen, accept: (client: Socket) => void): Promise<Server> {
+  const server = createServer(accept)
+  try {
+    const listening = once(server, 'listening')
+    server.listen({ host, port })
+    await listening
+  } catch (cause) {
+    throw new KeeperError('port_taken', `TCP port ${port} of ${host} cannot be bound: ${(cause as Error).message}`, {
+      cause,
+    })
+  }
+  // Errors after that are those of single connections (too many open files); the listener goes on.
+  server.on('error', () => {})
+  return server
+}

@@ -1,0 +1,151 @@
+import { spawn } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
+import type { ChildRecords } from './child-records.ts'
+import { KeeperError } from './error.ts'
+import { encodeFrame, type Frame, FrameReader, frameType } from './frames.ts'
+import type { EmbeddedPcSpec } from './protocol.ts'
+import { type Ending, mostInputBytes, type Runner } from './runner.ts'
+
+/** The process is ended when it has had no pc for this long, ms. */
+const idleMs = 60_000
+/** Starting one pc takes well under a millisecond; a host that needs longer than this hangs. */
+const startMs = 10_000
+const recordKey = 'pc-host'
+
+interface Guest {
+  readonly output: (bytes: Uint8Array) => void
+  readonly started: () => void
+  readonly failed: (message: string) => void
+  readonly ended: (ending: Ending) => void
+}
+
+/** The embedded pcs of this keeper: one process for all of them, started with the first. */
+export class EmbeddedPcs {
+  readonly #records: ChildRecords
+  readonly #log: (message: string) => void
+  #host: Host | undefined
+  #idle: NodeJS.Timeout | undefined
+  #last = 0
+
+  constructor(records: ChildRecords, log: (message: string) => void) {
+    this.#records = records
+    this.#log = log
+  }
+
+  /** `spawn_failed` when it cannot be started, for instance because its UDP port is taken. */
+  async start(spec: EmbeddedPcSpec, output: (bytes: Uint8Array) => void): Promise<Runner> {
+    const host = this.#running()
+    const id = ++this.#last
+    let ended: (ending: Ending) => void = () => {}
+    const ending = new Promise<Ending>((resolve) => {
+      ended = (it) => {
+        host.guests.delete(id)
+        if (host.guests.size === 0) this.#startIdle(host)
+        resolve(it)
+      }
+    })
+    await new Promise<void>((resolve, reject) => {
+      const refuse = (message: string) => {
+        clearTimeout(timer)
+        ended({ code: null, signal: null })
+        reject(new KeeperError('spawn_failed', `the embedded pc cannot be started: ${message}`))
+      }
+      const timer = setTimeout(() => refuse('its process does not answer'), startMs)
+      const started = () => {
+        clearTimeout(timer)
+        resolve()
+      }
+      host.guests.set(id, { output, started, failed: refuse, ended })
+      host.send(encodeFrame(frameType.start, id, JSON.stringify(spec)))
+      ending.then(
+        () => refuse('its process ended'),
+        () => {},
+      )
+    })
+    return {
+      pid: 0,
+      ended: ending,
+      input(bytes) {
+        if (host.queued < mostInputBytes) host.send(encodeFrame(frameType.input, id, bytes))
+      },
+      stop(graceMs) {
+        host.send(encodeFrame(frameType.stop, id))
+        const timer = setTimeout(() => host.kill(), graceMs)
+        return ending.finally(() => clearTimeout(timer))
+      },
+    }
+  }
+
+  /** Ends the process; pcs that still run end with it. */
+  close(): void {
+    clearTimeout(this.#idle)
+    this.#host?.close()
+  }
+
+  #running(): Host {
+    clearTimeout(this.#idle)
+    if (this.#host !== undefined) return this.#host
+    const host = startHost(() => {
+      if (this.#host === host) this.#host = undefined
+      this.#records.remove(recordKey)
+      if (host.guests.size > 0) this.#log(`the process of the embedded pcs ended with ${host.guests.size} pcs in it`)
+      for (const guest of [...host.guests.values()]) guest.ended({ code: null, signal: 'SIGKILL' })
+    })
+    this.#records.add(recordKey, host.pid)
+    this.#host = host
+    return host
+  }
+
+  #startIdle(host: Host): void {
+    clearTimeout(this.#idle)
+    this.#idle = setTimeout(() => {
+      if (this.#host !== host || host.guests.size > 0) return
+      this.#host = undefined
+      host.close()
+    }, idleMs)
+    this.#idle.unref()
+  }
+}
+
+interface Host {
+  readonly pid: number
+  readonly guests: Map<number, Guest>
+  /** Bytes that wait to be read by the process. */
+  readonly queued: number
+  send(frame: Buffer): void
+  close(): void
+  kill(): void
+}
+
+function startHost(gone: () => void): Host {
+  const guests = new Map<number, Guest>()
+  const file = fileURLToPath(
+    new URL(import.meta.url.endsWith('.ts') ? './pc-host.ts' : './pc-host.js', import.meta.url),
+  )
+  const child = spawn(process.execPath, [file], { detached: true, stdio: ['pipe', 'pipe', 'inherit'] })
+  const reader = new FrameReader()
+  child.stdin.on('error', () => {})
+  child.stdout.on('error', () => {})
+  child.stdout.on('data', (bytes: Buffer) => {
+    for (const frame of reader.push(bytes)) dispatch(guests.get(frame.pc), frame)
+  })
+  child.once('error', gone)
+  child.once('exit', gone)
+  return {
+    pid: child.pid ?? 0,
+    guests,
+    get queued() {
+      return child.stdin.writableLength
+    },
+    send: (frame) => void child.stdin.write(frame),
+    close: () => void child.stdin.end(),
+    kill: () => void child.kill('SIGKILL'),
+  }
+}
+
+function dispatch(guest: Guest | undefined, { type, payload }: Frame): void {
+  if (type === frameType.output) guest?.output(payload)
+  else if (type === frameType.started) guest?.started()
+  else if (type === frameType.failed) guest?.failed(payload.toString())
+  else if (type === frameType.ended) guest?.ended({ code: Number(payload.toString()), signal: null })
+}

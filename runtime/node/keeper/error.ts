@@ -1,0 +1,12 @@
+import type { ErrorCode } from './protocol.ts'
+
+/** A refusal of the keeper; the code goes over the wire. */
+export class KeeperError extends Error {
+  override readonly name = 'KeeperError'
+  readonly code: ErrorCode
+
+  constructor(code: ErrorCode, message: string, options?: ErrorOptions) {
+    super(message, options)
+    this.code = code
+  }
+}

@@ -1,0 +1,49 @@
+/**
+ * Messages between the keeper and the process of the embedded pcs, over its stdin and stdout:
+ * length of the rest (4 bytes, little-endian), type (1), number of the pc (4), payload.
+ */
+export type FrameType = (typeof frameType)[keyof typeof frameType]
+export const frameType = { start: 1, input: 2, stop: 3, started: 10, failed: 11, output: 12, ended: 13 } as const
+
+export interface Frame {
+  readonly type: number
+  readonly pc: number
+  readonly payload: Buffer
+}
+
+const headBytes = 9
+/** Console output comes in pieces far below this; a longer length is a broken stream. */
+const mostBytes = 1 << 20
+
+export function encodeFrame(type: FrameType, pc: number, payload: Uint8Array | string = ''): Buffer {
+  const body = typeof payload === 'string' ? Buffer.from(payload) : payload
+  const frame = Buffer.allocUnsafe(headBytes + body.length)
+  frame.writeUInt32LE(5 + body.length, 0)
+  frame.writeUInt8(type, 4)
+  frame.writeUInt32LE(pc, 5)
+  frame.set(body, headBytes)
+  return frame
+}
+
+/** Cuts frames out of a byte stream, however it was split. Throws on a length that cannot be. */
+export class FrameReader {
+  #rest: Buffer = Buffer.alloc(0)
+
+  push(bytes: Buffer): Frame[] {
+    let buffer = this.#rest.length === 0 ? bytes : Buffer.concat([this.#rest, bytes])
+    const frames: Frame[] = []
+    while (buffer.length >= 4) {
+      const length = buffer.readUInt32LE(0)
+      if (length < 5 || length > mostBytes) throw new Error(`a frame of ${length} bytes`)
+      if (buffer.length < 4 + length) break
+      frames.push({
+        type: buffer.readUInt8(4),
+        pc: buffer.readUInt32LE(5),
+        payload: buffer.subarray(headBytes, 4 + length),
+      })
+      buffer = buffer.subarray(4 + length)
+    }
+    this.#rest = buffer
+    return frames
+  }
+}

@@ -1,0 +1,83 @@
+import { spawn } from 'node:child_process'
+import { closeSync, mkdirSync, openSync, renameSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { KeeperClient } from './client.ts'
+import { KeeperError } from './error.ts'
+
+const launchMs = 10_000
+const largestLog = 1 << 20
+/** Exit code of a keeper that found another one: then that one is ours. */
+const taken = 3
+
+/** Connects to the keeper of a data directory, and starts one when there is none. `created` tells which. */
+export async function ensureKeeper(
+  dataDirectory: string,
+  idleMs?: number,
+): Promise<{ client: KeeperClient; created: boolean }> {
+  try {
+    return { client: await KeeperClient.connect(dataDirectory), created: false }
+  } catch (error) {
+    if (error instanceof KeeperError && error.code === 'protocol') throw error
+  }
+  const isOurs = await launch(dataDirectory, idleMs)
+  return { client: await KeeperClient.connect(dataDirectory), created: isOurs }
+}
+
+/** Starts a keeper that outlives us and resolves when its socket is there; false when another one was quicker. */
+async function launch(dataDirectory: string, idleMs: number | undefined): Promise<boolean> {
+  const runDirectory = join(dataDirectory, 'run')
+  mkdirSync(runDirectory, { recursive: true, mode: 0o700 })
+  const log = openLog(join(runDirectory, 'keeper.log'))
+  const file = fileURLToPath(new URL(import.meta.url.endsWith('.ts') ? './main.ts' : './keeper.js', import.meta.url))
+  const child = spawn(process.execPath, [file, dataDirectory, ...(idleMs === undefined ? [] : [String(idleMs)])], {
+    // Out of our process group and away from our working directory, so that neither holds or ends it.
+    detached: true,
+    cwd: '/',
+    stdio: ['ignore', log, log, 'pipe'],
+  })
+  closeSync(log)
+  const ready = child.stdio[3]
+  try {
+    return await new Promise<boolean>((resolve, reject) => {
+      const timer = setTimeout(
+        () => reject(new KeeperError('internal', `the keeper did not start within ${launchMs} ms`)),
+        launchMs,
+      )
+      const settle = (finish: () => void) => {
+        clearTimeout(timer)
+        finish()
+      }
+      ready?.once('data', () => settle(() => resolve(true)))
+      child.once('error', (cause) =>
+        settle(() => reject(new KeeperError('internal', `the keeper cannot be started: ${cause.message}`))),
+      )
+      child.once('exit', (code) => {
+        if (code === taken) settle(() => resolve(false))
+        else
+          settle(() =>
+            reject(
+              new KeeperError(
+                'internal',
+                `the keeper ended at its start (code ${code}), see ${runDirectory}/keeper.log`,
+              ),
+            ),
+          )
+      })
+    })
+  } finally {
+    ready?.destroy()
+    child.removeAllListeners()
+    child.unref()
+  }
+}
+
+/** The log of the keeper, which is set aside when it has grown. */
+function openLog(file: string): number {
+  try {
+    if (statSync(file).size > largestLog) renameSync(file, `${file}.1`)
+  } catch {
+    // There is none yet.
+  }
+  return openSync(file, 'a', 0o600)
+}

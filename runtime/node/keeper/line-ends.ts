@@ -1,0 +1,31 @@
+const CR = 13
+const LF = 10
+
+/**
+ * Gives every line feed its carriage return, once. The terminals are raw, and programs on them end some lines with LF and
+ * others with CR LF; a terminal's own translation would make CR CR LF of the latter.
+ */
+export class LineEnds {
+  #last = 0
+
+  complete(bytes: Uint8Array): Uint8Array {
+    let missing = 0
+    let last = this.#last
+    for (const byte of bytes) {
+      if (byte === LF && last !== CR) missing++
+      last = byte
+    }
+    const before = this.#last
+    this.#last = last
+    if (missing === 0) return bytes
+    const completed = new Uint8Array(bytes.length + missing)
+    let at = 0
+    last = before
+    for (const byte of bytes) {
+      if (byte === LF && last !== CR) completed[at++] = CR
+      completed[at++] = byte
+      last = byte
+    }
+    return completed
+  }
+}

@@ -1,0 +1,101 @@
+import { createHash } from 'node:crypto'
+import { once } from 'node:events'
+import { mkdirSync, realpathSync, writeSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { join } from 'node:path'
+import { version } from '../version.ts'
+import { ChildRecords } from './child-records.ts'
+import { EmbeddedPcs } from './embedded-pcs.ts'
+import { KeeperServer } from './server.ts'
+import { Switch } from './switch/switch.ts'
+import { Units } from './units.ts'
+
+/** Exit code of a keeper that found another one in its directory. */
+const taken = 3
+/** Descriptor on which the launcher waits for the line that says the socket is there. */
+const readyDescriptor = 3
+
+const [data, idleText] = process.argv.slice(2)
+if (data === undefined) throw new Error('usage: keeper DATA_DIRECTORY [IDLE_MS]')
+const idleMs = Number(idleText ?? 15_000)
+
+const runDirectory = join(data, 'run')
+mkdirSync(runDirectory, { recursive: true, mode: 0o700 })
+await lock(runDirectory)
+
+const log = (message: string) => process.stderr.write(`${new Date().toISOString()} ${message}\n`)
+const records = new ChildRecords(runDirectory)
+const pcs = new EmbeddedPcs(records, log)
+const lan = new Switch()
+const units: Units = new Units(records, pcs, (key, run, exit) => {
+  server.tell('unit.exit', { key, run, exit })
+  endWhenIdle()
+})
+let services = 0
+let idle: NodeJS.Timeout | undefined
+const server: KeeperServer = new KeeperServer({
+  runDirectory,
+  version,
+  units,
+  switch: lan,
+  onServices(count) {
+    services = count
+    endWhenIdle()
+  },
+  shutdown,
+})
+
+process.on('SIGTERM', () => void shutdown(3000))
+// Ctrl-C and a closed terminal are for the service, not for the lab.
+for (const signal of ['SIGINT', 'SIGHUP', 'SIGQUIT'] as const) process.on(signal, () => {})
+for (const event of ['uncaughtException', 'unhandledRejection'] as const) {
+  process.on(event, (error: unknown) => {
+    log(`${event}: ${error instanceof Error ? error.stack : String(error)}`)
+    process.exit(1)
+  })
+}
+
+await server.listen()
+endWhenIdle()
+ready()
+
+/** Nobody to serve and nothing to keep: a keeper must not be left over. */
+function endWhenIdle(): void {
+  clearTimeout(idle)
+  if (services > 0 || units.running > 0) return
+  idle = setTimeout(() => {
+    if (services === 0 && units.running === 0) void shutdown(0)
+  }, idleMs)
+}
+
+async function shutdown(graceMs: number): Promise<void> {
+  await units.stopAll(graceMs)
+  pcs.close()
+  await lan.closeAll()
+  // The answer to the request has to leave first.
+  setImmediate(() => {
+    server.close()
+    setTimeout(() => process.exit(0), 50)
+  })
+}
+
+/** One keeper a directory: an abstract socket goes with its process, however that ends. */
+async function lock(directory: string): Promise<void> {
+  const name = createHash('sha256').update(realpathSync(directory)).digest('hex').slice(0, 32)
+  const holder = createServer((socket) => socket.destroy())
+  try {
+    const listening = once(holder, 'listening')
+    holder.listen(`\0patchbay-keeper-${process.getuid?.() ?? 0}-${name}`)
+    await listening
+  } catch {
+    process.exit(taken)
+  }
+}
+
+function ready(): void {
+  try {
+    writeSync(readyDescriptor, 'ready\n')
+  } catch {
+    // Started by hand: nobody waits.
+  }
+}

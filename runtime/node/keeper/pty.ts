@@ -1,0 +1,61 @@
+import { closeSync, constants, openSync } from 'node:fs'
+import { createRequire } from 'node:module'
+
+/** A pseudo-terminal: the child gets the slave as its terminal, the keeper keeps the master. */
+export interface Pty {
+  readonly master: number
+  /** To be closed as soon as the child has it. */
+  readonly slave: number
+}
+
+interface Libc {
+  ioctl(fd: number, request: number, argument: Uint8Array): number
+  tcgetattr(fd: number, termios: Uint8Array): number
+  cfmakeraw(termios: Uint8Array): void
+  tcsetattr(fd: number, when: number, termios: Uint8Array): number
+}
+
+// asm-generic/ioctls.h
+const TIOCSPTLCK = 0x40045431
+const TIOCGPTN = 0x80045430
+const TIOCSWINSZ = 0x5414
+
+let libc: Libc | undefined
+
+/** Calls into libc. Loaded at the first use: most keepers run no program that wants a terminal. */
+function load(): Libc {
+  if (libc !== undefined) return libc
+  const koffi = createRequire(import.meta.url)('koffi') as typeof import('koffi')
+  const library = koffi.load('libc.so.6')
+  libc = {
+    ioctl: library.func('int ioctl(int fd, unsigned long request, void *argument)'),
+    tcgetattr: library.func('int tcgetattr(int fd, void *termios)'),
+    cfmakeraw: library.func('void cfmakeraw(void *termios)'),
+    tcsetattr: library.func('int tcsetattr(int fd, int when, void *termios)'),
+  }
+  return libc
+}
+
+/** Opens one, 80 by 24, raw: the program on it does its own echo and line ends. Throws where there are none. */
+export function openPty(): Pty {
+  const { ioctl, tcgetattr, cfmakeraw, tcsetattr } = load()
+  const flags = constants.O_RDWR | constants.O_NOCTTY
+  const master = openSync('/dev/ptmx', flags)
+  try {
+    const number = new Uint32Array(1)
+    if (ioctl(master, TIOCSPTLCK, new Uint8Array(4)) !== 0) throw new Error('the pseudo-terminal cannot be unlocked')
+    if (ioctl(master, TIOCGPTN, new Uint8Array(number.buffer)) !== 0)
+      throw new Error('the pseudo-terminal has no number')
+    const slave = openSync(`/dev/pts/${number[0]}`, flags)
+    // struct termios is 60 bytes in glibc; a margin costs nothing.
+    const termios = new Uint8Array(256)
+    tcgetattr(slave, termios)
+    cfmakeraw(termios)
+    tcsetattr(slave, 0, termios)
+    ioctl(slave, TIOCSWINSZ, new Uint8Array(Uint16Array.of(24, 80, 0, 0).buffer))
+    return { master, slave }
+  } catch (error) {
+    closeSync(master)
+    throw error
+  }
+}

@@ -1,0 +1,19 @@
+/** Something that runs for a unit: a child process, or a pc in the embedded simulator. */
+export interface Runner {
+  /** 0 for an embedded pc. */
+  readonly pid: number
+  /** Settles once, never rejects. */
+  readonly ended: Promise<Ending>
+  /** Bytes typed on the console. Dropped when the guest does not read. */
+  input(bytes: Uint8Array): void
+  /** Asks it to end, and makes it end after `graceMs`. Safe to call twice. */
+  stop(graceMs: number): Promise<Ending>
+}
+
+export interface Ending {
+  readonly code: number | null
+  readonly signal: string | null
+}
+
+/** More typed bytes than this waiting for a guest that does not read are dropped. */
+export const mostInputBytes = 64 * 1024

@@ -1,0 +1,153 @@
+import { once } from 'node:events'
+import { chmodSync, rmSync } from 'node:fs'
+import { createServer, type Server, type Socket } from 'node:net'
+import { KeeperError } from './error.ts'
+import { LineReader } from './lines.ts'
+import { type KeeperEvents, type Operations, protocolVersion } from './protocol.ts'
+import { socketPath } from './socket-path.ts'
+import type { Switch } from './switch/switch.ts'
+import type { Units } from './units.ts'
+
+type Handlers = {
+  readonly [Op in keyof Operations]?: (
+    input: Operations[Op]['in'],
+  ) => Promise<Operations[Op]['out']> | Operations[Op]['out']
+}
+
+interface Request {
+  readonly id: number
+  readonly op: keyof Operations
+  readonly with: unknown
+}
+
+const longestLine = 4 << 20
+
+export interface KeeperServerOptions {
+  readonly runDirectory: string
+  readonly version: string
+  readonly units: Units
+  readonly switch: Switch
+  /** Called when the last service has gone, and when the first has come. */
+  readonly onServices: (count: number) => void
+  readonly shutdown: (graceMs: number) => Promise<void>
+}
+
+/** The keeper's side of the socket. */
+export class KeeperServer {
+  readonly #server: Server
+  readonly #options: KeeperServerOptions
+  readonly #handlers: Handlers
+  readonly #services = new Set<Socket>()
+
+  constructor(options: KeeperServerOptions) {
+    this.#options = options
+    this.#server = createServer((socket) => this.#accept(socket))
+    const { units, switch: lan } = options
+    this.#handlers = {
+      inventory: () => ({ units: units.list(), ports: lan.list() }),
+      'unit.start': (spec) => units.start(spec),
+      'unit.stop': ({ key, grace_ms }) => units.stop(key, grace_ms),
+      'unit.forget': ({ key }) => nothing(units.forget(key)),
+      'console.listen': async ({ key, listen }) => nothing(await units.hub(key).setListen(listen)),
+      'port.open': ({ key, guest_port }) => lan.open(key, guest_port),
+      'port.close': async ({ key }) => nothing(await lan.close(key)),
+      'nio.attach': async ({ key, nio }) => nothing(await lan.attach(key, nio)),
+      'nio.detach': async ({ key }) => nothing(await lan.detach(key)),
+      shutdown: async ({ grace_ms }) => nothing(await options.shutdown(grace_ms)),
+    }
+  }
+
+  /** Rejects when another keeper has the directory. */
+  async listen(): Promise<void> {
+    const { path, release } = socketPath(this.#options.runDirectory)
+    try {
+      // Whoever holds the lock of the directory may replace the socket that a killed keeper left.
+      rmSync(path, { force: true })
+      const listening = once(this.#server, 'listening')
+      this.#server.listen(path)
+      await listening
+      chmodSync(path, 0o600)
+    } finally {
+      release()
+    }
+  }
+
+  tell<E extends keyof KeeperEvents>(event: E, what: KeeperEvents[E]): void {
+    const line = `${JSON.stringify({ event, with: what })}\n`
+    for (const service of this.#services) service.write(line)
+  }
+
+  close(): void {
+    this.#server.close()
+    for (const service of this.#services) service.end()
+  }
+
+  #accept(socket: Socket): void {
+    const lines = new LineReader(longestLine)
+    let isRaw = false
+    const read = (bytes: Buffer) => {
+      try {
+        for (const line of lines.push(bytes)) {
+          const request = JSON.parse(line) as Request
+          if (request.op === 'console.attach') isRaw = this.#attach(socket, request, lines, read)
+          if (isRaw) return
+          void this.#answer(socket, request)
+        }
+      } catch {
+        socket.destroy()
+      }
+    }
+    socket.on('data', read)
+    socket.on('error', () => socket.destroy())
+    socket.on('close', () => {
+      if (this.#services.delete(socket)) this.#options.onServices(this.#services.size)
+    })
+  }
+
+  async #answer(socket: Socket, { id, op, with: input }: Request): Promise<void> {
+    let answer: unknown
+    try {
+      answer = {
+        id,
+        result: op === 'hello' ? this.#hello(socket, input as Operations['hello']['in']) : await this.#run(op, input),
+      }
+    } catch (error) {
+      const code = error instanceof KeeperError ? error.code : 'internal'
+      answer = { id, error: { code, message: (error as Error).message } }
+    }
+    if (socket.writable) socket.write(`${JSON.stringify(answer)}\n`)
+  }
+
+  #hello(socket: Socket, { protocol }: Operations['hello']['in']): Operations['hello']['out'] {
+    if (protocol !== protocolVersion) {
+      throw new KeeperError('protocol', `this keeper speaks protocol ${protocolVersion}, the service ${protocol}`)
+    }
+    this.#services.add(socket)
+    this.#options.onServices(this.#services.size)
+    return { protocol: protocolVersion, version: this.#options.version, pid: process.pid }
+  }
+
+  #run(op: keyof Operations, input: unknown): Promise<unknown> | unknown {
+    const handler = this.#handlers[op] as ((input: unknown) => unknown) | undefined
+    if (handler === undefined) throw new KeeperError('bad_request', `unknown operation ${String(op)}`)
+    return handler(input)
+  }
+
+  /** From here on the socket is the console's; true when it is. */
+  #attach(socket: Socket, { id, with: input }: Request, lines: LineReader, read: (bytes: Buffer) => void): boolean {
+    try {
+      const hub = this.#options.units.hub((input as Operations['console.attach']['in']).key)
+      socket.off('data', read)
+      socket.write(`${JSON.stringify({ id, result: {} })}\n`)
+      hub.attach(socket)
+      if (lines.rest.length > 0) socket.emit('data', lines.rest)
+      return true
+    } catch (error) {
+      const code = error instanceof KeeperError ? error.code : 'internal'
+      socket.end(`${JSON.stringify({ id, error: { code, message: (error as Error).message } })}\n`)
+      return true
+    }
+  }
+}
+
+const nothing = (_: unknown): Record<string, never> => ({})

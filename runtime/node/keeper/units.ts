@@ -1,0 +1,207 @@
+import { open } from 'node:fs/promises'
+import { Serial } from '../serial.ts'
+import { ChildProcessRunner } from './child-process.ts'
+import type { ChildRecords } from './child-records.ts'
+import { ConsoleHub } from './console-hub.ts'
+import type { EmbeddedPcs } from './embedded-pcs.ts'
+import { KeeperError } from './error.ts'
+import type { Exit, UnitSpec, UnitState } from './protocol.ts'
+import type { Runner } from './runner.ts'
+
+const lastWordsBytes = 2048
+const defaultReadyMs = 10_000
+
+interface Unit {
+  readonly run: number
+  readonly spec: UnitSpec
+  readonly hub: ConsoleHub
+  readonly runner: Runner
+  isStopping: boolean
+  exit: Exit | null
+  /** Settles when the unit has been cleaned up after its end. */
+  readonly over: Promise<Exit>
+}
+
+/** The running emulators, and those that ended until somebody was told. */
+export class Units {
+  readonly #units = new Map<string, Unit>()
+  readonly #serial = new Serial()
+  readonly #records: ChildRecords
+  readonly #pcs: EmbeddedPcs
+  #runs = 0
+  readonly #told: (key: string, run: number, exit: Exit) => void
+
+  constructor(records: ChildRecords, pcs: EmbeddedPcs, told: (key: string, run: number, exit: Exit) => void) {
+    this.#records = records
+    this.#pcs = pcs
+    this.#told = told
+  }
+
+  get running(): number {
+    let count = 0
+    for (const unit of this.#units.values()) if (unit.exit === null) count++
+    return count
+  }
+
+  list(): UnitState[] {
+    return [...this.#units].map(([key, { runner, run, hub, exit }]) => ({
+      key,
+      pid: runner.pid,
+      run,
+      console: hub.listen,
+      exit,
+    }))
+  }
+
+  start(spec: UnitSpec): Promise<{ pid: number; run: number }> {
+    return this.#serial.run(spec.key, async () => {
+      if (this.#units.get(spec.key)?.exit === null) throw new KeeperError('exists', `${spec.key} runs already`)
+      this.#units.delete(spec.key)
+      const { runner, run } = await this.#start(spec)
+      return { pid: runner.pid, run }
+    })
+  }
+
+  /** Resolves when all of it has ended; the record goes with that. */
+  stop(key: string, graceMs: number): Promise<{ exit: Exit | null }> {
+    return this.#serial.run(key, async () => {
+      const unit = this.#units.get(key)
+      if (unit === undefined) return { exit: null }
+      if (unit.exit === null) {
+        unit.isStopping = true
+        await unit.runner.stop(graceMs)
+      }
+      const exit = await unit.over
+      if (this.#units.get(key) === unit) this.#units.delete(key)
+      return { exit }
+    })
+  }
+
+  forget(key: string): void {
+    if (this.#units.get(key)?.exit != null) this.#units.delete(key)
+  }
+
+  /** The console of a running unit; `not_running`. */
+  hub(key: string): ConsoleHub {
+    const unit = this.#units.get(key)
+    if (unit === undefined || unit.exit !== null) throw new KeeperError('not_running', `${key} does not run`)
+    return unit.hub
+  }
+
+  async stopAll(graceMs: number): Promise<void> {
+    await Promise.all([...this.#units.keys()].map((key) => this.stop(key, graceMs)))
+  }
+
+  async #start(spec: UnitSpec): Promise<Unit> {
+    let runner: Runner | undefined
+    let shown: () => void = () => {}
+    const hub = new ConsoleHub((bytes) => runner?.input(bytes))
+    const output = (bytes: Uint8Array) => {
+      hub.output(bytes)
+      shown()
+    }
+    // The port first: nothing has to be undone when it is taken.
+    await hub.setListen(spec.console ?? null)
+    try {
+      runner =
+        spec.run.type === 'pc'
+          ? await this.#pcs.start(spec.run, output)
+          : await ChildProcessRunner.start(spec.run, output)
+    } catch (error) {
+      hub.close()
+      throw error
+    }
+    const unit = this.#watch(spec, hub, runner)
+    this.#units.set(spec.key, unit)
+    if (spec.run.type === 'process' && spec.run.ready !== undefined) {
+      const { ready, ready_ms = defaultReadyMs } = spec.run
+      const failure = await becomesReady(unit, ready, ready_ms, (listener) => {
+        shown = listener
+      })
+      if (failure !== undefined) {
+        unit.isStopping = true
+        await runner.stop(1000)
+        const { last_words } = await unit.over
+        this.#units.delete(spec.key)
+        throw new KeeperError('spawn_failed', `${spec.run.command} ${failure}${last_words && `: ${last_words}`}`)
+      }
+    }
+    return unit
+  }
+
+  #watch(spec: UnitSpec, hub: ConsoleHub, runner: Runner): Unit {
+    if (runner.pid > 0) this.#records.add(spec.key, runner.pid)
+    const unit: Unit = {
+      run: ++this.#runs,
+      spec,
+      hub,
+      runner,
+      isStopping: false,
+      exit: null,
+      over: runner.ended.then(async ({ code, signal }) => {
+        if (runner.pid > 0) this.#records.remove(spec.key)
+        const exit: Exit = { code, signal, requested: unit.isStopping, last_words: await lastWords(spec, hub) }
+        hub.close()
+        unit.exit = exit
+        this.#told(spec.key, unit.run, exit)
+        return exit
+      }),
+    }
+    return unit
+  }
+}
+
+/** Waits for the text on the console, an end, or the bound; what went wrong, if something did. */
+async function becomesReady(
+  unit: Unit,
+  text: string,
+  bound: number,
+  onOutput: (listener: () => void) => void,
+): Promise<string | undefined> {
+  if (unit.hub.shown.includes(text)) return undefined
+  let timer: NodeJS.Timeout | undefined
+  try {
+    return await Promise.race([
+      new Promise<undefined>((resolve) => {
+        onOutput(() => {
+          if (unit.hub.shown.includes(text)) resolve(undefined)
+        })
+      }),
+      unit.over.then(({ code, signal }) => `ended at once (${signal ?? `exit code ${code}`})`),
+      new Promise<string>((resolve) => {
+        timer = setTimeout(() => resolve(`was not ready after ${bound} ms`), bound)
+      }),
+    ])
+  } finally {
+    clearTimeout(timer)
+    onOutput(() => {})
+  }
+}
+
+/** What the unit said last, on its console or in its log. */
+async function lastWords(spec: UnitSpec, hub: ConsoleHub): Promise<string> {
+  const shown = printable(hub.shown)
+  if (shown !== '' || spec.run.type === 'pc') return shown
+  try {
+    const file = await open(spec.run.log, 'r')
+    try {
+      const { size } = await file.stat()
+      const bytes = Buffer.alloc(Math.min(size, lastWordsBytes))
+      await file.read(bytes, 0, bytes.length, Math.max(0, size - bytes.length))
+      return printable(bytes)
+    } finally {
+      await file.close()
+    }
+  } catch {
+    return ''
+  }
+}
+
+function printable(bytes: Buffer): string {
+  return bytes
+    .subarray(-lastWordsBytes)
+    .toString('utf8')
+    .replace(/\r/g, '')
+    .replace(/[^\n\t\x20-\x7e\u00a0-\uffff]/g, '')
+    .trim()
+}

@@ -1,0 +1,138 @@
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { conflict } from '../../../../src/errors.ts'
+import type { NodeCreate, NodeUpdate, PcNode } from '../../../../src/model/node.ts'
+import type { Settings } from '../../settings.ts'
+import type { KindNode, Launch, NodeKind, Wire } from '../kind.ts'
+import { readScript, renameInScript, scriptName, writeScript } from './startup-script.ts'
+import { findVpcs, type Vpcs } from './vpcs.ts'
+
+type PcSettings = Settings['pc']
+type Engine = PcNode['engine']
+
+/** Pc ids are the last byte of the MAC address, from 0 to 254 in a project. */
+const pcIds = 255
+const onlyPort = [{ adapter: 0, port: 0 }]
+
+/** The pc kind: VPCS where it is installed, the embedded simulator where it is not. */
+export class PcKind implements NodeKind {
+  readonly kind = 'pc'
+  readonly nioTypes = ['nio_udp']
+  readonly stopGraceMs = 3000
+  readonly canSuspend = false
+  readonly #settings: () => PcSettings
+  /** Shown for pcs that were never started. */
+  #engineNow: Engine = 'embedded'
+
+  constructor(settings: () => PcSettings) {
+    this.#settings = settings
+    void this.engine()
+  }
+
+  /** The engine of a pc that is started now; 409 when it is wanted and not there. */
+  async engine(): Promise<{ engine: Engine; vpcs: Vpcs | undefined }> {
+    const { engine, vpcs_path } = this.#settings()
+    const vpcs = engine === 'embedded' ? undefined : await findVpcs(vpcs_path)
+    this.#engineNow = vpcs === undefined ? 'embedded' : 'vpcs'
+    return { engine: this.#engineNow, vpcs }
+  }
+
+  ports() {
+    return onlyPort
+  }
+
+  properties(siblings: readonly KindNode[]): Record<string, unknown> {
+    const taken = new Set(siblings.map(({ record }) => record.properties.pc_id))
+    for (let pc_id = 0; pc_id < pcIds; pc_id++) if (!taken.has(pc_id)) return { pc_id }
+    throw conflict(`The project has ${pcIds} pcs already, and there are no more MAC addresses for another one`)
+  }
+
+  async prepare(node: KindNode, input: NodeCreate): Promise<void> {
+    const { startup_script } = input
+    // A directory that has a script is that of a saved lab: what was saved counts.
+    if (startup_script == null || readScript(node.directory) !== null) return
+    await writeScript(node.directory, startup_script, node.record.name)
+  }
+
+  async update(node: KindNode, { startup_script }: NodeUpdate, before: string): Promise<void> {
+    const { name } = node.record
+    if (startup_script != null) await writeScript(node.directory, startup_script, name)
+    else if (before !== name) await renameInScript(node.directory, before, name)
+  }
+
+  async launch(node: KindNode, wires: ReadonlyMap<string, Wire>): Promise<Launch> {
+    const wire = wires.get('0/0')
+    if (wire === undefined) throw conflict('The port of the pc is not there')
+    const { vpcs } = await this.engine()
+    const { engine, vpcs_path } = this.#settings()
+    if (vpcs === undefined && engine === 'vpcs') {
+      throw conflict(
+        `VPCS (${vpcs_path}) is not there or older than 0.5b1; install it (apt-get install vpcs), or set pc.engine = "embedded"`,
+      )
+    }
+    node.record.properties.engine = vpcs === undefined ? 'embedded' : 'vpcs'
+    return vpcs === undefined ? embedded(node, wire) : external(node, wire, vpcs)
+  }
+
+  view(node: KindNode): PcNode {
+    const { record, directory, projectId, status } = node
+    const script = readScript(directory)
+    const engine = record.properties.engine
+    return {
+      node_id: record.node_id,
+      project_id: projectId,
+      name: record.name,
+      node_directory: directory,
+      status,
+      console: record.console,
+      console_type: record.console_type,
+      command_line: record.command_line,
+      status_reason: record.status_reason,
+      startup_script: script,
+      startup_script_path: script === null ? null : scriptName,
+      mac_address: macOf(node),
+      engine: status !== 'stopped' && (engine === 'vpcs' || engine === 'embedded') ? engine : this.#engineNow,
+    }
+  }
+
+  duplicated(source: { properties: Record<string, unknown> }, destination: { properties: Record<string, unknown> }) {
+    return { ...source.properties, pc_id: destination.properties.pc_id }
+  }
+}
+
+const pcId = ({ record }: KindNode): number => Number(record.properties.pc_id)
+const macOf = (node: KindNode): string => `00:50:79:66:68:${pcId(node).toString(16).padStart(2, '0')}`
+
+function embedded(node: KindNode, { guest_port, switch_port }: Wire): Launch {
+  const run = {
+    type: 'pc' as const,
+    mac: macOf(node),
+    directory: node.directory,
+    script: scriptName,
+    guest_port,
+    switch_port,
+  }
+  return { run, command_line: `embedded pc, MAC ${run.mac}` }
+}
+
+function external(node: KindNode, { guest_port, switch_port }: Wire, { path, hasRelaySwitch }: Vpcs): Launch {
+  const args = [
+    ...['-i', '1', '-m', String(pcId(node))],
+    ...['-s', String(guest_port), '-c', String(switch_port), '-t', '127.0.0.1'],
+    ...(hasRelaySwitch ? ['-R'] : []),
+    ...(existsSync(join(node.directory, scriptName)) ? [scriptName] : []),
+  ]
+  return {
+    command_line: [path, ...args].join(' '),
+    run: {
+      type: 'process',
+      command: path,
+      args,
+      cwd: node.directory,
+      log: join(node.directory, 'vpcs.log'),
+      // It wants a terminal, and is then in the foreground with its console on it: no port of its own, open to everybody.
+      stdio: 'pty',
+      ready: 'Virtual PC Simulator',
+    },
+  }
+}

@@ -1,0 +1,113 @@
+import type { Socket } from 'node:net'
+import { join } from 'node:path'
+import { conflict } from '../../../src/errors.ts'
+import { reapLeftovers } from '../keeper/child-records.ts'
+import type { KeeperClient } from '../keeper/client.ts'
+import { KeeperError } from '../keeper/error.ts'
+import { ensureKeeper } from '../keeper/launch.ts'
+import type { Exit, Inventory, Operations } from '../keeper/protocol.ts'
+import type { Log } from '../log.ts'
+
+/** What the nodes want to hear. */
+export interface KeeperListener {
+  /** A unit ended. */
+  exited(key: string, run: number, exit: Exit): void
+  /** The keeper died with everything in it, and a new one is there. */
+  lost(): Promise<void>
+}
+
+/**
+ * The service's hold on the keeper: connected at once, and again with a new keeper when it dies. What a dead keeper left
+ * behind is ended before a new one is used.
+ */
+export class KeeperLink {
+  readonly #dataDirectory: string
+  readonly #log: Log
+  #client: Promise<KeeperClient>
+  #listener: KeeperListener | undefined
+  #isClosed = false
+
+  constructor(dataDirectory: string, log: Log) {
+    this.#dataDirectory = dataDirectory
+    this.#log = log
+    this.#client = this.#connect()
+    this.#client.catch(() => {})
+  }
+
+  listen(listener: KeeperListener): void {
+    this.#listener = listener
+  }
+
+  /** One operation of the keeper. Rejects with KeeperError for its refusals, with a 409 when there is no keeper. */
+  async call<Op extends keyof Operations>(
+    op: Op,
+    input: Operations[Op]['in'],
+    ms?: number,
+  ): Promise<Operations[Op]['out']> {
+    return (await this.#connected()).call(op, input, ms)
+  }
+
+  async inventory(): Promise<Inventory> {
+    return this.call('inventory', {})
+  }
+
+  async attachConsole(key: string): Promise<Socket> {
+    return (await this.#connected()).attachConsole(key)
+  }
+
+  /** `stop` ends the keeper and all that runs in it; otherwise it goes on without us. */
+  async close({ stop }: { stop: boolean }): Promise<void> {
+    this.#isClosed = true
+    const client = await this.#client.catch(() => undefined)
+    if (client === undefined) return
+    if (stop) {
+      await client.call('shutdown', { grace_ms: 3000 }).catch(() => {})
+      await client.closed
+    }
+    client.disconnect()
+  }
+
+  async #connected(): Promise<KeeperClient> {
+    try {
+      return await this.#client
+    } catch {
+      // A failed start is tried again by the next operation that needs it.
+      this.#client = this.#connect()
+      try {
+        return await this.#client
+      } catch (cause) {
+        throw conflict(`The keeper of the nodes cannot be started: ${(cause as Error).message}`, {
+          cause: cause as Error,
+        })
+      }
+    }
+  }
+
+  async #connect(): Promise<KeeperClient> {
+    const { client, created } = await ensureKeeper(this.#dataDirectory)
+    if (created) await this.#reap()
+    client.onExit = (key, run, exit) => this.#listener?.exited(key, run, exit)
+    void client.closed.then(() => this.#replace(client))
+    return client
+  }
+
+  async #replace(dead: KeeperClient): Promise<void> {
+    if (this.#isClosed) return
+    this.#log.error({ pid: dead.pid }, 'the keeper died; starting a new one')
+    this.#client = this.#connect()
+    try {
+      await this.#client
+      await this.#listener?.lost()
+    } catch (error) {
+      this.#log.error({ err: error }, 'the keeper cannot be started again')
+    }
+  }
+
+  async #reap(): Promise<void> {
+    const ended = await reapLeftovers(join(this.#dataDirectory, 'run'))
+    if (ended.length > 0) this.#log.warn({ units: ended }, 'ended what a killed keeper had left running')
+  }
+}
+
+/** The code of a keeper's refusal. */
+export const refusal = (error: unknown): string | undefined => (error instanceof KeeperError ? error.code : undefined)

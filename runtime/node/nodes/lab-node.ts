@@ -1,0 +1,70 @@
+import { rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { Happening, NodeChange } from '../../../src/model/event.ts'
+import type { Node, NodeStatus } from '../../../src/model/node.ts'
+import type { KindNode, NodeKind } from '../kinds/kind.ts'
+import { writeDurable } from '../projects/durable-file.ts'
+import type { OpenProject } from '../projects/open-project.ts'
+import { nodeRecords } from '../projects/project-record.ts'
+import type { NodeRecord } from './record.ts'
+
+/** A node of an open project. */
+export class LabNode implements KindNode {
+  readonly project: OpenProject
+  readonly kind: NodeKind
+  record: NodeRecord
+  status: NodeStatus = 'stopped'
+  /** Number of the keeper's run of it. */
+  run: number | undefined
+  /** Restored when the project was opened again, and not yet asked for by the client that opened it. */
+  isUnclaimed = false
+
+  constructor(project: OpenProject, kind: NodeKind, record: NodeRecord) {
+    this.project = project
+    this.kind = kind
+    this.record = record
+  }
+
+  /** Unique on the host; also the key of its unit in the keeper. */
+  get key(): string {
+    return `${this.kind.kind}:${this.record.node_id}`
+  }
+
+  /** Who owns its ports. */
+  get owner(): string {
+    return `${this.project.id}/${this.key}`
+  }
+
+  get projectId(): string {
+    return this.project.id
+  }
+
+  get directory(): string {
+    return join(this.project.filesDirectory, this.kind.kind, this.record.node_id)
+  }
+
+  get siblings(): LabNode[] {
+    return [...this.project.nodes.values()].filter((node) => node !== this && node.kind === this.kind)
+  }
+
+  view(): Node {
+    return this.kind.view(this)
+  }
+
+  updated(change?: NodeChange): Happening {
+    return { type: 'node.updated', node: this.view(), ...(change !== undefined && { change }) }
+  }
+
+  async save(): Promise<void> {
+    await writeDurable(this.#file(), JSON.stringify(this.record))
+  }
+
+  async removeRecord(): Promise<void> {
+    await rm(`${this.#file()}.bak`, { force: true })
+    await rm(this.#file(), { force: true })
+  }
+
+  #file(): string {
+    return join(nodeRecords(this.project.path), `${this.kind.kind}-${this.record.node_id}.json`)
+  }
+}

@@ -1,0 +1,32 @@
+import { type Static, Type } from '@sinclair/typebox'
+import { Check } from '@sinclair/typebox/value'
+import { Nio } from '../../../src/model/nio.ts'
+
+/** A node on disk: `.patchbay/nodes/{kind}-{node_id}.json` in its project. */
+export type NodeRecord = Static<typeof NodeRecord>
+export const NodeRecord = Type.Object({
+  version: Type.Literal(1),
+  kind: Type.Literal('pc'),
+  node_id: Type.String({ format: 'uuid' }),
+  name: Type.String({ minLength: 1 }),
+  console: Type.Union([Type.Integer({ minimum: 1, maximum: 65535 }), Type.Null()]),
+  console_type: Type.Union([Type.Literal('telnet'), Type.Literal('none')]),
+  command_line: Type.String(),
+  /** Why it is not running, when that was not asked for. */
+  status_reason: Type.Union([Type.String(), Type.Null()]),
+  /** Whether it ran when this was written, so that a service that comes later can tell what it finds ended. */
+  running: Type.Boolean(),
+  /** What only its kind knows. */
+  properties: Type.Record(Type.String(), Type.Unknown()),
+  /** By `{adapter}/{port}`: the guest's UDP port of the private pair, and what is attached. */
+  ports: Type.Record(
+    Type.String(),
+    Type.Object({ guest_port: Type.Union([Type.Integer(), Type.Null()]), nio: Type.Union([Nio, Type.Null()]) }),
+  ),
+})
+
+export function parseNodeRecord(text: string): NodeRecord {
+  const value: unknown = JSON.parse(text)
+  if (!Check(NodeRecord, value)) throw new Error('not the record of a node')
+  return value
+}

@@ -1,0 +1,161 @@
+import { join } from 'node:path'
+import type { Happening } from '../../../src/model/event.ts'
+import type { NodeKindName } from '../../../src/model/node.ts'
+import type { Inventory, UnitState } from '../keeper/protocol.ts'
+import type { NodeKind } from '../kinds/kind.ts'
+import type { Log } from '../log.ts'
+import type { PortAllocator } from '../ports/allocator.ts'
+import { readDurable } from '../projects/durable-file.ts'
+import type { OpenProject } from '../projects/open-project.ts'
+import { listNodeRecords, nodeRecords } from '../projects/project-record.ts'
+import type { KeeperLink } from './keeper-link.ts'
+import { LabNode } from './lab-node.ts'
+import type { LifeCycle } from './life-cycle.ts'
+import type { Links } from './links.ts'
+import type { Nodes } from './nodes.ts'
+import { type NodeRecord, parseNodeRecord } from './record.ts'
+
+export interface ReopenOptions {
+  readonly kinds: Readonly<Record<NodeKindName, NodeKind>>
+  readonly keeper: KeeperLink
+  readonly ports: PortAllocator
+  readonly links: Links
+  readonly lifeCycle: LifeCycle
+  readonly nodes: Nodes
+  readonly emit: (project: OpenProject, happening: Happening) => void
+  readonly log: Log
+}
+
+/** Brings nodes back from their records, and what the keeper holds and the records say together again. */
+export class Reopen {
+  readonly #options: ReopenOptions
+  /** One question to the keeper for all projects that are restored together. */
+  #inventory: Promise<Inventory | undefined> | undefined
+
+  constructor(options: ReopenOptions) {
+    this.#options = options
+  }
+
+  /** The nodes of a project. One that cannot be opened is there all the same, stopped, and says why. */
+  async openNodes(project: OpenProject, isUnclaimed: boolean): Promise<void> {
+    const names = await listNodeRecords(project.path)
+    if (names.length === 0) return
+    const inventory = await this.#ask()
+    const units = new Map(inventory?.units.map((unit) => [unit.key, unit]))
+    await Promise.all(names.map((name) => this.#openNode(project, name, units, isUnclaimed)))
+  }
+
+  /** After all projects were restored: what runs in the keeper and belongs to no node is ended. */
+  async endStrangers(): Promise<void> {
+    const { keeper, nodes, log } = this.#options
+    const inventory = await this.#inventory
+    this.#inventory = undefined
+    for (const { key } of inventory?.units ?? []) {
+      if (nodes.all.has(key)) continue
+      log.warn({ unit: key }, 'ended a unit that belongs to no node')
+      await keeper.call('unit.stop', { key, grace_ms: 3000 }).catch(() => {})
+    }
+    for (const { key } of inventory?.ports ?? []) {
+      if (!nodes.all.has(key.split('/')[0] ?? '')) await keeper.call('port.close', { key }).catch(() => {})
+    }
+  }
+
+  /** The keeper died with all that ran in it, and a new one is there. */
+  async lost(): Promise<void> {
+    const { nodes, lifeCycle, links, emit } = this.#options
+    const hurt = new Set(
+      [...nodes.all.values()].filter(({ status }) => status !== 'stopped').map(({ project }) => project),
+    )
+    for (const project of hurt) {
+      emit(project, {
+        type: 'log.error',
+        message: 'The process that holds the nodes died; its nodes are stopped and can be started again',
+      })
+    }
+    await Promise.all(
+      [...nodes.all.values()].map((node) =>
+        nodes.exclusively(node, async () => {
+          await lifeCycle.lost(node, 'The process that holds the nodes died')
+          this.#warn(node.project, await links.restore(node))
+        }),
+      ),
+    )
+  }
+
+  #ask(): Promise<Inventory | undefined> {
+    this.#inventory ??= this.#options.keeper.inventory().catch((error: unknown) => {
+      this.#options.log.error({ err: error }, 'the keeper does not say what runs')
+      return undefined
+    })
+    return this.#inventory
+  }
+
+  async #openNode(
+    project: OpenProject,
+    name: string,
+    units: ReadonlyMap<string, UnitState>,
+    isUnclaimed: boolean,
+  ): Promise<void> {
+    const { kinds, nodes, links, lifeCycle, ports } = this.#options
+    const found = await readDurable(join(nodeRecords(project.path), name), parseNodeRecord)
+    const record = found?.value ?? placeholder(name, kinds)
+    if (record === undefined || nodes.all.has(`${record.kind}:${record.node_id}`)) {
+      this.#warn(project, [`The record ${name} is not that of a node that can be opened; it is left as it is`])
+      return
+    }
+    if (found === undefined || found.damaged) this.#warn(project, [`The record of node ${record.name} was damaged`])
+    const node = new LabNode(project, kinds[record.kind], record)
+    node.isUnclaimed = isUnclaimed
+    project.nodes.set(node.key, node)
+    nodes.all.set(node.key, node)
+    const unit = units.get(node.key)
+    if (unit !== undefined) {
+      node.status = 'started'
+      node.run = unit.run
+      links.adopt(node)
+      if (record.console !== null) ports.adopt('console', record.console, node.owner)
+      if (unit.exit !== null) await lifeCycle.exited(node, unit.run, unit.exit)
+    } else if (record.running) {
+      node.status = 'started'
+      await lifeCycle.lost(node, 'It was found stopped when the service started')
+    }
+    await this.#givePorts(node, unit !== undefined)
+    this.#warn(project, await links.restore(node))
+  }
+
+  /** The console it had, or another one. */
+  async #givePorts(node: LabNode, hasConsole: boolean): Promise<void> {
+    const { record, owner } = node
+    if (hasConsole || record.console_type !== 'telnet') return
+    try {
+      const before = record.console
+      record.console = await this.#options.ports.allocate('console', owner, before ?? undefined)
+      if (record.console !== before) await node.save()
+    } catch (error) {
+      record.status_reason = (error as Error).message
+    }
+  }
+
+  #warn(project: OpenProject, messages: readonly string[]): void {
+    for (const message of messages) this.#options.emit(project, { type: 'log.warning', message })
+  }
+}
+
+/** Stands for a node whose record and the one before it cannot be read: its id is in the name of the file. */
+function placeholder(name: string, kinds: Readonly<Record<NodeKindName, NodeKind>>): NodeRecord | undefined {
+  const [, kind, node_id] = /^([a-z-]+)-([0-9a-f-]{36})\.json$/.exec(name) ?? []
+  if (kind === undefined || node_id === undefined || !(kind in kinds)) return undefined
+  return {
+    version: 1,
+    kind: kind as NodeKindName,
+    node_id,
+    name: node_id,
+    console: null,
+    console_type: 'telnet',
+    command_line: '',
+    status_reason: 'The record of the node is damaged: its settings are lost, its files are there',
+    running: false,
+    properties: kinds[kind as NodeKindName].properties([]),
+    ports: {},
+  }
+}

@@ -1,0 +1,104 @@
+import { conflict } from '../../../src/errors.ts'
+import { isTcpFree, isUdpFree } from './bind-test.ts'
+import { browserBlocked } from './blocked.ts'
+
+export type Pool = 'console' | 'vnc' | 'udp'
+type Range = readonly [first: number, last: number]
+
+export interface AllocatorOptions {
+  readonly ranges: Readonly<Record<Pool, Range>>
+  /** Address that consoles listen on. */
+  readonly consoleHost: string
+}
+
+/** Every port that labs use on this host, and whose it is: a project (`{project_id}`) or a node (`{project_id}/{key}`). */
+export class PortAllocator {
+  readonly #options: AllocatorOptions
+  readonly #tcp = new Map<number, string>()
+  readonly #udp = new Map<number, string>()
+  /** Where the next search of a pool begins. */
+  readonly #next = new Map<Pool, number>()
+
+  constructor(options: AllocatorOptions) {
+    this.#options = options
+  }
+
+  range(pool: Pool): Range {
+    return this.#options.ranges[pool]
+  }
+
+  /** The ports of a pool that are in use, ascending. */
+  used(pool: Pool): number[] {
+    const [first, last] = this.range(pool)
+    return [...this.#owners(pool).keys()].filter((port) => port >= first && port <= last).sort((a, b) => a - b)
+  }
+
+  /** A free port; `wanted` when that one can be had. 409 when the range is used up. */
+  async allocate(pool: Pool, owner: string, wanted?: number): Promise<number> {
+    if (wanted !== undefined && (await this.#take(pool, owner, wanted))) return wanted
+    const [first, last] = this.range(pool)
+    const size = last - first + 1
+    for (let tried = 0; tried < size; tried++) {
+      // The cursor moves before anything is awaited, so that two searches never look at the same port.
+      const port = this.#next.get(pool) ?? first
+      this.#next.set(pool, port >= last ? first : port + 1)
+      if (await this.#take(pool, owner, port)) return port
+    }
+    throw conflict(
+      `No ${pool} port from ${first} to ${last} is free; delete nodes or links, or widen ${pool}_port_range`,
+    )
+  }
+
+  /** Makes a UDP port the `lport` of a link. It may be free, or reserved by the same project. 409 when it is another's. */
+  claimUdp(port: number, owner: string): void {
+    const holder = this.#udp.get(port)
+    const isOurReservation = holder !== undefined && owner.startsWith(`${holder}/`)
+    if (holder !== undefined && holder !== owner && !isOurReservation) {
+      throw conflict(`lport: UDP port ${port} is in use by another link or node; POST .../ports/udp gives a free one`)
+    }
+    this.#udp.set(port, owner)
+  }
+
+  ownerOfUdp(port: number): string | undefined {
+    return this.#udp.get(port)
+  }
+
+  release(pool: Pool, port: number, owner: string): void {
+    const owners = this.#owners(pool)
+    if (owners.get(port) === owner) owners.delete(port)
+  }
+
+  /** Releases whatever the owner, and what is below it, still has. */
+  releaseAll(owner: string): void {
+    for (const owners of [this.#tcp, this.#udp]) {
+      for (const [port, holder] of owners) {
+        if (holder === owner || holder.startsWith(`${owner}/`)) owners.delete(port)
+      }
+    }
+  }
+
+  /** Takes a port without asking the system: it is known to be bound by a node of ours. False when another of ours has it. */
+  adopt(pool: Pool, port: number, owner: string): boolean {
+    const owners = this.#owners(pool)
+    const holder = owners.get(port)
+    if (holder !== undefined && holder !== owner) return false
+    owners.set(port, owner)
+    return true
+  }
+
+  async #take(pool: Pool, owner: string, port: number): Promise<boolean> {
+    const [first, last] = this.range(pool)
+    const owners = this.#owners(pool)
+    if (port < first || port > last || owners.has(port)) return false
+    if (pool !== 'udp' && browserBlocked.has(port)) return false
+    // Recorded first, tested then: whoever asks meanwhile sees that it is taken.
+    owners.set(port, owner)
+    const isFree = pool === 'udp' ? await isUdpFree(port) : await isTcpFree(port, this.#options.consoleHost)
+    if (!isFree && owners.get(port) === owner) owners.delete(port)
+    return isFree
+  }
+
+  #owners(pool: Pool): Map<number, string> {
+    return pool === 'udp' ? this.#udp : this.#tcp
+  }
+}

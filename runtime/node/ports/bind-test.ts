@@ -1,0 +1,38 @@
+import { createSocket } from 'node:dgram'
+import { once } from 'node:events'
+import { createServer } from 'node:net'
+
+/** Whether a TCP port can be bound on the wildcard address of both families and on `host`. */
+export async function isTcpFree(port: number, host: string): Promise<boolean> {
+  // A dual-stack wildcard collides with a listener on any address of either family.
+  return (await canListen(port, undefined)) && (await canListen(port, host))
+}
+
+async function canListen(port: number, host: string | undefined): Promise<boolean> {
+  const server = createServer()
+  try {
+    const listening = once(server, 'listening')
+    server.listen({ port, ...(host !== undefined && { host }), exclusive: true })
+    await listening
+    await new Promise((resolve) => server.close(resolve))
+    return true
+  } catch {
+    return false
+  }
+}
+
+/** Whether a UDP port can be bound on the wildcard address. */
+export async function isUdpFree(port: number): Promise<boolean> {
+  const socket = createSocket('udp4')
+  try {
+    await new Promise<void>((resolve, reject) => {
+      socket.once('error', reject)
+      socket.bind({ port, exclusive: true }, resolve)
+    })
+    return true
+  } catch {
+    return false
+  } finally {
+    await new Promise<void>((resolve) => socket.close(() => resolve()))
+  }
+}

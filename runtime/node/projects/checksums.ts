@@ -1,0 +1,72 @@
+import type { BigIntStats } from 'node:fs'
+import { Worker } from 'node:worker_threads'
+
+const mostCached = 20_000
+const idleMs = 10_000
+
+/** MD5 sums of files, made in a worker thread and kept as long as size, time and inode of the file stay. */
+export class Checksums {
+  readonly #cache = new Map<string, string>()
+  readonly #pending = new Map<number, (sum: string | undefined) => void>()
+  #worker: Worker | undefined
+  #idle: NodeJS.Timeout | undefined
+  #last = 0
+
+  /** 32 hexadecimal digits; undefined when the file cannot be read. */
+  async of(path: string, { dev, ino, size, mtimeNs }: BigIntStats): Promise<string | undefined> {
+    const key = `${dev}:${ino}:${size}:${mtimeNs}:${path}`
+    const known = this.#cache.get(key)
+    if (known !== undefined) return known
+    const sum = await this.#hash(path)
+    if (sum === undefined) return undefined
+    if (this.#cache.size >= mostCached) {
+      const [oldest] = this.#cache.keys()
+      this.#cache.delete(oldest ?? '')
+    }
+    this.#cache.set(key, sum)
+    return sum
+  }
+
+  async close(): Promise<void> {
+    clearTimeout(this.#idle)
+    await this.#worker?.terminate()
+  }
+
+  #hash(path: string): Promise<string | undefined> {
+    return new Promise((resolve) => {
+      const id = ++this.#last
+      this.#pending.set(id, resolve)
+      this.#running().postMessage({ id, path })
+    })
+  }
+
+  #running(): Worker {
+    clearTimeout(this.#idle)
+    if (this.#worker !== undefined) return this.#worker
+    const file = import.meta.url.endsWith('.ts') ? './hash-worker.ts' : './hash-worker.js'
+    const worker = new Worker(new URL(file, import.meta.url), { execArgv: [] })
+    worker.on('message', ({ id, md5sum }: { id: number; md5sum: string | undefined }) => {
+      this.#pending.get(id)?.(md5sum)
+      this.#pending.delete(id)
+      if (this.#pending.size === 0) this.#endWhenIdle(worker)
+    })
+    worker.on('error', () => {})
+    worker.on('exit', () => {
+      if (this.#worker === worker) this.#worker = undefined
+      for (const resolve of this.#pending.values()) resolve(undefined)
+      this.#pending.clear()
+    })
+    worker.unref()
+    this.#worker = worker
+    return worker
+  }
+
+  #endWhenIdle(worker: Worker): void {
+    this.#idle = setTimeout(() => {
+      if (this.#pending.size > 0) return
+      this.#worker = undefined
+      void worker.terminate()
+    }, idleMs)
+    this.#idle.unref()
+  }
+}

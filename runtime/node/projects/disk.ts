@@ -1,0 +1,49 @@
+import { statfs } from 'node:fs/promises'
+import { ApiError, conflict, forbidden, outOfSpace } from '../../../src/errors.ts'
+
+/** 507 when less than `floorMb` is free where the directory is. Only what creates something asks. */
+export async function requireSpace(directory: string, floorMb: number): Promise<void> {
+  const { bavail, bsize } = await statfs(directory).catch(() => ({ bavail: Number.MAX_SAFE_INTEGER, bsize: 1 }))
+  const freeMb = Math.floor((bavail * bsize) / 2 ** 20)
+  if (freeMb < floorMb) {
+    throw outOfSpace(
+      `Only ${freeMb} MB are free on the disk, ${floorMb} are wanted (min_free_space_mb): delete something first`,
+    )
+  }
+}
+
+/** What the file system refused, as the client may be told it: no errno leaves this room. */
+export async function translated<T>(what: string, run: () => Promise<T>): Promise<T> {
+  try {
+    return await run()
+  } catch (cause) {
+    throw translate(what, cause)
+  }
+}
+
+export function translate(what: string, cause: unknown): unknown {
+  if (cause instanceof ApiError) return cause
+  switch ((cause as NodeJS.ErrnoException).code) {
+    case 'ENOSPC':
+    case 'EDQUOT':
+      return outOfSpace(`${what}: the disk is full; delete something first`, { cause })
+    case 'EACCES':
+    case 'EPERM':
+    case 'EROFS':
+      return forbidden(`${what}: the service has no permission`, { cause })
+    case 'ENAMETOOLONG':
+      return conflict(`${what}: the name is too long for the file system`, { cause })
+    case 'ENOTDIR':
+    case 'EEXIST':
+      return conflict(`${what}: a file is in the way`, { cause })
+    case 'EISDIR':
+      return conflict(`${what}: a directory is in the way`, { cause })
+    case 'ELOOP':
+      return conflict(`${what}: symbolic links go round in circles`, { cause })
+    case 'EMFILE':
+    case 'ENFILE':
+      return new ApiError(503, `${what}: too many files are open, try again`, { cause })
+    default:
+      return cause
+  }
+}

@@ -1,0 +1,177 @@
+import { randomBytes } from 'node:crypto'
+import { constants } from 'node:fs'
+import { type FileHandle, lstat, mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises'
+import { basename, dirname, join, relative, sep } from 'node:path'
+import { Readable } from 'node:stream'
+import { ApiError, badRequest, conflict, notFound } from '../../../src/errors.ts'
+import type { FileAgent, StoredFile } from '../../../src/host-agent.ts'
+import type { ProjectFile } from '../../../src/model/project.ts'
+import type { Checksums } from './checksums.ts'
+import { requireSpace, translated } from './disk.ts'
+import { markerDirectory, resolveInProject } from './paths.ts'
+
+/** Files hashed at a time: more only makes the disk seek. */
+const mostAtOnce = 8
+/** So much may be written before the free space is looked at again. */
+const checkEvery = 16 * 2 ** 20
+
+export interface FilesOptions {
+  /** Directory of an open project; 404. */
+  readonly directoryOf: (projectId: string) => Promise<string>
+  readonly checksums: Checksums
+  readonly floorMb: () => number
+  /** An upload that brings nothing for so long is given up, ms. */
+  readonly bodyTimeoutMs: number
+}
+
+/** The files of projects. */
+export class ProjectFiles implements FileAgent {
+  readonly #options: FilesOptions
+
+  constructor(options: FilesOptions) {
+    this.#options = options
+  }
+
+  async list(projectId: string): Promise<ProjectFile[]> {
+    const root = await this.#options.directoryOf(projectId)
+    const paths = await regularFiles(root)
+    const files: ProjectFile[] = []
+    const next = paths[Symbol.iterator]()
+    const work = async () => {
+      for (let it = next.next(); it.done !== true; it = next.next()) {
+        const stats = await lstat(it.value, { bigint: true }).catch(() => undefined)
+        const md5sum = stats?.isFile() ? await this.#options.checksums.of(it.value, stats) : undefined
+        if (md5sum !== undefined) files.push({ path: relative(root, it.value).split(sep).join('/'), md5sum })
+      }
+    }
+    await Promise.all(Array.from({ length: mostAtOnce }, work))
+    return files.sort((a, b) => (a.path < b.path ? -1 : 1))
+  }
+
+  async read(projectId: string, path: string): Promise<StoredFile> {
+    const file = await this.#resolve(projectId, path)
+    const handle = await openRegular(file, path)
+    const { size, mtimeMs } = await handle.stat()
+    // Not more than was announced, should the file grow meanwhile.
+    const content = size === 0 ? emptyStream(handle) : toWeb(handle, size)
+    return { content, size, modified: mtimeMs }
+  }
+
+  async write(
+    projectId: string,
+    path: string,
+    content: ReadableStream<Uint8Array>,
+    { parents }: { parents: boolean },
+  ): Promise<void> {
+    const root = await this.#options.directoryOf(projectId)
+    const file = await this.#resolve(projectId, path)
+    await requireSpace(root, this.#options.floorMb())
+    await translated('path', async () => {
+      const found = await stat(file).catch(() => undefined)
+      if (found !== undefined && !found.isFile()) throw conflict('path: there is a directory, not a file')
+      if (path.endsWith('/')) throw badRequest('path: expected the name of a file')
+      const parent = dirname(file)
+      if (parents) await mkdir(parent, { recursive: true, mode: 0o700 })
+      else if ((await stat(parent).catch(() => undefined)) === undefined)
+        throw notFound('path: the parent directory does not exist')
+      const temporary = join(parent, `.${basename(file).slice(0, 100)}.${randomBytes(6).toString('hex')}.upload`)
+      try {
+        await this.#store(temporary, content, root)
+        await rename(temporary, file)
+      } catch (error) {
+        await rm(temporary, { force: true })
+        throw error
+      }
+    })
+  }
+
+  async #store(temporary: string, content: ReadableStream<Uint8Array>, root: string): Promise<void> {
+    const handle = await open(temporary, 'wx', 0o600)
+    const reader = content.getReader()
+    let unchecked = 0
+    try {
+      for (;;) {
+        const { done, value } = await bounded(reader.read(), this.#options.bodyTimeoutMs)
+        if (done) break
+        await handle.write(value)
+        unchecked += value.byteLength
+        if (unchecked < checkEvery) continue
+        unchecked = 0
+        await requireSpace(root, this.#options.floorMb())
+      }
+      await handle.sync()
+    } catch (error) {
+      reader.cancel().catch(() => {})
+      throw error
+    } finally {
+      await handle.close()
+    }
+  }
+
+  async #resolve(projectId: string, path: string): Promise<string> {
+    const root = await this.#options.directoryOf(projectId)
+    return translated('path', () => resolveInProject(root, path))
+  }
+}
+
+async function bounded<T>(reading: Promise<T>, ms: number): Promise<T> {
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new ApiError(408, `The body stopped coming for ${ms} ms; nothing was written`)), ms)
+  })
+  try {
+    return await Promise.race([
+      reading.catch((cause: unknown) => {
+        throw new ApiError(400, 'The body ended before its time; nothing was written', { cause: cause as Error })
+      }),
+      late,
+    ])
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+async function openRegular(file: string, path: string): Promise<FileHandle> {
+  const missing = () => notFound(`path: there is no file ${JSON.stringify(path.slice(0, 120))}`)
+  // The path was resolved: a link there now was put there since. A FIFO must not block.
+  const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK
+  const handle = await translated('path', () =>
+    open(file, flags).catch((error: NodeJS.ErrnoException) => {
+      if (error.code === 'ENOENT' || error.code === 'ENOTDIR' || error.code === 'ENXIO') throw missing()
+      throw error
+    }),
+  )
+  const stats = await handle.stat()
+  if (stats.isFile()) return handle
+  await handle.close()
+  throw missing()
+}
+
+function toWeb(handle: FileHandle, size: number): ReadableStream<Uint8Array> {
+  return Readable.toWeb(handle.createReadStream({ end: size - 1 })) as ReadableStream<Uint8Array>
+}
+
+function emptyStream(handle: FileHandle): ReadableStream<Uint8Array> {
+  return new ReadableStream({
+    async start(controller) {
+      await handle.close()
+      controller.close()
+    },
+  })
+}
+
+/** Every regular file below a directory; links are not followed, our records and *.ghost are left out. */
+async function regularFiles(root: string): Promise<string[]> {
+  const found: string[] = []
+  const pending = [root]
+  for (let directory = pending.pop(); directory !== undefined; directory = pending.pop()) {
+    const entries = await readdir(directory, { withFileTypes: true }).catch(() => [])
+    for (const entry of entries) {
+      const path = join(directory, entry.name)
+      if (entry.isDirectory()) {
+        if (directory !== root || entry.name !== markerDirectory) pending.push(path)
+      } else if (entry.isFile() && !entry.name.endsWith('.ghost')) found.push(path)
+    }
+  }
+  return found
+}

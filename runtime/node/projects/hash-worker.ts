@@ -1,0 +1,17 @@
+import { createHash } from 'node:crypto'
+import { createReadStream } from 'node:fs'
+import { pipeline } from 'node:stream/promises'
+import { parentPort } from 'node:worker_threads'
+
+/** Hashes files away from the event loop of the service: takes {id, path}, answers {id, md5sum}, undefined when unreadable. */
+parentPort?.on('message', async ({ id, path }: { id: number; path: string }) => {
+  let md5sum: string | undefined
+  try {
+    const hash = createHash('md5')
+    await pipeline(createReadStream(path, { highWaterMark: 1 << 20 }), hash)
+    md5sum = hash.digest('hex')
+  } catch {
+    // Gone or not readable: the file is left out of the list.
+  }
+  parentPort?.postMessage({ id, md5sum })
+})

@@ -1,0 +1,308 @@
+import { cp, mkdir, readdir, readFile, rename, rm, stat } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { v4 as uuid } from 'uuid'
+import { conflict, forbidden, notFound } from '../../../src/errors.ts'
+import type { ProjectAgent } from '../../../src/host-agent.ts'
+import { isUuid } from '../../../src/model/common.ts'
+import type { Project, ProjectCreate, ProjectUpdate } from '../../../src/model/project.ts'
+import type { EventLog } from '../events/event-log.ts'
+import type { PortAllocator } from '../ports/allocator.ts'
+import { Serial } from '../serial.ts'
+import { requireSpace, translated } from './disk.ts'
+import { writeDurable } from './durable-file.ts'
+import { OpenProject } from './open-project.ts'
+import { checkedProjectPath, markerDirectory, type PlaceRules } from './paths.ts'
+import { type ProjectRecord, readProject, tidyProject, writeProject } from './project-record.ts'
+
+export interface ProjectsOptions {
+  readonly rules: PlaceRules
+  readonly floorMb: () => number
+  readonly events: EventLog
+  readonly ports: PortAllocator
+  /** Opens the nodes of a project from their records; they are unclaimed when a client opened it. */
+  readonly openNodes: (project: OpenProject, isUnclaimed: boolean) => Promise<void>
+  readonly closeNodes: (project: OpenProject) => Promise<void>
+}
+
+/** The projects of this compute: in memory those that are open, on disk all of them. */
+export class Projects implements ProjectAgent {
+  readonly #open = new Map<string, OpenProject>()
+  readonly #serial = new Serial()
+  readonly #options: ProjectsOptions
+  /** Small files that say where the projects are that are not in our directory. */
+  readonly #elsewhere: string
+  #restored: Promise<void> = Promise.resolve()
+
+  constructor(options: ProjectsOptions) {
+    this.#options = options
+    this.#elsewhere = join(options.rules.dataDirectory, 'elsewhere')
+  }
+
+  /** Opens again what was open when the service last ran, and deletes what was temporary. */
+  restore(): Promise<void> {
+    this.#restored = this.#restore()
+    return this.#restored
+  }
+
+  async list(): Promise<Project[]> {
+    await this.#restored
+    return [...this.#open.values()].map((project) => project.view())
+  }
+
+  async get(projectId: string): Promise<Project> {
+    return (await this.find(projectId)).view()
+  }
+
+  /** An open project; 404 when there is none, also while it is being closed. */
+  async find(projectId: string): Promise<OpenProject> {
+    await this.#restored
+    const project = this.#open.get(projectId)
+    if (project === undefined) throw notFound(`project_id: there is no open project ${projectId}`)
+    return project
+  }
+
+  async create(input: ProjectCreate): Promise<{ project: Project; created: boolean }> {
+    await this.#restored
+    const id = input.project_id ?? uuid()
+    return this.#serial.run(id, async () => {
+      const open = this.#open.get(id)
+      if (open !== undefined) return { project: open.view(), created: false }
+      const { rules } = this.#options
+      const wanted = input.path == null ? undefined : await checkedProjectPath(input.path, rules)
+      const path = wanted ?? (await this.#pathOnDisk(id)) ?? join(rules.projectsDirectory, id)
+      const project = await translated('path', () => this.#openAt(path, id, input))
+      return { project: project.view(), created: true }
+    })
+  }
+
+  update(projectId: string, changes: ProjectUpdate): Promise<Project> {
+    return this.#with(projectId, async (project) => {
+      const name = changes.name ?? project.record.name
+      if (name !== project.record.name && /[/\\]/.test(name ?? ''))
+        throw forbidden('name: / and \\ are not possible in a name')
+      const path = await this.#newPath(project, changes.path ?? undefined)
+      await requireSpace(project.path, this.#options.floorMb())
+      if (path !== undefined) await translated('path', () => this.#move(project, path))
+      const record: ProjectRecord = {
+        ...project.record,
+        name,
+        temporary: changes.temporary ?? project.record.temporary,
+        variables: changes.variables ?? project.record.variables,
+      }
+      await translated('The record of the project', () => writeProject(project.path, record))
+      project.record = record
+      this.#options.events.emit(projectId, { type: 'project.updated', project: project.view() })
+      return project.view()
+    })
+  }
+
+  close(projectId: string): Promise<void> {
+    return this.#with(projectId, async (project) => {
+      await this.#close(project)
+      if (project.record.temporary) await deleteMarked(project.path, projectId)
+      else await this.#settle(project)
+    })
+  }
+
+  remove(projectId: string): Promise<void> {
+    return this.#with(projectId, async (project) => {
+      await this.#close(project)
+      await deleteMarked(project.path, projectId)
+      await rm(join(this.#elsewhere, projectId), { force: true })
+    })
+  }
+
+  commit(projectId: string): Promise<void> {
+    return this.#with(projectId, async (project) => {
+      await removeDeleted(project)
+      await translated('The record of the project', () => writeProject(project.path, project.record))
+    })
+  }
+
+  async reserveUdpPort(projectId: string): Promise<number> {
+    const project = await this.find(projectId)
+    project.requireUsable()
+    const port = await this.#options.ports.allocate('udp', projectId)
+    // It may have been closed while the port was tested; nobody would release it then.
+    if (project.isClosing) this.#options.ports.release('udp', port, projectId)
+    project.requireUsable()
+    return port
+  }
+
+  async #openAt(path: string, id: string, input: ProjectCreate): Promise<OpenProject> {
+    const { rules, floorMb, events } = this.#options
+    const found = await readProject(path)
+    if (found !== undefined && found.record.project_id !== id) {
+      throw conflict(`path: it holds project ${found.record.project_id}`)
+    }
+    if (found === undefined && !(await isVacant(path))) {
+      throw conflict(
+        'path: the directory holds files that are not a project of this service; give an empty or a new one',
+      )
+    }
+    await requireSpace(dirname(rules.projectsDirectory), floorMb())
+    const record: ProjectRecord = {
+      version: 1,
+      project_id: id,
+      name: input.name ?? found?.record.name ?? null,
+      temporary: input.temporary ?? found?.record.temporary ?? false,
+      variables: input.variables ?? found?.record.variables ?? null,
+      open: true,
+      deleted: found?.record.deleted ?? [],
+    }
+    const made = await mkdir(path, { recursive: true, mode: 0o700 })
+    try {
+      await tidyProject(path)
+      if (path !== join(rules.projectsDirectory, id)) await this.#noteElsewhere(id, path)
+      await writeProject(path, record)
+    } catch (error) {
+      if (made !== undefined) await rm(made, { recursive: true, force: true }).catch(() => {})
+      throw error
+    }
+    const project = new OpenProject(record, path, rules.projectsDirectory)
+    events.openProject(id)
+    this.#open.set(id, project)
+    if (found?.damaged)
+      events.emit(id, { type: 'log.warning', message: 'The record of the project was damaged; the one before is used' })
+    if (found !== undefined) await this.#options.openNodes(project, true)
+    return project
+  }
+
+  async #close(project: OpenProject): Promise<void> {
+    project.isClosing = true
+    await this.#options.closeNodes(project)
+    this.#options.ports.releaseAll(project.id)
+    this.#open.delete(project.id)
+    this.#options.events.emit(project.id, { type: 'project.closed', project: project.view() })
+    this.#options.events.closeProject(project.id)
+  }
+
+  /** Leaves a closed project on disk as it is to be found again. A full disk does not keep it open. */
+  async #settle(project: OpenProject): Promise<void> {
+    project.record = { ...project.record, open: false }
+    await removeDeleted(project)
+    await writeProject(project.path, project.record).catch(() => {})
+  }
+
+  /** The directory a change asks for; undefined when it is the one it has. 403, 409. */
+  async #newPath(project: OpenProject, wanted: string | undefined): Promise<string | undefined> {
+    if (wanted === undefined || wanted === project.path) return undefined
+    if (!this.#options.rules.isLocal)
+      throw forbidden('path: the directory of a project may only be changed in local mode')
+    const path = await checkedProjectPath(wanted, this.#options.rules)
+    if (path === project.path) return undefined
+    const running = [...project.nodes.values()].find(({ status }) => status !== 'stopped')
+    if (running !== undefined) throw conflict(`path: ${running.record.name} runs in the old directory, stop it first`)
+    const found = await readProject(path)
+    if (found !== undefined && found.record.project_id !== project.id)
+      throw conflict(`path: it holds project ${found.record.project_id}`)
+    return path
+  }
+
+  /** A client may have copied the files already; where there is nothing they are moved. */
+  async #move(project: OpenProject, path: string): Promise<void> {
+    const before = project.path
+    const isThere = (await stat(path).catch(() => undefined)) !== undefined
+    if (!isThere) await moveDirectory(before, path)
+    await this.#noteElsewhere(project.id, path)
+    await writeProject(path, project.record)
+    project.path = path
+    for (const node of project.nodes.values()) {
+      await mkdir(node.directory, { recursive: true, mode: 0o700 })
+      await node.save()
+    }
+    if (!isThere) return
+    if (project.record.temporary) await deleteMarked(before, project.id)
+    else await rm(join(before, markerDirectory), { recursive: true, force: true })
+  }
+
+  async #noteElsewhere(id: string, path: string): Promise<void> {
+    await mkdir(this.#elsewhere, { recursive: true, mode: 0o700 })
+    await writeDurable(join(this.#elsewhere, id), path)
+  }
+
+  async #pathOnDisk(id: string): Promise<string | undefined> {
+    const elsewhere = await readFile(join(this.#elsewhere, id), 'utf8').catch(() => undefined)
+    if (elsewhere === undefined) return undefined
+    // A note of a directory that is not ours any more is of no use.
+    return (await readProject(elsewhere))?.record.project_id === id ? elsewhere : undefined
+  }
+
+  async #restore(): Promise<void> {
+    const { rules } = this.#options
+    const [inside, outside] = await Promise.all(
+      [rules.projectsDirectory, this.#elsewhere].map((it) => readdir(it).catch(() => [])),
+    )
+    const elsewhere = await Promise.all((outside ?? []).filter(isUuid).map((id) => this.#pathOnDisk(id)))
+    const paths = [...(inside ?? []).filter(isUuid).map((id) => join(rules.projectsDirectory, id)), ...elsewhere]
+    await Promise.all([...new Set(paths.filter((path) => path !== undefined))].map((path) => this.#restoreOne(path)))
+  }
+
+  async #restoreOne(path: string): Promise<void> {
+    const found = await readProject(path)
+    if (found === undefined) return
+    const { record, damaged } = found
+    const { events, rules } = this.#options
+    if (record.temporary) {
+      await deleteMarked(path, record.project_id)
+      await rm(join(this.#elsewhere, record.project_id), { force: true })
+      return
+    }
+    if (!record.open || this.#open.has(record.project_id)) return
+    await tidyProject(path).catch(() => {})
+    const project = new OpenProject(record, path, rules.projectsDirectory)
+    events.openProject(record.project_id)
+    this.#open.set(record.project_id, project)
+    if (damaged)
+      events.emit(project.id, {
+        type: 'log.warning',
+        message: 'The record of the project was damaged; the one before is used',
+      })
+    await this.#options.openNodes(project, false)
+  }
+
+  /** Runs on an open project when it is its turn; 409 when somebody is closing it. */
+  async #with<T>(projectId: string, run: (project: OpenProject) => Promise<T>): Promise<T> {
+    ;(await this.find(projectId)).requireUsable()
+    return this.#serial.run(projectId, async () => run(await this.find(projectId)))
+  }
+}
+
+/** Removes the directories of instances that were deleted since the last commit. */
+async function removeDeleted(project: OpenProject): Promise<void> {
+  for (const name of project.record.deleted) {
+    const [kind, id] = name.split('/')
+    if (project.nodes.has(`${kind}:${id}`)) continue
+    await rm(join(project.filesDirectory, name), { recursive: true, force: true })
+  }
+  project.record = { ...project.record, deleted: [] }
+}
+
+/** Deletes the directory of a project, if it is that: it must bear our marker with its id. */
+async function deleteMarked(path: string, projectId: string): Promise<void> {
+  const found = await readProject(path)
+  if (found?.record.project_id !== projectId) return
+  await translated('The directory of the project', () => rm(path, { recursive: true, force: true }))
+}
+
+/** Whether a new project may be made there: nothing, an empty directory, or files of a lab that was saved without records. */
+async function isVacant(path: string): Promise<boolean> {
+  const names: string[] = await readdir(path).catch(() => [])
+  return names.length === 0 || names.includes('project-files') || names.every((name) => name === markerDirectory)
+}
+
+async function moveDirectory(from: string, to: string): Promise<void> {
+  await mkdir(dirname(to), { recursive: true, mode: 0o700 })
+  try {
+    await rename(from, to)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EXDEV') throw error
+    try {
+      await cp(from, to, { recursive: true, verbatimSymlinks: true })
+    } catch (failure) {
+      await rm(to, { recursive: true, force: true })
+      throw failure
+    }
+    await rm(from, { recursive: true, force: true })
+  }
+}
