@@ -135,7 +135,8 @@ function lowerIds(params: Record<string, unknown>): Record<string, unknown> {
 function finish(answer: Response | Answer, headers: Record<string, string>, json: Json): Response {
   if (!(answer instanceof Response)) {
     if (answer.body === undefined) return new Response(null, { status: answer.status, headers })
-    return json(JSON.stringify(answer.body), answer.status, headers)
+    // The line end is for people with curl.
+    return json(`${JSON.stringify(answer.body)}\n`, answer.status, headers)
   }
   // A websocket's token must stay the object that the runtime knows, and has no headers to set.
   if (answer.status === 101 || isToken(answer)) return answer

@@ -1,8 +1,8 @@
 import { spawn } from 'node:child_process'
-import { fileURLToPath } from 'node:url'
 import type { ChildRecords } from './child-records.ts'
 import { KeeperError } from './error.ts'
 import { encodeFrame, type Frame, FrameReader, frameType } from './frames.ts'
+import { programArguments } from './program.ts'
 import type { EmbeddedPcSpec } from './protocol.ts'
 import { type Ending, mostInputBytes, type Runner } from './runner.ts'
 
@@ -119,10 +119,8 @@ interface Host {
 
 function startHost(gone: () => void): Host {
   const guests = new Map<number, Guest>()
-  const file = fileURLToPath(
-    new URL(import.meta.url.endsWith('.ts') ? './pc-host.ts' : './pc-host.js', import.meta.url),
-  )
-  const child = spawn(process.execPath, [file], { detached: true, stdio: ['pipe', 'pipe', 'inherit'] })
+  const program = programArguments(new URL('./pc-host.ts', import.meta.url), new URL('./pc-host.js', import.meta.url))
+  const child = spawn(process.execPath, program, { detached: true, stdio: ['pipe', 'pipe', 'inherit'] })
   const reader = new FrameReader()
   child.stdin.on('error', () => {})
   child.stdout.on('error', () => {})

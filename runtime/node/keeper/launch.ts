@@ -1,9 +1,9 @@
 import { spawn } from 'node:child_process'
 import { closeSync, mkdirSync, openSync, renameSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { KeeperClient } from './client.ts'
 import { KeeperError } from './error.ts'
+import { programArguments } from './program.ts'
 
 const launchMs = 10_000
 const largestLog = 1 << 20
@@ -29,8 +29,8 @@ async function launch(dataDirectory: string, idleMs: number | undefined): Promis
   const runDirectory = join(dataDirectory, 'run')
   mkdirSync(runDirectory, { recursive: true, mode: 0o700 })
   const log = openLog(join(runDirectory, 'keeper.log'))
-  const file = fileURLToPath(new URL(import.meta.url.endsWith('.ts') ? './main.ts' : './keeper.js', import.meta.url))
-  const child = spawn(process.execPath, [file, dataDirectory, ...(idleMs === undefined ? [] : [String(idleMs)])], {
+  const program = programArguments(new URL('./main.ts', import.meta.url), new URL('./keeper.js', import.meta.url))
+  const child = spawn(process.execPath, [...program, dataDirectory, ...(idleMs === undefined ? [] : [String(idleMs)])], {
     // Out of our process group and away from our working directory, so that neither holds or ends it.
     detached: true,
     cwd: '/',

@@ -1,4 +1,4 @@
-import type { Reloaded } from '../../src/model/host.ts'
+import type { Reloaded } from '../../../src/model/host.ts'
 import type { Settings } from './settings.ts'
 
 /** The settings in force, with the defaults that depend on others filled in. */
@@ -11,6 +11,13 @@ export type Resolved = Settings & {
 
 export interface Config {
   readonly current: Resolved
-  /** Reads the file again; see ApiError of `HostFacts.reloadConfig`. */
+  /** Reads the file again; see `HostFacts.reloadConfig`. */
   reload(): Promise<Reloaded>
+}
+
+/** One setting, where it came from, and its value as it may be shown. */
+export interface Effective {
+  readonly key: string
+  readonly value: string
+  readonly source: string
 }

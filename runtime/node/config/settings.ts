@@ -23,7 +23,13 @@ export const Settings = Type.Object(
       description: 'Data directory: the whole state',
     }),
     log_level: Type.Union(
-      ['silent', 'error', 'warn', 'info', 'debug'].map((level) => Type.Literal(level)),
+      [
+        Type.Literal('silent'),
+        Type.Literal('error'),
+        Type.Literal('warn'),
+        Type.Literal('info'),
+        Type.Literal('debug'),
+      ],
       { default: 'info', description: 'silent, error, warn, info or debug', reload: true },
     ),
     local: Type.Optional(

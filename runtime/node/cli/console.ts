@@ -1,0 +1,46 @@
+import { once } from 'node:events'
+import { connect } from 'node:net'
+import { TelnetStripper } from '../keeper/telnet.ts'
+
+const leaveKey = 0x1d
+const connectMs = 5000
+
+/** `patchbay console [HOST:]PORT`: a raw terminal on a telnet console. Piped, it sends its input and shows the output. */
+export async function consoleCommand([target]: readonly string[]): Promise<number> {
+  const [, host = '127.0.0.1', port] = /^(?:\[?([^\]]+?)\]?:)?(\d{1,5})$/.exec(target ?? '') ?? []
+  if (port === undefined) {
+    process.stderr.write('usage: patchbay console [HOST:]PORT\n')
+    return 2
+  }
+  const socket = connect({ host, port: Number(port), timeout: connectMs })
+  try {
+    await Promise.race([
+      once(socket, 'connect'),
+      once(socket, 'timeout').then(() => {
+        throw new Error('no answer')
+      }),
+    ])
+  } catch (error) {
+    process.stderr.write(`patchbay: ${host}:${port}: ${(error as Error).message}\n`)
+    return 1
+  }
+  socket.setTimeout(0)
+  const { stdin } = process
+  const isTerminal = stdin.isTTY === true
+  if (isTerminal) {
+    stdin.setRawMode(true)
+    process.stderr.write(`Connected to ${host}:${port}; Ctrl-] leaves.\r\n`)
+  }
+  const stripper = new TelnetStripper()
+  socket.on('data', (bytes) => process.stdout.write(stripper.strip(bytes)))
+  stdin.on('data', (bytes: Buffer) => {
+    if (isTerminal && bytes.includes(leaveKey)) socket.end()
+    // IAC cannot be typed in UTF-8, so nothing has to be doubled.
+    else socket.write(bytes)
+  })
+  stdin.on('end', () => socket.end())
+  socket.on('error', () => {})
+  await once(socket, 'close')
+  if (isTerminal) stdin.setRawMode(false)
+  return 0
+}

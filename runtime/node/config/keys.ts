@@ -1,0 +1,77 @@
+import { Kind, type TSchema } from '@sinclair/typebox'
+import { Settings } from './settings.ts'
+
+/** A setting by its dotted key, such as `pc.engine`. */
+export interface Key {
+  readonly key: string
+  readonly path: readonly string[]
+  readonly schema: TSchema
+}
+
+/** Every setting, groups opened. */
+export const keys: readonly Key[] = Object.entries(Settings.properties as Record<string, TSchema>).flatMap(
+  ([name, schema]): Key[] =>
+    schema[Kind] === 'Object'
+      ? Object.entries(schema.properties as Record<string, TSchema>).map(([inner, it]) => ({
+          key: `${name}.${inner}`,
+          path: [name, inner],
+          schema: it,
+        }))
+      : [{ key: name, path: [name], schema }],
+)
+
+export const variableOf = ({ path }: Key): string => `PATCHBAY_${path.join('_').toUpperCase()}`
+export const flagOf = ({ path }: Key): string => path.join('-').replaceAll('_', '-')
+export const isSecret = ({ schema }: Key): boolean => schema.secret === true
+
+type Tree = Record<string, unknown>
+
+export function getAt(tree: Tree, path: readonly string[]): unknown {
+  return path.reduce<unknown>(
+    (at, name) => (at !== null && typeof at === 'object' ? (at as Tree)[name] : undefined),
+    tree,
+  )
+}
+
+export function setAt(tree: Tree, [first, ...rest]: readonly string[], value: unknown): void {
+  if (first === undefined) return
+  if (rest.length === 0) tree[first] = value
+  else {
+    tree[first] ??= {}
+    setAt(tree[first] as Tree, rest, value)
+  }
+}
+
+/** The value that a text of the environment or the command line stands for; the text itself when it cannot be read so. */
+export function fromText(text: string, schema: TSchema): unknown {
+  switch (schema[Kind]) {
+    case 'Boolean':
+      if (/^(true|1|yes|on)$/i.test(text)) return true
+      return /^(false|0|no|off)$/i.test(text) ? false : text
+    case 'Integer':
+      return /^-?\d+$/.test(text) ? Number(text) : text
+    case 'Tuple': {
+      const range = /^(\d+)\s*[-:]\s*(\d+)$/.exec(text)
+      return range === null ? text : [Number(range[1]), Number(range[2])]
+    }
+    case 'Array':
+      return list(text)
+    case 'Record':
+      return Object.fromEntries(list(text).map((pair) => pair.split('=', 2).map((part) => part.trim())))
+    default:
+      return text
+  }
+}
+
+const list = (text: string): string[] =>
+  text
+    .split(',')
+    .map((item) => item.trim())
+    .filter((item) => item !== '')
+
+/** A value as a person reads it. */
+export function shown(value: unknown, schema: TSchema): string {
+  if (value === undefined) return ''
+  if (schema[Kind] === 'Tuple' && Array.isArray(value)) return value.join('-')
+  return typeof value === 'string' ? value : JSON.stringify(value)
+}

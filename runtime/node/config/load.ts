@@ -1,0 +1,265 @@
+import { readFileSync } from 'node:fs'
+import { homedir } from 'node:os'
+import { isAbsolute, join, resolve } from 'node:path'
+import { parseArgs } from 'node:util'
+import { Kind, type TSchema } from '@sinclair/typebox'
+import { Check } from '@sinclair/typebox/value'
+import { parse as parseToml } from 'smol-toml'
+import { conflict } from '../../../src/errors.ts'
+import { nearest } from '../../../src/http/nearest.ts'
+import { complaint } from '../../../src/http/validate.ts'
+import type { Reloaded } from '../../../src/model/host.ts'
+import type { Config, Effective, Resolved } from './config.ts'
+import { flagOf, fromText, getAt, isSecret, keys, setAt, shown, variableOf } from './keys.ts'
+import { Settings } from './settings.ts'
+
+/** A configuration that cannot be used; the message is for the person who wrote it. */
+export class ConfigError extends Error {
+  override readonly name = 'ConfigError'
+}
+
+export interface ConfigSources {
+  /** Flags, without the command. */
+  readonly argv: readonly string[]
+  readonly env: Readonly<Record<string, string | undefined>>
+}
+
+type Tree = Record<string, unknown>
+interface Loaded {
+  readonly resolved: Resolved
+  readonly effective: readonly Effective[]
+}
+interface Layer {
+  readonly values: Tree
+  /** What to say where a value came from. */
+  readonly source: (key: string) => string
+}
+
+/** Variables that are not settings. */
+const otherVariables = new Set(['PATCHBAY_CONFIG', 'PATCHBAY_REQUIRE'])
+const loopbackHosts = /^(localhost|127(\.\d{1,3}){3}|::1|\[::1\])$/
+
+/** The configuration of this process: flags over environment over file over defaults. ConfigError when it cannot be used. */
+export function loadConfig(sources: ConfigSources): LoadedConfig {
+  return new LoadedConfig(sources)
+}
+
+export class LoadedConfig implements Config {
+  #current: Resolved
+  #effective: readonly Effective[]
+  readonly #flags: Layer
+  readonly #environment: Layer
+  readonly #file: { readonly path: string; readonly mustExist: boolean }
+
+  constructor({ argv, env }: ConfigSources) {
+    const { values, file } = readFlags(argv)
+    this.#flags = { values, source: (key) => `flag --${key.replaceAll(/[._]/g, '-')}` }
+    this.#environment = {
+      values: readEnvironment(env),
+      source: (key) => `variable PATCHBAY_${key.replaceAll('.', '_').toUpperCase()}`,
+    }
+    const named = file ?? env.PATCHBAY_CONFIG
+    const base = env.XDG_CONFIG_HOME ?? join(homedir(), '.config')
+    this.#file = {
+      path: named === undefined ? join(base, 'patchbay', 'config.toml') : resolve(named),
+      mustExist: named !== undefined,
+    }
+    const { resolved, effective } = this.#load()
+    this.#current = resolved
+    this.#effective = effective
+  }
+
+  get current(): Resolved {
+    return this.#current
+  }
+
+  /** Every setting with its source, secrets masked. */
+  effective(): readonly Effective[] {
+    return this.#effective
+  }
+
+  async reload(): Promise<Reloaded> {
+    let next: Loaded
+    try {
+      next = this.#load()
+    } catch (cause) {
+      throw cause instanceof ConfigError
+        ? conflict(`The configuration is not valid: ${cause.message}`, { cause })
+        : cause
+    }
+    const changed: string[] = []
+    const needs_restart: string[] = []
+    const applied = structuredClone(this.#current) as Tree
+    for (const { key, path, schema } of keys) {
+      const value = getAt(next.resolved as unknown as Tree, path)
+      if (JSON.stringify(value) === JSON.stringify(getAt(applied, path))) continue
+      if (schema.reload !== true) needs_restart.push(key)
+      else {
+        changed.push(key)
+        setAt(applied, path, value)
+      }
+    }
+    this.#current = applied as unknown as Resolved
+    this.#effective = next.effective
+    return { changed, needs_restart }
+  }
+
+  #load(): Loaded {
+    const { path } = this.#file
+    const file: Layer = { values: readFile(this.#file), source: () => `file ${path}` }
+    const layers = [this.#flags, this.#environment, file]
+    for (const layer of layers) verify(layer)
+    const values: Tree = {}
+    const sources = new Map<string, string>()
+    for (const { key, path: at, schema } of keys) {
+      const layer = layers.find((it) => getAt(it.values, at) !== undefined)
+      const value = layer === undefined ? structuredClone(schema.default) : getAt(layer.values, at)
+      if (value !== undefined) setAt(values, at, value)
+      sources.set(key, layer === undefined ? 'default' : layer.source(key))
+    }
+    const resolved = resolveSettings(values as unknown as Settings)
+    const effective = keys.map((it) => {
+      const value = getAt(resolved as unknown as Tree, it.path)
+      return {
+        key: it.key,
+        value: isSecret(it) && value !== '' ? '********' : shown(value, it.schema),
+        source: sources.get(it.key) ?? '',
+      }
+    })
+    return { resolved, effective }
+  }
+}
+
+/** Refuses unknown keys and wrong values of one layer, naming the layer. */
+function verify({ values, source }: Layer): void {
+  const check = (tree: Tree, properties: Record<string, TSchema>, prefix: string) => {
+    for (const [name, value] of Object.entries(tree)) {
+      const key = prefix + name
+      const schema = properties[name]
+      if (schema === undefined) {
+        const guess =
+          nearest(
+            key,
+            keys.map((it) => it.key),
+          ) ??
+          nearest(
+            name,
+            keys.map((it) => it.key),
+          )
+        throw new ConfigError(
+          `${source(key)}: ${key}: unknown key${guess === undefined ? '' : `, did you mean ${guess}?`}`,
+        )
+      }
+      if (schema[Kind] === 'Object' && value !== null && typeof value === 'object' && !Array.isArray(value)) {
+        check(value as Tree, schema.properties as Record<string, TSchema>, `${key}.`)
+      } else if (!Check(schema, value)) throw new ConfigError(`${source(key)}: ${complaint(schema, value, key)}`)
+    }
+  }
+  check(values, Settings.properties as Record<string, TSchema>, '')
+}
+
+function readFile({ path, mustExist }: { path: string; mustExist: boolean }): Tree {
+  let text: string
+  try {
+    text = readFileSync(path, 'utf8')
+  } catch (error) {
+    if (!mustExist && (error as NodeJS.ErrnoException).code === 'ENOENT') return {}
+    throw new ConfigError(`file ${path}: cannot be read: ${(error as Error).message}`)
+  }
+  try {
+    return parseToml(text)
+  } catch (error) {
+    throw new ConfigError(`file ${path}: not valid TOML: ${(error as Error).message.split('\n')[0]}`)
+  }
+}
+
+function readEnvironment(env: Readonly<Record<string, string | undefined>>): Tree {
+  const byName = new Map(keys.map((it) => [variableOf(it), it]))
+  const values: Tree = {}
+  for (const [name, text] of Object.entries(env)) {
+    if (!name.startsWith('PATCHBAY_') || otherVariables.has(name) || text === undefined) continue
+    const key = byName.get(name)
+    if (key === undefined) {
+      const guess = nearest(name, [...byName.keys()])
+      throw new ConfigError(`variable ${name}: unknown${guess === undefined ? '' : `, did you mean ${guess}?`}`)
+    }
+    setAt(values, key.path, fromText(text, key.schema))
+  }
+  return values
+}
+
+function readFlags(argv: readonly string[]): { values: Tree; file: string | undefined } {
+  const byName = new Map(keys.map((it) => [flagOf(it), it]))
+  const options = Object.fromEntries(
+    [...byName].map(([name, { schema }]) => [
+      name,
+      { type: schema[Kind] === 'Boolean' ? ('boolean' as const) : ('string' as const) },
+    ]),
+  )
+  let parsed: Record<string, string | boolean | undefined>
+  try {
+    const result = parseArgs({
+      args: [...argv],
+      options: { ...options, config: { type: 'string' } },
+      allowNegative: true,
+      strict: true,
+    })
+    parsed = result.values as Record<string, string | boolean | undefined>
+  } catch (error) {
+    const name = /'--?([\w-]+)/.exec((error as Error).message)?.[1]
+    const guess = name === undefined || byName.has(name) ? undefined : nearest(name, [...byName.keys(), 'config'])
+    throw new ConfigError(
+      `${(error as Error).message.split('. ')[0]}${guess === undefined ? '' : `, did you mean --${guess}?`}`,
+    )
+  }
+  const values: Tree = {}
+  for (const [name, key] of byName) {
+    const value = parsed[name]
+    if (value !== undefined) setAt(values, key.path, typeof value === 'string' ? fromText(value, key.schema) : value)
+  }
+  return { values, file: typeof parsed.config === 'string' ? parsed.config : undefined }
+}
+
+/** Fills in what depends on other settings, and refuses what does not go together. */
+function resolveSettings(settings: Settings): Resolved {
+  const isLoopback = loopbackHosts.test(settings.host)
+  const hasUser = settings.user !== '' || settings.password !== ''
+  if (hasUser && (settings.user === '' || settings.password === '')) {
+    throw new ConfigError('user and password go together: set both, or neither')
+  }
+  if (!isLoopback && !hasUser && settings.token === '' && !settings.insecure) {
+    throw new ConfigError(
+      `host ${settings.host} is not loopback, and whoever can use the service can run programs here: set user and password, or token (or insecure, to listen without)`,
+    )
+  }
+  checkRanges(settings)
+  return {
+    ...settings,
+    host: settings.host.replace(/^\[(.*)\]$/, '$1'),
+    data: absolute(settings.data),
+    additional_images_path: settings.additional_images_path.map(absolute),
+    local: settings.local ?? isLoopback,
+    console_host: settings.console_host ?? '127.0.0.1',
+  }
+}
+
+function checkRanges(settings: Settings): void {
+  const ranges = (['console_port_range', 'vnc_port_range', 'udp_port_range'] as const).map((key) => ({
+    key,
+    range: settings[key],
+  }))
+  for (const { key, range } of ranges) {
+    if (range[0] > range[1])
+      throw new ConfigError(`${key}: expected the first port before the last, got ${range.join('-')}`)
+  }
+  for (const [index, a] of ranges.entries()) {
+    const other = ranges.slice(index + 1).find((b) => a.range[0] <= b.range[1] && b.range[0] <= a.range[1])
+    if (other !== undefined)
+      throw new ConfigError(`${a.key} ${a.range.join('-')} and ${other.key} ${other.range.join('-')} overlap`)
+  }
+}
+
+function absolute(path: string): string {
+  const opened = path === '~' || path.startsWith('~/') ? join(homedir(), path.slice(1)) : path
+  return isAbsolute(opened) ? opened : resolve(opened)
+}

@@ -1,0 +1,84 @@
+import { execFile } from 'node:child_process'
+import type { Check } from '../../../src/model/host.ts'
+import { findProgram } from '../find-program.ts'
+
+const probeMs = 5000
+
+interface Program {
+  readonly name: string
+  /** Names it may have. */
+  readonly programs: readonly string[]
+  readonly versionFlag: string
+  readonly use: string
+  readonly install: string
+}
+
+const programs: readonly Program[] = [
+  {
+    name: 'QEMU',
+    programs: ['qemu-system-x86_64', 'qemu-kvm'],
+    versionFlag: '--version',
+    use: 'for machine-emulator nodes',
+    install: 'sudo apt-get install qemu-system-x86',
+  },
+  {
+    name: 'qemu-img',
+    programs: ['qemu-img'],
+    versionFlag: '--version',
+    use: 'for the disks of machine-emulator nodes',
+    install: 'sudo apt-get install qemu-utils',
+  },
+  {
+    name: 'libvirt',
+    programs: ['virsh'],
+    versionFlag: '--version',
+    use: 'for hypervisor nodes',
+    install: 'sudo apt-get install libvirt-daemon-system libvirt-clients',
+  },
+  {
+    name: 'VirtualBox',
+    programs: ['VBoxManage', 'vboxmanage'],
+    versionFlag: '--version',
+    use: 'for hypervisor nodes, where libvirt is not used',
+    install: 'install VirtualBox from its own packages',
+  },
+  {
+    name: 'dynamips',
+    programs: ['dynamips'],
+    versionFlag: '--version',
+    use: 'for idle-PC values',
+    install: 'sudo apt-get install dynamips (Debian: component non-free)',
+  },
+  {
+    name: 'setpriv',
+    programs: ['setpriv'],
+    versionFlag: '--version',
+    use: 'ends emulators with the keeper, should that be killed',
+    install: 'sudo apt-get install util-linux',
+  },
+]
+
+/** The programs that some labs need. None of them is needed by all, so what is missing is a warning. */
+export function programChecks(signal?: AbortSignal): Promise<Check[]> {
+  return Promise.all(programs.map((program) => check(program, signal)))
+}
+
+async function check(
+  { name, programs: names, versionFlag, use, install }: Program,
+  signal: AbortSignal | undefined,
+): Promise<Check> {
+  const path = names.map((it) => findProgram(it)).find((it) => it !== undefined)
+  if (path === undefined) return { name, status: 'warning', found: `not found; ${use}`, fix: install }
+  const version = await firstLine(path, versionFlag, signal)
+  return { name, status: 'ok', found: version === '' ? path : `${version}, ${path}`, fix: null }
+}
+
+function firstLine(path: string, flag: string, signal: AbortSignal | undefined): Promise<string> {
+  return new Promise((resolve) => {
+    const options = { timeout: probeMs, killSignal: 'SIGKILL' as const, ...(signal !== undefined && { signal }) }
+    const child = execFile(path, [flag], options, (_, stdout) =>
+      resolve(stdout.trim().split('\n')[0]?.slice(0, 100) ?? ''),
+    )
+    child.stdin?.end()
+  })
+}

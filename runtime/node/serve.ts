@@ -1,0 +1,134 @@
+import { createHash } from 'node:crypto'
+import { once } from 'node:events'
+import { mkdirSync, realpathSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { hostname, networkInterfaces } from 'node:os'
+import { createApp } from '../../src/app.ts'
+import type { Access } from '../../src/http/access.ts'
+import { createNodeAgent } from './agent.ts'
+import type { LoadedConfig } from './config/load.ts'
+import { docsScript } from './docs-script.ts'
+import { diagnose } from './doctor/doctor.ts'
+import { createLog } from './log.ts'
+import { json, listen } from './server.ts'
+import { version } from './version.ts'
+import { WebSockets } from './websocket.ts'
+
+const endMs = 20_000
+
+/** What a person who starts the service has to be told, without a stack. */
+export class StartError extends Error {
+  override readonly name = 'StartError'
+}
+
+/** Runs the service until a signal ends it; resolves with the exit code. */
+export async function serve(config: LoadedConfig): Promise<number> {
+  const { current } = config
+  await lock(current.data)
+  const log = createLog(current.log_level)
+  const fatal = (event: string) => (error: unknown) => {
+    // The keeper holds the lab: ending is safer than going on in an unknown state.
+    log.error({ err: error }, event)
+    process.exit(1)
+  }
+  process.on('uncaughtException', fatal('uncaught exception'))
+  process.on('unhandledRejection', fatal('unhandled rejection'))
+
+  const webSockets = new WebSockets()
+  const { agent, close } = await createNodeAgent({ config, log, diagnose })
+  const app = createApp({
+    agent,
+    version,
+    access: accessOf(config),
+    jsonBytes: current.limits.json_kb * 1024,
+    aliases: current.aliases,
+    json,
+    upgrade: webSockets.upgrade,
+    docsScript,
+    report: (error, request) => log.error({ err: error, request }, 'a request failed'),
+    trace(entry) {
+      log.level = config.current.log_level
+      log.debug(entry, 'request')
+    },
+  })
+  const server = await listen({
+    host: current.host,
+    port: current.port,
+    headerTimeoutMs: current.limits.header_timeout_ms,
+    bodyTimeoutMs: current.limits.body_timeout_ms,
+    app,
+    webSockets,
+  }).catch(async (error: NodeJS.ErrnoException) => {
+    await close()
+    if (error.code === 'EADDRINUSE')
+      throw new StartError(`Port ${current.port} of ${current.host} is in use; choose another one with --port`)
+    throw new StartError(`${current.host}:${current.port} cannot be listened on: ${error.message}`)
+  })
+  process.stdout.write(`Patchbay ${version} is ready on ${server.url}\n`)
+  await ended()
+  const timer = setTimeout(() => process.exit(1), endMs)
+  await server.close()
+  await close()
+  clearTimeout(timer)
+  return 0
+}
+
+/** Resolves with the first signal that means the end; the second one ends at once. */
+async function ended(): Promise<void> {
+  const signals = ['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGQUIT'] as const
+  await Promise.race(signals.map((signal) => once(process, signal)))
+  for (const signal of signals) process.on(signal, () => process.exit(1))
+}
+
+/** Our names: those of the address we listen on, and what the configuration adds. */
+function accessOf(config: LoadedConfig): () => Access {
+  let seen: object | undefined
+  let access: Access
+  return () => {
+    const { current } = config
+    if (seen !== current) {
+      seen = current
+      access = {
+        hosts: new Set([...ownNames(current.host), ...current.allowed_hosts.map((name) => name.toLowerCase())]),
+        allowedOrigins: new Set(current.allowed_origins.map((origin) => origin.toLowerCase().replace(/\/$/, ''))),
+        user: current.user,
+        password: current.password,
+        token: current.token,
+      }
+    }
+    return access
+  }
+}
+
+function ownNames(host: string): string[] {
+  const names = ['localhost', '127.0.0.1', '[::1]', bracketed(host)]
+  if (host !== '0.0.0.0' && host !== '::') return names
+  const addresses = Object.values(networkInterfaces()).flatMap((all) =>
+    (all ?? []).map(({ address }) => bracketed(address)),
+  )
+  return [...names, hostname().toLowerCase(), ...addresses]
+}
+
+const bracketed = (host: string): string =>
+  host.includes(':') ? `[${host.toLowerCase().split('%')[0]}]` : host.toLowerCase()
+
+/** One service a data directory: an abstract socket goes with its process, however that ends. */
+async function lock(data: string): Promise<void> {
+  try {
+    mkdirSync(data, { recursive: true, mode: 0o700 })
+  } catch (error) {
+    throw new StartError(`The data directory ${data} cannot be made: ${(error as Error).message}`)
+  }
+  const name = createHash('sha256').update(realpathSync(data)).digest('hex').slice(0, 32)
+  const holder = createServer((socket) => socket.destroy())
+  try {
+    const listening = once(holder, 'listening')
+    holder.listen(`\0patchbay-serve-${process.getuid?.() ?? 0}-${name}`)
+    await listening
+    holder.unref()
+  } catch {
+    throw new StartError(
+      `Another Patchbay runs on the data directory ${data}; end it, or choose another one with --data`,
+    )
+  }
+}

@@ -1,0 +1,127 @@
+import { once } from 'node:events'
+import { createServer, type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from 'node:http'
+import type { AddressInfo, Socket } from 'node:net'
+import { FastResponse, toNodeHandler } from 'srvx/node'
+import type { App } from '../../src/app.ts'
+import type { Json } from '../../src/http/endpoint.ts'
+import type { WebSockets } from './websocket.ts'
+
+export interface ServerOptions {
+  readonly host: string
+  readonly port: number
+  readonly headerTimeoutMs: number
+  readonly bodyTimeoutMs: number
+  readonly app: App
+  readonly webSockets: WebSockets
+}
+
+export interface HttpServer {
+  readonly url: string
+  /** Stops listening, ends feeds and websockets, and lets requests that are being answered finish for a moment. */
+  close(): Promise<void>
+}
+
+const largestHeaders = 32 * 1024
+const keepAliveMs = 30_000
+const checkMs = 1000
+const closeMs = 1000
+
+/** A native Response costs half the throughput here: its headers and body are rebuilt for node:http. */
+export const json: Json = (body, status, headers) =>
+  new FastResponse(body, {
+    status,
+    statusText: STATUS_CODES[status] ?? '',
+    headers: { 'Content-Type': 'application/json', 'Content-Length': String(Buffer.byteLength(body)), ...headers },
+  })
+
+/** Listens; rejects with the error of the system when the address cannot be had. */
+export async function listen({
+  host,
+  port,
+  headerTimeoutMs,
+  bodyTimeoutMs,
+  app,
+  webSockets,
+}: ServerOptions): Promise<HttpServer> {
+  // Its type also covers HTTP/2, which this server does not speak.
+  const handle = toNodeHandler((request) => app.fetch(request)) as (req: IncomingMessage, res: ServerResponse) => unknown
+  const server = createServer(
+    {
+      headersTimeout: headerTimeoutMs,
+      // An upload may take hours; what is bounded is how long nothing of a body comes.
+      requestTimeout: 0,
+      connectionsCheckingInterval: checkMs,
+      keepAliveTimeout: keepAliveMs,
+      maxHeaderSize: largestHeaders,
+      noDelay: true,
+    },
+    (req, res) => {
+      boundBody(req, bodyTimeoutMs)
+      void handle(req, res)
+    },
+  )
+  server.on('clientError', answerMalformed)
+  server.on(
+    'upgrade',
+    (req, socket, head) => void webSockets.accept(req, socket, head, (request) => app.fetch(request)),
+  )
+  server.on('connect', (_, socket) =>
+    answerMalformed(Object.assign(new Error(), { code: 'CONNECT' }), socket as Socket),
+  )
+  server.on('checkContinue', (req, res) => {
+    res.writeContinue()
+    server.emit('request', req, res)
+  })
+  const listening = once(server, 'listening')
+  server.listen({ host, port })
+  await listening
+  const { address, family, port: bound } = server.address() as AddressInfo
+  const shown = address === '0.0.0.0' || address === '::' ? '127.0.0.1' : family === 'IPv6' ? `[${address}]` : address
+  return { url: `http://${shown}:${bound}`, close: () => close(server, webSockets) }
+}
+
+/** Ends a connection on which a body was announced and stops coming. */
+function boundBody(req: IncomingMessage, ms: number): void {
+  const { 'content-length': length, 'transfer-encoding': encoding } = req.headers
+  if ((length === undefined || length === '0') && encoding === undefined) return
+  const { socket } = req
+  const stalled = () => answerMalformed(Object.assign(new Error(), { code: 'BODY_TIMEOUT' }), socket)
+  const done = () => {
+    socket.setTimeout(0)
+    socket.off('timeout', stalled)
+  }
+  socket.setTimeout(ms)
+  socket.once('timeout', stalled)
+  req.once('end', done)
+  req.once('close', done)
+}
+
+const malformed: Readonly<Record<string, readonly [status: number, message: string]>> = {
+  HPE_HEADER_OVERFLOW: [431, `The headers are larger than ${largestHeaders} bytes`],
+  ERR_HTTP_REQUEST_TIMEOUT: [408, 'The request did not come in time'],
+  BODY_TIMEOUT: [408, 'The body of the request stopped coming'],
+  CONNECT: [405, 'CONNECT is not possible: this is no proxy'],
+}
+
+/** What is not HTTP cannot reach the app; it gets the same kind of answer, and the connection ends. */
+function answerMalformed(error: Error & { code?: string }, socket: Socket | import('node:stream').Duplex): void {
+  if (!socket.writable || error.code === 'ECONNRESET') {
+    socket.destroy()
+    return
+  }
+  const [status, message] = malformed[error.code ?? ''] ?? [400, 'The request is not valid HTTP']
+  const body = JSON.stringify({ message, status })
+  socket.end(
+    `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}\r\nContent-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}\r\nConnection: close\r\n\r\n${body}`,
+    () => socket.destroy(),
+  )
+}
+
+async function close(server: Server, webSockets: WebSockets): Promise<void> {
+  const closed = new Promise<void>((resolve) => server.close(() => resolve()))
+  webSockets.close()
+  server.closeIdleConnections()
+  const timer = setTimeout(() => server.closeAllConnections(), closeMs)
+  await closed
+  clearTimeout(timer)
+}
