@@ -44,7 +44,10 @@ export async function listen({
   webSockets,
 }: ServerOptions): Promise<HttpServer> {
   // Its type also covers HTTP/2, which this server does not speak.
-  const handle = toNodeHandler((request) => app.fetch(request)) as (req: IncomingMessage, res: ServerResponse) => unknown
+  const handle = toNodeHandler((request) => app.fetch(request)) as (
+    req: IncomingMessage,
+    res: ServerResponse,
+  ) => unknown
   const server = createServer(
     {
       headersTimeout: headerTimeoutMs,

@@ -49,7 +49,7 @@ export async function start(service: TestService, ...nodes: readonly string[]): 
 export async function openConsole(service: TestService, node: string): Promise<Terminal> {
   const { console: port } = await service.call<{ console: number }>('GET', node)
   const terminal = await Terminal.connect(port)
-  terminal.type('\r')
+  // The scroll-back has the prompt. What is typed before it is thrown away by VPCS.
   await terminal.expect(/PC\d> /)
   return terminal
 }

@@ -30,12 +30,16 @@ async function launch(dataDirectory: string, idleMs: number | undefined): Promis
   mkdirSync(runDirectory, { recursive: true, mode: 0o700 })
   const log = openLog(join(runDirectory, 'keeper.log'))
   const program = programArguments(new URL('./main.ts', import.meta.url), new URL('./keeper.js', import.meta.url))
-  const child = spawn(process.execPath, [...program, dataDirectory, ...(idleMs === undefined ? [] : [String(idleMs)])], {
-    // Out of our process group and away from our working directory, so that neither holds or ends it.
-    detached: true,
-    cwd: '/',
-    stdio: ['ignore', log, log, 'pipe'],
-  })
+  const child = spawn(
+    process.execPath,
+    [...program, dataDirectory, ...(idleMs === undefined ? [] : [String(idleMs)])],
+    {
+      // Out of our process group and away from our working directory, so that neither holds or ends it.
+      detached: true,
+      cwd: '/',
+      stdio: ['ignore', log, log, 'pipe'],
+    },
+  )
   closeSync(log)
   const ready = child.stdio[3]
   try {

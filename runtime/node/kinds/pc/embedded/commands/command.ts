@@ -1,0 +1,36 @@
+import type { Lease } from '../dhcp.ts'
+import type { PcFiles } from '../directory-files.ts'
+import type { Net } from '../net.ts'
+
+/** What a command works on. */
+export interface Machine {
+  readonly net: Net
+  readonly files: PcFiles
+  readonly history: readonly string[]
+  /** `set pcname`; VPCS until then. */
+  name: string
+  echo: 'on' | 'off'
+  lease: Lease | undefined
+  lport: number
+  rhost: string
+  rport: number
+  /** Shows text as it is; lines end with CR LF. */
+  readonly print: (text: string) => void
+  readonly quit: () => void
+  /** Runs the lines of a script as if they were typed. */
+  readonly script: (text: string) => Promise<void>
+  /** Sets the echo of the terminal. */
+  readonly setEcho: (isOn: boolean) => void
+  readonly clearHistory: () => void
+}
+
+export interface Command {
+  readonly name: string
+  /** Arguments in short, for the list of commands. */
+  readonly usage: string
+  readonly help: string
+  /** More lines for `name ?`. */
+  readonly details?: readonly string[]
+  /** Resolves when it is done; `signal` is Ctrl-C and the end of the pc. */
+  run(machine: Machine, words: readonly string[], signal: AbortSignal): Promise<void> | void
+}

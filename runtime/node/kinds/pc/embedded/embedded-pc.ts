@@ -1,0 +1,177 @@
+import { parseMac } from './address.ts'
+import type { Machine } from './commands/command.ts'
+import { commands, findCommand } from './commands/index.ts'
+import { banner } from './commands/show.ts'
+import type { PcFiles } from './directory-files.ts'
+import { bytesOf, LineEditor } from './line-editor.ts'
+import { Net } from './net.ts'
+
+/** Lines that may wait while a command runs. */
+const mostWaiting = 100
+/** A script that loads itself must end some time. */
+const deepest = 8
+
+export interface EmbeddedPcOptions {
+  /** Six bytes as text, 00:50:79:66:68:XX. */
+  readonly mac: string
+  /** Gives one Ethernet frame to the wire; the callee owns it. */
+  readonly send: (frame: Uint8Array) => void
+  /** Console output: what a terminal without any processing of its own can show. */
+  readonly print: (bytes: Uint8Array) => void
+  readonly files: PcFiles
+  /** `quit` was typed. */
+  readonly quit: () => void
+  /** For `show`. */
+  readonly lport?: number
+  readonly rhost?: string
+  readonly rport?: number
+}
+
+/** A simulated PC with the command language of VPCS: one Ethernet interface and one console. */
+export class EmbeddedPc {
+  readonly #net: Net
+  readonly #editor: LineEditor
+  readonly #machine: Machine
+  readonly #waiting: string[] = []
+  /** Of the command that runs: Ctrl-C and the end of the pc. */
+  #running: AbortController | undefined
+  #isBooting = true
+  #isClosed = false
+  #depth = 0
+
+  constructor(options: EmbeddedPcOptions) {
+    const print = (text: string) => {
+      if (!this.#isClosed) options.print(bytesOf(text))
+    }
+    this.#net = new Net(parseMac(options.mac), options.send)
+    this.#editor = new LineEditor({
+      print,
+      entered: (line) => this.#enter(line),
+      interrupted: () => this.#interrupt(),
+      complete: (start) => commands.map(({ name }) => name).filter((name) => name.startsWith(start)),
+      prompt: () => `${this.#machine.name}> `,
+    })
+    this.#machine = {
+      net: this.#net,
+      files: options.files,
+      history: this.#editor.history,
+      name: 'VPCS',
+      echo: 'on',
+      lease: undefined,
+      lport: options.lport ?? 20_000,
+      rhost: options.rhost ?? '127.0.0.1',
+      rport: options.rport ?? 30_000,
+      print,
+      quit: options.quit,
+      script: (text) => this.#script(text),
+      setEcho: (isOn) => {
+        this.#editor.isEchoing = isOn
+      },
+      clearHistory: () => {
+        this.#editor.history.length = 0
+      },
+    }
+  }
+
+  /** A frame from the wire. Never throws, whatever the bytes are. */
+  receive(frame: Uint8Array): void {
+    if (!this.#isClosed) this.#net.receive(frame)
+  }
+
+  /** Bytes typed on the console. */
+  type(bytes: Uint8Array): void {
+    if (!this.#isClosed) this.#editor.type(bytes)
+  }
+
+  /** Shows the banner, runs the startup script line by line, then shows the prompt. */
+  async boot(script: string | undefined): Promise<void> {
+    this.#machine.print(banner)
+    if (script !== undefined) {
+      this.#machine.print('\r\nExecuting the startup file\r\n\r\n')
+      await this.#script(script)
+    }
+    this.#isBooting = false
+    this.#prompt()
+    await this.#runWaiting()
+  }
+
+  /** Ends every timer and the running command. */
+  close(): void {
+    this.#isClosed = true
+    this.#running?.abort()
+    this.#net.close()
+  }
+
+  #enter(line: string): void {
+    if (this.#waiting.length < mostWaiting) this.#waiting.push(line)
+    if (this.#running === undefined && !this.#isBooting) void this.#runWaiting()
+  }
+
+  /** Ctrl-C: ends the command and what was typed ahead, or the line that is being typed. */
+  #interrupt(): void {
+    this.#waiting.length = 0
+    if (this.#running !== undefined) this.#running.abort()
+    else {
+      this.#machine.print('^C\r\n')
+      this.#prompt()
+    }
+  }
+
+  async #runWaiting(): Promise<void> {
+    for (let line = this.#waiting.shift(); line !== undefined && !this.#isClosed; line = this.#waiting.shift()) {
+      await this.#run(line)
+      this.#prompt()
+    }
+  }
+
+  #prompt(): void {
+    this.#machine.print('\r\n')
+    this.#editor.showPrompt()
+  }
+
+  async #script(text: string): Promise<void> {
+    if (this.#depth >= deepest) return this.#machine.print('Scripts are nested too deeply\r\n')
+    this.#depth += 1
+    const outer = this.#running
+    // Ctrl-C ends the whole script, not only the line that waits.
+    const controller = outer ?? new AbortController()
+    this.#running = controller
+    try {
+      for (const line of text.split(/\r\n|\n|\r/)) {
+        if (this.#isClosed || controller.signal.aborted) break
+        if (!/^\s*[#!;]/.test(line)) await this.#execute(line, controller.signal)
+      }
+    } finally {
+      this.#running = outer
+      this.#depth -= 1
+    }
+  }
+
+  async #run(line: string): Promise<void> {
+    const controller = new AbortController()
+    this.#running = controller
+    try {
+      await this.#execute(line, controller.signal)
+    } finally {
+      this.#running = undefined
+    }
+  }
+
+  async #execute(line: string, signal: AbortSignal): Promise<void> {
+    const [word, ...words] = line.trim().split(/\s+/)
+    // VPCS has nine pcs in one program, and a number changes to one of them; here there is one.
+    if (word === undefined || word === '' || word === '1') return
+    const command = findCommand(word.toLowerCase())
+    if (command === undefined || command === 'ambiguous') {
+      const kind = command === 'ambiguous' ? 'Ambiguous' : 'Bad'
+      return this.#machine.print(`${kind} command: "${line.trim().slice(0, 80)}". Use ? for help.\r\n`)
+    }
+    if (words[0] === '?' && command.details === undefined)
+      return this.#machine.print(`\r\n${command.name} ${command.usage}\r\n  ${command.help}\r\n`)
+    try {
+      await command.run(this.#machine, words, signal)
+    } catch (error) {
+      this.#machine.print(`${command.name}: ${(error as Error).message}\r\n`)
+    }
+  }
+}

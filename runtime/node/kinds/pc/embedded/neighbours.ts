@@ -1,0 +1,93 @@
+import type { Mac } from './address.ts'
+
+const lifeMs = 120_000
+const mostEntries = 256
+const mostWaiting = 16
+const askMs = 1000
+const asks = 3
+
+interface Waiting {
+  readonly found: ((mac: Mac | undefined) => void)[]
+  timer: ReturnType<typeof setTimeout>
+  left: number
+}
+
+/** Which MAC address a next hop has: a bounded cache, and the questions under way. For ARP and for neighbour discovery. */
+export class Neighbours {
+  readonly #known = new Map<string, { readonly mac: Mac; readonly expires: number }>()
+  readonly #waiting = new Map<string, Waiting>()
+  readonly #ask: (address: string) => void
+
+  constructor(ask: (address: string) => void) {
+    this.#ask = ask
+  }
+
+  get(address: string): Mac | undefined {
+    const entry = this.#known.get(address)
+    return entry !== undefined && entry.expires > Date.now() ? entry.mac : undefined
+  }
+
+  learn(address: string, mac: Mac): void {
+    this.#known.delete(address)
+    if (this.#known.size >= mostEntries) {
+      const [oldest] = this.#known.keys()
+      this.#known.delete(oldest ?? '')
+    }
+    this.#known.set(address, { mac: mac.slice(), expires: Date.now() + lifeMs })
+    this.#settle(address, mac)
+  }
+
+  /** Asks up to three times, a second apart; undefined when nobody answers. */
+  resolve(address: string): Promise<Mac | undefined> {
+    const known = this.get(address)
+    if (known !== undefined) return Promise.resolve(known)
+    return new Promise((resolve) => {
+      const waiting = this.#waiting.get(address)
+      if (waiting !== undefined) {
+        // More would only pile up behind a host that is not there.
+        if (waiting.found.length >= mostWaiting) resolve(undefined)
+        else waiting.found.push(resolve)
+        return
+      }
+      if (this.#waiting.size >= mostEntries) return resolve(undefined)
+      const entry: Waiting = { found: [resolve], left: asks, timer: setTimeout(() => {}, 0) }
+      this.#waiting.set(address, entry)
+      this.#again(address, entry)
+    })
+  }
+
+  /** What is known, with the seconds that it is still valid. */
+  list(): { address: string; mac: Mac; seconds: number }[] {
+    const now = Date.now()
+    return [...this.#known]
+      .filter(([, { expires }]) => expires > now)
+      .map(([address, { mac, expires }]) => ({ address, mac, seconds: Math.round((expires - now) / 1000) }))
+  }
+
+  clear(): void {
+    this.#known.clear()
+  }
+
+  close(): void {
+    for (const address of [...this.#waiting.keys()]) this.#settle(address, undefined)
+  }
+
+  #again(address: string, entry: Waiting): void {
+    clearTimeout(entry.timer)
+    if (entry.left === 0) {
+      this.#settle(address, undefined)
+      return
+    }
+    entry.left -= 1
+    entry.timer = setTimeout(() => this.#again(address, entry), askMs)
+    this.#ask(address)
+  }
+
+  #settle(address: string, mac: Mac | undefined): void {
+    const waiting = this.#waiting.get(address)
+    if (waiting === undefined) return
+    this.#waiting.delete(address)
+    clearTimeout(waiting.timer)
+    for (const found of waiting.found) found(mac)
+  }
+}

@@ -1,0 +1,88 @@
+import { equalBytes, formatIp4, formatIp6, type Ip6, type Mac, parseIp4, parseIp6 } from './address.ts'
+import { read16 } from './bytes.ts'
+import { etherType } from './ethernet.ts'
+import type { Listener, NetEvent } from './net-event.ts'
+import { Stack4 } from './stack4.ts'
+import { Stack6 } from './stack6.ts'
+
+/** An address of either family. */
+export type Target =
+  | { readonly family: 4; readonly address: number; readonly text: string }
+  | { readonly family: 6; readonly address: Ip6; readonly text: string }
+
+/** The network side of a pc: both stacks, and those who wait for something. */
+export class Net {
+  readonly mac: Mac
+  readonly ip4: Stack4
+  readonly ip6: Stack6
+  dns: number[] = []
+  domain = ''
+  readonly #listeners = new Set<Listener>()
+  readonly #openPorts = new Set<number>()
+  #lastPort = 1024 + Math.floor(Math.random() * 30_000)
+
+  constructor(mac: Mac, send: (frame: Uint8Array) => void) {
+    this.mac = mac
+    const told: Listener = (event) => {
+      for (const listener of this.#listeners) listener(event)
+    }
+    this.ip4 = new Stack4(mac, send, told)
+    this.ip6 = new Stack6(mac, send, told)
+    this.ip4.isListening = (port) => this.#openPorts.has(port)
+    this.ip6.isListening = this.ip4.isListening
+  }
+
+  /** A frame from the wire; what is not for us is dropped. */
+  receive(frame: Uint8Array): void {
+    if (frame.length < 14) return
+    const isGroup = ((frame[0] ?? 0) & 1) === 1
+    if (!isGroup && !equalBytes(frame.subarray(0, 6), this.mac)) return
+    const type = read16(frame, 12)
+    if (type === etherType.ip4) this.ip4.receive(frame)
+    else if (type === etherType.arp) this.ip4.receiveArp(frame)
+    else if (type === etherType.ip6) this.ip6.receive(frame)
+  }
+
+  /** Waits for the first event that passes; undefined after `ms`, or when given up. */
+  wait<T>(ms: number, signal: AbortSignal, passes: (event: NetEvent) => T | undefined): Promise<T | undefined> {
+    return new Promise((resolve) => {
+      const settle = (value: T | undefined) => {
+        clearTimeout(timer)
+        this.#listeners.delete(listener)
+        signal.removeEventListener('abort', giveUp)
+        resolve(value)
+      }
+      const giveUp = () => settle(undefined)
+      const listener: Listener = (event) => {
+        const value = passes(event)
+        if (value !== undefined) settle(value)
+      }
+      const timer = setTimeout(giveUp, ms)
+      this.#listeners.add(listener)
+      signal.addEventListener('abort', giveUp, { once: true })
+      if (signal.aborted) giveUp()
+    })
+  }
+
+  /** A port for a command; what comes to it is for the command alone until it is given back. */
+  openPort(wanted?: number): { port: number; close: () => void } {
+    this.#lastPort = this.#lastPort >= 60_000 ? 1024 : this.#lastPort + 1
+    const port = wanted ?? this.#lastPort
+    this.#openPorts.add(port)
+    return { port, close: () => this.#openPorts.delete(port) }
+  }
+
+  close(): void {
+    this.#listeners.clear()
+    this.ip4.close()
+    this.ip6.close()
+  }
+}
+
+/** The address that a text is; undefined when it is a name. */
+export function parseTarget(text: string): Target | undefined {
+  const ip4 = parseIp4(text)
+  if (ip4 !== undefined) return { family: 4, address: ip4, text: formatIp4(ip4) }
+  const ip6 = parseIp6(text)
+  return ip6 && { family: 6, address: ip6, text: formatIp6(ip6) }
+}

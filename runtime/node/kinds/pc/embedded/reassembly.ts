@@ -1,0 +1,52 @@
+const mostPackets = 16
+const mostBytes = 65_535
+const lifeMs = 10_000
+
+interface Partial {
+  readonly parts: Map<number, Uint8Array>
+  readonly began: number
+  total: number | undefined
+  size: number
+}
+
+/** Puts fragments together (RFC 791, 3.2). Bounded: the oldest packet is given up for a new one. */
+export class Reassembly {
+  readonly #packets = new Map<string, Partial>()
+
+  /** The whole payload once its last missing part has come. */
+  add(key: string, offset: number, part: Uint8Array, isLast: boolean): Uint8Array | undefined {
+    if (offset + part.length > mostBytes) return undefined
+    const packet = this.#packet(key)
+    if (!packet.parts.has(offset)) packet.size += part.length
+    packet.parts.set(offset, part.slice())
+    if (isLast) packet.total = offset + part.length
+    if (packet.total === undefined || packet.size < packet.total) return undefined
+    this.#packets.delete(key)
+    const whole = new Uint8Array(packet.total)
+    let reached = 0
+    for (const [at, bytes] of [...packet.parts].sort(([a], [b]) => a - b)) {
+      // Overlaps and holes are what attacks are made of: such a packet is dropped.
+      if (at !== reached || at + bytes.length > whole.length) return undefined
+      whole.set(bytes, at)
+      reached = at + bytes.length
+    }
+    return whole
+  }
+
+  clear(): void {
+    this.#packets.clear()
+  }
+
+  #packet(key: string): Partial {
+    const now = Date.now()
+    const known = this.#packets.get(key)
+    if (known !== undefined && now - known.began < lifeMs) return known
+    if (this.#packets.size >= mostPackets) {
+      const [oldest] = this.#packets.keys()
+      this.#packets.delete(oldest ?? '')
+    }
+    const fresh: Partial = { parts: new Map(), began: now, total: undefined, size: 0 }
+    this.#packets.set(key, fresh)
+    return fresh
+  }
+}
