@@ -1,6 +1,7 @@
 /** The known word that was probably meant: the nearest one by edits, when it is near enough to be a slip. */
 export function nearest(word: string, known: readonly string[]): string | undefined {
-  const limit = Math.max(1, Math.floor(Math.min(word.length, 40) / 3))
+  // Two letters in the wrong order are two edits.
+  const limit = word.length < 4 ? 1 : Math.max(2, Math.floor(Math.min(word.length, 40) / 3))
   let best: string | undefined
   let least = limit + 1
   for (const candidate of known) {

@@ -7,7 +7,8 @@ import { findProgram } from '../../runtime/node/find-program.ts'
 export function requireProgram(name: string): { readonly skip: boolean } {
   if (findProgram(name) !== undefined) return { skip: false }
   const required = (process.env.PATCHBAY_REQUIRE ?? '').split(',')
-  if (required.includes('all') || required.includes(name)) throw new Error(`${name} is not installed, and PATCHBAY_REQUIRE wants it`)
+  if (required.includes('all') || required.includes(name))
+    throw new Error(`${name} is not installed, and PATCHBAY_REQUIRE wants it`)
   process.stderr.write(`skipped: tests that need ${name}, which is not installed\n`)
   return { skip: true }
 }

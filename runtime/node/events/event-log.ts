@@ -130,7 +130,11 @@ class Subscriber {
     if (this.#isFinished) return
     this.#queue.push(item)
     if (this.#queue.length > most) {
-      this.#queue.shift()
+      // The ping and a resync that come first stay: they say what the rest means.
+      this.#queue.splice(
+        this.#queue.findIndex(({ kind }) => kind === 'event'),
+        1,
+      )
       this.#dropped += 1
     }
     this.#wake?.()
@@ -152,7 +156,8 @@ class Subscriber {
 
   async #pull(controller: ReadableStreamDefaultController<FeedItem>): Promise<void> {
     if (this.#queue.length === 0 && this.#dropped === 0 && !this.#isFinished) await this.#something()
-    if (this.#dropped > 0) {
+    const [next] = this.#queue
+    if (this.#dropped > 0 && (next === undefined || next.kind === 'event')) {
       controller.enqueue({ kind: 'dropped', count: this.#dropped })
       this.#dropped = 0
       return

@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { closeSync, existsSync, openSync } from 'node:fs'
 import type { Writable } from 'node:stream'
 import { ReadStream } from 'node:tty'
+import { findProgram } from '../find-program.ts'
 import { KeeperError } from './error.ts'
 import { LineEnds } from './line-ends.ts'
 import type { ProcessSpec } from './protocol.ts'
@@ -30,11 +31,17 @@ export class ChildProcessRunner implements Runner {
   /** Resolves when the kernel has accepted the program; `spawn_failed` when it cannot be started at all. */
   static async start(spec: ProcessSpec, output: (bytes: Uint8Array) => void): Promise<ChildProcessRunner> {
     const descriptors: number[] = []
+    let terminal: ReadStream | undefined
     try {
+      // What gives the death signal can always be started, so it would hide that the program cannot.
+      if (findProgram(spec.command, spec.env?.PATH) === undefined) throw new Error('there is no such program')
       const log = openSync(spec.log, 'a', 0o600)
       descriptors.push(log)
       const pty = spec.stdio === 'pty' ? openPty() : undefined
-      if (pty !== undefined) descriptors.push(pty.slave)
+      if (pty !== undefined) {
+        descriptors.push(pty.slave)
+        terminal = new ReadStream(pty.master)
+      }
       const [command, args] = withDeathSignal(spec.command, spec.args)
       const child = spawn(command, args, {
         cwd: spec.cwd,
@@ -47,7 +54,6 @@ export class ChildProcessRunner implements Runner {
               ? ['pipe', 'pipe', log]
               : ['ignore', log, log],
       })
-      const terminal = pty === undefined ? undefined : new ReadStream(pty.master)
       const streams = terminal === undefined ? [child.stdout, child.stdin] : [terminal]
       // EIO is how a master learns that nobody has the terminal any more.
       for (const stream of streams) stream?.on('error', () => stream.destroy())
@@ -55,14 +61,10 @@ export class ChildProcessRunner implements Runner {
       const lineEnds = new LineEnds()
       source?.on('data', terminal === undefined ? output : (bytes: Buffer) => output(lineEnds.complete(bytes)))
       const ended = endOf(child, source)
-      try {
-        await once(child, 'spawn')
-      } catch (error) {
-        terminal?.destroy()
-        throw error
-      }
+      await once(child, 'spawn')
       return new ChildProcessRunner(child, ended, terminal ?? child.stdin ?? undefined)
     } catch (cause) {
+      terminal?.destroy()
       throw new KeeperError('spawn_failed', `${spec.command} cannot be started: ${(cause as Error).message}`, { cause })
     } finally {
       for (const descriptor of descriptors) closeSync(descriptor)
@@ -80,28 +82,31 @@ export class ChildProcessRunner implements Runner {
   }
 
   async #stop(graceMs: number): Promise<Ending> {
-    this.#signal('SIGTERM')
-    const timer = setTimeout(() => this.#signal('SIGKILL'), graceMs)
+    signalGroup(this.pid, 'SIGTERM')
+    const timer = setTimeout(() => signalGroup(this.pid, 'SIGKILL'), graceMs)
     const ending = await this.ended
     clearTimeout(timer)
-    // The leader may have gone and left children of its own.
-    this.#signal('SIGKILL')
     return ending
   }
+}
 
-  #signal(signal: NodeJS.Signals): void {
-    try {
-      process.kill(-this.pid, signal)
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error
-    }
+function signalGroup(leader: number, signal: NodeJS.Signals): void {
+  try {
+    process.kill(-leader, signal)
+  } catch (error) {
+    // Nobody is left, or only what has made itself another user's.
+    if (!['ESRCH', 'EPERM'].includes((error as NodeJS.ErrnoException).code ?? '')) throw error
   }
 }
 
 /** The end of the process, once what it wrote last has been read; a grandchild that holds the pipe does not delay it. */
 async function endOf(child: ChildProcess, source: NodeJS.ReadableStream | ReadStream | null): Promise<Ending> {
   const ending = await new Promise<Ending>((resolve) => {
-    child.once('exit', (code, signal) => resolve({ code, signal }))
+    child.once('exit', (code, signal) => {
+      // The leader may have left children of its own, whether it was told to go or went.
+      if (child.pid !== undefined) signalGroup(child.pid, 'SIGKILL')
+      resolve({ code, signal })
+    })
     child.once('error', () => resolve({ code: null, signal: null }))
   })
   if (source !== null && 'destroyed' in source && !source.destroyed && source.readable) {

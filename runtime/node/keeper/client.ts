@@ -137,7 +137,11 @@ async function ask(socket: Socket, op: string, input: unknown): Promise<[Reply, 
     }
     const gone = () => settle(() => reject(new KeeperError('internal', 'the keeper has ended')))
     const timer = setTimeout(
-      () => settle(() => reject(new KeeperError('internal', 'the keeper does not answer'))),
+      () =>
+        settle(() => {
+          socket.destroy()
+          reject(new KeeperError('internal', 'the keeper does not answer'))
+        }),
       connectMs,
     )
     const read = (bytes: Buffer) => {

@@ -1,5 +1,6 @@
 import { once } from 'node:events'
 import { createServer, type Server, type Socket } from 'node:net'
+import { Serial } from '../serial.ts'
 import { KeeperError } from './error.ts'
 import type { Listen } from './protocol.ts'
 import { Scrollback } from './scrollback.ts'
@@ -9,6 +10,8 @@ const scrollbackBytes = 64 * 1024
 /** A client that lets this much pile up is dropped; the others never wait for it. */
 const mostQueuedBytes = 256 * 1024
 const mostClients = 64
+/** A client that was told to go is gone after this, whether it has read the rest or not, ms. */
+const farewellMs = 2000
 
 /** Where the hub sends what clients type; false when the guest does not read and the bytes were dropped. */
 export type GuestInput = (bytes: Uint8Array) => void
@@ -23,6 +26,8 @@ export class ConsoleHub {
   readonly #input: GuestInput
   #server: Server | undefined
   #listen: Listen | null = null
+  readonly #serial = new Serial()
+  #isClosed = false
 
   constructor(input: GuestInput) {
     this.#input = input
@@ -46,10 +51,18 @@ export class ConsoleHub {
   }
 
   /** Opens the telnet listener, moves it, or (null) closes it with its clients. `port_taken` when it cannot be bound. */
-  async setListen(listen: Listen | null): Promise<void> {
+  setListen(listen: Listen | null): Promise<void> {
+    return this.#serial.run('listen', () => this.#setListen(listen))
+  }
+
+  async #setListen(listen: Listen | null): Promise<void> {
     const isSame = listen?.host === this.#listen?.host && listen?.port === this.#listen?.port
     if (isSame) return
     const server = listen === null ? undefined : await bind(listen, (client) => this.#accept(client))
+    if (this.#isClosed) {
+      server?.close()
+      throw new KeeperError('not_running', 'the unit has ended meanwhile')
+    }
     this.#closeServer()
     this.#server = server
     this.#listen = listen
@@ -63,15 +76,19 @@ export class ConsoleHub {
 
   /** The unit has ended: every client is told by the end of its stream. */
   close(): void {
-    for (const client of this.#clients.keys()) client.end()
+    this.#isClosed = true
+    for (const client of this.#clients.keys()) dismiss(client)
     this.#clients.clear()
     this.#closeServer()
     this.#listen = null
   }
 
   #accept(client: Socket): void {
-    if (this.#clients.size >= mostClients) {
-      client.end(`This console has ${mostClients} clients already.\r\n`)
+    if (this.#isClosed || this.#clients.size >= mostClients) {
+      client.on('error', () => client.destroy())
+      client.resume()
+      if (!this.#isClosed) client.write(`This console has ${mostClients} clients already.\r\n`)
+      dismiss(client)
       return
     }
     const decoder = new TelnetDecoder()
@@ -104,10 +121,17 @@ export class ConsoleHub {
     for (const [client, form] of this.#clients) {
       if (form !== 'telnet') continue
       this.#clients.delete(client)
-      client.end()
+      dismiss(client)
     }
     this.#server = undefined
   }
+}
+
+/** Ends the connection after what is queued for the client; one that neither reads nor goes is not waited for. */
+function dismiss(client: Socket): void {
+  client.end()
+  const timer = setTimeout(() => client.destroy(), farewellMs)
+  client.once('close', () => clearTimeout(timer))
 }
 
 async function bind({ host, port }: Listen, accept: (client: Socket) => void): Promise<Server> {

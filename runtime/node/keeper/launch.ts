@@ -1,11 +1,13 @@
 import { spawn } from 'node:child_process'
 import { closeSync, mkdirSync, openSync, renameSync, statSync } from 'node:fs'
 import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
 import { KeeperClient } from './client.ts'
 import { KeeperError } from './error.ts'
 import { programArguments } from './program.ts'
 
 const launchMs = 10_000
+const retryMs = 50
 const largestLog = 1 << 20
 /** Exit code of a keeper that found another one: then that one is ours. */
 const taken = 3
@@ -15,13 +17,19 @@ export async function ensureKeeper(
   dataDirectory: string,
   idleMs?: number,
 ): Promise<{ client: KeeperClient; created: boolean }> {
-  try {
-    return { client: await KeeperClient.connect(dataDirectory), created: false }
-  } catch (error) {
-    if (error instanceof KeeperError && error.code === 'protocol') throw error
+  const deadline = Date.now() + launchMs
+  let created = false
+  for (;;) {
+    try {
+      return { client: await KeeperClient.connect(dataDirectory), created }
+    } catch (error) {
+      const isOther = error instanceof KeeperError && error.code === 'protocol'
+      if (isOther || created || Date.now() > deadline) throw error
+    }
+    created = await launch(dataDirectory, idleMs)
+    // The directory has a keeper that does not answer: it has just begun, or is just ending.
+    if (!created) await delay(retryMs)
   }
-  const isOurs = await launch(dataDirectory, idleMs)
-  return { client: await KeeperClient.connect(dataDirectory), created: isOurs }
 }
 
 /** Starts a keeper that outlives us and resolves when its socket is there; false when another one was quicker. */

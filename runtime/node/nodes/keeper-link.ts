@@ -93,7 +93,7 @@ export class KeeperLink {
 
   async #replace(dead: KeeperClient): Promise<void> {
     if (this.#isClosed) return
-    this.#log.error({ pid: dead.pid }, 'the keeper died; starting a new one')
+    this.#log.error({ keeper: dead.pid }, 'the keeper died; starting a new one')
     this.#client = this.#connect()
     try {
       await this.#client

@@ -3,8 +3,10 @@ import { Worker } from 'node:worker_threads'
 
 const mostCached = 20_000
 const idleMs = 10_000
+/** The clock of file times ticks so coarsely, ms: a file changed a moment ago may change again without looking different. */
+const tickMs = 20
 
-/** MD5 sums of files, made in a worker thread and kept as long as size, time and inode of the file stay. */
+/** MD5 sums of files, made in a worker thread and kept as long as size, times and inode of the file stay. */
 export class Checksums {
   readonly #cache = new Map<string, string>()
   readonly #pending = new Map<number, (sum: string | undefined) => void>()
@@ -13,12 +15,13 @@ export class Checksums {
   #last = 0
 
   /** 32 hexadecimal digits; undefined when the file cannot be read. */
-  async of(path: string, { dev, ino, size, mtimeNs }: BigIntStats): Promise<string | undefined> {
-    const key = `${dev}:${ino}:${size}:${mtimeNs}:${path}`
+  async of(path: string, { dev, ino, size, mtimeNs, ctimeNs, ctimeMs }: BigIntStats): Promise<string | undefined> {
+    const key = `${dev}:${ino}:${size}:${mtimeNs}:${ctimeNs}:${path}`
     const known = this.#cache.get(key)
     if (known !== undefined) return known
+    const isSettled = Date.now() - Number(ctimeMs) > tickMs
     const sum = await this.#hash(path)
-    if (sum === undefined) return undefined
+    if (sum === undefined || !isSettled) return sum
     if (this.#cache.size >= mostCached) {
       const [oldest] = this.#cache.keys()
       this.#cache.delete(oldest ?? '')
@@ -52,7 +55,9 @@ export class Checksums {
     })
     worker.on('error', () => {})
     worker.on('exit', () => {
-      if (this.#worker === worker) this.#worker = undefined
+      // What is pending is no concern of one that was ended because it was idle.
+      if (this.#worker !== undefined && this.#worker !== worker) return
+      this.#worker = undefined
       for (const resolve of this.#pending.values()) resolve(undefined)
       this.#pending.clear()
     })

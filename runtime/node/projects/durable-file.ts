@@ -19,10 +19,13 @@ export async function writeDurable(path: string, text: string): Promise<void> {
     } finally {
       await file.close()
     }
-    await keepBefore(path, `${temporary}.bak`)
+    const isKept = await keepBefore(path, `${temporary}.bak`)
     await rename(temporary, path)
+    // Only now: until the new record is there, the one kept before may be the only one that can be read.
+    if (isKept) await rename(`${temporary}.bak`, `${path}.bak`)
   } catch (error) {
     await rm(temporary, { force: true })
+    await rm(`${temporary}.bak`, { force: true })
     throw error
   }
   await syncDirectory(directory)
@@ -59,14 +62,15 @@ export async function removeTemporaries(directory: string): Promise<void> {
   await Promise.all(left.map((name) => rm(join(directory, name), { force: true })))
 }
 
-async function keepBefore(path: string, temporary: string): Promise<void> {
+/** Gives the version before a second name; false when there is none to keep. */
+async function keepBefore(path: string, temporary: string): Promise<boolean> {
   try {
     await link(path, temporary)
-    await rename(temporary, `${path}.bak`)
+    return true
   } catch (error) {
-    await rm(temporary, { force: true })
     // Nothing to keep yet; or a file system without links, where the write itself is still atomic.
     if (!['ENOENT', 'EPERM', 'ENOTSUP', 'EMLINK'].includes((error as NodeJS.ErrnoException).code ?? '')) throw error
+    return false
   }
 }
 

@@ -74,7 +74,7 @@ export class ProjectFiles implements FileAgent {
       if (parents) await mkdir(parent, { recursive: true, mode: 0o700 })
       else if ((await stat(parent).catch(() => undefined)) === undefined)
         throw notFound('path: the parent directory does not exist')
-      const temporary = join(parent, `.${basename(file).slice(0, 100)}.${randomBytes(6).toString('hex')}.upload`)
+      const temporary = join(parent, `.${basename(file).slice(0, 40)}.${randomBytes(6).toString('hex')}.upload`)
       try {
         await this.#store(temporary, content, root)
         await rename(temporary, file)
@@ -93,7 +93,8 @@ export class ProjectFiles implements FileAgent {
       for (;;) {
         const { done, value } = await bounded(reader.read(), this.#options.bodyTimeoutMs)
         if (done) break
-        await handle.write(value)
+        // Not `write`, which may take less than all of it.
+        await handle.writeFile(value)
         unchecked += value.byteLength
         if (unchecked < checkEvery) continue
         unchecked = 0

@@ -4,7 +4,9 @@ import { pipeline } from 'node:stream/promises'
 import { parentPort } from 'node:worker_threads'
 
 /** Hashes files away from the event loop of the service: takes {id, path}, answers {id, md5sum}, undefined when unreadable. */
-parentPort?.on('message', async ({ id, path }: { id: number; path: string }) => {
+parentPort?.on('message', (request: { id: number; path: string }) => void answer(request))
+
+async function answer({ id, path }: { id: number; path: string }): Promise<void> {
   let md5sum: string | undefined
   try {
     const hash = createHash('md5')
@@ -14,4 +16,4 @@ parentPort?.on('message', async ({ id, path }: { id: number; path: string }) => 
     // Gone or not readable: the file is left out of the list.
   }
   parentPort?.postMessage({ id, md5sum })
-})
+}

@@ -1,0 +1,147 @@
+import { expect, test } from 'vitest'
+import { base, body, newPc, newProject, post, put, send } from '../support/api.ts'
+
+test('answers carry the headers of the service', async () => {
+  const answer = await send('/v2/compute/version')
+  expect(answer.headers.get('server')).toBe('patchbay/0.0.0-test')
+  expect(answer.headers.get('content-type')).toBe('application/json')
+  expect(answer.headers.get('x-route')).toBe('/v2/compute/version')
+  expect(answer.headers.get('x-request-id')).toMatch(/^[0-9a-f]{8}-\w+$/)
+  expect(answer.headers.get('access-control-allow-origin')).toBe(null)
+})
+
+test.for([
+  ['GET', '/nowhere', 404],
+  ['GET', '/v1', 404],
+  ['GET', '//v1/version', 404],
+  ['GET', '/v1/projects/%zz', 400],
+  ['GET', '/v1/projects/nope', 400],
+  ['GET', '/v1/projects/7a2f0000-0000-0000-0000-000000000000', 404],
+  ['GET', '/v2/compute/projects/7a2f0000-0000-0000-0000-000000000000/pc/nodes/x', 400],
+] as const)('%s %s is %d, as JSON', async ([method, path, status]) => {
+  const answer = await send(path, { method })
+  expect(answer.status).toBe(status)
+  expect(await answer.json()).toEqual({ message: expect.any(String), status })
+})
+
+test('a wrong method names the right ones', async () => {
+  const answer = await send('/v1/version', { method: 'DELETE' })
+  expect(answer.status).toBe(405)
+  expect(answer.headers.get('allow')).toBe('GET, HEAD, POST, OPTIONS')
+  expect(await answer.json()).toMatchObject({ status: 405 })
+})
+
+test('OPTIONS names the methods, HEAD answers without a body', async () => {
+  const options = await send('/v1/projects', { method: 'OPTIONS' })
+  expect(options.status).toBe(204)
+  expect(options.headers.get('allow')).toBe('GET, HEAD, POST, OPTIONS')
+  const head = await send('/v1/version', { method: 'HEAD' })
+  expect(head.status).toBe(200)
+  expect(await head.text()).toBe('')
+  const project = await newProject()
+  expect((await send(`${project.v2}/notifications`, { method: 'HEAD' })).status).toBe(200)
+})
+
+test.for([
+  ['{"name": 5}', 'name: expected a text of 1 to 255 characters or null, got 5'],
+  ['{"name": "x", "project_id": "nope"}', 'project_id: expected a UUID or null, got "nope"'],
+  ['{"nmae": "x"}', 'nmae: unknown field, did you mean name?'],
+  ['{"name": "x", "temporary": "yes"}', 'temporary: expected true or false or null, got "yes"'],
+  ['[1]', 'body: expected a JSON object, got a list'],
+  ['"x"', 'body: expected a JSON object, got x'],
+  ['{"name":', /^body: not JSON/],
+  ['{"__proto__": {"name": "x"}}', /^__proto__: unknown field/],
+] as const)('the body %s is refused', async ([input, message]) => {
+  const answer = await post('/v1/projects', input)
+  expect(answer.status).toBe(400)
+  const fault = await body<{ message: string; status: number }>(answer)
+  expect(fault.status).toBe(400)
+  expect(fault.message).toMatch(message)
+})
+
+test('a missing field is named', async () => {
+  const project = await newProject()
+  const answer = await post(`${project.v2}/pc/nodes`, {})
+  expect(await answer.json()).toEqual({ message: 'name: missing, expected a text of 1 to 255 characters', status: 400 })
+})
+
+test('a body that is too large is refused, announced or not', async () => {
+  const large = JSON.stringify({ name: 'x'.repeat(70_000) })
+  expect((await post('/v1/projects', large)).status).toBe(413)
+  const stream = new Blob([large]).stream()
+  const chunked = await fetch(`${base}/v1/projects`, { method: 'POST', body: stream, duplex: 'half' } as RequestInit)
+  expect(chunked.status).toBe(413)
+})
+
+test('text that is not UTF-8 is refused', async () => {
+  const answer = await send('/v1/projects', { method: 'POST', body: Uint8Array.of(0x7b, 0x22, 0xff, 0xfe, 0x22, 0x7d) })
+  expect(answer.status).toBe(400)
+})
+
+test('an empty body is an empty object, and actions ignore what they get', async () => {
+  expect((await send('/v1/projects', { method: 'POST' })).status).toBe(201)
+  const project = await newProject()
+  const pc = await newPc(project)
+  expect((await post(`${pc.path}/stop`, { whatever: 1 })).status).toBe(204)
+  expect((await post(`${pc.path}/stop`, '{broken')).status).toBe(400)
+})
+
+test('a foreign web page is kept out, an allowed one is let in', async () => {
+  for (const headers of [
+    { origin: 'https://evil.example' },
+    { origin: 'null' },
+    { 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'no-cors' },
+  ]) {
+    const answer = await send('/v1/projects', { method: 'POST', headers: headers as Record<string, string> })
+    expect(answer.status).toBe(403)
+    expect(answer.headers.get('access-control-allow-origin')).toBe(null)
+  }
+  const allowed = await send('/v2/compute/version', { headers: { origin: 'https://lab.example' } })
+  expect(allowed.status).toBe(200)
+  expect(allowed.headers.get('access-control-allow-origin')).toBe('https://lab.example')
+  const preflight = await send('/v2/compute/projects', {
+    method: 'OPTIONS',
+    headers: { origin: 'https://lab.example', 'access-control-request-method': 'POST' },
+  })
+  expect(preflight.status).toBe(204)
+  expect(preflight.headers.get('access-control-allow-methods')).toContain('POST')
+  const own = await send('/v2/compute/version', { headers: { origin: base } })
+  expect(own.status).toBe(200)
+})
+
+test('versions are compared', async () => {
+  const { version } = await body<{ version: string }>(send('/v1/version'))
+  expect((await post('/v1/version', { version })).status).toBe(200)
+  const other = await post('/v2/version', { version: '9.9.9' })
+  expect(other.status).toBe(409)
+  expect((await body<{ message: string }>(other)).message).toContain(version)
+})
+
+test('facts about the host', async () => {
+  expect(await body(send('/v2/compute/capabilities'))).toMatchObject({ platform: 'linux', packet_path: 'portable' })
+  const interfaces = await body<{ name: string }[]>(send('/v2/compute/network/interfaces'))
+  expect(interfaces).toContainEqual(expect.objectContaining({ name: 'lo', ip_address: '127.0.0.1', special: true }))
+  expect(await body(send('/v1/interfaces'))).toEqual(interfaces)
+  expect(await body(send('/v2/compute/doctor'))).toEqual({ ok: true, checks: [] })
+})
+
+test('the configuration is reloaded with the statuses of both faces', async () => {
+  const v1 = await post('/v1/config/reload')
+  expect(v1.status).toBe(201)
+  expect(await v1.text()).toBe('')
+  expect(await body(post('/v2/compute/config/reload'))).toEqual({ changed: [], needs_restart: [] })
+})
+
+test('the reference page and its document are there', async () => {
+  expect((await send('/')).headers.get('location')).toBe('/docs')
+  const page = await send('/docs')
+  expect(page.headers.get('content-security-policy')).toContain("default-src 'none'")
+  expect(await page.text()).toContain('spec-url="/openapi.json"')
+  expect((await send('/docs/rapidoc.js')).status).toBe(200)
+  expect(await body(send('/openapi.json'))).toMatchObject({ openapi: '3.1.1' })
+})
+
+test('a nullable field of an update is left alone by null', async () => {
+  const project = await newProject({ name: 'kept' })
+  expect(await body(put(project.v2, { name: null, variables: null }))).toMatchObject({ name: 'kept' })
+})

@@ -1,0 +1,233 @@
+import { expect, test } from 'vitest'
+import { body, del, newPc, newProject, post, put, send } from '../support/api.ts'
+
+const nio = (lport: number, rport = lport + 1) => ({ type: 'nio_udp', lport, rhost: '127.0.0.1', rport })
+
+async function reserve(project: { v2: string }): Promise<number> {
+  return (await body<{ udp_port: number }>(post(`${project.v2}/ports/udp`))).udp_port
+}
+
+test('a pc is created stopped, with the name in its script', async () => {
+  const project = await newProject()
+  const answer = await post(`${project.v2}/pc/nodes`, { name: 'PC1', startup_script: 'set pcname %h\n' })
+  expect(answer.status).toBe(201)
+  const node = await body(answer)
+  expect(node).toMatchObject({
+    name: 'PC1',
+    project_id: project.id,
+    status: 'stopped',
+    console: expect.any(Number),
+    console_type: 'telnet',
+    command_line: '',
+    startup_script: 'set pcname PC1\n',
+    startup_script_path: 'startup.vpc',
+    mac_address: '00:50:79:66:68:00',
+    status_reason: null,
+  })
+  expect(node.node_directory).toContain(`${project.id}/project-files/pc/${node.node_id}`)
+  expect(await body(send(`${project.v2}/pc/nodes`))).toEqual([node])
+})
+
+test('v2 gives a known node the other fields, v1 refuses its id, and an id of another project is a conflict', async () => {
+  const [project, other] = [await newProject(), await newProject()]
+  const pc = await newPc(project)
+  const again = await post(`${project.v2}/pc/nodes`, { name: 'renamed', node_id: pc.id })
+  expect(again.status).toBe(201)
+  expect(await again.json()).toMatchObject({ node_id: pc.id, name: 'renamed' })
+  expect((await post(`${project.v1}/pc/vms`, { name: 'x', vm_id: pc.id })).status).toBe(409)
+  expect((await post(`${other.v2}/pc/nodes`, { name: 'x', node_id: pc.id })).status).toBe(409)
+  expect((await send(`${other.v2}/pc/nodes/${pc.id}`)).status).toBe(404)
+  expect((await del(`${other.v2}/pc/nodes/${pc.id}`)).status).toBe(404)
+})
+
+test('a legacy integer id becomes a UUID', async () => {
+  const project = await newProject()
+  const { vm_id } = await body<{ vm_id: string }>(post(`${project.v1}/pc/vms`, { name: 'PC', vm_id: 3 }))
+  expect(vm_id).toMatch(/^[0-9a-f-]{36}$/)
+})
+
+test('ids are compared without regard to case', async () => {
+  const project = await newProject()
+  const node_id = crypto.randomUUID()
+  await newPc(project, { node_id: node_id.toUpperCase() })
+  expect((await send(`${project.v2}/pc/nodes/${node_id.toUpperCase()}`)).status).toBe(200)
+})
+
+test('renaming edits only the name line of the script', async () => {
+  const project = await newProject()
+  const pc = await newPc(project, { name: 'PC', startup_script: 'set pcname PC\necho PC is not PC1\nset pcname PCX\n' })
+  expect(await body(put(pc.path, { name: 'R1' }))).toMatchObject({
+    name: 'R1',
+    startup_script: 'set pcname R1\necho PC is not PC1\nset pcname PCX\n',
+  })
+})
+
+test('an update leaves what it does not name, and never makes an empty script', async () => {
+  const project = await newProject()
+  const pc = await newPc(project)
+  const before = await body(send(pc.path))
+  expect(await body(put(pc.path, { console: null, startup_script: null }))).toEqual(before)
+  expect(await body(put(`${project.v1}/pc/vms/${pc.id}`, {}))).toMatchObject({
+    startup_script: null,
+    startup_script_path: null,
+  })
+})
+
+test('a console is given up and asked for again by its type', async () => {
+  const project = await newProject()
+  const pc = await newPc(project, { console_type: 'none' })
+  expect(await body(send(pc.path))).toMatchObject({ console: null })
+  expect(await body(put(pc.path, { console_type: 'telnet' }))).toMatchObject({ console: expect.any(Number) })
+})
+
+test('a console that is taken is replaced by a free one', async () => {
+  const project = await newProject()
+  const one = await newPc(project)
+  const { console } = await body<{ console: number }>(send(one.path))
+  const two = await newPc(project, { console })
+  const other = await body<{ console: number }>(send(two.path))
+  expect(other.console).not.toBe(console)
+})
+
+test('the table of states and actions', async () => {
+  const project = await newProject()
+  const { path } = await newPc(project)
+  const v1 = path.replace('/v2/compute', '/v1').replace('/nodes/', '/vms/')
+  const status = async () => (await body<{ status: string }>(send(path))).status
+  const rows: readonly (readonly [face: string, action: string, answer: number, state: string])[] = [
+    [path, 'stop', 204, 'stopped'],
+    [path, 'suspend', 204, 'stopped'],
+    [path, 'resume', 409, 'stopped'],
+    [path, 'start', 200, 'started'],
+    [path, 'start', 200, 'started'],
+    [path, 'suspend', 204, 'started'],
+    [path, 'resume', 204, 'started'],
+    [path, 'reload', 204, 'started'],
+    [path, 'stop', 204, 'stopped'],
+    [path, 'reload', 204, 'started'],
+    [v1, 'stop', 204, 'stopped'],
+    [v1, 'start', 204, 'started'],
+    [v1, 'start', 204, 'started'],
+    [v1, 'reload', 204, 'started'],
+  ]
+  for (const [face, action, answer, state] of rows) {
+    expect([action, (await post(`${face}/${action}`)).status]).toEqual([action, answer])
+    expect([action, await status()]).toEqual([action, state])
+  }
+  expect((await put(path, { console_type: 'none' })).status).toBe(409)
+  expect((await del(path)).status).toBe(204)
+})
+
+test('parallel starts and stops of one node leave it in one state, started once', async () => {
+  const project = await newProject()
+  const { path } = await newPc(project)
+  const answers = await Promise.all(Array.from({ length: 6 }, () => post(`${path}/start`)))
+  expect(answers.map(({ status }) => status)).toEqual(Array(6).fill(200))
+  await Promise.all(['stop', 'start', 'stop', 'stop'].map((action) => post(`${path}/${action}`)))
+  expect(await body(send(path))).toMatchObject({ status: 'stopped' })
+})
+
+test('creates of the same id at once make one node', async () => {
+  const project = await newProject()
+  const vm_id = crypto.randomUUID()
+  const answers = await Promise.all(
+    Array.from({ length: 5 }, () => post(`${project.v1}/pc/vms`, { name: 'PC', vm_id })),
+  )
+  expect(answers.map(({ status }) => status).sort()).toEqual([201, 409, 409, 409, 409])
+})
+
+test('pcs of a project have different MAC addresses, and the 256th is refused without a trace', async () => {
+  const project = await newProject()
+  const input = { name: 'PC', console_type: 'none' }
+  const answers = await Promise.all(Array.from({ length: 256 }, () => post(`${project.v2}/pc/nodes`, input)))
+  expect(answers.filter(({ status }) => status === 409)).toHaveLength(1)
+  const nodes = await body<{ mac_address: string }[]>(send(`${project.v2}/pc/nodes`))
+  expect(new Set(nodes.map(({ mac_address }) => mac_address)).size).toBe(255)
+  await del(project.v2)
+})
+
+test('a NIO is attached, replaced, changed and removed, while the pc runs', async () => {
+  const project = await newProject()
+  const pc = await newPc(project)
+  const [a, b] = [await reserve(project), await reserve(project)]
+  await post(`${pc.path}/start`)
+  const port = `${pc.path}/adapters/0/ports/0/nio`
+  const attached = await post(port, nio(a))
+  expect(attached.status).toBe(201)
+  expect(attached.headers.get('X-ROUTE')).toBe(
+    '/v2/compute/projects/{project_id}/pc/nodes/{node_id}/adapters/{adapter_number}/ports/{port_number}/nio',
+  )
+  expect(await attached.json()).toEqual(nio(a))
+  expect((await post(port, nio(b))).status).toBe(201)
+  const { udp_ports } = await body<{ udp_ports: number[] }>(send('/v2/compute/network/ports'))
+  expect(udp_ports).toContain(b)
+  expect(udp_ports).not.toContain(a)
+  expect((await put(port, { ...nio(b), suspend: true, filters: {} })).status).toBe(201)
+  expect((await del(port)).status).toBe(204)
+  expect((await del(port)).status).toBe(404)
+  expect((await put(port, nio(b))).status).toBe(404)
+})
+
+test('a local port that another link uses is a conflict, and the link that was there stays', async () => {
+  const project = await newProject()
+  const [one, two] = [await newPc(project), await newPc(project)]
+  const [a, b] = [await reserve(project), await reserve(project)]
+  const at = (pc: { path: string }) => `${pc.path}/adapters/0/ports/0/nio`
+  await post(at(one), nio(a))
+  await post(at(two), nio(b))
+  expect((await post(at(two), nio(a))).status).toBe(409)
+  expect((await del(at(two))).status).toBe(204)
+  expect((await post(at(two), nio(b))).status).toBe(201)
+})
+
+test.for([
+  ['adapters/1/ports/0', 404],
+  ['adapters/0/ports/1', 404],
+  ['adapters/x/ports/0', 400],
+  ['adapters/-1/ports/0', 400],
+] as const)('%s is %d', async ([port, status]) => {
+  const project = await newProject()
+  const pc = await newPc(project)
+  expect((await post(`${pc.path}/${port}/nio`, nio(await reserve(project)))).status).toBe(status)
+})
+
+test.for([
+  [{ type: 'nio_tap', tap_device: 'tap0' }, 'type: a pc node does not take nio_tap, expected one of nio_udp'],
+  [{ type: 'nio_magic' }, 'type: unknown NIO type "nio_magic", expected one of nio_udp'],
+  [{ lport: 1 }, 'type: unknown NIO type missing, expected one of nio_udp'],
+  [{ ...nio(45_999), rport: 70_000 }, 'rport: expected an integer from 1 to 65535, got 70000'],
+  [{ ...nio(45_999), rhosts: 'x' }, 'rhosts: unknown field, did you mean rhost?'],
+  [{ ...nio(45_999), rhost: 'no.such.host.invalid' }, /^rhost: "no\.such\.host\.invalid" cannot be resolved/],
+] as const)('the NIO %j is refused', async ([input, message]) => {
+  const project = await newProject()
+  const pc = await newPc(project)
+  const answer = await post(`${pc.path}/adapters/0/ports/0/nio`, input)
+  expect(answer.status).toBe(400)
+  expect((await body<{ message: string }>(answer)).message).toMatch(message)
+})
+
+test('a duplicate has the files of the source and a MAC address of its own', async () => {
+  const project = await newProject()
+  const source = await newPc(project, { name: 'A', startup_script: 'set pcname A\nip 10.0.0.1/24\n' })
+  const copy = await newPc(project, { name: 'B' })
+  const answer = await post(`${source.path}/duplicate`, { destination_node_id: copy.id })
+  expect(answer.status).toBe(201)
+  expect(await answer.json()).toMatchObject({
+    node_id: copy.id,
+    name: 'B',
+    startup_script: 'set pcname B\nip 10.0.0.1/24\n',
+    mac_address: '00:50:79:66:68:01',
+  })
+  expect((await post(`${source.path}/duplicate`, { destination_node_id: source.id })).status).toBe(400)
+  expect((await post(`${source.path}/duplicate`, { destination_node_id: crypto.randomUUID() })).status).toBe(404)
+  await post(`${copy.path}/start`)
+  expect((await post(`${source.path}/duplicate`, { destination_node_id: copy.id })).status).toBe(409)
+})
+
+test("clients' own words for kinds work where an alias says so", async () => {
+  const project = await newProject()
+  const answer = await post(`${project.v2}/vpcs/nodes`, { name: 'PC1' })
+  expect(answer.status).toBe(201)
+  expect(answer.headers.get('X-ROUTE')).toBe('/v2/compute/projects/{project_id}/pc/nodes')
+  expect(await body(send('/v2/compute/capabilities'))).toMatchObject({ node_types: ['vpcs'] })
+})

@@ -1,0 +1,139 @@
+import { expect, test } from 'vitest'
+import { body, del, newPc, newProject, post, put, send } from '../support/api.ts'
+
+test('a v1 project is created, read, changed and deleted, with the fields of v1', async () => {
+  const created = await post('/v1/projects', { name: 'lab' })
+  expect(created.status).toBe(201)
+  const project = await body(created)
+  expect(project).toEqual({
+    project_id: expect.any(String),
+    name: 'lab',
+    path: `${project.location}/${project.project_id}`,
+    location: expect.any(String),
+    temporary: false,
+  })
+  const path = `/v1/projects/${project.project_id}`
+  const read = await send(path)
+  expect(read.headers.get('X-ROUTE')).toBe('/v1/projects/{project_id}')
+  expect(read.headers.get('Access-Control-Allow-Origin')).toBe('*')
+  expect(await read.json()).toEqual(project)
+  expect(await body(put(path, { name: 'other' }))).toEqual({ ...project, name: 'other' })
+  expect(await body(put(path, { name: null }))).toMatchObject({ name: 'other' })
+  expect((await del(path)).status).toBe(204)
+  expect((await send(path)).status).toBe(404)
+})
+
+test('v1 refuses the id of an open project, v2 gives that project back', async () => {
+  const project_id = crypto.randomUUID()
+  expect((await post('/v1/projects', { project_id, name: 'one' })).status).toBe(201)
+  const again = await post('/v1/projects', { project_id: project_id.toUpperCase() })
+  expect(again.status).toBe(409)
+  expect(await again.json()).toEqual({ message: expect.stringContaining(project_id), status: 409 })
+  const v2 = await post('/v2/compute/projects', { project_id, name: 'two' })
+  expect(v2.status).toBe(201)
+  expect(await v2.json()).toEqual({ project_id, name: 'one', variables: null })
+})
+
+test('what one face creates the other shows', async () => {
+  const project = await newProject()
+  const listed = await body<{ project_id: string }[]>(send('/v1/projects'))
+  expect(listed.map((it) => it.project_id)).toContain(project.id)
+  const pc = await newPc(project)
+  expect(await body(send(`${project.v1}/pc/vms/${pc.id}`))).toMatchObject({ vm_id: pc.id, status: 'stopped' })
+})
+
+test('a closed project is not known any more, and a second close says so', async () => {
+  const project = await newProject()
+  expect((await post(`${project.v1}/close`)).status).toBe(204)
+  expect((await post(`${project.v1}/close`)).status).toBe(404)
+  expect((await send(project.v2)).status).toBe(404)
+})
+
+test('a closed project is opened again with its nodes and their consoles; v1 may create them again once', async () => {
+  const project = await newProject()
+  const pc = await newPc(project, { name: 'PC7' })
+  const { console } = await body<{ console: number }>(send(pc.path))
+  await post(`${project.v1}/close`)
+  await post('/v1/projects', { project_id: project.id })
+  expect(await body(send(pc.path))).toMatchObject({ name: 'PC7', console })
+  const taken = await post(`${project.v1}/pc/vms`, { name: 'PC8', vm_id: pc.id })
+  expect(taken.status).toBe(201)
+  expect(await taken.json()).toMatchObject({ name: 'PC8', vm_id: pc.id, console })
+  expect((await post(`${project.v1}/pc/vms`, { name: 'PC9', vm_id: pc.id })).status).toBe(409)
+})
+
+test('commit is answered without a body, also when there is nothing to write', async () => {
+  const project = await newProject()
+  const answer = await post(`${project.v1}/commit`)
+  expect(answer.status).toBe(204)
+  expect(await answer.text()).toBe('')
+})
+
+test('an instance deleted in v1 leaves its files until the commit', async () => {
+  const project = await newProject()
+  const pc = await newPc(project, { startup_script: 'echo hi' })
+  const paths = async () => (await body<{ path: string }[]>(send(`${project.v1}/files`))).map(({ path }) => path)
+  const script = `project-files/pc/${pc.id}/startup.vpc`
+  expect(await paths()).toContain(script)
+  expect((await del(`${project.v1}/pc/vms/${pc.id}`)).status).toBe(204)
+  expect(await paths()).toContain(script)
+  await post(`${project.v1}/commit`)
+  expect(await paths()).not.toContain(script)
+})
+
+test('variables are kept by a change that does not name them', async () => {
+  const project = await newProject({ name: 'lab', variables: [{ name: 'AS', value: '65000' }], scene_width: 2000 })
+  expect(await body(put(project.v2, { name: 'renamed' }))).toEqual({
+    project_id: project.id,
+    name: 'renamed',
+    variables: [{ name: 'AS', value: '65000' }],
+  })
+})
+
+test('files are written, listed with their sums, and read back', async () => {
+  const project = await newProject()
+  const written = await send(`${project.v2}/files/configs/a%20b.txt`, { method: 'POST', body: 'hello' })
+  expect(written.status).toBe(200)
+  expect(await body(send(`${project.v2}/files`))).toEqual([
+    { path: 'configs/a b.txt', md5sum: '5d41402abc4b2a76b9719d911017c592' },
+  ])
+  const read = await send(`${project.v1}/files/configs/a%20b.txt`)
+  expect(read.headers.get('content-type')).toBe('application/octet-stream')
+  expect(read.headers.get('x-content-type-options')).toBe('nosniff')
+  expect(await read.text()).toBe('hello')
+  expect((await send(`${project.v1}/files/nothing`)).status).toBe(404)
+  expect((await send(`${project.v1}/files/no/parent`, { method: 'POST', body: 'x' })).status).toBe(404)
+  expect((await send(`${project.v2}/files/.hidden`, { method: 'POST', body: 'dot' })).status).toBe(200)
+  expect(await (await send(`${project.v2}/files/.hidden`)).text()).toBe('dot')
+})
+
+test.for([
+  '..%2f..%2fetc%2fpasswd',
+  '%2e%2e%2f%2e%2e%2fetc%2fpasswd',
+  '/etc/passwd',
+  '//etc/passwd',
+  '%2fetc%2fpasswd',
+  'a/..%2f..%2f..%2fetc/passwd',
+  '..%5c..%5cetc',
+  'x%00.txt',
+  '.patchbay/project.json',
+  'a%2f..%2f.patchbay%2fproject.json',
+])('no file outside the project is reached by %s', async (path) => {
+  const project = await newProject()
+  for (const init of [{}, { method: 'POST', body: 'x' }]) {
+    const answer = await send(`${project.v2}/files/${path}`, init)
+    expect([400, 403, 404]).toContain(answer.status)
+    expect(await answer.json()).toMatchObject({ status: answer.status })
+  }
+})
+
+test('a UDP port is reserved and shown', async () => {
+  const project = await newProject()
+  const answer = await post(`${project.v1}/ports/udp`)
+  expect(answer.status).toBe(201)
+  const { udp_port } = await body<{ udp_port: number }>(answer)
+  const ports = await body<{ udp_ports: number[] }>(send('/v2/compute/network/ports'))
+  expect(ports.udp_ports).toContain(udp_port)
+  await del(project.v2)
+  expect((await body<{ udp_ports: number[] }>(send('/v2/compute/network/ports'))).udp_ports).not.toContain(udp_port)
+})

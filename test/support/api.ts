@@ -1,0 +1,35 @@
+import { inject } from 'vitest'
+
+/** Requests to the service that the test project runs. */
+export const base: string = inject('baseUrl')
+
+export const send = (path: string, init: RequestInit = {}): Promise<Response> =>
+  fetch(base + path, { redirect: 'manual', ...init, headers: { 'accept-encoding': 'identity', ...init.headers } })
+
+export const post = (path: string, body: unknown = {}): Promise<Response> =>
+  send(path, { method: 'POST', body: typeof body === 'string' ? body : JSON.stringify(body) })
+export const put = (path: string, body: unknown): Promise<Response> =>
+  send(path, { method: 'PUT', body: JSON.stringify(body) })
+export const del = (path: string): Promise<Response> => send(path, { method: 'DELETE' })
+
+export async function body<T = Record<string, unknown>>(answer: Response | Promise<Response>): Promise<T> {
+  return (await (await answer).json()) as T
+}
+
+/** A new project; its path in v2. */
+export async function newProject(
+  input: Record<string, unknown> = { name: 'lab' },
+): Promise<{ id: string; v1: string; v2: string }> {
+  const { project_id } = await body<{ project_id: string }>(post('/v2/compute/projects', input))
+  return { id: project_id, v1: `/v1/projects/${project_id}`, v2: `/v2/compute/projects/${project_id}` }
+}
+
+export async function newPc(
+  project: { v2: string },
+  input: Record<string, unknown> = {},
+): Promise<{ id: string; path: string }> {
+  const answer = await post(`${project.v2}/pc/nodes`, { name: 'PC', ...input })
+  if (answer.status !== 201) throw new Error(await answer.text())
+  const { node_id } = await body<{ node_id: string }>(answer)
+  return { id: node_id, path: `${project.v2}/pc/nodes/${node_id}` }
+}

@@ -1,0 +1,103 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { build } from 'esbuild'
+import { Miniflare } from 'miniflare'
+import type { TestProject } from 'vitest/node'
+import { createNodeAgent, type NodeAgentService } from '../../runtime/node/agent.ts'
+import { loadConfig } from '../../runtime/node/config/load.ts'
+import { docsScript } from '../../runtime/node/docs-script.ts'
+import { json, listen } from '../../runtime/node/server.ts'
+import { WebSockets } from '../../runtime/node/websocket.ts'
+import { createApp } from '../../src/app.ts'
+import { serveAgent } from './bridge.ts'
+
+declare module 'vitest' {
+  interface ProvidedContext {
+    baseUrl: string
+  }
+}
+
+type Undo = () => Promise<unknown>
+
+/** Starts what the project is named after, over a real host agent, and leaves its address for the test files. */
+export async function setup(project: TestProject): Promise<Undo> {
+  const undo: Undo[] = []
+  const service = await hostAgent(project.name, undo)
+  const url = project.name === 'workerd' ? await workerd(service, undo) : await node(service, undo)
+  project.provide('baseUrl', url)
+  return async () => {
+    for (const step of undo.reverse()) await step()
+  }
+}
+
+async function hostAgent(name: string, undo: Undo[]): Promise<NodeAgentService> {
+  const data = await mkdtemp(join(tmpdir(), 'patchbay-handlers-'))
+  undo.push(() => rm(data, { recursive: true, force: true }))
+  const first = name === 'workerd' ? 45_000 : 46_000
+  const ranges = [`--console-port-range=${first}-${first + 399}`, `--udp-port-range=${first + 400}-${first + 899}`]
+  const config = loadConfig({
+    argv: ['--data', data, '--pc-engine', 'embedded', ...ranges, `--vnc-port-range=${first + 900}-${first + 999}`],
+    env: { XDG_CONFIG_HOME: data },
+  })
+  const quiet = () => {}
+  const log = { debug: quiet, info: quiet, warn: quiet, error: quiet }
+  const service = await createNodeAgent({ config, log, diagnose: async () => ({ ok: true, checks: [] }) })
+  undo.push(() => service.close())
+  return service
+}
+
+async function node({ agent }: NodeAgentService, undo: Undo[]): Promise<string> {
+  const webSockets = new WebSockets()
+  const app = createApp({
+    agent,
+    version: '0.0.0-test',
+    access: () => ({
+      hosts: new Set(['127.0.0.1', 'localhost']),
+      allowedOrigins: new Set(['https://lab.example']),
+      user: '',
+      password: '',
+      token: '',
+    }),
+    jsonBytes: 64 * 1024,
+    aliases: { vpcs: 'pc' },
+    json,
+    upgrade: webSockets.upgrade,
+    docsScript,
+    report: (error) => process.stderr.write(`${(error as Error).stack}\n`),
+  })
+  const server = await listen({
+    host: '127.0.0.1',
+    port: 0,
+    headerTimeoutMs: 5000,
+    bodyTimeoutMs: 5000,
+    app,
+    webSockets,
+  })
+  undo.push(() => server.close())
+  return server.url
+}
+
+async function workerd({ agent }: NodeAgentService, undo: Undo[]): Promise<string> {
+  const bridge = await serveAgent(agent)
+  undo.push(async () => {
+    bridge.server.close()
+    bridge.server.closeAllConnections()
+  })
+  const { outputFiles } = await build({
+    entryPoints: [join(import.meta.dirname, 'worker.ts')],
+    bundle: true,
+    format: 'esm',
+    target: 'es2023',
+    write: false,
+    conditions: ['workerd', 'worker', 'import'],
+    external: ['node:*', 'cloudflare:*'],
+  })
+  const mf = new Miniflare({
+    modules: [{ type: 'ESModule', path: 'worker.js', contents: outputFiles[0]?.text ?? '' }],
+    compatibilityDate: '2026-07-01',
+    bindings: { BRIDGE: bridge.url },
+  })
+  undo.push(() => mf.dispose())
+  return (await mf.ready).href.replace(/\/$/, '')
+}

@@ -1,0 +1,119 @@
+import { type App, createApp } from '../../src/app.ts'
+import { ApiError } from '../../src/errors.ts'
+import type { HostAgent } from '../../src/host-agent.ts'
+import type { Socket } from '../../src/http/socket.ts'
+import type { FeedItem } from '../../src/model/event.ts'
+
+/** The app in workerd, over the host agent of the test process (bridge.ts). */
+interface Env {
+  readonly BRIDGE: string
+}
+
+declare const WebSocketPair: new () => { 0: WebSocket; 1: WebSocket & { accept(): void } }
+
+let app: App | undefined
+
+export default {
+  fetch(request: Request, env: Env): Promise<Response> {
+    app ??= createApp({
+      agent: bridged(env.BRIDGE),
+      version: '0.0.0-test',
+      access: () => ({
+        hosts: new Set(['127.0.0.1', 'localhost']),
+        allowedOrigins: new Set(['https://lab.example']),
+        user: '',
+        password: '',
+        token: '',
+      }),
+      jsonBytes: 64 * 1024,
+      aliases: { vpcs: 'pc' },
+      json: (body, status, headers) =>
+        new Response(body, { status, headers: { 'Content-Type': 'application/json', ...headers } }),
+      upgrade(_, on) {
+        const { 0: client, 1: server } = new WebSocketPair()
+        server.accept()
+        on.open(wrap(server))
+        return new Response(null, { status: 101, webSocket: client } as ResponseInit)
+      },
+      docsScript: async () => '// the script of the reference page',
+      // biome-ignore lint/suspicious/noConsole: the only way out of a worker
+      report: (error) => console.error(error),
+    })
+    return app.fetch(request)
+  },
+}
+
+function wrap(socket: WebSocket): Socket {
+  socket.binaryType = 'arraybuffer'
+  return {
+    send: (data) => socket.send(data as string),
+    close: (code, reason) => socket.close(code, reason),
+    onMessage: (receive) =>
+      socket.addEventListener('message', ({ data }) =>
+        receive(typeof data === 'string' ? data : new Uint8Array(data as ArrayBuffer)),
+      ),
+    onClose: (closed) => socket.addEventListener('close', closed, { once: true }),
+    drained: async () => {},
+  }
+}
+
+/** Every operation becomes a request to the bridge. */
+function bridged(url: string): HostAgent {
+  const call = async (room: string, name: string, args: unknown[], body?: ReadableStream<Uint8Array>) => {
+    const answer = await fetch(`${url}/${room}/${name}`, {
+      method: 'POST',
+      headers: { 'x-arguments': encodeURIComponent(JSON.stringify(args)), 'accept-encoding': 'identity' },
+      ...(body !== undefined && { body }),
+    })
+    if (answer.status === 599) throw new ApiError(Number(answer.headers.get('x-status')), await answer.text())
+    return answer
+  }
+  const room = (roomName: string) =>
+    new Proxy(
+      {},
+      {
+        get:
+          (_, name: string) =>
+          async (...args: unknown[]) =>
+            (await call(roomName, name, args)).json(),
+      },
+    )
+  return {
+    host: room('host'),
+    projects: room('projects'),
+    nodes: room('nodes'),
+    files: {
+      list: async (id: string) => (await call('files', 'list', [id])).json(),
+      async read(id: string, path: string) {
+        const answer = await call('files', 'read', [id, path])
+        return {
+          content: answer.body as ReadableStream<Uint8Array>,
+          size: Number(answer.headers.get('x-size')),
+          modified: Number(answer.headers.get('x-modified')),
+        }
+      },
+      async write(id: string, path: string, content: ReadableStream<Uint8Array>, options: object) {
+        await call('files', 'write', [id, path, null, options], content)
+      },
+    },
+    events: {
+      async open({ signal: _, ...options }) {
+        const answer = await call('events', 'open', [options])
+        return (answer.body as ReadableStream<Uint8Array>)
+          .pipeThrough(new TextDecoderStream() as never)
+          .pipeThrough(lines())
+      },
+    },
+  } as HostAgent
+}
+
+function lines(): TransformStream<string, FeedItem> {
+  let rest = ''
+  return new TransformStream({
+    transform(text, controller) {
+      const parts = (rest + text).split('\n')
+      rest = parts.pop() ?? ''
+      for (const part of parts) controller.enqueue(JSON.parse(part) as FeedItem)
+    },
+  })
+}
