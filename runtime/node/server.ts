@@ -89,12 +89,9 @@ function boundBody(req: IncomingMessage, ms: number): void {
   if ((length === undefined || length === '0') && encoding === undefined) return
   const { socket } = req
   const stalled = () => answerMalformed(Object.assign(new Error(), { code: 'BODY_TIMEOUT' }), socket)
-  const done = () => {
-    socket.setTimeout(0)
-    socket.off('timeout', stalled)
-  }
-  socket.setTimeout(ms)
-  socket.once('timeout', stalled)
+  // By the request: with a listener there, Node leaves the socket to us.
+  req.setTimeout(ms, stalled)
+  const done = () => void req.setTimeout(0)
   req.once('end', done)
   req.once('close', done)
 }

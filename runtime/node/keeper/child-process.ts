@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { closeSync, existsSync, openSync } from 'node:fs'
+import { resolve } from 'node:path'
 import type { Writable } from 'node:stream'
 import { ReadStream } from 'node:tty'
 import { findProgram } from '../find-program.ts'
@@ -34,7 +35,8 @@ export class ChildProcessRunner implements Runner {
     let terminal: ReadStream | undefined
     try {
       // What gives the death signal can always be started, so it would hide that the program cannot.
-      if (findProgram(spec.command, spec.env?.PATH) === undefined) throw new Error('there is no such program')
+      const named = spec.command.includes('/') ? resolve(spec.cwd, spec.command) : spec.command
+      if (findProgram(named, spec.env?.PATH) === undefined) throw new Error('there is no such program')
       const log = openSync(spec.log, 'a', 0o600)
       descriptors.push(log)
       const pty = spec.stdio === 'pty' ? openPty() : undefined

@@ -1,0 +1,13 @@
+import { readFile, writeFile } from 'node:fs/promises'
+import { keys, shown } from '../runtime/node/config/keys.ts'
+
+// Writes the table of settings into the README, from the one schema that has them.
+const rows = keys.map(({ key, schema }) => {
+  const value = shown(schema.default, schema)
+  return `| \`${key}\` | ${value === '' ? '' : `\`${value}\``} | ${String(schema.description)} |`
+})
+const table = ['| key | default | meaning |', '|---|---|---|', ...rows].join('\n')
+const readme = await readFile('README.md', 'utf8')
+const [before, rest = ''] = readme.split('<!-- settings:begin -->')
+const after = rest.split('<!-- settings:end -->')[1] ?? ''
+await writeFile('README.md', `${before}<!-- settings:begin -->\n${table}\n<!-- settings:end -->${after}`)

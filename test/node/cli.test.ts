@@ -1,0 +1,89 @@
+import { execFile } from 'node:child_process'
+import { mkdtemp, readFile, rm, stat } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect, onTestFinished, test } from 'vitest'
+import { createPc, start } from '../support/lab.ts'
+import { portRanges, TestService } from '../support/service.ts'
+
+const program = join(import.meta.dirname, '../../runtime/node/main.ts')
+
+async function run(argv: string[], input = ''): Promise<{ code: number | null; out: string; err: string }> {
+  const data = await mkdtemp(join(tmpdir(), 'patchbay-cli-'))
+  onTestFinished(() => rm(data, { recursive: true, force: true }))
+  return new Promise((resolve) => {
+    const env = { ...process.env, XDG_CONFIG_HOME: data }
+    const child = execFile(process.execPath, [program, ...argv], { env, timeout: 15_000 }, (_, out, err) =>
+      resolve({ code: child.exitCode, out, err }),
+    )
+    child.stdin?.end(input)
+  })
+}
+
+test('version and help', async () => {
+  const { version } = JSON.parse(await readFile(join(import.meta.dirname, '../../package.json'), 'utf8')) as {
+    version: string
+  }
+  expect(await run(['version'])).toEqual({ code: 0, out: `${version}\n`, err: '' })
+  expect((await run(['help'])).out).toContain('patchbay serve')
+})
+
+test('what is not known is said, with what was probably meant', async () => {
+  expect(await run(['serv'])).toMatchObject({ code: 2, err: expect.stringContaining('did you mean serve?') })
+  expect(await run(['serve', '--prot', '1'])).toMatchObject({
+    code: 2,
+    err: expect.stringContaining('did you mean --port?'),
+  })
+})
+
+test('config shows where each value came from, and no secret', async () => {
+  const { out } = await run(['config', '--port', '4000', '--token', 'hidden'])
+  expect(out).toMatch(/^port +4000 +flag --port$/m)
+  expect(out).toMatch(/^token +\*{8} +flag --token$/m)
+})
+
+test('doctor says what it found, and how to mend what it did not', async () => {
+  const { out } = await run(['doctor', '--json', '--data', '/tmp'])
+  const { checks } = JSON.parse(out) as {
+    checks: { name: string; status: string; found: string; fix: string | null }[]
+  }
+  expect(checks.find(({ name }) => name === 'Node.js')).toMatchObject({
+    status: 'ok',
+    found: expect.stringContaining(process.version),
+  })
+  for (const { status, fix } of checks) expect(fix === null).toBe(status === 'ok')
+  const missing = await run(['doctor', '--pc-engine', 'vpcs', '--pc-vpcs-path', '/nowhere/vpcs', '--data', '/tmp'])
+  expect(missing).toMatchObject({
+    code: 1,
+    out: expect.stringMatching(/ERROR +VPCS[\s\S]*-> sudo apt-get install vpcs/),
+  })
+})
+
+test('a data directory has one service, its files are private, and a polite end is code 0', async () => {
+  const service = await TestService.start(portRanges(38))
+  expect((await stat(join(service.data, 'run'))).mode & 0o777).toBe(0o700)
+  await expect
+    .poll(async () => (await stat(join(service.data, 'run/keeper.sock')).catch(() => undefined))?.mode)
+    .toBeDefined()
+  expect((await stat(join(service.data, 'run/keeper.sock'))).mode & 0o777).toBe(0o600)
+  const second = await run(['serve', '--port', '0', '--data', service.data])
+  expect(second).toMatchObject({ code: 1, err: expect.stringContaining('Another Patchbay runs on the data directory') })
+  const { port } = new URL(service.url)
+  const taken = await run(['serve', '--port', port, '--data', join(service.data, 'other')])
+  expect(taken).toMatchObject({ code: 1, err: expect.stringContaining(`Port ${port} of 127.0.0.1 is in use`) })
+})
+
+test('console is a terminal on the console of a pc, also piped', async () => {
+  const service = await TestService.start({ ...portRanges(39), 'pc.engine': 'embedded' })
+  const { project_id } = await service.call<{ project_id: string }>('POST', '/v2/compute/projects', { name: 'lab' })
+  const pc = await createPc(service, `/v2/compute/projects/${project_id}`, 1)
+  await start(service, pc)
+  const { console: port } = await service.call<{ console: number }>('GET', pc)
+  // `quit` ends the pc, and with it the console and the client.
+  const { code, out } = await run(['console', String(port)], 'echo typed through\rquit\r')
+  expect(code).toBe(0)
+  expect(out).toContain('typed through\r\n')
+  expect(out).not.toContain('\ufffd')
+  await expect.poll(() => service.call('GET', pc)).toMatchObject({ status: 'stopped', status_reason: null })
+  await start(service, pc)
+})

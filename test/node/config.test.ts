@@ -1,0 +1,103 @@
+import { mkdtempSync, writeFileSync } from 'node:fs'
+import { rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect, onTestFinished, test } from 'vitest'
+import { keys } from '../../runtime/node/config/keys.ts'
+import { loadConfig } from '../../runtime/node/config/load.ts'
+
+function directory(toml?: string): string {
+  const path = mkdtempSync(join(tmpdir(), 'patchbay-config-'))
+  onTestFinished(() => rm(path, { recursive: true }))
+  if (toml !== undefined) writeFileSync(join(path, 'config.toml'), toml)
+  return path
+}
+const load = (argv: string[] = [], env: Record<string, string> = {}, toml?: string) => {
+  const path = directory(toml)
+  return loadConfig({
+    argv: toml === undefined ? argv : [...argv, '--config', join(path, 'config.toml')],
+    env: { XDG_CONFIG_HOME: path, ...env },
+  })
+}
+
+test('there is nothing to configure', () => {
+  expect(load().current).toMatchObject({
+    host: '127.0.0.1',
+    port: 3080,
+    local: true,
+    console_host: '127.0.0.1',
+    console_port_range: [5000, 10_000],
+  })
+})
+
+test('flags win over the environment, that over the file, and that over the defaults', () => {
+  const config = load(
+    ['--port', '4'],
+    { PATCHBAY_PORT: '3', PATCHBAY_PC_ENGINE: 'embedded' },
+    'port = 2\nlog_level = "warn"\npc.engine = "vpcs"',
+  )
+  expect(config.current).toMatchObject({ port: 4, log_level: 'warn', pc: { engine: 'embedded', vpcs_path: 'vpcs' } })
+  const source = (key: string) => config.effective().find((row) => row.key === key)?.source
+  expect(source('port')).toBe('flag --port')
+  expect(source('pc.engine')).toBe('variable PATCHBAY_PC_ENGINE')
+  expect(source('log_level')).toMatch(/^file /)
+  expect(source('host')).toBe('default')
+})
+
+test('texts become what they stand for', () => {
+  const env = {
+    PATCHBAY_UDP_PORT_RANGE: '40000-41000',
+    PATCHBAY_ALLOWED_HOSTS: 'a, b',
+    PATCHBAY_ALIASES: 'vpcs=pc',
+    PATCHBAY_LOCAL: 'no',
+  }
+  expect(load([], env).current).toMatchObject({
+    udp_port_range: [40_000, 41_000],
+    allowed_hosts: ['a', 'b'],
+    aliases: { vpcs: 'pc' },
+    local: false,
+  })
+  expect(load(['--no-local']).current.local).toBe(false)
+})
+
+test.for<[argv: string[], env: Record<string, string>, toml: string | undefined, message: string | RegExp]>([
+  [['--prot', '1'], {}, undefined, 'did you mean --port?'],
+  [['--port', 'many'], {}, undefined, 'flag --port: port: expected an integer from 0 to 65535, got "many"'],
+  [[], { PATCHBAY_PROT: '1' }, undefined, 'variable PATCHBAY_PROT: unknown, did you mean PATCHBAY_PORT?'],
+  [
+    [],
+    { PATCHBAY_INSECURE: 'maybe' },
+    undefined,
+    'variable PATCHBAY_INSECURE: insecure: expected true or false, got "maybe"',
+  ],
+  [[], {}, 'prot = 1', /file .*config\.toml: prot: unknown key, did you mean port\?/],
+  [[], {}, '[pc]\nengin = "vpcs"', /pc\.engin: unknown key, did you mean pc\.engine\?/],
+  [[], {}, 'local = "False"', /local: expected true or false, got "False"/],
+  [[], {}, 'port = ', /not valid TOML/],
+  [['--host', '0.0.0.0'], {}, undefined, 'is not loopback'],
+  [['--user', 'x'], {}, undefined, 'user and password go together'],
+  [['--udp-port-range', '9000-11000'], {}, undefined, 'overlap'],
+  [['--udp-port-range', '9000-8000'], {}, undefined, 'the first port before the last'],
+])('%j %j %j is refused', ([argv, env, toml, message]) => {
+  expect(() => load(argv, env, toml)).toThrow(message)
+})
+
+test('beyond loopback needs credentials, or to be told', () => {
+  expect(load(['--host', '0.0.0.0', '--token', 'x']).current).toMatchObject({ local: false, console_host: '127.0.0.1' })
+  expect(load(['--host', '0.0.0.0', '--insecure']).current.host).toBe('0.0.0.0')
+})
+
+test('secrets are masked', () => {
+  const shown = load(['--user', 'u', '--password', 'geheim', '--token', 'tok']).effective()
+  expect(JSON.stringify(shown)).not.toMatch(/geheim|"tok"/)
+  expect(shown).toContainEqual({ key: 'password', value: '********', source: 'flag --password' })
+})
+
+test('the README has every setting', async () => {
+  const { readFile } = await import('node:fs/promises')
+  const readme = await readFile(join(import.meta.dirname, '../../README.md'), 'utf8')
+  for (const { key, schema } of keys) {
+    const row = readme.split('\n').find((line) => line.startsWith(`| \`${key}\` |`))
+    expect([key, row]).toEqual([key, expect.stringContaining(String(schema.description))])
+  }
+})

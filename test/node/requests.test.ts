@@ -1,0 +1,50 @@
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { endpoints } from '../../src/routes/index.ts'
+import { requests } from '../support/requests.ts'
+import { portRanges, TestService } from '../support/service.ts'
+
+/** What a server may answer without an endpoint having declared it. */
+const undeclared = new Set([404, 405, 408, 204])
+
+test('no request that can be made from the declarations, valid or spoiled, is answered with a 5xx or an undeclared status', async () => {
+  const service = await TestService.start({ ...portRanges(30), 'pc.engine': 'embedded' })
+  const { project_id } = await service.call<{ project_id: string }>('POST', '/v2/compute/projects', { name: 'target' })
+  const { node_id } = await service.call<{ node_id: string }>('POST', `/v2/compute/projects/${project_id}/pc/nodes`, {
+    name: 'PC',
+  })
+  const known = {
+    project_id: [project_id],
+    node_id: [node_id],
+    vm_id: [node_id],
+    path: ['a.txt', 'b/c.txt'],
+    adapter_number: ['0'],
+    port_number: ['0'],
+  }
+  await fc.assert(
+    fc.asyncProperty(requests(endpoints, known), async ({ endpoint, method, path, headers, body }) => {
+      const over = new AbortController()
+      const answer = await service.fetch(path, {
+        method,
+        headers,
+        redirect: 'manual',
+        signal: AbortSignal.any([over.signal, AbortSignal.timeout(10_000)]),
+        ...(body !== undefined && { body }),
+      })
+      const declared = new Set([...Object.keys(endpoint.replies), ...Object.keys(endpoint.errors ?? {})].map(Number))
+      for (const status of [400, 401, 403, 413]) declared.add(status)
+      const isExpected =
+        answer.status < 500 &&
+        (declared.has(answer.status) || undeclared.has(answer.status) || method !== endpoint.method)
+      const isFault = answer.status >= 400 && method !== 'HEAD'
+      const fault = isFault ? ((await answer.json()) as { status: number; message: string }) : undefined
+      over.abort()
+      expect({ answer: answer.status, isExpected }).toMatchObject({ isExpected: true })
+      if (isFault) expect(fault).toEqual({ message: expect.stringMatching(/./), status: answer.status })
+    }),
+    { numRuns: 1500, endOnFailure: true },
+  )
+  // It is still there, and well.
+  expect(service.isRunning).toBe(true)
+  expect((await service.fetch('/v2/compute/version')).status).toBe(200)
+}, 120_000)

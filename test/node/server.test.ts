@@ -1,0 +1,119 @@
+import { once } from 'node:events'
+import { connect, type Socket } from 'node:net'
+import { expect, onTestFinished, test } from 'vitest'
+import { portRanges, TestService } from '../support/service.ts'
+
+const settings = {
+  ...portRanges(31),
+  'pc.engine': 'embedded',
+  'limits.header_timeout_ms': 500,
+  'limits.body_timeout_ms': 500,
+}
+
+/** Sends bytes as they are; everything that came back until the other side closed. */
+async function raw(service: TestService, text: string | Buffer): Promise<string> {
+  const socket = await open(service)
+  let answer = ''
+  socket.on('data', (bytes) => {
+    answer += bytes.toString('latin1')
+  })
+  socket.write(text)
+  await once(socket, 'close')
+  return answer
+}
+
+async function open(service: TestService): Promise<Socket> {
+  const { port, hostname } = new URL(service.url)
+  const socket = connect(Number(port), hostname)
+  socket.on('error', () => {})
+  onTestFinished(() => {
+    socket.destroy()
+  })
+  await once(socket, 'connect')
+  return socket
+}
+
+test('what is no HTTP, or not all of it, is answered in kind and in time, and hurts nobody', async () => {
+  const service = await TestService.start(settings)
+  const host = new URL(service.url).host
+  const head = `POST /v1/projects HTTP/1.1\r\nHost: ${host}\r\n`
+  const cases: readonly (readonly [what: string | Buffer, answer: RegExp])[] = [
+    ['NONSENSE\r\n\r\n', /^HTTP\/1\.1 400 Bad Request\r\n[\s\S]*"status":400/],
+    [Buffer.from([0x16, 3, 1, 2, 0, 1]), /^HTTP\/1\.1 400/],
+    [
+      `GET /v1/version HTTP/1.1\r\nHost: ${host}\r\nX: ${'x'.repeat(40_000)}\r\n\r\n`,
+      /^HTTP\/1\.1 431 [\s\S]*"status":431/,
+    ],
+    [`GET /v1/version HTTP/1.1\r\nHost: ${host}\r\n`, /^HTTP\/1\.1 408 [\s\S]*"status":408/],
+    [`${head}Content-Length: 100\r\n\r\n{"name":`, /^HTTP\/1\.1 408 [\s\S]*"status":408/],
+    [`${head}Transfer-Encoding: chunked\r\n\r\n5\r\n{"nam`, /^HTTP\/1\.1 408 [\s\S]*"status":408/],
+    [`CONNECT example.com:443 HTTP/1.1\r\nHost: ${host}\r\n\r\n`, /^HTTP\/1\.1 405/],
+    ['GET /v1/version HTTP/1.1\r\nConnection: close\r\n\r\n', /^HTTP\/1\.1 400/],
+    ['GET /v1/version HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n', /^HTTP\/1\.1 403/],
+    ['GET /v1/version HTTP/1.1\r\nHost: a b\r\nConnection: close\r\n\r\n', /^HTTP\/1\.1 40[03]/],
+    [
+      `GET http://evil.example/v1/version HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n`,
+      /^HTTP\/1\.1 403/,
+    ],
+    [`OPTIONS * HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`, /^HTTP\/1\.1 (204|404)/],
+    [
+      `GET /v2/compute/notifications/ws HTTP/1.1\r\nHost: ${host}\r\nUpgrade: websocket\r\nConnection: close\r\n\r\n`,
+      /^HTTP\/1\.1 400/,
+    ],
+    [
+      `GET /v2/compute/projects/x/notifications/ws HTTP/1.1\r\nHost: ${host}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n`,
+      /^HTTP\/1\.1 400 Bad Request\r\n[\s\S]*"status":400/,
+    ],
+  ]
+  const answers = await Promise.all(cases.map(([what]) => raw(service, what)))
+  for (const [index, [, expected]] of cases.entries()) expect(answers[index]).toMatch(expected)
+  expect(service.isRunning).toBe(true)
+  expect(await service.call('GET', '/v1/projects')).toEqual([])
+})
+
+test('a connection is kept for further requests, also when they are sent together', async () => {
+  const service = await TestService.start(settings)
+  const { host } = new URL(service.url)
+  const request = `GET /v1/version HTTP/1.1\r\nHost: ${host}\r\n\r\n`
+  const answer = await raw(service, request + request + request.replace('\r\n\r\n', '\r\nConnection: close\r\n\r\n'))
+  expect(answer.match(/HTTP\/1\.1 200 OK/g)).toHaveLength(3)
+  expect(answer).toMatch(/Connection: keep-alive/)
+})
+
+test('a client that never reads its feed costs no memory and no other feed an event', async () => {
+  const service = await TestService.start({ ...settings, ...portRanges(32) })
+  const { project_id } = await service.call<{ project_id: string }>('POST', '/v2/compute/projects', { name: 'lab' })
+  const path = `/v2/compute/projects/${project_id}`
+  const deaf = await open(service)
+  deaf.pause()
+  deaf.write(`GET ${path}/notifications HTTP/1.1\r\nHost: ${new URL(service.url).host}\r\n\r\n`)
+  const node = await service.call<{ node_id: string }>('POST', `${path}/pc/nodes`, { name: 'PC' })
+  const over = new AbortController()
+  const feed = await service.fetch(`${path}/notifications`, { signal: over.signal })
+  const reader = feed.body?.pipeThrough(new TextDecoderStream()).getReader()
+  let events = 0
+  const reading = (async () => {
+    while (events < 2000) events += ((await reader?.read())?.value ?? '').split('"node.updated"').length - 1
+  })()
+  for (let round = 0; round < 100; round++) {
+    const renames = Array.from({ length: 20 }, () =>
+      service.call('PUT', `${path}/pc/nodes/${node.node_id}`, { name: `PC${round}` }),
+    )
+    await Promise.all(renames)
+  }
+  await reading
+  over.abort()
+  expect(events).toBe(2000)
+}, 60_000)
+
+test('more feeds than the limit are refused, and a feed that is left makes room', async () => {
+  const service = await TestService.start({ ...settings, ...portRanges(33), 'limits.feeds': 2 })
+  const { project_id } = await service.call<{ project_id: string }>('POST', '/v2/compute/projects', { name: 'lab' })
+  const path = `/v2/compute/projects/${project_id}/notifications`
+  const [one] = [new AbortController(), await service.fetch(path)]
+  const two = await service.fetch(path, { signal: one.signal })
+  expect(two.status).toBe(200)
+  expect((await service.fetch(path)).status).toBe(429)
+  one.abort()
+  await expect.poll(async () => (await service.fetch(path, { method: 'HEAD' })).status).toBe(200)
+})
