@@ -8,6 +8,7 @@ const page = `<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
+<link rel="icon" href="data:,">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>Patchbay reference</title>
 <script src="/docs/rapidoc.js" defer></script>

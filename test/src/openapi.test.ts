@@ -16,7 +16,9 @@ const document = openapi(endpoints, '1.2.3') as {
 const operations = Object.values(document.paths).flatMap((methods) => Object.values(methods))
 
 test('the document is valid OpenAPI 3.1', async () => {
-  const { valid, errors } = await new Validator().validate(JSON.parse(JSON.stringify(document)) as Record<string, never>)
+  const { valid, errors } = await new Validator().validate(
+    JSON.parse(JSON.stringify(document)) as Record<string, never>,
+  )
   expect(errors).toBeUndefined()
   expect(valid).toBe(true)
 })

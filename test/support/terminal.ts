@@ -34,6 +34,11 @@ export class Terminal {
     return new Terminal(socket)
   }
 
+  /** Stops reading, as a client does that hangs. */
+  pause(): void {
+    this.#socket.pause()
+  }
+
   type(text: string): void {
     this.#socket.write(text)
   }

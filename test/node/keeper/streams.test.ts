@@ -40,7 +40,9 @@ test('every line feed gets its carriage return once, also when the two come apar
     fc.property(fc.array(fc.constantFrom(13, 10, 65)), fc.array(fc.nat()), (text, cuts) => {
       const lineEnds = new LineEnds()
       const completed = split(Buffer.from(text), cuts).map((piece) => lineEnds.complete(piece))
-      const expected = Buffer.from(text).toString('latin1').replace(/(?<!\r)\n/g, '\r\n')
+      const expected = Buffer.from(text)
+        .toString('latin1')
+        .replace(/(?<!\r)\n/g, '\r\n')
       expect(Buffer.concat(completed).toString('latin1')).toBe(expected)
     }),
     { numRuns: 1000 },

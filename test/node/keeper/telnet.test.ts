@@ -5,7 +5,10 @@ import { encode, greeting, TelnetDecoder, TelnetStripper } from '../../../runtim
 const [IAC, DONT, DO, WONT, WILL, SB, AYT, SE, CR, LF] = [255, 254, 253, 252, 251, 250, 246, 240, 13, 10] as const
 
 /** Bytes in which the commands of telnet are as frequent as anything else. */
-const byte = fc.oneof(fc.constantFrom(IAC, DONT, DO, WONT, WILL, SB, AYT, SE, CR, LF, 0), fc.integer({ min: 0, max: 255 }))
+const byte = fc.oneof(
+  fc.constantFrom(IAC, DONT, DO, WONT, WILL, SB, AYT, SE, CR, LF, 0),
+  fc.integer({ min: 0, max: 255 }),
+)
 const bytes = fc.array(byte, { maxLength: 300 }).map((it) => Uint8Array.from(it))
 
 function decode(...pieces: readonly Uint8Array[]): { data: number[]; reply: number[] } {

@@ -1,0 +1,42 @@
+import { chromium } from 'playwright-core'
+import { expect, onTestFinished, test } from 'vitest'
+import { requireProgram } from '../support/require.ts'
+import { portRanges, TestService } from '../support/service.ts'
+
+const browser = requireProgram('chromium')
+
+test.skipIf(browser.skip)(
+  'the reference page shows the interface in a browser, and asks nobody else',
+  async () => {
+    const service = await TestService.start(portRanges(61))
+    const args = [
+      '--no-sandbox',
+      '--disable-gpu',
+      '--disable-background-networking',
+      '--disable-component-update',
+      '--disable-sync',
+    ]
+    const chrome = await chromium.launch({ executablePath: '/usr/bin/chromium', args })
+    onTestFinished(() => chrome.close())
+    const page = await chrome.newPage()
+    const foreign: string[] = []
+    const errors: string[] = []
+    page.on('request', (request) => {
+      if (
+        !request.url().startsWith(service.url) &&
+        !request.url().startsWith('data:') &&
+        !request.url().startsWith('blob:')
+      )
+        foreign.push(request.url())
+    })
+    page.on('console', (message) => {
+      if (message.type() === 'error') errors.push(message.text())
+    })
+    await page.goto(`${service.url}/docs`)
+    await page.getByText('Attach a NIO to a port', { exact: false }).first().waitFor()
+    expect(await page.title()).toBe('Patchbay reference')
+    expect(foreign).toEqual([])
+    expect(errors).toEqual([])
+  },
+  60_000,
+)

@@ -1,0 +1,261 @@
+import { once } from 'node:events'
+import { readFile } from 'node:fs/promises'
+import { type AddressInfo, connect, createServer } from 'node:net'
+import { join } from 'node:path'
+import { expect, onTestFinished, test } from 'vitest'
+import { findProgram } from '../../../runtime/node/find-program.ts'
+import { ChildRecords } from '../../../runtime/node/keeper/child-records.ts'
+import { EmbeddedPcs } from '../../../runtime/node/keeper/embedded-pcs.ts'
+import { identify } from '../../../runtime/node/keeper/identity.ts'
+import type { Exit, UnitSpec } from '../../../runtime/node/keeper/protocol.ts'
+import { Units } from '../../../runtime/node/keeper/units.ts'
+import { shellUnit } from '../../support/child-unit.ts'
+import { freshDirectory } from '../../support/directory.ts'
+import { requireProgram } from '../../support/require.ts'
+import { TcpClient } from '../../support/tcp-client.ts'
+
+const host = '127.0.0.1'
+const key = 'test:unit'
+
+interface Bench {
+  readonly directory: string
+  readonly units: Units
+  /** The next exit that is told. */
+  exit(): Promise<{ key: string; run: number; exit: Exit }>
+}
+
+async function openBench(): Promise<Bench> {
+  const directory = await freshDirectory()
+  const records = new ChildRecords(directory)
+  const told: { key: string; run: number; exit: Exit }[] = []
+  let wake: () => void = () => {}
+  const units = new Units(records, new EmbeddedPcs(records, () => {}), (key, run, exit) => {
+    told.push({ key, run, exit })
+    wake()
+  })
+  onTestFinished(() => units.stopAll(100))
+  const exit = async () => {
+    for (;;) {
+      const next = told.shift()
+      if (next !== undefined) return next
+      await new Promise<void>((resolve) => (wake = resolve))
+    }
+  }
+  return { directory, units, exit }
+}
+
+/** The first group of the pattern, when the unit has shown it. */
+async function shown(units: Units, pattern: RegExp): Promise<string> {
+  await expect.poll(() => units.hub(key).shown.toString(), { timeout: 5000 }).toMatch(pattern)
+  return pattern.exec(units.hub(key).shown.toString())?.[1] ?? ''
+}
+
+async function canConnect(port: number): Promise<boolean> {
+  const socket = connect(port, host)
+  const is = await new Promise<boolean>((resolve) => {
+    socket.once('connect', () => resolve(true)).once('error', () => resolve(false))
+  })
+  socket.destroy()
+  return is
+}
+
+test('what is typed on the console of a program reaches its stdin, and its stdout the console', async () => {
+  const { directory, units } = await openBench()
+  await units.start({ ...shellUnit(directory, 'exec cat'), console: { host, port: 43050 } })
+  const client = await TcpClient.connect(43050)
+  client.socket.write('to the guest\r\n')
+  await client.shows('to the guest\r')
+})
+
+test('a program that ends by itself is told as not requested, with its code and last words, and stays listed', async () => {
+  const { directory, units, exit } = await openBench()
+  const { pid, run } = await units.start({
+    ...shellUnit(directory, 'echo no licence; read line; exit 7'),
+    console: { host, port: 43051 },
+  })
+  expect(units.running).toBe(1)
+  const client = await TcpClient.connect(43051)
+  await client.shows('no licence')
+  client.socket.write('\n')
+  const ended = { code: 7, signal: null, requested: false, last_words: 'no licence' }
+  expect(await exit()).toEqual({ key, run, exit: ended })
+  await client.closed()
+  expect(units.list()).toEqual([{ key, pid, run, console: null, exit: ended }])
+  expect(units.running).toBe(0)
+  expect(() => units.hub(key)).toThrow(expect.objectContaining({ code: 'not_running' }))
+  units.forget(key)
+  expect(units.list()).toEqual([])
+})
+
+test('the last words of a program without console output are the end of its log', async () => {
+  const { directory, units, exit } = await openBench()
+  await units.start(shellUnit(directory, 'echo cannot open disk >&2; exit 1', { stdio: 'none' }))
+  expect((await exit()).exit.last_words).toBe('cannot open disk')
+  expect(await readFile(join(directory, 'unit.log'), 'utf8')).toBe('cannot open disk\n')
+})
+
+test('a stop is told as requested, and the port can be bound again at once', async () => {
+  const { directory, units, exit } = await openBench()
+  const spec: UnitSpec = { ...shellUnit(directory, 'exec cat'), console: { host, port: 43052 } }
+  const first = await units.start(spec)
+  const client = await TcpClient.connect(43052)
+  const stopped = await units.stop(key, 2000)
+  expect(stopped.exit).toMatchObject({ signal: 'SIGTERM', requested: true })
+  expect(await exit()).toMatchObject({ run: first.run, exit: { requested: true } })
+  await client.closed()
+  const second = await units.start(spec)
+  expect(second.run).toBeGreaterThan(first.run)
+  expect(second.pid).not.toBe(first.pid)
+  await (await TcpClient.connect(43052)).untilLength(3)
+})
+
+test('a stop is safe for a key that is not known, has ended, or is being stopped', async () => {
+  const { directory, units, exit } = await openBench()
+  expect(await units.stop('nobody', 100)).toEqual({ exit: null })
+  await units.start(shellUnit(directory, 'exit 0'))
+  await exit()
+  expect(await units.stop(key, 100)).toMatchObject({ exit: { code: 0, requested: false } })
+  await units.start(shellUnit(directory, 'exec cat'))
+  const both = await Promise.all([units.stop(key, 2000), units.stop(key, 2000)])
+  expect(both[0]).toMatchObject({ exit: { requested: true } })
+  expect(both[1]).toEqual({ exit: null })
+})
+
+test('a key that runs cannot be started a second time, also not at the same moment', async () => {
+  const { directory, units } = await openBench()
+  const spec = shellUnit(directory, 'exec cat')
+  const results = await Promise.allSettled([units.start(spec), units.start(spec)])
+  expect(results).toMatchObject([{ status: 'fulfilled' }, { status: 'rejected', reason: { code: 'exists' } }])
+  expect(units.running).toBe(1)
+})
+
+test('a whole tree that ignores SIGTERM is killed after the grace period', async () => {
+  const { directory, units } = await openBench()
+  const stubborn = 'trap "" TERM; sh -c \'trap "" TERM; echo "child $$."; while :; do sleep 1; done\' & wait; wait'
+  const { pid } = await units.start(shellUnit(directory, stubborn))
+  const child = Number(await shown(units, /child (\d+)\./))
+  expect(identify(child)).toBeDefined()
+  const { exit } = await units.stop(key, 200)
+  expect(exit).toMatchObject({ signal: 'SIGKILL', requested: true })
+  await expect.poll(() => [identify(pid), identify(child)]).toEqual([undefined, undefined])
+})
+
+test('children that a program leaves behind end with it, whether it was stopped or went by itself', async () => {
+  const { directory, units, exit } = await openBench()
+  const leaving = 'sh -c \'trap "" TERM HUP; echo "child $$."; while :; do sleep 1; done\' & read line'
+  for (const end of [() => units.stop(key, 2000), () => endOfInput(units)]) {
+    await units.start(shellUnit(directory, leaving))
+    const child = Number(await shown(units, /child (\d+)\./))
+    await end()
+    await exit()
+    await expect.poll(() => identify(child)).toBeUndefined()
+  }
+})
+
+/** Types an empty line, by a raw attachment. */
+async function endOfInput(units: Units): Promise<void> {
+  const server = createServer((socket) => units.hub(key).attach(socket)).listen(0, host)
+  await once(server, 'listening')
+  onTestFinished(() => void server.close())
+  const client = await TcpClient.connect((server.address() as AddressInfo).port)
+  client.socket.write('\n')
+}
+
+test('a program that is not ready at once fails the start, with its last words', async () => {
+  const { directory, units } = await openBench()
+  const failing = {
+    ...shellUnit(directory, 'echo bad image; exit 3', { ready: 'prompt>' }),
+    console: { host, port: 43053 },
+  }
+  await expect(units.start(failing)).rejects.toMatchObject({
+    code: 'spawn_failed',
+    message: expect.stringMatching(/exit code 3.*bad image/s),
+  })
+  expect(units.list()).toEqual([])
+  expect(await canConnect(43053)).toBe(false)
+})
+
+test('a program that does not become ready in its time is ended', async () => {
+  const { directory, units } = await openBench()
+  const spec = shellUnit(directory, 'echo "pid $$."; exec cat', { ready: 'prompt>', ready_ms: 300 })
+  const error = await units.start(spec).catch((it: Error) => it)
+  expect(error).toMatchObject({ code: 'spawn_failed', message: expect.stringContaining('not ready after 300 ms') })
+  const pid = Number(/pid (\d+)\./.exec((error as Error).message)?.[1])
+  expect(identify(pid)).toBeUndefined()
+})
+
+test('the text that says ready may come in pieces', async () => {
+  const { directory, units } = await openBench()
+  const spec = shellUnit(directory, 'printf pro; sleep 0.1; printf "mpt>"; exec cat', { ready: 'prompt>' })
+  await units.start(spec)
+  expect(units.hub(key).shown.toString()).toBe('prompt>')
+})
+
+test('a program or a directory that is not there fails the start, and leaves no listener', async () => {
+  const { directory, units } = await openBench()
+  const console = { host, port: 43054 }
+  for (const wrong of [
+    { command: '/no/such/program' },
+    { command: 'no-such-program' },
+    { cwd: join(directory, 'none') },
+  ]) {
+    const spec = { ...shellUnit(directory, 'exec cat', wrong), console }
+    await expect(units.start(spec)).rejects.toMatchObject({ code: 'spawn_failed' })
+    expect(await canConnect(43054)).toBe(false)
+  }
+  expect(units.list()).toEqual([])
+})
+
+test('nothing is started when the console port is taken', async () => {
+  const { directory, units } = await openBench()
+  const server = createServer().listen(43055, host)
+  await once(server, 'listening')
+  onTestFinished(() => void server.close())
+  const spec = { ...shellUnit(directory, 'touch started; exec cat'), console: { host, port: 43055 } }
+  await expect(units.start(spec)).rejects.toMatchObject({ code: 'port_taken' })
+  await expect(readFile(join(directory, 'started'))).rejects.toThrow('ENOENT')
+})
+
+const vpcs = requireProgram('vpcs')
+
+test.skipIf(vpcs.skip)('VPCS on a pseudo-terminal: its prompt, quit, and a start again on the same port', async () => {
+  const { directory, units, exit } = await openBench()
+  const spec: UnitSpec = {
+    key,
+    run: {
+      type: 'process',
+      command: findProgram('vpcs') ?? '',
+      args: ['-i', '1', '-m', '7', '-s', '43056', '-c', '43057', '-t', host],
+      cwd: directory,
+      log: join(directory, 'vpcs.log'),
+      stdio: 'pty',
+      ready: 'Virtual PC Simulator',
+    },
+    console: { host, port: 43058 },
+  }
+  for (let round = 0; round < 2; round++) {
+    const { run } = await units.start(spec)
+    const client = await TcpClient.connect(43058)
+    const output = await client.shows('VPCS> ')
+    expect(output.toString('latin1')).not.toMatch(/[^\r]\n/)
+    client.socket.write('show ip\r\n')
+    await client.shows('00:50:79:66:68:07')
+    client.socket.write('quit\r\n')
+    expect(await exit()).toMatchObject({ key, run, exit: { requested: false } })
+    await client.closed()
+    expect(await canConnect(43058)).toBe(false)
+  }
+})
+
+test.skipIf(vpcs.skip)('a program on a pseudo-terminal that ends leaves no descriptor open', async () => {
+  const { directory, units, exit } = await openBench()
+  const spec = shellUnit(directory, 'tty; read line', { stdio: 'pty' })
+  for (let round = 0; round < 3; round++) {
+    await units.start(spec)
+    const terminal = await shown(units, /(\/dev\/pts\/\d+)/)
+    await units.stop(key, 1000)
+    await exit()
+    // The kernel removes it when its last descriptor is closed.
+    await expect.poll(() => readFile(terminal).then(String, ({ code }) => code as string)).toMatch(/ENOENT|EIO/)
+  }
+})

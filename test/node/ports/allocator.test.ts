@@ -1,0 +1,159 @@
+import { createSocket } from 'node:dgram'
+import { once } from 'node:events'
+import { createServer } from 'node:net'
+import { expect, onTestFinished, test } from 'vitest'
+import { type Pool, PortAllocator } from '../../../runtime/node/ports/allocator.ts'
+import { isTcpFree, isUdpFree } from '../../../runtime/node/ports/bind-test.ts'
+
+const project = '11111111-1111-4111-8111-111111111111'
+const other = '22222222-2222-4222-8222-222222222222'
+
+/** Ranges of this file are in 42600 to 42999. */
+function allocator(ranges: Partial<Record<Pool, readonly [number, number]>>): PortAllocator {
+  return new PortAllocator({
+    ranges: { console: [42_600, 42_609], vnc: [42_610, 42_619], udp: [42_620, 42_629], ...ranges },
+    consoleHost: '127.0.0.1',
+  })
+}
+
+async function occupyTcp(port: number, host: string): Promise<void> {
+  const server = createServer().listen(port, host)
+  await once(server, 'listening')
+  onTestFinished(() => void server.close())
+}
+
+async function occupyUdp(port: number): Promise<void> {
+  const socket = createSocket('udp4')
+  await new Promise<void>((resolve) => socket.bind(port, '127.0.0.1', resolve))
+  onTestFinished(() => void socket.close())
+}
+
+for (const [pool, range, isFree] of [
+  ['udp', [42_700, 42_899], isUdpFree],
+  ['console', [42_900, 42_949], (port: number) => isTcpFree(port, '127.0.0.1')],
+] as const) {
+  test(`200 allocations at once get every free ${pool} port of the range once, and the rest are told`, async () => {
+    const ports = allocator({ [pool]: range })
+    const results = await Promise.allSettled(
+      Array.from({ length: 200 }, (_, n) => ports.allocate(pool, `${project}/${n}`)),
+    )
+    const got = results.flatMap((it) => (it.status === 'fulfilled' ? [it.value] : []))
+    expect(new Set(got).size).toBe(got.length)
+    expect(ports.used(pool)).toEqual(got.sort((a, b) => a - b))
+    const [first, last] = range
+    for (let port = first; port <= last; port++) {
+      // One that was not handed out is somebody else's on this machine.
+      if (!got.includes(port)) expect(await isFree(port)).toBe(false)
+    }
+    expect(got.length).toBeGreaterThan((last - first) / 2)
+    const refused = results.filter(({ status }) => status === 'rejected')
+    expect(refused.length).toBe(200 - got.length)
+    for (const it of refused) expect(it).toMatchObject({ reason: { status: 409 } })
+    await expect(ports.allocate(pool, project)).rejects.toMatchObject({
+      status: 409,
+      message: expect.stringContaining(`${first} to ${last}`),
+    })
+  })
+}
+
+test('ports that others on this machine have are passed over, on whatever address they have them', async () => {
+  const ports = allocator({ console: [42_640, 42_642], udp: [42_650, 42_651] })
+  await occupyTcp(42_640, '0.0.0.0')
+  await occupyTcp(42_641, '127.0.0.2')
+  expect(await ports.allocate('console', project)).toBe(42_642)
+  await occupyUdp(42_650)
+  expect(await ports.allocate('udp', project)).toBe(42_651)
+  expect(ports.used('udp')).toEqual([42_651])
+})
+
+test('ports that browsers refuse are no console ports, but good for links', async () => {
+  const console = allocator({ console: [6665, 6669], udp: [6665, 6669] })
+  await expect(console.allocate('console', project)).rejects.toMatchObject({ status: 409 })
+  await expect(console.allocate('console', project, 6667)).rejects.toMatchObject({ status: 409 })
+  expect(await console.allocate('udp', project, 6667)).toBe(6667)
+})
+
+test('a wanted port is given when it can be had, and another one when not', async () => {
+  const ports = allocator({})
+  expect(await ports.allocate('console', project, 42_605)).toBe(42_605)
+  const second = await ports.allocate('console', project, 42_605)
+  expect(second).not.toBe(42_605)
+  const outside = await ports.allocate('console', project, 42_700)
+  expect(outside).toBeGreaterThanOrEqual(42_600)
+  expect(outside).toBeLessThanOrEqual(42_609)
+})
+
+test('console and VNC ports are one space: no port is both', async () => {
+  const ports = allocator({ console: [42_660, 42_663], vnc: [42_660, 42_663] })
+  const got = await Promise.all(
+    [1, 2].flatMap((n) => [ports.allocate('console', `${project}/${n}`), ports.allocate('vnc', `${project}/${n}`)]),
+  )
+  expect(new Set(got).size).toBe(4)
+})
+
+test('a port that was released is handed out again, one released by somebody else is not', async () => {
+  const ports = allocator({ udp: [42_670, 42_670] })
+  const port = await ports.allocate('udp', project)
+  ports.release('udp', port, other)
+  await expect(ports.allocate('udp', project)).rejects.toMatchObject({ status: 409 })
+  ports.release('udp', port, project)
+  expect(await ports.allocate('udp', other)).toBe(port)
+})
+
+test('a link takes the port that its own project reserved, and a free one of any number', async () => {
+  const ports = allocator({})
+  const port = await ports.allocate('udp', project)
+  ports.claimUdp(port, `${project}/pc:1/0/0`)
+  expect(ports.ownerOfUdp(port)).toBe(`${project}/pc:1/0/0`)
+  ports.claimUdp(port, `${project}/pc:1/0/0`)
+  ports.claimUdp(5000, `${project}/pc:2/0/0`)
+  expect(ports.ownerOfUdp(5000)).toBe(`${project}/pc:2/0/0`)
+})
+
+test('a link is refused the port of another link, of another project, and of one whose name begins alike', async () => {
+  const ports = allocator({})
+  const port = await ports.allocate('udp', project)
+  for (const stranger of [`${other}/pc:1/0/0`, other, `${project}0/pc:1/0/0`]) {
+    expect(() => ports.claimUdp(port, stranger)).toThrow(expect.objectContaining({ status: 409 }))
+  }
+  ports.claimUdp(port, `${project}/pc:1/0/0`)
+  expect(() => ports.claimUdp(port, `${project}/pc:2/0/0`)).toThrow(expect.objectContaining({ status: 409 }))
+  expect(() => ports.claimUdp(port, `${project}/pc:1/0/1`)).toThrow(expect.objectContaining({ status: 409 }))
+  expect(ports.ownerOfUdp(port)).toBe(`${project}/pc:1/0/0`)
+})
+
+test('all ports of a project are released with it, and no others', async () => {
+  const ports = allocator({})
+  await ports.allocate('console', `${project}/pc:1`)
+  await ports.allocate('vnc', `${project}/qemu:1`)
+  await ports.allocate('udp', project)
+  ports.claimUdp(5001, `${project}/pc:1/0/0`)
+  const foreign = await ports.allocate('udp', other)
+  const alike = await ports.allocate('console', `${project}0/pc:1`)
+  ports.releaseAll(project)
+  expect(ports.used('console')).toEqual([alike])
+  expect(ports.used('vnc')).toEqual([])
+  expect(ports.used('udp')).toEqual([foreign])
+  expect(ports.ownerOfUdp(5001)).toBeUndefined()
+})
+
+test('a port that a node of ours has bound already is adopted, unless another one has it', async () => {
+  const ports = allocator({})
+  await occupyTcp(42_608, '127.0.0.1')
+  expect(ports.adopt('console', 42_608, `${project}/pc:1`)).toBe(true)
+  expect(ports.adopt('console', 42_608, `${project}/pc:1`)).toBe(true)
+  expect(ports.adopt('console', 42_608, `${other}/pc:1`)).toBe(false)
+  expect(ports.used('console')).toEqual([42_608])
+})
+
+test('asking whether a port is free leaves it free', async () => {
+  expect(await isTcpFree(42_690, '127.0.0.1')).toBe(true)
+  expect(await isTcpFree(42_690, '127.0.0.1')).toBe(true)
+  expect(await isUdpFree(42_690)).toBe(true)
+  expect(await isUdpFree(42_690)).toBe(true)
+  await occupyTcp(42_690, '::1')
+  await occupyUdp(42_690)
+  expect(await isTcpFree(42_690, '127.0.0.1')).toBe(false)
+  expect(await isUdpFree(42_690)).toBe(false)
+  expect(await isTcpFree(42_691, '203.0.113.1')).toBe(false)
+})
