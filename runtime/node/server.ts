@@ -91,9 +91,7 @@ function boundBody(req: IncomingMessage, ms: number): void {
   const stalled = () => answerMalformed(Object.assign(new Error(), { code: 'BODY_TIMEOUT' }), socket)
   // By the request: with a listener there, Node leaves the socket to us.
   req.setTimeout(ms, stalled)
-  const done = () => void req.setTimeout(0)
-  req.once('end', done)
-  req.once('close', done)
+  req.once('end', () => void socket.setTimeout(0))
 }
 
 const malformed: Readonly<Record<string, readonly [status: number, message: string]>> = {
