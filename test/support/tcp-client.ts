@@ -18,6 +18,7 @@ export class TcpClient {
       this.#wake()
     })
     socket.on('close', () => this.#wake())
+    socket.resume()
     onTestFinished(() => void socket.destroy())
   }
 

@@ -38,6 +38,8 @@ export function translate(what: string, cause: unknown): unknown {
       return conflict(`${what}: a file is in the way`, { cause })
     case 'EISDIR':
       return conflict(`${what}: a directory is in the way`, { cause })
+    case 'ENOENT':
+      return conflict(`${what}: a directory on the way is missing, or is a link that leads nowhere`, { cause })
     case 'ELOOP':
       return conflict(`${what}: symbolic links go round in circles`, { cause })
     case 'EMFILE':

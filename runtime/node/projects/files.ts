@@ -14,6 +14,8 @@ import { markerDirectory, resolveInProject } from './paths.ts'
 const mostAtOnce = 8
 /** So much may be written before the free space is looked at again. */
 const checkEvery = 16 * 2 ** 20
+/** Names of files that are being written. */
+const upload = /^\..+\.[0-9a-f]{12}\.upload$/
 
 export interface FilesOptions {
   /** Directory of an open project; 404. */
@@ -161,7 +163,7 @@ function emptyStream(handle: FileHandle): ReadableStream<Uint8Array> {
   })
 }
 
-/** Every regular file below a directory; links are not followed, our records and *.ghost are left out. */
+/** Every regular file below a directory; links are not followed; our records, uploads and *.ghost are left out. */
 async function regularFiles(root: string): Promise<string[]> {
   const found: string[] = []
   const pending = [root]
@@ -171,7 +173,7 @@ async function regularFiles(root: string): Promise<string[]> {
       const path = join(directory, entry.name)
       if (entry.isDirectory()) {
         if (directory !== root || entry.name !== markerDirectory) pending.push(path)
-      } else if (entry.isFile() && !entry.name.endsWith('.ghost')) found.push(path)
+      } else if (entry.isFile() && !entry.name.endsWith('.ghost') && !upload.test(entry.name)) found.push(path)
     }
   }
   return found

@@ -1,19 +1,16 @@
 import { Type } from '@sinclair/typebox'
 import { created, type Endpoint, endpoint, noContent, ok } from '../../http/endpoint.ts'
-import { noSuchNode, noSuchProject, portOf, portParams, projectParams } from '../../http/params.ts'
+import { noSuchNode, noSuchProject, projectParams } from '../../http/params.ts'
 import { Uuid } from '../../model/common.ts'
-import { Nio } from '../../model/nio.ts'
 import { type NodeRef, PcUpdate } from '../../model/node.ts'
 import { nodeActions } from '../actions.ts'
-import { anyNio, nioOf } from '../nio-body.ts'
+import { linkEndpoints } from '../links.ts'
 import { PcV1, PcV1Create, pcV1 } from './faces.ts'
 
 const base = '/v1/projects/{project_id}/pc/vms'
 const one = `${base}/{vm_id}`
-const nio = `${one}/adapters/{adapter_number}/ports/{port_number}/nio`
 const tag = 'v1 pc instances'
 const params = Type.Object({ project_id: Uuid, vm_id: Uuid })
-const withPort = Type.Object({ ...params.properties, ...portParams })
 const instance = (description: string) => ({ description, schema: PcV1 })
 
 const ref = (params: { project_id: string; vm_id: string }): NodeRef => ({
@@ -28,6 +25,15 @@ const PcV1Update = Type.Object(updatable, {
   additionalProperties: false,
   description: 'Changes of a pc; absent and null mean "leave as it is"',
 })
+
+const Duplicate = Type.Object(
+  { destination_vm_id: Uuid },
+  {
+    $id: 'InstanceDuplicate',
+    additionalProperties: false,
+    description: 'The pc that becomes a copy; it must exist and be stopped',
+  },
+)
 
 export const pcV1Endpoints: readonly Endpoint[] = [
   endpoint({
@@ -98,28 +104,15 @@ export const pcV1Endpoints: readonly Endpoint[] = [
   ...nodeActions(one, tag, params, ref, () => noContent),
   endpoint({
     method: 'POST',
-    path: nio,
+    path: `${one}/duplicate`,
     tag,
-    summary: 'Attach a NIO to a port; it replaces the one that is attached',
-    params: withPort,
-    body: anyNio,
-    bodyShown: Nio,
-    replies: { 201: { description: 'Attached', schema: Nio } },
-    errors: { 404: 'There is no such node, adapter or port', 409: 'The local port is taken' },
+    summary: 'Copy the settings and files of a pc into another one',
+    params,
+    body: Duplicate,
+    replies: { 201: instance('The copy') },
+    errors: { 404: noSuchNode, 409: 'The destination runs', 507: 'The disk is nearly full' },
     handle: async ({ params, body }, { agent }) =>
-      created(await agent.nodes.attachNio(ref(params), portOf(params), nioOf(body, 'pc'))),
+      created(pcV1(await agent.nodes.duplicate(ref(params), body.destination_vm_id.toLowerCase()))),
   }),
-  endpoint({
-    method: 'DELETE',
-    path: nio,
-    tag,
-    summary: 'Remove the NIO of a port',
-    params: withPort,
-    replies: { 204: { description: 'Removed' } },
-    errors: { 404: 'There is no such node, adapter or port, or nothing is attached' },
-    async handle({ params }, { agent }) {
-      await agent.nodes.detachNio(ref(params), portOf(params))
-      return noContent
-    },
-  }),
+  ...linkEndpoints(one, tag, params, 'pc', ref),
 ]

@@ -4,6 +4,7 @@ import { created, type Endpoint, endpoint, noContent, ok } from '../../http/endp
 import { openFeed } from '../../http/feed.ts'
 import { noSuchProject, projectParams as params, since } from '../../http/params.ts'
 import { fileEndpoints } from '../files.ts'
+import { projectEnds } from '../project-ends.ts'
 import { udpPortEndpoint } from '../udp-port.ts'
 import { eventV1, ProjectV1, ProjectV1Create, ProjectV1Update, projectV1 } from './faces.ts'
 
@@ -61,33 +62,7 @@ export const projectsV1: readonly Endpoint[] = [
     },
     handle: async ({ params, body }, { agent }) => ok(projectV1(await agent.projects.update(params.project_id, body))),
   }),
-  endpoint({
-    method: 'DELETE',
-    path: `${base}/{project_id}`,
-    tag,
-    summary: 'Delete a project from disk',
-    params,
-    replies: { 204: { description: 'Deleted' } },
-    errors: { 404: noSuchProject, 409: 'The project is being closed' },
-    async handle({ params }, { agent }) {
-      await agent.projects.remove(params.project_id)
-      return noContent
-    },
-  }),
-  endpoint({
-    method: 'POST',
-    path: `${base}/{project_id}/close`,
-    tag,
-    summary: 'Close a project: stop its nodes, release their ports; a temporary one is deleted',
-    params,
-    bodyKind: 'ignored',
-    replies: { 204: { description: 'Closed' } },
-    errors: { 404: noSuchProject, 409: 'The project is being closed' },
-    async handle({ params }, { agent }) {
-      await agent.projects.close(params.project_id)
-      return noContent
-    },
-  }),
+  ...projectEnds(base, tag),
   endpoint({
     method: 'POST',
     path: `${base}/{project_id}/commit`,

@@ -1,11 +1,9 @@
 import { type TObject, Type } from '@sinclair/typebox'
-import { badRequest } from '../../errors.ts'
 import { bridgeConsole } from '../../http/console.ts'
 import { created, type Endpoint, endpoint, noContent, ok } from '../../http/endpoint.ts'
 import { requireUpgrade } from '../../http/feed.ts'
-import { noSuchNode, noSuchProject, portOf, portParams, projectParams, since } from '../../http/params.ts'
+import { noSuchNode, noSuchProject, projectParams, since } from '../../http/params.ts'
 import { Uuid } from '../../model/common.ts'
-import { Nio } from '../../model/nio.ts'
 import {
   type NodeCreate,
   type NodeKindName,
@@ -16,7 +14,7 @@ import {
   PcUpdate,
 } from '../../model/node.ts'
 import { nodeActions } from '../actions.ts'
-import { anyNio, nioOf } from '../nio-body.ts'
+import { linkEndpoints } from '../links.ts'
 
 const Duplicate = Type.Object(
   { destination_node_id: Uuid },
@@ -52,11 +50,8 @@ export const nodesV2: readonly Endpoint[] = Object.entries(kinds).flatMap(([kind
 function kindEndpoints(kind: NodeKindName, schemas: KindSchemas): readonly Endpoint[] {
   const base = `/v2/compute/projects/{project_id}/${kind}/nodes`
   const one = `${base}/{node_id}`
-  const nio = `${one}/adapters/{adapter_number}/ports/{port_number}/nio`
   const tag = `v2 ${kind} nodes`
   const params = Type.Object({ project_id: Uuid, node_id: Uuid })
-  const withPort = Type.Object({ ...params.properties, ...portParams })
-  const noSuchPort = 'There is no such node, adapter or port'
   const node = (description: string) => ({ description, schema: schemas.node })
   const ref = (params: { project_id: string; node_id: string }): NodeRef => ({ ...params, kind })
 
@@ -137,51 +132,10 @@ function kindEndpoints(kind: NodeKindName, schemas: KindSchemas): readonly Endpo
       replies: { 201: node('The copy') },
       errors: { 404: noSuchNode, 409: 'The destination runs', 507: 'The disk is nearly full' },
       async handle({ params, body }, { agent }) {
-        const destination = body.destination_node_id.toLowerCase()
-        if (destination === params.node_id)
-          throw badRequest('destination_node_id: expected another node, got the same one')
-        return created(await agent.nodes.duplicate(ref(params), destination))
+        return created(await agent.nodes.duplicate(ref(params), body.destination_node_id.toLowerCase()))
       },
     }),
-    endpoint({
-      method: 'POST',
-      path: nio,
-      tag,
-      summary: 'Attach a NIO to a port; it replaces the one that is attached',
-      params: withPort,
-      body: anyNio,
-      bodyShown: Nio,
-      replies: { 201: { description: 'Attached', schema: Nio } },
-      errors: { 404: noSuchPort, 409: 'The local port is taken' },
-      handle: async ({ params, body }, { agent }) =>
-        created(await agent.nodes.attachNio(ref(params), portOf(params), nioOf(body, kind))),
-    }),
-    endpoint({
-      method: 'PUT',
-      path: nio,
-      tag,
-      summary: 'Change the NIO of a port in place',
-      params: withPort,
-      body: anyNio,
-      bodyShown: Nio,
-      replies: { 201: { description: 'Changed', schema: Nio } },
-      errors: { 404: `${noSuchPort}, or nothing is attached`, 409: 'The local port is taken' },
-      handle: async ({ params, body }, { agent }) =>
-        created(await agent.nodes.updateNio(ref(params), portOf(params), nioOf(body, kind))),
-    }),
-    endpoint({
-      method: 'DELETE',
-      path: nio,
-      tag,
-      summary: 'Remove the NIO of a port',
-      params: withPort,
-      replies: { 204: { description: 'Removed' } },
-      errors: { 404: `${noSuchPort}, or nothing is attached` },
-      async handle({ params }, { agent }) {
-        await agent.nodes.detachNio(ref(params), portOf(params))
-        return noContent
-      },
-    }),
+    ...linkEndpoints(one, tag, params, kind, ref),
     endpoint({
       method: 'GET',
       path: `${one}/console/ws`,

@@ -1,8 +1,9 @@
 import { Type } from '@sinclair/typebox'
-import { created, type Endpoint, endpoint, noContent, ok } from '../../http/endpoint.ts'
+import { created, type Endpoint, endpoint, ok } from '../../http/endpoint.ts'
 import { openFeed, requireUpgrade } from '../../http/feed.ts'
 import { noSuchProject, projectParams as params, since } from '../../http/params.ts'
 import { fileEndpoints } from '../files.ts'
+import { projectEnds } from '../project-ends.ts'
 import { udpPortEndpoint } from '../udp-port.ts'
 import { eventV2, ProjectV2, ProjectV2Create, ProjectV2Update, projectV2 } from './faces.ts'
 
@@ -59,33 +60,7 @@ export const projectsV2: readonly Endpoint[] = [
       return ok(projectV2(await agent.projects.update(params.project_id, { name, variables })))
     },
   }),
-  endpoint({
-    method: 'DELETE',
-    path: `${base}/{project_id}`,
-    tag,
-    summary: 'Delete a project from disk',
-    params,
-    replies: { 204: { description: 'Deleted' } },
-    errors: { 404: noSuchProject, 409: 'The project is being closed' },
-    async handle({ params }, { agent }) {
-      await agent.projects.remove(params.project_id)
-      return noContent
-    },
-  }),
-  endpoint({
-    method: 'POST',
-    path: `${base}/{project_id}/close`,
-    tag,
-    summary: 'Close a project: stop its nodes, release their ports',
-    params,
-    bodyKind: 'ignored',
-    replies: { 204: { description: 'Closed' } },
-    errors: { 404: noSuchProject, 409: 'The project is being closed' },
-    async handle({ params }, { agent }) {
-      await agent.projects.close(params.project_id)
-      return noContent
-    },
-  }),
+  ...projectEnds(base, tag),
   feed(`${base}/{project_id}/notifications`, 'Feed of the events of a project'),
   feed(`${base}/{project_id}/notifications/ws`, 'Feed of the events of a project as a websocket', true),
   ...fileEndpoints(base, tag, { parents: true }),

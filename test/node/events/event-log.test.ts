@@ -25,7 +25,7 @@ function feed(log: EventLog, options: { projectId?: string; since?: number } = {
     abort,
     reader,
     next,
-    async take(count: number): Promise<FeedItem[]> {
+    take: async (count: number): Promise<FeedItem[]> => {
       const items: FeedItem[] = []
       for (let n = 0; n < count; n++) {
         const item = await next()

@@ -143,3 +143,42 @@ test('opening a port again gives it back as it is', async () => {
   await it.open('a', guests[0].port)
   expect(it.list()).toEqual(before)
 })
+
+test('a suspended link to another machine carries nothing, either way', async () => {
+  const { lan: it, guests } = await lan('a')
+  const [a] = guests
+  const remote = await peer(42_472)
+  await it.attach('a', nio(42_471, 42_472, true))
+  await Promise.all([
+    new Promise((resolve) => a.socket.send('lost', resolve)),
+    new Promise((resolve) => remote.socket.send('lost', 42_471, '127.0.0.1', resolve)),
+  ])
+  for (let turn = 0; turn < 3; turn++) await new Promise((resolve) => setImmediate(resolve))
+  await it.attach('a', nio(42_471, 42_472))
+  a.socket.send('there')
+  remote.socket.send('here', 42_471, '127.0.0.1')
+  expect([await remote.next(), await a.next()]).toEqual(['there', 'here'])
+})
+
+test("only the guest's own datagrams go from its port to the link", async () => {
+  const { lan: it, guests } = await lan('a')
+  const remote = await peer(42_482)
+  const stranger = await peer(0)
+  await it.attach('a', nio(42_481, 42_482))
+  const { switch_port } = await it.open('a', guests[0].port)
+  await new Promise((resolve) => stranger.socket.send('forged', switch_port, '127.0.0.1', resolve))
+  guests[0].socket.send('genuine')
+  expect(await remote.next()).toBe('genuine')
+})
+
+test('a port that is closed gives its local port back, parts the link, and is unknown from then on', async () => {
+  const { lan: it, guests } = await lan('a', 'b')
+  await it.attach('a', nio(42_491, 42_492))
+  await it.attach('b', nio(42_492, 42_491))
+  await it.close('b')
+  await it.close('b')
+  await expect(it.attach('b', nio(42_492, 42_491))).rejects.toMatchObject({ code: 'unknown_key' })
+  const outside = await peer(42_492)
+  guests[0].socket.send('to whoever has it now')
+  expect(await outside.next()).toBe('to whoever has it now')
+})

@@ -21,7 +21,7 @@ interface Bench {
   readonly directory: string
   readonly units: Units
   /** The next exit that is told. */
-  exit(): Promise<{ key: string; run: number; exit: Exit }>
+  readonly exit: () => Promise<{ key: string; run: number; exit: Exit }>
 }
 
 async function openBench(): Promise<Bench> {

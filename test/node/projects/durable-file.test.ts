@@ -45,7 +45,6 @@ test('a write that fails leaves the record and nothing else', async () => {
   const directory = await freshDirectory()
   const path = join(directory, 'record.json')
   await writeDurable(path, record(1))
-  // A directory in the way of the record kept before is found out when the new one is there already.
   await expect(writeDurable(join(directory, 'none', 'record.json'), record(2))).rejects.toThrow('ENOENT')
   expect(await readdir(directory)).toEqual(['record.json'])
   await chmod(directory, 0o500)
@@ -110,7 +109,7 @@ for (const [what, before] of [
       await removeTemporaries(directory)
       expect((await readdir(directory)).sort()).toEqual(['record.json', 'record.json.bak'])
     }
-    // Opened, written, synced, closed, linked, renamed twice, directory opened, synced, closed.
-    expect(steps).toBeGreaterThanOrEqual(10)
+    // Opened, written, synced, linked, renamed twice, directory opened, synced; and once not killed.
+    expect(steps).toBeGreaterThanOrEqual(9)
   })
 }

@@ -55,7 +55,7 @@ function slowBody(first: string) {
     stream,
     /** Resolves when the first piece has been taken and the next one is waited for. */
     wanted,
-    more(text: string) {
+    more: (text: string) => {
       controller?.enqueue(new TextEncoder().encode(text))
       controller?.close()
     },

@@ -1,0 +1,179 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync } from 'node:fs'
+import { connect, type Socket } from 'node:net'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { expect, onTestFinished, test } from 'vitest'
+import { reapLeftovers } from '../../../runtime/node/keeper/child-records.ts'
+import { KeeperClient } from '../../../runtime/node/keeper/client.ts'
+import { identify } from '../../../runtime/node/keeper/identity.ts'
+import { ensureKeeper } from '../../../runtime/node/keeper/launch.ts'
+import { LineReader } from '../../../runtime/node/keeper/lines.ts'
+import { shellUnit } from '../../support/child-unit.ts'
+import { freshDirectory } from '../../support/directory.ts'
+import { TcpClient } from '../../support/tcp-client.ts'
+
+/** A keeper of a fresh directory, ended with the test. */
+async function openKeeper(idleMs?: number): Promise<{ data: string; client: KeeperClient }> {
+  const data = await freshDirectory()
+  const { client, created } = await ensureKeeper(data, idleMs)
+  expect(created).toBe(true)
+  endWith(client)
+  return { data, client }
+}
+
+function endWith(client: KeeperClient): void {
+  onTestFinished(async () => {
+    await client.call('shutdown', { grace_ms: 100 }).catch(() => {})
+    client.disconnect()
+  })
+}
+
+/** A connection to the socket that speaks for itself. */
+async function rawSocket(data: string): Promise<{ socket: Socket; ask: (line: string) => Promise<unknown> }> {
+  const socket = connect(join(data, 'run', 'keeper.sock'))
+  await once(socket, 'connect')
+  onTestFinished(() => void socket.destroy())
+  const lines = new LineReader(1 << 20)
+  const ask = async (line: string) => {
+    socket.write(`${line}\n`)
+    for (;;) {
+      const [bytes] = (await once(socket, 'data')) as [Buffer]
+      const [answer] = lines.push(bytes)
+      if (answer !== undefined) return JSON.parse(answer) as unknown
+    }
+  }
+  return { socket, ask }
+}
+
+test('the second keeper of a directory refuses, and the first one goes on', async () => {
+  const { data, client } = await openKeeper()
+  const program = fileURLToPath(new URL('../../../runtime/node/keeper/main.ts', import.meta.url))
+  const second = spawn(process.execPath, [program, data], { stdio: 'ignore' })
+  expect(await once(second, 'exit')).toEqual([3, null])
+  expect((await KeeperClient.connect(data)).pid).toBe(client.pid)
+  expect(await client.call('inventory', {})).toEqual({ units: [], ports: [] })
+})
+
+test('many services that begin at the same moment share one keeper, which one of them made', async () => {
+  const data = await freshDirectory()
+  const all = await Promise.all(Array.from({ length: 4 }, () => ensureKeeper(data)))
+  for (const { client } of all) endWith(client)
+  expect(new Set(all.map(({ client }) => client.pid)).size).toBe(1)
+  expect(all.filter(({ created }) => created).length).toBe(1)
+})
+
+test('every service is told of the end of a unit, and can attach to its console', async () => {
+  const { data, client } = await openKeeper()
+  const other = await KeeperClient.connect(data)
+  onTestFinished(() => other.disconnect())
+  const told = [client, other].map(
+    (it) => new Promise<string>((resolve) => (it.onExit = (key, run, { code }) => resolve(`${key} ${run} ${code}`))),
+  )
+  const { run } = await client.call('unit.start', shellUnit(data, 'echo hello; read line; exit 4'))
+  await expect(other.call('unit.start', shellUnit(data, 'exit 0'))).rejects.toMatchObject({ code: 'exists' })
+  const console = new TcpClient(await other.attachConsole('test:unit'))
+  await console.shows('hello')
+  console.socket.write('\n')
+  expect(await Promise.all(told)).toEqual([`test:unit ${run} 4`, `test:unit ${run} 4`])
+  await console.closed()
+  const [unit] = (await other.call('inventory', {})).units
+  expect(unit).toMatchObject({ run, exit: { code: 4, requested: false } })
+})
+
+test('a service that goes leaves its units running, and the next one finds them', async () => {
+  const { data, client } = await openKeeper(50)
+  const { pid } = await client.call('unit.start', shellUnit(data, 'exec cat'))
+  client.disconnect()
+  await client.closed
+  const { client: next, created } = await ensureKeeper(data)
+  endWith(next)
+  expect(created).toBe(false)
+  expect(next.pid).toBe(client.pid)
+  expect((await next.call('inventory', {})).units).toMatchObject([{ key: 'test:unit', pid, exit: null }])
+})
+
+test('a keeper killed with -9 closes its clients, fails what they wait for, and takes its children along', async () => {
+  const { data, client } = await openKeeper()
+  const { pid } = await client.call('unit.start', shellUnit(data, 'exec cat'))
+  const waiting = client.call('unit.start', { ...shellUnit(data, 'sleep 100', { ready: 'never' }), key: 'test:other' })
+  const failed = expect(waiting).rejects.toMatchObject({ code: 'internal', message: 'the keeper has ended' })
+  process.kill(client.pid, 'SIGKILL')
+  await client.closed
+  await failed
+  await expect(client.call('inventory', {})).rejects.toMatchObject({ code: 'internal' })
+  // Its socket is still there, and is no obstacle.
+  expect(existsSync(join(data, 'run', 'keeper.sock'))).toBe(true)
+  const next = await ensureKeeper(data)
+  endWith(next.client)
+  expect(next.created).toBe(true)
+  expect(next.client.pid).not.toBe(client.pid)
+  // With a death signal they are gone already; without one they are the leftovers.
+  await reapLeftovers(join(data, 'run'))
+  await expect.poll(() => identify(pid)).toBeUndefined()
+})
+
+test('a service that comes while an idle keeper ends gets one that works', async () => {
+  const data = await freshDirectory()
+  let last = 0
+  for (let round = 0; round < 3; round++) {
+    const { client } = await ensureKeeper(data, 500)
+    expect(client.pid).not.toBe(last)
+    last = client.pid
+    expect(await client.call('inventory', {})).toEqual({ units: [], ports: [] })
+    client.disconnect()
+    // Its socket goes first; the process still holds the directory for a moment.
+    await expect.poll(() => existsSync(join(data, 'run', 'keeper.sock')), { interval: 1 }).toBe(false)
+  }
+  await expect.poll(() => identify(last)).toBeUndefined()
+})
+
+test('an idle keeper ends after its time, and its children and its socket with it', async () => {
+  const { data, client } = await openKeeper(20)
+  const { pid } = await client.call('unit.start', shellUnit(data, 'read line'))
+  client.disconnect()
+  const again = await KeeperClient.connect(data)
+  expect(again.pid).toBe(client.pid)
+  await again.call('unit.stop', { key: 'test:unit', grace_ms: 1000 })
+  again.disconnect()
+  await expect.poll(() => identify(again.pid)).toBeUndefined()
+  expect(identify(pid)).toBeUndefined()
+  expect(existsSync(join(data, 'run', 'keeper.sock'))).toBe(false)
+})
+
+test('Ctrl-C and a closed terminal do not end the keeper, SIGTERM ends it politely with its units', async () => {
+  const { data, client } = await openKeeper()
+  for (const signal of ['SIGINT', 'SIGHUP', 'SIGQUIT'] as const) process.kill(client.pid, signal)
+  const { pid } = await client.call('unit.start', shellUnit(data, 'exec cat'))
+  process.kill(client.pid, 'SIGTERM')
+  await client.closed
+  expect(identify(pid)).toBeUndefined()
+  await expect.poll(() => identify(client.pid)).toBeUndefined()
+})
+
+test('a service of another version is refused, and so is what nobody knows', async () => {
+  const { data } = await openKeeper()
+  const { ask } = await rawSocket(data)
+  expect(await ask('{"id":1,"op":"hello","with":{"protocol":99}}')).toMatchObject({
+    id: 1,
+    error: { code: 'protocol' },
+  })
+  expect(await ask('{"id":2,"op":"unit.dance","with":{}}')).toMatchObject({ id: 2, error: { code: 'bad_request' } })
+  const other = await rawSocket(data)
+  expect(await other.ask('{"id":3,"op":"console.attach","with":{"key":"nobody"}}')).toMatchObject({
+    id: 3,
+    error: { code: 'not_running' },
+  })
+})
+
+test('a connection that sends no JSON is ended, and harms nobody', async () => {
+  const { data, client } = await openKeeper()
+  for (const rubbish of ['GET / HTTP/1.1\r\n', 'null\n', '"text"\n', '{"id":1,"op":"unit.start","with":null}\n']) {
+    const { socket } = await rawSocket(data)
+    socket.end(rubbish)
+    socket.resume()
+    await once(socket, 'close')
+  }
+  expect(await client.call('inventory', {})).toEqual({ units: [], ports: [] })
+})
