@@ -13,7 +13,7 @@ const mostClients = 64
 /** A client that was told to go is gone after this, whether it has read the rest or not, ms. */
 const farewellMs = 2000
 
-/** Where the hub sends what clients type; false when the guest does not read and the bytes were dropped. */
+/** Where the hub sends what clients type; dropped there when the guest does not read. */
 export type GuestInput = (bytes: Uint8Array) => void
 
 /**

@@ -38,13 +38,14 @@ export class KeeperLink {
     this.#listener = listener
   }
 
-  /** One operation of the keeper. Rejects with KeeperError for its refusals, with a 409 when there is no keeper. */
+  /** One operation of the keeper. Rejects with KeeperError for its refusals, with a 409 when there is no keeper, or it fails. */
   async call<Op extends keyof Operations>(
     op: Op,
     input: Operations[Op]['in'],
     ms?: number,
   ): Promise<Operations[Op]['out']> {
-    return (await this.#connected()).call(op, input, ms)
+    const client = await this.#connected()
+    return client.call(op, input, ms).catch(failed)
   }
 
   async inventory(): Promise<Inventory> {
@@ -52,7 +53,8 @@ export class KeeperLink {
   }
 
   async attachConsole(key: string): Promise<Socket> {
-    return (await this.#connected()).attachConsole(key)
+    const client = await this.#connected()
+    return client.attachConsole(key).catch(failed)
   }
 
   /** `stop` ends the keeper and all that runs in it; otherwise it goes on without us. */
@@ -107,6 +109,12 @@ export class KeeperLink {
     const ended = await reapLeftovers(join(this.#dataDirectory, 'run'))
     if (ended.length > 0) this.#log.warn({ units: ended }, 'ended what a killed keeper had left running')
   }
+}
+
+/** A keeper that ended or hangs is nothing that callers can act on: the client is told, and may try again. */
+function failed(error: unknown): never {
+  if (refusal(error) !== 'internal') throw error
+  throw conflict(`${(error as Error).message}; try again`, { cause: error as Error })
 }
 
 /** The code of a keeper's refusal. */

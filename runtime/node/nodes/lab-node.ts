@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import type { Happening, NodeChange } from '../../../src/model/event.ts'
 import type { Node, NodeStatus } from '../../../src/model/node.ts'
 import type { KindNode, NodeKind } from '../kinds/kind.ts'
+import { translated } from '../projects/disk.ts'
 import { writeDurable } from '../projects/durable-file.ts'
 import type { OpenProject } from '../projects/open-project.ts'
 import { nodeRecords } from '../projects/project-record.ts'
@@ -56,7 +57,7 @@ export class LabNode implements KindNode {
   }
 
   async save(): Promise<void> {
-    await writeDurable(this.#file(), JSON.stringify(this.record))
+    await translated('The record of the node', () => writeDurable(this.#file(), JSON.stringify(this.record)))
   }
 
   async removeRecord(): Promise<void> {

@@ -35,6 +35,8 @@ export class LifeCycle {
       const [started] = await Promise.all([this.#run(node, run), node.save()])
       node.run = started.run
     } catch (error) {
+      // It may run although its record could not be written.
+      await this.#options.keeper.call('unit.stop', { key: node.key, grace_ms: node.kind.stopGraceMs }).catch(() => {})
       node.record.running = false
       node.record.status_reason = (error as Error).message.slice(0, 2000)
       await node.save().catch(() => {})
@@ -89,7 +91,8 @@ export class LifeCycle {
     } catch (error) {
       if (refusal(error) === 'port_taken')
         throw conflict(`console: ${(error as Error).message}`, { cause: error as Error })
-      throw error
+      // It has just ended by itself; the next start listens there.
+      if (refusal(error) !== 'not_running') throw error
     }
   }
 

@@ -83,16 +83,12 @@ export class Nodes implements NodeAgent {
 
   remove(ref: NodeRef, { files }: { files: 'now' | 'later' }): Promise<void> {
     return this.#with(ref, async (node) => {
-      const { project, directory } = node
-      if (files === 'later') {
-        const name = `${node.kind.kind}/${node.record.node_id}`
-        if (!project.record.deleted.includes(name)) project.record.deleted.push(name)
-        await writeProject(project.path, project.record)
-      }
+      const { directory } = node
       await this.#teardown(node)
       await node.removeRecord()
-      if (files === 'now')
-        await translated('The directory of the node', () => rm(directory, { recursive: true, force: true }))
+      // A disk that is full cannot remember what a commit has to remove: then that is removed at once.
+      const isNoted = files === 'later' && (await this.#note(node))
+      if (!isNoted) await translated('The directory of the node', () => rm(directory, { recursive: true, force: true }))
       this.#options.emit(node, { type: 'node.deleted', node: node.view() })
     })
   }
@@ -173,7 +169,9 @@ export class Nodes implements NodeAgent {
   /** Takes the nodes of a project that is being closed out of memory: stopped, their ports released. */
   async closeProject(project: OpenProject): Promise<void> {
     const nodes = [...project.nodes.values()]
-    await Promise.all(nodes.map((node) => this.exclusively(node, () => this.#teardown(node))))
+    // A keeper that fails must not keep a project open: what it leaves behind is ended with it, or by the next service.
+    const stop = (node: LabNode) => this.#options.lifeCycle.stop(node).catch(() => {})
+    await Promise.all(nodes.map((node) => this.exclusively(node, () => stop(node).then(() => this.#release(node)))))
   }
 
   async #create(project: OpenProject, kind: NodeKind, nodeId: string, input: NodeCreate): Promise<Node> {
@@ -216,6 +214,16 @@ export class Nodes implements NodeAgent {
     const view = node.view()
     this.#options.emit(node, { type: 'node.created', node: view })
     return view
+  }
+
+  /** Has the next commit remove the directory of a deleted node; false when that cannot be written down. */
+  async #note({ project, kind, record }: LabNode): Promise<boolean> {
+    const name = `${kind.kind}/${record.node_id}`
+    if (!project.record.deleted.includes(name)) project.record.deleted.push(name)
+    return writeProject(project.path, project.record).then(
+      () => true,
+      () => false,
+    )
   }
 
   /** The directory belongs to a node again: a commit must not remove it. */
@@ -265,6 +273,10 @@ export class Nodes implements NodeAgent {
 
   async #teardown(node: LabNode): Promise<void> {
     await this.#options.lifeCycle.stop(node)
+    await this.#release(node)
+  }
+
+  async #release(node: LabNode): Promise<void> {
     await this.#options.links.release(node)
     this.#options.ports.releaseAll(node.owner)
     node.project.nodes.delete(node.key)
