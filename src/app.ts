@@ -1,7 +1,7 @@
 import { ApiError } from './errors.ts'
 import type { HostAgent } from './host-agent.ts'
 import { type Access, admit, corsOrigin, isPreflight } from './http/access.ts'
-import { readJson } from './http/body.ts'
+import { readAnyJson, readJson } from './http/body.ts'
 import type { Answer, Context, Endpoint, Json } from './http/endpoint.ts'
 import { type Match, Routes } from './http/router.ts'
 import { isUpgrade, type Upgrade } from './http/socket.ts'
@@ -66,6 +66,12 @@ export function createApp(options: AppOptions): App {
   }
   const server = `patchbay/${version}`
   const nextId = requestIds()
+  /** A ticket stands for the credentials only where a browser could not send them. */
+  const opensWebSocket = async (request: Request, path: string): Promise<boolean> => {
+    if (!isUpgrade(request) || request.method !== 'GET') return false
+    const match = await routes.find('GET', unalias(path, aliases)).catch(() => undefined)
+    return match !== undefined && 'endpoint' in match && match.endpoint.websocket === true
+  }
 
   return {
     async fetch(request) {
@@ -76,7 +82,7 @@ export function createApp(options: AppOptions): App {
       let response: Response
       let route = ''
       try {
-        await admit(request, options.access(), tickets, isUpgrade(request))
+        await admit(request, options.access(), tickets, () => opensWebSocket(request, path))
         allowOrigin(request, path, headers)
         const match = await routes.find(request.method, unalias(path, aliases))
         if ('methods' in match) {
@@ -118,10 +124,9 @@ async function answer(
 }
 
 async function bodyOf(endpoint: Endpoint, request: Request, limit: number): Promise<unknown> {
-  if (endpoint.bodyKind === 'raw') return undefined
-  if (request.method === 'GET' || request.method === 'HEAD') return undefined
-  const body = await readJson(request, limit)
-  return endpoint.body === undefined ? undefined : check(endpoint.body, body)
+  if (endpoint.body !== undefined) return check(endpoint.body, await readJson(request, limit))
+  if (endpoint.bodyKind === 'ignored') await readAnyJson(request, limit)
+  return undefined
 }
 
 /** Ids are compared without regard to case; from here on they are lower-case. */
@@ -162,6 +167,7 @@ function allowOrigin(request: Request, path: string, headers: Record<string, str
   if (path.startsWith('/v1/')) headers['Access-Control-Allow-Origin'] = '*'
   else if (origin !== undefined) {
     headers['Access-Control-Allow-Origin'] = origin
+    headers['Access-Control-Expose-Headers'] = '*'
     headers.Vary = 'Origin'
   }
 }
@@ -172,7 +178,7 @@ function optionsHeaders(request: Request, methods: string, headers: Record<strin
     ...headers,
     Allow: methods,
     'Access-Control-Allow-Methods': methods,
-    'Access-Control-Allow-Headers': 'Authorization, Content-Type, Last-Event-ID',
+    'Access-Control-Allow-Headers': request.headers.get('access-control-request-headers') ?? '*',
     'Access-Control-Max-Age': '600',
   }
 }

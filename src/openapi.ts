@@ -48,10 +48,22 @@ function operation(endpoint: Endpoint, components: Components): Json {
     summary,
     ...(notes.length > 0 && { description: notes.join(' ') }),
     tags: [tag],
-    parameters: [...parameters(params, 'path', components), ...parameters(query, 'query', components)],
+    parameters: [
+      ...parameters(params, 'path', components),
+      ...parameters(query, 'query', components),
+      ...(query?.properties.since === undefined ? [] : [lastEventId]),
+    ],
     ...requestBody(endpoint, components),
     responses: responses(endpoint, components),
   }
+}
+
+const lastEventId: Json = {
+  name: 'Last-Event-ID',
+  in: 'header',
+  required: false,
+  description: 'seq of the last event that was seen, as an EventSource sends it',
+  schema: { type: 'string' },
 }
 
 function parameters(schemas: TObject | undefined, place: 'path' | 'query', components: Components): Json[] {
@@ -90,7 +102,11 @@ function responses({ replies, errors, body, bodyKind, websocket }: Endpoint, com
   const all: Record<number, Reply> = {
     ...(websocket === true && { 101: { description: 'The websocket is open' } }),
     ...replies,
-    ...faults({ ...everywhere, ...(takesJson && { 413: 'The body is too large' }), ...errors }),
+    ...faults({
+      ...everywhere,
+      ...(takesJson && { 408: 'The body stopped coming', 413: 'The body is too large' }),
+      ...errors,
+    }),
   }
   return Object.fromEntries(
     Object.entries(all).map(([status, { description, schema, media }]) => {
@@ -102,7 +118,11 @@ function responses({ replies, errors, body, bodyKind, websocket }: Endpoint, com
                 schema: { type: 'string', ...(media === 'application/octet-stream' && { format: 'binary' }) },
               },
             }
-      return [status, { description, ...(content !== undefined && { content }) }]
+      const feed =
+        websocket === true && status === '200'
+          ? { ...content, 'text/event-stream': { schema: { type: 'string' } } }
+          : content
+      return [status, { description, ...(feed !== undefined && { content: feed }) }]
     }),
   )
 }

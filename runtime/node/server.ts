@@ -25,6 +25,8 @@ const largestHeaders = 32 * 1024
 const keepAliveMs = 30_000
 const checkMs = 1000
 const closeMs = 1000
+const lingerMs = 500
+const targetFault = [400, 'The path has a dot segment or a backslash: write it as the path that is meant'] as const
 
 /** A native Response costs half the throughput here: its headers and body are rebuilt for node:http. */
 export const json: Json = (body, status, headers) =>
@@ -59,7 +61,9 @@ export async function listen({
       noDelay: true,
     },
     (req, res) => {
+      if (!isPlain(req.url ?? '')) return refuse(res)
       boundBody(req, bodyTimeoutMs)
+      endUnread(req, res)
       void handle(req, res)
     },
   )
@@ -83,6 +87,33 @@ export async function listen({
   return { url: `http://${shown}:${bound}`, close: () => close(server, webSockets) }
 }
 
+/**
+ * Whether the target names what it seems to: URL parsing folds dot segments and backslashes, so that `.../files/..` would
+ * be the project itself by the time a route is looked for.
+ */
+function isPlain(target: string): boolean {
+  const [path = ''] = target.split(/[?#]/, 1)
+  return !path.includes('\\') && !path.split('/').some((segment) => /^(\.|%2e){1,2}$/i.test(segment))
+}
+
+function refuse(res: ServerResponse): void {
+  const [status, message] = targetFault
+  const body = JSON.stringify({ message, status })
+  res.writeHead(status, {
+    'Content-Type': 'application/json',
+    'Content-Length': Buffer.byteLength(body),
+    Connection: 'close',
+  })
+  res.end(body)
+}
+
+/** A body that nobody read is not taken to its end: the answer has a moment to arrive, then the connection goes. */
+function endUnread(req: IncomingMessage, res: ServerResponse): void {
+  res.once('finish', () => {
+    if (!req.complete) setTimeout(() => !req.complete && req.socket?.destroy(), lingerMs).unref()
+  })
+}
+
 /** Ends a connection on which a body was announced and stops coming. */
 function boundBody(req: IncomingMessage, ms: number): void {
   const { 'content-length': length, 'transfer-encoding': encoding } = req.headers
@@ -98,6 +129,7 @@ const malformed: Readonly<Record<string, readonly [status: number, message: stri
   HPE_HEADER_OVERFLOW: [431, `The headers are larger than ${largestHeaders} bytes`],
   ERR_HTTP_REQUEST_TIMEOUT: [408, 'The request did not come in time'],
   BODY_TIMEOUT: [408, 'The body of the request stopped coming'],
+  TARGET: targetFault,
   CONNECT: [405, 'CONNECT is not possible: this is no proxy'],
 }
 

@@ -22,6 +22,16 @@ export class WebSockets {
   readonly #upgradable = new WeakSet<Request>()
   readonly #handlers = new Map<string, Handlers>()
 
+  constructor() {
+    this.#server.on('wsClientError', ({ message }, connection) => {
+      const answer = { message: `Upgrade: ${message}`, status: 400 }
+      void refuse(
+        connection,
+        new Response(JSON.stringify(answer), { status: 400, headers: { 'Content-Type': 'application/json' } }),
+      )
+    })
+  }
+
   readonly upgrade: Upgrade = (request, on) => {
     if (!this.#upgradable.has(request)) {
       on.abandon()
@@ -48,6 +58,8 @@ export class WebSockets {
     if (token === null || on === undefined) return refuse(connection, response)
     this.#handlers.delete(token)
     const abandon = () => on.abandon()
+    // It may have gone while the answer was made: then no close will be told any more.
+    if (connection.destroyed) return abandon()
     connection.once('close', abandon)
     this.#server.handleUpgrade(req, connection, head, (socket) => {
       connection.off('close', abandon)

@@ -20,11 +20,16 @@ const isProtected = ({ user, password, token }: Access): boolean => user !== '' 
  * Throws unless the request may come in: 401 without valid credentials when some are configured, 403 for a host name that is
  * not ours (a rebound DNS name) or a foreign web page. Valid credentials open both: a page that has them was given them.
  */
-export async function admit(request: Request, access: Access, tickets: Tickets, isUpgrade: boolean): Promise<void> {
+export async function admit(
+  request: Request,
+  access: Access,
+  tickets: Tickets,
+  takesTicket: () => Promise<boolean>,
+): Promise<void> {
   if (isProtected(access)) {
     if (await hasCredentials(request, access)) return
-    const ticket = isUpgrade ? new URL(request.url).searchParams.get('ticket') : null
-    if (ticket !== null && tickets.redeem(ticket)) return
+    const ticket = request.url.includes('ticket=') ? new URL(request.url).searchParams.get('ticket') : null
+    if (ticket !== null && (await takesTicket()) && tickets.redeem(ticket)) return
     // A preflight cannot carry credentials; it is judged by its origin.
     if (!isPreflight(request)) throw unauthorized()
   }

@@ -4,20 +4,24 @@ const decoder = () => new TextDecoder('utf-8', { fatal: true, ignoreBOM: false }
 
 /** The JSON object in the body; `{}` when there is none. 400 when it is something else, 413 when it is larger than `limit` bytes. */
 export async function readJson(request: Request, limit: number): Promise<Record<string, unknown>> {
-  const text = await readText(request, limit)
-  if (text === '') return {}
-  let value: unknown
-  try {
-    value = JSON.parse(text)
-  } catch (cause) {
-    throw badRequest(`body: not JSON: ${(cause as Error).message.slice(0, 120)}`, { cause })
-  }
+  const value = await readAnyJson(request, limit)
   if (value === null || typeof value !== 'object' || Array.isArray(value)) {
     throw badRequest(
       `body: expected a JSON object, got ${Array.isArray(value) ? 'a list' : String(value).slice(0, 40)}`,
     )
   }
   return value as Record<string, unknown>
+}
+
+/** Whatever JSON is in the body; `{}` when there is none. */
+export async function readAnyJson(request: Request, limit: number): Promise<unknown> {
+  const text = await readText(request, limit)
+  if (text === '') return {}
+  try {
+    return JSON.parse(text)
+  } catch (cause) {
+    throw badRequest(`body: not JSON: ${(cause as Error).message.slice(0, 120)}`, { cause })
+  }
 }
 
 async function readText(request: Request, limit: number): Promise<string> {

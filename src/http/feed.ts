@@ -64,7 +64,7 @@ function sequence(text: string): number {
 function lineOf(item: FeedItem, face: Face, isComputeWide: boolean): Line | undefined {
   switch (item.kind) {
     case 'ping':
-      return { action: 'ping', event: item.load }
+      return { action: 'ping', event: item.load, seq: item.seq }
     case 'resync':
       return { action: 'resync', event: { message: 'Events were missed: read the resources again' }, seq: item.seq }
     case 'dropped':

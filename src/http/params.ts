@@ -5,7 +5,7 @@ import type { Reply } from './endpoint.ts'
 
 const number = (what: string) =>
   Type.String({
-    pattern: '^[0-9]{1,5}$',
+    pattern: '^[0-9]{1,15}$',
     expects: 'a number written in digits',
     description: `Number of the ${what}, from 0`,
   })

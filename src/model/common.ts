@@ -8,7 +8,13 @@ FormatRegistry.Set('uuid', (value) => uuid.test(value))
 export const isUuid = (text: string): boolean => uuid.test(text)
 
 export const Uuid = Type.String({ format: 'uuid', description: 'UUID, compared without regard to case' })
-export const Name = Type.String({ minLength: 1, maxLength: 255 })
+/** One line of text: a name gets into scripts (`%h`), where a line end would begin another command. */
+export const Name = Type.String({
+  minLength: 1,
+  maxLength: 255,
+  pattern: '^[^\\u0000-\\u001f\\u007f]*$',
+  expects: 'a text of 1 to 255 characters, in one line',
+})
 export const PortNumber = Type.Integer({ minimum: 1, maximum: 65535 })
 
 /** Accepts null beside the schema: "leave as it is" in an update, "the default" in a create. */

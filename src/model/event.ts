@@ -33,4 +33,9 @@ export type FeedItem =
   /** The subscriber was slow; this many of its oldest events were thrown away. */
   | { readonly kind: 'dropped'; readonly count: number }
   /** Sent first, and again whenever nothing else was sent for 5 s. */
-  | { readonly kind: 'ping'; readonly load: Load }
+  | {
+      readonly kind: 'ping'
+      readonly load: Load
+      /** Everything up to this number was told: a feed can be opened again from here. */
+      readonly seq: number
+    }

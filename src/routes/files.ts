@@ -25,7 +25,11 @@ export const fileEndpoints = (base: string, tag: string, options: { parents: boo
     summary: 'Read a file of a project',
     params,
     replies: { 200: { description: 'The file', media: 'application/octet-stream' } },
-    errors: { 403: 'The path leaves the project', 404: 'There is no such project or file' },
+    errors: {
+      403: 'The path leaves the project',
+      404: 'There is no such project or file',
+      409: 'The path cannot be one',
+    },
     async handle({ params }, { agent }) {
       const { content, size, modified } = await agent.files.read(params.project_id, params.path)
       return new Response(content, {

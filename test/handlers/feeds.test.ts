@@ -15,6 +15,7 @@ for (const [name, open] of transports) {
     expect(await feed.line()).toEqual({
       action: 'ping',
       event: { cpu_usage_percent: expect.any(Number), memory_usage_percent: expect.any(Number) },
+      seq: expect.any(Number),
     })
     const pc = await newPc(project)
     await put(pc.path, { name: 'renamed' })
@@ -59,6 +60,17 @@ for (const [name, open] of transports) {
     expect(created.seq).toBeGreaterThan(seq ?? Number.NaN)
   })
 }
+
+test('a feed that was left before its first event is opened again from its ping', async () => {
+  const project = await newProject()
+  const first = await openFeed(`${project.v2}/notifications`)
+  const ping = await first.line()
+  first.close()
+  await newPc(project)
+  const again = await openFeed(`${project.v2}/notifications?since=${ping?.seq}`)
+  expect(await again.line()).toMatchObject({ action: 'ping', seq: ping?.seq })
+  expect(await again.next()).toMatchObject({ action: 'node.created' })
+})
 
 test('v1 has its own names, and only those', async () => {
   const project = await newProject()

@@ -43,7 +43,7 @@ test('OPTIONS names the methods, HEAD answers without a body', async () => {
 })
 
 test.for([
-  ['{"name": 5}', 'name: expected a text of 1 to 255 characters or null, got 5'],
+  ['{"name": 5}', 'name: expected a text of 1 to 255 characters, in one line or null, got 5'],
   ['{"name": "x", "project_id": "nope"}', 'project_id: expected a UUID or null, got "nope"'],
   ['{"nmae": "x"}', 'nmae: unknown field, did you mean name?'],
   ['{"name": "x", "temporary": "yes"}', 'temporary: expected true or false or null, got "yes"'],
@@ -62,7 +62,10 @@ test.for([
 test('a missing field is named', async () => {
   const project = await newProject()
   const answer = await post(`${project.v2}/pc/nodes`, {})
-  expect(await answer.json()).toEqual({ message: 'name: missing, expected a text of 1 to 255 characters', status: 400 })
+  expect(await answer.json()).toEqual({
+    message: 'name: missing, expected a text of 1 to 255 characters, in one line',
+    status: 400,
+  })
 })
 
 test('a body that is too large is refused, announced or not', async () => {

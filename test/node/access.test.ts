@@ -1,3 +1,5 @@
+import { once } from 'node:events'
+import { connect } from 'node:net'
 import { expect, test } from 'vitest'
 import { portRanges, TestService } from '../support/service.ts'
 
@@ -60,10 +62,26 @@ test('a ticket opens one websocket, and nothing else', async () => {
     })
   const ticket = await issue()
   expect((await service.fetch(`/v2/compute/version?ticket=${await issue()}`)).status).toBe(401)
+  // As a websocket, but not on a path for one: neither opened, nor used up.
+  const headersOfUpgrade = { upgrade: 'websocket', connection: 'upgrade' }
+  for (const path of ['/v2/compute/tickets', '/v1/projects']) {
+    expect(await rawStatus(service.url, `POST ${path}?ticket=${ticket}`, headersOfUpgrade)).toBe(401)
+  }
   expect(await opens(ticket)).toBe(true)
   expect(await opens(ticket)).toBe(false)
   expect(await opens('nonsense')).toBe(false)
 })
+
+/** The status of a request that fetch would not send. */
+async function rawStatus(url: string, request: string, headers: Record<string, string>): Promise<number> {
+  const { host, hostname, port } = new URL(url)
+  const socket = connect(Number(port), hostname)
+  const lines = Object.entries({ host, ...headers }).map(([name, value]) => `${name}: ${value}`)
+  socket.write(`${request} HTTP/1.1\r\n${lines.join('\r\n')}\r\nContent-Length: 0\r\n\r\n`)
+  const [answer] = (await once(socket, 'data')) as [Buffer]
+  socket.destroy()
+  return Number(answer.toString('latin1').split(' ')[1])
+}
 
 test('names and origins are added by the configuration, also while the service runs', async () => {
   const ranges = portRanges(36)

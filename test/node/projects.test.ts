@@ -46,6 +46,7 @@ test('places that a project must not take are refused, and nothing is made or de
     [join(service.data, '..'), 403],
     [join(service.data, 'run', 'x'), 403],
     [join(service.data, 'projects'), 403],
+    ['/proc/self/x', 403],
     ['relative', 400],
     [`${place}/a"b`, 403],
     [`${place}/a\u0000b`, 400],

@@ -49,6 +49,14 @@ test('what is no HTTP, or not all of it, is answered in kind and in time, and hu
     [`${head}Transfer-Encoding: chunked\r\n\r\n5\r\n{"nam`, /^HTTP\/1\.1 408 [\s\S]*"status":408/],
     [`CONNECT example.com:443 HTTP/1.1\r\nHost: ${host}\r\n\r\n`, /^HTTP\/1\.1 405/],
     ['GET /v1/version HTTP/1.1\r\nConnection: close\r\n\r\n', /^HTTP\/1\.1 400/],
+    // By URL parsing these would be the project itself.
+    [`DELETE /v1/projects/x/files/%2E%2e HTTP/1.1\r\nHost: ${host}\r\n\r\n`, /^HTTP\/1\.1 400 [\s\S]*dot segment/],
+    [`POST /v1/projects/x/files/../close HTTP/1.1\r\nHost: ${host}\r\n\r\n`, /^HTTP\/1\.1 400 [\s\S]*dot segment/],
+    [`GET /v1\\version HTTP/1.1\r\nHost: ${host}\r\n\r\n`, /^HTTP\/1\.1 400/],
+    [
+      `GET /v2/compute/notifications/ws HTTP/1.1\r\nHost: ${host}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Key: bad\r\nSec-WebSocket-Version: 13\r\n\r\n`,
+      /^HTTP\/1\.1 400 [\s\S]*"status":400/,
+    ],
     ['GET /v1/version HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n', /^HTTP\/1\.1 403/],
     ['GET /v1/version HTTP/1.1\r\nHost: a b\r\nConnection: close\r\n\r\n', /^HTTP\/1\.1 40[03]/],
     [

@@ -85,8 +85,10 @@ export class EventLog {
     if (channel === undefined) throw notFound(`project_id: there is no open project ${projectId}`)
     const most = this.#limits.feeds()
     if (channel.subscribers.size >= most) throw tooMany(`There are ${most} open feeds already; close one first`)
-    const subscriber = new Subscriber(this.#load, () => channel.subscribers.delete(subscriber))
-    subscriber.push({ kind: 'ping', load: this.#load() })
+    const ping = (): FeedItem => ({ kind: 'ping', load: this.#load(), seq: this.#last })
+    const subscriber: Subscriber = new Subscriber(ping, () => channel.subscribers.delete(subscriber))
+    // What was missed comes after this ping, so it must not tell a later number.
+    subscriber.push({ kind: 'ping', load: this.#load(), seq: since ?? this.#last })
     if (since !== undefined) {
       const missed = channel.after(since, this.#last)
       if (missed === undefined) subscriber.push({ kind: 'resync', seq: this.#last })
@@ -109,7 +111,7 @@ export class EventLog {
 /** One reader of a channel: a bounded queue that loses its oldest events, and a ping when nothing else was read for 5 s. */
 class Subscriber {
   readonly stream: ReadableStream<FeedItem>
-  readonly #load: () => Load
+  readonly #idle: () => FeedItem
   readonly #left: () => void
   readonly #queue: FeedItem[] = []
   #dropped = 0
@@ -117,8 +119,8 @@ class Subscriber {
   #wake: (() => void) | undefined
   #ping: NodeJS.Timeout | undefined
 
-  constructor(load: () => Load, left: () => void) {
-    this.#load = load
+  constructor(idle: () => FeedItem, left: () => void) {
+    this.#idle = idle
     this.#left = left
     this.stream = new ReadableStream<FeedItem>(
       { pull: (controller) => this.#pull(controller), cancel: () => this.leave() },
@@ -165,7 +167,7 @@ class Subscriber {
     const item = this.#queue.shift()
     if (item !== undefined) controller.enqueue(item)
     else if (this.#isFinished) controller.close()
-    else controller.enqueue({ kind: 'ping', load: this.#load() })
+    else controller.enqueue(this.#idle())
   }
 
   /** Resolves with the next item, the end, or after 5 s. */

@@ -16,4 +16,4 @@ export interface Ending {
 }
 
 /** More typed bytes than this waiting for a guest that does not read are dropped. */
-export const mostInputBytes = 64 * 1024
+export const mostInputBytes = 1 << 20

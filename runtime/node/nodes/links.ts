@@ -52,8 +52,9 @@ export class Links {
 
   /** 404 when nothing is attached. */
   async update(node: LabNode, port: PortRef, nio: Nio): Promise<Nio> {
-    requireNio(node, requirePort(node, port))
-    return this.attach(node, port, nio)
+    const { suspend = false } = requireNio(node, requirePort(node, port))
+    // What a change does not name keeps its value.
+    return this.attach(node, port, { suspend, ...nio })
   }
 
   /** 404 when nothing is attached. */

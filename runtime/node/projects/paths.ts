@@ -72,6 +72,9 @@ export async function checkedProjectPath(path: string, rules: PlaceRules): Promi
     if (isInside(real, place))
       throw forbidden('path: the data directory, a home directory or a parent of them cannot be a project')
   }
+  // Not file systems that keep anything; making a directory in /proc does not even fail.
+  if (['/proc', '/sys', '/dev'].some((place) => isInside(place, real)))
+    throw forbidden('path: the system keeps no projects there')
   if (isInside(await realish(join(rules.dataDirectory, 'run')), real))
     throw forbidden('path: this directory belongs to the service')
   const found = await stat(wanted).catch(() => undefined)

@@ -44,7 +44,7 @@ test('a feed begins with a ping that has the load, and then has the events from 
   const log = openLog()
   say(log, 'before')
   const { next, take } = feed(log)
-  expect(await next()).toEqual({ kind: 'ping', load })
+  expect(await next()).toEqual({ kind: 'ping', load, seq: expect.any(Number) })
   say(log, 'one')
   say(log, 'two')
   expect((await take(2)).map(message)).toEqual(['one', 'two'])
@@ -198,7 +198,7 @@ test('a ping comes after every 5 s of silence, and no timer is left when the rea
     await vi.advanceTimersByTimeAsync(4999)
     expect(vi.getTimerCount()).toBe(1)
     await vi.advanceTimersByTimeAsync(1)
-    expect(await ping).toEqual({ kind: 'ping', load })
+    expect(await ping).toEqual({ kind: 'ping', load, seq: expect.any(Number) })
   }
   const waiting = reader.read()
   await vi.advanceTimersByTimeAsync(0)

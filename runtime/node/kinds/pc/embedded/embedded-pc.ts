@@ -6,8 +6,8 @@ import type { PcFiles } from './directory-files.ts'
 import { bytesOf, LineEditor } from './line-editor.ts'
 import { Net } from './net.ts'
 
-/** Lines that may wait while a command runs. */
-const mostWaiting = 100
+/** Lines that may wait while a command runs: a long configuration is pasted at once. */
+const mostWaiting = 10_000
 /** A script that loads itself must end some time. */
 const deepest = 8
 
