@@ -68,10 +68,10 @@ export async function listen({
     },
   )
   server.on('clientError', answerMalformed)
-  server.on(
-    'upgrade',
-    (req, socket, head) => void webSockets.accept(req, socket, head, (request) => app.fetch(request)),
-  )
+  server.on('upgrade', (req, socket, head) => {
+    if (isPlain(req.url ?? '')) void webSockets.accept(req, socket, head, (request) => app.fetch(request))
+    else answerMalformed(Object.assign(new Error(), { code: 'TARGET' }), socket)
+  })
   server.on('connect', (_, socket) =>
     answerMalformed(Object.assign(new Error(), { code: 'CONNECT' }), socket as Socket),
   )

@@ -4,6 +4,8 @@ import { TelnetStripper } from '../keeper/telnet.ts'
 
 const leaveKey = 0x1d
 const connectMs = 5000
+/** Piped: the guest has said all there is when it has been quiet for so long. */
+const quietMs = 1500
 
 /** `patchbay console [HOST:]PORT`: a raw terminal on a telnet console. Piped, it sends its input and shows the output. */
 export async function consoleCommand([target]: readonly string[]): Promise<number> {
@@ -38,7 +40,12 @@ export async function consoleCommand([target]: readonly string[]): Promise<numbe
     // IAC cannot be typed in UTF-8, so nothing has to be doubled.
     else socket.write(bytes)
   })
-  stdin.on('end', () => socket.end())
+  // The end of piped input is not the end of what it makes the guest say.
+  stdin.on('end', () => {
+    const quiet = setTimeout(() => socket.end(), quietMs)
+    socket.on('data', () => quiet.refresh())
+    socket.on('close', () => clearTimeout(quiet))
+  })
   socket.on('error', () => {})
   await once(socket, 'close')
   if (isTerminal) stdin.setRawMode(false)
