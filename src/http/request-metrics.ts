@@ -1,0 +1,105 @@
+import { type MetricFamily, type MetricSample, single } from '../model/metrics.ts'
+
+/** What a client may ask with; anything else would let it make as many series as it knows words. */
+const methods = ['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'OPTIONS', 'other'] as const
+const statuses = ['1xx', '2xx', '3xx', '4xx', '5xx'] as const
+/** Upper bounds of the buckets, seconds. */
+const bounds = [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5] as const
+
+/** Figures of one route, in arrays that are there before they are needed: to count allocates nothing. */
+class RouteFigures {
+  /** By method and status class. */
+  readonly requests = new Float64Array(methods.length * statuses.length)
+  /** Not cumulative; the last is for what exceeds every bound. */
+  readonly buckets = new Float64Array(bounds.length + 1)
+  seconds = 0
+}
+
+/** Counts the requests of the app. The number of series is bounded by the number of endpoints. */
+export class RequestMetrics {
+  readonly #routes = new Map<string, RouteFigures>()
+  #inFlight = 0
+
+  /** A request came; `end` must follow. */
+  begin(): void {
+    this.#inFlight += 1
+  }
+
+  /** The answer of a request begins. `route` is the template of its endpoint, empty when it has none: never the path. */
+  end(route: string, method: string, status: number, seconds: number): void {
+    this.#inFlight -= 1
+    const figures = this.#routes.get(route) ?? this.#add(route)
+    const request = indexOfMethod(method) * statuses.length + indexOfStatus(status)
+    figures.requests[request] = (figures.requests[request] ?? 0) + 1
+    const bucket = indexOfBucket(seconds)
+    figures.buckets[bucket] = (figures.buckets[bucket] ?? 0) + 1
+    figures.seconds += seconds
+  }
+
+  /** What was counted until now. */
+  families(): MetricFamily[] {
+    const routes = [...this.#routes]
+    return [
+      {
+        name: 'patchbay_http_requests_total',
+        help: 'Requests answered, by method, path template and class of status; route is empty where there is no endpoint.',
+        type: 'counter',
+        samples: routes.flatMap(([route, figures]) => requestSamples(route, figures)),
+      },
+      {
+        name: 'patchbay_http_request_duration_seconds',
+        help: 'Time from a request to the beginning of its answer, by path template.',
+        type: 'histogram',
+        samples: routes.flatMap(([route, figures]) => durationSamples(route, figures)),
+      },
+      single(
+        'patchbay_http_requests_in_flight',
+        'gauge',
+        'Requests whose answer has not begun, this one among them.',
+        this.#inFlight,
+      ),
+    ]
+  }
+
+  #add(route: string): RouteFigures {
+    const figures = new RouteFigures()
+    this.#routes.set(route, figures)
+    return figures
+  }
+}
+
+function indexOfMethod(method: string): number {
+  const index = methods.indexOf(method as (typeof methods)[number])
+  return index < 0 ? methods.length - 1 : index
+}
+
+const indexOfStatus = (status: number): number => Math.min(Math.max(Math.floor(status / 100), 1), statuses.length) - 1
+
+function indexOfBucket(seconds: number): number {
+  let index = 0
+  while (index < bounds.length && seconds > (bounds[index] ?? 0)) index += 1
+  return index
+}
+
+/** Only what was ever counted: most endpoints have one method and few statuses. */
+function requestSamples(route: string, { requests }: RouteFigures): MetricSample[] {
+  return methods.flatMap((method, row) =>
+    statuses.flatMap((status, column) => {
+      const value = requests[row * statuses.length + column] ?? 0
+      return value === 0 ? [] : [{ labels: { method, route, status }, value }]
+    }),
+  )
+}
+
+function durationSamples(route: string, { buckets, seconds }: RouteFigures): MetricSample[] {
+  let count = 0
+  const cumulative = [...buckets].map((value, index): MetricSample => {
+    count += value
+    return { suffix: '_bucket', labels: { route, le: String(bounds[index] ?? '+Inf') }, value: count }
+  })
+  return [
+    ...cumulative,
+    { suffix: '_sum', labels: { route }, value: seconds },
+    { suffix: '_count', labels: { route }, value: count },
+  ]
+}

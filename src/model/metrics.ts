@@ -1,0 +1,42 @@
+import { type Static, Type } from '@sinclair/typebox'
+
+const LabelName = Type.String({ pattern: '^[a-zA-Z_][a-zA-Z0-9_]*$' })
+
+/** One figure of a family. */
+export type MetricSample = Static<typeof MetricSample>
+export const MetricSample = Type.Object(
+  {
+    suffix: Type.Optional(
+      Type.Union([Type.Literal('_bucket'), Type.Literal('_sum'), Type.Literal('_count')], {
+        description: 'Which part of a histogram it is',
+      }),
+    ),
+    labels: Type.Record(LabelName, Type.String()),
+    value: Type.Number({ description: 'Finite, so that it can be told as JSON' }),
+  },
+  { additionalProperties: false },
+)
+
+/** Figures of one name that differ by their labels. Counters begin at zero with the process that counts. */
+export type MetricFamily = Static<typeof MetricFamily>
+export const MetricFamily = Type.Object(
+  {
+    name: Type.String({ pattern: '^[a-zA-Z_:][a-zA-Z0-9_:]*$', description: 'In base units; counters end in _total' }),
+    help: Type.String(),
+    type: Type.Union([Type.Literal('counter'), Type.Literal('gauge'), Type.Literal('histogram')]),
+    samples: Type.Array(MetricSample, {
+      description: 'The buckets of a histogram are cumulative, ascending, and followed by its sum and count',
+    }),
+  },
+  { additionalProperties: false },
+)
+
+/** A family that is one figure without labels. */
+export function single(
+  name: string,
+  type: Exclude<MetricFamily['type'], 'histogram'>,
+  help: string,
+  value: number,
+): MetricFamily {
+  return { name, help, type, samples: [{ labels: {}, value }] }
+}
