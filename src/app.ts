@@ -3,6 +3,7 @@ import type { HostAgent } from './host-agent.ts'
 import { type Access, admit, corsOrigin, isPreflight } from './http/access.ts'
 import { readAnyJson, readJson } from './http/body.ts'
 import type { Answer, Context, Endpoint, Json } from './http/endpoint.ts'
+import { RequestMetrics } from './http/request-metrics.ts'
 import { type Match, Routes } from './http/router.ts'
 import { isUpgrade, type Upgrade } from './http/socket.ts'
 import { Tickets } from './http/tickets.ts'
@@ -49,12 +50,14 @@ export function createApp(options: AppOptions): App {
   const { agent, version, aliases, json, report, trace } = options
   const routes = new Routes(endpoints)
   const tickets = new Tickets()
+  const requests = new RequestMetrics()
   const words = new Map(Object.entries(aliases).map(([theirs, ours]) => [ours, theirs]))
   let document: string | undefined
   const context: Context = {
     agent,
     version,
     tickets,
+    requests,
     aliasOf: (word) => words.get(word) ?? word,
     json,
     upgrade: options.upgrade,
@@ -75,12 +78,14 @@ export function createApp(options: AppOptions): App {
 
   return {
     async fetch(request) {
-      const began = trace === undefined ? 0 : performance.now()
+      const began = performance.now()
+      requests.begin()
       const id = nextId()
       const path = pathOf(request.url)
       const headers: Record<string, string> = { Server: server, 'X-Request-Id': id }
       let response: Response
       let route = ''
+      let status: number | undefined
       try {
         await admit(request, options.access(), tickets, () => opensWebSocket(request, path))
         allowOrigin(request, path, headers)
@@ -91,6 +96,8 @@ export function createApp(options: AppOptions): App {
           route = match.endpoint.path
           headers['X-ROUTE'] = route
           response = finish(await answer(match, request, context, options.jsonBytes), headers, json)
+          // Told as what the client sees: the token itself has the status of an ordinary answer.
+          if (match.endpoint.websocket === true && isToken(response)) status = 101
         }
       } catch (error) {
         const known = error instanceof ApiError ? error : undefined
@@ -100,7 +107,10 @@ export function createApp(options: AppOptions): App {
         response = finish({ status: fault.status, body }, { ...headers, ...fault.headers }, json)
       }
       if (request.method === 'HEAD') response = withoutBody(response)
-      trace?.({ id, method: request.method, path, route, status: response.status, ms: performance.now() - began })
+      status ??= response.status
+      const ms = performance.now() - began
+      requests.end(route, request.method, status, ms / 1000)
+      trace?.({ id, method: request.method, path, route, status, ms })
       return response
     },
   }

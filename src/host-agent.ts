@@ -1,5 +1,6 @@
 import type { FeedItem } from './model/event.ts'
 import type { Capabilities, Diagnosis, Load, NetworkInterface, Ports, Reloaded, Version } from './model/host.ts'
+import type { MetricFamily } from './model/metrics.ts'
 import type { Nio } from './model/nio.ts'
 import type { Node, NodeCreate, NodeKindName, NodeRef, NodeUpdate } from './model/node.ts'
 import type { Project, ProjectCreate, ProjectFile, ProjectUpdate } from './model/project.ts'
@@ -26,6 +27,8 @@ export interface HostFacts {
   interfaces(): Promise<NetworkInterface[]>
   ports(): Promise<Ports>
   load(): Promise<Load>
+  /** Figures of the labs, and of the process that runs them. What is asked over HTTP is counted by the app. */
+  metrics(): Promise<MetricFamily[]>
   doctor(signal?: AbortSignal): Promise<Diagnosis>
   /** 403 when the compute is not in local mode, 409 when the file is not valid (the old values stay). */
   reloadConfig(): Promise<Reloaded>

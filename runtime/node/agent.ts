@@ -9,6 +9,7 @@ import type { Config, Resolved } from './config/config.ts'
 import { EventLog } from './events/event-log.ts'
 import { listInterfaces } from './host/interfaces.ts'
 import { LoadMeter } from './host/load.ts'
+import { hostMetrics } from './host/metrics.ts'
 import type { NodeKind } from './kinds/kind.ts'
 import { PcKind } from './kinds/pc/pc.ts'
 import type { Log } from './log.ts'
@@ -120,6 +121,7 @@ export async function createNodeAgent({ config, log, diagnose }: NodeAgentOption
         udp_ports: ports.used('udp'),
       }),
       load: async () => meter.read(),
+      metrics: () => hostMetrics({ version, projects, nodes, events, ports, keeper }),
       doctor: (signal) => diagnose(config.current, signal),
       async reloadConfig() {
         if (!local) throw forbidden('The configuration can only be reloaded in local mode')

@@ -1,5 +1,6 @@
 import type { Static, TObject, TSchema } from '@sinclair/typebox'
 import type { HostAgent } from '../host-agent.ts'
+import type { RequestMetrics } from './request-metrics.ts'
 import type { Upgrade } from './socket.ts'
 import type { Tickets } from './tickets.ts'
 
@@ -10,6 +11,7 @@ export interface Context {
   readonly agent: HostAgent
   readonly version: string
   readonly tickets: Tickets
+  readonly requests: RequestMetrics
   /** Our word for a kind -> the word clients use for it, from the `aliases` setting. */
   readonly aliasOf: (word: string) => string
   readonly json: Json

@@ -1,5 +1,6 @@
 import type { Endpoint } from '../http/endpoint.ts'
 import { docsEndpoints } from './docs.ts'
+import { metricsEndpoints } from './metrics.ts'
 import { serverEndpoints } from './server.ts'
 import { pcV1Endpoints } from './v1/pc.ts'
 import { projectsV1 } from './v1/projects.ts'
@@ -10,6 +11,7 @@ import { projectsV2 } from './v2/projects.ts'
 export const endpoints: readonly Endpoint[] = [
   ...docsEndpoints,
   ...serverEndpoints,
+  ...metricsEndpoints,
   ...projectsV1,
   ...pcV1Endpoints,
   ...projectsV2,

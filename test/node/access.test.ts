@@ -25,6 +25,7 @@ test('with credentials configured nothing is answered without them', async () =>
   expect(await refused.json()).toMatchObject({ status: 401 })
   expect((await service.fetch('/nowhere')).status).toBe(401)
   expect((await service.fetch('/docs')).status).toBe(401)
+  expect((await service.fetch('/metrics')).status).toBe(401)
   expect(await status(basic('anna', 'geheim:ü'))).toBe(200)
   expect(await status('Bearer secret-token')).toBe(200)
   for (const wrong of [

@@ -13,6 +13,17 @@ interface Limits {
   readonly feeds: () => number
 }
 
+/** What the log has done since the service began. */
+export interface EventFigures {
+  readonly emitted: number
+  /** Open now. */
+  readonly feeds: number
+  /** Feeds that asked for more history than is kept. */
+  readonly resyncs: number
+  /** Events that slow feeds lost. */
+  readonly dropped: number
+}
+
 /** The events of one project, or of the whole compute. */
 class Channel {
   readonly #ring: LabEvent[] = []
@@ -47,6 +58,9 @@ export class EventLog {
   readonly #all: Channel
   // Numbers must grow over restarts without being written down: the clock does, and no lab has a thousand events a ms.
   #last = Date.now() * 1000
+  #emitted = 0
+  #resyncs = 0
+  #dropped = 0
 
   constructor(limits: Limits, load: () => Load) {
     this.#limits = limits
@@ -67,8 +81,16 @@ export class EventLog {
 
   emit(projectId: string, happening: Happening): void {
     const event = { seq: ++this.#last, project_id: projectId, happening }
+    this.#emitted += 1
     this.#projects.get(projectId)?.add(event)
     this.#all.add(event)
+  }
+
+  /** Counted as it happens, so that asking costs nothing. */
+  get figures(): EventFigures {
+    let feeds = this.#all.subscribers.size
+    for (const { subscribers } of this.#projects.values()) feeds += subscribers.size
+    return { emitted: this.#emitted, feeds, resyncs: this.#resyncs, dropped: this.#dropped }
   }
 
   /** See `EventAgent.open`. */
@@ -86,13 +108,21 @@ export class EventLog {
     const most = this.#limits.feeds()
     if (channel.subscribers.size >= most) throw tooMany(`There are ${most} open feeds already; close one first`)
     const ping = (): FeedItem => ({ kind: 'ping', load: this.#load(), seq: this.#last })
-    const subscriber: Subscriber = new Subscriber(ping, () => channel.subscribers.delete(subscriber))
+    const subscriber: Subscriber = new Subscriber({
+      idle: ping,
+      left: () => channel.subscribers.delete(subscriber),
+      dropped: () => {
+        this.#dropped += 1
+      },
+    })
     // What was missed comes after this ping, so it must not tell a later number.
     subscriber.push({ kind: 'ping', load: this.#load(), seq: since ?? this.#last })
     if (since !== undefined) {
       const missed = channel.after(since, this.#last)
-      if (missed === undefined) subscriber.push({ kind: 'resync', seq: this.#last })
-      else for (const event of missed) subscriber.push({ kind: 'event', event }, Number.POSITIVE_INFINITY)
+      if (missed === undefined) {
+        this.#resyncs += 1
+        subscriber.push({ kind: 'resync', seq: this.#last })
+      } else for (const event of missed) subscriber.push({ kind: 'event', event }, Number.POSITIVE_INFINITY)
     }
     channel.subscribers.add(subscriber)
     signal.addEventListener('abort', () => subscriber.leave(), { once: true })
@@ -108,20 +138,26 @@ export class EventLog {
   }
 }
 
+interface SubscriberOptions {
+  /** What is read when nothing happens. */
+  readonly idle: () => FeedItem
+  readonly left: () => void
+  /** Told of every event that is thrown away. */
+  readonly dropped: () => void
+}
+
 /** One reader of a channel: a bounded queue that loses its oldest events, and a ping when nothing else was read for 5 s. */
 class Subscriber {
   readonly stream: ReadableStream<FeedItem>
-  readonly #idle: () => FeedItem
-  readonly #left: () => void
+  readonly #options: SubscriberOptions
   readonly #queue: FeedItem[] = []
   #dropped = 0
   #isFinished = false
   #wake: (() => void) | undefined
   #ping: NodeJS.Timeout | undefined
 
-  constructor(idle: () => FeedItem, left: () => void) {
-    this.#idle = idle
-    this.#left = left
+  constructor(options: SubscriberOptions) {
+    this.#options = options
     this.stream = new ReadableStream<FeedItem>(
       { pull: (controller) => this.#pull(controller), cancel: () => this.leave() },
       { highWaterMark: 0 },
@@ -138,6 +174,7 @@ class Subscriber {
         1,
       )
       this.#dropped += 1
+      this.#options.dropped()
     }
     this.#wake?.()
   }
@@ -145,7 +182,7 @@ class Subscriber {
   /** No more events; what waits can still be read. */
   finish(): void {
     this.#isFinished = true
-    this.#left()
+    this.#options.left()
     this.#wake?.()
   }
 
@@ -167,7 +204,7 @@ class Subscriber {
     const item = this.#queue.shift()
     if (item !== undefined) controller.enqueue(item)
     else if (this.#isFinished) controller.close()
-    else controller.enqueue(this.#idle())
+    else controller.enqueue(this.#options.idle())
   }
 
   /** Resolves with the next item, the end, or after 5 s. */

@@ -24,6 +24,8 @@ export class KeeperLink {
   readonly #dataDirectory: string
   readonly #log: Log
   #client: Promise<KeeperClient>
+  /** The one whose connection stands. */
+  #live: KeeperClient | undefined
   #listener: KeeperListener | undefined
   #isClosed = false
 
@@ -36,6 +38,11 @@ export class KeeperLink {
 
   listen(listener: KeeperListener): void {
     this.#listener = listener
+  }
+
+  /** Whether there is a keeper now; does not start one. */
+  get isUp(): boolean {
+    return this.#live !== undefined
   }
 
   /** One operation of the keeper. Rejects with KeeperError for its refusals, with a 409 when there is no keeper, or it fails. */
@@ -89,7 +96,11 @@ export class KeeperLink {
     const { client, created } = await ensureKeeper(this.#dataDirectory)
     if (created) await this.#reap()
     client.onExit = (key, run, exit) => this.#listener?.exited(key, run, exit)
-    void client.closed.then(() => this.#replace(client))
+    this.#live = client
+    void client.closed.then(() => {
+      if (this.#live === client) this.#live = undefined
+      return this.#replace(client)
+    })
     return client
   }
 

@@ -33,6 +33,13 @@ export class PortAllocator {
     return [...this.#owners(pool).keys()].filter((port) => port >= first && port <= last).sort((a, b) => a - b)
   }
 
+  /** How many ports of a pool can be given out, used or not. */
+  size(pool: Pool): number {
+    const [first, last] = this.range(pool)
+    const isInRange = (port: number) => port >= first && port <= last
+    return last - first + 1 - (pool === 'udp' ? 0 : [...browserBlocked].filter(isInRange).length)
+  }
+
   /** A free port; `wanted` when that one can be had. 409 when the range is used up. */
   async allocate(pool: Pool, owner: string, wanted?: number): Promise<number> {
     if (wanted !== undefined && (await this.#take(pool, owner, wanted))) return wanted

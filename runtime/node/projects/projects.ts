@@ -44,6 +44,11 @@ export class Projects implements ProjectAgent {
     return this.#restored
   }
 
+  /** How many are open by now; does not wait for what is still being opened again. */
+  get openCount(): number {
+    return this.#open.size
+  }
+
   async list(): Promise<Project[]> {
     await this.#restored
     return [...this.#open.values()].map((project) => project.view())

@@ -130,6 +130,7 @@ test('a reader that is too slow loses the oldest events, is told how many, and n
   const slow = feed(log)
   const late = feed(log, { projectId: project, since: 0 })
   for (let n = 0; n < 1000; n++) say(log, String(n))
+  let lost = 0
   for (const [{ take, next }, head] of [
     [slow, ['ping']],
     [late, ['ping', 'resync']],
@@ -138,12 +139,14 @@ test('a reader that is too slow loses the oldest events, is told how many, and n
     const dropped = await next()
     const count = dropped?.kind === 'dropped' ? dropped.count : 0
     expect(count).toBeGreaterThan(700)
+    lost += count
     const rest = await take(1000 - count)
     // Exactly those that the count speaks of are missing, and they are the oldest.
     expect(rest.map(message)).toEqual(Array.from({ length: 1000 - count }, (_, n) => String(count + n)))
   }
   say(log, 'after')
   expect(message(await slow.next())).toBe('after')
+  expect(log.figures).toEqual({ emitted: 1001, feeds: 2, resyncs: 1, dropped: lost })
 })
 
 test('one feed more than allowed is refused, and may come when another has gone', async () => {

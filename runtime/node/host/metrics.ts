@@ -1,0 +1,84 @@
+import { type MetricFamily, single } from '../../../src/model/metrics.ts'
+import { type NodeStatus, nodeKinds } from '../../../src/model/node.ts'
+import type { EventLog } from '../events/event-log.ts'
+import type { KeeperLink } from '../nodes/keeper-link.ts'
+import type { Nodes } from '../nodes/nodes.ts'
+import type { PortAllocator } from '../ports/allocator.ts'
+import type { Projects } from '../projects/projects.ts'
+import { processMetrics } from './process-metrics.ts'
+
+const statuses: readonly NodeStatus[] = ['started', 'stopped', 'suspended']
+const pools = ['console', 'udp'] as const
+
+/** The rooms of the agent that have figures; only what is read of them. */
+export interface MetricSources {
+  readonly version: string
+  readonly projects: Pick<Projects, 'openCount'>
+  readonly nodes: Pick<Nodes, 'all'>
+  readonly events: Pick<EventLog, 'figures'>
+  readonly ports: Pick<PortAllocator, 'used' | 'size'>
+  readonly keeper: Pick<KeeperLink, 'isUp'>
+}
+
+/** The figures of this host. Nothing is measured between scrapes, and nothing waits for the keeper or a project. */
+export async function hostMetrics({
+  version,
+  projects,
+  nodes,
+  events,
+  ports,
+  keeper,
+}: MetricSources): Promise<MetricFamily[]> {
+  const lab = [
+    {
+      name: 'patchbay_info',
+      help: 'Always 1; the version is in the label.',
+      type: 'gauge' as const,
+      samples: [{ labels: { version }, value: 1 }],
+    },
+    single('patchbay_projects_open', 'gauge', 'Projects that are open.', projects.openCount),
+    nodeFamily(nodes.all.values()),
+    ...portFamilies(ports),
+    single('patchbay_keeper_up', 'gauge', '1 while the process that holds the nodes is there.', keeper.isUp ? 1 : 0),
+  ]
+  return [...lab, ...eventFamilies(events), ...(await processMetrics())]
+}
+
+/** Zeros too: a status that nothing has now would be a gap in a graph. */
+function nodeFamily(nodes: Iterable<{ kind: { kind: string }; status: NodeStatus }>): MetricFamily {
+  const all = [...nodes]
+  const samples = nodeKinds.flatMap((kind) =>
+    statuses.map((status) => ({
+      labels: { kind, status },
+      value: all.filter((node) => node.kind.kind === kind && node.status === status).length,
+    })),
+  )
+  return { name: 'patchbay_nodes', help: 'Nodes of open projects, by kind and status.', type: 'gauge', samples }
+}
+
+function portFamilies(ports: MetricSources['ports']): MetricFamily[] {
+  const family = (name: string, help: string, value: (pool: (typeof pools)[number]) => number): MetricFamily => ({
+    name,
+    help,
+    type: 'gauge',
+    samples: pools.map((pool) => ({ labels: { pool }, value: value(pool) })),
+  })
+  return [
+    family('patchbay_ports', 'Ports of a range that can be given out, used or not.', (pool) => ports.size(pool)),
+    family('patchbay_ports_used', 'Ports of a range that are in use.', (pool) => ports.used(pool).length),
+  ]
+}
+
+function eventFamilies({ figures }: MetricSources['events']): MetricFamily[] {
+  return [
+    single('patchbay_events_emitted_total', 'counter', 'Events of all projects.', figures.emitted),
+    single('patchbay_feeds_open', 'gauge', 'Feeds of events that are open.', figures.feeds),
+    single(
+      'patchbay_feed_resyncs_total',
+      'counter',
+      'Feeds that asked for more history than is kept.',
+      figures.resyncs,
+    ),
+    single('patchbay_feed_events_dropped_total', 'counter', 'Events that slow feeds lost.', figures.dropped),
+  ]
+}

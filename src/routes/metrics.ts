@@ -1,0 +1,17 @@
+import { type Endpoint, endpoint } from '../http/endpoint.ts'
+import { exposition, expositionMedia } from '../http/exposition.ts'
+
+/** The figures of the service, for programs that watch it. */
+export const metricsEndpoints: readonly Endpoint[] = [
+  endpoint({
+    method: 'GET',
+    path: '/metrics',
+    tag: 'server',
+    summary: 'Figures of the service and its labs, in the text format of Prometheus',
+    replies: { 200: { description: 'The figures, format 0.0.4', media: 'text/plain' } },
+    async handle(_, { agent, requests }) {
+      const text = exposition([...(await agent.host.metrics()), ...requests.families()])
+      return new Response(text, { headers: { 'Content-Type': expositionMedia, 'Cache-Control': 'no-store' } })
+    },
+  }),
+]
