@@ -1,5 +1,7 @@
 const mostPackets = 16
 const mostBytes = 65_535
+/** A packet of the largest size needs 46 on Ethernet; pieces of eight bytes each are made to keep us busy. */
+const mostParts = 256
 const lifeMs = 10_000
 
 interface Partial {
@@ -15,11 +17,18 @@ export class Reassembly {
 
   /** The whole payload once its last missing part has come. */
   add(key: string, offset: number, part: Uint8Array, isLast: boolean): Uint8Array | undefined {
-    if (offset + part.length > mostBytes) return undefined
+    const isMalformed = part.length === 0 || (!isLast && part.length % 8 !== 0) || offset + part.length > mostBytes
+    if (isMalformed) return undefined
     const packet = this.#packet(key)
-    if (!packet.parts.has(offset)) packet.size += part.length
-    packet.parts.set(offset, part.slice())
+    if (!packet.parts.has(offset)) {
+      packet.size += part.length
+      packet.parts.set(offset, part.slice())
+    }
     if (isLast) packet.total = offset + part.length
+    if (packet.size > mostBytes || packet.parts.size > mostParts) {
+      this.#packets.delete(key)
+      return undefined
+    }
     if (packet.total === undefined || packet.size < packet.total) return undefined
     this.#packets.delete(key)
     const whole = new Uint8Array(packet.total)
@@ -41,6 +50,7 @@ export class Reassembly {
     const now = Date.now()
     const known = this.#packets.get(key)
     if (known !== undefined && now - known.began < lifeMs) return known
+    this.#packets.delete(key)
     if (this.#packets.size >= mostPackets) {
       const [oldest] = this.#packets.keys()
       this.#packets.delete(oldest ?? '')
