@@ -153,6 +153,24 @@ test('a script that loads itself ends', async () => {
   expect(await pc.run('load loop')).toContain('nested too deeply')
 })
 
+test('set echo shows the lines of scripts, and leaves alone what is typed', async () => {
+  const pc = await TestPc.boot(new Wire(), 1)
+  const lines = ['set mtu 1400', 'echo told', '@set mtu 1300', '# nothing', 'sleep 0', 'sleep 0 slept']
+  pc.files.set('lines.vpc', lines.join('\n'))
+  const title = 'Executing the file "lines.vpc"\r\n'
+  expect(await pc.run('show echo')).toContain('echo: off')
+  expect(await pc.run('load lines')).toBe(`${title}told\r\nslept\r\n`)
+  await pc.run('set echo on')
+  expect(await pc.run('load lines')).toBe(`${title}PC1[1] set mtu 1400\r\ntold\r\nPC1[1] sleep 0\r\nslept\r\n`)
+  await pc.run('set echo color red')
+  expect(await pc.run('show echo')).toContain('echo: on')
+  await pc.run('save')
+  expect(pc.files.get('startup.vpc')).toContain('\nset echo on\n')
+  await pc.run('set echo off')
+  await pc.run('echo typed')
+  expect(pc.shown).toMatch(/^echo typed\r\ntyped\r\n/)
+})
+
 test('commands are found by their beginning, when that is enough', async () => {
   expect(findCommand('pi')).toMatchObject({ name: 'ping' })
   expect(findCommand('tracert')).toMatchObject({ name: 'trace' })

@@ -56,7 +56,7 @@ export class EmbeddedPc {
       files: options.files,
       history: this.#editor.history,
       name: 'VPCS',
-      echo: 'on',
+      isEchoing: false,
       lease: undefined,
       lport: options.lport ?? 20_000,
       rhost: options.rhost ?? '127.0.0.1',
@@ -64,9 +64,6 @@ export class EmbeddedPc {
       print,
       quit: options.quit,
       script: (text) => this.#script(text),
-      setEcho: (isOn) => {
-        this.#editor.isEchoing = isOn
-      },
       clearHistory: () => {
         this.#editor.history.length = 0
       },
@@ -139,12 +136,25 @@ export class EmbeddedPc {
     try {
       for (const line of text.split(/\r\n|\n|\r/)) {
         if (this.#isClosed || controller.signal.aborted) break
-        if (!/^\s*[#!;]/.test(line)) await this.#execute(line, controller.signal)
+        if (/^\s*[#!;]/.test(line)) continue
+        this.#echo(line)
+        await this.#execute(line.replace(/^\s*@/, ''), controller.signal)
       }
     } finally {
       this.#running = outer
       this.#depth -= 1
     }
+  }
+
+  /** Shows a line of a script before it runs; not one that begins with @ or shows a text itself, as in VPCS. */
+  #echo(line: string): void {
+    const text = line.trim()
+    if (!this.#machine.isEchoing || text === '' || text.startsWith('@')) return
+    const [word = '', ...words] = text.split(/\s+/)
+    const command = findCommand(word.toLowerCase())
+    const name = typeof command === 'object' ? command.name : undefined
+    const isShownItself = name === 'echo' || (name === 'sleep' && !/^\d+$/.test(words.join(' ')))
+    if (!isShownItself) this.#machine.print(`${this.#machine.name}[1] ${text}\r\n`)
   }
 
   async #run(line: string): Promise<void> {

@@ -36,7 +36,6 @@ export interface LineEditorOptions {
 /** Line editing on a terminal that does none: cursor keys, history, completion. It echoes what is typed. */
 export class LineEditor {
   readonly history: string[] = []
-  isEchoing = true
   readonly #options: LineEditorOptions
   #line = ''
   #cursor = 0
@@ -193,7 +192,7 @@ export class LineEditor {
   }
 
   #echo(text: string): void {
-    if (this.isEchoing && text !== '') this.#options.print(text)
+    if (text !== '') this.#options.print(text)
   }
 }
 

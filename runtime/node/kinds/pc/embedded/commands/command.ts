@@ -9,7 +9,8 @@ export interface Machine {
   readonly history: readonly string[]
   /** `set pcname`; VPCS until then. */
   name: string
-  echo: 'on' | 'off'
+  /** `set echo`: whether the lines of scripts are shown before they run. */
+  isEchoing: boolean
   lease: Lease | undefined
   lport: number
   rhost: string
@@ -19,8 +20,6 @@ export interface Machine {
   readonly quit: () => void
   /** Runs the lines of a script as if they were typed. */
   readonly script: (text: string) => Promise<void>
-  /** Sets the echo of the terminal. */
-  readonly setEcho: (isOn: boolean) => void
   readonly clearHistory: () => void
 }
 

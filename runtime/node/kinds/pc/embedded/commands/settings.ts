@@ -10,7 +10,8 @@ export const set: Command = {
   help: 'Set VPC name and other options. See set ?',
   details: [
     'set pcname NAME     Set the name of the VPC',
-    'set echo on|off     Set the echo of what is typed',
+    'set echo on|off     Show the lines of scripts before they run; not those that begin with @',
+    'set echo color ...  Accepted, for scripts that set it',
     'set mtu VALUE       Set the maximum transmission unit (568 to 1500)',
     'set lport|rport|rhost|dump VALUE   Accepted, for scripts that set them',
   ],
@@ -26,8 +27,7 @@ export const set: Command = {
         return
       case 'echo':
         if (!/^(on|off|color)$/.test(value)) return invalid()
-        machine.echo = value === 'off' ? 'off' : 'on'
-        machine.setEcho(machine.echo === 'on')
+        if (value !== 'color') machine.isEchoing = value === 'on'
         return
       case 'mtu':
         if (!Number.isInteger(number) || number < 568 || number > 1500)
@@ -150,7 +150,7 @@ function configuration(machine: Machine): string {
     ...(lease === undefined && net.dns.length > 0 ? [`ip dns ${net.dns.map(formatIp4).join(' ')}`] : []),
     ...(lease === undefined && net.domain !== '' ? [`ip domain ${net.domain}`] : []),
     ...(net.ip6.global === undefined ? [] : [`ip ${formatIp6(net.ip6.global.address)}/${net.ip6.global.prefix}`]),
-    ...(machine.echo === 'off' ? ['set echo off'] : []),
+    ...(machine.isEchoing ? ['set echo on'] : []),
   ]
   return `# This the configuration for ${name}\n#\n${lines.join('\n')}\n`
 }

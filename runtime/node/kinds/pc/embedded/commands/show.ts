@@ -27,7 +27,7 @@ export const show: Command = {
       ip: () => (second === 'all' ? table(machine) : ip4(machine)),
       ipv6: () => ip6(machine),
       version: () => list(machine, version),
-      echo: () => list(machine, [`echo: ${machine.echo}`]),
+      echo: () => list(machine, [`echo: ${machine.isEchoing ? 'on' : 'off'}`]),
       dump: () => list(machine, ['dump flags: (none)']),
     }
     if (first === undefined) return table(machine)
