@@ -84,15 +84,18 @@ async function exchange(
 ): Promise<Message | undefined> {
   const { close } = net.openPort(clientPort)
   try {
-    const answer = net.wait(wait, signal, (event) => {
+    const data = build(net, id, 0, [...options, [55, [1, 3, 6, 15, 51]]])
+    const datagram = { sourcePort: clientPort, destinationPort: serverPort, data }
+    const send = async () => {
+      net.ip4.broadcast(0, protocol.udp, buildUdp(datagram, net.ip4.pseudo(0, broadcast)))
+      return 'sent' as const
+    }
+    const { answer } = await net.ask(send, wait, signal, (event) => {
       if (event.type !== 'udp' || event.datagram.destinationPort !== clientPort) return undefined
       const message = parse(event.datagram.data, id, net.mac)
       return message !== undefined && accepted.includes(message.type) ? message : undefined
     })
-    const data = build(net, id, 0, [...options, [55, [1, 3, 6, 15, 51]]])
-    const pseudo = net.ip4.pseudo(0, broadcast)
-    net.ip4.broadcast(0, protocol.udp, buildUdp({ sourcePort: clientPort, destinationPort: serverPort, data }, pseudo))
-    return await answer
+    return answer
   } finally {
     close()
   }

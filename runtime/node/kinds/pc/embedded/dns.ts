@@ -15,6 +15,7 @@ export async function lookup(net: Net, name: string, signal: AbortSignal): Promi
   if (!/^[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63})*\.?$/i.test(full) || full.length > 253) return undefined
   for (const server of net.dns) {
     for (const type of [typeA, typeAaaa]) {
+      if (signal.aborted) return undefined
       const found = await ask(net, server, full, type, signal)
       if (found !== undefined) return found
     }
@@ -33,13 +34,13 @@ async function ask(
   const id = Math.floor(Math.random() * 0x10000)
   const from = formatIp4(server)
   try {
-    const answer = net.wait(waitMs, signal, (event) => {
+    const send = () => net.ip4.udp(server, port, dnsPort, query(id, name, type))
+    const { answer } = await net.ask(send, waitMs, signal, (event) => {
       if (event.type !== 'udp' || event.from !== from || event.datagram.sourcePort !== dnsPort) return undefined
       const { destinationPort, data } = event.datagram
       return destinationPort === port && read16(data, 0) === id ? { found: parseAnswer(data, type) } : undefined
     })
-    await net.ip4.udp(server, port, dnsPort, query(id, name, type))
-    return (await answer)?.found
+    return answer?.found
   } finally {
     close()
   }

@@ -17,6 +17,7 @@ export class Neighbours {
   readonly #known = new Map<string, { readonly mac: Mac; readonly expires: number }>()
   readonly #waiting = new Map<string, Waiting>()
   readonly #ask: (address: string) => void
+  #isClosed = false
 
   constructor(ask: (address: string) => void) {
     this.#ask = ask
@@ -40,7 +41,8 @@ export class Neighbours {
   /** Asks up to three times, a second apart; undefined when nobody answers. */
   resolve(address: string): Promise<Mac | undefined> {
     const known = this.get(address)
-    if (known !== undefined) return Promise.resolve(known)
+    // A command that is ended may still be about to send.
+    if (known !== undefined || this.#isClosed) return Promise.resolve(known)
     return new Promise((resolve) => {
       const waiting = this.#waiting.get(address)
       if (waiting !== undefined) {
@@ -68,7 +70,9 @@ export class Neighbours {
     this.#known.clear()
   }
 
+  /** Ends the questions under way; there are no more after it. */
   close(): void {
+    this.#isClosed = true
     for (const address of [...this.#waiting.keys()]) this.#settle(address, undefined)
   }
 

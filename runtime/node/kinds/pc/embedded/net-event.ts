@@ -26,7 +26,9 @@ export type NetEvent =
 
 export type Listener = (event: NetEvent) => void
 
-export type SendResult = 'sent' | 'no address' | 'no gateway' | 'not reachable' | 'too big'
+/** Why something could not be sent. */
+export type Refusal = 'no address' | 'no gateway' | 'not reachable' | 'too big'
+export type SendResult = 'sent' | Refusal
 
 export interface SendOptions {
   readonly ttl?: number

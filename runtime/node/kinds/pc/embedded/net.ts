@@ -1,7 +1,8 @@
 import { equalBytes, formatIp4, formatIp6, type Ip6, type Mac, parseIp4, parseIp6 } from './address.ts'
 import { read16 } from './bytes.ts'
 import { etherType } from './ethernet.ts'
-import type { Listener, NetEvent } from './net-event.ts'
+import type { Listener, NetEvent, Refusal, SendResult } from './net-event.ts'
+import { pause } from './pause.ts'
 import { Stack4 } from './stack4.ts'
 import { Stack6 } from './stack6.ts'
 
@@ -43,25 +44,35 @@ export class Net {
     else if (type === etherType.ip6) this.ip6.receive(frame)
   }
 
-  /** Waits for the first event that passes; undefined after `ms`, or when given up. */
-  wait<T>(ms: number, signal: AbortSignal, passes: (event: NetEvent) => T | undefined): Promise<T | undefined> {
-    return new Promise((resolve) => {
-      const settle = (value: T | undefined) => {
-        clearTimeout(timer)
-        this.#listeners.delete(listener)
-        signal.removeEventListener('abort', giveUp)
-        resolve(value)
+  /**
+   * Sends, and waits for the first event that passes, so long after it has left. Gives why it could not be sent, or the answer;
+   * nothing of both when nobody answers, or when given up.
+   */
+  async ask<T>(
+    send: () => Promise<SendResult>,
+    ms: number,
+    signal: AbortSignal,
+    passes: (event: NetEvent) => T | undefined,
+  ): Promise<{ readonly refusal?: Refusal; readonly answer?: T }> {
+    let answer: T | undefined
+    let wake = () => {}
+    const listener: Listener = (event) => {
+      answer ??= passes(event)
+      if (answer !== undefined) wake()
+    }
+    this.#listeners.add(listener)
+    try {
+      const result = await send()
+      if (result !== 'sent') return { refusal: result }
+      if (answer === undefined) {
+        await pause(ms, signal, (over) => {
+          wake = over
+        })
       }
-      const giveUp = () => settle(undefined)
-      const listener: Listener = (event) => {
-        const value = passes(event)
-        if (value !== undefined) settle(value)
-      }
-      const timer = setTimeout(giveUp, ms)
-      this.#listeners.add(listener)
-      signal.addEventListener('abort', giveUp, { once: true })
-      if (signal.aborted) giveUp()
-    })
+      return answer === undefined ? {} : { answer }
+    } finally {
+      this.#listeners.delete(listener)
+    }
   }
 
   /** A port for a command; what comes to it is for the command alone until it is given back. */

@@ -1,5 +1,5 @@
-/** Waits, or less when given up. */
-export function pause(ms: number, signal: AbortSignal): Promise<void> {
+/** Waits, or less when given up; `started` is given what ends it early. */
+export function pause(ms: number, signal: AbortSignal, started?: (wake: () => void) => void): Promise<void> {
   return new Promise((resolve) => {
     if (signal.aborted) return resolve()
     const over = () => {
@@ -9,5 +9,6 @@ export function pause(ms: number, signal: AbortSignal): Promise<void> {
     }
     const timer = setTimeout(over, Math.max(0, ms))
     signal.addEventListener('abort', over, { once: true })
+    started?.(over)
   })
 }

@@ -1,7 +1,7 @@
 import { checksum, write16 } from './bytes.ts'
 import { protocol } from './ip4.ts'
 import type { Net, Target } from './net.ts'
-import { echoPort, type SendOptions, type SendResult } from './net-event.ts'
+import { echoPort, type Refusal, type SendOptions, type SendResult } from './net-event.ts'
 import { pause } from './pause.ts'
 import { buildTcp, tcpFlag } from './transport.ts'
 
@@ -60,10 +60,8 @@ interface Line {
 const line = (text: string, isFinal = false): Line => ({ text, isFinal })
 const ms = (since: number): string => (performance.now() - since).toFixed(3)
 
-function refused(result: SendResult, target: Target): Line | undefined {
-  switch (result) {
-    case 'sent':
-      return undefined
+function refused(refusal: Refusal, target: Target): Line {
+  switch (refusal) {
     case 'not reachable':
       return line(`host (${target.text}) not reachable`, true)
     case 'no gateway':
@@ -83,25 +81,17 @@ async function icmpProbe(
   sequence: number,
   signal: AbortSignal,
 ): Promise<Line> {
-  const over = new AbortController()
   const began = performance.now()
   const name = target.family === 4 ? 'icmp_seq' : 'icmp6_seq'
-  // The bound starts when the packet has left; until then the next hop is being asked for.
-  const answered = net.wait(longestWaitMs, AbortSignal.any([signal, over.signal]), (event) => {
+  const send = () => sendEcho(net, target, id, sequence, options)
+  const { refusal, answer } = await net.ask(send, options.waitMs, signal, (event) => {
     if ((event.type !== 'echo' && event.type !== 'error') || event.id !== id || event.sequence !== sequence)
       return undefined
     const tail = `${event.from} ${name}=${sequence} ttl=${event.ttl} time=${ms(began)} ms`
     if (event.type === 'error') return `*${tail} (${describe(event)})`
     return target.family === 4 ? `${event.bytes} bytes from ${tail}` : tail
   })
-  const failure = refused(await sendEcho(net, target, id, sequence, options), target)
-  if (failure !== undefined) {
-    over.abort()
-    return failure
-  }
-  const timer = setTimeout(() => over.abort(), options.waitMs)
-  const answer = await answered
-  clearTimeout(timer)
+  if (refusal !== undefined) return refused(refusal, target)
   return line(answer ?? `${target.text} ${name}=${sequence} timeout`)
 }
 
@@ -134,18 +124,16 @@ async function udpProbe(
   const { port, close } = net.openPort(options.sourcePort)
   const began = performance.now()
   try {
-    const answered = net.wait(options.waitMs, signal, (event) => {
+    const send = () => sendUdp(net, target, port, options.port, new Uint8Array(options.size), options)
+    const { refusal, answer } = await net.ask(send, options.waitMs, signal, (event) => {
       if (event.type === 'udp' && event.from === target.text && event.datagram.destinationPort === port) {
         return `${event.datagram.data.length + 28} bytes from ${event.from} udp_seq=${sequence} ttl=${event.ttl} time=${ms(began)} ms`
       }
       if (event.type !== 'error' || event.id !== port || event.sequence !== options.port) return undefined
       return `*${event.from} udp_seq=${sequence} ttl=${event.ttl} time=${ms(began)} ms (${describe(event)})`
     })
-    const failure = refused(
-      await sendUdp(net, target, port, options.port, new Uint8Array(options.size), options),
-      target,
-    )
-    return failure ?? line((await answered) ?? `${target.text} udp_seq=${sequence} timeout`)
+    if (refusal !== undefined) return refused(refusal, target)
+    return line(answer ?? `${target.text} udp_seq=${sequence} timeout`)
   } finally {
     close()
   }
@@ -172,11 +160,6 @@ async function tcpProbe(
       ['Close    ', tcpFlag.fin | tcpFlag.ack, undefined],
     ] as const) {
       const began = performance.now()
-      const answered = net.wait(options.waitMs, signal, (event) =>
-        event.type === 'tcp' && event.from === target.text && event.segment.destinationPort === port
-          ? event
-          : undefined,
-      )
       const segment = {
         sourcePort: port,
         destinationPort: options.port,
@@ -185,9 +168,13 @@ async function tcpProbe(
         flags,
         data: payload ?? new Uint8Array(0),
       }
-      const failure = refused(await sendTcp(net, target, segment, options), target)
-      if (failure !== undefined) return failure
-      const answer = await answered
+      const send = () => sendTcp(net, target, segment, options)
+      const { refusal, answer } = await net.ask(send, options.waitMs, signal, (event) =>
+        event.type === 'tcp' && event.from === target.text && event.segment.destinationPort === port
+          ? event
+          : undefined,
+      )
+      if (refusal !== undefined) return refused(refusal, target)
       if (answer === undefined) return line([...lines, `${name} ${where} timeout`].join('\r\n'))
       const { segment: got, ttl } = answer
       if ((got.flags & tcpFlag.rst) !== 0) return line([...lines, `${name} ${where} RST returned`].join('\r\n'))
@@ -231,8 +218,6 @@ function sendTcp(
 /** By code: RFC 792, and RFC 4443, 3.1. */
 const unreachable4 = ['network', 'host', 'protocol', 'port', 'size'] as const
 const unreachable6 = ['network', 'prohibited', 'scope', 'host', 'port'] as const
-/** Longer than any question for a next hop takes. */
-const longestWaitMs = 3_600_000
 
 /** `ICMP type:3, code:3, Destination port unreachable`. */
 export function describe({ from, icmpType, code }: { from: string; icmpType: number; code: number }): string {

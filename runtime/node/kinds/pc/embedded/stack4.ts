@@ -4,6 +4,7 @@ import { ethernetHead, etherType, newFrame } from './ethernet.ts'
 import { Ip4, type Packet4, protocol, pseudoHeader4, type Send4 } from './ip4.ts'
 import { Neighbours } from './neighbours.ts'
 import { echoPort, type Listener, type SendOptions, type SendResult } from './net-event.ts'
+import { pause } from './pause.ts'
 import { answerTcp, buildTcp, buildUdp, parseTcp, parseUdp } from './transport.ts'
 
 export interface Address4 {
@@ -108,24 +109,20 @@ export class Stack4 {
   }
 
   /** Who else has the address (RFC 5227); undefined when nobody answers. */
-  async duplicate(address: number): Promise<Mac | undefined> {
+  async duplicate(address: number, signal: AbortSignal): Promise<Mac | undefined> {
     let found: Mac | undefined
-    let over: () => void = () => {}
+    let wake = () => {}
     this.#contested = {
       address,
       by: (mac) => {
         found = mac
-        over()
+        wake()
       },
     }
-    for (let probe = 0; probe < duplicateProbes && found === undefined; probe++) {
+    for (let probe = 0; probe < duplicateProbes && found === undefined && !signal.aborted; probe++) {
       this.#arp(1, address, broadcastMac, 0)
-      await new Promise<void>((resolve) => {
-        const timer = setTimeout(resolve, duplicateWaitMs)
-        over = () => {
-          clearTimeout(timer)
-          resolve()
-        }
+      await pause(duplicateWaitMs, signal, (over) => {
+        wake = over
       })
     }
     this.#contested = undefined

@@ -18,6 +18,7 @@ import { ethernetHead, etherType, newFrame } from './ethernet.ts'
 import { protocol } from './ip4.ts'
 import { Neighbours } from './neighbours.ts'
 import { echoPort, type Listener, type SendOptions, type SendResult } from './net-event.ts'
+import { pause } from './pause.ts'
 import { answerTcp, buildTcp, buildUdp, parseTcp, parseUdp } from './transport.ts'
 
 const head = 40
@@ -51,7 +52,7 @@ export class Stack6 {
   readonly #told: Listener
   /** Addresses that neighbours were asked for, by their text. */
   readonly #asked = new Map<string, Ip6>()
-  #advertised: ((address: Address6 | undefined) => void) | undefined
+  #advertised: ((address: Address6) => void) | undefined
   #contested: { readonly address: Ip6; readonly by: (mac: Mac) => void } | undefined
 
   constructor(mac: Mac, send: (frame: Uint8Array) => void, told: Listener) {
@@ -130,7 +131,7 @@ export class Stack6 {
   }
 
   /** Asks the routers, and gives the address that the first advertisement leads to; undefined when there is none. */
-  async solicitRouters(waitMs: number): Promise<Address6 | undefined> {
+  async solicitRouters(waitMs: number, signal: AbortSignal): Promise<Address6 | undefined> {
     const message = new Uint8Array(16)
     message[0] = icmp6.routerSolicitation
     message[8] = 1
@@ -144,11 +145,11 @@ export class Stack6 {
       sealed(message, this.linkLocal, allRouters),
       255,
     )
-    const found = await new Promise<Address6 | undefined>((resolve) => {
-      const timer = setTimeout(() => resolve(undefined), waitMs)
+    let found: Address6 | undefined
+    await pause(waitMs, signal, (over) => {
       this.#advertised = (address) => {
-        clearTimeout(timer)
-        resolve(address)
+        found = address
+        over()
       }
     })
     this.#advertised = undefined
@@ -156,27 +157,25 @@ export class Stack6 {
   }
 
   /** Who else has the address (RFC 4862, 5.4); undefined when nobody answers. */
-  async duplicate(address: Ip6): Promise<Mac | undefined> {
-    const unspecified = new Uint8Array(16)
-    const answer = new Promise<Mac | undefined>((resolve) => {
-      const timer = setTimeout(() => resolve(undefined), duplicateWaitMs)
+  async duplicate(address: Ip6, signal: AbortSignal): Promise<Mac | undefined> {
+    let found: Mac | undefined
+    const answer = pause(duplicateWaitMs, signal, (over) => {
       this.#contested = {
         address,
         by: (mac) => {
-          clearTimeout(timer)
-          resolve(mac)
+          found = mac
+          over()
         },
       }
     })
-    this.#solicit(address, unspecified)
-    const found = await answer
+    this.#solicit(address, new Uint8Array(16))
+    await answer
     this.#contested = undefined
     return found
   }
 
   close(): void {
     this.neighbours.close()
-    this.#advertised?.(undefined)
   }
 
   #isOurs(destination: Ip6): boolean {

@@ -46,14 +46,13 @@ async function probeOnce(net: Net, target: Target, port: number, ttl: number, si
   const source = net.openPort()
   const began = performance.now()
   try {
-    const answered = net.wait(waitMs, signal, (event) =>
+    const send = () => sendUdp(net, target, source.port, port, new Uint8Array(32), { ttl })
+    const { refusal, answer } = await net.ask(send, waitMs, signal, (event) =>
       event.type === 'error' && event.id === source.port && event.sequence === port
         ? { from: event.from, time: (performance.now() - began).toFixed(3), icmpType: event.icmpType, code: event.code }
         : undefined,
     )
-    const result = await sendUdp(net, target, source.port, port, new Uint8Array(32), { ttl })
-    if (result !== 'sent') return `host (${target.text}) ${result}`
-    return await answered
+    return refusal === undefined ? answer : `host (${target.text}) ${refusal}`
   } finally {
     source.close()
   }

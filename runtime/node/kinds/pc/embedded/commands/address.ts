@@ -21,15 +21,15 @@ export const ip: Command = {
     if (first === undefined || first === '?') return usage(machine)
     const word = first.toLowerCase()
     if (word === 'dhcp') return dhcp(machine, rest, signal)
-    if (word === 'auto') return auto(machine)
+    if (word === 'auto') return auto(machine, signal)
     if (word === 'dns') return dns(machine, rest)
     if (word === 'domain') {
       machine.net.domain = rest[0] ?? ''
       return
     }
     const [text = '', ownPrefix] = first.split('/')
-    if (text.includes(':')) return setIp6(machine, text, ownPrefix ?? rest[0]?.replace('/', ''))
-    return setIp4(machine, text, ownPrefix, rest)
+    if (text.includes(':')) return setIp6(machine, text, ownPrefix ?? rest[0]?.replace('/', ''), signal)
+    return setIp4(machine, text, ownPrefix, rest, signal)
   },
 }
 
@@ -50,6 +50,7 @@ async function setIp4(
   text: string,
   ownPrefix: string | undefined,
   rest: readonly string[],
+  signal: AbortSignal,
 ): Promise<void> {
   const address = parseIp4(text)
   const settings = address === undefined ? undefined : readSettings(address, ownPrefix, rest)
@@ -59,7 +60,8 @@ async function setIp4(
   }
   const { ip4 } = machine.net
   machine.print('Checking for duplicate address...\r\n')
-  const other = await ip4.duplicate(address)
+  const other = await ip4.duplicate(address, signal)
+  if (signal.aborted) return
   if (other !== undefined) {
     machine.print(`${formatIp4(address)} is being used by MAC ${formatMac(other)}\r\nAddress not changed\r\n`)
     return
@@ -96,7 +98,12 @@ function readPrefix(text: string): number | undefined {
   return prefix === 0 ? undefined : prefix
 }
 
-async function setIp6(machine: Machine, text: string, prefixText: string | undefined): Promise<void> {
+async function setIp6(
+  machine: Machine,
+  text: string,
+  prefixText: string | undefined,
+  signal: AbortSignal,
+): Promise<void> {
   const address = parseIp6(text)
   const prefix = Number(prefixText ?? 64)
   if (address === undefined || isMulticast6(address) || !Number.isInteger(prefix) || prefix < 1 || prefix > 128) {
@@ -104,7 +111,8 @@ async function setIp6(machine: Machine, text: string, prefixText: string | undef
     return
   }
   const { ip6 } = machine.net
-  const other = await ip6.duplicate(address)
+  const other = await ip6.duplicate(address, signal)
+  if (signal.aborted) return
   if (other !== undefined) {
     machine.print(`${formatIp6(address)} is being used by MAC ${formatMac(other)}\r\nAddress not changed\r\n`)
     return
@@ -113,9 +121,10 @@ async function setIp6(machine: Machine, text: string, prefixText: string | undef
   machine.print(`${machine.name === 'VPCS' ? 'PC1' : machine.name} : ${formatIp6(address)}/${prefix}\r\n`)
 }
 
-async function auto(machine: Machine): Promise<void> {
+async function auto(machine: Machine, signal: AbortSignal): Promise<void> {
   const { ip6 } = machine.net
-  const found = await ip6.solicitRouters(routerWaitMs)
+  const found = await ip6.solicitRouters(routerWaitMs, signal)
+  if (signal.aborted) return
   if (found === undefined) return machine.print("Can't find router\r\n")
   ip6.global = found
   machine.print(`GLOBAL SCOPE      : ${formatIp6(found.address)}/${found.prefix}\r\n`)
@@ -137,7 +146,7 @@ async function dhcp(machine: Machine, words: readonly string[], signal: AbortSig
     return
   }
   const lease = await obtain(net, (letter) => machine.print(letter), signal)
-  if (lease === undefined) {
+  if (lease === undefined || signal.aborted) {
     machine.print(signal.aborted ? '\r\n' : "\r\nCan't find dhcp server\r\n")
     return
   }
