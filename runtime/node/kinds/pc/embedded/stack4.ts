@@ -184,6 +184,8 @@ export class Stack4 {
     this.#told({ type: 'udp', from: formatIp4(source), ttl, datagram })
     if (isBroadcast || this.isListening(destinationPort)) return
     if (destinationPort !== echoPort) return this.#unreachable(packet, from, 3)
+    // Two echo ports would talk to each other for ever.
+    if (sourcePort === echoPort) return
     const answer = buildUdp(
       { sourcePort: destinationPort, destinationPort: sourcePort, data },
       this.pseudo(destination, source),

@@ -293,6 +293,8 @@ export class Stack6 {
     const { sourcePort, destinationPort, data } = datagram
     if (this.isListening(destinationPort)) return
     if (destinationPort === echoPort) {
+      // Two echo ports would talk to each other for ever.
+      if (sourcePort === echoPort) return
       const answer = buildUdp(
         { sourcePort: destinationPort, destinationPort: sourcePort, data },
         this.pseudo(destination, source),

@@ -78,7 +78,8 @@ export function answerTcp(segment: Segment, echoPort: number): Segment | undefin
   const back = { sourcePort: destinationPort, destinationPort: sourcePort, data: new Uint8Array(0) }
   const length = data.length + ((flags & tcpFlag.syn) !== 0 ? 1 : 0) + ((flags & tcpFlag.fin) !== 0 ? 1 : 0)
   const next = (sequence + length) >>> 0
-  if (destinationPort !== echoPort)
+  // Two echo ports would talk to each other for ever.
+  if (destinationPort !== echoPort || sourcePort === echoPort)
     return { ...back, sequence: acknowledged, acknowledged: next, flags: tcpFlag.rst | tcpFlag.ack }
   if ((flags & tcpFlag.syn) !== 0) {
     return { ...back, sequence: (sequence ^ 0x5bd1e995) >>> 0, acknowledged: next, flags: tcpFlag.syn | tcpFlag.ack }
