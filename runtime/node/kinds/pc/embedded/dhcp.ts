@@ -1,16 +1,17 @@
 import { formatIp4, prefixOf } from './address.ts'
-import { read32, write16, write32 } from './bytes.ts'
+import { read32 } from './bytes.ts'
+import { buildDhcp, type DhcpMessage, type DhcpOption, messageType, option, parseDhcp } from './dhcp-message.ts'
 import { protocol } from './ip4.ts'
 import type { Net } from './net.ts'
+import type { SendResult } from './net-event.ts'
 import { buildUdp } from './transport.ts'
 
 const [clientPort, serverPort] = [68, 67]
-const magic = 0x63825363
-const optionsAt = 240
 const waitMs = 1000
 const tries = 3
-const type = { discover: 1, offer: 2, request: 3, ack: 5, nak: 6, release: 7 } as const
 const broadcast = 0xffffffff
+/** A lease of so many seconds does not end (RFC 2131, 3.3). */
+export const endless = 0xffffffff
 
 /** What a server gave (RFC 2131, 2132). */
 export interface Lease {
@@ -20,79 +21,100 @@ export interface Lease {
   readonly dns: readonly number[]
   readonly domain: string
   readonly server: number
-  /** Seconds. */
   readonly seconds: number
+  /** Seconds until it is to be renewed with its server (T1). */
+  readonly renewal: number
+  /** Seconds until it is to be renewed with any server (T2). */
+  readonly rebinding: number
   /** Milliseconds since 1970. */
   readonly began: number
 }
 
-interface Message {
-  readonly type: number
-  readonly address: number
-  readonly options: ReadonlyMap<number, Uint8Array>
-}
+const wanted: DhcpOption = [
+  option.wanted,
+  [option.mask, option.router, option.dns, option.domain, option.seconds, option.renewal, option.rebinding],
+]
+const final: readonly number[] = [messageType.ack, messageType.nak]
 
 /** Discover, offer, request, acknowledge; `show` is given a letter for each. Undefined when no server gives an address. */
 export async function obtain(
   net: Net,
   show: (letter: string) => void,
   signal: AbortSignal,
-  wait = waitMs,
 ): Promise<Lease | undefined> {
-  const id = Math.floor(Math.random() * 0xffffffff)
+  const id = newId()
   for (let attempt = 0; attempt < tries && !signal.aborted; attempt++) {
     show('D')
-    const offer = await exchange(net, id, [[53, [type.discover]]], signal, wait, [type.offer])
+    const discover = buildDhcp({ type: messageType.discover, id, mac: net.mac, own: 0, options: [wanted] })
+    const offer = await exchange(net, id, toAll(net, 0, discover), [messageType.offer], waitMs, signal)
     if (offer === undefined) continue
     show('O')
-    const server = offer.options.get(54)
-    const wanted: Option[] = [
-      [53, [type.request]],
-      [50, bytesOf(offer.address)],
-    ]
-    if (server !== undefined) wanted.push([54, [...server]])
+    const server = offer.options.get(option.server)
+    const options: DhcpOption[] = [[option.address, bytesOf(offer.address)]]
+    if (server !== undefined) options.push([option.server, [...server]])
+    const wish = buildDhcp({ type: messageType.request, id, mac: net.mac, own: 0, options: [...options, wanted] })
     for (let request = 0; request < tries && !signal.aborted; request++) {
       show('R')
-      const answer = await exchange(net, id, wanted, signal, wait, [type.ack, type.nak])
-      if (answer?.type === type.nak) break
+      const answer = await exchange(net, id, toAll(net, 0, wish), final, waitMs, signal)
+      if (answer?.type === messageType.nak) break
       if (answer === undefined) continue
       show('A')
-      return leaseOf(answer, offer)
+      return leaseOf(answer, offer.options)
     }
   }
   return undefined
 }
 
-/** Tells the server that the address is free again. */
-export function release(net: Net, lease: Lease): void {
-  const message = build(net, 0, lease.address, [
-    [53, [type.release]],
-    [54, bytesOf(lease.server)],
-  ])
-  void net.ip4.udp(lease.server, clientPort, serverPort, message)
+/**
+ * Asks for more time: of the server of the lease, or of any. Gives the lease as it is from now on, `refused` when the address
+ * may not be used any longer, undefined when nobody answers in time.
+ */
+export async function renew(
+  net: Net,
+  lease: Lease,
+  isForAll: boolean,
+  mostMs: number,
+  signal: AbortSignal,
+): Promise<Lease | 'refused' | undefined> {
+  const id = newId()
+  const { address, server } = lease
+  const message = buildDhcp({ type: messageType.request, id, mac: net.mac, own: address, options: [wanted] })
+  const send = isForAll ? toAll(net, address, message) : () => net.ip4.udp(server, clientPort, serverPort, message)
+  const answer = await exchange(net, id, send, final, Math.min(waitMs, mostMs), signal)
+  if (answer === undefined) return undefined
+  return answer.type === messageType.nak ? 'refused' : leaseOf(answer, new Map(), lease)
 }
 
-type Option = readonly [code: number, value: readonly number[]]
+/** Tells the server that the address is free again. */
+export function release(net: Net, { address, server }: Lease): void {
+  const options: readonly DhcpOption[] = [[option.server, bytesOf(server)]]
+  const message = buildDhcp({ type: messageType.release, id: newId(), mac: net.mac, own: address, options })
+  void net.ip4.udp(server, clientPort, serverPort, message)
+}
+
+type Send = () => Promise<SendResult>
+
+const toAll =
+  (net: Net, source: number, data: Uint8Array): Send =>
+  async () => {
+    const datagram = { sourcePort: clientPort, destinationPort: serverPort, data }
+    net.ip4.broadcast(source, protocol.udp, buildUdp(datagram, net.ip4.pseudo(source, broadcast)))
+    return 'sent'
+  }
 
 async function exchange(
   net: Net,
   id: number,
-  options: readonly Option[],
-  signal: AbortSignal,
-  wait: number,
+  send: Send,
   accepted: readonly number[],
-): Promise<Message | undefined> {
+  ms: number,
+  signal: AbortSignal,
+): Promise<DhcpMessage | undefined> {
   const { close } = net.openPort(clientPort)
   try {
-    const data = build(net, id, 0, [...options, [55, [1, 3, 6, 15, 51]]])
-    const datagram = { sourcePort: clientPort, destinationPort: serverPort, data }
-    const send = async () => {
-      net.ip4.broadcast(0, protocol.udp, buildUdp(datagram, net.ip4.pseudo(0, broadcast)))
-      return 'sent' as const
-    }
-    const { answer } = await net.ask(send, wait, signal, (event) => {
+    const { answer } = await net.ask(send, ms, signal, (event) => {
       if (event.type !== 'udp' || event.datagram.destinationPort !== clientPort) return undefined
-      const message = parse(event.datagram.data, id, net.mac)
+      const message = parseDhcp(event.datagram.data, id, net.mac)
       return message !== undefined && accepted.includes(message.type) ? message : undefined
     })
     return answer
@@ -101,54 +123,31 @@ async function exchange(
   }
 }
 
-function build(net: Net, id: number, address: number, options: readonly Option[]): Uint8Array {
-  const message = new Uint8Array(300)
-  message.set([1, 1, 6, 0])
-  write32(message, 4, id)
-  // We cannot take a unicast to an address that is not ours yet.
-  write16(message, 10, address === 0 ? 0x8000 : 0)
-  write32(message, 12, address)
-  message.set(net.mac, 28)
-  write32(message, 236, magic)
-  let at = optionsAt
-  for (const [code, value] of [...options, [61, [1, ...net.mac]] as const]) {
-    message.set([code, value.length, ...value], at)
-    at += 2 + value.length
-  }
-  message[at] = 255
-  return message
-}
-
-function parse(data: Uint8Array, id: number, mac: Uint8Array): Message | undefined {
-  if (data.length < optionsAt || data[0] !== 2 || read32(data, 4) !== id || read32(data, 236) !== magic)
-    return undefined
-  if (!mac.every((byte, index) => data[28 + index] === byte)) return undefined
-  const options = new Map<number, Uint8Array>()
-  for (let at = optionsAt; at < data.length && data[at] !== 255; ) {
-    const code = data[at] ?? 0
-    const length = code === 0 ? -1 : (data[at + 1] ?? 0)
-    if (length >= 0) options.set(code, data.slice(at + 2, at + 2 + length))
-    at += 2 + length
-  }
-  return { type: options.get(53)?.[0] ?? 0, address: read32(data, 16), options }
-}
-
-function leaseOf({ address, options }: Message, offer: Message): Lease {
+/** What an acknowledgement gives; what it leaves out is as it was offered, or before. */
+function leaseOf({ address, options }: DhcpMessage, offered: DhcpMessage['options'], before?: Lease): Lease {
   const number = (code: number) => {
-    const value = options.get(code) ?? offer.options.get(code)
-    return value === undefined || value.length < 4 ? 0 : read32(value, 0)
+    const value = options.get(code) ?? offered.get(code)
+    return value === undefined || value.length < 4 ? undefined : read32(value, 0)
   }
-  const servers = options.get(6) ?? new Uint8Array(0)
+  const servers = options.get(option.dns) ?? new Uint8Array(0)
+  const mask = number(option.mask)
+  const seconds = number(option.seconds) ?? before?.seconds ?? endless
+  // T1 comes before T2, and T2 before the end, whatever the server says.
+  const rebinding = Math.min(number(option.rebinding) ?? Math.floor(seconds * 0.875), seconds)
+  const renewal = Math.min(number(option.renewal) ?? Math.floor(seconds / 2), rebinding)
   return {
-    address,
-    prefix: prefixOf(number(1)) ?? 24,
-    gateway: number(3),
+    address: address === 0 ? (before?.address ?? 0) : address,
+    prefix: (mask === undefined ? before?.prefix : prefixOf(mask)) ?? 24,
+    gateway: number(option.router) ?? before?.gateway ?? 0,
     dns: Array.from({ length: Math.min(2, Math.floor(servers.length / 4)) }, (_, index) => read32(servers, index * 4)),
-    domain: new TextDecoder().decode(options.get(15) ?? new Uint8Array(0)).replace(/[^\x21-\x7e]/g, ''),
-    server: number(54),
-    seconds: number(51),
+    domain: new TextDecoder().decode(options.get(option.domain) ?? new Uint8Array(0)).replace(/[^\x21-\x7e]/g, ''),
+    server: number(option.server) ?? before?.server ?? 0,
+    seconds,
+    renewal,
+    rebinding,
     began: Date.now(),
   }
 }
 
+const newId = (): number => Math.floor(Math.random() * 0xffffffff)
 const bytesOf = (address: number): number[] => formatIp4(address).split('.').map(Number)

@@ -57,7 +57,6 @@ export class EmbeddedPc {
       history: this.#editor.history,
       name: 'VPCS',
       isEchoing: false,
-      lease: undefined,
       lport: options.lport ?? 20_000,
       rhost: options.rhost ?? '127.0.0.1',
       rport: options.rport ?? 30_000,

@@ -1,6 +1,7 @@
 import { equalBytes, formatIp4, formatIp6, type Ip6, type Mac, parseIp4, parseIp6 } from './address.ts'
 import { read16 } from './bytes.ts'
 import { etherType } from './ethernet.ts'
+import { LeaseKeeper } from './lease-keeper.ts'
 import type { Listener, NetEvent, Refusal, SendResult } from './net-event.ts'
 import { pause } from './pause.ts'
 import { Stack4 } from './stack4.ts'
@@ -16,6 +17,7 @@ export class Net {
   readonly mac: Mac
   readonly ip4: Stack4
   readonly ip6: Stack6
+  readonly lease: LeaseKeeper
   dns: number[] = []
   domain = ''
   readonly #listeners = new Set<Listener>()
@@ -31,6 +33,7 @@ export class Net {
     this.ip6 = new Stack6(mac, send, told)
     this.ip4.isListening = (port) => this.#openPorts.has(port)
     this.ip6.isListening = this.ip4.isListening
+    this.lease = new LeaseKeeper(this)
   }
 
   /** A frame from the wire; what is not for us is dropped. */
@@ -85,6 +88,7 @@ export class Net {
 
   close(): void {
     this.#listeners.clear()
+    this.lease.drop()
     this.ip4.close()
     this.ip6.close()
   }

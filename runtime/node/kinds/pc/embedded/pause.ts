@@ -12,3 +12,12 @@ export function pause(ms: number, signal: AbortSignal, started?: (wake: () => vo
     started?.(over)
   })
 }
+
+/** Timers are 31 bits wide: longer ones end at once. */
+const longestTimerMs = 0x7fffffff
+
+/** Waits for a time, in milliseconds since 1970, however far away it is; less when given up. */
+export async function pauseUntil(time: number, signal: AbortSignal): Promise<void> {
+  for (let left = time - Date.now(); left > 0 && !signal.aborted; left = time - Date.now())
+    await pause(Math.min(left, longestTimerMs), signal)
+}

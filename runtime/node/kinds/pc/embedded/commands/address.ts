@@ -66,8 +66,8 @@ async function setIp4(
     machine.print(`${formatIp4(address)} is being used by MAC ${formatMac(other)}\r\nAddress not changed\r\n`)
     return
   }
+  machine.net.lease.drop()
   ip4.config = settings
-  machine.lease = undefined
   ip4.announce()
   const gateway = settings.gateway === 0 ? '' : ` gateway ${formatIp4(settings.gateway)}`
   machine.print(
@@ -140,8 +140,8 @@ function dns(machine: Machine, words: readonly string[]): void {
 async function dhcp(machine: Machine, words: readonly string[], signal: AbortSignal): Promise<void> {
   const { net } = machine
   if (words.includes('-x')) {
-    if (machine.lease !== undefined) release(net, machine.lease)
-    machine.lease = undefined
+    if (net.lease.current !== undefined) release(net, net.lease.current)
+    net.lease.drop()
     net.ip4.config = undefined
     return
   }
@@ -150,8 +150,7 @@ async function dhcp(machine: Machine, words: readonly string[], signal: AbortSig
     machine.print(signal.aborted ? '\r\n' : "\r\nCan't find dhcp server\r\n")
     return
   }
-  machine.lease = lease
-  net.ip4.config = { address: lease.address, prefix: lease.prefix, gateway: lease.gateway }
+  net.lease.take(lease)
   if (lease.dns.length > 0) net.dns = [...lease.dns]
   if (lease.domain !== '') net.domain = lease.domain
   net.ip4.announce()

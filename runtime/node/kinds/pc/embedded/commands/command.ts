@@ -1,4 +1,3 @@
-import type { Lease } from '../dhcp.ts'
 import type { PcFiles } from '../directory-files.ts'
 import type { Net } from '../net.ts'
 
@@ -11,7 +10,6 @@ export interface Machine {
   name: string
   /** `set echo`: whether the lines of scripts are shown before they run. */
   isEchoing: boolean
-  lease: Lease | undefined
   lport: number
   rhost: string
   rport: number

@@ -64,7 +64,7 @@ export const clear: Command = {
       neighbor: () => net.ip6.neighbours.clear(),
       ip: () => {
         net.ip4.config = undefined
-        machine.lease = undefined
+        net.lease.drop()
         net.dns = []
       },
       ipv6: () => {
@@ -138,7 +138,8 @@ export const sleep: Command = {
 
 /** The commands that bring the pc where it is. */
 function configuration(machine: Machine): string {
-  const { net, lease, name } = machine
+  const { net, name } = machine
+  const lease = net.lease.current
   const { config, mtu } = net.ip4
   const address =
     config &&

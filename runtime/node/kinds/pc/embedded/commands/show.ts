@@ -74,8 +74,9 @@ function arpTable(machine: Machine): void {
 const title = (machine: Machine): string => `${machine.name}[1]`
 
 function ip4(machine: Machine): void {
-  const { net, lease } = machine
+  const { net } = machine
   const { config } = net.ip4
+  const lease = net.lease.current
   const remaining = lease === undefined ? 0 : Math.max(0, Math.round(lease.seconds - (Date.now() - lease.began) / 1000))
   list(machine, [
     `NAME        : ${title(machine)}`,
@@ -86,7 +87,7 @@ function ip4(machine: Machine): void {
       ? []
       : [
           `DHCP SERVER : ${formatIp4(lease.server)}`,
-          `DHCP LEASE  : ${remaining}, ${lease.seconds}/${Math.floor(lease.seconds / 2)}/${Math.floor(lease.seconds * 0.875)}`,
+          `DHCP LEASE  : ${remaining}, ${lease.seconds}/${lease.renewal}/${lease.rebinding}`,
         ]),
     ...(net.domain === '' ? [] : [`DOMAIN NAME : ${net.domain}`]),
     `MAC         : ${formatMac(net.mac)}`,
