@@ -11,6 +11,7 @@ await build({
     patchbay: 'runtime/node/main.ts',
     keeper: 'runtime/node/keeper/main.ts',
     'pc-host': 'runtime/node/keeper/pc-host.ts',
+    'packet-worker': 'runtime/node/keeper/switch/fast/worker.ts',
     'hash-worker': 'runtime/node/projects/hash-worker.ts',
   },
   outdir: 'dist',

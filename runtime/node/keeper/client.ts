@@ -3,7 +3,14 @@ import { connect, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { KeeperError } from './error.ts'
 import { LineReader } from './lines.ts'
-import { type ErrorCode, type Exit, type KeeperEvents, type Operations, protocolVersion } from './protocol.ts'
+import {
+  type ErrorCode,
+  type Exit,
+  type KeeperEvents,
+  type Operations,
+  type PacketPathName,
+  protocolVersion,
+} from './protocol.ts'
 import { socketPath } from './socket-path.ts'
 
 const callMs = 30_000
@@ -18,8 +25,11 @@ interface Pending {
 /** The service's side of the keeper's socket. */
 export class KeeperClient {
   readonly pid: number
+  readonly packetPath: PacketPathName
   /** Called for every unit that ends. */
   onExit: (key: string, run: number, exit: Exit) => void = () => {}
+  /** Called for every capture that ended because its file cannot be written. */
+  onCaptureFailed: (failure: KeeperEvents['capture.failed']) => void = () => {}
   /** Resolves when the connection has ended, which means that the keeper has. */
   readonly closed: Promise<void>
   readonly #socket: Socket
@@ -27,10 +37,16 @@ export class KeeperClient {
   readonly #pending = new Map<number, Pending>()
   #last = 0
 
-  private constructor(socket: Socket, runDirectory: string, pid: number, rest: Buffer) {
+  private constructor(
+    socket: Socket,
+    runDirectory: string,
+    { pid, packet_path }: Operations['hello']['out'],
+    rest: Buffer,
+  ) {
     this.#socket = socket
     this.#runDirectory = runDirectory
     this.pid = pid
+    this.packetPath = packet_path
     const lines = new LineReader(64 << 20)
     const read = (bytes: Buffer) => {
       for (const line of lines.push(bytes)) this.#take(line)
@@ -59,7 +75,7 @@ export class KeeperClient {
       socket.destroy()
       throw new KeeperError(error.code, error.message)
     }
-    return new KeeperClient(socket, runDirectory, (result as Operations['hello']['out']).pid, rest)
+    return new KeeperClient(socket, runDirectory, result as Operations['hello']['out'], rest)
   }
 
   /** Rejects with a KeeperError: the keeper's refusal, its end, or no answer within `ms`. */
@@ -77,9 +93,18 @@ export class KeeperClient {
   }
 
   /** The console of a running unit as a stream of its own: the scroll-back, then live. `not_running`. */
-  async attachConsole(key: string): Promise<Socket> {
+  attachConsole(key: string): Promise<Socket> {
+    return this.#attach('console.attach', { key })
+  }
+
+  /** A capture as a stream of classic pcap; ends with it. `not_linked`, `not_running`. */
+  attachCapture(wanted: Operations['capture.attach']['in']): Promise<Socket> {
+    return this.#attach('capture.attach', wanted)
+  }
+
+  async #attach<Op extends 'console.attach' | 'capture.attach'>(op: Op, input: Operations[Op]['in']): Promise<Socket> {
     const socket = await open(this.#runDirectory)
-    const [{ error }, rest] = await ask(socket, 'console.attach', { key })
+    const [{ error }, rest] = await ask(socket, op, input)
     if (error !== undefined) {
       socket.destroy()
       throw new KeeperError(error.code, error.message)
@@ -94,9 +119,10 @@ export class KeeperClient {
   }
 
   #take(line: string): void {
-    const message = JSON.parse(line) as Reply & { event?: string; with?: KeeperEvents['unit.exit'] }
-    if (message.event === 'unit.exit' && message.with !== undefined) {
-      this.onExit(message.with.key, message.with.run, message.with.exit)
+    const message = JSON.parse(line) as Reply | Told
+    if ('event' in message) {
+      if (message.event === 'unit.exit') this.onExit(message.with.key, message.with.run, message.with.exit)
+      else this.onCaptureFailed(message.with)
       return
     }
     const pending = this.#pending.get(message.id)
@@ -107,6 +133,8 @@ export class KeeperClient {
     else pending.reject(new KeeperError(message.error.code, message.error.message))
   }
 }
+
+type Told = { [E in keyof KeeperEvents]: { readonly event: E; readonly with: KeeperEvents[E] } }[keyof KeeperEvents]
 
 interface Reply {
   readonly id: number

@@ -26,7 +26,12 @@ await lock(runDirectory)
 const log = (message: string) => process.stderr.write(`${new Date().toISOString()} ${message}\n`)
 const records = new ChildRecords(runDirectory)
 const pcs = new EmbeddedPcs(records, log)
-const lan = new Switch()
+const lan = await Switch.start({
+  captureFailed: (key, file, message) => server.tell('capture.failed', { key, file, message }),
+  log,
+  // For measuring, and where the native library misbehaves.
+  ...(process.env.PATCHBAY_PACKET_PATH === 'portable' && { path: 'portable' as const }),
+})
 const units: Units = new Units(records, pcs, (key, run, exit) => {
   server.tell('unit.exit', { key, run, exit })
   endWhenIdle()

@@ -1,3 +1,5 @@
+import type { BpfProgram } from '../bpf/program.ts'
+
 /**
  * What the service and the keeper say to each other over the keeper's UNIX socket: newline-delimited JSON.
  *
@@ -8,7 +10,9 @@
  * A connection whose first request is `console.attach` stops being JSON after the reply: what follows are the bytes of
  * the console, both ways, beginning with the scroll-back.
  */
-export const protocolVersion = 1
+export const protocolVersion = 2
+
+export type PacketPathName = 'fast' | 'portable'
 
 /** A unit is one running emulator: a child process, or a pc in the embedded simulator. Its key is `{kind}:{node_id}`. */
 export interface UnitSpec {
@@ -81,15 +85,86 @@ export interface SwitchPortState {
   readonly guest_port: number
   readonly switch_port: number
   readonly nio: SwitchNio | null
+  readonly capture: CaptureState | null
 }
 
-export interface SwitchNio {
-  readonly type: 'nio_udp'
+/** What a port is linked to, and what its frames meet on the way. */
+export type SwitchNio = (UdpLink | DeviceLink) & {
+  readonly suspend: boolean
+  /** In the order in which frames meet them, the same for both directions. */
+  readonly filters: readonly Filter[]
+}
+
+export interface UdpLink {
+  readonly type: 'udp'
   readonly lport: number
   /** A numeric address. */
   readonly rhost: string
   readonly rport: number
-  readonly suspend: boolean
+}
+
+export interface DeviceLink {
+  readonly type: 'ethernet' | 'tap'
+  /** A network device of this host. */
+  readonly device: string
+}
+
+/** An impairment. Chances are in percent. */
+export type Filter =
+  | { readonly type: 'suspend' }
+  /** Every n-th frame; -1: all. */
+  | { readonly type: 'frequency_drop'; readonly every: number }
+  | { readonly type: 'packet_loss' | 'corrupt' | 'duplicate'; readonly percent: number }
+  | { readonly type: 'delay'; readonly ms: number; readonly jitter_ms: number }
+  /** Drops what one of the programs (classic BPF) matches. */
+  | { readonly type: 'bpf'; readonly programs: readonly BpfProgram[] }
+  /** Frames wait for their turn at most `queue_ms`. */
+  | { readonly type: 'rate'; readonly kbps: number; readonly burst_kb: number; readonly queue_ms: number }
+  /** The chosen frames are held back so long that later ones overtake them. */
+  | { readonly type: 'reorder'; readonly percent: number; readonly ms: number }
+
+/** Counted since the port was opened. `out` is what the guest sent, `in` what it was sent; frames that were dropped are in neither. */
+export interface PortCounters {
+  readonly out_frames: number
+  readonly out_bytes: number
+  readonly in_frames: number
+  readonly in_bytes: number
+  readonly dropped: Readonly<
+    Record<
+      | 'suspended'
+      | 'frequency_drop'
+      | 'packet_loss'
+      | 'bpf'
+      | 'rate'
+      | 'queue_full'
+      | 'not_linked'
+      | 'no_guest'
+      | 'send_failed',
+      number
+    >
+  >
+  readonly corrupted: number
+  readonly duplicated: number
+}
+
+/** What is known of a link: see `LinkVerdict` of the interface. */
+export type Verdict = 'ok' | 'one_way' | 'silent' | 'peer_unreachable'
+
+/** A capture into a file. */
+export interface CaptureState {
+  readonly file: string
+  readonly link_type: number
+  readonly frames: number
+  /** Frames that came faster than they could be stored. */
+  readonly missed: number
+}
+
+export interface PortReport {
+  readonly key: string
+  readonly counters: PortCounters
+  /** null when nothing is attached. */
+  readonly link: Verdict | null
+  readonly capture: CaptureState | null
 }
 
 export interface Inventory {
@@ -100,7 +175,10 @@ export interface Inventory {
 /** Every operation with what goes in and what comes out. All are safe to repeat. */
 export interface Operations {
   /** First on every control connection. Refused with `protocol` when the versions differ. */
-  hello: { in: { protocol: number }; out: { protocol: number; version: string; pid: number } }
+  hello: {
+    in: { protocol: number }
+    out: { protocol: number; version: string; pid: number; packet_path: PacketPathName }
+  }
   inventory: { in: Record<string, never>; out: Inventory }
   /** Binds the console first (`port_taken`), then starts. `exists` when the key runs; `spawn_failed` with the reason. */
   'unit.start': { in: UnitSpec; out: { pid: number; run: number } }
@@ -115,15 +193,41 @@ export interface Operations {
   /** Binds the switch's end on a port of the system's choice. An existing key with the same guest port is given back as it is. */
   'port.open': { in: { key: string; guest_port: number }; out: { switch_port: number } }
   'port.close': { in: { key: string }; out: Record<string, never> }
-  /** Attaches or replaces; `port_taken` when `lport` cannot be bound (what was attached before stays then). */
+  /**
+   * Attaches or replaces; what was attached before stays when that fails. `port_taken` when `lport` or the device is in use,
+   * `no_device`, `no_privilege`. The same link with other impairments is changed in place.
+   */
   'nio.attach': { in: { key: string; nio: SwitchNio }; out: Record<string, never> }
+  /** Ends its captures too. */
   'nio.detach': { in: { key: string }; out: Record<string, never> }
+  /** Of one port, or of all. */
+  'port.report': { in: { key?: string }; out: { ports: readonly PortReport[] } }
+  /**
+   * Captures into a new file; what is at that path is replaced. It ends by itself when less than `floor_mb` of the disk is free.
+   * `exists` when it captures already, `not_linked`.
+   */
+  'capture.start': {
+    in: { key: string; file: string; link_type: number; floor_mb: number }
+    out: Record<string, never>
+  }
+  /** Resolves when the file is complete. Without a capture it does nothing. */
+  'capture.stop': { in: { key: string }; out: Record<string, never> }
+  /**
+   * The connection becomes a stream of classic pcap: the file of the running capture from its beginning (`not_running` when
+   * there is none), or what passes from now on. It ends with the capture, or with the link.
+   */
+  'capture.attach': {
+    in: { key: string; from: 'file' } | { key: string; from: 'now'; link_type: number }
+    out: Record<string, never>
+  }
   /** Stops every unit, closes everything, ends the keeper; answered just before it ends. */
   shutdown: { in: { grace_ms: number }; out: Record<string, never> }
 }
 
 export interface KeeperEvents {
   'unit.exit': { key: string; run: number; exit: Exit }
+  /** A capture ended that nobody stopped: its file cannot be written. */
+  'capture.failed': { key: string; file: string; message: string }
 }
 
 export type ErrorCode =
@@ -133,5 +237,9 @@ export type ErrorCode =
   | 'not_running'
   | 'unknown_key'
   | 'port_taken'
+  | 'not_linked'
+  | 'no_device'
+  | 'no_privilege'
+  | 'unsupported'
   | 'spawn_failed'
   | 'internal'

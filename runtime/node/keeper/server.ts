@@ -53,6 +53,10 @@ export class KeeperServer {
       'port.close': async ({ key }) => nothing(await lan.close(key)),
       'nio.attach': async ({ key, nio }) => nothing(await lan.attach(key, nio)),
       'nio.detach': async ({ key }) => nothing(await lan.detach(key)),
+      'port.report': async ({ key }) => ({ ports: await lan.report(key) }),
+      'capture.start': async ({ key, file, link_type, floor_mb }) =>
+        nothing(await lan.exclusively(key, () => lan.captured(key).start(file, link_type, floor_mb))),
+      'capture.stop': async ({ key }) => nothing(await lan.exclusively(key, () => lan.captured(key).stop())),
       shutdown: async ({ grace_ms }) => nothing(await options.shutdown(grace_ms)),
     }
   }
@@ -84,13 +88,15 @@ export class KeeperServer {
 
   #accept(socket: Socket): void {
     const lines = new LineReader(longestLine)
-    let isRaw = false
     const read = (bytes: Buffer) => {
       try {
         for (const line of lines.push(bytes)) {
           const request = JSON.parse(line) as Request
-          if (request.op === 'console.attach') isRaw = this.#attach(socket, request, lines, read)
-          if (isRaw) return
+          if (request.op === 'console.attach' || request.op === 'capture.attach') {
+            socket.off('data', read)
+            void this.#attach(socket, request, lines)
+            return
+          }
           void this.#answer(socket, request)
         }
       } catch {
@@ -124,7 +130,8 @@ export class KeeperServer {
     }
     this.#services.add(socket)
     this.#options.onServices(this.#services.size)
-    return { protocol: protocolVersion, version: this.#options.version, pid: process.pid }
+    const { version, switch: lan } = this.#options
+    return { protocol: protocolVersion, version, pid: process.pid, packet_path: lan.pathName }
   }
 
   #run(op: keyof Operations, input: unknown): Promise<unknown> | unknown {
@@ -133,19 +140,27 @@ export class KeeperServer {
     return handler(input)
   }
 
-  /** From here on the socket is the console's; true when it is. */
-  #attach(socket: Socket, { id, with: input }: Request, lines: LineReader, read: (bytes: Buffer) => void): boolean {
+  /** From here on the socket is the console's, or the capture's. */
+  async #attach(socket: Socket, { id, op, with: input }: Request, lines: LineReader): Promise<void> {
+    const { units, switch: lan } = this.#options
+    const begin = () => socket.write(`${JSON.stringify({ id, result: {} })}\n`)
     try {
-      const hub = this.#options.units.hub((input as Operations['console.attach']['in']).key)
-      socket.off('data', read)
-      socket.write(`${JSON.stringify({ id, result: {} })}\n`)
-      hub.attach(socket)
-      if (lines.rest.length > 0) socket.emit('data', lines.rest)
-      return true
+      if (op === 'console.attach') {
+        const hub = units.hub((input as Operations['console.attach']['in']).key)
+        begin()
+        hub.attach(socket)
+        if (lines.rest.length > 0) socket.emit('data', lines.rest)
+        return
+      }
+      const wanted = input as Operations['capture.attach']['in']
+      const recorder = lan.captured(wanted.key)
+      if (wanted.from === 'file') recorder.follow(socket, begin)
+      else await recorder.stream(socket, wanted.link_type, begin)
+      // Nothing is expected; what comes is thrown away, so that the end of the connection is seen.
+      socket.resume()
     } catch (error) {
       const code = error instanceof KeeperError ? error.code : 'internal'
       socket.end(`${JSON.stringify({ id, error: { code, message: (error as Error).message } })}\n`)
-      return true
     }
   }
 }

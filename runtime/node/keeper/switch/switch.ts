@@ -1,38 +1,88 @@
 import { isIPv6 } from 'node:net'
 import { Serial } from '../../serial.ts'
+import { Recorder } from '../capture/recorder.ts'
 import { KeeperError } from '../error.ts'
-import type { SwitchNio, SwitchPortState } from '../protocol.ts'
-import { UdpSocket } from './udp-socket.ts'
+import type { PortReport, SwitchNio, SwitchPortState, UdpLink } from '../protocol.ts'
+import { Counters } from './counters.ts'
+import { FastPath } from './fast/fast-path.ts'
+import type { EndSpec, PacketPath, PathListener } from './path.ts'
+import { PortablePath } from './portable/portable-path.ts'
+import { Prober } from './prober.ts'
+import { judge } from './verdict.ts'
 
 const loopback = '127.0.0.1'
 
 interface Port {
   readonly key: string
   readonly guestPort: number
-  /** Our end of the private pair with the guest. */
-  readonly guest: UdpSocket
-  nio: SwitchNio | null
-  link: UdpSocket | null
+  readonly row: number
+  /** Our end of the private pair with the guest, and its UDP port. */
+  readonly guest: number
+  readonly guestEndPort: number
+  readonly recorder: Recorder
+  link: Link | null
   /** The port at the other end of the link, when that is in this switch too: frames then go from guest to guest in one hop. */
-  fused: Port | null
+  joined: Port | null
+}
+
+interface Link {
+  readonly nio: SwitchNio
+  readonly end: number
+  readonly prober: Prober | null
+}
+
+export interface SwitchOptions {
+  /** Told of a capture that ended because its file cannot be written. */
+  readonly captureFailed: (key: string, file: string, message: string) => void
+  readonly log: (message: string) => void
+  /** `portable`: without FFI. Absent: the fast path where it runs. */
+  readonly path?: 'portable'
+  /** false: frames are neither joined nor split by the kernel, to measure what that brings. */
+  readonly segmenting?: boolean
 }
 
 /**
- * The switch, portable path: node:dgram, one frame a datagram. Every adapter port of a node has a private socket pair with
- * it from the node's creation on, so that links come and go while guests run.
+ * The switch. Every adapter port of a node has a private socket pair with it, so that links come and go while guests run.
+ * What moves the frames is a packet path; this is what tells it where they go.
  */
 export class Switch {
   readonly #ports = new Map<string, Port>()
-  /** By local UDP port of their NIO, to find the two ends of a link. */
+  /** By local UDP port of their link, to find the two ends of one. */
   readonly #byLport = new Map<number, Port>()
+  readonly #byEnd = new Map<number, Prober>()
+  readonly #byRow = new Map<number, Port>()
   readonly #serial = new Serial()
+  readonly #counters = new Counters()
+  readonly #options: SwitchOptions
+  #path: PacketPath
+
+  private constructor(options: SwitchOptions) {
+    this.#options = options
+    this.#path = new PortablePath(this.#counters, this.#listener)
+  }
+
+  static async start(options: SwitchOptions): Promise<Switch> {
+    const it = new Switch(options)
+    if (options.path === 'portable') return it
+    try {
+      it.#path = await FastPath.start(it.#counters, it.#listener, options.segmenting ?? true)
+    } catch (error) {
+      options.log(`the fast packet path does not run here, the portable one is used: ${(error as Error).message}`)
+    }
+    return it
+  }
+
+  get pathName(): PacketPath['name'] {
+    return this.#path.name
+  }
 
   list(): SwitchPortState[] {
-    return [...this.#ports.values()].map(({ key, guestPort, guest, nio }) => ({
+    return [...this.#ports.values()].map(({ key, guestPort, guestEndPort, link, recorder }) => ({
       key,
       guest_port: guestPort,
-      switch_port: guest.port,
-      nio,
+      switch_port: guestEndPort,
+      nio: link?.nio ?? null,
+      capture: recorder.state,
     }))
   }
 
@@ -40,19 +90,29 @@ export class Switch {
   open(key: string, guestPort: number): Promise<{ switch_port: number }> {
     return this.#serial.run(key, async () => {
       const existing = this.#ports.get(key)
-      if (existing?.guestPort === guestPort) return { switch_port: existing.guest.port }
+      if (existing?.guestPort === guestPort) return { switch_port: existing.guestEndPort }
       if (existing !== undefined) await this.#close(existing)
-      let port: Port | undefined
-      const guest = await UdpSocket.open(
-        { address: loopback, port: 0 },
-        { address: loopback, port: guestPort },
-        (frame) => {
-          if (port !== undefined) fromGuest(port, frame)
-        },
-      )
-      port = { key, guestPort, guest, nio: null, link: null, fused: null }
-      this.#ports.set(key, port)
-      return { switch_port: guest.port }
+      const row = this.#counters.take()
+      if (row === undefined) throw new KeeperError('bad_request', 'the switch has no room for another port')
+      try {
+        const { end, port } = await this.#path.open({
+          type: 'udp',
+          local: { address: loopback, port: 0 },
+          remote: { address: loopback, port: guestPort },
+          probes: false,
+          row,
+          sends: 'in',
+        })
+        const { captureFailed } = this.#options
+        const recorder = new Recorder(this.#path, this.#counters, row, (file, why) => captureFailed(key, file, why))
+        const opened = { key, guestPort, row, guest: end, guestEndPort: port, recorder, link: null, joined: null }
+        this.#ports.set(key, opened)
+        this.#byRow.set(row, opened)
+        return { switch_port: port }
+      } catch (error) {
+        this.#counters.release(row)
+        throw error
+      }
     })
   }
 
@@ -67,70 +127,160 @@ export class Switch {
   attach(key: string, nio: SwitchNio): Promise<void> {
     return this.#serial.run(key, async () => {
       const port = this.#require(key)
-      const holder = this.#byLport.get(nio.lport)
-      if (holder !== undefined && holder !== port) {
-        throw new KeeperError('port_taken', `UDP port ${nio.lport} is used by another link`)
+      const before = port.link
+      if (nio.type === 'udp') {
+        const holder = this.#byLport.get(nio.lport)
+        if (holder !== undefined && holder !== port) {
+          throw new KeeperError('port_taken', `UDP port ${nio.lport} is used by another link`)
+        }
       }
-      if (port.nio !== null && port.link !== null && isSameSocket(port.nio, nio)) {
-        port.nio = nio
-        this.#fuse(port)
+      if (before !== null && isSamePlace(before.nio, nio)) {
+        port.link = { ...before, nio }
+        await this.#path.impair(port.row, nio)
         return
       }
-      const before = port.nio
-      // The same port cannot be bound twice, so then the old one has to go first, and comes back when the new one fails.
-      if (before?.lport === nio.lport) await this.#detach(port)
+      // One place cannot be taken twice, so then the old link has to go first, and comes back when the new one fails.
+      const isInPlace = before !== null && placeOf(before.nio) === placeOf(nio)
+      if (isInPlace) await this.#unlink(port)
       try {
-        const link = await openLink(port, nio)
-        await this.#detach(port)
-        port.nio = nio
-        port.link = link
+        const link = await this.#openLink(port, nio)
+        if (!isInPlace) await this.#unlink(port)
+        await this.#connect(port, link)
       } catch (error) {
-        if (before !== null && port.nio === null) {
-          port.link = await openLink(port, before).catch(() => null)
-          port.nio = before
-          this.#byLport.set(before.lport, port)
-          this.#fuse(port)
-        }
+        if (isInPlace) await this.#connect(port, await this.#openLink(port, before.nio)).catch(() => {})
         throw error
       }
-      this.#byLport.set(nio.lport, port)
-      this.#fuse(port)
     })
   }
 
+  /** Ends its captures too. */
   detach(key: string): Promise<void> {
-    return this.#serial.run(key, () => this.#detach(this.#require(key)))
+    return this.#serial.run(key, async () => {
+      const port = this.#require(key)
+      await this.#unlink(port)
+      await port.recorder.close()
+    })
+  }
+
+  /** `not_linked` when nothing is attached. */
+  captured(key: string): Recorder {
+    const port = this.#require(key)
+    if (port.link === null) throw new KeeperError('not_linked', 'nothing is attached to the port')
+    return port.recorder
+  }
+
+  /** Serialised with what else happens to the port. */
+  exclusively<T>(key: string, run: () => Promise<T>): Promise<T> {
+    return this.#serial.run(key, run)
+  }
+
+  /** Of one port, after a fresh look at its link; or of all, as far as is known. */
+  async report(key?: string): Promise<PortReport[]> {
+    if (key === undefined) return [...this.#ports.values()].map((port) => this.#report(port))
+    const port = this.#require(key)
+    if (port.joined === null) await port.link?.prober?.refresh()
+    return [this.#report(port)]
   }
 
   async closeAll(): Promise<void> {
     await Promise.all([...this.#ports.keys()].map((key) => this.close(key)))
+    await this.#path.shutdown()
+  }
+
+  #report({ key, row, link, joined, recorder }: Port): PortReport {
+    const verdict =
+      link === null
+        ? null
+        : judge(
+            { row, nio: link.nio, joinedRow: joined?.row ?? null, finding: link.prober?.finding ?? 'unknown' },
+            this.#counters,
+          )
+    return { key, counters: this.#counters.read(row), link: verdict, capture: recorder.state }
   }
 
   async #close(port: Port): Promise<void> {
-    await this.#detach(port)
+    await this.#unlink(port)
+    await port.recorder.close()
     this.#ports.delete(port.key)
-    await port.guest.close()
+    this.#byRow.delete(port.row)
+    await this.#path.close(port.guest)
+    await this.#path.forget(port.row)
+    this.#counters.release(port.row)
   }
 
-  async #detach(port: Port): Promise<void> {
-    const { link, nio } = port
-    unfuse(port)
-    if (nio !== null && this.#byLport.get(nio.lport) === port) this.#byLport.delete(nio.lport)
-    port.nio = null
+  async #openLink({ row, key }: Port, nio: SwitchNio): Promise<Link> {
+    const { end } = await this.#path.open(endOf(nio, row))
+    if (nio.type !== 'udp') return { nio, end, prober: null }
+    const prober = new Prober((frame) => {
+      // Two ends in this switch need no questions.
+      if (this.#ports.get(key)?.joined == null) this.#path.send(end, frame)
+    })
+    this.#byEnd.set(end, prober)
+    return { nio, end, prober }
+  }
+
+  async #connect(port: Port, link: Link): Promise<void> {
+    port.link = link
+    if (link.nio.type === 'udp') this.#byLport.set(link.nio.lport, port)
+    await this.#path.impair(port.row, link.nio)
+    await this.#path.setLane(link.end, { output: port.guest, hops: [{ row: port.row, direction: 'in' }] })
+    const other = this.#otherEnd(port)
+    if (other === null) {
+      await this.#path.setLane(port.guest, { output: link.end, hops: [{ row: port.row, direction: 'out' }] })
+    } else await this.#join(port, other)
+  }
+
+  async #unlink(port: Port): Promise<void> {
+    const { link, joined } = port
+    if (link === null) return
     port.link = null
-    await link?.close()
+    link.prober?.close()
+    this.#byEnd.delete(link.end)
+    if (link.nio.type === 'udp' && this.#byLport.get(link.nio.lport) === port) this.#byLport.delete(link.nio.lport)
+    port.joined = null
+    await this.#path.setLane(port.guest, null)
+    if (joined !== null) {
+      joined.joined = null
+      // Its frames go to the socket again that nobody answers on.
+      if (joined.link !== null) {
+        await this.#path.setLane(joined.guest, {
+          output: joined.link.end,
+          hops: [{ row: joined.row, direction: 'out' }],
+        })
+      }
+    }
+    await this.#path.close(link.end)
   }
 
-  /** Joins the port with the one at the other end of its link, when the two NIOs mirror each other on this host. */
-  #fuse(port: Port): void {
-    unfuse(port)
-    const { nio } = port
-    const other = nio === null ? undefined : this.#byLport.get(nio.rport)
-    if (nio === null || other?.nio == null || other === port) return
-    const mirrors = other.nio.rport === nio.lport && isLoopback(nio.rhost) && other.nio.rhost === nio.rhost
-    if (!mirrors) return
-    port.fused = other
-    other.fused = port
+  /** The port in this switch whose link is the other end of this one's. */
+  #otherEnd(port: Port): Port | null {
+    const nio = port.link?.nio
+    if (nio?.type !== 'udp' || !isLoopback(nio.rhost)) return null
+    const other = this.#byLport.get(nio.rport)
+    const back = other?.link?.nio
+    if (other === undefined || other === port || back?.type !== 'udp') return null
+    return back.rport === nio.lport && back.rhost === nio.rhost ? other : null
+  }
+
+  /** Has frames go from one guest to the other without the sockets of the link; both ends' impairments still count. */
+  async #join(port: Port, other: Port): Promise<void> {
+    port.joined = other
+    other.joined = port
+    const over = (from: Port, to: Port) =>
+      this.#path.setLane(from.guest, {
+        output: to.guest,
+        hops: [
+          { row: from.row, direction: 'out' },
+          { row: to.row, direction: 'in' },
+        ],
+      })
+    await over(port, other)
+    await over(other, port)
+  }
+
+  readonly #listener: PathListener = {
+    probe: (end, frame) => this.#byEnd.get(end)?.take(frame),
+    captured: (row) => void this.#byRow.get(row)?.recorder.drain(),
   }
 
   #require(key: string): Port {
@@ -140,29 +290,23 @@ export class Switch {
   }
 }
 
-function fromGuest(port: Port, frame: Buffer): void {
-  const { nio, fused } = port
-  if (nio === null || nio.suspend) return
-  if (fused === null) port.link?.send(frame)
-  else if (fused.nio?.suspend === false) fused.guest.send(frame)
+function endOf(nio: SwitchNio, row: number): EndSpec {
+  if (nio.type !== 'udp') return { type: nio.type, device: nio.device, row }
+  const { lport, rhost, rport } = nio
+  const local = { address: localAddress(rhost), port: lport }
+  return { type: 'udp', local, remote: { address: rhost, port: rport }, probes: true, row, sends: 'out' }
 }
 
-function openLink(port: Port, nio: SwitchNio): Promise<UdpSocket> {
-  return UdpSocket.open(
-    { address: localAddress(nio.rhost), port: nio.lport },
-    { address: nio.rhost, port: nio.rport },
-    (frame) => {
-      if (port.nio?.suspend === false) port.guest.send(frame)
-    },
-  )
+/** What only one link can have: a UDP port or a device. Several links may share a device that is not a TAP. */
+function placeOf(nio: SwitchNio): string {
+  return nio.type === 'udp' ? `udp ${nio.lport}` : `${nio.type} ${nio.device}`
 }
 
-function unfuse(port: Port): void {
-  if (port.fused !== null) port.fused.fused = null
-  port.fused = null
+function isSamePlace(a: SwitchNio, b: SwitchNio): boolean {
+  const remote = ({ rhost, rport }: UdpLink) => `${rport} ${rhost}`
+  if (placeOf(a) !== placeOf(b)) return false
+  return a.type !== 'udp' || b.type !== 'udp' || remote(a) === remote(b)
 }
-
-const isSameSocket = (a: SwitchNio, b: SwitchNio) => a.lport === b.lport && a.rhost === b.rhost && a.rport === b.rport
 
 const isLoopback = (address: string) => address.startsWith('127.') || address === '::1'
 

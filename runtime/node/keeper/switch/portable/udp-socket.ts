@@ -1,6 +1,6 @@
 import { createSocket, type Socket } from 'node:dgram'
 import { isIPv6 } from 'node:net'
-import { KeeperError } from '../error.ts'
+import { KeeperError } from '../../error.ts'
 
 /** Bursts must fit while the event loop is busy; the kernel gives what it allows (net.core.rmem_max). */
 const bufferBytes = 1 << 20
@@ -14,15 +14,22 @@ export interface Peer {
 export class UdpSocket {
   readonly port: number
   readonly #socket: Socket
+  readonly #refused: () => void
   #isOpen = true
 
-  private constructor(socket: Socket) {
+  private constructor(socket: Socket, refused: () => void) {
     this.#socket = socket
+    this.#refused = refused
     this.port = socket.address().port
   }
 
   /** `port_taken` when the local port cannot be bound; port 0 takes a free one. */
-  static async open(local: Peer, remote: Peer, receive: (frame: Buffer) => void): Promise<UdpSocket> {
+  static async open(
+    local: Peer,
+    remote: Peer,
+    receive: (frame: Buffer) => void,
+    refused: () => void,
+  ): Promise<UdpSocket> {
     const socket = createSocket({ type: isIPv6(local.address) ? 'udp6' : 'udp4' })
     try {
       await new Promise<void>((resolve, reject) => {
@@ -48,15 +55,20 @@ export class UdpSocket {
     }
     socket.removeAllListeners('error')
     // A peer that is not there answers ICMP port unreachable, which comes here as an error: the wire is silent, no more.
-    socket.on('error', () => {})
+    socket.on('error', refused)
     grow(socket)
     socket.on('message', receive)
-    return new UdpSocket(socket)
+    return new UdpSocket(socket, refused)
   }
 
   send(frame: Buffer): void {
-    // Without a callback a failed send would surface as an 'error' of the socket: same silence, more work.
-    if (this.#isOpen) this.#socket.send(frame, ignore)
+    if (!this.#isOpen) return
+    this.#socket.send(frame, (error) => {
+      if ((error as NodeJS.ErrnoException | null)?.code !== 'ECONNREFUSED') return
+      // An answer to an earlier frame: it was taken from the socket, and this one may go.
+      this.#refused()
+      if (this.#isOpen) this.#socket.send(frame, ignore)
+    })
   }
 
   close(): Promise<void> {

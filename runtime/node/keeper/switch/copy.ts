@@ -1,0 +1,11 @@
+/** Below this a loop is faster than the view that a block copy needs. */
+const short = 96
+
+/** Copies bytes; leaves nothing to collect for short frames. */
+export function copyBytes(from: Uint8Array, offset: number, to: Uint8Array, place: number, length: number): void {
+  if (length > short) {
+    to.set(from.subarray(offset, offset + length), place)
+    return
+  }
+  for (let index = 0; index < length; index++) to[place + index] = from[offset + index] as number
+}

@@ -1,0 +1,137 @@
+import { createRequire } from 'node:module'
+
+/** An address in memory. Numbers hold the 48 bits of user space exactly. */
+export type Pointer = number
+
+/** The calls of libc that the fast path makes. Failures give -1 and set `errno`, as in C. */
+export interface Libc {
+  socket(domain: number, type: number, protocol: number): number
+  bind(fd: number, address: Pointer, length: number): number
+  connect(fd: number, address: Pointer, length: number): number
+  getsockname(fd: number, address: Pointer, length: Pointer): number
+  setsockopt(fd: number, level: number, name: number, value: Pointer, length: number): number
+  recvmmsg(fd: number, messages: Pointer, count: number, flags: number, timeout: Pointer): number
+  sendmmsg(fd: number, messages: Pointer, count: number, flags: number): number
+  send(fd: number, bytes: Pointer, length: number, flags: number): number
+  read(fd: number, bytes: Pointer, length: number): number
+  write(fd: number, bytes: Pointer, length: number): number
+  open(path: Pointer, flags: number, mode: number): number
+  ioctl(fd: number, request: number, argument: Pointer): number
+  close(fd: number): number
+  epoll_create1(flags: number): number
+  epoll_ctl(epoll: number, operation: number, fd: number, event: Pointer): number
+  epoll_wait(epoll: number, events: Pointer, count: number, timeoutMs: number): number
+  /** Linux 5.11 with glibc 2.35; undefined before. */
+  readonly epoll_pwait2:
+    | ((epoll: number, events: Pointer, count: number, timeout: Pointer, mask: Pointer) => number)
+    | undefined
+  eventfd(initial: number, flags: number): number
+  inet_pton(family: number, text: Pointer, address: Pointer): number
+  if_nametoindex(name: Pointer): number
+  errno(): number
+  /** Where the bytes of an ArrayBuffer are. They do not move while it lives. */
+  addressOf(bytes: Uint8Array): Pointer
+}
+
+const signatures = {
+  socket: 'int socket(int, int, int)',
+  bind: 'int bind(int, uintptr_t, int)',
+  connect: 'int connect(int, uintptr_t, int)',
+  getsockname: 'int getsockname(int, uintptr_t, uintptr_t)',
+  setsockopt: 'int setsockopt(int, int, int, uintptr_t, int)',
+  recvmmsg: 'int recvmmsg(int, uintptr_t, int, int, uintptr_t)',
+  sendmmsg: 'int sendmmsg(int, uintptr_t, int, int)',
+  send: 'int64_t send(int, uintptr_t, int64_t, int)',
+  read: 'int64_t read(int, uintptr_t, int64_t)',
+  write: 'int64_t write(int, uintptr_t, int64_t)',
+  open: 'int open(uintptr_t, int, int)',
+  ioctl: 'int ioctl(int, unsigned long, uintptr_t)',
+  close: 'int close(int)',
+  epoll_create1: 'int epoll_create1(int)',
+  epoll_ctl: 'int epoll_ctl(int, int, int, uintptr_t)',
+  epoll_wait: 'int epoll_wait(int, uintptr_t, int, int)',
+  eventfd: 'int eventfd(int, int)',
+  inet_pton: 'int inet_pton(int, uintptr_t, uintptr_t)',
+  if_nametoindex: 'unsigned int if_nametoindex(uintptr_t)',
+} as const
+
+/** Throws where it cannot be loaded. */
+export function loadLibc(): Libc {
+  const koffi = createRequire(import.meta.url)('koffi') as typeof import('koffi')
+  const library = koffi.load('libc.so.6')
+  const calls = Object.fromEntries(Object.entries(signatures).map(([name, text]) => [name, library.func(text)]))
+  let epoll_pwait2: unknown
+  try {
+    epoll_pwait2 = library.func('int epoll_pwait2(int, uintptr_t, int, uintptr_t, uintptr_t)')
+  } catch {
+    // An older system: waits are then a whole number of ms.
+  }
+  return {
+    ...calls,
+    epoll_pwait2,
+    errno: () => koffi.errno(),
+    addressOf: (bytes: Uint8Array) => Number(koffi.address(bytes)),
+  } as unknown as Libc
+}
+
+/** Constants of the Linux headers that the fast path uses. */
+export const linux = {
+  AF_INET: 2,
+  AF_INET6: 10,
+  AF_PACKET: 17,
+  SOCK_DGRAM: 2,
+  SOCK_RAW: 3,
+  SOCK_NONBLOCK: 0o4000,
+  SOCK_CLOEXEC: 0o2000000,
+  O_RDWR: 2,
+  SOL_SOCKET: 1,
+  SO_SNDBUF: 7,
+  SO_RCVBUF: 8,
+  SO_SNDBUFFORCE: 32,
+  SO_RCVBUFFORCE: 33,
+  IPPROTO_IP: 0,
+  IP_MTU_DISCOVER: 10,
+  IP_PMTUDISC_DONT: 0,
+  IPPROTO_IPV6: 41,
+  IPV6_V6ONLY: 26,
+  SOL_UDP: 17,
+  UDP_SEGMENT: 103,
+  UDP_GRO: 104,
+  SOL_PACKET: 263,
+  PACKET_ADD_MEMBERSHIP: 1,
+  PACKET_AUXDATA: 8,
+  PACKET_VNET_HDR: 15,
+  PACKET_IGNORE_OUTGOING: 23,
+  PACKET_MR_PROMISC: 1,
+  ETH_P_ALL: 3,
+  TP_STATUS_VLAN_VALID: 1 << 4,
+  TP_STATUS_VLAN_TPID_VALID: 1 << 6,
+  TUNSETIFF: 0x400454ca,
+  IFF_TAP: 0x0002,
+  IFF_NO_PI: 0x1000,
+  SIOCGIFFLAGS: 0x8913,
+  SIOCSIFFLAGS: 0x8914,
+  IFF_UP: 1,
+  EPOLL_CTL_ADD: 1,
+  EPOLL_CTL_DEL: 2,
+  EPOLLIN: 1,
+  EPOLL_CLOEXEC: 0o2000000,
+  EFD_NONBLOCK: 0o4000,
+  EFD_CLOEXEC: 0o2000000,
+  MSG_DONTWAIT: 0x40,
+  EPERM: 1,
+  ENOENT: 2,
+  EINTR: 4,
+  EIO: 5,
+  EAGAIN: 11,
+  EACCES: 13,
+  EBUSY: 16,
+  ENODEV: 19,
+  EINVAL: 22,
+  EMSGSIZE: 90,
+  EADDRINUSE: 98,
+  EADDRNOTAVAIL: 99,
+  ENETDOWN: 100,
+  ENOBUFS: 105,
+  ECONNREFUSED: 111,
+} as const

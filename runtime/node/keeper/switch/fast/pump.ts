@@ -1,0 +1,275 @@
+import { at, type Counters, countRefusal } from '../counters.ts'
+import { type Block, DelayQueue } from '../delay-queue.ts'
+import type { EndSpec, LaneSpec, OpenedEnd, PathListener } from '../path.ts'
+import { isProbe } from '../probe-frame.ts'
+import { isPlain, type Lane, passHops, Rows } from '../rows.ts'
+import { WallClock } from '../wall-clock.ts'
+import { type Libc, linux } from './libc.ts'
+import { Memory } from './memory.ts'
+import { batch, Receiver } from './receiver.ts'
+import { Sockets } from './sockets.ts'
+import { type Output, Transmitter } from './transmitter.ts'
+
+const eventBytes = 12
+const eventsAtOnce = 256
+/** Batches that one end may have before the others get their turn. */
+const rounds = 4
+
+/** A descriptor in the path, and where its frames go. */
+class End implements Output {
+  readonly id: number
+  readonly fd: number
+  readonly kind: Output['kind']
+  readonly gro: boolean
+  gso: boolean
+  readonly row: number
+  readonly probes: boolean
+  lane: Lane<End> | null = null
+  readonly #counters: Counters
+  readonly #sends: 'in' | 'out'
+
+  constructor(id: number, spec: EndSpec, socket: { fd: number; gro: boolean; gso: boolean }, counters: Counters) {
+    this.id = id
+    this.fd = socket.fd
+    this.gro = socket.gro
+    this.gso = socket.gso
+    this.kind = spec.type
+    this.row = spec.row
+    this.probes = spec.type === 'udp' && spec.probes
+    this.#sends = spec.type === 'udp' ? spec.sends : 'out'
+    this.#counters = counters
+  }
+
+  refused(): void {
+    countRefusal(this.#counters, this.row, this.#sends)
+  }
+
+  failed(frames: number): void {
+    this.#counters.add(this.row, at.sendFailed, frames)
+  }
+}
+
+/**
+ * The fast path: all ends in one epoll set, many frames a system call, nothing allocated for a frame. Owns its thread: `run`
+ * returns when `control` says so.
+ */
+export class Pump {
+  readonly #libc: Libc
+  readonly #counters: Counters
+  readonly #listener: PathListener
+  readonly #sockets: Sockets
+  readonly #receiver: Receiver
+  readonly #transmitter: Transmitter
+  readonly #queue: DelayQueue
+  readonly #clock = new WallClock()
+  readonly #ends = new Map<number, End>()
+  readonly #epoll: number
+  readonly #events: Memory
+  readonly rows: Rows
+  #lastEnd = 0
+  #controlEnd = 0
+  /** Written to by another thread to have `control` called. */
+  readonly wakeDescriptor: number
+
+  constructor(libc: Libc, counters: Counters, listener: PathListener, isSegmenting: boolean) {
+    this.#libc = libc
+    this.#counters = counters
+    this.#listener = listener
+    this.#sockets = new Sockets(libc, isSegmenting)
+    this.#receiver = new Receiver(libc)
+    this.#transmitter = new Transmitter(libc)
+    this.#queue = new DelayQueue((bytes) => new Memory(libc, bytes))
+    this.rows = new Rows(counters, (row) => listener.captured(row))
+    this.#events = new Memory(libc, eventsAtOnce * eventBytes + 64)
+    this.#epoll = libc.epoll_create1(linux.EPOLL_CLOEXEC)
+    this.wakeDescriptor = libc.eventfd(0, linux.EFD_NONBLOCK | linux.EFD_CLOEXEC)
+    if (this.#epoll < 0 || this.wakeDescriptor < 0) throw new Error(`no epoll: errno ${libc.errno()}`)
+    this.#watch(this.wakeDescriptor, this.#controlEnd)
+  }
+
+  open(spec: EndSpec): OpenedEnd {
+    const socket = this.#sockets[spec.type](spec as never)
+    const end = new End(++this.#lastEnd, spec, socket, this.#counters)
+    this.#ends.set(end.id, end)
+    this.#watch(end.fd, end.id)
+    return { end: end.id, port: socket.port }
+  }
+
+  close(id: number): void {
+    const end = this.#ends.get(id)
+    if (end === undefined) return
+    this.#ends.delete(id)
+    // Leaves the epoll set by being closed.
+    this.#libc.close(end.fd)
+  }
+
+  setLane(input: number, spec: LaneSpec | null): void {
+    const end = this.#ends.get(input)
+    if (end === undefined) return
+    const output = spec === null ? undefined : this.#ends.get(spec.output)
+    end.lane = spec === null || output === undefined ? null : this.rows.lane(spec, output)
+  }
+
+  send(id: number, frame: Uint8Array): void {
+    const end = this.#ends.get(id)
+    if (end === undefined) return
+    const copy = new Memory(this.#libc, frame.length)
+    copy.bytes.set(frame)
+    this.#transmitter.add(end, copy.address, frame.length)
+    this.#transmitter.flush()
+  }
+
+  /** Moves frames until `control`, which is called when the descriptor was written to, returns false. */
+  run(control: () => boolean): void {
+    const { view } = this.#events
+    for (;;) {
+      const count = this.#wait()
+      for (let index = 0; index < count; index++) {
+        const id = view.getUint32(index * eventBytes + 4, true)
+        if (id === this.#controlEnd) {
+          this.#libc.read(this.wakeDescriptor, this.#events.address + eventsAtOnce * eventBytes, 8)
+          if (!control()) return
+          continue
+        }
+        const end = this.#ends.get(id)
+        if (end !== undefined) this.#drain(end)
+      }
+      const now = performance.now()
+      if (this.#queue.size > 0) this.#queue.takeDue(now, this.#sendDue, this.#sendAll)
+      if (this.rows.tellAt <= now) this.rows.tell()
+    }
+  }
+
+  shutdown(): void {
+    for (const { fd } of this.#ends.values()) this.#libc.close(fd)
+    this.#ends.clear()
+    this.#libc.close(this.#epoll)
+  }
+
+  #watch(fd: number, id: number): void {
+    const place = eventsAtOnce * eventBytes
+    this.#events.u32(place, linux.EPOLLIN)
+    this.#events.u64(place + 4, id)
+    if (this.#libc.epoll_ctl(this.#epoll, linux.EPOLL_CTL_ADD, fd, this.#events.address + place) < 0) {
+      throw new Error(`epoll_ctl: errno ${this.#libc.errno()}`)
+    }
+  }
+
+  /** Sleeps until there is something to do; how many events there are. */
+  #wait(): number {
+    const { address } = this.#events
+    const until = Math.min(this.#queue.nextDue, this.rows.tellAt)
+    if (until === Number.POSITIVE_INFINITY) return this.#libc.epoll_wait(this.#epoll, address, eventsAtOnce, -1)
+    const ms = Math.max(0, until - performance.now())
+    if (this.#libc.epoll_pwait2 === undefined || ms === 0) {
+      return this.#libc.epoll_wait(this.#epoll, address, eventsAtOnce, Math.ceil(ms))
+    }
+    // struct timespec
+    const place = eventsAtOnce * eventBytes + 16
+    const seconds = Math.floor(ms / 1000)
+    this.#events.u64(place, seconds)
+    this.#events.u64(place + 8, Math.ceil((ms - seconds * 1000) * 1e6))
+    return this.#libc.epoll_pwait2(this.#epoll, address, eventsAtOnce, address + place, 0)
+  }
+
+  #drain(end: End): void {
+    for (let round = 0; round < rounds; round++) {
+      const count = this.#receive(end)
+      if (count < 0) {
+        if (!this.#isOver(end)) continue
+        return
+      }
+      this.#forward(end, count)
+      if (count < batch) return
+    }
+  }
+
+  #receive({ kind, fd, gro }: End): number {
+    if (kind === 'udp') return this.#receiver.udp(fd, gro)
+    return kind === 'tap' ? this.#receiver.tap(fd) : this.#receiver.ethernet(fd)
+  }
+
+  /** What a failed receive means: false when an error was taken from the socket and there may be more. */
+  #isOver(end: End): boolean {
+    const errno = this.#libc.errno()
+    if (errno === linux.ECONNREFUSED) {
+      end.refused()
+      return false
+    }
+    if (errno === linux.EAGAIN || errno === linux.EINTR || errno === linux.ENETDOWN) return true
+    // A device that is gone would wake us for ever.
+    if (end.kind !== 'udp') {
+      this.#libc.epoll_ctl(this.#epoll, linux.EPOLL_CTL_DEL, end.fd, 0)
+      this.#counters.add(end.row, at.linkFailed, 1)
+    }
+    return true
+  }
+
+  #forward(end: End, count: number): void {
+    const { lane } = end
+    const { segments, lengths, offsets, bytes, address } = this.#receiver
+    const now = performance.now()
+    const isPlainLane = lane !== null && isPlain(lane.hops, now)
+    if (lane !== null && !isPlainLane) this.#clock.set(now)
+    let frames = 0
+    let total = 0
+    for (let index = 0; index < count; index++) {
+      const offset = offsets[index] as number
+      const length = lengths[index] as number
+      const segment = segments[index] as number
+      const isJoined = segment > 0 && segment < length
+      const isApart = isJoined && end.probes && this.#holdsProbe(offset, length, segment)
+      if (isPlainLane && isJoined && !isApart && lane.output.gso) {
+        this.#transmitter.addJoined(lane.output, address + offset, length, segment)
+        frames += Math.ceil(length / segment)
+        total += length
+        continue
+      }
+      const step = isJoined ? segment : length
+      for (let place = offset; place < offset + length; place += step) {
+        const size = Math.min(step, offset + length - place)
+        if (end.probes && isProbe(bytes, place, size)) {
+          this.#listener.probe(end.id, bytes.slice(place, place + size))
+        } else if (isPlainLane) {
+          this.#transmitter.add(lane.output, address + place, size)
+          frames += 1
+          total += size
+        } else if (lane === null) frames += 1
+        else this.#take(lane, bytes, place, size, now)
+      }
+    }
+    this.#transmitter.flush()
+    if (lane === null) this.#counters.add(end.row, at.notLinked, frames)
+    else if (isPlainLane) for (const hop of lane.hops) hop.count(frames, total)
+    else this.rows.passed(now)
+  }
+
+  /** One frame of a lane with stages or a capture. */
+  #take(lane: Lane<End>, bytes: Uint8Array, offset: number, length: number, now: number): void {
+    const { hops, output } = lane
+    const due = passHops(hops, bytes, offset, length, now, this.#clock)
+    if (due < 0) return
+    for (let copy = (hops[hops.length - 1] as { copies: number }).copies; copy > 0; copy--) {
+      if (due <= now) this.#transmitter.add(output, this.#receiver.address + offset, length)
+      else if (!this.#queue.put(bytes, offset, length, due, now, output.id, output.row)) {
+        this.#counters.add(output.row, at.queueFull, 1)
+      }
+    }
+  }
+
+  /** A probe may be among datagrams that the kernel joined. */
+  #holdsProbe(offset: number, length: number, segment: number): boolean {
+    const { bytes } = this.#receiver
+    for (let place = offset; place < offset + length; place += segment) {
+      if (isProbe(bytes, place, Math.min(segment, offset + length - place))) return true
+    }
+    return false
+  }
+
+  readonly #sendDue = (id: number, _row: number, block: Block, place: number, length: number): void => {
+    const output = this.#ends.get(id)
+    if (output !== undefined) this.#transmitter.add(output, block.address + place, length)
+  }
+
+  readonly #sendAll = (): void => this.#transmitter.flush()
+}

@@ -1,0 +1,80 @@
+import type { RingWriter } from './capture-ring.ts'
+import { at, type Counters } from './counters.ts'
+import type { Direction, Impairment } from './path.ts'
+import { type Departure, makeStage, randomSource, type Stage } from './stages.ts'
+import type { WallClock } from './wall-clock.ts'
+
+/** One direction of a row: what frames meet there, and where they are counted. */
+export class Hop {
+  readonly row: number
+  readonly frames: number
+  readonly bytes: number
+  /** How often the frame that has just passed leaves. */
+  copies = 1
+  readonly #counters: Counters
+  readonly #departure: Departure = { copies: 1, mayOvertake: false }
+  readonly #random = randomSource()
+  #stages: readonly Stage[] = []
+  #ring: RingWriter | null = null
+  /** Due time of the last frame that kept its place. */
+  #lastDue = 0
+
+  constructor(counters: Counters, row: number, direction: Direction) {
+    this.#counters = counters
+    this.row = row
+    this.frames = direction === 'out' ? at.outFrames : at.inFrames
+    this.bytes = direction === 'out' ? at.outBytes : at.inBytes
+  }
+
+  impair({ suspend, filters }: Impairment): void {
+    const all = suspend ? [{ type: 'suspend' } as const, ...filters] : filters
+    this.#stages = all.map((filter) => makeStage(filter, this.row, this.#counters, this.#random, this.#departure))
+  }
+
+  capture(ring: RingWriter | null): void {
+    this.#ring = ring
+  }
+
+  /** Whether frames only have to be counted. */
+  isPlain(now: number): boolean {
+    return this.#stages.length === 0 && this.#ring === null && this.#lastDue <= now
+  }
+
+  /**
+   * Takes a frame that comes at `due` through the stages; when it leaves, or negative. `clock` has the time of its reception.
+   * Frames stay in order unless a stage says otherwise, also when the delay has just been shortened.
+   */
+  pass(bytes: Uint8Array, offset: number, length: number, due: number, copiesIn: number, clock: WallClock): number {
+    const departure = this.#departure
+    departure.copies = copiesIn
+    departure.mayOvertake = false
+    let leaves = due
+    for (const stage of this.#stages) {
+      leaves = stage(bytes, offset, length, leaves)
+      if (leaves < 0) return leaves
+    }
+    if (!departure.mayOvertake) {
+      leaves = Math.max(leaves, this.#lastDue)
+      this.#lastDue = leaves
+    }
+    const { copies } = departure
+    this.copies = copies
+    this.count(copies, copies * length)
+    if (this.#ring !== null) {
+      for (let copy = 0; copy < copies; copy++) {
+        const isIn = this.#ring.append(bytes, offset, length, clock.seconds, clock.micros)
+        this.#counters.add(this.row, isIn ? at.captured : at.captureMissed, 1)
+      }
+    }
+    return leaves
+  }
+
+  /** Counts frames that pass. */
+  count(frames: number, bytes: number): void {
+    this.#counters.add(this.row, this.frames, frames)
+    this.#counters.add(this.row, this.bytes, bytes)
+    if (this.frames === at.inFrames) {
+      this.#counters.set(this.row, at.outAtLastIn, this.#counters.get(this.row, at.outFrames))
+    }
+  }
+}

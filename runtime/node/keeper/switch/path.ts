@@ -1,0 +1,76 @@
+import type { Filter } from '../protocol.ts'
+
+/**
+ * What moves frames: sockets ("ends") and the lanes between them. There are two, `fast` and `portable`; the switch above
+ * them is the same.
+ */
+export interface PacketPath {
+  readonly name: 'fast' | 'portable'
+  /** Opens an end. `port_taken`, `no_device`, `no_privilege`, `bad_request`. */
+  open(spec: EndSpec): Promise<OpenedEnd>
+  /** What is on its way to it is dropped. Unknown ends are fine. */
+  close(end: number): Promise<void>
+  /** What comes in at `input` goes out at `output`, through the rows (ports) it crosses; null: it is dropped. */
+  setLane(input: number, lane: LaneSpec | null): Promise<void>
+  /** The impairment of both directions of a row. Frames that wait already leave when they were due. */
+  impair(row: number, impairment: Impairment): Promise<void>
+  /** Copies what passes the row into a ring; null ends that. Resolves when nothing more will be written into the old ring. */
+  capture(row: number, ring: SharedArrayBuffer | null): Promise<void>
+  /** Sends one frame out of an end, past every stage. */
+  send(end: number, frame: Uint8Array): void
+  /** Forgets the row's stages, so that it can be used again. */
+  forget(row: number): Promise<void>
+  shutdown(): Promise<void>
+}
+
+export interface PathListener {
+  /** A probe came in at an end. */
+  probe(end: number, frame: Uint8Array): void
+  /** There is something new in the ring of a row. */
+  captured(row: number): void
+}
+
+export interface OpenedEnd {
+  readonly end: number
+  /** Its local UDP port; 0 for a device. */
+  readonly port: number
+}
+
+export type EndSpec = UdpEnd | DeviceEnd
+
+export interface UdpEnd {
+  readonly type: 'udp'
+  readonly local: Address
+  readonly remote: Address
+  /** Whether probes are looked for in what comes in; they are not forwarded. */
+  readonly probes: boolean
+  /** Row that counts what its peer refuses, and in which direction the end sends. */
+  readonly row: number
+  readonly sends: Direction
+}
+
+export interface DeviceEnd {
+  readonly type: 'ethernet' | 'tap'
+  readonly device: string
+  readonly row: number
+}
+
+export interface Address {
+  /** Numeric. */
+  readonly address: string
+  readonly port: number
+}
+
+/** `out`: from the guest to its link; `in`: the other way. */
+export type Direction = 'out' | 'in'
+
+export interface LaneSpec {
+  readonly output: number
+  /** In the order in which a frame meets them: one, or two where two ports are joined on this host. */
+  readonly hops: readonly { readonly row: number; readonly direction: Direction }[]
+}
+
+export interface Impairment {
+  readonly suspend: boolean
+  readonly filters: readonly Filter[]
+}

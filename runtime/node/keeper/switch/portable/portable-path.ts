@@ -1,0 +1,157 @@
+import { KeeperError } from '../../error.ts'
+import { at, type Counters, countRefusal } from '../counters.ts'
+import { DelayQueue } from '../delay-queue.ts'
+import type { EndSpec, Impairment, LaneSpec, OpenedEnd, PacketPath, PathListener, UdpEnd } from '../path.ts'
+import { isProbe } from '../probe-frame.ts'
+import { isPlain, type Lane, passHops, Rows } from '../rows.ts'
+import { WallClock } from '../wall-clock.ts'
+import { UdpSocket } from './udp-socket.ts'
+
+interface End {
+  readonly id: number
+  readonly spec: UdpEnd
+  readonly socket: UdpSocket
+  lane: Lane<End> | null
+}
+
+/** The packet path where there is no FFI, or no Linux: node:dgram, one frame a call. UDP only. */
+export class PortablePath implements PacketPath {
+  readonly name = 'portable'
+  readonly #ends = new Map<number, End>()
+  readonly #counters: Counters
+  readonly #rows: Rows
+  readonly #listener: PathListener
+  readonly #clock = new WallClock()
+  readonly #queue = new DelayQueue((bytes) => ({ bytes: Buffer.alloc(bytes), address: 0 }))
+  #lastEnd = 0
+  #dueTimer: NodeJS.Timeout | undefined
+  #dueAt = Number.POSITIVE_INFINITY
+  #tellTimer: NodeJS.Timeout | undefined
+
+  constructor(counters: Counters, listener: PathListener) {
+    this.#counters = counters
+    this.#listener = listener
+    this.#rows = new Rows(counters, (row) => listener.captured(row))
+  }
+
+  async open(spec: EndSpec): Promise<OpenedEnd> {
+    if (spec.type !== 'udp') {
+      throw new KeeperError(
+        'unsupported',
+        `${spec.type} links need the fast packet path, which runs on Linux with its native library`,
+      )
+    }
+    const id = ++this.#lastEnd
+    let end: End | undefined
+    const socket = await UdpSocket.open(
+      spec.local,
+      spec.remote,
+      (frame) => {
+        if (end !== undefined) this.#receive(end, frame)
+      },
+      () => this.#refused(spec),
+    )
+    end = { id, spec, socket, lane: null }
+    this.#ends.set(id, end)
+    return { end: id, port: socket.port }
+  }
+
+  async close(id: number): Promise<void> {
+    const end = this.#ends.get(id)
+    this.#ends.delete(id)
+    await end?.socket.close()
+  }
+
+  async setLane(input: number, spec: LaneSpec | null): Promise<void> {
+    const end = this.#ends.get(input)
+    if (end === undefined) return
+    const output = spec === null ? undefined : this.#ends.get(spec.output)
+    end.lane = spec === null || output === undefined ? null : this.#rows.lane(spec, output)
+  }
+
+  async impair(row: number, impairment: Impairment): Promise<void> {
+    this.#rows.impair(row, impairment)
+  }
+
+  async capture(row: number, ring: SharedArrayBuffer | null): Promise<void> {
+    this.#rows.capture(row, ring)
+  }
+
+  async forget(row: number): Promise<void> {
+    this.#rows.forget(row)
+  }
+
+  send(id: number, frame: Uint8Array): void {
+    this.#ends.get(id)?.socket.send(Buffer.from(frame))
+  }
+
+  async shutdown(): Promise<void> {
+    clearTimeout(this.#dueTimer)
+    clearTimeout(this.#tellTimer)
+    await Promise.all([...this.#ends.keys()].map((id) => this.close(id)))
+  }
+
+  #receive({ id, spec, lane }: End, frame: Buffer): void {
+    if (spec.probes && isProbe(frame, 0, frame.length)) {
+      this.#listener.probe(id, frame)
+      return
+    }
+    if (lane === null) {
+      this.#counters.add(spec.row, at.notLinked, 1)
+      return
+    }
+    const { output, hops } = lane
+    const now = performance.now()
+    if (isPlain(hops, now)) {
+      for (const hop of hops) hop.count(1, frame.length)
+      output.socket.send(frame)
+      return
+    }
+    this.#clock.set(now)
+    const due = passHops(hops, frame, 0, frame.length, now, this.#clock)
+    this.#rows.passed(now)
+    this.#tellLater(now)
+    if (due < 0) return
+    const last = hops.at(-1)
+    for (let copy = last?.copies ?? 1; copy > 0; copy--) {
+      if (due <= now) output.socket.send(frame)
+      else if (!this.#queue.put(frame, 0, frame.length, due, now, output.id, output.spec.row)) {
+        this.#counters.add(output.spec.row, at.queueFull, 1)
+      }
+    }
+    this.#sendLater(now)
+  }
+
+  #sendDue(): void {
+    this.#dueAt = Number.POSITIVE_INFINITY
+    this.#queue.takeDue(
+      performance.now(),
+      (end, _row, block, place, length) => {
+        // Node sends after this turn, when the place may hold another frame.
+        this.#ends.get(end)?.socket.send(Buffer.from(block.bytes.subarray(place, place + length)))
+      },
+      () => {},
+    )
+    this.#sendLater(performance.now())
+  }
+
+  #sendLater(now: number): void {
+    const due = this.#queue.nextDue
+    if (due >= this.#dueAt) return
+    clearTimeout(this.#dueTimer)
+    this.#dueAt = due
+    this.#dueTimer = due === Number.POSITIVE_INFINITY ? undefined : setTimeout(() => this.#sendDue(), due - now)
+  }
+
+  #tellLater(now: number): void {
+    if (this.#tellTimer !== undefined || this.#rows.tellAt === Number.POSITIVE_INFINITY) return
+    this.#tellTimer = setTimeout(() => {
+      this.#tellTimer = undefined
+      this.#rows.tell()
+    }, this.#rows.tellAt - now)
+  }
+
+  #refused({ row, sends }: UdpEnd): void {
+    countRefusal(this.#counters, row, sends)
+  }
+}

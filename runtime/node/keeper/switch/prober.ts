@@ -1,0 +1,111 @@
+import { decodeProbe, encodeProbe } from './probe-frame.ts'
+
+/** Waits between questions to a peer that has not answered yet, ms; then it is left alone until it asks. */
+const firstWaits = [250, 1000, 2000, 4000, 8000, 15_000]
+/** Between questions to a peer that answers, ms. */
+const keepAliveMs = 30_000
+/** Questions without an answer that a peer may miss in a row before it counts as gone, and before it is left alone. */
+const toleratedSilence = 2
+const mostSilence = 20
+/** For how long an answer is fresh, and how long a reader waits for a fresher one, ms. */
+const freshMs = 2000
+const answerMs = 200
+
+/** What the probes say of a link. */
+export type ProbeFinding =
+  /** The peer answers: both ways work. */
+  | 'answers'
+  /** The peer asks, but our questions have no answers: only its frames arrive. */
+  | 'hears_nothing'
+  /** The peer answered once, and does no more. */
+  | 'lost'
+  /** The peer never said anything: it may not know of probes. */
+  | 'unknown'
+
+/** Asks the switch at the other end of one UDP link whether the link works, over the link itself. */
+export class Prober {
+  readonly #send: (frame: Uint8Array) => void
+  #timer: NodeJS.Timeout | undefined
+  #sequence = 0
+  #unanswered = 0
+  #answeredAt = Number.NEGATIVE_INFINITY
+  #askedAt = Number.NEGATIVE_INFINITY
+  #isOff = false
+  #told: (() => void)[] = []
+
+  /** `send` sends a frame to the peer. Asks at once. */
+  constructor(send: (frame: Uint8Array) => void) {
+    this.#send = send
+    this.#ask()
+  }
+
+  get finding(): ProbeFinding {
+    const now = performance.now()
+    const hasAnswered = this.#answeredAt > Number.NEGATIVE_INFINITY
+    if (hasAnswered && this.#unanswered < toleratedSilence) return 'answers'
+    if (now - this.#askedAt < keepAliveMs * toleratedSilence) return 'hears_nothing'
+    return hasAnswered ? 'lost' : 'unknown'
+  }
+
+  /** Takes a probe that came in. */
+  take(frame: Uint8Array): void {
+    const probe = decodeProbe(frame)
+    if (probe === undefined) return
+    if (probe.isQuestion) {
+      this.#askedAt = performance.now()
+      this.#send(encodeProbe({ isQuestion: false, hearsYou: true, sequence: probe.sequence }))
+      // Who asks can answer.
+      if (this.#isOff) {
+        this.#unanswered = 0
+        this.#ask()
+      }
+      return
+    }
+    if (probe.sequence !== this.#sequence) return
+    this.#unanswered = 0
+    this.#answeredAt = performance.now()
+    for (const told of this.#told.splice(0)) told()
+    this.#next(keepAliveMs)
+  }
+
+  /** Asks once more when what is known is not fresh, and waits a moment for the answer. */
+  async refresh(): Promise<void> {
+    if (this.#isOff || performance.now() - this.#answeredAt < freshMs) return
+    const answered = new Promise<void>((resolve) => {
+      const timer = setTimeout(resolve, answerMs)
+      this.#told.push(() => {
+        clearTimeout(timer)
+        resolve()
+      })
+    })
+    this.#ask()
+    await answered
+    this.#told = []
+  }
+
+  close(): void {
+    clearTimeout(this.#timer)
+    this.#isOff = true
+    for (const told of this.#told.splice(0)) told()
+  }
+
+  #ask(): void {
+    this.#isOff = false
+    this.#sequence += 1
+    this.#send(encodeProbe({ isQuestion: true, hearsYou: this.finding === 'answers', sequence: this.#sequence }))
+    this.#unanswered += 1
+    const hasAnswered = this.#answeredAt > Number.NEGATIVE_INFINITY
+    if (hasAnswered && this.#unanswered < mostSilence) this.#next(this.#unanswered > 1 ? 1000 : keepAliveMs)
+    else {
+      const wait = hasAnswered ? undefined : firstWaits[this.#unanswered - 1]
+      if (wait === undefined) this.#isOff = true
+      else this.#next(wait)
+    }
+  }
+
+  #next(ms: number): void {
+    clearTimeout(this.#timer)
+    this.#timer = setTimeout(() => this.#ask(), ms)
+    this.#timer.unref()
+  }
+}

@@ -1,0 +1,48 @@
+import { existsSync, readFileSync } from 'node:fs'
+import type { SwitchNio, Verdict } from '../protocol.ts'
+import { at, type Counters } from './counters.ts'
+import type { ProbeFinding } from './prober.ts'
+
+/** Frames of the guest without one that comes back before a link counts as one-way. */
+const unanswered = 16
+
+export interface LinkFacts {
+  readonly row: number
+  readonly nio: SwitchNio
+  /** Row of the port at the other end, when that is in this switch too. */
+  readonly joinedRow: number | null
+  readonly finding: ProbeFinding
+}
+
+/** What is known of a link, from what passed and from the probes. */
+export function judge({ row, nio, joinedRow, finding }: LinkFacts, counters: Counters): Verdict {
+  const get = (place: number) => counters.get(row, place)
+  if (nio.suspend) return 'silent'
+  if (joinedRow !== null) {
+    const refused = counters.get(joinedRow, at.guestRefused) > 0
+    const hasSpokenSince = counters.get(joinedRow, at.outFrames) > counters.get(joinedRow, at.outAtGuestRefusal)
+    return refused && !hasSpokenSince ? 'peer_unreachable' : 'ok'
+  }
+  if (get(at.linkFailed) > 0 || (nio.type !== 'udp' && !isDeviceUp(nio.device))) return 'peer_unreachable'
+  if (finding === 'answers') return 'ok'
+  const isRefused =
+    get(at.refused) > 0 && get(at.outFrames) === get(at.outAtRefusal) && get(at.inFrames) === get(at.inAtRefusal)
+  if (isRefused) return 'peer_unreachable'
+  if (finding === 'hears_nothing') return 'one_way'
+  if (finding === 'lost') return 'silent'
+  const [sent, received] = [get(at.outFrames), get(at.inFrames)]
+  if (sent === 0 && received === 0) return 'silent'
+  if (sent === 0 || received === 0) return 'one_way'
+  return sent - get(at.outAtLastIn) >= unanswered ? 'one_way' : 'ok'
+}
+
+/** Whether a device is there and has its carrier. */
+function isDeviceUp(device: string): boolean {
+  try {
+    // TAP devices and some others say "unknown" while they work.
+    return !/^(down|lowerlayerdown|notpresent)$/.test(readFileSync(`/sys/class/net/${device}/operstate`, 'utf8').trim())
+  } catch {
+    // A device that was moved into another namespace is gone from here, and works.
+    return !existsSync('/sys/class/net')
+  }
+}

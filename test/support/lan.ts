@@ -1,0 +1,104 @@
+import { createSocket, type Socket } from 'node:dgram'
+import { expect, onTestFinished, vi } from 'vitest'
+import type { Filter, SwitchNio } from '../../runtime/node/keeper/protocol.ts'
+import { isProbe } from '../../runtime/node/keeper/switch/probe-frame.ts'
+import { Switch } from '../../runtime/node/keeper/switch/switch.ts'
+
+export const packetPaths = ['fast', 'portable'] as const
+export type PathName = (typeof packetPaths)[number]
+
+/** A UDP link, as the switch takes it. */
+export const udp = (
+  lport: number,
+  rport: number,
+  stages: { suspend?: boolean; filters?: Filter[] } = {},
+): SwitchNio => ({
+  type: 'udp',
+  lport,
+  rport,
+  rhost: '127.0.0.1',
+  suspend: stages.suspend ?? false,
+  filters: stages.filters ?? [],
+})
+
+export interface Peer {
+  readonly socket: Socket
+  readonly port: number
+  /** Frames that came and were not asked for yet. */
+  readonly got: Buffer[]
+  /** The next frame, as text. */
+  next(): Promise<string>
+  /** Resolves when so many frames wait. */
+  holds(count: number): Promise<Buffer[]>
+  send(frame: string | Uint8Array, port?: number): Promise<void>
+}
+
+/** A UDP socket that collects the frames it gets; probes of the switch are not for guests. */
+export async function peer(port: number, to?: number): Promise<Peer> {
+  const socket = createSocket({ type: 'udp4', recvBufferSize: 4 << 20 })
+  onTestFinished(() => void socket.close())
+  await new Promise<void>((resolve) => socket.bind(port, '127.0.0.1', resolve))
+  if (to !== undefined) await new Promise<void>((resolve) => socket.connect(to, '127.0.0.1', resolve))
+  const got: Buffer[] = []
+  let wake = () => {}
+  socket.on('message', (message) => {
+    if (isProbe(message, 0, message.length)) return
+    got.push(message)
+    wake()
+  })
+  socket.on('error', () => {})
+  const holds = async (count: number) => {
+    while (got.length < count) {
+      await new Promise<void>((resolve) => {
+        wake = resolve
+      })
+    }
+    return got
+  }
+  return {
+    socket,
+    port: socket.address().port,
+    got,
+    holds,
+    next: async () => String((await holds(1)).shift()),
+    send: (frame, port) =>
+      new Promise((resolve) => {
+        if (port === undefined) socket.send(frame, () => resolve())
+        else socket.send(frame, port, '127.0.0.1', () => resolve())
+      }),
+  }
+}
+
+/** A switch with a guest on each of the ports. */
+export async function lan<Keys extends readonly string[]>(path: PathName, ...keys: Keys) {
+  const failures: { key: string; file: string; message: string }[] = []
+  const it = await Switch.start({
+    captureFailed: (key, file, message) => failures.push({ key, file, message }),
+    log: () => {},
+    ...(path === 'portable' && { path }),
+  })
+  onTestFinished(() => it.closeAll())
+  expect(it.pathName).toBe(path)
+  const guests = await Promise.all(
+    keys.map(async (key) => {
+      const guest = await peer(0)
+      const { switch_port } = await it.open(key, guest.port)
+      await new Promise<void>((resolve) => guest.socket.connect(switch_port, '127.0.0.1', resolve))
+      return guest
+    }),
+  )
+  const report = async (key: string) => {
+    const [found] = await it.report(key)
+    if (found === undefined) throw new Error(`no report of ${key}`)
+    return found
+  }
+  return {
+    lan: it,
+    guests: guests as unknown as { [Index in keyof Keys]: Peer },
+    failures,
+    report,
+    /** Resolves when the counters of a port are as wanted. */
+    counted: (key: string, check: (counters: Awaited<ReturnType<typeof report>>['counters']) => void) =>
+      vi.waitFor(async () => check((await report(key)).counters), { timeout: 5000, interval: 5 }),
+  }
+}
