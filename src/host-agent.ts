@@ -1,7 +1,8 @@
+import type { CaptureStart, CaptureStarted, LinkTypeName } from './model/capture.ts'
 import type { FeedItem } from './model/event.ts'
 import type { Capabilities, Diagnosis, Load, NetworkInterface, Ports, Reloaded, Version } from './model/host.ts'
 import type { MetricFamily } from './model/metrics.ts'
-import type { Nio } from './model/nio.ts'
+import type { Nio, NioState } from './model/nio.ts'
 import type { Node, NodeCreate, NodeKindName, NodeRef, NodeUpdate } from './model/node.ts'
 import type { Project, ProjectCreate, ProjectFile, ProjectUpdate } from './model/project.ts'
 
@@ -104,12 +105,25 @@ export interface NodeAgent {
   reload(ref: NodeRef): Promise<Node>
   /** Copies the directory and the settings into another node of the same kind, which must exist and be stopped. */
   duplicate(ref: NodeRef, destinationId: string): Promise<Node>
-  /** Replaces what was attached. 400 for a type the kind does not take, 404 for a missing port, 409 when `lport` is taken. */
+  /**
+   * Replaces what was attached. 400 for a type the kind does not take or a filter that is wrong, 404 for a missing port or
+   * device, 409 when `lport` or the device is taken, or a privilege is missing.
+   */
   attachNio(ref: NodeRef, port: PortRef, nio: Nio): Promise<Nio>
   /** Changes the attached NIO in place. 404 when nothing is attached. */
   updateNio(ref: NodeRef, port: PortRef, nio: Nio): Promise<Nio>
-  /** 404 when nothing is attached. */
+  /** 404 when nothing is attached. Ends the captures of the port. */
   detachNio(ref: NodeRef, port: PortRef): Promise<void>
+  /** The NIO with the state of its link. 404 when nothing is attached. */
+  nioState(ref: NodeRef, port: PortRef): Promise<NioState>
+  /** 409 when nothing is attached, the port is captured already, or another capture writes that file. */
+  startCapture(ref: NodeRef, port: PortRef, wanted: CaptureStart): Promise<CaptureStarted>
+  /** Resolves when the file is complete; without a capture nothing is done. 409 when nothing is attached. */
+  stopCapture(ref: NodeRef, port: PortRef): Promise<void>
+  /** The capture that runs, from its beginning until it ends: classic pcap. 409 when there is none. */
+  followCapture(ref: NodeRef, port: PortRef, signal: AbortSignal): Promise<CaptureSource>
+  /** What passes the port from now on until nothing is attached to it any more: classic pcap. 409 when nothing is attached. */
+  streamCapture(ref: NodeRef, port: PortRef, linkType: LinkTypeName, signal: AbortSignal): Promise<CaptureSource>
   /** The console as a pair of streams: scroll-back first, then live; 409 when the node does not run. */
   console(ref: NodeRef, signal: AbortSignal): Promise<ConsoleStream>
 }
@@ -118,6 +132,14 @@ export interface NodeAgent {
 export interface PortRef {
   readonly adapter: number
   readonly port: number
+}
+
+/** A capture, and what it is of. */
+export interface CaptureSource {
+  readonly pcap: ReadableStream<Uint8Array>
+  /** Of the port, as an analyser shows it. */
+  readonly interface_name: string
+  readonly comment: string
 }
 
 export interface ConsoleStream {

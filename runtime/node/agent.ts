@@ -1,5 +1,5 @@
 import { platform } from 'node:os'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { forbidden } from '../../src/errors.ts'
 import type { HostAgent } from '../../src/host-agent.ts'
 import type { Happening } from '../../src/model/event.ts'
@@ -7,12 +7,13 @@ import type { Diagnosis } from '../../src/model/host.ts'
 import { type NodeKindName, nodeKinds } from '../../src/model/node.ts'
 import type { Config, Resolved } from './config/config.ts'
 import { EventLog } from './events/event-log.ts'
-import { listInterfaces } from './host/interfaces.ts'
+import { allowedInterfaces } from './host/allowed-interfaces.ts'
 import { LoadMeter } from './host/load.ts'
 import { hostMetrics } from './host/metrics.ts'
 import type { NodeKind } from './kinds/kind.ts'
 import { PcKind } from './kinds/pc/pc.ts'
 import type { Log } from './log.ts'
+import { Captures } from './nodes/captures.ts'
 import { KeeperLink } from './nodes/keeper-link.ts'
 import type { LabNode } from './nodes/lab-node.ts'
 import { LifeCycle } from './nodes/life-cycle.ts'
@@ -58,7 +59,8 @@ export async function createNodeAgent({ config, log, diagnose }: NodeAgentOption
   const pc = new PcKind(() => config.current.pc)
   const kinds: Record<NodeKindName, NodeKind> = { pc }
   const keeper = new KeeperLink(data, log)
-  const links = new Links(keeper, ports)
+  const links = new Links(keeper, ports, () => config.current.allowed_interfaces)
+  const captures = new Captures(keeper, links, floorMb)
   const emit = (node: LabNode, happening: Happening) => events.emit(node.projectId, happening)
   const lifeCycle = new LifeCycle({ keeper, ports, links, consoleHost: console_host, emit })
   const projects: Projects = new Projects({
@@ -69,7 +71,17 @@ export async function createNodeAgent({ config, log, diagnose }: NodeAgentOption
     openNodes: (project, isUnclaimed) => reopen.openNodes(project, isUnclaimed),
     closeNodes: (project) => nodes.closeProject(project),
   })
-  const nodes = new Nodes({ kinds, project: (id) => projects.find(id), keeper, ports, links, lifeCycle, floorMb, emit })
+  const nodes = new Nodes({
+    kinds,
+    project: (id) => projects.find(id),
+    keeper,
+    ports,
+    links,
+    captures,
+    lifeCycle,
+    floorMb,
+    emit,
+  })
   const reopen = new Reopen({
     ...{ kinds, keeper, ports, links, lifeCycle, nodes, log },
     emit: (project, happening) => events.emit(project.id, happening),
@@ -78,6 +90,12 @@ export async function createNodeAgent({ config, log, diagnose }: NodeAgentOption
     exited(key, run, exit) {
       const node = nodes.all.get(key)
       if (node !== undefined) void nodes.exclusively(node, () => lifeCycle.exited(node, run, exit))
+    },
+    captureFailed(key, file, message) {
+      const node = nodes.all.get(key.split('/')[0] ?? '')
+      if (node === undefined) return
+      const what = `The capture of ${node.record.name} into ${basename(file)} ended: ${message}`
+      events.emit(node.projectId, { type: 'log.error', message: what })
     },
     lost: () => reopen.lost(),
   })
@@ -110,10 +128,10 @@ export async function createNodeAgent({ config, log, diagnose }: NodeAgentOption
         version,
         platform: platform(),
         node_types: [...nodeKinds],
-        packet_path: 'portable',
+        packet_path: await keeper.packetPath(),
         pc_engine: (await pc.engine()).engine,
       }),
-      interfaces: async () => listInterfaces(),
+      interfaces: async () => allowedInterfaces(config.current.allowed_interfaces),
       ports: async () => ({
         console_port_range: [...config.current.console_port_range],
         console_ports: ports.used('console'),

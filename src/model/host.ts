@@ -13,7 +13,10 @@ export const Capabilities = Type.Object(
     version: Type.String(),
     platform: Type.String({ description: 'linux, darwin or win32' }),
     node_types: Type.Array(Type.String(), { description: 'Kinds of node this compute runs' }),
-    packet_path: Type.String({ description: 'How the switch moves frames: portable (node:dgram)' }),
+    packet_path: Type.Union([Type.Literal('fast'), Type.Literal('portable')], {
+      description:
+        'How the switch moves frames. fast: many frames a system call, on Linux; portable: node:dgram, UDP links only',
+    }),
     pc_engine: Type.String({ description: 'Engine of pcs started now: vpcs or embedded' }),
   },
   { $id: 'Capabilities', description: 'What this compute can do' },

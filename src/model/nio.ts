@@ -1,25 +1,54 @@
-import { type Static, Type } from '@sinclair/typebox'
-import { PortNumber } from './common.ts'
+import { type Static, type TProperties, Type } from '@sinclair/typebox'
+import { nullable, PortNumber } from './common.ts'
+import { Filters } from './filters.ts'
+
+const onEvery = {
+  suspend: Type.Optional(
+    Type.Boolean({ default: false, description: 'true: the link is down, frames are dropped both ways' }),
+  ),
+  filters: Type.Optional(Filters),
+}
+
+/** A network device by name: what Linux takes (IFNAMSIZ less the final NUL). */
+const device = (description: string) =>
+  Type.String({
+    pattern: '^[^\\s/\\u0000-\\u001f\\u007f]{1,15}$',
+    expects: 'the name of a network device: 1 to 15 characters without blanks and slashes',
+    description,
+  })
+
+const udp = {
+  type: Type.Literal('nio_udp'),
+  lport: Type.Integer({ ...PortNumber, description: 'Local UDP port; reserved while attached' }),
+  rhost: Type.String({ minLength: 1, maxLength: 253, description: 'Address or name of the other end' }),
+  rport: Type.Integer({ ...PortNumber, description: 'UDP port of the other end' }),
+  ...onEvery,
+}
+const genericEthernet = {
+  type: Type.Literal('nio_generic_ethernet'),
+  ethernet_device: device('Network device of the host; frames go in and out as they are'),
+  ...onEvery,
+}
+const ethernet = { ...genericEthernet, type: Type.Literal('nio_ethernet') }
+const tap = {
+  type: Type.Literal('nio_tap'),
+  tap_device: device('TAP device of the host; made when it is not there, then it goes with the NIO'),
+  ...onEvery,
+}
+
+const closed = <P extends TProperties>(properties: P, $id: string, description: string) =>
+  Type.Object(properties, { $id, additionalProperties: false, description })
 
 /** A UDP tunnel: one Ethernet frame a datagram, no extra header. */
 export type UdpNio = Static<typeof UdpNio>
-export const UdpNio = Type.Object(
-  {
-    type: Type.Literal('nio_udp'),
-    lport: Type.Integer({ ...PortNumber, description: 'Local UDP port; reserved while attached' }),
-    rhost: Type.String({ minLength: 1, maxLength: 253, description: 'Address or name of the other end' }),
-    rport: Type.Integer({ ...PortNumber, description: 'UDP port of the other end' }),
-    suspend: Type.Optional(
-      Type.Boolean({ default: false, description: 'true: the link is down, frames are dropped both ways' }),
-    ),
-    filters: Type.Optional(
-      Type.Object({}, { additionalProperties: false, description: 'Reserved for impairment; must be empty' }),
-    ),
-  },
-  { $id: 'UdpNio', additionalProperties: false, description: 'A UDP tunnel' },
-)
+export const UdpNio = closed(udp, 'UdpNio', 'A UDP tunnel')
+export type EthernetNio = Static<typeof GenericEthernetNio> | Static<typeof EthernetNio>
+export const GenericEthernetNio = closed(genericEthernet, 'GenericEthernetNio', 'A network device of the host')
+export const EthernetNio = closed(ethernet, 'EthernetNio', 'A network device of the host')
+export type TapNio = Static<typeof TapNio>
+export const TapNio = closed(tap, 'TapNio', 'A TAP device of the host')
 
-/** The NIO types of the protocol. A kind says which of them it takes (`NodeKind.nioTypes`). */
+/** The NIO types of the protocol. A kind says which of them it takes (`nioTypesOf`). */
 export const nioTypes = [
   'nio_udp',
   'nio_generic_ethernet',
@@ -34,5 +63,77 @@ export const nioTypes = [
 ] as const
 
 /** Any NIO this version can attach. */
-export type Nio = Static<typeof Nio>
-export const Nio = UdpNio
+export type Nio = UdpNio | EthernetNio | TapNio
+export const nioSchemas = {
+  nio_udp: UdpNio,
+  nio_generic_ethernet: GenericEthernetNio,
+  nio_ethernet: EthernetNio,
+  nio_tap: TapNio,
+} as const
+export const Nio = Type.Union([UdpNio, GenericEthernetNio, EthernetNio, TapNio], {
+  $id: 'Nio',
+  description: 'What a port is attached to',
+})
+
+/** What is known of a link. */
+export type LinkVerdict = Static<typeof LinkVerdict>
+export const LinkVerdict = Type.Union(
+  [
+    Type.Literal('ok'),
+    Type.Literal('one_way'),
+    Type.Literal('silent'),
+    Type.Literal('peer_unreachable'),
+    Type.Literal('port_taken'),
+  ],
+  {
+    description:
+      'ok: frames or probes go both ways; one_way: only one of them; silent: nothing passed; peer_unreachable: the other end refuses, or its device is down; port_taken: another program has the local port or device',
+  },
+)
+
+const count = (description: string) => Type.Integer({ minimum: 0, description })
+const counters = {
+  out_frames: count('Frames of the node that went to the link'),
+  out_bytes: count('Their bytes'),
+  in_frames: count('Frames of the link that went to the node'),
+  in_bytes: count('Their bytes'),
+  dropped: Type.Object(
+    {
+      suspended: count('The link is suspended'),
+      frequency_drop: count('By that filter'),
+      packet_loss: count('By that filter'),
+      bpf: count('By that filter'),
+      rate: count('The line was busy for longer than a frame may wait'),
+      queue_full: count('Too many frames waited'),
+      not_linked: count('Nothing was attached'),
+      no_guest: count('The node did not run'),
+      send_failed: count('The system did not take them'),
+    },
+    { description: 'Frames that were dropped, by reason' },
+  ),
+  corrupted: count('Frames that the filter corrupted'),
+  duplicated: count('Frames that the filter duplicated'),
+}
+
+const state = {
+  link: LinkVerdict,
+  counters: Type.Object(counters, { $id: 'PortCounters', description: 'Counted since the port was opened' }),
+  capture: nullable(
+    Type.Object(
+      {
+        pcap_file_path: Type.String(),
+        data_link_type: Type.String(),
+        frames: count('Frames in the file'),
+        missed: count('Frames that came faster than they could be stored'),
+      },
+      { description: 'The capture that runs; null when there is none' },
+    ),
+  ),
+}
+
+/** A NIO with what passed over it. */
+export type NioState = Nio & { [K in keyof typeof state]: Static<(typeof state)[K]> }
+export const NioState = Type.Union(
+  [udp, genericEthernet, ethernet, tap].map((properties) => Type.Object({ ...properties, ...state })),
+  { $id: 'NioState', description: 'A NIO with the state of its link' },
+)

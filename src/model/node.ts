@@ -1,9 +1,15 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { maybe, Name, nullable, PortNumber, Uuid } from './common.ts'
+import type { Nio } from './nio.ts'
 
 /** The kinds of node this version runs. */
 export type NodeKindName = 'pc'
 export const nodeKinds: readonly NodeKindName[] = ['pc']
+
+/** NIO types that each kind takes. */
+export const nioTypesOf: Readonly<Record<NodeKindName, readonly Nio['type'][]>> = {
+  pc: ['nio_udp', 'nio_generic_ethernet', 'nio_ethernet', 'nio_tap'],
+}
 
 /** `suspended` exists only for kinds that can be paused. */
 export type NodeStatus = Static<typeof NodeStatus>

@@ -1,18 +1,16 @@
 import { type Static, type TObject, Type } from '@sinclair/typebox'
 import { badRequest } from '../errors.ts'
-import { created, type Endpoint, endpoint, noContent } from '../http/endpoint.ts'
+import { created, type Endpoint, endpoint, noContent, ok } from '../http/endpoint.ts'
 import { portOf, portParams } from '../http/params.ts'
 import { check } from '../http/validate.ts'
-import { Nio, nioTypes } from '../model/nio.ts'
-import type { NodeKindName, NodeRef } from '../model/node.ts'
-
-/** NIO types that each kind takes. */
-const accepted: Readonly<Record<NodeKindName, readonly string[]>> = { pc: ['nio_udp'] }
+import { Nio, NioState, nioSchemas, nioTypes } from '../model/nio.ts'
+import { type NodeKindName, type NodeRef, nioTypesOf } from '../model/node.ts'
 
 /** The body of a NIO request, as far as it is known before its type was looked at. */
 const anyNio = Type.Record(Type.String(), Type.Unknown())
-const noSuchPort = 'There is no such node, adapter or port'
+const noSuchPort = 'There is no such node, adapter, port or device'
 const nothingAttached = `${noSuchPort}, or nothing is attached`
+const taken = 'The local port or the device is taken, or a privilege is missing'
 
 /** {node}/adapters/{adapter_number}/ports/{port_number}/nio: the same in both faces and for every kind. */
 export function linkEndpoints<P extends TObject>(
@@ -28,6 +26,16 @@ export function linkEndpoints<P extends TObject>(
   const nodeOf = (all: unknown) => ref(all as Static<P>)
   return [
     endpoint({
+      method: 'GET',
+      path,
+      tag,
+      summary: 'Read the NIO of a port: what is known of its link, its counters and its capture',
+      params: withPort,
+      replies: { 200: { description: 'The NIO', schema: NioState } },
+      errors: { 404: nothingAttached },
+      handle: async ({ params }, { agent }) => ok(await agent.nodes.nioState(nodeOf(params), portOf(params))),
+    }),
+    endpoint({
       method: 'POST',
       path,
       tag,
@@ -36,7 +44,7 @@ export function linkEndpoints<P extends TObject>(
       body: anyNio,
       bodyShown: Nio,
       replies: { 201: { description: 'Attached', schema: Nio } },
-      errors: { 404: noSuchPort, 409: 'The local port is taken' },
+      errors: { 404: noSuchPort, 409: taken },
       handle: async ({ params, body }, { agent }) =>
         created(await agent.nodes.attachNio(nodeOf(params), portOf(params), nioOf(body, kind))),
     }),
@@ -44,12 +52,12 @@ export function linkEndpoints<P extends TObject>(
       method: 'PUT',
       path,
       tag,
-      summary: 'Change the NIO of a port in place',
+      summary: 'Change the NIO of a port in place; what is not named keeps its value',
       params: withPort,
       body: anyNio,
       bodyShown: Nio,
       replies: { 201: { description: 'Changed', schema: Nio } },
-      errors: { 404: nothingAttached, 409: 'The local port is taken' },
+      errors: { 404: nothingAttached, 409: taken },
       handle: async ({ params, body }, { agent }) =>
         created(await agent.nodes.updateNio(nodeOf(params), portOf(params), nioOf(body, kind))),
     }),
@@ -72,8 +80,9 @@ export function linkEndpoints<P extends TObject>(
 /** The NIO in a body; 400 that names the types the kind takes, or the field that is wrong. */
 function nioOf(body: Record<string, unknown>, kind: NodeKindName): Nio {
   const { type } = body
-  const takes = accepted[kind]
-  if (typeof type === 'string' && takes.includes(type)) return check(Nio, body)
+  const takes = nioTypesOf[kind]
+  const wanted = takes.find((it) => it === type)
+  if (wanted !== undefined) return check(nioSchemas[wanted], body)
   const isKnown = typeof type === 'string' && (nioTypes as readonly string[]).includes(type)
   const unknown = `unknown NIO type ${JSON.stringify(type)?.slice(0, 40) ?? 'missing'}`
   throw badRequest(

@@ -1,10 +1,12 @@
 import { cpus, release, totalmem } from 'node:os'
 import { coldStart, pcs, requests } from './compute.ts'
+import { packets } from './packets/packets.ts'
 import { printTable, type Row } from './table.ts'
 
 const suites: Readonly<Record<string, () => Promise<Row[]>>> = {
   start: coldStart,
   requests,
+  packets,
   // An idle VPCS polls, at 2 to 3 % of a core: hundreds of them need more cores than this is made for.
   'pcs-50-vpcs': () => pcs('vpcs', 50),
   'pcs-50': () => pcs('embedded', 50),

@@ -56,6 +56,11 @@ export const Settings = Type.Object(
     console_port_range: portRange(5000, 10000, 'TCP ports of consoles, inclusive'),
     vnc_port_range: portRange(11000, 12000, 'TCP ports of VNC consoles, inclusive'),
     udp_port_range: portRange(20000, 30000, 'UDP ports of links, inclusive'),
+    allowed_interfaces: Type.Array(Type.String({ minLength: 1, maxLength: 64 }), {
+      default: [],
+      description: 'Network devices of the host that NIOs may use, * for any text; without any: all of them',
+      reload: true,
+    }),
     on_exit: Type.Union([Type.Literal('stop'), Type.Literal('keep')], {
       default: 'stop',
       description: 'What a polite end of the service does with running nodes: stop or keep',

@@ -30,8 +30,6 @@ export interface Launch {
 /** What is particular to one emulator; everything else of the life cycle is in nodes/. */
 export interface NodeKind {
   readonly kind: NodeKindName
-  /** Types of NIO it takes. */
-  readonly nioTypes: readonly string[]
   /** How long a polite stop may take before the process is killed, ms. */
   readonly stopGraceMs: number
   /** Whether suspend and resume do something. */

@@ -5,13 +5,15 @@ import { reapLeftovers } from '../keeper/child-records.ts'
 import type { KeeperClient } from '../keeper/client.ts'
 import { KeeperError } from '../keeper/error.ts'
 import { ensureKeeper } from '../keeper/launch.ts'
-import type { Exit, Inventory, Operations } from '../keeper/protocol.ts'
+import type { Exit, Inventory, Operations, PacketPathName } from '../keeper/protocol.ts'
 import type { Log } from '../log.ts'
 
 /** What the nodes want to hear. */
 export interface KeeperListener {
   /** A unit ended. */
   exited(key: string, run: number, exit: Exit): void
+  /** A capture ended because its file cannot be written. */
+  captureFailed(key: string, file: string, message: string): void
   /** The keeper died with everything in it, and a new one is there. */
   lost(): Promise<void>
 }
@@ -62,6 +64,16 @@ export class KeeperLink {
   async attachConsole(key: string): Promise<Socket> {
     const client = await this.#connected()
     return client.attachConsole(key).catch(failed)
+  }
+
+  async attachCapture(wanted: Operations['capture.attach']['in']): Promise<Socket> {
+    const client = await this.#connected()
+    return client.attachCapture(wanted).catch(failed)
+  }
+
+  /** How the switch moves frames. */
+  async packetPath(): Promise<PacketPathName> {
+    return (await this.#connected()).packetPath
   }
 
   /** `stop` ends the keeper and all that runs in it; otherwise it goes on without us. */

@@ -1,11 +1,16 @@
 import { lookup } from 'node:dns/promises'
 import { isIP } from 'node:net'
-import { badRequest, conflict, notFound } from '../../../src/errors.ts'
+import { ApiError, badRequest, conflict, notFound } from '../../../src/errors.ts'
 import type { PortRef } from '../../../src/host-agent.ts'
-import type { Nio } from '../../../src/model/nio.ts'
+import { linkTypes } from '../../../src/model/capture.ts'
+import type { Nio, NioState, UdpNio } from '../../../src/model/nio.ts'
+import { nioTypesOf } from '../../../src/model/node.ts'
+import { allowedInterfaces, requireAllowed } from '../host/allowed-interfaces.ts'
+import type { PortReport, SwitchNio } from '../keeper/protocol.ts'
 import type { Wire } from '../kinds/kind.ts'
 import type { PortAllocator } from '../ports/allocator.ts'
 import { isUdpFree } from '../ports/bind-test.ts'
+import { compileFilters } from './filters.ts'
 import { type KeeperLink, refusal } from './keeper-link.ts'
 import type { LabNode } from './lab-node.ts'
 
@@ -17,34 +22,38 @@ type Slot = LabNode['record']['ports'][string]
 export class Links {
   readonly #keeper: KeeperLink
   readonly #ports: PortAllocator
+  readonly #allowedInterfaces: () => readonly string[]
 
-  constructor(keeper: KeeperLink, ports: PortAllocator) {
+  constructor(keeper: KeeperLink, ports: PortAllocator, allowedInterfaces: () => readonly string[]) {
     this.#keeper = keeper
     this.#ports = ports
+    this.#allowedInterfaces = allowedInterfaces
   }
 
-  /** Attaches or replaces. 404 for a missing port, 400 for a host that is not known, 409 when the local port is taken. */
+  /**
+   * Attaches or replaces. 404 for a missing port or device, 400 for a host that is not known or a filter that is wrong, 403 for
+   * a device that is not allowed, 409 when the local port or the device is taken.
+   */
   async attach(node: LabNode, port: PortRef, nio: Nio): Promise<Nio> {
     const name = requirePort(node, port)
-    if (!node.kind.nioTypes.includes(nio.type)) {
-      throw badRequest(
-        `type: a ${node.kind.kind} node does not take ${nio.type}, expected one of ${node.kind.nioTypes.join(', ')}`,
-      )
+    if (!nioTypesOf[node.kind.kind].includes(nio.type)) {
+      throw badRequest(`type: a ${node.kind.kind} node does not take ${nio.type}`)
     }
-    const address = await resolveHost(nio.rhost)
+    const wanted = await this.#resolve(nio)
     const slot = slotOf(node, name)
-    const before = slot.nio
-    const holder = this.#ports.ownerOfUdp(nio.lport)
+    const before = lportOf(slot.nio)
+    const lport = lportOf(nio)
     const owner = ownerOf(node, name)
-    this.#ports.claimUdp(nio.lport, owner)
+    const holder = lport === undefined ? undefined : this.#ports.ownerOfUdp(lport)
+    if (lport !== undefined) this.#ports.claimUdp(lport, owner)
     try {
       await this.#open(node, name, slot)
-      await this.#connect(node, name, nio, address)
+      await this.#connect(node, name, wanted)
     } catch (error) {
-      this.#giveBack(nio.lport, owner, holder)
+      if (lport !== undefined) this.#giveBack(lport, owner, holder)
       throw error
     }
-    if (before !== null && before.lport !== nio.lport) this.#ports.release('udp', before.lport, owner)
+    if (before !== undefined && before !== lport) this.#ports.release('udp', before, owner)
     slot.nio = nio
     await node.save()
     return nio
@@ -52,21 +61,62 @@ export class Links {
 
   /** 404 when nothing is attached. */
   async update(node: LabNode, port: PortRef, nio: Nio): Promise<Nio> {
-    const { suspend = false } = requireNio(node, requirePort(node, port))
+    const { suspend, filters } = requireNio(node, requirePort(node, port))
     // What a change does not name keeps its value.
-    return this.attach(node, port, { suspend, ...nio })
+    const kept = { ...(suspend !== undefined && { suspend }), ...(filters !== undefined && { filters }) }
+    return this.attach(node, port, { ...kept, ...nio })
   }
 
   /** 404 when nothing is attached. */
   async detach(node: LabNode, port: PortRef): Promise<void> {
     const name = requirePort(node, port)
-    const nio = requireNio(node, name)
+    const lport = lportOf(requireNio(node, name))
     await this.#keeper.call('nio.detach', { key: portKey(node, name) }).catch((error: unknown) => {
       if (refusal(error) !== 'unknown_key') throw error
     })
     slotOf(node, name).nio = null
-    this.#ports.release('udp', nio.lport, ownerOf(node, name))
+    if (lport !== undefined) this.#ports.release('udp', lport, ownerOf(node, name))
     await node.save()
+  }
+
+  /** What is attached with the state of its link. A link that could not be attached again is tried once more. 404. */
+  async state(node: LabNode, port: PortRef): Promise<NioState> {
+    const name = requirePort(node, port)
+    const nio = requireNio(node, name)
+    const failure = await this.#attachAgain(node, name).then(
+      () => undefined,
+      (error: unknown) => error,
+    )
+    if (failure === undefined) {
+      const { ports } = await this.#keeper.call('port.report', { key: portKey(node, name) })
+      const [report] = ports
+      if (report !== undefined) return { ...nio, ...stateOf(report) }
+    }
+    if (failure instanceof ApiError && failure.status === 409) return { ...nio, link: 'port_taken', ...nothingPassed }
+    if (failure instanceof ApiError) return { ...nio, link: 'peer_unreachable', ...nothingPassed }
+    throw failure
+  }
+
+  /** The name of a port on which something is attached; 404, 409. */
+  async requireLinked(node: LabNode, port: PortRef): Promise<string> {
+    const name = requirePort(node, port)
+    if (node.record.ports[name]?.nio == null) throw conflict('Nothing is attached to the port: attach a NIO first')
+    await this.#attachAgain(node, name)
+    return name
+  }
+
+  /** Makes sure that the switch has the link that the record has. */
+  async #attachAgain(node: LabNode, name: string): Promise<void> {
+    const known = await this.#keeper.call('port.report', { key: portKey(node, name) }).catch((error: unknown) => {
+      if (refusal(error) !== 'unknown_key') throw error
+      return undefined
+    })
+    const slot = slotOf(node, name)
+    if (slot.nio === null || (known?.ports[0]?.link ?? null) !== null) return
+    const lport = lportOf(slot.nio)
+    if (lport !== undefined) this.#ports.claimUdp(lport, ownerOf(node, name))
+    await this.#open(node, name, slot)
+    await this.#connect(node, name, await this.#resolve(slot.nio))
   }
 
   /** Makes sure that every port is wired for a start; what is attached comes along. */
@@ -81,7 +131,7 @@ export class Links {
         slot.guest_port = null
       }
       const wire = await this.#open(node, name, slot)
-      if (slot.nio !== null) await this.#reattach(node, name, slot.nio)
+      if (slot.nio !== null) await this.#connect(node, name, await this.#resolve(slot.nio))
       wires.set(name, wire)
     }
     return wires
@@ -93,9 +143,10 @@ export class Links {
     for (const [name, slot] of Object.entries(node.record.ports)) {
       if (slot.nio === null) continue
       try {
-        this.#ports.claimUdp(slot.nio.lport, ownerOf(node, name))
+        const lport = lportOf(slot.nio)
+        if (lport !== undefined) this.#ports.claimUdp(lport, ownerOf(node, name))
         await this.#open(node, name, slot)
-        await this.#reattach(node, name, slot.nio)
+        await this.#connect(node, name, await this.#resolve(slot.nio))
       } catch (error) {
         failures.push(`The link of ${node.record.name}, port ${name}, is not there: ${(error as Error).message}`)
       }
@@ -107,7 +158,8 @@ export class Links {
   adopt(node: LabNode): void {
     for (const [name, { guest_port, nio }] of Object.entries(node.record.ports)) {
       if (guest_port !== null) this.#ports.adopt('udp', guest_port, ownerOf(node, name))
-      if (nio !== null) this.#ports.adopt('udp', nio.lport, ownerOf(node, name))
+      const lport = lportOf(nio)
+      if (lport !== undefined) this.#ports.adopt('udp', lport, ownerOf(node, name))
     }
   }
 
@@ -128,23 +180,44 @@ export class Links {
     return { guest_port, switch_port }
   }
 
-  async #reattach(node: LabNode, name: string, nio: Nio): Promise<void> {
-    await this.#connect(node, name, nio, await resolveHost(nio.rhost))
+  /** The NIO as the switch takes it. */
+  async #resolve(nio: Nio): Promise<SwitchNio> {
+    const stages = { suspend: nio.suspend ?? false, filters: compileFilters(nio.filters) }
+    if (nio.type === 'nio_udp') {
+      const { lport, rport, rhost } = nio
+      return { type: 'udp', lport, rport, rhost: await resolveHost(rhost), ...stages }
+    }
+    const { field, device } = deviceOf(nio)
+    requireAllowed(field, device, this.#allowedInterfaces())
+    return { type: nio.type === 'nio_tap' ? 'tap' : 'ethernet', device, ...stages }
   }
 
-  async #connect(node: LabNode, name: string, nio: Nio, address: string): Promise<void> {
-    const { type, lport, rport, suspend = false } = nio
+  async #connect(node: LabNode, name: string, nio: SwitchNio): Promise<void> {
     try {
-      await this.#keeper.call('nio.attach', {
-        key: portKey(node, name),
-        nio: { type, lport, rport, rhost: address, suspend },
-      })
+      await this.#keeper.call('nio.attach', { key: portKey(node, name), nio })
     } catch (error) {
-      if (refusal(error) === 'port_taken')
-        throw conflict(`lport: ${(error as Error).message}`, { cause: error as Error })
-      if (refusal(error) === 'bad_request')
-        throw badRequest(`rhost: ${(error as Error).message}`, { cause: error as Error })
-      throw error
+      throw this.#refused(nio, error as Error)
+    }
+  }
+
+  /** The switch's refusal as the client is told it. */
+  #refused(nio: SwitchNio, cause: Error): Error {
+    const udpField = refusal(cause) === 'bad_request' ? 'rhost' : 'lport'
+    const deviceField = nio.type === 'tap' ? 'tap_device' : 'ethernet_device'
+    const message = `${nio.type === 'udp' ? udpField : deviceField}: ${cause.message}`
+    switch (refusal(cause)) {
+      case 'bad_request':
+        return badRequest(message, { cause })
+      case 'no_device': {
+        const names = allowedInterfaces(this.#allowedInterfaces()).map((it) => it.name)
+        return notFound(`${message}, there are ${names.join(', ')}`, { cause })
+      }
+      case 'port_taken':
+      case 'no_privilege':
+      case 'unsupported':
+        return conflict(message, { cause })
+      default:
+        return cause
     }
   }
 
@@ -155,8 +228,43 @@ export class Links {
   }
 }
 
+const nothingPassed = {
+  counters: {
+    ...{ out_frames: 0, out_bytes: 0, in_frames: 0, in_bytes: 0, corrupted: 0, duplicated: 0 },
+    dropped: {
+      ...{ suspended: 0, frequency_drop: 0, packet_loss: 0, bpf: 0, rate: 0 },
+      ...{ queue_full: 0, not_linked: 0, no_guest: 0, send_failed: 0 },
+    },
+  },
+  capture: null,
+}
+
+function stateOf({ link, counters, capture }: PortReport): Pick<NioState, 'link' | 'counters' | 'capture'> {
+  return {
+    link: link ?? 'silent',
+    counters,
+    capture: capture && {
+      pcap_file_path: capture.file,
+      data_link_type: linkTypeName(capture.link_type),
+      frames: capture.frames,
+      missed: capture.missed,
+    },
+  }
+}
+
+const linkTypeName = (number: number): string =>
+  Object.entries(linkTypes).find(([, it]) => it === number)?.[0] ?? String(number)
+
+const lportOf = (nio: Nio | null): number | undefined => (nio?.type === 'nio_udp' ? nio.lport : undefined)
+
+function deviceOf(nio: Exclude<Nio, UdpNio>): { field: string; device: string } {
+  return nio.type === 'nio_tap'
+    ? { field: 'tap_device', device: nio.tap_device }
+    : { field: 'ethernet_device', device: nio.ethernet_device }
+}
+
 const portName = ({ adapter, port }: PortRef): string => `${adapter}/${port}`
-const portKey = (node: LabNode, name: string): string => `${node.key}/${name}`
+export const portKey = (node: LabNode, name: string): string => `${node.key}/${name}`
 const ownerOf = (node: LabNode, name: string): string => `${node.owner}/${name}`
 
 function slotOf(node: LabNode, name: string): Slot {

@@ -3,9 +3,10 @@ import { cp, mkdir, rename, rm } from 'node:fs/promises'
 import { Duplex } from 'node:stream'
 import { v4 as uuid } from 'uuid'
 import { badRequest, conflict, notFound } from '../../../src/errors.ts'
-import type { ConsoleStream, NodeAgent, PortRef } from '../../../src/host-agent.ts'
+import type { CaptureSource, ConsoleStream, NodeAgent, PortRef } from '../../../src/host-agent.ts'
+import type { CaptureStart, CaptureStarted, LinkTypeName } from '../../../src/model/capture.ts'
 import type { Happening } from '../../../src/model/event.ts'
-import type { Nio } from '../../../src/model/nio.ts'
+import type { Nio, NioState } from '../../../src/model/nio.ts'
 import type { Node, NodeCreate, NodeKindName, NodeRef, NodeUpdate } from '../../../src/model/node.ts'
 import type { NodeKind } from '../kinds/kind.ts'
 import type { PortAllocator } from '../ports/allocator.ts'
@@ -13,6 +14,7 @@ import { requireSpace, translate, translated } from '../projects/disk.ts'
 import type { OpenProject } from '../projects/open-project.ts'
 import { writeProject } from '../projects/project-record.ts'
 import { Serial } from '../serial.ts'
+import type { Captures } from './captures.ts'
 import { type KeeperLink, refusal } from './keeper-link.ts'
 import { LabNode } from './lab-node.ts'
 import type { LifeCycle } from './life-cycle.ts'
@@ -25,6 +27,7 @@ export interface NodesOptions {
   readonly keeper: KeeperLink
   readonly ports: PortAllocator
   readonly links: Links
+  readonly captures: Captures
   readonly lifeCycle: LifeCycle
   readonly floorMb: () => number
   readonly emit: (node: LabNode, happening: Happening) => void
@@ -144,6 +147,26 @@ export class Nodes implements NodeAgent {
 
   detachNio(ref: NodeRef, port: PortRef): Promise<void> {
     return this.#with(ref, (node) => this.#options.links.detach(node, port))
+  }
+
+  nioState(ref: NodeRef, port: PortRef): Promise<NioState> {
+    return this.#with(ref, (node) => this.#options.links.state(node, port))
+  }
+
+  startCapture(ref: NodeRef, port: PortRef, wanted: CaptureStart): Promise<CaptureStarted> {
+    return this.#with(ref, (node) => this.#options.captures.start(node, port, wanted))
+  }
+
+  stopCapture(ref: NodeRef, port: PortRef): Promise<void> {
+    return this.#with(ref, (node) => this.#options.captures.stop(node, port))
+  }
+
+  followCapture(ref: NodeRef, port: PortRef, signal: AbortSignal): Promise<CaptureSource> {
+    return this.#with(ref, (node) => this.#options.captures.follow(node, port, signal))
+  }
+
+  streamCapture(ref: NodeRef, port: PortRef, linkType: LinkTypeName, signal: AbortSignal): Promise<CaptureSource> {
+    return this.#with(ref, (node) => this.#options.captures.stream(node, port, linkType, signal))
   }
 
   async console(ref: NodeRef, signal: AbortSignal): Promise<ConsoleStream> {

@@ -4,6 +4,7 @@ import { noSuchNode, noSuchProject, projectParams } from '../../http/params.ts'
 import { Uuid } from '../../model/common.ts'
 import { type NodeRef, PcUpdate } from '../../model/node.ts'
 import { nodeActions } from '../actions.ts'
+import { captureEndpoints } from '../captures.ts'
 import { linkEndpoints } from '../links.ts'
 import { PcV1, PcV1Create, pcV1 } from './faces.ts'
 
@@ -115,4 +116,5 @@ export const pcV1Endpoints: readonly Endpoint[] = [
       created(pcV1(await agent.nodes.duplicate(ref(params), body.destination_vm_id.toLowerCase()))),
   }),
   ...linkEndpoints(one, tag, params, 'pc', ref),
+  ...captureEndpoints(one, tag, params, ref),
 ]

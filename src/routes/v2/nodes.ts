@@ -14,6 +14,7 @@ import {
   PcUpdate,
 } from '../../model/node.ts'
 import { nodeActions } from '../actions.ts'
+import { captureEndpoints } from '../captures.ts'
 import { linkEndpoints } from '../links.ts'
 
 const Duplicate = Type.Object(
@@ -136,6 +137,7 @@ function kindEndpoints(kind: NodeKindName, schemas: KindSchemas): readonly Endpo
       },
     }),
     ...linkEndpoints(one, tag, params, kind, ref),
+    ...captureEndpoints(one, tag, params, ref),
     endpoint({
       method: 'GET',
       path: `${one}/console/ws`,

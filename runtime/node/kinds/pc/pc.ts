@@ -17,7 +17,6 @@ const onlyPort = [{ adapter: 0, port: 0 }]
 /** The pc kind: VPCS where it is installed, the embedded simulator where it is not. */
 export class PcKind implements NodeKind {
   readonly kind = 'pc'
-  readonly nioTypes = ['nio_udp']
   readonly stopGraceMs = 3000
   readonly canSuspend = false
   readonly #settings: () => PcSettings

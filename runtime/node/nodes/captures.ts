@@ -1,0 +1,94 @@
+import { mkdir } from 'node:fs/promises'
+import { dirname } from 'node:path'
+import { Readable } from 'node:stream'
+import { conflict } from '../../../src/errors.ts'
+import type { CaptureSource, PortRef } from '../../../src/host-agent.ts'
+import { type CaptureStart, type CaptureStarted, type LinkTypeName, linkTypes } from '../../../src/model/capture.ts'
+import type { Operations } from '../keeper/protocol.ts'
+import { requireSpace, translated } from '../projects/disk.ts'
+import { resolveInProject } from '../projects/paths.ts'
+import { type KeeperLink, refusal } from './keeper-link.ts'
+import type { LabNode } from './lab-node.ts'
+import { type Links, portKey } from './links.ts'
+
+/** Where captures are in a project. */
+const captures = 'project-files/captures'
+
+/** The captures of ports. They run in the keeper, so they go on while the service is away. Callers hold the lock of the node. */
+export class Captures {
+  readonly #keeper: KeeperLink
+  readonly #links: Links
+  readonly #floorMb: () => number
+
+  constructor(keeper: KeeperLink, links: Links, floorMb: () => number) {
+    this.#keeper = keeper
+    this.#links = links
+    this.#floorMb = floorMb
+  }
+
+  async start(node: LabNode, port: PortRef, wanted: CaptureStart): Promise<CaptureStarted> {
+    const key = portKey(node, await this.#links.requireLinked(node, port))
+    const root = node.project.path
+    await requireSpace(root, this.#floorMb())
+    return translated('capture_file_name', async () => {
+      const file = await resolveInProject(root, `${captures}/${wanted.capture_file_name}`)
+      const { ports } = await this.#keeper.inventory()
+      if (ports.some((it) => it.key !== key && it.capture?.file === file)) {
+        throw conflict('capture_file_name: another capture writes that file')
+      }
+      await mkdir(dirname(file), { recursive: true, mode: 0o700 })
+      const link_type = linkTypes[wanted.data_link_type ?? 'DLT_EN10MB']
+      await this.#call('capture.start', { key, file, link_type, floor_mb: this.#floorMb() })
+      return { pcap_file_path: file }
+    })
+  }
+
+  async stop(node: LabNode, port: PortRef): Promise<void> {
+    await this.#call('capture.stop', { key: portKey(node, await this.#links.requireLinked(node, port)) })
+  }
+
+  async follow(node: LabNode, port: PortRef, signal: AbortSignal): Promise<CaptureSource> {
+    const key = portKey(node, await this.#links.requireLinked(node, port))
+    return this.#attach(node, port, { key, from: 'file' }, signal)
+  }
+
+  async stream(node: LabNode, port: PortRef, linkType: LinkTypeName, signal: AbortSignal): Promise<CaptureSource> {
+    const key = portKey(node, await this.#links.requireLinked(node, port))
+    return this.#attach(node, port, { key, from: 'now', link_type: linkTypes[linkType] }, signal)
+  }
+
+  async #attach(
+    node: LabNode,
+    { adapter, port }: PortRef,
+    wanted: Operations['capture.attach']['in'],
+    signal: AbortSignal,
+  ): Promise<CaptureSource> {
+    const socket = await this.#keeper.attachCapture(wanted).catch(refused)
+    signal.addEventListener('abort', () => socket.destroy(), { once: true })
+    if (signal.aborted) socket.destroy()
+    const { name, node_id } = node.record
+    return {
+      pcap: Readable.toWeb(socket) as ReadableStream<Uint8Array>,
+      interface_name: `${name} ${adapter}/${port}`,
+      comment: `Adapter ${adapter}, port ${port} of the ${node.kind.kind} ${name} (${node_id})`,
+    }
+  }
+
+  async #call<Op extends 'capture.start' | 'capture.stop'>(op: Op, input: Operations[Op]['in']): Promise<void> {
+    await this.#keeper.call(op, input).catch(refused)
+  }
+}
+
+function refused(error: unknown): never {
+  const cause = error as Error
+  switch (refusal(error)) {
+    case 'exists':
+      throw conflict('The port is captured already: stop that capture first', { cause })
+    case 'not_running':
+      throw conflict('The port is not captured: start a capture first', { cause })
+    case 'not_linked':
+      throw conflict('Nothing is attached to the port: attach a NIO first', { cause })
+    default:
+      throw error
+  }
+}

@@ -1,0 +1,41 @@
+import { type Static, Type } from '@sinclair/typebox'
+
+/** Link types of a capture, with their numbers in a pcap file (tcpdump.org/linktypes.html). */
+export const linkTypes = {
+  DLT_EN10MB: 1,
+  DLT_PPP_SERIAL: 50,
+  DLT_ATM_RFC1483: 100,
+  DLT_C_HDLC: 104,
+  DLT_FRELAY: 107,
+} as const
+export type LinkTypeName = keyof typeof linkTypes
+const LinkType = Type.Unsafe<LinkTypeName>(
+  Type.Union(
+    Object.keys(linkTypes).map((name) => Type.Literal(name)),
+    { default: 'DLT_EN10MB', description: 'What the frames are; the ports of most nodes carry Ethernet' },
+  ),
+)
+
+export type CaptureStart = Static<typeof CaptureStart>
+export const CaptureStart = Type.Object(
+  {
+    capture_file_name: Type.String({
+      minLength: 1,
+      maxLength: 200,
+      pattern: '^(?!\\.{1,2}$)[^/\\\\\\u0000-\\u001f\\u007f]*$',
+      expects: 'the name of a file, without slashes',
+      description: 'File in the captures of the project; one that is there is replaced',
+    }),
+    data_link_type: Type.Optional(LinkType),
+  },
+  { $id: 'CaptureStart', additionalProperties: false, description: 'Where a capture goes' },
+)
+export type CaptureStarted = Static<typeof CaptureStarted>
+export const CaptureStarted = Type.Object(
+  { pcap_file_path: Type.String({ description: 'Absolute path on the compute' }) },
+  { $id: 'CaptureStarted', description: 'Where the capture is' },
+)
+export const CaptureStream = Type.Object(
+  { data_link_type: Type.Optional(LinkType) },
+  { $id: 'CaptureStream', additionalProperties: false, description: 'A capture without a file' },
+)

@@ -1,0 +1,105 @@
+import { type Static, type TObject, Type } from '@sinclair/typebox'
+import type { CaptureSource } from '../host-agent.ts'
+import { type Endpoint, endpoint, noContent, ok } from '../http/endpoint.ts'
+import { portOf, portParams } from '../http/params.ts'
+import { CaptureStart, CaptureStarted, CaptureStream } from '../model/capture.ts'
+import type { NodeRef } from '../model/node.ts'
+import { pcapng } from '../pcapng.ts'
+
+const noSuchPort = 'There is no such node, adapter or port'
+const notAttached = 'Nothing is attached to the port'
+const format = Type.Object({
+  format: Type.Optional(
+    Type.Union([Type.Literal('pcap'), Type.Literal('pcapng')], {
+      default: 'pcap',
+      description: 'pcapng names the port and the node',
+    }),
+  ),
+})
+const media = { pcap: 'application/vnd.tcpdump.pcap', pcapng: 'application/x-pcapng' }
+
+/** The captures of a port: the same in both faces and for every kind. */
+export function captureEndpoints<P extends TObject>(
+  node: string,
+  tag: string,
+  params: P,
+  ref: (params: Static<P>) => NodeRef,
+): readonly Endpoint[] {
+  const port = `${node}/adapters/{adapter_number}/ports/{port_number}`
+  const withPort = Type.Object({ ...params.properties, ...portParams })
+  // The parameters of the node are among those of its ports.
+  const nodeOf = (all: unknown) => ref(all as Static<P>)
+  return [
+    endpoint({
+      method: 'POST',
+      path: `${port}/start_capture`,
+      tag,
+      summary: 'Capture what passes a port into a file of the project',
+      description:
+        'Classic pcap with the frames that passed the filters of the NIO, both directions. It goes on while the node is stopped, and ends with the NIO.',
+      params: withPort,
+      body: CaptureStart,
+      replies: { 200: { description: 'Capturing', schema: CaptureStarted } },
+      errors: {
+        404: noSuchPort,
+        409: `${notAttached}, it is captured already, or another capture writes that file`,
+        507: 'The disk is nearly full',
+      },
+      handle: async ({ params, body }, { agent }) =>
+        ok(await agent.nodes.startCapture(nodeOf(params), portOf(params), body)),
+    }),
+    endpoint({
+      method: 'POST',
+      path: `${port}/stop_capture`,
+      tag,
+      summary: 'End the capture of a port; without one nothing is done',
+      params: withPort,
+      bodyKind: 'ignored',
+      replies: { 204: { description: 'The file is complete' } },
+      errors: { 404: noSuchPort, 409: notAttached },
+      async handle({ params }, { agent }) {
+        await agent.nodes.stopCapture(nodeOf(params), portOf(params))
+        return noContent
+      },
+    }),
+    endpoint({
+      method: 'GET',
+      path: `${port}/pcap`,
+      tag,
+      summary: 'Read the running capture of a port, from its beginning until it ends',
+      params: withPort,
+      query: format,
+      replies: { 200: { description: 'The capture, as it grows', media: media.pcap } },
+      errors: { 404: noSuchPort, 409: `${notAttached}, or it is not captured` },
+      handle: async ({ params, query, request }, { agent }) =>
+        stream(await agent.nodes.followCapture(nodeOf(params), portOf(params), request.signal), query.format),
+    }),
+    endpoint({
+      method: 'POST',
+      path: `${port}/capture/stream`,
+      tag,
+      summary: 'Watch what passes a port, without a file',
+      description: 'Begins now and ends with the NIO or the request. Made for a pipe into an analyser.',
+      params: withPort,
+      query: format,
+      body: CaptureStream,
+      replies: { 200: { description: 'The frames, as they pass', media: media.pcap } },
+      errors: { 404: noSuchPort, 409: notAttached },
+      async handle({ params, query, body, request }, { agent }) {
+        const { data_link_type = 'DLT_EN10MB' } = body
+        const { signal } = request
+        return stream(
+          await agent.nodes.streamCapture(nodeOf(params), portOf(params), data_link_type, signal),
+          query.format,
+        )
+      },
+    }),
+  ]
+}
+
+function stream({ pcap, interface_name, comment }: CaptureSource, format: keyof typeof media = 'pcap'): Response {
+  const body = format === 'pcap' ? pcap : pcap.pipeThrough(pcapng({ interfaceName: interface_name, comment }))
+  return new Response(body, {
+    headers: { 'Content-Type': media[format], 'Cache-Control': 'no-store', 'X-Content-Type-Options': 'nosniff' },
+  })
+}

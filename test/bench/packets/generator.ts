@@ -1,0 +1,138 @@
+import { loadLibc } from '../../../runtime/node/keeper/switch/fast/libc.ts'
+import { Memory } from '../../../runtime/node/keeper/switch/fast/memory.ts'
+import { Receiver } from '../../../runtime/node/keeper/switch/fast/receiver.ts'
+import { Sockets } from '../../../runtime/node/keeper/switch/fast/sockets.ts'
+import { type Output, Transmitter } from '../../../runtime/node/keeper/switch/fast/transmitter.ts'
+
+export interface Open {
+  readonly ports: readonly (readonly [number, number])[]
+  readonly targets: readonly (readonly [number, number])[]
+  /** Whether the generator joins and splits frames by the kernel, as QEMU or another switch may. */
+  readonly segmenting: boolean
+}
+
+export type Task =
+  | { readonly open: Open }
+  /** As much as goes through, with at most `window` frames of `length` bytes a link on their way. */
+  | { readonly throughput: { readonly length: number; readonly window: number; readonly ms: number } }
+  /** Frames there and back, one after the other. */
+  | { readonly roundTrips: { readonly length: number; readonly count: number } }
+
+export type Done =
+  | { readonly opened: true }
+  | { readonly frames: number; readonly lost: number; readonly seconds: number }
+  | { readonly p50: number; readonly p99: number }
+
+const libc = loadLibc()
+const receiver = new Receiver(libc)
+const transmitter = new Transmitter(libc)
+const frames = new Memory(libc, 65_536)
+for (let place = 0; place < frames.bytes.length; place++) frames.bytes[place] = place & 0x7f
+
+interface Link {
+  readonly a: Output & { readonly gro: boolean }
+  readonly b: Output & { readonly gro: boolean }
+  outstanding: number
+  quietSince: number
+}
+let links: Link[] = []
+let isSegmenting = false
+const atOnce = 32
+
+process.on('disconnect', () => process.exit())
+process.on('message', (task: Task) => {
+  if ('open' in task) {
+    open(task.open)
+    reply({ opened: true })
+  } else if ('throughput' in task) reply(throughput(task.throughput))
+  else reply(roundTrips(task.roundTrips))
+})
+
+const reply = (done: Done) => process.send?.(done)
+
+function open({ ports, targets, segmenting }: Open): void {
+  for (const { a, b } of links) for (const { fd } of [a, b]) libc.close(fd)
+  isSegmenting = segmenting
+  const sockets = new Sockets(libc, segmenting)
+  const socket = (local: number, remote: number) => {
+    const address = '127.0.0.1'
+    const { fd, gro } = sockets.udp({
+      type: 'udp',
+      local: { address, port: local },
+      remote: { address, port: remote },
+      ...{ probes: false, row: 0, sends: 'out' },
+    })
+    return { fd, gro, gso: segmenting, kind: 'udp' as const, refused() {}, failed() {} }
+  }
+  links = ports.map(([a, b], index) => {
+    const [toA, toB] = targets[index] ?? [0, 0]
+    return { a: socket(a, toA), b: socket(b, toB), outstanding: 0, quietSince: 0 }
+  })
+}
+
+function throughput({ length, window, ms }: { length: number; window: number; ms: number }) {
+  const most = isSegmenting ? Math.min(atOnce, Math.floor(60_000 / length)) : atOnce
+  let received = 0
+  let lost = 0
+  const began = performance.now()
+  const until = began + ms
+  let now = began
+  for (const link of links) {
+    drain(link.b)
+    link.outstanding = 0
+    link.quietSince = began
+  }
+  while (now < until) {
+    for (const link of links) {
+      if (link.outstanding + most <= window) {
+        if (isSegmenting) transmitter.addJoined(link.a, frames.address, most * length, length)
+        else for (let index = 0; index < most; index++) transmitter.add(link.a, frames.address, length)
+        transmitter.flush()
+        link.outstanding += most
+      }
+      const got = drain(link.b)
+      received += got
+      link.outstanding -= got
+      if (got > 0) link.quietSince = now
+      else if (link.outstanding > 0 && now - link.quietSince > 40) {
+        lost += link.outstanding
+        link.outstanding = 0
+        link.quietSince = now
+      }
+    }
+    now = performance.now()
+  }
+  return { frames: received, lost, seconds: (now - began) / 1000 }
+}
+
+/** Takes one batch; how many frames it held. */
+function drain({ fd, gro }: Link['b']): number {
+  const count = receiver.udp(fd, gro)
+  let total = 0
+  for (let index = 0; index < count; index++) {
+    const segment = receiver.segments[index] as number
+    total += segment > 0 ? Math.ceil((receiver.lengths[index] as number) / segment) : 1
+  }
+  return total
+}
+
+function roundTrips({ length, count }: { length: number; count: number }) {
+  const [link] = links
+  if (link === undefined) throw new Error('no link is open')
+  const times = new Float64Array(count)
+  const pass = (from: Link['a'], to: Link['b']) => {
+    transmitter.add(from, frames.address, length)
+    transmitter.flush()
+    const until = performance.now() + 200
+    while (drain(to) === 0) if (performance.now() > until) return
+  }
+  for (let round = -200; round < count; round++) {
+    const began = performance.now()
+    pass(link.a, link.b)
+    pass(link.b, link.a)
+    if (round >= 0) times[round] = (performance.now() - began) * 1000
+  }
+  times.sort()
+  const at = (share: number) => times[Math.floor(count * share)] ?? Number.NaN
+  return { p50: at(0.5), p99: at(0.99) }
+}

@@ -1,0 +1,217 @@
+import { type ChildProcess, fork } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { Row } from '../table.ts'
+import type { Done, Task } from './generator.ts'
+import type { Order, RelayKind, Reply, Setup } from './relay.ts'
+
+const rounds = 3
+const ms = 1000
+/** Below the ports that the system gives out by itself. */
+let nextPort = 12_000
+
+/** One relay and one generator, each a process of its own. */
+class Bed {
+  readonly #relay = fork(new URL('./relay.ts', import.meta.url))
+  readonly #generator = fork(new URL('./generator.ts', import.meta.url))
+
+  static async open(setup: Omit<Setup, 'ports'>, options: { links?: number; segmenting?: boolean } = {}): Promise<Bed> {
+    const { links = 1, segmenting = false } = options
+    const bed = new Bed()
+    const ports = Array.from({ length: links }, (_, index) => {
+      const first = nextPort + index * 4
+      return [first, first + 1] as const
+    })
+    nextPort += links * 4
+    const { targets } = (await ask(bed.#relay, { setup: { ...setup, ports } } satisfies Order)) as Reply & {
+      targets: Setup['ports']
+    }
+    await ask(bed.#generator, { open: { ports, targets, segmenting } } satisfies Task)
+    return bed
+  }
+
+  async usage(): Promise<{ cpu: number; memory: number }> {
+    return (await ask(this.#relay, { usage: true } satisfies Order)) as { cpu: number; memory: number }
+  }
+
+  /** Thousands of frames a second, the share that was lost, and the relay's CPU time a frame in ns. */
+  async throughput(length: number, window = 64): Promise<Figures> {
+    const before = await this.usage()
+    const done = (await ask(this.#generator, { throughput: { length, window, ms } } satisfies Task)) as Done & {
+      frames: number
+      lost: number
+      seconds: number
+    }
+    const after = await this.usage()
+    return {
+      kpps: done.frames / done.seconds / 1000,
+      lost: done.lost / (done.frames + done.lost),
+      cpu: ((after.cpu - before.cpu) * 1000) / done.frames,
+    }
+  }
+
+  async roundTrips(length: number): Promise<{ p50: number; p99: number }> {
+    return (await ask(this.#generator, { roundTrips: { length, count: 5000 } } satisfies Task)) as {
+      p50: number
+      p99: number
+    }
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([this.#relay, this.#generator].map(end))
+  }
+}
+
+interface Figures {
+  readonly kpps: number
+  readonly lost: number
+  readonly cpu: number
+}
+
+async function ask(child: ChildProcess, what: object): Promise<unknown> {
+  const answer = once(child, 'message')
+  child.send(what)
+  const gone = once(child, 'exit').then(([code]) => {
+    throw new Error(`a process of the benchmark ended (${code})`)
+  })
+  gone.catch(() => {})
+  return ((await Promise.race([answer, gone])) as [unknown])[0]
+}
+
+async function end(child: ChildProcess): Promise<void> {
+  const ended = once(child, 'exit')
+  child.kill('SIGKILL')
+  await ended
+}
+
+interface Variant {
+  readonly name: string
+  readonly kind: RelayKind
+  readonly segmenting: boolean
+}
+
+const variants: readonly Variant[] = [
+  { name: 'node:dgram', kind: 'node:dgram', segmenting: false },
+  { name: 'portable path', kind: 'portable', segmenting: false },
+  { name: 'fast path, plain sender', kind: 'fast', segmenting: false },
+  { name: 'fast path, GSO sender', kind: 'fast', segmenting: true },
+]
+
+/** Throughput of both shapes with each relay, beside node:dgram in the same run; then stages, many links, and what idle costs. */
+export async function packets(): Promise<Row[]> {
+  const rows: Row[] = []
+  for (const shape of ['leg', 'joined'] as const) {
+    const what = shape === 'leg' ? 'one leg to a UDP peer' : 'node to node'
+    for (const length of [64, 512, 1400]) {
+      const found = await interleaved(
+        variants.map(({ kind, segmenting }) => [{ kind, shape }, { segmenting }] as const),
+        length,
+      )
+      const [base] = found
+      for (const [index, { name }] of variants.entries()) {
+        const figures = found[index] as Figures
+        rows.push([
+          `${what}, ${length} B, ${name}`,
+          kpps(figures),
+          `${ratio(figures, base)} node:dgram, ${cost(figures)}`,
+        ])
+      }
+    }
+    rows.push(...(await latency(shape, what)))
+  }
+  rows.push(...(await stages()), ...(await manyLinks()), ...(await idleLinks()))
+  return rows
+}
+
+async function latency(shape: Setup['shape'], what: string): Promise<Row[]> {
+  const rows: Row[] = []
+  for (const kind of ['node:dgram', 'fast'] as const) {
+    const bed = await Bed.open({ kind, shape })
+    const { p50, p99 } = await bed.roundTrips(64)
+    await bed.close()
+    rows.push([`${what}, round trip, ${kind}`, `p50 ${p50.toFixed(0)} us`, `p99 ${p99.toFixed(0)} us, there and back`])
+  }
+  return rows
+}
+
+async function stages(): Promise<Row[]> {
+  const directory = await mkdtemp(join(tmpdir(), 'patchbay-bench-'))
+  const leg = { kind: 'fast', shape: 'leg' } as const
+  const setups = [
+    ['no stage', leg, 64],
+    ['capture on', { ...leg, captureFile: join(directory, 'bench.pcap') }, 64],
+    ['1 % loss', { ...leg, filters: [{ type: 'packet_loss', percent: 1 }] }, 64],
+    ['10 ms delay', { ...leg, filters: [{ type: 'delay', ms: 10, jitter_ms: 0 }] }, 4096],
+  ] as const
+  try {
+    const rows: Row[] = []
+    for (const segmenting of [false, true]) {
+      const beds = await Promise.all(setups.map(([, setup]) => Bed.open(setup, { segmenting })))
+      const figures = await inTurns(beds, (bed, index) => bed.throughput(512, setups[index]?.[2] ?? 64))
+      const sender = segmenting ? 'GSO sender' : 'plain sender'
+      for (const [index, [name]] of setups.entries()) {
+        const it = figures[index] as Figures
+        const lost = it.lost > 0 ? `, ${(it.lost * 100).toFixed(2)} % did not come` : ''
+        rows.push([
+          `one leg, 512 B, ${sender}, ${name}`,
+          kpps(it),
+          `${ratio(it, figures[0])} no stage, ${cost(it)}${lost}`,
+        ])
+      }
+    }
+    return rows
+  } finally {
+    await rm(directory, { recursive: true, force: true })
+  }
+}
+
+async function manyLinks(): Promise<Row[]> {
+  const rows: Row[] = []
+  for (const links of [1, 100, 400]) {
+    const bed = await Bed.open({ kind: 'fast', shape: 'joined' }, { links })
+    const [figures] = await inTurns([bed], (it) => it.throughput(512))
+    rows.push([`${links} links node to node, 512 B, all busy`, kpps(figures as Figures), cost(figures as Figures)])
+  }
+  return rows
+}
+
+async function idleLinks(): Promise<Row[]> {
+  const rows: Row[] = []
+  for (const links of [1, 100, 900]) {
+    const bed = await Bed.open({ kind: 'fast', shape: 'joined' }, { links })
+    const before = await bed.usage()
+    await new Promise((resolve) => setTimeout(resolve, 3000))
+    const after = await bed.usage()
+    await bed.close()
+    const percent = (after.cpu - before.cpu) / 30_000
+    rows.push([`${links} idle links`, `${percent.toFixed(2)} % CPU`, `${after.memory.toFixed(0)} MB resident`])
+  }
+  return rows
+}
+
+/** Medians of rounds in which every bed has its turn, so that a slow moment of the machine hits all. The beds are closed. */
+async function inTurns(
+  beds: readonly Bed[],
+  measure: (bed: Bed, index: number) => Promise<Figures>,
+): Promise<Figures[]> {
+  const found: Figures[][] = beds.map(() => [])
+  for (let round = 0; round < rounds; round++) {
+    for (const [index, bed] of beds.entries()) found[index]?.push(await measure(bed, index))
+  }
+  await Promise.all(beds.map((bed) => bed.close()))
+  return found.map((each) => each.sort((a, b) => a.kpps - b.kpps)[Math.floor(rounds / 2)] as Figures)
+}
+
+async function interleaved(
+  setups: readonly (readonly [Omit<Setup, 'ports'>, { segmenting: boolean }])[],
+  length: number,
+): Promise<Figures[]> {
+  const beds = await Promise.all(setups.map(([setup, options]) => Bed.open(setup, options)))
+  return inTurns(beds, (bed) => bed.throughput(length))
+}
+
+const kpps = ({ kpps }: Figures) => `${kpps.toFixed(0)} kpps`
+const cost = ({ cpu }: Figures) => `${Math.round(cpu)} ns CPU a frame`
+const ratio = (figures: Figures, base: Figures | undefined) => `${(figures.kpps / (base?.kpps ?? 1)).toFixed(1)} x`

@@ -1,0 +1,97 @@
+import { createSocket } from 'node:dgram'
+import type { Filter, SwitchNio } from '../../../runtime/node/keeper/protocol.ts'
+import { Switch } from '../../../runtime/node/keeper/switch/switch.ts'
+
+/** What carries the frames: our switch, by one of its paths, or the least that node:dgram needs. */
+export type RelayKind = 'fast' | 'fast, no GSO' | 'portable' | 'node:dgram'
+
+export interface Setup {
+  readonly kind: RelayKind
+  /** `leg`: a node and a UDP peer; `joined`: two nodes of this host. */
+  readonly shape: 'leg' | 'joined'
+  /** UDP ports of the generator: two a link; the two after them are for the ends of the link. */
+  readonly ports: readonly (readonly [number, number])[]
+  readonly filters?: readonly Filter[]
+  readonly captureFile?: string
+}
+
+export type Order = { readonly setup: Setup } | { readonly usage: true }
+export type Reply =
+  /** Where the two sockets of each link have to send to. */
+  | { readonly targets: readonly (readonly [number, number])[] }
+  /** CPU time so far in microseconds, and the memory in MB. */
+  | { readonly cpu: number; readonly memory: number }
+
+const host = '127.0.0.1'
+
+process.on('disconnect', () => process.exit())
+process.on('message', (order: Order) => {
+  void (async () => {
+    if ('setup' in order) {
+      const { kind, ports } = order.setup
+      const open = kind === 'node:dgram' ? plainRelay : await switchRelay(order.setup)
+      const targets: (readonly [number, number])[] = []
+      for (const [index, pair] of ports.entries()) targets.push(await open(pair, order.setup, index))
+      process.send?.({ targets } satisfies Reply)
+      return
+    }
+    const { user, system } = process.cpuUsage()
+    process.send?.({ cpu: user + system, memory: process.memoryUsage.rss() / 2 ** 20 } satisfies Reply)
+  })()
+})
+
+async function switchRelay({ kind }: Setup) {
+  const lan = await Switch.start({
+    captureFailed: (_key, _file, message) => console.error(message),
+    log: console.error,
+    segmenting: kind !== 'fast, no GSO',
+    ...(kind === 'portable' && { path: 'portable' }),
+  })
+  return async ([a, b]: readonly [number, number], setup: Setup, index: number): Promise<readonly [number, number]> => {
+    const { filters = [], captureFile, shape } = setup
+    const nio = (lport: number, rport: number, filters: readonly Filter[]): SwitchNio => ({
+      type: 'udp',
+      ...{ lport, rport, rhost: host, filters, suspend: false },
+    })
+    const key = `a${index}`
+    const first = b + 1
+    const { switch_port: toA } = await lan.open(key, a)
+    let toB = first
+    if (shape === 'leg') await lan.attach(key, nio(first, b, filters))
+    else {
+      toB = (await lan.open(`b${index}`, b)).switch_port
+      await lan.attach(key, nio(first, first + 1, filters))
+      await lan.attach(`b${index}`, nio(first + 1, first, []))
+    }
+    if (captureFile !== undefined) await lan.captured(key).start(captureFile, 1, 0)
+    return [toA, toB]
+  }
+}
+
+/** One socket a side, one frame a turn: what the least program on node:dgram does. `joined` has two of them in a row, as a program a node has. */
+async function plainRelay([a, b]: readonly [number, number], { shape }: Setup): Promise<readonly [number, number]> {
+  const left = await bound()
+  const right = await bound()
+  left.connect(a, host)
+  right.connect(b, host)
+  if (shape === 'leg') {
+    left.on('message', (frame) => right.send(frame, () => {}))
+    right.on('message', (frame) => left.send(frame, () => {}))
+  } else {
+    const [one, two] = [await bound(), await bound()]
+    one.connect(two.address().port, host)
+    two.connect(one.address().port, host)
+    left.on('message', (frame) => one.send(frame, () => {}))
+    two.on('message', (frame) => right.send(frame, () => {}))
+    right.on('message', (frame) => two.send(frame, () => {}))
+    one.on('message', (frame) => left.send(frame, () => {}))
+  }
+  return [left.address().port, right.address().port]
+}
+
+async function bound() {
+  const socket = createSocket({ type: 'udp4', recvBufferSize: 4 << 20, sendBufferSize: 4 << 20 })
+  socket.on('error', () => {})
+  await new Promise<void>((resolve) => socket.bind(0, host, resolve))
+  return socket
+}
