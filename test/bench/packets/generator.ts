@@ -11,10 +11,20 @@ export interface Open {
   readonly segmenting: boolean
 }
 
+/** As much as goes through, with at most `window` frames of `length` bytes a link on their way. */
+export interface Throughput {
+  readonly length: number
+  readonly window: number
+  readonly ms: number
+  /** The share that the relay is to drop. */
+  readonly loss: number
+  /** What did not come after so long is lost, ms. */
+  readonly patience: number
+}
+
 export type Task =
   | { readonly open: Open }
-  /** As much as goes through, with at most `window` frames of `length` bytes a link on their way. */
-  | { readonly throughput: { readonly length: number; readonly window: number; readonly ms: number } }
+  | { readonly throughput: Throughput }
   /** Frames there and back, one after the other. */
   | { readonly roundTrips: { readonly length: number; readonly count: number } }
 
@@ -37,7 +47,7 @@ interface Link {
 }
 let links: Link[] = []
 let isSegmenting = false
-const atOnce = 32
+const atOnce = 64
 
 process.on('disconnect', () => process.exit())
 process.on('message', (task: Task) => {
@@ -70,7 +80,7 @@ function open({ ports, targets, segmenting }: Open): void {
   })
 }
 
-function throughput({ length, window, ms }: { length: number; window: number; ms: number }) {
+function throughput({ length, window, ms, loss, patience }: Throughput) {
   const most = isSegmenting ? Math.min(atOnce, Math.floor(60_000 / length)) : atOnce
   let received = 0
   let lost = 0
@@ -92,9 +102,9 @@ function throughput({ length, window, ms }: { length: number; window: number; ms
       }
       const got = drain(link.b)
       received += got
-      link.outstanding -= got
+      link.outstanding -= got / (1 - loss)
       if (got > 0) link.quietSince = now
-      else if (link.outstanding > 0 && now - link.quietSince > 40) {
+      else if (link.outstanding > 0 && now - link.quietSince > patience) {
         lost += link.outstanding
         link.outstanding = 0
         link.quietSince = now

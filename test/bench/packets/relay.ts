@@ -3,7 +3,7 @@ import type { Filter, SwitchNio } from '../../../runtime/node/keeper/protocol.ts
 import { Switch } from '../../../runtime/node/keeper/switch/switch.ts'
 
 /** What carries the frames: our switch, by one of its paths, or the least that node:dgram needs. */
-export type RelayKind = 'fast' | 'fast, no GSO' | 'portable' | 'node:dgram'
+export type RelayKind = 'fast' | 'fast, no GSO' | 'portable' | 'node:dgram' | 'none'
 
 export interface Setup {
   readonly kind: RelayKind
@@ -29,7 +29,9 @@ process.on('message', (order: Order) => {
   void (async () => {
     if ('setup' in order) {
       const { kind, ports } = order.setup
-      const open = kind === 'node:dgram' ? plainRelay : await switchRelay(order.setup)
+      const direct = async ([a, b]: readonly [number, number]) => [b, a] as const
+      const relay = kind === 'node:dgram' ? plainRelay : await switchRelay(order.setup)
+      const open = kind === 'none' ? direct : relay
       const targets: (readonly [number, number])[] = []
       for (const [index, pair] of ports.entries()) targets.push(await open(pair, order.setup, index))
       process.send?.({ targets } satisfies Reply)

@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net'
 import { KeeperError } from '../error.ts'
 import type { CaptureState } from '../protocol.ts'
-import { newRing, RingReader } from '../switch/capture-ring.ts'
+import { CaptureSlots } from '../switch/capture-slots.ts'
 import { at, type Counters } from '../switch/counters.ts'
 import type { PacketPath } from '../switch/path.ts'
 import { PcapFile, pcapHeader } from './pcap-file.ts'
@@ -16,12 +16,13 @@ export class Recorder {
   readonly #row: number
   readonly #failed: (file: string, message: string) => void
   readonly #streams = new Set<Socket>()
-  #reader: RingReader | null = null
+  /** While the path hands over what passes. */
+  #slots: CaptureSlots | null = null
   #file: PcapFile | null = null
   /** Counters at the start of the file. */
   #base = { frames: 0, missed: 0 }
-  #draining: Promise<void> | null = null
-  #isMore = false
+  #taken: { slot: number; length: number }[] = []
+  #storing: Promise<void> | null = null
 
   constructor(path: PacketPath, counters: Counters, row: number, failed: (file: string, message: string) => void) {
     this.#path = path
@@ -53,8 +54,7 @@ export class Recorder {
   async stop(): Promise<void> {
     const file = this.#file
     if (file === null) return
-    // What passed is in the ring, told of or not.
-    await this.drain()
+    await this.#settle()
     this.#file = null
     await file.complete().catch((error: unknown) => this.#failed(file.path, (error as Error).message))
     await this.#endWhenUnused()
@@ -89,36 +89,33 @@ export class Recorder {
 
   /** Ends everything. */
   async close(): Promise<void> {
-    await this.drain()
+    await this.#settle()
     await this.stop()
     for (const socket of this.#streams) socket.end()
     this.#streams.clear()
     await this.#endWhenUnused()
   }
 
-  /** To be called when the path says that there is something in the ring. */
-  drain(): Promise<void> {
-    this.#isMore = true
-    this.#draining ??= this.#drainAll().finally(() => {
-      this.#draining = null
-    })
-    return this.#draining
+  /** Takes what the path hands over. */
+  take(slot: number, length: number): void {
+    this.#taken.push({ slot, length })
+    this.#storing ??= this.#storeAll()
   }
 
-  async #drainAll(): Promise<void> {
-    while (this.#isMore && this.#reader !== null) {
-      this.#isMore = false
-      const reader = this.#reader
-      for (let pieces = reader.pieces(); pieces.length > 0; pieces = reader.pieces()) {
-        for (const socket of this.#streams) {
-          // Whole records or none, so that what comes later is still read right.
-          if (socket.writableLength > mostLag) continue
-          for (const piece of pieces) socket.write(Uint8Array.from(piece))
-        }
-        await this.#store(pieces)
-        reader.consume(pieces.reduce((sum, { length }) => sum + length, 0))
+  async #storeAll(): Promise<void> {
+    const slots = this.#slots
+    while (slots !== null && this.#taken.length > 0) {
+      const taken = this.#taken.splice(0)
+      const pieces = taken.map(({ slot, length }) => slots.read(slot, length))
+      for (const socket of this.#streams) {
+        // Whole records or none, so that what comes later is still read right.
+        if (socket.writableLength <= mostLag) for (const piece of pieces) socket.write(Uint8Array.from(piece))
       }
+      await this.#store(pieces)
+      for (const { slot } of taken) slots.free(slot)
     }
+    // Here and not later: what comes from now on needs a new run.
+    this.#storing = null
   }
 
   async #store(pieces: readonly Uint8Array[]): Promise<void> {
@@ -130,22 +127,24 @@ export class Recorder {
       this.#file = null
       await file.complete().catch(() => {})
       this.#failed(file.path, (error as Error).message)
-      // Not awaited: ending waits for the draining that this is part of.
-      setImmediate(() => void this.#endWhenUnused())
+      await this.#endWhenUnused()
     }
   }
 
   async #begin(): Promise<void> {
-    if (this.#reader !== null) return
-    const ring = newRing()
-    this.#reader = new RingReader(ring)
-    await this.#path.capture(this.#row, ring)
+    this.#slots ??= new CaptureSlots()
+    await this.#path.capture(this.#row, this.#slots.memory)
+  }
+
+  /** Resolves when all that passed up to now is stored. */
+  async #settle(): Promise<void> {
+    if (this.#slots !== null) await this.#path.capture(this.#row, this.#slots.memory)
+    await this.#storing
   }
 
   async #endWhenUnused(): Promise<void> {
-    if (this.#file !== null || this.#streams.size > 0 || this.#reader === null) return
-    // Now, so that a capture that begins meanwhile has a ring of its own.
-    this.#reader = null
+    if (this.#file !== null || this.#streams.size > 0 || this.#slots === null) return
+    this.#slots = null
     await this.#path.capture(this.#row, null)
   }
 

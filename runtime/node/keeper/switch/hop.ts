@@ -1,4 +1,4 @@
-import type { RingWriter } from './capture-ring.ts'
+import type { CaptureBuffer } from './capture-buffer.ts'
 import { at, type Counters } from './counters.ts'
 import type { Direction, Impairment } from './path.ts'
 import { type Departure, makeStage, randomSource, type Stage } from './stages.ts'
@@ -15,7 +15,7 @@ export class Hop {
   readonly #departure: Departure = { copies: 1, mayOvertake: false }
   readonly #random = randomSource()
   #stages: readonly Stage[] = []
-  #ring: RingWriter | null = null
+  #capture: CaptureBuffer | null = null
   /** Due time of the last frame that kept its place. */
   #lastDue = 0
 
@@ -31,13 +31,13 @@ export class Hop {
     this.#stages = all.map((filter) => makeStage(filter, this.row, this.#counters, this.#random, this.#departure))
   }
 
-  capture(ring: RingWriter | null): void {
-    this.#ring = ring
+  capture(buffer: CaptureBuffer | null): void {
+    this.#capture = buffer
   }
 
   /** Whether frames only have to be counted. */
   isPlain(now: number): boolean {
-    return this.#stages.length === 0 && this.#ring === null && this.#lastDue <= now
+    return this.#stages.length === 0 && this.#capture === null && this.#lastDue <= now
   }
 
   /**
@@ -60,10 +60,9 @@ export class Hop {
     const { copies } = departure
     this.copies = copies
     this.count(copies, copies * length)
-    if (this.#ring !== null) {
+    if (this.#capture !== null) {
       for (let copy = 0; copy < copies; copy++) {
-        const isIn = this.#ring.append(bytes, offset, length, clock.seconds, clock.micros)
-        this.#counters.add(this.row, isIn ? at.captured : at.captureMissed, 1)
+        this.#capture.append(bytes, offset, length, clock.seconds, clock.micros)
       }
     }
     return leaves

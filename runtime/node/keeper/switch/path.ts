@@ -14,8 +14,8 @@ export interface PacketPath {
   setLane(input: number, lane: LaneSpec | null): Promise<void>
   /** The impairment of both directions of a row. Frames that wait already leave when they were due. */
   impair(row: number, impairment: Impairment): Promise<void>
-  /** Copies what passes the row into a ring; null ends that. Resolves when nothing more will be written into the old ring. */
-  capture(row: number, ring: SharedArrayBuffer | null): Promise<void>
+  /** Begins or (null) ends to hand over what passes the row. Resolves when all that passed before was; the same memory again only sees to that. */
+  capture(row: number, memory: SharedArrayBuffer | null): Promise<void>
   /** Sends one frame out of an end, past every stage. */
   send(end: number, frame: Uint8Array): void
   /** Forgets the row's stages, so that it can be used again. */
@@ -26,8 +26,8 @@ export interface PacketPath {
 export interface PathListener {
   /** A probe came in at an end. */
   probe(end: number, frame: Uint8Array): void
-  /** There is something new in the ring of a row. */
-  captured(row: number): void
+  /** Frames passed a row: a slot of its memory holds whole pcap records, and is to be freed. */
+  captured(row: number, slot: number, length: number): void
 }
 
 export interface OpenedEnd {

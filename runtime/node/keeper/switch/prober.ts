@@ -30,13 +30,25 @@ export class Prober {
   #unanswered = 0
   #answeredAt = Number.NEGATIVE_INFINITY
   #askedAt = Number.NEGATIVE_INFINITY
-  #isOff = false
+  #isOff = true
   #told: (() => void)[] = []
 
-  /** `send` sends a frame to the peer. Asks at once. */
+  /** `send` sends a frame to the peer. */
   constructor(send: (frame: Uint8Array) => void) {
     this.#send = send
+  }
+
+  /** Begins to ask, from the beginning. */
+  start(): void {
+    this.#unanswered = 0
     this.#ask()
+  }
+
+  /** Asks no more, until the peer does or `start`. */
+  stop(): void {
+    clearTimeout(this.#timer)
+    this.#isOff = true
+    for (const told of this.#told.splice(0)) told()
   }
 
   get finding(): ProbeFinding {
@@ -55,10 +67,7 @@ export class Prober {
       this.#askedAt = performance.now()
       this.#send(encodeProbe({ isQuestion: false, hearsYou: true, sequence: probe.sequence }))
       // Who asks can answer.
-      if (this.#isOff) {
-        this.#unanswered = 0
-        this.#ask()
-      }
+      if (this.#isOff) this.start()
       return
     }
     if (probe.sequence !== this.#sequence) return
@@ -81,12 +90,6 @@ export class Prober {
     this.#ask()
     await answered
     this.#told = []
-  }
-
-  close(): void {
-    clearTimeout(this.#timer)
-    this.#isOff = true
-    for (const told of this.#told.splice(0)) told()
   }
 
   #ask(): void {

@@ -1,4 +1,4 @@
-import { RingWriter } from './capture-ring.ts'
+import { CaptureBuffer, type HandOver } from './capture-buffer.ts'
 import type { Counters } from './counters.ts'
 import { Hop } from './hop.ts'
 import type { Direction, Impairment, LaneSpec } from './path.ts'
@@ -10,27 +10,25 @@ export interface Lane<End> {
   readonly hops: readonly Hop[]
 }
 
-/** The longest that a captured frame waits before its reader is told, ms; the file has it well within 100 ms. */
-const tellMs = 50
-/** And the most bytes. */
-const tellBytes = 256 << 10
+/** The longest that a captured frame waits before it is handed over, ms; the file has it well within 100 ms. */
+const flushMs = 50
 
 interface Row {
   readonly out: Hop
   readonly in: Hop
-  ring: RingWriter | null
+  capture: CaptureBuffer | null
 }
 
 /** Stages and captures of the ports, by row. */
 export class Rows {
   readonly #rows = new Map<number, Row>()
-  readonly #capturing = new Set<number>()
+  readonly #capturing = new Set<CaptureBuffer>()
   readonly #counters: Counters
-  readonly #captured: (row: number) => void
-  /** When the readers have to be told of what is in the rings; Infinity: nothing is. */
-  tellAt = Number.POSITIVE_INFINITY
+  readonly #captured: HandOver
+  /** When captures have to be handed over; Infinity: there is nothing to hand over. */
+  flushAt = Number.POSITIVE_INFINITY
 
-  constructor(counters: Counters, captured: (row: number) => void) {
+  constructor(counters: Counters, captured: HandOver) {
     this.#counters = counters
     this.#captured = captured
   }
@@ -48,14 +46,16 @@ export class Rows {
     this.#row(row).in.impair(impairment)
   }
 
-  capture(row: number, ring: SharedArrayBuffer | null): void {
+  /** Hands over what was captured before. */
+  capture(row: number, memory: SharedArrayBuffer | null): void {
     const it = this.#row(row)
-    if (it.ring !== null && it.ring.untold > 0) this.#captured(row)
-    it.ring = ring === null ? null : new RingWriter(ring)
-    it.out.capture(it.ring)
-    it.in.capture(it.ring)
-    if (ring === null) this.#capturing.delete(row)
-    else this.#capturing.add(row)
+    it.capture?.flush()
+    if (memory === (it.capture?.memory ?? null)) return
+    if (it.capture !== null) this.#capturing.delete(it.capture)
+    it.capture = memory === null ? null : new CaptureBuffer(memory, this.#counters, row, this.#captured)
+    if (it.capture !== null) this.#capturing.add(it.capture)
+    it.out.capture(it.capture)
+    it.in.capture(it.capture)
   }
 
   forget(row: number): void {
@@ -63,31 +63,25 @@ export class Rows {
     this.#rows.delete(row)
   }
 
-  /** To be called when frames passed that were not plain: sees to it that captures are told of in time. */
+  /** To be called when frames passed that were not plain: sees to it that captures are handed over in time. */
   passed(now: number): void {
-    if (this.#capturing.size === 0) return
-    for (const row of this.#capturing) {
-      const untold = this.#rows.get(row)?.ring?.untold ?? 0
-      if (untold >= tellBytes) this.#tell(row)
-      else if (untold > 0 && this.tellAt === Number.POSITIVE_INFINITY) this.tellAt = now + tellMs
+    if (this.#capturing.size === 0 || this.flushAt !== Number.POSITIVE_INFINITY) return
+    for (const { length } of this.#capturing) {
+      if (length === 0) continue
+      this.flushAt = now + flushMs
+      return
     }
   }
 
-  /** Tells the readers of everything. */
-  tell(): void {
-    this.tellAt = Number.POSITIVE_INFINITY
-    for (const row of this.#capturing) if ((this.#rows.get(row)?.ring?.untold ?? 0) > 0) this.#tell(row)
-  }
-
-  #tell(row: number): void {
-    this.#rows.get(row)?.ring?.told()
-    this.#captured(row)
+  flush(): void {
+    this.flushAt = Number.POSITIVE_INFINITY
+    for (const capture of this.#capturing) capture.flush()
   }
 
   #row(row: number): Row {
     let it = this.#rows.get(row)
     if (it === undefined) {
-      it = { out: new Hop(this.#counters, row, 'out'), in: new Hop(this.#counters, row, 'in'), ring: null }
+      it = { out: new Hop(this.#counters, row, 'out'), in: new Hop(this.#counters, row, 'in'), capture: null }
       this.#rows.set(row, it)
     }
     return it

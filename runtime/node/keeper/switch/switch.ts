@@ -208,13 +208,10 @@ export class Switch {
     this.#counters.release(port.row)
   }
 
-  async #openLink({ row, key }: Port, nio: SwitchNio): Promise<Link> {
+  async #openLink({ row }: Port, nio: SwitchNio): Promise<Link> {
     const { end } = await this.#path.open(endOf(nio, row))
     if (nio.type !== 'udp') return { nio, end, prober: null }
-    const prober = new Prober((frame) => {
-      // Two ends in this switch need no questions.
-      if (this.#ports.get(key)?.joined == null) this.#path.send(end, frame)
-    })
+    const prober = new Prober((frame) => this.#path.send(end, frame))
     this.#byEnd.set(end, prober)
     return { nio, end, prober }
   }
@@ -227,6 +224,7 @@ export class Switch {
     const other = this.#otherEnd(port)
     if (other === null) {
       await this.#path.setLane(port.guest, { output: link.end, hops: [{ row: port.row, direction: 'out' }] })
+      link.prober?.start()
     } else await this.#join(port, other)
   }
 
@@ -234,7 +232,7 @@ export class Switch {
     const { link, joined } = port
     if (link === null) return
     port.link = null
-    link.prober?.close()
+    link.prober?.stop()
     this.#byEnd.delete(link.end)
     if (link.nio.type === 'udp' && this.#byLport.get(link.nio.lport) === port) this.#byLport.delete(link.nio.lport)
     port.joined = null
@@ -247,6 +245,7 @@ export class Switch {
           output: joined.link.end,
           hops: [{ row: joined.row, direction: 'out' }],
         })
+        joined.link.prober?.start()
       }
     }
     await this.#path.close(link.end)
@@ -266,6 +265,8 @@ export class Switch {
   async #join(port: Port, other: Port): Promise<void> {
     port.joined = other
     other.joined = port
+    // Two ends in this switch need no questions.
+    for (const { link } of [port, other]) link?.prober?.stop()
     const over = (from: Port, to: Port) =>
       this.#path.setLane(from.guest, {
         output: to.guest,
@@ -280,7 +281,7 @@ export class Switch {
 
   readonly #listener: PathListener = {
     probe: (end, frame) => this.#byEnd.get(end)?.take(frame),
-    captured: (row) => void this.#byRow.get(row)?.recorder.drain(),
+    captured: (row, slot, length) => this.#byRow.get(row)?.recorder.take(slot, length),
   }
 
   #require(key: string): Port {

@@ -71,8 +71,8 @@ export class FastPath implements PacketPath {
     await this.#call('impair', { row, impairment })
   }
 
-  async capture(row: number, ring: SharedArrayBuffer | null): Promise<void> {
-    await this.#call('capture', { row, ring })
+  async capture(row: number, memory: SharedArrayBuffer | null): Promise<void> {
+    await this.#call('capture', { row, memory })
   }
 
   async forget(row: number): Promise<void> {
@@ -113,7 +113,7 @@ export class FastPath implements PacketPath {
 
   #hear(report: Report, listener: PathListener): void {
     if (report.type === 'probe') listener.probe(report.end, report.frame)
-    else if (report.type === 'captured') listener.captured(report.row)
+    else if (report.type === 'captured') listener.captured(report.row, report.slot, report.length)
     else if (report.type === 'answer' || report.type === 'refusal') {
       const waiting = this.#waiting.get(report.id)
       this.#waiting.delete(report.id)

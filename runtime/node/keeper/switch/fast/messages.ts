@@ -13,7 +13,7 @@ export interface Calls {
   close: { in: number; out: undefined }
   lane: { in: { input: number; lane: LaneSpec | null }; out: undefined }
   impair: { in: { row: number; impairment: Impairment }; out: undefined }
-  capture: { in: { row: number; ring: SharedArrayBuffer | null }; out: undefined }
+  capture: { in: { row: number; memory: SharedArrayBuffer | null }; out: undefined }
   forget: { in: number; out: undefined }
   send: { in: { end: number; frame: Uint8Array }; out: undefined }
   stop: { in: undefined; out: undefined }
@@ -32,4 +32,4 @@ export type Report =
   | { readonly type: 'answer'; readonly id: number; readonly result: unknown }
   | { readonly type: 'refusal'; readonly id: number; readonly code: ErrorCode; readonly message: string }
   | { readonly type: 'probe'; readonly end: number; readonly frame: Uint8Array }
-  | { readonly type: 'captured'; readonly row: number }
+  | { readonly type: 'captured'; readonly row: number; readonly slot: number; readonly length: number }

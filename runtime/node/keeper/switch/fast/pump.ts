@@ -79,7 +79,7 @@ export class Pump {
     this.#receiver = new Receiver(libc)
     this.#transmitter = new Transmitter(libc)
     this.#queue = new DelayQueue((bytes) => new Memory(libc, bytes))
-    this.rows = new Rows(counters, (row) => listener.captured(row))
+    this.rows = new Rows(counters, listener.captured)
     this.#events = new Memory(libc, eventsAtOnce * eventBytes + 64)
     this.#epoll = libc.epoll_create1(linux.EPOLL_CLOEXEC)
     this.wakeDescriptor = libc.eventfd(0, linux.EFD_NONBLOCK | linux.EFD_CLOEXEC)
@@ -136,7 +136,7 @@ export class Pump {
       }
       const now = performance.now()
       if (this.#queue.size > 0) this.#queue.takeDue(now, this.#sendDue, this.#sendAll)
-      if (this.rows.tellAt <= now) this.rows.tell()
+      if (this.rows.flushAt <= now) this.rows.flush()
     }
   }
 
@@ -158,7 +158,7 @@ export class Pump {
   /** Sleeps until there is something to do; how many events there are. */
   #wait(): number {
     const { address } = this.#events
-    const until = Math.min(this.#queue.nextDue, this.rows.tellAt)
+    const until = Math.min(this.#queue.nextDue, this.rows.flushAt)
     if (until === Number.POSITIVE_INFINITY) return this.#libc.epoll_wait(this.#epoll, address, eventsAtOnce, -1)
     const ms = Math.max(0, until - performance.now())
     if (this.#libc.epoll_pwait2 === undefined || ms === 0) {

@@ -18,7 +18,7 @@ function start(): Pump | undefined {
   try {
     const listener = {
       probe: (end: number, frame: Uint8Array) => report({ type: 'probe', end, frame }),
-      captured: (row: number) => report({ type: 'captured', row }),
+      captured: (row: number, slot: number, length: number) => report({ type: 'captured', row, slot, length }),
     }
     return new Pump(loadLibc(), new Counters(counters), listener, isSegmenting)
   } catch (error) {
@@ -64,8 +64,8 @@ function answer(pump: Pump, name: keyof Calls, input: unknown): unknown {
       return pump.rows.impair(row, impairment)
     }
     case 'capture': {
-      const { row, ring } = input as Calls['capture']['in']
-      return pump.rows.capture(row, ring)
+      const { row, memory } = input as Calls['capture']['in']
+      return pump.rows.capture(row, memory)
     }
     case 'forget':
       return pump.rows.forget(input as Calls['forget']['in'])

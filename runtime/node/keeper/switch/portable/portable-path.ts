@@ -26,12 +26,12 @@ export class PortablePath implements PacketPath {
   #lastEnd = 0
   #dueTimer: NodeJS.Timeout | undefined
   #dueAt = Number.POSITIVE_INFINITY
-  #tellTimer: NodeJS.Timeout | undefined
+  #flushTimer: NodeJS.Timeout | undefined
 
   constructor(counters: Counters, listener: PathListener) {
     this.#counters = counters
     this.#listener = listener
-    this.#rows = new Rows(counters, (row) => listener.captured(row))
+    this.#rows = new Rows(counters, listener.captured)
   }
 
   async open(spec: EndSpec): Promise<OpenedEnd> {
@@ -73,8 +73,8 @@ export class PortablePath implements PacketPath {
     this.#rows.impair(row, impairment)
   }
 
-  async capture(row: number, ring: SharedArrayBuffer | null): Promise<void> {
-    this.#rows.capture(row, ring)
+  async capture(row: number, memory: SharedArrayBuffer | null): Promise<void> {
+    this.#rows.capture(row, memory)
   }
 
   async forget(row: number): Promise<void> {
@@ -87,7 +87,7 @@ export class PortablePath implements PacketPath {
 
   async shutdown(): Promise<void> {
     clearTimeout(this.#dueTimer)
-    clearTimeout(this.#tellTimer)
+    clearTimeout(this.#flushTimer)
     await Promise.all([...this.#ends.keys()].map((id) => this.close(id)))
   }
 
@@ -110,7 +110,7 @@ export class PortablePath implements PacketPath {
     this.#clock.set(now)
     const due = passHops(hops, frame, 0, frame.length, now, this.#clock)
     this.#rows.passed(now)
-    this.#tellLater(now)
+    this.#flushLater(now)
     if (due < 0) return
     const last = hops.at(-1)
     for (let copy = last?.copies ?? 1; copy > 0; copy--) {
@@ -143,12 +143,12 @@ export class PortablePath implements PacketPath {
     this.#dueTimer = due === Number.POSITIVE_INFINITY ? undefined : setTimeout(() => this.#sendDue(), due - now)
   }
 
-  #tellLater(now: number): void {
-    if (this.#tellTimer !== undefined || this.#rows.tellAt === Number.POSITIVE_INFINITY) return
-    this.#tellTimer = setTimeout(() => {
-      this.#tellTimer = undefined
-      this.#rows.tell()
-    }, this.#rows.tellAt - now)
+  #flushLater(now: number): void {
+    if (this.#flushTimer !== undefined || this.#rows.flushAt === Number.POSITIVE_INFINITY) return
+    this.#flushTimer = setTimeout(() => {
+      this.#flushTimer = undefined
+      this.#rows.flush()
+    }, this.#rows.flushAt - now)
   }
 
   #refused({ row, sends }: UdpEnd): void {
