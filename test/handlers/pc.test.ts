@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import { body, del, newPc, newProject, post, put, send } from '../support/api.ts'
 
+const types = 'nio_udp, nio_generic_ethernet, nio_ethernet, nio_tap'
 const nio = (lport: number, rport = lport + 1) => ({ type: 'nio_udp', lport, rhost: '127.0.0.1', rport })
 
 async function reserve(project: { v2: string }): Promise<number> {
@@ -192,9 +193,19 @@ test.for([
 })
 
 test.for([
-  [{ type: 'nio_tap', tap_device: 'tap0' }, 'type: a pc node does not take nio_tap, expected one of nio_udp'],
-  [{ type: 'nio_magic' }, 'type: unknown NIO type "nio_magic", expected one of nio_udp'],
-  [{ lport: 1 }, 'type: unknown NIO type missing, expected one of nio_udp'],
+  [{ type: 'nio_vde' }, `type: a pc node does not take nio_vde, expected one of ${types}`],
+  [{ type: 'nio_tap', tap_device: 'a/b' }, /^tap_device: expected the name of a network device/],
+  [{ type: 'nio_ethernet', ethernet_device: 'far too long a name' }, /^ethernet_device: expected/],
+  [
+    { ...nio(45_999), filters: { packet_loss: [101] } },
+    'filters.packet_loss[0]: expected a number from 0 to 100, got 101',
+  ],
+  [{ ...nio(45_999), filters: { frequency_drop: [] } }, /^filters.frequency_drop: expected a list: \[n\]/],
+  [{ ...nio(45_999), filters: { delay: [1, 2, 3] } }, /^filters.delay: expected a list/],
+  [{ ...nio(45_999), filters: { latency: [1] } }, /^filters.latency: unknown field/],
+  [{ ...nio(45_999), filters: { bpf: ['icmp and prot 1'] } }, /at character 10/],
+  [{ type: 'nio_magic' }, `type: unknown NIO type "nio_magic", expected one of ${types}`],
+  [{ lport: 1 }, `type: unknown NIO type missing, expected one of ${types}`],
   [{ ...nio(45_999), rport: 70_000 }, 'rport: expected an integer from 1 to 65535, got 70000'],
   [{ ...nio(45_999), rhosts: 'x' }, 'rhosts: unknown field, did you mean rhost?'],
   [{ ...nio(45_999), rhost: 'no.such.host.invalid' }, /^rhost: "no\.such\.host\.invalid" cannot be resolved/],
@@ -204,6 +215,31 @@ test.for([
   const answer = await post(`${pc.path}/adapters/0/ports/0/nio`, input)
   expect(answer.status).toBe(400)
   expect((await body<{ message: string }>(answer)).message).toMatch(message)
+})
+
+test.each([
+  { type: 'nio_ethernet', ethernet_device: 'no-such-dev' },
+  { type: 'nio_generic_ethernet', ethernet_device: 'no-such-dev' },
+])('a device that the host does not have is missing: %j', async (input) => {
+  const pc = await newPc(await newProject())
+  const answer = await post(`${pc.path}/adapters/0/ports/0/nio`, input)
+  expect(answer.status).toBe(404)
+  const { message } = await body<{ message: string }>(answer)
+  expect(message).toMatch(/^ethernet_device: the host has no network device no-such-dev, there are .*\blo\b/)
+})
+
+test('the NIO of a port shows its filters, its link and its counters', async () => {
+  const project = await newProject()
+  const pc = await newPc(project)
+  const port = `${pc.path}/adapters/0/ports/0/nio`
+  expect((await send(port)).status).toBe(404)
+  const filters = { delay: [10, 2], packet_loss: [1], bpf: ['icmp\narp'] }
+  const lport = await reserve(project)
+  expect((await post(port, { ...nio(lport), filters })).status).toBe(201)
+  expect((await put(port, { ...nio(lport), suspend: true })).status).toBe(201)
+  const state = await body<Record<string, unknown>>(send(port))
+  expect(state).toMatchObject({ ...nio(lport), filters, suspend: true, link: 'silent', capture: null })
+  expect(state.counters).toMatchObject({ out_frames: 0, in_frames: 0, dropped: { packet_loss: 0, suspended: 0 } })
 })
 
 test('a duplicate has the files of the source and a MAC address of its own', async () => {

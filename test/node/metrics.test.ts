@@ -72,7 +72,7 @@ test('nothing but the process has figures on a host that has nothing, and a keep
     nodes: { all: new Map() },
     events: { figures: { emitted: 0, feeds: 0, resyncs: 0, dropped: 0 } },
     ports: { used: () => [], size: () => 10 },
-    keeper: { isUp: false },
+    keeper: { isUp: false, call: () => Promise.reject(new Error('there is no keeper')) },
   })
   const used = families.flatMap(({ name, samples }) =>
     name.startsWith('process_') || name.startsWith('patchbay_event_loop')

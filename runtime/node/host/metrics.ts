@@ -5,6 +5,7 @@ import type { KeeperLink } from '../nodes/keeper-link.ts'
 import type { Nodes } from '../nodes/nodes.ts'
 import type { PortAllocator } from '../ports/allocator.ts'
 import type { Projects } from '../projects/projects.ts'
+import { packetMetrics } from './packet-metrics.ts'
 import { processMetrics } from './process-metrics.ts'
 
 const statuses: readonly NodeStatus[] = ['started', 'stopped', 'suspended']
@@ -17,10 +18,10 @@ export interface MetricSources {
   readonly nodes: Pick<Nodes, 'all'>
   readonly events: Pick<EventLog, 'figures'>
   readonly ports: Pick<PortAllocator, 'used' | 'size'>
-  readonly keeper: Pick<KeeperLink, 'isUp'>
+  readonly keeper: Pick<KeeperLink, 'isUp' | 'call'>
 }
 
-/** The figures of this host. Nothing is measured between scrapes, and nothing waits for the keeper or a project. */
+/** The figures of this host. Nothing is measured between scrapes, nothing waits for a project, and for the keeper no longer than a second. */
 export async function hostMetrics({
   version,
   projects,
@@ -41,7 +42,7 @@ export async function hostMetrics({
     ...portFamilies(ports),
     single('patchbay_keeper_up', 'gauge', '1 while the process that holds the nodes is there.', keeper.isUp ? 1 : 0),
   ]
-  return [...lab, ...eventFamilies(events), ...(await processMetrics())]
+  return [...lab, ...(await packetMetrics(keeper, nodes.all)), ...eventFamilies(events), ...(await processMetrics())]
 }
 
 /** Zeros too: a status that nothing has now would be a gap in a graph. */

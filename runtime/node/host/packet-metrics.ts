@@ -1,0 +1,89 @@
+import type { MetricFamily } from '../../../src/model/metrics.ts'
+import type { PortReport, Verdict } from '../keeper/protocol.ts'
+import type { KeeperLink } from '../nodes/keeper-link.ts'
+import type { LabNode } from '../nodes/lab-node.ts'
+
+/** A scrape does not wait longer for the keeper, ms. */
+const keeperMs = 1000
+const verdicts: readonly Verdict[] = ['ok', 'one_way', 'silent', 'peer_unreachable']
+
+/** What passed the ports of nodes, summed a node, and how their links are; nothing when the keeper does not answer. */
+export async function packetMetrics(
+  keeper: Pick<KeeperLink, 'isUp' | 'call'>,
+  nodes: ReadonlyMap<string, LabNode>,
+): Promise<MetricFamily[]> {
+  if (!keeper.isUp) return []
+  const { ports } = await keeper.call('port.report', {}, keeperMs).catch(() => ({ ports: [] }))
+  const sums = new Map<LabNode, Sum>()
+  for (const report of ports) {
+    const node = nodes.get(report.key.split('/')[0] ?? '')
+    if (node === undefined) continue
+    const sum = sums.get(node) ?? { out: 0, in: 0, outBytes: 0, inBytes: 0, dropped: new Map() }
+    add(sum, report)
+    sums.set(node, sum)
+  }
+  return [
+    directions('patchbay_node_frames_total', 'Frames of a node: out is what it sent.', sums, (sum) => [
+      sum.out,
+      sum.in,
+    ]),
+    directions('patchbay_node_bytes_total', 'Their bytes.', sums, (sum) => [sum.outBytes, sum.inBytes]),
+    {
+      name: 'patchbay_node_frames_dropped_total',
+      help: 'Frames to or from a node that were dropped, by reason; reasons that never occurred are left out.',
+      type: 'counter',
+      samples: [...sums].flatMap(([node, { dropped }]) =>
+        [...dropped].map(([reason, value]) => ({ labels: { ...labelsOf(node), reason }, value })),
+      ),
+    },
+    {
+      name: 'patchbay_links',
+      help: 'NIOs by what is known of their link.',
+      type: 'gauge',
+      samples: verdicts.map((link) => ({
+        labels: { link },
+        value: ports.filter((report) => report.link === link).length,
+      })),
+    },
+  ]
+}
+
+interface Sum {
+  out: number
+  in: number
+  outBytes: number
+  inBytes: number
+  readonly dropped: Map<string, number>
+}
+
+function add(sum: Sum, { counters }: PortReport): void {
+  sum.out += counters.out_frames
+  sum.in += counters.in_frames
+  sum.outBytes += counters.out_bytes
+  sum.inBytes += counters.in_bytes
+  for (const [reason, count] of Object.entries(counters.dropped)) {
+    if (count > 0) sum.dropped.set(reason, (sum.dropped.get(reason) ?? 0) + count)
+  }
+}
+
+function directions(
+  name: string,
+  help: string,
+  sums: ReadonlyMap<LabNode, Sum>,
+  values: (sum: Sum) => readonly [number, number],
+): MetricFamily {
+  const samples = [...sums].flatMap(([node, sum]) =>
+    values(sum).map((value, index) => ({
+      labels: { ...labelsOf(node), direction: index === 0 ? 'out' : 'in' },
+      value,
+    })),
+  )
+  return { name, help, type: 'counter', samples }
+}
+
+const labelsOf = ({ projectId, kind, record }: LabNode) => ({
+  project_id: projectId,
+  kind: kind.kind,
+  node_id: record.node_id,
+  name: record.name,
+})
