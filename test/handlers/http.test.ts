@@ -121,7 +121,7 @@ test('versions are compared', async () => {
 })
 
 test('facts about the host', async () => {
-  expect(await body(send('/v2/compute/capabilities'))).toMatchObject({ platform: 'linux', packet_path: 'portable' })
+  expect(await body(send('/v2/compute/capabilities'))).toMatchObject({ platform: 'linux', packet_path: 'fast' })
   const interfaces = await body<{ name: string }[]>(send('/v2/compute/network/interfaces'))
   expect(interfaces).toContainEqual(expect.objectContaining({ name: 'lo', ip_address: '127.0.0.1', special: true }))
   expect(await body(send('/v1/interfaces'))).toEqual(interfaces)

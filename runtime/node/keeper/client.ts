@@ -73,7 +73,8 @@ export class KeeperClient {
     const [{ result, error }, rest] = await ask(socket, 'hello', { protocol: protocolVersion })
     if (error !== undefined) {
       socket.destroy()
-      throw new KeeperError(error.code, error.message)
+      const hint = error.code === 'protocol' ? '; stop the nodes with the version of Patchbay that started them' : ''
+      throw new KeeperError(error.code, error.message + hint)
     }
     return new KeeperClient(socket, runDirectory, result as Operations['hello']['out'], rest)
   }

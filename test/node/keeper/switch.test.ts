@@ -117,6 +117,22 @@ describe.each(packetPaths)('the %s packet path', (path) => {
     expect(await remote.next()).toBe('genuine')
   })
 
+  test('links over IPv6 carry frames, to another switch and between two ports of this one', async () => {
+    const { lan: here, guests: near } = await lan(path, 'a', 'b')
+    const { lan: there, guests: far } = await lan(path, 'c')
+    const six = (lport: number, rport: number) => ({ ...udp(lport, rport), rhost: '::1' })
+    await here.attach('a', six(base + 95, base + 96))
+    await there.attach('c', six(base + 96, base + 95))
+    await near[0].send('over v6')
+    expect(await far[0].next()).toBe('over v6')
+    await far[0].send('and back')
+    expect(await near[0].next()).toBe('and back')
+    await here.attach('a', six(base + 97, base + 98))
+    await here.attach('b', six(base + 98, base + 97))
+    await near[0].send('joined')
+    expect(await near[1].next()).toBe('joined')
+  })
+
   test('a port that is closed gives its local port back, parts the link, and is unknown from then on', async () => {
     const { lan: it, guests } = await lan(path, 'a', 'b')
     await it.attach('a', udp(base + 91, base + 92))

@@ -45,7 +45,9 @@ export class FastPath implements PacketPath {
       new URL('./packet-worker.js', import.meta.url),
     ).slice(-1)
     const workerData: Start = { counters: counters.memory, isSegmenting }
-    const worker = new Worker(program, { workerData })
+    // Next to nothing is allocated there, so a small nursery is enough.
+    const resourceLimits = { maxYoungGenerationSizeMb: 2, codeRangeSizeMb: 8 }
+    const worker = new Worker(program, { workerData, resourceLimits })
     const first = await new Promise<Report>((resolve, reject) => {
       worker.once('message', resolve)
       worker.once('error', reject)
