@@ -7,6 +7,8 @@ import type { Filter } from '../keeper/protocol.ts'
 const defaultBurstKb = 16
 const defaultQueueMs = 100
 const defaultHoldMs = 10
+/** What libpcap calls 11 (pcap/dlt.h) has another number in a file; the others have one for both. */
+const dltOfAtm = 11
 
 /** The filters as the switch takes them, in their order, without those that are off. 400 for a BPF expression that is wrong. */
 export function compileFilters(filters: Filters = {}): Filter[] {
@@ -37,13 +39,14 @@ function numeric(type: string, first: number, [second, third]: readonly number[]
   }
 }
 
-function bpf(text: string, linkType: string | number = 'DLT_EN10MB'): Filter[] {
-  const name = String(linkType).startsWith('DLT_') ? String(linkType) : `DLT_${linkType}`
-  const number = Object.entries(linkTypes).find(([known]) => known === name)?.[1]
-  if (number === undefined) {
+function bpf(text: string, given: string | number = 'DLT_EN10MB'): Filter[] {
+  const name = String(given).startsWith('DLT_') ? String(given) : `DLT_${given}`
+  const linkType = Object.entries(linkTypes).find(([known]) => known === name)?.[1]
+  if (linkType === undefined) {
     throw badRequest(`filters.bpf[1]: unknown link type, expected one of ${Object.keys(linkTypes).join(', ')}`)
   }
+  const dlt = linkType === linkTypes.DLT_ATM_RFC1483 ? dltOfAtm : linkType
   const expressions = text.split('\n').filter((line) => line.trim() !== '')
   if (expressions.length === 0) return []
-  return [{ type: 'bpf', programs: expressions.map((expression) => compileBpf(expression, number)) }]
+  return [{ type: 'bpf', programs: expressions.map((expression) => compileBpf(expression, dlt)) }]
 }
