@@ -75,8 +75,8 @@ export class DelayQueue {
   }
 
   /**
-   * Takes the frames that are due, in order. `take` gets end and row, the block with the place in it, and the length; the bytes
-   * stay as they are until `release`.
+   * Takes all frames that are due, in order: one that is sent after this overtakes none of them. `take` gets end and row, the
+   * block with the place in it, and the length; the bytes stay as they are until `release`.
    */
   takeDue(
     now: number,
@@ -84,11 +84,13 @@ export class DelayQueue {
     release: () => void,
   ): void {
     const last = Math.floor(now / tickMs)
-    const first = Math.max(this.#tick + 1, last - buckets + 1)
-    for (let tick = first; tick <= last && this.#size > 0; tick++) {
+    // Tick for tick also after more than a turn: what is due in an earlier turn leaves first.
+    for (let tick = this.#tick + 1; tick <= last && this.#size > 0; tick++) {
       if (this.#heads[tick & mask] !== none) this.#takeBucket(tick & mask, tick * tickMs, take, release)
     }
     this.#tick = Math.max(this.#tick, last)
+    const begun = (last + 1) & mask
+    if (this.#heads[begun] !== none) this.#takeBucket(begun, now, take, release)
   }
 
   /** When to look again, ms; Infinity when nothing waits. */

@@ -9,10 +9,9 @@ export class Hop {
   readonly row: number
   readonly frames: number
   readonly bytes: number
-  /** How often the frame that has just passed leaves. */
-  copies = 1
+  /** How the frame that has just passed leaves. */
+  readonly departure: Departure = { copies: 1, mayOvertake: false }
   readonly #counters: Counters
-  readonly #departure: Departure = { copies: 1, mayOvertake: false }
   readonly #random = randomSource()
   #stages: readonly Stage[] = []
   #capture: CaptureBuffer | null = null
@@ -28,7 +27,7 @@ export class Hop {
 
   impair({ suspend, filters }: Impairment): void {
     const all = suspend ? [{ type: 'suspend' } as const, ...filters] : filters
-    this.#stages = all.map((filter) => makeStage(filter, this.row, this.#counters, this.#random, this.#departure))
+    this.#stages = all.map((filter) => makeStage(filter, this.row, this.#counters, this.#random, this.departure))
   }
 
   capture(buffer: CaptureBuffer | null): void {
@@ -42,12 +41,12 @@ export class Hop {
 
   /**
    * Takes a frame that comes at `due` through the stages; when it leaves, or negative. `clock` has the time of its reception.
-   * Frames stay in order unless a stage says otherwise, also when the delay has just been shortened.
+   * Frames stay in order unless a stage here or before says otherwise, also when the delay has just been shortened.
    */
-  pass(bytes: Uint8Array, offset: number, length: number, due: number, copiesIn: number, clock: WallClock): number {
-    const departure = this.#departure
-    departure.copies = copiesIn
-    departure.mayOvertake = false
+  pass(bytes: Uint8Array, offset: number, length: number, due: number, arrival: Departure, clock: WallClock): number {
+    const { departure } = this
+    departure.copies = arrival.copies
+    departure.mayOvertake = arrival.mayOvertake
     let leaves = due
     for (const stage of this.#stages) {
       leaves = stage(bytes, offset, length, leaves)
@@ -58,7 +57,6 @@ export class Hop {
       this.#lastDue = leaves
     }
     const { copies } = departure
-    this.copies = copies
     this.count(copies, copies * length)
     if (this.#capture !== null) {
       for (let copy = 0; copy < copies; copy++) {
@@ -66,6 +64,12 @@ export class Hop {
       }
     }
     return leaves
+  }
+
+  /** Takes back that a frame passed: there is no room for it to wait. */
+  overflow(length: number): void {
+    this.count(-1, -length)
+    this.#counters.add(this.row, at.queueFull, 1)
   }
 
   /** Counts frames that pass. */

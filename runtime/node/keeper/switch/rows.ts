@@ -2,6 +2,7 @@ import { CaptureBuffer, type HandOver } from './capture-buffer.ts'
 import type { Counters } from './counters.ts'
 import { Hop } from './hop.ts'
 import type { Direction, Impairment, LaneSpec } from './path.ts'
+import type { Departure } from './stages.ts'
 import type { WallClock } from './wall-clock.ts'
 
 /** The way of frames from one end to another. */
@@ -94,7 +95,9 @@ export function isPlain(hops: readonly Hop[], now: number): boolean {
   return true
 }
 
-/** Takes a frame over the hops; when the last lets it leave, or negative. `copies` of the last hop tells how often. */
+const received: Departure = { copies: 1, mayOvertake: false }
+
+/** Takes a frame over the hops; when the last lets it leave, or negative. `departure` of the last hop tells how often. */
 export function passHops(
   hops: readonly Hop[],
   bytes: Uint8Array,
@@ -104,11 +107,11 @@ export function passHops(
   clock: WallClock,
 ): number {
   let due = now
-  let copies = 1
+  let arrival = received
   for (const hop of hops) {
-    due = hop.pass(bytes, offset, length, due, copies, clock)
+    due = hop.pass(bytes, offset, length, due, arrival, clock)
     if (due < 0) return due
-    copies = hop.copies
+    arrival = hop.departure
   }
   return due
 }

@@ -10,6 +10,7 @@ export type Stage = (bytes: Uint8Array, offset: number, length: number, due: num
 
 /** Set by a stage that wants the frame to leave more than once, or out of order. */
 export interface Departure {
+  /** They stay together: what becomes of one becomes of all, and each counts. */
   copies: number
   mayOvertake: boolean
 }
@@ -25,7 +26,7 @@ export function makeStage(
   departure: Departure,
 ): Stage {
   const drop = (place: number): number => {
-    counters.add(row, place, 1)
+    counters.add(row, place, departure.copies)
     return dropped
   }
   switch (filter.type) {
@@ -59,7 +60,7 @@ export function makeStage(
           const place = offset + Math.floor(random() * length)
           // A value other than 0, so that the byte does change.
           bytes[place] = (bytes[place] as number) ^ (1 + Math.floor(random() * 255))
-          counters.add(row, at.corrupted, 1)
+          counters.add(row, at.corrupted, departure.copies)
         }
         return due
       }
@@ -68,8 +69,8 @@ export function makeStage(
       const chance = filter.percent / 100
       return (_bytes, _offset, _length, due) => {
         if (random() < chance) {
+          counters.add(row, at.duplicated, departure.copies)
           departure.copies *= 2
-          counters.add(row, at.duplicated, 1)
         }
         return due
       }
@@ -95,7 +96,7 @@ export function makeStage(
       const burstMs = (filter.burst_kb * 8192) / filter.kbps
       let busyUntil = 0
       return (_bytes, _offset, length, due) => {
-        const end = Math.max(busyUntil, due - burstMs) + (length * 8) / filter.kbps
+        const end = Math.max(busyUntil, due - burstMs) + (departure.copies * length * 8) / filter.kbps
         if (end - due > filter.queue_ms) return drop(at.rate)
         busyUntil = end
         return Math.max(due, end)

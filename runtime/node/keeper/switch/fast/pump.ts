@@ -1,5 +1,6 @@
 import { at, type Counters, countRefusal } from '../counters.ts'
 import { type Block, DelayQueue } from '../delay-queue.ts'
+import type { Hop } from '../hop.ts'
 import type { EndSpec, LaneSpec, OpenedEnd, PathListener } from '../path.ts'
 import { isProbe } from '../probe-frame.ts'
 import { isPlain, type Lane, passHops, Rows } from '../rows.ts'
@@ -135,7 +136,7 @@ export class Pump {
         if (end !== undefined) this.#drain(end)
       }
       const now = performance.now()
-      if (this.#queue.size > 0) this.#queue.takeDue(now, this.#sendDue, this.#sendAll)
+      this.#takeDue(now)
       if (this.rows.flushAt <= now) this.rows.flush()
     }
   }
@@ -209,6 +210,7 @@ export class Pump {
     const { lane } = end
     const { segments, lengths, offsets, bytes, address } = this.#receiver
     const now = performance.now()
+    this.#takeDue(now)
     const isPlainLane = lane !== null && isPlain(lane.hops, now)
     if (lane !== null && !isPlainLane) this.#clock.set(now)
     let frames = 0
@@ -249,11 +251,10 @@ export class Pump {
     const { hops, output } = lane
     const due = passHops(hops, bytes, offset, length, now, this.#clock)
     if (due < 0) return
-    for (let copy = (hops[hops.length - 1] as { copies: number }).copies; copy > 0; copy--) {
+    const last = hops[hops.length - 1] as Hop
+    for (let { copies } = last.departure; copies > 0; copies--) {
       if (due <= now) this.#transmitter.add(output, this.#receiver.address + offset, length)
-      else if (!this.#queue.put(bytes, offset, length, due, now, output.id, output.row)) {
-        this.#counters.add(output.row, at.queueFull, 1)
-      }
+      else if (!this.#queue.put(bytes, offset, length, due, now, output.id, output.row)) last.overflow(length)
     }
   }
 
@@ -264,6 +265,11 @@ export class Pump {
       if (isProbe(bytes, place, Math.min(segment, offset + length - place))) return true
     }
     return false
+  }
+
+  /** Sends what is due. Before frames that come now, which might be due at once. */
+  #takeDue(now: number): void {
+    if (this.#queue.size > 0) this.#queue.takeDue(now, this.#sendDue, this.#sendAll)
   }
 
   readonly #sendDue = (id: number, _row: number, block: Block, place: number, length: number): void => {

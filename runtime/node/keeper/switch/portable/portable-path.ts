@@ -1,6 +1,7 @@
 import { KeeperError } from '../../error.ts'
 import { at, type Counters, countRefusal } from '../counters.ts'
 import { DelayQueue } from '../delay-queue.ts'
+import type { Hop } from '../hop.ts'
 import type { EndSpec, Impairment, LaneSpec, OpenedEnd, PacketPath, PathListener, UdpEnd } from '../path.ts'
 import { isProbe } from '../probe-frame.ts'
 import { isPlain, type Lane, passHops, Rows } from '../rows.ts'
@@ -102,6 +103,8 @@ export class PortablePath implements PacketPath {
     }
     const { output, hops } = lane
     const now = performance.now()
+    // First what is due, because this frame might be due at once.
+    this.#takeDue(now)
     if (isPlain(hops, now)) {
       for (const hop of hops) hop.count(1, frame.length)
       output.socket.send(frame)
@@ -112,27 +115,25 @@ export class PortablePath implements PacketPath {
     this.#rows.passed(now)
     this.#flushLater(now)
     if (due < 0) return
-    const last = hops.at(-1)
-    for (let copy = last?.copies ?? 1; copy > 0; copy--) {
+    const last = hops[hops.length - 1] as Hop
+    for (let { copies } = last.departure; copies > 0; copies--) {
       if (due <= now) output.socket.send(frame)
-      else if (!this.#queue.put(frame, 0, frame.length, due, now, output.id, output.spec.row)) {
-        this.#counters.add(output.spec.row, at.queueFull, 1)
-      }
+      else if (!this.#queue.put(frame, 0, frame.length, due, now, output.id, output.spec.row))
+        last.overflow(frame.length)
     }
     this.#sendLater(now)
   }
 
-  #sendDue(): void {
-    this.#dueAt = Number.POSITIVE_INFINITY
+  #takeDue(now: number): void {
+    if (this.#queue.size === 0) return
     this.#queue.takeDue(
-      performance.now(),
+      now,
       (end, _row, block, place, length) => {
         // Node sends after this turn, when the place may hold another frame.
         this.#ends.get(end)?.socket.send(Buffer.from(block.bytes.subarray(place, place + length)))
       },
       () => {},
     )
-    this.#sendLater(performance.now())
   }
 
   #sendLater(now: number): void {
@@ -140,7 +141,15 @@ export class PortablePath implements PacketPath {
     if (due >= this.#dueAt) return
     clearTimeout(this.#dueTimer)
     this.#dueAt = due
-    this.#dueTimer = due === Number.POSITIVE_INFINITY ? undefined : setTimeout(() => this.#sendDue(), due - now)
+    this.#dueTimer =
+      due === Number.POSITIVE_INFINITY ? undefined : setTimeout(() => this.#wake(), Math.max(1, due - now))
+  }
+
+  #wake(): void {
+    const now = performance.now()
+    this.#dueAt = Number.POSITIVE_INFINITY
+    this.#takeDue(now)
+    this.#sendLater(now)
   }
 
   #flushLater(now: number): void {
