@@ -2,7 +2,7 @@ import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { Readable } from 'node:stream'
 import { ApiError } from '../../src/errors.ts'
-import type { HostAgent } from '../../src/host-agent.ts'
+import type { CaptureSource, HostAgent } from '../../src/host-agent.ts'
 
 /**
  * Gives the host agent of this process to a worker: `POST /{room}/{operation}` with the JSON arguments in a header and a
@@ -22,12 +22,19 @@ export async function serveAgent(agent: HostAgent): Promise<{ url: string; serve
         const call = `${room}.${name}`
         if (call === 'events.open') args[0] = { ...(args[0] as object), signal: over.signal }
         if (call === 'host.doctor') args[0] = over.signal
+        if (call === 'nodes.followCapture') args[2] = over.signal
+        if (call === 'nodes.streamCapture') args[3] = over.signal
         if (call === 'files.write') args[2] = Readable.toWeb(req)
         const result = await operations?.[name ?? '']?.(...args)
         if (call === 'files.read') {
           const { content, size, modified } = result as Awaited<ReturnType<HostAgent['files']['read']>>
           res.writeHead(200, { 'x-size': size, 'x-modified': modified })
           for await (const chunk of content) res.write(chunk)
+        } else if (call === 'nodes.followCapture' || call === 'nodes.streamCapture') {
+          const { pcap, ...names } = result as CaptureSource
+          res.writeHead(200, { 'x-names': encodeURIComponent(JSON.stringify(names)), 'content-encoding': 'identity' })
+          res.flushHeaders()
+          for await (const chunk of pcap) res.write(chunk)
         } else if (call === 'events.open') {
           res.writeHead(200, { 'content-encoding': 'identity' })
           res.flushHeaders()

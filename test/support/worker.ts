@@ -1,6 +1,6 @@
 import { type App, createApp } from '../../src/app.ts'
 import { ApiError } from '../../src/errors.ts'
-import type { HostAgent } from '../../src/host-agent.ts'
+import type { CaptureSource, HostAgent } from '../../src/host-agent.ts'
 import type { Socket } from '../../src/http/socket.ts'
 import type { FeedItem } from '../../src/model/event.ts'
 
@@ -68,20 +68,28 @@ function bridged(url: string): HostAgent {
     if (answer.status === 599) throw new ApiError(Number(answer.headers.get('x-status')), await answer.text())
     return answer
   }
-  const room = (roomName: string) =>
-    new Proxy(
-      {},
-      {
-        get:
-          (_, name: string) =>
-          async (...args: unknown[]) =>
-            (await call(roomName, name, args)).json(),
-      },
-    )
+  const room = (roomName: string, streams: Record<string, (...args: never[]) => unknown> = {}) =>
+    new Proxy(streams, {
+      get:
+        (_, name: string) =>
+        streams[name] ??
+        (async (...args: unknown[]) => (await call(roomName, name, args)).json()),
+    })
+  const capture =
+    (name: string) =>
+    async (...args: unknown[]): Promise<CaptureSource> => {
+      // The last is a signal: the end of the answer tells the same.
+      const answer = await call('nodes', name, args.slice(0, -1))
+      const names = JSON.parse(decodeURIComponent(answer.headers.get('x-names') ?? '')) as Omit<CaptureSource, 'pcap'>
+      return { ...names, pcap: answer.body as ReadableStream<Uint8Array> }
+    }
   return {
     host: room('host'),
     projects: room('projects'),
-    nodes: room('nodes'),
+    nodes: room('nodes', {
+      followCapture: capture('followCapture'),
+      streamCapture: capture('streamCapture'),
+    }),
     files: {
       list: async (id: string) => (await call('files', 'list', [id])).json(),
       async read(id: string, path: string) {

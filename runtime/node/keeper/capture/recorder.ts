@@ -1,4 +1,5 @@
 import type { Socket } from 'node:net'
+import { Serial } from '../../serial.ts'
 import { KeeperError } from '../error.ts'
 import type { CaptureState } from '../protocol.ts'
 import { CaptureSlots } from '../switch/capture-slots.ts'
@@ -16,8 +17,9 @@ export class Recorder {
   readonly #row: number
   readonly #failed: (file: string, message: string) => void
   readonly #streams = new Set<Socket>()
-  /** While the path hands over what passes. */
+  /** While the path hands over what passes. All that was taken is of these slots. */
   #slots: CaptureSlots | null = null
+  readonly #serial = new Serial()
   #file: PcapFile | null = null
   /** Counters at the start of the file. */
   #base = { frames: 0, missed: 0 }
@@ -45,9 +47,12 @@ export class Recorder {
   /** `exists` when there is a file already. */
   async start(file: string, linkType: number, floorMb: number): Promise<void> {
     if (this.#file !== null) throw new KeeperError('exists', `the port is captured already, into ${this.#file.path}`)
-    this.#file = await PcapFile.create(file, linkType, floorMb)
+    const created = await PcapFile.create(file, linkType, floorMb)
+    // What passed before is for the streams alone.
+    await this.#settle()
+    this.#file = created
     this.#base = this.#count()
-    await this.#begin()
+    await this.#adjust()
   }
 
   /** Resolves when the file holds all that was captured. */
@@ -57,7 +62,7 @@ export class Recorder {
     await this.#settle()
     this.#file = null
     await file.complete().catch((error: unknown) => this.#failed(file.path, (error as Error).message))
-    await this.#endWhenUnused()
+    await this.#adjust()
   }
 
   /** Writes the file from its beginning into a socket, which ends with the capture. `begin` is called first. */
@@ -82,9 +87,9 @@ export class Recorder {
     this.#streams.add(socket)
     socket.on('close', () => {
       this.#streams.delete(socket)
-      void this.#endWhenUnused()
+      void this.#adjust()
     })
-    await this.#begin()
+    await this.#adjust()
   }
 
   /** Ends everything. */
@@ -93,7 +98,7 @@ export class Recorder {
     await this.stop()
     for (const socket of this.#streams) socket.end()
     this.#streams.clear()
-    await this.#endWhenUnused()
+    await this.#adjust()
   }
 
   /** Takes what the path hands over. */
@@ -127,25 +132,34 @@ export class Recorder {
       this.#file = null
       await file.complete().catch(() => {})
       this.#failed(file.path, (error as Error).message)
-      await this.#endWhenUnused()
+      // Not to be waited for here: it waits until all is stored.
+      void this.#adjust()
     }
   }
 
-  async #begin(): Promise<void> {
-    this.#slots ??= new CaptureSlots()
-    await this.#path.capture(this.#row, this.#slots.memory)
-  }
-
   /** Resolves when all that passed up to now is stored. */
-  async #settle(): Promise<void> {
-    if (this.#slots !== null) await this.#path.capture(this.#row, this.#slots.memory)
-    await this.#storing
+  #settle(): Promise<void> {
+    return this.#serial.run('path', async () => {
+      if (this.#slots !== null) await this.#path.capture(this.#row, this.#slots.memory)
+      await this.#storing
+    })
   }
 
-  async #endWhenUnused(): Promise<void> {
-    if (this.#file !== null || this.#streams.size > 0 || this.#slots === null) return
-    this.#slots = null
-    await this.#path.capture(this.#row, null)
+  /** Has the path hand over what passes as long as somebody wants it. */
+  #adjust(): Promise<void> {
+    return this.#serial.run('path', async () => {
+      const isWanted = this.#file !== null || this.#streams.size > 0
+      if (isWanted === (this.#slots !== null)) return
+      if (isWanted) {
+        this.#slots = new CaptureSlots()
+        await this.#path.capture(this.#row, this.#slots.memory)
+        return
+      }
+      await this.#path.capture(this.#row, null)
+      // The last frames were taken just now, and are read from these slots.
+      await this.#storing
+      this.#slots = null
+    })
   }
 
   #count(): { frames: number; missed: number } {
@@ -159,6 +173,8 @@ export class Recorder {
 /** Resolves when a socket takes more, or has ended. */
 function drained(socket: Socket): Promise<void> {
   return new Promise((resolve) => {
+    // Then it has told of its end already.
+    if (socket.destroyed) return resolve()
     const done = () => {
       socket.off('drain', done)
       socket.off('close', done)
