@@ -93,6 +93,15 @@ for (const face of ['v1', 'v2'] as const) {
     }
   })
 
+  test(`${face}: HEAD answers as a read would, at once`, async () => {
+    const { port } = await linkedPc(face)
+    await post(`${port}/start_capture`, into('head.pcap'))
+    const answer = await send(`${port}/pcap`, { method: 'HEAD' })
+    expect(answer.status).toBe(200)
+    expect(answer.headers.get('content-type')).toBe('application/vnd.tcpdump.pcap')
+    expect(await answer.text()).toBe('')
+  })
+
   test(`${face}: a capture is read as pcapng`, async () => {
     const { node, port, id } = await linkedPc(face)
     await post(`${port}/start_capture`, into('ng.pcap'))

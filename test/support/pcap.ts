@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises'
-import { createServer, connect, type Socket } from 'node:net'
+import { connect, createServer, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { expect, onTestFinished, vi } from 'vitest'
 import { freshDirectory } from './directory.ts'

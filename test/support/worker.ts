@@ -68,12 +68,10 @@ function bridged(url: string): HostAgent {
     if (answer.status === 599) throw new ApiError(Number(answer.headers.get('x-status')), await answer.text())
     return answer
   }
-  const room = (roomName: string, streams: Record<string, (...args: never[]) => unknown> = {}) =>
+  const room = (roomName: string, streams: Record<string, (...args: never[]) => unknown> = {}): object =>
     new Proxy(streams, {
-      get:
-        (_, name: string) =>
-        streams[name] ??
-        (async (...args: unknown[]) => (await call(roomName, name, args)).json()),
+      get: (_, name: string) =>
+        streams[name] ?? (async (...args: unknown[]) => (await call(roomName, name, args)).json()),
     })
   const capture =
     (name: string) =>

@@ -25,6 +25,8 @@ export class PcapFile {
   #checkAt = 0
   #length: number
   #isComplete = false
+  /** The writer, and who follows: all by one handle, because the path may lead to another file by now. */
+  #users = 1
 
   private constructor(path: string, linkType: number, handle: FileHandle, length: number, floorBytes: number) {
     this.path = path
@@ -37,7 +39,7 @@ export class PcapFile {
   /** Replaces what is at the path; who reads that goes on with the old file. */
   static async create(path: string, linkType: number, floorMb: number): Promise<PcapFile> {
     await rm(path, { force: true })
-    const handle = await open(path, 'wx', 0o600)
+    const handle = await open(path, 'wx+', 0o600)
     const header = pcapHeader(linkType)
     try {
       await handle.writev([header], 0)
@@ -73,21 +75,21 @@ export class PcapFile {
     try {
       await this.#handle.truncate(this.#length)
     } finally {
-      await this.#handle.close()
       this.#tell()
+      await this.#release()
     }
   }
 
   /** The file from its beginning, then what is appended, until it is complete or `signal` says so. */
   async *follow(signal: AbortSignal): AsyncGenerator<Uint8Array> {
-    const handle = await open(this.path, 'r')
+    this.#users += 1
     try {
       let position = 0
       while (!signal.aborted) {
         const isComplete = this.#isComplete
         const room = Math.min(this.#length - position, 256 << 10)
         if (room > 0) {
-          const { buffer, bytesRead } = await handle.read(new Uint8Array(room), 0, room, position)
+          const { buffer, bytesRead } = await this.#handle.read(new Uint8Array(room), 0, room, position)
           if (bytesRead === 0) return
           position += bytesRead
           yield buffer.subarray(0, bytesRead)
@@ -95,8 +97,13 @@ export class PcapFile {
         else await this.#grown(signal)
       }
     } finally {
-      await handle.close()
+      await this.#release()
     }
+  }
+
+  async #release(): Promise<void> {
+    this.#users -= 1
+    if (this.#users === 0) await this.#handle.close()
   }
 
   #grown(signal: AbortSignal): Promise<void> {
