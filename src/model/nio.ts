@@ -9,11 +9,11 @@ const onEvery = {
   filters: Type.Optional(Filters),
 }
 
-/** A network device by name: what Linux takes (IFNAMSIZ less the final NUL). */
+/** A network device by name: what Linux takes (IFNAMSIZ less the final NUL), without `%`, which TAP devices are numbered by. */
 const device = (description: string) =>
   Type.String({
-    pattern: '^[^\\s/\\u0000-\\u001f\\u007f]{1,15}$',
-    expects: 'the name of a network device: 1 to 15 characters without blanks and slashes',
+    pattern: '^(?!\\.{1,2}$)[!-$&-.0-9;-~]{1,15}$',
+    expects: 'the name of a network device: 1 to 15 ASCII characters without blanks, slashes, % and :',
     description,
   })
 

@@ -200,8 +200,8 @@ export interface Operations {
   'nio.attach': { in: { key: string; nio: SwitchNio }; out: Record<string, never> }
   /** Ends its captures too. */
   'nio.detach': { in: { key: string }; out: Record<string, never> }
-  /** Of one port, or of all. */
-  'port.report': { in: { key?: string }; out: { ports: readonly PortReport[] } }
+  /** Of one port, `fresh` after a look at its link; or of all. */
+  'port.report': { in: { key?: string; fresh?: boolean }; out: { ports: readonly PortReport[] } }
   /**
    * Captures into a new file; what is at that path is replaced. It ends by itself when less than `floor_mb` of the disk is free.
    * `exists` when it captures already, `not_linked`.

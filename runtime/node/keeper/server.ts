@@ -53,7 +53,7 @@ export class KeeperServer {
       'port.close': async ({ key }) => nothing(await lan.close(key)),
       'nio.attach': async ({ key, nio }) => nothing(await lan.attach(key, nio)),
       'nio.detach': async ({ key }) => nothing(await lan.detach(key)),
-      'port.report': async ({ key }) => ({ ports: await lan.report(key) }),
+      'port.report': async ({ key, fresh }) => ({ ports: await lan.report(key, fresh) }),
       'capture.start': async ({ key, file, link_type, floor_mb }) =>
         nothing(await lan.exclusively(key, () => lan.captured(key).start(file, link_type, floor_mb))),
       'capture.stop': async ({ key }) => nothing(await lan.exclusively(key, () => lan.captured(key).stop())),

@@ -7,7 +7,6 @@ import { type CaptureStart, type CaptureStarted, type LinkTypeName, linkTypes } 
 import type { Operations } from '../keeper/protocol.ts'
 import { requireSpace, translated } from '../projects/disk.ts'
 import { resolveInProject } from '../projects/paths.ts'
-import { Serial } from '../serial.ts'
 import { type KeeperLink, refusal } from './keeper-link.ts'
 import type { LabNode } from './lab-node.ts'
 import { type Links, portKey } from './links.ts'
@@ -20,7 +19,6 @@ export class Captures {
   readonly #keeper: KeeperLink
   readonly #links: Links
   readonly #floorMb: () => number
-  readonly #files = new Serial()
 
   constructor(keeper: KeeperLink, links: Links, floorMb: () => number) {
     this.#keeper = keeper
@@ -34,17 +32,10 @@ export class Captures {
     await requireSpace(root, this.#floorMb())
     return translated('capture_file_name', async () => {
       const file = await resolveInProject(root, `${captures}/${wanted.capture_file_name}`)
-      // Two nodes may want the same file at once.
-      return this.#files.run(file, async () => {
-        const { ports } = await this.#keeper.inventory()
-        if (ports.some((it) => it.key !== key && it.capture?.file === file)) {
-          throw conflict('capture_file_name: another capture writes that file')
-        }
-        await mkdir(dirname(file), { recursive: true, mode: 0o700 })
-        const link_type = linkTypes[wanted.data_link_type ?? 'DLT_EN10MB']
-        await this.#call('capture.start', { key, file, link_type, floor_mb: this.#floorMb() })
-        return { pcap_file_path: file }
-      })
+      await mkdir(dirname(file), { recursive: true, mode: 0o700 })
+      const link_type = linkTypes[wanted.data_link_type ?? 'DLT_EN10MB']
+      await this.#call('capture.start', { key, file, link_type, floor_mb: this.#floorMb() })
+      return { pcap_file_path: file }
     })
   }
 
@@ -91,9 +82,13 @@ function refused(error: unknown): never {
       throw conflict('The port is captured already: stop that capture first', { cause })
     case 'not_running':
       throw conflict('The port is not captured: start a capture first', { cause })
+    case 'port_taken':
+      throw conflict(`capture_file_name: ${cause.message}`, { cause })
     case 'not_linked':
       throw conflict('Nothing is attached to the port: attach a NIO first', { cause })
-    default:
+    case undefined:
       throw error
+    default:
+      throw conflict(`${cause.message}; try again`, { cause })
   }
 }

@@ -83,14 +83,14 @@ export class Links {
   async state(node: LabNode, port: PortRef): Promise<NioState> {
     const name = requirePort(node, port)
     const nio = requireNio(node, name)
-    const failure = await this.#attachAgain(node, name).then(
-      () => undefined,
-      (error: unknown) => error,
-    )
-    if (failure === undefined) {
-      const { ports } = await this.#keeper.call('port.report', { key: portKey(node, name) })
+    let failure: unknown
+    try {
+      await this.#attachAgain(node, name)
+      const { ports } = await this.#keeper.call('port.report', { key: portKey(node, name), fresh: true })
       const [report] = ports
       if (report !== undefined) return { ...nio, ...stateOf(report) }
+    } catch (error) {
+      failure = error
     }
     if (failure instanceof ApiError && failure.status === 409) return { ...nio, link: 'port_taken', ...nothingPassed }
     if (failure instanceof ApiError) return { ...nio, link: 'peer_unreachable', ...nothingPassed }
@@ -176,8 +176,13 @@ export class Links {
     const isOurs = slot.guest_port !== null && this.#ports.adopt('udp', slot.guest_port, owner)
     const guest_port = isOurs && slot.guest_port !== null ? slot.guest_port : await this.#ports.allocate('udp', owner)
     slot.guest_port = guest_port
-    const { switch_port } = await this.#keeper.call('port.open', { key: portKey(node, name), guest_port })
-    return { guest_port, switch_port }
+    try {
+      const { switch_port } = await this.#keeper.call('port.open', { key: portKey(node, name), guest_port })
+      return { guest_port, switch_port }
+    } catch (cause) {
+      if (refusal(cause) === undefined) throw cause
+      throw conflict(`The port cannot be wired: ${(cause as Error).message}`, { cause: cause as Error })
+    }
   }
 
   /** The NIO as the switch takes it. */
@@ -216,8 +221,10 @@ export class Links {
       case 'no_privilege':
       case 'unsupported':
         return conflict(message, { cause })
-      default:
+      case undefined:
         return cause
+      default:
+        return conflict(`${message}; try again`, { cause })
     }
   }
 

@@ -1,7 +1,11 @@
 import { type FileHandle, open, rm, statfs } from 'node:fs/promises'
+import { KeeperError } from '../error.ts'
 
 /** How much is written between two looks at the free space. */
 const checkBytes = 4 << 20
+
+/** Files that captures write now. */
+const written = new Set<string>()
 
 /** The 24 bytes that begin a classic pcap file with times in microseconds. */
 export function pcapHeader(linkType: number): Uint8Array {
@@ -36,8 +40,19 @@ export class PcapFile {
     this.#floorBytes = floorBytes
   }
 
-  /** Replaces what is at the path; who reads that goes on with the old file. */
+  /** Replaces what is at the path; who reads that goes on with the old file. `port_taken` while another capture writes it. */
   static async create(path: string, linkType: number, floorMb: number): Promise<PcapFile> {
+    if (written.has(path)) throw new KeeperError('port_taken', 'another capture writes that file')
+    written.add(path)
+    try {
+      return await PcapFile.#create(path, linkType, floorMb)
+    } catch (error) {
+      written.delete(path)
+      throw error
+    }
+  }
+
+  static async #create(path: string, linkType: number, floorMb: number): Promise<PcapFile> {
     await rm(path, { force: true })
     const handle = await open(path, 'wx+', 0o600)
     const header = pcapHeader(linkType)
@@ -75,6 +90,7 @@ export class PcapFile {
     try {
       await this.#handle.truncate(this.#length)
     } finally {
+      written.delete(this.path)
       this.#tell()
       await this.#release()
     }

@@ -24,7 +24,10 @@ export class Recorder {
   /** Counters at the start of the file. */
   #base = { frames: 0, missed: 0 }
   #taken: { slot: number; length: number }[] = []
-  #storing: Promise<void> | null = null
+  #takenCount = 0
+  #storedCount = 0
+  #isStoring = false
+  #batch: Promise<void> = Promise.resolve()
 
   constructor(path: PacketPath, counters: Counters, row: number, failed: (file: string, message: string) => void) {
     this.#path = path
@@ -61,6 +64,8 @@ export class Recorder {
     if (file === null) return
     await this.#settle()
     this.#file = null
+    // One batch may be on its way into it.
+    await this.#batch
     await file.complete().catch((error: unknown) => this.#failed(file.path, (error as Error).message))
     await this.#adjust()
   }
@@ -103,24 +108,31 @@ export class Recorder {
 
   /** Takes what the path hands over. */
   take(slot: number, length: number): void {
+    if (this.#slots === null) return
     this.#taken.push({ slot, length })
-    this.#storing ??= this.#storeAll()
+    this.#takenCount += 1
+    if (!this.#isStoring) void this.#storeAll(this.#slots)
   }
 
-  async #storeAll(): Promise<void> {
-    const slots = this.#slots
-    while (slots !== null && this.#taken.length > 0) {
-      const taken = this.#taken.splice(0)
-      const pieces = taken.map(({ slot, length }) => slots.read(slot, length))
-      for (const socket of this.#streams) {
-        // Whole records or none, so that what comes later is still read right.
-        if (socket.writableLength <= mostLag) for (const piece of pieces) socket.write(Uint8Array.from(piece))
-      }
-      await this.#store(pieces)
-      for (const { slot } of taken) slots.free(slot)
+  async #storeAll(slots: CaptureSlots): Promise<void> {
+    this.#isStoring = true
+    while (this.#taken.length > 0) {
+      this.#batch = this.#storeBatch(slots, this.#taken.splice(0))
+      await this.#batch
     }
-    // Here and not later: what comes from now on needs a new run.
-    this.#storing = null
+    // In the same turn as the look at what is left: what comes from now on needs a new run.
+    this.#isStoring = false
+  }
+
+  async #storeBatch(slots: CaptureSlots, taken: readonly { slot: number; length: number }[]): Promise<void> {
+    const pieces = taken.map(({ slot, length }) => slots.read(slot, length))
+    for (const socket of this.#streams) {
+      // Whole records or none, so that what comes later is still read right.
+      if (socket.writableLength <= mostLag) for (const piece of pieces) socket.write(Uint8Array.from(piece))
+    }
+    await this.#store(pieces)
+    for (const { slot } of taken) slots.free(slot)
+    this.#storedCount += taken.length
   }
 
   async #store(pieces: readonly Uint8Array[]): Promise<void> {
@@ -137,11 +149,11 @@ export class Recorder {
     }
   }
 
-  /** Resolves when all that passed up to now is stored. */
+  /** Resolves when what passed up to now is stored; what passes meanwhile is not waited for. */
   #settle(): Promise<void> {
     return this.#serial.run('path', async () => {
       if (this.#slots !== null) await this.#path.capture(this.#row, this.#slots.memory)
-      await this.#storing
+      await this.#stored()
     })
   }
 
@@ -150,16 +162,22 @@ export class Recorder {
     return this.#serial.run('path', async () => {
       const isWanted = this.#file !== null || this.#streams.size > 0
       if (isWanted === (this.#slots !== null)) return
-      if (isWanted) {
-        this.#slots = new CaptureSlots()
+      if (this.#slots === null) {
+        this.#slots = CaptureSlots.borrow()
         await this.#path.capture(this.#row, this.#slots.memory)
         return
       }
       await this.#path.capture(this.#row, null)
       // The last frames were taken just now, and are read from these slots.
-      await this.#storing
+      await this.#stored()
+      this.#slots.giveBack()
       this.#slots = null
     })
+  }
+
+  async #stored(): Promise<void> {
+    const goal = this.#takenCount
+    while (this.#storedCount < goal) await this.#batch
   }
 
   #count(): { frames: number; missed: number } {

@@ -1,10 +1,14 @@
-const slots = 32
+const slots = 16
 /** Whole records; a slot is handed over when the next one may not fit. */
 export const slotBytes = 512 << 10
 const flagBytes = slots * 4
 
+/** Memory of captures that ended; new memory has to be cleared first, and comes back late. */
+const spare: SharedArrayBuffer[] = []
+const mostSpare = 4
+
 /**
- * Memory through which captured frames go from the path to whoever stores them: at most 16 MiB of them wait. The writer fills a
+ * Memory through which captured frames go from the path to whoever stores them: at most 8 MiB of them wait. The writer fills a
  * slot that is free, the reader frees it when it has done with it.
  */
 export class CaptureSlots {
@@ -12,11 +16,21 @@ export class CaptureSlots {
   readonly #isBusy: Int32Array
   readonly #bytes: Uint8Array
 
-  /** Without memory: new one. */
-  constructor(memory = new SharedArrayBuffer(flagBytes + slots * slotBytes)) {
+  constructor(memory: SharedArrayBuffer) {
     this.memory = memory
     this.#isBusy = new Int32Array(memory, 0, slots)
     this.#bytes = new Uint8Array(memory, flagBytes)
+  }
+
+  /** Slots that are free, for a new capture. */
+  static borrow(): CaptureSlots {
+    return new CaptureSlots(spare.pop() ?? new SharedArrayBuffer(flagBytes + slots * slotBytes))
+  }
+
+  /** For the next capture. Nobody may write or read them any more. */
+  giveBack(): void {
+    this.#isBusy.fill(0)
+    if (spare.length < mostSpare) spare.push(this.memory)
   }
 
   /** Copies the bytes into a free slot, the lowest so that little memory is touched; undefined when there is none. */

@@ -10,6 +10,8 @@ const mostSilence = 20
 /** For how long an answer is fresh, and how long a reader waits for a fresher one, ms. */
 const freshMs = 2000
 const answerMs = 200
+/** For how long a question may be under way, ms. */
+const underWayMs = 2000
 
 /** What the probes say of a link. */
 export type ProbeFinding =
@@ -27,11 +29,13 @@ export class Prober {
   readonly #send: (frame: Uint8Array) => void
   #timer: NodeJS.Timeout | undefined
   #sequence = 0
+  #answered = 0
+  #sentAt = Number.NEGATIVE_INFINITY
   #unanswered = 0
   #answeredAt = Number.NEGATIVE_INFINITY
   #askedAt = Number.NEGATIVE_INFINITY
   #isOff = true
-  #told: (() => void)[] = []
+  readonly #told = new Set<() => void>()
 
   /** `send` sends a frame to the peer. */
   constructor(send: (frame: Uint8Array) => void) {
@@ -48,7 +52,7 @@ export class Prober {
   stop(): void {
     clearTimeout(this.#timer)
     this.#isOff = true
-    for (const told of this.#told.splice(0)) told()
+    for (const told of [...this.#told]) told()
   }
 
   get finding(): ProbeFinding {
@@ -70,30 +74,36 @@ export class Prober {
       if (this.#isOff) this.start()
       return
     }
-    if (probe.sequence !== this.#sequence) return
+    // An answer that took long is one all the same.
+    if (probe.sequence <= this.#answered || probe.sequence > this.#sequence) return
+    this.#answered = probe.sequence
     this.#unanswered = 0
     this.#answeredAt = performance.now()
-    for (const told of this.#told.splice(0)) told()
+    for (const told of [...this.#told]) told()
     this.#next(keepAliveMs)
   }
 
   /** Asks once more when what is known is not fresh, and waits a moment for the answer. */
   async refresh(): Promise<void> {
-    if (this.#isOff || performance.now() - this.#answeredAt < freshMs) return
+    const now = performance.now()
+    if (this.#isOff || now - this.#answeredAt < freshMs) return
     const answered = new Promise<void>((resolve) => {
-      const timer = setTimeout(resolve, answerMs)
-      this.#told.push(() => {
+      const told = () => {
         clearTimeout(timer)
+        this.#told.delete(told)
         resolve()
-      })
+      }
+      const timer = setTimeout(told, answerMs)
+      this.#told.add(told)
     })
-    this.#ask()
+    // The answer to a question that is under way will do.
+    if (now - this.#sentAt > underWayMs) this.#ask()
     await answered
-    this.#told = []
   }
 
   #ask(): void {
     this.#isOff = false
+    this.#sentAt = performance.now()
     this.#sequence += 1
     this.#send(encodeProbe({ isQuestion: true, hearsYou: this.finding === 'answers', sequence: this.#sequence }))
     this.#unanswered += 1

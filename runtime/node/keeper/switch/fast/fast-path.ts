@@ -6,6 +6,9 @@ import type { Counters } from '../counters.ts'
 import type { EndSpec, Impairment, LaneSpec, OpenedEnd, PacketPath, PathListener } from '../path.ts'
 import type { Call, Calls, Report, Start } from './messages.ts'
 
+/** Little-endian, 64-bit, with the constants of asm-generic. */
+const architectures = ['x64', 'arm64']
+
 const one = new Uint8Array(new BigUint64Array([1n]).buffer)
 
 interface Waiting {
@@ -39,7 +42,10 @@ export class FastPath implements PacketPath {
 
   /** Rejects where there is no FFI, or no Linux. */
   static async start(counters: Counters, listener: PathListener, isSegmenting = true): Promise<FastPath> {
-    if (process.platform !== 'linux') throw new Error(`it is made for Linux, not for ${process.platform}`)
+    const { platform, arch } = process
+    if (platform !== 'linux' || !architectures.includes(arch)) {
+      throw new Error(`it is made for Linux on ${architectures.join(' and ')}, not for ${platform} on ${arch}`)
+    }
     const [program = ''] = programArguments(
       new URL('./worker.ts', import.meta.url),
       new URL('./packet-worker.js', import.meta.url),

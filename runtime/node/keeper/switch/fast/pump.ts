@@ -11,7 +11,8 @@ import { batch, Receiver } from './receiver.ts'
 import { Sockets } from './sockets.ts'
 import { type Output, Transmitter } from './transmitter.ts'
 
-const eventBytes = 12
+/** struct epoll_event { u32 events; u64 data; } is packed on x86-64 alone. */
+const [eventBytes, dataOffset] = process.arch === 'x64' ? ([12, 4] as const) : ([16, 8] as const)
 const eventsAtOnce = 256
 /** Batches that one end may have before the others get their turn. */
 const rounds = 4
@@ -126,7 +127,7 @@ export class Pump {
     for (;;) {
       const count = this.#wait()
       for (let index = 0; index < count; index++) {
-        const id = view.getUint32(index * eventBytes + 4, true)
+        const id = view.getUint32(index * eventBytes + dataOffset, true)
         if (id === this.#controlEnd) {
           this.#libc.read(this.wakeDescriptor, this.#events.address + eventsAtOnce * eventBytes, 8)
           if (!control()) return
@@ -150,7 +151,7 @@ export class Pump {
   #watch(fd: number, id: number): void {
     const place = eventsAtOnce * eventBytes
     this.#events.u32(place, linux.EPOLLIN)
-    this.#events.u64(place + 4, id)
+    this.#events.u64(place + dataOffset, id)
     if (this.#libc.epoll_ctl(this.#epoll, linux.EPOLL_CTL_ADD, fd, this.#events.address + place) < 0) {
       throw new Error(`epoll_ctl: errno ${this.#libc.errno()}`)
     }
@@ -166,7 +167,7 @@ export class Pump {
       return this.#libc.epoll_wait(this.#epoll, address, eventsAtOnce, Math.ceil(ms))
     }
     // struct timespec
-    const place = eventsAtOnce * eventBytes + 16
+    const place = eventsAtOnce * eventBytes + 32
     const seconds = Math.floor(ms / 1000)
     this.#events.u64(place, seconds)
     this.#events.u64(place + 8, Math.ceil((ms - seconds * 1000) * 1e6))
