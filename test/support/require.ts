@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs'
 import { findProgram } from '../../runtime/node/find-program.ts'
 
 /**
@@ -5,20 +6,36 @@ import { findProgram } from '../../runtime/node/find-program.ts'
  * PATCHBAY_REQUIRE=all (or its name in the list there) a missing program is a failure instead.
  */
 export function requireProgram(name: string): { readonly skip: boolean } {
-  return requirement(name, findProgram(name) !== undefined, `${name}, which is not installed`)
+  return require(name, findProgram(name) === undefined ? `${name} is not installed` : undefined)
 }
 
 /** The same for tests that only root can run; its name in the list is `root`. */
 export function requireRoot(): { readonly skip: boolean } {
-  return requirement('root', process.getuid?.() === 0, 'root, which this user is not')
+  return require('root', process.getuid?.() === 0 ? undefined : 'this user is not root')
 }
 
-function requirement(name: string, isMet: boolean, what: string): { readonly skip: boolean } {
-  if (isMet) return { skip: false }
-  const required = (process.env.PATCHBAY_REQUIRE ?? '').split(',')
-  if (required.includes('all') || required.includes(name)) {
-    throw new Error(`tests need ${what}, and PATCHBAY_REQUIRE wants it`)
+/** The same for tests that make network devices and namespaces; its name in the list is `devices`. */
+export function requireDevices(): { readonly skip: boolean } {
+  const missing = ['ip', 'ping', 'python3'].filter((name) => findProgram(name) === undefined)
+  if (missing.length > 0) return require('devices', `${missing.join(', ')} cannot be found`)
+  return require('devices', mayMakeDevices() ? undefined : 'only root may make network devices')
+}
+
+/** Also root may not in most containers: CAP_NET_ADMIN (12), CAP_NET_RAW (13) and CAP_SYS_ADMIN (21) are asked for. */
+function mayMakeDevices(): boolean {
+  try {
+    const [, held = '0'] = /^CapEff:\s*(\w+)/m.exec(readFileSync('/proc/self/status', 'utf8')) ?? []
+    const wanted = (1n << 12n) | (1n << 13n) | (1n << 21n)
+    return (BigInt(`0x${held}`) & wanted) === wanted
+  } catch {
+    return false
   }
-  process.stderr.write(`skipped: tests that need ${what}\n`)
+}
+
+function require(name: string, obstacle: string | undefined): { readonly skip: boolean } {
+  if (obstacle === undefined) return { skip: false }
+  const required = (process.env.PATCHBAY_REQUIRE ?? '').split(',')
+  if (required.includes('all') || required.includes(name)) throw new Error(`${obstacle}, and PATCHBAY_REQUIRE wants it`)
+  process.stderr.write(`skipped: tests that need ${name}: ${obstacle}\n`)
   return { skip: true }
 }

@@ -24,14 +24,20 @@ export class TestService {
   #child: ChildProcess | undefined
   #url = ''
 
-  private constructor(data: string) {
+  readonly #launcher: readonly string[]
+
+  private constructor(data: string, launcher: readonly string[]) {
     this.data = data
+    this.#launcher = launcher
   }
 
-  /** Starts one on a new data directory; it and its keeper are gone when the test ends. */
-  static async start(settings: Record<string, unknown> = {}): Promise<TestService> {
+  /**
+   * Starts one on a new data directory; it and its keeper are gone when the test ends. `launcher`: a command that becomes the
+   * program it is given.
+   */
+  static async start(settings: Record<string, unknown> = {}, launcher: readonly string[] = []): Promise<TestService> {
     const data = await mkdtemp(join(tmpdir(), 'patchbay-'))
-    const service = new TestService(data)
+    const service = new TestService(data, launcher)
     await service.configure(settings)
     onTestFinished(async () => {
       // A service that was killed left its keeper; the next one takes it over and ends it politely.
@@ -63,7 +69,8 @@ export class TestService {
 
   async restart(): Promise<void> {
     const flags = ['serve', '--port', '0', '--data', this.data, '--config', join(this.data, 'config.toml')]
-    const child = spawn(process.execPath, [program, ...flags, '--log-level', 'error'], {
+    const [command = '', ...args] = [...this.#launcher, process.execPath, program, ...flags, '--log-level', 'error']
+    const child = spawn(command, args, {
       stdio: ['ignore', 'pipe', 'inherit'],
     })
     this.#child = child

@@ -1,16 +1,24 @@
+import { crc32c, foldSum, sumWords } from './checksum.ts'
 import { type Libc, linux } from './libc.ts'
 import { Memory } from './memory.ts'
+import { gso, Segmenter } from './segmentation.ts'
 import { vnetHeaderBytes } from './sockets.ts'
 
 /** Frames a call. */
 export const batch = 64
-/** The largest datagram; joined ones (UDP_GRO) are that long. Frames begin after room for what is put before them. */
-const bufferBytes = 65_536
+/**
+ * The largest datagram, joined ones (UDP_GRO) are that long; or super-frame, an IP packet of 65,535 bytes in its frame. Frames
+ * begin after room for what is put before them.
+ */
+const bufferBytes = 65_536 + 64
+/** Room for the frames of the super-frames of one call: enough when every one of them is full and its segments have 1000 bytes. */
+const splitBytes = 80_000 * batch
 const headroom = 64
 const messageBytes = 64
 const controlBytes = 64
 const vlanTagBytes = 4
 const addressBytes = 12
+const sctpChecksumPlace = 8
 
 /** What the last `receive` took: frame `i` is at `offsets[i]` of `bytes`, `lengths[i]` long. */
 export class Receiver {
@@ -19,22 +27,28 @@ export class Receiver {
   readonly #pieces: number
   readonly #controls: number
   readonly #buffers: number
+  readonly #splits: number
+  readonly #segmenter: Segmenter
   readonly bytes: Uint8Array
   /** Where `bytes` is in memory. */
   readonly address: number
   readonly offsets = new Int32Array(batch)
   readonly lengths = new Int32Array(batch)
-  /** Size of the datagrams that were joined into one; 0 for a single one. */
+  /** Size of the frames that lie one behind the other there, of the last at most; 0 for a single one. */
   readonly segments = new Int32Array(batch)
+  /** How many frames were too long to be taken whole; their length is 0. */
+  lost = 0
 
   constructor(libc: Libc) {
     this.#libc = libc
     this.#pieces = batch * messageBytes
     this.#controls = this.#pieces + batch * 16
     this.#buffers = this.#controls + batch * controlBytes
-    this.#memory = new Memory(libc, this.#buffers + batch * (headroom + bufferBytes))
+    this.#splits = this.#buffers + batch * (headroom + bufferBytes)
+    this.#memory = new Memory(libc, this.#splits + splitBytes)
     this.bytes = this.#memory.bytes
     this.address = this.#memory.address
+    this.#segmenter = new Segmenter(this.bytes, this.#memory.view)
     for (let index = 0; index < batch; index++) {
       const piece = this.#pieces + index * 16
       this.#memory.u64(piece, this.address + this.#bufferOf(index))
@@ -64,17 +78,24 @@ export class Receiver {
     return count
   }
 
-  /** Frames of a packet socket: checksums that were left to the device are made, tags that it took away are put back. */
+  /**
+   * Frames of a packet socket: checksums that were left to the device are made, super-frames split, tags that it took away put
+   * back.
+   */
   ethernet(fd: number): number {
     const count = this.#libc.recvmmsg(fd, this.address, batch, linux.MSG_DONTWAIT, 0)
+    const { view } = this.#memory
+    let splitTo = this.#splits
+    this.lost = 0
     for (let index = 0; index < count; index++) {
       const message = index * messageBytes
       const header = this.#bufferOf(index)
+      const isCut = (view.getUint32(message + 48, true) & linux.MSG_TRUNC) !== 0
       this.offsets[index] = header + vnetHeaderBytes
-      this.lengths[index] = Math.max(0, this.#memory.view.getUint32(message + 56, true) - vnetHeaderBytes)
+      this.lengths[index] = isCut ? 0 : Math.max(0, view.getUint32(message + 56, true) - vnetHeaderBytes)
       this.segments[index] = 0
-      this.#completeChecksum(header, index)
-      if (this.#memory.view.getUint32(message + 40, true) >= 36) this.#restoreTag(index)
+      if (isCut) this.lost += 1
+      else splitTo = this.#finish(index, header, view.getUint32(message + 40, true) >= 36, splitTo)
       this.#memory.u32(message + 40, controlBytes)
     }
     return count
@@ -98,22 +119,48 @@ export class Receiver {
   }
 
   /** struct virtio_net_hdr { u8 flags, gso_type; u16 hdr_len, gso_size, csum_start, csum_offset; } */
-  #completeChecksum(header: number, index: number): void {
+  #finish(index: number, header: number, hasControl: boolean, splitTo: number): number {
     const { view } = this.#memory
-    const needsChecksum = 1
-    if ((view.getUint8(header) & needsChecksum) === 0) return
-    const start = view.getUint16(header + 6, true)
+    const needsChecksum = (view.getUint8(header) & 1) !== 0
+    const gsoType = view.getUint8(header + 1)
+    // hdr_len is but a hint, and wrong for most (the linear part of the kernel's buffer): the headers tell their length.
+    const gsoSize = view.getUint16(header + 4, true)
+    const start = needsChecksum ? view.getUint16(header + 6, true) : 0
     const place = start + view.getUint16(header + 8, true)
+    const untagged = this.offsets[index] as number
+    if (needsChecksum && (gsoType === gso.none || gsoSize === 0)) this.#completeChecksum(index, start, place)
+    // Overwrites the header.
+    if (hasControl) this.#restoreTag(index)
+    if (gsoType === gso.none || gsoSize === 0) return splitTo
+    const offset = this.offsets[index] as number
+    const length = this.lengths[index] as number
+    const segmenter = this.#segmenter
+    // What cannot be split goes on as it is.
+    if (!segmenter.parse(offset, length, gsoType, start === 0 ? 0 : start + untagged - offset)) return splitTo
+    if (segmenter.roomFor(length, gsoSize) > this.bytes.length - splitTo) {
+      this.lengths[index] = 0
+      this.lost += 1
+      return splitTo
+    }
+    segmenter.split(offset, length, gsoType, gsoSize, splitTo)
+    this.offsets[index] = splitTo
+    this.lengths[index] = segmenter.total
+    this.segments[index] = segmenter.frameBytes
+    return splitTo + segmenter.total
+  }
+
+  #completeChecksum(index: number, start: number, place: number): void {
+    const { view, bytes } = this.#memory
     const frame = this.offsets[index] as number
     const length = this.lengths[index] as number
     if (place + 2 > length) return
-    // The field holds the sum of the pseudo-header already.
-    let sum = 0
-    for (let at = start; at + 1 < length; at += 2) sum += view.getUint16(frame + at, false)
-    if ((length - start) % 2 === 1) sum += view.getUint8(frame + length - 1) << 8
-    while (sum > 0xffff) sum = (sum & 0xffff) + Math.floor(sum / 0x10000)
-    const checksum = ~sum & 0xffff
-    view.setUint16(frame + place, checksum === 0 ? 0xffff : checksum, false)
+    if (place - start === sctpChecksumPlace && place + 4 <= length) {
+      view.setUint32(frame + place, 0, true)
+      view.setUint32(frame + place, crc32c(bytes, frame + start, length - start), true)
+      return
+    }
+    // The field holds the sum of the pseudo-header already. 0 would say that there is no checksum (UDP).
+    view.setUint16(frame + place, foldSum(sumWords(view, frame + start, length - start)) || 0xffff, false)
   }
 
   /** struct tpacket_auxdata { u32 status, len, snaplen; u16 mac, net, vlan_tci, vlan_tpid; } after the cmsghdr. */

@@ -86,6 +86,7 @@ export class Sockets {
       this.#scratch.u16(2, linux.ETH_P_ALL << 8)
       this.#scratch.u32(4, index)
       if (libc.bind(fd, address, 20) < 0) throw this.#error('bad_request', `${device} cannot be used`)
+      if (!this.#isEthernet(fd)) throw new KeeperError('bad_request', `${device} does not carry Ethernet frames`)
       return { fd, port: 0, gro: false, gso: false }
     } catch (error) {
       libc.close(fd)
@@ -96,6 +97,8 @@ export class Sockets {
   /** A TAP device: the one of that name, or a new one that goes with the link. Brought up. */
   tap({ device }: DeviceEnd): OpenSocket {
     const libc = this.#libc
+    // The system would make a device with a number in that place.
+    if (device.includes('%')) throw new KeeperError('bad_request', `${device} is no name of a device`)
     const { address, view } = this.#scratch
     this.#text('/dev/net/tun')
     const fd = libc.open(address, linux.O_RDWR | linux.SOCK_NONBLOCK | linux.SOCK_CLOEXEC, 0)
@@ -103,7 +106,7 @@ export class Sockets {
       if (libc.errno() === linux.ENOENT || libc.errno() === linux.ENODEV) {
         throw new KeeperError('unsupported', 'This host has no /dev/net/tun: load the module with: sudo modprobe tun')
       }
-      throw this.#deviceError(device, 'cap_net_admin')
+      throw this.#deviceError(device, 'cap_net_admin', 'allow it with: sudo chmod 0666 /dev/net/tun')
     }
     try {
       this.#request(device, linux.IFF_TAP | linux.IFF_NO_PI)
@@ -111,6 +114,8 @@ export class Sockets {
         const hint = `${grant('cap_net_admin')}, or make it with: sudo ip tuntap add dev ${device} mode tap user "$USER"`
         throw this.#deviceError(device, 'cap_net_admin', hint)
       }
+      // A TAP that is older than the link may have promised its last user's skills: to take super-frames and to make checksums.
+      libc.ioctl(fd, linux.TUNSETOFFLOAD, 0)
       const control = this.#socket(linux.AF_INET, linux.SOCK_DGRAM, 0)
       try {
         this.#request(device, 0)
@@ -144,6 +149,14 @@ export class Sockets {
     const index = this.#libc.if_nametoindex(this.#scratch.address)
     if (index === 0) throw new KeeperError('no_device', `the host has no network device ${device}`)
     return index
+  }
+
+  #isEthernet(fd: number): boolean {
+    const { address, view } = this.#scratch
+    this.#scratch.u32(64, 20)
+    this.#libc.getsockname(fd, address, address + 64)
+    const type = view.getUint16(8, true)
+    return type === linux.ARPHRD_ETHER || type === linux.ARPHRD_LOOPBACK
   }
 
   #growBuffers(fd: number): void {
@@ -207,7 +220,7 @@ export class Sockets {
       return new KeeperError('no_privilege', `${device} may not be used by this process: ${hint}`)
     }
     if (errno === linux.EBUSY) return new KeeperError('port_taken', `${device} is in use by another program or link`)
-    if (errno === linux.EINVAL) return new KeeperError('bad_request', `${device} is no TAP device`)
+    if (errno === linux.EINVAL) return new KeeperError('bad_request', `${device} is no TAP device with one queue`)
     return this.#error('bad_request', `${device} cannot be used`)
   }
 

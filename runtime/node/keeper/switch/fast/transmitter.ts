@@ -89,6 +89,13 @@ export class Transmitter {
 
   /** Adds frames that lie one behind the other, each of `segment` bytes but the last. For outputs with `gso` only. */
   addJoined(output: Output, frames: Pointer, length: number, segment: number): void {
+    const most = Math.max(1, Math.min(mostSegments, Math.floor(mostBytes / segment))) * segment
+    for (let done = 0; done < length; done += most) {
+      this.#addRun(output, frames + done, Math.min(most, length - done), segment)
+    }
+  }
+
+  #addRun(output: Output, frames: Pointer, length: number, segment: number): void {
     if (output !== this.#output || this.#pieceCount > pieces - 2 || this.#messageCount === messages) this.#begin(output)
     this.#message(this.#pieceCount, 1)
     this.#piece(frames, length)

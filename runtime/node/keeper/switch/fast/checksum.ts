@@ -1,0 +1,35 @@
+/** The sum of big-endian 16-bit words that Internet checksums are made of (RFC 1071), not yet folded. */
+export function sumWords(view: DataView, offset: number, length: number): number {
+  const end = offset + length
+  let place = offset
+  let sum = 0
+  // 2^16 is 1 in ones' complement, so 32 bits can be added at once; a double holds the sum of any frame exactly.
+  for (; place + 4 <= end; place += 4) sum += view.getUint32(place, false)
+  if (place + 2 <= end) {
+    sum += view.getUint16(place, false)
+    place += 2
+  }
+  return place < end ? sum + view.getUint8(place) * 256 : sum
+}
+
+/** The checksum of such a sum. */
+export function foldSum(sum: number): number {
+  let rest = sum
+  while (rest > 0xffff) rest = (rest % 0x10000) + Math.floor(rest / 0x10000)
+  return ~rest & 0xffff
+}
+
+/** CRC-32C (Castagnoli, reflected), the checksum of SCTP (RFC 9260, appendix A). */
+export function crc32c(bytes: Uint8Array, offset: number, length: number): number {
+  let crc = 0xffffffff
+  for (let place = offset; place < offset + length; place++) {
+    crc = (crcTable[(crc ^ (bytes[place] as number)) & 0xff] as number) ^ (crc >>> 8)
+  }
+  return ~crc >>> 0
+}
+
+const crcTable = Uint32Array.from({ length: 256 }, (_, byte) => {
+  let crc = byte
+  for (let bit = 0; bit < 8; bit++) crc = (crc & 1) === 0 ? crc >>> 1 : (crc >>> 1) ^ 0x82f63b78
+  return crc
+})

@@ -1,0 +1,143 @@
+import { foldSum, sumWords } from './checksum.ts'
+
+/** Values of `gso_type` in struct virtio_net_hdr. */
+export const gso = { none: 0, tcp4: 1, tcp6: 4, udp: 5, ecn: 0x80 } as const
+
+const tcp = 6
+const udp = 17
+const udpHeaderBytes = 8
+const flag = { fin: 0x01, psh: 0x08, cwr: 0x80 } as const
+const vlanTypes: readonly number[] = [0x8100, 0x88a8, 0x9100]
+const ipv6Extensions: readonly number[] = [0, 43, 60]
+
+/**
+ * Splits super-frames: what a sender hands to its device in one piece, for the device to make TCP segments or UDP datagrams of
+ * (TSO, UDP_SEGMENT), or what a device joined (GRO). Nothing is allocated for a frame.
+ */
+export class Segmenter {
+  readonly #bytes: Uint8Array
+  readonly #view: DataView
+  /** Of the last super-frame: where its headers are, counted from its first byte. */
+  #network = 0
+  #transport = 0
+  #payload = 0
+  #protocol = 0
+  #isSix = false
+  /** What the last `split` wrote: bytes in all, and bytes of every frame but the last. */
+  total = 0
+  frameBytes = 0
+
+  constructor(bytes: Uint8Array, view: DataView) {
+    this.#bytes = bytes
+    this.#view = view
+  }
+
+  /**
+   * Whether this is a super-frame that can be split. Those in tunnels cannot: their outer headers would have to change too.
+   * `checksumStart` is where the checksum begins that is left to the device, counted from the frame's first byte; 0: there is none.
+   */
+  parse(offset: number, length: number, gsoType: number, checksumStart: number): boolean {
+    const kind = gsoType & ~gso.ecn
+    if (kind !== gso.tcp4 && kind !== gso.tcp6 && kind !== gso.udp) return false
+    if (!this.#findTransport(offset, length)) return false
+    if (this.#protocol !== (kind === gso.udp ? udp : tcp)) return false
+    if (kind !== gso.udp && this.#isSix !== (kind === gso.tcp6)) return false
+    if (checksumStart !== 0 && checksumStart !== this.#transport) return false
+    const smallest = this.#transport + (this.#protocol === udp ? udpHeaderBytes : 20)
+    if (smallest > length) return false
+    this.#payload =
+      this.#protocol === udp
+        ? smallest
+        : this.#transport + (this.#view.getUint8(offset + this.#transport + 12) >> 4) * 4
+    return this.#payload >= smallest && this.#payload < length
+  }
+
+  /** How many bytes the frames of what was parsed last take. */
+  roomFor(length: number, gsoSize: number): number {
+    return length + (Math.ceil((length - this.#payload) / gsoSize) - 1) * this.#payload
+  }
+
+  /** Writes the frames of what was parsed last one behind the other at `to`. */
+  split(offset: number, length: number, gsoType: number, gsoSize: number, to: number): void {
+    const bytes = this.#bytes
+    const headers = this.#payload
+    const payloadBytes = length - headers
+    let place = to
+    for (let done = 0; done < payloadBytes; done += gsoSize) {
+      const size = Math.min(gsoSize, payloadBytes - done)
+      bytes.copyWithin(place, offset, offset + headers)
+      bytes.copyWithin(place + headers, offset + headers + done, offset + headers + done + size)
+      const isLast = done + size === payloadBytes
+      if (this.#protocol === tcp) this.#fixTcp(place, done, isLast, (gsoType & gso.ecn) !== 0)
+      else this.#view.setUint16(place + this.#transport + 4, udpHeaderBytes + size, false)
+      this.#fixNetwork(place, headers + size, done / gsoSize)
+      this.#fixChecksum(place, headers + size)
+      place += headers + size
+    }
+    this.total = place - to
+    this.frameBytes = headers + gsoSize
+  }
+
+  #findTransport(offset: number, length: number): boolean {
+    const view = this.#view
+    let place = 12
+    while (place + 6 <= length && vlanTypes.includes(view.getUint16(offset + place, false))) place += 4
+    place += 2
+    this.#network = place
+    if (place + 40 > length) return false
+    const type = view.getUint16(offset + place - 2, false)
+    this.#isSix = type === 0x86dd
+    if (type === 0x0800) {
+      this.#transport = place + (view.getUint8(offset + place) & 0xf) * 4
+      this.#protocol = view.getUint8(offset + place + 9)
+      return this.#transport >= place + 20
+    }
+    if (!this.#isSix) return false
+    let next = view.getUint8(offset + place + 6)
+    place += 40
+    while (ipv6Extensions.includes(next) && place + 8 <= length) {
+      next = view.getUint8(offset + place)
+      place += (view.getUint8(offset + place + 1) + 1) * 8
+    }
+    this.#transport = place
+    this.#protocol = next
+    return true
+  }
+
+  #fixTcp(frame: number, done: number, isLast: boolean, isEcn: boolean): void {
+    const view = this.#view
+    const header = frame + this.#transport
+    view.setUint32(header + 4, view.getUint32(header + 4, false) + done, false)
+    let flags = view.getUint8(header + 13)
+    if (!isLast) flags &= ~(flag.fin | flag.psh)
+    // The sender tells once that it slowed down (RFC 3168, 6.1.2). Without this type the bit counts something (AccECN) and stays.
+    if (isEcn && done > 0) flags &= ~flag.cwr
+    view.setUint8(header + 13, flags)
+  }
+
+  #fixNetwork(frame: number, length: number, index: number): void {
+    const view = this.#view
+    const header = frame + this.#network
+    if (this.#isSix) {
+      view.setUint16(header + 4, length - this.#network - 40, false)
+      return
+    }
+    view.setUint16(header + 2, length - this.#network, false)
+    view.setUint16(header + 4, view.getUint16(header + 4, false) + index, false)
+    view.setUint16(header + 10, 0, false)
+    view.setUint16(header + 10, foldSum(sumWords(view, header, this.#transport - this.#network)), false)
+  }
+
+  #fixChecksum(frame: number, length: number): void {
+    const view = this.#view
+    const header = frame + this.#transport
+    const place = header + (this.#protocol === tcp ? 16 : 6)
+    const size = length - this.#transport
+    const network = frame + this.#network
+    const addresses = this.#isSix ? sumWords(view, network + 8, 32) : sumWords(view, network + 12, 8)
+    const pseudo = addresses + this.#protocol + size
+    view.setUint16(place, 0, false)
+    // 0 would say that there is none (UDP); both are the same number in ones' complement.
+    view.setUint16(place, foldSum(pseudo + sumWords(view, header, size)) || 0xffff, false)
+  }
+}
