@@ -3,7 +3,9 @@ import { Serial } from '../../serial.ts'
 import { Recorder } from '../capture/recorder.ts'
 import { KeeperError } from '../error.ts'
 import type { PortReport, SwitchNio, SwitchPortState, UdpLink } from '../protocol.ts'
-import { Counters } from './counters.ts'
+import { at, Counters } from './counters.ts'
+import { deviceIndex } from './device.ts'
+import { DeviceWatch } from './device-watch.ts'
 import { FastPath } from './fast/fast-path.ts'
 import type { EndSpec, PacketPath, PathListener } from './path.ts'
 import { PortablePath } from './portable/portable-path.ts'
@@ -29,6 +31,8 @@ interface Link {
   readonly nio: SwitchNio
   readonly end: number
   readonly prober: Prober | null
+  /** Of its device, when it was opened. */
+  readonly deviceIndex: number | null
 }
 
 export interface SwitchOptions {
@@ -54,6 +58,7 @@ export class Switch {
   readonly #serial = new Serial()
   readonly #counters = new Counters()
   readonly #options: SwitchOptions
+  readonly #deviceWatch = new DeviceWatch((key) => void this.#reopen(key).catch(() => {}))
   #path: PacketPath
 
   private constructor(options: SwitchOptions) {
@@ -134,7 +139,7 @@ export class Switch {
           throw new KeeperError('port_taken', `UDP port ${nio.lport} is used by another link`)
         }
       }
-      if (before !== null && isSamePlace(before.nio, nio)) {
+      if (before !== null && isSamePlace(before.nio, nio) && !this.#isDead(port)) {
         port.link = { ...before, nio }
         await this.#path.impair(port.row, nio)
         return
@@ -147,7 +152,7 @@ export class Switch {
         if (!isInPlace) await this.#unlink(port)
         await this.#connect(port, link)
       } catch (error) {
-        if (isInPlace) await this.#connect(port, await this.#openLink(port, before.nio)).catch(() => {})
+        if (isInPlace) await this.#link(port, before.nio).catch(() => {})
         throw error
       }
     })
@@ -192,7 +197,13 @@ export class Switch {
       link === null
         ? null
         : judge(
-            { row, nio: link.nio, joinedRow: joined?.row ?? null, finding: link.prober?.finding ?? 'unknown' },
+            {
+              row,
+              nio: link.nio,
+              deviceIndex: link.deviceIndex,
+              joinedRow: joined?.row ?? null,
+              finding: link.prober?.finding ?? 'unknown',
+            },
             this.#counters,
           )
     return { key, counters: this.#counters.read(row), link: verdict, capture: recorder.state }
@@ -208,17 +219,42 @@ export class Switch {
     this.#counters.release(port.row)
   }
 
+  /** Opens a link again whose device went away, when there is a device of that name again. */
+  #reopen(key: string): Promise<void> {
+    return this.#serial.run(key, async () => {
+      const port = this.#ports.get(key)
+      const nio = port?.link?.nio
+      if (port === undefined || nio === undefined || nio.type === 'udp') return
+      if (!this.#isDead(port) || deviceIndex(nio.device) === null) return
+      await this.#unlink(port)
+      await this.#link(port, nio)
+    })
+  }
+
+  /** Whether the device of a port's link went away, and opening the link again is worth a try. */
+  #isDead({ row, link }: Port): boolean {
+    if (link === null || link.nio.type === 'udp') return false
+    if (link.nio.type === 'tap') return this.#counters.get(row, at.linkFailed) > 0
+    const index = deviceIndex(link.nio.device)
+    return index !== null && index !== link.deviceIndex
+  }
+
+  async #link(port: Port, nio: SwitchNio): Promise<void> {
+    await this.#connect(port, await this.#openLink(port, nio))
+  }
+
   async #openLink({ row }: Port, nio: SwitchNio): Promise<Link> {
     const { end } = await this.#path.open(endOf(nio, row))
-    if (nio.type !== 'udp') return { nio, end, prober: null }
+    if (nio.type !== 'udp') return { nio, end, prober: null, deviceIndex: deviceIndex(nio.device) }
     const prober = new Prober((frame) => this.#path.send(end, frame))
     this.#byEnd.set(end, prober)
-    return { nio, end, prober }
+    return { nio, end, prober, deviceIndex: null }
   }
 
   async #connect(port: Port, link: Link): Promise<void> {
     port.link = link
     if (link.nio.type === 'udp') this.#byLport.set(link.nio.lport, port)
+    else this.#deviceWatch.add(port.key)
     await this.#path.impair(port.row, link.nio)
     await this.#path.setLane(link.end, { output: port.guest, hops: [{ row: port.row, direction: 'in' }] })
     const other = this.#otherEnd(port)
@@ -233,6 +269,7 @@ export class Switch {
     if (link === null) return
     port.link = null
     link.prober?.stop()
+    this.#deviceWatch.delete(port.key)
     this.#byEnd.delete(link.end)
     if (link.nio.type === 'udp' && this.#byLport.get(link.nio.lport) === port) this.#byLport.delete(link.nio.lport)
     port.joined = null

@@ -1,6 +1,6 @@
-import { existsSync, readFileSync } from 'node:fs'
 import type { SwitchNio, Verdict } from '../protocol.ts'
 import { at, type Counters } from './counters.ts'
+import { isDeviceLost } from './device.ts'
 import type { ProbeFinding } from './prober.ts'
 
 /** Frames of the guest without one that comes back before a link counts as one-way. */
@@ -9,13 +9,15 @@ const unanswered = 16
 export interface LinkFacts {
   readonly row: number
   readonly nio: SwitchNio
+  /** Of its device, when it was opened; null for a UDP link. */
+  readonly deviceIndex: number | null
   /** Row of the port at the other end, when that is in this switch too. */
   readonly joinedRow: number | null
   readonly finding: ProbeFinding
 }
 
 /** What is known of a link, from what passed and from the probes. */
-export function judge({ row, nio, joinedRow, finding }: LinkFacts, counters: Counters): Verdict {
+export function judge({ row, nio, deviceIndex, joinedRow, finding }: LinkFacts, counters: Counters): Verdict {
   const get = (place: number) => counters.get(row, place)
   if (nio.suspend) return 'silent'
   if (joinedRow !== null) {
@@ -23,7 +25,7 @@ export function judge({ row, nio, joinedRow, finding }: LinkFacts, counters: Cou
     const hasSpokenSince = counters.get(joinedRow, at.outFrames) > counters.get(joinedRow, at.outAtGuestRefusal)
     return refused && !hasSpokenSince ? 'peer_unreachable' : 'ok'
   }
-  if (get(at.linkFailed) > 0 || (nio.type !== 'udp' && !isDeviceUp(nio.device))) return 'peer_unreachable'
+  if (get(at.linkFailed) > 0 || (nio.type !== 'udp' && isDeviceLost(nio, deviceIndex))) return 'peer_unreachable'
   if (finding === 'answers') return 'ok'
   const isRefused =
     get(at.refused) > 0 && get(at.outFrames) === get(at.outAtRefusal) && get(at.inFrames) === get(at.inAtRefusal)
@@ -34,15 +36,4 @@ export function judge({ row, nio, joinedRow, finding }: LinkFacts, counters: Cou
   if (sent === 0 && received === 0) return 'silent'
   if (sent === 0 || received === 0) return 'one_way'
   return sent - get(at.outAtLastIn) >= unanswered ? 'one_way' : 'ok'
-}
-
-/** Whether a device is there and has its carrier. */
-function isDeviceUp(device: string): boolean {
-  try {
-    // TAP devices and some others say "unknown" while they work.
-    return !/^(down|lowerlayerdown|notpresent)$/.test(readFileSync(`/sys/class/net/${device}/operstate`, 'utf8').trim())
-  } catch {
-    // A device that was moved into another namespace is gone from here, and works.
-    return !existsSync('/sys/class/net')
-  }
 }

@@ -1,0 +1,262 @@
+import { readFileSync } from 'node:fs'
+import { setTimeout as delay } from 'node:timers/promises'
+import { describe, expect, test, vi } from 'vitest'
+import { deviceNio, nextFrame, vethLan } from '../../support/device-lan.ts'
+import { mac, rawFrame } from '../../support/frames.ts'
+import { lan, peer, udp } from '../../support/lan.ts'
+import { freshName, ip, Namespace, removeLater, wireOf } from '../../support/namespace.ts'
+import { requireDevices } from '../../support/require.ts'
+
+const devices = requireDevices()
+const experimental = 0x88b6
+const stranger = mac(0x99)
+
+const isPromiscuous = (device: string): boolean =>
+  (Number(readFileSync(`/sys/class/net/${device}/flags`, 'utf8')) & 0x100) !== 0
+
+const exists = async (device: string): Promise<boolean> =>
+  ip(`link show ${device}`).then(
+    () => true,
+    () => false,
+  )
+
+describe.skipIf(devices.skip)('a device of the host', () => {
+  test('frames go in and out as they are, and our own do not come back', async () => {
+    const { guest, host, inside, report, counted } = await vethLan()
+    const wire = await host.wire(inside)
+    const inward = rawFrame(stranger, 'to a stranger', experimental)
+    wire.send(inward)
+    expect(await nextFrame(guest)).toEqual(inward)
+    const outward = rawFrame(mac(0x77), 'from the guest', experimental)
+    await guest.send(outward)
+    expect(await wire.next()).toEqual(outward)
+    wire.send(rawFrame(stranger, 'next', experimental))
+    expect(await nextFrame(guest)).toEqual(rawFrame(stranger, 'next', experimental))
+    await counted('a', (counters) =>
+      expect(counters).toMatchObject({ out_frames: 1, out_bytes: outward.length, in_frames: 2 }),
+    )
+    await expect.poll(async () => (await report('a')).link).toBe('ok')
+  })
+
+  test('what this host itself sends there is not for the guest', async () => {
+    const { guest, host, inside, outside } = await vethLan()
+    const [wire, ours] = [await host.wire(inside), await wireOf(outside)]
+    ours.send(rawFrame(stranger, 'of the host', experimental))
+    expect(await wire.next()).toEqual(rawFrame(stranger, 'of the host', experimental))
+    wire.send(rawFrame(stranger, 'of another', experimental))
+    expect(await nextFrame(guest)).toEqual(rawFrame(stranger, 'of another', experimental))
+  })
+
+  test('it is promiscuous while it is attached', async () => {
+    const { lan: it, outside } = await vethLan()
+    expect(isPromiscuous(outside)).toBe(true)
+    await it.detach('a')
+    expect(isPromiscuous(outside)).toBe(false)
+  })
+
+  test.each([
+    ['one tag', [0x8100, 0x2005]],
+    ['a tag of a provider', [0x88a8, 7]],
+    ['two tags', [0x88a8, 7, 0x8100, 5]],
+  ])('frames with %s keep them, both ways', async (_, tags) => {
+    const { guest, host, inside } = await vethLan()
+    const wire = await host.wire(inside)
+    const frame = rawFrame(stranger, 'tagged', ...tags, experimental)
+    wire.send(frame)
+    expect(await nextFrame(guest)).toEqual(frame)
+    await guest.send(frame)
+    expect(await wire.next()).toEqual(frame)
+  })
+
+  test('jumbo frames go both ways, and one that is longer than the device takes is counted as dropped', async () => {
+    const { guest, host, inside, counted } = await vethLan(9000)
+    const wire = await host.wire(inside)
+    const frame = rawFrame(stranger, 'x'.repeat(9000), experimental)
+    wire.send(frame)
+    expect(await nextFrame(guest)).toEqual(frame)
+    await guest.send(Buffer.concat([frame, Buffer.from('much too long')]))
+    await guest.send(frame)
+    expect(await wire.next()).toEqual(frame)
+    await counted('a', ({ dropped }) => expect(dropped.send_failed).toBe(1))
+  })
+
+  test('one that goes away harms nobody, is told of, and is linked again when it comes back', async () => {
+    const { lan: it, guest, host, outside, report } = await vethLan()
+    await it.open('b', (await peer(0)).port)
+    const remote = await peer(43_802)
+    const other = await peer(0)
+    const { switch_port } = await it.open('c', other.port)
+    await it.attach('c', udp(43_801, remote.port))
+    await ip(`link del ${outside}`)
+    expect((await report('a')).link).toBe('peer_unreachable')
+    await expectQuiet(() => guest.send(rawFrame(stranger, 'nobody', experimental)))
+    // Filters can be changed meanwhile.
+    await it.attach('a', { ...deviceNio('ethernet', outside), filters: [{ type: 'packet_loss', percent: 0 }] })
+    expect((await report('a')).link).toBe('peer_unreachable')
+    await other.send('still there', switch_port)
+    expect(await remote.next()).toBe('still there')
+    const again = freshName()
+    await ip(`link add ${outside} type veth peer name ${again} netns ${host.name}`)
+    for (const where of ['', `-n ${host.name} `]) {
+      const device = where === '' ? outside : again
+      await ip(`${where}link set ${device} addrgenmode none`)
+      await ip(`${where}link set ${device} up`)
+    }
+    const wire = await host.wire(again)
+    await vi.waitFor(
+      async () => {
+        await guest.send(rawFrame(stranger, 'again', experimental))
+        expect(wire.got.length).toBeGreaterThan(0)
+      },
+      { timeout: 5000, interval: 100 },
+    )
+    wire.send(rawFrame(stranger, 'welcome', experimental))
+    expect(await nextFrame(guest)).toEqual(rawFrame(stranger, 'welcome', experimental))
+    await expect.poll(async () => (await report('a')).link).toBe('ok')
+  })
+
+  test('attaching it again links the new device of that name at once', async () => {
+    const { lan: it, guest, host, outside } = await vethLan()
+    await ip(`link del ${outside}`)
+    const again = freshName()
+    await ip(`link add ${outside} up type veth peer name ${again} netns ${host.name}`)
+    await host.ip(`link set ${again} up`)
+    const wire = await host.wire(again)
+    await it.attach('a', deviceNio('ethernet', outside))
+    const frame = rawFrame(stranger, 'at once', experimental)
+    await guest.send(frame)
+    await vi.waitFor(() => expect(wire.got).toContainEqual(frame))
+  })
+
+  test('one that is down is told of, and works when it is up again', async () => {
+    const { guest, host, outside, inside, report } = await vethLan()
+    const wire = await host.wire(inside)
+    await ip(`link set ${outside} down`)
+    expect((await report('a')).link).toBe('peer_unreachable')
+    await expectQuiet(() => guest.send(rawFrame(stranger, 'nobody', experimental)))
+    await ip(`link set ${outside} up`)
+    await vi.waitFor(() => expect(readFileSync(`/sys/class/net/${outside}/operstate`, 'utf8').trim()).toBe('up'))
+    const frame = rawFrame(stranger, 'up again', experimental)
+    await guest.send(frame)
+    expect(await wire.next()).toEqual(frame)
+    wire.send(frame)
+    expect(await nextFrame(guest)).toEqual(frame)
+    await expect.poll(async () => (await report('a')).link).toBe('ok')
+  })
+
+  test('two links may share it', async () => {
+    const { lan: it, guest, host, outside, inside } = await vethLan()
+    const wire = await host.wire(inside)
+    const second = await peer(0)
+    await it.open('b', second.port)
+    await it.attach('b', deviceNio('ethernet', outside))
+    const frame = rawFrame([255, 255, 255, 255, 255, 255], 'to all', experimental)
+    wire.send(frame)
+    expect([await nextFrame(guest), await nextFrame(second)]).toEqual([frame, frame])
+  })
+
+  test('one that is not there, or does not carry Ethernet frames, is refused', async () => {
+    const { lan: it } = await lan('fast', 'a')
+    await expect(it.attach('a', deviceNio('ethernet', 'pbt-nowhere'))).rejects.toMatchObject({ code: 'no_device' })
+    const tun = freshName()
+    await ip(`tuntap add dev ${tun} mode tun`)
+    removeLater(tun)
+    await expect(it.attach('a', deviceNio('ethernet', tun))).rejects.toMatchObject({ code: 'bad_request' })
+    await expect(it.attach('a', deviceNio('tap', tun))).rejects.toMatchObject({ code: 'bad_request' })
+  })
+})
+
+describe.skipIf(devices.skip)('a TAP device', () => {
+  /** A wire of the host is all there is to a TAP: what the kernel sends into it, the guest gets. */
+  async function tapLan(make: boolean) {
+    const device = freshName()
+    removeLater(device)
+    if (make) await ip(`tuntap add dev ${device} mode tap`)
+    const made = await lan('fast', 'a', 'b')
+    await made.lan.attach('a', deviceNio('tap', device))
+    return { ...made, guest: made.guests[0], device }
+  }
+
+  test('is made, and gone when it is detached', async () => {
+    const { lan: it, device } = await tapLan(false)
+    expect(await exists(device)).toBe(true)
+    expect(await ip(`link show ${device}`)).toContain('LOWER_UP')
+    await it.detach('a')
+    expect(await exists(device)).toBe(false)
+  })
+
+  test('stays when it was there before', async () => {
+    const { lan: it, device } = await tapLan(true)
+    await it.detach('a')
+    expect(await exists(device)).toBe(true)
+    await it.attach('b', deviceNio('tap', device))
+  })
+
+  test('is taken by one link only', async () => {
+    const { lan: it, device } = await tapLan(false)
+    await expect(it.attach('b', deviceNio('tap', device))).rejects.toMatchObject({ code: 'port_taken' })
+    await it.detach('a')
+    await it.attach('b', deviceNio('tap', device))
+  })
+
+  test('another kind of device is refused, and a name that the system would change', async () => {
+    const { lan: it } = await lan('fast', 'a')
+    const host = await Namespace.make()
+    const { outside } = await host.veth()
+    await expect(it.attach('a', deviceNio('tap', outside))).rejects.toMatchObject({ code: 'bad_request' })
+    await expect(it.attach('a', deviceNio('tap', 'pbt%d'))).rejects.toMatchObject({ code: 'bad_request' })
+    expect(await exists('pbt0')).toBe(false)
+  })
+
+  test('works in a namespace that it was moved into, and says so', async () => {
+    const { guest, device, report } = await tapLan(false)
+    const host = await Namespace.make()
+    await host.take(device)
+    const wire = await host.wire(device)
+    const frame = rawFrame(stranger, 'moved', 0x8100, 5, experimental)
+    wire.send(frame)
+    expect(await nextFrame(guest)).toEqual(frame)
+    await guest.send(frame)
+    expect(await wire.next()).toEqual(frame)
+    await expect.poll(async () => (await report('a')).link).toBe('ok')
+  })
+
+  test('one that goes away harms nobody, is told of, and is linked again when it comes back', async () => {
+    const { guest, device, report } = await tapLan(true)
+    await ip(`link del ${device}`)
+    await vi.waitFor(async () => expect((await report('a')).link).toBe('peer_unreachable'))
+    await expectQuiet(() => guest.send(rawFrame(stranger, 'nobody', experimental)))
+    expect(await exists(device)).toBe(false)
+    await ip(`tuntap add dev ${device} mode tap`)
+    await vi.waitFor(async () => expect((await report('a')).link).not.toBe('peer_unreachable'), { timeout: 5000 })
+    const host = await Namespace.make()
+    await host.take(device)
+    const wire = await host.wire(device)
+    const frame = rawFrame(stranger, 'again', experimental)
+    await guest.send(frame)
+    expect(await wire.next()).toEqual(frame)
+  })
+
+  test('one that is down is told of, and works when it is up again', async () => {
+    const { guest, device, report } = await tapLan(false)
+    await ip(`link set ${device} down`)
+    expect((await report('a')).link).toBe('peer_unreachable')
+    await expectQuiet(() => guest.send(rawFrame(stranger, 'nobody', experimental)))
+    const host = await Namespace.make()
+    await host.take(device)
+    const wire = await host.wire(device)
+    const frame = rawFrame(stranger, 'up again', experimental)
+    await guest.send(frame)
+    expect(await wire.next()).toEqual(frame)
+  })
+})
+
+/** That the switch sleeps, but for a few frames that are sent meanwhile. Its thread is one of this process. */
+async function expectQuiet(send: () => Promise<void>): Promise<void> {
+  for (let frame = 0; frame < 20; frame++) await send()
+  await delay(100)
+  const before = process.cpuUsage()
+  await delay(1000)
+  const { user, system } = process.cpuUsage(before)
+  expect((user + system) / 1000).toBeLessThan(200)
+}
