@@ -1,12 +1,12 @@
 import { mkdir } from 'node:fs/promises'
 import { dirname } from 'node:path'
-import { Readable } from 'node:stream'
 import { conflict } from '../../../src/errors.ts'
 import type { CaptureSource, PortRef } from '../../../src/host-agent.ts'
 import { type CaptureStart, type CaptureStarted, type LinkTypeName, linkTypes } from '../../../src/model/capture.ts'
 import type { Operations } from '../keeper/protocol.ts'
 import { requireSpace, translated } from '../projects/disk.ts'
 import { resolveInProject } from '../projects/paths.ts'
+import { webStream } from '../web-stream.ts'
 import { type KeeperLink, refusal } from './keeper-link.ts'
 import type { LabNode } from './lab-node.ts'
 import { type Links, portKey } from './links.ts'
@@ -64,7 +64,7 @@ export class Captures {
     if (signal.aborted) socket.destroy()
     const { name, node_id } = node.record
     return {
-      pcap: Readable.toWeb(socket) as ReadableStream<Uint8Array>,
+      pcap: webStream(socket),
       interface_name: `${name} ${adapter}/${port}`,
       comment: `Adapter ${adapter}, port ${port} of the ${node.kind.kind} ${name} (${node_id})`,
     }

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { cp, mkdir, rename, rm } from 'node:fs/promises'
-import { Duplex } from 'node:stream'
+import { Writable } from 'node:stream'
 import { v4 as uuid } from 'uuid'
 import { badRequest, conflict, notFound } from '../../../src/errors.ts'
 import type { CaptureSource, ConsoleStream, NodeAgent, PortRef } from '../../../src/host-agent.ts'
@@ -14,6 +14,7 @@ import { requireSpace, translate, translated } from '../projects/disk.ts'
 import type { OpenProject } from '../projects/open-project.ts'
 import { writeProject } from '../projects/project-record.ts'
 import { Serial } from '../serial.ts'
+import { webStream } from '../web-stream.ts'
 import type { Captures } from './captures.ts'
 import { type KeeperLink, refusal } from './keeper-link.ts'
 import { LabNode } from './lab-node.ts'
@@ -176,7 +177,7 @@ export class Nodes implements NodeAgent {
       const socket = await this.#options.keeper.attachConsole(node.key)
       signal.addEventListener('abort', () => socket.destroy(), { once: true })
       if (signal.aborted) socket.destroy()
-      return Duplex.toWeb(socket) as ConsoleStream
+      return { readable: webStream(socket), writable: Writable.toWeb(socket) }
     } catch (error) {
       if (refusal(error) === 'not_running')
         throw conflict('The node does not run: start it first', { cause: error as Error })

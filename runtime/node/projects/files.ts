@@ -2,10 +2,10 @@ import { randomBytes } from 'node:crypto'
 import { constants } from 'node:fs'
 import { type FileHandle, lstat, mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises'
 import { basename, dirname, join, relative, sep } from 'node:path'
-import { Readable } from 'node:stream'
 import { ApiError, badRequest, conflict, notFound } from '../../../src/errors.ts'
 import type { FileAgent, StoredFile } from '../../../src/host-agent.ts'
 import type { ProjectFile } from '../../../src/model/project.ts'
+import { webStream } from '../web-stream.ts'
 import type { Checksums } from './checksums.ts'
 import { requireSpace, translated } from './disk.ts'
 import { markerDirectory, resolveInProject } from './paths.ts'
@@ -55,7 +55,7 @@ export class ProjectFiles implements FileAgent {
     const handle = await openRegular(file, path)
     const { size, mtimeMs } = await handle.stat()
     // Not more than was announced, should the file grow meanwhile.
-    const content = size === 0 ? emptyStream(handle) : toWeb(handle, size)
+    const content = size === 0 ? emptyStream(handle) : webStream(handle.createReadStream({ end: size - 1 }))
     return { content, size, modified: mtimeMs }
   }
 
@@ -148,10 +148,6 @@ async function openRegular(file: string, path: string): Promise<FileHandle> {
   if (stats.isFile()) return handle
   await handle.close()
   throw missing()
-}
-
-function toWeb(handle: FileHandle, size: number): ReadableStream<Uint8Array> {
-  return Readable.toWeb(handle.createReadStream({ end: size - 1 })) as ReadableStream<Uint8Array>
 }
 
 function emptyStream(handle: FileHandle): ReadableStream<Uint8Array> {

@@ -30,6 +30,11 @@ export class Hop {
     this.#stages = all.map((filter) => makeStage(filter, this.row, this.#counters, this.#random, this.departure))
   }
 
+  /** The next frame waits for none that came before. */
+  reset(): void {
+    this.#lastDue = 0
+  }
+
   capture(buffer: CaptureBuffer | null): void {
     this.#capture = buffer
   }

@@ -14,6 +14,8 @@ export interface PacketPath {
   setLane(input: number, lane: LaneSpec | null): Promise<void>
   /** The impairment of both directions of a row. Frames that wait already leave when they were due. */
   impair(row: number, impairment: Impairment): Promise<void>
+  /** Has the next frames of a row wait for none that came before. */
+  reset(row: number): Promise<void>
   /** Begins or (null) ends to hand over what passes the row. Resolves when all that passed before was; the same memory again only sees to that. */
   capture(row: number, memory: SharedArrayBuffer | null): Promise<void>
   /** Sends one frame out of an end, past every stage. */

@@ -47,6 +47,11 @@ export class Rows {
     this.#row(row).in.impair(impairment)
   }
 
+  reset(row: number): void {
+    this.#row(row).out.reset()
+    this.#row(row).in.reset()
+  }
+
   /** Hands over what was captured before. */
   capture(row: number, memory: SharedArrayBuffer | null): void {
     const it = this.#row(row)

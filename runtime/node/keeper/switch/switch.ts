@@ -1,13 +1,13 @@
-import { isIPv6 } from 'node:net'
 import { Serial } from '../../serial.ts'
 import { Recorder } from '../capture/recorder.ts'
 import { KeeperError } from '../error.ts'
-import type { PortReport, SwitchNio, SwitchPortState, UdpLink } from '../protocol.ts'
+import type { PortReport, SwitchNio, SwitchPortState } from '../protocol.ts'
 import { at, Counters } from './counters.ts'
 import { deviceIndex } from './device.ts'
 import { DeviceWatch } from './device-watch.ts'
 import { FastPath } from './fast/fast-path.ts'
-import type { EndSpec, PacketPath, PathListener } from './path.ts'
+import type { PacketPath, PathListener } from './path.ts'
+import { endOf, isLoopback, isSamePlace, placeOf } from './places.ts'
 import { PortablePath } from './portable/portable-path.ts'
 import { Prober } from './prober.ts'
 import { judge } from './verdict.ts'
@@ -33,7 +33,13 @@ interface Link {
   readonly prober: Prober | null
   /** Of its device, when it was opened. */
   readonly deviceIndex: number | null
+  /** Counters of the row when the link was made. */
+  base: { sent: number; received: number }
+  /** Refusals that say nothing of the link any more. */
+  refusedBefore: number
 }
+
+const unused = { base: { sent: 0, received: 0 }, refusedBefore: 0 }
 
 export interface SwitchOptions {
   /** Told of a capture that ended because its file cannot be written. */
@@ -53,9 +59,12 @@ export class Switch {
   readonly #ports = new Map<string, Port>()
   /** By local UDP port of their link, to find the two ends of one. */
   readonly #byLport = new Map<number, Port>()
-  readonly #byEnd = new Map<number, Prober>()
+  /** Keys of the ports by the ends of their links. */
+  readonly #byEnd = new Map<number, string>()
   readonly #byRow = new Map<number, Port>()
+  /** By port; and what changes links, which are of two ports, one after the other for all. */
   readonly #serial = new Serial()
+  readonly #linking = new Serial()
   readonly #counters = new Counters()
   readonly #options: SwitchOptions
   readonly #deviceWatch = new DeviceWatch((key) => void this.#reopen(key).catch(() => {}))
@@ -130,7 +139,7 @@ export class Switch {
 
   /** Attaches or replaces; what was attached before stays when the new one cannot be bound. */
   attach(key: string, nio: SwitchNio): Promise<void> {
-    return this.#serial.run(key, async () => {
+    return this.#relink(key, async () => {
       const port = this.#require(key)
       const before = port.link
       if (nio.type === 'udp') {
@@ -162,7 +171,7 @@ export class Switch {
   detach(key: string): Promise<void> {
     return this.#serial.run(key, async () => {
       const port = this.#require(key)
-      await this.#unlink(port)
+      await this.#linking.run('', () => this.#unlink(port))
       await port.recorder.close()
     })
   }
@@ -179,11 +188,11 @@ export class Switch {
     return this.#serial.run(key, run)
   }
 
-  /** Of one port, after a fresh look at its link; or of all, as far as is known. */
-  async report(key?: string): Promise<PortReport[]> {
+  /** Of one port, or of all; `fresh`: after another look at its link. */
+  async report(key?: string, fresh = false): Promise<PortReport[]> {
     if (key === undefined) return [...this.#ports.values()].map((port) => this.#report(port))
     const port = this.#require(key)
-    if (port.joined === null) await port.link?.prober?.refresh()
+    if (fresh && port.joined === null) await port.link?.prober?.refresh()
     return [this.#report(port)]
   }
 
@@ -201,6 +210,8 @@ export class Switch {
               row,
               nio: link.nio,
               deviceIndex: link.deviceIndex,
+              base: link.base,
+              refusedBefore: link.refusedBefore,
               joinedRow: joined?.row ?? null,
               finding: link.prober?.finding ?? 'unknown',
             },
@@ -210,7 +221,7 @@ export class Switch {
   }
 
   async #close(port: Port): Promise<void> {
-    await this.#unlink(port)
+    await this.#linking.run('', () => this.#unlink(port))
     await port.recorder.close()
     this.#ports.delete(port.key)
     this.#byRow.delete(port.row)
@@ -219,9 +230,14 @@ export class Switch {
     this.#counters.release(port.row)
   }
 
+  /** Runs while nothing else happens to the port, or to any link. */
+  #relink(key: string, run: () => Promise<void>): Promise<void> {
+    return this.#serial.run(key, () => this.#linking.run('', run))
+  }
+
   /** Opens a link again whose device went away, when there is a device of that name again. */
   #reopen(key: string): Promise<void> {
-    return this.#serial.run(key, async () => {
+    return this.#relink(key, async () => {
       const port = this.#ports.get(key)
       const nio = port?.link?.nio
       if (port === undefined || nio === undefined || nio.type === 'udp') return
@@ -243,16 +259,23 @@ export class Switch {
     await this.#connect(port, await this.#openLink(port, nio))
   }
 
-  async #openLink({ row }: Port, nio: SwitchNio): Promise<Link> {
+  async #openLink({ row, key }: Port, nio: SwitchNio): Promise<Link> {
     const { end } = await this.#path.open(endOf(nio, row))
-    if (nio.type !== 'udp') return { nio, end, prober: null, deviceIndex: deviceIndex(nio.device) }
+    if (nio.type !== 'udp') return { nio, end, prober: null, deviceIndex: deviceIndex(nio.device), ...unused }
     const prober = new Prober((frame) => this.#path.send(end, frame))
-    this.#byEnd.set(end, prober)
-    return { nio, end, prober, deviceIndex: null }
+    this.#byEnd.set(end, key)
+    return { nio, end, prober, deviceIndex: null, ...unused }
   }
 
   async #connect(port: Port, link: Link): Promise<void> {
     port.link = link
+    link.base = {
+      sent: this.#counters.get(port.row, at.outFrames),
+      received: this.#counters.get(port.row, at.inFrames),
+    }
+    link.refusedBefore = this.#counters.get(port.row, at.refused)
+    // Frames of an earlier link went with it: those of this one do not wait behind them.
+    await this.#path.reset(port.row)
     if (link.nio.type === 'udp') this.#byLport.set(link.nio.lport, port)
     else this.#deviceWatch.add(port.key)
     await this.#path.impair(port.row, link.nio)
@@ -317,8 +340,17 @@ export class Switch {
   }
 
   readonly #listener: PathListener = {
-    probe: (end, frame) => this.#byEnd.get(end)?.take(frame),
+    probe: (end, frame) => this.#heard(end, frame),
     captured: (row, slot, length) => this.#byRow.get(row)?.recorder.take(slot, length),
+  }
+
+  #heard(end: number, frame: Uint8Array): void {
+    const port = this.#ports.get(this.#byEnd.get(end) ?? '')
+    const link = port?.link
+    if (port === undefined || link?.end !== end) return
+    link.prober?.take(frame)
+    // Whoever says something does not refuse any more.
+    link.refusedBefore = this.#counters.get(port.row, at.refused)
   }
 
   #require(key: string): Port {
@@ -326,30 +358,4 @@ export class Switch {
     if (port === undefined) throw new KeeperError('unknown_key', `the switch has no port ${key}`)
     return port
   }
-}
-
-function endOf(nio: SwitchNio, row: number): EndSpec {
-  if (nio.type !== 'udp') return { type: nio.type, device: nio.device, row }
-  const { lport, rhost, rport } = nio
-  const local = { address: localAddress(rhost), port: lport }
-  return { type: 'udp', local, remote: { address: rhost, port: rport }, probes: true, row, sends: 'out' }
-}
-
-/** What only one link can have: a UDP port or a device. Several links may share a device that is not a TAP. */
-function placeOf(nio: SwitchNio): string {
-  return nio.type === 'udp' ? `udp ${nio.lport}` : `${nio.type} ${nio.device}`
-}
-
-function isSamePlace(a: SwitchNio, b: SwitchNio): boolean {
-  const remote = ({ rhost, rport }: UdpLink) => `${rport} ${rhost}`
-  if (placeOf(a) !== placeOf(b)) return false
-  return a.type !== 'udp' || b.type !== 'udp' || remote(a) === remote(b)
-}
-
-const isLoopback = (address: string) => address.startsWith('127.') || address === '::1'
-
-/** Links to this host stay on it; only those to other machines listen beyond loopback. */
-function localAddress(remote: string): string {
-  if (isIPv6(remote)) return remote === '::1' ? '::1' : '::'
-  return isLoopback(remote) ? loopback : '0.0.0.0'
 }

@@ -14,10 +14,15 @@ export interface LinkFacts {
   /** Row of the port at the other end, when that is in this switch too. */
   readonly joinedRow: number | null
   readonly finding: ProbeFinding
+  /** What had passed the port before the link was made. */
+  readonly base: { readonly sent: number; readonly received: number }
+  /** Refusals of before, or that were followed by a sign of the other end. */
+  readonly refusedBefore: number
 }
 
 /** What is known of a link, from what passed and from the probes. */
-export function judge({ row, nio, deviceIndex, joinedRow, finding }: LinkFacts, counters: Counters): Verdict {
+export function judge(facts: LinkFacts, counters: Counters): Verdict {
+  const { row, nio, deviceIndex, joinedRow, finding, base } = facts
   const get = (place: number) => counters.get(row, place)
   if (nio.suspend) return 'silent'
   if (joinedRow !== null) {
@@ -26,14 +31,16 @@ export function judge({ row, nio, deviceIndex, joinedRow, finding }: LinkFacts, 
     return refused && !hasSpokenSince ? 'peer_unreachable' : 'ok'
   }
   if (get(at.linkFailed) > 0 || (nio.type !== 'udp' && isDeviceLost(nio, deviceIndex))) return 'peer_unreachable'
-  if (finding === 'answers') return 'ok'
   const isRefused =
-    get(at.refused) > 0 && get(at.outFrames) === get(at.outAtRefusal) && get(at.inFrames) === get(at.inAtRefusal)
+    get(at.refused) > facts.refusedBefore &&
+    get(at.outFrames) === get(at.outAtRefusal) &&
+    get(at.inFrames) === get(at.inAtRefusal)
   if (isRefused) return 'peer_unreachable'
+  if (finding === 'answers') return 'ok'
   if (finding === 'hears_nothing') return 'one_way'
   if (finding === 'lost') return 'silent'
-  const [sent, received] = [get(at.outFrames), get(at.inFrames)]
+  const [sent, received] = [get(at.outFrames) - base.sent, get(at.inFrames) - base.received]
   if (sent === 0 && received === 0) return 'silent'
   if (sent === 0 || received === 0) return 'one_way'
-  return sent - get(at.outAtLastIn) >= unanswered ? 'one_way' : 'ok'
+  return get(at.outFrames) - get(at.outAtLastIn) >= unanswered ? 'one_way' : 'ok'
 }

@@ -79,6 +79,10 @@ export class FastPath implements PacketPath {
     await this.#call('impair', { row, impairment })
   }
 
+  async reset(row: number): Promise<void> {
+    await this.#call('reset', row)
+  }
+
   async capture(row: number, memory: SharedArrayBuffer | null): Promise<void> {
     await this.#call('capture', { row, memory })
   }

@@ -14,6 +14,7 @@ export interface Calls {
   lane: { in: { input: number; lane: LaneSpec | null }; out: undefined }
   impair: { in: { row: number; impairment: Impairment }; out: undefined }
   capture: { in: { row: number; memory: SharedArrayBuffer | null }; out: undefined }
+  reset: { in: number; out: undefined }
   forget: { in: number; out: undefined }
   send: { in: { end: number; frame: Uint8Array }; out: undefined }
   stop: { in: undefined; out: undefined }

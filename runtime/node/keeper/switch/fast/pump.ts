@@ -68,6 +68,8 @@ export class Pump {
   readonly #epoll: number
   readonly #events: Memory
   readonly rows: Rows
+  /** Whether waits may be shorter than a ms. */
+  readonly #hasFineWait: boolean
   #lastEnd = 0
   #controlEnd = 0
   /** Written to by another thread to have `control` called. */
@@ -86,6 +88,9 @@ export class Pump {
     this.#epoll = libc.epoll_create1(linux.EPOLL_CLOEXEC)
     this.wakeDescriptor = libc.eventfd(0, linux.EFD_NONBLOCK | linux.EFD_CLOEXEC)
     if (this.#epoll < 0 || this.wakeDescriptor < 0) throw new Error(`no epoll: errno ${libc.errno()}`)
+    // The library may have the call where the kernel, or a filter in front of it, has not; zero time is asked for.
+    const nothing = this.#events.address
+    this.#hasFineWait = (libc.epoll_pwait2?.(this.#epoll, nothing, 1, nothing + eventBytes, 0) ?? -1) >= 0
     this.#watch(this.wakeDescriptor, this.#controlEnd)
   }
 
@@ -93,8 +98,13 @@ export class Pump {
     const socket = this.#sockets[spec.type](spec as never)
     const end = new End(++this.#lastEnd, spec, socket, this.#counters)
     this.#counters.set(spec.row, at.linkFailed, 0)
+    try {
+      this.#watch(end.fd, end.id)
+    } catch (error) {
+      this.#libc.close(end.fd)
+      throw error
+    }
     this.#ends.set(end.id, end)
-    this.#watch(end.fd, end.id)
     return { end: end.id, port: socket.port }
   }
 
@@ -102,6 +112,8 @@ export class Pump {
     const end = this.#ends.get(id)
     if (end === undefined) return
     this.#ends.delete(id)
+    // Nothing may be sent by the number of a descriptor that is another one's by then.
+    for (const other of this.#ends.values()) if (other.lane?.output === end) other.lane = null
     // Leaves the epoll set by being closed.
     this.#libc.close(end.fd)
   }
@@ -164,7 +176,7 @@ export class Pump {
     const until = Math.min(this.#queue.nextDue, this.rows.flushAt)
     if (until === Number.POSITIVE_INFINITY) return this.#libc.epoll_wait(this.#epoll, address, eventsAtOnce, -1)
     const ms = Math.max(0, until - performance.now())
-    if (this.#libc.epoll_pwait2 === undefined || ms === 0) {
+    if (!this.#hasFineWait || ms === 0) {
       return this.#libc.epoll_wait(this.#epoll, address, eventsAtOnce, Math.ceil(ms))
     }
     // struct timespec
@@ -172,7 +184,7 @@ export class Pump {
     const seconds = Math.floor(ms / 1000)
     this.#events.u64(place, seconds)
     this.#events.u64(place + 8, Math.ceil((ms - seconds * 1000) * 1e6))
-    return this.#libc.epoll_pwait2(this.#epoll, address, eventsAtOnce, address + place, 0)
+    return this.#libc.epoll_pwait2?.(this.#epoll, address, eventsAtOnce, address + place, 0) ?? 0
   }
 
   #drain(end: End): void {

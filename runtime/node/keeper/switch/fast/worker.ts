@@ -67,6 +67,8 @@ function answer(pump: Pump, name: keyof Calls, input: unknown): unknown {
       const { row, memory } = input as Calls['capture']['in']
       return pump.rows.capture(row, memory)
     }
+    case 'reset':
+      return pump.rows.reset(input as Calls['reset']['in'])
     case 'forget':
       return pump.rows.forget(input as Calls['forget']['in'])
     case 'send': {

@@ -74,6 +74,10 @@ export class PortablePath implements PacketPath {
     this.#rows.impair(row, impairment)
   }
 
+  async reset(row: number): Promise<void> {
+    this.#rows.reset(row)
+  }
+
   async capture(row: number, memory: SharedArrayBuffer | null): Promise<void> {
     this.#rows.capture(row, memory)
   }
