@@ -195,6 +195,8 @@ test.for([
 test.for([
   [{ type: 'nio_vde' }, `type: a pc node does not take nio_vde, expected one of ${types}`],
   [{ type: 'nio_tap', tap_device: 'a/b' }, /^tap_device: expected the name of a network device/],
+  [{ type: 'nio_tap', tap_device: 'tap%d' }, /^tap_device: expected/],
+  [{ type: 'nio_tap', tap_device: 'éééééééééééé' }, /^tap_device: expected/],
   [{ type: 'nio_ethernet', ethernet_device: 'far too long a name' }, /^ethernet_device: expected/],
   [
     { ...nio(45_999), filters: { packet_loss: [101] } },

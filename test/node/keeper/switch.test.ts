@@ -117,6 +117,43 @@ describe.each(packetPaths)('the %s packet path', (path) => {
     expect(await remote.next()).toBe('genuine')
   })
 
+  test('ends that are attached and detached at once carry what is attached in the end, and nothing else', async () => {
+    const { lan: it, guests, counted } = await lan(path, 'a', 'b')
+    const [a, b] = guests
+    for (let round = 0; round < 30; round++) {
+      await Promise.all([
+        it.attach('a', udp(base + 85, base + 86)),
+        it.attach('b', udp(base + 86, base + 85)).then(() => it.detach('b')),
+        it.attach('a', udp(base + 85, base + 86)),
+      ])
+    }
+    await b.send('from a port without a link')
+    await counted('b', ({ dropped }) => expect(dropped.not_linked).toBe(1))
+    // What is opened now may get the descriptor that the other end had.
+    const late = await peer(0)
+    await it.close('a')
+    await it.open('late', late.port)
+    await b.send('and again')
+    await counted('b', ({ dropped }) => expect(dropped.not_linked).toBe(2))
+    await it.attach('late', udp(base + 85, base + 86))
+    await it.attach('b', udp(base + 86, base + 85))
+    await b.send('linked')
+    expect(await late.next()).toBe('linked')
+    expect([a.got, late.got]).toEqual([[], []])
+  })
+
+  test('frames of a new link do not wait behind those of an old one', async () => {
+    const { lan: it, guests, counted } = await lan(path, 'a')
+    const [old, late] = [await peer(base + 88), await peer(base + 89)]
+    await it.attach('a', udp(base + 87, old.port, { filters: [{ type: 'delay', ms: 30_000, jitter_ms: 0 }] }))
+    await guests[0].send('waits')
+    await counted('a', ({ out_frames }) => expect(out_frames).toBe(1))
+    await it.attach('a', udp(base + 84, late.port))
+    await guests[0].send('at once')
+    expect(await late.next()).toBe('at once')
+    expect(old.got).toEqual([])
+  })
+
   test('links over IPv6 carry frames, to another switch and between two ports of this one', async () => {
     const { lan: here, guests: near } = await lan(path, 'a', 'b')
     const { lan: there, guests: far } = await lan(path, 'c')

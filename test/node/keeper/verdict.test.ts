@@ -77,6 +77,19 @@ describe.each(packetPaths)('a link of the %s packet path', (path) => {
     guests[1].socket.close = (() => guests[1].socket) as never
   })
 
+  test('is judged by what passed since it was made', async () => {
+    const { lan: it, guests, report } = await lan(path, 'a')
+    const [one, two] = [await peer(base + 62), await peer(base + 63)]
+    await it.attach('a', udp(base + 61, one.port))
+    await guests[0].send('to one')
+    await one.next()
+    await one.send('to a', base + 61)
+    await guests[0].next()
+    expect((await report('a')).link).toBe('ok')
+    await it.attach('a', udp(base + 64, two.port))
+    expect((await report('a')).link).toBe('silent')
+  })
+
   test('that is suspended is silent', async () => {
     const { lan: it, report } = await lan(path, 'a', 'b')
     await it.attach('a', udp(base + 51, base + 52, { suspend: true }))
@@ -128,6 +141,30 @@ describe('the prober', () => {
     const { length } = sent
     vi.advanceTimersByTime(3_600_000)
     expect(sent).toHaveLength(length)
+  })
+
+  test('takes an answer that came late', () => {
+    const { prober, sent } = wired()
+    prober.start()
+    vi.advanceTimersByTime(300)
+    expect(sent).toHaveLength(2)
+    prober.take(encodeProbe({ isQuestion: false, hearsYou: true, sequence: 1 }))
+    expect(prober.finding).toBe('answers')
+    prober.take(encodeProbe({ isQuestion: false, hearsYou: true, sequence: 1 }))
+    prober.take(encodeProbe({ isQuestion: false, hearsYou: true, sequence: 99 }))
+    expect(prober.finding).toBe('answers')
+  })
+
+  test('has one question under way at a time, however often it is looked at', async () => {
+    const { prober, sent, answer } = wired()
+    prober.start()
+    answer()
+    vi.advanceTimersByTime(3000)
+    const looks = [prober.refresh(), prober.refresh(), prober.refresh()]
+    expect(sent).toHaveLength(2)
+    vi.advanceTimersByTime(500)
+    await Promise.all(looks)
+    expect(prober.finding).toBe('answers')
   })
 
   test('stops', () => {

@@ -262,10 +262,11 @@ export class Pump {
         else this.#take(lane, bytes, place, size, now)
       }
     }
-    this.#transmitter.flush()
+    // Before they leave, so that who got a frame finds it counted.
     if (lane === null) this.#counters.add(end.row, at.notLinked, frames)
     else if (isPlainLane) for (const hop of lane.hops) hop.count(frames, total)
     else this.rows.passed(now)
+    this.#transmitter.flush()
   }
 
   /** One frame of a lane with stages or a capture. */
