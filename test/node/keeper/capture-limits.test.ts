@@ -32,7 +32,9 @@ describe.each(packetPaths)('limits of captures on the %s packet path', (path) =>
   }, 30_000)
 
   // Only a path with a thread of its own can be faster than the file.
-  test.runIf(path === 'fast')(
+  // The portable path has one thread, which cannot be kept from storing.
+  const fastTest = path === 'fast' ? test : undefined
+  fastTest?.(
     'what comes faster than it can be stored is counted as missed, and the file stays whole',
     async () => {
       const { recorder, file, guest, accounted } = await linked(path, base + 160)
