@@ -20,7 +20,7 @@ export class Checksums {
     const known = this.#cache.get(key)
     if (known !== undefined) return known
     const isSettled = Date.now() - Number(ctimeMs) > tickMs
-    const sum = await this.#hash(path)
+    const sum = await this.hash(path, 'md5')
     if (sum === undefined || !isSettled) return sum
     if (this.#cache.size >= mostCached) {
       const [oldest] = this.#cache.keys()
@@ -30,17 +30,18 @@ export class Checksums {
     return sum
   }
 
-  async close(): Promise<void> {
-    clearTimeout(this.#idle)
-    await this.#worker?.terminate()
-  }
-
-  #hash(path: string): Promise<string | undefined> {
+  /** The sum of a file as it is now, in hexadecimal digits; undefined when it cannot be read. Nothing is kept. */
+  hash(path: string, algorithm: 'md5' | 'sha256' | 'sha512'): Promise<string | undefined> {
     return new Promise((resolve) => {
       const id = ++this.#last
       this.#pending.set(id, resolve)
-      this.#running().postMessage({ id, path })
+      this.#running().postMessage({ id, path, algorithm })
     })
+  }
+
+  async close(): Promise<void> {
+    clearTimeout(this.#idle)
+    await this.#worker?.terminate()
   }
 
   #running(): Worker {
@@ -48,8 +49,8 @@ export class Checksums {
     if (this.#worker !== undefined) return this.#worker
     const file = import.meta.url.endsWith('.ts') ? './hash-worker.ts' : './hash-worker.js'
     const worker = new Worker(new URL(file, import.meta.url), { execArgv: [] })
-    worker.on('message', ({ id, md5sum }: { id: number; md5sum: string | undefined }) => {
-      this.#pending.get(id)?.(md5sum)
+    worker.on('message', ({ id, sum }: { id: number; sum: string | undefined }) => {
+      this.#pending.get(id)?.(sum)
       this.#pending.delete(id)
       if (this.#pending.size === 0) this.#endWhenIdle(worker)
     })

@@ -1,15 +1,19 @@
 import { statfs } from 'node:fs/promises'
 import { ApiError, conflict, forbidden, outOfSpace } from '../../../src/errors.ts'
 
-/** 507 when less than `floorMb` is free where the directory is. Only what creates something asks. */
-export async function requireSpace(directory: string, floorMb: number): Promise<void> {
+/**
+ * 507 when less than `floorMb` is free where the directory is, or would be after `bytes` more. Only what creates something
+ * asks.
+ */
+export async function requireSpace(directory: string, floorMb: number, bytes = 0): Promise<void> {
   const { bavail, bsize } = await statfs(directory).catch(() => ({ bavail: Number.MAX_SAFE_INTEGER, bsize: 1 }))
   const freeMb = Math.floor((bavail * bsize) / 2 ** 20)
-  if (freeMb < floorMb) {
-    throw outOfSpace(
-      `Only ${freeMb} MB are free on the disk, ${floorMb} are wanted (min_free_space_mb): delete something first`,
-    )
-  }
+  const wantedMb = Math.ceil(bytes / 2 ** 20)
+  if (freeMb - wantedMb >= floorMb) return
+  const more = wantedMb === 0 ? '' : ` beside the ${wantedMb} MB of this`
+  throw outOfSpace(
+    `Only ${freeMb} MB are free on the disk, ${floorMb} are wanted${more} (min_free_space_mb): delete something first`,
+  )
 }
 
 /** What the file system refused, as the client may be told it: no errno leaves this room. */

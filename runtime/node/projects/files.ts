@@ -1,19 +1,17 @@
 import { randomBytes } from 'node:crypto'
-import { constants } from 'node:fs'
-import { type FileHandle, lstat, mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises'
+import { lstat, mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises'
 import { basename, dirname, join, relative, sep } from 'node:path'
-import { ApiError, badRequest, conflict, notFound } from '../../../src/errors.ts'
+import { badRequest, conflict, notFound } from '../../../src/errors.ts'
 import type { FileAgent, StoredFile } from '../../../src/host-agent.ts'
 import type { ProjectFile } from '../../../src/model/project.ts'
-import { webStream } from '../web-stream.ts'
 import type { Checksums } from './checksums.ts'
 import { requireSpace, translated } from './disk.ts'
 import { markerDirectory, resolveInProject } from './paths.ts'
+import { receive } from './receive.ts'
+import { contentOf, openRegular } from './stored-file.ts'
 
 /** Files hashed at a time: more only makes the disk seek. */
 const mostAtOnce = 8
-/** So much may be written before the free space is looked at again. */
-const checkEvery = 16 * 2 ** 20
 /** Names of files that are being written. */
 const upload = /^\..+\.[0-9a-f]{12}\.upload$/
 
@@ -52,11 +50,11 @@ export class ProjectFiles implements FileAgent {
 
   async read(projectId: string, path: string): Promise<StoredFile> {
     const file = await this.#resolve(projectId, path)
-    const handle = await openRegular(file, path)
+    const handle = await openRegular(file, () =>
+      notFound(`path: there is no file ${JSON.stringify(path.slice(0, 120))}`),
+    )
     const { size, mtimeMs } = await handle.stat()
-    // Not more than was announced, should the file grow meanwhile.
-    const content = size === 0 ? emptyStream(handle) : webStream(handle.createReadStream({ end: size - 1 }))
-    return { content, size, modified: mtimeMs }
+    return { content: contentOf(handle, size), size, modified: mtimeMs }
   }
 
   async write(
@@ -87,25 +85,11 @@ export class ProjectFiles implements FileAgent {
     })
   }
 
-  async #store(temporary: string, content: ReadableStream<Uint8Array>, root: string): Promise<void> {
+  async #store(temporary: string, content: ReadableStream<Uint8Array>, directory: string): Promise<void> {
+    const { floorMb, bodyTimeoutMs } = this.#options
     const handle = await open(temporary, 'wx', 0o600)
-    const reader = content.getReader()
-    let unchecked = 0
     try {
-      for (;;) {
-        const { done, value } = await bounded(reader.read(), this.#options.bodyTimeoutMs)
-        if (done) break
-        // Not `write`, which may take less than all of it.
-        await handle.writeFile(value)
-        unchecked += value.byteLength
-        if (unchecked < checkEvery) continue
-        unchecked = 0
-        await requireSpace(root, this.#options.floorMb())
-      }
-      await handle.sync()
-    } catch (error) {
-      reader.cancel().catch(() => {})
-      throw error
+      await receive(content, handle, { directory, floorMb, bodyTimeoutMs, fate: 'nothing was written' })
     } finally {
       await handle.close()
     }
@@ -115,48 +99,6 @@ export class ProjectFiles implements FileAgent {
     const root = await this.#options.directoryOf(projectId)
     return translated('path', () => resolveInProject(root, path))
   }
-}
-
-async function bounded<T>(reading: Promise<T>, ms: number): Promise<T> {
-  let timer: NodeJS.Timeout | undefined
-  const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new ApiError(408, `The body stopped coming for ${ms} ms; nothing was written`)), ms)
-  })
-  try {
-    return await Promise.race([
-      reading.catch((cause: unknown) => {
-        throw new ApiError(400, 'The body ended before its time; nothing was written', { cause: cause as Error })
-      }),
-      late,
-    ])
-  } finally {
-    clearTimeout(timer)
-  }
-}
-
-async function openRegular(file: string, path: string): Promise<FileHandle> {
-  const missing = () => notFound(`path: there is no file ${JSON.stringify(path.slice(0, 120))}`)
-  // The path was resolved: a link there now was put there since. A FIFO must not block.
-  const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK
-  const handle = await translated('path', () =>
-    open(file, flags).catch((error: NodeJS.ErrnoException) => {
-      if (error.code === 'ENOENT' || error.code === 'ENOTDIR' || error.code === 'ENXIO') throw missing()
-      throw error
-    }),
-  )
-  const stats = await handle.stat()
-  if (stats.isFile()) return handle
-  await handle.close()
-  throw missing()
-}
-
-function emptyStream(handle: FileHandle): ReadableStream<Uint8Array> {
-  return new ReadableStream({
-    async start(controller) {
-      await handle.close()
-      controller.close()
-    },
-  })
 }
 
 /** Every regular file below a directory; links are not followed; our records, uploads and *.ghost are left out. */

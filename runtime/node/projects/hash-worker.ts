@@ -3,17 +3,23 @@ import { createReadStream } from 'node:fs'
 import { pipeline } from 'node:stream/promises'
 import { parentPort } from 'node:worker_threads'
 
-/** Hashes files away from the event loop of the service: takes {id, path}, answers {id, md5sum}, undefined when unreadable. */
-parentPort?.on('message', (request: { id: number; path: string }) => void answer(request))
+/** Hashes files away from the event loop of the service: takes {id, path, algorithm}, answers {id, sum}, undefined when unreadable. */
+parentPort?.on('message', (request: Wanted) => void answer(request))
 
-async function answer({ id, path }: { id: number; path: string }): Promise<void> {
-  let md5sum: string | undefined
+interface Wanted {
+  readonly id: number
+  readonly path: string
+  readonly algorithm: string
+}
+
+async function answer({ id, path, algorithm }: Wanted): Promise<void> {
+  let sum: string | undefined
   try {
-    const hash = createHash('md5')
+    const hash = createHash(algorithm)
     await pipeline(createReadStream(path, { highWaterMark: 1 << 20 }), hash)
-    md5sum = hash.digest('hex')
+    sum = hash.digest('hex')
   } catch {
     // Gone or not readable: the file is left out of the list.
   }
-  parentPort?.postMessage({ id, md5sum })
+  parentPort?.postMessage({ id, sum })
 }

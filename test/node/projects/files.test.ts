@@ -6,6 +6,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import { Checksums } from '../../../runtime/node/projects/checksums.ts'
 import { ProjectFiles } from '../../../runtime/node/projects/files.ts'
 import { notFound } from '../../../src/errors.ts'
+import { bodyOf, slowBody, textOf } from '../../support/bodies.ts'
 import { freshDirectory } from '../../support/directory.ts'
 
 const id = '11111111-1111-4111-8111-111111111111'
@@ -27,53 +28,15 @@ async function openFiles({ floorMb = 0, bodyTimeoutMs = 5000 } = {}): Promise<{ 
   return { root, files }
 }
 
-function body(...pieces: readonly string[]): ReadableStream<Uint8Array> {
-  return new ReadableStream({
-    start(controller) {
-      for (const piece of pieces) controller.enqueue(new TextEncoder().encode(piece))
-      controller.close()
-    },
-  })
-}
-
-/** A body of which the second piece comes when `more` is called, and which fails with `fail`. */
-function slowBody(first: string) {
-  let controller: ReadableStreamDefaultController<Uint8Array> | undefined
-  let pulled: () => void = () => {}
-  const wanted = new Promise<void>((resolve) => (pulled = resolve))
-  const stream = new ReadableStream<Uint8Array>(
-    {
-      start(it) {
-        controller = it
-        it.enqueue(new TextEncoder().encode(first))
-      },
-      pull: () => pulled(),
-    },
-    { highWaterMark: 0 },
-  )
-  return {
-    stream,
-    /** Resolves when the first piece has been taken and the next one is waited for. */
-    wanted,
-    more: (text: string) => {
-      controller?.enqueue(new TextEncoder().encode(text))
-      controller?.close()
-    },
-    fail: () => controller?.error(new Error('the client has gone')),
-  }
-}
-
-const text = async (content: ReadableStream<Uint8Array>) => new Response(content).text()
-
 test('what is written can be read, with its size and time, and is listed with its sum', async () => {
   const { root, files } = await openFiles()
-  await files.write(id, 'configs/start.txt', body('one ', 'two'), { parents: true })
-  await files.write(id, 'empty', body(), { parents: false })
+  await files.write(id, 'configs/start.txt', bodyOf('one ', 'two'), { parents: true })
+  await files.write(id, 'empty', bodyOf(), { parents: false })
   const { content, size, modified } = await files.read(id, 'configs/start.txt')
-  expect(await text(content)).toBe('one two')
+  expect(await textOf(content)).toBe('one two')
   expect(size).toBe(7)
   expect(modified).toBe((await stat(join(root, 'configs/start.txt'))).mtimeMs)
-  expect(await text((await files.read(id, 'empty')).content)).toBe('')
+  expect(await textOf((await files.read(id, 'empty')).content)).toBe('')
   const md5sum = (it: string) => createHash('md5').update(it).digest('hex')
   expect(await files.list(id)).toEqual([
     { path: 'configs/start.txt', md5sum: md5sum('one two') },
@@ -113,7 +76,7 @@ test('what is not a file of the project cannot be read: 404 for none, a director
 
 test('a reader sees the old file or the new one, never a half', async () => {
   const { root, files } = await openFiles()
-  await files.write(id, 'file', body('the old text'), { parents: false })
+  await files.write(id, 'file', bodyOf('the old text'), { parents: false })
   const reading = await files.read(id, 'file')
   const { stream, wanted, more } = slowBody('the new ')
   const writing = files.write(id, 'file', stream, { parents: false })
@@ -122,12 +85,12 @@ test('a reader sees the old file or the new one, never a half', async () => {
   more('text')
   await writing
   expect(await readFile(join(root, 'file'), 'utf8')).toBe('the new text')
-  expect(await text(reading.content)).toBe('the old text')
+  expect(await textOf(reading.content)).toBe('the old text')
 })
 
 test('a body that breaks off or stops coming leaves the old file and no other', async () => {
   const { root, files } = await openFiles({ bodyTimeoutMs: 100 })
-  await files.write(id, 'file', body('old'), { parents: false })
+  await files.write(id, 'file', bodyOf('old'), { parents: false })
   const broken = slowBody('half')
   const writing = files.write(id, 'file', broken.stream, { parents: false })
   await broken.wanted
@@ -145,7 +108,7 @@ test('what cannot be written to is said: 404 without a parent, 409 for what is i
   await symlink('/', join(root, 'out'))
   await symlink('nowhere/at/all', join(root, 'dangling'))
   await symlink('loop', join(root, 'loop'))
-  const write = (path: string, parents: boolean) => files.write(id, path, body('x'), { parents })
+  const write = (path: string, parents: boolean) => files.write(id, path, bodyOf('x'), { parents })
   await expect(write('none/file', false)).rejects.toEqual(status(404))
   await expect(write('directory', true)).rejects.toEqual(status(409))
   await expect(write('file/below', true)).rejects.toEqual(status(409))
@@ -164,21 +127,21 @@ test('what cannot be written to is said: 404 without a parent, 409 for what is i
 test('a name may be as long as the file system takes, in any script', async () => {
   const { root, files } = await openFiles()
   for (const name of ['a'.repeat(255), '面'.repeat(85), '😀'.repeat(63)]) {
-    await files.write(id, name, body('x'), { parents: false })
+    await files.write(id, name, bodyOf('x'), { parents: false })
     expect(await readFile(join(root, name), 'utf8')).toBe('x')
   }
 })
 
 test('nothing is written when the disk is nearly full', async () => {
   const { root, files } = await openFiles({ floorMb: Number.MAX_SAFE_INTEGER })
-  await expect(files.write(id, 'file', body('x'), { parents: true })).rejects.toEqual(status(507))
+  await expect(files.write(id, 'file', bodyOf('x'), { parents: true })).rejects.toEqual(status(507))
   expect(await readdir(root)).toEqual([])
 })
 
 test('a large body is written completely and can be read back while it grows no further', async () => {
   const { root, files } = await openFiles()
   const piece = 'x'.repeat(1 << 20)
-  await files.write(id, 'disk', body(...Array.from({ length: 20 }, () => piece)), { parents: false })
+  await files.write(id, 'disk', bodyOf(...Array.from({ length: 20 }, () => piece)), { parents: false })
   expect((await stat(join(root, 'disk'))).size).toBe(20 << 20)
   const { content, size } = await files.read(id, 'disk')
   await writeFile(join(root, 'disk'), 'more', { flag: 'a' })
