@@ -193,11 +193,13 @@ function optionsHeaders(request: Request, methods: string, headers: Record<strin
   }
 }
 
+/** What comes before the name of a file or an image. */
+const namesOfFiles = /^(\/v1\/[^/]+\/vms|.*?\/(?:files|images))\//
+
 /** Replaces clients' words for kinds by ours, but not in the names of files. */
 function unalias(path: string, aliases: Readonly<Record<string, string>>): string {
   for (const _ in aliases) {
-    const files = path.indexOf('/files/')
-    const head = files < 0 ? path : path.slice(0, files)
+    const head = namesOfFiles.exec(path)?.[1] ?? path
     const ours = head.split('/').map((word) => (Object.hasOwn(aliases, word) ? (aliases[word] ?? word) : word))
     return ours.join('/') + path.slice(head.length)
   }

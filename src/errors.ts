@@ -23,6 +23,8 @@ export const badRequest = (message: string, options?: ErrorOptions) => new ApiEr
 export const forbidden = (message: string, options?: ErrorOptions) => new ApiError(403, message, options)
 export const notFound = (message: string, options?: ErrorOptions) => new ApiError(404, message, options)
 export const conflict = (message: string, options?: ErrorOptions) => new ApiError(409, message, options)
+/** `image` is the name that was asked for: a client uploads it and tries again. */
+export const missingImage = (message: string, image: string) => new ApiError(409, message, { image })
 export const tooLarge = (message: string) => new ApiError(413, message)
 export const tooMany = (message: string) => new ApiError(429, message)
 export const outOfSpace = (message: string, options?: ErrorOptions) => new ApiError(507, message, options)

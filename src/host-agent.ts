@@ -1,6 +1,7 @@
 import type { CaptureStart, CaptureStarted, LinkTypeName } from './model/capture.ts'
 import type { FeedItem } from './model/event.ts'
 import type { Capabilities, Diagnosis, Load, NetworkInterface, Ports, Reloaded, Version } from './model/host.ts'
+import type { DiskCreate, DiskExtend, FoundProgram, Image, ImageKindName } from './model/image.ts'
 import type { MetricFamily } from './model/metrics.ts'
 import type { Nio, NioState } from './model/nio.ts'
 import type { Node, NodeCreate, NodeKindName, NodeRef, NodeUpdate } from './model/node.ts'
@@ -16,6 +17,7 @@ export interface HostAgent {
   readonly host: HostFacts
   readonly projects: ProjectAgent
   readonly files: FileAgent
+  readonly images: ImageAgent
   readonly nodes: NodeAgent
   readonly events: EventAgent
 }
@@ -77,6 +79,73 @@ export interface StoredFile {
   readonly size: number
   /** Milliseconds since 1970. */
   readonly modified: number
+}
+
+export interface ImageAgent {
+  /** What nodes of the kind can be given: our own directory first, then the additional ones, each sorted by path. */
+  list(kind: ImageKindName): Promise<Image[]>
+  /**
+   * 403 for a name that leaves the directories of images, 409 with `image` when there is none, 416 when the image has no such
+   * bytes. A range is not applied when the image is no longer the one that `onlyIf` (its entity tag, or the time it was
+   * changed at as in `Last-Modified`) was of.
+   */
+  read(kind: ImageKindName, name: string, options: { range?: WantedRange; onlyIf?: string }): Promise<StoredImage>
+  /**
+   * Stores an image, or a part of one; it replaces the image of this name when it is complete and has the digests, never
+   * before. A part that is broken off is kept as far as it came; a whole image is not. A later upload of the same
+   * part takes over from an earlier one. 400 for a wrong digest (everything that came is dropped), 403 for a name that leaves
+   * the images, 409 for a part that does not follow what is there, 413 for more than the limit, 507 when the disk is
+   * nearly full.
+   */
+  write(
+    kind: ImageKindName,
+    name: string,
+    content: ReadableStream<Uint8Array>,
+    options: UploadOptions,
+  ): Promise<UploadProgress>
+  /** How much of an upload in parts has come. */
+  progress(kind: ImageKindName, name: string, total: number): Promise<UploadProgress>
+  /** The disk-image tools that were found, in the order of PATH. */
+  diskTools(): Promise<FoundProgram[]>
+  /**
+   * 403 for a path that is not allowed, 409 when there is a file, no such tool, or the tool refuses; 507 when the disk is too
+   * full for what is allocated at once. A failure leaves nothing behind.
+   */
+  createDisk(kind: ImageKindName, input: DiskCreate): Promise<void>
+  /** 409 when there is no such image, no such tool, or the tool refuses. */
+  extendDisk(kind: ImageKindName, input: DiskExtend): Promise<void>
+}
+
+/** Bytes of a file: from `first` to `last` (inclusive; absent: the end), or the `suffix` last ones. */
+export type WantedRange = { readonly first: number; readonly last?: number } | { readonly suffix: number }
+
+export interface StoredImage extends StoredFile {
+  /** Entity tag, quoted; another one whenever the bytes may be others. */
+  readonly etag: string
+  /** The bytes that `content` has, when it is not all of them. */
+  readonly part?: { readonly first: number; readonly last: number }
+}
+
+export interface UploadOptions {
+  /** Bytes that were announced; absent when that is not known. */
+  readonly size?: number
+  /** Set when the content is a part: its first and last byte, and the size of the image. */
+  readonly part?: { readonly first: number; readonly last: number; readonly total: number }
+  /** What the complete image must have. */
+  readonly digests: readonly Digest[]
+}
+
+export interface Digest {
+  readonly algorithm: 'md5' | 'sha-256' | 'sha-512'
+  /** Lower-case hexadecimal digits. */
+  readonly hex: string
+}
+
+export interface UploadProgress {
+  /** Bytes that are there, from the beginning. */
+  readonly received: number
+  /** Whether the image is stored. */
+  readonly done: boolean
 }
 
 export interface NodeAgent {

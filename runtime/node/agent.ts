@@ -10,6 +10,7 @@ import { EventLog } from './events/event-log.ts'
 import { allowedInterfaces } from './host/allowed-interfaces.ts'
 import { LoadMeter } from './host/load.ts'
 import { hostMetrics } from './host/metrics.ts'
+import { Images } from './images/images.ts'
 import type { NodeKind } from './kinds/kind.ts'
 import { PcKind } from './kinds/pc/pc.ts'
 import type { Log } from './log.ts'
@@ -106,6 +107,16 @@ export async function createNodeAgent({ config, log, diagnose }: NodeAgentOption
     floorMb,
     bodyTimeoutMs: limits.body_timeout_ms,
   })
+  const images = new Images({
+    dataDirectory: data,
+    additional: () => config.current.additional_images_path,
+    isLocal: local,
+    checksums,
+    floorMb,
+    mostGb: () => config.current.limits.image_gb,
+    bodyTimeoutMs: limits.body_timeout_ms,
+  })
+  await images.open()
   // A restore that fails for one project must not keep the others, or the service, from working.
   void projects
     .restore()
@@ -115,6 +126,7 @@ export async function createNodeAgent({ config, log, diagnose }: NodeAgentOption
   const agent: HostAgent = {
     projects,
     files,
+    images,
     nodes,
     events: {
       async open(options) {
@@ -157,6 +169,7 @@ export async function createNodeAgent({ config, log, diagnose }: NodeAgentOption
         await Promise.all(running.map((node) => nodes.exclusively(node, () => lifeCycle.stop(node)).catch(() => {})))
       }
       await keeper.close({ stop })
+      await images.close()
       await checksums.close()
     },
   }

@@ -43,7 +43,7 @@ export interface Reply {
 /** One operation of the interface, as data: router, validation, X-ROUTE, the 405 table and the OpenAPI document read it. */
 export interface Endpoint<P extends TObject = TObject, Q extends TObject = TObject, B extends TSchema = TSchema> {
   readonly method: Method
-  /** With braces, as in the specification; `{path}` at the end takes slashes too. */
+  /** With braces, as in the specification; `{path}` or `{filename}` at the end takes slashes too. */
   readonly path: string
   readonly summary: string
   readonly description?: string

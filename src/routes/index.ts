@@ -1,5 +1,6 @@
 import type { Endpoint } from '../http/endpoint.ts'
 import { docsEndpoints } from './docs.ts'
+import { imageEndpoints } from './images.ts'
 import { metricsEndpoints } from './metrics.ts'
 import { serverEndpoints } from './server.ts'
 import { pcV1Endpoints } from './v1/pc.ts'
@@ -16,4 +17,5 @@ export const endpoints: readonly Endpoint[] = [
   ...pcV1Endpoints,
   ...projectsV2,
   ...nodesV2,
+  ...imageEndpoints,
 ]

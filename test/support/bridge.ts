@@ -2,7 +2,7 @@ import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { Readable } from 'node:stream'
 import { ApiError } from '../../src/errors.ts'
-import type { CaptureSource, HostAgent } from '../../src/host-agent.ts'
+import type { CaptureSource, HostAgent, StoredFile } from '../../src/host-agent.ts'
 
 /**
  * Gives the host agent of this process to a worker: `POST /{room}/{operation}` with the JSON arguments in a header and a
@@ -24,11 +24,11 @@ export async function serveAgent(agent: HostAgent): Promise<{ url: string; serve
         if (call === 'host.doctor') args[0] = over.signal
         if (call === 'nodes.followCapture') args[2] = over.signal
         if (call === 'nodes.streamCapture') args[3] = over.signal
-        if (call === 'files.write') args[2] = Readable.toWeb(req)
+        if (call === 'files.write' || call === 'images.write') args[2] = Readable.toWeb(req)
         const result = await operations?.[name ?? '']?.(...args)
-        if (call === 'files.read') {
-          const { content, size, modified } = result as Awaited<ReturnType<HostAgent['files']['read']>>
-          res.writeHead(200, { 'x-size': size, 'x-modified': modified })
+        if (call === 'files.read' || call === 'images.read') {
+          const { content, ...facts } = result as StoredFile
+          res.writeHead(200, { 'x-facts': JSON.stringify(facts) })
           for await (const chunk of content) res.write(chunk)
         } else if (call === 'nodes.followCapture' || call === 'nodes.streamCapture') {
           const { pcap, ...names } = result as CaptureSource
@@ -42,8 +42,9 @@ export async function serveAgent(agent: HostAgent): Promise<{ url: string; serve
         } else res.write(JSON.stringify(result ?? null))
         res.end()
       } catch (error) {
-        const status = error instanceof ApiError ? error.status : 500
-        if (!res.headersSent) res.writeHead(599, { 'x-status': status, 'content-type': 'text/plain; charset=utf-8' })
+        const { status, extra, headers } = error instanceof ApiError ? error : new ApiError(500, '')
+        const fault = encodeURIComponent(JSON.stringify({ status, ...extra, headers }))
+        if (!res.headersSent) res.writeHead(599, { 'x-fault': fault, 'content-type': 'text/plain; charset=utf-8' })
         res.end((error as Error).message)
       }
     })()

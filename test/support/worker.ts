@@ -11,6 +11,13 @@ interface Env {
 
 declare const WebSocketPair: new () => { 0: WebSocket; 1: WebSocket & { accept(): void } }
 
+/** What an ApiError has beside its message. */
+interface Fault {
+  readonly status: number
+  readonly image?: string
+  readonly headers: Record<string, string>
+}
+
 let app: App | undefined
 
 export default {
@@ -65,13 +72,23 @@ function bridged(url: string): HostAgent {
       headers: { 'x-arguments': encodeURIComponent(JSON.stringify(args)), 'accept-encoding': 'identity' },
       ...(body !== undefined && { body }),
     })
-    if (answer.status === 599) throw new ApiError(Number(answer.headers.get('x-status')), await answer.text())
+    if (answer.status === 599) {
+      const { status, ...rest } = JSON.parse(decodeURIComponent(answer.headers.get('x-fault') ?? '')) as Fault
+      throw new ApiError(status, await answer.text(), rest)
+    }
     return answer
   }
-  const room = (roomName: string, streams: Record<string, (...args: never[]) => unknown> = {}): object =>
-    new Proxy(streams, {
-      get: (_, name: string) =>
-        streams[name] ?? (async (...args: unknown[]) => (await call(roomName, name, args)).json()),
+  /** A file: its bytes are the body, what else is known of it is in a header. */
+  const stored = async (room: string, args: unknown[]) => {
+    const answer = await call(room, 'read', args)
+    const facts = JSON.parse(answer.headers.get('x-facts') ?? '') as object
+    return { ...facts, content: answer.body as ReadableStream<Uint8Array> }
+  }
+  /** `own` are the operations of a room that take or give streams. */
+  const room = (roomName: string, own: object = {}) =>
+    new Proxy(own, {
+      get: (target, name: string) =>
+        Reflect.get(target, name) ?? (async (...args: unknown[]) => (await call(roomName, name, args)).json()),
     })
   const capture =
     (name: string) =>
@@ -88,20 +105,18 @@ function bridged(url: string): HostAgent {
       followCapture: capture('followCapture'),
       streamCapture: capture('streamCapture'),
     }),
-    files: {
-      list: async (id: string) => (await call('files', 'list', [id])).json(),
-      async read(id: string, path: string) {
-        const answer = await call('files', 'read', [id, path])
-        return {
-          content: answer.body as ReadableStream<Uint8Array>,
-          size: Number(answer.headers.get('x-size')),
-          modified: Number(answer.headers.get('x-modified')),
-        }
-      },
+    files: room('files', {
+      read: (...args: unknown[]) => stored('files', args),
       async write(id: string, path: string, content: ReadableStream<Uint8Array>, options: object) {
         await call('files', 'write', [id, path, null, options], content)
       },
-    },
+    }),
+    images: room('images', {
+      read: (...args: unknown[]) => stored('images', args),
+      async write(kind: string, name: string, content: ReadableStream<Uint8Array>, options: object) {
+        return (await call('images', 'write', [kind, name, null, options], content)).json()
+      },
+    }),
     events: {
       async open({ signal: _, ...options }) {
         const answer = await call('events', 'open', [options])

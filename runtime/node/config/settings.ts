@@ -80,6 +80,13 @@ export const Settings = Type.Object(
     limits: Type.Object(
       {
         json_kb: Type.Integer({ minimum: 1, default: 1024, description: 'JSON body, KB' }),
+        image_gb: Type.Integer({
+          minimum: 1,
+          maximum: 1_000_000,
+          default: 100,
+          description: 'Upload of an image, GB',
+          reload: true,
+        }),
         feeds: Type.Integer({
           minimum: 1,
           default: 64,

@@ -1,0 +1,91 @@
+import { execFile } from 'node:child_process'
+import { realpathSync } from 'node:fs'
+import { realpath, stat } from 'node:fs/promises'
+import { delimiter, isAbsolute, join } from 'node:path'
+import { conflict } from '../../../src/errors.ts'
+import type { FoundProgram } from '../../../src/model/image.ts'
+import { findProgram } from '../find-program.ts'
+
+const name = 'qemu-img'
+const probeMs = 5000
+const mostOutput = 4 * 2 ** 20
+
+/** The disk-image tools of this host. Only what is found here is ever run, whatever a client names. */
+export class DiskTools {
+  readonly #path: () => string
+  /** Version of a program as long as its file is the same. */
+  readonly #versions = new Map<string, { readonly stamp: string; readonly version: string }>()
+
+  constructor(path: () => string = () => process.env.PATH ?? '') {
+    this.#path = path
+  }
+
+  /** Every tool in PATH that says its version; one that is reached by several ways is listed once. */
+  async list(): Promise<FoundProgram[]> {
+    const directories = this.#path().split(delimiter).filter(isAbsolute)
+    const files = directories.map((directory) => findProgram(join(directory, name)))
+    const distinct = new Map<string, string>()
+    for (const file of files) {
+      const real = file === undefined ? undefined : realpathSync(file)
+      if (file !== undefined && real !== undefined && !distinct.has(real)) distinct.set(real, file)
+    }
+    const found = [...distinct.values()].map(async (path) => ({ path, version: await this.#version(path) }))
+    return (await Promise.all(found)).filter(({ version }) => version !== '')
+  }
+
+  /** The path of the tool a client asks for by path or name, the first one by default; 409 when it is none that was found. */
+  async choose(wanted: string | null | undefined): Promise<string> {
+    const found = (await this.list()).map(({ path }) => path)
+    const [first] = found
+    if (first === undefined) throw conflict(`qemu_img: no ${name} was found; sudo apt-get install qemu-utils`)
+    if (wanted === null || wanted === undefined || wanted === name) return first
+    const real = isAbsolute(wanted) ? await realpath(wanted).catch(() => undefined) : undefined
+    const chosen = found.find((path) => realpathSync(path) === real)
+    if (chosen !== undefined) return chosen
+    throw conflict(`qemu_img: ${JSON.stringify(wanted.slice(0, 120))} is none of those found: ${found.join(', ')}`)
+  }
+
+  async #version(path: string): Promise<string> {
+    const { ino, size, mtimeMs } = await stat(path).catch(() => ({ ino: 0, size: 0, mtimeMs: 0 }))
+    const stamp = `${ino}:${size}:${mtimeMs}`
+    const known = this.#versions.get(path)
+    if (known?.stamp === stamp) return known.version
+    const output = await runTool(path, ['--version'], { timeoutMs: probeMs }).catch(() => '')
+    const version = /version (\S+)/.exec(output)?.[1] ?? ''
+    this.#versions.set(path, { stamp, version })
+    return version
+  }
+}
+
+export interface RunOptions {
+  readonly signal?: AbortSignal
+  /** Absent: it may take as long as it does, as writing a large disk takes hours. */
+  readonly timeoutMs?: number
+  /** A directory that the tool's complaints need not name. */
+  readonly hidden?: string
+}
+
+/** Runs a tool without a shell; its output, or a 409 with what it complained of. */
+export function runTool(path: string, args: readonly string[], options: RunOptions = {}): Promise<string> {
+  const { signal, timeoutMs, hidden } = options
+  return new Promise((resolve, reject) => {
+    const settings = {
+      env: { PATH: process.env.PATH ?? '', LC_ALL: 'C' },
+      maxBuffer: mostOutput,
+      killSignal: 'SIGKILL' as const,
+      ...(signal !== undefined && { signal }),
+      ...(timeoutMs !== undefined && { timeout: timeoutMs }),
+    }
+    const child = execFile(path, args, settings, (error, stdout, stderr) => {
+      if (error === null) return resolve(stdout)
+      reject(conflict(complaint(stderr, hidden) || `${name} failed`, { cause: error }))
+    })
+    child.stdin?.end()
+  })
+}
+
+/** The last words of the tool, shortened to what they say about the request. */
+function complaint(stderr: string, hidden: string | undefined): string {
+  const text = hidden === undefined ? stderr : stderr.replaceAll(`${hidden}/`, '')
+  return text.trim().split('\n').slice(-2).join(' ').slice(0, 400)
+}

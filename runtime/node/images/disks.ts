@@ -1,0 +1,153 @@
+import { link, mkdir, readdir, realpath, rename, rm, stat } from 'node:fs/promises'
+import { basename, dirname, join, resolve } from 'node:path'
+import { badRequest, conflict, forbidden, missingImage } from '../../../src/errors.ts'
+import type { DiskCreate, DiskExtend } from '../../../src/model/image.ts'
+import { requireSpace, translated } from '../projects/disk.ts'
+import { syncDirectory } from '../projects/durable-file.ts'
+import { isInside, realish } from '../projects/paths.ts'
+import { type DiskTools, runTool } from './disk-tools.ts'
+import { workshopBeside } from './names.ts'
+
+/** Reading the header of an image takes no longer, unless it was made to take long. */
+const infoMs = 30_000
+
+export interface DisksOptions {
+  readonly tools: DiskTools
+  readonly floorMb: () => number
+  readonly isLocal: boolean
+  /** Nothing is ever written there at a client's wish. */
+  readonly dataDirectory: string
+}
+
+/** Makes and extends disk images with the tool of the host. */
+export class Disks {
+  readonly #options: DisksOptions
+  readonly #closing = new AbortController()
+
+  constructor(options: DisksOptions) {
+    this.#options = options
+  }
+
+  /** Makes a disk at a path that is free; the file or files appear when they are complete. */
+  async create(file: string, input: DiskCreate): Promise<void> {
+    const tool = await this.#options.tools.choose(input.qemu_img)
+    const directory = dirname(file)
+    await requireSpace(directory, this.#options.floorMb(), allocatedBytes(input))
+    await translated('path', async () => {
+      await refuseExisting(file)
+      // A directory, not a temporary name: a disk in several files names them by its own.
+      const workshop = workshopBeside(file)
+      await mkdir(workshop, { mode: 0o700 })
+      try {
+        const made = join(workshop, basename(file))
+        const options = optionsOf(input).flatMap(([name, value]) => ['-o', `${name}=${value}`])
+        const args = ['create', '-q', '-f', input.format, ...options, made, `${input.size}M`]
+        await runTool(tool, args, { signal: this.#closing.signal, hidden: workshop })
+        await publish(workshop, file)
+      } finally {
+        await rm(workshop, { recursive: true, force: true })
+      }
+      await syncDirectory(directory)
+    })
+  }
+
+  /** Extends a disk where it is. */
+  async extend(file: string, input: DiskExtend): Promise<void> {
+    const tool = await this.#options.tools.choose(input.qemu_img)
+    const directory = dirname(file)
+    await requireSpace(directory, this.#options.floorMb())
+    const info = await runTool(tool, ['info', '--output=json', file], { timeoutMs: infoMs, hidden: directory })
+    const { format, 'full-backing-filename': backing } = JSON.parse(info) as Record<string, unknown>
+    if (typeof format !== 'string') throw conflict('path: the tool does not know the format of this image')
+    // An uploaded image may name any file or address of the host as the one it is based on.
+    if (backing !== undefined && !this.#options.isLocal) {
+      throw conflict('path: the image is based on another one, which only local mode opens')
+    }
+    // The format is named: a raw image that looks like another format must not become one.
+    const args = ['resize', '-q', '-f', format, file, `+${input.extend}M`]
+    await runTool(tool, args, { signal: this.#closing.signal, hidden: directory })
+  }
+
+  /** The file an absolute path means, in local mode; 403 elsewhere. */
+  async checkedPath(path: string): Promise<string> {
+    if (!this.#options.isLocal) throw forbidden('path: an absolute path is possible in local mode only')
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
+    if (/[\u0000-\u001f\u007f"]/.test(path)) throw badRequest('path: it has a character that no image may have')
+    const file = resolve(path)
+    const real = await translated('path', () => realish(file))
+    const data = await realish(this.#options.dataDirectory)
+    if (isInside(data, real) && !isInside(join(data, 'images'), real)) {
+      throw forbidden('path: this directory belongs to the service')
+    }
+    if (['/proc', '/sys', '/dev'].some((place) => isInside(place, real)))
+      throw forbidden('path: the system keeps no disks there')
+    return file
+  }
+
+  /** Ends the tools that run; what they were making is removed. */
+  close(): void {
+    this.#closing.abort()
+  }
+}
+
+/** 409 with `image` unless there is a regular file; its real path. */
+export async function existing(file: string, name: string): Promise<string> {
+  const stats = await stat(file).catch(() => undefined)
+  if (stats?.isFile() === true) return realpath(file)
+  throw missingImage(`path: there is no image ${JSON.stringify(name.slice(0, 200))}`, name)
+}
+
+const common = new Set(['qemu_img', 'path', 'format', 'size'])
+/** The options that were given, in alphabetical order. */
+const optionsOf = (input: DiskCreate): [string, string | number][] =>
+  Object.entries(input as Record<string, string | number | null | undefined>)
+    .filter((entry): entry is [string, string | number] => !common.has(entry[0]) && entry[1] !== null)
+    .filter(([, value]) => value !== undefined)
+    .sort(([a], [b]) => (a < b ? -1 : 1))
+
+/** What is written at once, bytes; the rest of a disk comes when it is used. */
+function allocatedBytes(input: DiskCreate): number {
+  const options = new Map(optionsOf(input))
+  const bytes = input.size * 2 ** 20
+  const isWhole =
+    ['falloc', 'full'].includes(String(options.get('preallocation'))) ||
+    options.get('static') === 'on' ||
+    options.get('subformat') === 'fixed'
+  if (isWhole) return bytes
+  // A table entry and a reference count for each cluster, and some more.
+  if (options.get('preallocation') === 'metadata') return (bytes / Number(options.get('cluster_size') ?? 65536)) * 24
+  return 0
+}
+
+async function refuseExisting(file: string): Promise<void> {
+  if ((await stat(file).catch(() => undefined)) === undefined) return
+  throw conflict(`path: there is a file ${JSON.stringify(basename(file).slice(0, 120))} already`)
+}
+
+/** Moves what was made to its place, the named file last, as it is the one that means the disk. Nothing is replaced. */
+async function publish(workshop: string, file: string): Promise<void> {
+  const directory = dirname(file)
+  const others = (await readdir(workshop)).filter((name) => name !== basename(file))
+  const placed: string[] = []
+  try {
+    for (const name of [...others, basename(file)]) {
+      await place(join(workshop, name), join(directory, name))
+      placed.push(join(directory, name))
+    }
+  } catch (error) {
+    await Promise.all(placed.map((it) => rm(it, { force: true })))
+    throw error
+  }
+}
+
+/** Unlike `rename`, `link` does not replace what came there meanwhile. */
+async function place(from: string, to: string): Promise<void> {
+  try {
+    await link(from, to)
+  } catch (error) {
+    // A file system without links.
+    if (!['EPERM', 'ENOTSUP', 'EMLINK'].includes((error as NodeJS.ErrnoException).code ?? '')) throw error
+    await refuseExisting(to)
+    await rename(from, to)
+  }
+}

@@ -1,0 +1,176 @@
+import { mkdir, realpath } from 'node:fs/promises'
+import { basename, dirname, isAbsolute, join } from 'node:path'
+import { ApiError, forbidden, missingImage } from '../../../src/errors.ts'
+import type { ImageAgent, StoredImage, UploadOptions, UploadProgress, WantedRange } from '../../../src/host-agent.ts'
+import {
+  type DiskCreate,
+  type DiskExtend,
+  type FoundProgram,
+  type Image,
+  type ImageKindName,
+  imageKinds,
+} from '../../../src/model/image.ts'
+import type { Checksums } from '../projects/checksums.ts'
+import { requireSpace, translated } from '../projects/disk.ts'
+import { makeDirectory } from '../projects/durable-file.ts'
+import { isInside, realish } from '../projects/paths.ts'
+import { contentOf, openRegular } from '../projects/stored-file.ts'
+import { DiskTools } from './disk-tools.ts'
+import { Disks, existing } from './disks.ts'
+import { ImageLibrary } from './library.ts'
+import { checkedName, removeLeftovers } from './names.ts'
+import { ImageSums } from './sums.ts'
+import { Uploads } from './uploads.ts'
+
+export interface ImagesOptions {
+  readonly dataDirectory: string
+  readonly additional: () => readonly string[]
+  readonly isLocal: boolean
+  readonly checksums: Checksums
+  readonly floorMb: () => number
+  /** Largest upload, GB. */
+  readonly mostGb: () => number
+  /** An upload that brings nothing for so long is given up, ms. */
+  readonly bodyTimeoutMs: number
+  readonly tools?: DiskTools
+}
+
+/** The images of this host. */
+export class Images implements ImageAgent {
+  /** What a name of an image means; for the kinds of node that start from images. */
+  readonly library: ImageLibrary
+  readonly #options: ImagesOptions
+  readonly #directory: string
+  readonly #sums: ImageSums
+  readonly #uploads: Uploads
+  readonly #tools: DiskTools
+  readonly #disks: Disks
+
+  constructor(options: ImagesOptions) {
+    const { dataDirectory, additional, isLocal, checksums, floorMb, mostGb, bodyTimeoutMs } = options
+    this.#options = options
+    this.#directory = join(dataDirectory, 'images')
+    this.library = new ImageLibrary({ directory: this.#directory, additional, isLocal })
+    this.#sums = new ImageSums(join(this.#directory, 'sums.json'), checksums)
+    const summed = (file: string, md5sum: string) => this.#sums.remember(file, md5sum)
+    this.#uploads = new Uploads({ checksums, floorMb, mostGb, bodyTimeoutMs, summed })
+    this.#tools = options.tools ?? new DiskTools()
+    this.#disks = new Disks({ tools: this.#tools, floorMb, isLocal, dataDirectory })
+  }
+
+  /** Makes the directories, and removes what uploads and tools that were killed left there. */
+  async open(): Promise<void> {
+    await makeDirectory(this.#directory)
+    for (const kind of imageKinds) {
+      await makeDirectory(this.library.ownDirectory(kind))
+      await removeLeftovers(this.library.ownDirectory(kind))
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#disks.close()
+    await this.#sums.close()
+  }
+
+  async list(kind: ImageKindName): Promise<Image[]> {
+    const images = await this.#sums.ofAll(await this.library.all(kind))
+    return images.map(({ file, name, md5sum, size }) => ({
+      filename: basename(file),
+      path: name,
+      md5sum,
+      filesize: size,
+    }))
+  }
+
+  async read(
+    kind: ImageKindName,
+    name: string,
+    { range, onlyIf }: { range?: WantedRange; onlyIf?: string },
+  ): Promise<StoredImage> {
+    const missing = () => missingImage(`image: there is no ${JSON.stringify(name.slice(0, 200))}`, name)
+    const found = await this.library.find(kind, checkedName(name, Number.POSITIVE_INFINITY))
+    if (found === undefined) throw missing()
+    // In every mode: what a link leads to outside is for the nodes of this host, not to be fetched.
+    if (!(await this.library.isInside(kind, found.file))) {
+      throw forbidden(`image: ${JSON.stringify(name.slice(0, 200))} is a link that leaves the directories of images`)
+    }
+    const file = await realpath(found.file).catch(() => {
+      throw missing()
+    })
+    const handle = await openRegular(file, missing)
+    const stats = await handle.stat({ bigint: true })
+    const size = Number(stats.size)
+    const modified = Number(stats.mtimeNs / 1_000_000n)
+    const etag = `"${stats.ino.toString(36)}-${size.toString(36)}-${stats.mtimeNs.toString(36)}"`
+    const applies = onlyIf === undefined || onlyIf === etag || Date.parse(onlyIf) === Math.floor(modified / 1000) * 1000
+    if (range === undefined || !applies) return { content: contentOf(handle, size), size, modified, etag }
+    const part = satisfied(range, size)
+    if (part !== undefined) {
+      const content = contentOf(handle, part.last - part.first + 1, part.first)
+      return { content, size, modified, etag, part }
+    }
+    await handle.close()
+    const headers = { 'Content-Range': `bytes */${size}` }
+    throw new ApiError(416, `Range: the image has ${size} bytes, none of those that were asked for`, { headers })
+  }
+
+  async write(
+    kind: ImageKindName,
+    name: string,
+    content: ReadableStream<Uint8Array>,
+    options: UploadOptions,
+  ): Promise<UploadProgress> {
+    return this.#uploads.write(await this.#placeFor(kind, name), content, options)
+  }
+
+  async progress(kind: ImageKindName, name: string, total: number): Promise<UploadProgress> {
+    return this.#uploads.progress(join(this.library.ownDirectory(kind), ...checkedName(name)), total)
+  }
+
+  diskTools(): Promise<FoundProgram[]> {
+    return this.#tools.list()
+  }
+
+  async createDisk(kind: ImageKindName, input: DiskCreate): Promise<void> {
+    const { path } = input
+    const file = isAbsolute(path) ? await this.#disks.checkedPath(path) : await this.#placeFor(kind, path)
+    await this.#disks.create(file, input)
+  }
+
+  async extendDisk(kind: ImageKindName, input: DiskExtend): Promise<void> {
+    const { path } = input
+    const named = isAbsolute(path)
+      ? await this.#disks.checkedPath(path)
+      : join(this.library.ownDirectory(kind), ...checkedName(path))
+    const file = await existing(named, path)
+    // A name means an image of ours; where a link leads is not ours to write to.
+    const base = await realpath(this.library.ownDirectory(kind))
+    if (!isAbsolute(path) && !isInside(base, file)) throw forbidden('path: the image is a link that leaves the images')
+    await this.#disks.extend(file, input)
+  }
+
+  /** Where an image of a name is stored; its directory is made. 403 when a link leads out of our own directory. */
+  async #placeFor(kind: ImageKindName, name: string): Promise<string> {
+    const own = this.library.ownDirectory(kind)
+    const file = join(own, ...checkedName(name))
+    return translated('path', async () => {
+      await makeDirectory(own)
+      const directory = await realish(dirname(file))
+      if (!isInside(await realpath(own), directory)) {
+        throw forbidden('path: the directory is a link that leaves the images')
+      }
+      await requireSpace(own, this.#options.floorMb())
+      await mkdir(directory, { recursive: true, mode: 0o700 })
+      return join(directory, basename(file))
+    })
+  }
+}
+
+/** The bytes of a file that a range means; undefined when it has none of them. */
+function satisfied(range: WantedRange, size: number): { first: number; last: number } | undefined {
+  if ('suffix' in range) {
+    return range.suffix === 0 || size === 0 ? undefined : { first: Math.max(0, size - range.suffix), last: size - 1 }
+  }
+  if (range.first >= size) return undefined
+  return { first: range.first, last: Math.min(range.last ?? size - 1, size - 1) }
+}

@@ -1,0 +1,140 @@
+import { constants } from 'node:fs'
+import { access, readdir, realpath, stat } from 'node:fs/promises'
+import { homedir } from 'node:os'
+import { basename, isAbsolute, join, resolve, sep } from 'node:path'
+import { missingImage } from '../../../src/errors.ts'
+import type { ImageKindName } from '../../../src/model/image.ts'
+import { isInside } from '../projects/paths.ts'
+import { imageKindsOfHost } from './kinds.ts'
+
+/** Directories below an additional one that are looked into; below our own there is one. */
+const deepest = 16
+
+export interface LibraryOptions {
+  /** `{data}/images`. */
+  readonly directory: string
+  readonly additional: () => readonly string[]
+  readonly isLocal: boolean
+}
+
+/** An image file. */
+export interface FoundImage {
+  /** Absolute, links not resolved. */
+  readonly file: string
+  /** As clients are shown it: relative to the directory of images that it was found in, else absolute. */
+  readonly name: string
+}
+
+/** Where images are, and what a name of one means. */
+export class ImageLibrary {
+  readonly #options: LibraryOptions
+
+  constructor(options: LibraryOptions) {
+    this.#options = options
+  }
+
+  /** The directory that uploads and new disks of a kind go to. */
+  ownDirectory(kind: ImageKindName): string {
+    return join(this.#options.directory, kind)
+  }
+
+  /** Every image of a kind, each directory sorted. A file name in an additional directory is hidden by an earlier one. */
+  async all(kind: ImageKindName): Promise<FoundImage[]> {
+    const [own = '', ...additional] = this.#directories(kind)
+    const { isListed } = imageKindsOfHost[kind]
+    const listed = ({ file }: FoundImage) => isListed(basename(file))
+    const found = (await this.#below(own, 1)).filter(listed)
+    const names = new Set(found.map(({ file }) => basename(file)))
+    for (const directory of additional) {
+      for (const image of (await this.#below(directory, deepest)).filter(listed)) {
+        const name = basename(image.file)
+        if (!names.has(name)) found.push(image)
+        names.add(name)
+      }
+    }
+    const reachable = await Promise.all(found.map(({ file }) => this.#mayRead(kind, file)))
+    return found.filter((_, index) => reachable[index])
+  }
+
+  /**
+   * The image that the settings of a node name. Relative: searched by file name in the directories of images, then in
+   * `project`; directories in the name must be those the file is in. Absolute: any file in local mode, else one inside
+   * those directories. 409 with `image` when there is none.
+   */
+  async lookup(kind: ImageKindName, name: string, project?: string): Promise<FoundImage> {
+    const missing = (why: string) => missingImage(`image: ${JSON.stringify(name.slice(0, 200))} ${why}`, name)
+    if (name.includes('\0') || /^[A-Za-z]:/.test(name)) throw missing('is not a path on this system')
+    const found = isAbsolute(name) ? await this.#absolute(kind, name) : await this.find(kind, name.split('/'), project)
+    if (found === undefined) throw missing('is not there; upload it, then try again')
+    if (!(await this.#mayRead(kind, found.file, project))) {
+      throw missing('is outside the directories of images, which only local mode allows')
+    }
+    await access(found.file, constants.R_OK).catch(() => {
+      throw missing('cannot be read by the service')
+    })
+    return found
+  }
+
+  /** The first image whose path ends with the components, whether or not links lead it out of the directories. */
+  async find(kind: ImageKindName, parts: readonly string[], project?: string): Promise<FoundImage | undefined> {
+    if (parts.some((part) => part === '' || part.startsWith('.'))) return undefined
+    const [own = '', ...additional] = this.#directories(kind)
+    const ending = parts.join('/')
+    const places = [own, ...additional, ...(project === undefined ? [] : [project])]
+    for (const [index, directory] of places.entries()) {
+      const file = join(directory, ...parts)
+      if (await isFile(file)) return { file, name: directory === project ? file : ending }
+      const below = await this.#below(directory, index === 0 ? 1 : deepest)
+      const found = below.find(({ name }) => name.endsWith(`/${ending}`))
+      if (found !== undefined) return directory === project ? { ...found, name: found.file } : found
+    }
+    return undefined
+  }
+
+  /** Whether a file, links resolved, is inside the directories of images. */
+  async isInside(kind: ImageKindName, file: string, project?: string): Promise<boolean> {
+    const real = await realpath(file).catch(() => undefined)
+    const places = [...this.#directories(kind), ...(project === undefined ? [] : [project])]
+    const bases = await Promise.all(places.map((place) => realpath(place).catch(() => undefined)))
+    return real !== undefined && bases.some((base) => base !== undefined && isInside(base, real))
+  }
+
+  async #mayRead(kind: ImageKindName, file: string, project?: string): Promise<boolean> {
+    return this.#options.isLocal || this.isInside(kind, file, project)
+  }
+
+  async #absolute(kind: ImageKindName, file: string): Promise<FoundImage | undefined> {
+    const path = resolve(file)
+    if (!(await isFile(path))) return undefined
+    const directory = this.#directories(kind).find((it) => isInside(it, path))
+    return { file: path, name: directory === undefined ? path : slashed(path.slice(directory.length + 1)) }
+  }
+
+  #directories(kind: ImageKindName): string[] {
+    const additional = this.#options.additional().map((it) => resolve(it.replace(/^~(?=\/|$)/, homedir())))
+    return [this.ownDirectory(kind), ...additional]
+  }
+
+  /** Regular files down to a depth, links to some included, hidden ones and directories behind links not. Sorted, shallow first. */
+  async #below(root: string, depth: number, prefix = ''): Promise<FoundImage[]> {
+    const entries = await readdir(join(root, prefix), { withFileTypes: true }).catch(() => [])
+    const files: FoundImage[] = []
+    const deeper: FoundImage[] = []
+    for (const entry of entries.sort((a, b) => (a.name < b.name ? -1 : 1))) {
+      if (entry.name.startsWith('.')) continue
+      const name = prefix === '' ? entry.name : `${prefix}/${entry.name}`
+      const file = join(root, name)
+      if (entry.isDirectory() && depth > 0) deeper.push(...(await this.#below(root, depth - 1, name)))
+      else if (entry.isFile() || (entry.isSymbolicLink() && (await isFile(file)))) files.push({ file, name })
+    }
+    return [...files, ...deeper]
+  }
+}
+
+const slashed = (path: string): string => path.split(sep).join('/')
+
+const isFile = async (path: string): Promise<boolean> =>
+  stat(path).then(
+    (stats) => stats.isFile(),
+    () => false,
+  )

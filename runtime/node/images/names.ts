@@ -1,0 +1,58 @@
+import { createHash, randomBytes } from 'node:crypto'
+import { readdir, rm, stat } from 'node:fs/promises'
+import { basename, dirname, join } from 'node:path'
+import { badRequest, forbidden } from '../../../src/errors.ts'
+
+/**
+ * The components of the name a client gives an image. 403 for what could lead out of the directory of images, or begins with
+ * a dot as our own temporary files do; 400 for more than `depth` directories.
+ */
+export function checkedName(name: string, depth = 1): string[] {
+  const shown = JSON.stringify(name.slice(0, 120))
+  // Control characters and quotes would break the descriptor that a disk in several files has.
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
+  if (/[\u0000-\u001f\u007f"]/.test(name)) throw badRequest(`path: ${shown} has a character that no image may have`)
+  const parts = name.split('/')
+  if (name.includes('\\') || /^[A-Za-z]:/.test(name) || parts.some((part) => part === '' || part.startsWith('.'))) {
+    throw forbidden(`path: ${shown} is not a name of an image: expected one without "..", a leading dot or slash`)
+  }
+  if (parts.length > depth + 1)
+    throw badRequest(`path: expected at most ${depth} directory before the name, got ${shown}`)
+  return parts
+}
+
+const mark = '.patchbay-'
+const random = () => randomBytes(8).toString('hex')
+
+/** Beside a file: where a whole upload of it is written. */
+export const uploadBeside = (file: string): string => join(dirname(file), `${mark}${random()}.upload`)
+/** Beside a file: where the parts of an upload of so many bytes are gathered. Named by a hash, as names may be long. */
+export const partsBeside = (file: string, total: number): string => {
+  const hash = createHash('sha256').update(basename(file)).digest('hex').slice(0, 16)
+  return join(dirname(file), `${mark}${hash}-${total}.part`)
+}
+/** Beside a file: a directory in which a disk tool works. */
+export const workshopBeside = (file: string): string => join(dirname(file), `${mark}${random()}.disk`)
+
+const leftover = /^\.patchbay-[0-9a-f]{16}(-\d+\.part|\.upload|\.disk)$/
+const dayMs = 24 * 3600 * 1000
+
+/** Removes what writers that were killed left in a directory of images and the directories in it. */
+export async function removeLeftovers(directory: string): Promise<void> {
+  const entries = await readdir(directory, { withFileTypes: true }).catch(() => [])
+  const below = entries.filter((entry) => entry.isDirectory() && !leftover.test(entry.name))
+  for (const place of [directory, ...below.map(({ name }) => join(directory, name))]) {
+    for (const name of await readdir(place).catch(() => [])) {
+      if (leftover.test(name)) await rm(join(place, name), { recursive: true, force: true })
+    }
+  }
+}
+
+/** Removes parts in a directory that nobody went on with for a day. */
+export async function removeAbandoned(directory: string): Promise<void> {
+  for (const name of await readdir(directory).catch(() => [])) {
+    if (!leftover.test(name) || !name.endsWith('.part')) continue
+    const { mtimeMs } = await stat(join(directory, name)).catch(() => ({ mtimeMs: Date.now() }))
+    if (Date.now() - mtimeMs > dayMs) await rm(join(directory, name), { force: true })
+  }
+}

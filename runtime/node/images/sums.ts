@@ -1,0 +1,115 @@
+import { stat } from 'node:fs/promises'
+import type { Checksums } from '../projects/checksums.ts'
+import { readDurable, writeDurable } from '../projects/durable-file.ts'
+
+/** More than one at a time only makes the disk seek. */
+const mostAtOnce = 2
+const mostKept = 10_000
+/** A file changed so recently may change again within the same tick of its clock, ms. */
+const settleMs = 1000
+const saveMs = 500
+
+interface Kept {
+  readonly size: number
+  /** Nanoseconds, as digits. */
+  readonly mtime: string
+  readonly md5sum: string
+}
+
+/**
+ * MD5 sums of images, kept over restarts: summing up a hundred gigabytes again takes minutes. A sum holds as long as path,
+ * size and time of the file do.
+ */
+export class ImageSums {
+  readonly #file: string
+  readonly #checksums: Checksums
+  readonly #pending = new Map<string, Promise<string | undefined>>()
+  #kept: Promise<Map<string, Kept>> | undefined
+  #timer: NodeJS.Timeout | undefined
+  #saved: Promise<void> = Promise.resolve()
+
+  constructor(file: string, checksums: Checksums) {
+    this.#file = file
+    this.#checksums = checksums
+  }
+
+  /** The files that can be read, with their sums and sizes, in their order. */
+  async ofAll<T extends { readonly file: string }>(
+    files: readonly T[],
+  ): Promise<(T & { readonly md5sum: string; readonly size: number })[]> {
+    const summed: (T & { md5sum: string; size: number })[] = []
+    const next = files.entries()
+    const work = async () => {
+      for (let it = next.next(); it.done !== true; it = next.next()) {
+        const [index, entry] = it.value
+        const sum = await this.#of(entry.file)
+        if (sum !== undefined) summed[index] = { ...entry, ...sum }
+      }
+    }
+    await Promise.all(Array.from({ length: mostAtOnce }, work))
+    // The holes are files that have gone.
+    return summed.filter(() => true)
+  }
+
+  /** Keeps a sum that was made while the file had another name. */
+  async remember(file: string, md5sum: string): Promise<void> {
+    const stats = await stat(file, { bigint: true }).catch(() => undefined)
+    if (stats !== undefined) await this.#keep(file, { size: Number(stats.size), mtime: String(stats.mtimeNs), md5sum })
+  }
+
+  /** Saves what is to be saved. */
+  async close(): Promise<void> {
+    if (this.#timer !== undefined) this.#save()
+    await this.#saved
+  }
+
+  async #of(file: string): Promise<{ md5sum: string; size: number } | undefined> {
+    const stats = await stat(file, { bigint: true }).catch(() => undefined)
+    if (stats === undefined) return undefined
+    const size = Number(stats.size)
+    const mtime = String(stats.mtimeNs)
+    const known = (await this.#load()).get(file)
+    if (known?.size === size && known.mtime === mtime) return { md5sum: known.md5sum, size }
+    const key = `${size}:${mtime}:${file}`
+    // Clients ask again while a large image is being summed up.
+    const summing = this.#pending.get(key) ?? this.#checksums.of(file, stats)
+    this.#pending.set(key, summing)
+    const md5sum = await summing
+    this.#pending.delete(key)
+    if (md5sum === undefined) return undefined
+    const after = await stat(file, { bigint: true }).catch(() => undefined)
+    const isSettled = String(after?.mtimeNs) === mtime && Date.now() - Number(stats.mtimeMs) > settleMs
+    if (isSettled) await this.#keep(file, { size, mtime, md5sum })
+    return { md5sum, size }
+  }
+
+  async #keep(file: string, kept: Kept): Promise<void> {
+    const all = await this.#load()
+    all.delete(file)
+    all.set(file, kept)
+    const [oldest] = all.keys()
+    if (all.size > mostKept && oldest !== undefined) all.delete(oldest)
+    this.#timer ??= setTimeout(() => this.#save(), saveMs).unref()
+  }
+
+  #save(): void {
+    clearTimeout(this.#timer)
+    this.#timer = undefined
+    this.#saved = this.#saved
+      .then(async () => writeDurable(this.#file, JSON.stringify(Object.fromEntries(await this.#load()))))
+      // It is only a cache: sums that cannot be kept are made again.
+      .catch(() => {})
+  }
+
+  #load(): Promise<Map<string, Kept>> {
+    this.#kept ??= readDurable(this.#file, parse).then((found) => new Map(found?.value ?? []))
+    return this.#kept
+  }
+}
+
+function parse(text: string): [string, Kept][] {
+  return Object.entries(JSON.parse(text) as Record<string, Partial<Kept>>).map(([file, { size, mtime, md5sum }]) => {
+    if (typeof size !== 'number' || typeof mtime !== 'string' || typeof md5sum !== 'string') throw new Error('no sums')
+    return [file, { size, mtime, md5sum }]
+  })
+}

@@ -1,0 +1,160 @@
+import { type FileHandle, open, rename, rm, stat } from 'node:fs/promises'
+import { dirname } from 'node:path'
+import { ApiError, badRequest, tooLarge } from '../../../src/errors.ts'
+import type { Digest, UploadOptions, UploadProgress } from '../../../src/host-agent.ts'
+import type { Checksums } from '../projects/checksums.ts'
+import { requireSpace, translated } from '../projects/disk.ts'
+import { syncDirectory } from '../projects/durable-file.ts'
+import { receive } from '../projects/receive.ts'
+import { Serial } from '../serial.ts'
+import { partsBeside, removeAbandoned, uploadBeside } from './names.ts'
+
+export interface UploadsOptions {
+  readonly checksums: Checksums
+  readonly floorMb: () => number
+  /** Largest image, GB. */
+  readonly mostGb: () => number
+  /** An upload that brings nothing for so long is given up, ms. */
+  readonly bodyTimeoutMs: number
+  /** Told of a stored file whose MD5 sum was looked at. */
+  readonly summed: (file: string, md5sum: string) => Promise<void>
+}
+
+type Part = NonNullable<UploadOptions['part']>
+type Content = ReadableStream<Uint8Array>
+const algorithms = { md5: 'md5', 'sha-256': 'sha256', 'sha-512': 'sha512' } as const
+
+/** Writes uploads beside the file that they become, so that a reader sees the old or the new one. */
+export class Uploads {
+  readonly #options: UploadsOptions
+  /** One part at a time is written to a file. */
+  readonly #serial = new Serial()
+  readonly #writing = new Map<string, AbortController>()
+  /** Digests that came with earlier parts. Not on disk: parts do not outlive the service. */
+  readonly #digests = new Map<string, readonly Digest[]>()
+
+  constructor(options: UploadsOptions) {
+    this.#options = options
+  }
+
+  /** Stores a file in a directory that exists, from a body that is all of it or a part; see `ImageAgent.write`. */
+  async write(file: string, content: Content, options: UploadOptions): Promise<UploadProgress> {
+    const { part, size, digests } = options
+    this.#checkSize(part?.total ?? size ?? 0)
+    const directory = dirname(file)
+    const expected = part === undefined ? size : part.total - part.first
+    await requireSpace(directory, this.#options.floorMb(), expected)
+    await removeAbandoned(directory)
+    return translated('path', () =>
+      part === undefined ? this.#whole(file, content, digests) : this.#takeOver(file, content, part, digests),
+    )
+  }
+
+  /** How much of an upload in parts has come. */
+  async progress(file: string, total: number): Promise<UploadProgress> {
+    return { received: await sizeOf(partsBeside(file, total)), done: false }
+  }
+
+  async #whole(file: string, content: Content, digests: readonly Digest[]): Promise<UploadProgress> {
+    const temporary = uploadBeside(file)
+    try {
+      const handle = await open(temporary, 'wx', 0o700)
+      const checkSize = (bytes: number) => this.#checkSize(bytes)
+      await this.#receive(handle, content, { directory: dirname(file), fate: 'nothing was stored', checkSize })
+      return await this.#finish(temporary, file, digests)
+    } catch (error) {
+      await rm(temporary, { force: true })
+      throw error
+    }
+  }
+
+  /** A client whose connection broke comes again before we know of it: what the old one still sends is not waited for. */
+  #takeOver(file: string, content: Content, part: Part, digests: readonly Digest[]): Promise<UploadProgress> {
+    const gathered = partsBeside(file, part.total)
+    const own = new AbortController()
+    this.#writing.get(gathered)?.abort(new ApiError(409, 'Another upload of this image took over'))
+    this.#writing.set(gathered, own)
+    return this.#serial.run(gathered, async () => {
+      try {
+        own.signal.throwIfAborted()
+        return await this.#part(gathered, file, content, part, digests, own.signal)
+      } finally {
+        if (this.#writing.get(gathered) === own) this.#writing.delete(gathered)
+      }
+    })
+  }
+
+  async #part(
+    gathered: string,
+    file: string,
+    content: Content,
+    { first, last, total }: Part,
+    digests: readonly Digest[],
+    signal: AbortSignal,
+  ): Promise<UploadProgress> {
+    const there = await sizeOf(gathered)
+    if (first > there) {
+      const headers: Record<string, string> = there === 0 ? {} : { Range: `bytes=0-${there - 1}` }
+      throw new ApiError(409, `Content-Range: ${there} bytes are there, so the next part begins at ${there}`, {
+        headers,
+      })
+    }
+    const length = last - first + 1
+    const checkSize = (bytes: number) => {
+      if (bytes > length) throw badRequest(`Content-Range: expected a body of ${length} bytes, got more`)
+    }
+    this.#digests.set(gathered, [...(first === 0 ? [] : (this.#digests.get(gathered) ?? [])), ...digests])
+    const handle = await open(gathered, 'a', 0o700)
+    await handle.truncate(first)
+    await this.#receive(handle, content, { directory: dirname(file), fate: 'what came is kept', checkSize, signal })
+    const received = await sizeOf(gathered)
+    if (received < total) return { received, done: false }
+    try {
+      return await this.#finish(gathered, file, this.#digests.get(gathered) ?? [])
+    } catch (error) {
+      await rm(gathered, { force: true })
+      throw error
+    } finally {
+      this.#digests.delete(gathered)
+    }
+  }
+
+  async #receive(
+    handle: FileHandle,
+    content: Content,
+    options: { directory: string; fate: string; checkSize: (bytes: number) => void; signal?: AbortSignal },
+  ): Promise<void> {
+    const { floorMb, bodyTimeoutMs } = this.#options
+    try {
+      await receive(content, handle, { floorMb, bodyTimeoutMs, ...options })
+    } finally {
+      await handle.close()
+    }
+  }
+
+  async #finish(temporary: string, file: string, digests: readonly Digest[]): Promise<UploadProgress> {
+    for (const { algorithm, hex } of digests) {
+      const sum = await this.#options.checksums.hash(temporary, algorithms[algorithm])
+      if (sum === undefined) throw new ApiError(503, 'The digest could not be made, try again')
+      if (sum === hex) continue
+      throw badRequest(`${algorithm}: expected ${hex}, but what came has ${sum}; nothing was stored`)
+    }
+    const { size } = await stat(temporary)
+    await rename(temporary, file)
+    await syncDirectory(dirname(file))
+    const md5 = digests.find(({ algorithm }) => algorithm === 'md5')
+    if (md5 !== undefined) await this.#options.summed(file, md5.hex)
+    return { received: size, done: true }
+  }
+
+  #checkSize(bytes: number): void {
+    const mostGb = this.#options.mostGb()
+    if (bytes > mostGb * 2 ** 30) throw tooLarge(`An image may have ${mostGb} GB (limits.image_gb)`)
+  }
+}
+
+const sizeOf = async (file: string): Promise<number> =>
+  stat(file).then(
+    ({ size }) => size,
+    () => 0,
+  )

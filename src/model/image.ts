@@ -1,0 +1,120 @@
+import { type Static, type TProperties, Type } from '@sinclair/typebox'
+import { maybe } from './common.ts'
+
+/** Kinds of node that start from images, by the word in their paths. A new one is one more word. */
+export const imageKinds = ['machine-emulator'] as const
+export type ImageKindName = (typeof imageKinds)[number]
+
+/** An image that nodes of a kind can be given. */
+export type Image = Static<typeof Image>
+export const Image = Type.Object(
+  {
+    filename: Type.String({ description: 'Name of the file, without directories' }),
+    path: Type.String({ description: 'Path relative to its directory of images; a node is given this' }),
+    md5sum: Type.String({ description: '32 hexadecimal digits' }),
+    filesize: Type.Integer({ description: 'Bytes' }),
+  },
+  { $id: 'Image', description: 'An image that nodes of a kind can be given' },
+)
+
+/** A program that was found on the host. */
+export type FoundProgram = Static<typeof FoundProgram>
+export const FoundProgram = Type.Object(
+  {
+    path: Type.String({ description: 'Absolute path' }),
+    version: Type.String({ description: 'What it says of itself' }),
+  },
+  { $id: 'FoundProgram', description: 'A program that was found on the host' },
+)
+
+const choice = <const T extends readonly string[]>(values: T, description: string) =>
+  maybe(
+    Type.Union(
+      values.map((value) => Type.Literal(value as T[number])),
+      { description },
+    ),
+  )
+const onOff = (description: string) => choice(['on', 'off'], description)
+/** Powers of two from `first` to `last`. */
+const powerOfTwo = (first: number, last: number, description: string) => {
+  const values = Array.from({ length: Math.log2(last / first) + 1 }, (_, index) => first * 2 ** index)
+  return maybe(
+    Type.Union(
+      values.map((value) => Type.Literal(value)),
+      { expects: `a power of two from ${first} to ${last}`, description },
+    ),
+  )
+}
+const fullOnly = choice(['off', 'falloc', 'full'], 'Whether the space is allocated at once')
+
+const tool = maybe(
+  Type.String({
+    minLength: 1,
+    maxLength: 4096,
+    description: 'One of img-binaries, by its path or its name. Default: the first one',
+  }),
+)
+const diskPath = Type.String({
+  minLength: 1,
+  maxLength: 4096,
+  description: 'Name among the images, at most one directory deep; in local mode an absolute path too',
+})
+const mostMb = 2 ** 26
+
+const disk = <F extends string, O extends TProperties>(format: F, options: O) =>
+  Type.Object(
+    {
+      qemu_img: tool,
+      path: diskPath,
+      format: Type.Literal(format),
+      size: Type.Integer({ minimum: 1, maximum: mostMb, description: 'Size of the disk, MB (MiB)' }),
+      ...options,
+    },
+    { additionalProperties: false },
+  )
+
+/** What can be asked of each format; nothing else gets to the tool. */
+export const diskFormats = {
+  qcow2: disk('qcow2', {
+    preallocation: choice(['off', 'metadata', 'falloc', 'full'], 'What is allocated at once'),
+    cluster_size: powerOfTwo(512, 2 ** 21, 'Bytes of a cluster'),
+    refcount_bits: powerOfTwo(1, 64, 'Width of a reference count, bits'),
+    lazy_refcounts: onOff('Faster writes, a repair after a crash'),
+  }),
+  qcow: disk('qcow', {}),
+  raw: disk('raw', { preallocation: fullOnly }),
+  vmdk: disk('vmdk', {
+    subformat: choice(
+      ['monolithicSparse', 'monolithicFlat', 'twoGbMaxExtentSparse', 'twoGbMaxExtentFlat', 'streamOptimized'],
+      'Layout of the files',
+    ),
+    adapter_type: choice(['ide', 'lsilogic', 'buslogic', 'legacyESX'], 'Disk controller written into the image'),
+    zeroed_grain: onOff('Efficient writes of zeros'),
+  }),
+  vdi: disk('vdi', { static: onOff('All space at once') }),
+  vpc: disk('vpc', { subformat: choice(['dynamic', 'fixed'], 'fixed takes all space at once') }),
+  qed: disk('qed', {
+    cluster_size: powerOfTwo(2 ** 12, 2 ** 26, 'Bytes of a cluster'),
+    table_size: powerOfTwo(1, 16, 'Clusters of an L1 or L2 table'),
+  }),
+  parallels: disk('parallels', { cluster_size: powerOfTwo(2 ** 16, 2 ** 26, 'Bytes of a cluster') }),
+} as const
+export type DiskFormat = keyof typeof diskFormats
+
+/** A new disk image. */
+export type DiskCreate = { [F in DiskFormat]: Static<(typeof diskFormats)[F]> }[DiskFormat]
+export const DiskCreate = Type.Union(Object.values(diskFormats), {
+  $id: 'DiskCreate',
+  description: 'A new disk image; the options are those of its format',
+})
+
+/** A disk image that is to become larger. */
+export type DiskExtend = Static<typeof DiskExtend>
+export const DiskExtend = Type.Object(
+  {
+    qemu_img: tool,
+    path: diskPath,
+    extend: Type.Integer({ minimum: 1, maximum: mostMb, description: 'MB (MiB) that are added' }),
+  },
+  { $id: 'DiskExtend', additionalProperties: false, description: 'A disk image that is to become larger' },
+)

@@ -1,0 +1,168 @@
+import { Type } from '@sinclair/typebox'
+import { badRequest } from '../errors.ts'
+import type { StoredImage, UploadProgress } from '../host-agent.ts'
+import { digestsOf } from '../http/digest.ts'
+import { type Answer, type Endpoint, endpoint, noContent, ok } from '../http/endpoint.ts'
+import { contentRangeOf, rangeOf } from '../http/range.ts'
+import { Image, type ImageKindName, imageKinds } from '../model/image.ts'
+import { diskEndpoints } from './disks.ts'
+
+const name = Type.String({
+  minLength: 1,
+  description: 'Name of the image; one directory may come before it',
+})
+const md5sum = Type.Object({
+  md5sum: Type.Optional(
+    Type.String({
+      pattern: '^[0-9A-Fa-f]{32}$',
+      expects: '32 hexadecimal digits',
+      description: 'MD5 sum that the complete image must have',
+    }),
+  ),
+})
+
+/** Images, and the tools that make some, for every kind that starts from images. */
+export const imageEndpoints: readonly Endpoint[] = imageKinds.flatMap((kind) => [
+  ...imagesV1(kind),
+  ...imagesV2(kind),
+  ...(kind === 'machine-emulator' ? diskEndpoints(kind) : []),
+])
+
+function imagesV1(kind: ImageKindName): readonly Endpoint[] {
+  const base = `/v1/${kind}/vms`
+  return [list(base, `v1 ${kind} images`, kind), upload(`${base}/{path}`, 'path', `v1 ${kind} images`, kind)]
+}
+
+function imagesV2(kind: ImageKindName): readonly Endpoint[] {
+  const base = `/v2/compute/${kind}/images`
+  const one = `${base}/{filename}`
+  const tag = `v2 ${kind} images`
+  return [list(base, tag, kind), download(one, tag, kind), upload(one, 'filename', tag, kind)]
+}
+
+function list(path: string, tag: string, kind: ImageKindName): Endpoint {
+  return endpoint({
+    method: 'GET',
+    path,
+    tag,
+    summary: `List the images of ${kind} nodes`,
+    description: 'The sums of new images are made first, which takes its time for large ones; they are kept.',
+    replies: { 200: { description: 'The images', schema: Type.Array(Image) } },
+    handle: async (_, { agent }) => ok(await agent.images.list(kind)),
+  })
+}
+
+function download(path: string, tag: string, kind: ImageKindName): Endpoint {
+  return endpoint({
+    method: 'GET',
+    path,
+    tag,
+    summary: 'Read an image, or a range of it',
+    params: Type.Object({ filename: name }),
+    replies: {
+      200: { description: 'The image', media: 'application/octet-stream' },
+      206: { description: 'The bytes that Range asked for', media: 'application/octet-stream' },
+      304: { description: 'It is still the image of If-None-Match or If-Modified-Since' },
+    },
+    errors: {
+      403: 'The name leaves the directories of images',
+      409: 'There is no such image; its name is in `image`',
+      416: 'The image has no such bytes',
+    },
+    async handle({ params, request }, { agent }) {
+      const range = rangeOf(request)
+      const onlyIf = request.headers.get('if-range')
+      const image = await agent.images.read(kind, params.filename, {
+        ...(range !== undefined && { range }),
+        ...(onlyIf !== null && { onlyIf }),
+      })
+      if (!isUnchanged(request, image)) return imageResponse(image)
+      image.content.cancel().catch(() => {})
+      return new Response(null, { status: 304, headers: validators(image) })
+    },
+  })
+}
+
+function upload(path: string, field: 'path' | 'filename', tag: string, kind: ImageKindName): Endpoint {
+  return endpoint({
+    method: 'POST',
+    path,
+    tag,
+    summary: 'Store an image, whole or in parts',
+    description:
+      'The image replaces one of the same name when it is complete, and not before. With `Content-Range: bytes ' +
+      'FIRST-LAST/TOTAL` the body is a part: the answer is 308 until the last one, and its `Range` header says which bytes ' +
+      'are there (none without it), also of a part that broke off; `Content-Range: bytes */TOTAL` without a body ' +
+      'asks. `Repr-Digest` (sha-256, sha-512, md5), `?md5sum=` or, for a whole image, `Content-MD5` is checked before ' +
+      'the image is stored.',
+    params: Type.Object({ [field]: name }),
+    query: md5sum,
+    bodyKind: 'raw',
+    replies: { 204: { description: 'Stored' }, 308: { description: 'The part is kept; more is wanted' } },
+    errors: {
+      400: 'The request is not valid, or the image has not the digest that was given; nothing was stored',
+      403: 'The name leaves the images',
+      408: 'The body stopped coming',
+      409: 'The part does not follow what is there (see Range), or a directory is in the way',
+      413: 'The image is larger than limits.image_gb',
+      507: 'The disk is nearly full',
+    },
+    async handle({ params, query, request }, { agent }) {
+      const filename = String(params[field])
+      const range = contentRangeOf(request)
+      if (range !== undefined && 'asked' in range) {
+        return progressAnswer(await agent.images.progress(kind, filename, range.asked))
+      }
+      const { part } = range ?? {}
+      const digests = digestsOf(request, query.md5sum, part !== undefined)
+      const size = announced(request)
+      if (part !== undefined && size !== undefined && size !== part.last - part.first + 1) {
+        throw badRequest(`Content-Range: expected a body of ${part.last - part.first + 1} bytes, got ${size}`)
+      }
+      const content = request.body ?? new Blob([]).stream()
+      return progressAnswer(
+        await agent.images.write(kind, filename, content, {
+          digests,
+          ...(size !== undefined && { size }),
+          ...(part !== undefined && { part }),
+        }),
+      )
+    },
+  })
+}
+
+function announced(request: Request): number | undefined {
+  const header = request.headers.get('content-length')
+  return header === null ? undefined : Number(header)
+}
+
+function progressAnswer({ received, done }: UploadProgress): Response | Answer {
+  if (done) return noContent
+  return new Response(null, { status: 308, headers: received > 0 ? { Range: `bytes=0-${received - 1}` } : {} })
+}
+
+function imageResponse(image: StoredImage): Response {
+  const { content, size, part } = image
+  const headers: Record<string, string> = {
+    ...validators(image),
+    'Content-Type': 'application/octet-stream',
+    'Content-Length': String(part === undefined ? size : part.last - part.first + 1),
+    'Accept-Ranges': 'bytes',
+    'X-Content-Type-Options': 'nosniff',
+  }
+  if (part !== undefined) headers['Content-Range'] = `bytes ${part.first}-${part.last}/${size}`
+  return new Response(content, { status: part === undefined ? 200 : 206, headers })
+}
+
+const validators = ({ etag, modified }: StoredImage) => ({
+  ETag: etag,
+  'Last-Modified': new Date(modified).toUTCString(),
+})
+
+/** RFC 9110, 13.2.2: the time is looked at only without an entity tag. */
+function isUnchanged(request: Request, { etag, modified }: StoredImage): boolean {
+  const tags = request.headers.get('if-none-match')
+  if (tags !== null) return tags.split(',').some((tag) => ['*', etag].includes(tag.trim().replace(/^W\//, '')))
+  const since = Date.parse(request.headers.get('if-modified-since') ?? '')
+  return Math.floor(modified / 1000) * 1000 <= since
+}
