@@ -4,6 +4,10 @@ import { endpoints } from '../../src/routes/index.ts'
 import { requests } from '../support/requests.ts'
 import { portRanges, TestService } from '../support/service.ts'
 
+/** A disk that is asked for is really made: it must not fill this machine's. */
+const small = (body: string): string =>
+  body.replace(/"(size|extend)":(\d+)/, (_, name: string, size: string) => `"${name}":${Number(size) % 16}`)
+
 /** What a server may answer without an endpoint having declared it. */
 const undeclared = new Set([404, 405, 408, 204])
 
@@ -18,6 +22,7 @@ test('no request that can be made from the declarations, valid or spoiled, is an
     node_id: [node_id],
     vm_id: [node_id],
     path: ['a.txt', 'b/c.txt'],
+    filename: ['disk.qcow2', 'vendor/disk.qcow2'],
     adapter_number: ['0'],
     port_number: ['0'],
   }
@@ -29,7 +34,7 @@ test('no request that can be made from the declarations, valid or spoiled, is an
         headers,
         redirect: 'manual',
         signal: AbortSignal.any([over.signal, AbortSignal.timeout(10_000)]),
-        ...(body !== undefined && { body }),
+        ...(body !== undefined && { body: endpoint.path.endsWith('/img') ? small(body) : body }),
       })
       const declared = new Set([...Object.keys(endpoint.replies), ...Object.keys(endpoint.errors ?? {})].map(Number))
       for (const status of [400, 401, 403, 413]) declared.add(status)
@@ -37,9 +42,11 @@ test('no request that can be made from the declarations, valid or spoiled, is an
         answer.status < 500 &&
         (declared.has(answer.status) || undeclared.has(answer.status) || method !== endpoint.method)
       const isFault = answer.status >= 400 && method !== 'HEAD'
-      const fault = isFault ? ((await answer.json()) as { status: number; message: string }) : undefined
+      const { image, ...fault } = isFault ? ((await answer.json()) as { image?: string }) : {}
       over.abort()
       expect({ answer: answer.status, isExpected }).toMatchObject({ isExpected: true })
+      // The one thing an error may have beside its message: the name of an image that is missing.
+      if (image !== undefined) expect(answer.status).toBe(409)
       if (isFault) expect(fault).toEqual({ message: expect.stringMatching(/./), status: answer.status })
     }),
     { numRuns: 1500, endOnFailure: true },

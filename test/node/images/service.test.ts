@@ -1,0 +1,76 @@
+import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
+import { request } from 'node:http'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { portRanges, TestService } from '../../support/service.ts'
+
+const images = '/v2/compute/machine-emulator/images'
+
+/** An upload that was begun; `drop` breaks its connection. */
+function begin(service: TestService, name: string, headers: Record<string, string>, first: string) {
+  const upload = request(`${service.url}${images}/${name}`, { method: 'POST', headers })
+  upload.on('error', () => {})
+  upload.write(first)
+  return { drop: () => upload.destroy() }
+}
+
+const hidden = async (own: string) => (await readdir(own)).filter((name) => name.startsWith('.'))
+
+test('a service that is killed in the middle of uploads leaves the old image, and the next one cleans up', async () => {
+  const service = await TestService.start(portRanges(76))
+  const own = join(service.data, 'images/machine-emulator')
+  await service.fetch(`${images}/disk`, { method: 'POST', body: 'old' })
+  begin(service, 'disk', { 'content-length': '1000' }, 'half')
+  begin(service, 'vendor/disk', { 'content-length': '1000' }, 'half')
+  begin(service, 'disk', { 'content-length': '1000', 'content-range': 'bytes 0-999/1000' }, 'half')
+  await expect.poll(() => hidden(own)).toHaveLength(2)
+  await expect.poll(() => hidden(join(own, 'vendor')).catch(() => [])).toHaveLength(1)
+  await writeFile(join(own, '.mine'), 'not of the service')
+  await mkdir(join(own, '.patchbay-0123456789abcdef.disk'))
+  await service.kill('SIGKILL')
+  expect(await hidden(own)).toHaveLength(4)
+  await service.restart()
+  expect(await hidden(own)).toEqual(['.mine'])
+  expect(await readdir(join(own, 'vendor'))).toEqual([])
+  expect(await readFile(join(own, 'disk'), 'utf8')).toBe('old')
+  expect(await service.call('GET', images)).toMatchObject([{ path: 'disk', filesize: 3 }])
+})
+
+test('an upload whose connection broke goes on where it was, and a whole one leaves nothing', async () => {
+  const service = await TestService.start(portRanges(77))
+  const own = join(service.data, 'images/machine-emulator')
+  const { drop } = begin(service, 'disk', { 'content-length': '8', 'content-range': 'bytes 0-7/8' }, 'half')
+  const ask = () => service.fetch(`${images}/disk`, { method: 'POST', headers: { 'content-range': 'bytes */8' } })
+  await expect.poll(async () => (await ask()).headers.get('range')).toBe('bytes=0-3')
+  drop()
+  const rest = { method: 'POST', body: 'half', headers: { 'content-range': 'bytes 4-7/8' } }
+  expect((await service.fetch(`${images}/disk`, rest)).status).toBe(204)
+  expect(await (await service.fetch(`${images}/disk`)).text()).toBe('halfhalf')
+  const whole = begin(service, 'other', { 'content-length': '8' }, 'half')
+  await expect.poll(() => hidden(own)).toHaveLength(1)
+  whole.drop()
+  await expect.poll(() => hidden(own)).toEqual([])
+})
+
+test('an image larger than the limit is refused before it is sent, and a range has its length', async () => {
+  const service = await TestService.start({ ...portRanges(78), 'limits.image_gb': 1 })
+  const headers = { 'content-range': `bytes 0-3/${2 ** 30 + 1}` }
+  const answer = await service.fetch(`${images}/disk`, { method: 'POST', body: 'half', headers })
+  expect(answer.status).toBe(413)
+  expect(await answer.json()).toMatchObject({ message: expect.stringContaining('limits.image_gb') })
+  await service.fetch(`${images}/disk`, { method: 'POST', body: 'hello' })
+  const range = await service.fetch(`${images}/disk`, { headers: { range: 'bytes=1-3' } })
+  expect(range.headers.get('content-length')).toBe('3')
+  expect(await range.text()).toBe('ell')
+})
+
+test('outside local mode an absolute path of a disk is refused', async () => {
+  const service = await TestService.start({ ...portRanges(79), local: false })
+  const input = { path: join(service.data, 'disk'), format: 'raw', size: 1 }
+  const answer = await service.fetch('/v2/compute/machine-emulator/img', {
+    method: 'POST',
+    body: JSON.stringify(input),
+  })
+  expect(answer.status).toBe(403)
+  expect(await answer.json()).toEqual({ message: expect.stringContaining('local mode'), status: 403 })
+})
