@@ -138,7 +138,8 @@ function announced(request: Request): number | undefined {
 
 function progressAnswer({ received, done }: UploadProgress): Response | Answer {
   if (done) return noContent
-  return new Response(null, { status: 308, headers: received > 0 ? { Range: `bytes=0-${received - 1}` } : {} })
+  const range = received > 0 ? { Range: `bytes=0-${received - 1}` } : {}
+  return new Response(null, { status: 308, headers: { 'Content-Length': '0', ...range } })
 }
 
 function imageResponse(image: StoredImage): Response {
