@@ -1,6 +1,6 @@
 import { constants } from 'node:fs'
 import { type FileHandle, open } from 'node:fs/promises'
-import { Readable } from 'node:stream'
+import { webStream } from '../web-stream.ts'
 import { translated } from './disk.ts'
 
 /** Opens a regular file whose path was resolved; the error of `missing` for everything else. */
@@ -22,8 +22,7 @@ export async function openRegular(file: string, missing: () => Error): Promise<F
 /** `size` bytes of an open file from `first` on, and no more should it grow meanwhile; the file is closed with the stream. */
 export function contentOf(handle: FileHandle, size: number, first = 0): ReadableStream<Uint8Array> {
   if (size === 0) return emptyStream(handle)
-  const stream = handle.createReadStream({ start: first, end: first + size - 1 })
-  return Readable.toWeb(stream) as ReadableStream<Uint8Array>
+  return webStream(handle.createReadStream({ start: first, end: first + size - 1 }))
 }
 
 function emptyStream(handle: FileHandle): ReadableStream<Uint8Array> {
