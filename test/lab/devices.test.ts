@@ -122,6 +122,6 @@ describe.skipIf(devices.skip)('the devices of a host', () => {
     expect(made.message).toMatch(
       /^tap_device: .* may not be used .*(ip tuntap add dev .* mode tap|chmod 0666 \/dev\/net\/tun)/,
     )
-    await service.call('POST', nio, { type: 'nio_udp', lport: 43_900, rhost: '127.0.0.1', rport: 43_901 })
+    await service.call('POST', nio, { type: 'nio_udp', lport: 28_900, rhost: '127.0.0.1', rport: 28_901 })
   })
 })

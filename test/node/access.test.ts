@@ -85,7 +85,7 @@ async function rawStatus(url: string, request: string, headers: Record<string, s
 }
 
 test('names and origins are added by the configuration, also while the service runs', async () => {
-  const ranges = portRanges(36)
+  const ranges = portRanges(82)
   const service = await TestService.start(ranges)
   const origin = 'https://lab.example'
   expect((await service.fetch('/v1/version', { headers: { origin } })).status).toBe(403)
@@ -102,7 +102,7 @@ test('names and origins are added by the configuration, also while the service r
 })
 
 test('outside local mode a project stays inside, and the configuration is not reloaded', async () => {
-  const service = await TestService.start({ ...portRanges(37), local: false })
+  const service = await TestService.start({ ...portRanges(83), local: false })
   const create = (body: object) => service.fetch('/v1/projects', { method: 'POST', body: JSON.stringify(body) })
   expect((await create({ path: '/tmp/elsewhere-patchbay' })).status).toBe(403)
   const project = await service.call('POST', '/v1/projects', { name: 'lab' })

@@ -60,7 +60,7 @@ test('doctor says what it found, and how to mend what it did not', async () => {
 })
 
 test('a data directory has one service, its files are private, and a polite end is code 0', async () => {
-  const service = await TestService.start(portRanges(38))
+  const service = await TestService.start(portRanges(80))
   expect((await stat(join(service.data, 'run'))).mode & 0o777).toBe(0o700)
   await expect
     .poll(async () => (await stat(join(service.data, 'run/keeper.sock')).catch(() => undefined))?.mode)
@@ -74,7 +74,7 @@ test('a data directory has one service, its files are private, and a polite end 
 })
 
 test('console is a terminal on the console of a pc, also piped', async () => {
-  const service = await TestService.start({ ...portRanges(39), 'pc.engine': 'embedded' })
+  const service = await TestService.start({ ...portRanges(81), 'pc.engine': 'embedded' })
   const { project_id } = await service.call<{ project_id: string }>('POST', '/v2/compute/projects', { name: 'lab' })
   const pc = await createPc(service, `/v2/compute/projects/${project_id}`, 1)
   await start(service, pc)

@@ -24,8 +24,8 @@ test('the figures of a lab follow what is done to it', async () => {
   await expected({
     patchbay_projects_open: 1,
     'patchbay_nodes status=stopped': 0,
-    'patchbay_ports pool=console': 100,
-    'patchbay_ports pool=udp': 180,
+    'patchbay_ports pool=console': 60,
+    'patchbay_ports pool=udp': 80,
     'patchbay_ports_used pool=console': 0,
     'patchbay_ports_used pool=udp': 0,
     patchbay_events_emitted_total: 0,

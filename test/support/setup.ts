@@ -34,7 +34,7 @@ export async function setup(project: TestProject): Promise<Undo> {
 async function hostAgent(name: string, undo: Undo[]): Promise<NodeAgentService> {
   const data = await mkdtemp(join(tmpdir(), 'patchbay-handlers-'))
   undo.push(() => rm(data, { recursive: true, force: true }))
-  const first = name === 'workerd' ? 45_000 : 46_000
+  const first = name === 'workerd' ? 30_000 : 31_000
   const ranges = [`--console-port-range=${first}-${first + 399}`, `--udp-port-range=${first + 400}-${first + 899}`]
   const config = loadConfig({
     argv: ['--data', data, '--pc-engine', 'embedded', ...ranges, `--vnc-port-range=${first + 900}-${first + 999}`],

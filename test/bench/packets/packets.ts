@@ -181,7 +181,7 @@ async function stages(): Promise<Row[]> {
 
 async function manyLinks(): Promise<Row[]> {
   const rows: Row[] = []
-  for (const links of [1, 100, 400]) {
+  for (const links of [1, 100, 1000]) {
     const bed = await Bed.open({ kind: 'fast', shape: 'joined' }, { links })
     const [figures] = await inTurns([bed], (it) => it.throughput(512))
     rows.push([`${links} links node to node, 512 B, all busy`, kpps(figures as Figures), cost(figures as Figures)])
@@ -191,7 +191,7 @@ async function manyLinks(): Promise<Row[]> {
 
 async function idleLinks(): Promise<Row[]> {
   const rows: Row[] = []
-  for (const links of [1, 100, 900]) {
+  for (const links of [1, 100, 1000]) {
     const bed = await Bed.open({ kind: 'fast', shape: 'joined' }, { links })
     const before = await bed.usage()
     await new Promise((resolve) => setTimeout(resolve, 3000))

@@ -12,7 +12,7 @@ import { requireRoot } from '../../support/require.ts'
 const root = requireRoot()
 
 describe.each(packetPaths)('limits of captures on the %s packet path', (path) => {
-  const base = path === 'fast' ? 43_400 : 43_600
+  const base = path === 'fast' ? 28_400 : 28_600
 
   test('20,000 frames sent fast are in the file, or counted as missed', async () => {
     const { recorder, file, guest, accounted } = await linked(path, base + 120)

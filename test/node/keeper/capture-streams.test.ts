@@ -6,7 +6,7 @@ import { packetPaths } from '../../support/lan.ts'
 import { holds, openReader, readPcap, readWhole, textsOf } from '../../support/pcap.ts'
 
 describe.each(packetPaths)('streams of captures on the %s packet path', (path) => {
-  const base = path === 'fast' ? 43_400 : 43_600
+  const base = path === 'fast' ? 28_400 : 28_600
 
   test('without a NIO nothing is captured, and a NIO that goes ends file and streams', async () => {
     const { lan: it, recorder, file, guest } = await linked(path, base + 70)

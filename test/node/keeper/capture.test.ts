@@ -7,7 +7,7 @@ import { lan, packetPaths, udp } from '../../support/lan.ts'
 import { holds, readWhole, textsOf } from '../../support/pcap.ts'
 
 describe.each(packetPaths)('captures on the %s packet path', (path) => {
-  const base = path === 'fast' ? 43_400 : 43_600
+  const base = path === 'fast' ? 28_400 : 28_600
 
   test('a file holds the frames of both directions with their times and lengths while it is written', async () => {
     const { recorder, file, guest, remote, lport } = await linked(path, base)

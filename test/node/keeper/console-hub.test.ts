@@ -42,8 +42,8 @@ function closeOf(socket: Socket): Promise<void> {
 }
 
 test('every client gets the greeting and the same output, and what any of them types reaches the guest', async () => {
-  const { hub, typed, onTyped } = await openHub(43000)
-  const clients = await Promise.all(Array.from({ length: 10 }, () => TcpClient.connect(43000)))
+  const { hub, typed, onTyped } = await openHub(28000)
+  const clients = await Promise.all(Array.from({ length: 10 }, () => TcpClient.connect(28000)))
   for (const client of clients) await client.untilLength(greeting.length)
   hub.output(Buffer.from('login: \xff', 'latin1'))
   for (const client of clients) {
@@ -59,21 +59,21 @@ test('every client gets the greeting and the same output, and what any of them t
 })
 
 test('a client that comes late is shown the last 64 KiB', async () => {
-  const { hub } = await openHub(43001)
+  const { hub } = await openHub(28001)
   const text = Array.from({ length: 20_000 }, (_, line) => `${line}\r\n`).join('')
   hub.output(Buffer.from(text))
-  const client = await TcpClient.connect(43001)
+  const client = await TcpClient.connect(28001)
   await client.untilLength(greeting.length + 65_536)
   expect(client.received.subarray(greeting.length).toString()).toBe(text.slice(-65_536))
 })
 
 test('a client that never reads is dropped, while another one reads on and misses nothing', async () => {
-  const { hub } = await openHub(43002)
-  const slow = connect(43002, host)
+  const { hub } = await openHub(28002)
+  const slow = connect(28002, host)
   slow.on('error', () => {})
   await once(slow, 'connect')
   slow.pause()
-  const reader = await TcpClient.connect(43002)
+  const reader = await TcpClient.connect(28002)
   await reader.untilLength(greeting.length)
   const chunk = Buffer.alloc(65_536, 'output of a guest ')
   const chunks = 400
@@ -92,57 +92,57 @@ test('a client that never reads is dropped, while another one reads on and misse
 })
 
 test('a port that is taken is refused, and the listener that was there stays', async () => {
-  await occupy(43004)
-  const { hub } = await openHub(43003)
-  await expect(hub.setListen({ host, port: 43004 })).rejects.toMatchObject({ code: 'port_taken' })
-  expect(hub.listen).toEqual({ host, port: 43003 })
-  const client = await TcpClient.connect(43003)
+  await occupy(28004)
+  const { hub } = await openHub(28003)
+  await expect(hub.setListen({ host, port: 28004 })).rejects.toMatchObject({ code: 'port_taken' })
+  expect(hub.listen).toEqual({ host, port: 28003 })
+  const client = await TcpClient.connect(28003)
   await client.untilLength(greeting.length)
 })
 
 test('moving the listener ends its clients and frees the port, but not a raw attachment', async () => {
-  const { hub } = await openHub(43005)
-  const telnet = await TcpClient.connect(43005)
+  const { hub } = await openHub(28005)
+  const telnet = await TcpClient.connect(28005)
   await telnet.untilLength(greeting.length)
-  const rawSide = createServer((socket) => hub.attach(socket)).listen(43007, host)
+  const rawSide = createServer((socket) => hub.attach(socket)).listen(28007, host)
   onTestFinished(() => void rawSide.close())
   await once(rawSide, 'listening')
-  const raw = await TcpClient.connect(43007)
+  const raw = await TcpClient.connect(28007)
 
-  await hub.setListen({ host, port: 43006 })
+  await hub.setListen({ host, port: 28006 })
   await telnet.closed()
-  expect(await canConnect(43005)).toBe(false)
-  expect(await canConnect(43006)).toBe(true)
+  expect(await canConnect(28005)).toBe(false)
+  expect(await canConnect(28006)).toBe(true)
   await hub.setListen(null)
-  expect(await canConnect(43006)).toBe(false)
+  expect(await canConnect(28006)).toBe(false)
   hub.output(Buffer.from('still here \xff', 'latin1'))
   expect((await raw.until((it) => it.length >= 12)).toString('latin1')).toBe('still here \xff')
 })
 
 test('listeners that are moved several times at once leave only the last one open', async () => {
-  const { hub } = await openHub(43008)
-  await Promise.all([43009, 43010, 43011].map((port) => hub.setListen({ host, port })))
-  expect(await Promise.all([43008, 43009, 43010, 43011].map(canConnect))).toEqual([false, false, false, true])
+  const { hub } = await openHub(28008)
+  await Promise.all([28009, 28010, 28011].map((port) => hub.setListen({ host, port })))
+  expect(await Promise.all([28008, 28009, 28010, 28011].map(canConnect))).toEqual([false, false, false, true])
 })
 
 test('a listener that is opened while the unit ends does not stay behind', async () => {
-  const { hub } = await openHub(43012)
-  const moving = hub.setListen({ host, port: 43013 })
+  const { hub } = await openHub(28012)
+  const moving = hub.setListen({ host, port: 28013 })
   hub.close()
   await expect(moving).rejects.toMatchObject({ code: 'not_running' })
-  expect(await canConnect(43012)).toBe(false)
-  expect(await canConnect(43013)).toBe(false)
+  expect(await canConnect(28012)).toBe(false)
+  expect(await canConnect(28013)).toBe(false)
 })
 
 test('the 65th client is told so and sent away, and one that leaves rudely does no harm', async () => {
-  const { hub } = await openHub(43014)
+  const { hub } = await openHub(28014)
   const clients: TcpClient[] = []
-  for (let count = 0; count < 64; count++) clients.push(await TcpClient.connect(43014))
+  for (let count = 0; count < 64; count++) clients.push(await TcpClient.connect(28014))
   for (const client of clients) await client.untilLength(greeting.length)
-  const refused = await TcpClient.connect(43014)
+  const refused = await TcpClient.connect(28014)
   await refused.shows('64 clients already')
   await refused.closed()
-  const rude = connect(43014, host)
+  const rude = connect(28014, host)
   rude.on('error', () => {})
   await once(rude, 'connect')
   rude.write('typed before the refusal')
@@ -152,7 +152,7 @@ test('the 65th client is told so and sent away, and one that leaves rudely does 
   await clients[0]?.shows('on')
   clients[1]?.socket.destroy()
   // Its place is free again as soon as the hub has seen its end.
-  await expect.poll(async () => (await first(43014)).subarray(0, 3)).toEqual(Buffer.from(greeting.subarray(0, 3)))
+  await expect.poll(async () => (await first(28014)).subarray(0, 3)).toEqual(Buffer.from(greeting.subarray(0, 3)))
 })
 
 async function first(port: number): Promise<Buffer> {
@@ -163,10 +163,10 @@ async function first(port: number): Promise<Buffer> {
 }
 
 test('the end of the unit is the end of every stream, after its last output, also for a client that stays', async () => {
-  const { hub } = await openHub(43015)
-  const client = await TcpClient.connect(43015)
+  const { hub } = await openHub(28015)
+  const client = await TcpClient.connect(28015)
   await client.untilLength(greeting.length)
-  const stubborn = connect({ port: 43015, host, allowHalfOpen: true })
+  const stubborn = connect({ port: 28015, host, allowHalfOpen: true })
   stubborn.on('error', () => {})
   await once(stubborn, 'data')
   hub.output(Buffer.from('bye'))

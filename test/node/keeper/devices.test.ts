@@ -83,10 +83,10 @@ describe.skipIf(devices.skip)('a device of the host', () => {
   test('one that goes away harms nobody, is told of, and is linked again when it comes back', async () => {
     const { lan: it, guest, host, outside, report } = await vethLan()
     await it.open('b', (await peer(0)).port)
-    const remote = await peer(43_802)
+    const remote = await peer(28_802)
     const other = await peer(0)
     const { switch_port } = await it.open('c', other.port)
-    await it.attach('c', udp(43_801, remote.port))
+    await it.attach('c', udp(28_801, remote.port))
     await ip(`link del ${outside}`)
     expect((await report('a')).link).toBe('peer_unreachable')
     await expectQuiet(() => guest.send(rawFrame(stranger, 'nobody', experimental)))

@@ -34,7 +34,7 @@ function expectInOrder({ name, sent, came, numbers }: Way): void {
 }
 
 describe.each(packetPaths)('the %s packet path', (path) => {
-  const ports = portsFrom(path === 'fast' ? 43_000 : 43_100)
+  const ports = portsFrom(path === 'fast' ? 29_400 : 29_500)
 
   test('packet_loss drops its share of the frames, the others pass', async () => {
     const { ways } = await wires(path, ports, { filters: [{ type: 'packet_loss', percent: 10 }] })

@@ -14,7 +14,7 @@ import { requireProgram } from '../../support/require.ts'
 import { Terminal } from '../../support/terminal.ts'
 
 const vpcs = requireProgram('vpcs')
-const port = (offset: number) => 42_000 + offset
+const port = (offset: number) => 27_000 + offset
 
 test('a unit that ends by itself is told with its code and its last words, also later', async () => {
   const { client, shell, exit } = await startKeeper()
@@ -151,7 +151,7 @@ test.skipIf(vpcs.skip)('VPCS runs on a terminal of its own; quit is an end that 
       run: {
         type: 'process',
         command: 'vpcs',
-        args: ['-i', '1', '-s', '42301', '-c', '42302'],
+        args: ['-i', '1', '-s', '27301', '-c', '27302'],
         cwd: data,
         log: join(data, 'vpcs.log'),
         stdio: 'pty',

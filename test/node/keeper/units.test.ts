@@ -61,8 +61,8 @@ async function canConnect(port: number): Promise<boolean> {
 
 test('what is typed on the console of a program reaches its stdin, and its stdout the console', async () => {
   const { directory, units } = await openBench()
-  await units.start({ ...shellUnit(directory, 'exec cat'), console: { host, port: 43050 } })
-  const client = await TcpClient.connect(43050)
+  await units.start({ ...shellUnit(directory, 'exec cat'), console: { host, port: 28050 } })
+  const client = await TcpClient.connect(28050)
   client.socket.write('to the guest\r\n')
   await client.shows('to the guest\r')
 })
@@ -71,10 +71,10 @@ test('a program that ends by itself is told as not requested, with its code and 
   const { directory, units, exit } = await openBench()
   const { pid, run } = await units.start({
     ...shellUnit(directory, 'echo no licence; read line; exit 7'),
-    console: { host, port: 43051 },
+    console: { host, port: 28051 },
   })
   expect(units.running).toBe(1)
-  const client = await TcpClient.connect(43051)
+  const client = await TcpClient.connect(28051)
   await client.shows('no licence')
   client.socket.write('\n')
   const ended = { code: 7, signal: null, requested: false, last_words: 'no licence' }
@@ -96,9 +96,9 @@ test('the last words of a program without console output are the end of its log'
 
 test('a stop is told as requested, and the port can be bound again at once', async () => {
   const { directory, units, exit } = await openBench()
-  const spec: UnitSpec = { ...shellUnit(directory, 'exec cat'), console: { host, port: 43052 } }
+  const spec: UnitSpec = { ...shellUnit(directory, 'exec cat'), console: { host, port: 28052 } }
   const first = await units.start(spec)
-  const client = await TcpClient.connect(43052)
+  const client = await TcpClient.connect(28052)
   const stopped = await units.stop(key, 2000)
   expect(stopped.exit).toMatchObject({ signal: 'SIGTERM', requested: true })
   expect(await exit()).toMatchObject({ run: first.run, exit: { requested: true } })
@@ -106,7 +106,7 @@ test('a stop is told as requested, and the port can be bound again at once', asy
   const second = await units.start(spec)
   expect(second.run).toBeGreaterThan(first.run)
   expect(second.pid).not.toBe(first.pid)
-  await (await TcpClient.connect(43052)).untilLength(3)
+  await (await TcpClient.connect(28052)).untilLength(3)
 })
 
 test('a stop is safe for a key that is not known, has ended, or is being stopped', async () => {
@@ -165,14 +165,14 @@ test('a program that is not ready at once fails the start, with its last words',
   const { directory, units } = await openBench()
   const failing = {
     ...shellUnit(directory, 'echo bad image; exit 3', { ready: 'prompt>' }),
-    console: { host, port: 43053 },
+    console: { host, port: 28053 },
   }
   await expect(units.start(failing)).rejects.toMatchObject({
     code: 'spawn_failed',
     message: expect.stringMatching(/exit code 3.*bad image/s),
   })
   expect(units.list()).toEqual([])
-  expect(await canConnect(43053)).toBe(false)
+  expect(await canConnect(28053)).toBe(false)
 })
 
 test('a program that does not become ready in its time is ended', async () => {
@@ -193,7 +193,7 @@ test('the text that says ready may come in pieces', async () => {
 
 test('a program or a directory that is not there fails the start, and leaves no listener', async () => {
   const { directory, units } = await openBench()
-  const console = { host, port: 43054 }
+  const console = { host, port: 28054 }
   for (const wrong of [
     { command: '/no/such/program' },
     { command: 'no-such-program' },
@@ -201,17 +201,17 @@ test('a program or a directory that is not there fails the start, and leaves no 
   ]) {
     const spec = { ...shellUnit(directory, 'exec cat', wrong), console }
     await expect(units.start(spec)).rejects.toMatchObject({ code: 'spawn_failed' })
-    expect(await canConnect(43054)).toBe(false)
+    expect(await canConnect(28054)).toBe(false)
   }
   expect(units.list()).toEqual([])
 })
 
 test('nothing is started when the console port is taken', async () => {
   const { directory, units } = await openBench()
-  const server = createServer().listen(43055, host)
+  const server = createServer().listen(28055, host)
   await once(server, 'listening')
   onTestFinished(() => void server.close())
-  const spec = { ...shellUnit(directory, 'touch started; exec cat'), console: { host, port: 43055 } }
+  const spec = { ...shellUnit(directory, 'touch started; exec cat'), console: { host, port: 28055 } }
   await expect(units.start(spec)).rejects.toMatchObject({ code: 'port_taken' })
   await expect(readFile(join(directory, 'started'))).rejects.toThrow('ENOENT')
 })
@@ -225,17 +225,17 @@ test.skipIf(vpcs.skip)('VPCS on a pseudo-terminal: its prompt, quit, and a start
     run: {
       type: 'process',
       command: findProgram('vpcs') ?? '',
-      args: ['-i', '1', '-m', '7', '-s', '43056', '-c', '43057', '-t', host],
+      args: ['-i', '1', '-m', '7', '-s', '28056', '-c', '28057', '-t', host],
       cwd: directory,
       log: join(directory, 'vpcs.log'),
       stdio: 'pty',
       ready: 'Virtual PC Simulator',
     },
-    console: { host, port: 43058 },
+    console: { host, port: 28058 },
   }
   for (let round = 0; round < 2; round++) {
     const { run } = await units.start(spec)
-    const client = await TcpClient.connect(43058)
+    const client = await TcpClient.connect(28058)
     const output = await client.shows('VPCS> ')
     expect(output.toString('latin1')).not.toMatch(/[^\r]\n/)
     client.socket.write('show ip\r\n')
@@ -243,7 +243,7 @@ test.skipIf(vpcs.skip)('VPCS on a pseudo-terminal: its prompt, quit, and a start
     client.socket.write('quit\r\n')
     expect(await exit()).toMatchObject({ key, run, exit: { requested: false } })
     await client.closed()
-    expect(await canConnect(43058)).toBe(false)
+    expect(await canConnect(28058)).toBe(false)
   }
 })
 

@@ -8,10 +8,10 @@ import { isTcpFree, isUdpFree } from '../../../runtime/node/ports/bind-test.ts'
 const project = '11111111-1111-4111-8111-111111111111'
 const other = '22222222-2222-4222-8222-222222222222'
 
-/** Ranges of this file are in 42600 to 42999. */
+/** Ranges of this file are in 27600 to 27999. */
 function allocator(ranges: Partial<Record<Pool, readonly [number, number]>>): PortAllocator {
   return new PortAllocator({
-    ranges: { console: [42_600, 42_609], vnc: [42_610, 42_619], udp: [42_620, 42_629], ...ranges },
+    ranges: { console: [27_600, 27_609], vnc: [27_610, 27_619], udp: [27_620, 27_629], ...ranges },
     consoleHost: '127.0.0.1',
   })
 }
@@ -29,8 +29,8 @@ async function occupyUdp(port: number): Promise<void> {
 }
 
 for (const [pool, range, isFree] of [
-  ['udp', [42_700, 42_899], isUdpFree],
-  ['console', [42_900, 42_949], (port: number) => isTcpFree(port, '127.0.0.1')],
+  ['udp', [27_700, 27_899], isUdpFree],
+  ['console', [27_900, 27_949], (port: number) => isTcpFree(port, '127.0.0.1')],
 ] as const) {
   test(`200 allocations at once get every free ${pool} port of the range once, and the rest are told`, async () => {
     const ports = allocator({ [pool]: range })
@@ -57,13 +57,13 @@ for (const [pool, range, isFree] of [
 }
 
 test('ports that others on this machine have are passed over, on whatever address they have them', async () => {
-  const ports = allocator({ console: [42_640, 42_642], udp: [42_650, 42_651] })
-  await occupyTcp(42_640, '0.0.0.0')
-  await occupyTcp(42_641, '127.0.0.2')
-  expect(await ports.allocate('console', project)).toBe(42_642)
-  await occupyUdp(42_650)
-  expect(await ports.allocate('udp', project)).toBe(42_651)
-  expect(ports.used('udp')).toEqual([42_651])
+  const ports = allocator({ console: [27_640, 27_642], udp: [27_650, 27_651] })
+  await occupyTcp(27_640, '0.0.0.0')
+  await occupyTcp(27_641, '127.0.0.2')
+  expect(await ports.allocate('console', project)).toBe(27_642)
+  await occupyUdp(27_650)
+  expect(await ports.allocate('udp', project)).toBe(27_651)
+  expect(ports.used('udp')).toEqual([27_651])
 })
 
 test('ports that browsers refuse are no console ports, but good for links', async () => {
@@ -75,16 +75,16 @@ test('ports that browsers refuse are no console ports, but good for links', asyn
 
 test('a wanted port is given when it can be had, and another one when not', async () => {
   const ports = allocator({})
-  expect(await ports.allocate('console', project, 42_605)).toBe(42_605)
-  const second = await ports.allocate('console', project, 42_605)
-  expect(second).not.toBe(42_605)
-  const outside = await ports.allocate('console', project, 42_700)
-  expect(outside).toBeGreaterThanOrEqual(42_600)
-  expect(outside).toBeLessThanOrEqual(42_609)
+  expect(await ports.allocate('console', project, 27_605)).toBe(27_605)
+  const second = await ports.allocate('console', project, 27_605)
+  expect(second).not.toBe(27_605)
+  const outside = await ports.allocate('console', project, 27_700)
+  expect(outside).toBeGreaterThanOrEqual(27_600)
+  expect(outside).toBeLessThanOrEqual(27_609)
 })
 
 test('console and VNC ports are one space: no port is both', async () => {
-  const ports = allocator({ console: [42_660, 42_663], vnc: [42_660, 42_663] })
+  const ports = allocator({ console: [27_660, 27_663], vnc: [27_660, 27_663] })
   const got = await Promise.all(
     [1, 2].flatMap((n) => [ports.allocate('console', `${project}/${n}`), ports.allocate('vnc', `${project}/${n}`)]),
   )
@@ -92,7 +92,7 @@ test('console and VNC ports are one space: no port is both', async () => {
 })
 
 test('a port that was released is handed out again, one released by somebody else is not', async () => {
-  const ports = allocator({ udp: [42_670, 42_670] })
+  const ports = allocator({ udp: [27_670, 27_670] })
   const port = await ports.allocate('udp', project)
   ports.release('udp', port, other)
   await expect(ports.allocate('udp', project)).rejects.toMatchObject({ status: 409 })
@@ -139,21 +139,21 @@ test('all ports of a project are released with it, and no others', async () => {
 
 test('a port that a node of ours has bound already is adopted, unless another one has it', async () => {
   const ports = allocator({})
-  await occupyTcp(42_608, '127.0.0.1')
-  expect(ports.adopt('console', 42_608, `${project}/pc:1`)).toBe(true)
-  expect(ports.adopt('console', 42_608, `${project}/pc:1`)).toBe(true)
-  expect(ports.adopt('console', 42_608, `${other}/pc:1`)).toBe(false)
-  expect(ports.used('console')).toEqual([42_608])
+  await occupyTcp(27_608, '127.0.0.1')
+  expect(ports.adopt('console', 27_608, `${project}/pc:1`)).toBe(true)
+  expect(ports.adopt('console', 27_608, `${project}/pc:1`)).toBe(true)
+  expect(ports.adopt('console', 27_608, `${other}/pc:1`)).toBe(false)
+  expect(ports.used('console')).toEqual([27_608])
 })
 
 test('asking whether a port is free leaves it free', async () => {
-  expect(await isTcpFree(42_690, '127.0.0.1')).toBe(true)
-  expect(await isTcpFree(42_690, '127.0.0.1')).toBe(true)
-  expect(await isUdpFree(42_690)).toBe(true)
-  expect(await isUdpFree(42_690)).toBe(true)
-  await occupyTcp(42_690, '::1')
-  await occupyUdp(42_690)
-  expect(await isTcpFree(42_690, '127.0.0.1')).toBe(false)
-  expect(await isUdpFree(42_690)).toBe(false)
-  expect(await isTcpFree(42_691, '203.0.113.1')).toBe(false)
+  expect(await isTcpFree(27_690, '127.0.0.1')).toBe(true)
+  expect(await isTcpFree(27_690, '127.0.0.1')).toBe(true)
+  expect(await isUdpFree(27_690)).toBe(true)
+  expect(await isUdpFree(27_690)).toBe(true)
+  await occupyTcp(27_690, '::1')
+  await occupyUdp(27_690)
+  expect(await isTcpFree(27_690, '127.0.0.1')).toBe(false)
+  expect(await isUdpFree(27_690)).toBe(false)
+  expect(await isTcpFree(27_691, '203.0.113.1')).toBe(false)
 })

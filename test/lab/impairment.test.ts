@@ -1,0 +1,62 @@
+import { createSocket } from 'node:dgram'
+import { once } from 'node:events'
+import { expect, test, vi } from 'vitest'
+import { attach, createLab, createPc, openConsole, reserve, start } from '../support/lab.ts'
+import { requireProgram } from '../support/require.ts'
+import { portRanges, TestService } from '../support/service.ts'
+
+const vpcs = requireProgram('vpcs')
+const engines = vpcs.skip ? (['embedded'] as const) : (['embedded', 'vpcs'] as const)
+
+test.each(engines)('what %s pcs see of a link changes with its filters, while they run', async (engine) => {
+  const service = await TestService.start({ ...portRanges(engine === 'vpcs' ? 84 : 85), 'pc.engine': engine })
+  const lab = await createLab(service)
+  await start(service, lab.pc1, lab.pc2)
+  const port = `${lab.pc1}/adapters/0/ports/0/nio`
+  const nio = await service.call('GET', port)
+  const { type, lport, rhost, rport } = nio
+  const change = (what: object) => service.call('PUT', port, { type, lport, rhost, rport, ...what })
+  const dropped = async () => (await service.call<{ counters: { dropped: object } }>('GET', port)).counters.dropped
+  const console = await openConsole(service, lab.pc1)
+
+  await change({ filters: { delay: [60] } })
+  console.type('ping 10.0.0.2 -c 3\r')
+  // 60 ms each way.
+  await console.expect(/icmp_seq=3 ttl=64 time=1[23]\d\.\d+ ms/)
+
+  await change({ filters: { bpf: ['icmp'] } })
+  await console.expect('PC1> ')
+  console.type('ping 10.0.0.2 -c 1 -w 300\r')
+  await console.expect(/timeout/)
+  expect(await dropped()).toMatchObject({ bpf: 1 })
+
+  await change({ filters: {}, suspend: true })
+  await console.expect('PC1> ')
+  console.type('ping 10.0.0.2 -c 1 -w 300\r')
+  await console.expect(/timeout|not reachable/)
+  expect(await service.call('GET', port)).toMatchObject({ link: 'silent', suspend: true })
+
+  await change({ suspend: false })
+  await console.expect('PC1> ')
+  console.type('ping 10.0.0.2 -c 2\r')
+  await console.expect('icmp_seq=2 ttl=64')
+  await vi.waitFor(async () => expect(await service.call('GET', port)).toMatchObject({ link: 'ok' }))
+})
+
+test('a link whose port another program took while the service was away says so, and works when it is free', async () => {
+  const service = await TestService.start({ ...portRanges(86), 'pc.engine': 'embedded' })
+  const { project_id } = await service.call<{ project_id: string }>('POST', '/v2/compute/projects', { name: 'lab' })
+  const project = `/v2/compute/projects/${project_id}`
+  const pc = await createPc(service, project, 1)
+  const [a, b] = [await reserve(service, project), await reserve(service, project)]
+  await attach(service, pc, a, b)
+  await service.end()
+  const other = createSocket('udp4').bind(a, '127.0.0.1')
+  await once(other, 'listening')
+  await service.restart()
+  const port = `${pc}/adapters/0/ports/0/nio`
+  const state = () => service.call<{ link: string; lport: number }>('GET', port)
+  await vi.waitFor(async () => expect(await state()).toMatchObject({ link: 'port_taken', lport: a }))
+  await new Promise<void>((resolve) => other.close(resolve))
+  await vi.waitFor(async () => expect((await state()).link).not.toBe('port_taken'))
+})
