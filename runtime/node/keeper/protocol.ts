@@ -1,3 +1,4 @@
+import type { LinkVerdict, NioState } from '../../../src/model/nio.ts'
 import type { BpfProgram } from '../bpf/program.ts'
 
 /**
@@ -124,31 +125,10 @@ export type Filter =
   | { readonly type: 'reorder'; readonly percent: number; readonly ms: number }
 
 /** Counted since the port was opened. `out` is what the guest sent, `in` what it was sent; frames that were dropped are in neither. */
-export interface PortCounters {
-  readonly out_frames: number
-  readonly out_bytes: number
-  readonly in_frames: number
-  readonly in_bytes: number
-  readonly dropped: Readonly<
-    Record<
-      | 'suspended'
-      | 'frequency_drop'
-      | 'packet_loss'
-      | 'bpf'
-      | 'rate'
-      | 'queue_full'
-      | 'not_linked'
-      | 'no_guest'
-      | 'send_failed',
-      number
-    >
-  >
-  readonly corrupted: number
-  readonly duplicated: number
-}
+export type PortCounters = NioState['counters']
 
-/** What is known of a link: see `LinkVerdict` of the interface. */
-export type Verdict = 'ok' | 'one_way' | 'silent' | 'peer_unreachable'
+/** What the switch knows of a link; that its port is taken only the service does, because then the switch does not have it. */
+export type Verdict = Exclude<LinkVerdict, 'port_taken'>
 
 /** A capture into a file. */
 export interface CaptureState {

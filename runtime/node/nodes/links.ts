@@ -83,40 +83,49 @@ export class Links {
   async state(node: LabNode, port: PortRef): Promise<NioState> {
     const name = requirePort(node, port)
     const nio = requireNio(node, name)
-    let failure: unknown
     try {
-      await this.#attachAgain(node, name)
-      const { ports } = await this.#keeper.call('port.report', { key: portKey(node, name), fresh: true })
-      const [report] = ports
-      if (report !== undefined) return { ...nio, ...stateOf(report) }
+      return { ...nio, ...stateOf(await this.#attached(node, name, nio, true)) }
     } catch (error) {
-      failure = error
+      if (!(error instanceof ApiError)) throw error
+      return { ...nio, link: error.status === 409 ? 'port_taken' : 'peer_unreachable', ...nothingPassed }
     }
-    if (failure instanceof ApiError && failure.status === 409) return { ...nio, link: 'port_taken', ...nothingPassed }
-    if (failure instanceof ApiError) return { ...nio, link: 'peer_unreachable', ...nothingPassed }
-    throw failure
   }
 
   /** The name of a port on which something is attached; 404, 409. */
   async requireLinked(node: LabNode, port: PortRef): Promise<string> {
     const name = requirePort(node, port)
-    if (node.record.ports[name]?.nio == null) throw conflict('Nothing is attached to the port: attach a NIO first')
-    await this.#attachAgain(node, name)
+    const nio = node.record.ports[name]?.nio
+    if (nio == null) throw conflict('Nothing is attached to the port: attach a NIO first')
+    await this.#attached(node, name, nio, false)
     return name
   }
 
-  /** Makes sure that the switch has the link that the record has. */
-  async #attachAgain(node: LabNode, name: string): Promise<void> {
-    const known = await this.#keeper.call('port.report', { key: portKey(node, name) }).catch((error: unknown) => {
+  /** What the switch says of a link, which is attached again when it is not there; `fresh`: after another look at it. */
+  async #attached(node: LabNode, name: string, nio: Nio, fresh: boolean): Promise<PortReport> {
+    const known = await this.#report(node, name, fresh)
+    if (known !== undefined && known.link !== null) return known
+    await this.#reattach(node, name, slotOf(node, name), nio)
+    const report = await this.#report(node, name, fresh)
+    if (report === undefined) throw conflict('The port has just gone with the process that held it; try again')
+    return report
+  }
+
+  /** undefined when the switch does not have the port. */
+  async #report(node: LabNode, name: string, fresh: boolean): Promise<PortReport | undefined> {
+    const key = portKey(node, name)
+    const { ports } = await this.#keeper.call('port.report', { key, fresh }).catch((error: unknown) => {
       if (refusal(error) !== 'unknown_key') throw error
-      return undefined
+      return { ports: [] }
     })
-    const slot = slotOf(node, name)
-    if (slot.nio === null || (known?.ports[0]?.link ?? null) !== null) return
-    const lport = lportOf(slot.nio)
+    return ports[0]
+  }
+
+  /** Claims and wires what the record says is attached. */
+  async #reattach(node: LabNode, name: string, slot: Slot, nio: Nio): Promise<void> {
+    const lport = lportOf(nio)
     if (lport !== undefined) this.#ports.claimUdp(lport, ownerOf(node, name))
     await this.#open(node, name, slot)
-    await this.#connect(node, name, await this.#resolve(slot.nio))
+    await this.#connect(node, name, await this.#resolve(nio))
   }
 
   /** Makes sure that every port is wired for a start; what is attached comes along. */
@@ -143,10 +152,7 @@ export class Links {
     for (const [name, slot] of Object.entries(node.record.ports)) {
       if (slot.nio === null) continue
       try {
-        const lport = lportOf(slot.nio)
-        if (lport !== undefined) this.#ports.claimUdp(lport, ownerOf(node, name))
-        await this.#open(node, name, slot)
-        await this.#connect(node, name, await this.#resolve(slot.nio))
+        await this.#reattach(node, name, slot, slot.nio)
       } catch (error) {
         failures.push(`The link of ${node.record.name}, port ${name}, is not there: ${(error as Error).message}`)
       }

@@ -27,19 +27,22 @@ interface Port {
   joined: Port | null
 }
 
-interface Link {
+/** A link whose end is open. */
+interface OpenLink {
   readonly nio: SwitchNio
   readonly end: number
   readonly prober: Prober | null
   /** Of its device, when it was opened. */
   readonly deviceIndex: number | null
+}
+
+/** A link that frames go over. */
+interface Link extends OpenLink {
   /** Counters of the row when the link was made. */
-  base: { sent: number; received: number }
+  readonly base: { readonly sent: number; readonly received: number }
   /** Refusals that say nothing of the link any more. */
   refusedBefore: number
 }
-
-const unused = { base: { sent: 0, received: 0 }, refusedBefore: 0 }
 
 export interface SwitchOptions {
   /** Told of a capture that ended because its file cannot be written. */
@@ -259,21 +262,18 @@ export class Switch {
     await this.#connect(port, await this.#openLink(port, nio))
   }
 
-  async #openLink({ row, key }: Port, nio: SwitchNio): Promise<Link> {
+  async #openLink({ row, key }: Port, nio: SwitchNio): Promise<OpenLink> {
     const { end } = await this.#path.open(endOf(nio, row))
-    if (nio.type !== 'udp') return { nio, end, prober: null, deviceIndex: deviceIndex(nio.device), ...unused }
+    if (nio.type !== 'udp') return { nio, end, prober: null, deviceIndex: deviceIndex(nio.device) }
     const prober = new Prober((frame) => this.#path.send(end, frame))
     this.#byEnd.set(end, key)
-    return { nio, end, prober, deviceIndex: null, ...unused }
+    return { nio, end, prober, deviceIndex: null }
   }
 
-  async #connect(port: Port, link: Link): Promise<void> {
-    port.link = link
-    link.base = {
-      sent: this.#counters.get(port.row, at.outFrames),
-      received: this.#counters.get(port.row, at.inFrames),
-    }
-    link.refusedBefore = this.#counters.get(port.row, at.refused)
+  async #connect(port: Port, link: OpenLink): Promise<void> {
+    const get = (place: number) => this.#counters.get(port.row, place)
+    const base = { sent: get(at.outFrames), received: get(at.inFrames) }
+    port.link = { ...link, base, refusedBefore: get(at.refused) }
     // Frames of an earlier link went with it: those of this one do not wait behind them.
     await this.#path.reset(port.row)
     if (link.nio.type === 'udp') this.#byLport.set(link.nio.lport, port)

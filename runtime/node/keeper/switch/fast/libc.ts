@@ -74,6 +74,10 @@ export function loadLibc(): Libc {
   } as unknown as Libc
 }
 
+/** Bytes of struct mmsghdr and struct iovec on 64-bit systems. */
+export const messageBytes = 64
+export const pieceBytes = 16
+
 /** Constants of the Linux headers that the fast path uses. */
 export const linux = {
   AF_INET: 2,

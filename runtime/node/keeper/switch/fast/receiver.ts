@@ -1,5 +1,5 @@
 import { crc32c, foldSum, sumWords } from './checksum.ts'
-import { type Libc, linux } from './libc.ts'
+import { type Libc, linux, messageBytes, pieceBytes } from './libc.ts'
 import { Memory } from './memory.ts'
 import { gso, Segmenter } from './segmentation.ts'
 import { vnetHeaderBytes } from './sockets.ts'
@@ -14,7 +14,6 @@ const bufferBytes = 65_536 + 64
 /** Room for the frames of the super-frames of one call: enough when every one of them is full and its segments have 1000 bytes. */
 const splitBytes = 80_000 * batch
 const headroom = 64
-const messageBytes = 64
 const controlBytes = 64
 const vlanTagBytes = 4
 const addressBytes = 12
@@ -42,7 +41,7 @@ export class Receiver {
   constructor(libc: Libc) {
     this.#libc = libc
     this.#pieces = batch * messageBytes
-    this.#controls = this.#pieces + batch * 16
+    this.#controls = this.#pieces + batch * pieceBytes
     this.#buffers = this.#controls + batch * controlBytes
     this.#splits = this.#buffers + batch * (headroom + bufferBytes)
     this.#memory = new Memory(libc, this.#splits + splitBytes)
@@ -50,7 +49,7 @@ export class Receiver {
     this.address = this.#memory.address
     this.#segmenter = new Segmenter(this.bytes, this.#memory.view)
     for (let index = 0; index < batch; index++) {
-      const piece = this.#pieces + index * 16
+      const piece = this.#pieces + index * pieceBytes
       this.#memory.u64(piece, this.address + this.#bufferOf(index))
       this.#memory.u64(piece + 8, bufferBytes)
       this.#memory.u64(index * messageBytes + 16, this.address + piece)

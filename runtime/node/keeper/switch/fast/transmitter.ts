@@ -1,12 +1,10 @@
-import { type Libc, linux, type Pointer } from './libc.ts'
+import { type Libc, linux, messageBytes, type Pointer, pieceBytes } from './libc.ts'
 import { Memory } from './memory.ts'
 import { vnetHeaderBytes } from './sockets.ts'
 
 /** Messages and pieces of one system call. */
 const messages = 128
 const pieces = 1024
-const messageBytes = 64
-const pieceBytes = 16
 /** Room of one control message: struct cmsghdr and a 16-bit segment size, padded. */
 const controlBytes = 32
 const controlLength = 24
