@@ -1,0 +1,124 @@
+import { closeSync, constants, openSync, readdirSync, realpathSync, type Stats, statSync } from 'node:fs'
+import { basename, delimiter, dirname, join } from 'node:path'
+import { conflict } from '../../../../src/errors.ts'
+import { findProgram } from '../../find-program.ts'
+import { installHint, isEmulatorName, nativePlatforms, type Platform, programOf } from './platforms.ts'
+import { type BinaryFacts, probe } from './probe.ts'
+
+export type Accelerator = 'kvm' | 'tcg'
+
+const known = new Map<string, Promise<BinaryFacts>>()
+
+/** What the program at that path can do; asked once for every file, and again when the file has changed. */
+export function factsOf(path: string): Promise<BinaryFacts> {
+  const key = fileKey(path)
+  const before = known.get(key)
+  if (before !== undefined) return before
+  const facts = probe(path)
+  known.set(key, facts)
+  // The next one asks again: the host may just have been too busy.
+  facts.catch(() => known.delete(key))
+  return facts
+}
+
+function fileKey(path: string): string {
+  let stats: Stats
+  try {
+    stats = statSync(path)
+  } catch (cause) {
+    throw conflict(`The emulator ${basename(path)} is not there any more`, { cause })
+  }
+  return `${path}:${stats.size}:${stats.mtimeMs}`
+}
+
+/** The emulator programs in PATH, by name; a program that several directories of PATH lead to is there once. */
+export function findEmulators(path = process.env.PATH ?? ''): readonly string[] {
+  const found = new Map<string, string>()
+  for (const directory of path.split(delimiter).filter((part) => part.startsWith('/'))) {
+    for (const name of namesIn(directory)) {
+      const file = isEmulatorName(name) ? findProgram(join(directory, name)) : undefined
+      if (file === undefined) continue
+      const key = `${name}:${realpathSync(file)}`
+      if (!found.has(key)) found.set(key, file)
+    }
+  }
+  return [...found.values()].sort((a, b) => (basename(a) < basename(b) ? -1 : 1))
+}
+
+function namesIn(directory: string): string[] {
+  try {
+    return readdirSync(directory)
+  } catch {
+    return []
+  }
+}
+
+/** Those in PATH that answer, of the wanted platforms when some are named. */
+export async function usableEmulators(platforms?: readonly string[]): Promise<readonly BinaryFacts[]> {
+  const answers = await Promise.allSettled(findEmulators().map((path) => factsOf(path)))
+  return answers
+    .flatMap((answer) => (answer.status === 'fulfilled' ? [answer.value] : []))
+    .filter(({ platform }) => platforms === undefined || platforms.includes(platform))
+}
+
+export interface WantedEmulator {
+  /** A path, or a name to look for in PATH. */
+  readonly qemu_path?: string | null
+  readonly platform?: Platform | null
+}
+
+/**
+ * The program for a node: `qemu_path` when it can be used, else that of the platform. 409 saying what is missing and how it
+ * is installed. Outside local mode only what is in PATH is run.
+ */
+export async function resolveEmulator(wanted: WantedEmulator, isLocal: boolean): Promise<BinaryFacts> {
+  const { qemu_path, platform } = wanted
+  if (qemu_path) {
+    const path = allowedPath(qemu_path, isLocal)
+    if (typeof path === 'string') return factsOf(path)
+    if (platform == null) throw conflict(path.refusal)
+  }
+  if (platform == null) throw conflict('qemu_path: expected the emulator to use, or a platform')
+  const program = findProgram(programOf(platform))
+  if (program === undefined) {
+    throw conflict(`${programOf(platform)} is not installed; install it (${installHint(platform)})`)
+  }
+  return factsOf(program)
+}
+
+/** Only emulators: the client must not be able to have any program run. */
+function allowedPath(wanted: string, isLocal: boolean): string | { refusal: string } {
+  const name = basename(wanted)
+  if (!isEmulatorName(name)) return { refusal: `qemu_path: ${name} is not the name of an emulator (qemu-system-...)` }
+  const path = findProgram(wanted)
+  if (path === undefined) {
+    const program = /^qemu-system-(\w+)$/.exec(name)?.[1] ?? 'x86_64'
+    return { refusal: `qemu_path: ${wanted} is not there or cannot be run; install it (${installHintOf(program)})` }
+  }
+  if (!isLocal && !findEmulators().some((found) => dirname(found) === dirname(path) && basename(found) === name)) {
+    return { refusal: `qemu_path: ${wanted} is not in PATH, and only what is there may be used outside local mode` }
+  }
+  return path
+}
+
+// Only chooses the package of a family; an unknown word has the package of the rare ones.
+const installHintOf = (word: string): string => installHint(word as Platform)
+
+/** What can run its guests on this host now, the best one first. */
+export function acceleratorsOf(facts: Pick<BinaryFacts, 'platform' | 'builtWith'>, device = '/dev/kvm'): Accelerator[] {
+  const isKvm = facts.builtWith.kvm && nativePlatforms().includes(facts.platform) && opens(device)
+  return [...(isKvm ? (['kvm'] as const) : []), ...(facts.builtWith.tcg ? (['tcg'] as const) : [])]
+}
+
+/** The platforms that KVM accelerates here; none when its device cannot be opened by us. */
+export const kvmPlatforms = (device = '/dev/kvm'): readonly Platform[] => (opens(device) ? nativePlatforms() : [])
+
+/** Not asked once for all: the device comes and goes with modules and groups. */
+function opens(device: string): boolean {
+  try {
+    closeSync(openSync(device, constants.O_RDWR))
+    return true
+  } catch {
+    return false
+  }
+}

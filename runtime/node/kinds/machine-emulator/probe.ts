@@ -1,0 +1,186 @@
+import { execFile, spawn } from 'node:child_process'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { basename, join } from 'node:path'
+import { conflict } from '../../../../src/errors.ts'
+import { isPlatform, type Platform, platformIn } from './platforms.ts'
+import { Qmp, type QmpVersion } from './qmp.ts'
+
+/** What one emulator program can do. */
+export interface BinaryFacts {
+  readonly path: string
+  /** As numbers, to compare with `isAtLeast`. */
+  readonly version: QmpVersion
+  readonly platform: Platform
+  readonly machines: readonly MachineFacts[]
+  /** Device models that `-device` takes, by name and by alias. */
+  readonly devices: ReadonlyMap<string, DeviceModel>
+  /** Back ends that `-netdev` takes, such as `dgram`, `stream` and `socket`. */
+  readonly netdevs: ReadonlySet<string>
+  /** Accelerators it was built with; whether KVM can be used here and now is another question. */
+  readonly builtWith: { readonly tcg: boolean; readonly kvm: boolean }
+  readonly hasVnc: boolean
+  readonly hasSpice: boolean
+}
+
+export interface MachineFacts {
+  readonly name: string
+  /** Another name, such as `pc` and `q35` of the newest of their kind. */
+  readonly alias?: string
+  readonly mostCpus: number
+  readonly isDefault: boolean
+}
+
+export interface DeviceModel {
+  readonly name: string
+  /** QEMU's own heading, such as `Network`. */
+  readonly category: string
+  /** What it is plugged into, such as `PCI`, `ISA` or `virtio-bus`; undefined for what needs no bus. */
+  readonly bus: string | undefined
+}
+
+/** Bounds of one probe; a loaded host may take seconds for what takes a tenth of one. */
+const probeMs = 15_000
+const mostOutputBytes = 4 << 20
+
+export const isAtLeast = (version: Pick<QmpVersion, 'major' | 'minor'>, major: number, minor: number): boolean =>
+  version.major > major || (version.major === major && version.minor >= minor)
+
+/** Asks the program what it can do; 409 with its own words when it is no emulator, or a broken one. */
+export async function probe(path: string): Promise<BinaryFacts> {
+  try {
+    const [answers, devices, netdevs] = await Promise.all([
+      askMonitor(path),
+      run(path, ['-machine', 'none', '-device', 'help']).then(devicesIn),
+      run(path, ['-machine', 'none', '-netdev', 'help']).then(netdevsIn),
+    ])
+    const { version, arch, machines, types, commands, kvm } = answers
+    const named = platformIn(path)
+    const platform = named ?? (isPlatform(arch) ? arch : undefined)
+    if (platform === undefined) throw new Error(`it emulates ${arch}, which is not supported`)
+    return {
+      path,
+      version,
+      platform,
+      machines,
+      devices,
+      // What is older than the question has these.
+      netdevs: netdevs.size > 0 ? netdevs : new Set(['socket', 'tap', 'user']),
+      builtWith: { tcg: types.has('tcg-accel') || !types.has('kvm-accel'), kvm },
+      hasVnc: commands.has('query-vnc'),
+      // A SPICE that lives in a module counts only when the module is there.
+      hasSpice: commands.has('query-spice') && types.has('chardev-spicevmc'),
+    }
+  } catch (cause) {
+    throw conflict(`${basename(path)} cannot be used as an emulator: ${(cause as Error).message}`, { cause })
+  }
+}
+
+async function askMonitor(path: string) {
+  const directory = await mkdtemp(join(tmpdir(), 'patchbay-probe-'))
+  const socket = join(directory, 'qmp')
+  const args = [
+    '-S',
+    '-machine',
+    'none',
+    '-nodefaults',
+    '-display',
+    'none',
+    '-qmp',
+    `unix:${socket},server=on,wait=off`,
+  ]
+  const child = spawn(path, args, { stdio: ['ignore', 'ignore', 'pipe'] })
+  const ended = new AbortController()
+  let complaint = ''
+  child.stderr.on('data', (bytes) => {
+    complaint = (complaint + String(bytes)).slice(-1024)
+  })
+  const gone = new Promise<void>((resolve) => {
+    const end = () => {
+      ended.abort()
+      resolve()
+    }
+    child.once('error', (error) => {
+      complaint = error.message
+      end()
+    })
+    child.once('close', end)
+  })
+  try {
+    const qmp = await Qmp.connect({ path: socket, ms: probeMs, signal: ended.signal })
+    return await askAll(qmp)
+  } catch (cause) {
+    const last = complaint.trim().split('\n').at(-1)
+    throw last ? new Error(last, { cause }) : cause
+  } finally {
+    child.kill('SIGKILL')
+    await gone
+    await rm(directory, { recursive: true, force: true })
+  }
+}
+
+interface QmpMachine {
+  readonly name: string
+  readonly alias?: string
+  readonly 'cpu-max': number
+  readonly 'is-default'?: boolean
+}
+
+async function askAll(qmp: Qmp) {
+  const ask = <T>(command: string, args = {}) => qmp.execute<T>(command, args, probeMs)
+  const names = (list: readonly { name: string }[]) => new Set(list.map(({ name }) => name))
+  const [target, machines, types, commands, kvm] = await Promise.all([
+    ask<{ arch: string }>('query-target'),
+    ask<QmpMachine[]>('query-machines'),
+    ask<{ name: string }[]>('qom-list-types', { abstract: false }).then(names),
+    ask<{ name: string }[]>('query-commands').then(names),
+    ask<{ present: boolean }>('query-kvm'),
+  ])
+  return {
+    version: qmp.version,
+    arch: target.arch,
+    machines: machines.map((it) => ({
+      name: it.name,
+      ...(it.alias === undefined ? {} : { alias: it.alias }),
+      mostCpus: it['cpu-max'],
+      isDefault: it['is-default'] ?? false,
+    })),
+    types,
+    commands,
+    kvm: kvm.present,
+  }
+}
+
+/** What the program prints about itself; nothing when it does not know the question. */
+function run(path: string, args: readonly string[]): Promise<string> {
+  return new Promise((resolve) => {
+    const bounds = { timeout: probeMs, killSignal: 'SIGKILL', maxBuffer: mostOutputBytes } as const
+    // Some versions answer on standard error, and some end with 1.
+    const child = execFile(path, args, bounds, (_, stdout, stderr) => resolve(stdout.trim() === '' ? stderr : stdout))
+    child.stdin?.end()
+  })
+}
+
+/** `name "e1000", bus PCI, alias "e1000-82540em", desc "..."` under headings such as `Network devices:`. */
+export function devicesIn(text: string): ReadonlyMap<string, DeviceModel> {
+  const devices = new Map<string, DeviceModel>()
+  let category = ''
+  for (const line of text.split('\n')) {
+    const heading = /^(.+) devices:$/.exec(line)?.[1]
+    if (heading !== undefined) category = heading
+    const [, name, bus] = /^name "([^"]+)"(?:, bus ([^,]+))?/.exec(line) ?? []
+    if (name === undefined) continue
+    const device = { name, category, bus }
+    const alias = /, alias "([^"]+)"/.exec(line)?.[1]
+    for (const key of [name, alias]) if (key !== undefined && !devices.has(key)) devices.set(key, device)
+  }
+  return devices
+}
+
+/** One word a line after a heading. */
+function netdevsIn(text: string): ReadonlySet<string> {
+  const lines = text.split('\n')
+  const start = lines.findIndex((line) => /^Available netdev/i.test(line))
+  const words = start < 0 ? [] : lines.slice(start + 1).map((line) => line.trim())
+  return new Set(words.filter((line) => /^[a-z0-9-]+$/.test(line)))
+}

@@ -1,0 +1,235 @@
+import { type Static, type TSchema, Type } from '@sinclair/typebox'
+import { maybe, Name, nullable, PortNumber, Uuid } from './common.ts'
+
+/** Platforms by their names in `qemu-system-{platform}`. "" and "null" mean: as `qemu_path` says. */
+export const platforms = [
+  ...['aarch64', 'alpha', 'arm', 'cris', 'i386', 'lm32', 'm68k', 'microblaze', 'microblazeel', 'mips', 'mips64'],
+  ...['mips64el', 'mipsel', 'moxie', 'or32', 'ppc', 'ppc64', 'ppcemb', 's390x', 'sh4', 'sh4eb', 'sparc', 'sparc64'],
+  ...['tricore', 'unicore32', 'x86_64', 'xtensa', 'xtensaeb', 'riscv32', 'riscv64', 'loongarch64', 'null', ''],
+] as const
+
+const words = <const T extends readonly string[]>(values: T, description: string, byDefault?: T[number]) =>
+  Type.Union(
+    values.map((value) => Type.Literal(value as T[number])),
+    { description, ...(byDefault === undefined ? {} : { default: byDefault }) },
+  )
+
+/** The most adapters a machine can have: what eight PCI bridges hold. */
+export const mostAdapters = 275
+
+const MacAddress = Type.String({
+  pattern: '^([0-9a-fA-F]{2}:){5}[0-9a-fA-F]{2}$',
+  description: 'MAC address',
+  expects: 'a MAC address such as 0c:12:34:56:78:00',
+})
+/** Model names become part of an argument that commas structure. */
+const modelName = {
+  pattern: '^[A-Za-z0-9][A-Za-z0-9._-]*$',
+  maxLength: 64,
+  description: 'Device model as the emulator names it, such as e1000 or virtio-net-pci',
+  expects: 'the name of a device model, such as e1000',
+}
+/** A path or a name; control characters have no place in either. */
+const image = (description: string) =>
+  Type.String({
+    maxLength: 4096,
+    default: '',
+    pattern: '^[^\\u0000-\\u001f\\u007f]*$',
+    description: `${description}; a name in the images directory or a path, empty for none`,
+    expects: 'the name or path of an image, in one line',
+  })
+const md5 = (of: string) =>
+  nullable(Type.String({ maxLength: 64, description: `MD5 of ${of}, computed; what is sent is ignored` }))
+
+/** How a disk is attached. `none`: not at all, for a device that `options` adds (`drive=pb-hda`). */
+const diskInterfaces = ['ide', 'sata', 'nvme', 'scsi', 'sd', 'mtd', 'floppy', 'pflash', 'virtio', 'none'] as const
+export type DiskInterface = (typeof diskInterfaces)[number]
+
+/** The disks of a machine, in the order of their indices. */
+export const diskSlots = ['hda', 'hdb', 'hdc', 'hdd'] as const
+export type DiskSlot = (typeof diskSlots)[number]
+
+const disk = (slot: DiskSlot) => ({
+  image: image(`Disk ${slot}`),
+  md5: md5(`the image of ${slot}`),
+  interface: words(diskInterfaces, `How disk ${slot} is attached`, 'ide'),
+})
+const [hda, hdb, hdc, hdd] = [disk('hda'), disk('hdb'), disk('hdc'), disk('hdd')]
+
+/** What one adapter has that the others have not. */
+export type CustomAdapter = Static<typeof CustomAdapter>
+export const CustomAdapter = Type.Object(
+  {
+    adapter_number: Type.Integer({ minimum: 0, maximum: mostAdapters - 1 }),
+    port_name: maybe(Type.String({ maxLength: 64, description: 'Name of the port, for display' })),
+    adapter_type: maybe(Type.String(modelName)),
+    mac_address: maybe(MacAddress),
+  },
+  { additionalProperties: false, description: 'What one adapter has that the others have not' },
+)
+
+const consolePort = Type.Integer({
+  ...PortNumber,
+  description: 'Console TCP port; a vnc console has 5900 or above',
+})
+
+/** The settings of a machine, with their defaults: what a record keeps and `start` uses. */
+export const machineSettings = {
+  usage: Type.String({ maxLength: 65536, default: '', description: 'Notes on how to use the machine' }),
+  linked_clone: Type.Boolean({
+    default: true,
+    description: 'Whether disks are overlays of their images, which then stay as they are',
+  }),
+  console_type: words(['telnet', 'vnc', 'spice', 'spice+agent', 'none'], 'What the console is', 'telnet'),
+  hda_disk_image: hda.image,
+  hdb_disk_image: hdb.image,
+  hdc_disk_image: hdc.image,
+  hdd_disk_image: hdd.image,
+  hda_disk_interface: hda.interface,
+  hdb_disk_interface: hdb.interface,
+  hdc_disk_interface: hdc.interface,
+  hdd_disk_interface: hdd.interface,
+  cdrom_image: image('CD-ROM image, changed live while the machine runs'),
+  bios_image: image('Firmware, BIOS or UEFI'),
+  initrd: image('Initial RAM disk'),
+  kernel_image: image('Kernel that is booted without a disk'),
+  kernel_command_line: Type.String({
+    maxLength: 4096,
+    pattern: '^[^\\u0000]*$',
+    default: '',
+    description: 'Command line of the kernel',
+    expects: 'a text of at most 4096 characters',
+  }),
+  boot_priority: words(
+    ['c', 'd', 'n', 'cn', 'cd', 'dn', 'dc', 'nc', 'nd'],
+    'c: disk, d: CD-ROM, n: network; in this order',
+    'c',
+  ),
+  ram: Type.Integer({ minimum: 1, maximum: 1 << 24, default: 256, description: 'Memory, MB' }),
+  cpus: Type.Integer({ minimum: 1, maximum: 255, default: 1, description: 'Virtual processors' }),
+  adapters: Type.Integer({ minimum: 0, maximum: mostAdapters, default: 1, description: 'Network adapters' }),
+  adapter_type: Type.String({ ...modelName, default: 'e1000' }),
+  custom_adapters: Type.Array(CustomAdapter, {
+    maxItems: mostAdapters,
+    default: [],
+    description: 'Adapters that differ from adapter_type and the row of MAC addresses',
+  }),
+  legacy_networking: Type.Boolean({
+    default: false,
+    description: 'Kept for older clients; adapters are always attached in the current way',
+  }),
+  on_close: words(['power_off', 'shutdown_signal', 'save_vm_state'], 'What stopping does', 'power_off'),
+  cpu_throttling: Type.Integer({
+    minimum: 0,
+    maximum: 800,
+    default: 0,
+    description: 'Most processor time, percent of one processor; 0: no limit',
+  }),
+  process_priority: words(
+    ['realtime', 'very high', 'high', 'normal', 'low', 'very low', 'null'],
+    'Priority of the emulator',
+    'low',
+  ),
+  options: Type.String({
+    maxLength: 8192,
+    pattern: '^[^\\u0000]*$',
+    default: '',
+    description:
+      'Further command-line options, in words as a shell splits them; %vm-name%, %vm-id%, %project-id%, %project-path%, %console-port% and %guest-cid% are replaced',
+    expects: 'a text of at most 8192 characters',
+  }),
+} as const
+
+/** What is given for the emulator itself; each is derived from the other when only one is. */
+const qemuPath = Type.String({ minLength: 1, maxLength: 4096, description: 'Emulator: a path, or a name in PATH' })
+const platform = words(platforms, 'Emulated platform; sets qemu_path to qemu-system-{platform}')
+// The empty text asks for a generated address, like null.
+const macInput = Type.Union([MacAddress, Type.Literal('')], {
+  description: 'MAC address of the first adapter, the others follow; generated from the ids when empty',
+  expects: 'a MAC address such as 0c:12:34:56:78:00, or nothing',
+})
+const acpiShutdown = Type.Boolean({
+  description:
+    'Older form of on_close: true is shutdown_signal, false is power_off. on_close counts when both are given',
+})
+
+const md5Fields = {
+  hda_disk_image_md5sum: hda.md5,
+  hdb_disk_image_md5sum: hdb.md5,
+  hdc_disk_image_md5sum: hdc.md5,
+  hdd_disk_image_md5sum: hdd.md5,
+  cdrom_image_md5sum: md5('the CD-ROM image'),
+  bios_image_md5sum: md5('the firmware'),
+  initrd_md5sum: md5('the initial RAM disk'),
+  kernel_image_md5sum: md5('the kernel'),
+}
+
+/** A node of this kind. */
+export type MachineEmulatorNode = Static<typeof MachineEmulatorNode>
+export const MachineEmulatorNode = Type.Object(
+  {
+    node_id: Uuid,
+    project_id: Uuid,
+    name: Name,
+    node_directory: Type.String({ description: 'Working directory of the node on the compute' }),
+    status: words(['started', 'stopped', 'suspended'], 'State of the node'),
+    console: nullable(Type.Integer({ ...PortNumber, description: 'Console port; null when console_type is none' })),
+    command_line: Type.String({ description: 'Command line of the last start, empty before the first one' }),
+    status_reason: nullable(
+      Type.String({ description: 'Why the node is stopped or cannot start; null when nothing is wrong' }),
+    ),
+    qemu_path: Type.String({ description: 'Path of the emulator' }),
+    platform,
+    mac_address: MacAddress,
+    acpi_shutdown: acpiShutdown,
+    save_vm_state: Type.Optional(nullable(Type.Boolean({ description: 'Older form of on_close; not set' }))),
+    ...machineSettings,
+    ...md5Fields,
+  },
+  { $id: 'MachineEmulatorNode', description: 'A machine run by QEMU' },
+)
+
+/** Fields that a new machine and a change of one have in common: all of them may be absent or null. */
+const inputs = {
+  console: maybe(consolePort),
+  qemu_path: maybe(qemuPath),
+  platform: maybe(platform),
+  mac_address: maybe(macInput),
+  acpi_shutdown: maybe(acpiShutdown),
+  ...each(machineSettings),
+  ...each(md5Fields),
+}
+
+/** What a new machine may be given. Null and absent mean the default. */
+export type MachineEmulatorCreate = Static<typeof MachineEmulatorCreate>
+export const MachineEmulatorCreate = Type.Object(
+  {
+    name: Name,
+    node_id: Type.Optional(
+      Type.Union([Uuid, Type.Integer({ minimum: 0, description: 'Legacy id; replaced by a new UUID' }), Type.Null()]),
+    ),
+    ...inputs,
+  },
+  { additionalProperties: false },
+)
+
+/** Changes of a machine. Null and absent mean "leave as it is". */
+export type MachineEmulatorUpdate = Static<typeof MachineEmulatorUpdate>
+export const MachineEmulatorUpdate = Type.Object({ name: maybe(Name), ...inputs }, { additionalProperties: false })
+
+/** The drives whose overlay can be made larger. */
+export type ResizeDisk = Static<typeof ResizeDisk>
+export const ResizeDisk = Type.Object(
+  {
+    drive_name: words(diskSlots, 'The disk'),
+    extend: Type.Integer({ minimum: 1, maximum: 1 << 24, description: 'MB to add' }),
+  },
+  { additionalProperties: false },
+)
+
+type Maybes<T extends Record<string, TSchema>> = { [K in keyof T]: ReturnType<typeof maybe<T[K]>> }
+
+function each<T extends Record<string, TSchema>>(fields: T): Maybes<T> {
+  // Object.fromEntries forgets which key has which value.
+  return Object.fromEntries(Object.entries(fields).map(([key, schema]) => [key, maybe(schema)])) as Maybes<T>
+}
