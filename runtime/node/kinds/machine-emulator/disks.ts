@@ -1,0 +1,148 @@
+import { existsSync, statSync } from 'node:fs'
+import { open, rename, rm } from 'node:fs/promises'
+import { basename, isAbsolute } from 'node:path'
+import { conflict } from '../../../../src/errors.ts'
+import type { DiskSlot } from '../../../../src/model/machine-emulator.ts'
+import { translated } from '../../projects/disk.ts'
+import { type ImageFacts, inspectImage, mustRun, refusal, requireImage, runTool, type ToolEnd } from './qemu-img.ts'
+
+export { findImageTool, type ImageFacts, inspectImage } from './qemu-img.ts'
+
+/** A disk that a machine can be started with. */
+export interface PreparedDisk {
+  readonly path: string
+  /** Always told to the emulator: what a guest writes at the beginning of a raw disk must not decide it. */
+  readonly format: string
+  /** What the owner should know, such as errors that could not be repaired. */
+  readonly warnings: readonly string[]
+}
+
+/** Where the overlay of a disk is, in the directory of its node. */
+export const overlayName = (slot: DiskSlot): string => `${slot}_disk.qcow2`
+
+/** How a check of an image ends: qemu-img(1). */
+const ends = { fine: 0, failed: 1, corrupt: 2, leaks: 3, cannotBeChecked: 63 } as const
+
+/** The images below overlays that were checked: they are not written, so once is enough for each. */
+const checkedBases = new Map<string, readonly string[]>()
+
+export interface Overlay {
+  /** Path of the overlay, in the directory of the node. */
+  readonly path: string
+  /** Absolute path of the image below it, which is never written. */
+  readonly base: string
+  /** Called before the image below is used: throws when it reads files that the client may not. */
+  readonly allow?: (base: ImageFacts) => void
+}
+
+/** The overlay, made when it is not there, repaired when it has errors, and following an image that has moved. */
+export async function prepareOverlay(tool: string, { path, base, allow }: Overlay): Promise<PreparedDisk> {
+  mustBeAbsolute(path, base)
+  const below = await inspectImage(tool, base)
+  allow?.(below)
+  const warnings = [...(await checkBase(tool, base, below.format))]
+  if (!existsSync(path)) await createOverlay(tool, path, base, below.format)
+  else {
+    const facts = await readOverlay(tool, path)
+    // First: a check opens the image below too.
+    await follow(tool, path, facts, base, below.format)
+    warnings.push(...(await checkAndRepair(tool, path, 'qcow2')))
+  }
+  return { path, format: 'qcow2', warnings }
+}
+
+/** An image that the machine itself writes to. `format` is what it was recognised as before a guest ever wrote to it. */
+export async function prepareImage(tool: string, path: string, format?: string): Promise<PreparedDisk> {
+  mustBeAbsolute(path)
+  const facts = await inspectImage(tool, path, format)
+  return { path, format: facts.format, warnings: await checkAndRepair(tool, path, facts.format) }
+}
+
+/** Makes a disk larger; 409 with the tool's words when it refuses, as for one that is in use. */
+export async function resizeDisk(tool: string, { path, format }: PreparedDisk, extendMb: number): Promise<void> {
+  mustBeAbsolute(path)
+  requireImage(path)
+  await mustRun(`Extending ${basename(path)}`, tool, ['resize', '-q', '-f', format, path, `+${extendMb}M`])
+}
+
+/** Removes a saved state; one that is not there is fine. */
+export async function deleteSnapshot(tool: string, { path, format }: PreparedDisk, name: string): Promise<void> {
+  mustBeAbsolute(path)
+  const { snapshots } = await inspectImage(tool, path, format)
+  if (!snapshots.includes(name)) return
+  await mustRun(`Deleting a saved state of ${basename(path)}`, tool, ['snapshot', '-d', name, path])
+}
+
+/** Under another name until it is complete: a disk that is full, or a crash, leaves no half of an overlay. */
+async function createOverlay(tool: string, path: string, base: string, baseFormat: string): Promise<void> {
+  const temporary = `${path}.creating`
+  const what = `Creating ${basename(path)}`
+  try {
+    await mustRun(what, tool, ['create', '-q', '-f', 'qcow2', '-F', baseFormat, '-b', base, temporary])
+    await translated(what, async () => {
+      const file = await open(temporary, 'r+')
+      try {
+        await file.sync()
+      } finally {
+        await file.close()
+      }
+      await rename(temporary, path)
+    })
+  } catch (error) {
+    await rm(temporary, { force: true })
+    throw error
+  }
+}
+
+async function readOverlay(tool: string, path: string): Promise<ImageFacts> {
+  if (statSync(path).size > 0) return inspectImage(tool, path, 'qcow2')
+  throw conflict(`${basename(path)} is empty: it was not written to its end; delete it to begin again from the image`)
+}
+
+/** The tool must not touch what is in the image, so the new place is only noted. */
+async function follow(tool: string, path: string, facts: ImageFacts, base: string, format: string): Promise<void> {
+  // It stands by itself, and what it does not have is empty; with an image below it that would be the image's.
+  if (facts.backing === undefined) return
+  if (facts.backing === base && facts.backingFormat === format) return
+  const args = ['rebase', '-q', '-u', '-f', 'qcow2', '-F', format, '-b', base, path]
+  await mustRun(`Moving ${basename(path)} to its image`, tool, args)
+}
+
+async function checkBase(tool: string, path: string, format: string): Promise<readonly string[]> {
+  const { size, mtimeMs } = statSync(path)
+  const key = `${path}:${size}:${mtimeMs}`
+  const known = checkedBases.get(key)
+  if (known !== undefined) return known
+  const end = await check(tool, path, format)
+  // Clusters that nobody uses do no harm, and the image is not ours to repair.
+  const warnings =
+    end.code === ends.corrupt
+      ? [`The image ${basename(path)} has errors: ${lastLine(end)}. Replace it by a good one`]
+      : []
+  checkedBases.set(key, warnings)
+  return warnings
+}
+
+async function checkAndRepair(tool: string, path: string, format: string): Promise<readonly string[]> {
+  const { code } = await check(tool, path, format)
+  const repair = code === ends.leaks ? 'leaks' : code === ends.corrupt ? 'all' : undefined
+  if (repair === undefined) return []
+  const end = await check(tool, path, format, ['-r', repair])
+  return end.code === ends.fine ? [] : [`${basename(path)} has errors that could not be repaired: ${lastLine(end)}`]
+}
+
+/** Ends with what the check found; 409 when it could not be done. */
+async function check(tool: string, path: string, format: string, repair: readonly string[] = []): Promise<ToolEnd> {
+  const end = await runTool(tool, ['check', '-q', '-f', format, ...repair, path])
+  const known: readonly number[] = Object.values(ends)
+  if (end.code === ends.failed || !known.includes(end.code)) throw refusal(`Checking ${basename(path)}`, end)
+  return end
+}
+
+const lastLine = ({ stdout, stderr, code }: ToolEnd): string =>
+  `${stdout}\n${stderr}`.trim().split('\n').at(-1)?.trim() || `qemu-img check ended with code ${code}`
+
+/** The tool takes what is before a colon of a relative name for a protocol. */
+function mustBeAbsolute(...paths: readonly string[]): void {
+  for (const path of paths) if (!isAbsolute(path)) throw new Error(`${path} is not an absolute path`)
+}

@@ -1,0 +1,126 @@
+import { execFile } from 'node:child_process'
+import { lstatSync, statSync } from 'node:fs'
+import { basename, dirname, join } from 'node:path'
+import { conflict, outOfSpace } from '../../../../src/errors.ts'
+import { findProgram } from '../../find-program.ts'
+
+/** What is asked of the disk of a tool that only reads headers, ms. What works through an image has no bound. */
+const headerMs = 30_000
+const mostOutputBytes = 4 << 20
+
+/** What a disk image is. */
+export interface ImageFacts {
+  readonly format: string
+  readonly virtualSize: number
+  /** The image below it, as an absolute path; undefined when it stands by itself. */
+  readonly backing: string | undefined
+  readonly backingFormat: string | undefined
+  /** Every other file that reading it reads: images below it, external data, extents. */
+  readonly references: readonly string[]
+  readonly isCorrupt: boolean
+  readonly snapshots: readonly string[]
+}
+
+/** The tool beside the emulator, which fits its version, else that in PATH; 409 when there is none. */
+export function findImageTool(emulator: string): string {
+  const tool = findProgram(join(dirname(emulator), 'qemu-img')) ?? findProgram('qemu-img')
+  if (tool === undefined) throw conflict('qemu-img is not installed; install it (apt-get install qemu-utils)')
+  return tool
+}
+
+/** How the tool ended, and what it said. */
+export interface ToolEnd {
+  readonly code: number
+  readonly stdout: string
+  readonly stderr: string
+}
+
+/** Runs the tool without a shell. Its exit code is the caller's to judge; 409 when it could not run to its end. */
+export function runTool(tool: string, args: readonly string[], ms = 0): Promise<ToolEnd> {
+  return new Promise((resolve, reject) => {
+    const settings = {
+      timeout: ms,
+      killSignal: 'SIGKILL',
+      maxBuffer: mostOutputBytes,
+      env: { ...process.env, LC_ALL: 'C' },
+    } as const
+    const child = execFile(tool, args, settings, (error, stdout, stderr) => {
+      const code = error === null ? 0 : error.code
+      if (typeof code === 'number') return resolve({ code, stdout, stderr })
+      const reason = error?.killed ? `it took longer than ${ms} ms` : (error?.message ?? 'it was killed')
+      reject(conflict(`qemu-img ${args[0]} did not end well: ${reason}`, { cause: error }))
+    })
+    child.stdin?.end()
+  })
+}
+
+/** The refusal that the tool's complaint means; `what` is what was to be done, with the name of the image. */
+export function refusal(what: string, { stderr, code }: ToolEnd): Error {
+  if (/No space left on device|Disk quota exceeded/.test(stderr)) {
+    return outOfSpace(`${what}: the disk is full; delete something first`)
+  }
+  if (/Failed to get .*lock|Is another process using the image/.test(stderr)) {
+    return conflict(`${what}: the image is in use by a running machine or tool; stop that first`)
+  }
+  const words = stderr
+    .split('\n')
+    .map((line) => line.replace(/^qemu-img: /, '').trim())
+    .filter((line) => line !== '')
+    .join('; ')
+  return conflict(`${what}: ${words === '' ? `qemu-img ended with code ${code}` : words}`)
+}
+
+/** Runs the tool and wants it to succeed. */
+export async function mustRun(what: string, tool: string, args: readonly string[], ms = 0): Promise<string> {
+  const end = await runTool(tool, args, ms)
+  if (end.code !== 0) throw refusal(what, end)
+  return end.stdout
+}
+
+/** 409 that tells a missing image from one whose link leads nowhere. */
+export function requireImage(path: string): void {
+  const name = basename(path)
+  const stats = statSync(path, { throwIfNoEntry: false })
+  if (stats?.isFile() || stats?.isBlockDevice()) return
+  if (stats !== undefined) throw conflict(`The image ${name} is not a file`)
+  const isLink = lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() === true
+  throw conflict(isLink ? `The image ${name} is a link that leads nowhere` : `The image ${name} is not there`)
+}
+
+interface ToolInfo {
+  readonly format: string
+  readonly 'virtual-size': number
+  readonly 'backing-filename'?: string
+  readonly 'full-backing-filename'?: string
+  readonly 'backing-filename-format'?: string
+  readonly snapshots?: readonly { readonly name: string }[]
+  readonly 'format-specific'?: {
+    readonly data?: {
+      readonly corrupt?: boolean
+      readonly 'data-file'?: string
+      readonly extents?: readonly { readonly filename?: string }[]
+    }
+  }
+}
+
+/**
+ * Reads the header of an image. A running machine does not hinder that. Without a format it is recognised by its content,
+ * which is safe only as long as no guest has written to the image.
+ */
+export async function inspectImage(tool: string, path: string, format?: string): Promise<ImageFacts> {
+  requireImage(path)
+  const args = ['info', '-U', '--output=json', ...(format === undefined ? [] : ['-f', format]), path]
+  const info = JSON.parse(await mustRun(`Reading ${basename(path)}`, tool, args, headerMs)) as ToolInfo
+  const data = info['format-specific']?.data
+  const backing = info['full-backing-filename'] ?? info['backing-filename']
+  const parts = [backing, data?.['data-file'], ...(data?.extents ?? []).map(({ filename }) => filename)]
+  return {
+    format: info.format,
+    virtualSize: info['virtual-size'],
+    backing,
+    backingFormat: info['backing-filename-format'],
+    references: parts.filter((part): part is string => part !== undefined && part !== path),
+    isCorrupt: data?.corrupt ?? false,
+    snapshots: (info.snapshots ?? []).map(({ name }) => name),
+  }
+}
