@@ -115,6 +115,7 @@ test.for([
   '-net socket,name=pb-net0',
   '-drive file=x,id=pb-hda',
   '-set netdev.pb-net0.udp=1.2.3.4:5',
+  '-global isa-serial.chardev=pb-qmp',
   '-daemonize',
   '-pidfile x',
   '-S',

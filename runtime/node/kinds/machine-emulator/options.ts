@@ -34,6 +34,8 @@ export interface ParsedOptions {
   readonly hasUuid: boolean
   readonly hasDisplay: boolean
   readonly hasVga: boolean
+  /** Whether they put something where the CD-ROM drive would be. */
+  readonly hasCdrom: boolean
   /** How many devices they add, each of which may take a PCI slot. */
   readonly devices: number
 }
@@ -61,6 +63,7 @@ export function parseOptions(text: string, rules: OptionRules): ParsedOptions {
     hasUuid: has('uuid'),
     hasDisplay: has('nographic', 'display', 'sdl', 'vnc', 'spice'),
     hasVga: has('vga'),
+    hasCdrom: has('cdrom', 'hdc') || all.some(isSecondMaster),
     devices: all.filter(({ name }) => name === 'device').length,
   }
 }
@@ -146,6 +149,9 @@ function wiringIn({ name, argument = '' }: Option): string | undefined {
   if (name === 'chardev' && kind === 'stdio') return 'standard input and output are the console'
   if (name === 'display' && /^curses\b/.test(argument)) return 'the terminal is the console'
   if (name === 'set' && /^(netdev|chardev|mon)\.pb-/.test(argument)) return `ids with ${ownPrefix} are the service's`
+  if (name === 'global' && members.some(([, value]) => value.startsWith(ownPrefix))) {
+    return `ids with ${ownPrefix} are the service's`
+  }
   // Network back ends are called by `name` in the old form.
   for (const member of ['id', 'netdev', 'chardev', ...(name === 'net' ? ['name'] : [])]) {
     const value = memberOf(members, member)
@@ -153,6 +159,13 @@ function wiringIn({ name, argument = '' }: Option): string | undefined {
     if (value?.startsWith(ownPrefix) && !isLook) return `ids with ${ownPrefix} are the service's`
   }
   return undefined
+}
+
+/** A drive by its index, or by its bus and unit. */
+function isSecondMaster(option: Option): boolean {
+  if (option.name !== 'drive') return false
+  const members = membersOf(option)
+  return memberOf(members, 'index') === '2' || memberOf(members, 'bus') === '1'
 }
 
 function refuseUnsafe({ name, argument = '' }: Option): void {

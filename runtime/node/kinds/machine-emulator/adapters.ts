@@ -1,0 +1,38 @@
+import type { CustomAdapter } from '../../../../src/model/machine-emulator.ts'
+
+/** A network adapter as the guest has it. */
+export interface Adapter {
+  readonly model: string
+  readonly mac: string
+}
+
+interface AdapterSettings {
+  readonly adapters: number
+  readonly adapter_type: string
+  readonly mac_address: string
+  readonly custom_adapters: readonly CustomAdapter[]
+}
+
+/** The adapters of a machine: a row of addresses of one model, but for those that are set otherwise. */
+export function adaptersOf({ adapters, adapter_type, mac_address, custom_adapters }: AdapterSettings): Adapter[] {
+  const custom = new Map(custom_adapters.map((it) => [it.adapter_number, it]))
+  return Array.from({ length: adapters }, (_, number) => ({
+    model: custom.get(number)?.adapter_type ?? adapter_type,
+    mac: (custom.get(number)?.mac_address ?? macAfter(mac_address, number)).toLowerCase(),
+  }))
+}
+
+/** The address of the first adapter of a machine that was given none: from the ends of both ids. */
+export function generatedMac(projectId: string, nodeId: string): string {
+  const end = (id: string) => id.slice(-4).toLowerCase()
+  return `0c${end(projectId)}${end(nodeId)}00`.replace(/(..)(?=.)/g, '$1:')
+}
+
+/** The address so many after another one; it starts again after the last. */
+export function macAfter(mac: string, count: number): string {
+  const number = (Number.parseInt(mac.replaceAll(':', ''), 16) + count) % 2 ** 48
+  return number
+    .toString(16)
+    .padStart(12, '0')
+    .replace(/(..)(?=.)/g, '$1:')
+}

@@ -1,0 +1,66 @@
+import { conflict } from '../../../../src/errors.ts'
+import type { MachineEmulatorNode } from '../../../../src/model/machine-emulator.ts'
+import type { Part } from './drives.ts'
+import { escaped } from './option-list.ts'
+import type { ParsedOptions } from './options.ts'
+import type { BinaryFacts } from './probe.ts'
+
+/** VNC calls port 5900 display 0. */
+const firstVncPort = 5900
+
+interface Endpoint {
+  readonly host: string
+  readonly port: number
+}
+
+/** What shows the guest: a serial port on standard input and output, a VNC or SPICE server, or nothing. */
+export function consoleArguments(
+  type: MachineEmulatorNode['console_type'],
+  endpoint: Endpoint | null,
+  facts: BinaryFacts,
+  options: ParsedOptions,
+): Part {
+  const noDisplay = options.hasDisplay ? [] : ['-display', 'none']
+  switch (type) {
+    case 'none':
+      return { args: noDisplay, pciDevices: 0 }
+    case 'telnet':
+      // Without signals Ctrl-C is the guest's, and not the end of the emulator.
+      return {
+        args: ['-chardev', 'stdio,id=pb-serial,signal=off', '-serial', 'chardev:pb-serial', ...noDisplay],
+        pciDevices: 0,
+      }
+    case 'vnc':
+      return { args: vnc(required(endpoint), facts), pciDevices: 0 }
+    case 'spice':
+      return { args: spice(required(endpoint), facts, options), pciDevices: 0 }
+    case 'spice+agent':
+      return { args: [...spice(required(endpoint), facts, options), ...agent], pciDevices: 1 }
+  }
+}
+
+function vnc({ host, port }: Endpoint, facts: BinaryFacts): string[] {
+  if (!facts.hasVnc) throw conflict('console_type: this emulator is built without VNC')
+  if (port < firstVncPort) throw conflict(`console: a VNC console has a port from ${firstVncPort}, got ${port}`)
+  return ['-vnc', `${host.includes(':') ? `[${host}]` : host}:${port - firstVncPort}`]
+}
+
+function spice({ host, port }: Endpoint, facts: BinaryFacts, options: ParsedOptions): string[] {
+  if (!facts.hasSpice) {
+    throw conflict('console_type: this emulator has no SPICE; install it (apt-get install qemu-system-modules-spice)')
+  }
+  const hasQxl = facts.devices.has('qxl-vga') && !options.hasVga
+  return [...['-spice', `addr=${escaped(host)},port=${port},disable-ticketing=on`], ...(hasQxl ? ['-vga', 'qxl'] : [])]
+}
+
+/** The channel by which the guest takes part in copying, pasting and resizing. */
+const agent: readonly string[] = [
+  ...['-device', 'virtio-serial-pci,id=pb-agent-bus'],
+  ...['-chardev', 'spicevmc,id=pb-agent,name=vdagent'],
+  ...['-device', 'virtserialport,bus=pb-agent-bus.0,chardev=pb-agent,name=com.redhat.spice.0'],
+]
+
+function required(endpoint: Endpoint | null): Endpoint {
+  if (endpoint === null) throw conflict('console: the console of this type needs a port')
+  return endpoint
+}

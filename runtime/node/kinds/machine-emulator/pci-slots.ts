@@ -1,0 +1,46 @@
+import { conflict } from '../../../../src/errors.ts'
+import { type BinaryFacts, isAtLeast } from './probe.ts'
+
+const slotsOfBus = 32
+/** Host bridge, south bridge (or its like on q35), graphics, and one for what nobody has thought of. */
+const builtIn = 4
+
+/** Arguments that give PCI devices a place. */
+export interface PciPlan {
+  /** Bridges, which must come before what is behind them. */
+  readonly bridges: readonly string[]
+  /** Where the n-th adapter is: empty when the emulator finds a place by itself. */
+  readonly place: (adapter: number) => string
+}
+
+/**
+ * Room for so many adapters beside `others` further devices. Adapters keep the places that the emulator gives them, by
+ * which guests name their interfaces, until the first bus is full; the others have fixed places behind bridges.
+ */
+export function pciPlan(facts: Pick<BinaryFacts, 'version' | 'devices'>, adapters: number, others: number): PciPlan {
+  const first = (bridges: number) => builtIn + others + bridges
+  let bridges = 0
+  // A bridge takes a place itself, so one more may push the last adapter over an edge.
+  while (adapters > 0 && Math.floor((first(bridges) + adapters - 1) / slotsOfBus) > bridges) bridges++
+  if (bridges > 1 && !isAtLeast(facts.version, 2, 4)) {
+    throw conflict(`${adapters} adapters need more than one PCI bridge, which takes QEMU 2.4 or later`)
+  }
+  if (bridges > 0 && !['i82801b11-bridge', 'pci-bridge'].every((model) => facts.devices.has(model))) {
+    throw conflict(`${adapters} adapters need PCI bridges, which this emulator does not have`)
+  }
+  const hex = (number: number) => `0x${number.toString(16)}`
+  return {
+    bridges: Array.from({ length: bridges }, (_, index) => index + 1).flatMap((bridge) => [
+      ...['-device', `i82801b11-bridge,id=pb-dmi${bridge}`],
+      ...[
+        '-device',
+        `pci-bridge,id=pb-bridge${bridge},bus=pb-dmi${bridge},chassis_nr=0x1,addr=${hex(bridge)},shpc=off`,
+      ],
+    ]),
+    place(adapter) {
+      const slot = first(bridges) + adapter
+      if (slot < slotsOfBus) return ''
+      return `,bus=pb-bridge${Math.floor(slot / slotsOfBus)},addr=${hex(slot % slotsOfBus)}`
+    },
+  }
+}
