@@ -2,6 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
+import { type AddressInfo, createServer } from 'node:net'
 import { join } from 'node:path'
 import { beforeAll, expect, onTestFinished, test } from 'vitest'
 import { ChildProcessRunner } from '../../../runtime/node/keeper/child-process.ts'
@@ -52,6 +53,15 @@ async function quit({ qmp, qemu }: { qmp: Qmp; qemu: RunningQemu }): Promise<voi
   expect(complaints.filter((line) => /error|warning/i.test(line) && !/requested feature/.test(line))).toEqual([])
 }
 
+/** A port that was free a moment ago. */
+async function freePort() {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  await new Promise((resolve) => server.close(resolve))
+  return { host: '127.0.0.1', port }
+}
+
 const numbers = [0, 1, 28, 29, 275]
 const kinds = ['pc', 'q35'].flatMap((type) =>
   ['e1000', 'virtio-net-pci'].flatMap((model) => numbers.map((count) => [count, model, type] as const)),
@@ -91,7 +101,13 @@ qemuTest('four virtio disks and 28 adapters have room beside each other', async 
   for (const type of ['pc', 'q35']) {
     const options = `-machine ${type} -device virtio-rng-pci -device virtio-balloon-pci`
     await quit(
-      await started({ adapters: 28, disks, options, settings: { console_type: 'spice+agent' }, ...spicePort() }),
+      await started({
+        adapters: 28,
+        disks,
+        options,
+        settings: { console_type: 'spice+agent' },
+        console: await freePort(),
+      }),
     )
   }
 })
@@ -114,18 +130,19 @@ qemuTest('a name with commas and equals signs arrives as it is', async () => {
 })
 
 qemuTest('a VNC console listens where it should, and no monitor is behind it', async () => {
-  const all = await started({ settings: { console_type: 'vnc' }, console: { host: '127.0.0.1', port: 11_987 } })
-  expect(await all.qmp.execute('query-vnc', {}, 1000)).toMatchObject({ enabled: true, service: '11987' })
+  const console = await freePort()
+  const all = await started({ settings: { console_type: 'vnc' }, console })
+  expect(await all.qmp.execute('query-vnc', {}, 1000)).toMatchObject({ enabled: true, service: String(console.port) })
   const channels = await all.qmp.execute<{ label: string }[]>('query-chardev', {}, 1000)
   expect(channels.map(({ label }) => label).filter((label) => /monitor/.test(label))).toEqual([])
   await quit(all)
 })
 
-const spicePort = () => ({ console: { host: '127.0.0.1', port: 5_997 } })
 qemuTest.for(['spice', 'spice+agent'] as const)('a %s console is accepted', async (console_type, { skip: leave }) => {
   if (!facts.hasSpice) leave()
-  const all = await started({ settings: { console_type }, ...spicePort() })
-  expect(await all.qmp.execute('query-spice', {}, 1000)).toMatchObject({ enabled: true, port: 5_997 })
+  const console = await freePort()
+  const all = await started({ settings: { console_type }, console })
+  expect(await all.qmp.execute('query-spice', {}, 1000)).toMatchObject({ enabled: true, port: console.port })
   await quit(all)
 })
 
