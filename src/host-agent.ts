@@ -2,6 +2,7 @@ import type { CaptureStart, CaptureStarted, LinkTypeName } from './model/capture
 import type { FeedItem } from './model/event.ts'
 import type { Capabilities, Diagnosis, Load, NetworkInterface, Ports, Reloaded, Version } from './model/host.ts'
 import type { DiskCreate, DiskExtend, FoundProgram, Image, ImageKindName } from './model/image.ts'
+import type { MachineCapabilities, ResizeDisk } from './model/machine-emulator.ts'
 import type { MetricFamily } from './model/metrics.ts'
 import type { Nio, NioState } from './model/nio.ts'
 import type { Node, NodeCreate, NodeKindName, NodeRef, NodeUpdate } from './model/node.ts'
@@ -19,6 +20,7 @@ export interface HostAgent {
   readonly files: FileAgent
   readonly images: ImageAgent
   readonly nodes: NodeAgent
+  readonly machines: MachineAgent
   readonly events: EventAgent
 }
 
@@ -150,30 +152,35 @@ export interface UploadProgress {
 
 export interface NodeAgent {
   /** Nodes of one kind in a project. */
-  list(projectId: string, kind: NodeKindName): Promise<Node[]>
+  list<K extends NodeKindName>(projectId: string, kind: K): Promise<Node<K>[]>
   /**
    * Never starts anything. An id that is known already: `existing: 'refuse'` -> 409, `'update'` -> the given fields are
-   * applied and `created` is false. A create that fails leaves nothing behind.
+   * applied and `created` is false. A create that fails leaves nothing behind. 409 for what the host does not have (an
+   * image, an emulator, a free port).
    */
-  create(
+  create<K extends NodeKindName>(
     projectId: string,
-    kind: NodeKindName,
-    input: NodeCreate,
+    kind: K,
+    input: NodeCreate<K>,
     options: { existing: 'refuse' | 'update' },
-  ): Promise<{ node: Node; created: boolean }>
-  get(ref: NodeRef): Promise<Node>
-  update(ref: NodeRef, changes: NodeUpdate): Promise<Node>
+  ): Promise<{ node: Node<K>; created: boolean }>
+  get<K extends NodeKindName>(ref: NodeRef<K>): Promise<Node<K>>
+  /** Nothing is changed when one of the changes is refused. 409 for what cannot be changed while the node runs. */
+  update<K extends NodeKindName>(ref: NodeRef<K>, changes: NodeUpdate<K>): Promise<Node<K>>
   /** Stops it first. `files: 'later'` leaves the directory until the project is committed or closed (v1). */
   remove(ref: NodeRef, options: { files: 'now' | 'later' }): Promise<void>
-  /** Resolves when the node runs; a node that runs already is left alone. 409 with the reason when it cannot be started. */
-  start(ref: NodeRef): Promise<Node>
+  /** Resolves when the node runs; one that runs is left alone, a suspended one goes on. 409 with the reason when it cannot run. */
+  start<K extends NodeKindName>(ref: NodeRef<K>): Promise<Node<K>>
   /** Resolves when its processes have ended; a stopped node is left alone. */
-  stop(ref: NodeRef): Promise<Node>
-  suspend(ref: NodeRef): Promise<Node>
-  resume(ref: NodeRef): Promise<Node>
-  reload(ref: NodeRef): Promise<Node>
+  stop<K extends NodeKindName>(ref: NodeRef<K>): Promise<Node<K>>
+  /** Pauses a node; kinds that cannot be paused go on running. 409 when it does not obey. */
+  suspend<K extends NodeKindName>(ref: NodeRef<K>): Promise<Node<K>>
+  /** 409 for a stopped node. */
+  resume<K extends NodeKindName>(ref: NodeRef<K>): Promise<Node<K>>
+  /** A hardware reset where the kind has one (a stopped node is left alone then), else stop and start. */
+  reload<K extends NodeKindName>(ref: NodeRef<K>): Promise<Node<K>>
   /** Copies the directory and the settings into another node of the same kind, which must exist and be stopped. */
-  duplicate(ref: NodeRef, destinationId: string): Promise<Node>
+  duplicate<K extends NodeKindName>(ref: NodeRef<K>, destinationId: string): Promise<Node<K>>
   /**
    * Replaces what was attached. 400 for a type the kind does not take or a filter that is wrong, 404 for a missing port or
    * device, 409 when `lport` or the device is taken, or a privilege is missing.
@@ -195,6 +202,17 @@ export interface NodeAgent {
   streamCapture(ref: NodeRef, port: PortRef, linkType: LinkTypeName, signal: AbortSignal): Promise<CaptureSource>
   /** The console as a pair of streams: scroll-back first, then live; 409 when the node does not run. */
   console(ref: NodeRef, signal: AbortSignal): Promise<ConsoleStream>
+  /** The screen as a pair of streams that speak RFB (VNC); 409 when the node does not run, or has no screen of this kind. */
+  screen(ref: NodeRef, signal: AbortSignal): Promise<ConsoleStream>
+}
+
+/** What only machines run by QEMU have. */
+export interface MachineAgent {
+  /** The emulators in PATH that answer, of the named platforms or all, by name. */
+  emulators(platforms?: readonly string[]): Promise<FoundProgram[]>
+  capabilities(): Promise<MachineCapabilities>
+  /** 409 when the machine runs, has no such disk, or the tool refuses. The disk is made first when it was never used. */
+  resizeDisk(ref: NodeRef<'machine-emulator'>, input: ResizeDisk): Promise<void>
 }
 
 /** A numbered port of a numbered adapter. */

@@ -15,6 +15,7 @@ import type { NodeKind } from './kinds/kind.ts'
 import { PcKind } from './kinds/pc/pc.ts'
 import type { Log } from './log.ts'
 import { Captures } from './nodes/captures.ts'
+import { Consoles } from './nodes/consoles.ts'
 import { KeeperLink } from './nodes/keeper-link.ts'
 import type { LabNode } from './nodes/lab-node.ts'
 import { LifeCycle } from './nodes/life-cycle.ts'
@@ -64,6 +65,7 @@ export async function createNodeAgent({ config, log, diagnose }: NodeAgentOption
   const captures = new Captures(keeper, links, floorMb)
   const emit = (node: LabNode, happening: Happening) => events.emit(node.projectId, happening)
   const lifeCycle = new LifeCycle({ keeper, ports, links, consoleHost: console_host, emit })
+  const consoles = new Consoles({ keeper, ports, lifeCycle, consoleHost: console_host })
   const projects: Projects = new Projects({
     rules: { dataDirectory: data, projectsDirectory, isLocal: local },
     floorMb,
@@ -75,11 +77,11 @@ export async function createNodeAgent({ config, log, diagnose }: NodeAgentOption
   const nodes = new Nodes({
     kinds,
     project: (id) => projects.find(id),
-    keeper,
     ports,
     links,
     captures,
     lifeCycle,
+    consoles,
     floorMb,
     emit,
   })
@@ -89,6 +91,7 @@ export async function createNodeAgent({ config, log, diagnose }: NodeAgentOption
   })
   keeper.listen({
     exited(key, run, exit) {
+      lifeCycle.heard(key, run)
       const node = nodes.all.get(key)
       if (node !== undefined) void nodes.exclusively(node, () => lifeCycle.exited(node, run, exit))
     },
@@ -166,7 +169,11 @@ export async function createNodeAgent({ config, log, diagnose }: NodeAgentOption
       events.close()
       if (stop) {
         const running = [...nodes.all.values()].filter(({ status }) => status !== 'stopped')
-        await Promise.all(running.map((node) => nodes.exclusively(node, () => lifeCycle.stop(node)).catch(() => {})))
+        await Promise.all(
+          running.map((node) =>
+            nodes.exclusively(node, () => lifeCycle.stop(node, { isClosing: true })).catch(() => {}),
+          ),
+        )
       }
       await keeper.close({ stop })
       await images.close()

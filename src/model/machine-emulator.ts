@@ -1,5 +1,6 @@
 import { type Static, type TSchema, Type } from '@sinclair/typebox'
-import { maybe, Name, nullable, PortNumber, Uuid } from './common.ts'
+import { maybe, Name, nullable } from './common.ts'
+import { consolePort, newNodeId, nodeFields } from './node-fields.ts'
 
 /** Platforms by their names in `qemu-system-{platform}`. "" and "null" mean: as `qemu_path` says. */
 export const platforms = [
@@ -67,11 +68,6 @@ export const CustomAdapter = Type.Object(
   },
   { additionalProperties: false, description: 'What one adapter has that the others have not' },
 )
-
-const consolePort = Type.Integer({
-  ...PortNumber,
-  description: 'Console TCP port; a vnc console has 5900 or above',
-})
 
 /** The settings of a machine, with their defaults: what a record keeps and `start` uses. */
 export const machineSettings = {
@@ -168,16 +164,7 @@ const md5Fields = {
 export type MachineEmulatorNode = Static<typeof MachineEmulatorNode>
 export const MachineEmulatorNode = Type.Object(
   {
-    node_id: Uuid,
-    project_id: Uuid,
-    name: Name,
-    node_directory: Type.String({ description: 'Working directory of the node on the compute' }),
-    status: words(['started', 'stopped', 'suspended'], 'State of the node'),
-    console: nullable(Type.Integer({ ...PortNumber, description: 'Console port; null when console_type is none' })),
-    command_line: Type.String({ description: 'Command line of the last start, empty before the first one' }),
-    status_reason: nullable(
-      Type.String({ description: 'Why the node is stopped or cannot start; null when nothing is wrong' }),
-    ),
+    ...nodeFields,
     qemu_path: Type.String({ description: 'Path of the emulator' }),
     platform,
     mac_address: MacAddress,
@@ -205,9 +192,7 @@ export type MachineEmulatorCreate = Static<typeof MachineEmulatorCreate>
 export const MachineEmulatorCreate = Type.Object(
   {
     name: Name,
-    node_id: Type.Optional(
-      Type.Union([Uuid, Type.Integer({ minimum: 0, description: 'Legacy id; replaced by a new UUID' }), Type.Null()]),
-    ),
+    node_id: newNodeId,
     ...inputs,
   },
   { additionalProperties: false },
@@ -225,6 +210,13 @@ export const ResizeDisk = Type.Object(
     extend: Type.Integer({ minimum: 1, maximum: 1 << 24, description: 'MB to add' }),
   },
   { additionalProperties: false },
+)
+
+/** How machines can be run on this compute. */
+export type MachineCapabilities = Static<typeof MachineCapabilities>
+export const MachineCapabilities = Type.Object(
+  { kvm: Type.Array(Type.String(), { description: 'Platforms that KVM accelerates; empty when it cannot be used' }) },
+  { $id: 'MachineCapabilities', description: 'How machines can be run on this compute' },
 )
 
 type Maybes<T extends Record<string, TSchema>> = { [K in keyof T]: ReturnType<typeof maybe<T[K]>> }

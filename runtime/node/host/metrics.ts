@@ -1,5 +1,6 @@
 import { type MetricFamily, single } from '../../../src/model/metrics.ts'
-import { type NodeStatus, nodeKinds } from '../../../src/model/node.ts'
+import { nodeKinds } from '../../../src/model/node.ts'
+import type { NodeStatus } from '../../../src/model/node-fields.ts'
 import type { EventLog } from '../events/event-log.ts'
 import type { KeeperLink } from '../nodes/keeper-link.ts'
 import type { Nodes } from '../nodes/nodes.ts'

@@ -1,13 +1,19 @@
 import type { PortRef } from '../../../src/host-agent.ts'
 import type { Happening } from '../../../src/model/event.ts'
-import type { Node, NodeCreate, NodeKindName, NodeStatus, NodeUpdate } from '../../../src/model/node.ts'
+import type { Node, NodeCreate, NodeKindName, NodeUpdate } from '../../../src/model/node.ts'
+import type { NodeStatus } from '../../../src/model/node-fields.ts'
 import type { UnitSpec } from '../keeper/protocol.ts'
 import type { NodeRecord } from '../nodes/record.ts'
+import type { Pool } from '../ports/allocator.ts'
 
 /** What a kind sees of a node. */
 export interface KindNode {
+  /** `{kind}:{node_id}`, unique on the host. */
+  readonly key: string
   readonly record: NodeRecord
   readonly projectId: string
+  /** Absolute. */
+  readonly projectPath: string
   readonly status: NodeStatus
   /** Absolute; it exists from the node's creation on. */
   readonly directory: string
@@ -25,6 +31,8 @@ export interface Wire {
 export interface Launch {
   readonly run: UnitSpec['run']
   readonly command_line: string
+  /** What the user should know of it. */
+  readonly notices?: readonly Happening[]
 }
 
 /** What is particular to one emulator; everything else of the life cycle is in nodes/. */
@@ -32,22 +40,73 @@ export interface NodeKind {
   readonly kind: NodeKindName
   /** How long a polite stop may take before the process is killed, ms. */
   readonly stopGraceMs: number
-  /** Whether suspend and resume do something. */
-  readonly canSuspend: boolean
+  /** How running guests are held; absent when a guest is only started and ended. */
+  readonly guests?: Guests
   /** Its ports; they may depend on its settings. */
   ports(record: NodeRecord): readonly PortRef[]
+  /** Where console ports of a type come from; undefined when there is none. Those of type telnet are the keeper's, others the emulator's. */
+  consolePool(type: NodeRecord['console_type']): Pool | undefined
   /** Properties of a new node; without waiting, so that what must be unique among siblings is. 409 when nothing is left. */
   properties(siblings: readonly KindNode[]): Record<string, unknown>
-  /** Writes what the new node's directory must hold. */
+  /** What was read from a record, made fit for this version. */
+  restored(properties: Record<string, unknown>): Record<string, unknown>
+  /** Applies what a new node is created with, and writes what its directory must hold. */
   prepare(node: KindNode, input: NodeCreate): Promise<void>
-  /** Applies the changes that only the kind knows; `before` is the name that it had. */
+  /** What a create with the id of a node that is there changes of it. */
+  claimed(input: NodeCreate): NodeUpdate
+  /**
+   * Applies the changes that only the kind knows, all or (when it throws) none; `before` is the name that it had. Properties
+   * are replaced, not changed in place, so that they can be put back.
+   */
   update(node: KindNode, changes: NodeUpdate, before: string): Promise<void>
   /** Checks and makes what `start` needs; 409 with the reason when it cannot run. */
   launch(node: KindNode, wires: ReadonlyMap<string, Wire>): Promise<Launch>
   /** A node as the interface shows it. */
   view(node: KindNode): Node
-  /** Properties of the copy that `duplicate` makes: what must be unique stays the destination's. */
-  duplicated(source: NodeRecord, destination: NodeRecord): Record<string, unknown>
-  /** What to tell when the node ended by itself; undefined when that is nothing to worry about. */
-  crashed?(node: KindNode, code: number | null): Happening | undefined
+  /** Makes a node, whose directory is a copy of the source's already, a copy: what must be unique stays its own. */
+  duplicate(source: KindNode, destination: KindNode): Promise<void>
+  /** The node is gone. */
+  forget?(node: KindNode): void
+}
+
+/** The process of a node. */
+export interface GuestProcess {
+  readonly pid: number
+  /** Aborts when the process has ended. */
+  readonly ended: AbortSignal
+}
+
+/** What a guest does now, and why when nobody asked for that. */
+export interface GuestState {
+  readonly status: NodeStatus
+  readonly reason: string | null
+}
+
+/** A hold on running guests. Callers hold the lock of the node. */
+export interface Guests {
+  /** Has the guest of a process that was just started run; throws with the reason when it does not. */
+  begin(node: KindNode, process: GuestProcess): Promise<void>
+  /** Takes hold of a guest that an earlier service started. */
+  adopt(node: KindNode, process: GuestProcess): Promise<GuestState>
+  /** Asks the guest to end, or saves it; bounded. The process is ended afterwards, whether this worked or not. */
+  end(node: KindNode, process: GuestProcess, how: { readonly isClosing: boolean }): Promise<void>
+  /** The process has ended: what was held of it is let go. */
+  ended(node: KindNode): void
+  state(node: KindNode): Promise<GuestState>
+  suspend(node: KindNode): Promise<void>
+  resume(node: KindNode): Promise<void>
+  reset(node: KindNode): Promise<void>
+  /** Shows the guest a cable in the port, or none. Never throws. */
+  setCarrier(node: KindNode, port: PortRef, isUp: boolean): Promise<void>
+  /** Runs something while the files of the node do not change. */
+  whileStill<T>(node: KindNode, run: () => Promise<T>): Promise<T>
+}
+
+/** What a kind tells by itself. */
+export interface KindListener {
+  /** The state of a guest may have changed. */
+  changed(key: string): void
+  /** The view of a node changed though nobody changed the node. */
+  updated(key: string): void
+  happened(key: string, happening: Happening): void
 }

@@ -1,7 +1,8 @@
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Happening, NodeChange } from '../../../src/model/event.ts'
-import type { Node, NodeStatus } from '../../../src/model/node.ts'
+import type { Node } from '../../../src/model/node.ts'
+import type { NodeStatus } from '../../../src/model/node-fields.ts'
 import type { KindNode, NodeKind } from '../kinds/kind.ts'
 import { translated } from '../projects/disk.ts'
 import { writeDurable } from '../projects/durable-file.ts'
@@ -40,6 +41,10 @@ export class LabNode implements KindNode {
     return this.project.id
   }
 
+  get projectPath(): string {
+    return this.project.path
+  }
+
   get directory(): string {
     return join(this.project.filesDirectory, this.kind.kind, this.record.node_id)
   }
@@ -50,6 +55,12 @@ export class LabNode implements KindNode {
 
   view(): Node {
     return this.kind.view(this)
+  }
+
+  /** Runs something while its files do not change. */
+  whileStill<T>(run: () => Promise<T>): Promise<T> {
+    const { guests } = this.kind
+    return guests === undefined || this.status === 'stopped' ? run() : guests.whileStill(this, run)
   }
 
   updated(change?: NodeChange): Happening {

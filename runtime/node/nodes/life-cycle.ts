@@ -1,11 +1,14 @@
 import { conflict } from '../../../src/errors.ts'
 import type { Happening } from '../../../src/model/event.ts'
 import { KeeperError } from '../keeper/error.ts'
-import type { Exit, Listen, UnitSpec } from '../keeper/protocol.ts'
+import type { Exit, Listen, UnitSpec, UnitState } from '../keeper/protocol.ts'
+import type { GuestState, Guests } from '../kinds/kind.ts'
 import type { PortAllocator } from '../ports/allocator.ts'
+import { isTcpFree } from '../ports/bind-test.ts'
 import { type KeeperLink, refusal } from './keeper-link.ts'
 import type { LabNode } from './lab-node.ts'
 import type { Links } from './links.ts'
+import { RunningProcesses } from './running.ts'
 
 export interface LifeCycleOptions {
   readonly keeper: KeeperLink
@@ -18,44 +21,95 @@ export interface LifeCycleOptions {
 /** Start, stop and what happens by itself, the same for every kind. Callers hold the lock of the node. */
 export class LifeCycle {
   readonly #options: LifeCycleOptions
+  readonly #processes = new RunningProcesses()
 
   constructor(options: LifeCycleOptions) {
     this.#options = options
   }
 
-  /** A node that runs is left alone. 409 with the reason when it cannot run; it is then stopped, as before. */
+  /** A node that runs is left alone, one that is suspended goes on. 409 with the reason when it cannot run; it is then as before. */
   async start(node: LabNode): Promise<void> {
-    if (node.status !== 'stopped') return
+    if (node.status === 'suspended') return this.resume(node)
+    if (node.status === 'started') return
+    const notices: Happening[] = []
     try {
+      await this.#freeConsole(node, notices)
       const wires = await this.#options.links.wires(node)
-      const { run, command_line } = await node.kind.launch(node, wires)
-      node.record.command_line = command_line
+      const launch = await node.kind.launch(node, wires)
+      notices.push(...(launch.notices ?? []))
+      node.record.command_line = launch.command_line
       node.record.status_reason = null
       node.record.running = true
-      const [started] = await Promise.all([this.#run(node, run), node.save()])
+      const [started] = await Promise.all([this.#run(node, launch.run), node.save()])
       node.run = started.run
+      await node.kind.guests?.begin(node, this.#processes.add(node.key, started))
     } catch (error) {
-      // It may run although its record could not be written.
-      await this.#options.keeper.call('unit.stop', { key: node.key, grace_ms: node.kind.stopGraceMs }).catch(() => {})
-      node.record.running = false
-      node.record.status_reason = (error as Error).message.slice(0, 2000)
-      await node.save().catch(() => {})
-      if (error instanceof KeeperError) throw conflict(error.message, { cause: error })
-      throw error
+      throw await this.#failed(node, error as Error)
     }
     node.status = 'started'
+    for (const notice of notices) this.#options.emit(node, notice)
     this.#options.emit(node, node.updated('started'))
   }
 
-  /** Resolves when everything of it has ended; a stopped node is left alone. */
-  async stop(node: LabNode): Promise<void> {
+  /** Resolves when everything of it has ended; a stopped node is left alone. `isClosing`: nobody waits for what the guest does. */
+  async stop(node: LabNode, { isClosing = false } = {}): Promise<void> {
     if (node.status === 'stopped') return
+    const process = this.#processes.get(node.key)
+    if (process !== undefined) {
+      await node.kind.guests?.end(node, process, { isClosing }).catch((error: unknown) => {
+        const message = `${node.record.name}: ${(error as Error).message}`
+        this.#options.emit(node, { type: 'log.warning', message })
+      })
+    }
     const { stopGraceMs } = node.kind
     await this.#options.keeper.call('unit.stop', { key: node.key, grace_ms: stopGraceMs }, stopGraceMs + 10_000)
     node.record.running = false
+    node.record.status_reason = null
     // A disk that is full must not keep a node running; the next service would only find it stopped without a reason.
     await node.save().catch(() => {})
     this.#stopped(node)
+  }
+
+  /** A kind that cannot be paused goes on running, as its clients expect. 409 when the guest does not obey. */
+  async suspend(node: LabNode): Promise<void> {
+    const { guests } = node.kind
+    if (guests === undefined || node.status !== 'started') return
+    await guests.suspend(node)
+    await this.#became(node, { status: 'suspended', reason: null })
+  }
+
+  async resume(node: LabNode): Promise<void> {
+    if (node.status === 'stopped') throw conflict('The node is stopped: start it instead')
+    const { guests } = node.kind
+    if (guests === undefined || node.status === 'started') return
+    await guests.resume(node)
+    await this.#became(node, { status: 'started', reason: null })
+  }
+
+  /** A hardware reset where there is one: a stopped machine is left alone then. */
+  async reload(node: LabNode): Promise<void> {
+    const { guests } = node.kind
+    if (guests !== undefined) {
+      if (node.status !== 'stopped') await guests.reset(node)
+      return
+    }
+    await this.stop(node)
+    await this.start(node)
+  }
+
+  /** Looks at a guest again that has told of a change. */
+  async refresh(node: LabNode): Promise<void> {
+    const { guests } = node.kind
+    if (guests === undefined || node.status === 'stopped') return
+    // One that has ended is told of by the keeper.
+    const state = await guests.state(node).catch(() => undefined)
+    if (state?.status === 'stopped') await this.stop(node, { isClosing: true })
+    else if (state !== undefined) await this.#became(node, state)
+  }
+
+  /** The news that a process has ended, before the node has its turn. */
+  heard(key: string, run: number): void {
+    this.#processes.end(key, run)
   }
 
   /** The unit ended without being asked to: the same clean-up as a stop, and the reason is kept. */
@@ -64,7 +118,7 @@ export class LifeCycle {
     await this.#options.keeper.call('unit.forget', { key: node.key }).catch(() => {})
     const isQuiet = code === 0
     node.record.running = false
-    const how = signal === null ? `exit code ${code}` : `signal ${signal}`
+    const how = endOf({ code, signal })
     node.record.status_reason = isQuiet ? null : `The program ended by itself (${how})${last(last_words)}`
     await node.save().catch(() => {})
     this.#stopped(node)
@@ -72,6 +126,23 @@ export class LifeCycle {
       const message = `${node.record.name}: the program ended by itself (${how})${last(last_words)}`
       this.#options.emit(node, { type: 'log.error', message })
     }
+  }
+
+  /** Takes over a unit that an earlier service started. */
+  async adopt(node: LabNode, unit: UnitState): Promise<void> {
+    node.status = 'started'
+    node.run = unit.run
+    const process = this.#processes.add(node.key, unit)
+    if (unit.exit !== null) {
+      this.#processes.end(node.key, unit.run)
+      return this.exited(node, unit.run, unit.exit)
+    }
+    await this.#adoptGuest(node, node.kind.guests, process)
+  }
+
+  /** The keeper died, and all that ran with it. */
+  heardLoss(): void {
+    this.#processes.lost()
   }
 
   /** The node is known not to run any more. */
@@ -96,7 +167,50 @@ export class LifeCycle {
     }
   }
 
-  async #run(node: LabNode, run: UnitSpec['run']): Promise<{ run: number }> {
+  async #adoptGuest(node: LabNode, guests: Guests | undefined, process: Parameters<Guests['adopt']>[1]): Promise<void> {
+    if (guests === undefined) return
+    try {
+      const { status, reason } = await guests.adopt(node, process)
+      node.status = status === 'stopped' ? 'started' : status
+      node.record.status_reason = reason
+      if (status === 'stopped') await this.stop(node, { isClosing: true })
+    } catch (error) {
+      const message = `${node.record.name} runs, but does not obey: ${(error as Error).message}`
+      node.record.status_reason = message
+      this.#options.emit(node, { type: 'log.warning', message })
+    }
+  }
+
+  async #became(node: LabNode, { status, reason }: GuestState): Promise<void> {
+    const isSame = node.status === status
+    if (isSame && node.record.status_reason === reason) return
+    node.status = status
+    node.record.status_reason = reason
+    await node.save().catch(() => {})
+    this.#options.emit(node, node.updated(isSame ? undefined : status === 'suspended' ? 'suspended' : 'resumed'))
+  }
+
+  /** Undoes a start that failed; the error to tell. */
+  async #failed(node: LabNode, error: Error): Promise<Error> {
+    const hasEnded = this.#processes.get(node.key)?.ended.aborted ?? false
+    // It may run although its record could not be written.
+    const { exit } = await this.#options.keeper
+      .call('unit.stop', { key: node.key, grace_ms: node.kind.stopGraceMs })
+      .catch(() => ({ exit: null }))
+    this.#letGo(node)
+    const reason =
+      hasEnded && exit !== null
+        ? conflict(`The program ended at once (${endOf(exit)})${last(exit.last_words)}`, { cause: error })
+        : error instanceof KeeperError
+          ? conflict(error.message, { cause: error })
+          : error
+    node.record.running = false
+    node.record.status_reason = reason.message.slice(0, 2000)
+    await node.save().catch(() => {})
+    return reason
+  }
+
+  async #run(node: LabNode, run: UnitSpec['run']): Promise<{ run: number; pid: number }> {
     const start = () => {
       const listen = this.#listenOf(node)
       return this.#options.keeper.call('unit.start', {
@@ -114,20 +228,30 @@ export class LifeCycle {
         return start()
       }
       if (refusal(error) !== 'port_taken' || node.record.console === null) throw error
-      return this.#onAnotherPort(node, node.record.console, start)
+      const notice = await this.#moveConsole(node, node.record.console)
+      const started = await start()
+      await node.save()
+      this.#options.emit(node, notice)
+      return started
     }
   }
 
+  /** A console that the emulator opens itself: it would end when another program had the port. */
+  async #freeConsole(node: LabNode, notices: Happening[]): Promise<void> {
+    const { console, console_type } = node.record
+    if (console === null || console_type === 'telnet') return
+    if (!(await isTcpFree(console, this.#options.consoleHost))) notices.push(await this.#moveConsole(node, console))
+  }
+
   /** Another program took the console port while the node was stopped: the node gets a new one, and its user is told. */
-  async #onAnotherPort(node: LabNode, before: number, start: () => Promise<{ run: number }>): Promise<{ run: number }> {
-    const console = await this.#options.ports.allocate('console', node.owner)
-    this.#options.ports.release('console', before, node.owner)
-    node.record.console = console
-    const message = `${node.record.name}: console port ${before} is in use by another program; it is ${console} now`
-    const started = await start()
-    await node.save()
-    this.#options.emit(node, { type: 'log.warning', message })
-    return started
+  async #moveConsole(node: LabNode, before: number): Promise<Happening> {
+    const { ports } = this.#options
+    const pool = node.kind.consolePool(node.record.console_type) ?? 'console'
+    node.record.console = await ports.allocate(pool, node.owner)
+    ports.release(pool, before, node.owner)
+    const { name, console } = node.record
+    const message = `${name}: console port ${before} is in use by another program; it is ${console} now`
+    return { type: 'log.warning', message }
   }
 
   #listenOf(node: LabNode): Listen | undefined {
@@ -138,11 +262,20 @@ export class LifeCycle {
   }
 
   #stopped(node: LabNode): void {
-    node.status = 'stopped'
-    node.run = undefined
+    this.#letGo(node)
     this.#options.emit(node, node.updated('stopped'))
   }
+
+  #letGo(node: LabNode): void {
+    node.status = 'stopped'
+    node.run = undefined
+    this.#processes.forget(node.key)
+    node.kind.guests?.ended(node)
+  }
 }
+
+const endOf = ({ code, signal }: Pick<Exit, 'code' | 'signal'>): string =>
+  signal === null ? `exit code ${code}` : `signal ${signal}`
 
 /** The last lines of what a program said. */
 function last(words: string): string {

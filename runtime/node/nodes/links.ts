@@ -13,6 +13,7 @@ import { isUdpFree } from '../ports/bind-test.ts'
 import { compileFilters } from './filters.ts'
 import { type KeeperLink, refusal } from './keeper-link.ts'
 import type { LabNode } from './lab-node.ts'
+import { hasCarrier } from './record.ts'
 
 const resolveMs = 5000
 
@@ -56,6 +57,7 @@ export class Links {
     if (before !== undefined && before !== lport) this.#ports.release('udp', before, owner)
     slot.nio = nio
     await node.save()
+    await this.#showCarrier(node, port)
     return nio
   }
 
@@ -77,6 +79,7 @@ export class Links {
     slotOf(node, name).nio = null
     if (lport !== undefined) this.#ports.release('udp', lport, ownerOf(node, name))
     await node.save()
+    await this.#showCarrier(node, port)
   }
 
   /** What is attached with the state of its link. A link that could not be attached again is tried once more. 404. */
@@ -130,6 +133,7 @@ export class Links {
 
   /** Makes sure that every port is wired for a start; what is attached comes along. */
   async wires(node: LabNode): Promise<Map<string, Wire>> {
+    await this.prune(node)
     const wires = new Map<string, Wire>()
     for (const port of node.kind.ports(node.record)) {
       const name = portName(port)
@@ -166,6 +170,26 @@ export class Links {
       if (guest_port !== null) this.#ports.adopt('udp', guest_port, ownerOf(node, name))
       const lport = lportOf(nio)
       if (lport !== undefined) this.#ports.adopt('udp', lport, ownerOf(node, name))
+    }
+  }
+
+  /** Takes away what is attached to ports that the node does not have any more, and the ports too when no guest has them. */
+  async prune(node: LabNode): Promise<void> {
+    const there = new Set(node.kind.ports(node.record).map(portName))
+    const gone = Object.keys(node.record.ports).filter((name) => !there.has(name))
+    for (const name of gone) {
+      const owner = ownerOf(node, name)
+      const lport = lportOf(node.record.ports[name]?.nio ?? null)
+      if (lport !== undefined) this.#ports.release('udp', lport, owner)
+      if (node.status === 'stopped') {
+        await this.#keeper.call('port.close', { key: portKey(node, name) }).catch(() => {})
+        this.#ports.releaseAll(owner)
+        delete node.record.ports[name]
+      } else {
+        await this.#keeper.call('nio.detach', { key: portKey(node, name) }).catch(() => {})
+        slotOf(node, name).nio = null
+        await this.#showCarrier(node, portOf(name))
+      }
     }
   }
 
@@ -234,6 +258,10 @@ export class Links {
     }
   }
 
+  async #showCarrier(node: LabNode, port: PortRef): Promise<void> {
+    if (node.status !== 'stopped') await node.kind.guests?.setCarrier(node, port, hasCarrier(node.record, port))
+  }
+
   #giveBack(port: number, owner: string, before: string | undefined): void {
     if (before === owner) return
     this.#ports.release('udp', port, owner)
@@ -276,6 +304,10 @@ function deviceOf(nio: Exclude<Nio, UdpNio>): { field: string; device: string } 
     : { field: 'ethernet_device', device: nio.ethernet_device }
 }
 
+const portOf = (name: string): PortRef => {
+  const [adapter = 0, port = 0] = name.split('/').map(Number)
+  return { adapter, port }
+}
 const portName = ({ adapter, port }: PortRef): string => `${adapter}/${port}`
 export const portKey = (node: LabNode, name: string): string => `${node.key}/${name}`
 const ownerOf = (node: LabNode, name: string): string => `${node.owner}/${name}`

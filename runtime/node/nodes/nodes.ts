@@ -1,6 +1,4 @@
-import { randomBytes } from 'node:crypto'
-import { cp, mkdir, rename, rm } from 'node:fs/promises'
-import { Writable } from 'node:stream'
+import { mkdir, rm } from 'node:fs/promises'
 import { v4 as uuid } from 'uuid'
 import { badRequest, conflict, notFound } from '../../../src/errors.ts'
 import type { CaptureSource, ConsoleStream, NodeAgent, PortRef } from '../../../src/host-agent.ts'
@@ -14,9 +12,9 @@ import { requireSpace, translate, translated } from '../projects/disk.ts'
 import type { OpenProject } from '../projects/open-project.ts'
 import { writeProject } from '../projects/project-record.ts'
 import { Serial } from '../serial.ts'
-import { webStream } from '../web-stream.ts'
 import type { Captures } from './captures.ts'
-import { type KeeperLink, refusal } from './keeper-link.ts'
+import type { Consoles } from './consoles.ts'
+import { replaceDirectory } from './copy.ts'
 import { LabNode } from './lab-node.ts'
 import type { LifeCycle } from './life-cycle.ts'
 import type { Links } from './links.ts'
@@ -25,11 +23,11 @@ export interface NodesOptions {
   readonly kinds: Readonly<Record<NodeKindName, NodeKind>>
   /** An open project that is not being closed; 404, 409. */
   readonly project: (projectId: string) => Promise<OpenProject>
-  readonly keeper: KeeperLink
   readonly ports: PortAllocator
   readonly links: Links
   readonly captures: Captures
   readonly lifeCycle: LifeCycle
+  readonly consoles: Consoles
   readonly floorMb: () => number
   readonly emit: (node: LabNode, happening: Happening) => void
 }
@@ -45,44 +43,44 @@ export class Nodes implements NodeAgent {
     this.#options = options
   }
 
-  async list(projectId: string, kind: NodeKindName): Promise<Node[]> {
+  async list<K extends NodeKindName>(projectId: string, kind: K): Promise<Node<K>[]> {
     const project = await this.#options.project(projectId)
-    return [...project.nodes.values()].filter((node) => node.kind.kind === kind).map((node) => node.view())
+    // One that is still being made is not there yet.
+    const nodes = [...project.nodes.values()].filter((node) => this.all.get(node.key) === node)
+    return nodes.filter((node) => node.kind.kind === kind).map((node) => viewOf<K>(node))
   }
 
-  async get(ref: NodeRef): Promise<Node> {
-    return (await this.#find(ref)).view()
+  async get<K extends NodeKindName>(ref: NodeRef<K>): Promise<Node<K>> {
+    return viewOf(await this.#find(ref))
   }
 
-  async create(
+  async create<K extends NodeKindName>(
     projectId: string,
-    kindName: NodeKindName,
-    input: NodeCreate,
+    kindName: K,
+    input: NodeCreate<K>,
     { existing }: { existing: 'refuse' | 'update' },
-  ): Promise<{ node: Node; created: boolean }> {
+  ): Promise<{ node: Node<K>; created: boolean }> {
     const project = await this.#options.project(projectId)
     const nodeId = typeof input.node_id === 'string' ? input.node_id : uuid()
     const key = `${kindName}:${nodeId}`
     return this.#serial.run(key, async () => {
       project.requireUsable()
       const known = this.all.get(key)
-      if (known === undefined)
-        return { node: await this.#create(project, this.#options.kinds[kindName], nodeId, input), created: true }
+      if (known === undefined) {
+        const node = await this.#create(project, this.#options.kinds[kindName], nodeId, input)
+        return { node: viewOf<K>(node), created: true }
+      }
       if (known.project !== project) throw conflict(`node_id: ${nodeId} is a node of another project`)
       const created = known.isUnclaimed
       if (!created && existing === 'refuse') throw conflict(`The node ${nodeId} exists already`)
-      const { node_id: _, startup_script: __, ...changes } = input
-      await this.#update(known, changes)
+      await this.#update(known, known.kind.claimed(input))
       known.isUnclaimed = false
-      return { node: known.view(), created }
+      return { node: viewOf<K>(known), created }
     })
   }
 
-  update(ref: NodeRef, changes: NodeUpdate): Promise<Node> {
-    return this.#with(ref, async (node) => {
-      await this.#update(node, changes)
-      return node.view()
-    })
+  update<K extends NodeKindName>(ref: NodeRef<K>, changes: NodeUpdate<K>): Promise<Node<K>> {
+    return this.#act(ref, (node) => this.#update(node, changes))
   }
 
   remove(ref: NodeRef, { files }: { files: 'now' | 'later' }): Promise<void> {
@@ -97,45 +95,41 @@ export class Nodes implements NodeAgent {
     })
   }
 
-  start(ref: NodeRef): Promise<Node> {
+  start<K extends NodeKindName>(ref: NodeRef<K>): Promise<Node<K>> {
     return this.#act(ref, (node) => this.#options.lifeCycle.start(node))
   }
 
-  stop(ref: NodeRef): Promise<Node> {
+  stop<K extends NodeKindName>(ref: NodeRef<K>): Promise<Node<K>> {
     return this.#act(ref, (node) => this.#options.lifeCycle.stop(node))
   }
 
-  /** No kind of this version can be paused: a pc goes on running, as its clients expect. */
-  suspend(ref: NodeRef): Promise<Node> {
-    return this.#act(ref, async () => {})
+  suspend<K extends NodeKindName>(ref: NodeRef<K>): Promise<Node<K>> {
+    return this.#act(ref, (node) => this.#options.lifeCycle.suspend(node))
   }
 
-  resume(ref: NodeRef): Promise<Node> {
-    return this.#act(ref, async (node) => {
-      if (node.status === 'stopped') throw conflict('The node is stopped: start it instead')
-    })
+  resume<K extends NodeKindName>(ref: NodeRef<K>): Promise<Node<K>> {
+    return this.#act(ref, (node) => this.#options.lifeCycle.resume(node))
   }
 
-  reload(ref: NodeRef): Promise<Node> {
-    return this.#act(ref, async (node) => {
-      await this.#options.lifeCycle.stop(node)
-      await this.#options.lifeCycle.start(node)
-    })
+  reload<K extends NodeKindName>(ref: NodeRef<K>): Promise<Node<K>> {
+    return this.#act(ref, (node) => this.#options.lifeCycle.reload(node))
   }
 
-  async duplicate(ref: NodeRef, destinationId: string): Promise<Node> {
+  async duplicate<K extends NodeKindName>(ref: NodeRef<K>, destinationId: string): Promise<Node<K>> {
+    if (destinationId === ref.node_id) throw badRequest('destination_node_id: expected another node')
+    const wanted = { ...ref, node_id: destinationId }
     const source = await this.#find(ref)
-    return this.#with({ ...ref, node_id: destinationId }, async (destination) => {
-      if (destination === source) throw badRequest('destination_node_id: expected another node')
-      if (destination.status !== 'stopped') throw conflict('destination_node_id: the node runs, stop it first')
-      await requireSpace(destination.project.path, this.#options.floorMb())
-      await translated('The copy', () => replaceDirectory(source.directory, destination.directory))
-      destination.record.properties = destination.kind.duplicated(source.record, destination.record)
-      await destination.kind.update(destination, {}, source.record.name)
-      await destination.save()
-      this.#options.emit(destination, destination.updated())
-      return destination.view()
-    })
+    const keys = [source.key, (await this.#find(wanted)).key].sort() as [string, string]
+    // Both hold still; in one order, so that two copies into each other do not wait for each other.
+    return this.#serial.run(keys[0], () =>
+      this.#serial.run(keys[1], async () => {
+        const [from, to] = [await this.#find(ref), await this.#find(wanted)]
+        to.project.requireUsable()
+        if (to.status !== 'stopped') throw conflict('destination_node_id: the node runs, stop it first')
+        await this.#copy(from, to)
+        return viewOf<K>(to)
+      }),
+    )
   }
 
   attachNio(ref: NodeRef, port: PortRef, nio: Nio): Promise<Nio> {
@@ -171,18 +165,16 @@ export class Nodes implements NodeAgent {
   }
 
   async console(ref: NodeRef, signal: AbortSignal): Promise<ConsoleStream> {
-    const node = await this.#find(ref)
-    if (node.record.console_type === 'none') throw conflict('The node has no console: its console_type is none')
-    try {
-      const socket = await this.#options.keeper.attachConsole(node.key)
-      signal.addEventListener('abort', () => socket.destroy(), { once: true })
-      if (signal.aborted) socket.destroy()
-      return { readable: webStream(socket), writable: Writable.toWeb(socket) }
-    } catch (error) {
-      if (refusal(error) === 'not_running')
-        throw conflict('The node does not run: start it first', { cause: error as Error })
-      throw error
-    }
+    return this.#options.consoles.open(await this.#find(ref), signal)
+  }
+
+  async screen(ref: NodeRef, signal: AbortSignal): Promise<ConsoleStream> {
+    return this.#options.consoles.screen(await this.#find(ref), signal)
+  }
+
+  /** Runs something on a node while it has its turn. 404. */
+  with<T>(ref: NodeRef, run: (node: LabNode) => Promise<T>): Promise<T> {
+    return this.#with(ref, run)
   }
 
   /** Runs something on a node of ours while nothing else happens to it. */
@@ -194,11 +186,11 @@ export class Nodes implements NodeAgent {
   async closeProject(project: OpenProject): Promise<void> {
     const nodes = [...project.nodes.values()]
     // A keeper that fails must not keep a project open: what it leaves behind is ended with it, or by the next service.
-    const stop = (node: LabNode) => this.#options.lifeCycle.stop(node).catch(() => {})
+    const stop = (node: LabNode) => this.#options.lifeCycle.stop(node, { isClosing: true }).catch(() => {})
     await Promise.all(nodes.map((node) => this.exclusively(node, () => stop(node).then(() => this.#release(node)))))
   }
 
-  async #create(project: OpenProject, kind: NodeKind, nodeId: string, input: NodeCreate): Promise<Node> {
+  async #create(project: OpenProject, kind: NodeKind, nodeId: string, input: NodeCreate): Promise<LabNode> {
     await requireSpace(project.path, this.#options.floorMb())
     project.requireUsable()
     const { name, console: wanted, console_type } = input
@@ -221,8 +213,7 @@ export class Nodes implements NodeAgent {
     project.nodes.set(node.key, node)
     const isNew = project.record.deleted.every((it) => it !== `${kind.kind}/${nodeId}`)
     try {
-      if (record.console_type === 'telnet')
-        record.console = await this.#options.ports.allocate('console', node.owner, wanted ?? undefined)
+      await this.#options.consoles.give(node, wanted ?? undefined)
       await mkdir(node.directory, { recursive: true, mode: 0o700 })
       await kind.prepare(node, input)
       await node.save()
@@ -235,9 +226,8 @@ export class Nodes implements NodeAgent {
       throw translate('The directory of the node', error)
     }
     this.all.set(node.key, node)
-    const view = node.view()
-    this.#options.emit(node, { type: 'node.created', node: view })
-    return view
+    this.#options.emit(node, { type: 'node.created', node: node.view() })
+    return node
   }
 
   /** Has the next commit remove the directory of a deleted node; false when that cannot be written down. */
@@ -259,7 +249,8 @@ export class Nodes implements NodeAgent {
   async #update(node: LabNode, changes: NodeUpdate): Promise<void> {
     const { record } = node
     const { name, console: wanted, console_type } = changes
-    const before = { name: record.name, console: record.console, console_type: record.console_type }
+    const { console: port, console_type: type, properties } = record
+    const before = { name: record.name, console: port, console_type: type, properties }
     if (console_type != null && console_type !== record.console_type && node.status !== 'stopped') {
       throw conflict('console_type: stop the node first')
     }
@@ -268,7 +259,7 @@ export class Nodes implements NodeAgent {
     try {
       record.name = name ?? record.name
       record.console_type = console_type ?? record.console_type
-      released = await this.#changeConsole(node, wanted ?? undefined)
+      released = await this.#options.consoles.change(node, wanted ?? undefined, type)
       await node.kind.update(node, changes, before.name)
       await node.save()
     } catch (error) {
@@ -278,25 +269,30 @@ export class Nodes implements NodeAgent {
       throw translate('The record of the node', error)
     }
     if (released !== undefined) this.#options.ports.release('console', released, node.owner)
+    await this.#options.links.prune(node)
     this.#options.emit(node, node.updated())
   }
 
-  /** Gives the node the console that fits its type and the wish; the port that is then free again. */
-  async #changeConsole(node: LabNode, wanted: number | undefined): Promise<number | undefined> {
-    const { record } = node
-    const before = record.console
-    if (record.console_type === 'none') {
-      record.console = null
-      return before ?? undefined
+  async #copy(source: LabNode, destination: LabNode): Promise<void> {
+    const { record } = destination
+    const { properties } = record
+    await requireSpace(destination.project.path, this.#options.floorMb())
+    await translated('The copy', () =>
+      source.whileStill(() => replaceDirectory(source.directory, destination.directory)),
+    )
+    try {
+      await destination.kind.duplicate(source, destination)
+      await destination.save()
+    } catch (error) {
+      record.properties = properties
+      throw error
     }
-    if (before !== null && (wanted === undefined || wanted === before)) return undefined
-    record.console = await this.#options.ports.allocate('console', node.owner, wanted)
-    await this.#options.lifeCycle.listen(node)
-    return before ?? undefined
+    await this.#options.links.prune(destination)
+    this.#options.emit(destination, destination.updated())
   }
 
   async #teardown(node: LabNode): Promise<void> {
-    await this.#options.lifeCycle.stop(node)
+    await this.#options.lifeCycle.stop(node, { isClosing: true })
     await this.#release(node)
   }
 
@@ -305,12 +301,13 @@ export class Nodes implements NodeAgent {
     this.#options.ports.releaseAll(node.owner)
     node.project.nodes.delete(node.key)
     this.all.delete(node.key)
+    node.kind.forget?.(node)
   }
 
-  #act(ref: NodeRef, action: (node: LabNode) => Promise<void>): Promise<Node> {
+  #act<K extends NodeKindName>(ref: NodeRef<K>, action: (node: LabNode) => Promise<void>): Promise<Node<K>> {
     return this.#with(ref, async (node) => {
       await action(node)
-      return node.view()
+      return viewOf<K>(node)
     })
   }
 
@@ -334,21 +331,5 @@ export class Nodes implements NodeAgent {
   }
 }
 
-/** Makes the destination a copy of the source; what it held before is there until the copy is complete. */
-async function replaceDirectory(source: string, destination: string): Promise<void> {
-  const mark = randomBytes(6).toString('hex')
-  const [copy, old] = [`${destination}.copy-${mark}`, `${destination}.old-${mark}`]
-  try {
-    await cp(source, copy, { recursive: true, verbatimSymlinks: true, errorOnExist: true })
-    await rename(destination, old)
-    try {
-      await rename(copy, destination)
-    } catch (error) {
-      await rename(old, destination)
-      throw error
-    }
-  } finally {
-    await rm(copy, { recursive: true, force: true })
-    await rm(old, { recursive: true, force: true })
-  }
-}
+/** The view of a node whose kind the caller knows, as it found it by that. */
+const viewOf = <K extends NodeKindName>(node: LabNode): Node<K> => node.view() as Node<K>

@@ -1,16 +1,20 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { Check } from '@sinclair/typebox/value'
+import type { PortRef } from '../../../src/host-agent.ts'
+import { machineSettings } from '../../../src/model/machine-emulator.ts'
 import { Nio } from '../../../src/model/nio.ts'
+import { nodeKinds } from '../../../src/model/node.ts'
 
 /** A node on disk: `.patchbay/nodes/{kind}-{node_id}.json` in its project. */
 export type NodeRecord = Static<typeof NodeRecord>
 export const NodeRecord = Type.Object({
   version: Type.Literal(1),
-  kind: Type.Literal('pc'),
+  kind: Type.Union(nodeKinds.map((kind) => Type.Literal(kind))),
   node_id: Type.String({ format: 'uuid' }),
   name: Type.String({ minLength: 1 }),
   console: Type.Union([Type.Integer({ minimum: 1, maximum: 65535 }), Type.Null()]),
-  console_type: Type.Union([Type.Literal('telnet'), Type.Literal('none')]),
+  // Every type that a kind has is among those of a machine.
+  console_type: machineSettings.console_type,
   command_line: Type.String(),
   /** Why it is not running, when that was not asked for. */
   status_reason: Type.Union([Type.String(), Type.Null()]),
@@ -29,4 +33,10 @@ export function parseNodeRecord(text: string): NodeRecord {
   const value: unknown = JSON.parse(text)
   if (!Check(NodeRecord, value)) throw new Error('not the record of a node')
   return value
+}
+
+/** Whether a guest sees a cable in the port. */
+export function hasCarrier({ ports }: NodeRecord, port: PortRef): boolean {
+  const nio = ports[`${port.adapter}/${port.port}`]?.nio
+  return nio != null && nio.suspend !== true
 }

@@ -63,6 +63,7 @@ export class Reopen {
   /** The keeper died with all that ran in it, and a new one is there. */
   async lost(): Promise<void> {
     const { nodes, lifeCycle, links, emit } = this.#options
+    lifeCycle.heardLoss()
     const hurt = new Set(
       [...nodes.all.values()].filter(({ status }) => status !== 'stopped').map(({ project }) => project),
     )
@@ -104,17 +105,16 @@ export class Reopen {
       return
     }
     if (found === undefined || found.damaged) this.#warn(project, [`The record of node ${record.name} was damaged`])
+    record.properties = kinds[record.kind].restored(record.properties)
     const node = new LabNode(project, kinds[record.kind], record)
     node.isUnclaimed = isUnclaimed
     project.nodes.set(node.key, node)
     nodes.all.set(node.key, node)
     const unit = units.get(node.key)
     if (unit !== undefined) {
-      node.status = 'started'
-      node.run = unit.run
       links.adopt(node)
       if (record.console !== null) ports.adopt('console', record.console, node.owner)
-      if (unit.exit !== null) await lifeCycle.exited(node, unit.run, unit.exit)
+      await lifeCycle.adopt(node, unit)
     } else if (record.running) {
       node.status = 'started'
       await lifeCycle.lost(node, 'It was found stopped when the service started')
@@ -126,10 +126,11 @@ export class Reopen {
   /** The console it had, or another one. */
   async #givePorts(node: LabNode, hasConsole: boolean): Promise<void> {
     const { record, owner } = node
-    if (hasConsole || record.console_type !== 'telnet') return
+    const pool = node.kind.consolePool(record.console_type)
+    if (hasConsole || pool === undefined) return
     try {
       const before = record.console
-      record.console = await this.#options.ports.allocate('console', owner, before ?? undefined)
+      record.console = await this.#options.ports.allocate(pool, owner, before ?? undefined)
       if (record.console !== before) await node.save()
     } catch (error) {
       record.status_reason = (error as Error).message

@@ -1,7 +1,7 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { maybe, Name, nullable, Uuid } from '../../model/common.ts'
 import type { LabEvent } from '../../model/event.ts'
-import { type PcNode as Pc, PcCreate, PcNode } from '../../model/node.ts'
+import { type PcNode as Pc, PcCreate, PcNode } from '../../model/pc.ts'
 import { Project as Full, ProjectUpdate } from '../../model/project.ts'
 
 /** A project as v1 shows it. */

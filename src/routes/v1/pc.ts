@@ -2,7 +2,8 @@ import { Type } from '@sinclair/typebox'
 import { created, type Endpoint, endpoint, noContent, ok } from '../../http/endpoint.ts'
 import { noSuchNode, noSuchProject, projectParams } from '../../http/params.ts'
 import { Uuid } from '../../model/common.ts'
-import { type NodeRef, PcUpdate } from '../../model/node.ts'
+import type { NodeRef } from '../../model/node.ts'
+import { PcUpdate } from '../../model/pc.ts'
 import { nodeActions } from '../actions.ts'
 import { captureEndpoints } from '../captures.ts'
 import { linkEndpoints } from '../links.ts'
@@ -14,7 +15,7 @@ const tag = 'v1 pc instances'
 const params = Type.Object({ project_id: Uuid, vm_id: Uuid })
 const instance = (description: string) => ({ description, schema: PcV1 })
 
-const ref = (params: { project_id: string; vm_id: string }): NodeRef => ({
+const ref = (params: { project_id: string; vm_id: string }): NodeRef<'pc'> => ({
   project_id: params.project_id,
   kind: 'pc',
   node_id: params.vm_id,

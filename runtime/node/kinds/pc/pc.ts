@@ -1,10 +1,10 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { conflict } from '../../../../src/errors.ts'
-import type { NodeCreate, NodeUpdate, PcNode } from '../../../../src/model/node.ts'
+import type { PcCreate, PcNode, PcUpdate } from '../../../../src/model/pc.ts'
 import type { Settings } from '../../config/settings.ts'
 import type { KindNode, Launch, NodeKind, Wire } from '../kind.ts'
-import { readScript, renameInScript, scriptName, writeScript } from './startup-script.ts'
+import { forgetScript, readScript, renameInScript, scriptName, writeScript } from './startup-script.ts'
 import { findVpcs, type Vpcs } from './vpcs.ts'
 
 type PcSettings = Settings['pc']
@@ -40,20 +40,33 @@ export class PcKind implements NodeKind {
     return onlyPort
   }
 
+  consolePool(type: KindNode['record']['console_type']) {
+    return type === 'telnet' ? 'console' : undefined
+  }
+
   properties(siblings: readonly KindNode[]): Record<string, unknown> {
     const taken = new Set(siblings.map(({ record }) => record.properties.pc_id))
     for (let pc_id = 0; pc_id < pcIds; pc_id++) if (!taken.has(pc_id)) return { pc_id }
     throw conflict(`The project has ${pcIds} pcs already, and there are no more MAC addresses for another one`)
   }
 
-  async prepare(node: KindNode, input: NodeCreate): Promise<void> {
+  restored(properties: Record<string, unknown>): Record<string, unknown> {
+    return properties
+  }
+
+  async prepare(node: KindNode, input: PcCreate): Promise<void> {
     const { startup_script } = input
     // A directory that has a script is that of a saved lab: what was saved counts.
     if (startup_script == null || readScript(node.directory) !== null) return
     await writeScript(node.directory, startup_script, node.record.name)
   }
 
-  async update(node: KindNode, { startup_script }: NodeUpdate, before: string): Promise<void> {
+  /** Not the script: what a saved lab holds counts. */
+  claimed({ name, console, console_type }: PcCreate): PcUpdate {
+    return { name, ...(console !== undefined && { console }), ...(console_type !== undefined && { console_type }) }
+  }
+
+  async update(node: KindNode, { startup_script }: PcUpdate, before: string): Promise<void> {
     const { name } = node.record
     if (startup_script != null) await writeScript(node.directory, startup_script, name)
     else if (before !== name) await renameInScript(node.directory, before, name)
@@ -84,7 +97,7 @@ export class PcKind implements NodeKind {
       node_directory: directory,
       status,
       console: record.console,
-      console_type: record.console_type,
+      console_type: record.console_type === 'none' ? 'none' : 'telnet',
       command_line: record.command_line,
       status_reason: record.status_reason,
       startup_script: script,
@@ -94,8 +107,13 @@ export class PcKind implements NodeKind {
     }
   }
 
-  duplicated(source: { properties: Record<string, unknown> }, destination: { properties: Record<string, unknown> }) {
-    return { ...source.properties, pc_id: destination.properties.pc_id }
+  async duplicate(source: KindNode, { record, directory }: KindNode): Promise<void> {
+    record.properties = { ...source.record.properties, pc_id: record.properties.pc_id }
+    await renameInScript(directory, source.record.name, record.name)
+  }
+
+  forget({ directory }: KindNode): void {
+    forgetScript(directory)
   }
 }
 

@@ -1,0 +1,46 @@
+import type { GuestProcess } from '../kinds/kind.ts'
+
+interface Running extends GuestProcess {
+  readonly run: number
+  readonly over: AbortController
+}
+
+/**
+ * The processes of nodes that run. That one has ended is known here at once, also while an operation on the node waits for it;
+ * the clean-up has its turn later.
+ */
+export class RunningProcesses {
+  readonly #running = new Map<string, Running>()
+  /** Number of the last run of a node that has ended: the news of it may come before the answer to its start. */
+  readonly #ended = new Map<string, number>()
+
+  add(key: string, { run, pid }: { readonly run: number; readonly pid: number }): GuestProcess {
+    const over = new AbortController()
+    const running = { run, pid, over, ended: over.signal }
+    this.#running.set(key, running)
+    if (this.#ended.get(key) === run) over.abort()
+    return running
+  }
+
+  get(key: string): GuestProcess | undefined {
+    return this.#running.get(key)
+  }
+
+  end(key: string, run: number): void {
+    this.#ended.set(key, run)
+    const running = this.#running.get(key)
+    if (running?.run === run) running.over.abort()
+  }
+
+  forget(key: string): void {
+    this.#running.delete(key)
+    this.#ended.delete(key)
+  }
+
+  /** All of them ended at once, with the keeper. */
+  lost(): void {
+    for (const { over } of this.#running.values()) over.abort()
+    // Another keeper counts from the beginning.
+    this.#ended.clear()
+  }
+}

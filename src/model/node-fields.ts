@@ -1,0 +1,35 @@
+import { type Static, Type } from '@sinclair/typebox'
+import { Name, nullable, PortNumber, Uuid } from './common.ts'
+
+/** `suspended` exists only for kinds that can be paused. */
+export type NodeStatus = Static<typeof NodeStatus>
+export const NodeStatus = Type.Union([Type.Literal('started'), Type.Literal('stopped'), Type.Literal('suspended')], {
+  description: 'State of the node',
+})
+
+/** What every kind of node has. */
+export const nodeFields = {
+  node_id: Uuid,
+  project_id: Uuid,
+  name: Name,
+  node_directory: Type.String({ description: 'Working directory of the node on the compute' }),
+  status: NodeStatus,
+  console: nullable(Type.Integer({ ...PortNumber, description: 'Console TCP port; null when console_type is none' })),
+  command_line: Type.String({ description: 'Command line of the last start, empty before the first one' }),
+  status_reason: nullable(
+    Type.String({
+      description: 'Why the node is stopped or cannot start (missing program, exit code); null when nothing is wrong',
+    }),
+  ),
+}
+
+/** The id of a new node. A legacy integer id is replaced by a new UUID. */
+export const newNodeId = Type.Optional(
+  Type.Union([Uuid, Type.Integer({ minimum: 0, description: 'Legacy id; replaced by a new UUID' }), Type.Null()]),
+)
+
+/** The console that a client wants. */
+export const consolePort = Type.Integer({
+  ...PortNumber,
+  description: 'Wanted console TCP port; one that cannot be had is replaced by a free one',
+})
