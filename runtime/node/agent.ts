@@ -12,6 +12,9 @@ import { LoadMeter } from './host/load.ts'
 import { hostMetrics } from './host/metrics.ts'
 import { Images } from './images/images.ts'
 import type { NodeKind } from './kinds/kind.ts'
+import { kvmPlatforms, usableEmulators } from './kinds/machine-emulator/binaries.ts'
+import { MachineEmulatorKind } from './kinds/machine-emulator/machine-emulator.ts'
+import { versionText } from './kinds/machine-emulator/probe.ts'
 import { PcKind } from './kinds/pc/pc.ts'
 import type { Log } from './log.ts'
 import { Captures } from './nodes/captures.ts'
@@ -59,8 +62,49 @@ export async function createNodeAgent({ config, log, diagnose }: NodeAgentOption
     consoleHost: console_host,
   })
   const pc = new PcKind(() => config.current.pc)
-  const kinds: Record<NodeKindName, NodeKind> = { pc }
   const keeper = new KeeperLink(data, log)
+  const checksums = new Checksums()
+  const images = new Images({
+    dataDirectory: data,
+    additional: () => config.current.additional_images_path,
+    isLocal: local,
+    checksums,
+    floorMb,
+    mostGb: () => config.current.limits.image_gb,
+    bodyTimeoutMs: limits.body_timeout_ms,
+  })
+  await images.open()
+  const onNode = (key: string, run: (node: LabNode) => Promise<void>) => {
+    const node = nodes.all.get(key)
+    if (node === undefined) return
+    void nodes
+      .exclusively(node, () => run(node))
+      .catch((error: unknown) => log.error({ err: error, node: key }, 'a node'))
+  }
+  const machines = new MachineEmulatorKind({
+    isLocal: local,
+    runDirectory: join(data, 'run'),
+    consoleHost: console_host,
+    acceleration: () => config.current.machine_emulator.acceleration,
+    library: images.library,
+    floorMb,
+    md5Of: (file) => images.md5Of(file),
+    nodes: () => nodes.all.values(),
+    limit: async (key, cpu_percent) => void (await keeper.call('unit.limit', { key, cpu_percent })),
+    listener: {
+      changed: (key) => onNode(key, (node) => lifeCycle.refresh(node)),
+      updated: (key) =>
+        onNode(key, async (node) => {
+          await node.save()
+          emit(node, node.updated())
+        }),
+      happened: (key, happening) => {
+        const node = nodes.all.get(key)
+        if (node !== undefined) emit(node, happening)
+      },
+    },
+  })
+  const kinds: Record<NodeKindName, NodeKind> = { pc, 'machine-emulator': machines }
   const links = new Links(keeper, ports, () => config.current.allowed_interfaces)
   const captures = new Captures(keeper, links, floorMb)
   const emit = (node: LabNode, happening: Happening) => events.emit(node.projectId, happening)
@@ -103,23 +147,12 @@ export async function createNodeAgent({ config, log, diagnose }: NodeAgentOption
     },
     lost: () => reopen.lost(),
   })
-  const checksums = new Checksums()
   const files = new ProjectFiles({
     directoryOf: async (projectId) => (await projects.find(projectId)).path,
     checksums,
     floorMb,
     bodyTimeoutMs: limits.body_timeout_ms,
   })
-  const images = new Images({
-    dataDirectory: data,
-    additional: () => config.current.additional_images_path,
-    isLocal: local,
-    checksums,
-    floorMb,
-    mostGb: () => config.current.limits.image_gb,
-    bodyTimeoutMs: limits.body_timeout_ms,
-  })
-  await images.open()
   // A restore that fails for one project must not keep the others, or the service, from working.
   void projects
     .restore()
@@ -131,6 +164,12 @@ export async function createNodeAgent({ config, log, diagnose }: NodeAgentOption
     files,
     images,
     nodes,
+    machines: {
+      emulators: async (platforms) =>
+        (await usableEmulators(platforms)).map(({ path, version }) => ({ path, version: versionText(version) })),
+      capabilities: async () => ({ kvm: [...kvmPlatforms()] }),
+      resizeDisk: (ref, input) => nodes.with(ref, (node) => machines.resize(node, input)),
+    },
     events: {
       async open(options) {
         if (options.projectId !== undefined) await projects.find(options.projectId)

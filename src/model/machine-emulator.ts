@@ -87,6 +87,11 @@ export const machineSettings = {
   hdd_disk_interface: hdd.interface,
   cdrom_image: image('CD-ROM image, changed live while the machine runs'),
   bios_image: image('Firmware, BIOS or UEFI'),
+  firmware: words(
+    ['bios', 'uefi'],
+    'What starts the machine when there is no bios_image: the firmware of the emulator, or a UEFI of the host',
+    'bios',
+  ),
   initrd: image('Initial RAM disk'),
   kernel_image: image('Kernel that is booted without a disk'),
   kernel_command_line: Type.String({

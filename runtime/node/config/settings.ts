@@ -111,6 +111,16 @@ export const Settings = Type.Object(
       },
       { default: {}, additionalProperties: false },
     ),
+    machine_emulator: Type.Object(
+      {
+        acceleration: Type.Union([Type.Literal('auto'), Type.Literal('kvm'), Type.Literal('tcg')], {
+          default: 'auto',
+          description: 'auto takes KVM where it can be used; kvm refuses to start without it, tcg never uses it',
+          reload: true,
+        }),
+      },
+      { default: {}, additionalProperties: false },
+    ),
     pc: Type.Object(
       {
         engine: Type.Union([Type.Literal('auto'), Type.Literal('vpcs'), Type.Literal('embedded')], {

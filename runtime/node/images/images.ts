@@ -72,6 +72,11 @@ export class Images implements ImageAgent {
     await this.#sums.close()
   }
 
+  /** MD5 of an image file, from the kept ones where it has not changed; undefined when it cannot be read. */
+  async md5Of(file: string): Promise<string | undefined> {
+    return (await this.#sums.of(file))?.md5sum
+  }
+
   async list(kind: ImageKindName): Promise<Image[]> {
     const images = await this.#sums.ofAll(await this.library.all(kind))
     return images.map(({ file, name, md5sum, size }) => ({

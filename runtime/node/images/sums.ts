@@ -42,7 +42,7 @@ export class ImageSums {
     const work = async () => {
       for (let it = next.next(); it.done !== true; it = next.next()) {
         const [index, entry] = it.value
-        const sum = await this.#of(entry.file)
+        const sum = await this.of(entry.file)
         if (sum !== undefined) summed[index] = { ...entry, ...sum }
       }
     }
@@ -63,7 +63,8 @@ export class ImageSums {
     await this.#saved
   }
 
-  async #of(file: string): Promise<{ md5sum: string; size: number } | undefined> {
+  /** The sum and size of one file; undefined when it cannot be read. */
+  async of(file: string): Promise<{ md5sum: string; size: number } | undefined> {
     const stats = await stat(file, { bigint: true }).catch(() => undefined)
     if (stats === undefined) return undefined
     const size = Number(stats.size)

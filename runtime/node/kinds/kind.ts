@@ -63,8 +63,8 @@ export interface NodeKind {
   launch(node: KindNode, wires: ReadonlyMap<string, Wire>): Promise<Launch>
   /** A node as the interface shows it. */
   view(node: KindNode): Node
-  /** Makes a node, whose directory is a copy of the source's already, a copy: what must be unique stays its own. */
-  duplicate(source: KindNode, destination: KindNode): Promise<void>
+  /** Makes a node a copy, its directory by `copy`; what must be unique stays its own. 409 before that when it cannot be one. */
+  duplicate(source: KindNode, destination: KindNode, copy: () => Promise<void>): Promise<void>
   /** The node is gone. */
   forget?(node: KindNode): void
 }

@@ -221,6 +221,7 @@ export class Nodes implements NodeAgent {
     } catch (error) {
       project.nodes.delete(node.key)
       this.#options.ports.releaseAll(node.owner)
+      kind.forget?.(node)
       await node.removeRecord().catch(() => {})
       if (isNew) await rm(node.directory, { recursive: true, force: true }).catch(() => {})
       throw translate('The directory of the node', error)
@@ -277,11 +278,10 @@ export class Nodes implements NodeAgent {
     const { record } = destination
     const { properties } = record
     await requireSpace(destination.project.path, this.#options.floorMb())
-    await translated('The copy', () =>
-      source.whileStill(() => replaceDirectory(source.directory, destination.directory)),
-    )
+    const copy = () =>
+      translated('The copy', () => source.whileStill(() => replaceDirectory(source.directory, destination.directory)))
     try {
-      await destination.kind.duplicate(source, destination)
+      await destination.kind.duplicate(source, destination, copy)
       await destination.save()
     } catch (error) {
       record.properties = properties

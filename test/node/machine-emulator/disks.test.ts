@@ -119,14 +119,14 @@ imageTest('the format of an image does not change with what a guest writes to it
   const disguise = join(directory, 'disguise')
   qemuImg('create', '-q', '-f', 'qcow2', '-F', 'raw', '-b', '/etc/passwd', disguise)
   await writeFile(base, await readFile(disguise))
-  expect(await prepareImage(tool, base, format)).toMatchObject({ format: 'raw' })
+  expect(await prepareImage(tool, base, { format })).toMatchObject({ format: 'raw' })
   expect((await inspectImage(tool, base)).references).toEqual(['/etc/passwd'])
 })
 
 imageTest('an image that reads other files can be refused before it is used', async () => {
   const { base, path } = await lab()
   qemuImg('rebase', '-u', '-F', 'raw', '-b', '/etc/passwd', base)
-  const allow = ({ references }: { references: readonly string[] }) => {
+  const allow = async ({ references }: { references: readonly string[] }) => {
     if (references.length > 0) throw new Error(`not ${references}`)
   }
   await expect(prepareOverlay(tool, { path, base, allow })).rejects.toThrow('not /etc/passwd')

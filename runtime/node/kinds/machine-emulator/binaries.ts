@@ -1,8 +1,9 @@
 import { closeSync, constants, openSync, readdirSync, realpathSync, type Stats, statSync } from 'node:fs'
 import { basename, delimiter, dirname, join } from 'node:path'
 import { conflict } from '../../../../src/errors.ts'
+import type { MachineEmulatorNode } from '../../../../src/model/machine-emulator.ts'
 import { findProgram } from '../../find-program.ts'
-import { installHint, isEmulatorName, nativePlatforms, type Platform, programOf } from './platforms.ts'
+import { installHint, isEmulatorName, nativePlatforms, type Platform, platformAsked, programOf } from './platforms.ts'
 import { type BinaryFacts, probe } from './probe.ts'
 
 export type Accelerator = 'kvm' | 'tcg'
@@ -64,7 +65,8 @@ export async function usableEmulators(platforms?: readonly string[]): Promise<re
 export interface WantedEmulator {
   /** A path, or a name to look for in PATH. */
   readonly qemu_path?: string | null
-  readonly platform?: Platform | null
+  /** "", "null" and null: as the program says. */
+  readonly platform?: MachineEmulatorNode['platform'] | null
 }
 
 /**
@@ -72,13 +74,14 @@ export interface WantedEmulator {
  * is installed. Outside local mode only what is in PATH is run.
  */
 export async function resolveEmulator(wanted: WantedEmulator, isLocal: boolean): Promise<BinaryFacts> {
-  const { qemu_path, platform } = wanted
+  const { qemu_path } = wanted
+  const platform = platformAsked(wanted.platform)
   if (qemu_path) {
     const path = allowedPath(qemu_path, isLocal)
     if (typeof path === 'string') return factsOf(path)
-    if (platform == null) throw conflict(path.refusal)
+    if (platform === undefined) throw conflict(path.refusal)
   }
-  if (platform == null) throw conflict('qemu_path: expected the emulator to use, or a platform')
+  if (platform === undefined) throw conflict('qemu_path: expected the emulator to use, or a platform')
   const program = findProgram(programOf(platform))
   if (program === undefined) {
     throw conflict(`${programOf(platform)} is not installed; install it (${installHint(platform)})`)

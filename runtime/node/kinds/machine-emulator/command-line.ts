@@ -25,6 +25,8 @@ export interface Machine {
   readonly options: ParsedOptions
   readonly firmware?: Firmware
   readonly disks: readonly MachineDisk[]
+  /** A disk that the guest does not see: it holds its state while it is stopped. */
+  readonly stateDisk?: string
   /** null: nothing in the drive. */
   readonly cdrom: string | null
   readonly kernel?: string
@@ -67,6 +69,9 @@ export function commandLine(machine: Machine): string[] {
     ...firmwareArguments(machine.firmware),
     ...cdromArguments({ path: machine.cdrom, isPc, disks, isTaken: options.hasCdrom }),
     ...drives.args,
+    ...(machine.stateDisk === undefined
+      ? []
+      : ['-drive', `file=${escaped(machine.stateDisk)},if=none,id=pb-state,format=qcow2`]),
     ...(initrd === undefined ? [] : ['-initrd', initrd]),
     ...(kernel === undefined ? [] : ['-kernel', kernel]),
     ...(settings.kernel_command_line === '' ? [] : ['-append', settings.kernel_command_line]),

@@ -15,6 +15,8 @@ export interface PreparedDisk {
   readonly format: string
   /** What the owner should know, such as errors that could not be repaired. */
   readonly warnings: readonly string[]
+  /** Names of the states that are saved in it. */
+  readonly snapshots: readonly string[]
 }
 
 /** Where the overlay of a disk is, in the directory of its node. */
@@ -32,41 +34,66 @@ export interface Overlay {
   /** Absolute path of the image below it, which is never written. */
   readonly base: string
   /** Called before the image below is used: throws when it reads files that the client may not. */
-  readonly allow?: (base: ImageFacts) => void
+  readonly allow?: ((base: ImageFacts) => Promise<void>) | undefined
 }
 
 /** The overlay, made when it is not there, repaired when it has errors, and following an image that has moved. */
 export async function prepareOverlay(tool: string, { path, base, allow }: Overlay): Promise<PreparedDisk> {
   mustBeAbsolute(path, base)
   const below = await inspectImage(tool, base)
-  allow?.(below)
+  await allow?.(below)
   const warnings = [...(await checkBase(tool, base, below.format))]
+  const snapshots: string[] = []
   if (!existsSync(path)) await createOverlay(tool, path, base, below.format)
   else {
     const facts = await readOverlay(tool, path)
+    snapshots.push(...facts.snapshots)
     // First: a check opens the image below too.
     await follow(tool, path, facts, base, below.format)
     warnings.push(...(await checkAndRepair(tool, path, 'qcow2')))
   }
-  return { path, format: 'qcow2', warnings }
+  return { path, format: 'qcow2', warnings, snapshots }
 }
 
 /** An image that the machine itself writes to. `format` is what it was recognised as before a guest ever wrote to it. */
-export async function prepareImage(tool: string, path: string, format?: string): Promise<PreparedDisk> {
+export async function prepareImage(
+  tool: string,
+  path: string,
+  { format, allow }: { readonly format?: string | undefined } & Pick<Overlay, 'allow'> = {},
+): Promise<PreparedDisk> {
   mustBeAbsolute(path)
   const facts = await inspectImage(tool, path, format)
-  return { path, format: facts.format, warnings: await checkAndRepair(tool, path, facts.format) }
+  await allow?.(facts)
+  const warnings = await checkAndRepair(tool, path, facts.format)
+  return { path, format: facts.format, warnings, snapshots: facts.snapshots }
+}
+
+/** A disk that holds nothing but the state of a machine that has no other. */
+export async function prepareStateDisk(tool: string, path: string): Promise<PreparedDisk> {
+  mustBeAbsolute(path)
+  if (!existsSync(path)) {
+    await mustRun(`Creating ${basename(path)}`, tool, ['create', '-q', '-f', 'qcow2', path, '1M'])
+  }
+  return prepareImage(tool, path, { format: 'qcow2' })
 }
 
 /** Makes a disk larger; 409 with the tool's words when it refuses, as for one that is in use. */
-export async function resizeDisk(tool: string, { path, format }: PreparedDisk, extendMb: number): Promise<void> {
+export async function resizeDisk(
+  tool: string,
+  { path, format }: Pick<PreparedDisk, 'path' | 'format'>,
+  extendMb: number,
+): Promise<void> {
   mustBeAbsolute(path)
   requireImage(path)
   await mustRun(`Extending ${basename(path)}`, tool, ['resize', '-q', '-f', format, path, `+${extendMb}M`])
 }
 
 /** Removes a saved state; one that is not there is fine. */
-export async function deleteSnapshot(tool: string, { path, format }: PreparedDisk, name: string): Promise<void> {
+export async function deleteSnapshot(
+  tool: string,
+  { path, format }: Pick<PreparedDisk, 'path' | 'format'>,
+  name: string,
+): Promise<void> {
   mustBeAbsolute(path)
   const { snapshots } = await inspectImage(tool, path, format)
   if (!snapshots.includes(name)) return

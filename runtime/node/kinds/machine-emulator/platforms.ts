@@ -8,6 +8,10 @@ const known: ReadonlySet<string> = new Set(platforms.filter((platform) => platfo
 
 export const isPlatform = (word: string): word is Platform => known.has(word)
 
+/** The platform that a setting asks for; "", "null" and nothing ask for none. */
+export const platformAsked = (setting: string | null | undefined): Platform | undefined =>
+  setting != null && isPlatform(setting) ? setting : undefined
+
 /** The program that emulates a platform. */
 export const programOf = (platform: Platform): string => `qemu-system-${platform}`
 

@@ -46,6 +46,8 @@ const mostOutputBytes = 4 << 20
 export const isAtLeast = (version: Pick<QmpVersion, 'major' | 'minor'>, major: number, minor: number): boolean =>
   version.major > major || (version.major === major && version.minor >= minor)
 
+export const versionText = ({ major, minor, micro }: QmpVersion): string => `${major}.${minor}.${micro}`
+
 /** Asks the program what it can do; 409 with its own words when it is no emulator, or a broken one. */
 export async function probe(path: string): Promise<BinaryFacts> {
   try {

@@ -107,7 +107,8 @@ export class PcKind implements NodeKind {
     }
   }
 
-  async duplicate(source: KindNode, { record, directory }: KindNode): Promise<void> {
+  async duplicate(source: KindNode, { record, directory }: KindNode, copy: () => Promise<void>): Promise<void> {
+    await copy()
     record.properties = { ...source.record.properties, pc_id: record.properties.pc_id }
     await renameInScript(directory, source.record.name, record.name)
   }

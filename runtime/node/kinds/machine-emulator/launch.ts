@@ -1,0 +1,150 @@
+import { writeFile } from 'node:fs/promises'
+import { freemem, totalmem } from 'node:os'
+import { join } from 'node:path'
+import { conflict } from '../../../../src/errors.ts'
+import type { Happening } from '../../../../src/model/event.ts'
+import { translated } from '../../projects/disk.ts'
+import type { KindNode, Launch, Wire } from '../kind.ts'
+import { adaptersOf, generatedMac } from './adapters.ts'
+import { type Accelerator, acceleratorsOf, resolveEmulator } from './binaries.ts'
+import { commandLine } from './command-line.ts'
+import { firmwareOf, systemUefis } from './firmware.ts'
+import type { MachineImages } from './machine-images.ts'
+import { monitorPath } from './monitor-path.ts'
+import { type ParsedOptions, parseOptions } from './options.ts'
+import { nativePlatforms } from './platforms.ts'
+import type { BinaryFacts } from './probe.ts'
+import { type MachineProperties, propertiesOf } from './properties.ts'
+import { savedStateTag } from './saved-state.ts'
+
+export interface LaunchOptions {
+  readonly isLocal: boolean
+  readonly runDirectory: string
+  readonly consoleHost: string
+  readonly acceleration: () => 'auto' | 'kvm' | 'tcg'
+  readonly images: MachineImages
+}
+
+/** What the emulator says beside the console, the command line first. */
+export const logName = 'qemu.log'
+const mb = 2 ** 20
+
+/** Checks and makes what a machine needs, and says how it is run; 409 with what is missing. */
+export async function launchOf(
+  node: KindNode,
+  wires: ReadonlyMap<string, Wire>,
+  options: LaunchOptions,
+): Promise<Launch> {
+  const { record, directory, projectId } = node
+  const properties = propertiesOf(node)
+  const { isLocal, images } = options
+  const notices: Happening[] = []
+  const tell = (type: 'log.warning' | 'log.info', message: string) =>
+    notices.push({ type, message: `${record.name}: ${message}` })
+
+  checkMemory(properties.ram, (message) => tell('log.warning', message))
+  const parsed = optionsOf(node, isLocal)
+  const facts = await resolveEmulator(properties, isLocal)
+  const { disks, stateDisk, warnings, hasState } = await images.disks(node, facts.path)
+  for (const warning of warnings) tell('log.warning', warning)
+  const [cdrom, bios, kernel, initrd] = await Promise.all(
+    (['cdrom_image', 'bios_image', 'kernel_image', 'initrd'] as const).map((field) => images.find(node, field)),
+  )
+  const uefi = properties.firmware === 'uefi' ? await systemUefi(facts, parsed) : undefined
+  const firmware = bios ?? uefi
+  const accelerator = acceleratorFor(facts, parsed, options.acceleration(), (message) => tell('log.info', message))
+  const { console, console_type } = record
+  const args = commandLine({
+    settings: { ...properties, name: record.name, node_id: record.node_id, console_type },
+    facts,
+    accelerator,
+    options: parsed,
+    ...(firmware !== undefined && { firmware: await firmwareOf(firmware, directory) }),
+    disks,
+    ...(stateDisk !== undefined && { stateDisk }),
+    cdrom: cdrom ?? null,
+    ...(kernel !== undefined && { kernel }),
+    ...(initrd !== undefined && { initrd }),
+    adapters: adaptersOf({ ...properties, mac_address: macOf(projectId, record.node_id, properties) }),
+    wires,
+    console: console === null || console_type === 'telnet' ? null : { host: options.consoleHost, port: console },
+    monitor: monitorPath(options.runDirectory, record.node_id),
+    isPaused: true,
+    ...(hasState && { savedState: savedStateTag }),
+  })
+  const command_line = [facts.path, ...args].map(quoted).join(' ')
+  const log = join(directory, logName)
+  await translated(logName, () => writeFile(log, `${command_line}\n`, { mode: 0o600 }))
+  return {
+    command_line,
+    notices,
+    run: {
+      type: 'process',
+      command: facts.path,
+      args,
+      cwd: directory,
+      log,
+      stdio: console_type === 'telnet' ? 'pipe' : 'none',
+    },
+  }
+}
+
+/** The further options of a machine; 400. */
+export function optionsOf({ record, projectId, projectPath }: KindNode, isLocal: boolean): ParsedOptions {
+  const { node_id, name, console, console_type } = record
+  const { options } = propertiesOf({ record })
+  return parseOptions(options, {
+    isLocal,
+    consoleType: console_type,
+    placeholders: {
+      'vm-name': name,
+      'vm-id': node_id,
+      'project-id': projectId,
+      'project-path': projectPath,
+      'console-port': console ?? 0,
+      // Ports are below 65,536, so a machine without a console meets none that has one.
+      'guest-cid': console ?? 65_536 + Number.parseInt(node_id.slice(-7), 16),
+    },
+  })
+}
+
+export const macOf = (projectId: string, nodeId: string, { mac_address }: MachineProperties): string =>
+  mac_address ?? generatedMac(projectId, nodeId)
+
+function checkMemory(ram: number, warn: (message: string) => void): void {
+  const [free, all] = [Math.floor(freemem() / mb), Math.floor(totalmem() / mb)]
+  if (ram > all) throw conflict(`ram: this host has ${all} MB, the node wants ${ram} MB`)
+  if (ram > free) warn(`it wants ${ram} MB of memory, and ${free} MB are free (${Math.round((free * 100) / all)} %)`)
+}
+
+/** A UEFI of the host for the machine; 409 when there is none. */
+async function systemUefi({ platform, machines }: BinaryFacts, { machine }: ParsedOptions): Promise<string> {
+  const wanted = machines.find(({ name, alias, isDefault }) =>
+    machine === undefined ? isDefault : machine === name || machine === alias,
+  )
+  const [uefi] = await systemUefis(platform, wanted?.name ?? machine ?? '')
+  if (uefi === undefined)
+    throw conflict('firmware: this host has no UEFI for the machine; install it (apt-get install ovmf)')
+  return uefi.code
+}
+
+function acceleratorFor(
+  facts: BinaryFacts,
+  { acceleration }: ParsedOptions,
+  wanted: 'auto' | 'kvm' | 'tcg',
+  tell: (message: string) => void,
+): Accelerator {
+  const usable = acceleratorsOf(facts)
+  if (acceleration !== 'ours') return 'tcg'
+  if (wanted === 'kvm' && !usable.includes('kvm')) {
+    throw conflict('KVM is required (machine_emulator.acceleration) and cannot be used by this emulator on this host')
+  }
+  const [best] = usable.filter((it) => wanted === 'auto' || it === wanted)
+  if (best === undefined) throw conflict('The emulator has no accelerator that can be used on this host')
+  const isSlow = best === 'tcg' && wanted === 'auto' && nativePlatforms().includes(facts.platform)
+  if (isSlow) tell('it runs without KVM, much slower: /dev/kvm is not there or this user may not open it')
+  return best
+}
+
+/** A word as a shell would want it, so that what is shown can be tried by hand. */
+const quoted = (word: string): string => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`)

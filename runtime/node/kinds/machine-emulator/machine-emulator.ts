@@ -1,0 +1,195 @@
+import { badRequest, conflict } from '../../../../src/errors.ts'
+import type { PortRef } from '../../../../src/host-agent.ts'
+import type {
+  MachineEmulatorCreate,
+  MachineEmulatorNode,
+  MachineEmulatorUpdate,
+  ResizeDisk,
+} from '../../../../src/model/machine-emulator.ts'
+import { diskSlots } from '../../../../src/model/machine-emulator.ts'
+import type { NodeRecord } from '../../nodes/record.ts'
+import type { Pool } from '../../ports/allocator.ts'
+import type { KindListener, KindNode, Launch, NodeKind, Wire } from '../kind.ts'
+import { resolveEmulator } from './binaries.ts'
+import { findImageTool, resizeDisk } from './disks.ts'
+import { MachineGuests, type MachineGuestsOptions } from './guests.ts'
+import { type LaunchOptions, launchOf, macOf, optionsOf } from './launch.ts'
+import { MachineImages, type MachineImagesOptions } from './machine-images.ts'
+import { MachineSums } from './machine-sums.ts'
+import { platformAsked } from './platforms.ts'
+import { fitting, imageFields, type MachineProperties, plainFields, propertiesOf } from './properties.ts'
+import { savedStateTag } from './saved-state.ts'
+
+export interface MachineEmulatorOptions
+  extends Omit<LaunchOptions, 'images'>,
+    MachineGuestsOptions,
+    MachineImagesOptions {
+  /** MD5 of a file; undefined when it cannot be read. */
+  readonly md5Of: (file: string) => Promise<string | undefined>
+  /** All nodes of the host. */
+  readonly nodes: () => Iterable<KindNode>
+  readonly listener: KindListener
+}
+
+/** The machine-emulator kind: machines that QEMU runs. */
+export class MachineEmulatorKind implements NodeKind {
+  readonly kind = 'machine-emulator'
+  /** It writes its disks out first. */
+  readonly stopGraceMs = 10_000
+  readonly guests: MachineGuests
+  readonly #options: MachineEmulatorOptions
+  readonly #images: MachineImages
+  readonly #sums: MachineSums
+
+  constructor(options: MachineEmulatorOptions) {
+    this.#options = options
+    this.#images = new MachineImages(options)
+    this.#sums = new MachineSums({ ...options, images: this.#images })
+    this.guests = new MachineGuests(options)
+  }
+
+  ports(record: NodeRecord): readonly PortRef[] {
+    return Array.from({ length: propertiesOf({ record }).adapters }, (_, adapter) => ({ adapter, port: 0 }))
+  }
+
+  consolePool(type: NodeRecord['console_type']): Pool | undefined {
+    if (type === 'none') return undefined
+    return type === 'vnc' ? 'vnc' : 'console'
+  }
+
+  properties(): Record<string, unknown> {
+    return fitting({})
+  }
+
+  restored(properties: Record<string, unknown>): Record<string, unknown> {
+    return fitting(properties)
+  }
+
+  claimed({ node_id: _, ...changes }: MachineEmulatorCreate): MachineEmulatorUpdate {
+    return changes
+  }
+
+  async prepare(node: KindNode, input: MachineEmulatorCreate): Promise<void> {
+    if (!input.qemu_path && platformAsked(input.platform) === undefined) {
+      throw conflict('qemu_path: expected the emulator to use, or platform')
+    }
+    await this.#apply(node, input)
+  }
+
+  async update(node: KindNode, changes: MachineEmulatorUpdate): Promise<void> {
+    const { cpu_throttling, cdrom_image } = propertiesOf(node)
+    await this.#apply(node, changes)
+    if (node.status === 'stopped') return
+    const now = propertiesOf(node)
+    if (now.cdrom_image !== cdrom_image) {
+      await this.guests.changeCdrom(node, (await this.#images.find(node, 'cdrom_image')) ?? null)
+    }
+    if (now.cpu_throttling !== cpu_throttling) await this.guests.limit(node, now.cpu_throttling)
+  }
+
+  launch(node: KindNode, wires: ReadonlyMap<string, Wire>): Promise<Launch> {
+    this.#sums.look(node)
+    return launchOf(node, wires, { ...this.#options, images: this.#images })
+  }
+
+  view(node: KindNode): MachineEmulatorNode {
+    const { record, projectId } = node
+    const { sums: _, formats: __, ...settings } = propertiesOf(node)
+    return {
+      node_id: record.node_id,
+      project_id: projectId,
+      name: record.name,
+      node_directory: node.directory,
+      status: node.status,
+      console: record.console,
+      command_line: record.command_line,
+      status_reason: record.status_reason,
+      console_type: record.console_type,
+      ...settings,
+      mac_address: macOf(projectId, record.node_id, propertiesOf(node)),
+      acpi_shutdown: settings.on_close === 'shutdown_signal',
+      ...this.#sums.of(node),
+    }
+  }
+
+  async duplicate(source: KindNode, destination: KindNode, copy: () => Promise<void>): Promise<void> {
+    const { record } = destination
+    const properties = propertiesOf(source)
+    this.#requireUnshared(destination, properties)
+    await copy()
+    record.properties = { ...properties }
+    await this.#images.forgetState(destination, properties.qemu_path)
+  }
+
+  forget({ key }: KindNode): void {
+    this.#sums.forget(key)
+  }
+
+  /** Makes a disk of a stopped machine larger; 409. */
+  async resize(node: KindNode, { drive_name, extend }: ResizeDisk): Promise<void> {
+    if (node.status !== 'stopped') throw conflict('The disk is in use: stop the node first')
+    const { path } = await resolveEmulator(propertiesOf(node), this.#options.isLocal)
+    const tool = findImageTool(path)
+    const disk = await this.#images.disk(node, drive_name, tool)
+    if (disk.snapshots.includes(savedStateTag)) {
+      throw conflict('The disk holds the saved state of the machine: start it and let it power off first')
+    }
+    await resizeDisk(tool, disk, extend)
+  }
+
+  /** All of the changes, or (when it throws) none. */
+  async #apply(node: KindNode, changes: MachineEmulatorUpdate): Promise<void> {
+    const { isLocal } = this.#options
+    const before = propertiesOf(node)
+    const next: MachineProperties = { ...before }
+    for (const field of plainFields) {
+      const value = changes[field]
+      if (value != null) Object.assign(next, { [field]: value })
+    }
+    if (changes.mac_address != null) next.mac_address = changes.mac_address === '' ? null : changes.mac_address
+    if (changes.acpi_shutdown != null && changes.on_close == null) {
+      next.on_close = changes.acpi_shutdown ? 'shutdown_signal' : 'power_off'
+    }
+    requireOnce(next.custom_adapters.map(({ adapter_number }) => adapter_number))
+    for (const field of imageFields) {
+      if (changes[field]) next[field] = (await this.#images.named(node, field, next[field])).name
+    }
+    const { qemu_path, platform } = changes
+    if (qemu_path || platformAsked(platform) !== undefined) {
+      const facts = await resolveEmulator({ qemu_path: qemu_path ?? null, platform: platform ?? null }, isLocal)
+      next.qemu_path = facts.path
+      next.platform = facts.platform
+    }
+    this.#requireUnshared(node, next)
+    // Its properties are read through the node, so they are put back when they turn out to be wrong.
+    node.record.properties = next
+    try {
+      optionsOf(node, isLocal)
+    } catch (error) {
+      node.record.properties = before
+      throw error
+    }
+    await this.#sums.update(node)
+  }
+
+  /** 409 when an image that the machine would write to itself is written to by another one. */
+  #requireUnshared({ key }: KindNode, properties: MachineProperties): void {
+    if (properties.linked_clone) return
+    for (const other of this.#options.nodes()) {
+      if (other.key === key || other.record.kind !== this.kind) continue
+      const theirs = propertiesOf(other)
+      const slot = diskSlots.find((it) => {
+        const field = `${it}_disk_image` as const
+        return properties[field] !== '' && !theirs.linked_clone && theirs[field] === properties[field]
+      })
+      if (slot !== undefined) {
+        throw conflict(`${slot}_disk_image: ${other.record.name} writes to this image itself; use linked_clone`)
+      }
+    }
+  }
+}
+
+function requireOnce(numbers: readonly number[]): void {
+  const twice = numbers.find((number, index) => numbers.indexOf(number) !== index)
+  if (twice !== undefined) throw badRequest(`custom_adapters: adapter_number ${twice} is there twice`)
+}

@@ -1,0 +1,138 @@
+import { join } from 'node:path'
+import { ApiError, conflict, missingImage } from '../../../../src/errors.ts'
+import { type DiskSlot, diskSlots } from '../../../../src/model/machine-emulator.ts'
+import type { ImageLibrary } from '../../images/library.ts'
+import { requireSpace } from '../../projects/disk.ts'
+import type { KindNode } from '../kind.ts'
+import {
+  deleteSnapshot,
+  findImageTool,
+  type ImageFacts,
+  inspectImage,
+  overlayName,
+  type PreparedDisk,
+  prepareImage,
+  prepareOverlay,
+  prepareStateDisk,
+} from './disks.ts'
+import type { MachineDisk } from './drives.ts'
+import { type ImageField, propertiesOf } from './properties.ts'
+import { savedStateTag } from './saved-state.ts'
+
+const kind = 'machine-emulator'
+const stateDiskName = 'state.qcow2'
+/** Images that read others that read others. */
+const deepestChain = 32
+
+export interface MachineImagesOptions {
+  readonly library: ImageLibrary
+  readonly isLocal: boolean
+  readonly floorMb: () => number
+}
+
+export interface PreparedDisks {
+  readonly disks: readonly MachineDisk[]
+  readonly stateDisk: string | undefined
+  readonly warnings: readonly string[]
+  /** Whether they hold the state of the machine, from which it goes on. */
+  readonly hasState: boolean
+}
+
+/** The images that machines name, and the disks that are made of them. */
+export class MachineImages {
+  readonly #options: MachineImagesOptions
+
+  constructor(options: MachineImagesOptions) {
+    this.#options = options
+  }
+
+  /** The name under which an image is kept and shown; 409 with `image` when there is none. */
+  async named(node: KindNode, field: string, name: string): Promise<{ name: string; file: string }> {
+    try {
+      return await this.#options.library.lookup(kind, name, node.projectPath)
+    } catch (error) {
+      if (!(error instanceof ApiError) || error.extra.image === undefined) throw error
+      throw missingImage(error.message.replace(/^image:/, `${field}:`), error.extra.image)
+    }
+  }
+
+  /** The file of a field; undefined when it names none. */
+  async find(node: KindNode, field: ImageField): Promise<string | undefined> {
+    const name = propertiesOf(node)[field]
+    return name === '' ? undefined : (await this.named(node, field, name)).file
+  }
+
+  /** Makes and checks the disks of a machine that is about to start. */
+  async disks(node: KindNode, emulator: string): Promise<PreparedDisks> {
+    const { on_close } = propertiesOf(node)
+    const saves = on_close === 'save_vm_state'
+    const used = diskSlots.filter((slot) => this.#nameOf(node, slot) !== '')
+    if (used.length === 0 && !saves) return { disks: [], stateDisk: undefined, warnings: [], hasState: false }
+    await requireSpace(node.directory, this.#options.floorMb())
+    const tool = findImageTool(emulator)
+    const prepared: (PreparedDisk & { slot?: DiskSlot })[] = []
+    for (const slot of used) prepared.push({ ...(await this.disk(node, slot, tool)), slot })
+    const stateDisk = join(node.directory, stateDiskName)
+    if (saves && used.length === 0) prepared.push(await prepareStateDisk(tool, stateDisk))
+    const holding = prepared.filter(({ snapshots }) => snapshots.includes(savedStateTag))
+    // A state that is not gone on from would be one of other disks.
+    if (!saves) for (const disk of holding) await deleteSnapshot(tool, disk, savedStateTag)
+    const disks = prepared.flatMap(({ slot, path, format }) =>
+      slot === undefined ? [] : [{ slot, path, format, interface: propertiesOf(node)[`${slot}_disk_interface`] }],
+    )
+    return {
+      disks,
+      stateDisk: saves && used.length === 0 ? stateDisk : undefined,
+      warnings: prepared.flatMap(({ warnings }) => warnings),
+      hasState: saves && holding.length > 0,
+    }
+  }
+
+  /** Makes and checks one disk; 409 when the node has none there. */
+  async disk(node: KindNode, slot: DiskSlot, tool: string): Promise<PreparedDisk> {
+    const { linked_clone, formats } = propertiesOf(node)
+    const name = this.#nameOf(node, slot)
+    if (name === '') throw conflict(`The node has no disk ${slot}: set ${slot}_disk_image first`)
+    const { file } = await this.named(node, `${slot}_disk_image`, name)
+    const allow = this.#options.isLocal ? undefined : (facts: ImageFacts) => this.#requireOwn(node, tool, facts)
+    if (linked_clone) return prepareOverlay(tool, { path: join(node.directory, overlayName(slot)), base: file, allow })
+    const disk = await prepareImage(tool, file, { format: formats[file], allow })
+    node.record.properties = { ...node.record.properties, formats: { ...formats, [file]: disk.format } }
+    return disk
+  }
+
+  /** Takes the saved states out of the disks in the directory of a node. */
+  async forgetState(node: KindNode, emulator: string): Promise<void> {
+    const used = propertiesOf(node).linked_clone ? diskSlots.filter((slot) => this.#nameOf(node, slot) !== '') : []
+    const names = [...used.map(overlayName), stateDiskName]
+    for (const name of names) {
+      const disk = { path: join(node.directory, name), format: 'qcow2' }
+      await deleteSnapshot(findImageTool(emulator), disk, savedStateTag).catch((error: unknown) => {
+        // One that was never used is not there.
+        if (!(error instanceof ApiError)) throw error
+      })
+    }
+  }
+
+  #nameOf(node: KindNode, slot: DiskSlot): string {
+    return propertiesOf(node)[`${slot}_disk_image`]
+  }
+
+  /** 409 when an image reads a file that is none of ours: it could show a guest any file of the host. */
+  async #requireOwn(node: KindNode, tool: string, facts: ImageFacts, depth = 0): Promise<void> {
+    for (const file of facts.references) {
+      const isOurs = file.startsWith('/') && (await this.#options.library.isInside(kind, file, node.projectPath))
+      if (!isOurs || depth >= deepestChain) {
+        throw conflict(
+          `The image is made of another file, ${file}, that is not among the images; only local mode allows that`,
+        )
+      }
+      await this.#requireOwn(
+        node,
+        tool,
+        await inspectImage(tool, file, facts.backing === file ? facts.backingFormat : undefined),
+        depth + 1,
+      )
+    }
+  }
+}

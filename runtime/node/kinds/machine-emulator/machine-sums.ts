@@ -1,0 +1,79 @@
+import type { MachineEmulatorNode } from '../../../../src/model/machine-emulator.ts'
+import type { KindListener, KindNode } from '../kind.ts'
+import type { MachineImages } from './machine-images.ts'
+import { type ImageField, imageFields, propertiesOf } from './properties.ts'
+
+/** Small images are summed up before an answer; large ones are told of by an event when they are, ms. */
+const waitMs = 1000
+
+type SumField = Extract<keyof MachineEmulatorNode, `${string}_md5sum`>
+type SumFields = Pick<MachineEmulatorNode, SumField>
+
+export interface MachineSumsOptions {
+  readonly images: MachineImages
+  readonly md5Of: (file: string) => Promise<string | undefined>
+  readonly listener: KindListener
+}
+
+/** The MD5 sums of the images of machines, as their fields show them. They are kept in the record of the node. */
+export class MachineSums {
+  readonly #options: MachineSumsOptions
+  readonly #summing = new Map<string, Promise<void>>()
+
+  constructor(options: MachineSumsOptions) {
+    this.#options = options
+  }
+
+  /** What is known now; null for what is not. */
+  of(node: KindNode): SumFields {
+    const properties = propertiesOf(node)
+    const fields = imageFields.map((field) => {
+      const sum = properties.sums[field]
+      return [`${field}_md5sum`, sum?.image === properties[field] && sum.image !== '' ? sum.md5 : null]
+    })
+    return Object.fromEntries(fields) as SumFields
+  }
+
+  /** Sums up what has changed, and waits for that a moment. */
+  async update(node: KindNode): Promise<void> {
+    let timer: NodeJS.Timeout | undefined
+    const late = new Promise<'late'>((resolve) => {
+      timer = setTimeout(() => resolve('late'), waitMs)
+    })
+    const done = this.#sum(node)
+    if ((await Promise.race([done, late])) === 'late') void done.then(() => this.#options.listener.updated(node.key))
+    clearTimeout(timer)
+  }
+
+  /** The same without waiting: an image of the same name may be another one by now. */
+  look(node: KindNode): void {
+    const before = JSON.stringify(this.of(node))
+    void this.#sum(node).then(() => {
+      if (JSON.stringify(this.of(node)) !== before) this.#options.listener.updated(node.key)
+    })
+  }
+
+  forget(key: string): void {
+    this.#summing.delete(key)
+  }
+
+  /** One after the other a node: what came last counts. */
+  #sum(node: KindNode): Promise<void> {
+    const before = this.#summing.get(node.key) ?? Promise.resolve()
+    const summing = before.then(async () => {
+      for (const field of imageFields) await this.#sumOf(node, field)
+    })
+    const settled = summing.catch(() => {})
+    this.#summing.set(node.key, settled)
+    return settled
+  }
+
+  async #sumOf(node: KindNode, field: ImageField): Promise<void> {
+    const image = propertiesOf(node)[field]
+    if (image === '') return
+    const file = await this.#options.images.find(node, field).catch(() => undefined)
+    const md5 = file === undefined ? null : ((await this.#options.md5Of(file)) ?? null)
+    const { sums } = propertiesOf(node)
+    node.record.properties = { ...node.record.properties, sums: { ...sums, [field]: { image, md5 } } }
+  }
+}

@@ -1,0 +1,25 @@
+import { readdirSync } from 'node:fs'
+import { setPriority } from 'node:os'
+import type { MachineEmulatorNode } from '../../../../src/model/machine-emulator.ts'
+
+/** nice(2) values; the others leave it as it is. */
+const niceOf: Readonly<Partial<Record<MachineEmulatorNode['process_priority'], number>>> = {
+  realtime: -20,
+  'very high': -15,
+  high: -5,
+  low: 5,
+  'very low': 19,
+}
+
+/** Gives a process its priority; what went wrong. Threads have their own on Linux, and those made later have that of their maker. */
+export function prioritise(pid: number, priority: MachineEmulatorNode['process_priority']): string | undefined {
+  const nice = niceOf[priority]
+  if (nice === undefined) return undefined
+  try {
+    for (const thread of readdirSync(`/proc/${pid}/task`)) setPriority(Number(thread), nice)
+    return undefined
+  } catch (error) {
+    const isForbidden = /EACCES|EPERM/.test(String((error as NodeJS.ErrnoException).code ?? error))
+    return `process_priority: ${isForbidden ? `only root may set ${priority}` : (error as Error).message}`
+  }
+}

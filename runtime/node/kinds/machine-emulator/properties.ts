@@ -1,0 +1,49 @@
+import { type Static, Type } from '@sinclair/typebox'
+import { Check } from '@sinclair/typebox/value'
+import { nullable } from '../../../../src/model/common.ts'
+import { machineSettings, platforms } from '../../../../src/model/machine-emulator.ts'
+import type { KindNode } from '../kind.ts'
+
+const { console_type: _, ...settings } = machineSettings
+
+/** What the record of a machine keeps. */
+export type MachineProperties = Static<typeof MachineProperties>
+export const MachineProperties = Type.Object({
+  ...settings,
+  qemu_path: Type.String({ default: '' }),
+  platform: Type.Union(
+    platforms.map((platform) => Type.Literal(platform)),
+    { default: '' },
+  ),
+  /** null: made from the ids. */
+  mac_address: Type.Union([Type.String(), Type.Null()], { default: null }),
+  /** MD5 sums of images, by the field that names them. */
+  sums: Type.Record(Type.String(), Type.Object({ image: Type.String(), md5: nullable(Type.String()) }), {
+    default: {},
+  }),
+  /** What images that machines write to themselves were recognised as before, by their paths. */
+  formats: Type.Record(Type.String(), Type.String(), { default: {} }),
+})
+
+/** The fields that name images. */
+export const imageFields = [
+  ...(['hda_disk_image', 'hdb_disk_image', 'hdc_disk_image', 'hdd_disk_image'] as const),
+  ...(['cdrom_image', 'bios_image', 'initrd', 'kernel_image'] as const),
+]
+export type ImageField = (typeof imageFields)[number]
+
+/** The settings that are kept as they are given. */
+export const plainFields = Object.keys(settings) as readonly (keyof typeof settings)[]
+
+/** Properties of which each is that of the record where it fits, else the default: a later version may know other values. */
+export function fitting(stored: Readonly<Record<string, unknown>>): MachineProperties {
+  const properties = Object.entries(MachineProperties.properties).map(([name, schema]) => [
+    name,
+    Check(schema, stored[name]) ? stored[name] : structuredClone(schema.default),
+  ])
+  return Object.fromEntries(properties) as MachineProperties
+}
+
+/** The properties of a node of this kind: they were made by `fitting` when it was created, or read. */
+export const propertiesOf = ({ record }: Pick<KindNode, 'record'>): MachineProperties =>
+  record.properties as unknown as MachineProperties
