@@ -108,6 +108,7 @@ export class KeeperLink {
     const { client, created } = await ensureKeeper(this.#dataDirectory)
     if (created) await this.#reap()
     client.onExit = (key, run, exit) => this.#listener?.exited(key, run, exit)
+    client.onCaptureFailed = ({ key, file, message }) => this.#listener?.captureFailed(key, file, message)
     this.#live = client
     void client.closed.then(() => {
       if (this.#live === client) this.#live = undefined

@@ -1,0 +1,49 @@
+import { execFileSync } from 'node:child_process'
+import { dirname } from 'node:path'
+import { expect, onTestFinished, test } from 'vitest'
+import { createLab, openConsole, start } from '../../support/lab.ts'
+import { requireDevices } from '../../support/require.ts'
+import { portRanges, TestService } from '../../support/service.ts'
+
+// Whoever may make devices may mount, too: both take CAP_SYS_ADMIN.
+const privileged = requireDevices()
+
+test.skipIf(privileged.skip)('a capture whose disk is full is told on the feed of its project', async () => {
+  const service = await TestService.start({ ...portRanges(4), 'pc.engine': 'embedded' })
+  const lab = await createLab(service)
+  const port = `${lab.pc1}/adapters/0/ports/0`
+  const capture = { capture_file_name: 'full.pcap' }
+  const { pcap_file_path } = await service.call<{ pcap_file_path: string }>('POST', `${port}/start_capture`, capture)
+  await service.call('POST', `${port}/stop_capture`)
+  mountSmallDisk(dirname(pcap_file_path))
+  await start(service, lab.pc1, lab.pc2)
+  const console = await openConsole(service, lab.pc1)
+  const feed = await service.fetch(`${lab.project}/notifications`, { signal: AbortSignal.timeout(15_000) })
+  await service.call('POST', `${port}/start_capture`, capture)
+  console.type('ping 10.0.0.2 -c 3 -i 20\r')
+  const message = await firstError(feed)
+  expect(message).toMatch(/^The capture of PC1 into full\.pcap ended: \S/)
+  await console.expect('icmp_seq=3 ttl=64')
+  expect(await service.call('GET', `${port}/nio`)).toMatchObject({ capture: null })
+})
+
+/** Has a directory on a disk of its own that is smaller than what the service keeps free. */
+function mountSmallDisk(directory: string): void {
+  execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=64k', 'tmpfs', directory])
+  onTestFinished(() => void execFileSync('umount', ['-l', directory]))
+}
+
+/** The message of the next log.error on a feed; rejects with the feed's own bound. */
+async function firstError(feed: Response): Promise<string> {
+  let text = ''
+  for await (const piece of feed.body?.pipeThrough(new TextDecoderStream()) ?? []) {
+    text += piece
+    const lines = text.split('\n')
+    text = lines.pop() ?? ''
+    for (const line of lines) {
+      const { action, event } = JSON.parse(line) as { action: string; event: { message: string } }
+      if (action === 'log.error') return event.message
+    }
+  }
+  throw new Error('the feed ended')
+}
