@@ -65,7 +65,10 @@ export interface Exit {
   readonly code: number | null
   readonly signal: string | null
   readonly requested: boolean
-  /** The end of its log and console, at most 2 KiB, printable. */
+  /**
+   * The end of what it said, at most 2 KiB, printable: on its console, or, where `stdio` is not `pty`, in this run's part of
+   * its log; each stands in for the other when that has nothing.
+   */
   readonly last_words: string
 }
 

@@ -1,4 +1,4 @@
-import { open } from 'node:fs/promises'
+import { open, stat } from 'node:fs/promises'
 import { Serial } from '../serial.ts'
 import { ChildProcessRunner } from './child-process.ts'
 import type { ChildRecords } from './child-records.ts'
@@ -100,6 +100,8 @@ export class Units {
       hub.output(bytes)
       shown()
     }
+    // Other runs have written to it before.
+    const logStart = spec.run.type === 'process' ? await sizeOf(spec.run.log) : 0
     // The port first: nothing has to be undone when it is taken.
     await hub.setListen(spec.console ?? null)
     try {
@@ -111,7 +113,7 @@ export class Units {
       hub.close()
       throw error
     }
-    const unit = this.#watch(spec, hub, runner)
+    const unit = this.#watch(spec, hub, runner, logStart)
     this.#units.set(spec.key, unit)
     if (spec.run.type === 'process' && spec.run.ready !== undefined) {
       const { ready, ready_ms = defaultReadyMs } = spec.run
@@ -129,7 +131,7 @@ export class Units {
     return unit
   }
 
-  #watch(spec: UnitSpec, hub: ConsoleHub, runner: Runner): Unit {
+  #watch(spec: UnitSpec, hub: ConsoleHub, runner: Runner, logStart: number): Unit {
     if (runner.pid > 0) this.#records.add(spec.key, runner.pid)
     const unit: Unit = {
       run: ++this.#runs,
@@ -140,7 +142,8 @@ export class Units {
       exit: null,
       over: runner.ended.then(async ({ code, signal }) => {
         if (runner.pid > 0) this.#records.remove(spec.key)
-        const exit: Exit = { code, signal, requested: unit.isStopping, last_words: await lastWords(spec, hub) }
+        const last_words = await lastWords(spec, hub, logStart)
+        const exit: Exit = { code, signal, requested: unit.isStopping, last_words }
         hub.close()
         unit.exit = exit
         this.#told(spec.key, unit.run, exit)
@@ -178,16 +181,23 @@ async function becomesReady(
   }
 }
 
-/** What the unit said last, on its console or in its log. */
-async function lastWords(spec: UnitSpec, hub: ConsoleHub): Promise<string> {
+/** What the unit said last. A program whose terminal is not the console complains in its log, whatever its guest has shown. */
+async function lastWords({ run }: UnitSpec, hub: ConsoleHub, logStart: number): Promise<string> {
   const shown = printable(hub.shown)
-  if (shown !== '' || spec.run.type === 'pc') return shown
+  if (run.type === 'pc' || (run.stdio === 'pty' && shown !== '')) return shown
+  return (await endOfLog(run.log, logStart)) || shown
+}
+
+/** The end of what was written to a log since it had the size `start`. */
+async function endOfLog(log: string, start: number): Promise<string> {
   try {
-    const file = await open(spec.run.log, 'r')
+    const file = await open(log, 'r')
     try {
       const { size } = await file.stat()
-      const bytes = Buffer.alloc(Math.min(size, lastWordsBytes))
-      await file.read(bytes, 0, bytes.length, Math.max(0, size - bytes.length))
+      // One that is smaller by now was begun anew.
+      const written = size < start ? size : size - start
+      const bytes = Buffer.alloc(Math.min(written, lastWordsBytes))
+      await file.read(bytes, 0, bytes.length, size - bytes.length)
       return printable(bytes)
     } finally {
       await file.close()
@@ -196,6 +206,12 @@ async function lastWords(spec: UnitSpec, hub: ConsoleHub): Promise<string> {
     return ''
   }
 }
+
+const sizeOf = (file: string): Promise<number> =>
+  stat(file).then(
+    ({ size }) => size,
+    () => 0,
+  )
 
 function printable(bytes: Buffer): string {
   return bytes

@@ -7,7 +7,7 @@ import { findProgram } from '../../../runtime/node/find-program.ts'
 import { ChildRecords } from '../../../runtime/node/keeper/child-records.ts'
 import { EmbeddedPcs } from '../../../runtime/node/keeper/embedded-pcs.ts'
 import { identify } from '../../../runtime/node/keeper/identity.ts'
-import type { Exit, UnitSpec } from '../../../runtime/node/keeper/protocol.ts'
+import type { Exit, ProcessSpec, UnitSpec } from '../../../runtime/node/keeper/protocol.ts'
 import { Units } from '../../../runtime/node/keeper/units.ts'
 import { shellUnit } from '../../support/child-unit.ts'
 import { freshDirectory } from '../../support/directory.ts'
@@ -92,6 +92,28 @@ test('the last words of a program without console output are the end of its log'
   await units.start(shellUnit(directory, 'echo cannot open disk >&2; exit 1', { stdio: 'none' }))
   expect((await exit()).exit.last_words).toBe('cannot open disk')
   expect(await readFile(join(directory, 'unit.log'), 'utf8')).toBe('cannot open disk\n')
+})
+
+test('what a program complains of in its log comes before what its guest has shown, and only from this run', async () => {
+  const { directory, units, exit } = await openBench()
+  const lastWords = async (script: string, more: Partial<ProcessSpec> = {}) => {
+    await units.start(shellUnit(directory, script, more))
+    return (await exit()).exit.last_words
+  }
+  const failing = 'echo Welcome to the guest; echo cannot open disk >&2; exit 1'
+  expect(await lastWords(failing)).toBe('cannot open disk')
+  expect(await lastWords('echo no screen >&2; exit 1')).toBe('no screen')
+  expect(await lastWords('echo Welcome to the guest; exit 1')).toBe('Welcome to the guest')
+  expect(await lastWords('exit 1', { stdio: 'none' })).toBe('')
+  // The stderr of a program on a terminal is on that, too.
+  expect(await lastWords(failing, { stdio: 'pty' })).toBe('Welcome to the guest\ncannot open disk')
+  expect(await lastWords('exit 1', { stdio: 'pty' })).toBe('')
+  // Longer than what is kept.
+  const long = 'i=0; while [ $i -lt 400 ]; do echo "line $i" >&2; i=$((i+1)); done'
+  const words = await lastWords(long)
+  expect(words.length).toBeGreaterThan(2000)
+  expect(words).toMatch(/line 398\nline 399$/)
+  expect(await lastWords(': > unit.log; echo begun anew >&2')).toBe('begun anew')
 })
 
 test('a stop is told as requested, and the port can be bound again at once', async () => {
