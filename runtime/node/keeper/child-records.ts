@@ -43,7 +43,11 @@ export async function reapLeftovers(runDirectory: string, graceMs = 2000): Promi
     return record !== undefined && isSame(record, identify(record.pid)) ? [record] : []
   })
   const isLeft = (record: Record) => isSame(record, identify(record.pid))
-  for (const record of leftovers) signal(record, 'SIGTERM')
+  for (const record of leftovers) {
+    signal(record, 'SIGTERM')
+    // A limit of its processor time may have it stopped.
+    signal(record, 'SIGCONT')
+  }
   const deadline = Date.now() + graceMs
   // They are nobody's children here, so their end is no event; there are few of them, and the wait is short.
   while (leftovers.some(isLeft) && Date.now() < deadline) await delay(20)

@@ -53,6 +53,17 @@ test('exactly the recorded processes are ended: one of another start time or boo
   expect(await reapLeftovers(directory)).toEqual([])
 })
 
+test('a leftover that was stopped is asked to end, too', async () => {
+  const directory = await freshDirectory()
+  const left = await startGroup('trap "echo bye > goodbye; exit 0" TERM;', directory)
+  new ChildRecords(directory).add('pc:left', left.pid)
+  process.kill(-left.pid, 'SIGSTOP')
+  const end = once(left, 'exit')
+  expect(await reapLeftovers(directory, 10_000)).toEqual(['pc:left'])
+  expect(await end).toEqual([0, null])
+  expect(await readFile(join(directory, 'goodbye'), 'utf8')).toBe('bye\n')
+})
+
 test('a leftover that ignores SIGTERM is killed, with its group', async () => {
   const directory = await freshDirectory()
   const stubborn = await startGroup(
