@@ -5,11 +5,13 @@ import { resolve } from 'node:path'
 import type { Writable } from 'node:stream'
 import { ReadStream } from 'node:tty'
 import { findProgram } from '../find-program.ts'
+import { CpuLimit } from './cpu-limit.ts'
 import { KeeperError } from './error.ts'
 import { LineEnds } from './line-ends.ts'
 import type { ProcessSpec } from './protocol.ts'
 import { openPty } from './pty.ts'
 import { type Ending, mostInputBytes, type Runner } from './runner.ts'
+import { signalGroup } from './signal-group.ts'
 
 // The kernel then ends the child with the keeper, whatever ends that; it execs, so the pid is the program's.
 const setpriv = ['/usr/bin/setpriv', '/bin/setpriv'].find((path) => existsSync(path))
@@ -21,12 +23,17 @@ export class ChildProcessRunner implements Runner {
   readonly pid: number
   readonly ended: Promise<Ending>
   readonly #console: Writable | undefined
+  readonly #limit: CpuLimit
+  #isOver = false
   #stopping: Promise<Ending> | undefined
 
   private constructor(child: ChildProcess, ended: Promise<Ending>, console: Writable | undefined) {
     this.pid = child.pid ?? 0
     this.ended = ended
     this.#console = console
+    this.#limit = new CpuLimit(this.pid)
+    // At once, and not when all has been read: somebody else may get the pid.
+    child.once('exit', () => this.#runFreely())
   }
 
   /** Resolves when the kernel has accepted the program; `spawn_failed` when it cannot be started at all. */
@@ -78,6 +85,11 @@ export class ChildProcessRunner implements Runner {
     if (console?.writable && console.writableLength + bytes.length <= mostInputBytes) console.write(bytes)
   }
 
+  limit(percent: number): void {
+    if (this.#isOver) throw new KeeperError('not_running', 'the program has ended')
+    this.#limit.set(percent)
+  }
+
   stop(graceMs: number): Promise<Ending> {
     this.#stopping ??= this.#stop(graceMs)
     return this.#stopping
@@ -85,19 +97,17 @@ export class ChildProcessRunner implements Runner {
 
   async #stop(graceMs: number): Promise<Ending> {
     signalGroup(this.pid, 'SIGTERM')
+    // Its end takes processor time, too, and a stopped process would not hear of it.
+    this.#runFreely()
     const timer = setTimeout(() => signalGroup(this.pid, 'SIGKILL'), graceMs)
     const ending = await this.ended
     clearTimeout(timer)
     return ending
   }
-}
 
-function signalGroup(leader: number, signal: NodeJS.Signals): void {
-  try {
-    process.kill(-leader, signal)
-  } catch (error) {
-    // Nobody is left, or only what has made itself another user's.
-    if (!['ESRCH', 'EPERM'].includes((error as NodeJS.ErrnoException).code ?? '')) throw error
+  #runFreely(): void {
+    this.#isOver = true
+    this.#limit.lift()
   }
 }
 

@@ -68,6 +68,9 @@ export class EmbeddedPcs {
       input(bytes) {
         if (host.queued < mostInputBytes) host.send(encodeFrame(frameType.input, id, bytes))
       },
+      limit() {
+        throw new KeeperError('unsupported', 'an embedded pc has no processor time of its own')
+      },
       stop(graceMs) {
         host.send(encodeFrame(frameType.stop, id))
         const timer = setTimeout(() => host.kill(), graceMs)

@@ -11,7 +11,7 @@ import type { BpfProgram } from '../bpf/program.ts'
  * A connection whose first request is `console.attach` stops being JSON after the reply: what follows are the bytes of
  * the console, both ways, beginning with the scroll-back.
  */
-export const protocolVersion = 2
+export const protocolVersion = 3
 
 export type PacketPathName = 'fast' | 'portable'
 
@@ -167,6 +167,12 @@ export interface Operations {
   'unit.start': { in: UnitSpec; out: { pid: number; run: number } }
   /** SIGTERM to the group, SIGKILL after `grace_ms`; resolves when all of it has ended. An unknown or ended key is fine. */
   'unit.stop': { in: { key: string; grace_ms: number }; out: { exit: Exit | null } }
+  /**
+   * Limits the processor time of a running unit to so many percent of one processor (1 to 800; 0: no limit), from now on until
+   * it ends: every start is without. Children of its process are stopped with it, but only its own threads are counted.
+   * `not_running`; `unsupported` for an embedded pc, and where /proc cannot be read.
+   */
+  'unit.limit': { in: { key: string; cpu_percent: number }; out: Record<string, never> }
   /** Drops the record of a unit that has ended. */
   'unit.forget': { in: { key: string }; out: Record<string, never> }
   /** Moves, opens or (null) closes the telnet listener of a running unit. `port_taken`. */

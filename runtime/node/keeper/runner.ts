@@ -6,6 +6,8 @@ export interface Runner {
   readonly ended: Promise<Ending>
   /** Bytes typed on the console. Dropped when the guest does not read. */
   input(bytes: Uint8Array): void
+  /** Limits its processor time to so many percent of one processor; 0: no limit. `bad_request`, `unsupported`. */
+  limit(percent: number): void
   /** Asks it to end, and makes it end after `graceMs`. Safe to call twice. */
   stop(graceMs: number): Promise<Ending>
 }

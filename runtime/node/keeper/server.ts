@@ -47,6 +47,7 @@ export class KeeperServer {
       inventory: () => ({ units: units.list(), ports: lan.list() }),
       'unit.start': (spec) => units.start(spec),
       'unit.stop': ({ key, grace_ms }) => units.stop(key, grace_ms),
+      'unit.limit': async ({ key, cpu_percent }) => nothing(await units.limit(key, cpu_percent)),
       'unit.forget': ({ key }) => nothing(units.forget(key)),
       'console.listen': async ({ key, listen }) => nothing(await units.hub(key).setListen(listen)),
       'port.open': ({ key, guest_port }) => lan.open(key, guest_port),

@@ -83,13 +83,22 @@ export class Units {
 
   /** The console of a running unit; `not_running`. */
   hub(key: string): ConsoleHub {
-    const unit = this.#units.get(key)
-    if (unit === undefined || unit.exit !== null) throw new KeeperError('not_running', `${key} does not run`)
-    return unit.hub
+    return this.#running(key).hub
+  }
+
+  /** Limits the processor time of a running unit until it ends; 0: no limit. `not_running`, `unsupported`. */
+  limit(key: string, percent: number): Promise<void> {
+    return this.#serial.run(key, async () => this.#running(key).runner.limit(percent))
   }
 
   async stopAll(graceMs: number): Promise<void> {
     await Promise.all([...this.#units.keys()].map((key) => this.stop(key, graceMs)))
+  }
+
+  #running(key: string): Unit {
+    const unit = this.#units.get(key)
+    if (unit === undefined || unit.exit !== null) throw new KeeperError('not_running', `${key} does not run`)
+    return unit
   }
 
   async #start(spec: UnitSpec): Promise<Unit> {
