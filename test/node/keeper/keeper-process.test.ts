@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync } from 'node:fs'
-import { connect, type Socket } from 'node:net'
+import { existsSync, mkdirSync } from 'node:fs'
+import { connect, createServer, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect, onTestFinished, test } from 'vitest'
@@ -10,6 +10,7 @@ import { KeeperClient } from '../../../runtime/node/keeper/client.ts'
 import { identify } from '../../../runtime/node/keeper/identity.ts'
 import { ensureKeeper } from '../../../runtime/node/keeper/launch.ts'
 import { LineReader } from '../../../runtime/node/keeper/lines.ts'
+import { protocolVersion } from '../../../runtime/node/keeper/protocol.ts'
 import { shellUnit } from '../../support/child-unit.ts'
 import { freshDirectory } from '../../support/directory.ts'
 import { TcpClient } from '../../support/tcp-client.ts'
@@ -155,16 +156,37 @@ test('Ctrl-C and a closed terminal do not end the keeper, SIGTERM ends it polite
 test('a service of another version is refused, and so is what nobody knows', async () => {
   const { data } = await openKeeper()
   const { ask } = await rawSocket(data)
-  expect(await ask('{"id":1,"op":"hello","with":{"protocol":99}}')).toMatchObject({
-    id: 1,
-    error: { code: 'protocol' },
-  })
+  for (const protocol of [protocolVersion - 1, protocolVersion + 1]) {
+    expect(await ask(JSON.stringify({ id: 1, op: 'hello', with: { protocol } }))).toEqual({
+      id: 1,
+      error: {
+        code: 'protocol',
+        message: `this keeper speaks protocol ${protocolVersion}, the service ${protocol}`,
+      },
+    })
+  }
   expect(await ask('{"id":2,"op":"unit.dance","with":{}}')).toMatchObject({ id: 2, error: { code: 'bad_request' } })
   const other = await rawSocket(data)
   expect(await other.ask('{"id":3,"op":"console.attach","with":{"key":"nobody"}}')).toMatchObject({
     id: 3,
     error: { code: 'not_running' },
   })
+})
+
+test('a service that finds a keeper of another version says what to do, and starts none beside it', async () => {
+  const data = await freshDirectory()
+  mkdirSync(join(data, 'run'))
+  const message = 'this keeper speaks protocol 1, the service another'
+  const other = createServer((socket) => {
+    socket.once('data', () => socket.write(`${JSON.stringify({ id: 0, error: { code: 'protocol', message } })}\n`))
+  }).listen(join(data, 'run', 'keeper.sock'))
+  await once(other, 'listening')
+  onTestFinished(() => void other.close())
+  await expect(ensureKeeper(data)).rejects.toMatchObject({
+    code: 'protocol',
+    message: `${message}; stop the nodes with the version of Patchbay that started them`,
+  })
+  expect(existsSync(join(data, 'run', 'keeper.log'))).toBe(false)
 })
 
 test('a connection that sends no JSON is ended, and harms nobody', async () => {
