@@ -71,7 +71,7 @@ export function eventV1({ happening }: LabEvent): { action: string; event: unkno
   switch (happening.type) {
     case 'node.updated':
       if (happening.change !== 'started' && happening.change !== 'stopped') return undefined
-      return { action: `vm.${happening.change}`, event: pcV1(happening.node) }
+      return { action: `vm.${happening.change}`, event: pcV1(happening.node as never) }
     case 'log.error':
     case 'log.warning':
       return { action: happening.type, event: { message: happening.message } }

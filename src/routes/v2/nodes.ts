@@ -9,10 +9,9 @@ import {
   type NodeKindName,
   type NodeRef,
   type NodeUpdate,
-  PcCreate,
-  PcNode,
-  PcUpdate,
 } from '../../model/node.ts'
+import { PcCreate, PcNode, PcUpdate } from '../../model/pc.ts'
+import { MachineEmulatorCreate, MachineEmulatorNode, MachineEmulatorUpdate } from '../../model/machine-emulator.ts'
 import { nodeActions } from '../actions.ts'
 import { captureEndpoints } from '../captures.ts'
 import { linkEndpoints } from '../links.ts'
@@ -36,6 +35,7 @@ interface KindSchemas {
 const named = (schema: TObject, $id: string, description: string): TObject => ({ ...schema, $id, description })
 
 const kinds: Readonly<Record<NodeKindName, KindSchemas>> = {
+  'machine-emulator': { node: MachineEmulatorNode, create: named(MachineEmulatorCreate, 'MC', ''), update: named(MachineEmulatorUpdate, 'MU', '') },
   pc: {
     node: PcNode,
     create: named(PcCreate, 'PcNodeCreate', 'What a pc is created with'),
