@@ -7,6 +7,7 @@ import type { Check, Diagnosis } from '../../../src/model/host.ts'
 import type { Resolved } from '../config/config.ts'
 import { findVpcs } from '../kinds/pc/vpcs.ts'
 import { isTcpFree, isUdpFree } from '../ports/bind-test.ts'
+import { libpcapCheck, machineChecks } from './machines.ts'
 import { programChecks } from './programs.ts'
 
 const ok = (name: string, found: string): Check => ({ name, status: 'ok', found, fix: null })
@@ -21,9 +22,11 @@ export async function diagnose(settings: Resolved, signal?: AbortSignal): Promis
     ports(settings),
     vpcs(settings),
     kvm(),
+    machineChecks(),
     programChecks(signal),
     privileges(),
     ffi(),
+    libpcapCheck(),
     kernel(),
     openFiles(),
   ])

@@ -15,13 +15,6 @@ interface Program {
 
 const programs: readonly Program[] = [
   {
-    name: 'QEMU',
-    programs: ['qemu-system-x86_64', 'qemu-kvm'],
-    versionFlag: '--version',
-    use: 'for machine-emulator nodes',
-    install: 'sudo apt-get install qemu-system-x86',
-  },
-  {
     name: 'qemu-img',
     programs: ['qemu-img'],
     versionFlag: '--version',

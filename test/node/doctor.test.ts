@@ -1,0 +1,53 @@
+import { chmod, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { expect, onTestFinished, test } from 'vitest'
+import { machineChecks } from '../../runtime/node/doctor/machines.ts'
+import { freshDirectory } from '../support/directory.ts'
+import { requireProgram } from '../support/require.ts'
+
+const qemu = requireProgram('qemu-system-x86_64')
+
+function withPath(path: string): void {
+  const before = process.env.PATH
+  process.env.PATH = path
+  onTestFinished(() => void (process.env.PATH = before))
+}
+
+test('without an emulator the doctor says how one is installed', async () => {
+  withPath(await freshDirectory())
+  expect(await machineChecks()).toEqual([
+    {
+      name: 'QEMU',
+      status: 'warning',
+      found: 'not found; for machine-emulator nodes',
+      fix: 'sudo apt-get install qemu-system-x86',
+    },
+  ])
+})
+
+test('an emulator that does not run is a finding of its own', async () => {
+  const directory = await freshDirectory()
+  const broken = join(directory, 'qemu-system-mips')
+  await writeFile(broken, '#!/bin/sh\necho "cannot open shared object file" >&2\nexit 127\n')
+  await chmod(broken, 0o755)
+  withPath(directory)
+  const [check] = await machineChecks()
+  expect(check).toMatchObject({
+    name: 'qemu-system-mips',
+    status: 'warning',
+    found: expect.stringContaining('cannot open shared object file'),
+    fix: 'reinstall the package of qemu-system-mips',
+  })
+})
+
+test.skipIf(qemu.skip)('an emulator that runs is shown with its version, its screens and a UEFI for it', async () => {
+  const checks = await machineChecks()
+  expect(checks.find(({ name }) => name === 'qemu-system-x86_64')).toMatchObject({
+    status: 'ok',
+    found: expect.stringMatching(/^\d+\.\d+\.\d+, \/.*qemu-system-x86_64, VNC/),
+  })
+  expect(checks.find(({ name }) => name === 'UEFI')).toMatchObject({
+    status: 'ok',
+    found: expect.stringContaining('/'),
+  })
+})
