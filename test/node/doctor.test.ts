@@ -1,6 +1,6 @@
 import { chmod, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, onTestFinished, test, vi } from 'vitest'
 import { machineChecks } from '../../runtime/node/doctor/machines.ts'
 import { freshDirectory } from '../support/directory.ts'
 import { requireProgram } from '../support/require.ts'
@@ -8,9 +8,8 @@ import { requireProgram } from '../support/require.ts'
 const qemu = requireProgram('qemu-system-x86_64')
 
 function withPath(path: string): void {
-  const before = process.env.PATH
-  process.env.PATH = path
-  onTestFinished(() => void (process.env.PATH = before))
+  vi.stubEnv('PATH', path)
+  onTestFinished(() => void vi.unstubAllEnvs())
 }
 
 test('without an emulator the doctor says how one is installed', async () => {
