@@ -6,7 +6,7 @@ import { NodeRequest } from 'srvx/node'
 import { type WebSocket, WebSocketServer } from 'ws'
 import { upgradeToken } from '../../src/app.ts'
 import { badRequest } from '../../src/errors.ts'
-import type { Socket, Upgrade } from '../../src/http/socket.ts'
+import { type Socket, subprotocolOf, type Upgrade } from '../../src/http/socket.ts'
 
 const largestMessage = 1 << 20
 const keepAliveMs = 30_000
@@ -17,7 +17,12 @@ type Handlers = Parameters<Upgrade>[1]
 
 /** The websocket seam on Node, where a Response cannot have status 101. */
 export class WebSockets {
-  readonly #server = new WebSocketServer({ noServer: true, maxPayload: largestMessage, perMessageDeflate: false })
+  readonly #server = new WebSocketServer({
+    noServer: true,
+    maxPayload: largestMessage,
+    perMessageDeflate: false,
+    handleProtocols: (offered) => subprotocolOf(offered) ?? false,
+  })
   /** Requests that came by an upgrade event, and so have a connection to take over. */
   readonly #upgradable = new WeakSet<Request>()
   readonly #handlers = new Map<string, Handlers>()

@@ -1,28 +1,90 @@
 import type { ConsoleStream } from '../host-agent.ts'
 import type { Socket } from './socket.ts'
 
+/** Most bytes that wait for a guest that does not read. */
+const mostWaiting = 1 << 20
+/** How long what a client sent before it closed may take to reach the guest, ms. */
+const flushMs = 1000
+
 /** Joins a websocket and a console until either ends. Output goes as binary frames; input may be text or binary. */
 export function bridgeConsole(socket: Socket, console: ConsoleStream, over: AbortController): void {
-  const writer = console.writable.getWriter()
-  // The writer's own queue is the bound: what is typed while a guest does not read is dropped, as on a serial line.
-  socket.onMessage((data) => {
-    if ((writer.desiredSize ?? 0) <= 0) return
-    writer.write(typeof data === 'string' ? new TextEncoder().encode(data) : data).catch(() => {})
-  })
-  socket.onClose(() => {
-    over.abort()
-    writer.close().catch(() => {})
-  })
-  void forward(console.readable, socket, over)
+  const input = join(socket, console, over)
+  const encoder = new TextEncoder()
+  // What is typed while a guest does not read is dropped, as on a serial line.
+  socket.onMessage((data) => void input.take(typeof data === 'string' ? encoder.encode(data) : data))
 }
 
-async function forward(readable: ReadableStream<Uint8Array>, socket: Socket, over: AbortController): Promise<void> {
+/**
+ * Joins a websocket and a screen until either ends. No byte may be lost, or everything after it would mean something else: a
+ * client that sends more than the guest reads is parted from it.
+ */
+export function bridgeScreen(socket: Socket, screen: ConsoleStream, over: AbortController): void {
+  const input = join(socket, screen, over)
+  const refuse = (code: number, reason: string) => {
+    socket.close(code, reason)
+    over.abort()
+  }
+  socket.onMessage((data) => {
+    if (over.signal.aborted) return
+    if (typeof data === 'string') refuse(1003, 'A screen takes binary frames only')
+    else if (!input.take(data)) refuse(1008, 'More was sent than the screen reads')
+  })
+}
+
+function join(socket: Socket, stream: ConsoleStream, over: AbortController): Input {
+  const input = new Input(stream.writable)
+  const client = new AbortController()
+  socket.onClose(() => {
+    client.abort()
+    void input.end().finally(() => over.abort())
+  })
+  void forward(stream.readable, socket, client.signal, over)
+  return input
+}
+
+/** What goes to a guest. The queue of a stream counts chunks, however long they are; this one counts bytes. */
+class Input {
+  readonly #writer: WritableStreamDefaultWriter<Uint8Array>
+  #waiting = 0
+
+  constructor(writable: WritableStream<Uint8Array>) {
+    this.#writer = writable.getWriter()
+  }
+
+  /** Whether the bytes are on their way; nothing of them is when there is no room for all. */
+  take(bytes: Uint8Array): boolean {
+    if (this.#waiting + bytes.length > mostWaiting) return false
+    this.#waiting += bytes.length
+    this.#writer.write(bytes).then(
+      () => {
+        this.#waiting -= bytes.length
+      },
+      () => {},
+    )
+    return true
+  }
+
+  /** Resolves when all that was taken has left, or has had its time. */
+  async end(): Promise<void> {
+    const late = new Promise<void>((resolve) => setTimeout(resolve, flushMs))
+    await Promise.race([this.#writer.close().catch(() => {}), late])
+  }
+}
+
+async function forward(
+  readable: ReadableStream<Uint8Array>,
+  socket: Socket,
+  gone: AbortSignal,
+  over: AbortController,
+): Promise<void> {
   const reader = readable.getReader()
   over.signal.addEventListener('abort', () => void reader.cancel().catch(() => {}), { once: true })
   try {
     for (;;) {
       const { done, value } = await reader.read()
       if (done) break
+      // The guest may still be told the last of what a client sent; what it answers has nobody to go to.
+      if (gone.aborted) continue
       socket.send(value)
       await socket.drained()
     }

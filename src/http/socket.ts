@@ -19,3 +19,10 @@ export interface Socket {
 export type Upgrade = (request: Request, on: { open(socket: Socket): void; abandon(): void }) => Response
 
 export const isUpgrade = (request: Request): boolean => request.headers.get('upgrade')?.toLowerCase() === 'websocket'
+
+/**
+ * The subprotocol to answer with, of those that a client offered. Older noVNC offers `binary` (and `base64`, which is not
+ * spoken here); a browser that offered some and is told of none closes the socket again.
+ */
+export const subprotocolOf = (offered: Iterable<string>): 'binary' | undefined =>
+  [...offered].some((word) => word.trim() === 'binary') ? 'binary' : undefined

@@ -1,7 +1,7 @@
 import { type App, createApp } from '../../src/app.ts'
 import { ApiError } from '../../src/errors.ts'
 import type { CaptureSource, HostAgent } from '../../src/host-agent.ts'
-import type { Socket } from '../../src/http/socket.ts'
+import { type Socket, subprotocolOf } from '../../src/http/socket.ts'
 import type { FeedItem } from '../../src/model/event.ts'
 
 /** The app in workerd, over the host agent of the test process (bridge.ts). */
@@ -36,11 +36,13 @@ export default {
       aliases: { vpcs: 'pc' },
       json: (body, status, headers) =>
         new Response(body, { status, headers: { 'Content-Type': 'application/json', ...headers } }),
-      upgrade(_, on) {
+      upgrade(request, on) {
         const { 0: client, 1: server } = new WebSocketPair()
         server.accept()
         on.open(wrap(server))
-        return new Response(null, { status: 101, webSocket: client } as ResponseInit)
+        const protocol = subprotocolOf(request.headers.get('sec-websocket-protocol')?.split(',') ?? [])
+        const headers = protocol === undefined ? {} : { 'Sec-WebSocket-Protocol': protocol }
+        return new Response(null, { status: 101, webSocket: client, headers } as ResponseInit)
       },
       docsScript: async () => '// the script of the reference page',
       // biome-ignore lint/suspicious/noConsole: the only way out of a worker
