@@ -3,16 +3,37 @@ import type { NodeAgent } from '../host-agent.ts'
 import type { Reply } from '../http/endpoint.ts'
 import { type Answer, type Endpoint, endpoint } from '../http/endpoint.ts'
 import { noSuchNode } from '../http/params.ts'
-import type { Node, NodeRef } from '../model/node.ts'
+import type { Node, NodeKindName, NodeRef } from '../model/node.ts'
+import { type KindFacts, kindFacts } from './kinds.ts'
 
 type Action = 'start' | 'stop' | 'suspend' | 'resume' | 'reload'
 
-const summaries: Readonly<Record<Action, string>> = {
-  start: 'Start a node; one that runs is left alone',
-  stop: 'Stop a node; a stopped one is left alone',
-  suspend: 'Suspend a node; kinds that cannot be paused ignore it',
-  resume: 'Resume a suspended node',
-  reload: 'Reload a node; for a pc that is stop and start',
+/** What an action does, and what 409 means; the agent does it, so it is only said here. */
+function wordsOf({
+  noun,
+  canBePaused,
+  conflicts,
+}: KindFacts): Readonly<Record<Action, [summary: string, not: string]>> {
+  const disobeys = `The ${noun} does not obey`
+  return {
+    start: [
+      `Start a ${noun}; one that runs is left alone${canBePaused ? ', a suspended one goes on' : ''}`,
+      conflicts.start,
+    ],
+    stop: [`Stop a ${noun}; a stopped one is left alone`, disobeys],
+    suspend: canBePaused
+      ? [`Pause a ${noun}; a stopped or suspended one is left alone`, disobeys]
+      : [`Does nothing: a ${noun} cannot be paused`, disobeys],
+    resume: [
+      canBePaused
+        ? `Let a suspended ${noun} go on; one that runs is left alone`
+        : `Does nothing for a ${noun} that runs: it cannot be paused`,
+      `The ${noun} is stopped: it is started instead; or it does not obey`,
+    ],
+    reload: canBePaused
+      ? [`Reset a ${noun}, as by its button; a stopped one is left alone`, disobeys]
+      : [`Stop a ${noun} and start it`, conflicts.start],
+  }
 }
 
 /** POST {node}/start, stop, suspend, resume, reload: the same in both faces, but for the answer of start. */
@@ -20,22 +41,26 @@ export function nodeActions<P extends TObject>(
   node: string,
   tag: string,
   params: P,
+  kind: NodeKindName,
   ref: (params: Static<P>) => NodeRef,
   started: (node: Node) => Answer,
   startReply: Reply = { description: 'Done' },
 ): readonly Endpoint[] {
-  const action = (name: Action, answer: (node: Node) => Answer, status: number, reply: Reply): Endpoint =>
-    endpoint({
+  const words = wordsOf(kindFacts[kind])
+  const action = (name: Action, answer: (node: Node) => Answer, status: number, reply: Reply): Endpoint => {
+    const [summary, not] = words[name]
+    return endpoint({
       method: 'POST',
       path: `${node}/${name}`,
       tag,
-      summary: summaries[name],
+      summary,
       params,
       bodyKind: 'ignored',
       replies: { [status]: reply },
-      errors: { 404: noSuchNode, 409: 'It is not possible now; the message says why' },
+      errors: { 404: noSuchNode, 409: not },
       handle: async ({ params }, { agent }) => answer(await (agent.nodes as NodeAgent)[name](ref(params))),
     })
+  }
   const done = { description: 'Done' }
   const nothing = () => ({ status: 204 })
   return [

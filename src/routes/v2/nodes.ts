@@ -1,20 +1,15 @@
 import { type TObject, Type } from '@sinclair/typebox'
-import { bridgeConsole } from '../../http/console.ts'
 import { created, type Endpoint, endpoint, noContent, ok } from '../../http/endpoint.ts'
-import { requireUpgrade } from '../../http/feed.ts'
-import { noSuchNode, noSuchProject, projectParams, since } from '../../http/params.ts'
+import { noSuchNode, noSuchProject, projectParams } from '../../http/params.ts'
 import { Uuid } from '../../model/common.ts'
-import {
-  type NodeCreate,
-  type NodeKindName,
-  type NodeRef,
-  type NodeUpdate,
-} from '../../model/node.ts'
-import { PcCreate, PcNode, PcUpdate } from '../../model/pc.ts'
 import { MachineEmulatorCreate, MachineEmulatorNode, MachineEmulatorUpdate } from '../../model/machine-emulator.ts'
+import type { NodeCreate, NodeKindName, NodeRef, NodeUpdate } from '../../model/node.ts'
+import { PcCreate, PcNode, PcUpdate } from '../../model/pc.ts'
 import { nodeActions } from '../actions.ts'
 import { captureEndpoints } from '../captures.ts'
+import { kindFacts } from '../kinds.ts'
 import { linkEndpoints } from '../links.ts'
+import { consoleEndpoints } from './consoles.ts'
 
 const Duplicate = Type.Object(
   { destination_node_id: Uuid },
@@ -35,11 +30,23 @@ interface KindSchemas {
 const named = (schema: TObject, $id: string, description: string): TObject => ({ ...schema, $id, description })
 
 const kinds: Readonly<Record<NodeKindName, KindSchemas>> = {
-  'machine-emulator': { node: MachineEmulatorNode, create: named(MachineEmulatorCreate, 'MC', ''), update: named(MachineEmulatorUpdate, 'MU', '') },
   pc: {
     node: PcNode,
     create: named(PcCreate, 'PcNodeCreate', 'What a pc is created with'),
     update: named(PcUpdate, 'PcNodeUpdate', 'Changes of a pc; absent and null mean "leave as it is"'),
+  },
+  'machine-emulator': {
+    node: MachineEmulatorNode,
+    create: named(
+      MachineEmulatorCreate,
+      'MachineEmulatorNodeCreate',
+      'What a machine is created with; absent and null mean "the default"',
+    ),
+    update: named(
+      MachineEmulatorUpdate,
+      'MachineEmulatorNodeUpdate',
+      'Changes of a machine; absent and null mean "leave as it is"',
+    ),
   },
 }
 
@@ -53,6 +60,7 @@ function kindEndpoints(kind: NodeKindName, schemas: KindSchemas): readonly Endpo
   const one = `${base}/{node_id}`
   const tag = `v2 ${kind} nodes`
   const params = Type.Object({ project_id: Uuid, node_id: Uuid })
+  const { conflicts, hasScreen } = kindFacts[kind]
   const node = (description: string) => ({ description, schema: schemas.node })
   const ref = (params: { project_id: string; node_id: string }): NodeRef => ({ ...params, kind })
 
@@ -78,7 +86,7 @@ function kindEndpoints(kind: NodeKindName, schemas: KindSchemas): readonly Endpo
       replies: { 201: node('Created, stopped') },
       errors: {
         404: noSuchProject,
-        409: 'The id is known in another project, or no port or id is left',
+        409: `The id is known in another project, ${conflicts.create}`,
         507: 'The disk is nearly full',
       },
       async handle({ params, body }, { agent }) {
@@ -106,7 +114,7 @@ function kindEndpoints(kind: NodeKindName, schemas: KindSchemas): readonly Endpo
       params,
       body: schemas.update,
       replies: { 200: node('The changed node') },
-      errors: { 404: noSuchNode, 409: 'The change is not possible now', 507: 'The disk is nearly full' },
+      errors: { 404: noSuchNode, 409: conflicts.update, 507: 'The disk is nearly full' },
       handle: async ({ params, body }, { agent }) => ok(await agent.nodes.update(ref(params), body as NodeUpdate)),
     }),
     endpoint({
@@ -122,7 +130,7 @@ function kindEndpoints(kind: NodeKindName, schemas: KindSchemas): readonly Endpo
         return noContent
       },
     }),
-    ...nodeActions(one, tag, params, ref, ok, node('The node, started')),
+    ...nodeActions(one, tag, params, kind, ref, ok, node('The node, started')),
     endpoint({
       method: 'POST',
       path: `${one}/duplicate`,
@@ -138,25 +146,6 @@ function kindEndpoints(kind: NodeKindName, schemas: KindSchemas): readonly Endpo
     }),
     ...linkEndpoints(one, tag, params, kind, ref),
     ...captureEndpoints(one, tag, params, ref),
-    endpoint({
-      method: 'GET',
-      path: `${one}/console/ws`,
-      tag,
-      summary: 'The console as a websocket: the scroll-back, then live; binary frames out, text or binary in',
-      params,
-      query: Type.Pick(since, ['ticket']),
-      websocket: true,
-      replies: {},
-      errors: { 404: `${noSuchNode}, or the request is no websocket upgrade`, 409: 'The node does not run' },
-      async handle({ params, request }, { agent, upgrade }) {
-        requireUpgrade(request)
-        const over = new AbortController()
-        const console = await agent.nodes.console(ref(params), over.signal)
-        return upgrade(request, {
-          open: (socket) => bridgeConsole(socket, console, over),
-          abandon: () => over.abort(),
-        })
-      },
-    }),
+    ...consoleEndpoints(one, tag, params, ref, { hasScreen }),
   ]
 }

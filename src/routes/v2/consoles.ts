@@ -1,0 +1,59 @@
+import { type Static, type TObject, Type } from '@sinclair/typebox'
+import type { ConsoleStream, HostAgent } from '../../host-agent.ts'
+import { bridgeConsole, bridgeScreen } from '../../http/console.ts'
+import { type Endpoint, endpoint } from '../../http/endpoint.ts'
+import { requireUpgrade } from '../../http/feed.ts'
+import { noSuchNode, since } from '../../http/params.ts'
+import type { NodeRef } from '../../model/node.ts'
+
+/** The consoles of a node as websockets. */
+export function consoleEndpoints<P extends TObject>(
+  node: string,
+  tag: string,
+  params: P,
+  ref: (params: Static<P>) => NodeRef,
+  { hasScreen }: { readonly hasScreen: boolean },
+): readonly Endpoint[] {
+  const socket = (words: Pick<Endpoint, 'path' | 'summary'>, conflict: string, { open, bridge }: Transport): Endpoint =>
+    endpoint({
+      ...words,
+      method: 'GET',
+      tag,
+      params,
+      query: Type.Pick(since, ['ticket']),
+      websocket: true,
+      replies: {},
+      errors: { 404: `${noSuchNode}, or the request is no websocket upgrade`, 409: conflict },
+      async handle({ params, request }, { agent, upgrade }) {
+        requireUpgrade(request)
+        const over = new AbortController()
+        const stream = await open(agent, ref(params), over.signal)
+        return upgrade(request, {
+          open: (socket) => bridge(socket, stream, over),
+          abandon: () => over.abort(),
+        })
+      },
+    })
+  const text = socket(
+    {
+      path: `${node}/console/ws`,
+      summary: 'The console as a websocket: the scroll-back, then live; binary frames out, text or binary in',
+    },
+    'The node does not run, or its console is not one of text',
+    { open: (agent, ref, signal) => agent.nodes.console(ref, signal), bridge: bridgeConsole },
+  )
+  const screen = socket(
+    {
+      path: `${node}/console/vnc`,
+      summary: 'The screen as a websocket that carries RFB (VNC) in binary frames, as noVNC speaks it',
+    },
+    'The node does not run, its console_type is not vnc, or its screen cannot be reached',
+    { open: (agent, ref, signal) => agent.nodes.screen(ref, signal), bridge: bridgeScreen },
+  )
+  return hasScreen ? [text, screen] : [text]
+}
+
+interface Transport {
+  readonly open: (agent: HostAgent, ref: NodeRef, signal: AbortSignal) => Promise<ConsoleStream>
+  readonly bridge: typeof bridgeConsole
+}
