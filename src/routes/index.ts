@@ -3,7 +3,7 @@ import { docsEndpoints } from './docs.ts'
 import { imageEndpoints } from './images.ts'
 import { metricsEndpoints } from './metrics.ts'
 import { serverEndpoints } from './server.ts'
-import { pcV1Endpoints } from './v1/pc.ts'
+import { instancesV1 } from './v1/instances.ts'
 import { projectsV1 } from './v1/projects.ts'
 import { nodesV2 } from './v2/nodes.ts'
 import { projectsV2 } from './v2/projects.ts'
@@ -14,7 +14,7 @@ export const endpoints: readonly Endpoint[] = [
   ...serverEndpoints,
   ...metricsEndpoints,
   ...projectsV1,
-  ...pcV1Endpoints,
+  ...instancesV1,
   ...projectsV2,
   ...nodesV2,
   ...imageEndpoints,

@@ -1,7 +1,14 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { maybe, Name, nullable, Uuid } from '../../model/common.ts'
 import type { LabEvent } from '../../model/event.ts'
-import { type PcNode as Pc, PcCreate, PcNode } from '../../model/pc.ts'
+import {
+  type MachineEmulatorNode as Machine,
+  MachineEmulatorCreate,
+  MachineEmulatorNode,
+  MachineEmulatorUpdate,
+} from '../../model/machine-emulator.ts'
+import type { Node } from '../../model/node.ts'
+import { type PcNode as Pc, PcCreate, PcNode, PcUpdate } from '../../model/pc.ts'
 import { Project as Full, ProjectUpdate } from '../../model/project.ts'
 
 /** A project as v1 shows it. */
@@ -56,22 +63,59 @@ export const PcV1 = Type.Object(
   },
   { $id: 'PcInstance', description: 'A simulated PC, as v1 shows it' },
 )
-export function pcV1({ node_id, node_directory, console_type: _, status, ...rest }: Pc): PcV1 {
+function pcV1({ node_id, node_directory, console_type: _, status, ...rest }: Pc): PcV1 {
   return { vm_id: node_id, vm_directory: node_directory, status: status === 'stopped' ? 'stopped' : 'started', ...rest }
 }
 
-const { node_id, console_type: _, ...pcInput } = PcCreate.properties
+const { node_id: pcId, console_type: _, ...pcInput } = PcCreate.properties
 export const PcV1Create = Type.Object(
-  { ...pcInput, vm_id: node_id },
+  { ...pcInput, vm_id: pcId },
   { $id: 'PcInstanceCreate', additionalProperties: false, description: 'What a pc is created with in v1' },
 )
+const { console_type: __, ...pcChanges } = PcUpdate.properties
+export const PcV1Update = Type.Object(pcChanges, {
+  $id: 'PcInstanceUpdate',
+  additionalProperties: false,
+  description: 'Changes of a pc; absent and null mean "leave as it is"',
+})
+
+const { node_id, node_directory, ...machineFields } = MachineEmulatorNode.properties
+/** A machine as v1 shows it: `vm_id` and `vm_directory` where v2 says node. */
+export type MachineV1 = Static<typeof MachineV1>
+export const MachineV1 = Type.Object(
+  { vm_id: node_id, vm_directory: node_directory, ...machineFields },
+  { $id: 'MachineEmulatorInstance', description: 'A machine run by QEMU, as v1 shows it' },
+)
+const machineV1 = ({ node_id, node_directory, ...rest }: Machine): MachineV1 => ({
+  vm_id: node_id,
+  vm_directory: node_directory,
+  ...rest,
+})
+
+const { node_id: machineId, ...machineInput } = MachineEmulatorCreate.properties
+export const MachineV1Create = Type.Object(
+  { ...machineInput, vm_id: machineId },
+  {
+    $id: 'MachineEmulatorInstanceCreate',
+    additionalProperties: false,
+    description: 'What a machine is created with in v1; absent and null mean "the default"',
+  },
+)
+export const MachineV1Update = Type.Object(MachineEmulatorUpdate.properties, {
+  $id: 'MachineEmulatorInstanceUpdate',
+  additionalProperties: false,
+  description: 'Changes of a machine; absent and null mean "leave as it is"',
+})
+
+/** A node of any kind as v1 shows it. Only machines have an emulator. */
+export const instanceV1 = (node: Node): PcV1 | MachineV1 => ('qemu_path' in node ? machineV1(node) : pcV1(node))
 
 /** v1 names of events; only starts and stops of nodes and messages have one. */
 export function eventV1({ happening }: LabEvent): { action: string; event: unknown } | undefined {
   switch (happening.type) {
     case 'node.updated':
       if (happening.change !== 'started' && happening.change !== 'stopped') return undefined
-      return { action: `vm.${happening.change}`, event: pcV1(happening.node as never) }
+      return { action: `vm.${happening.change}`, event: instanceV1(happening.node) }
     case 'log.error':
     case 'log.warning':
       return { action: happening.type, event: { message: happening.message } }
