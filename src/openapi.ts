@@ -76,7 +76,7 @@ function parameters(schemas: TObject | undefined, place: 'path' | 'query', compo
   }))
 }
 
-function requestBody({ body, bodyShown, bodyKind }: Endpoint, components: Components): Json {
+function requestBody({ method, body, bodyShown, bodyKind }: Endpoint, components: Components): Json {
   if (bodyKind === 'raw') {
     return {
       requestBody: {
@@ -86,7 +86,9 @@ function requestBody({ body, bodyShown, bodyKind }: Endpoint, components: Compon
     }
   }
   const schema = body === undefined ? undefined : components.reference(bodyShown ?? body)
-  if (schema !== undefined) return { requestBody: { required: true, content: { 'application/json': { schema } } } }
+  if (schema !== undefined) {
+    return { requestBody: { required: method !== 'GET', content: { 'application/json': { schema } } } }
+  }
   if (bodyKind !== 'ignored') return {}
   return {
     requestBody: {

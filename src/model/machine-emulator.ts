@@ -143,7 +143,7 @@ export const machineSettings = {
 
 /** What is given for the emulator itself; each is derived from the other when only one is. */
 const qemuPath = Type.String({ minLength: 1, maxLength: 4096, description: 'Emulator: a path, or a name in PATH' })
-const platform = words(platforms, 'Emulated platform; sets qemu_path to qemu-system-{platform}')
+export const Platform = words(platforms, 'Emulated platform; sets qemu_path to qemu-system-{platform}')
 // The empty text asks for a generated address, like null.
 const macInput = Type.Union([MacAddress, Type.Literal('')], {
   description: 'MAC address of the first adapter, the others follow; generated from the ids when empty',
@@ -171,7 +171,7 @@ export const MachineEmulatorNode = Type.Object(
   {
     ...nodeFields,
     qemu_path: Type.String({ description: 'Path of the emulator' }),
-    platform,
+    platform: Platform,
     mac_address: MacAddress,
     acpi_shutdown: acpiShutdown,
     save_vm_state: Type.Optional(nullable(Type.Boolean({ description: 'Older form of on_close; not set' }))),
@@ -185,7 +185,7 @@ export const MachineEmulatorNode = Type.Object(
 const inputs = {
   console: maybe(consolePort),
   qemu_path: maybe(qemuPath),
-  platform: maybe(platform),
+  platform: maybe(Platform),
   mac_address: maybe(macInput),
   acpi_shutdown: maybe(acpiShutdown),
   ...each(machineSettings),
@@ -214,7 +214,7 @@ export const ResizeDisk = Type.Object(
     drive_name: words(diskSlots, 'The disk'),
     extend: Type.Integer({ minimum: 1, maximum: 1 << 24, description: 'MB to add' }),
   },
-  { additionalProperties: false },
+  { $id: 'ResizeDisk', additionalProperties: false, description: 'A disk of a machine that is to become larger' },
 )
 
 /** How machines can be run on this compute. */

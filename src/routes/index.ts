@@ -1,6 +1,7 @@
 import type { Endpoint } from '../http/endpoint.ts'
 import { docsEndpoints } from './docs.ts'
 import { imageEndpoints } from './images.ts'
+import { machineEndpoints } from './machines.ts'
 import { metricsEndpoints } from './metrics.ts'
 import { serverEndpoints } from './server.ts'
 import { instancesV1 } from './v1/instances.ts'
@@ -18,4 +19,5 @@ export const endpoints: readonly Endpoint[] = [
   ...projectsV2,
   ...nodesV2,
   ...imageEndpoints,
+  ...machineEndpoints,
 ]

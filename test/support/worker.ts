@@ -103,6 +103,7 @@ function bridged(url: string): HostAgent {
   return {
     host: room('host'),
     projects: room('projects'),
+    machines: room('machines'),
     nodes: room('nodes', {
       followCapture: capture('followCapture'),
       streamCapture: capture('streamCapture'),
