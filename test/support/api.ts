@@ -24,12 +24,21 @@ export async function newProject(
   return { id: project_id, v1: `/v1/projects/${project_id}`, v2: `/v2/compute/projects/${project_id}` }
 }
 
-export async function newPc(
-  project: { v2: string },
-  input: Record<string, unknown> = {},
-): Promise<{ id: string; path: string }> {
-  const answer = await post(`${project.v2}/pc/nodes`, { name: 'PC', ...input })
+interface NewNode {
+  readonly id: string
+  /** In v2. */
+  readonly path: string
+}
+
+async function newNode(project: { v2: string }, kind: string, input: Record<string, unknown>): Promise<NewNode> {
+  const answer = await post(`${project.v2}/${kind}/nodes`, input)
   if (answer.status !== 201) throw new Error(await answer.text())
   const { node_id } = await body<{ node_id: string }>(answer)
-  return { id: node_id, path: `${project.v2}/pc/nodes/${node_id}` }
+  return { id: node_id, path: `${project.v2}/${kind}/nodes/${node_id}` }
 }
+
+export const newPc = (project: { v2: string }, input: Record<string, unknown> = {}): Promise<NewNode> =>
+  newNode(project, 'pc', { name: 'PC', ...input })
+
+export const newMachine = (project: { v2: string }, input: Record<string, unknown> = {}): Promise<NewNode> =>
+  newNode(project, 'machine-emulator', { name: 'R1', platform: 'x86_64', ...input })
