@@ -2,6 +2,7 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { endpoints } from '../../src/routes/index.ts'
 import { requests } from '../support/requests.ts'
+import { requireProgram } from '../support/require.ts'
 import { portRanges, TestService } from '../support/service.ts'
 
 /** A disk that is asked for is really made: it must not fill this machine's. */
@@ -14,13 +15,18 @@ const undeclared = new Set([404, 405, 408, 204])
 test('no request that can be made from the declarations, valid or spoiled, is answered with a 5xx or an undeclared status', async () => {
   const service = await TestService.start({ ...portRanges(30), 'pc.engine': 'embedded' })
   const { project_id } = await service.call<{ project_id: string }>('POST', '/v2/compute/projects', { name: 'target' })
-  const { node_id } = await service.call<{ node_id: string }>('POST', `/v2/compute/projects/${project_id}/pc/nodes`, {
-    name: 'PC',
-  })
+  const create = async (kind: string, input: object): Promise<string> => {
+    const path = `/v2/compute/projects/${project_id}/${kind}/nodes`
+    return (await service.call<{ node_id: string }>('POST', path, input)).node_id
+  }
+  const ids = [await create('pc', { name: 'PC' })]
+  if (!requireProgram('qemu-system-x86_64').skip) {
+    ids.push(await create('machine-emulator', { name: 'R1', platform: 'x86_64', ram: 16 }))
+  }
   const known = {
     project_id: [project_id],
-    node_id: [node_id],
-    vm_id: [node_id],
+    node_id: ids,
+    vm_id: ids,
     path: ['a.txt', 'b/c.txt'],
     filename: ['disk.qcow2', 'vendor/disk.qcow2'],
     adapter_number: ['0'],
@@ -34,7 +40,7 @@ test('no request that can be made from the declarations, valid or spoiled, is an
         headers,
         redirect: 'manual',
         signal: AbortSignal.any([over.signal, AbortSignal.timeout(10_000)]),
-        ...(body !== undefined && { body: endpoint.path.endsWith('/img') ? small(body) : body }),
+        ...(body !== undefined && { body: /\/(img|resize_disk)$/.test(endpoint.path) ? small(body) : body }),
       })
       const declared = new Set([...Object.keys(endpoint.replies), ...Object.keys(endpoint.errors ?? {})].map(Number))
       for (const status of [400, 401, 403, 413]) declared.add(status)
