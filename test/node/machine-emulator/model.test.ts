@@ -18,7 +18,15 @@ test('every setting has the default that clients know', () => {
     Object.fromEntries(['hda', 'hdb', 'hdc', 'hdd'].map((slot) => [`${slot}_disk_${suffix}`, value]))
   expect(defaults).toEqual({
     ...{ usage: '', linked_clone: true, console_type: 'telnet', ...disks('', 'image'), ...disks('ide', 'interface') },
-    ...{ cdrom_image: '', bios_image: '', initrd: '', kernel_image: '', kernel_command_line: '', boot_priority: 'c' },
+    ...{
+      cdrom_image: '',
+      bios_image: '',
+      firmware: 'bios',
+      initrd: '',
+      kernel_image: '',
+      kernel_command_line: '',
+      boot_priority: 'c',
+    },
     ...{ ram: 256, cpus: 1, adapters: 1, adapter_type: 'e1000', custom_adapters: [], legacy_networking: false },
     ...{ on_close: 'power_off', cpu_throttling: 0, process_priority: 'low', options: '' },
   })
