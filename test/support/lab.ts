@@ -32,9 +32,15 @@ export async function createPc(service: TestService, project: string, number: nu
   return `${project}/pc/nodes/${node_id}`
 }
 
-export async function attach(service: TestService, node: string, lport: number, rport: number): Promise<void> {
+export async function attach(
+  service: TestService,
+  node: string,
+  lport: number,
+  rport: number,
+  adapter = 0,
+): Promise<void> {
   const nio = { type: 'nio_udp', lport, rhost: '127.0.0.1', rport }
-  await service.call('POST', `${node}/adapters/0/ports/0/nio`, nio)
+  await service.call('POST', `${node}/adapters/${adapter}/ports/0/nio`, nio)
 }
 
 export async function reserve(service: TestService, project: string): Promise<number> {

@@ -21,6 +21,14 @@ const modules: readonly string[] = [
   ...['ext4', 'crc32c_generic', 'button', 'evdev'],
 ]
 
+/** MiB that a guest runs well with; with 80 it does not start. */
+export const guestRam = 128
+
+/** The kernel command line of a guest; the words are for its /init: `pb.host=a pb.ip=10.0.0.1/24 pb.ip1=10.0.1.1/24`. */
+export const guestCommandLine = (words = ''): string =>
+  // Self-tests of ciphers are a third of a second. A panic is a restart, or with -no-reboot the end of the emulator.
+  `console=ttyS0 quiet panic=-1 cryptomgr.notests ${words}`.trim()
+
 export interface GuestFiles {
   readonly kernel: string
   readonly initrd: string
