@@ -10,14 +10,14 @@ import { resolveEmulator } from '../../../runtime/node/kinds/machine-emulator/bi
 import { commandLine } from '../../../runtime/node/kinds/machine-emulator/command-line.ts'
 import type { BinaryFacts } from '../../../runtime/node/kinds/machine-emulator/probe.ts'
 import { GuestShell } from '../../support/guest/console.ts'
-import { guestFiles, requireGuest } from '../../support/guest/files.ts'
+import { guestCommandLine, guestFiles, guestRam, requireGuest } from '../../support/guest/files.ts'
 import { linkUp, ping, transfer } from '../../support/guest/network.ts'
 import { machine, type Wanted } from './machine.ts'
 import { monitor, type RunningQemu, startQemu, temporaryDirectory } from './qemu-process.ts'
 
 const { skip } = await requireGuest()
-/** Bounds for two slow processors that have other tests to run as well. */
 const guestTest = test.skipIf(skip)
+/** For two slow processors that have other tests to run as well. */
 const ms = 240_000
 
 let facts: BinaryFacts
@@ -36,11 +36,7 @@ async function boot(words: string, { settings, ...wanted }: Wanted, directory?: 
   const args = commandLine(
     machine({
       ...{ facts, accelerator: 'tcg', ...(await guestFiles()), monitor: socket, isPaused: false, ...wanted },
-      settings: {
-        ram: 128,
-        kernel_command_line: `console=ttyS0 quiet panic=-1 cryptomgr.notests ${words}`,
-        ...settings,
-      },
+      settings: { ram: guestRam, kernel_command_line: guestCommandLine(words), ...settings },
     }),
   )
   const qemu = startQemu(socket, args)
