@@ -131,13 +131,12 @@ interface QmpMachine {
 async function askAll(qmp: Qmp) {
   const ask = <T>(command: string, args = {}) => qmp.execute<T>(command, args, probeMs)
   const names = (list: readonly { name: string }[]) => new Set(list.map(({ name }) => name))
-  const [target, machines, types, commands, kvm] = await Promise.all([
-    ask<{ arch: string }>('query-target'),
-    ask<QmpMachine[]>('query-machines'),
-    ask<{ name: string }[]>('qom-list-types', { abstract: false }).then(names),
-    ask<{ name: string }[]>('query-commands').then(names),
-    ask<{ present: boolean }>('query-kvm'),
-  ])
+  // One after the other: given together, they once made an emulator on a busy host end in an assertion of its parser.
+  const target = await ask<{ arch: string }>('query-target')
+  const machines = await ask<QmpMachine[]>('query-machines')
+  const types = names(await ask<{ name: string }[]>('qom-list-types', { abstract: false }))
+  const commands = names(await ask<{ name: string }[]>('query-commands'))
+  const kvm = await ask<{ present: boolean }>('query-kvm')
   return {
     version: qmp.version,
     arch: target.arch,
