@@ -47,7 +47,7 @@ imageTest.for([['raw'], ['qcow2'], ['vmdk'], ['vdi']] as const)(
   async ([format]) => {
     const { base, path } = await lab(format)
     const before = await md5(base)
-    expect(await prepareOverlay(tool, { path, base })).toEqual({ path, format: 'qcow2', warnings: [] })
+    expect(await prepareOverlay(tool, { path, base })).toEqual({ path, format: 'qcow2', warnings: [], snapshots: [] })
     expect(await inspectImage(tool, path, 'qcow2')).toMatchObject({
       ...{ format: 'qcow2', backing: base, backingFormat: format, virtualSize: 64 << 20, references: [base] },
     })
@@ -109,7 +109,7 @@ imageTest('errors of an image that the machine writes to are repaired', async ()
   const { base } = await lab()
   qemuImg('bench', '-q', '-w', '-c', '1', '-f', 'qcow2', base)
   await breakRefcounts(base)
-  expect(await prepareImage(tool, base)).toEqual({ path: base, format: 'qcow2', warnings: [] })
+  expect(await prepareImage(tool, base)).toEqual({ path: base, format: 'qcow2', warnings: [], snapshots: [] })
   qemuImg('check', '-q', base)
 })
 
