@@ -39,17 +39,27 @@ export class TestService {
    * program it is given.
    */
   static async start(settings: Record<string, unknown> = {}, launcher: readonly string[] = []): Promise<TestService> {
-    const data = await mkdtemp(join(tmpdir(), 'patchbay-'))
-    const service = new TestService(data, launcher)
+    const service = new TestService(await mkdtemp(join(tmpdir(), 'patchbay-')), launcher)
+    onTestFinished(() => service.close())
     await service.configure(settings)
-    onTestFinished(async () => {
-      // A service that was killed left its keeper; the next one takes it over and ends it politely.
-      if (!service.isRunning) await service.restart()
-      await service.end()
-      await rm(data, { recursive: true, force: true })
-    })
     await service.restart()
     return service
+  }
+
+  /** The same for the tests of a file together. */
+  static async startForAll(settings: Record<string, unknown> = {}): Promise<TestService> {
+    const service = new TestService(await mkdtemp(join(tmpdir(), 'patchbay-')), [])
+    await service.configure(settings)
+    await service.restart()
+    return service
+  }
+
+  /** Ends it and its keeper, and removes its data. */
+  async close(): Promise<void> {
+    // A service that was killed left its keeper; the next one takes it over and ends it politely.
+    if (!this.isRunning) await this.restart()
+    await this.end()
+    await rm(this.data, { recursive: true, force: true })
   }
 
   get url(): string {

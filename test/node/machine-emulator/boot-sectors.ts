@@ -1,0 +1,56 @@
+/** Programs for a PC that BIOS boots from the first sector of a disk. Each writes `>` on the serial port when it runs. */
+
+const prompt = 'ba f8 03 b0 3e ee' // mov dx, 0x3f8; mov al, '>'; out dx, al
+const halt = 'f4 eb fd' // hlt; jmp $-1
+const awaitKey = 'f4 ba fd 03 ec a8 01 74 f7 ba f8 03 ec' // hlt; until bit 0 of port 0x3fd; in al, 0x3f8
+const powerOff = 'ba 04 06 b8 00 20 ef' // out 0x604, 0x2000: ACPI's S5 of both PCs
+
+/** Uses a whole processor. */
+export const spinning = program(prompt, 'eb fe')
+
+/** Says the next letter for every byte that comes, from `a` on: it shows whether it is the same run as before. */
+export const counting = program(
+  ...['fb', prompt, 'b3 61'], // sti; mov bl, 'a'
+  awaitKey,
+  'ba f8 03 88 d8 ee', // out 0x3f8, bl
+  'fe c3 eb e9', // inc bl; again
+)
+
+/** Powers itself off when a byte comes. */
+export const leaving = program('fb', prompt, awaitKey, powerOff, halt)
+
+/** Powers itself off when its power button is pressed. */
+export const obedient = program(
+  'fa ba 02 06 b8 00 01 ef', // cli; out 0x602, 0x100: the button is noted
+  prompt,
+  'ba 00 06 ed a9 00 01 74 fa', // until bit 8 of port 0x600
+  powerOff,
+  halt,
+)
+
+/** Has the processor give up: without an interrupt table its fault has a fault that has a fault. */
+export const crashing = program(prompt, '0f 01 1e 10 7c cc 00 00 00 00 00 00 00 00 00 00') // lidt [zeros]; int3
+
+/** Writes itself to the second sector, then says `w`. */
+export const writing = program(
+  prompt,
+  'b8 01 03 31 db 8e c3 bb 00 7c b9 02 00 ba 80 00 cd 13', // int 13h, function 3
+  'ba f8 03 b0 77 ee',
+  halt,
+)
+
+/** Writes from 1 MB on without end, 32 KB at a time, once a byte has come. */
+export const filling = program(
+  ...['fb 31 c0 8e d8', prompt, awaitKey],
+  'b8 00 43 be 80 7d b2 80 cd 13', // int 13h, function 0x43 with the packet at 0x7d80
+  '83 06 88 7d 40 83 16 8a 7d 00 eb ea', // 64 sectors on
+)
+
+function program(...code: readonly string[]): Buffer {
+  const sector = Buffer.alloc(512)
+  Buffer.from(code.join('').replaceAll(' ', ''), 'hex').copy(sector)
+  // Size, number of sectors, address, first sector.
+  Buffer.from('10004000007c00000008000000000000', 'hex').copy(sector, 0x180)
+  sector.writeUInt16LE(0xaa55, 510)
+  return sector
+}
