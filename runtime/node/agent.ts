@@ -209,9 +209,7 @@ export async function createNodeAgent({ config, log, diagnose }: NodeAgentOption
       if (stop) {
         const running = [...nodes.all.values()].filter(({ status }) => status !== 'stopped')
         await Promise.all(
-          running.map((node) =>
-            nodes.exclusively(node, () => lifeCycle.stop(node, { isClosing: true })).catch(() => {}),
-          ),
+          running.map((node) => nodes.exclusively(node, () => lifeCycle.stop(node, 'close')).catch(() => {})),
         )
       }
       await keeper.close({ stop })

@@ -82,6 +82,9 @@ export interface GuestState {
   readonly reason: string | null
 }
 
+/** Why a guest is ended: it may be waited for, everything is closing, or nothing of it is to be left. */
+export type Ending = 'stop' | 'close' | 'remove'
+
 /** A hold on running guests. Callers hold the lock of the node. */
 export interface Guests {
   /** Has the guest of a process that was just started run; throws with the reason when it does not. */
@@ -89,7 +92,7 @@ export interface Guests {
   /** Takes hold of a guest that an earlier service started. */
   adopt(node: KindNode, process: GuestProcess): Promise<GuestState>
   /** Asks the guest to end, or saves it; bounded. The process is ended afterwards, whether this worked or not. */
-  end(node: KindNode, process: GuestProcess, how: { readonly isClosing: boolean }): Promise<void>
+  end(node: KindNode, process: GuestProcess, how: Ending): Promise<void>
   /** The process has ended: what was held of it is let go. */
   ended(node: KindNode): void
   state(node: KindNode): Promise<GuestState>

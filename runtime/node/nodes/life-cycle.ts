@@ -2,7 +2,7 @@ import { conflict } from '../../../src/errors.ts'
 import type { Happening } from '../../../src/model/event.ts'
 import { KeeperError } from '../keeper/error.ts'
 import type { Exit, Listen, UnitSpec, UnitState } from '../keeper/protocol.ts'
-import type { GuestState, Guests } from '../kinds/kind.ts'
+import type { Ending, GuestState, Guests } from '../kinds/kind.ts'
 import type { PortAllocator } from '../ports/allocator.ts'
 import { isTcpFree } from '../ports/bind-test.ts'
 import { type KeeperLink, refusal } from './keeper-link.ts'
@@ -51,16 +51,21 @@ export class LifeCycle {
     this.#options.emit(node, node.updated('started'))
   }
 
-  /** Resolves when everything of it has ended; a stopped node is left alone. `isClosing`: nobody waits for what the guest does. */
-  async stop(node: LabNode, { isClosing = false } = {}): Promise<void> {
+  /** Resolves when everything of it has ended; a stopped node is left alone. */
+  async stop(node: LabNode, how: Ending = 'stop'): Promise<void> {
     if (node.status === 'stopped') return
     const process = this.#processes.get(node.key)
     if (process !== undefined) {
-      await node.kind.guests?.end(node, process, { isClosing }).catch((error: unknown) => {
+      await node.kind.guests?.end(node, process, how).catch((error: unknown) => {
         const message = `${node.record.name}: ${(error as Error).message}`
         this.#options.emit(node, { type: 'log.warning', message })
       })
     }
+    await this.#end(node)
+  }
+
+  /** Ends the process of a node whose guest has nothing more to do. */
+  async #end(node: LabNode): Promise<void> {
     const { stopGraceMs } = node.kind
     await this.#options.keeper.call('unit.stop', { key: node.key, grace_ms: stopGraceMs }, stopGraceMs + 10_000)
     node.record.running = false
@@ -103,7 +108,7 @@ export class LifeCycle {
     if (guests === undefined || node.status === 'stopped') return
     // One that has ended is told of by the keeper.
     const state = await guests.state(node).catch(() => undefined)
-    if (state?.status === 'stopped') await this.stop(node, { isClosing: true })
+    if (state?.status === 'stopped') await this.#end(node)
     else if (state !== undefined) await this.#became(node, state)
   }
 
@@ -173,7 +178,7 @@ export class LifeCycle {
       const { status, reason } = await guests.adopt(node, process)
       node.status = status === 'stopped' ? 'started' : status
       node.record.status_reason = reason
-      if (status === 'stopped') await this.stop(node, { isClosing: true })
+      if (status === 'stopped') await this.#end(node)
     } catch (error) {
       const message = `${node.record.name} runs, but does not obey: ${(error as Error).message}`
       node.record.status_reason = message

@@ -186,7 +186,7 @@ export class Nodes implements NodeAgent {
   async closeProject(project: OpenProject): Promise<void> {
     const nodes = [...project.nodes.values()]
     // A keeper that fails must not keep a project open: what it leaves behind is ended with it, or by the next service.
-    const stop = (node: LabNode) => this.#options.lifeCycle.stop(node, { isClosing: true }).catch(() => {})
+    const stop = (node: LabNode) => this.#options.lifeCycle.stop(node, 'close').catch(() => {})
     await Promise.all(nodes.map((node) => this.exclusively(node, () => stop(node).then(() => this.#release(node)))))
   }
 
@@ -292,7 +292,7 @@ export class Nodes implements NodeAgent {
   }
 
   async #teardown(node: LabNode): Promise<void> {
-    await this.#options.lifeCycle.stop(node, { isClosing: true })
+    await this.#options.lifeCycle.stop(node, 'remove')
     await this.#release(node)
   }
 

@@ -1,23 +1,33 @@
-import { rmSync } from 'node:fs'
 import { ApiError, conflict } from '../../../../src/errors.ts'
 import type { PortRef } from '../../../../src/host-agent.ts'
 import type { Happening } from '../../../../src/model/event.ts'
 import { hasCarrier } from '../../nodes/record.ts'
-import type { GuestProcess, GuestState, Guests, KindListener, KindNode } from '../kind.ts'
+import type { Ending, GuestProcess, GuestState, Guests, KindListener, KindNode } from '../kind.ts'
 import { netdevId } from './command-line.ts'
+import { DiskComplaints } from './disk-complaints.ts'
 import { cdromId } from './drives.ts'
-import { monitorPath } from './monitor-path.ts'
+import { Monitors } from './monitors.ts'
 import { prioritise } from './priority.ts'
 import { propertiesOf } from './properties.ts'
-import { type BlockIoError, Qmp, QmpError, type QmpEvent } from './qmp.ts'
+import { type Qmp, QmpError, type QmpEvent } from './qmp.ts'
 import { dropState, savedStateTag, saveState } from './saved-state.ts'
 
-/** A busy host may take so long to start an emulator, ms. */
-const beginMs = 30_000
-const adoptMs = 5000
-const commandMs = 10_000
-/** How long a guest may take to shut itself down before it is ended, ms. */
-const powerdownMs = 120_000
+/** How long a machine and its emulator may take, ms. */
+export interface GuestBounds {
+  /** To start, on a busy host. */
+  readonly begin: number
+  /** To start with the memory that it had. */
+  readonly restore: number
+  /** To obey a service that came after the one that started it. */
+  readonly adopt: number
+  readonly command: number
+  /** For a guest to shut itself down before it is ended. */
+  readonly powerdown: number
+}
+
+const usualBounds: GuestBounds = {
+  ...{ begin: 30_000, restore: 300_000, adopt: 5000, command: 10_000, powerdown: 120_000 },
+}
 
 export interface MachineGuestsOptions {
   /** Where the sockets of monitors are. */
@@ -25,6 +35,7 @@ export interface MachineGuestsOptions {
   readonly listener: KindListener
   /** Limits the processor time of the emulator, percent of one processor; 0 lifts the limit. */
   readonly limit: (key: string, percent: number) => Promise<void>
+  readonly bounds?: Partial<GuestBounds> | undefined
 }
 
 /** After these the guest may be in another state. */
@@ -32,70 +43,67 @@ const telling: ReadonlySet<string> = new Set(
   'STOP RESUME SHUTDOWN SUSPEND SUSPEND_DISK WAKEUP GUEST_PANICKED BLOCK_IO_ERROR'.split(' '),
 )
 
-interface Held {
-  readonly qmp: Qmp
-  /** Why it stands still, when a disk made it. */
-  blocked: string | undefined
-}
-
 /** Running machines, held by their monitors. */
 export class MachineGuests implements Guests {
   readonly #options: MachineGuestsOptions
-  readonly #held = new Map<string, Held>()
+  readonly #bounds: GuestBounds
+  readonly #monitors: Monitors
+  readonly #complaints = new Map<string, DiskComplaints>()
 
   constructor(options: MachineGuestsOptions) {
     this.#options = options
+    this.#bounds = { ...usualBounds, ...options.bounds }
+    this.#monitors = new Monitors({
+      runDirectory: options.runDirectory,
+      adoptMs: this.#bounds.adopt,
+      heard: (node, event) => this.#heard(node, event),
+    })
   }
 
   async begin(node: KindNode, process: GuestProcess): Promise<void> {
-    await obeying(async () => {
-      const { qmp } = await this.#hold(node, beginMs, process.ended)
-      await this.#release(node, process, qmp)
-    })
+    const { begin, restore } = this.#bounds
+    // Its monitor is silent until its memory has been read.
+    const ms = propertiesOf(node).on_close === 'save_vm_state' ? restore : begin
+    await obeying(async () => this.#release(node, process, await this.#monitors.hold(node, process, ms)))
   }
 
   async adopt(node: KindNode, process: GuestProcess): Promise<GuestState> {
     return obeying(async () => {
-      const { qmp } = await this.#hold(node, adoptMs, process.ended)
+      const qmp = await this.#monitors.hold(node, process, this.#bounds.adopt)
       // The service before us was killed while it started this one.
-      if ((await statusOf(qmp)) === 'prelaunch') await this.#release(node, process, qmp)
+      if ((await this.#statusOf(qmp)) === 'prelaunch') await this.#release(node, process, qmp)
       return this.state(node)
     })
   }
 
-  async end(node: KindNode, { ended }: GuestProcess, { isClosing }: { readonly isClosing: boolean }): Promise<void> {
+  async end(node: KindNode, { ended }: GuestProcess, how: Ending): Promise<void> {
     const { on_close } = propertiesOf(node)
-    if (on_close === 'power_off' || (on_close === 'shutdown_signal' && isClosing) || ended.aborted) return
+    if (on_close === 'power_off' || how === 'remove' || ended.aborted) return
+    if (on_close === 'shutdown_signal' && how === 'close') return
     await obeying(async () => {
-      const qmp = await this.#qmp(node)
+      const qmp = await this.#monitors.of(node)
       if (on_close === 'save_vm_state') {
-        await qmp.execute('stop', {}, commandMs)
+        await this.#execute(qmp, 'stop')
         return saveState(qmp)
       }
-      // One that stands still would not hear of it.
-      if ((await statusOf(qmp)) === 'paused') await qmp.execute('cont', {}, commandMs)
-      await qmp.execute('system_powerdown', {}, commandMs)
-      if (await hasEnded(ended, powerdownMs)) return
-      throw conflict(`the guest did not shut down within ${powerdownMs / 1000} s of its power button; it was ended`)
+      await this.#pressPowerButton(qmp)
     })
   }
 
-  ended({ key, record }: KindNode): void {
-    this.#held.get(key)?.qmp.close()
-    this.#held.delete(key)
-    // Left behind by an emulator that was killed.
-    rmSync(monitorPath(this.#options.runDirectory, record.node_id), { force: true })
+  ended(node: KindNode): void {
+    this.#monitors.release(node)
+    this.#complaints.delete(node.key)
   }
 
   async state(node: KindNode): Promise<GuestState> {
-    const status = await statusOf(await this.#qmp(node))
+    const status = await this.#statusOf(await this.#monitors.of(node))
     switch (status) {
       case 'running':
         return { status: 'started', reason: null }
       case 'shutdown':
         return { status: 'stopped', reason: null }
       case 'io-error':
-        return { status: 'suspended', reason: this.#held.get(node.key)?.blocked ?? 'A disk cannot be written' }
+        return { status: 'suspended', reason: this.#complaintsOf(node).blocked ?? 'A disk cannot be written' }
       case 'guest-panicked':
         return { status: 'suspended', reason: 'The guest panicked: reload the node' }
       case 'internal-error':
@@ -106,58 +114,59 @@ export class MachineGuests implements Guests {
   }
 
   async suspend(node: KindNode): Promise<void> {
-    await obeying(async () => (await this.#qmp(node)).execute('stop', {}, commandMs))
+    await obeying(async () => this.#execute(await this.#monitors.of(node), 'stop'))
   }
 
   async resume(node: KindNode): Promise<void> {
     await obeying(async () => {
-      const qmp = await this.#qmp(node)
+      const qmp = await this.#monitors.of(node)
       // A guest that put itself to sleep is woken as by its keyboard.
-      const isAsleep = (await statusOf(qmp)) === 'suspended'
-      await qmp.execute(isAsleep ? 'system_wakeup' : 'cont', {}, commandMs)
+      const isAsleep = (await this.#statusOf(qmp)) === 'suspended'
+      await this.#execute(qmp, isAsleep ? 'system_wakeup' : 'cont')
     })
   }
 
   async reset(node: KindNode): Promise<void> {
     await obeying(async () => {
-      const qmp = await this.#qmp(node)
-      const status = await statusOf(qmp)
-      await qmp.execute('system_reset', {}, commandMs)
+      const qmp = await this.#monitors.of(node)
+      const status = await this.#statusOf(qmp)
+      await this.#execute(qmp, 'system_reset')
       const isDead = status === 'guest-panicked' || status === 'internal-error'
-      if (isDead) await qmp.execute('cont', {}, commandMs)
+      if (isDead) await this.#execute(qmp, 'cont')
     })
   }
 
   async setCarrier(node: KindNode, { adapter }: PortRef, isUp: boolean): Promise<void> {
     try {
-      await setLink(await this.#qmp(node), adapter, isUp)
+      await this.#setLink(await this.#monitors.of(node), adapter, isUp)
     } catch (error) {
       // An adapter that came after the start is not in the machine yet.
-      if (error instanceof QmpError && error.qmpClass === 'DeviceNotFound') return
+      if (isNotFound(error) || this.#monitors.hasEnded(node)) return
       const message = `The cable of adapter ${adapter} cannot be shown to the guest: ${(error as Error).message}`
       this.#tell(node, 'log.warning', message)
     }
   }
 
   async whileStill<T>(node: KindNode, run: () => Promise<T>): Promise<T> {
-    const qmp = await obeying(() => this.#qmp(node))
-    const isRunning = (await obeying(() => statusOf(qmp))) === 'running'
+    const qmp = await obeying(() => this.#monitors.of(node))
+    const isRunning = (await obeying(() => this.#statusOf(qmp))) === 'running'
     // It writes what it has to the disks first.
-    if (isRunning) await obeying(() => qmp.execute('stop', {}, commandMs))
+    if (isRunning) await obeying(() => this.#execute(qmp, 'stop'))
     try {
       return await run()
     } finally {
-      if (isRunning) await obeying(() => qmp.execute('cont', {}, commandMs))
+      // What was done is done, whether it runs on or not.
+      if (isRunning) await this.#execute(qmp, 'cont').catch((error: Error) => this.#warn(node, error))
     }
   }
 
   /** Puts an image into the CD-ROM drive of a machine that runs, or (null) takes it out; 409. */
   async changeCdrom(node: KindNode, path: string | null): Promise<void> {
     await obeying(async () => {
-      const qmp = await this.#qmp(node)
+      const qmp = await this.#monitors.of(node)
       const drive = { device: cdromId, force: true }
-      if (path === null) return qmp.execute('eject', drive, commandMs)
-      return qmp.execute('blockdev-change-medium', { ...drive, filename: path, format: 'raw' }, commandMs)
+      if (path === null) return this.#execute(qmp, 'eject', drive)
+      return this.#execute(qmp, 'blockdev-change-medium', { ...drive, filename: path, format: 'raw' })
     })
   }
 
@@ -172,60 +181,80 @@ export class MachineGuests implements Guests {
     const { adapters, cpu_throttling, process_priority } = propertiesOf(node)
     const complaint = prioritise(pid, process_priority)
     if (complaint !== undefined) this.#tell(node, 'log.warning', complaint)
-    const isRestored = await hasSavedState(qmp)
+    const isRestored = await this.#hasSavedState(qmp)
     for (let adapter = 0; adapter < adapters; adapter++) {
       const isUp = hasCarrier(node.record, { adapter, port: 0 })
       // A saved guest has its cables as they were then.
-      if (!isUp || isRestored) await setLink(qmp, adapter, isUp)
+      if (!isUp || isRestored) await this.#setLink(qmp, adapter, isUp)
     }
     // It must not be gone back to once the guest writes to its disks again.
     if (isRestored) await dropState(qmp)
-    await qmp.execute('cont', {}, commandMs)
+    await this.#execute(qmp, 'cont')
     if (cpu_throttling > 0) await this.limit(node, cpu_throttling)
   }
 
-  async #qmp(node: KindNode): Promise<Qmp> {
-    const held = this.#held.get(node.key)
-    if (held?.qmp.isOpen === true) return held.qmp
-    return (await this.#hold(node, adoptMs)).qmp
+  async #pressPowerButton(qmp: Qmp): Promise<void> {
+    const { powerdown } = this.#bounds
+    // With -no-shutdown the emulator stays when its guest has gone.
+    const off = qmp.nextEvent(({ event }) => event === 'SHUTDOWN', powerdown)
+    off.catch(() => {})
+    // One that stands still would not hear of it.
+    if ((await this.#statusOf(qmp)) === 'paused') await this.#execute(qmp, 'cont')
+    await this.#execute(qmp, 'system_powerdown')
+    await off.catch((error: unknown) => {
+      if (!(error instanceof QmpError) || error.code !== 'timeout') return
+      throw conflict(`the guest did not shut down within ${powerdown / 1000} s of its power button; it was ended`)
+    })
   }
 
-  async #hold(node: KindNode, ms: number, signal?: AbortSignal): Promise<Held> {
-    const path = monitorPath(this.#options.runDirectory, node.record.node_id)
-    const qmp = await Qmp.connect({ path, ms, ...(signal !== undefined && { signal }) })
-    const held: Held = { qmp, blocked: undefined }
-    this.#held.get(node.key)?.qmp.close()
-    this.#held.set(node.key, held)
-    qmp.onEvent((event) => this.#heard(node, held, event))
-    return held
-  }
-
-  #heard(node: KindNode, held: Held, event: QmpEvent): void {
-    if (event.event === 'BLOCK_IO_ERROR') this.#diskFailed(node, held, event.data)
-    else if (event.event === 'RESUME') held.blocked = undefined
+  #heard(node: KindNode, event: QmpEvent): void {
+    const complaints = this.#complaintsOf(node)
+    if (event.event === 'BLOCK_IO_ERROR') {
+      const news = complaints.hear(event.data)
+      if (news !== undefined) this.#tell(node, 'log.error', news)
+    } else if (event.event === 'RESUME') complaints.blocked = undefined
     const name = event.event === 'OTHER' ? event.name : event.event
     if (telling.has(name)) this.#options.listener.changed(node.key)
   }
 
-  #diskFailed(node: KindNode, held: Held, { device, operation, action, nospace, reason }: BlockIoError): void {
-    const disk = device.replace(/^pb-/, '')
-    const why = nospace === true ? 'the disk of the host is full' : reason
-    const what = `${disk} cannot be ${operation === 'read' ? 'read' : 'written'}: ${why}`
-    const isNews = held.blocked === undefined
-    if (action === 'stop') held.blocked = `${what}; make room, then resume the node`
-    if (isNews) this.#tell(node, 'log.error', action === 'stop' ? `${what}; the machine is paused` : what)
+  #complaintsOf({ key }: KindNode): DiskComplaints {
+    const complaints = this.#complaints.get(key) ?? new DiskComplaints()
+    this.#complaints.set(key, complaints)
+    return complaints
+  }
+
+  #warn(node: KindNode, { message }: Error): void {
+    this.#tell(node, 'log.warning', message)
   }
 
   #tell(node: KindNode, type: Happening['type'] & `log.${string}`, message: string): void {
     this.#options.listener.happened(node.key, { type, message: `${node.record.name}: ${message}` })
   }
+
+  #execute<T>(qmp: Qmp, command: string, args: Record<string, unknown> = {}): Promise<T> {
+    return qmp.execute<T>(command, args, this.#bounds.command)
+  }
+
+  async #statusOf(qmp: Qmp): Promise<string> {
+    return (await this.#execute<{ status: string }>(qmp, 'query-status')).status
+  }
+
+  async #setLink(qmp: Qmp, adapter: number, up: boolean): Promise<void> {
+    await this.#execute(qmp, 'set_link', { name: netdevId(adapter), up })
+  }
+
+  /** Whether a state is in the disks of the machine: it was started from it then. */
+  async #hasSavedState(qmp: Qmp): Promise<boolean> {
+    const blocks = await this.#execute<BlockNode[]>(qmp, 'query-block')
+    return blocks.some(({ inserted }) => inserted?.image?.snapshots?.some(({ name }) => name === savedStateTag))
+  }
 }
 
-const statusOf = async (qmp: Qmp): Promise<string> =>
-  (await qmp.execute<{ status: string }>('query-status', {}, commandMs)).status
+interface BlockNode {
+  readonly inserted?: { readonly image?: { readonly snapshots?: readonly { readonly name: string }[] } }
+}
 
-const setLink = (qmp: Qmp, adapter: number, up: boolean): Promise<unknown> =>
-  qmp.execute('set_link', { name: netdevId(adapter), up }, commandMs)
+const isNotFound = (error: unknown): boolean => error instanceof QmpError && error.qmpClass === 'DeviceNotFound'
 
 /** Runs what the monitor is asked to do; a monitor that refuses or hangs is told as 409. */
 async function obeying<T>(run: () => Promise<T>): Promise<T> {
@@ -235,29 +264,4 @@ async function obeying<T>(run: () => Promise<T>): Promise<T> {
     if (error instanceof ApiError || !(error instanceof QmpError)) throw error
     throw conflict(error.message, { cause: error })
   }
-}
-
-async function hasEnded(ended: AbortSignal, ms: number): Promise<boolean> {
-  if (ended.aborted) return true
-  return new Promise((resolve) => {
-    const timer = setTimeout(() => resolve(false), ms)
-    ended.addEventListener(
-      'abort',
-      () => {
-        clearTimeout(timer)
-        resolve(true)
-      },
-      { once: true },
-    )
-  })
-}
-
-interface BlockNode {
-  readonly inserted?: { readonly image?: { readonly snapshots?: readonly { readonly name: string }[] } }
-}
-
-/** Whether a state is in the disks of the machine: it was started from it then. */
-async function hasSavedState(qmp: Qmp): Promise<boolean> {
-  const blocks = await qmp.execute<BlockNode[]>('query-block', {}, commandMs)
-  return blocks.some(({ inserted }) => inserted?.image?.snapshots?.some(({ name }) => name === savedStateTag))
 }

@@ -1,0 +1,64 @@
+import { rmSync } from 'node:fs'
+import type { GuestProcess, KindNode } from '../kind.ts'
+import { monitorPath } from './monitor-path.ts'
+import { Qmp, QmpError, type QmpEvent } from './qmp.ts'
+
+export interface MonitorsOptions {
+  /** Where the sockets are. */
+  readonly runDirectory: string
+  /** How long a monitor that was lost may take to answer again, ms. */
+  readonly adoptMs: number
+  readonly heard: (node: KindNode, event: QmpEvent) => void
+}
+
+interface Held {
+  readonly process: GuestProcess
+  qmp: Qmp | undefined
+}
+
+/** The monitors of the machines that run. */
+export class Monitors {
+  readonly #options: MonitorsOptions
+  readonly #held = new Map<string, Held>()
+
+  constructor(options: MonitorsOptions) {
+    this.#options = options
+  }
+
+  /** Takes the monitor of a process; the hold on it stays until `release`, also when it does not answer now. */
+  async hold(node: KindNode, process: GuestProcess, ms: number): Promise<Qmp> {
+    this.#held.get(node.key)?.qmp?.close()
+    const held: Held = { process, qmp: undefined }
+    this.#held.set(node.key, held)
+    return this.#connect(node, held, ms)
+  }
+
+  /** The monitor of a machine, taken again when it was lost. */
+  async of(node: KindNode): Promise<Qmp> {
+    const held = this.#held.get(node.key)
+    if (held === undefined) throw new QmpError('closed', 'The machine does not run')
+    return held.qmp?.isOpen === true ? held.qmp : this.#connect(node, held, this.#options.adoptMs)
+  }
+
+  /** Whether the process of a machine is known to have ended, so that nothing can be expected of it. */
+  hasEnded({ key }: KindNode): boolean {
+    return this.#held.get(key)?.process.ended.aborted ?? true
+  }
+
+  release({ key, record }: KindNode): void {
+    this.#held.get(key)?.qmp?.close()
+    this.#held.delete(key)
+    // Left behind by an emulator that was killed.
+    rmSync(monitorPath(this.#options.runDirectory, record.node_id), { force: true })
+  }
+
+  async #connect(node: KindNode, held: Held, ms: number): Promise<Qmp> {
+    const path = monitorPath(this.#options.runDirectory, node.record.node_id)
+    // An emulator that has ended is not waited for: whoever holds its node would keep the news from being told.
+    const qmp = await Qmp.connect({ path, ms, signal: held.process.ended })
+    held.qmp?.close()
+    held.qmp = qmp
+    qmp.onEvent((event) => this.#options.heard(node, event))
+    return qmp
+  }
+}
