@@ -13,6 +13,7 @@ import { hostMetrics } from './host/metrics.ts'
 import { Images } from './images/images.ts'
 import type { NodeKind } from './kinds/kind.ts'
 import { kvmPlatforms, usableEmulators } from './kinds/machine-emulator/binaries.ts'
+import { type MachineBounds, usualBounds } from './kinds/machine-emulator/bounds.ts'
 import { MachineEmulatorKind } from './kinds/machine-emulator/machine-emulator.ts'
 import { versionText } from './kinds/machine-emulator/probe.ts'
 import { PcKind } from './kinds/pc/pc.ts'
@@ -36,6 +37,7 @@ export interface NodeAgentOptions {
   readonly config: Config
   readonly log: Log
   readonly diagnose: (settings: Resolved, signal?: AbortSignal) => Promise<Diagnosis>
+  readonly machineBounds?: Partial<MachineBounds>
 }
 
 export interface NodeAgentService {
@@ -45,7 +47,8 @@ export interface NodeAgentService {
 }
 
 /** The host agent of this machine. What was open when the service last ran is being opened again when this resolves. */
-export async function createNodeAgent({ config, log, diagnose }: NodeAgentOptions): Promise<NodeAgentService> {
+export async function createNodeAgent(options: NodeAgentOptions): Promise<NodeAgentService> {
+  const { config, log, diagnose } = options
   const { data, local, limits, console_host } = config.current
   const projectsDirectory = join(data, 'projects')
   await Promise.all([data, projectsDirectory, join(data, 'run')].map(makeDirectory))
@@ -88,6 +91,7 @@ export async function createNodeAgent({ config, log, diagnose }: NodeAgentOption
     acceleration: () => config.current.machine_emulator.acceleration,
     library: images.library,
     floorMb,
+    bounds: { ...usualBounds, ...options.machineBounds },
     md5Of: (file) => images.md5Of(file),
     nodes: () => nodes.all.values(),
     limit: async (key, cpu_percent) => void (await keeper.call('unit.limit', { key, cpu_percent })),

@@ -31,12 +31,12 @@ export class LifeCycle {
   async start(node: LabNode): Promise<void> {
     if (node.status === 'suspended') return this.resume(node)
     if (node.status === 'started') return
-    const notices: Happening[] = []
+    let notices: readonly Happening[] = []
     try {
-      await this.#freeConsole(node, notices)
+      await this.#freeConsole(node)
       const wires = await this.#options.links.wires(node)
       const launch = await node.kind.launch(node, wires)
-      notices.push(...(launch.notices ?? []))
+      notices = launch.notices ?? []
       node.record.command_line = launch.command_line
       node.record.status_reason = null
       node.record.running = true
@@ -233,30 +233,29 @@ export class LifeCycle {
         return start()
       }
       if (refusal(error) !== 'port_taken' || node.record.console === null) throw error
-      const notice = await this.#moveConsole(node, node.record.console)
+      await this.#moveConsole(node, node.record.console)
       const started = await start()
       await node.save()
-      this.#options.emit(node, notice)
       return started
     }
   }
 
   /** A console that the emulator opens itself: it would end when another program had the port. */
-  async #freeConsole(node: LabNode, notices: Happening[]): Promise<void> {
+  async #freeConsole(node: LabNode): Promise<void> {
     const { console, console_type } = node.record
     if (console === null || console_type === 'telnet') return
-    if (!(await isTcpFree(console, this.#options.consoleHost))) notices.push(await this.#moveConsole(node, console))
+    if (!(await isTcpFree(console, this.#options.consoleHost))) await this.#moveConsole(node, console)
   }
 
   /** Another program took the console port while the node was stopped: the node gets a new one, and its user is told. */
-  async #moveConsole(node: LabNode, before: number): Promise<Happening> {
+  async #moveConsole(node: LabNode, before: number): Promise<void> {
     const { ports } = this.#options
     const pool = node.kind.consolePool(node.record.console_type) ?? 'console'
     node.record.console = await ports.allocate(pool, node.owner)
     ports.release(pool, before, node.owner)
     const { name, console } = node.record
     const message = `${name}: console port ${before} is in use by another program; it is ${console} now`
-    return { type: 'log.warning', message }
+    this.#options.emit(node, { type: 'log.warning', message })
   }
 
   #listenOf(node: LabNode): Listen | undefined {

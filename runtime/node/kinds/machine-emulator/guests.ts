@@ -3,6 +3,7 @@ import type { PortRef } from '../../../../src/host-agent.ts'
 import type { Happening } from '../../../../src/model/event.ts'
 import { hasCarrier } from '../../nodes/record.ts'
 import type { Ending, GuestProcess, GuestState, Guests, KindListener, KindNode } from '../kind.ts'
+import type { MachineBounds } from './bounds.ts'
 import { netdevId } from './command-line.ts'
 import { DiskComplaints } from './disk-complaints.ts'
 import { cdromId } from './drives.ts'
@@ -12,30 +13,13 @@ import { propertiesOf } from './properties.ts'
 import { type Qmp, QmpError, type QmpEvent } from './qmp.ts'
 import { dropState, savedStateTag, saveState } from './saved-state.ts'
 
-/** How long a machine and its emulator may take, ms. */
-export interface GuestBounds {
-  /** To start, on a busy host. */
-  readonly begin: number
-  /** To start with the memory that it had. */
-  readonly restore: number
-  /** To obey a service that came after the one that started it. */
-  readonly adopt: number
-  readonly command: number
-  /** For a guest to shut itself down before it is ended. */
-  readonly powerdown: number
-}
-
-const usualBounds: GuestBounds = {
-  ...{ begin: 30_000, restore: 300_000, adopt: 5000, command: 10_000, powerdown: 120_000 },
-}
-
 export interface MachineGuestsOptions {
   /** Where the sockets of monitors are. */
   readonly runDirectory: string
   readonly listener: KindListener
   /** Limits the processor time of the emulator, percent of one processor; 0 lifts the limit. */
   readonly limit: (key: string, percent: number) => Promise<void>
-  readonly bounds?: Partial<GuestBounds> | undefined
+  readonly bounds: MachineBounds
 }
 
 /** After these the guest may be in another state. */
@@ -46,13 +30,13 @@ const telling: ReadonlySet<string> = new Set(
 /** Running machines, held by their monitors. */
 export class MachineGuests implements Guests {
   readonly #options: MachineGuestsOptions
-  readonly #bounds: GuestBounds
+  readonly #bounds: MachineBounds
   readonly #monitors: Monitors
   readonly #complaints = new Map<string, DiskComplaints>()
 
   constructor(options: MachineGuestsOptions) {
     this.#options = options
-    this.#bounds = { ...usualBounds, ...options.bounds }
+    this.#bounds = options.bounds
     this.#monitors = new Monitors({
       runDirectory: options.runDirectory,
       adoptMs: this.#bounds.adopt,
@@ -64,7 +48,15 @@ export class MachineGuests implements Guests {
     const { begin, restore } = this.#bounds
     // Its monitor is silent until its memory has been read.
     const ms = propertiesOf(node).on_close === 'save_vm_state' ? restore : begin
-    await obeying(async () => this.#release(node, process, await this.#monitors.hold(node, process, ms)))
+    await obeying(async () => {
+      try {
+        await this.#release(node, process, await this.#monitors.hold(node, process, ms))
+      } catch (error) {
+        // One that has closed its monitor is about to end; with its end comes what it said.
+        if (error instanceof QmpError && error.code === 'closed') await endOf(process, this.#bounds.command)
+        throw error
+      }
+    })
   }
 
   async adopt(node: KindNode, process: GuestProcess): Promise<GuestState> {
@@ -252,6 +244,19 @@ export class MachineGuests implements Guests {
 
 interface BlockNode {
   readonly inserted?: { readonly image?: { readonly snapshots?: readonly { readonly name: string }[] } }
+}
+
+/** Resolves when the process has ended, or after the bound. */
+async function endOf({ ended }: GuestProcess, ms: number): Promise<void> {
+  if (ended.aborted) return
+  await new Promise<void>((resolve) => {
+    const timer = setTimeout(resolve, ms)
+    const end = () => {
+      clearTimeout(timer)
+      resolve()
+    }
+    ended.addEventListener('abort', end, { once: true })
+  })
 }
 
 const isNotFound = (error: unknown): boolean => error instanceof QmpError && error.qmpClass === 'DeviceNotFound'

@@ -34,8 +34,7 @@ export interface MachineEmulatorOptions
 /** The machine-emulator kind: machines that QEMU runs. */
 export class MachineEmulatorKind implements NodeKind {
   readonly kind = 'machine-emulator'
-  /** It writes its disks out first. */
-  readonly stopGraceMs = 10_000
+  readonly stopGraceMs: number
   readonly guests: MachineGuests
   readonly #options: MachineEmulatorOptions
   readonly #images: MachineImages
@@ -43,8 +42,9 @@ export class MachineEmulatorKind implements NodeKind {
 
   constructor(options: MachineEmulatorOptions) {
     this.#options = options
+    this.stopGraceMs = options.bounds.end
     this.#images = new MachineImages(options)
-    this.#sums = new MachineSums({ ...options, images: this.#images })
+    this.#sums = new MachineSums({ ...options, images: this.#images, waitMs: options.bounds.sums })
     this.guests = new MachineGuests(options)
   }
 

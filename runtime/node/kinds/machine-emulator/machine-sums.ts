@@ -3,9 +3,6 @@ import type { KindListener, KindNode } from '../kind.ts'
 import type { MachineImages } from './machine-images.ts'
 import { type ImageField, imageFields, propertiesOf } from './properties.ts'
 
-/** Small images are summed up before an answer; large ones are told of by an event when they are, ms. */
-const waitMs = 1000
-
 type SumField = Extract<keyof MachineEmulatorNode, `${string}_md5sum`>
 type SumFields = Pick<MachineEmulatorNode, SumField>
 
@@ -13,6 +10,8 @@ export interface MachineSumsOptions {
   readonly images: MachineImages
   readonly md5Of: (file: string) => Promise<string | undefined>
   readonly listener: KindListener
+  /** Small images are summed up before an answer; large ones are told of by an event when they are, ms. */
+  readonly waitMs: number
 }
 
 /** The MD5 sums of the images of machines, as their fields show them. They are kept in the record of the node. */
@@ -38,7 +37,7 @@ export class MachineSums {
   async update(node: KindNode): Promise<void> {
     let timer: NodeJS.Timeout | undefined
     const late = new Promise<'late'>((resolve) => {
-      timer = setTimeout(() => resolve('late'), waitMs)
+      timer = setTimeout(() => resolve('late'), this.#options.waitMs)
     })
     const done = this.#sum(node)
     if ((await Promise.race([done, late])) === 'late') void done.then(() => this.#options.listener.updated(node.key))

@@ -1,0 +1,203 @@
+import { once } from 'node:events'
+import { existsSync } from 'node:fs'
+import { mkdir, readdir, rm, symlink, truncate, writeFile } from 'node:fs/promises'
+import { createServer } from 'node:net'
+import { join } from 'node:path'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { findProgram } from '../../../runtime/node/find-program.ts'
+import { monitorPath } from '../../../runtime/node/kinds/machine-emulator/monitor-path.ts'
+import { isTcpFree } from '../../../runtime/node/ports/bind-test.ts'
+import { requireProgram } from '../../support/require.ts'
+import { type Machine, MachineLab, machineService, pidsOf, qemuImg, sharedService } from './machine-lab.ts'
+import { qemuName } from './qemu-process.ts'
+
+const service = sharedService(18)
+
+interface Case {
+  readonly when: string
+  readonly settings?: Record<string, unknown>
+  /** What makes the start impossible. */
+  readonly spoil?: (lab: MachineLab, machine: Machine) => Promise<unknown>
+  readonly answer: Record<string, unknown>
+  /** What makes it possible again. */
+  readonly mend: Record<string, unknown> | ((lab: MachineLab) => Promise<unknown>)
+}
+
+const cases: readonly Case[] = [
+  {
+    when: 'its image has gone',
+    settings: { hda_disk_image: 'gone.img' },
+    spoil: (lab) => rm(lab.imagePath('gone.img')),
+    answer: { message: 'hda_disk_image: "gone.img" is not there; upload it, then try again', image: 'gone.img' },
+    mend: (lab) => lab.image('gone.img'),
+  },
+  {
+    when: 'its image is cut off',
+    settings: { hda_disk_image: 'cut.qcow2' },
+    spoil: async (lab) => {
+      qemuImg('create', '-q', '-f', 'qcow2', lab.imagePath('cut.qcow2'), '16M')
+      await truncate(lab.imagePath('cut.qcow2'), 100)
+    },
+    answer: { message: expect.stringMatching(/^Reading cut\.qcow2: .*(header|qcow2)/) },
+    mend: async (lab) => qemuImg('create', '-q', '-f', 'qcow2', lab.imagePath('cut.qcow2'), '16M'),
+  },
+  {
+    when: 'its overlay was not written to its end',
+    settings: { hda_disk_image: 'base.img' },
+    spoil: async (_, machine) => writeFile(join((await machine.view()).node_directory, 'hda_disk.qcow2'), ''),
+    answer: { message: expect.stringMatching(/^hda_disk\.qcow2 is empty/) },
+    mend: { hda_disk_image: '' },
+  },
+  {
+    when: 'it wants more memory than the host has',
+    settings: { ram: 1 << 24 },
+    answer: { message: expect.stringMatching(/^ram: this host has \d+ MB, the node wants 16777216 MB$/) },
+    mend: { ram: 16 },
+  },
+  {
+    when: 'its emulator has no such adapter',
+    settings: { adapters: 1, adapter_type: 'ne9000' },
+    answer: {
+      message: expect.stringMatching(/^adapter_type: this emulator has no network adapter ne9000, it has .*e1000/),
+    },
+    mend: { adapter_type: 'e1000' },
+  },
+  {
+    when: 'its emulator does not like its options',
+    settings: { options: '-vga none -device nonsense' },
+    answer: {
+      message: expect.stringMatching(
+        /^The program ended at once \(exit code 1\): .*'nonsense' is not a valid device model name/,
+      ),
+    },
+    mend: { options: '-vga none' },
+  },
+  {
+    when: 'hdc and the CD-ROM want the same place',
+    settings: { hdc_disk_image: 'base.img', cdrom_image: 'base.img' },
+    answer: { message: expect.stringMatching(/^cdrom_image: the CD-ROM drive takes the place of hdc/) },
+    mend: { cdrom_image: '' },
+  },
+  {
+    when: 'a kernel has a command line and no kernel',
+    settings: { kernel_command_line: 'quiet' },
+    answer: { message: 'kernel_command_line: needs kernel_image' },
+    mend: { kernel_command_line: '' },
+  },
+]
+
+describe.skipIf(requireProgram(qemuName).skip)('a machine that cannot start', () => {
+  test.for(cases.map((it) => [it.when, it] as const))('because %s', async ([, { settings, spoil, answer, mend }]) => {
+    const lab = await MachineLab.create(service())
+    for (const name of ['gone.img', 'cut.qcow2', 'base.img']) await lab.image(name)
+    const machine = await lab.machine({ console_type: 'telnet', ...settings })
+    const { console, node_directory } = await machine.view()
+    const before = await readdir(node_directory)
+    await spoil?.(lab, machine)
+    const spoilt = await readdir(node_directory)
+    expect(await machine.do('start')).toEqual({ status: 409, body: { status: 409, ...answer } })
+    expect(await machine.view()).toMatchObject({ status: 'stopped', console, status_reason: answer.message })
+    expectNothingOf(machine, lab)
+    expect(await isTcpFree(console ?? 0, '127.0.0.1')).toBe(true)
+    const kept = new Set([...before, ...spoilt, 'hda_disk.qcow2', 'hdc_disk.qcow2', 'qemu.log'])
+    expect((await readdir(node_directory)).filter((name) => !kept.has(name))).toEqual([])
+    if (typeof mend === 'function') await mend(lab)
+    else expect((await machine.update(mend)).status).toBe(200)
+    expect((await machine.do('start')).body).toMatchObject({ status: 'started', status_reason: null })
+    await machine.remove()
+  })
+
+  test('because its emulator has gone: a platform gives it another one', async () => {
+    const lab = await MachineLab.create(service())
+    const directory = join(service().data, 'own')
+    await mkdir(directory)
+    const qemu_path = join(directory, qemuName)
+    await symlink(findProgram(qemuName) ?? '', qemu_path)
+    const machine = await lab.machine({ qemu_path })
+    await machine.must('start', 'stop')
+    await rm(qemu_path)
+    // What it is to emulate is known, so the emulator in PATH stands in.
+    expect((await machine.do('start')).status).toBe(200)
+    await machine.remove()
+    const unknown = join(directory, 'qemu-system-mine')
+    await writeFile(unknown, `#!/bin/sh\nexec ${findProgram(qemuName)} "$@"\n`, { mode: 0o755 })
+    const other = await lab.ask({ qemu_path: unknown, platform: null })
+    expect(other.body).toMatchObject({ platform: 'x86_64', qemu_path: unknown })
+  })
+
+  test.for([
+    ['-monitor stdio', /^options: -monitor cannot be used/],
+    ['-name "x', /^options: /],
+    ['-cpu', /^options: -cpu at the end, expected its argument/],
+    ['-serial mon:stdio', /^options: -serial mon:stdio cannot be used/],
+  ] as const)('options that cannot be used are refused when they are given: %s', async ([options, message]) => {
+    const lab = await MachineLab.create(service())
+    const refusal = { status: 400, body: { status: 400, message: expect.stringMatching(message) } }
+    expect(await lab.ask({ options })).toEqual(refusal)
+    const machine = await lab.machine()
+    expect(await machine.update({ options, ram: 24 })).toEqual(refusal)
+    expect(await machine.view()).toMatchObject({ options: '-vga none', ram: 16 })
+    await machine.remove()
+  })
+
+  test('because KVM is required and cannot be used', async () => {
+    const lab = await MachineLab.create(service())
+    // No processor that runs these tests runs the instructions of this one.
+    const qemu_path = join(service().data, 'qemu-system-tricore')
+    await writeFile(qemu_path, `#!/bin/sh\nexec ${findProgram(qemuName)} "$@"\n`, { mode: 0o755 })
+    const machine = await lab.machine({ qemu_path, platform: null })
+    await configure('kvm')
+    onTestFinished(() => configure('tcg'))
+    const refusal = {
+      status: 409,
+      message: expect.stringMatching(/^KVM is required \(machine_emulator.acceleration\)/),
+    }
+    expect(await machine.do('start')).toEqual({ status: 409, body: refusal })
+    await configure('tcg')
+    expect((await machine.do('start')).status).toBe(200)
+    await machine.remove()
+  })
+
+  test('with a screen whose port another program took: it has another one, and its user is told', async () => {
+    const lab = await MachineLab.create(service())
+    const machine = await lab.machine({ console_type: 'vnc' })
+    const before = (await machine.view()).console ?? 0
+    const thief = createServer().listen(before, '127.0.0.1')
+    await once(thief, 'listening')
+    onTestFinished(() => void thief.close())
+    const feed = await lab.feed()
+    const { status, body } = await machine.do('start')
+    expect(status).toBe(200)
+    expect(body.console).not.toBe(before)
+    expect(body.command_line).toContain(`-vnc 127.0.0.1:${Number(body.console) - 5900}`)
+    await feed.becomes('started')
+    const message = `R1: console port ${before} is in use by another program; it is ${body.console} now`
+    expect(feed.messages('log.warning')).toEqual([message])
+    await machine.remove()
+  })
+
+  test('with a screen whose port has moved: its user is told although something else hinders it', async () => {
+    const lab = await MachineLab.create(service())
+    const machine = await lab.machine({ console_type: 'vnc', options: '-device nonsense' })
+    const before = (await machine.view()).console ?? 0
+    const thief = createServer().listen(before, '127.0.0.1')
+    await once(thief, 'listening')
+    onTestFinished(() => void thief.close())
+    const feed = await lab.feed()
+    expect((await machine.do('start')).status).toBe(409)
+    await feed.until(({ action }) => action === 'log.warning')
+    expect(feed.messages('log.warning')[0]).toContain(`it is ${(await machine.view()).console} now`)
+    await machine.remove()
+  })
+})
+
+function expectNothingOf(machine: Machine, lab: MachineLab): void {
+  expect(pidsOf(machine.id)).toEqual([])
+  expect(existsSync(monitorPath(join(lab.service.data, 'run'), machine.id))).toBe(false)
+}
+
+/** Changes a setting of the service while it runs. */
+async function configure(acceleration: string): Promise<void> {
+  await service().configure(machineService(18, { 'machine_emulator.acceleration': acceleration }))
+  await service().call('POST', '/v2/compute/config/reload')
+}
