@@ -117,14 +117,19 @@ export class LifeCycle {
     this.#processes.end(key, run)
   }
 
-  /** The unit ended without being asked to: the same clean-up as a stop, and the reason is kept. */
-  async exited(node: LabNode, run: number, { code, signal, last_words }: Exit): Promise<void> {
+  /** The unit ended without being asked to: the same clean-up as a stop, and the reason is kept; `quietly`: that of a good end. */
+  async exited(
+    node: LabNode,
+    run: number,
+    { code, signal, last_words }: Exit,
+    quietly: string | null = null,
+  ): Promise<void> {
     if (node.run !== run || node.status === 'stopped') return
     await this.#options.keeper.call('unit.forget', { key: node.key }).catch(() => {})
     const isQuiet = code === 0
     node.record.running = false
     const how = endOf({ code, signal })
-    node.record.status_reason = isQuiet ? null : `The program ended by itself (${how})${last(last_words)}`
+    node.record.status_reason = isQuiet ? quietly : `The program ended by itself (${how})${last(last_words)}`
     await node.save().catch(() => {})
     this.#stopped(node)
     if (!isQuiet) {
@@ -140,7 +145,7 @@ export class LifeCycle {
     const process = this.#processes.add(node.key, unit)
     if (unit.exit !== null) {
       this.#processes.end(node.key, unit.run)
-      return this.exited(node, unit.run, unit.exit)
+      return this.exited(node, unit.run, unit.exit, 'It ended by itself while no service was there')
     }
     await this.#adoptGuest(node, node.kind.guests, process)
   }

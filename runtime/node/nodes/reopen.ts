@@ -97,7 +97,7 @@ export class Reopen {
     units: ReadonlyMap<string, UnitState>,
     isUnclaimed: boolean,
   ): Promise<void> {
-    const { kinds, nodes, links, lifeCycle, ports } = this.#options
+    const { kinds, nodes } = this.#options
     const found = await readDurable(join(nodeRecords(project.path), name), parseNodeRecord)
     const record = found?.value ?? placeholder(name, kinds)
     if (record === undefined || nodes.all.has(`${record.kind}:${record.node_id}`)) {
@@ -110,7 +110,13 @@ export class Reopen {
     node.isUnclaimed = isUnclaimed
     project.nodes.set(node.key, node)
     nodes.all.set(node.key, node)
-    const unit = units.get(node.key)
+    await nodes.exclusively(node, () => this.#settle(node, units.get(node.key)))
+  }
+
+  /** Has a node be what the keeper says it is. Its guest may tell of something meanwhile. */
+  async #settle(node: LabNode, unit: UnitState | undefined): Promise<void> {
+    const { links, lifeCycle, ports } = this.#options
+    const { record } = node
     if (unit !== undefined) {
       links.adopt(node)
       if (record.console !== null) ports.adopt('console', record.console, node.owner)
@@ -120,7 +126,7 @@ export class Reopen {
       await lifeCycle.lost(node, 'It was found stopped when the service started')
     }
     await this.#givePorts(node, unit !== undefined)
-    this.#warn(project, await links.restore(node))
+    this.#warn(node.project, await links.restore(node))
   }
 
   /** The console it had, or another one. */
