@@ -33,6 +33,8 @@ export interface Launch {
   readonly command_line: string
   /** What the user should know of it. */
   readonly notices?: readonly Happening[]
+  /** What may help when the program ends at once. */
+  readonly hint?: string | undefined
 }
 
 /** What is particular to one emulator; everything else of the life cycle is in nodes/. */

@@ -2,7 +2,7 @@ import { conflict } from '../../../src/errors.ts'
 import type { Happening } from '../../../src/model/event.ts'
 import { KeeperError } from '../keeper/error.ts'
 import type { Exit, Listen, UnitSpec, UnitState } from '../keeper/protocol.ts'
-import type { Ending, GuestState, Guests } from '../kinds/kind.ts'
+import type { Ending, GuestState, Guests, Launch } from '../kinds/kind.ts'
 import type { PortAllocator } from '../ports/allocator.ts'
 import { isTcpFree } from '../ports/bind-test.ts'
 import { type KeeperLink, refusal } from './keeper-link.ts'
@@ -31,12 +31,11 @@ export class LifeCycle {
   async start(node: LabNode): Promise<void> {
     if (node.status === 'suspended') return this.resume(node)
     if (node.status === 'started') return
-    let notices: readonly Happening[] = []
+    let launch: Launch | undefined
     try {
       await this.#freeConsole(node)
       const wires = await this.#options.links.wires(node)
-      const launch = await node.kind.launch(node, wires)
-      notices = launch.notices ?? []
+      launch = await node.kind.launch(node, wires)
       node.record.command_line = launch.command_line
       node.record.status_reason = null
       node.record.running = true
@@ -44,10 +43,10 @@ export class LifeCycle {
       node.run = started.run
       await node.kind.guests?.begin(node, this.#processes.add(node.key, started))
     } catch (error) {
-      throw await this.#failed(node, error as Error)
+      throw await this.#failed(node, error as Error, launch?.hint)
     }
     node.status = 'started'
-    for (const notice of notices) this.#options.emit(node, notice)
+    for (const notice of launch.notices ?? []) this.#options.emit(node, notice)
     this.#options.emit(node, node.updated('started'))
   }
 
@@ -201,7 +200,7 @@ export class LifeCycle {
   }
 
   /** Undoes a start that failed; the error to tell. */
-  async #failed(node: LabNode, error: Error): Promise<Error> {
+  async #failed(node: LabNode, error: Error, hint: string | undefined): Promise<Error> {
     const hasEnded = this.#processes.get(node.key)?.ended.aborted ?? false
     // It may run although its record could not be written.
     const { exit } = await this.#options.keeper
@@ -210,7 +209,12 @@ export class LifeCycle {
     this.#letGo(node)
     const reason =
       hasEnded && exit !== null
-        ? conflict(`The program ended at once (${endOf(exit)})${last(exit.last_words)}`, { cause: error })
+        ? conflict(
+            `The program ended at once (${endOf(exit)})${last(exit.last_words)}${hint === undefined ? '' : `; ${hint}`}`,
+            {
+              cause: error,
+            },
+          )
         : error instanceof KeeperError
           ? conflict(error.message, { cause: error })
           : error

@@ -3,18 +3,23 @@
 const prompt = 'ba f8 03 b0 3e ee' // mov dx, 0x3f8; mov al, '>'; out dx, al
 const halt = 'f4 eb fd' // hlt; jmp $-1
 const awaitKey = 'f4 ba fd 03 ec a8 01 74 f7 ba f8 03 ec' // hlt; until bit 0 of port 0x3fd; in al, 0x3f8
+const awaitKeyAwake = awaitKey.replace('f4', '90') // nop
 const powerOff = 'ba 04 06 b8 00 20 ef' // out 0x604, 0x2000: ACPI's S5 of both PCs
 
 /** Uses a whole processor. */
 export const spinning = program(prompt, 'eb fe')
 
 /** Says the next letter for every byte that comes, from `a` on: it shows whether it is the same run as before. */
-export const counting = program(
+const countingBy = (waiting: string) => [
   ...['fb', prompt, 'b3 61'], // sti; mov bl, 'a'
-  awaitKey,
+  waiting,
   'ba f8 03 88 d8 ee', // out 0x3f8, bl
   'fe c3 eb e9', // inc bl; again
-)
+]
+export const counting = program(...countingBy(awaitKey))
+
+/** The same as a BIOS, for a machine without a disk. Without one nothing wakes the processor. */
+export const countingBios = bios(...countingBy(awaitKeyAwake))
 
 /** Powers itself off when a byte comes. */
 export const leaving = program('fb', prompt, awaitKey, powerOff, halt)
@@ -45,6 +50,14 @@ export const filling = program(
   'b8 00 43 be 80 7d b2 80 cd 13', // int 13h, function 0x43 with the packet at 0x7d80
   '83 06 88 7d 40 83 16 8a 7d 00 eb ea', // 64 sectors on
 )
+
+/** 64 KB that end at the reset vector. */
+function bios(...code: readonly string[]): Buffer {
+  const image = Buffer.alloc(64 << 10)
+  Buffer.from(`fa${code.join('').replaceAll(' ', '').slice(2)}`, 'hex').copy(image)
+  Buffer.from('ea000000f0', 'hex').copy(image, 0xfff0) // jmp 0xf000:0
+  return image
+}
 
 function program(...code: readonly string[]): Buffer {
   const sector = Buffer.alloc(512)

@@ -15,7 +15,7 @@ import { type ParsedOptions, parseOptions } from './options.ts'
 import { nativePlatforms } from './platforms.ts'
 import type { BinaryFacts } from './probe.ts'
 import { type MachineProperties, propertiesOf } from './properties.ts'
-import { savedStateTag } from './saved-state.ts'
+import { savedStateTag, staleStateHint } from './saved-state.ts'
 
 export interface LaunchOptions {
   readonly isLocal: boolean
@@ -78,6 +78,7 @@ export async function launchOf(
   return {
     command_line,
     notices,
+    hint: hasState ? staleStateHint : undefined,
     run: {
       type: 'process',
       command: facts.path,

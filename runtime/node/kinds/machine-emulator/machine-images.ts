@@ -1,3 +1,5 @@
+import { existsSync } from 'node:fs'
+import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { ApiError, conflict, missingImage } from '../../../../src/errors.ts'
 import { type DiskSlot, diskSlots } from '../../../../src/model/machine-emulator.ts'
@@ -17,7 +19,7 @@ import {
 } from './disks.ts'
 import type { MachineDisk } from './drives.ts'
 import { type ImageField, propertiesOf } from './properties.ts'
-import { savedStateTag } from './saved-state.ts'
+import { savedStateTag, staleStateHint } from './saved-state.ts'
 
 const kind = 'machine-emulator'
 const stateDiskName = 'state.qcow2'
@@ -67,13 +69,15 @@ export class MachineImages {
     const { on_close } = propertiesOf(node)
     const saves = on_close === 'save_vm_state'
     const used = diskSlots.filter((slot) => this.#nameOf(node, slot) !== '')
+    const stateDisk = join(node.directory, stateDiskName)
+    if (!saves) await rm(stateDisk, { force: true })
     if (used.length === 0 && !saves) return { disks: [], stateDisk: undefined, warnings: [], hasState: false }
     await requireSpace(node.directory, this.#options.floorMb())
     const tool = findImageTool(emulator)
     const prepared: (PreparedDisk & { slot?: DiskSlot })[] = []
     for (const slot of used) prepared.push({ ...(await this.disk(node, slot, tool)), slot })
-    const stateDisk = join(node.directory, stateDiskName)
     if (saves && used.length === 0) prepared.push(await prepareStateDisk(tool, stateDisk))
+    else await requireNoState(tool, stateDisk)
     const holding = prepared.filter(({ snapshots }) => snapshots.includes(savedStateTag))
     // A state that is not gone on from would be one of other disks.
     if (!saves) for (const disk of holding) await deleteSnapshot(tool, disk, savedStateTag)
@@ -105,12 +109,9 @@ export class MachineImages {
   async forgetState(node: KindNode, emulator: string): Promise<void> {
     const used = propertiesOf(node).linked_clone ? diskSlots.filter((slot) => this.#nameOf(node, slot) !== '') : []
     const names = [...used.map(overlayName), stateDiskName]
-    for (const name of names) {
-      const disk = { path: join(node.directory, name), format: 'qcow2' }
-      await deleteSnapshot(findImageTool(emulator), disk, savedStateTag).catch((error: unknown) => {
-        // One that was never used is not there.
-        if (!(error instanceof ApiError)) throw error
-      })
+    const disks = names.map((name) => ({ path: join(node.directory, name), format: 'qcow2' }))
+    for (const disk of disks.filter(({ path }) => existsSync(path))) {
+      await deleteSnapshot(findImageTool(emulator), disk, savedStateTag)
     }
   }
 
@@ -135,4 +136,12 @@ export class MachineImages {
       )
     }
   }
+}
+
+/** A machine that had no disk when its state was saved cannot go on with one. */
+async function requireNoState(tool: string, stateDisk: string): Promise<void> {
+  if (!existsSync(stateDisk)) return
+  const { snapshots } = await inspectImage(tool, stateDisk, 'qcow2')
+  if (snapshots.includes(savedStateTag))
+    throw conflict(`The machine had no disk when it was stopped; ${staleStateHint}`)
 }

@@ -4,6 +4,9 @@ import type { Qmp } from './qmp.ts'
 
 /** Tag of the snapshot that holds the state of a machine while it is stopped. */
 export const savedStateTag = 'patchbay'
+/** It is never dropped without being asked for. */
+export const staleStateHint =
+  'its saved state may not fit its settings any more: undo their changes, or set on_close to power_off to begin without it'
 
 /** Memory goes to the disk with this bound, ms. */
 const saveMs = 300_000
