@@ -157,8 +157,13 @@ export class MachineGuests implements Guests {
     await obeying(async () => {
       const qmp = await this.#monitors.of(node)
       const drive = { device: cdromId, force: true }
-      if (path === null) return this.#execute(qmp, 'eject', drive)
-      return this.#execute(qmp, 'blockdev-change-medium', { ...drive, filename: path, format: 'raw' })
+      try {
+        if (path === null) await this.#execute(qmp, 'eject', drive)
+        else await this.#execute(qmp, 'blockdev-change-medium', { ...drive, filename: path, format: 'raw' })
+      } catch (error) {
+        if (!isNotFound(error)) throw error
+        if (path !== null) throw conflict(`cdrom_image: ${noDrive}`)
+      }
     })
   }
 
@@ -258,6 +263,9 @@ async function endOf({ ended }: GuestProcess, ms: number): Promise<void> {
     ended.addEventListener('abort', end, { once: true })
   })
 }
+
+const noDrive =
+  'the machine runs without a CD-ROM drive; it has one after its next start, unless hdc has the place of that'
 
 const isNotFound = (error: unknown): boolean => error instanceof QmpError && error.qmpClass === 'DeviceNotFound'
 

@@ -19,7 +19,9 @@ export function prioritise(pid: number, priority: MachineEmulatorNode['process_p
     for (const thread of readdirSync(`/proc/${pid}/task`)) setPriority(Number(thread), nice)
     return undefined
   } catch (error) {
-    const isForbidden = /EACCES|EPERM/.test(String((error as NodeJS.ErrnoException).code ?? error))
-    return `process_priority: ${isForbidden ? `only root may set ${priority}` : (error as Error).message}`
+    const { message } = error as Error
+    // A thread, or all of them, has ended meanwhile.
+    if (/ESRCH|ENOENT/.test(message)) return undefined
+    return `process_priority: ${/EACCES|EPERM/.test(message) ? `only root may set ${priority}` : message}`
   }
 }
