@@ -78,6 +78,11 @@ export class MachineLab {
     return new Machine(this, String(body.node_id))
   }
 
+  async list(): Promise<Machine[]> {
+    const nodes = await this.service.call<{ node_id: string }[]>('GET', `${this.path}/machine-emulator/nodes`)
+    return nodes.map(({ node_id }) => new Machine(this, node_id))
+  }
+
   /** Where an image of that name is. */
   imagePath(name: string): string {
     return join(this.service.data, 'images/machine-emulator', name)

@@ -44,9 +44,12 @@ export async function prepareOverlay(tool: string, { path, base, allow }: Overla
   await allow?.(below)
   const warnings = [...(await checkBase(tool, base, below.format))]
   const snapshots: string[] = []
+  warnings.push(...(await choose(tool, path, base)))
   if (!existsSync(path)) await createOverlay(tool, path, base, below.format)
   else {
     const facts = await readOverlay(tool, path)
+    // The image below is about to be the one that was looked at; whatever else it reads was chosen by who made it.
+    await allow?.({ ...facts, references: facts.references.filter((file) => file !== facts.backing) })
     snapshots.push(...facts.snapshots)
     // First: a check opens the image below too.
     await follow(tool, path, facts, base, below.format)
@@ -69,12 +72,16 @@ export async function prepareImage(
 }
 
 /** A disk that holds nothing but the state of a machine that has no other. */
-export async function prepareStateDisk(tool: string, path: string): Promise<PreparedDisk> {
+export async function prepareStateDisk(
+  tool: string,
+  path: string,
+  { allow }: Pick<Overlay, 'allow'> = {},
+): Promise<PreparedDisk> {
   mustBeAbsolute(path)
   if (!existsSync(path)) {
     await mustRun(`Creating ${basename(path)}`, tool, ['create', '-q', '-f', 'qcow2', path, '1M'])
   }
-  return prepareImage(tool, path, { format: 'qcow2' })
+  return prepareImage(tool, path, { format: 'qcow2', allow })
 }
 
 /** Makes a disk larger; 409 with the tool's words when it refuses, as for one that is in use. */
@@ -98,6 +105,21 @@ export async function deleteSnapshot(
   const { snapshots } = await inspectImage(tool, path, format)
   if (!snapshots.includes(name)) return
   await mustRun(`Deleting a saved state of ${basename(path)}`, tool, ['snapshot', '-d', name, path])
+}
+
+/**
+ * Has the overlay that is there be one of the image: what an overlay of another image holds makes no sense above this one. That
+ * is kept under the name of its image until it is wanted again. Where the image is does not matter.
+ */
+async function choose(tool: string, path: string, base: string): Promise<readonly string[]> {
+  const kept = (image: string) => path.replace(/\.qcow2$/, `.${basename(image).slice(-180)}.qcow2`)
+  const { backing } = existsSync(path) ? await readOverlay(tool, path) : { backing: undefined }
+  const isAnother = backing !== undefined && basename(backing) !== basename(base)
+  if (isAnother) await rename(path, kept(backing))
+  if (!existsSync(path) && existsSync(kept(base))) await rename(kept(base), path)
+  if (!isAnother) return []
+  const [name, now] = [basename(path), basename(base)]
+  return [`${name} was made of ${basename(backing)} and is kept as ${basename(kept(backing))}; it is one of ${now} now`]
 }
 
 /** Under another name until it is complete: a disk that is full, or a crash, leaves no half of an overlay. */

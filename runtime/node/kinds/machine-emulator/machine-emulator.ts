@@ -39,6 +39,8 @@ export class MachineEmulatorKind implements NodeKind {
   readonly #options: MachineEmulatorOptions
   readonly #images: MachineImages
   readonly #sums: MachineSums
+  /** Those made by this service: one that is still being made is not among the nodes of the host. */
+  readonly #made = new Map<string, KindNode>()
 
   constructor(options: MachineEmulatorOptions) {
     this.#options = options
@@ -73,6 +75,7 @@ export class MachineEmulatorKind implements NodeKind {
     if (!input.qemu_path && platformAsked(input.platform) === undefined) {
       throw conflict('qemu_path: expected the emulator to use, or platform')
     }
+    this.#made.set(node.key, node)
     await this.#apply(node, input)
   }
 
@@ -123,6 +126,7 @@ export class MachineEmulatorKind implements NodeKind {
 
   forget({ key }: KindNode): void {
     this.#sums.forget(key)
+    this.#made.delete(key)
   }
 
   /** Makes a disk of a stopped machine larger; 409. */
@@ -175,19 +179,20 @@ export class MachineEmulatorKind implements NodeKind {
   /** 409 when an image that the machine would write to itself is written to by another one. */
   #requireUnshared({ key }: KindNode, properties: MachineProperties): void {
     if (properties.linked_clone) return
-    for (const other of this.#options.nodes()) {
+    for (const other of new Set([...this.#options.nodes(), ...this.#made.values()])) {
       if (other.key === key || other.record.kind !== this.kind) continue
       const theirs = propertiesOf(other)
-      const slot = diskSlots.find((it) => {
-        const field = `${it}_disk_image` as const
-        return properties[field] !== '' && !theirs.linked_clone && theirs[field] === properties[field]
-      })
-      if (slot !== undefined) {
-        throw conflict(`${slot}_disk_image: ${other.record.name} writes to this image itself; use linked_clone`)
+      if (theirs.linked_clone) continue
+      const images = new Set(diskFields.map((field) => theirs[field]))
+      const field = diskFields.find((it) => properties[it] !== '' && images.has(properties[it]))
+      if (field !== undefined) {
+        throw conflict(`${field}: ${other.record.name} writes to this image itself; use linked_clone`)
       }
     }
   }
 }
+
+const diskFields = diskSlots.map((slot) => `${slot}_disk_image` as const)
 
 function requireOnce(numbers: readonly number[]): void {
   const twice = numbers.find((number, index) => numbers.indexOf(number) !== index)

@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs'
-import { rm } from 'node:fs/promises'
+import { readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { ApiError, conflict, missingImage } from '../../../../src/errors.ts'
 import { type DiskSlot, diskSlots } from '../../../../src/model/machine-emulator.ts'
@@ -11,6 +11,7 @@ import {
   findImageTool,
   type ImageFacts,
   inspectImage,
+  type Overlay,
   overlayName,
   type PreparedDisk,
   prepareImage,
@@ -23,6 +24,8 @@ import { savedStateTag, staleStateHint } from './saved-state.ts'
 
 const kind = 'machine-emulator'
 const stateDiskName = 'state.qcow2'
+/** The disks that are made in the directory of a node, those of images that it does not have now among them. */
+const ownDisk = /^(hd[a-d]_disk(\..+)?|state)\.qcow2$/
 /** Images that read others that read others. */
 const deepestChain = 32
 
@@ -76,7 +79,8 @@ export class MachineImages {
     const tool = findImageTool(emulator)
     const prepared: (PreparedDisk & { slot?: DiskSlot })[] = []
     for (const slot of used) prepared.push({ ...(await this.disk(node, slot, tool)), slot })
-    if (saves && used.length === 0) prepared.push(await prepareStateDisk(tool, stateDisk))
+    if (saves && used.length === 0)
+      prepared.push(await prepareStateDisk(tool, stateDisk, { allow: this.#allowOf(node, tool) }))
     else await requireNoState(tool, stateDisk)
     const holding = prepared.filter(({ snapshots }) => snapshots.includes(savedStateTag))
     // A state that is not gone on from would be one of other disks.
@@ -98,7 +102,7 @@ export class MachineImages {
     const name = this.#nameOf(node, slot)
     if (name === '') throw conflict(`The node has no disk ${slot}: set ${slot}_disk_image first`)
     const { file } = await this.named(node, `${slot}_disk_image`, name)
-    const allow = this.#options.isLocal ? undefined : (facts: ImageFacts) => this.#requireOwn(node, tool, facts)
+    const allow = this.#allowOf(node, tool)
     if (linked_clone) return prepareOverlay(tool, { path: join(node.directory, overlayName(slot)), base: file, allow })
     const disk = await prepareImage(tool, file, { format: formats[file], allow })
     node.record.properties = { ...node.record.properties, formats: { ...formats, [file]: disk.format } }
@@ -107,12 +111,16 @@ export class MachineImages {
 
   /** Takes the saved states out of the disks in the directory of a node. */
   async forgetState(node: KindNode, emulator: string): Promise<void> {
-    const used = propertiesOf(node).linked_clone ? diskSlots.filter((slot) => this.#nameOf(node, slot) !== '') : []
-    const names = [...used.map(overlayName), stateDiskName]
-    const disks = names.map((name) => ({ path: join(node.directory, name), format: 'qcow2' }))
-    for (const disk of disks.filter(({ path }) => existsSync(path))) {
+    const names = (await readdir(node.directory)).filter((name) => ownDisk.test(name))
+    for (const name of names) {
+      const disk = { path: join(node.directory, name), format: 'qcow2' }
       await deleteSnapshot(findImageTool(emulator), disk, savedStateTag)
     }
+  }
+
+  /** What an image may read; anything in local mode. */
+  #allowOf(node: KindNode, tool: string): Overlay['allow'] {
+    return this.#options.isLocal ? undefined : (facts) => this.#requireOwn(node, tool, facts)
   }
 
   #nameOf(node: KindNode, slot: DiskSlot): string {
