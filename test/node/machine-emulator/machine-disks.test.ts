@@ -1,13 +1,15 @@
+import { execFileSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { mkdir, open, readFile, rename, writeFile } from 'node:fs/promises'
+import { statfsSync } from 'node:fs'
+import { mkdir, open, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { describe, expect, test } from 'vitest'
-import { requireProgram } from '../../support/require.ts'
-import { counting, writing } from './boot-sectors.ts'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { requireDevices, requireProgram } from '../../support/require.ts'
+import { counting, filling, writing } from './boot-sectors.ts'
 import { booting, type Machine, MachineLab, openFiles, qemuImg, sharedService } from './machine-lab.ts'
 import { qemuName } from './qemu-process.ts'
 
-const service = sharedService(23)
+const service = sharedService(23, { min_free_space_mb: 0 })
 const { skip } = requireProgram(qemuName)
 
 const sha256 = async (path: string) =>
@@ -131,6 +133,42 @@ describe.skipIf(skip)('the disk of a machine', () => {
   })
 })
 
+describe.skipIf(skip || requireDevices().skip)('where the disk of the host is full', () => {
+  test.for([
+    ['its overlay', true],
+    ['its image', false],
+  ] as const)('a machine that writes to %s is paused, says why, and goes on when there is room', async ([, linked]) => {
+    const lab = await MachineLab.create(service())
+    const directory = lab.imagePath('small')
+    await mkdir(directory, { recursive: true })
+    if (!linked) mountSmallDisk(directory)
+    const disk = await lab.image(linked ? 'filling.img' : 'small/own.img', filling)
+    const machine = await lab.machine({ ...booting(disk), linked_clone: linked })
+    const place = linked ? (await machine.view()).node_directory : directory
+    if (linked) mountSmallDisk(place)
+    await writeFile(join(place, 'ballast'), Buffer.alloc(1 << 20))
+    const terminal = await machine.boot()
+    const feed = await lab.feed()
+    terminal.type('x')
+    const { event } = await feed.becomes('suspended')
+    expect(event.status_reason).toBe(
+      'hda cannot be written: the disk of the host is full; make room, then resume the node',
+    )
+    const message = 'R1: hda cannot be written: the disk of the host is full; the machine is paused'
+    expect(feed.messages('log.error')).toEqual([message])
+    // Without more room it comes no further, and that is news again.
+    await machine.do('resume')
+    await expect.poll(() => feed.messages('log.error'), { timeout: 8000 }).toEqual([message, message])
+    await machine.becomes('suspended')
+    await rm(join(place, 'ballast'))
+    const before = spaceOf(place)
+    await machine.must('resume')
+    await expect.poll(() => before - spaceOf(place), { timeout: 8000 }).toBeGreaterThan(100_000)
+    await machine.must('stop')
+    expect(await machine.status()).toBe('stopped')
+  })
+})
+
 describe.skipIf(skip)('outside local mode', () => {
   const service = sharedService(25, { local: false, host: '127.0.0.1' })
 
@@ -181,3 +219,15 @@ describe.skipIf(skip)('outside local mode', () => {
     expect((await readFile(secret)).every((byte) => byte === 'x'.charCodeAt(0))).toBe(true)
   })
 })
+
+/** Has a directory on a disk of its own. */
+function mountSmallDisk(directory: string): void {
+  execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=3m', 'tmpfs', directory])
+  onTestFinished(() => void execFileSync('umount', ['-l', directory]))
+}
+
+/** Free bytes where the directory is. */
+function spaceOf(directory: string): number {
+  const { bavail, bsize } = statfsSync(directory)
+  return bavail * bsize
+}
