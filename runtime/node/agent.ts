@@ -80,8 +80,10 @@ export async function createNodeAgent(options: NodeAgentOptions): Promise<NodeAg
   const onNode = (key: string, run: (node: LabNode) => Promise<void>) => {
     const node = nodes.all.get(key)
     if (node === undefined) return
+    // When it is its turn it may have been deleted.
+    const isThere = () => nodes.all.get(key) === node
     void nodes
-      .exclusively(node, () => run(node))
+      .exclusively(node, async () => (isThere() ? run(node) : undefined))
       .catch((error: unknown) => log.error({ err: error, node: key }, 'a node'))
   }
   const machines = new MachineEmulatorKind({

@@ -95,7 +95,10 @@ export class MachineGuests implements Guests {
       case 'shutdown':
         return { status: 'stopped', reason: null }
       case 'io-error':
-        return { status: 'suspended', reason: this.#complaintsOf(node).blocked ?? 'A disk cannot be written; make room, then resume the node' }
+        return {
+          status: 'suspended',
+          reason: this.#complaintsOf(node).blocked ?? 'A disk cannot be written; make room, then resume the node',
+        }
       case 'guest-panicked':
         return { status: 'suspended', reason: 'The guest panicked: reload the node' }
       case 'internal-error':

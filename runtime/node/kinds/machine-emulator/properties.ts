@@ -1,7 +1,7 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { Check } from '@sinclair/typebox/value'
 import { nullable } from '../../../../src/model/common.ts'
-import { machineSettings, platforms } from '../../../../src/model/machine-emulator.ts'
+import { MachineEmulatorNode, machineSettings, platforms } from '../../../../src/model/machine-emulator.ts'
 import type { KindNode } from '../kind.ts'
 
 const { console_type: _, ...settings } = machineSettings
@@ -16,7 +16,7 @@ export const MachineProperties = Type.Object({
     { default: '' },
   ),
   /** null: made from the ids. */
-  mac_address: Type.Union([Type.String(), Type.Null()], { default: null }),
+  mac_address: Type.Union([MachineEmulatorNode.properties.mac_address, Type.Null()], { default: null }),
   /** MD5 sums of images, by the field that names them. */
   sums: Type.Record(Type.String(), Type.Object({ image: Type.String(), md5: nullable(Type.String()) }), {
     default: {},
