@@ -94,8 +94,10 @@ export class LifeCycle {
   async reload(node: LabNode): Promise<void> {
     const { guests } = node.kind
     if (guests !== undefined) {
-      if (node.status !== 'stopped') await guests.reset(node)
-      return
+      if (node.status === 'stopped') return
+      await guests.reset(node)
+      // One that stood still because something went wrong goes on.
+      return this.refresh(node)
     }
     await this.stop(node)
     await this.start(node)

@@ -24,6 +24,9 @@ export const countingBios = bios(...countingBy(awaitKeyAwake))
 /** Powers itself off when a byte comes. */
 export const leaving = program('fb', prompt, awaitKey, powerOff, halt)
 
+/** Tells the host that it panics when a byte comes. */
+export const panicking = program('fb', prompt, awaitKey, 'ba 05 05 b0 01 ee', halt) // out 0x505, 1
+
 /** Powers itself off when its power button is pressed. */
 export const obedient = program(
   'fa ba 02 06 b8 00 01 ef', // cli; out 0x602, 0x100: the button is noted

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { isTcpFree } from '../../../runtime/node/ports/bind-test.ts'
 import { requireProgram } from '../../support/require.ts'
-import { crashing, leaving, obedient } from './boot-sectors.ts'
+import { crashing, leaving, obedient, panicking } from './boot-sectors.ts'
 import { booting, type Machine, MachineLab, pidsOf, sharedService } from './machine-lab.ts'
 import { qemuName } from './qemu-process.ts'
 
@@ -102,6 +102,21 @@ describe.skipIf(requireProgram(qemuName).skip)('a machine that ends without our 
     const error = await feed.until(({ action }) => action === 'log.error')
     expect(error.event.message).toMatch(/^R1: the program ended by itself \(exit code 3\)/)
     await machine.becomes('stopped')
+    await machine.remove()
+  })
+
+  test('because it panics, and is to be looked at then: it stands still until it is reset', async () => {
+    const lab = await MachineLab.create(service())
+    const image = await lab.image('panicking.img', panicking)
+    const options = '-vga none -device pvpanic -action panic=pause'
+    const machine = await lab.machine({ ...booting(image), options })
+    const terminal = await machine.boot()
+    const feed = await lab.feed()
+    terminal.type('x')
+    expect((await feed.becomes('suspended')).event.status_reason).toBe('The guest panicked: reload the node')
+    await machine.must('reload')
+    expect(await machine.view()).toMatchObject({ status: 'started', status_reason: null })
+    await terminal.expect('>')
     await machine.remove()
   })
 

@@ -1,10 +1,12 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { monitorPath } from '../../../runtime/node/kinds/machine-emulator/monitor-path.ts'
+import { saveState } from '../../../runtime/node/kinds/machine-emulator/saved-state.ts'
 import { requireProgram } from '../../support/require.ts'
 import { counting, countingBios } from './boot-sectors.ts'
 import { booting, type Machine, MachineLab, qemuImg, sharedService, smallest } from './machine-lab.ts'
-import { qemuName } from './qemu-process.ts'
+import { monitor, qemuName } from './qemu-process.ts'
 
 const service = sharedService(20)
 const saving = { on_close: 'save_vm_state' } as const
@@ -110,6 +112,38 @@ describe.skipIf(requireProgram(qemuName).skip)('a machine that saves its state',
     await MachineLab.create(service(), lab.id)
     await machine.must('start')
     await expectNext(machine, 'b')
+    await machine.remove()
+  })
+
+  test('saves it when the service ends, too', async () => {
+    const { machine } = await savingMachine()
+    await machine.boot()
+    await expectNext(machine, 'a')
+    await service().end()
+    await service().restart()
+    await machine.must('start')
+    await expectNext(machine, 'b')
+    await machine.remove()
+  })
+
+  test('does not go back to what was saved when its service was killed while it stopped it', async () => {
+    const { lab, machine } = await savingMachine()
+    await machine.boot()
+    await expectNext(machine, 'a')
+    await service().kill('SIGKILL')
+    const qmp = await monitor(monitorPath(join(service().data, 'run'), machine.id))
+    await qmp.execute('stop', {}, 5000)
+    await saveState(qmp)
+    qmp.close()
+    await service().restart()
+    expect(await machine.status()).toBe('suspended')
+    expect(await snapshotsIn(machine, 'hda_disk.qcow2')).not.toContain('patchbay')
+    await machine.must('resume')
+    await expectNext(machine, 'b')
+    const feed = await lab.feed()
+    await machine.must('stop', 'start')
+    expect(feed.messages('log.warning')).toEqual([])
+    await expectNext(machine, 'c')
     await machine.remove()
   })
 

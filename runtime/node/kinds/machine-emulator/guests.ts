@@ -64,6 +64,8 @@ export class MachineGuests implements Guests {
       const qmp = await this.#monitors.hold(node, process, this.#bounds.adopt)
       // The service before us was killed while it started this one.
       if ((await this.#statusOf(qmp)) === 'prelaunch') await this.#release(node, process, qmp)
+      // Or when it had just saved it, to stop it: it can go on, so it must not come back to that.
+      else if (await this.#hasSavedState(qmp)) await dropState(qmp)
       return this.state(node)
     })
   }

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { conflict } from '../../../../src/errors.ts'
 import { diskId } from './drives.ts'
 import type { Qmp } from './qmp.ts'
@@ -11,7 +12,6 @@ export const staleStateHint =
 /** Memory goes to the disk with this bound, ms. */
 const saveMs = 300_000
 const askMs = 10_000
-const jobId = 'pb-state'
 
 interface Block {
   readonly device: string
@@ -59,6 +59,8 @@ async function job(qmp: Qmp, command: string, args: Record<string, unknown>, old
     if (complaint.trim() !== '') throw conflict(`The state of the machine: ${complaint.trim()}`)
     return
   }
+  // One of a service that was killed may still be there.
+  const jobId = `pb-${randomUUID()}`
   const concluded = qmp.nextEvent(
     (event) =>
       event.event === 'OTHER' &&
