@@ -1,17 +1,24 @@
+import { availableParallelism } from 'node:os'
 import { defineConfig } from 'vitest/config'
 
 const handlers = { include: ['test/handlers/**/*.test.ts'], globalSetup: ['test/support/setup.ts'], isolate: false }
+
+/** Tests of how long something takes, which have the machine to themselves. */
+const timing = ['test/node/keeper/{impairment-timing,cpu-limit}.test.ts', 'test/lab/impairment.test.ts']
 
 export default defineConfig({
   test: {
     testTimeout: 20_000,
     hookTimeout: 20_000,
+    // Most tests wait for processes and clocks most of the time.
+    maxWorkers: Math.max(3, Math.ceil(availableParallelism() / 2)),
     projects: [
       // The same black-box HTTP tests on the Node server and in real workerd.
       { extends: true, test: { name: 'node', ...handlers } },
       { extends: true, test: { name: 'workerd', ...handlers } },
       // Everything that needs the host itself: processes, sockets, files, emulators.
-      { extends: true, test: { name: 'host', include: ['test/{src,node,lab}/**/*.test.ts'] } },
+      { extends: true, test: { name: 'host', include: ['test/{src,node,lab}/**/*.test.ts'], exclude: timing } },
+      { extends: true, test: { name: 'timing', include: timing, maxWorkers: 1, sequence: { groupOrder: 1 } } },
     ],
   },
 })
