@@ -1,5 +1,6 @@
 import { cpus, release, totalmem } from 'node:os'
 import { coldStart, pcs, requests } from './compute.ts'
+import { machines } from './machines/machines.ts'
 import { packets } from './packets/packets.ts'
 import { printTable, type Row } from './table.ts'
 
@@ -7,6 +8,7 @@ const suites: Readonly<Record<string, () => Promise<Row[]>>> = {
   start: coldStart,
   requests,
   packets,
+  machines,
   // An idle VPCS polls, at 2 to 3 % of a core: hundreds of them need more cores than this is made for.
   'pcs-50-vpcs': () => pcs('vpcs', 50),
   'pcs-50': () => pcs('embedded', 50),

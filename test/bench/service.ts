@@ -5,18 +5,29 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { performance } from 'node:perf_hooks'
 import { createInterface } from 'node:readline'
+import { tickMs } from '../../runtime/node/keeper/processor-time.ts'
 
 const program = join(import.meta.dirname, '../../dist/patchbay.js')
 
 /** The built program, running on a data directory of its own. */
 export interface Service {
   readonly url: string
+  /** Its data directory. */
+  readonly data: string
   /** Milliseconds from exec to the first answer. */
   readonly coldStartMs: number
   call(method: string, path: string, body?: unknown): Promise<unknown>
   /** Resident memory of the service, the keeper and everything they started, MB. */
   memoryMb(): Promise<number>
+  /** What the service and the keeper take, without what runs in them. */
+  usage(): Promise<Usage>
   close(): Promise<void>
+}
+
+export interface Usage {
+  readonly memoryMb: number
+  /** Processor time so far. */
+  readonly cpuMs: number
 }
 
 /** Starts `dist/patchbay.js serve` with these extra flags. */
@@ -36,6 +47,7 @@ export async function startService(...flags: string[]): Promise<Service> {
   const coldStartMs = performance.now() - began
   return {
     url,
+    data,
     coldStartMs,
     async call(method, path, body) {
       const answer = await fetch(url + path, { method, ...(body !== undefined && { body: JSON.stringify(body) }) })
@@ -43,7 +55,13 @@ export async function startService(...flags: string[]): Promise<Service> {
       if (!answer.ok) throw new Error(`${method} ${path}: ${answer.status} ${text}`)
       return text === '' ? undefined : JSON.parse(text)
     },
-    memoryMb: () => memoryOf(data),
+    memoryMb: async () => memoryOf(await processesOf(data)),
+    async usage() {
+      // Node runs what is ours.
+      const ours = (await processesOf(data)).filter(({ command }) => command.startsWith(process.execPath))
+      const times = await Promise.all(ours.map(({ pid }) => cpuMsOf(pid)))
+      return { memoryMb: memoryOf(ours), cpuMs: times.reduce((sum, time) => sum + time, 0) }
+    },
     async close() {
       child.kill('SIGTERM')
       if (child.exitCode === null) await once(child, 'exit')
@@ -61,28 +79,40 @@ async function readyUrl(child: ChildProcess): Promise<string> {
   throw new Error('the service ended before it was ready; run "npm run build" first')
 }
 
-/** Proportional set size (shared pages counted once) of every process that names the data directory, and of its descendants. */
-async function memoryOf(data: string): Promise<number> {
+interface Process {
+  readonly pid: string
+  readonly parent: string
+  readonly command: string
+  /** Proportional set size: shared pages counted once. */
+  readonly kb: number
+}
+
+const memoryOf = (processes: readonly Process[]) => processes.reduce((sum, { kb }) => sum + kb, 0) / 1024
+
+/** Every process that names the data directory, and its descendants. */
+async function processesOf(data: string): Promise<Process[]> {
   const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name))
   const processes = await Promise.all(
     pids.map(async (pid) => {
-      const [command, stat, rollup] = await Promise.all(
+      const [command = '', stat = '', rollup = ''] = await Promise.all(
         ['cmdline', 'stat', 'smaps_rollup'].map((file) => readFile(`/proc/${pid}/${file}`, 'utf8').catch(() => '')),
       )
-      const parent = /\) \S (\d+)/.exec(stat ?? '')?.[1] ?? ''
-      return {
-        pid,
-        parent,
-        named: command?.includes(data) ?? false,
-        kb: Number(/^Pss:\s+(\d+)/m.exec(rollup ?? '')?.[1] ?? 0),
-      }
+      const parent = /\) \S (\d+)/.exec(stat)?.[1] ?? ''
+      return { pid, parent, command, kb: Number(/^Pss:\s+(\d+)/m.exec(rollup)?.[1] ?? 0) }
     }),
   )
-  const ours = new Set(processes.filter(({ named }) => named).map(({ pid }) => pid))
+  const ours = new Set(processes.filter(({ command }) => command.includes(data)).map(({ pid }) => pid))
   for (let grew = true; grew; ) {
     const before = ours.size
     for (const { pid, parent } of processes) if (ours.has(parent)) ours.add(pid)
     grew = ours.size > before
   }
-  return processes.reduce((sum, { pid, kb }) => sum + (ours.has(pid) ? kb : 0), 0) / 1024
+  return processes.filter(({ pid }) => ours.has(pid))
+}
+
+/** With the threads that it had and has no more; in steps of 10 ms. */
+async function cpuMsOf(pid: string): Promise<number> {
+  const stat = await readFile(`/proc/${pid}/stat`, 'utf8')
+  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+  return (Number(fields[11]) + Number(fields[12])) * tickMs
 }
