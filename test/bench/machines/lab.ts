@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process'
-import { mkdir, writeFile } from 'node:fs/promises'
+import { mkdir, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { performance } from 'node:perf_hooks'
 import { promisify } from 'node:util'
@@ -45,6 +45,20 @@ export class MachineLab implements AsyncDisposable {
   /** Puts a file among the images. */
   image(name: string, content: Buffer): Promise<void> {
     return writeFile(join(this.service.data, 'images/machine-emulator', name), content)
+  }
+
+  linkedImage(name: string, file: string): Promise<void> {
+    return symlink(file, join(this.service.data, 'images/machine-emulator', name))
+  }
+
+  /** Connects the first adapters of two machines. */
+  async link(nodes: readonly string[]): Promise<void> {
+    const reserve = () => this.service.call('POST', `${this.#project}/ports/udp`) as Promise<{ udp_port: number }>
+    const ports = (await Promise.all(nodes.map(reserve))).map(({ udp_port }) => udp_port)
+    for (const [index, node] of nodes.entries()) {
+      const nio = { type: 'nio_udp', lport: ports[index], rport: ports[1 - index], rhost: '127.0.0.1' }
+      await this.post(`${node}/adapters/0/ports/0/nio`, nio)
+    }
   }
 
   /** The path of a new machine. */

@@ -1,8 +1,12 @@
+import { findProgram } from '../../../runtime/node/find-program.ts'
 import type { Row } from '../table.ts'
 import { crowd } from './crowd.ts'
+import { guests } from './guests.ts'
 import { starts } from './starts.ts'
 
 /** Machines beside the same emulators run without us, all in one run and in turns. */
 export async function machines(): Promise<Row[]> {
-  return [...(await starts()), ...(await crowd())]
+  const missing = ['qemu-system-x86_64', 'qemu-img'].find((name) => findProgram(name) === undefined)
+  if (missing !== undefined) return [['machines', '-', `${missing} is not installed`]]
+  return [...(await starts()), ...(await crowd()), ...(await guests())]
 }
