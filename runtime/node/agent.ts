@@ -195,6 +195,8 @@ export async function createNodeAgent(options: NodeAgentOptions): Promise<NodeAg
       ports: async () => ({
         console_port_range: [...config.current.console_port_range],
         console_ports: ports.used('console'),
+        vnc_port_range: [...config.current.vnc_port_range],
+        vnc_ports: ports.used('vnc'),
         udp_port_range: [...config.current.udp_port_range],
         udp_ports: ports.used('udp'),
       }),

@@ -43,6 +43,8 @@ export const Ports = Type.Object(
   {
     console_port_range: Type.Tuple([Type.Integer(), Type.Integer()]),
     console_ports: Type.Array(Type.Integer(), { description: 'Console ports in use' }),
+    vnc_port_range: Type.Tuple([Type.Integer(), Type.Integer()]),
+    vnc_ports: Type.Array(Type.Integer(), { description: 'Ports of VNC consoles in use' }),
     udp_port_range: Type.Tuple([Type.Integer(), Type.Integer()]),
     udp_ports: Type.Array(Type.Integer(), { description: 'UDP ports in use' }),
   },

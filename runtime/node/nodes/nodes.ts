@@ -116,7 +116,7 @@ export class Nodes implements NodeAgent {
   }
 
   async duplicate<K extends NodeKindName>(ref: NodeRef<K>, destinationId: string): Promise<Node<K>> {
-    if (destinationId === ref.node_id) throw badRequest('destination_node_id: expected another node')
+    if (destinationId === ref.node_id) throw badRequest('The destination must be another node')
     const wanted = { ...ref, node_id: destinationId }
     const source = await this.#find(ref)
     const keys = [source.key, (await this.#find(wanted)).key].sort() as [string, string]
@@ -125,7 +125,7 @@ export class Nodes implements NodeAgent {
       this.#serial.run(keys[1], async () => {
         const [from, to] = [await this.#find(ref), await this.#find(wanted)]
         to.project.requireUsable()
-        if (to.status !== 'stopped') throw conflict('destination_node_id: the node runs, stop it first')
+        if (to.status !== 'stopped') throw conflict('The destination runs: stop it first')
         await this.#copy(from, to)
         return viewOf<K>(to)
       }),

@@ -1,5 +1,5 @@
 import { writeFile } from 'node:fs/promises'
-import { freemem, totalmem } from 'node:os'
+import { totalmem } from 'node:os'
 import { join } from 'node:path'
 import { conflict } from '../../../../src/errors.ts'
 import type { Happening } from '../../../../src/model/event.ts'
@@ -113,7 +113,9 @@ export const macOf = (projectId: string, nodeId: string, { mac_address }: Machin
   mac_address ?? generatedMac(projectId, nodeId)
 
 function checkMemory(ram: number, warn: (message: string) => void): void {
-  const [free, all] = [Math.floor(freemem() / mb), Math.floor(totalmem() / mb)]
+  // A container may have less than its host.
+  const all = Math.floor(Math.min(totalmem(), process.constrainedMemory() || Number.POSITIVE_INFINITY) / mb)
+  const free = Math.floor(process.availableMemory() / mb)
   if (ram > all) throw conflict(`ram: this host has ${all} MB, the node wants ${ram} MB`)
   if (ram > free) warn(`it wants ${ram} MB of memory, and ${free} MB are free (${Math.round((free * 100) / all)} %)`)
 }
