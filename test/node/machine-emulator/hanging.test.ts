@@ -5,7 +5,7 @@ import { findProgram } from '../../../runtime/node/find-program.ts'
 import { isAlive } from '../../support/keeper.ts'
 import { requireProgram } from '../../support/require.ts'
 import { counting, obedient } from './boot-sectors.ts'
-import { machineAgent } from './machine-agent.ts'
+import { sharedAgent } from './machine-agent.ts'
 import { booting, pidsOf } from './machine-lab.ts'
 import { qemuName } from './qemu-process.ts'
 
@@ -18,9 +18,13 @@ async function took(run: () => Promise<unknown>): Promise<number> {
   return performance.now() - start
 }
 
-describe.skipIf(requireProgram(qemuName).skip)('bounds', () => {
+const { skip } = requireProgram(qemuName)
+
+describe.skipIf(skip)('the bound of a wait', () => {
+  const newLab = sharedAgent(17, short)
+
   test('an emulator that hangs answers suspend with a conflict, keeps its state, and can be ended', async () => {
-    const lab = await machineAgent(17, short)
+    const lab = await newLab()
     const { nodes } = lab.agent
     const machine = await lab.machine()
     await nodes.start(machine)
@@ -40,7 +44,7 @@ describe.skipIf(requireProgram(qemuName).skip)('bounds', () => {
   })
 
   test('what an emulator does late is shown when it does it', async () => {
-    const lab = await machineAgent(17, short)
+    const lab = await newLab()
     const { nodes } = lab.agent
     const machine = await lab.machine()
     await nodes.start(machine)
@@ -54,7 +58,7 @@ describe.skipIf(requireProgram(qemuName).skip)('bounds', () => {
   })
 
   test('an emulator that never opens its monitor is ended, and the start says so', async () => {
-    const lab = await machineAgent(17, short)
+    const lab = await newLab()
     const { nodes } = lab.agent
     const qemu_path = await mutedEmulator(lab.data)
     const machine = await lab.machine({ qemu_path })
@@ -71,7 +75,7 @@ describe.skipIf(requireProgram(qemuName).skip)('bounds', () => {
   })
 
   test('a guest that ignores its power button is ended after the bound, and that is told', async () => {
-    const lab = await machineAgent(17, short)
+    const lab = await newLab()
     const { nodes } = lab.agent
     const machine = await lab.machine({ on_close: 'shutdown_signal' })
     await nodes.start(machine)
@@ -83,9 +87,13 @@ describe.skipIf(requireProgram(qemuName).skip)('bounds', () => {
       message: 'R1: the guest did not shut down within 0.4 s of its power button; it was ended',
     })
   })
+})
+
+describe.skipIf(skip)('a guest that could take its time to shut down', () => {
+  const newLab = sharedAgent(17, { powerdown: 15_000 })
 
   test.for(['close', 'remove'] as const)('nobody waits for a guest when the project is to %s', async (how) => {
-    const lab = await machineAgent(17, { ...short, powerdown: 15_000 })
+    const lab = await newLab()
     const machine = await lab.machine({ on_close: 'shutdown_signal' })
     await lab.agent.nodes.start(machine)
     expect(await took(() => lab.agent.projects[how](machine.project_id))).toBeLessThan(3000)
@@ -93,7 +101,7 @@ describe.skipIf(requireProgram(qemuName).skip)('bounds', () => {
   })
 
   test('nobody waits for a guest that is to be deleted', async () => {
-    const lab = await machineAgent(17, { ...short, powerdown: 15_000 })
+    const lab = await newLab()
     const machine = await lab.machine({ on_close: 'shutdown_signal' })
     await lab.agent.nodes.start(machine)
     expect(await took(() => lab.agent.nodes.remove(machine, { files: 'now' }))).toBeLessThan(3000)
@@ -101,7 +109,7 @@ describe.skipIf(requireProgram(qemuName).skip)('bounds', () => {
   })
 
   test('a guest that obeys its power button is not waited for, with -no-shutdown either; a suspended one hears of it', async () => {
-    const lab = await machineAgent(17, { powerdown: 15_000 })
+    const lab = await newLab()
     const { nodes } = lab.agent
     const settings = { ...booting(await lab.image('obedient.img', obedient)), on_close: 'shutdown_signal' } as const
     const machine = await lab.machine({ ...settings, options: '-vga none -no-shutdown' })
@@ -116,7 +124,7 @@ describe.skipIf(requireProgram(qemuName).skip)('bounds', () => {
   })
 
   test('a disk grows while its machine is stopped, from before its first start on, and at no other time', async () => {
-    const lab = await machineAgent(17, short)
+    const lab = await newLab()
     const { nodes, machines } = lab.agent
     const machine = await lab.machine({ hda_disk_image: await lab.image('disk.img', counting) })
     const extend = () => machines.resizeDisk(machine, { drive_name: 'hda', extend: 16 })
@@ -127,6 +135,13 @@ describe.skipIf(requireProgram(qemuName).skip)('bounds', () => {
     await expect(extend()).rejects.toMatchObject({ status: 409 })
     await nodes.stop(machine)
     await extend()
+    await nodes.update(machine, { on_close: 'save_vm_state' })
+    await nodes.start(machine)
+    await nodes.stop(machine)
+    await expect(extend()).rejects.toMatchObject({
+      status: 409,
+      message: expect.stringMatching(/^The disk holds the saved state of the machine/),
+    })
     await expect(machines.resizeDisk(machine, { drive_name: 'hdb', extend: 16 })).rejects.toMatchObject({
       status: 409,
       message: 'The node has no disk hdb: set hdb_disk_image first',

@@ -1,22 +1,39 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { onTestFinished } from 'vitest'
-import { createNodeAgent } from '../../../runtime/node/agent.ts'
+import { afterAll, beforeAll, onTestFinished } from 'vitest'
+import { createNodeAgent, type NodeAgentOptions, type NodeAgentService } from '../../../runtime/node/agent.ts'
 import { loadConfig } from '../../../runtime/node/config/load.ts'
 import type { MachineBounds } from '../../../runtime/node/kinds/machine-emulator/bounds.ts'
 import type { HostAgent } from '../../../src/host-agent.ts'
 import type { Happening } from '../../../src/model/event.ts'
 import type { MachineEmulatorCreate } from '../../../src/model/machine-emulator.ts'
 import type { NodeRef } from '../../../src/model/node.ts'
+import type { Project } from '../../../src/model/project.ts'
 import { portRanges } from '../../support/service.ts'
 import { smallest, writeImage } from './machine-lab.ts'
 
 export type MachineRef = NodeRef<'machine-emulator'>
 
-/** The host agent in this process, with bounds that suit a test, and a project. It ends with the test. */
-export async function machineAgent(file: number, machineBounds: Partial<MachineBounds> = {}) {
-  const data = await mkdtemp(join(tmpdir(), 'patchbay-'))
+/** The host agent in this process for the tests of a file, with bounds that suit them; every call makes a project in it. */
+export function sharedAgent(file: number, machineBounds: Partial<MachineBounds> = {}): () => Promise<AgentLab> {
+  let open: { service: NodeAgentService; data: string } | undefined
+  beforeAll(async () => {
+    const data = await mkdtemp(join(tmpdir(), 'patchbay-'))
+    open = { data, service: await createNodeAgent({ ...settings(file, data), machineBounds }) }
+  })
+  afterAll(async () => {
+    await open?.service.close()
+    if (open !== undefined) await rm(open.data, { recursive: true, force: true })
+  })
+  return async () => {
+    if (open === undefined) throw new Error('the agent is made before the tests')
+    const { agent } = open.service
+    return new AgentLab(agent, open.data, (await agent.projects.create({ name: 'lab' })).project)
+  }
+}
+
+function settings(file: number, data: string): NodeAgentOptions {
   const ranges = Object.entries(portRanges(file)).map(
     ([name, [first, last]]) => `--${name.replaceAll('_', '-')}=${first}-${last}`,
   )
@@ -26,33 +43,40 @@ export async function machineAgent(file: number, machineBounds: Partial<MachineB
   })
   const quiet = () => {}
   const log = { debug: quiet, info: quiet, warn: quiet, error: quiet }
-  const service = await createNodeAgent({
-    ...{ config, log, machineBounds },
-    diagnose: async () => ({ ok: true, checks: [] }),
-  })
-  onTestFinished(async () => {
-    await service.close()
-    await rm(data, { recursive: true, force: true })
-  })
-  const { agent } = service
-  const { project } = await agent.projects.create({ name: 'lab' })
-  const { project_id } = project
-  return {
-    agent,
-    data,
-    project,
-    /** Where an image of that name is. */
-    imagePath: (name: string) => join(data, 'images/machine-emulator', name),
-    async image(name: string, head: Buffer = Buffer.alloc(0)): Promise<string> {
-      await writeImage(join(data, 'images/machine-emulator', name), head)
-      return name
-    },
-    async machine(settings: Partial<MachineEmulatorCreate> = {}): Promise<MachineRef> {
-      const wanted = { name: 'R1', ...smallest, ...settings }
-      const { node } = await agent.nodes.create(project_id, 'machine-emulator', wanted, { existing: 'refuse' })
-      return { project_id, kind: 'machine-emulator', node_id: node.node_id }
-    },
-    happenings: () => happenings(agent, project_id),
+  return { config, log, diagnose: async () => ({ ok: true, checks: [] }) }
+}
+
+/** A project of machines. */
+export class AgentLab {
+  readonly agent: HostAgent
+  readonly data: string
+  readonly project: Project
+
+  constructor(agent: HostAgent, data: string, project: Project) {
+    this.agent = agent
+    this.data = data
+    this.project = project
+  }
+
+  /** Where an image of that name is. */
+  imagePath(name: string): string {
+    return join(this.data, 'images/machine-emulator', name)
+  }
+
+  async image(name: string, head: Buffer = Buffer.alloc(0)): Promise<string> {
+    await writeImage(this.imagePath(name), head)
+    return name
+  }
+
+  async machine(settings: Partial<MachineEmulatorCreate> = {}): Promise<MachineRef> {
+    const { project_id } = this.project
+    const wanted = { name: 'R1', ...smallest, ...settings }
+    const { node } = await this.agent.nodes.create(project_id, 'machine-emulator', wanted, { existing: 'refuse' })
+    return { project_id, kind: 'machine-emulator', node_id: node.node_id }
+  }
+
+  happenings() {
+    return happenings(this.agent, this.project.project_id)
   }
 }
 

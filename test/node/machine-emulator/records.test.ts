@@ -5,7 +5,7 @@ import { describe, expect, test } from 'vitest'
 import { fitting } from '../../../runtime/node/kinds/machine-emulator/properties.ts'
 import { requireProgram } from '../../support/require.ts'
 import { counting, writing } from './boot-sectors.ts'
-import { machineAgent } from './machine-agent.ts'
+import { sharedAgent } from './machine-agent.ts'
 import { pidsOf } from './machine-lab.ts'
 import { qemuName } from './qemu-process.ts'
 
@@ -14,9 +14,13 @@ const md5Of = async (path: string) =>
     .update(await readFile(path))
     .digest('hex')
 
-describe.skipIf(requireProgram(qemuName).skip)('the record of a machine', () => {
+const { skip } = requireProgram(qemuName)
+
+describe.skipIf(skip)('the record of a machine', () => {
+  const newLab = sharedAgent(29)
+
   test('has the sums of its images, at once, and of another image of the same name after the next start', async () => {
-    const lab = await machineAgent(29)
+    const lab = await newLab()
     const { nodes } = lab.agent
     const image = await lab.image('disk.img', counting)
     const hda_disk_image_md5sum = await md5Of(lab.imagePath(image))
@@ -33,38 +37,8 @@ describe.skipIf(requireProgram(qemuName).skip)('the record of a machine', () => 
     expect((await nodes.update(machine, { cdrom_image: '' })).cdrom_image_md5sum).toBeNull()
   })
 
-  test('has the sum of a large image later, and that is told', async () => {
-    const lab = await machineAgent(29, { sums: 0 })
-    const { nodes } = lab.agent
-    const machine = await lab.machine()
-    const image = await lab.image('disk.img', counting)
-    const feed = await lab.happenings()
-    const { hda_disk_image_md5sum } = await nodes.update(machine, { hda_disk_image: image })
-    expect(hda_disk_image_md5sum).toBeNull()
-    const md5 = await md5Of(lab.imagePath(image))
-    const isNews = (node: object) => 'hda_disk_image_md5sum' in node && node.hda_disk_image_md5sum === md5
-    await feed.until((it) => it.type === 'node.updated' && isNews(it.node))
-  })
-
-  test('does not come back when the sum of a large image comes while its node is deleted', async () => {
-    const lab = await machineAgent(29, { sums: 0, end: 400, command: 200 })
-    const { nodes } = lab.agent
-    const machine = await lab.machine()
-    await nodes.start(machine)
-    // It takes its time to end.
-    process.kill(pidsOf(machine.node_id)[0] ?? 0, 'SIGSTOP')
-    await nodes.update(machine, { hda_disk_image: await lab.image('disk.img') })
-    const removal = nodes.remove(machine, { files: 'now' })
-    await expect.poll(async () => (await nodes.get(machine)).hda_disk_image_md5sum, { interval: 5 }).not.toBeNull()
-    await removal
-    const other = await lab.machine()
-    await nodes.start(other)
-    const names = await readdir(join(lab.project.path, '.patchbay/nodes'))
-    expect(names.filter((name) => !name.includes(other.node_id))).toEqual([])
-  })
-
   test('that does not fit this version is one of defaults where it does not', async () => {
-    const lab = await machineAgent(29)
+    const lab = await newLab()
     const { nodes, projects } = lab.agent
     const machine = await lab.machine({ ram: 24, mac_address: '0c:00:00:00:00:05' })
     const before = await nodes.get(machine)
@@ -86,5 +60,39 @@ describe.skipIf(requireProgram(qemuName).skip)('the record of a machine', () => 
     expect(fitting({ ram: 0, mac_address: 'x', formats: { a: 1 }, platform: 'z80', options: 'a\0b' })).toEqual(defaults)
     // Nobody changes the defaults of all by changing those of one.
     expect(fitting({}).custom_adapters).not.toBe(defaults.custom_adapters)
+  })
+})
+
+describe.skipIf(skip)('the record of a machine with large images', () => {
+  const newLab = sharedAgent(29, { sums: 0, end: 400, command: 200 })
+
+  test('has the sum of a large image later, and that is told', async () => {
+    const lab = await newLab()
+    const { nodes } = lab.agent
+    const machine = await lab.machine()
+    const image = await lab.image('disk.img', counting)
+    const feed = await lab.happenings()
+    const { hda_disk_image_md5sum } = await nodes.update(machine, { hda_disk_image: image })
+    expect(hda_disk_image_md5sum).toBeNull()
+    const md5 = await md5Of(lab.imagePath(image))
+    const isNews = (node: object) => 'hda_disk_image_md5sum' in node && node.hda_disk_image_md5sum === md5
+    await feed.until((it) => it.type === 'node.updated' && isNews(it.node))
+  })
+
+  test('does not come back when the sum of a large image comes while its node is deleted', async () => {
+    const lab = await newLab()
+    const { nodes } = lab.agent
+    const machine = await lab.machine()
+    await nodes.start(machine)
+    // It takes its time to end.
+    process.kill(pidsOf(machine.node_id)[0] ?? 0, 'SIGSTOP')
+    await nodes.update(machine, { hda_disk_image: await lab.image('disk.img') })
+    const removal = nodes.remove(machine, { files: 'now' })
+    await expect.poll(async () => (await nodes.get(machine)).hda_disk_image_md5sum, { interval: 5 }).not.toBeNull()
+    await removal
+    const other = await lab.machine()
+    await nodes.start(other)
+    const names = await readdir(join(lab.project.path, '.patchbay/nodes'))
+    expect(names.filter((name) => !name.includes(other.node_id))).toEqual([])
   })
 })
