@@ -65,8 +65,15 @@ export interface NodeKind {
   launch(node: KindNode, wires: ReadonlyMap<string, Wire>): Promise<Launch>
   /** A node as the interface shows it. */
   view(node: KindNode): Node
-  /** Makes a node a copy, its directory by `copy`; what must be unique stays its own. 409 before that when it cannot be one. */
-  duplicate(source: KindNode, destination: KindNode, copy: () => Promise<void>): Promise<void>
+  /**
+   * Makes a node a copy, its directory by `copy`, which has the new directory amended before it takes the place of the old one;
+   * what must be unique stays its own. 409 when it cannot be one, with nothing changed.
+   */
+  duplicate(
+    source: KindNode,
+    destination: KindNode,
+    copy: (amend?: (directory: string) => Promise<void>) => Promise<void>,
+  ): Promise<void>
   /** The node is gone. */
   forget?(node: KindNode): void
 }

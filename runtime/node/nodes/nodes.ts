@@ -278,8 +278,10 @@ export class Nodes implements NodeAgent {
     const { record } = destination
     const { properties } = record
     await requireSpace(destination.project.path, this.#options.floorMb())
-    const copy = () =>
-      translated('The copy', () => source.whileStill(() => replaceDirectory(source.directory, destination.directory)))
+    const copy = (amend: (directory: string) => Promise<void> = async () => {}) =>
+      translated('The copy', () =>
+        source.whileStill(() => replaceDirectory(source.directory, destination.directory, amend)),
+      )
     try {
       await destination.kind.duplicate(source, destination, copy)
       await destination.save()

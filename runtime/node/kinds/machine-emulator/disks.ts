@@ -138,7 +138,8 @@ async function createOverlay(tool: string, path: string, base: string, baseForma
       await rename(temporary, path)
     })
   } catch (error) {
-    await rm(temporary, { force: true })
+    // Recursively: a client may have sent files to a directory of that name.
+    await rm(temporary, { recursive: true, force: true })
     throw error
   }
 }

@@ -79,7 +79,8 @@ async function copyWhole(from: string, to: string): Promise<void> {
     await copyFile(from, temporary)
     await rename(temporary, to)
   } catch (error) {
-    await rm(temporary, { force: true })
+    // Recursively: a client may have sent files to a directory of that name.
+    await rm(temporary, { recursive: true, force: true })
     throw error
   }
 }

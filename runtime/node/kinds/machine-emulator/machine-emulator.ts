@@ -115,13 +115,12 @@ export class MachineEmulatorKind implements NodeKind {
     }
   }
 
-  async duplicate(source: KindNode, destination: KindNode, copy: () => Promise<void>): Promise<void> {
+  async duplicate(...[source, destination, copy]: Parameters<NodeKind['duplicate']>): Promise<void> {
     const { record } = destination
     const properties = propertiesOf(source)
     this.#requireUnshared(destination, properties)
-    await copy()
+    await copy((directory) => this.#images.forgetState(directory, properties.qemu_path))
     record.properties = { ...properties }
-    await this.#images.forgetState(destination, properties.qemu_path)
   }
 
   forget({ key }: KindNode): void {

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { ApiError, conflict, missingImage } from '../../../../src/errors.ts'
 import { type DiskSlot, diskSlots } from '../../../../src/model/machine-emulator.ts'
 import type { ImageLibrary } from '../../images/library.ts'
-import { requireSpace } from '../../projects/disk.ts'
+import { requireSpace, translated } from '../../projects/disk.ts'
 import type { KindNode } from '../kind.ts'
 import {
   deleteSnapshot,
@@ -73,7 +73,8 @@ export class MachineImages {
     const saves = on_close === 'save_vm_state'
     const used = diskSlots.filter((slot) => this.#nameOf(node, slot) !== '')
     const stateDisk = join(node.directory, stateDiskName)
-    if (!saves) await rm(stateDisk, { force: true })
+    // A directory too: a client may have sent files there.
+    if (!saves) await translated(stateDiskName, () => rm(stateDisk, { recursive: true, force: true }))
     if (used.length === 0 && !saves) return { disks: [], stateDisk: undefined, warnings: [], hasState: false }
     await requireSpace(node.directory, this.#options.floorMb())
     const tool = findImageTool(emulator)
@@ -109,11 +110,11 @@ export class MachineImages {
     return disk
   }
 
-  /** Takes the saved states out of the disks in the directory of a node. */
-  async forgetState(node: KindNode, emulator: string): Promise<void> {
-    const names = (await readdir(node.directory)).filter((name) => ownDisk.test(name))
+  /** Takes the saved states out of the disks in a directory like that of a node. */
+  async forgetState(directory: string, emulator: string): Promise<void> {
+    const names = (await readdir(directory)).filter((name) => ownDisk.test(name))
     for (const name of names) {
-      const disk = { path: join(node.directory, name), format: 'qcow2' }
+      const disk = { path: join(directory, name), format: 'qcow2' }
       await deleteSnapshot(findImageTool(emulator), disk, savedStateTag)
     }
   }

@@ -1,0 +1,48 @@
+import { describe, expect, test } from 'vitest'
+import { requireProgram } from '../../support/require.ts'
+import { type Machine, MachineLab, sharedService } from './machine-lab.ts'
+import { qemuName } from './qemu-process.ts'
+
+const service = sharedService(87, { local: false, host: '127.0.0.1' })
+
+/** Sends a file to the directory of a machine. */
+async function plant(
+  { lab, id }: Machine,
+  path: string,
+  content: Uint8Array<ArrayBuffer> | string = 'x',
+): Promise<void> {
+  const file = `${lab.path}/files/project-files/machine-emulator/${id}/${path}`
+  const { status } = await service().fetch(file, { method: 'POST', body: content })
+  expect(status).toBe(200)
+}
+
+describe.skipIf(requireProgram(qemuName).skip)('what a client sends to the directory of a machine', () => {
+  test.for([
+    ['state.qcow2', 200, {}],
+    ['qemu.log', 409, {}],
+    ['hda_disk.qcow2.creating', 409, { hda_disk_image: 'empty.img' }],
+    ['uefi_vars.fd.creating', 409, { firmware: 'uefi' }],
+  ] as const)('a directory that is called %s: a start is answered %i', async ([name, status, settings]) => {
+    const lab = await MachineLab.create(service())
+    await lab.image('empty.img')
+    const machine = await lab.machine(settings)
+    await plant(machine, `${name}/file`)
+    const answer = await machine.do('start')
+    expect([answer.status, answer.body.message]).toEqual([status, status === 200 ? undefined : expect.any(String)])
+    await machine.remove()
+  })
+
+  test('is no disk: a copy is refused, and the other machine is as it was', async () => {
+    const lab = await MachineLab.create(service())
+    const source = await lab.machine({ hda_disk_image: await lab.image('empty.img') })
+    const copy = await lab.machine({ name: 'R2' })
+    await plant(source, 'hda_disk.old.img.qcow2')
+    await plant(copy, 'notes.txt', 'mine')
+    const { status, body } = await source.duplicate(copy)
+    expect([status, body.message]).toEqual([409, expect.stringContaining('hda_disk.old.img.qcow2')])
+    const notes = `${lab.path}/files/project-files/machine-emulator/${copy.id}/notes.txt`
+    expect(await (await service().fetch(notes)).text()).toBe('mine')
+    expect((await copy.view()).hda_disk_image).toBe('')
+    await Promise.all([source.remove(), copy.remove()])
+  })
+})
