@@ -45,4 +45,15 @@ describe.skipIf(requireProgram(qemuName).skip)('what a client sends to the direc
     expect((await copy.view()).hda_disk_image).toBe('')
     await Promise.all([source.remove(), copy.remove()])
   })
+
+  test('a second file in the name of the initial RAM disk is not read', async () => {
+    const lab = await MachineLab.create(service())
+    const machine = await lab.machine({ kernel_image: await lab.image('kernel.img') })
+    await plant(machine, 'x,/etc/hostname')
+    const initrd = `project-files/machine-emulator/${machine.id}/x,/etc/hostname`
+    expect((await machine.update({ initrd })).status).toBe(200)
+    const { status, body } = await machine.do('start')
+    expect([status, body.message]).toEqual([409, expect.stringContaining('comma')])
+    await machine.remove()
+  })
 })

@@ -28,6 +28,8 @@ export interface LaunchOptions {
 /** What the emulator says beside the console, the command line first. */
 export const logName = 'qemu.log'
 const mb = 2 ** 20
+/** A multiboot kernel is given every one of the files, so that a directory such as `x,/etc` would name one of the host. */
+const commaInInitrd = 'the emulator takes what is after a comma of a path for another file; give it a path without one'
 
 /** Checks and makes what a machine needs, and says how it is run; 409 with what is missing. */
 export async function launchOf(
@@ -50,6 +52,7 @@ export async function launchOf(
   const [cdrom, bios, kernel, initrd] = await Promise.all(
     (['cdrom_image', 'bios_image', 'kernel_image', 'initrd'] as const).map((field) => images.find(node, field)),
   )
+  if (!isLocal && initrd?.includes(',')) throw conflict(`initrd: ${commaInInitrd}`)
   const uefi = properties.firmware === 'uefi' ? await systemUefi(facts, parsed) : undefined
   const firmware = bios ?? uefi
   const accelerator = acceleratorFor(facts, parsed, options.acceleration(), (message) => tell('log.info', message))
