@@ -1,6 +1,10 @@
-import { describe, expect, test } from 'vitest'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import { requireProgram } from '../../support/require.ts'
-import { type Machine, MachineLab, sharedService } from './machine-lab.ts'
+import { TestService } from '../../support/service.ts'
+import { type Machine, MachineLab, machineService, pidsOf, qemuImg, sharedService } from './machine-lab.ts'
 import { qemuName } from './qemu-process.ts'
 
 const service = sharedService(87, { local: false, host: '127.0.0.1' })
@@ -55,5 +59,24 @@ describe.skipIf(requireProgram(qemuName).skip)('what a client sends to the direc
     const { status, body } = await machine.do('start')
     expect([status, body.message]).toEqual([409, expect.stringContaining('comma')])
     await machine.remove()
+  })
+
+  test('a disk that takes the place of the one that was looked at is not read', async () => {
+    const programs = await mkdtemp(join(tmpdir(), 'patchbay-'))
+    onTestFinished(() => rm(programs, { recursive: true, force: true }))
+    const secret = join(programs, 'secret')
+    await writeFile(secret, Buffer.alloc(1 << 20, 'x'))
+    const planted = join(programs, 'planted.qcow2')
+    qemuImg('create', '-q', '-f', 'qcow2', '-F', 'raw', '-b', secret, planted)
+    // Comes when everything has been looked at: the client is as fast as can be.
+    const script = `#!/bin/sh\n[ -f hda_disk.qcow2 ] && cp ${planted} hda_disk.qcow2\nexec $(PATH=/usr/bin:/bin which ${qemuName}) "$@"\n`
+    await writeFile(join(programs, qemuName), script, { mode: 0o755 })
+    const launcher = ['env', `PATH=${programs}:${process.env.PATH}`]
+    const service = await TestService.start(machineService(88, { local: false, host: '127.0.0.1' }), launcher)
+    const lab = await MachineLab.create(service)
+    const machine = await lab.machine({ hda_disk_image: await lab.image('empty.img') })
+    const { status, body } = await machine.do('start')
+    expect([status, body.message]).toEqual([409, expect.stringContaining('is not among the images')])
+    expect(pidsOf(machine.id)).toEqual([])
   })
 })

@@ -10,6 +10,7 @@ import { cdromId } from './drives.ts'
 import { Monitors } from './monitors.ts'
 import { prioritise } from './priority.ts'
 import { propertiesOf } from './properties.ts'
+import type { ToolInfo } from './qemu-img.ts'
 import { type Qmp, QmpError, type QmpEvent } from './qmp.ts'
 import { dropState, savedStateTag, saveState } from './saved-state.ts'
 
@@ -20,6 +21,8 @@ export interface MachineGuestsOptions {
   /** Limits the processor time of the emulator, percent of one processor; 0 lifts the limit. */
   readonly limit: (key: string, percent: number) => Promise<void>
   readonly bounds: MachineBounds
+  /** Throws when a machine has opened what it may not read. */
+  readonly requireOpened: (node: KindNode, images: readonly ToolInfo[]) => Promise<void>
 }
 
 /** After these the guest may be in another state. */
@@ -181,6 +184,11 @@ export class MachineGuests implements Guests {
   /** Lets a machine go that was started standing still: everything is as it shall be when it looks around. */
   async #release(node: KindNode, { pid }: GuestProcess, qmp: Qmp): Promise<void> {
     const { adapters, cpu_throttling, process_priority } = propertiesOf(node)
+    const opened = await this.#execute<{ image: ToolInfo }[]>(qmp, 'query-named-block-nodes')
+    await this.#options.requireOpened(
+      node,
+      opened.map(({ image }) => image),
+    )
     const complaint = prioritise(pid, process_priority)
     if (complaint !== undefined) this.#tell(node, 'log.warning', complaint)
     const isRestored = await this.#hasSavedState(qmp)

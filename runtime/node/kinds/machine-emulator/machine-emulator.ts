@@ -22,7 +22,7 @@ import { savedStateTag } from './saved-state.ts'
 
 export interface MachineEmulatorOptions
   extends Omit<LaunchOptions, 'images'>,
-    MachineGuestsOptions,
+    Omit<MachineGuestsOptions, 'requireOpened'>,
     MachineImagesOptions {
   /** MD5 of a file; undefined when it cannot be read. */
   readonly md5Of: (file: string) => Promise<string | undefined>
@@ -47,7 +47,10 @@ export class MachineEmulatorKind implements NodeKind {
     this.stopGraceMs = options.bounds.end
     this.#images = new MachineImages(options)
     this.#sums = new MachineSums({ ...options, images: this.#images, waitMs: options.bounds.sums })
-    this.guests = new MachineGuests(options)
+    this.guests = new MachineGuests({
+      ...options,
+      requireOpened: (node, images) => this.#images.requireOpened(node, images),
+    })
   }
 
   ports(record: NodeRecord): readonly PortRef[] {

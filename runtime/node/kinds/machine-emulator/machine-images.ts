@@ -20,6 +20,7 @@ import {
 } from './disks.ts'
 import type { MachineDisk } from './drives.ts'
 import { type ImageField, propertiesOf } from './properties.ts'
+import { referencesIn, type ToolInfo } from './qemu-img.ts'
 import { savedStateTag, staleStateHint } from './saved-state.ts'
 
 const kind = 'machine-emulator'
@@ -119,6 +120,17 @@ export class MachineImages {
     }
   }
 
+  /** 409 when images that an emulator has opened read what `disks` would have refused: since then a client may have replaced them. */
+  async requireOpened(node: KindNode, images: readonly ToolInfo[]): Promise<void> {
+    if (this.#options.isLocal) return
+    for (const image of images) {
+      for (const file of referencesIn(image)) {
+        // An extent in the image itself.
+        if (file !== image.filename && !(await this.#isOwn(node, file))) throw notAmongImages(file)
+      }
+    }
+  }
+
   /** What an image may read; anything in local mode. */
   #allowOf(node: KindNode, tool: string): Overlay['allow'] {
     return this.#options.isLocal ? undefined : (facts) => this.#requireOwn(node, tool, facts)
@@ -131,12 +143,7 @@ export class MachineImages {
   /** 409 when an image reads a file that is none of ours: it could show a guest any file of the host. */
   async #requireOwn(node: KindNode, tool: string, facts: ImageFacts, depth = 0): Promise<void> {
     for (const file of facts.references) {
-      const isOurs = file.startsWith('/') && (await this.#options.library.isInside(kind, file, node.projectPath))
-      if (!isOurs || depth >= deepestChain) {
-        throw conflict(
-          `The image is made of another file, ${file}, that is not among the images; only local mode allows that`,
-        )
-      }
+      if (!(await this.#isOwn(node, file)) || depth >= deepestChain) throw notAmongImages(file)
       await this.#requireOwn(
         node,
         tool,
@@ -145,7 +152,14 @@ export class MachineImages {
       )
     }
   }
+
+  async #isOwn({ projectPath }: KindNode, file: string): Promise<boolean> {
+    return file.startsWith('/') && this.#options.library.isInside(kind, file, projectPath)
+  }
 }
+
+const notAmongImages = (file: string): Error =>
+  conflict(`The image is made of another file, ${file}, that is not among the images; only local mode allows that`)
 
 /** A machine that had no disk when its state was saved cannot go on with one. */
 async function requireNoState(tool: string, stateDisk: string): Promise<void> {

@@ -87,7 +87,9 @@ export function requireImage(path: string): void {
   throw conflict(isLink ? `The image ${name} is a link that leads nowhere` : `The image ${name} is not there`)
 }
 
-interface ToolInfo {
+/** What the tool, and a monitor, say of an image. */
+export interface ToolInfo {
+  readonly filename: string
   readonly format: string
   readonly 'virtual-size': number
   readonly 'backing-filename'?: string
@@ -111,16 +113,22 @@ export async function inspectImage(tool: string, path: string, format?: string):
   requireImage(path)
   const args = ['info', '-U', '--output=json', ...(format === undefined ? [] : ['-f', format]), path]
   const info = JSON.parse(await mustRun(`Reading ${basename(path)}`, tool, args, headerMs)) as ToolInfo
-  const data = info['format-specific']?.data
-  const backing = info['full-backing-filename'] ?? info['backing-filename']
-  const parts = [backing, data?.['data-file'], ...(data?.extents ?? []).map(({ filename }) => filename)]
   return {
     format: info.format,
     virtualSize: info['virtual-size'],
-    backing,
+    backing: backingIn(info),
     backingFormat: info['backing-filename-format'],
-    references: parts.filter((part): part is string => part !== undefined && part !== path),
-    isCorrupt: data?.corrupt ?? false,
+    references: referencesIn(info).filter((part) => part !== path),
+    isCorrupt: info['format-specific']?.data?.corrupt ?? false,
     snapshots: (info.snapshots ?? []).map(({ name }) => name),
   }
 }
+
+/** The files that an image names. */
+export function referencesIn(info: ToolInfo): string[] {
+  const data = info['format-specific']?.data
+  const parts = [backingIn(info), data?.['data-file'], ...(data?.extents ?? []).map(({ filename }) => filename)]
+  return parts.filter((part) => part !== undefined)
+}
+
+const backingIn = (info: ToolInfo): string | undefined => info['full-backing-filename'] ?? info['backing-filename']
