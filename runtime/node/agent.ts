@@ -86,6 +86,8 @@ export async function createNodeAgent(options: NodeAgentOptions): Promise<NodeAg
       .exclusively(node, async () => (isThere() ? run(node) : undefined))
       .catch((error: unknown) => log.error({ err: error, node: key }, 'a node'))
   }
+  /** Nodes that will be looked at: a guest may tell of thousands of changes before it is its turn. */
+  const changed = new WeakSet<LabNode>()
   const machines = new MachineEmulatorKind({
     isLocal: local,
     runDirectory: join(data, 'run'),
@@ -98,7 +100,15 @@ export async function createNodeAgent(options: NodeAgentOptions): Promise<NodeAg
     nodes: () => nodes.all.values(),
     limit: async (key, cpu_percent) => void (await keeper.call('unit.limit', { key, cpu_percent })),
     listener: {
-      changed: (key) => onNode(key, (node) => lifeCycle.refresh(node)),
+      changed(key) {
+        const told = nodes.all.get(key)
+        if (told === undefined || changed.has(told)) return
+        changed.add(told)
+        onNode(key, (node) => {
+          changed.delete(node)
+          return lifeCycle.refresh(node)
+        })
+      },
       updated: (key) =>
         onNode(key, async (node) => {
           await node.save()
