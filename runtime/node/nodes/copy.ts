@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { constants } from 'node:fs'
-import { cp, rename, rm } from 'node:fs/promises'
+import { cp, readdir, rename, rm } from 'node:fs/promises'
+import { join } from 'node:path'
 
 /** Makes the destination a copy of the source, amended; what it held before is there until the copy is complete. */
 export async function replaceDirectory(
@@ -25,5 +26,20 @@ export async function replaceDirectory(
   } finally {
     await rm(copy, { recursive: true, force: true })
     await rm(old, { recursive: true, force: true })
+  }
+}
+
+/** Names of directories that a copy was made with. */
+const halfCopy = /^([0-9a-f-]{36})\.(copy|old)-[0-9a-f]{12}$/
+
+/** Undoes the copies in which a service was killed, among the directories of nodes: what was to be replaced comes back. */
+export async function tidyCopies(directory: string): Promise<void> {
+  const names: string[] = await readdir(directory).catch(() => [])
+  for (const name of names) {
+    const [, destination = '', part] = halfCopy.exec(name) ?? []
+    if (part === undefined) continue
+    if (part === 'old' && !names.includes(destination))
+      await rename(join(directory, name), join(directory, destination))
+    else await rm(join(directory, name), { recursive: true, force: true })
   }
 }

@@ -8,6 +8,7 @@ import type { PortAllocator } from '../ports/allocator.ts'
 import { readDurable } from '../projects/durable-file.ts'
 import type { OpenProject } from '../projects/open-project.ts'
 import { listNodeRecords, nodeRecords } from '../projects/project-record.ts'
+import { tidyCopies } from './copy.ts'
 import type { KeeperLink } from './keeper-link.ts'
 import { LabNode } from './lab-node.ts'
 import type { LifeCycle } from './life-cycle.ts'
@@ -40,6 +41,9 @@ export class Reopen {
   async openNodes(project: OpenProject, isUnclaimed: boolean): Promise<void> {
     const names = await listNodeRecords(project.path)
     if (names.length === 0) return
+    const directories = Object.keys(this.#options.kinds).map((kind) => join(project.filesDirectory, kind))
+    // What cannot be tidied must not keep the project from being opened.
+    await Promise.all(directories.map((directory) => tidyCopies(directory).catch(() => {})))
     const inventory = await this.#ask()
     const units = new Map(inventory?.units.map((unit) => [unit.key, unit]))
     await Promise.all(names.map((name) => this.#openNode(project, name, units, isUnclaimed)))

@@ -1,5 +1,5 @@
-import { readFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { mkdir, readdir, readFile, rename, writeFile } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { generatedMac } from '../../../runtime/node/kinds/machine-emulator/adapters.ts'
 import { requireProgram } from '../../support/require.ts'
@@ -103,5 +103,23 @@ describe.skipIf(requireProgram(qemuName).skip)('a copy of a machine', () => {
     expect((await source.duplicate(source)).status).toBe(400)
     await copy.remove()
     expect((await source.duplicate(copy)).status).toBe(404)
+  })
+
+  test('in which the service was killed is undone when the project is opened again', async () => {
+    const lab = await MachineLab.create(service())
+    const [one, other] = [await lab.machine(), await lab.machine({ name: 'R2' })]
+    const [there, away] = [(await one.view()).node_directory, (await other.view()).node_directory]
+    await service().call('POST', `${lab.path}/close`)
+    await rename(away, `${away}.old-0123456789ab`)
+    await writeFile(`${away}.old-0123456789ab/mine`, '')
+    for (const directory of [`${away}.copy-0123456789ab`, `${there}.old-ba9876543210`, `${there}.old-notes`]) {
+      await mkdir(directory)
+      await writeFile(join(directory, 'large'), '')
+    }
+    await MachineLab.create(service(), lab.id)
+    const left = await readdir(dirname(there))
+    expect(left.sort()).toEqual([one.id, `${one.id}.old-notes`, other.id].sort())
+    expect(await readdir(away)).toContain('mine')
+    await Promise.all([one.remove(), other.remove()])
   })
 })
