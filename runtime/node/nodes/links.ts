@@ -191,6 +191,8 @@ export class Links {
         await this.#showCarrier(node, portOf(name))
       }
     }
+    // A disk that is full must not undo what was done; a start prunes again.
+    if (gone.length > 0) await node.save().catch(() => {})
   }
 
   /** Closes the ports of a node that goes. */

@@ -98,4 +98,18 @@ describe.skipIf(requireProgram(qemuName).skip)('a guest sees a cable', () => {
     await (await hardware()).shows(false, true)
     await machine.remove()
   })
+
+  test('no more of one that was taken away when the project is opened again', async () => {
+    const lab = await MachineLab.create(service())
+    const [machine, other] = [await lab.machine({ adapters: 2 }), await lab.machine({ adapters: 1 })]
+    const link = { type: 'nio_udp', lport: await lab.reserve(), rhost: '127.0.0.1', rport: 9 }
+    await attach(machine, 1, link)
+    await machine.update({ adapters: 1 })
+    await service().call('POST', `${lab.path}/close`)
+    await MachineLab.create(service(), lab.id)
+    await attach(other, 0, link)
+    await machine.update({ adapters: 2 })
+    expect((await machine.nio('DELETE', 1)).status).toBe(404)
+    await Promise.all([machine.remove(), other.remove()])
+  })
 })
