@@ -32,6 +32,7 @@ export class LifeCycle {
     if (node.status === 'suspended') return this.resume(node)
     if (node.status === 'started') return
     let launch: Launch | undefined
+    const { losses } = this.#processes
     try {
       await this.#freeConsole(node)
       const wires = await this.#options.links.wires(node)
@@ -40,6 +41,8 @@ export class LifeCycle {
       node.record.status_reason = null
       node.record.running = true
       const [started] = await Promise.all([this.#run(node, launch.run), node.save()])
+      // Another keeper runs it than the one that its ports are in.
+      if (this.#processes.losses !== losses) throw conflict(`${keeperDied}; start the node again`)
       node.run = started.run
       await node.kind.guests?.begin(node, this.#processes.add(node.key, started))
     } catch (error) {
@@ -288,6 +291,8 @@ export class LifeCycle {
     node.kind.guests?.ended(node)
   }
 }
+
+export const keeperDied = 'The process that holds the nodes died'
 
 const endOf = ({ code, signal }: Pick<Exit, 'code' | 'signal'>): string =>
   signal === null ? `exit code ${code}` : `signal ${signal}`

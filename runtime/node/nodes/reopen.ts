@@ -11,7 +11,7 @@ import { listNodeRecords, nodeRecords } from '../projects/project-record.ts'
 import { tidyCopies } from './copy.ts'
 import type { KeeperLink } from './keeper-link.ts'
 import { LabNode } from './lab-node.ts'
-import type { LifeCycle } from './life-cycle.ts'
+import { keeperDied, type LifeCycle } from './life-cycle.ts'
 import type { Links } from './links.ts'
 import type { Nodes } from './nodes.ts'
 import { type NodeRecord, parseNodeRecord } from './record.ts'
@@ -74,13 +74,13 @@ export class Reopen {
     for (const project of hurt) {
       emit(project, {
         type: 'log.error',
-        message: 'The process that holds the nodes died; its nodes are stopped and can be started again',
+        message: `${keeperDied}; its nodes are stopped and can be started again`,
       })
     }
     await Promise.all(
       [...nodes.all.values()].map((node) =>
         nodes.exclusively(node, async () => {
-          await lifeCycle.lost(node, 'The process that holds the nodes died')
+          await lifeCycle.lost(node, keeperDied)
           this.#warn(node.project, await links.restore(node))
         }),
       ),

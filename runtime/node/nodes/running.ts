@@ -13,6 +13,12 @@ export class RunningProcesses {
   readonly #running = new Map<string, Running>()
   /** Number of the last run of a node that has ended: the news of it may come before the answer to its start. */
   readonly #ended = new Map<string, number>()
+  #losses = 0
+
+  /** How many keepers have died: what was begun with one cannot be ended with another. */
+  get losses(): number {
+    return this.#losses
+  }
 
   add(key: string, { run, pid }: { readonly run: number; readonly pid: number }): GuestProcess {
     const over = new AbortController()
@@ -39,6 +45,7 @@ export class RunningProcesses {
 
   /** All of them ended at once, with the keeper. */
   lost(): void {
+    this.#losses++
     for (const { over } of this.#running.values()) over.abort()
     // Another keeper counts from the beginning.
     this.#ended.clear()

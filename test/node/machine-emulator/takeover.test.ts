@@ -1,3 +1,4 @@
+import { setTimeout as pause } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
 import { KeeperClient } from '../../../runtime/node/keeper/client.ts'
 import { requireProgram } from '../../support/require.ts'
@@ -94,6 +95,23 @@ describe.skipIf(requireProgram(qemuName).skip)('a service after one that was kil
       expect(pidsOf(machine.id)).toEqual([])
       await machine.must('start', 'stop')
     }
+  })
+
+  test('is told when the keeper dies while it starts a machine, which then does not run', async () => {
+    const lab = await MachineLab.create(service())
+    const machine = await lab.machine({ adapters: 1 })
+    await machine.must('start', 'stop')
+    process.kill(await keeperOf(service().data), 'SIGKILL')
+    // Its death is known by then, and the next one is not there yet.
+    await pause(50)
+    const { status } = await machine.do('start')
+    // Has its turn after the news of the death.
+    await machine.do('suspend')
+    const view = await machine.view()
+    expect([status, view.status]).toEqual(status === 200 ? [200, 'suspended'] : [409, 'stopped'])
+    expect(pidsOf(machine.id)).toHaveLength(status === 200 ? 1 : 0)
+    await machine.must('start', 'stop')
+    await machine.remove()
   })
 })
 
