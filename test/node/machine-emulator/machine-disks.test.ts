@@ -87,6 +87,19 @@ describe.skipIf(skip)('the disk of a machine', () => {
     await machine.remove()
   })
 
+  test('is told to be one of another image when that was replaced under its name, once', async () => {
+    const lab = await MachineLab.create(service())
+    const machine = await lab.machine({ hda_disk_image: await lab.image('replaced.img', writing) })
+    const feed = await lab.feed()
+    await machine.must('start', 'stop')
+    await lab.image('replaced.img', counting)
+    await machine.must('start')
+    await feed.until(({ action, event }) => action === 'log.warning' && /^R1: hda_disk_image /.test(`${event.message}`))
+    await machine.must('stop', 'start', 'stop')
+    expect(feed.messages('log.warning')).toHaveLength(1)
+    await machine.remove()
+  })
+
   test('is the image itself when it is no linked clone, and then of one machine only', async () => {
     const lab = await MachineLab.create(service())
     const image = await lab.image('own.img', writing)

@@ -1,5 +1,8 @@
-import type { MachineEmulatorNode } from '../../../../src/model/machine-emulator.ts'
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { type DiskSlot, diskSlots, type MachineEmulatorNode } from '../../../../src/model/machine-emulator.ts'
 import type { KindListener, KindNode } from '../kind.ts'
+import { overlayName } from './disks.ts'
 import type { MachineImages } from './machine-images.ts'
 import { type ImageField, imageFields, propertiesOf } from './properties.ts'
 
@@ -46,14 +49,26 @@ export class MachineSums {
 
   /** The same without waiting: an image of the same name may be another one by now. */
   look(node: KindNode): void {
-    const before = JSON.stringify(this.of(node))
+    const before = this.of(node)
+    const overlaid = overlaidFields(node)
     void this.#sum(node).then(() => {
-      if (JSON.stringify(this.of(node)) !== before) this.#options.listener.updated(node.key)
+      const now = this.of(node)
+      for (const field of overlaid) {
+        const [then, md5] = [before[`${field}_md5sum`], now[`${field}_md5sum`]]
+        if (then !== null && md5 !== null && then !== md5) this.#warn(node, field)
+      }
+      if (JSON.stringify(now) !== JSON.stringify(before)) this.#options.listener.updated(node.key)
     })
   }
 
   forget(key: string): void {
     this.#summing.delete(key)
+  }
+
+  #warn({ key, record }: KindNode, field: ImageField): void {
+    const advice = 'its disk may not fit any more; put the image back as it was, or use a new node'
+    const message = `${record.name}: ${field} is not the image any more that its disk was made of: ${advice}`
+    this.#options.listener.happened(key, { type: 'log.warning', message })
   }
 
   /** One after the other a node: what came last counts. */
@@ -75,4 +90,11 @@ export class MachineSums {
     const { sums } = propertiesOf(node)
     node.record.properties = { ...node.record.properties, sums: { ...sums, [field]: { image, md5 } } }
   }
+}
+
+/** The images that overlays, which are there already, were made of. */
+function overlaidFields(node: KindNode): `${DiskSlot}_disk_image`[] {
+  if (!propertiesOf(node).linked_clone) return []
+  const slots = diskSlots.filter((slot) => existsSync(join(node.directory, overlayName(slot))))
+  return slots.map((slot) => `${slot}_disk_image` as const)
 }
