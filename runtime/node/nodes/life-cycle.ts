@@ -159,9 +159,11 @@ export class LifeCycle {
     this.#processes.lost()
   }
 
-  /** The node is known not to run any more. */
+  /** What held the node is gone; it does not run any more, unless it was started again before this had its turn. */
   async lost(node: LabNode, reason: string): Promise<void> {
     if (node.status === 'stopped') return
+    const mayRun = this.#processes.get(node.key)?.ended.aborted === false
+    if (mayRun && (await this.#isHeld(node))) return
     node.record.running = false
     node.record.status_reason = reason
     await node.save().catch(() => {})
@@ -193,6 +195,12 @@ export class LifeCycle {
       node.record.status_reason = message
       this.#options.emit(node, { type: 'log.warning', message })
     }
+  }
+
+  /** Whether the keeper that is there now runs it. */
+  async #isHeld({ key, run }: LabNode): Promise<boolean> {
+    const inventory = await this.#options.keeper.inventory().catch(() => undefined)
+    return inventory?.units.some((unit) => unit.key === key && unit.run === run && unit.exit === null) ?? false
   }
 
   async #became(node: LabNode, { status, reason }: GuestState): Promise<void> {
