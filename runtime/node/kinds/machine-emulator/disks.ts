@@ -25,8 +25,14 @@ export const overlayName = (slot: DiskSlot): string => `${slot}_disk.qcow2`
 /** How a check of an image ends: qemu-img(1). */
 const ends = { fine: 0, failed: 1, corrupt: 2, leaks: 3, cannotBeChecked: 63 } as const
 
-/** The images below overlays that were checked: they are not written, so once is enough for each. */
-const checkedBases = new Map<string, readonly string[]>()
+interface Base {
+  readonly facts: ImageFacts
+  readonly warnings: readonly string[]
+}
+
+/** The images below overlays that were looked at and checked: they are not written, so once is enough for each. */
+const knownBases = new Map<string, Promise<Base>>()
+const mostKnown = 1000
 
 export interface Overlay {
   /** Path of the overlay, in the directory of the node. */
@@ -40,9 +46,8 @@ export interface Overlay {
 /** The overlay, made when it is not there, repaired when it has errors, and following an image that has moved. */
 export async function prepareOverlay(tool: string, { path, base, allow }: Overlay): Promise<PreparedDisk> {
   mustBeAbsolute(path, base)
-  const below = await inspectImage(tool, base)
-  await allow?.(below)
-  const warnings = [...(await checkBase(tool, base, below.format))]
+  const { facts: below, warnings: found } = await lookAt(tool, base, allow)
+  const warnings = [...found]
   const snapshots: string[] = []
   warnings.push(...(await choose(tool, path, base)))
   if (!existsSync(path)) await createOverlay(tool, path, base, below.format)
@@ -158,20 +163,33 @@ async function follow(tool: string, path: string, facts: ImageFacts, base: strin
   await mustRun(`Moving ${basename(path)} to its image`, tool, args)
 }
 
-async function checkBase(tool: string, path: string, format: string): Promise<readonly string[]> {
-  const { size, mtimeMs } = statSync(path)
-  const key = `${path}:${size}:${mtimeMs}`
-  const known = checkedBases.get(key)
-  if (known !== undefined) return known
-  const end = await check(tool, path, format)
-  // Clusters that nobody uses do no harm, and the image is not ours to repair.
-  const warnings =
-    end.code === ends.corrupt
-      ? [`The image ${basename(path)} has errors: ${lastLine(end)}. Replace it by a good one`]
-      : []
-  checkedBases.set(key, warnings)
-  return warnings
+/** What an image below an overlay is. It is asked again whenever its file has been written to or replaced. */
+async function lookAt(tool: string, path: string, allow: Overlay['allow']): Promise<Base> {
+  requireImage(path)
+  const { ino, size, mtimeMs, ctimeMs } = statSync(path)
+  const key = `${path}:${ino}:${size}:${mtimeMs}:${ctimeMs}`
+  const known = knownBases.get(key)
+  if (known !== undefined) {
+    const base = await known
+    await allow?.(base.facts)
+    return base
+  }
+  const facts = await inspectImage(tool, path)
+  // Before the check, which opens what the image is made of.
+  await allow?.(facts)
+  const looking = check(tool, path, facts.format).then((end) => ({ facts, warnings: complaints(path, end) }))
+  knownBases.set(key, looking)
+  looking.catch(() => knownBases.delete(key))
+  const [oldest] = knownBases.keys()
+  if (knownBases.size > mostKnown && oldest !== undefined) knownBases.delete(oldest)
+  return looking
 }
+
+/** Clusters that nobody uses do no harm, and the image is not ours to repair. */
+const complaints = (path: string, end: ToolEnd): readonly string[] =>
+  end.code === ends.corrupt
+    ? [`The image ${basename(path)} has errors: ${lastLine(end)}. Replace it by a good one`]
+    : []
 
 async function checkAndRepair(tool: string, path: string, format: string): Promise<readonly string[]> {
   const { code } = await check(tool, path, format)

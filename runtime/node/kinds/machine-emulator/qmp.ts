@@ -10,7 +10,7 @@ const mostLineBytes = 4 << 20
 /** More commands than this without an answer: the emulator hangs, and so does whoever sends them. */
 const mostPending = 64
 /** Between two attempts to reach a socket that is not there yet, ms. */
-const retryMs = 15
+const retryMs = 5
 
 /** Why the emulator is about to end, or (`guest-reset`, ...) would, of SHUTDOWN. */
 export type ShutdownReason =
