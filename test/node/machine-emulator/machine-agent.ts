@@ -16,15 +16,20 @@ import { smallest, writeImage } from './machine-lab.ts'
 export type MachineRef = NodeRef<'machine-emulator'>
 
 /** The host agent in this process for the tests of a file, with bounds that suit them; every call makes a project in it. */
-export function sharedAgent(file: number, machineBounds: Partial<MachineBounds> = {}): () => Promise<AgentLab> {
-  let open: { service: NodeAgentService; data: string } | undefined
+export function sharedAgent(
+  file: number,
+  machineBounds: Partial<MachineBounds> = {},
+  below = '',
+): () => Promise<AgentLab> {
+  let open: { service: NodeAgentService; data: string; top: string } | undefined
   beforeAll(async () => {
-    const data = await mkdtemp(join(tmpdir(), 'patchbay-'))
-    open = { data, service: await createNodeAgent({ ...settings(file, data), machineBounds }) }
+    const top = await mkdtemp(join(tmpdir(), 'patchbay-'))
+    const data = join(top, below)
+    open = { top, data, service: await createNodeAgent({ ...settings(file, data), machineBounds }) }
   })
   afterAll(async () => {
     await open?.service.close()
-    if (open !== undefined) await rm(open.data, { recursive: true, force: true })
+    if (open !== undefined) await rm(open.top, { recursive: true, force: true })
   })
   return async () => {
     if (open === undefined) throw new Error('the agent is made before the tests')

@@ -1,7 +1,7 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { monitorPath } from '../../../runtime/node/kinds/machine-emulator/monitor-path.ts'
+import { monitorName } from '../../../runtime/node/kinds/machine-emulator/monitor-path.ts'
 import { saveState } from '../../../runtime/node/kinds/machine-emulator/saved-state.ts'
 import { requireProgram } from '../../support/require.ts'
 import { counting, countingBios } from './boot-sectors.ts'
@@ -131,7 +131,7 @@ describe.skipIf(requireProgram(qemuName).skip)('a machine that saves its state',
     await machine.boot()
     await expectNext(machine, 'a')
     await service().kill('SIGKILL')
-    const qmp = await monitor(monitorPath(join(service().data, 'run'), machine.id))
+    const qmp = await monitor(join(service().data, 'run', monitorName(machine.id)))
     await qmp.execute('stop', {}, 5000)
     await saveState(qmp)
     qmp.close()

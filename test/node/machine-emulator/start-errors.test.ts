@@ -5,7 +5,7 @@ import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { findProgram } from '../../../runtime/node/find-program.ts'
-import { monitorPath } from '../../../runtime/node/kinds/machine-emulator/monitor-path.ts'
+import { monitorName } from '../../../runtime/node/kinds/machine-emulator/monitor-path.ts'
 import { isTcpFree } from '../../../runtime/node/ports/bind-test.ts'
 import { requireProgram } from '../../support/require.ts'
 import { type Machine, MachineLab, machineService, pidsOf, qemuImg, sharedService } from './machine-lab.ts'
@@ -193,7 +193,7 @@ describe.skipIf(requireProgram(qemuName).skip)('a machine that cannot start', ()
 
 function expectNothingOf(machine: Machine, lab: MachineLab): void {
   expect(pidsOf(machine.id)).toEqual([])
-  expect(existsSync(monitorPath(join(lab.service.data, 'run'), machine.id))).toBe(false)
+  expect(existsSync(join(lab.service.data, 'run', monitorName(machine.id)))).toBe(false)
 }
 
 /** Changes a setting of the service while it runs. */

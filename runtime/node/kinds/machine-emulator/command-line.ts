@@ -1,5 +1,6 @@
 import { conflict } from '../../../../src/errors.ts'
 import type { MachineEmulatorNode } from '../../../../src/model/machine-emulator.ts'
+import { longestSocketPath } from '../../keeper/socket-path.ts'
 import type { Wire } from '../kind.ts'
 import type { Adapter } from './adapters.ts'
 import type { Accelerator } from './binaries.ts'
@@ -43,9 +44,6 @@ export interface Machine {
   /** The saved state that the guest goes on from. */
   readonly savedState?: string
 }
-
-/** sockaddr_un has room for so many bytes beside the final NUL: unix(7). */
-const longestSocketPath = 107
 
 /** The back end of an adapter, by which `set_link` knows it. */
 export const netdevId = (adapter: number): string => `pb-net${adapter}`

@@ -71,7 +71,7 @@ export async function launchOf(
     adapters: adaptersOf({ ...properties, mac_address: macOf(projectId, record.node_id, properties) }),
     wires,
     console: console === null || console_type === 'telnet' ? null : { host: options.consoleHost, port: console },
-    monitor: monitorPath(options.runDirectory, record.node_id),
+    monitor: monitorPath(options.runDirectory, record.node_id, directory),
     isPaused: true,
     ...(hasState && { savedState: savedStateTag }),
   })

@@ -1,6 +1,8 @@
 import { rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { socketPath } from '../../keeper/socket-path.ts'
 import type { GuestProcess, KindNode } from '../kind.ts'
-import { monitorPath } from './monitor-path.ts'
+import { monitorName } from './monitor-path.ts'
 import { Qmp, QmpError, type QmpEvent } from './qmp.ts'
 
 export interface MonitorsOptions {
@@ -49,13 +51,13 @@ export class Monitors {
     this.#held.get(key)?.qmp?.close()
     this.#held.delete(key)
     // Left behind by an emulator that was killed.
-    rmSync(monitorPath(this.#options.runDirectory, record.node_id), { force: true })
+    rmSync(join(this.#options.runDirectory, monitorName(record.node_id)), { force: true })
   }
 
   async #connect(node: KindNode, held: Held, ms: number): Promise<Qmp> {
-    const path = monitorPath(this.#options.runDirectory, node.record.node_id)
+    const { path, release } = socketPath(this.#options.runDirectory, monitorName(node.record.node_id))
     // An emulator that has ended is not waited for: whoever holds its node would keep the news from being told.
-    const qmp = await Qmp.connect({ path, ms, signal: held.process.ended })
+    const qmp = await Qmp.connect({ path, ms, signal: held.process.ended }).finally(release)
     held.qmp?.close()
     held.qmp = qmp
     qmp.onEvent((event) => this.#options.heard(node, event))
