@@ -134,5 +134,10 @@ guestTest(
     for (const it of [shellC, shellD]) expect(await it.run('cat /sys/block/vda/size')).toBe(String((32 << 20) / 512))
     expect(await shellD.run('mount -t ext2 /dev/vda /mnt && cat /mnt/file')).toBe('kept')
     expect(await sum()).toBe(untouched)
+
+    // The power button: its bound is two minutes, so this ends in time only when the guest obeys.
+    await service.call('PUT', d, { on_close: 'shutdown_signal' })
+    await service.call('POST', `${d}/stop`)
+    expect(await status(service, d)).toBe('stopped')
   },
 )

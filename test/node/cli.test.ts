@@ -63,7 +63,9 @@ test('a data directory has one service, its files are private, and a polite end 
   const service = await TestService.start(portRanges(80))
   expect((await stat(join(service.data, 'run'))).mode & 0o777).toBe(0o700)
   await expect
-    .poll(async () => (await stat(join(service.data, 'run/keeper.sock')).catch(() => undefined))?.mode)
+    .poll(async () => (await stat(join(service.data, 'run/keeper.sock')).catch(() => undefined))?.mode, {
+      timeout: 10_000,
+    })
     .toBeDefined()
   expect((await stat(join(service.data, 'run/keeper.sock'))).mode & 0o777).toBe(0o600)
   const second = await run(['serve', '--port', '0', '--data', service.data])
