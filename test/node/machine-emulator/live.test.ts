@@ -61,8 +61,7 @@ describe.skipIf(requireProgram(qemuName).skip)('a machine that runs', () => {
     const lab = await MachineLab.create(service())
     const image = await lab.image('spinning.img', spinning)
     // Others use this host, too: what it may use at most is told from what it gets without a limit, as far as possible.
-    const settings = { cpu_throttling: 15, process_priority: 'normal' } as const
-    const machine = await lab.machine({ ...booting(image), ...settings })
+    const machine = await lab.machine({ ...booting(image), cpu_throttling: 15 })
     await machine.boot()
     const { pid = 0 } = machine
     // What was used before is paid back first.

@@ -44,6 +44,8 @@ export const smallest = {
   adapters: 0,
   console_type: 'none',
   options: '-vga none',
+  // Others use the host of a test, too.
+  process_priority: 'normal',
 } as const
 
 /** A machine that boots the program from `hda`; its serial port is its console. */
