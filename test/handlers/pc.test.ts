@@ -8,6 +8,12 @@ async function reserve(project: { v2: string }): Promise<number> {
   return (await body<{ udp_port: number }>(post(`${project.v2}/ports/udp`))).udp_port
 }
 
+test('a name is put into a script as it is', async () => {
+  const project = await newProject()
+  const answer = await post(`${project.v2}/pc/nodes`, { name: "a$&b$'", startup_script: 'set pcname %h\n' })
+  expect(await body(answer)).toMatchObject({ startup_script: "set pcname a$&b$'\n" })
+})
+
 test('a pc is created stopped, with the name in its script', async () => {
   const project = await newProject()
   const answer = await post(`${project.v2}/pc/nodes`, { name: 'PC1', startup_script: 'set pcname %h\n' })

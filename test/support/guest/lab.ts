@@ -15,7 +15,7 @@ export async function createGuest(
   const { kernel, initrd } = await guestFiles()
   const node_id = randomUUID()
   await service.call('POST', `${project}/machine-emulator/nodes`, {
-    ...{ name, node_id, platform: 'x86_64', ram: guestRam, kernel_image: kernel, initrd },
+    ...{ name, node_id, platform: 'x86_64', ram: guestRam, process_priority: 'normal', kernel_image: kernel, initrd },
     kernel_command_line: guestCommandLine(`pb.host=${name} ${words}`),
     ...settings,
   })
