@@ -35,7 +35,10 @@ export function forgetScript(directory: string): void {
 
 /** Writes the script of a pc of this name; `%h` stands for the name. */
 export async function writeScript(directory: string, text: string, name: string): Promise<void> {
-  await replaceFile(join(directory, scriptName), text.replaceAll('%h', () => name))
+  await replaceFile(
+    join(directory, scriptName),
+    text.replaceAll('%h', () => name),
+  )
 }
 
 /** Follows a change of the name: only lines `set pcname {old name}` are edited. */
