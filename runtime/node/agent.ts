@@ -132,7 +132,7 @@ export async function createNodeAgent(options: NodeAgentOptions): Promise<NodeAg
     events,
     ports,
     openNodes: (project, isUnclaimed) => reopen.openNodes(project, isUnclaimed),
-    closeNodes: (project) => nodes.closeProject(project),
+    closeNodes: (project, how) => nodes.closeProject(project, how),
   })
   const nodes = new Nodes({
     kinds,
@@ -226,6 +226,7 @@ export async function createNodeAgent(options: NodeAgentOptions): Promise<NodeAg
       events.close()
       if (stop) {
         const running = [...nodes.all.values()].filter(({ status }) => status !== 'stopped')
+        for (const node of running) lifeCycle.hurry(node)
         await Promise.all(
           running.map((node) => nodes.exclusively(node, () => lifeCycle.stop(node, 'close')).catch(() => {})),
         )

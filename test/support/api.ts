@@ -3,8 +3,18 @@ import { inject } from 'vitest'
 /** Requests to the service that the test project runs. */
 export const base: string = inject('baseUrl')
 
-export const send = (path: string, init: RequestInit = {}): Promise<Response> =>
-  fetch(base + path, { redirect: 'manual', ...init, headers: { 'accept-encoding': 'identity', ...init.headers } })
+export async function send(path: string, init: RequestInit = {}): Promise<Response> {
+  const headers = { 'accept-encoding': 'identity', ...init.headers }
+  const request = () => fetch(base + path, { redirect: 'manual', ...init, headers })
+  try {
+    return await request()
+  } catch (error) {
+    // A server ends a connection that nobody used for seconds; what was sent on it just then was not read.
+    const { code } = ((error as Error).cause ?? {}) as { code?: string }
+    if (code !== 'UND_ERR_SOCKET' || init.body instanceof ReadableStream) throw error
+    return request()
+  }
+}
 
 export const post = (path: string, body: unknown = {}): Promise<Response> =>
   send(path, { method: 'POST', body: typeof body === 'string' ? body : JSON.stringify(body) })

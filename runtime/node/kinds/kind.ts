@@ -83,6 +83,8 @@ export interface GuestProcess {
   readonly pid: number
   /** Aborts when the process has ended. */
   readonly ended: AbortSignal
+  /** Aborts when nobody can wait any longer for what the guest does by itself. */
+  readonly hurried: AbortSignal
 }
 
 /** What a guest does now, and why when nobody asked for that. */

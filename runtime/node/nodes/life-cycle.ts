@@ -154,6 +154,11 @@ export class LifeCycle {
     await this.#adoptGuest(node, node.kind.guests, process)
   }
 
+  /** The node is about to be closed or deleted: an end that is being waited for is waited for no longer. */
+  hurry(node: LabNode): void {
+    this.#processes.hurry(node.key)
+  }
+
   /** The keeper died, and all that ran with it. */
   heardLoss(): void {
     this.#processes.lost()
@@ -234,6 +239,7 @@ export class LifeCycle {
     node.record.running = false
     node.record.status_reason = reason.message.slice(0, 2000)
     await node.save().catch(() => {})
+    this.#options.emit(node, node.updated())
     return reason
   }
 

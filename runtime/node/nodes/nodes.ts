@@ -6,7 +6,7 @@ import type { CaptureStart, CaptureStarted, LinkTypeName } from '../../../src/mo
 import type { Happening } from '../../../src/model/event.ts'
 import type { Nio, NioState } from '../../../src/model/nio.ts'
 import type { Node, NodeCreate, NodeKindName, NodeRef, NodeUpdate } from '../../../src/model/node.ts'
-import type { NodeKind } from '../kinds/kind.ts'
+import type { Ending, NodeKind } from '../kinds/kind.ts'
 import type { PortAllocator } from '../ports/allocator.ts'
 import { requireSpace, translate, translated } from '../projects/disk.ts'
 import type { OpenProject } from '../projects/open-project.ts'
@@ -83,8 +83,9 @@ export class Nodes implements NodeAgent {
     return this.#act(ref, (node) => this.#update(node, changes))
   }
 
-  remove(ref: NodeRef, { files }: { files: 'now' | 'later' }): Promise<void> {
-    return this.#with(ref, async (node) => {
+  async remove(ref: NodeRef, { files }: { files: 'now' | 'later' }): Promise<void> {
+    this.#options.lifeCycle.hurry(await this.#find(ref))
+    await this.#with(ref, async (node) => {
       const { directory } = node
       await this.#teardown(node)
       await node.removeRecord()
@@ -183,10 +184,11 @@ export class Nodes implements NodeAgent {
   }
 
   /** Takes the nodes of a project that is being closed out of memory: stopped, their ports released. */
-  async closeProject(project: OpenProject): Promise<void> {
+  async closeProject(project: OpenProject, how: Ending): Promise<void> {
     const nodes = [...project.nodes.values()]
+    for (const node of nodes) this.#options.lifeCycle.hurry(node)
     // A keeper that fails must not keep a project open: what it leaves behind is ended with it, or by the next service.
-    const stop = (node: LabNode) => this.#options.lifeCycle.stop(node, 'close').catch(() => {})
+    const stop = (node: LabNode) => this.#options.lifeCycle.stop(node, how).catch(() => {})
     await Promise.all(nodes.map((node) => this.exclusively(node, () => stop(node).then(() => this.#release(node)))))
   }
 

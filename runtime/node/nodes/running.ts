@@ -3,6 +3,7 @@ import type { GuestProcess } from '../kinds/kind.ts'
 interface Running extends GuestProcess {
   readonly run: number
   readonly over: AbortController
+  readonly hurry: AbortController
 }
 
 /**
@@ -21,8 +22,8 @@ export class RunningProcesses {
   }
 
   add(key: string, { run, pid }: { readonly run: number; readonly pid: number }): GuestProcess {
-    const over = new AbortController()
-    const running = { run, pid, over, ended: over.signal }
+    const [over, hurry] = [new AbortController(), new AbortController()]
+    const running = { run, pid, over, hurry, ended: over.signal, hurried: hurry.signal }
     this.#running.set(key, running)
     if (this.#ended.get(key) === run) over.abort()
     return running
@@ -36,6 +37,10 @@ export class RunningProcesses {
     this.#ended.set(key, run)
     const running = this.#running.get(key)
     if (running?.run === run) running.over.abort()
+  }
+
+  hurry(key: string): void {
+    this.#running.get(key)?.hurry.abort()
   }
 
   forget(key: string): void {

@@ -21,7 +21,7 @@ export interface ProjectsOptions {
   readonly ports: PortAllocator
   /** Opens the nodes of a project from their records; they are unclaimed when a client opened it. */
   readonly openNodes: (project: OpenProject, isUnclaimed: boolean) => Promise<void>
-  readonly closeNodes: (project: OpenProject) => Promise<void>
+  readonly closeNodes: (project: OpenProject, how: 'close' | 'remove') => Promise<void>
 }
 
 /** The projects of this compute: in memory those that are open, on disk all of them. */
@@ -103,7 +103,7 @@ export class Projects implements ProjectAgent {
 
   close(projectId: string): Promise<void> {
     return this.#with(projectId, async (project) => {
-      await this.#close(project)
+      await this.#close(project, project.record.temporary ? 'remove' : 'close')
       if (project.record.temporary) await deleteMarked(project.path, projectId)
       else await this.#settle(project)
     })
@@ -111,7 +111,7 @@ export class Projects implements ProjectAgent {
 
   remove(projectId: string): Promise<void> {
     return this.#with(projectId, async (project) => {
-      await this.#close(project)
+      await this.#close(project, 'remove')
       await deleteMarked(project.path, projectId)
       await rm(join(this.#elsewhere, projectId), { force: true })
     })
@@ -173,9 +173,9 @@ export class Projects implements ProjectAgent {
     return project
   }
 
-  async #close(project: OpenProject): Promise<void> {
+  async #close(project: OpenProject, how: 'close' | 'remove'): Promise<void> {
     project.isClosing = true
-    await this.#options.closeNodes(project)
+    await this.#options.closeNodes(project, how)
     this.#options.ports.releaseAll(project.id)
     this.#open.delete(project.id)
     this.#options.events.emit(project.id, { type: 'project.closed', project: project.view() })

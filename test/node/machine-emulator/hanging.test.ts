@@ -100,6 +100,19 @@ describe.skipIf(skip)('a guest that could take its time to shut down', () => {
     expect(pidsOf(machine.node_id)).toEqual([])
   })
 
+  test('a stop that waits for a guest is ended by who deletes the node', async () => {
+    const lab = await newLab()
+    const { nodes } = lab.agent
+    const machine = await lab.machine({ on_close: 'shutdown_signal' })
+    await nodes.start(machine)
+    const stop = nodes.stop(machine)
+    const removal = async () => {
+      await nodes.remove(machine, { files: 'now' })
+      expect(await stop).toMatchObject({ status: 'stopped' })
+    }
+    expect(await took(removal)).toBeLessThan(5000)
+  })
+
   test('nobody waits for a guest that is to be deleted', async () => {
     const lab = await newLab()
     const machine = await lab.machine({ on_close: 'shutdown_signal' })

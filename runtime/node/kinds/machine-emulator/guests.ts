@@ -73,7 +73,7 @@ export class MachineGuests implements Guests {
     })
   }
 
-  async end(node: KindNode, { ended }: GuestProcess, how: Ending): Promise<void> {
+  async end(node: KindNode, { ended, hurried }: GuestProcess, how: Ending): Promise<void> {
     const { on_close } = propertiesOf(node)
     if (on_close === 'power_off' || how === 'remove' || ended.aborted) return
     if (on_close === 'shutdown_signal' && how === 'close') return
@@ -83,7 +83,7 @@ export class MachineGuests implements Guests {
         await this.#execute(qmp, 'stop')
         return saveState(qmp)
       }
-      await this.#pressPowerButton(qmp)
+      await this.#pressPowerButton(qmp, hurried)
     })
   }
 
@@ -203,7 +203,7 @@ export class MachineGuests implements Guests {
     if (cpu_throttling > 0) await this.limit(node, cpu_throttling)
   }
 
-  async #pressPowerButton(qmp: Qmp): Promise<void> {
+  async #pressPowerButton(qmp: Qmp, hurried: AbortSignal): Promise<void> {
     const { powerdown } = this.#bounds
     // With -no-shutdown the emulator stays when its guest has gone.
     const off = qmp.nextEvent(({ event }) => event === 'SHUTDOWN', powerdown)
@@ -211,7 +211,7 @@ export class MachineGuests implements Guests {
     // One that stands still would not hear of it.
     if ((await this.#statusOf(qmp)) === 'paused') await this.#execute(qmp, 'cont')
     await this.#execute(qmp, 'system_powerdown')
-    await off.catch((error: unknown) => {
+    await Promise.race([off, aborted(hurried)]).catch((error: unknown) => {
       if (!(error instanceof QmpError) || error.code !== 'timeout') return
       throw conflict(`the guest did not shut down within ${powerdown / 1000} s of its power button; it was ended`)
     })
@@ -262,6 +262,10 @@ export class MachineGuests implements Guests {
 
 interface BlockNode {
   readonly inserted?: { readonly image?: { readonly snapshots?: readonly { readonly name: string }[] } }
+}
+
+async function aborted(signal: AbortSignal): Promise<void> {
+  if (!signal.aborted) await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }))
 }
 
 /** Resolves when the process has ended, or after the bound. */
