@@ -6,19 +6,19 @@ import { findProgram } from '../../runtime/node/find-program.ts'
  * PATCHBAY_REQUIRE=all (or its name in the list there) a missing program is a failure instead.
  */
 export function requireProgram(name: string): { readonly skip: boolean } {
-  return require(name, findProgram(name) === undefined ? `${name} is not installed` : undefined)
+  return requireThing(name, findProgram(name) === undefined ? `${name} is not installed` : undefined)
 }
 
 /** The same for tests that only root can run; its name in the list is `root`. */
 export function requireRoot(): { readonly skip: boolean } {
-  return require('root', process.getuid?.() === 0 ? undefined : 'this user is not root')
+  return requireThing('root', process.getuid?.() === 0 ? undefined : 'this user is not root')
 }
 
 /** The same for tests that make network devices and namespaces; its name in the list is `devices`. */
 export function requireDevices(): { readonly skip: boolean } {
   const missing = ['ip', 'ping', 'python3'].filter((name) => findProgram(name) === undefined)
-  if (missing.length > 0) return require('devices', `${missing.join(', ')} cannot be found`)
-  return require('devices', mayMakeDevices() ? undefined : 'only root may make network devices')
+  if (missing.length > 0) return requireThing('devices', `${missing.join(', ')} cannot be found`)
+  return requireThing('devices', mayMakeDevices() ? undefined : 'only root may make network devices')
 }
 
 /** Also root may not in most containers: CAP_NET_ADMIN (12), CAP_NET_RAW (13) and CAP_SYS_ADMIN (21) are asked for. */
@@ -32,7 +32,8 @@ function mayMakeDevices(): boolean {
   }
 }
 
-function require(name: string, obstacle: string | undefined): { readonly skip: boolean } {
+/** The same for anything else; `obstacle` is why it cannot be had, if so. */
+export function requireThing(name: string, obstacle: string | undefined): { readonly skip: boolean } {
   if (obstacle === undefined) return { skip: false }
   const required = (process.env.PATCHBAY_REQUIRE ?? '').split(',')
   if (required.includes('all') || required.includes(name)) throw new Error(`${obstacle}, and PATCHBAY_REQUIRE wants it`)

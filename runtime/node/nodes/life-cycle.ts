@@ -1,10 +1,10 @@
 import { conflict } from '../../../src/errors.ts'
 import type { Happening } from '../../../src/model/event.ts'
-import { KeeperError } from '../keeper/error.ts'
 import type { Exit, Listen, UnitSpec, UnitState } from '../keeper/protocol.ts'
-import type { Ending, GuestState, Guests, Launch } from '../kinds/kind.ts'
+import type { Ending, GuestProcess, GuestState, Launch } from '../kinds/kind.ts'
 import type { PortAllocator } from '../ports/allocator.ts'
 import { isTcpFree } from '../ports/bind-test.ts'
+import { endOf, failureOf } from './endings.ts'
 import { type KeeperLink, refusal } from './keeper-link.ts'
 import type { LabNode } from './lab-node.ts'
 import type { Links } from './links.ts'
@@ -122,22 +122,16 @@ export class LifeCycle {
   }
 
   /** The unit ended without being asked to: the same clean-up as a stop, and the reason is kept; `quietly`: that of a good end. */
-  async exited(
-    node: LabNode,
-    run: number,
-    { code, signal, last_words }: Exit,
-    quietly: string | null = null,
-  ): Promise<void> {
+  async exited(node: LabNode, run: number, exit: Exit, quietly: string | null = null): Promise<void> {
     if (node.run !== run || node.status === 'stopped') return
     await this.#options.keeper.call('unit.forget', { key: node.key }).catch(() => {})
-    const isQuiet = code === 0
+    const isQuiet = exit.code === 0
     node.record.running = false
-    const how = endOf({ code, signal })
-    node.record.status_reason = isQuiet ? quietly : `The program ended by itself (${how})${last(last_words)}`
+    node.record.status_reason = isQuiet ? quietly : `The program ended by itself ${endOf(exit)}`
     await node.save().catch(() => {})
     this.#stopped(node)
     if (!isQuiet) {
-      const message = `${node.record.name}: the program ended by itself (${how})${last(last_words)}`
+      const message = `${node.record.name}: the program ended by itself ${endOf(exit)}`
       this.#options.emit(node, { type: 'log.error', message })
     }
   }
@@ -151,7 +145,7 @@ export class LifeCycle {
       this.#processes.end(node.key, unit.run)
       return this.exited(node, unit.run, unit.exit, 'It ended by itself while no service was there')
     }
-    await this.#adoptGuest(node, node.kind.guests, process)
+    await this.#adoptGuest(node, process)
   }
 
   /** The node is about to be closed or deleted: an end that is being waited for is waited for no longer. */
@@ -188,7 +182,8 @@ export class LifeCycle {
     }
   }
 
-  async #adoptGuest(node: LabNode, guests: Guests | undefined, process: Parameters<Guests['adopt']>[1]): Promise<void> {
+  async #adoptGuest(node: LabNode, process: GuestProcess): Promise<void> {
+    const { guests } = node.kind
     if (guests === undefined) return
     try {
       const { status, reason } = await guests.adopt(node, process)
@@ -225,17 +220,7 @@ export class LifeCycle {
       .call('unit.stop', { key: node.key, grace_ms: node.kind.stopGraceMs })
       .catch(() => ({ exit: null }))
     this.#letGo(node)
-    const reason =
-      hasEnded && exit !== null
-        ? conflict(
-            `The program ended at once (${endOf(exit)})${last(exit.last_words)}${hint === undefined ? '' : `; ${hint}`}`,
-            {
-              cause: error,
-            },
-          )
-        : error instanceof KeeperError
-          ? conflict(error.message, { cause: error })
-          : error
+    const reason = failureOf(error, hasEnded ? exit : null, hint)
     node.record.running = false
     node.record.status_reason = reason.message.slice(0, 2000)
     await node.save().catch(() => {})
@@ -307,12 +292,3 @@ export class LifeCycle {
 }
 
 export const keeperDied = 'The process that holds the nodes died'
-
-const endOf = ({ code, signal }: Pick<Exit, 'code' | 'signal'>): string =>
-  signal === null ? `exit code ${code}` : `signal ${signal}`
-
-/** The last lines of what a program said. */
-function last(words: string): string {
-  const lines = words.split('\n').filter((line) => line.trim() !== '')
-  return lines.length === 0 ? '' : `: ${lines.slice(-3).join(' / ').slice(-500)}`
-}

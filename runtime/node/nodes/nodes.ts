@@ -85,7 +85,7 @@ export class Nodes implements NodeAgent {
 
   async remove(ref: NodeRef, { files }: { files: 'now' | 'later' }): Promise<void> {
     this.#options.lifeCycle.hurry(await this.#find(ref))
-    await this.#with(ref, async (node) => {
+    await this.with(ref, async (node) => {
       const { directory } = node
       await this.#teardown(node)
       await node.removeRecord()
@@ -134,35 +134,35 @@ export class Nodes implements NodeAgent {
   }
 
   attachNio(ref: NodeRef, port: PortRef, nio: Nio): Promise<Nio> {
-    return this.#with(ref, (node) => this.#options.links.attach(node, port, nio))
+    return this.with(ref, (node) => this.#options.links.attach(node, port, nio))
   }
 
   updateNio(ref: NodeRef, port: PortRef, nio: Nio): Promise<Nio> {
-    return this.#with(ref, (node) => this.#options.links.update(node, port, nio))
+    return this.with(ref, (node) => this.#options.links.update(node, port, nio))
   }
 
   detachNio(ref: NodeRef, port: PortRef): Promise<void> {
-    return this.#with(ref, (node) => this.#options.links.detach(node, port))
+    return this.with(ref, (node) => this.#options.links.detach(node, port))
   }
 
   nioState(ref: NodeRef, port: PortRef): Promise<NioState> {
-    return this.#with(ref, (node) => this.#options.links.state(node, port))
+    return this.with(ref, (node) => this.#options.links.state(node, port))
   }
 
   startCapture(ref: NodeRef, port: PortRef, wanted: CaptureStart): Promise<CaptureStarted> {
-    return this.#with(ref, (node) => this.#options.captures.start(node, port, wanted))
+    return this.with(ref, (node) => this.#options.captures.start(node, port, wanted))
   }
 
   stopCapture(ref: NodeRef, port: PortRef): Promise<void> {
-    return this.#with(ref, (node) => this.#options.captures.stop(node, port))
+    return this.with(ref, (node) => this.#options.captures.stop(node, port))
   }
 
   followCapture(ref: NodeRef, port: PortRef, signal: AbortSignal): Promise<CaptureSource> {
-    return this.#with(ref, (node) => this.#options.captures.follow(node, port, signal))
+    return this.with(ref, (node) => this.#options.captures.follow(node, port, signal))
   }
 
   streamCapture(ref: NodeRef, port: PortRef, linkType: LinkTypeName, signal: AbortSignal): Promise<CaptureSource> {
-    return this.#with(ref, (node) => this.#options.captures.stream(node, port, linkType, signal))
+    return this.with(ref, (node) => this.#options.captures.stream(node, port, linkType, signal))
   }
 
   async console(ref: NodeRef, signal: AbortSignal): Promise<ConsoleStream> {
@@ -173,9 +173,14 @@ export class Nodes implements NodeAgent {
     return this.#options.consoles.screen(await this.#find(ref), signal)
   }
 
-  /** Runs something on a node while it has its turn. 404. */
-  with<T>(ref: NodeRef, run: (node: LabNode) => Promise<T>): Promise<T> {
-    return this.#with(ref, run)
+  /** Runs on the node when it is its turn; it may have gone by then. 404. */
+  async with<T>(ref: NodeRef, run: (node: LabNode) => Promise<T>): Promise<T> {
+    await this.#find(ref)
+    return this.#serial.run(`${ref.kind}:${ref.node_id}`, async () => {
+      const node = await this.#find(ref)
+      node.project.requireUsable()
+      return run(node)
+    })
   }
 
   /** Runs something on a node of ours while nothing else happens to it. */
@@ -309,19 +314,9 @@ export class Nodes implements NodeAgent {
   }
 
   #act<K extends NodeKindName>(ref: NodeRef<K>, action: (node: LabNode) => Promise<void>): Promise<Node<K>> {
-    return this.#with(ref, async (node) => {
+    return this.with(ref, async (node) => {
       await action(node)
       return viewOf<K>(node)
-    })
-  }
-
-  /** Runs on the node when it is its turn; it may have gone by then. */
-  async #with<T>(ref: NodeRef, run: (node: LabNode) => Promise<T>): Promise<T> {
-    await this.#find(ref)
-    return this.#serial.run(`${ref.kind}:${ref.node_id}`, async () => {
-      const node = await this.#find(ref)
-      node.project.requireUsable()
-      return run(node)
     })
   }
 

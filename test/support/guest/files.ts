@@ -5,7 +5,7 @@ import { mkdir, mkdtemp, readFile, rename, rm, stat, writeFile } from 'node:fs/p
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { findProgram } from '../../../runtime/node/find-program.ts'
-import { requireProgram } from '../require.ts'
+import { requireProgram, requireThing } from '../require.ts'
 import { cpio, type Entry } from './cpio.ts'
 import { findKernel } from './kernel.ts'
 import { aliasTable, dependencyTable, type Module, modulesIn } from './modules.ts'
@@ -53,10 +53,7 @@ export async function requireGuest(): Promise<{ readonly skip: boolean }> {
     await guestFiles()
     return { skip: false }
   } catch (cause) {
-    const required = (process.env.PATCHBAY_REQUIRE ?? '').split(',')
-    if (required.includes('all') || required.includes('guest')) throw cause
-    process.stderr.write(`skipped: tests that need guest: ${(cause as Error).message}\n`)
-    return { skip: true }
+    return requireThing('guest', (cause as Error).message)
   }
 }
 

@@ -270,15 +270,12 @@ async function aborted(signal: AbortSignal): Promise<void> {
 
 /** Resolves when the process has ended, or after the bound. */
 async function endOf({ ended }: GuestProcess, ms: number): Promise<void> {
-  if (ended.aborted) return
-  await new Promise<void>((resolve) => {
-    const timer = setTimeout(resolve, ms)
-    const end = () => {
-      clearTimeout(timer)
-      resolve()
-    }
-    ended.addEventListener('abort', end, { once: true })
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, ms)
   })
+  await Promise.race([aborted(ended), late])
+  clearTimeout(timer)
 }
 
 const noDrive =

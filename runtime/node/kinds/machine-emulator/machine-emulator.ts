@@ -9,7 +9,8 @@ import type {
 import { diskSlots } from '../../../../src/model/machine-emulator.ts'
 import type { NodeRecord } from '../../nodes/record.ts'
 import type { Pool } from '../../ports/allocator.ts'
-import type { KindListener, KindNode, Launch, NodeKind, Wire } from '../kind.ts'
+import type { KindNode, Launch, NodeKind, Wire } from '../kind.ts'
+import { fieldsOf } from '../node-view.ts'
 import { resolveEmulator } from './binaries.ts'
 import { findImageTool, resizeDisk } from './disks.ts'
 import { MachineGuests, type MachineGuestsOptions } from './guests.ts'
@@ -28,7 +29,6 @@ export interface MachineEmulatorOptions
   readonly md5Of: (file: string) => Promise<string | undefined>
   /** All nodes of the host. */
   readonly nodes: () => Iterable<KindNode>
-  readonly listener: KindListener
 }
 
 /** The machine-emulator kind: machines that QEMU runs. */
@@ -102,14 +102,7 @@ export class MachineEmulatorKind implements NodeKind {
     const { record, projectId } = node
     const { sums: _, formats: __, ...settings } = propertiesOf(node)
     return {
-      node_id: record.node_id,
-      project_id: projectId,
-      name: record.name,
-      node_directory: node.directory,
-      status: node.status,
-      console: record.console,
-      command_line: record.command_line,
-      status_reason: record.status_reason,
+      ...fieldsOf(node),
       console_type: record.console_type,
       ...settings,
       mac_address: macOf(projectId, record.node_id, propertiesOf(node)),

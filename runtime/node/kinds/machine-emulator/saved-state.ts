@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { conflict } from '../../../../src/errors.ts'
+import { diskSlots } from '../../../../src/model/machine-emulator.ts'
 import { diskId } from './drives.ts'
 import type { Qmp } from './qmp.ts'
 
@@ -38,7 +39,7 @@ async function writable(qmp: Qmp): Promise<string[]> {
   )
   const odd = disks.find(({ drv }) => drv !== 'qcow2')
   if (odd !== undefined) {
-    const slot = ['hda', 'hdb', 'hdc', 'hdd'].find((it) => diskId(it as 'hda') === odd.device) ?? odd.device
+    const slot = diskSlots.find((it) => diskId(it) === odd.device) ?? odd.device
     throw conflict(`The state cannot be saved: ${slot} is a ${odd.drv} image, only qcow2 can hold a state`)
   }
   if (disks.length === 0) throw conflict('The state cannot be saved: the machine has no disk that could hold it')

@@ -4,6 +4,7 @@ import { conflict } from '../../../../src/errors.ts'
 import type { PcCreate, PcNode, PcUpdate } from '../../../../src/model/pc.ts'
 import type { Settings } from '../../config/settings.ts'
 import type { KindNode, Launch, NodeKind, Wire } from '../kind.ts'
+import { fieldsOf } from '../node-view.ts'
 import { forgetScript, readScript, renameInScript, scriptName, writeScript } from './startup-script.ts'
 import { findVpcs, type Vpcs } from './vpcs.ts'
 
@@ -87,19 +88,12 @@ export class PcKind implements NodeKind {
   }
 
   view(node: KindNode): PcNode {
-    const { record, directory, projectId, status } = node
+    const { record, directory, status } = node
     const script = readScript(directory)
     const engine = record.properties.engine
     return {
-      node_id: record.node_id,
-      project_id: projectId,
-      name: record.name,
-      node_directory: directory,
-      status,
-      console: record.console,
+      ...fieldsOf(node),
       console_type: record.console_type === 'none' ? 'none' : 'telnet',
-      command_line: record.command_line,
-      status_reason: record.status_reason,
       startup_script: script,
       startup_script_path: script === null ? null : scriptName,
       mac_address: macOf(node),

@@ -1,0 +1,17 @@
+import type { Static, TObject } from '@sinclair/typebox'
+import type { nodeFields } from '../../../src/model/node-fields.ts'
+import type { KindNode } from './kind.ts'
+
+/** What every kind of node shows. */
+export function fieldsOf({ record, projectId, directory, status }: KindNode): Static<TObject<typeof nodeFields>> {
+  return {
+    node_id: record.node_id,
+    project_id: projectId,
+    name: record.name,
+    node_directory: directory,
+    status,
+    console: record.console,
+    command_line: record.command_line,
+    status_reason: record.status_reason,
+  }
+}

@@ -1,0 +1,22 @@
+import { conflict } from '../../../src/errors.ts'
+import { KeeperError } from '../keeper/error.ts'
+import type { Exit } from '../keeper/protocol.ts'
+
+/** What a program that ended told of it: how, and its last words. */
+export const endOf = ({ code, signal, last_words }: Exit): string =>
+  `(${signal === null ? `exit code ${code}` : `signal ${signal}`})${last(last_words)}`
+
+/** Why a start failed, as the client is told it; `exit` is set when the program ended by itself, `hint` may help then. */
+export function failureOf(error: Error, exit: Exit | null, hint: string | undefined): Error {
+  if (exit !== null) {
+    const more = hint === undefined ? '' : `; ${hint}`
+    return conflict(`The program ended at once ${endOf(exit)}${more}`, { cause: error })
+  }
+  return error instanceof KeeperError ? conflict(error.message, { cause: error }) : error
+}
+
+/** The last lines of what a program said. */
+function last(words: string): string {
+  const lines = words.split('\n').filter((line) => line.trim() !== '')
+  return lines.length === 0 ? '' : `: ${lines.slice(-3).join(' / ').slice(-500)}`
+}
