@@ -13,7 +13,7 @@ async function run(argv: string[], input = ''): Promise<{ code: number | null; o
   onTestFinished(() => rm(data, { recursive: true, force: true }))
   return new Promise((resolve) => {
     const env = { ...process.env, XDG_CONFIG_HOME: data }
-    const child = execFile(process.execPath, [program, ...argv], { env, timeout: 15_000 }, (_, out, err) =>
+    const child = execFile(process.execPath, [program, ...argv], { env, timeout: 40_000 }, (_, out, err) =>
       resolve({ code: child.exitCode, out, err }),
     )
     child.stdin?.end(input)
@@ -42,7 +42,7 @@ test('config shows where each value came from, and no secret', async () => {
   expect(out).toMatch(/^token +\*{8} +flag --token$/m)
 })
 
-test('doctor says what it found, and how to mend what it did not', async () => {
+test('doctor says what it found, and how to mend what it did not', { timeout: 90_000 }, async () => {
   const { out } = await run(['doctor', '--json', '--data', '/tmp'])
   const { checks } = JSON.parse(out) as {
     checks: { name: string; status: string; found: string; fix: string | null }[]

@@ -1,4 +1,7 @@
 import { execFile } from 'node:child_process'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import type { Check } from '../../../src/model/host.ts'
 import { findProgram } from '../find-program.ts'
 
@@ -66,12 +69,18 @@ async function check(
   return { name, status: 'ok', found: version === '' ? path : `${version}, ${path}`, fix: null }
 }
 
-function firstLine(path: string, flag: string, signal: AbortSignal | undefined): Promise<string> {
-  return new Promise((resolve) => {
-    const options = { timeout: probeMs, killSignal: 'SIGKILL' as const, ...(signal !== undefined && { signal }) }
-    const child = execFile(path, [flag], options, (_, stdout) =>
-      resolve(stdout.trim().split('\n')[0]?.slice(0, 100) ?? ''),
-    )
-    child.stdin?.end()
-  })
+async function firstLine(path: string, flag: string, signal: AbortSignal | undefined): Promise<string> {
+  // dynamips writes a log where it is run, even when it is only asked for its version.
+  const cwd = await mkdtemp(join(tmpdir(), 'patchbay-doctor-'))
+  const options = { cwd, timeout: probeMs, killSignal: 'SIGKILL' as const, ...(signal !== undefined && { signal }) }
+  try {
+    return await new Promise((resolve) => {
+      const child = execFile(path, [flag], options, (_, stdout) =>
+        resolve(stdout.trim().split('\n')[0]?.slice(0, 100) ?? ''),
+      )
+      child.stdin?.end()
+    })
+  } finally {
+    await rm(cwd, { recursive: true, force: true })
+  }
 }

@@ -82,6 +82,15 @@ qemuTest('a file is asked once, and again when it has changed', async () => {
   await factsOf(script)
 })
 
+qemuTest('one that gets stuck when it is first asked is asked again', async () => {
+  const path = join(await temporaryDirectory(), qemuName)
+  const { path: real } = await resolveEmulator({ platform: 'x86_64' }, false)
+  const isStuckOnce = `case "$*" in *qmp*) mkdir ${path}.asked && exec sleep 60;; esac`
+  await writeFile(path, `#!/bin/sh\n${isStuckOnce}\nexec ${real} "$@"\n`)
+  await chmod(path, 0o755)
+  expect(await factsOf(path)).toMatchObject({ path, platform: 'x86_64' })
+})
+
 qemuTest('KVM counts only where its device opens and the processor fits', async () => {
   const facts = await resolveEmulator({ platform: 'x86_64' }, false)
   expect(acceleratorsOf(facts, '/nowhere/kvm')).toEqual(['tcg'])

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { conflict } from '../../../../src/errors.ts'
 import { isPlatform, type Platform, platformIn } from './platforms.ts'
-import { Qmp, type QmpVersion } from './qmp.ts'
+import { Qmp, QmpError, type QmpVersion } from './qmp.ts'
 
 /** What one emulator program can do. */
 export interface BinaryFacts {
@@ -41,6 +41,8 @@ export interface DeviceModel {
 
 /** Bounds of one probe; a loaded host may take seconds for what takes a tenth of one. */
 const probeMs = 15_000
+/** Of the first try of a monitor: one that still says nothing then has got stuck, and the next one seldom does. */
+const firstTryMs = 6000
 const mostOutputBytes = 4 << 20
 
 export const isAtLeast = (version: Pick<QmpVersion, 'major' | 'minor'>, major: number, minor: number): boolean =>
@@ -79,6 +81,19 @@ export async function probe(path: string): Promise<BinaryFacts> {
 }
 
 async function askMonitor(path: string) {
+  try {
+    return await askOnce(path, firstTryMs)
+  } catch (error) {
+    if (!isStuck(error)) throw error
+    return askOnce(path, probeMs - firstTryMs)
+  }
+}
+
+/** It runs, but nothing is heard of it. */
+const isStuck = (error: unknown): boolean =>
+  error instanceof QmpError && (error.code === 'timeout' || error.code === 'unreachable')
+
+async function askOnce(path: string, ms: number) {
   const directory = await mkdtemp(join(tmpdir(), 'patchbay-probe-'))
   const socket = join(directory, 'qmp')
   const args = [
@@ -109,11 +124,11 @@ async function askMonitor(path: string) {
     child.once('close', end)
   })
   try {
-    const qmp = await Qmp.connect({ path: socket, ms: probeMs, signal: ended.signal })
-    return await askAll(qmp)
+    const qmp = await Qmp.connect({ path: socket, ms, signal: ended.signal })
+    return await askAll(qmp, ms)
   } catch (cause) {
     const last = complaint.trim().split('\n').at(-1)
-    throw last ? new Error(last, { cause }) : cause
+    throw last && !isStuck(cause) ? new Error(last, { cause }) : cause
   } finally {
     child.kill('SIGKILL')
     await gone
@@ -128,8 +143,8 @@ interface QmpMachine {
   readonly 'is-default'?: boolean
 }
 
-async function askAll(qmp: Qmp) {
-  const ask = <T>(command: string, args = {}) => qmp.execute<T>(command, args, probeMs)
+async function askAll(qmp: Qmp, ms: number) {
+  const ask = <T>(command: string, args = {}) => qmp.execute<T>(command, args, ms)
   const names = (list: readonly { name: string }[]) => new Set(list.map(({ name }) => name))
   // One after the other: given together, they once made an emulator on a busy host end in an assertion of its parser.
   const target = await ask<{ arch: string }>('query-target')
