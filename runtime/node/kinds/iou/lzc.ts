@@ -1,0 +1,132 @@
+import { conflict } from '../../../../src/errors.ts'
+
+/** The code that empties the table, in block mode. */
+const clear = 256
+const narrowest = 9
+const widest = 16
+
+/**
+ * What `compress` made: adaptive LZW behind a header of three bytes. 409 on damage, and on more than `mostBytes` of output.
+ */
+export function decompressLzc(data: Uint8Array, mostBytes: number): Buffer {
+  const [first, second, flags = 0] = data
+  if (data.length < 3 || first !== 0x1f || second !== 0x9d) throw damaged('it does not begin as one')
+  const mostBits = flags & 0x1f
+  if (mostBits < narrowest || mostBits > widest || (flags & 0x60) !== 0) throw damaged('its header is unknown')
+  const isBlockMode = (flags & 0x80) !== 0
+  const table = new Table(isBlockMode ? clear + 1 : clear, 1 << mostBits)
+  const codes = new Codes(data.subarray(3))
+  const output = Buffer.alloc(mostBytes)
+  let length = 0
+  let before: number | undefined
+  for (;;) {
+    if (table.next >= 1 << codes.width && codes.width < mostBits) codes.changeWidth(codes.width + 1)
+    const code = codes.next()
+    if (code === undefined) return output.subarray(0, length)
+    // What is then written differs from one program to the other, and most cannot read their own.
+    if (table.isFull && mostBits === narrowest) throw damaged('it has more than a table of 9 bits can hold')
+    if (isBlockMode && code === clear && before !== undefined) {
+      codes.changeWidth(narrowest)
+      table.empty()
+      before = undefined
+      continue
+    }
+    const isKnown = code < table.next && !(isBlockMode && code === clear)
+    // A code may be the one that is only made by its own use: what came before, and its first byte once more.
+    const isOwn = before !== undefined && code === table.next && !table.isFull
+    if (!(before === undefined ? code < 256 : isKnown || isOwn)) throw damaged('it has a code that means nothing')
+    const source = isKnown ? code : (before ?? 0)
+    const end = length + table.lengthOf(source) + (isKnown ? 0 : 1)
+    if (end > mostBytes) throw damaged(`it has more than ${mostBytes} bytes`)
+    const start = table.write(source, output, length)
+    if (!isKnown) output[end - 1] = start
+    length = end
+    if (before !== undefined) table.add(before, start)
+    before = code
+  }
+}
+
+const damaged = (why: string) => conflict(`The compressed configuration is damaged: ${why}`)
+
+/** Strings by code, each another one and a byte. */
+class Table {
+  readonly #first: number
+  readonly #size: number
+  readonly #prefixes: Uint16Array
+  readonly #bytes: Uint8Array
+  readonly #lengths: Uint32Array
+  /** The code that is made next. */
+  next: number
+
+  constructor(first: number, size: number) {
+    this.#first = first
+    this.#size = size
+    this.#prefixes = new Uint16Array(size)
+    this.#bytes = Uint8Array.from({ length: size }, (_, code) => code)
+    this.#lengths = new Uint32Array(size).fill(1)
+    this.next = first
+  }
+
+  get isFull(): boolean {
+    return this.next >= this.#size
+  }
+
+  empty(): void {
+    this.next = this.#first
+  }
+
+  add(prefix: number, byte: number): void {
+    if (this.isFull) return
+    this.#prefixes[this.next] = prefix
+    this.#bytes[this.next] = byte
+    this.#lengths[this.next] = this.lengthOf(prefix) + 1
+    this.next++
+  }
+
+  lengthOf(code: number): number {
+    return this.#lengths[code] ?? 0
+  }
+
+  /** Puts the string where there is room for it, from its end; the first byte of it. */
+  write(code: number, output: Buffer, offset: number): number {
+    let rest = code
+    for (let at = offset + this.lengthOf(code) - 1; at > offset; at--) {
+      output[at] = this.#bytes[rest] ?? 0
+      rest = this.#prefixes[rest] ?? 0
+    }
+    const first = this.#bytes[rest] ?? 0
+    output[offset] = first
+    return first
+  }
+}
+
+/** Codes of changing width, lowest bit first. */
+class Codes {
+  readonly #data: Uint8Array
+  width = narrowest
+  #bit = 0
+  /** Where the codes of this width began. */
+  #start = 0
+
+  constructor(data: Uint8Array) {
+    this.#data = data
+  }
+
+  /** undefined when there is none any more. */
+  next(): number | undefined {
+    if (this.#bit + this.width > this.#data.length * 8) return undefined
+    const at = this.#bit >> 3
+    const three = (this.#data[at] ?? 0) | ((this.#data[at + 1] ?? 0) << 8) | ((this.#data[at + 2] ?? 0) << 16)
+    const code = (three >> (this.#bit & 7)) & ((1 << this.width) - 1)
+    this.#bit += this.width
+    return code
+  }
+
+  /** Codes come in eights, and those that are missing of the last eight of a width are left out as if they were there. */
+  changeWidth(width: number): void {
+    const eight = this.width * 8
+    this.#bit = this.#start + Math.ceil((this.#bit - this.#start) / eight) * eight
+    this.#start = this.#bit
+    this.width = width
+  }
+}
