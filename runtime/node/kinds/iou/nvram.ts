@@ -1,4 +1,5 @@
 import { ApiError, conflict } from '../../../../src/errors.ts'
+import { configText } from './config-text.ts'
 import { decompressLzc } from './lzc.ts'
 import {
   compressed,
@@ -42,7 +43,7 @@ export function readConfigs(nvram: Buffer, { anySum = false }: { readonly anySum
 
 function textOf(section: Section | undefined): string | null {
   if (section === undefined || section.data.length === 0) return null
-  const text = decoded(plainOf(section)).replaceAll('\r\n', '\n')
+  const text = configText(plainOf(section)).replaceAll('\r\n', '\n')
   return text === '' ? null : text
 }
 
@@ -52,15 +53,6 @@ function plainOf({ format, data, plainBytes }: Section): Buffer {
   const plain = decompressLzc(data, plainBytes ?? mostPlainBytes)
   if (plainBytes !== undefined && plain.length !== plainBytes) throw damaged('its compressed configuration is cut')
   return plain
-}
-
-/** Routers do not care for characters; bytes that are not UTF-8 are kept as Latin-1. */
-function decoded(bytes: Buffer): string {
-  try {
-    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)
-  } catch {
-    return bytes.toString('latin1')
-  }
 }
 
 export interface WrittenNvram {
@@ -78,14 +70,13 @@ export function writeConfigs(before: Buffer | undefined, configs: RouterConfigs,
   const isKept = before?.length === sizeKb * 1024
   const nvram = isKept ? Buffer.from(before) : Buffer.alloc(sizeKb * 1024)
   const { sections, warnings } = isKept ? { sections: sectionsOf(before), warnings: [] } : replaced(before, sizeKb)
-  const isUnknown = sections.version === undefined
-  const version = sections.version ?? newestVersion
+  const { version } = sections
   const startup = configs.startup === null ? (sections.startup ?? empty) : stored(configs.startup)
-  const bytes = laidOut(
-    isUnknown ? filledUp(startup) : startup,
-    configs.private === null ? (sections.private ?? empty) : stored(configs.private),
-    ...([version, halfOf(nvram)] as const),
-  )
+  const own = configs.private === null ? (sections.private ?? empty) : stored(configs.private)
+  const bytes =
+    version === undefined
+      ? laidOut(filledUp(startup), own, newestVersion, halfOf(nvram))
+      : laidOut(startup, own, version, halfOf(nvram))
   const room = roomFor(nvram, isKept ? sections.end : 0)
   if (bytes.length > room) {
     throw conflict(
