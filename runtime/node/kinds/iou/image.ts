@@ -1,0 +1,165 @@
+import { type ExecFileException, execFile } from 'node:child_process'
+import { constants, type Stats, statSync } from 'node:fs'
+import { access, mkdtemp, open, rm, stat } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { basename, join } from 'node:path'
+import { conflict } from '../../../../src/errors.ts'
+import { findProgram } from '../../find-program.ts'
+import { translate } from '../../projects/disk.ts'
+import { type ElfHeader, elfHeader, elfHeaderBytes } from './elf.ts'
+
+/** What an image says of itself. */
+export interface ImageFacts {
+  readonly path: string
+  readonly bits: 32 | 64
+  /** What it has when it is not told otherwise: MB and KB; undefined when it does not say. */
+  readonly defaultRam: number | undefined
+  readonly defaultNvram: number | undefined
+  /** Whether it knows -l. */
+  readonly hasKeepalives: boolean
+}
+
+/** Bounds of one question; a loaded host may take seconds for what takes a tenth of one. */
+const askMs = 15_000
+const mostOutputBytes = 1 << 20
+
+const known = new Map<string, Promise<ImageFacts>>()
+
+/** What the image at that path is, and can do; asked once for every file, and again when the file has changed. */
+export function imageFactsOf(path: string): Promise<ImageFacts> {
+  let stats: Stats
+  try {
+    stats = statSync(path)
+  } catch {
+    return Promise.reject(conflict(`The image ${basename(path)} is not there`))
+  }
+  const key = `${path}:${stats.size}:${stats.mtimeMs}`
+  const before = known.get(key)
+  if (before !== undefined) return before
+  const facts = ask(path)
+  known.set(key, facts)
+  // The next one asks again: the host may just have been too busy, or gets what was missing.
+  facts.catch(() => known.delete(key))
+  return facts
+}
+
+async function ask(path: string): Promise<ImageFacts> {
+  const { bits } = await requireIouImage(path)
+  await requireLibraries(path)
+  return { path, bits, ...factsIn(await helpOf(path)) }
+}
+
+/** 409 unless the file is a program that this host can load. */
+export async function requireIouImage(path: string): Promise<ElfHeader> {
+  const name = basename(path)
+  const found = await stat(path).catch(() => undefined)
+  if (found === undefined) throw conflict(`The image ${name} is not there`)
+  if (!found.isFile()) throw conflict(`The image ${name} is not a file`)
+  const header = elfHeader(await beginOf(path))
+  if (header === undefined) {
+    throw conflict(`The image ${name} is no IOU image: expected a program for Linux (ELF, little-endian)`)
+  }
+  await access(path, constants.X_OK).catch(() => {
+    throw conflict(`The image ${name} may not be executed: give it the permission (chmod +x)`)
+  })
+  if (header.loader !== undefined && (await stat(header.loader).catch(() => undefined)) === undefined) {
+    throw noLoader(name, header)
+  }
+  return header
+}
+
+const noLoader = (name: string, { bits, loader }: ElfHeader) =>
+  conflict(
+    `The image ${name} is a program of ${bits} bits, and ${loader} is missing on this host` +
+      (bits === 32 ? '; install it (dpkg --add-architecture i386; apt-get install libc6:i386)' : ''),
+  )
+
+async function beginOf(path: string): Promise<Buffer> {
+  try {
+    await using file = await open(path, 'r')
+    const { buffer, bytesRead } = await file.read(Buffer.alloc(elfHeaderBytes), 0, elfHeaderBytes, 0)
+    return buffer.subarray(0, bytesRead)
+  } catch (cause) {
+    throw translate(`Reading the image ${basename(path)}`, cause)
+  }
+}
+
+/** 409 naming the shared libraries that the image needs and this host has not. A host without `ldd` cannot be asked. */
+export async function requireLibraries(path: string): Promise<void> {
+  const ldd = findProgram('ldd')
+  if (ldd === undefined) return
+  // It ends with an error for what is linked statically.
+  const { error, stdout, stderr } = await run(ldd, [path])
+  const missing = error === null ? missingIn(`${stdout}\n${stderr}`) : []
+  if (missing.length === 0) return
+  throw conflict(`The image ${basename(path)} needs libraries that are missing on this host: ${missing.join(', ')}`)
+}
+
+/** Lines are like `libcrypto.so.4 => not found` and ``iou: libc.so.6: version `GLIBC_2.38' not found (required by iou)``. */
+export const missingIn = (listing: string): string[] => [
+  ...new Set(
+    [...listing.matchAll(/^\s*(\S+) => not found|\bversion [`']([^\s']+)' not found/gm)].map(
+      ([, library, version]) => library ?? version ?? '',
+    ),
+  ),
+]
+
+/** What all of them know. The exit code says nothing. */
+const isHelp = /^\s*-[esnm]\b/m
+
+async function helpOf(path: string): Promise<string> {
+  // It must not leave anything among the images.
+  const directory = await mkdtemp(join(tmpdir(), 'patchbay-iou-'))
+  try {
+    const { error, stdout, stderr } = await run(path, ['-h'], directory)
+    const text = `${stdout}\n${stderr}`
+    if (error === null || (typeof error.code === 'number' && isHelp.test(text))) return text
+    const reason = error.killed ? `it did not answer -h within ${askMs} ms` : whyNot(error)
+    throw conflict(`The image ${basename(path)} cannot be run: ${reason}`, { cause: error })
+  } finally {
+    await rm(directory, { recursive: true, force: true })
+  }
+}
+
+function whyNot({ code, signal }: ExecFileException): string {
+  // A file that the kernel cannot execute gets here too: execvp(3) has a shell try it.
+  if (typeof code === 'number') return `it ended with code ${code} and did not say what it knows`
+  if (code === 'ERR_CHILD_PROCESS_STDIO_MAXBUFFER') return 'it does not stop talking'
+  if (code === 'ENOENT') return 'its loader is missing on this host'
+  return signal ? `it was ended by ${signal}` : 'this host cannot execute it'
+}
+
+interface End {
+  readonly error: ExecFileException | null
+  readonly stdout: string
+  readonly stderr: string
+}
+
+function run(program: string, args: readonly string[], cwd?: string): Promise<End> {
+  const bounds = { timeout: askMs, killSignal: 'SIGKILL', maxBuffer: mostOutputBytes } as const
+  const settings = { ...bounds, env: { ...process.env, LC_ALL: 'C' }, ...(cwd !== undefined && { cwd }) }
+  return new Promise((resolve) => {
+    try {
+      const child = execFile(program, args, settings, (error, stdout, stderr) => resolve({ error, stdout, stderr }))
+      child.stdin?.on('error', () => {})
+      child.stdin?.end()
+    } catch (error) {
+      // Some failures of the kernel are thrown at once.
+      resolve({ error: error as ExecFileException, stdout: '', stderr: '' })
+    }
+  })
+}
+
+/** From lines such as `-n <n>  Size of nvram in Kb (default 64KB)`; an option goes on until the next one. */
+export function factsIn(help: string): Pick<ImageFacts, 'defaultRam' | 'defaultNvram' | 'hasKeepalives'> {
+  const options = new Map(help.split(/^\s*(?=-\w\b)/m).map((text) => [text.slice(0, 2), text]))
+  const defaultOf = (option: string, unit: RegExp) => {
+    const [, number] = unit.exec(options.get(option) ?? '') ?? []
+    return number === undefined ? undefined : Number(number)
+  }
+  return {
+    defaultRam: defaultOf('-m', /\(default\s+(\d{1,7})\s*MB\)/i),
+    defaultNvram: defaultOf('-n', /\(default\s+(\d{1,7})\s*KB\)/i),
+    hasKeepalives: options.has('-l'),
+  }
+}
