@@ -60,6 +60,12 @@ test('a program of either size is known, with its loader', () => {
   }
 })
 
+test('a loader whose name is beyond what was read is not known', () => {
+  for (const bits of [32, 64] as const) {
+    expect(elfHeader(elf(bits, '/lib/ld-linux.so.2').subarray(0, -1))).toEqual({ bits, loader: undefined })
+  }
+})
+
 test('what is big-endian, cut, or something else is none', () => {
   const bigEndian = elf(32)
   bigEndian[5] = 2
@@ -145,6 +151,14 @@ compiled.for([[[]], [['-static']]] as const)('an image says what it can do, link
   await utimes(path, 1, 1)
   expect(imageFactsOf(path)).not.toBe(first)
   await imageFactsOf(path)
+})
+
+compiled('an image that was refused is asked again', async () => {
+  const path = await program(`int main(void) { fputs(${JSON.stringify(help)}, stdout); }`)
+  await chmod(path, 0o644)
+  await expect(imageFactsOf(path)).rejects.toMatchObject(refused('may not be executed'))
+  await chmod(path, 0o755)
+  expect(await imageFactsOf(path)).toMatchObject({ defaultRam: 128 })
 })
 
 compiled('an image that needs a library that is not there says which', async () => {

@@ -157,6 +157,23 @@ test('sectors are counted from the end of the half, which may not be whole kilob
   expect(() => writeConfigs(file, { startup, private: 'x' }, 9)).toThrow(conflict('1536'))
 })
 
+test('what looks like a file inside a configuration is none', () => {
+  const before = nvramFile({ kb: 64, startup: Buffer.alloc(3000, fileSector(0xba).subarray(0, 2)), own: '' })
+  expect(before.readUInt16BE(1024)).toBe(0xdcba)
+  const startup = 'x'.repeat(20_000)
+  expect(readConfigs(writeConfigs(before, { startup, private: '' }, 64).nvram).startup).toBe(startup)
+})
+
+test('a router may fill its half to the last byte', () => {
+  const startup = 'x'.repeat(4096 - 36)
+  expect(readConfigs(nvramFile({ kb: 8, startup }))).toEqual({ startup, private: null })
+  const own = 'x'.repeat(4096 - 36 - 4 - 16)
+  expect(readConfigs(nvramFile({ kb: 8, startup: 'abcd', own }))).toEqual({ startup: 'abcd', private: own })
+  // Half a header is none.
+  const parts = { 4088: Buffer.from('fedc0001', 'hex') }
+  expect(readConfigs(nvramFile({ kb: 8, startup: 'x'.repeat(4088 - 36), parts })).private).toBe(null)
+})
+
 test('another size makes a new file, with the configuration that is not given, and says what is lost', () => {
   const before = nvramFile({
     kb: 64,

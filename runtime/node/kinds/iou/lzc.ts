@@ -33,7 +33,7 @@ export function decompressLzc(data: Uint8Array, mostBytes: number): Buffer {
     }
     const isKnown = code < table.next && !(isBlockMode && code === clear)
     // A code may be the one that is only made by its own use: what came before, and its first byte once more.
-    const isOwn = before !== undefined && code === table.next && !table.isFull
+    const isOwn = before !== undefined && code === table.next
     if (!(before === undefined ? code < 256 : isKnown || isOwn)) throw damaged('it has a code that means nothing')
     const source = isKnown ? code : (before ?? 0)
     const end = length + table.lengthOf(source) + (isKnown ? 0 : 1)
