@@ -214,6 +214,26 @@ test('files of other kinds are not listed as images', async () => {
   expect(all.filter(({ path }) => path.startsWith(stem))).toEqual([])
 })
 
+test('an image of an iou router is listed when it is a program for this kind of processor', async () => {
+  const programs = '/v2/compute/iou/images'
+  const header = Buffer.alloc(64)
+  Buffer.from('7f454c46010101', 'hex').copy(header)
+  const [program, text] = [fresh('bin'), fresh('bin')]
+  for (const [name, content] of [
+    [program, header],
+    [text, Buffer.from('#!/bin/sh')],
+    [`i86bi_${program}.old`, header],
+    [`${program}.other`, header],
+  ] as const) {
+    expect((await send(`${programs}/${name}`, { method: 'POST', body: content })).status).toBe(204)
+  }
+  const names = (await body<Listed[]>(send(programs))).map(({ filename }) => filename)
+  expect(names.filter((name) => name.includes(program) || name === text).sort()).toEqual(
+    [program, `i86bi_${program}.old`].sort(),
+  )
+  expect(await body<Listed[]>(send('/v1/iou/vms'))).toHaveLength(names.length)
+})
+
 test('a disk needs a format that there is, and options that the format has', async () => {
   const create = (input: object) => post(`${v2}/img`, { path: fresh(), size: 8, ...input })
   const refusals: [object, string][] = [

@@ -42,11 +42,16 @@ export class ImageLibrary {
   async all(kind: ImageKindName): Promise<FoundImage[]> {
     const [own = '', ...additional] = this.#directories(kind)
     const { isListed } = imageKindsOfHost[kind]
-    const listed = ({ file }: FoundImage) => isListed(basename(file))
-    const found = (await this.#below(own, 1)).filter(listed)
+    const listed = async (images: readonly FoundImage[]) => {
+      const shown: FoundImage[] = []
+      // One after the other: a kind may have to open the file, and there may be thousands.
+      for (const image of images) if (await isListed(image.file)) shown.push(image)
+      return shown
+    }
+    const found = await listed(await this.#below(own, 1))
     const names = new Set(found.map(({ file }) => basename(file)))
     for (const directory of additional) {
-      for (const image of (await this.#below(directory, deepest)).filter(listed)) {
+      for (const image of await listed(await this.#below(directory, deepest))) {
         const name = basename(image.file)
         if (!names.has(name)) found.push(image)
         names.add(name)
