@@ -11,7 +11,8 @@ import { allowedInterfaces } from './host/allowed-interfaces.ts'
 import { LoadMeter } from './host/load.ts'
 import { hostMetrics } from './host/metrics.ts'
 import { Images } from './images/images.ts'
-import type { NodeKind } from './kinds/kind.ts'
+import { IouKind } from './kinds/iou/iou.ts'
+import type { KindListener, NodeKind } from './kinds/kind.ts'
 import { kvmPlatforms, usableEmulators } from './kinds/machine-emulator/binaries.ts'
 import { type MachineBounds, usualBounds } from './kinds/machine-emulator/bounds.ts'
 import { MachineEmulatorKind } from './kinds/machine-emulator/machine-emulator.ts'
@@ -88,6 +89,26 @@ export async function createNodeAgent(options: NodeAgentOptions): Promise<NodeAg
   }
   /** Nodes that will be looked at: a guest may tell of thousands of changes before it is its turn. */
   const changed = new WeakSet<LabNode>()
+  const listener: KindListener = {
+    changed(key) {
+      const told = nodes.all.get(key)
+      if (told === undefined || changed.has(told)) return
+      changed.add(told)
+      onNode(key, (node) => {
+        changed.delete(node)
+        return lifeCycle.refresh(node)
+      })
+    },
+    updated: (key) =>
+      onNode(key, async (node) => {
+        await node.save()
+        emit(node, node.updated())
+      }),
+    happened: (key, happening) => {
+      const node = nodes.all.get(key)
+      if (node !== undefined) emit(node, happening)
+    },
+  }
   const machines = new MachineEmulatorKind({
     isLocal: local,
     runDirectory: join(data, 'run'),
@@ -99,28 +120,16 @@ export async function createNodeAgent(options: NodeAgentOptions): Promise<NodeAg
     md5Of: (file) => images.md5Of(file),
     nodes: () => nodes.all.values(),
     limit: async (key, cpu_percent) => void (await keeper.call('unit.limit', { key, cpu_percent })),
-    listener: {
-      changed(key) {
-        const told = nodes.all.get(key)
-        if (told === undefined || changed.has(told)) return
-        changed.add(told)
-        onNode(key, (node) => {
-          changed.delete(node)
-          return lifeCycle.refresh(node)
-        })
-      },
-      updated: (key) =>
-        onNode(key, async (node) => {
-          await node.save()
-          emit(node, node.updated())
-        }),
-      happened: (key, happening) => {
-        const node = nodes.all.get(key)
-        if (node !== undefined) emit(node, happening)
-      },
-    },
+    listener,
   })
-  const kinds: Record<NodeKindName, NodeKind> = { pc, 'machine-emulator': machines }
+  const iou = new IouKind({
+    library: images.library,
+    runDirectory: join(data, 'run'),
+    settings: () => config.current.iou,
+    md5Of: (file) => images.md5Of(file),
+    listener,
+  })
+  const kinds: Record<NodeKindName, NodeKind> = { pc, iou, 'machine-emulator': machines }
   const links = new Links(keeper, ports, () => config.current.allowed_interfaces)
   const captures = new Captures(keeper, links, floorMb)
   const emit = (node: LabNode, happening: Happening) => events.emit(node.projectId, happening)

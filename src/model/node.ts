@@ -1,3 +1,4 @@
+import type { IouCreate, IouNode, IouUpdate } from './iou.ts'
 import type { MachineEmulatorCreate, MachineEmulatorNode, MachineEmulatorUpdate } from './machine-emulator.ts'
 import type { Nio } from './nio.ts'
 import type { PcCreate, PcNode, PcUpdate } from './pc.ts'
@@ -5,16 +6,18 @@ import type { PcCreate, PcNode, PcUpdate } from './pc.ts'
 /** What each kind of node is shown as, created with and changed by. A new kind is one more line. */
 export interface NodeTypes {
   pc: { node: PcNode; create: PcCreate; update: PcUpdate }
+  iou: { node: IouNode; create: IouCreate; update: IouUpdate }
   'machine-emulator': { node: MachineEmulatorNode; create: MachineEmulatorCreate; update: MachineEmulatorUpdate }
 }
 
 /** The kinds of node this version runs. */
 export type NodeKindName = keyof NodeTypes
-export const nodeKinds: readonly NodeKindName[] = ['pc', 'machine-emulator']
+export const nodeKinds: readonly NodeKindName[] = ['pc', 'iou', 'machine-emulator']
 
 /** NIO types that each kind takes. */
 export const nioTypesOf: Readonly<Record<NodeKindName, readonly Nio['type'][]>> = {
   pc: ['nio_udp', 'nio_generic_ethernet', 'nio_ethernet', 'nio_tap'],
+  iou: ['nio_udp', 'nio_generic_ethernet', 'nio_ethernet', 'nio_tap'],
   'machine-emulator': ['nio_udp', 'nio_generic_ethernet', 'nio_ethernet', 'nio_tap'],
 }
 

@@ -25,6 +25,16 @@ export const kindFacts: Readonly<Record<NodeKindName, KindFacts>> = {
       start: 'The pc cannot run now; the message says why',
     },
   },
+  iou: {
+    noun: 'router',
+    canBePaused: false,
+    hasScreen: false,
+    conflicts: {
+      create: 'no port or application id is left, or the image is missing (its name is then in `image`)',
+      update: 'The change is not possible now, or the image is missing (its name is then in `image`)',
+      start: 'The router cannot run now: its image, the licence file or a library is missing; the message says what',
+    },
+  },
   'machine-emulator': {
     noun: 'machine',
     canBePaused: true,

@@ -273,5 +273,7 @@ test("clients' own words for kinds work where an alias says so", async () => {
   const answer = await post(`${project.v2}/vpcs/nodes`, { name: 'PC1' })
   expect(answer.status).toBe(201)
   expect(answer.headers.get('X-ROUTE')).toBe('/v2/compute/projects/{project_id}/pc/nodes')
-  expect(await body(send('/v2/compute/capabilities'))).toMatchObject({ node_types: ['vpcs', 'machine-emulator'] })
+  expect(await body(send('/v2/compute/capabilities'))).toMatchObject({
+    node_types: ['vpcs', 'iou', 'machine-emulator'],
+  })
 })

@@ -111,6 +111,21 @@ export const Settings = Type.Object(
       },
       { default: {}, additionalProperties: false },
     ),
+    iou: Type.Object(
+      {
+        iourc_path: Type.String({
+          default: '',
+          description: 'Licence file of IOU images. Default: ~/.iourc, then that of the node',
+          reload: true,
+        }),
+        license_check: Type.Boolean({
+          default: true,
+          description: 'Whether the form of the licence file is checked before a start',
+          reload: true,
+        }),
+      },
+      { default: {}, additionalProperties: false },
+    ),
     machine_emulator: Type.Object(
       {
         acceleration: Type.Union([Type.Literal('auto'), Type.Literal('kvm'), Type.Literal('tcg')], {

@@ -27,6 +27,14 @@ export interface Wire {
   readonly switch_port: number
 }
 
+/** A port that an IOU program has on its UNIX datagram socket. */
+export interface Netio {
+  readonly application_id: number
+  /** As in the header of its datagrams: bay + unit * 16. */
+  readonly port: number
+  readonly ethernet: boolean
+}
+
 /** What is to be run for a node, and how it is shown. */
 export interface Launch {
   readonly run: UnitSpec['run']
@@ -49,9 +57,11 @@ export interface NodeKind {
   /** Where console ports of a type come from; undefined when there is none. Those of type telnet are the keeper's, others the emulator's. */
   consolePool(type: NodeRecord['console_type']): Pool | undefined
   /** Properties of a new node; without waiting, so that what must be unique among siblings is. 409 when nothing is left. */
-  properties(siblings: readonly KindNode[]): Record<string, unknown>
-  /** What was read from a record, made fit for this version. */
-  restored(properties: Record<string, unknown>): Record<string, unknown>
+  properties(node: KindNode): Record<string, unknown>
+  /** What was read from a record, made fit for this version and this host. */
+  restored(properties: Record<string, unknown>, node: KindNode): Record<string, unknown>
+  /** How a port is wired that is no private pair of UDP sockets. */
+  netioOf?(record: NodeRecord, port: PortRef): Netio
   /** Applies what a new node is created with, and writes what its directory must hold. */
   prepare(node: KindNode, input: NodeCreate): Promise<void>
   /** What a create with the id of a node that is there changes of it. */
@@ -74,6 +84,10 @@ export interface NodeKind {
     destination: KindNode,
     copy: (amend?: (directory: string) => Promise<void>) => Promise<void>,
   ): Promise<void>
+  /** A process of the node runs: it was started, or found running. */
+  begun?(node: KindNode): void
+  /** The process has ended: what it left is looked after. */
+  over?(node: KindNode): Promise<void>
   /** The node is gone. */
   forget?(node: KindNode): void
 }

@@ -48,6 +48,7 @@ export class LifeCycle {
     } catch (error) {
       throw await this.#failed(node, error as Error, launch?.hint)
     }
+    node.kind.begun?.(node)
     node.status = 'started'
     for (const notice of launch.notices ?? []) this.#options.emit(node, notice)
     this.#options.emit(node, node.updated('started'))
@@ -74,7 +75,7 @@ export class LifeCycle {
     node.record.status_reason = null
     // A disk that is full must not keep a node running; the next service would only find it stopped without a reason.
     await node.save().catch(() => {})
-    this.#stopped(node)
+    await this.#stopped(node)
   }
 
   /** A kind that cannot be paused goes on running, as its clients expect. 409 when the guest does not obey. */
@@ -129,7 +130,7 @@ export class LifeCycle {
     node.record.running = false
     node.record.status_reason = isQuiet ? quietly : `The program ended by itself ${endOf(exit)}`
     await node.save().catch(() => {})
-    this.#stopped(node)
+    await this.#stopped(node)
     if (!isQuiet) {
       const message = `${node.record.name}: the program ended by itself ${endOf(exit)}`
       this.#options.emit(node, { type: 'log.error', message })
@@ -145,6 +146,7 @@ export class LifeCycle {
       this.#processes.end(node.key, unit.run)
       return this.exited(node, unit.run, unit.exit, 'It ended by itself while no service was there')
     }
+    node.kind.begun?.(node)
     await this.#adoptGuest(node, process)
   }
 
@@ -166,7 +168,7 @@ export class LifeCycle {
     node.record.running = false
     node.record.status_reason = reason
     await node.save().catch(() => {})
-    this.#stopped(node)
+    await this.#stopped(node)
   }
 
   /** Moves, opens or closes the console of a node that runs. */
@@ -278,8 +280,9 @@ export class LifeCycle {
       : { host: this.#options.consoleHost, port: console }
   }
 
-  #stopped(node: LabNode): void {
+  async #stopped(node: LabNode): Promise<void> {
     this.#letGo(node)
+    await node.kind.over?.(node)
     this.#options.emit(node, node.updated('stopped'))
   }
 

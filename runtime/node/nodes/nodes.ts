@@ -215,7 +215,7 @@ export class Nodes implements NodeAgent {
       ports: {},
     }
     const node = new LabNode(project, kind, record)
-    record.properties = kind.properties(node.siblings)
+    record.properties = kind.properties(node)
     // From here on its properties are seen by siblings, so that two creates at once do not get the same.
     project.nodes.set(node.key, node)
     const isNew = project.record.deleted.every((it) => it !== `${kind.kind}/${nodeId}`)

@@ -109,8 +109,9 @@ export class Reopen {
       return
     }
     if (found === undefined || found.damaged) this.#warn(project, [`The record of node ${record.name} was damaged`])
-    record.properties = kinds[record.kind].restored(record.properties)
-    const node = new LabNode(project, kinds[record.kind], record)
+    const kind = kinds[record.kind]
+    const node = new LabNode(project, kind, record)
+    record.properties = found === undefined ? kind.properties(node) : kind.restored(record.properties, node)
     node.isUnclaimed = isUnclaimed
     project.nodes.set(node.key, node)
     nodes.all.set(node.key, node)
@@ -166,7 +167,7 @@ function placeholder(name: string, kinds: Readonly<Record<NodeKindName, NodeKind
     command_line: '',
     status_reason: 'The record of the node is damaged: its settings are lost, its files are there',
     running: false,
-    properties: kinds[kind as NodeKindName].properties([]),
+    properties: {},
     ports: {},
   }
 }

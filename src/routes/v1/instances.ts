@@ -8,6 +8,7 @@ import { captureEndpoints } from '../captures.ts'
 import { kindFacts } from '../kinds.ts'
 import { linkEndpoints } from '../links.ts'
 import { instanceV1, MachineV1, MachineV1Create, MachineV1Update, PcV1, PcV1Create, PcV1Update } from './faces.ts'
+import { IouV1, IouV1Create, IouV1Update, iouInput } from './iou-face.ts'
 
 /** The schemas of a kind in v1; a new kind is one more line below. */
 interface InstanceSchemas {
@@ -16,10 +17,13 @@ interface InstanceSchemas {
   readonly update: TObject
   /** Whether start answers with the instance: what older clients of the kind expect. */
   readonly startShows: boolean
+  /** The input in the words of the model, where v1 has others. */
+  readonly input?: <T extends Record<string, unknown>>(body: T) => T
 }
 
 const kinds: Readonly<Record<NodeKindName, InstanceSchemas>> = {
   pc: { instance: PcV1, create: PcV1Create, update: PcV1Update, startShows: false },
+  iou: { instance: IouV1, create: IouV1Create, update: IouV1Update, startShows: false, input: iouInput },
   'machine-emulator': { instance: MachineV1, create: MachineV1Create, update: MachineV1Update, startShows: true },
 }
 
@@ -49,6 +53,10 @@ function instanceEndpoints(kind: NodeKindName, schemas: InstanceSchemas): readon
     kind,
     node_id: vm_id,
   })
+  const inputOf = (body: unknown) => {
+    const given = body as Record<string, unknown>
+    return schemas.input?.(given) ?? given
+  }
   const shown = (node: Node) => ok(instanceV1(node))
   const actions = schemas.startShows
     ? nodeActions(one, tag, params, kind, ref, shown, instance(`The ${noun}, started`))
@@ -75,7 +83,7 @@ function instanceEndpoints(kind: NodeKindName, schemas: InstanceSchemas): readon
       replies: { 201: instance('Created, stopped') },
       errors: { 404: noSuchProject, 409: `The id is known, ${conflicts.create}`, 507: 'The disk is nearly full' },
       async handle({ params, body }, { agent }) {
-        const { vm_id, ...input } = body as NodeCreate & { vm_id?: string | number | null }
+        const { vm_id, ...input } = inputOf(body) as NodeCreate & { vm_id?: string | number | null }
         const node_id = typeof vm_id === 'string' ? vm_id.toLowerCase() : vm_id
         const { node } = await agent.nodes.create(
           params.project_id,
@@ -105,7 +113,8 @@ function instanceEndpoints(kind: NodeKindName, schemas: InstanceSchemas): readon
       body: schemas.update,
       replies: { 200: instance(`The changed ${noun}`) },
       errors: { 404: noSuchNode, 409: conflicts.update, 507: 'The disk is nearly full' },
-      handle: async ({ params, body }, { agent }) => shown(await agent.nodes.update(ref(params), body as NodeUpdate)),
+      handle: async ({ params, body }, { agent }) =>
+        shown(await agent.nodes.update(ref(params), inputOf(body) as NodeUpdate)),
     }),
     endpoint({
       method: 'DELETE',

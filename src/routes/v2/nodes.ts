@@ -2,6 +2,7 @@ import { type TObject, Type } from '@sinclair/typebox'
 import { created, type Endpoint, endpoint, noContent, ok } from '../../http/endpoint.ts'
 import { noSuchNode, noSuchProject, projectParams } from '../../http/params.ts'
 import { Uuid } from '../../model/common.ts'
+import { IouCreate, IouNode, IouUpdate } from '../../model/iou.ts'
 import { MachineEmulatorCreate, MachineEmulatorNode, MachineEmulatorUpdate } from '../../model/machine-emulator.ts'
 import type { NodeCreate, NodeKindName, NodeRef, NodeUpdate } from '../../model/node.ts'
 import { PcCreate, PcNode, PcUpdate } from '../../model/pc.ts'
@@ -34,6 +35,11 @@ const kinds: Readonly<Record<NodeKindName, KindSchemas>> = {
     node: PcNode,
     create: named(PcCreate, 'PcNodeCreate', 'What a pc is created with'),
     update: named(PcUpdate, 'PcNodeUpdate', 'Changes of a pc; absent and null mean "leave as it is"'),
+  },
+  iou: {
+    node: IouNode,
+    create: named(IouCreate, 'IouNodeCreate', 'What a router is created with; absent and null mean "the default"'),
+    update: named(IouUpdate, 'IouNodeUpdate', 'Changes of a router; absent and null mean "leave as it is"'),
   },
   'machine-emulator': {
     node: MachineEmulatorNode,

@@ -45,7 +45,7 @@ export class PcKind implements NodeKind {
     return type === 'telnet' ? 'console' : undefined
   }
 
-  properties(siblings: readonly KindNode[]): Record<string, unknown> {
+  properties({ siblings }: KindNode): Record<string, unknown> {
     const taken = new Set(siblings.map(({ record }) => record.properties.pc_id))
     for (let pc_id = 0; pc_id < pcIds; pc_id++) if (!taken.has(pc_id)) return { pc_id }
     throw conflict(`The project has ${pcIds} pcs already, and there are no more MAC addresses for another one`)
