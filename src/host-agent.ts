@@ -2,6 +2,7 @@ import type { CaptureStart, CaptureStarted, LinkTypeName } from './model/capture
 import type { FeedItem } from './model/event.ts'
 import type { Capabilities, Diagnosis, Load, NetworkInterface, Ports, Reloaded, Version } from './model/host.ts'
 import type { DiskCreate, DiskExtend, FoundProgram, Image, ImageKindName } from './model/image.ts'
+import type { IouConfigs, IouNode, IouStart } from './model/iou.ts'
 import type { MachineCapabilities, ResizeDisk } from './model/machine-emulator.ts'
 import type { MetricFamily } from './model/metrics.ts'
 import type { Nio, NioState } from './model/nio.ts'
@@ -21,6 +22,7 @@ export interface HostAgent {
   readonly images: ImageAgent
   readonly nodes: NodeAgent
   readonly machines: MachineAgent
+  readonly routers: RouterAgent
   readonly events: EventAgent
 }
 
@@ -204,6 +206,16 @@ export interface NodeAgent {
   console(ref: NodeRef, signal: AbortSignal): Promise<ConsoleStream>
   /** The screen as a pair of streams that speak RFB (VNC); 409 when the node does not run, or has no screen of this kind. */
   screen(ref: NodeRef, signal: AbortSignal): Promise<ConsoleStream>
+}
+
+/** What only routers run by an IOU image have. */
+export interface RouterAgent {
+  /** As `start` of every node, with a licence file that is used when the host has no other. */
+  start(ref: NodeRef<'iou'>, input: IouStart): Promise<IouNode>
+  /** What the router has stored, else what is in its files. */
+  configs(ref: NodeRef<'iou'>): Promise<IouConfigs>
+  /** Copies what the router has stored into its files. 409 when that cannot be read now. */
+  saveConfigs(ref: NodeRef<'iou'>): Promise<void>
 }
 
 /** What only machines run by QEMU have. */

@@ -189,6 +189,14 @@ export async function createNodeAgent(options: NodeAgentOptions): Promise<NodeAg
     files,
     images,
     nodes,
+    routers: {
+      start: async (ref, input) => {
+        await nodes.with(ref, (node) => iou.starting(node, input))
+        return nodes.start(ref)
+      },
+      configs: (ref) => nodes.with(ref, (node) => iou.configs(node)),
+      saveConfigs: (ref) => nodes.with(ref, (node) => iou.saveConfigs(node)),
+    },
     machines: {
       emulators: async (platforms) =>
         (await usableEmulators(platforms)).map(({ path, version }) => ({ path, version: versionText(version) })),

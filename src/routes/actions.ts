@@ -3,6 +3,7 @@ import type { NodeAgent } from '../host-agent.ts'
 import type { Reply } from '../http/endpoint.ts'
 import { type Answer, type Endpoint, endpoint } from '../http/endpoint.ts'
 import { noSuchNode } from '../http/params.ts'
+import { IouStart } from '../model/iou.ts'
 import type { Node, NodeKindName, NodeRef } from '../model/node.ts'
 import { type KindFacts, kindFacts } from './kinds.ts'
 
@@ -61,10 +62,22 @@ export function nodeActions<P extends TObject>(
       handle: async ({ params }, { agent }) => answer(await (agent.nodes as NodeAgent)[name](ref(params))),
     })
   }
+  const startRouter = endpoint({
+    method: 'POST',
+    path: `${node}/start`,
+    tag,
+    summary: words.start[0],
+    params,
+    body: IouStart,
+    replies: { [startReply.schema === undefined ? 204 : 200]: startReply },
+    errors: { 404: noSuchNode, 409: words.start[1] },
+    handle: async ({ params, body }, { agent }) =>
+      started(await agent.routers.start(ref(params) as NodeRef<'iou'>, body)),
+  })
   const done = { description: 'Done' }
   const nothing = () => ({ status: 204 })
   return [
-    action('start', started, startReply.schema === undefined ? 204 : 200, startReply),
+    kind === 'iou' ? startRouter : action('start', started, startReply.schema === undefined ? 204 : 200, startReply),
     ...(['stop', 'suspend', 'resume', 'reload'] as const).map((name) => action(name, nothing, 204, done)),
   ]
 }

@@ -3,6 +3,7 @@ import { docsEndpoints } from './docs.ts'
 import { imageEndpoints } from './images.ts'
 import { machineEndpoints } from './machines.ts'
 import { metricsEndpoints } from './metrics.ts'
+import { routerEndpoints } from './routers.ts'
 import { serverEndpoints } from './server.ts'
 import { instancesV1 } from './v1/instances.ts'
 import { projectsV1 } from './v1/projects.ts'
@@ -19,5 +20,6 @@ export const endpoints: readonly Endpoint[] = [
   ...projectsV2,
   ...nodesV2,
   ...imageEndpoints,
+  ...routerEndpoints,
   ...machineEndpoints,
 ]

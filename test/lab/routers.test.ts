@@ -45,6 +45,8 @@ test.skipIf(skip)('a router starts with its configuration, and what it writes to
   // The file follows while the router runs.
   const file = () => readFile(join(node_directory, 'startup-config.cfg'), 'utf8')
   await expect.poll(file, { timeout: 10_000 }).toContain('hostname R2')
+  const stored = await service.call<{ startup_config_content: string }>('GET', `${node}/configs`)
+  expect(stored.startup_config_content).toBe(await file())
   await service.call('POST', `${node}/stop`)
   expect(await status(service, node)).toBe('stopped')
   await start(service, node)
@@ -74,4 +76,7 @@ test.skipIf(skip)('without a licence a router does not start, and the answer say
   expect(message).toContain('no licence for this host')
   expect(message).not.toContain('0123456789abcdef')
   expect(await status(service, node)).toBe('stopped')
+  // One that comes with the start is taken instead.
+  await service.call('POST', `${node}/start`, { iourc_content: iourc(), more: 'is ignored' })
+  expect(await status(service, node)).toBe('started')
 })
