@@ -11,7 +11,7 @@ import type { BpfProgram } from '../bpf/program.ts'
  * A connection whose first request is `console.attach` stops being JSON after the reply: what follows are the bytes of
  * the console, both ways, beginning with the scroll-back.
  */
-export const protocolVersion = 3
+export const protocolVersion = 4
 
 export type PacketPathName = 'fast' | 'portable'
 
@@ -83,11 +83,30 @@ export interface UnitState {
   readonly exit: Exit | null
 }
 
-/** One adapter port of a node: a private pair of UDP sockets on 127.0.0.1 between the guest and the switch. Key: `{unit key}/{adapter}/{port}`. */
+/** What is at the guest's side of a port. */
+export type PortGuest =
+  /** A UDP socket on 127.0.0.1. */
+  { readonly guest_port: number } | { readonly netio: NetioPort }
+
+/** A port of an IOU instance. All ports of one share the instance's UNIX socket, and one socket of the switch. */
+export interface NetioPort {
+  /** 1 to 511. What the instance takes for its bridge, this switch, has that number and 512. */
+  readonly application_id: number
+  /** As in the headers of its datagrams: bay + unit * 16. */
+  readonly port: number
+  /** false: a serial port. Its frames have no Ethernet header, so nothing may be read into them. */
+  readonly ethernet: boolean
+}
+
+/**
+ * One adapter port of a node: a private pair of UDP sockets on 127.0.0.1 between the guest and the switch, or a port of an IOU
+ * instance, for which `guest_port` and `switch_port` are 0. Key: `{unit key}/{adapter}/{port}`.
+ */
 export interface SwitchPortState {
   readonly key: string
   readonly guest_port: number
   readonly switch_port: number
+  readonly netio: NetioPort | null
   readonly nio: SwitchNio | null
   readonly capture: CaptureState | null
 }
@@ -179,8 +198,13 @@ export interface Operations {
   'console.listen': { in: { key: string; listen: Listen | null }; out: Record<string, never> }
   /** See above. `not_running` when the unit does not run. */
   'console.attach': { in: { key: string }; out: Record<string, never> }
-  /** Binds the switch's end on a port of the system's choice. An existing key with the same guest port is given back as it is. */
-  'port.open': { in: { key: string; guest_port: number }; out: { switch_port: number } }
+  /**
+   * Binds the switch's end on a port of the system's choice; `switch_port` is 0 for a port of an IOU instance. An existing key
+   * with the same guest is given back as it is. The first port of an instance opens the socket of its bridge, closing the last
+   * removes it: `port_taken` when another program is its bridge or another key has the port, `no_privilege` when the directory
+   * of the sockets is not ours, `unsupported` without the fast path.
+   */
+  'port.open': { in: { key: string } & PortGuest; out: { switch_port: number } }
   'port.close': { in: { key: string }; out: Record<string, never> }
   /**
    * Attaches or replaces; what was attached before stays when that fails. `port_taken` when `lport` or the device is in use,

@@ -50,7 +50,7 @@ export class KeeperServer {
       'unit.limit': async ({ key, cpu_percent }) => nothing(await units.limit(key, cpu_percent)),
       'unit.forget': ({ key }) => nothing(units.forget(key)),
       'console.listen': async ({ key, listen }) => nothing(await units.hub(key).setListen(listen)),
-      'port.open': ({ key, guest_port }) => lan.open(key, guest_port),
+      'port.open': ({ key, ...guest }) => lan.open(key, 'netio' in guest ? guest.netio : guest.guest_port),
       'port.close': async ({ key }) => nothing(await lan.close(key)),
       'nio.attach': async ({ key, nio }) => nothing(await lan.attach(key, nio)),
       'nio.detach': async ({ key }) => nothing(await lan.detach(key)),

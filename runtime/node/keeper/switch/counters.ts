@@ -100,14 +100,14 @@ export class Counters {
 }
 
 /** Notes that the peer of a row's end refused what was sent: the guest's socket, or the other end of the link. */
-export function countRefusal(counters: Counters, row: number, sends: Direction): void {
+export function countRefusal(counters: Counters, row: number, sends: Direction, frames = 1): void {
   if (sends === 'in') {
-    counters.add(row, at.guestRefused, 1)
-    counters.add(row, at.noGuest, 1)
+    counters.add(row, at.guestRefused, frames)
+    counters.add(row, at.noGuest, frames)
     counters.set(row, at.outAtGuestRefusal, counters.get(row, at.outFrames))
     return
   }
-  counters.add(row, at.refused, 1)
+  counters.add(row, at.refused, frames)
   counters.set(row, at.outAtRefusal, counters.get(row, at.outFrames))
   counters.set(row, at.inAtRefusal, counters.get(row, at.inFrames))
 }

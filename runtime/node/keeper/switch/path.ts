@@ -34,11 +34,11 @@ export interface PathListener {
 
 export interface OpenedEnd {
   readonly end: number
-  /** Its local UDP port; 0 for a device. */
+  /** Its local UDP port; 0 for other ends. */
   readonly port: number
 }
 
-export type EndSpec = UdpEnd | DeviceEnd
+export type EndSpec = UdpEnd | DeviceEnd | NetioEnd
 
 export interface UdpEnd {
   readonly type: 'udp'
@@ -54,6 +54,15 @@ export interface UdpEnd {
 export interface DeviceEnd {
   readonly type: 'ethernet' | 'tap'
   readonly device: string
+  readonly row: number
+}
+
+/** A port of an IOU instance; it sends to the guest. */
+export interface NetioEnd {
+  readonly type: 'netio'
+  readonly applicationId: number
+  /** As in the headers of its datagrams. */
+  readonly port: number
   readonly row: number
 }
 

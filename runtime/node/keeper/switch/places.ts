@@ -2,12 +2,12 @@ import { isIPv6 } from 'node:net'
 import type { SwitchNio, UdpLink } from '../protocol.ts'
 import type { EndSpec } from './path.ts'
 
-/** The end that a link is opened as. */
-export function endOf(nio: SwitchNio, row: number): EndSpec {
+/** The end that a link is opened as; whether probes can be among its frames. */
+export function endOf(nio: SwitchNio, row: number, probes: boolean): EndSpec {
   if (nio.type !== 'udp') return { type: nio.type, device: nio.device, row }
   const { lport, rhost, rport } = nio
   const local = { address: localAddress(rhost), port: lport }
-  return { type: 'udp', local, remote: { address: rhost, port: rport }, probes: true, row, sends: 'out' }
+  return { type: 'udp', local, remote: { address: rhost, port: rport }, probes, row, sends: 'out' }
 }
 
 /** What only one link can have: a UDP port or a device. Several links may share a device that is not a TAP. */

@@ -1,12 +1,12 @@
 import { Serial } from '../../serial.ts'
 import { Recorder } from '../capture/recorder.ts'
 import { KeeperError } from '../error.ts'
-import type { PortReport, SwitchNio, SwitchPortState } from '../protocol.ts'
+import type { NetioPort, PortReport, SwitchNio, SwitchPortState } from '../protocol.ts'
 import { at, Counters } from './counters.ts'
 import { deviceIndex } from './device.ts'
 import { DeviceWatch } from './device-watch.ts'
 import { FastPath } from './fast/fast-path.ts'
-import type { PacketPath, PathListener } from './path.ts'
+import type { EndSpec, PacketPath, PathListener } from './path.ts'
 import { endOf, isLoopback, isSamePlace, placeOf } from './places.ts'
 import { PortablePath } from './portable/portable-path.ts'
 import { Prober } from './prober.ts'
@@ -14,11 +14,14 @@ import { judge } from './verdict.ts'
 
 const loopback = '127.0.0.1'
 
+/** Where the guest of a port is: its UDP port on this host, or a port of an IOU instance. */
+type Guest = number | NetioPort
+
 interface Port {
   readonly key: string
-  readonly guestPort: number
+  readonly at: Guest
   readonly row: number
-  /** Our end of the private pair with the guest, and its UDP port. */
+  /** Our end of the private pair with the guest, and its UDP port; 0 when it has none. */
   readonly guest: number
   readonly guestEndPort: number
   readonly recorder: Recorder
@@ -94,35 +97,30 @@ export class Switch {
   }
 
   list(): SwitchPortState[] {
-    return [...this.#ports.values()].map(({ key, guestPort, guestEndPort, link, recorder }) => ({
+    return [...this.#ports.values()].map(({ key, at, guestEndPort, link, recorder }) => ({
       key,
-      guest_port: guestPort,
+      guest_port: typeof at === 'number' ? at : 0,
       switch_port: guestEndPort,
+      netio: typeof at === 'number' ? null : at,
       nio: link?.nio ?? null,
       capture: recorder.state,
     }))
   }
 
-  /** Opens a port, or gives back the one that is open with this guest port. */
-  open(key: string, guestPort: number): Promise<{ switch_port: number }> {
+  /** Opens a port, or gives back the one that is open for this guest. */
+  open(key: string, guest: Guest): Promise<{ switch_port: number }> {
     return this.#serial.run(key, async () => {
+      if (typeof guest !== 'number') requireNetio(guest)
       const existing = this.#ports.get(key)
-      if (existing?.guestPort === guestPort) return { switch_port: existing.guestEndPort }
+      if (existing !== undefined && isSameGuest(existing.at, guest)) return { switch_port: existing.guestEndPort }
       if (existing !== undefined) await this.#close(existing)
       const row = this.#counters.take()
       if (row === undefined) throw new KeeperError('bad_request', 'the switch has no room for another port')
       try {
-        const { end, port } = await this.#path.open({
-          type: 'udp',
-          local: { address: loopback, port: 0 },
-          remote: { address: loopback, port: guestPort },
-          probes: false,
-          row,
-          sends: 'in',
-        })
+        const { end, port } = await this.#path.open(guestEnd(guest, row))
         const { captureFailed } = this.#options
         const recorder = new Recorder(this.#path, this.#counters, row, (file, why) => captureFailed(key, file, why))
-        const opened = { key, guestPort, row, guest: end, guestEndPort: port, recorder, link: null, joined: null }
+        const opened = { key, at: guest, row, guest: end, guestEndPort: port, recorder, link: null, joined: null }
         this.#ports.set(key, opened)
         this.#byRow.set(row, opened)
         return { switch_port: port }
@@ -145,6 +143,9 @@ export class Switch {
     return this.#relink(key, async () => {
       const port = this.#require(key)
       const before = port.link
+      if (nio.type !== 'udp' && !isEthernet(port)) {
+        throw new KeeperError('bad_request', `${nio.device} carries Ethernet frames, a serial port has none`)
+      }
       if (nio.type === 'udp') {
         const holder = this.#byLport.get(nio.lport)
         if (holder !== undefined && holder !== port) {
@@ -262,11 +263,13 @@ export class Switch {
     await this.#connect(port, await this.#openLink(port, nio))
   }
 
-  async #openLink({ row, key }: Port, nio: SwitchNio): Promise<OpenLink> {
-    const { end } = await this.#path.open(endOf(nio, row))
+  async #openLink(port: Port, nio: SwitchNio): Promise<OpenLink> {
+    const { end } = await this.#path.open(endOf(nio, port.row, isEthernet(port)))
     if (nio.type !== 'udp') return { nio, end, prober: null, deviceIndex: deviceIndex(nio.device) }
+    // A serial line must not be given frames that are none of its protocol.
+    if (!isEthernet(port)) return { nio, end, prober: null, deviceIndex: null }
     const prober = new Prober((frame) => this.#path.send(end, frame))
-    this.#byEnd.set(end, key)
+    this.#byEnd.set(end, port.key)
     return { nio, end, prober, deviceIndex: null }
   }
 
@@ -358,4 +361,32 @@ export class Switch {
     if (port === undefined) throw new KeeperError('unknown_key', `the switch has no port ${key}`)
     return port
   }
+}
+
+const isEthernet = ({ at }: Port): boolean => typeof at === 'number' || at.ethernet
+
+function guestEnd(guest: Guest, row: number): EndSpec {
+  if (typeof guest !== 'number') {
+    return { type: 'netio', applicationId: guest.application_id, port: guest.port, row }
+  }
+  return {
+    type: 'udp',
+    local: { address: loopback, port: 0 },
+    remote: { address: loopback, port: guest },
+    probes: false,
+    row,
+    sends: 'in',
+  }
+}
+
+function isSameGuest(a: Guest, b: Guest): boolean {
+  if (typeof a === 'number' || typeof b === 'number') return a === b
+  return a.application_id === b.application_id && a.port === b.port && a.ethernet === b.ethernet
+}
+
+function requireNetio({ application_id, port }: NetioPort): void {
+  const isWithin = (value: number, least: number, most: number) =>
+    Number.isInteger(value) && value >= least && value <= most
+  if (!isWithin(application_id, 1, 511)) throw new KeeperError('bad_request', `${application_id} is no application id`)
+  if (!isWithin(port, 0, 255)) throw new KeeperError('bad_request', `${port} is no port of an IOU instance`)
 }

@@ -15,8 +15,10 @@ export interface Libc {
   send(fd: number, bytes: Pointer, length: number, flags: number): number
   read(fd: number, bytes: Pointer, length: number): number
   write(fd: number, bytes: Pointer, length: number): number
+  memcpy(to: Pointer, from: Pointer, length: number): unknown
   open(path: Pointer, flags: number, mode: number): number
   ioctl(fd: number, request: number, argument: Pointer): number
+  fcntl(fd: number, command: number, argument: Pointer): number
   close(fd: number): number
   epoll_create1(flags: number): number
   epoll_ctl(epoll: number, operation: number, fd: number, event: Pointer): number
@@ -44,8 +46,10 @@ const signatures = {
   send: 'int64_t send(int, uintptr_t, int64_t, int)',
   read: 'int64_t read(int, uintptr_t, int64_t)',
   write: 'int64_t write(int, uintptr_t, int64_t)',
+  memcpy: 'uintptr_t memcpy(uintptr_t, uintptr_t, int64_t)',
   open: 'int open(uintptr_t, int, int)',
   ioctl: 'int ioctl(int, unsigned long, uintptr_t)',
+  fcntl: 'int fcntl(int, int, uintptr_t)',
   close: 'int close(int)',
   epoll_create1: 'int epoll_create1(int)',
   epoll_ctl: 'int epoll_ctl(int, int, int, uintptr_t)',
@@ -80,6 +84,7 @@ export const pieceBytes = 16
 
 /** Constants of the Linux headers that the fast path uses. */
 export const linux = {
+  AF_UNIX: 1,
   AF_INET: 2,
   AF_INET6: 10,
   AF_PACKET: 17,
@@ -88,6 +93,9 @@ export const linux = {
   SOCK_NONBLOCK: 0o4000,
   SOCK_CLOEXEC: 0o2000000,
   O_RDWR: 2,
+  F_WRLCK: 1,
+  F_SETLK: 6,
+  F_OFD_SETLK: 37,
   SOL_SOCKET: 1,
   SO_SNDBUF: 7,
   SO_RCVBUF: 8,
@@ -121,7 +129,10 @@ export const linux = {
   IFF_UP: 1,
   EPOLL_CTL_ADD: 1,
   EPOLL_CTL_DEL: 2,
+  EPOLL_CTL_MOD: 3,
   EPOLLIN: 1,
+  EPOLLOUT: 4,
+  EPOLLONESHOT: 2 ** 30,
   EPOLL_CLOEXEC: 0o2000000,
   EFD_NONBLOCK: 0o4000,
   EFD_CLOEXEC: 0o2000000,

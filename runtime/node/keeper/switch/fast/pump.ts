@@ -1,55 +1,24 @@
-import { at, type Counters, countRefusal } from '../counters.ts'
+import { at, type Counters } from '../counters.ts'
 import { type Block, DelayQueue } from '../delay-queue.ts'
 import type { Hop } from '../hop.ts'
-import type { EndSpec, LaneSpec, OpenedEnd, PathListener } from '../path.ts'
+import type { DeviceEnd, EndSpec, LaneSpec, NetioEnd, OpenedEnd, PathListener, UdpEnd } from '../path.ts'
 import { isProbe } from '../probe-frame.ts'
 import { isPlain, type Lane, passHops, Rows } from '../rows.ts'
 import { WallClock } from '../wall-clock.ts'
+import { Demultiplexer } from './demultiplexer.ts'
+import { End } from './end.ts'
+import { Instance } from './instance.ts'
 import { type Libc, linux } from './libc.ts'
 import { Memory } from './memory.ts'
 import { batch, Receiver } from './receiver.ts'
 import { Sockets } from './sockets.ts'
-import { type Output, Transmitter } from './transmitter.ts'
+import { Transmitter } from './transmitter.ts'
 
 /** struct epoll_event { u32 events; u64 data; } is packed on x86-64 alone. */
 const [eventBytes, dataOffset] = process.arch === 'x64' ? ([12, 4] as const) : ([16, 8] as const)
 const eventsAtOnce = 256
 /** Batches that one end may have before the others get their turn. */
 const rounds = 4
-
-/** A descriptor in the path, and where its frames go. */
-class End implements Output {
-  readonly id: number
-  readonly fd: number
-  readonly kind: Output['kind']
-  readonly gro: boolean
-  gso: boolean
-  readonly row: number
-  readonly probes: boolean
-  lane: Lane<End> | null = null
-  readonly #counters: Counters
-  readonly #sends: 'in' | 'out'
-
-  constructor(id: number, spec: EndSpec, socket: { fd: number; gro: boolean; gso: boolean }, counters: Counters) {
-    this.id = id
-    this.fd = socket.fd
-    this.gro = socket.gro
-    this.gso = socket.gso
-    this.kind = spec.type
-    this.row = spec.row
-    this.probes = spec.type === 'udp' && spec.probes
-    this.#sends = spec.type === 'udp' ? spec.sends : 'out'
-    this.#counters = counters
-  }
-
-  refused(): void {
-    countRefusal(this.#counters, this.row, this.#sends)
-  }
-
-  failed(frames: number): void {
-    this.#counters.add(this.row, at.sendFailed, frames)
-  }
-}
 
 /**
  * The fast path: all ends in one epoll set, many frames a system call, nothing allocated for a frame. Owns its thread: `run`
@@ -61,10 +30,15 @@ export class Pump {
   readonly #listener: PathListener
   readonly #sockets: Sockets
   readonly #receiver: Receiver
+  readonly #demultiplexer: Demultiplexer
   readonly #transmitter: Transmitter
   readonly #queue: DelayQueue
   readonly #clock = new WallClock()
   readonly #ends = new Map<number, End>()
+  /** By application id. */
+  readonly #instances = new Map<number, Instance>()
+  /** What is watched beside the ends, by the same numbers. */
+  readonly #sources = new Map<number, () => void>()
   readonly #epoll: number
   readonly #events: Memory
   readonly rows: Rows
@@ -81,6 +55,7 @@ export class Pump {
     this.#listener = listener
     this.#sockets = new Sockets(libc, isSegmenting)
     this.#receiver = new Receiver(libc)
+    this.#demultiplexer = new Demultiplexer(this.#receiver)
     this.#transmitter = new Transmitter(libc)
     this.#queue = new DelayQueue((bytes) => new Memory(libc, bytes))
     this.rows = new Rows(counters, listener.captured)
@@ -95,17 +70,10 @@ export class Pump {
   }
 
   open(spec: EndSpec): OpenedEnd {
-    const socket = this.#sockets[spec.type](spec as never)
-    const end = new End(++this.#lastEnd, spec, socket, this.#counters)
+    const { end, port } = spec.type === 'netio' ? this.#openNetio(spec) : this.#openSocket(spec)
     this.#counters.set(spec.row, at.linkFailed, 0)
-    try {
-      this.#watch(end.fd, end.id)
-    } catch (error) {
-      this.#libc.close(end.fd)
-      throw error
-    }
     this.#ends.set(end.id, end)
-    return { end: end.id, port: socket.port }
+    return { end: end.id, port }
   }
 
   close(id: number): void {
@@ -115,7 +83,7 @@ export class Pump {
     // Nothing may be sent by the number of a descriptor that is another one's by then.
     for (const other of this.#ends.values()) if (other.lane?.output === end) other.lane = null
     // Leaves the epoll set by being closed.
-    this.#libc.close(end.fd)
+    end.close()
   }
 
   setLane(input: number, spec: LaneSpec | null): void {
@@ -148,6 +116,7 @@ export class Pump {
         }
         const end = this.#ends.get(id)
         if (end !== undefined) this.#drain(end)
+        else this.#sources.get(id)?.()
       }
       const now = performance.now()
       this.#takeDue(now)
@@ -156,16 +125,57 @@ export class Pump {
   }
 
   shutdown(): void {
-    for (const { fd } of this.#ends.values()) this.#libc.close(fd)
-    this.#ends.clear()
+    for (const id of [...this.#ends.keys()]) this.close(id)
     this.#libc.close(this.#epoll)
   }
 
-  #watch(fd: number, id: number): void {
+  #openSocket(spec: UdpEnd | DeviceEnd): { end: End; port: number } {
+    const socket = this.#sockets[spec.type](spec as never)
+    const close = () => void this.#libc.close(socket.fd)
+    const end = new End(++this.#lastEnd, spec, { ...socket, close }, this.#counters)
+    try {
+      this.#watch(end.fd, end.id)
+    } catch (error) {
+      close()
+      throw error
+    }
+    return { end, port: socket.port }
+  }
+
+  #openNetio(spec: NetioEnd): { end: End; port: number } {
+    const instance = this.#instances.get(spec.applicationId) ?? this.#openInstance(spec.applicationId)
+    return { end: instance.open(++this.#lastEnd, spec), port: 0 }
+  }
+
+  #openInstance(applicationId: number): Instance {
+    const [input, room] = [++this.#lastEnd, ++this.#lastEnd]
+    const instance = new Instance(this.#libc, applicationId, this.#counters, {
+      room: (fd, isNew) => {
+        this.#watch(fd, room, linux.EPOLLOUT | linux.EPOLLONESHOT, isNew ? linux.EPOLL_CTL_ADD : linux.EPOLL_CTL_MOD)
+      },
+      over: () => {
+        this.#instances.delete(applicationId)
+        this.#sources.delete(input)
+        this.#sources.delete(room)
+      },
+    })
+    try {
+      this.#watch(instance.socket.fd, input)
+    } catch (error) {
+      instance.close()
+      throw error
+    }
+    this.#sources.set(input, () => this.#drainInstance(instance))
+    this.#sources.set(room, () => instance.backlog.drain())
+    this.#instances.set(applicationId, instance)
+    return instance
+  }
+
+  #watch(fd: number, id: number, events: number = linux.EPOLLIN, operation: number = linux.EPOLL_CTL_ADD): void {
     const place = eventsAtOnce * eventBytes
-    this.#events.u32(place, linux.EPOLLIN)
+    this.#events.u32(place, events)
     this.#events.u64(place + dataOffset, id)
-    if (this.#libc.epoll_ctl(this.#epoll, linux.EPOLL_CTL_ADD, fd, this.#events.address + place) < 0) {
+    if (this.#libc.epoll_ctl(this.#epoll, operation, fd, this.#events.address + place) < 0) {
       throw new Error(`epoll_ctl: errno ${this.#libc.errno()}`)
     }
   }
@@ -194,9 +204,31 @@ export class Pump {
         if (!this.#isOver(end)) continue
         return
       }
-      this.#forward(end, count)
+      this.#forward(end, 0, count)
       if (count < batch) return
     }
+  }
+
+  #drainInstance({ socket, ends }: Instance): void {
+    for (let round = 0; round < rounds; round++) {
+      const count = this.#receiver.netio(socket.fd)
+      if (count <= 0) return
+      const { ports, begins } = this.#demultiplexer
+      const groups = this.#demultiplexer.sort(count, socket)
+      for (let group = 0; group < groups; group++) {
+        const from = begins[group] as number
+        const to = begins[group + 1] as number
+        const end = ends.get(ports[group] as number)
+        if (end !== undefined) this.#forward(end, from, to)
+        else this.#stray(ends, to - from)
+      }
+      if (count < batch) return
+    }
+  }
+
+  /** Counts datagrams that are from nobody we know, or for no port: at the first one there is. */
+  #stray(ends: Instance['ends'], frames: number): void {
+    for (const { row } of ends.values()) return this.#counters.add(row, at.notLinked, frames)
   }
 
   #receive({ kind, fd, gro, row }: End): number {
@@ -211,7 +243,7 @@ export class Pump {
   #isOver(end: End): boolean {
     const errno = this.#libc.errno()
     if (errno === linux.ECONNREFUSED) {
-      end.refused()
+      end.refused(1)
       return false
     }
     if (errno === linux.EAGAIN || errno === linux.EINTR || errno === linux.ENETDOWN) return true
@@ -228,7 +260,8 @@ export class Pump {
     return true
   }
 
-  #forward(end: End, count: number): void {
+  /** Those that were received from one place to another. */
+  #forward(end: End, from: number, to: number): void {
     const { lane } = end
     const { segments, lengths, offsets, bytes, address } = this.#receiver
     const now = performance.now()
@@ -237,7 +270,7 @@ export class Pump {
     if (lane !== null && !isPlainLane) this.#clock.set(now)
     let frames = 0
     let total = 0
-    for (let index = 0; index < count; index++) {
+    for (let index = from; index < to; index++) {
       const offset = offsets[index] as number
       const length = lengths[index] as number
       const segment = segments[index] as number

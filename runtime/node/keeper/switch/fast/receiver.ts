@@ -1,6 +1,7 @@
 import { crc32c, foldSum, sumWords } from './checksum.ts'
 import { type Libc, linux, messageBytes, pieceBytes } from './libc.ts'
 import { Memory } from './memory.ts'
+import { netioHeaderBytes } from './netio-socket.ts'
 import { gso, Segmenter } from './segmentation.ts'
 import { vnetHeaderBytes } from './sockets.ts'
 
@@ -29,6 +30,7 @@ export class Receiver {
   readonly #splits: number
   readonly #segmenter: Segmenter
   readonly bytes: Uint8Array
+  readonly view: DataView
   /** Where `bytes` is in memory. */
   readonly address: number
   readonly offsets = new Int32Array(batch)
@@ -46,6 +48,7 @@ export class Receiver {
     this.#splits = this.#buffers + batch * (headroom + bufferBytes)
     this.#memory = new Memory(libc, this.#splits + splitBytes)
     this.bytes = this.#memory.bytes
+    this.view = this.#memory.view
     this.address = this.#memory.address
     this.#segmenter = new Segmenter(this.bytes, this.#memory.view)
     for (let index = 0; index < batch; index++) {
@@ -72,6 +75,19 @@ export class Receiver {
       const isJoined =
         gro && view.getUint32(message + 40, true) >= 20 && view.getUint32(control + 12, true) === linux.UDP_GRO
       this.segments[index] = isJoined ? view.getUint32(control + 16, true) : 0
+      this.#memory.u32(message + 40, controlBytes)
+    }
+    return count
+  }
+
+  /** Datagrams of a UNIX socket with the frames of an IOU instance; a header is before each. Shorter ones have no length, or less. */
+  netio(fd: number): number {
+    const count = this.#libc.recvmmsg(fd, this.address, batch, linux.MSG_DONTWAIT, 0)
+    for (let index = 0; index < count; index++) {
+      const message = index * messageBytes
+      this.offsets[index] = this.#bufferOf(index) + netioHeaderBytes
+      this.lengths[index] = this.view.getUint32(message + 56, true) - netioHeaderBytes
+      this.segments[index] = 0
       this.#memory.u32(message + 40, controlBytes)
     }
     return count

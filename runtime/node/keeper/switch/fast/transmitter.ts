@@ -1,5 +1,7 @@
+import { type Backlog, isNobodyThere } from './backlog.ts'
 import { type Libc, linux, messageBytes, type Pointer, pieceBytes } from './libc.ts'
 import { Memory } from './memory.ts'
+import { longestNetioFrame, netioHeaderBytes, netioNameBytes } from './netio-socket.ts'
 import { vnetHeaderBytes } from './sockets.ts'
 
 /** Messages and pieces of one system call. */
@@ -17,12 +19,23 @@ const retries = 32
 /** Where frames can be sent to. */
 export interface Output {
   fd: number
-  readonly kind: 'udp' | 'ethernet' | 'tap'
+  readonly kind: 'udp' | 'ethernet' | 'tap' | 'netio'
   /** Whether runs of equal frames are joined; turned off by a send that fails because of it. */
   gso: boolean
+  /** Of a port of an IOU instance. */
+  readonly netio?: Netio | undefined
   /** Told when the peer refused, and of frames that were lost. */
-  refused(): void
+  refused(frames: number): void
   failed(frames: number): void
+}
+
+/** What datagrams for a port of an IOU instance need. */
+export interface Netio {
+  /** The address of the instance. */
+  readonly name: Pointer
+  readonly header: Pointer
+  /** Of the instance. */
+  readonly backlog: Backlog
 }
 
 /**
@@ -76,9 +89,12 @@ export class Transmitter {
     }
     if (this.#messageCount === messages) this.#begin(output)
     const first = this.#pieceCount
-    if (output.kind === 'ethernet') this.#piece(this.#emptyHeader, vnetHeaderBytes)
+    if (output.netio !== undefined) {
+      if (length > longestNetioFrame) return output.failed(1)
+      this.#piece(output.netio.header, netioHeaderBytes)
+    } else if (output.kind === 'ethernet') this.#piece(this.#emptyHeader, vnetHeaderBytes)
     this.#piece(frame, length)
-    this.#message(first, output.kind === 'ethernet' ? 2 : 1)
+    this.#message(first, this.#pieceCount - first, output.netio)
     this.#segment = length
     this.#joined = 1
     this.#total = length
@@ -95,7 +111,7 @@ export class Transmitter {
 
   #addRun(output: Output, frames: Pointer, length: number, segment: number): void {
     if (output !== this.#output || this.#pieceCount > pieces - 2 || this.#messageCount === messages) this.#begin(output)
-    this.#message(this.#pieceCount, 1)
+    this.#message(this.#pieceCount, 1, undefined)
     this.#piece(frames, length)
     this.#segment = segment
     this.#joined = 0
@@ -113,6 +129,7 @@ export class Transmitter {
     this.#pieceCount = 0
     this.#isOpen = false
     if (output === null || count === 0) return
+    if (output.netio !== undefined) return this.#deliver(output, output.netio, count)
     let sent = 0
     let tries = 0
     while (sent < count) {
@@ -125,7 +142,7 @@ export class Transmitter {
       const errno = this.#libc.errno()
       if (errno === linux.ECONNREFUSED) {
         // An answer to an earlier frame; it was taken from the socket, and the message may go.
-        output.refused()
+        output.refused(1)
         if (++tries <= 2) continue
       } else if ((errno === linux.EAGAIN || errno === linux.ENOBUFS || errno === linux.EINTR) && ++tries <= retries) {
         continue
@@ -137,6 +154,30 @@ export class Transmitter {
       } else output.failed(this.#framesOf(sent))
       tries = 0
       sent += 1
+    }
+  }
+
+  /** Sends to an IOU instance: what it has no room for waits, what nobody takes is lost at once. */
+  #deliver(output: Output, { backlog, header }: Netio, count: number): void {
+    let sent = 0
+    while (sent < count && backlog.isEmpty) {
+      const address = this.#memory.address + sent * messageBytes
+      const result = this.#libc.sendmmsg(output.fd, address, count - sent, linux.MSG_DONTWAIT)
+      if (result > 0) {
+        sent += result
+        continue
+      }
+      const errno = this.#libc.errno()
+      if (isNobodyThere(errno)) return output.refused(count - sent)
+      if (errno === linux.EAGAIN || errno === linux.ENOBUFS) break
+      if (errno === linux.EINTR) continue
+      output.failed(1)
+      sent += 1
+    }
+    for (; sent < count; sent++) {
+      // Every message is a header and a frame.
+      const piece = this.#pieces + (2 * sent + 1) * pieceBytes
+      backlog.put(output, header, this.#memory.pointer(piece), this.#memory.view.getUint32(piece + 8, true))
     }
   }
 
@@ -153,9 +194,11 @@ export class Transmitter {
   }
 
   /** struct mmsghdr: name 0, namelen 8, iov 16, iovlen 24, control 32, controllen 40, flags 48, len 56. */
-  #message(firstPiece: number, count: number): void {
+  #message(firstPiece: number, count: number, netio: Netio | undefined): void {
     const memory = this.#memory
     const place = this.#messageCount * messageBytes
+    memory.u64(place, netio === undefined ? 0 : netio.name)
+    memory.u32(place + 8, netio === undefined ? 0 : netioNameBytes)
     memory.u64(place + 16, memory.address + this.#pieces + firstPiece * pieceBytes)
     memory.u32(place + 24, count)
     memory.u32(place + 40, 0)

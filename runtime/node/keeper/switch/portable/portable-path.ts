@@ -39,7 +39,7 @@ export class PortablePath implements PacketPath {
     if (spec.type !== 'udp') {
       throw new KeeperError(
         'unsupported',
-        `${spec.type} links need the fast packet path, which runs on Linux with its native library`,
+        `${spec.type === 'netio' ? 'IOU needs' : `${spec.type} links need`} the fast packet path, which runs on Linux with its native library`,
       )
     }
     const id = ++this.#lastEnd

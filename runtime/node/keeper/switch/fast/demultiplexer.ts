@@ -1,0 +1,65 @@
+import { type NetioSocket, netioData, netioHeaderBytes } from './netio-socket.ts'
+import { batch, type Receiver } from './receiver.ts'
+
+/** Tells which of the datagrams of one receive are for which port, and puts those together without changing their order. */
+export class Demultiplexer {
+  readonly #receiver: Receiver
+  readonly #ports = new Int32Array(batch)
+  readonly #offsets = new Int32Array(batch)
+  readonly #lengths = new Int32Array(batch)
+  /** By port, with one more for those that are for none: how many there are, then where the next one goes. */
+  readonly #places = new Int32Array(257)
+  /** Ports that have datagrams, in the order of their first. */
+  readonly ports = new Int32Array(batch)
+  /** Where those of each begin. */
+  readonly begins = new Int32Array(batch + 1)
+
+  constructor(receiver: Receiver) {
+    this.#receiver = receiver
+  }
+
+  /** Sorts what was received; how many ports have something. Port 256 has what is not from the peer, or no frame. */
+  sort(count: number, { own, peer }: NetioSocket): number {
+    const { offsets, lengths } = this.#receiver
+    const from = own * 65_536 + peer
+    let groups = 0
+    for (let index = 0; index < count; index++) {
+      const port = this.#portOf(index, from)
+      this.#ports[index] = port
+      if (this.#places[port] === 0) this.ports[groups++] = port
+      this.#places[port] = (this.#places[port] as number) + 1
+    }
+    let place = 0
+    for (let group = 0; group < groups; group++) {
+      const port = this.ports[group] as number
+      this.begins[group] = place
+      place += this.#places[port] as number
+      this.#places[port] = this.begins[group] as number
+    }
+    this.begins[groups] = place
+    if (groups > 1) {
+      this.#offsets.set(offsets)
+      this.#lengths.set(lengths)
+      for (let index = 0; index < count; index++) {
+        const port = this.#ports[index] as number
+        const to = this.#places[port] as number
+        offsets[to] = this.#offsets[index] as number
+        lengths[to] = this.#lengths[index] as number
+        this.#places[port] = to + 1
+      }
+    }
+    for (let group = 0; group < groups; group++) this.#places[this.ports[group] as number] = 0
+    return groups
+  }
+
+  #portOf(index: number, from: number): number {
+    const { view, offsets, lengths } = this.#receiver
+    const header = (offsets[index] as number) - netioHeaderBytes
+    if ((lengths[index] as number) <= 0) return stray
+    if (view.getUint32(header, false) !== from || view.getUint16(header + 6, false) !== netioData) return stray
+    return view.getUint8(header + 4)
+  }
+}
+
+/** Stands for a port of none. */
+export const stray = 256

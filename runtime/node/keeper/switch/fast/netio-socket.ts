@@ -1,0 +1,122 @@
+import { rmSync } from 'node:fs'
+import { KeeperError } from '../../error.ts'
+import { type Libc, linux, type Pointer } from './libc.ts'
+import { LockFile } from './lock-file.ts'
+import { Memory } from './memory.ts'
+import { claimDirectory } from './netio-directory.ts'
+
+/** What comes before the frame in a datagram: destination id, source id, destination port, source port, type, channel. */
+export const netioHeaderBytes = 8
+export const longestNetioFrame = 4096
+/** struct sockaddr_un { u16 family; char path[108]; } */
+export const netioNameBytes = 110
+/** What is for bridges has the application id of the instance and this. */
+export const bridgeOffset = 512
+/** Type and channel of a frame, as a big-endian number. */
+export const netioData = 0x0100
+
+const ports = 256
+const headersAt = 128
+const scratchAt = headersAt + ports * netioHeaderBytes
+
+/**
+ * The UNIX datagram socket of one program that speaks with an IOU instance, or is one: `own` is its id, `peer` that of the other.
+ * A lock file keeps a second one away. It is not connected, because the other one may come and go.
+ */
+export class NetioSocket {
+  readonly fd: number
+  readonly own: number
+  readonly peer: number
+  /** The address of the other one. */
+  readonly name: Pointer
+  readonly #libc: Libc
+  readonly #memory: Memory
+  readonly #path: string
+  readonly #lock: LockFile
+
+  private constructor(
+    libc: Libc,
+    memory: Memory,
+    fd: number,
+    ids: { own: number; peer: number },
+    lock: LockFile,
+    path: string,
+  ) {
+    this.#libc = libc
+    this.#memory = memory
+    this.fd = fd
+    this.own = ids.own
+    this.peer = ids.peer
+    this.name = memory.address
+    this.#lock = lock
+    this.#path = path
+    for (let port = 0; port < ports; port++) {
+      const place = headersAt + port * netioHeaderBytes
+      memory.view.setUint16(place, ids.peer, false)
+      memory.view.setUint16(place + 2, ids.own, false)
+      memory.bytes[place + 4] = port
+      memory.bytes[place + 5] = port
+      memory.view.setUint16(place + 6, netioData, false)
+    }
+  }
+
+  /** `port_taken` when another program has the id, `no_privilege` when the directory is not ours. */
+  static open(libc: Libc, directory: string, ids: { own: number; peer: number }): NetioSocket {
+    claimDirectory(directory)
+    const path = `${directory}/${ids.own}`
+    const taken = () =>
+      new KeeperError('port_taken', `another program has the id ${ids.own} among those of IOU (${path})`)
+    const lock = LockFile.take(libc, `${path}.lck`)
+    if (lock === undefined) throw taken()
+    const memory = new Memory(libc, scratchAt + netioNameBytes)
+    const name = memory.address + scratchAt
+    writeName(memory, 0, `${directory}/${ids.peer}`)
+    writeName(memory, scratchAt, path)
+    const fd = openDatagramSocket(libc)
+    try {
+      // Whoever listens there without a lock is left alone; what a killed program left is not.
+      if (listens(libc, name)) throw taken()
+      rmSync(path, { force: true })
+      if (libc.bind(fd, name, netioNameBytes) < 0) {
+        throw new KeeperError('internal', `${path} cannot be made: errno ${libc.errno()}`)
+      }
+      return new NetioSocket(libc, memory, fd, ids, lock, path)
+    } catch (error) {
+      libc.close(fd)
+      lock.release()
+      throw error
+    }
+  }
+
+  /** The header of what leaves for a port; the other one's ports have the same numbers. */
+  headerOf(port: number): Pointer {
+    return this.#memory.address + headersAt + port * netioHeaderBytes
+  }
+
+  /** Removes its files. */
+  close(): void {
+    rmSync(this.#path, { force: true })
+    this.#libc.close(this.fd)
+    this.#lock.release()
+  }
+}
+
+export function openDatagramSocket(libc: Libc): number {
+  const fd = libc.socket(linux.AF_UNIX, linux.SOCK_DGRAM | linux.SOCK_NONBLOCK | linux.SOCK_CLOEXEC, 0)
+  if (fd < 0) throw new KeeperError('internal', `no UNIX socket can be opened: errno ${libc.errno()}`)
+  return fd
+}
+
+function writeName(memory: Memory, place: number, path: string): void {
+  memory.u16(place, linux.AF_UNIX)
+  new TextEncoder().encodeInto(path, memory.bytes.subarray(place + 2, place + netioNameBytes - 1))
+}
+
+function listens(libc: Libc, name: Pointer): boolean {
+  const fd = openDatagramSocket(libc)
+  try {
+    return libc.connect(fd, name, netioNameBytes) === 0
+  } finally {
+    libc.close(fd)
+  }
+}
