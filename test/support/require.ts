@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { findProgram } from '../../runtime/node/find-program.ts'
+import { loadLibc } from '../../runtime/node/keeper/switch/fast/libc.ts'
 
 /**
  * Whether tests that need a program have to be skipped because it is not installed; the reason is printed. With
@@ -19,6 +20,21 @@ export function requireDevices(): { readonly skip: boolean } {
   const missing = ['ip', 'ping', 'python3'].filter((name) => findProgram(name) === undefined)
   if (missing.length > 0) return requireThing('devices', `${missing.join(', ')} cannot be found`)
   return requireThing('devices', mayMakeDevices() ? undefined : 'only root may make network devices')
+}
+
+/** The same for tests of the fast packet path, with what plays the guests there; its name in the list is `fast-path`. */
+export function requireFastPath(): { readonly skip: boolean } {
+  if (findProgram('python3') === undefined) return require('fast-path', 'python3 cannot be found')
+  return require('fast-path', obstacleOf(loadLibc))
+}
+
+function obstacleOf(run: () => unknown): string | undefined {
+  try {
+    run()
+    return undefined
+  } catch (error) {
+    return (error as Error).message
+  }
 }
 
 /** Also root may not in most containers: CAP_NET_ADMIN (12), CAP_NET_RAW (13) and CAP_SYS_ADMIN (21) are asked for. */
