@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url'
 import { expect, onTestFinished, vi } from 'vitest'
 import type { NetioPort } from '../../runtime/node/keeper/protocol.ts'
 import { netioDirectory } from '../../runtime/node/keeper/switch/fast/netio-directory.ts'
+import type { Namespace } from './namespace.ts'
 
 export const headerBytes = 8
 
@@ -44,14 +45,16 @@ export interface IouInstance {
   end(): Promise<void>
 }
 
-/** Starts what speaks as an IOU instance does; it ends with the test. */
-export async function iouInstance(id: number): Promise<IouInstance> {
+/** Starts what speaks as an IOU instance does; it ends with the test. In `host`, more datagrams may wait at its socket. */
+export async function iouInstance(id: number, host?: Namespace): Promise<IouInstance> {
   // As an instance that starts before its bridge makes it.
   mkdirSync(netioDirectory(), { recursive: true, mode: 0o700 })
   const program = fileURLToPath(new URL('./netio.py', import.meta.url))
-  const child = spawn('python3', [program, netioDirectory(), String(id), String(id + 512)], {
-    stdio: ['pipe', 'pipe', 'inherit'],
-  })
+  const command = ['python3', program, netioDirectory(), String(id), String(id + 512)]
+  const roomy = 'echo 4000 > /proc/sys/net/unix/max_dgram_qlen && exec "$@"'
+  const prefix = host === undefined ? [] : ['ip', 'netns', 'exec', host.name, 'sh', '-c', roomy, 'sh']
+  const [first = '', ...rest] = [...prefix, ...command]
+  const child = spawn(first, rest, { stdio: ['pipe', 'pipe', 'inherit'] })
   const exited = once(child, 'exit')
   const end = async () => {
     child.stdin.end()

@@ -1,21 +1,17 @@
 import { Serial } from '../../serial.ts'
 import { Recorder } from '../capture/recorder.ts'
 import { KeeperError } from '../error.ts'
-import type { NetioPort, PortReport, SwitchNio, SwitchPortState } from '../protocol.ts'
+import type { PortReport, SwitchNio, SwitchPortState } from '../protocol.ts'
 import { at, Counters } from './counters.ts'
 import { deviceIndex } from './device.ts'
 import { DeviceWatch } from './device-watch.ts'
 import { FastPath } from './fast/fast-path.ts'
-import type { EndSpec, PacketPath, PathListener } from './path.ts'
+import { type Guest, guestEnd, hasEthernet, isSameGuest, requireGuest } from './guests.ts'
+import type { PacketPath, PathListener } from './path.ts'
 import { endOf, isLoopback, isSamePlace, placeOf } from './places.ts'
 import { PortablePath } from './portable/portable-path.ts'
 import { Prober } from './prober.ts'
 import { judge } from './verdict.ts'
-
-const loopback = '127.0.0.1'
-
-/** Where the guest of a port is: its UDP port on this host, or a port of an IOU instance. */
-type Guest = number | NetioPort
 
 interface Port {
   readonly key: string
@@ -110,7 +106,7 @@ export class Switch {
   /** Opens a port, or gives back the one that is open for this guest. */
   open(key: string, guest: Guest): Promise<{ switch_port: number }> {
     return this.#serial.run(key, async () => {
-      if (typeof guest !== 'number') requireNetio(guest)
+      requireGuest(guest)
       const existing = this.#ports.get(key)
       if (existing !== undefined && isSameGuest(existing.at, guest)) return { switch_port: existing.guestEndPort }
       if (existing !== undefined) await this.#close(existing)
@@ -143,7 +139,7 @@ export class Switch {
     return this.#relink(key, async () => {
       const port = this.#require(key)
       const before = port.link
-      if (nio.type !== 'udp' && !isEthernet(port)) {
+      if (nio.type !== 'udp' && !hasEthernet(port.at)) {
         throw new KeeperError('bad_request', `${nio.device} carries Ethernet frames, a serial port has none`)
       }
       if (nio.type === 'udp') {
@@ -264,10 +260,10 @@ export class Switch {
   }
 
   async #openLink(port: Port, nio: SwitchNio): Promise<OpenLink> {
-    const { end } = await this.#path.open(endOf(nio, port.row, isEthernet(port)))
+    const { end } = await this.#path.open(endOf(nio, port.row, hasEthernet(port.at)))
     if (nio.type !== 'udp') return { nio, end, prober: null, deviceIndex: deviceIndex(nio.device) }
     // A serial line must not be given frames that are none of its protocol.
-    if (!isEthernet(port)) return { nio, end, prober: null, deviceIndex: null }
+    if (!hasEthernet(port.at)) return { nio, end, prober: null, deviceIndex: null }
     const prober = new Prober((frame) => this.#path.send(end, frame))
     this.#byEnd.set(end, port.key)
     return { nio, end, prober, deviceIndex: null }
@@ -361,32 +357,4 @@ export class Switch {
     if (port === undefined) throw new KeeperError('unknown_key', `the switch has no port ${key}`)
     return port
   }
-}
-
-const isEthernet = ({ at }: Port): boolean => typeof at === 'number' || at.ethernet
-
-function guestEnd(guest: Guest, row: number): EndSpec {
-  if (typeof guest !== 'number') {
-    return { type: 'netio', applicationId: guest.application_id, port: guest.port, row }
-  }
-  return {
-    type: 'udp',
-    local: { address: loopback, port: 0 },
-    remote: { address: loopback, port: guest },
-    probes: false,
-    row,
-    sends: 'in',
-  }
-}
-
-function isSameGuest(a: Guest, b: Guest): boolean {
-  if (typeof a === 'number' || typeof b === 'number') return a === b
-  return a.application_id === b.application_id && a.port === b.port && a.ethernet === b.ethernet
-}
-
-function requireNetio({ application_id, port }: NetioPort): void {
-  const isWithin = (value: number, least: number, most: number) =>
-    Number.isInteger(value) && value >= least && value <= most
-  if (!isWithin(application_id, 1, 511)) throw new KeeperError('bad_request', `${application_id} is no application id`)
-  if (!isWithin(port, 0, 255)) throw new KeeperError('bad_request', `${port} is no port of an IOU instance`)
 }

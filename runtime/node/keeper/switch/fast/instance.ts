@@ -7,33 +7,37 @@ import type { Libc } from './libc.ts'
 import { netioDirectory } from './netio-directory.ts'
 import { bridgeOffset, NetioSocket, netioNameBytes, openDatagramSocket } from './netio-socket.ts'
 
-const none = -1
-
-export interface Watches {
-  /** Has `backlog.drain` called once, when the descriptor can be written to; `isNew`: it was not watched before. */
-  room(fd: number, isNew: boolean): void
-  /** The last port was closed, and the socket. */
-  over(): void
+export interface InstanceWatcher {
+  /** Has `backlog.drain` called, once, when the socket can be written to, or `room` can. */
+  awaitBuffer(socket: number): void
+  awaitRoom(room: number): void
+  closed(): void
 }
 
 /** An IOU instance: the socket that all its ports share, and their ends. */
 export class Instance {
   readonly socket: NetioSocket
   readonly backlog: Backlog
+  /** A socket that sends nothing: while it is connected to that of the instance, it can be written to when there is room. */
+  readonly room: number
   /** By port. */
   readonly ends = new Map<number, End>()
   readonly #libc: Libc
   readonly #counters: Counters
-  readonly #watches: Watches
-  /** Connected to the instance, which makes it writable when the instance took something; sends nothing. */
-  #room = none
+  readonly #watcher: InstanceWatcher
 
-  constructor(libc: Libc, applicationId: number, counters: Counters, watches: Watches) {
+  constructor(libc: Libc, applicationId: number, counters: Counters, watcher: InstanceWatcher) {
     const ids = { own: applicationId + bridgeOffset, peer: applicationId }
     this.socket = NetioSocket.open(libc, netioDirectory(), ids)
     this.#libc = libc
     this.#counters = counters
-    this.#watches = watches
+    this.#watcher = watcher
+    try {
+      this.room = openDatagramSocket(libc)
+    } catch (error) {
+      this.socket.close()
+      throw error
+    }
     this.backlog = new Backlog(libc, this.socket.fd, this.socket.name, () => this.#awaitRoom())
   }
 
@@ -56,22 +60,16 @@ export class Instance {
   }
 
   close(): void {
-    if (this.#room !== none) this.#libc.close(this.#room)
+    this.#libc.close(this.room)
     this.socket.close()
-    this.#watches.over()
+    this.#watcher.closed()
   }
 
   #awaitRoom(): void {
-    const isNew = this.#room === none
-    if (isNew) this.#room = openDatagramSocket(this.#libc)
+    // The limit was ours, and the socket of the instance may have room all the time.
+    if (this.socket.isFull) return this.#watcher.awaitBuffer(this.socket.fd)
     // Anew every time: the instance may have been started again since.
-    if (this.#libc.connect(this.#room, this.socket.name, netioNameBytes) === 0) {
-      this.#watches.room(this.#room, isNew)
-      return
-    }
-    this.backlog.refuse()
-    if (!isNew) return
-    this.#libc.close(this.#room)
-    this.#room = none
+    if (this.#libc.connect(this.room, this.socket.name, netioNameBytes) === 0) this.#watcher.awaitRoom(this.room)
+    else this.backlog.refuse()
   }
 }

@@ -10,6 +10,7 @@ export interface Libc {
   connect(fd: number, address: Pointer, length: number): number
   getsockname(fd: number, address: Pointer, length: Pointer): number
   setsockopt(fd: number, level: number, name: number, value: Pointer, length: number): number
+  getsockopt(fd: number, level: number, name: number, value: Pointer, length: Pointer): number
   recvmmsg(fd: number, messages: Pointer, count: number, flags: number, timeout: Pointer): number
   sendmmsg(fd: number, messages: Pointer, count: number, flags: number): number
   send(fd: number, bytes: Pointer, length: number, flags: number): number
@@ -41,6 +42,7 @@ const signatures = {
   connect: 'int connect(int, uintptr_t, int)',
   getsockname: 'int getsockname(int, uintptr_t, uintptr_t)',
   setsockopt: 'int setsockopt(int, int, int, uintptr_t, int)',
+  getsockopt: 'int getsockopt(int, int, int, uintptr_t, uintptr_t)',
   recvmmsg: 'int recvmmsg(int, uintptr_t, int, int, uintptr_t)',
   sendmmsg: 'int sendmmsg(int, uintptr_t, int, int)',
   send: 'int64_t send(int, uintptr_t, int64_t, int)',
@@ -124,6 +126,7 @@ export const linux = {
   TUNSETOFFLOAD: 0x400454d0,
   IFF_TAP: 0x0002,
   IFF_NO_PI: 0x1000,
+  SIOCOUTQ: 0x5411,
   SIOCGIFFLAGS: 0x8913,
   SIOCSIFFLAGS: 0x8914,
   IFF_UP: 1,

@@ -33,6 +33,7 @@ export class NetioSocket {
   readonly #memory: Memory
   readonly #path: string
   readonly #lock: LockFile
+  readonly #bufferBytes: number
 
   private constructor(
     libc: Libc,
@@ -50,6 +51,9 @@ export class NetioSocket {
     this.name = memory.address
     this.#lock = lock
     this.#path = path
+    memory.u32(scratchAt + 4, 4)
+    libc.getsockopt(fd, linux.SOL_SOCKET, linux.SO_SNDBUF, memory.address + scratchAt, memory.address + scratchAt + 4)
+    this.#bufferBytes = memory.view.getUint32(scratchAt, true)
     for (let port = 0; port < ports; port++) {
       const place = headersAt + port * netioHeaderBytes
       memory.view.setUint16(place, ids.peer, false)
@@ -91,6 +95,16 @@ export class NetioSocket {
   /** The header of what leaves for a port; the other one's ports have the same numbers. */
   headerOf(port: number): Pointer {
     return this.#memory.address + headersAt + port * netioHeaderBytes
+  }
+
+  /**
+   * Whether what it sent and nobody read yet is more than a quarter of what may be under way; then it can be written to when it
+   * is not any more, and otherwise always (unix_writable).
+   */
+  get isFull(): boolean {
+    const { address, view } = this.#memory
+    if (this.#libc.ioctl(this.fd, linux.SIOCOUTQ, address + scratchAt) < 0) return false
+    return view.getUint32(scratchAt, true) * 4 > this.#bufferBytes
   }
 
   /** Removes its files. */

@@ -38,7 +38,7 @@ export class Pump {
   /** By application id. */
   readonly #instances = new Map<number, Instance>()
   /** What is watched beside the ends, by the same numbers. */
-  readonly #sources = new Map<number, () => void>()
+  readonly #sources = new Map<number, (events: number) => void>()
   readonly #epoll: number
   readonly #events: Memory
   readonly rows: Rows
@@ -116,7 +116,7 @@ export class Pump {
         }
         const end = this.#ends.get(id)
         if (end !== undefined) this.#drain(end)
-        else this.#sources.get(id)?.()
+        else this.#sources.get(id)?.(view.getUint32(index * eventBytes, true))
       }
       const now = performance.now()
       this.#takeDue(now)
@@ -125,7 +125,8 @@ export class Pump {
   }
 
   shutdown(): void {
-    for (const id of [...this.#ends.keys()]) this.close(id)
+    for (const end of this.#ends.values()) end.close()
+    this.#ends.clear()
     this.#libc.close(this.#epoll)
   }
 
@@ -150,10 +151,9 @@ export class Pump {
   #openInstance(applicationId: number): Instance {
     const [input, room] = [++this.#lastEnd, ++this.#lastEnd]
     const instance = new Instance(this.#libc, applicationId, this.#counters, {
-      room: (fd, isNew) => {
-        this.#watch(fd, room, linux.EPOLLOUT | linux.EPOLLONESHOT, isNew ? linux.EPOLL_CTL_ADD : linux.EPOLL_CTL_MOD)
-      },
-      over: () => {
+      awaitBuffer: (fd) => this.#watch(fd, input, linux.EPOLLIN | linux.EPOLLOUT, linux.EPOLL_CTL_MOD),
+      awaitRoom: (fd) => this.#watch(fd, room, linux.EPOLLOUT | linux.EPOLLONESHOT, linux.EPOLL_CTL_MOD),
+      closed: () => {
         this.#instances.delete(applicationId)
         this.#sources.delete(input)
         this.#sources.delete(room)
@@ -161,11 +161,18 @@ export class Pump {
     })
     try {
       this.#watch(instance.socket.fd, input)
+      this.#watch(instance.room, room, linux.EPOLLONESHOT)
     } catch (error) {
       instance.close()
       throw error
     }
-    this.#sources.set(input, () => this.#drainInstance(instance))
+    this.#sources.set(input, (events) => {
+      if ((events & linux.EPOLLOUT) !== 0) {
+        this.#watch(instance.socket.fd, input, linux.EPOLLIN, linux.EPOLL_CTL_MOD)
+        instance.backlog.drain()
+      }
+      this.#drainInstance(instance)
+    })
     this.#sources.set(room, () => instance.backlog.drain())
     this.#instances.set(applicationId, instance)
     return instance
