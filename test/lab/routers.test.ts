@@ -2,7 +2,8 @@ import { copyFile, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { IouConsole, iourc, requireGcc, standIn } from '../support/iou.ts'
-import { start, status } from '../support/lab.ts'
+import { createPc, openConsole, reserve, start, status } from '../support/lab.ts'
+import { readPcap } from '../support/pcap.ts'
 import { portRanges, TestService } from '../support/service.ts'
 
 // An image cannot be had: a program of our own stands in for it.
@@ -80,3 +81,63 @@ test.skipIf(skip)('without a licence a router does not start, and the answer say
   await service.call('POST', `${node}/start`, { iourc_content: iourc(), more: 'is ignored' })
   expect(await status(service, node)).toBe('started')
 })
+
+test.skipIf(skip)(
+  'routers reach each other over ethernet and serial lines, and a pc',
+  { timeout: 60_000 },
+  async () => {
+    const { service, project, router, console } = await labWithImage(68)
+    const [a, b] = [await router('A'), await router('B')]
+    const pc = await createPc(service, project, 1)
+    await link(service, project, [a, 0, 0], [b, 0, 0])
+    await link(service, project, [a, 2, 1], [b, 2, 1])
+    await link(service, project, [a, 0, 1], [pc, 0, 0])
+    await start(service, a, b, pc)
+    const [left, right] = [await console(a), await console(b)]
+    await left.setAddress('Ethernet0/0', '10.0.1.1')
+    await right.setAddress('Ethernet0/0', '10.0.1.2')
+    await left.setAddress('Serial2/1', '10.0.2.1')
+    await right.setAddress('Serial2/1', '10.0.2.2')
+    await left.setAddress('Ethernet0/1', '10.0.0.9')
+    expect(await left.ping('10.0.1.2', { repeat: 3 })).toBe(3)
+    const serial = `${a}/adapters/2/ports/1`
+    const { pcap_file_path } = await service.call<{ pcap_file_path: string }>('POST', `${serial}/start_capture`, {
+      capture_file_name: 'serial.pcap',
+      data_link_type: 'DLT_C_HDLC',
+    })
+    expect(await left.ping('10.0.2.2', { repeat: 3 })).toBe(3)
+    await service.call('POST', `${serial}/stop_capture`)
+    const { linkType, records } = readPcap(await readFile(pcap_file_path))
+    expect({ linkType, frames: records.length }).toEqual({ linkType: 104, frames: 6 })
+    expect(await left.ping('10.0.0.1', { repeat: 2 })).toBe(2)
+    const terminal = await openConsole(service, pc)
+    terminal.type('ping 10.0.0.9 -c 1\r')
+    await terminal.expect('10.0.0.9 icmp_seq=1')
+
+    // Pulled and put in again while both run.
+    await service.call('DELETE', `${a}/adapters/0/ports/0/nio`)
+    expect(await left.ping('10.0.1.2', { repeat: 1, timeout: 1 })).toBe(0)
+    await link(service, project, [a, 0, 0], [b, 0, 0])
+    expect(await left.ping('10.0.1.2', { repeat: 2 })).toBe(2)
+    await service.kill('SIGKILL')
+    expect(await left.ping('10.0.1.2', { repeat: 2 })).toBe(2)
+    await service.restart()
+    expect(await status(service, a)).toBe('started')
+    await service.call('POST', `${b}/stop`)
+    expect(await left.ping('10.0.1.2', { repeat: 1, timeout: 1 })).toBe(0)
+  },
+)
+
+type End = readonly [node: string, adapter: number, port: number]
+
+/** Links a port of each node. */
+async function link(service: TestService, project: string, a: End, b: End): Promise<void> {
+  const [left, right] = [await reserve(service, project), await reserve(service, project)]
+  for (const [[node, adapter, port], lport, rport] of [
+    [a, left, right],
+    [b, right, left],
+  ] as const) {
+    const nio = { type: 'nio_udp', lport, rhost: '127.0.0.1', rport }
+    await service.call('POST', `${node}/adapters/${adapter}/ports/${port}/nio`, nio)
+  }
+}

@@ -2,7 +2,7 @@ import type { PortRef } from '../../../src/host-agent.ts'
 import type { Happening } from '../../../src/model/event.ts'
 import type { Node, NodeCreate, NodeKindName, NodeUpdate } from '../../../src/model/node.ts'
 import type { NodeStatus } from '../../../src/model/node-fields.ts'
-import type { UnitSpec } from '../keeper/protocol.ts'
+import type { NetioPort, UnitSpec } from '../keeper/protocol.ts'
 import type { NodeRecord } from '../nodes/record.ts'
 import type { Pool } from '../ports/allocator.ts'
 
@@ -25,14 +25,6 @@ export interface KindNode {
 export interface Wire {
   readonly guest_port: number
   readonly switch_port: number
-}
-
-/** A port that an IOU program has on its UNIX datagram socket. */
-export interface Netio {
-  readonly application_id: number
-  /** As in the header of its datagrams: bay + unit * 16. */
-  readonly port: number
-  readonly ethernet: boolean
 }
 
 /** What is to be run for a node, and how it is shown. */
@@ -61,7 +53,7 @@ export interface NodeKind {
   /** What was read from a record, made fit for this version and this host. */
   restored(properties: Record<string, unknown>, node: KindNode): Record<string, unknown>
   /** How a port is wired that is no private pair of UDP sockets. */
-  netioOf?(record: NodeRecord, port: PortRef): Netio
+  netioOf?(record: NodeRecord, port: PortRef): NetioPort
   /** Applies what a new node is created with, and writes what its directory must hold. */
   prepare(node: KindNode, input: NodeCreate): Promise<void>
   /** What a create with the id of a node that is there changes of it. */

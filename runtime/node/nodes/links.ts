@@ -6,7 +6,7 @@ import { linkTypes } from '../../../src/model/capture.ts'
 import type { Nio, NioState, UdpNio } from '../../../src/model/nio.ts'
 import { nioTypesOf } from '../../../src/model/node.ts'
 import { allowedInterfaces, requireAllowed } from '../host/allowed-interfaces.ts'
-import type { PortReport, SwitchNio } from '../keeper/protocol.ts'
+import type { PortGuest, PortReport, SwitchNio } from '../keeper/protocol.ts'
 import type { Wire } from '../kinds/kind.ts'
 import type { PortAllocator } from '../ports/allocator.ts'
 import { isUdpFree } from '../ports/bind-test.ts'
@@ -204,13 +204,19 @@ export class Links {
   }
 
   async #open(node: LabNode, name: string, slot: Slot): Promise<Wire> {
+    const netio = node.kind.netioOf?.(node.record, portOf(name))
+    if (netio !== undefined) return this.#openWith(node, name, { netio })
     const owner = ownerOf(node, name)
     const isOurs = slot.guest_port !== null && this.#ports.adopt('udp', slot.guest_port, owner)
     const guest_port = isOurs && slot.guest_port !== null ? slot.guest_port : await this.#ports.allocate('udp', owner)
     slot.guest_port = guest_port
+    return this.#openWith(node, name, { guest_port })
+  }
+
+  async #openWith(node: LabNode, name: string, guest: PortGuest): Promise<Wire> {
     try {
-      const { switch_port } = await this.#keeper.call('port.open', { key: portKey(node, name), guest_port })
-      return { guest_port, switch_port }
+      const { switch_port } = await this.#keeper.call('port.open', { key: portKey(node, name), ...guest })
+      return { guest_port: 'guest_port' in guest ? guest.guest_port : 0, switch_port }
     } catch (cause) {
       if (refusal(cause) === undefined) throw cause
       throw conflict(`The port cannot be wired: ${(cause as Error).message}`, { cause: cause as Error })

@@ -6,10 +6,11 @@ import type { PortRef } from '../../../../src/host-agent.ts'
 import type { Happening } from '../../../../src/model/event.ts'
 import type { IouConfigs, IouCreate, IouNode, IouStart, IouUpdate } from '../../../../src/model/iou.ts'
 import type { ImageLibrary } from '../../images/library.ts'
+import type { NetioPort } from '../../keeper/protocol.ts'
 import type { NodeRecord } from '../../nodes/record.ts'
 import type { Pool } from '../../ports/allocator.ts'
 import { translated } from '../../projects/disk.ts'
-import type { KindListener, KindNode, Launch, Netio, NodeKind } from '../kind.ts'
+import type { KindListener, KindNode, Launch, NodeKind } from '../kind.ts'
 import { ApplicationIds } from './application-ids.ts'
 import { commandLine } from './command-line.ts'
 import {
@@ -66,7 +67,7 @@ export class IouKind implements NodeKind {
     }))
   }
 
-  netioOf(record: NodeRecord, { adapter, port }: PortRef): Netio {
+  netioOf(record: NodeRecord, { adapter, port }: PortRef): NetioPort {
     const { application_id, ethernet_adapters } = propertiesOf({ record })
     return { application_id, port: adapter + port * mostBays, ethernet: adapter < ethernet_adapters }
   }
