@@ -1,0 +1,26 @@
+/** What dynamips 0.2.14 of Debian 12 answered, `vm get_idle_pc_prop` after ten seconds. */
+export const recorded: Readonly<Record<string, readonly string[]>> = {
+  'hypervisor version': ['100-0.2.14-amd64'],
+  'vm get_status "router"': ['100-0'],
+  'vm set_idle_pc "router" "0x0"': ['100-OK'],
+  'vm start "router"': ["101 Warning: no console port defined for VM 'router'", "100-VM 'router' started"],
+  'vm set_idle_pc_online "router" 0 "0x0"': ['100-OK'],
+  'vm get_idle_pc_prop "router" 0': [
+    '101 0x6000805c [37]',
+    '101 0x60008068 [31]',
+    '101 0x60008074 [31]',
+    '101 0x60008080 [41]',
+    '101 0x6000808c [28]',
+    '101 0x60008098 [47]',
+    '101 0x600080a4 [41]',
+    '101 0x600080b0 [43]',
+    '101 0x600080bc [39]',
+    '101 0x600080c8 [40]',
+    '100-OK',
+  ],
+  'vm cpu_usage "router" 0': ['101 10', '100-OK'],
+  'vm stop "router"': ["100-VM 'router' stopped"],
+  'vm start "nobody"': ["208-unable to find object 'nobody'"],
+  'vm foo "router"': ["202-Unknown command 'foo'"],
+  'bar foo': ["201-Unknown module 'bar'"],
+}
