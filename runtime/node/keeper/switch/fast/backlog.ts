@@ -19,14 +19,14 @@ export class Backlog {
   readonly #libc: Libc
   readonly #fd: number
   readonly #name: Pointer
-  /** Has `drain` called when the instance took something. */
-  readonly #awaitRoom: () => void
+  /** Has `drain` called when there may be room; `isNew`: what was waited for before, if anything, brought none. */
+  readonly #awaitRoom: (isNew: boolean) => void
   readonly #outputs: (Output | null)[] = []
   #memory: Memory | undefined
   #first = 0
   #size = 0
 
-  constructor(libc: Libc, fd: number, name: Pointer, awaitRoom: () => void) {
+  constructor(libc: Libc, fd: number, name: Pointer, awaitRoom: (isNew: boolean) => void) {
     this.#libc = libc
     this.#fd = fd
     this.#name = name
@@ -49,22 +49,25 @@ export class Backlog {
     memory.u32(piecesAt + slot * pieceBytes + 8, netioHeaderBytes + length)
     this.#outputs[slot] = output
     this.#size += 1
-    if (this.#size === 1) this.#awaitRoom()
+    if (this.#size === 1) this.#awaitRoom(true)
   }
 
   /** Sends what there is room for. */
   drain(): void {
     const memory = this.#memory
+    let hasSent = false
     while (memory !== undefined && this.#size > 0) {
       const count = Math.min(this.#size, slots - this.#first)
       const messages = memory.address + this.#first * messageBytes
       const sent = this.#libc.sendmmsg(this.#fd, messages, count, linux.MSG_DONTWAIT)
       if (sent > 0) {
         this.#drop(sent)
-        continue
+        hasSent = true
+        if (sent === count) continue
+        return this.#awaitRoom(false)
       }
       const errno = this.#libc.errno()
-      if (errno === linux.EAGAIN || errno === linux.ENOBUFS) return this.#awaitRoom()
+      if (errno === linux.EAGAIN || errno === linux.ENOBUFS) return this.#awaitRoom(!hasSent)
       if (isNobodyThere(errno)) return this.refuse()
       if (errno === linux.EINTR) continue
       this.#outputs[this.#first]?.failed(1)

@@ -25,6 +25,8 @@ export class Instance {
   readonly #libc: Libc
   readonly #counters: Counters
   readonly #watcher: InstanceWatcher
+  /** The limit is ours, and the socket of the instance may have room all the time. */
+  #isBufferFull = false
 
   constructor(libc: Libc, applicationId: number, counters: Counters, watcher: InstanceWatcher) {
     const ids = { own: applicationId + bridgeOffset, peer: applicationId }
@@ -38,7 +40,7 @@ export class Instance {
       this.socket.close()
       throw error
     }
-    this.backlog = new Backlog(libc, this.socket.fd, this.socket.name, () => this.#awaitRoom())
+    this.backlog = new Backlog(libc, this.socket.fd, this.socket.name, (isNew) => this.#awaitRoom(isNew))
   }
 
   /** `port_taken` when the port is open already. */
@@ -65,11 +67,14 @@ export class Instance {
     this.#watcher.closed()
   }
 
-  #awaitRoom(): void {
-    // The limit was ours, and the socket of the instance may have room all the time.
-    if (this.socket.isFull) return this.#watcher.awaitBuffer(this.socket.fd)
-    // Anew every time: the instance may have been started again since.
-    if (this.#libc.connect(this.room, this.socket.name, netioNameBytes) === 0) this.#watcher.awaitRoom(this.room)
-    else this.backlog.refuse()
+  #awaitRoom(isNew: boolean): void {
+    const { socket, room } = this
+    if (isNew) {
+      this.#isBufferFull = socket.isFull
+      // The instance may have been started again since the last time.
+      if (!this.#isBufferFull && this.#libc.connect(room, socket.name, netioNameBytes) < 0) return this.backlog.refuse()
+    }
+    if (this.#isBufferFull) this.#watcher.awaitBuffer(socket.fd)
+    else this.#watcher.awaitRoom(room)
   }
 }

@@ -165,7 +165,8 @@ export class Transmitter {
       const result = this.#libc.sendmmsg(output.fd, address, count - sent, linux.MSG_DONTWAIT)
       if (result > 0) {
         sent += result
-        continue
+        // What stopped it will be told when the rest is tried.
+        break
       }
       const errno = this.#libc.errno()
       if (isNobodyThere(errno)) return output.refused(count - sent)
