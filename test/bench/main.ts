@@ -1,6 +1,7 @@
 import { cpus, release, totalmem } from 'node:os'
 import { coldStart, pcs, requests } from './compute.ts'
 import { machines } from './machines/machines.ts'
+import { netio } from './packets/netio.ts'
 import { packets } from './packets/packets.ts'
 import { printTable, type Row } from './table.ts'
 
@@ -8,6 +9,7 @@ const suites: Readonly<Record<string, () => Promise<Row[]>>> = {
   start: coldStart,
   requests,
   packets,
+  netio,
   machines,
   // An idle VPCS polls, at 2 to 3 % of a core: hundreds of them need more cores than this is made for.
   'pcs-50-vpcs': () => pcs('vpcs', 50),

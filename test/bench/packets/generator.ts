@@ -1,5 +1,8 @@
+import { Backlog } from '../../../runtime/node/keeper/switch/fast/backlog.ts'
 import { loadLibc } from '../../../runtime/node/keeper/switch/fast/libc.ts'
 import { Memory } from '../../../runtime/node/keeper/switch/fast/memory.ts'
+import { netioDirectory } from '../../../runtime/node/keeper/switch/fast/netio-directory.ts'
+import { bridgeOffset, NetioSocket } from '../../../runtime/node/keeper/switch/fast/netio-socket.ts'
 import { Receiver } from '../../../runtime/node/keeper/switch/fast/receiver.ts'
 import { Sockets } from '../../../runtime/node/keeper/switch/fast/sockets.ts'
 import { type Output, Transmitter } from '../../../runtime/node/keeper/switch/fast/transmitter.ts'
@@ -9,6 +12,15 @@ export interface Open {
   readonly targets: readonly (readonly [number, number])[]
   /** Whether the generator joins and splits frames by the kernel, as QEMU or another switch may. */
   readonly segmenting: boolean
+  readonly netio: Netio
+}
+
+/** Ends that are IOU instances instead of UDP sockets, by application id. */
+export interface Netio {
+  readonly a?: number
+  readonly b?: number
+  /** Each is the bridge of the other: there is no relay. */
+  readonly isDirect: boolean
 }
 
 /** As much as goes through, with at most `window` frames of `length` bytes a link on their way. */
@@ -60,7 +72,7 @@ process.on('message', (task: Task) => {
 
 const reply = (done: Done) => process.send?.(done)
 
-function open({ ports, targets, segmenting }: Open): void {
+function open({ ports, targets, segmenting, netio }: Open): void {
   for (const { a, b } of links) for (const { fd } of [a, b]) libc.close(fd)
   isSegmenting = segmenting
   const sockets = new Sockets(libc, segmenting)
@@ -76,8 +88,25 @@ function open({ ports, targets, segmenting }: Open): void {
   }
   links = ports.map(([a, b], index) => {
     const [toA, toB] = targets[index] ?? [0, 0]
-    return { a: socket(a, toA), b: socket(b, toB), outstanding: 0, quietSince: 0 }
+    const direct = netio.isDirect ? netio : undefined
+    return {
+      a: netio.a === undefined ? socket(a, toA) : instance(netio.a, direct?.b),
+      b: netio.b === undefined ? socket(b, toB) : instance(netio.b, direct?.a),
+      ...{ outstanding: 0, quietSince: 0 },
+    }
   })
+}
+
+/** Their memory is referred to by address only. */
+const instances: NetioSocket[] = []
+
+/** Plays an IOU instance. It never sleeps, so it need not be woken when there is room. */
+function instance(own: number, peer = own + bridgeOffset): Link['a'] {
+  const socket = NetioSocket.open(libc, netioDirectory(), { own, peer })
+  instances.push(socket)
+  const backlog = new Backlog(libc, socket.fd, socket.name, () => {})
+  const netio = { name: socket.name, header: socket.headerOf(0), backlog }
+  return { fd: socket.fd, gro: false, gso: false, kind: 'netio', netio, refused() {}, failed() {} }
 }
 
 function throughput({ length, window, ms, loss, patience }: Throughput) {
@@ -100,6 +129,7 @@ function throughput({ length, window, ms, loss, patience }: Throughput) {
         transmitter.flush()
         link.outstanding += most
       }
+      link.a.netio?.backlog.drain()
       const got = drain(link.b)
       received += got
       link.outstanding -= got / (1 - loss)
@@ -116,8 +146,8 @@ function throughput({ length, window, ms, loss, patience }: Throughput) {
 }
 
 /** Takes one batch; how many frames it held. */
-function drain({ fd, gro }: Link['b']): number {
-  const count = receiver.udp(fd, gro)
+function drain({ fd, gro, kind }: Link['b']): number {
+  const count = kind === 'netio' ? receiver.netio(fd) : receiver.udp(fd, gro)
   let total = 0
   for (let index = 0; index < count; index++) {
     const segment = receiver.segments[index] as number

@@ -1,90 +1,9 @@
-import { type ChildProcess, fork } from 'node:child_process'
-import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Row } from '../table.ts'
-import type { Done, Task } from './generator.ts'
-import type { Order, RelayKind, Reply, Setup } from './relay.ts'
-
-const rounds = 3
-const ms = 1000
-/** Below the ports that the system gives out by itself. */
-let nextPort = 12_000
-
-/** One relay and one generator, each a process of its own. */
-class Bed {
-  readonly #relay = fork(new URL('./relay.ts', import.meta.url))
-  readonly #generator = fork(new URL('./generator.ts', import.meta.url))
-
-  static async open(setup: Omit<Setup, 'ports'>, options: { links?: number; segmenting?: boolean } = {}): Promise<Bed> {
-    const { links = 1, segmenting = true } = options
-    const bed = new Bed()
-    const ports = Array.from({ length: links }, (_, index) => {
-      const first = nextPort + index * 4
-      return [first, first + 1] as const
-    })
-    nextPort += links * 4
-    const { targets } = (await ask(bed.#relay, { setup: { ...setup, ports } } satisfies Order)) as Reply & {
-      targets: Setup['ports']
-    }
-    await ask(bed.#generator, { open: { ports, targets, segmenting } } satisfies Task)
-    return bed
-  }
-
-  async usage(): Promise<{ cpu: number; memory: number }> {
-    return (await ask(this.#relay, { usage: true } satisfies Order)) as { cpu: number; memory: number }
-  }
-
-  /** Thousands of frames a second, and the relay's CPU time a frame in ns. */
-  async throughput(length: number, { window = 64, loss = 0 } = {}): Promise<Figures> {
-    const before = await this.usage()
-    const done = (await ask(this.#generator, {
-      throughput: { length, window, ms, loss, patience: window > 64 ? 40 : 2 },
-    } satisfies Task)) as Done & {
-      frames: number
-      lost: number
-      seconds: number
-    }
-    const after = await this.usage()
-    return {
-      kpps: done.frames / done.seconds / 1000,
-      cpu: ((after.cpu - before.cpu) * 1000) / done.frames,
-    }
-  }
-
-  async roundTrips(length: number): Promise<{ p50: number; p99: number }> {
-    return (await ask(this.#generator, { roundTrips: { length, count: 5000 } } satisfies Task)) as {
-      p50: number
-      p99: number
-    }
-  }
-
-  async close(): Promise<void> {
-    await Promise.all([this.#relay, this.#generator].map(end))
-  }
-}
-
-interface Figures {
-  readonly kpps: number
-  readonly cpu: number
-}
-
-async function ask(child: ChildProcess, what: object): Promise<unknown> {
-  const answer = once(child, 'message')
-  child.send(what)
-  const gone = once(child, 'exit').then(([code]) => {
-    throw new Error(`a process of the benchmark ended (${code})`)
-  })
-  gone.catch(() => {})
-  return ((await Promise.race([answer, gone])) as [unknown])[0]
-}
-
-async function end(child: ChildProcess): Promise<void> {
-  const ended = once(child, 'exit')
-  child.kill('SIGKILL')
-  await ended
-}
+import { Bed, cost, type Figures, inTurns, kpps, ratio } from './bed.ts'
+import type { RelayKind, Setup } from './relay.ts'
 
 interface Variant {
   readonly name: string
@@ -203,24 +122,7 @@ async function idleLinks(): Promise<Row[]> {
   return rows
 }
 
-/** Medians of rounds in which every bed has its turn, so that a slow moment of the machine hits all. The beds are closed. */
-async function inTurns(
-  beds: readonly Bed[],
-  measure: (bed: Bed, index: number) => Promise<Figures>,
-): Promise<Figures[]> {
-  const found: Figures[][] = beds.map(() => [])
-  for (let round = 0; round < rounds; round++) {
-    for (const [index, bed] of beds.entries()) found[index]?.push(await measure(bed, index))
-  }
-  await Promise.all(beds.map((bed) => bed.close()))
-  return found.map((each) => each.sort((a, b) => a.kpps - b.kpps)[Math.floor(rounds / 2)] as Figures)
-}
-
 async function interleaved(setups: readonly Omit<Setup, 'ports'>[], length: number): Promise<Figures[]> {
   const beds = await Promise.all(setups.map((setup) => Bed.open(setup)))
   return inTurns(beds, (bed) => bed.throughput(length))
 }
-
-const kpps = ({ kpps }: Figures) => `${kpps.toFixed(0)} kpps`
-const cost = ({ cpu }: Figures) => `${Math.round(cpu)} ns CPU a frame`
-const ratio = (figures: Figures, base: Figures | undefined) => `${(figures.kpps / (base?.kpps ?? 1)).toFixed(1)} x`

@@ -13,6 +13,8 @@ export interface Setup {
   readonly ports: readonly (readonly [number, number])[]
   readonly filters?: readonly Filter[]
   readonly captureFile?: string
+  /** Guests, or in a leg the one guest, that are port 0 of the IOU instance with this id. The other end of a leg to `b` is `a`. */
+  readonly netio?: { readonly a?: number; readonly b?: number }
 }
 
 export type Order = { readonly setup: Setup } | { readonly usage: true }
@@ -50,18 +52,25 @@ async function switchRelay({ kind }: Setup) {
     ...(kind === 'portable' && { path: 'portable' }),
   })
   return async ([a, b]: readonly [number, number], setup: Setup, index: number): Promise<readonly [number, number]> => {
-    const { filters = [], captureFile, shape } = setup
+    const { filters = [], captureFile, shape, netio = {} } = setup
+    const guest = (id: number | undefined, port: number) =>
+      id === undefined ? port : { application_id: id, port: 0, ethernet: true }
     const nio = (lport: number, rport: number, filters: readonly Filter[]): SwitchNio => ({
       type: 'udp',
       ...{ lport, rport, rhost: host, filters, suspend: false },
     })
     const key = `a${index}`
     const first = b + 1
-    const { switch_port: toA } = await lan.open(key, a)
+    if (shape === 'leg' && netio.b !== undefined) {
+      await lan.open(key, guest(netio.b, b))
+      await lan.attach(key, nio(first, a, filters))
+      return [first, 0]
+    }
+    const { switch_port: toA } = await lan.open(key, guest(netio.a, a))
     let toB = first
     if (shape === 'leg') await lan.attach(key, nio(first, b, filters))
     else {
-      toB = (await lan.open(`b${index}`, b)).switch_port
+      toB = (await lan.open(`b${index}`, guest(netio.b, b))).switch_port
       await lan.attach(key, nio(first, first + 1, filters))
       await lan.attach(`b${index}`, nio(first + 1, first, []))
     }
