@@ -42,7 +42,9 @@ const lockScript = `import fcntl, os, sys
 fcntl.lockf(os.open(sys.argv[1], os.O_RDWR | os.O_CREAT), fcntl.LOCK_EX | fcntl.LOCK_NB)`
 const bindScript = `import socket, sys
 bound = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-bound.bind(sys.argv[1])`
+bound.bind(sys.argv[1])
+if len(sys.argv) > 2:
+    bound.connect(sys.argv[2])`
 
 describe.skipIf(fastPath.skip)('the files of the socket of a bridge', () => {
   test('are made in a directory that is ours alone, and gone when it is closed', async () => {
@@ -86,15 +88,18 @@ describe.skipIf(fastPath.skip)('the files of the socket of a bridge', () => {
     expect(await late.exited).toEqual([1, null])
   })
 
-  test('that a killed program left are taken over; a socket that somebody listens on is not', async () => {
+  test('that a killed program left are taken over; a socket that somebody has is not', async () => {
     const directory = await freshDirectory()
-    const holder = await python(bindScript, join(directory, '832'))
-    expect(() => open(directory)).toThrow(expect.objectContaining({ code: 'port_taken' }))
-    expect(existsSync(join(directory, '832'))).toBe(true)
-    holder.child.kill('SIGKILL')
-    await holder.exited
-    writeFileSync(join(directory, '832.lck'), '1\n')
-    open(directory)
+    await python(bindScript, join(directory, 'elsewhere'))
+    for (const connectedTo of [[], [join(directory, 'elsewhere')]]) {
+      const holder = await python(bindScript, join(directory, '832'), ...connectedTo)
+      expect(() => open(directory)).toThrow(expect.objectContaining({ code: 'port_taken' }))
+      expect(existsSync(join(directory, '832'))).toBe(true)
+      holder.child.kill('SIGKILL')
+      await holder.exited
+      writeFileSync(join(directory, '832.lck'), '1\n')
+      NetioSocket.open(loadLibc(), directory, ids).close()
+    }
   })
 
   test('two keepers do not have the same instance, until the one that has it ends, however', async () => {
@@ -108,8 +113,8 @@ describe.skipIf(fastPath.skip)('the files of the socket of a bridge', () => {
     expect(existsSync(bridgePath(321))).toBe(true)
     await two.client.call('port.open', guest)
     const instance = await iouInstance(321)
-    const remote = await peer(28_896)
-    await two.client.call('nio.attach', { key: guest.key, nio: udp(28_895, remote.port) })
+    const remote = await peer(26_191)
+    await two.client.call('nio.attach', { key: guest.key, nio: udp(26_190, remote.port) })
     instance.send(0, 'to whoever has it now')
     expect(await remote.next()).toBe('to whoever has it now')
     await two.client.call('shutdown', { grace_ms: 0 })

@@ -18,7 +18,7 @@ import { numbered } from '../../support/traffic.ts'
 
 const fastPath = requireFastPath()
 const devices = requireDevices()
-const base = 28_900
+const base = 26_200
 const hdlc = 104
 
 /** The next datagram of an instance: that its header is right, and its frame as text. */

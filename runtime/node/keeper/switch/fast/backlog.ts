@@ -1,15 +1,12 @@
 import { type Libc, linux, messageBytes, type Pointer, pieceBytes } from './libc.ts'
 import { Memory } from './memory.ts'
-import { longestNetioFrame, netioHeaderBytes, netioNameBytes } from './netio-socket.ts'
+import { isNobodyThere, longestNetioFrame, netioHeaderBytes, netioNameBytes } from './netio-socket.ts'
 import type { Output } from './transmitter.ts'
 
 const slots = 256
 const slotBytes = netioHeaderBytes + longestNetioFrame
 const piecesAt = slots * messageBytes
 const slotsAt = piecesAt + slots * pieceBytes
-
-/** Errors of a send to an instance that does not run: its socket is left over, or gone. */
-export const isNobodyThere = (errno: number): boolean => errno === linux.ECONNREFUSED || errno === linux.ENOENT
 
 /**
  * Datagrams that the socket of an IOU instance has no room for: the system lets only net.unix.max_dgram_qlen of them wait there,

@@ -121,6 +121,9 @@ export function openDatagramSocket(libc: Libc): number {
   return fd
 }
 
+/** Errors of a send to a program that does not run: its socket is left over, or gone. */
+export const isNobodyThere = (errno: number): boolean => errno === linux.ECONNREFUSED || errno === linux.ENOENT
+
 function writeName(memory: Memory, place: number, path: string): void {
   memory.u16(place, linux.AF_UNIX)
   new TextEncoder().encodeInto(path, memory.bytes.subarray(place + 2, place + netioNameBytes - 1))
@@ -129,7 +132,8 @@ function writeName(memory: Memory, place: number, path: string): void {
 function listens(libc: Libc, name: Pointer): boolean {
   const fd = openDatagramSocket(libc)
   try {
-    return libc.connect(fd, name, netioNameBytes) === 0
+    // Who is connected to somebody else refuses too, with another error.
+    return libc.connect(fd, name, netioNameBytes) === 0 || !isNobodyThere(libc.errno())
   } finally {
     libc.close(fd)
   }

@@ -1,7 +1,7 @@
-import { type Backlog, isNobodyThere } from './backlog.ts'
+import type { Backlog } from './backlog.ts'
 import { type Libc, linux, messageBytes, type Pointer, pieceBytes } from './libc.ts'
 import { Memory } from './memory.ts'
-import { longestNetioFrame, netioHeaderBytes, netioNameBytes } from './netio-socket.ts'
+import { isNobodyThere, longestNetioFrame, netioHeaderBytes, netioNameBytes } from './netio-socket.ts'
 import { vnetHeaderBytes } from './sockets.ts'
 
 /** Messages and pieces of one system call. */
