@@ -1,4 +1,4 @@
-import { rmSync } from 'node:fs'
+import { readFileSync, rmSync } from 'node:fs'
 import { KeeperError } from '../../error.ts'
 import { type Libc, linux, type Pointer } from './libc.ts'
 import { LockFile } from './lock-file.ts'
@@ -10,6 +10,8 @@ export const netioHeaderBytes = 8
 export const longestNetioFrame = 4096
 /** struct sockaddr_un { u16 family; char path[108]; } */
 export const netioNameBytes = 110
+/** What one short datagram takes of a send buffer, twice. */
+const bufferBytesEach = 1536
 /** What is for bridges has the application id of the instance and this. */
 export const bridgeOffset = 512
 /** Type and channel of a frame, as a big-endian number. */
@@ -51,9 +53,7 @@ export class NetioSocket {
     this.name = memory.address
     this.#lock = lock
     this.#path = path
-    memory.u32(scratchAt + 4, 4)
-    libc.getsockopt(fd, linux.SOL_SOCKET, linux.SO_SNDBUF, memory.address + scratchAt, memory.address + scratchAt + 4)
-    this.#bufferBytes = memory.view.getUint32(scratchAt, true)
+    this.#bufferBytes = this.#limitBuffer()
     for (let port = 0; port < ports; port++) {
       const place = headersAt + port * netioHeaderBytes
       memory.view.setUint16(place, ids.peer, false)
@@ -76,8 +76,9 @@ export class NetioSocket {
     const name = memory.address + scratchAt
     writeName(memory, 0, `${directory}/${ids.peer}`)
     writeName(memory, scratchAt, path)
-    const fd = openDatagramSocket(libc)
+    let fd = -1
     try {
+      fd = openDatagramSocket(libc)
       // Whoever listens there without a lock is left alone; what a killed program left is not.
       if (listens(libc, name)) throw taken()
       rmSync(path, { force: true })
@@ -86,7 +87,7 @@ export class NetioSocket {
       }
       return new NetioSocket(libc, memory, fd, ids, lock, path)
     } catch (error) {
-      libc.close(fd)
+      if (fd >= 0) libc.close(fd)
       lock.release()
       throw error
     }
@@ -107,6 +108,24 @@ export class NetioSocket {
     return view.getUint32(scratchAt, true) * 4 > this.#bufferBytes
   }
 
+  /**
+   * Makes the send buffer so small that it is what is full first, or half full when the other one's queue is. It has room again
+   * when three quarters of it were read, a queue when one datagram was: we would be woken for every one. Its bytes.
+   */
+  #limitBuffer(): number {
+    const { address, view } = this.#memory
+    const buffer = address + scratchAt
+    this.#memory.u32(scratchAt + 4, 4)
+    this.#libc.getsockopt(this.fd, linux.SOL_SOCKET, linux.SO_SNDBUF, buffer, buffer + 4)
+    const wanted = (queueLength() + 1) * bufferBytesEach
+    if (wanted >= view.getUint32(scratchAt, true)) return view.getUint32(scratchAt, true)
+    // The system doubles what it is told.
+    this.#memory.u32(scratchAt, wanted / 2)
+    this.#libc.setsockopt(this.fd, linux.SOL_SOCKET, linux.SO_SNDBUF, buffer, 4)
+    this.#libc.getsockopt(this.fd, linux.SOL_SOCKET, linux.SO_SNDBUF, buffer, buffer + 4)
+    return view.getUint32(scratchAt, true)
+  }
+
   /** Removes its files. */
   close(): void {
     rmSync(this.#path, { force: true })
@@ -123,6 +142,15 @@ export function openDatagramSocket(libc: Libc): number {
 
 /** Errors of a send to a program that does not run: its socket is left over, or gone. */
 export const isNobodyThere = (errno: number): boolean => errno === linux.ECONNREFUSED || errno === linux.ENOENT
+
+/** How many datagrams more than one may wait at a UNIX socket; Infinity when that is not known. */
+function queueLength(): number {
+  try {
+    return Number(readFileSync('/proc/sys/net/unix/max_dgram_qlen', 'utf8'))
+  } catch {
+    return Number.POSITIVE_INFINITY
+  }
+}
 
 function writeName(memory: Memory, place: number, path: string): void {
   memory.u16(place, linux.AF_UNIX)
