@@ -7,9 +7,9 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest'
 import { findProgram } from '../../../runtime/node/find-program.ts'
 import { type ChildSpec, type DynamipsChild, freePort, startChild } from '../../../runtime/node/kinds/dynamips/child.ts'
-import { Dynamips, type DynamipsOptions } from '../../../runtime/node/kinds/dynamips/dynamips.ts'
+import { Dynamips, type DynamipsOptions, removeLeftovers } from '../../../runtime/node/kinds/dynamips/dynamips.ts'
 import { Hypervisor } from '../../../runtime/node/kinds/dynamips/hypervisor.ts'
-import { processorDemand } from '../../../runtime/node/kinds/dynamips/processor-demand.ts'
+import { watchLoad } from '../../../runtime/node/kinds/dynamips/load.ts'
 import { words } from '../../stand-in/mips/elf.ts'
 import { busy, elsewhere, idling, ring } from '../../stand-in/mips/programs.ts'
 import { freshDirectory } from '../../support/directory.ts'
@@ -159,15 +159,15 @@ describe.skipIf(skip)('a dynamips that was started', () => {
     await client.run('vm set_ios', ['router', 'image.bin'], bound)
     await client.run('vm start', ['router'], bound)
     const load = async () => {
-      const [before, since] = [processorDemand(child.pid) ?? Number.NaN, performance.now()]
+      const watch = watchLoad(child.pid)
       await delay(400)
-      return ((processorDemand(child.pid) ?? Number.NaN) - before) / ((performance.now() - since) / 1000)
+      return watch?.()
     }
     // Its processor looks every 200 ms whether it is to begin.
     await delay(300)
-    expect(await load()).toBeGreaterThan(0.9)
+    expect(await load()).toBeGreaterThan(90)
     await client.run('vm set_idle_pc_online', ['router', 0, hex(ring[3] ?? 0)], bound)
-    expect(await load()).toBeLessThan(0.5)
+    expect(await load()).toBeLessThan(50)
   })
 })
 
@@ -231,6 +231,18 @@ describe.skipIf(skip)('a question', () => {
     await made.requireClean()
   })
 
+  test.skipIf(process.getuid?.() !== 0 || findProgram('setpriv') === undefined)(
+    'is answered where the program may not have its capabilities',
+    async () => {
+      const start = (spec: ChildSpec) => {
+        const args = ['--bounding-set', '-net_admin,-net_raw', '--', spec.command, ...spec.args]
+        return startChild({ ...spec, command: findProgram('setpriv') ?? '', args })
+      }
+      await expect(ask(elsewhere, { start })).rejects.toMatchObject({ message: expect.stringContaining('vm start') })
+      await made.requireClean()
+    },
+  )
+
   test('finds another port when somebody has the first', async () => {
     const server = createServer((socket) => socket.destroy()).listen({ port: 0, host: '127.0.0.1' })
     onTestFinished(() => void server.close())
@@ -242,6 +254,15 @@ describe.skipIf(skip)('a question', () => {
     expect(made.children).toHaveLength(2)
     await made.requireClean()
   })
+})
+
+test('what a service that was killed left is removed, and nothing else', async () => {
+  const directory = await freshDirectory()
+  await mkdir(join(directory, 'patchbay-dynamips-abc123', 'deeper'), { recursive: true })
+  await writeFile(join(directory, 'keeper.log'), '')
+  await removeLeftovers(directory)
+  expect(await readdir(directory)).toEqual(['keeper.log'])
+  await removeLeftovers(join(directory, 'none'))
 })
 
 describe('without dynamips', () => {

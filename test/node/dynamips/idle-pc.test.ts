@@ -100,12 +100,20 @@ describe('the value', () => {
     expect(commands).toEqual([...before, ...tried, 'vm stop "router"'])
   })
 
-  test('is measured by what dynamips wanted where that is known', async () => {
+  test('is measured by whoever can', async () => {
     const { options, clock, commands } = await router()
-    const processorSeconds = async () => (clock.ms / 1000) * (commands.some((it) => it.includes('68')) ? 0.5 : 0.9)
-    clock.ms = 0
-    expect(await autoIdlePc({ ...options, processorSeconds })).toBe('0x60008068')
+    const watchLoad = () => {
+      const since = clock.ms
+      return () => (clock.ms === since + 3000 && commands.at(-1)?.includes('0x60008068') ? 69 : 70)
+    }
+    expect(await autoIdlePc({ ...options, watchLoad })).toBe('0x60008068')
     expect(commands).not.toContain('vm cpu_usage "router" 0')
+  })
+
+  test('is measured by dynamips where nobody can', async () => {
+    const { options, commands } = await router({ loads: { '0x6000805c': 2 } })
+    expect(await autoIdlePc({ ...options, watchLoad: () => undefined })).toBe('0x6000805c')
+    expect(commands).toContain('vm cpu_usage "router" 0')
   })
 
   test('that does not exist is a conflict, which tells what was tried', async () => {

@@ -1,6 +1,8 @@
 import { once } from 'node:events'
-import { readFile, stat } from 'node:fs/promises'
+import { chmod, copyFile, open, readFile, stat } from 'node:fs/promises'
 import { type AddressInfo, createServer } from 'node:net'
+import { join } from 'node:path'
+import { findProgram } from '../../find-program.ts'
 import { ChildProcessRunner } from '../../keeper/child-process.ts'
 
 export interface ChildSpec {
@@ -26,6 +28,32 @@ export type StartChild = (spec: ChildSpec) => Promise<DynamipsChild>
 /** As a child of this process. */
 export const startChild: StartChild = (spec) =>
   ChildProcessRunner.start({ type: 'process', stdio: 'none', ...spec }, () => {})
+
+/**
+ * The program to run: a copy in the directory. Debian gives dynamips capabilities for network devices, of which a router
+ * that is measured has none. With them it cannot be run at all where they are taken from everybody, as in most containers
+ * (EPERM of execve(2)), and it does not hear of its parent's death (PR_SET_PDEATHSIG is cleared). A copy has none.
+ */
+export async function unprivileged(program: string, directory: string): Promise<string> {
+  // A script may look for its program beside itself.
+  if (!(await isElf(program))) return program
+  const copy = join(directory, 'dynamips')
+  await copyFile(program, copy)
+  await chmod(copy, 0o700)
+  // Not where the file system does not let anything run.
+  return findProgram(copy) ?? program
+}
+
+async function isElf(file: string): Promise<boolean> {
+  const handle = await open(file).catch(() => undefined)
+  if (handle === undefined) return false
+  try {
+    const { buffer } = await handle.read(Buffer.alloc(4), 0, 4, 0)
+    return buffer.equals(Buffer.from('\x7fELF', 'latin1'))
+  } finally {
+    await handle.close()
+  }
+}
 
 /** A TCP port of 127.0.0.1 that was free a moment ago: dynamips cannot be told to choose one. */
 export async function freePort(): Promise<number> {

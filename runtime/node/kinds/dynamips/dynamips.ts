@@ -1,14 +1,14 @@
-import { mkdtemp, realpath, rm, symlink } from 'node:fs/promises'
+import { mkdtemp, readdir, realpath, rm, symlink } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { ApiError, badRequest, conflict } from '../../../../src/errors.ts'
 import { findProgram } from '../../find-program.ts'
-import { freePort, lastWords, type StartChild, startChild } from './child.ts'
+import { freePort, lastWords, type StartChild, startChild, unprivileged } from './child.ts'
 import { Hypervisor, HypervisorError } from './hypervisor.ts'
 import { autoIdlePc, type Clock, type IdlePcBounds, type IdlePcOptions, idleProposals } from './idle-pc.ts'
 import { type DynamipsPlatform, defaultRam, dynamipsPlatforms, isPlatform, requireIosImage } from './image.ts'
-import { processorDemand } from './processor-demand.ts'
+import { watchLoad } from './load.ts'
 
 export interface DynamipsBounds extends IdlePcBounds {
   /** From the start of the program until it takes commands. */
@@ -38,6 +38,7 @@ export interface IdlePcQuestion {
   readonly ram?: number | undefined
 }
 
+const prefix = 'patchbay-dynamips-'
 /** What dynamips calls the router. */
 const name = 'router'
 /** Dynamips is told this in place of the path, which may have what its protocol cannot carry. */
@@ -45,7 +46,6 @@ const imageLink = 'image.bin'
 const mostRam = 4096
 /** Somebody else may take the port before dynamips does. */
 const attempts = 3
-const endingMs = 300
 
 /** Answers questions about images, each with a dynamips of its own that is gone with the answer. */
 export class Dynamips {
@@ -100,13 +100,13 @@ export class Dynamips {
     if (!isPlatform(platform)) throw badRequest(`platform: expected one of ${dynamipsPlatforms.join(', ')}`)
     const ram = question.ram ?? defaultRam[platform]
     if (!Number.isInteger(ram) || ram < 1 || ram > mostRam) throw badRequest(`ram: expected 1 to ${mostRam} MB`)
-    const command = this.#program()
+    const program = this.#program()
     await requireIosImage(image, imageName)
     const { bounds, clock, directory: parent = tmpdir } = this.#options
-    const directory = await mkdtemp(join(parent(), 'patchbay-dynamips-'))
+    const directory = await mkdtemp(join(parent(), prefix))
     try {
       await symlink(await realpath(image), join(directory, imageLink))
-      const run = await this.#start(command, directory, signal)
+      const run = await this.#start(await unprivileged(program, directory), directory, signal)
       // Nobody waits for a router to be stopped in order: it goes with the program.
       const end = () => void run.child.stop(run.graceMs)
       signal.addEventListener('abort', end, { once: true })
@@ -117,11 +117,9 @@ export class Dynamips {
           name,
           signal,
           isThrownAway: true,
+          watchLoad: () => watchLoad(run.child.pid),
           ...(bounds !== undefined && { bounds }),
           ...(clock !== undefined && { clock }),
-          ...(processorDemand(run.child.pid) !== undefined && {
-            processorSeconds: async () => processorDemand(run.child.pid) ?? Number.NaN,
-          }),
         })
       } catch (error) {
         signal.throwIfAborted()
@@ -165,13 +163,21 @@ export class Dynamips {
         client.close()
         throw new HypervisorError('closed', 'Dynamips has ended')
       } catch (error) {
-        // It ends by itself when it does not get the port; whoever has that may have answered before.
-        const hasEnded = await Promise.race([child.ended.then(() => true), delay(endingMs, false)])
+        // Who has the port may have answered before dynamips finds that it does not get it, and ends.
+        const isStranger = error instanceof HypervisorError && ['closed', 'protocol', 'refused'].includes(error.code)
+        const hasEnded = await Promise.race([child.ended.then(() => true), delay(isStranger ? readyMs : 0, false)])
         await child.stop(graceMs)
         signal.throwIfAborted()
         if (!hasEnded || attempt >= attempts) throw await explained(error, log, cwd)
       }
     }
+  }
+}
+
+/** Removes the directories that a service that was killed left. */
+export async function removeLeftovers(directory: string): Promise<void> {
+  for (const entry of await readdir(directory).catch(() => [])) {
+    if (entry.startsWith(prefix)) await rm(join(directory, entry), { recursive: true, force: true })
   }
 }
 

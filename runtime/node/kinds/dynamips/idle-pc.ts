@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { ApiError, conflict } from '../../../../src/errors.ts'
 import { type Hypervisor, HypervisorError, type Reply } from './hypervisor.ts'
+import type { LoadWatch } from './load.ts'
 
 /** Milliseconds that pass, and a wait for some of them; a test has its own. */
 export interface Clock {
@@ -43,10 +44,10 @@ export interface IdlePcOptions {
   /** Whether dynamips is ended when this fails: then a router need not be stopped before, which waits for the measurement. */
   readonly isThrownAway?: boolean
   /**
-   * Processor time in seconds that dynamips has wanted until now. By default it is asked itself (`vm cpu_usage`), which
-   * says whole seconds, and only of what it got.
+   * Begins to watch the load that dynamips makes; undefined where nothing can. By default dynamips is asked itself (`vm
+   * cpu_usage`), which says whole seconds, and on a busy host what it was given and not what it would take.
    */
-  readonly processorSeconds?: (() => Promise<number>) | undefined
+  readonly watchLoad?: () => LoadWatch | undefined
 }
 
 /** Values that may be the idle PC of a router, as `0x60008120 [47]`: where it was found, and how often in 1000 looks. */
@@ -155,6 +156,11 @@ class Router {
   /** Percent of one processor that it takes with a value. */
   async loadWith(value: string): Promise<number> {
     await this.#run('vm set_idle_pc_online', [cpu, value])
+    const watch = this.#options.watchLoad?.()
+    if (watch !== undefined) {
+      await this.#clock.pause(this.bounds.sampleMs, this.#signal)
+      return watch()
+    }
     const [seconds, since] = [await this.#processorSeconds(), this.#clock.now()]
     await this.#clock.pause(this.bounds.sampleMs, this.#signal)
     const used = Math.abs((await this.#processorSeconds()) - seconds)
@@ -163,8 +169,6 @@ class Router {
   }
 
   async #processorSeconds(): Promise<number> {
-    const { processorSeconds } = this.#options
-    if (processorSeconds !== undefined) return processorSeconds()
     const { lines } = await this.#run('vm cpu_usage', [cpu])
     const seconds = Number(lines[0])
     if (lines[0] !== undefined && Number.isFinite(seconds)) return seconds

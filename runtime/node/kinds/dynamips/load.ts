@@ -1,0 +1,51 @@
+import { readdirSync, readFileSync } from 'node:fs'
+
+/** Says the percent of one processor since it was made. */
+export type LoadWatch = () => number
+
+/** A thread that was kept from running for nearly all of the time may want all of it. */
+const leastKnown = 0.02
+
+/**
+ * The load that a process would make alone on the host: of its busiest thread, how much of the time it ran in which it
+ * ran or rested. On a busy host a program that never rests gets little, and looks by that like one that does. undefined
+ * where the kernel does not tell.
+ */
+export function watchLoad(pid: number): LoadWatch | undefined {
+  const [before, since] = [threadsOf(pid), performance.now()]
+  if (before.size === 0) return undefined
+  return () => {
+    const elapsed = (performance.now() - since) / 1000
+    const after = threadsOf(pid)
+    // It has ended, which is no rest: whoever asks will learn that elsewhere.
+    let most = after.size === 0 ? 1 : 0
+    for (const [thread, { ran, waited }] of after) {
+      const then = before.get(thread) ?? { ran: 0, waited: 0 }
+      const own = Math.max(0, elapsed - (waited - then.waited))
+      most = Math.max(most, own < elapsed * leastKnown ? 1 : (ran - then.ran) / own)
+    }
+    return Math.min(100, most * 100)
+  }
+}
+
+interface Thread {
+  /** Seconds on a processor, and seconds of waiting for one. */
+  readonly ran: number
+  readonly waited: number
+}
+
+/** /proc/{pid}/task/{tid}/schedstat, Documentation/scheduler/sched-stats.rst of Linux. */
+function threadsOf(pid: number): Map<string, Thread> {
+  const threads = new Map<string, Thread>()
+  try {
+    for (const thread of readdirSync(`/proc/${pid}/task`)) {
+      const [ran = Number.NaN, waited = Number.NaN] = readFileSync(`/proc/${pid}/task/${thread}/schedstat`, 'latin1')
+        .split(' ')
+        .map((nanoseconds) => Number(nanoseconds) / 1e9)
+      if (!Number.isNaN(ran + waited)) threads.set(thread, { ran, waited })
+    }
+  } catch {
+    // The process or one of its threads has ended, or the kernel keeps no such numbers.
+  }
+  return threads
+}
