@@ -324,4 +324,11 @@ describe('without dynamips', () => {
     expect(children).toEqual([])
     await requireClean()
   })
+
+  test('a place where nothing can be made is a conflict', async () => {
+    const options = { program: () => process.execPath, directory: () => '/nowhere' }
+    const { dynamips, question, children } = await bench(await freshDirectory(), options)
+    await expect(dynamips.proposals(await question(idling))).rejects.toMatchObject({ status: 409 })
+    expect(children).toEqual([])
+  })
 })

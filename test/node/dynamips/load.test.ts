@@ -20,7 +20,7 @@ test.skipIf(requireProgram('taskset').skip)('what is kept from running is not ta
     await pinned(...spinning),
     await pinned(...spinning),
     await pinned(...spinning),
-    await pinned('nice', '-n', '10', process.execPath, '-e', 'setInterval(() => {}, 20)'),
+    await pinned(process.execPath, '-e', 'setInterval(() => {}, 20)'),
   ]
   await delay(400)
   const time = new ProcessorTime(pid)

@@ -19,7 +19,7 @@ export interface DynamipsChild {
   readonly pid: number
   /** Settles when it has ended, whoever ended it; never rejects. */
   readonly ended: Promise<unknown>
-  /** SIGTERM to its process group, SIGKILL after `graceMs`; resolves when all of it has ended. Safe to call twice. */
+  /** SIGTERM to its process group, SIGKILL after `graceMs`; resolves when all of it has ended. Safe to call twice; never rejects. */
   stop(graceMs: number): Promise<unknown>
 }
 

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { ApiError, badRequest, conflict } from '../../../../src/errors.ts'
 import { findProgram } from '../../find-program.ts'
+import { translated } from '../../projects/disk.ts'
 import { freePort, lastWords, type StartChild, startChild, unprivileged } from './child.ts'
 import { Hypervisor, HypervisorError } from './hypervisor.ts'
 import { autoIdlePc, type Clock, type IdlePcBounds, type IdlePcOptions, idleProposals } from './idle-pc.ts'
@@ -103,10 +104,13 @@ export class Dynamips {
     const program = this.#program()
     await requireIosImage(image, imageName)
     const { bounds, clock, directory: parent = tmpdir } = this.#options
-    const directory = await mkdtemp(join(parent(), prefix))
+    const directory = await translated('dynamips', () => mkdtemp(join(parent(), prefix)))
     try {
-      await symlink(await realpath(image), join(directory, imageLink))
-      const run = await this.#start(await unprivileged(program, directory), directory, signal)
+      const command = await translated('dynamips', async () => {
+        await symlink(await realpath(image), join(directory, imageLink))
+        return unprivileged(program, directory)
+      })
+      const run = await this.#start(command, directory, signal)
       // Nobody waits for a router to be stopped in order: it goes with the program.
       const end = () => void run.child.stop(run.graceMs)
       signal.addEventListener('abort', end, { once: true })
@@ -165,7 +169,8 @@ export class Dynamips {
       } catch (error) {
         // Who has the port may have answered before dynamips finds that it does not get it, and ends.
         const isStranger = error instanceof HypervisorError && ['closed', 'protocol', 'refused'].includes(error.code)
-        const hasEnded = await Promise.race([child.ended.then(() => true), delay(isStranger ? readyMs : 0, false)])
+        const late = delay(isStranger ? readyMs : 0, false, { ref: false, signal }).catch(() => false)
+        const hasEnded = await Promise.race([child.ended.then(() => true), late])
         await child.stop(graceMs)
         signal.throwIfAborted()
         if (!hasEnded || attempt >= attempts) throw await explained(error, log, cwd)
