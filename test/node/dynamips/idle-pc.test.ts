@@ -104,7 +104,7 @@ describe('the value', () => {
     const { options, clock, commands } = await router()
     const watchLoad = () => {
       const since = clock.ms
-      return () => (clock.ms === since + 3000 && commands.at(-1)?.includes('0x60008068') ? 69 : 70)
+      return async () => (clock.ms === since + 3000 && commands.at(-1)?.includes('0x60008068') ? 69 : 70)
     }
     expect(await autoIdlePc({ ...options, watchLoad })).toBe('0x60008068')
     expect(commands).not.toContain('vm cpu_usage "router" 0')

@@ -29,8 +29,8 @@ test.skipIf(requireProgram('taskset').skip)('what is kept from running is not ta
   const [busy, idle] = [watchLoad(pid), watchLoad(resting)]
   await delay(800)
   expect(((time.read() ?? Number.NaN) - before) / (performance.now() - since)).toBeLessThan(0.6)
-  expect(busy?.()).toBeGreaterThan(90)
-  expect(idle?.()).toBeLessThan(60)
+  expect(await busy?.()).toBeGreaterThan(90)
+  expect(await idle?.()).toBeLessThan(60)
 })
 
 test('a process that is gone has no load that could be told', () => {
@@ -44,5 +44,5 @@ test('a process that ends meanwhile did not rest', async () => {
   expect(load).toBeDefined()
   child.kill('SIGKILL')
   await once(child, 'exit')
-  expect(load?.()).toBe(100)
+  expect(await load?.()).toBe(100)
 })

@@ -1,10 +1,14 @@
 import { readdirSync, readFileSync } from 'node:fs'
+import { setTimeout as pause } from 'node:timers/promises'
 
 /** Says the percent of one processor since it was made. */
-export type LoadWatch = () => number
+export type LoadWatch = () => Promise<number>
 
 /** A thread that was kept from running for nearly all of the time may want all of it. */
 const leastKnown = 0.02
+/** A wait for a processor is counted when it is over: how long its end is waited for, and how often it is looked for, ms. */
+const mostWaitMs = 500
+const lookMs = 10
 
 /**
  * The load that a process would make alone on the host: of its busiest thread, how much of the time it ran in which it
@@ -14,9 +18,9 @@ const leastKnown = 0.02
 export function watchLoad(pid: number): LoadWatch | undefined {
   const [before, since] = [threadsOf(pid), performance.now()]
   if (before.size === 0) return undefined
-  return () => {
+  return async () => {
+    const after = await whenCounted(pid)
     const elapsed = (performance.now() - since) / 1000
-    const after = threadsOf(pid)
     // It has ended, which is no rest: whoever asks will learn that elsewhere.
     let most = after.size === 0 ? 1 : 0
     for (const [thread, { ran, waited }] of after) {
@@ -28,13 +32,27 @@ export function watchLoad(pid: number): LoadWatch | undefined {
   }
 }
 
+/** The threads when none waits for a processor, or when one has done so for too long. */
+async function whenCounted(pid: number): Promise<ReadonlyMap<string, Thread>> {
+  const deadline = performance.now() + mostWaitMs
+  for (let before = threadsOf(pid); ; ) {
+    await pause(lookMs)
+    const after = threadsOf(pid)
+    const waits = [...after].some(([thread, { isRunnable, ran }]) => isRunnable && before.get(thread)?.ran === ran)
+    if (!waits || performance.now() > deadline) return after
+    before = after
+  }
+}
+
 interface Thread {
   /** Seconds on a processor, and seconds of waiting for one. */
   readonly ran: number
   readonly waited: number
+  /** Whether it runs or waits for a processor. */
+  readonly isRunnable: boolean
 }
 
-/** /proc/{pid}/task/{tid}/schedstat, Documentation/scheduler/sched-stats.rst of Linux. */
+/** /proc/{pid}/task/{tid}/schedstat and stat, Documentation/scheduler/sched-stats.rst of Linux. */
 function threadsOf(pid: number): Map<string, Thread> {
   const threads = new Map<string, Thread>()
   try {
@@ -42,7 +60,9 @@ function threadsOf(pid: number): Map<string, Thread> {
       const [ran = Number.NaN, waited = Number.NaN] = readFileSync(`/proc/${pid}/task/${thread}/schedstat`, 'latin1')
         .split(' ')
         .map((nanoseconds) => Number(nanoseconds) / 1e9)
-      if (!Number.isNaN(ran + waited)) threads.set(thread, { ran, waited })
+      // The name in parentheses may hold spaces and parentheses itself.
+      const isRunnable = /\) R [^)]*$/.test(readFileSync(`/proc/${pid}/task/${thread}/stat`, 'latin1'))
+      if (!Number.isNaN(ran + waited)) threads.set(thread, { ran, waited, isRunnable })
     }
   } catch {
     // The process or one of its threads has ended, or the kernel keeps no such numbers.
