@@ -24,8 +24,8 @@ export function requireDevices(): { readonly skip: boolean } {
 
 /** The same for tests of the fast packet path, with what plays the guests there; its name in the list is `fast-path`. */
 export function requireFastPath(): { readonly skip: boolean } {
-  if (findProgram('python3') === undefined) return require('fast-path', 'python3 cannot be found')
-  return require('fast-path', obstacleOf(loadLibc))
+  if (findProgram('python3') === undefined) return requireThing('fast-path', 'python3 cannot be found')
+  return requireThing('fast-path', obstacleOf(loadLibc))
 }
 
 function obstacleOf(run: () => unknown): string | undefined {
