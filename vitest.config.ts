@@ -3,7 +3,7 @@ import { defineConfig } from 'vitest/config'
 
 const handlers = { include: ['test/handlers/**/*.test.ts'], globalSetup: ['test/support/setup.ts'], isolate: false }
 
-/** Tests of how long something takes, which have the machine to themselves. */
+/** Tests of how long something takes, which have the machine to themselves; a host that is busy for a moment gets another try. */
 const timing = ['test/node/keeper/{impairment-timing,cpu-limit}.test.ts', 'test/lab/impairment.test.ts']
 
 export default defineConfig({
@@ -18,7 +18,10 @@ export default defineConfig({
       { extends: true, test: { name: 'workerd', ...handlers } },
       // Everything that needs the host itself: processes, sockets, files, emulators.
       { extends: true, test: { name: 'host', include: ['test/{src,node,lab}/**/*.test.ts'], exclude: timing } },
-      { extends: true, test: { name: 'timing', include: timing, maxWorkers: 1, sequence: { groupOrder: 1 } } },
+      {
+        extends: true,
+        test: { name: 'timing', include: timing, maxWorkers: 1, retry: 2, sequence: { groupOrder: 1 } },
+      },
     ],
   },
 })
