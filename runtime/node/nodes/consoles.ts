@@ -77,12 +77,8 @@ export class Consoles {
     const { record } = node
     const before = record.console
     const isSameType = record.console_type === typeBefore
-    if (
-      isSameType &&
-      (wanted === undefined || wanted === before) &&
-      (before !== null || record.console_type === 'none')
-    )
-      return undefined
+    const isKept = before !== null && (wanted === undefined || wanted === before)
+    if (isSameType && (isKept || record.console_type === 'none')) return undefined
     if (record.console_type !== 'telnet' && node.status !== 'stopped') throw conflict('console: stop the node first')
     await this.give(node, wanted)
     await this.#options.lifeCycle.listen(node)
