@@ -141,6 +141,7 @@ export async function createNodeAgent(options: NodeAgentOptions): Promise<NodeAg
     events,
     ports,
     openNodes: (project, isUnclaimed) => reopen.openNodes(project, isUnclaimed),
+    endNodes: (path) => reopen.endNodes(path),
     closeNodes: (project, how) => nodes.closeProject(project, how),
   })
   const nodes = new Nodes({

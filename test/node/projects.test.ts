@@ -3,6 +3,7 @@ import { mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
+import { KeeperClient } from '../../runtime/node/keeper/client.ts'
 import { createPc, start } from '../support/lab.ts'
 import { portRanges, TestService } from '../support/service.ts'
 
@@ -177,4 +178,17 @@ test('an upload that stops coming leaves nothing behind', async () => {
     )
   expect([408, 400, 'closed']).toContain(answer)
   await expect.poll(async () => readdir(path)).toEqual(['.patchbay'])
+})
+
+test('a temporary project that a killed service left goes, with what ran of it', async () => {
+  const service = await TestService.start({ ...portRanges(92), 'pc.engine': 'embedded' })
+  const { project_id } = await service.call('POST', '/v1/projects', { temporary: true })
+  await start(service, await createPc(service, `/v2/compute/projects/${project_id}`, 1))
+  await service.kill('SIGKILL')
+  await service.restart()
+  expect(await service.call('GET', '/v1/projects')).toEqual([])
+  expect(await readdir(join(service.data, 'projects'))).toEqual([])
+  const keeper = await KeeperClient.connect(service.data)
+  onTestFinished(() => keeper.disconnect())
+  await expect.poll(() => keeper.call('inventory', {})).toMatchObject({ units: [], ports: [] })
 })

@@ -49,15 +49,24 @@ export class Reopen {
     await Promise.all(names.map((name) => this.#openNode(project, name, units, isUnclaimed)))
   }
 
+  /** Ends what still runs of the nodes of a project that is not opened again. */
+  async endNodes(path: string): Promise<void> {
+    const { keeper } = this.#options
+    const names = await listNodeRecords(path)
+    const keys = new Set(names.map((name) => name.replace(recordName, '$1:$2')))
+    const units = (await this.#ask())?.units.filter(({ key }) => keys.has(key)) ?? []
+    await Promise.all(units.map(({ key }) => keeper.call('unit.stop', { key, grace_ms: strangerMs }).catch(() => {})))
+  }
+
   /** After all projects were restored: what runs in the keeper and belongs to no node is ended. */
   async endStrangers(): Promise<void> {
     const { keeper, nodes, log } = this.#options
-    const inventory = await this.#inventory
+    const inventory = await this.#ask()
     this.#inventory = undefined
     for (const { key } of inventory?.units ?? []) {
       if (nodes.all.has(key)) continue
       log.warn({ unit: key }, 'ended a unit that belongs to no node')
-      await keeper.call('unit.stop', { key, grace_ms: 3000 }).catch(() => {})
+      await keeper.call('unit.stop', { key, grace_ms: strangerMs }).catch(() => {})
     }
     for (const { key } of inventory?.ports ?? []) {
       if (!nodes.all.has(key.split('/')[0] ?? '')) await keeper.call('port.close', { key }).catch(() => {})
@@ -153,9 +162,14 @@ export class Reopen {
   }
 }
 
+/** `{kind}-{node_id}.json` */
+const recordName = /^([a-z-]+)-([0-9a-f-]{36})\.json$/
+/** Between the signals that end what belongs to no node, ms. */
+const strangerMs = 3000
+
 /** Stands for a node whose record and the one before it cannot be read: its id is in the name of the file. */
 function placeholder(name: string, kinds: Readonly<Record<NodeKindName, NodeKind>>): NodeRecord | undefined {
-  const [, kind, node_id] = /^([a-z-]+)-([0-9a-f-]{36})\.json$/.exec(name) ?? []
+  const [, kind, node_id] = recordName.exec(name) ?? []
   if (kind === undefined || node_id === undefined || !(kind in kinds)) return undefined
   return {
     version: 1,

@@ -21,6 +21,8 @@ export interface ProjectsOptions {
   readonly ports: PortAllocator
   /** Opens the nodes of a project from their records; they are unclaimed when a client opened it. */
   readonly openNodes: (project: OpenProject, isUnclaimed: boolean) => Promise<void>
+  /** Ends what still runs of a project in a directory that is not opened again. */
+  readonly endNodes: (path: string) => Promise<void>
   readonly closeNodes: (project: OpenProject, how: 'close' | 'remove') => Promise<void>
 }
 
@@ -38,10 +40,12 @@ export class Projects implements ProjectAgent {
     this.#elsewhere = join(options.rules.dataDirectory, 'elsewhere')
   }
 
-  /** Opens again what was open when the service last ran, and deletes what was temporary. */
+  /** Opens again what was open when the service last ran, and deletes what was temporary. Rejects when one failed, after all. */
   restore(): Promise<void> {
-    this.#restored = this.#restore()
-    return this.#restored
+    const restoring = this.#restore()
+    // What one project lacks is nothing that the clients of the others could mend.
+    this.#restored = restoring.catch(() => {})
+    return restoring
   }
 
   /** How many are open by now; does not wait for what is still being opened again. */
@@ -240,7 +244,9 @@ export class Projects implements ProjectAgent {
     )
     const elsewhere = await Promise.all((outside ?? []).filter(isUuid).map((id) => this.#pathOnDisk(id)))
     const paths = [...(inside ?? []).filter(isUuid).map((id) => join(rules.projectsDirectory, id)), ...elsewhere]
-    await Promise.all([...new Set(paths.filter((path) => path !== undefined))].map((path) => this.#restoreOne(path)))
+    const wanted = new Set(paths.filter((path) => path !== undefined))
+    const results = await Promise.allSettled([...wanted].map((path) => this.#restoreOne(path)))
+    for (const result of results) if (result.status === 'rejected') throw result.reason
   }
 
   async #restoreOne(path: string): Promise<void> {
@@ -249,6 +255,7 @@ export class Projects implements ProjectAgent {
     const { record, damaged } = found
     const { events, rules } = this.#options
     if (record.temporary) {
+      await this.#options.endNodes(path)
       await deleteMarked(path, record.project_id)
       await rm(join(this.#elsewhere, record.project_id), { force: true })
       return
