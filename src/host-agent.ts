@@ -1,4 +1,5 @@
 import type { CaptureStart, CaptureStarted, LinkTypeName } from './model/capture.ts'
+import type { IdlePcProposals } from './model/dynamips.ts'
 import type { FeedItem } from './model/event.ts'
 import type { Capabilities, Diagnosis, Load, NetworkInterface, Ports, Reloaded, Version } from './model/host.ts'
 import type { DiskCreate, DiskExtend, FoundProgram, Image, ImageKindName } from './model/image.ts'
@@ -23,6 +24,7 @@ export interface HostAgent {
   readonly nodes: NodeAgent
   readonly machines: MachineAgent
   readonly routers: RouterAgent
+  readonly dynamips: DynamipsAgent
   readonly events: EventAgent
 }
 
@@ -216,6 +218,18 @@ export interface RouterAgent {
   configs(ref: NodeRef<'iou'>): Promise<IouConfigs>
   /** Copies what the router has stored into its files. 409 when that cannot be read now. */
   saveConfigs(ref: NodeRef<'iou'>): Promise<void>
+}
+
+/**
+ * What only routers run by dynamips have: it takes minutes, on one router of a host at a time (409 for another). A router that
+ * is stopped is started for it and stopped again; one that runs is left as it was. 408 when it takes too long, 409 when the
+ * router cannot run, is suspended, or is stopped meanwhile.
+ */
+export interface DynamipsAgent {
+  /** Values that may be the idle PC of its image, as `0x60008120 [47]`. */
+  idlePcProposals(ref: NodeRef<'dynamips'>, signal?: AbortSignal): Promise<IdlePcProposals>
+  /** The first of them that brings the load of the host down, as `0x60008120`; 409 when none does. */
+  autoIdlePc(ref: NodeRef<'dynamips'>, signal?: AbortSignal): Promise<string>
 }
 
 /** What only machines run by QEMU have. */

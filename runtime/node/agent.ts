@@ -4,13 +4,16 @@ import { forbidden } from '../../src/errors.ts'
 import type { HostAgent } from '../../src/host-agent.ts'
 import type { Happening } from '../../src/model/event.ts'
 import type { Diagnosis } from '../../src/model/host.ts'
-import { type NodeKindName, nodeKinds } from '../../src/model/node.ts'
+import { isLinkable, type NodeKindName, nodeKinds } from '../../src/model/node.ts'
 import type { Config, Resolved } from './config/config.ts'
 import { EventLog } from './events/event-log.ts'
 import { allowedInterfaces } from './host/allowed-interfaces.ts'
 import { LoadMeter } from './host/load.ts'
 import { hostMetrics } from './host/metrics.ts'
 import { Images } from './images/images.ts'
+import { type DynamipsBounds, usualBounds as usualDynamipsBounds } from './kinds/dynamips/bounds.ts'
+import { DynamipsKind } from './kinds/dynamips/dynamips.ts'
+import { Measurements } from './kinds/dynamips/measurements.ts'
 import { IouKind } from './kinds/iou/iou.ts'
 import type { KindListener, NodeKind } from './kinds/kind.ts'
 import { kvmPlatforms, usableEmulators } from './kinds/machine-emulator/binaries.ts'
@@ -39,6 +42,7 @@ export interface NodeAgentOptions {
   readonly log: Log
   readonly diagnose: (settings: Resolved, signal?: AbortSignal) => Promise<Diagnosis>
   readonly machineBounds?: Partial<MachineBounds>
+  readonly dynamipsBounds?: Partial<DynamipsBounds>
 }
 
 export interface NodeAgentService {
@@ -129,7 +133,15 @@ export async function createNodeAgent(options: NodeAgentOptions): Promise<NodeAg
     md5Of: (file) => images.md5Of(file),
     listener,
   })
-  const kinds: Record<NodeKindName, NodeKind> = { pc, iou, 'machine-emulator': machines }
+  const dynamipsBounds = { ...usualDynamipsBounds, ...options.dynamipsBounds }
+  const dynamips = new DynamipsKind({
+    library: images.library,
+    ports,
+    runDirectory: join(data, 'run'),
+    settings: () => config.current.dynamips,
+    bounds: dynamipsBounds,
+  })
+  const kinds: Record<NodeKindName, NodeKind> = { pc, iou, 'machine-emulator': machines, dynamips }
   const links = new Links(keeper, ports, () => config.current.allowed_interfaces)
   const captures = new Captures(keeper, links, floorMb)
   const emit = (node: LabNode, happening: Happening) => events.emit(node.projectId, happening)
@@ -155,6 +167,7 @@ export async function createNodeAgent(options: NodeAgentOptions): Promise<NodeAg
     floorMb,
     emit,
   })
+  const measurements = new Measurements({ kind: dynamips, nodes, lifeCycle, bounds: dynamipsBounds })
   const reopen = new Reopen({
     ...{ kinds, keeper, ports, links, lifeCycle, nodes, log },
     emit: (project, happening) => events.emit(project.id, happening),
@@ -198,6 +211,7 @@ export async function createNodeAgent(options: NodeAgentOptions): Promise<NodeAg
       configs: (ref) => nodes.with(ref, (node) => iou.configs(node)),
       saveConfigs: (ref) => nodes.with(ref, (node) => iou.saveConfigs(node)),
     },
+    dynamips: measurements,
     machines: {
       emulators: async (platforms) =>
         (await usableEmulators(platforms)).map(({ path, version }) => ({ path, version: versionText(version) })),
@@ -215,7 +229,7 @@ export async function createNodeAgent(options: NodeAgentOptions): Promise<NodeAg
       capabilities: async () => ({
         version,
         platform: platform(),
-        node_types: [...nodeKinds],
+        node_types: nodeKinds.filter(isLinkable),
         packet_path: await keeper.packetPath(),
         pc_engine: (await pc.engine()).engine,
       }),
@@ -242,6 +256,7 @@ export async function createNodeAgent(options: NodeAgentOptions): Promise<NodeAg
     async close() {
       const stop = config.current.on_exit === 'stop'
       events.close()
+      await measurements.close()
       if (stop) {
         const running = [...nodes.all.values()].filter(({ status }) => status !== 'stopped')
         for (const node of running) lifeCycle.hurry(node)

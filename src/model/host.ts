@@ -12,7 +12,7 @@ export const Capabilities = Type.Object(
   {
     version: Type.String(),
     platform: Type.String({ description: 'linux, darwin or win32' }),
-    node_types: Type.Array(Type.String(), { description: 'Kinds of node this compute runs' }),
+    node_types: Type.Array(Type.String(), { description: 'Kinds of node that labs are made of here' }),
     packet_path: Type.Union([Type.Literal('fast'), Type.Literal('portable')], {
       description:
         'How the switch moves frames. fast: many frames a system call, on Linux; portable: node:dgram, UDP links only',

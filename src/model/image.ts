@@ -2,7 +2,7 @@ import { type Static, type TProperties, Type } from '@sinclair/typebox'
 import { maybe } from './common.ts'
 
 /** Kinds of node that start from images, by the word in their paths. A new one is one more word. */
-export const imageKinds = ['machine-emulator', 'iou'] as const
+export const imageKinds = ['machine-emulator', 'iou', 'dynamips'] as const
 export type ImageKindName = (typeof imageKinds)[number]
 
 /** An image that nodes of a kind can be given. */

@@ -1,3 +1,4 @@
+import type { DynamipsCreate, DynamipsNode, DynamipsUpdate } from './dynamips.ts'
 import type { IouCreate, IouNode, IouUpdate } from './iou.ts'
 import type { MachineEmulatorCreate, MachineEmulatorNode, MachineEmulatorUpdate } from './machine-emulator.ts'
 import type { Nio } from './nio.ts'
@@ -8,18 +9,23 @@ export interface NodeTypes {
   pc: { node: PcNode; create: PcCreate; update: PcUpdate }
   iou: { node: IouNode; create: IouCreate; update: IouUpdate }
   'machine-emulator': { node: MachineEmulatorNode; create: MachineEmulatorCreate; update: MachineEmulatorUpdate }
+  dynamips: { node: DynamipsNode; create: DynamipsCreate; update: DynamipsUpdate }
 }
 
 /** The kinds of node this version runs. */
 export type NodeKindName = keyof NodeTypes
-export const nodeKinds: readonly NodeKindName[] = ['pc', 'iou', 'machine-emulator']
+export const nodeKinds: readonly NodeKindName[] = ['pc', 'iou', 'machine-emulator', 'dynamips']
 
 /** NIO types that each kind takes. */
 export const nioTypesOf: Readonly<Record<NodeKindName, readonly Nio['type'][]>> = {
   pc: ['nio_udp', 'nio_generic_ethernet', 'nio_ethernet', 'nio_tap'],
   iou: ['nio_udp', 'nio_generic_ethernet', 'nio_ethernet', 'nio_tap'],
   'machine-emulator': ['nio_udp', 'nio_generic_ethernet', 'nio_ethernet', 'nio_tap'],
+  dynamips: [],
 }
+
+/** Whether nodes of a kind can be linked. Others are no part of a network, and no client is to take them for one. */
+export const isLinkable = (kind: NodeKindName): boolean => nioTypesOf[kind].length > 0
 
 /** A node, its create and its update input; of any kind when none is named. */
 export type Node<K extends NodeKindName = NodeKindName> = NodeTypes[K]['node']

@@ -1,5 +1,6 @@
 import type { Endpoint } from '../http/endpoint.ts'
 import { docsEndpoints } from './docs.ts'
+import { idlePcEndpoints } from './idle-pc.ts'
 import { imageEndpoints } from './images.ts'
 import { machineEndpoints } from './machines.ts'
 import { metricsEndpoints } from './metrics.ts'
@@ -7,6 +8,7 @@ import { routerEndpoints } from './routers.ts'
 import { serverEndpoints } from './server.ts'
 import { instancesV1 } from './v1/instances.ts'
 import { projectsV1 } from './v1/projects.ts'
+import { computesV2 } from './v2/computes.ts'
 import { nodesV2 } from './v2/nodes.ts'
 import { projectsV2 } from './v2/projects.ts'
 
@@ -22,4 +24,6 @@ export const endpoints: readonly Endpoint[] = [
   ...imageEndpoints,
   ...routerEndpoints,
   ...machineEndpoints,
+  ...idlePcEndpoints,
+  ...computesV2,
 ]

@@ -6,8 +6,8 @@ export interface KindFacts {
   readonly noun: string
   /** Whether its nodes can be paused and reset; else they are only started and stopped. */
   readonly canBePaused: boolean
-  /** Whether the console of a node may be a screen. */
-  readonly hasScreen: boolean
+  /** What the console of a node may be. */
+  readonly consoles: readonly ('text' | 'screen')[]
   /** What 409 means. */
   readonly conflicts: Readonly<Record<'create' | 'update' | 'start', string>>
 }
@@ -18,7 +18,7 @@ export const kindFacts: Readonly<Record<NodeKindName, KindFacts>> = {
   pc: {
     noun: 'pc',
     canBePaused: false,
-    hasScreen: false,
+    consoles: ['text'],
     conflicts: {
       create: 'no port or pc id is left',
       update: 'The change is not possible now',
@@ -28,7 +28,7 @@ export const kindFacts: Readonly<Record<NodeKindName, KindFacts>> = {
   iou: {
     noun: 'router',
     canBePaused: false,
-    hasScreen: false,
+    consoles: ['text'],
     conflicts: {
       create: 'no port or application id is left, or the image is missing (its name is then in `image`)',
       update: 'The change is not possible now, or the image is missing (its name is then in `image`)',
@@ -38,11 +38,22 @@ export const kindFacts: Readonly<Record<NodeKindName, KindFacts>> = {
   'machine-emulator': {
     noun: 'machine',
     canBePaused: true,
-    hasScreen: true,
+    consoles: ['text', 'screen'],
     conflicts: {
       create: `no port is left, another machine uses an image as its own, or ${machineNeeds}`,
       update: `The change is not possible now, another machine uses an image as its own, or ${machineNeeds}`,
       start: `The machine cannot run now, and the message says why; or ${machineNeeds}`,
+    },
+  },
+  dynamips: {
+    noun: 'router',
+    canBePaused: true,
+    consoles: [],
+    conflicts: {
+      create: 'the image is missing (its name is then in `image`) or is no IOS image',
+      update: 'The router is being measured, or the image is missing (its name is then in `image`) or is no IOS image',
+      start:
+        'The router cannot run now, and the message says why; or its image is missing (its name is then in `image`)',
     },
   },
 }

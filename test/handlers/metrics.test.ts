@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { nodeKinds } from '../../src/model/node.ts'
 import { del, newPc, newProject, post, send } from '../support/api.ts'
 import { type Family, figure, parseExposition } from '../support/exposition.ts'
 import { openSocketFeed } from '../support/feed.ts'
@@ -82,7 +83,7 @@ test('nodes are counted by kind and status, and projects, ports, events and the 
   expect(nodes('started')).toBeGreaterThanOrEqual(1)
   expect(nodes('stopped')).toBeGreaterThanOrEqual(2)
   expect(nodes('suspended')).toBe(0)
-  expect(families.get('patchbay_nodes')?.samples).toHaveLength(9)
+  expect(families.get('patchbay_nodes')?.samples).toHaveLength(nodeKinds.length * 3)
   expect(figure(families, 'patchbay_projects_open')).toBeGreaterThanOrEqual(1)
   expect(figure(families, 'patchbay_keeper_up')).toBe(1)
   expect(figure(families, 'patchbay_ports_used', { pool: 'console' })).toBeGreaterThanOrEqual(3)

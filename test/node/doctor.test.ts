@@ -2,6 +2,7 @@ import { chmod, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { machineChecks } from '../../runtime/node/doctor/machines.ts'
+import { programChecks } from '../../runtime/node/doctor/programs.ts'
 import { freshDirectory } from '../support/directory.ts'
 import { requireProgram } from '../support/require.ts'
 
@@ -22,6 +23,21 @@ test('without an emulator the doctor says how one is installed', async () => {
       fix: 'sudo apt-get install qemu-system-x86',
     },
   ])
+})
+
+test('dynamips is looked for where the settings say', async () => {
+  const check = async (path: string) =>
+    (await programChecks({ dynamips: { path } })).find(({ name }) => name === 'dynamips')
+  expect(await check('no-such-dynamips')).toEqual({
+    name: 'dynamips',
+    status: 'warning',
+    found: 'not found; for idle-PC values',
+    fix: 'sudo apt-get install dynamips (Debian: component non-free)',
+  })
+  expect(await check(process.execPath)).toMatchObject({
+    status: 'ok',
+    found: expect.stringContaining(process.execPath),
+  })
 })
 
 test('an emulator that does not run is a finding of its own', async () => {

@@ -22,6 +22,7 @@ export async function serveAgent(agent: HostAgent): Promise<{ url: string; serve
         const call = `${room}.${name}`
         if (call === 'events.open') args[0] = { ...(args[0] as object), signal: over.signal }
         if (call === 'host.doctor') args[0] = over.signal
+        if (room === 'dynamips') args[1] = over.signal
         if (call === 'nodes.followCapture') args[2] = over.signal
         if (call === 'nodes.streamCapture') args[3] = over.signal
         if (call === 'files.write' || call === 'images.write') args[2] = Readable.toWeb(req)

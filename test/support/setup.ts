@@ -11,6 +11,7 @@ import { json, listen } from '../../runtime/node/server.ts'
 import { WebSockets } from '../../runtime/node/websocket.ts'
 import { createApp } from '../../src/app.ts'
 import { serveAgent } from './bridge.ts'
+import { niceDynamips, shortBounds } from './dynamips.ts'
 
 declare module 'vitest' {
   interface ProvidedContext {
@@ -36,13 +37,19 @@ async function hostAgent(name: string, undo: Undo[]): Promise<NodeAgentService> 
   undo.push(() => rm(data, { recursive: true, force: true }))
   const first = name === 'workerd' ? 30_000 : 31_000
   const ranges = [`--console-port-range=${first}-${first + 399}`, `--udp-port-range=${first + 400}-${first + 899}`]
+  const dynamips = await niceDynamips(data)
+  const more = dynamips === undefined ? [] : [`--dynamips-path=${dynamips}`]
+  const vnc = `--vnc-port-range=${first + 900}-${first + 999}`
   const config = loadConfig({
-    argv: ['--data', data, '--pc-engine', 'embedded', ...ranges, `--vnc-port-range=${first + 900}-${first + 999}`],
+    argv: ['--data', data, '--pc-engine', 'embedded', ...ranges, vnc, ...more],
     env: { XDG_CONFIG_HOME: data },
   })
   const quiet = () => {}
   const log = { debug: quiet, info: quiet, warn: quiet, error: quiet }
-  const service = await createNodeAgent({ config, log, diagnose: async () => ({ ok: true, checks: [] }) })
+  const service = await createNodeAgent({
+    ...{ config, log, dynamipsBounds: shortBounds },
+    diagnose: async () => ({ ok: true, checks: [] }),
+  })
   undo.push(() => service.close())
   return service
 }

@@ -104,6 +104,8 @@ function bridged(url: string): HostAgent {
     host: room('host'),
     projects: room('projects'),
     machines: room('machines'),
+    routers: room('routers'),
+    dynamips: room('dynamips'),
     nodes: room('nodes', {
       followCapture: capture('followCapture'),
       streamCapture: capture('streamCapture'),

@@ -126,6 +126,17 @@ export const Settings = Type.Object(
       },
       { default: {}, additionalProperties: false },
     ),
+    dynamips: Type.Object(
+      {
+        path: Type.String({
+          minLength: 1,
+          default: 'dynamips',
+          description: 'The dynamips program: a path, or a name to look for in PATH',
+          reload: true,
+        }),
+      },
+      { default: {}, additionalProperties: false },
+    ),
     machine_emulator: Type.Object(
       {
         acceleration: Type.Union([Type.Literal('auto'), Type.Literal('kvm'), Type.Literal('tcg')], {

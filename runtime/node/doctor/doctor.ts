@@ -23,7 +23,7 @@ export async function diagnose(settings: Resolved, signal?: AbortSignal): Promis
     vpcs(settings),
     kvm(),
     machineChecks(),
-    programChecks(signal),
+    programChecks(settings, signal),
     privileges(),
     ffi(),
     libpcapCheck(),

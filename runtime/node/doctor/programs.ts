@@ -3,7 +3,9 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Check } from '../../../src/model/host.ts'
+import type { Settings } from '../config/settings.ts'
 import { findProgram } from '../find-program.ts'
+import { installHint } from '../kinds/dynamips/program.ts'
 
 const probeMs = 5000
 
@@ -16,7 +18,7 @@ interface Program {
   readonly install: string
 }
 
-const programs: readonly Program[] = [
+const programsOf = ({ dynamips }: Pick<Settings, 'dynamips'>): readonly Program[] => [
   {
     name: 'qemu-img',
     programs: ['qemu-img'],
@@ -40,10 +42,10 @@ const programs: readonly Program[] = [
   },
   {
     name: 'dynamips',
-    programs: ['dynamips'],
+    programs: [dynamips.path],
     versionFlag: '--version',
     use: 'for idle-PC values',
-    install: 'sudo apt-get install dynamips (Debian: component non-free)',
+    install: installHint,
   },
   {
     name: 'setpriv',
@@ -55,8 +57,8 @@ const programs: readonly Program[] = [
 ]
 
 /** The programs that some labs need. None of them is needed by all, so what is missing is a warning. */
-export function programChecks(signal?: AbortSignal): Promise<Check[]> {
-  return Promise.all(programs.map((program) => check(program, signal)))
+export function programChecks(settings: Pick<Settings, 'dynamips'>, signal?: AbortSignal): Promise<Check[]> {
+  return Promise.all(programsOf(settings).map((program) => check(program, signal)))
 }
 
 async function check(

@@ -2,11 +2,19 @@ import { type TObject, Type } from '@sinclair/typebox'
 import { created, type Endpoint, endpoint, noContent, ok } from '../../http/endpoint.ts'
 import { noSuchNode, noSuchProject, projectParams } from '../../http/params.ts'
 import { Uuid } from '../../model/common.ts'
-import type { Node, NodeCreate, NodeKindName, NodeRef, NodeUpdate } from '../../model/node.ts'
+import {
+  isLinkable,
+  type Node,
+  type NodeCreate,
+  type NodeKindName,
+  type NodeRef,
+  type NodeUpdate,
+} from '../../model/node.ts'
 import { nodeActions } from '../actions.ts'
 import { captureEndpoints } from '../captures.ts'
 import { kindFacts } from '../kinds.ts'
 import { linkEndpoints } from '../links.ts'
+import { DynamipsV1, DynamipsV1Create, DynamipsV1Update } from './dynamips-face.ts'
 import { instanceV1, MachineV1, MachineV1Create, MachineV1Update, PcV1, PcV1Create, PcV1Update } from './faces.ts'
 import { IouV1, IouV1Create, IouV1Update, iouInput } from './iou-face.ts'
 
@@ -25,6 +33,7 @@ const kinds: Readonly<Record<NodeKindName, InstanceSchemas>> = {
   pc: { instance: PcV1, create: PcV1Create, update: PcV1Update, startShows: false },
   iou: { instance: IouV1, create: IouV1Create, update: IouV1Update, startShows: false, input: iouInput },
   'machine-emulator': { instance: MachineV1, create: MachineV1Create, update: MachineV1Update, startShows: true },
+  dynamips: { instance: DynamipsV1, create: DynamipsV1Create, update: DynamipsV1Update, startShows: false },
 }
 
 const Duplicate = Type.Object(
@@ -142,7 +151,8 @@ function instanceEndpoints(kind: NodeKindName, schemas: InstanceSchemas): readon
       handle: async ({ params, body }, { agent }) =>
         created(instanceV1(await agent.nodes.duplicate(ref(params), body.destination_vm_id.toLowerCase()))),
     }),
-    ...linkEndpoints(one, tag, params, kind, ref),
-    ...captureEndpoints(one, tag, params, ref),
+    ...(isLinkable(kind)
+      ? [...linkEndpoints(one, tag, params, kind, ref), ...captureEndpoints(one, tag, params, ref)]
+      : []),
   ]
 }

@@ -5,14 +5,15 @@ import { type Endpoint, endpoint } from '../../http/endpoint.ts'
 import { requireUpgrade } from '../../http/feed.ts'
 import { noSuchNode, since } from '../../http/params.ts'
 import type { NodeRef } from '../../model/node.ts'
+import type { KindFacts } from '../kinds.ts'
 
-/** The consoles of a node as websockets. */
+/** The consoles of a node as websockets, those that its kind has. */
 export function consoleEndpoints<P extends TObject>(
   node: string,
   tag: string,
   params: P,
   ref: (params: Static<P>) => NodeRef,
-  { hasScreen }: { readonly hasScreen: boolean },
+  { consoles }: Pick<KindFacts, 'consoles'>,
 ): readonly Endpoint[] {
   const socket = (words: Pick<Endpoint, 'path' | 'summary'>, conflict: string, { open, bridge }: Transport): Endpoint =>
     endpoint({
@@ -50,7 +51,7 @@ export function consoleEndpoints<P extends TObject>(
     'The node does not run, its console_type is not vnc, or its screen cannot be reached',
     { open: (agent, ref, signal) => agent.nodes.screen(ref, signal), bridge: bridgeScreen },
   )
-  return hasScreen ? [text, screen] : [text]
+  return consoles.map((it) => ({ text, screen })[it])
 }
 
 interface Transport {

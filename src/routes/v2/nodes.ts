@@ -2,9 +2,10 @@ import { type TObject, Type } from '@sinclair/typebox'
 import { created, type Endpoint, endpoint, noContent, ok } from '../../http/endpoint.ts'
 import { noSuchNode, noSuchProject, projectParams } from '../../http/params.ts'
 import { Uuid } from '../../model/common.ts'
+import { DynamipsCreate, DynamipsNode, DynamipsUpdate } from '../../model/dynamips.ts'
 import { IouCreate, IouNode, IouUpdate } from '../../model/iou.ts'
 import { MachineEmulatorCreate, MachineEmulatorNode, MachineEmulatorUpdate } from '../../model/machine-emulator.ts'
-import type { NodeCreate, NodeKindName, NodeRef, NodeUpdate } from '../../model/node.ts'
+import { isLinkable, type NodeCreate, type NodeKindName, type NodeRef, type NodeUpdate } from '../../model/node.ts'
 import { PcCreate, PcNode, PcUpdate } from '../../model/pc.ts'
 import { nodeActions } from '../actions.ts'
 import { captureEndpoints } from '../captures.ts'
@@ -54,6 +55,15 @@ const kinds: Readonly<Record<NodeKindName, KindSchemas>> = {
       'Changes of a machine; absent and null mean "leave as it is"',
     ),
   },
+  dynamips: {
+    node: DynamipsNode,
+    create: named(
+      DynamipsCreate,
+      'DynamipsNodeCreate',
+      'What a router is created with; absent and null mean "the default"',
+    ),
+    update: named(DynamipsUpdate, 'DynamipsNodeUpdate', 'Changes of a router; absent and null mean "leave as it is"'),
+  },
 }
 
 /** The node interface of v2, the same for every kind. */
@@ -66,7 +76,7 @@ function kindEndpoints(kind: NodeKindName, schemas: KindSchemas): readonly Endpo
   const one = `${base}/{node_id}`
   const tag = `v2 ${kind} nodes`
   const params = Type.Object({ project_id: Uuid, node_id: Uuid })
-  const { conflicts, hasScreen } = kindFacts[kind]
+  const { conflicts, consoles } = kindFacts[kind]
   const node = (description: string) => ({ description, schema: schemas.node })
   const ref = (params: { project_id: string; node_id: string }): NodeRef => ({ ...params, kind })
 
@@ -150,8 +160,9 @@ function kindEndpoints(kind: NodeKindName, schemas: KindSchemas): readonly Endpo
         return created(await agent.nodes.duplicate(ref(params), body.destination_node_id.toLowerCase()))
       },
     }),
-    ...linkEndpoints(one, tag, params, kind, ref),
-    ...captureEndpoints(one, tag, params, ref),
-    ...consoleEndpoints(one, tag, params, ref, { hasScreen }),
+    ...(isLinkable(kind)
+      ? [...linkEndpoints(one, tag, params, kind, ref), ...captureEndpoints(one, tag, params, ref)]
+      : []),
+    ...consoleEndpoints(one, tag, params, ref, { consoles }),
   ]
 }

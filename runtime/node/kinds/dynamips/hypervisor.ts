@@ -1,5 +1,4 @@
 import { createConnection, type Socket } from 'node:net'
-import { setTimeout as pause } from 'node:timers/promises'
 import { LineReader } from '../../keeper/lines.ts'
 import { HypervisorError } from './hypervisor-error.ts'
 import { commandLine, parseReply, type Reply } from './replies.ts'
@@ -14,16 +13,12 @@ const mostLines = 4096
 const mostAnswerBytes = 4 << 20
 /** More commands than this without an answer: dynamips hangs, and so does whoever sends them. */
 const mostPending = 64
-/** Between two attempts to reach a port that is not there yet, ms. */
-const retryMs = 20
 
 export interface HypervisorConnect {
   readonly host?: string
   readonly port: number
   /** Bound of connecting, ms. */
   readonly ms: number
-  /** Ends the wait early, such as when the process is known to have ended. */
-  readonly signal?: AbortSignal
 }
 
 export interface CommandOptions {
@@ -65,9 +60,8 @@ export class Hypervisor {
     socket.on('close', () => this.#fail(new HypervisorError('closed', 'Dynamips closed the connection: it has ended')))
   }
 
-  /** Connects; the port may appear a moment later than the process. */
-  static async connect({ host = '127.0.0.1', port, ms, signal }: HypervisorConnect): Promise<Hypervisor> {
-    return new Hypervisor(await open(host, port, Date.now() + ms, signal))
+  static async connect({ host = '127.0.0.1', port, ms }: HypervisorConnect): Promise<Hypervisor> {
+    return new Hypervisor(await open(host, port, ms))
   }
 
   /** Whether commands can still be given. */
@@ -163,23 +157,7 @@ export class Hypervisor {
 
 const aborted = (command: string) => new HypervisorError('aborted', `${command}: nobody waits for it any more`)
 
-async function open(host: string, port: number, deadline: number, signal: AbortSignal | undefined): Promise<Socket> {
-  for (;;) {
-    if (signal?.aborted) throw new HypervisorError('aborted', 'Dynamips ended before its port was there')
-    try {
-      return await connectOnce(host, port, Math.max(1, deadline - Date.now()))
-    } catch (cause) {
-      const { code } = cause as NodeJS.ErrnoException
-      // Not listened on yet, and no event tells of when it is.
-      if (code !== 'ECONNREFUSED' || Date.now() + retryMs >= deadline) {
-        throw new HypervisorError('unreachable', `Dynamips cannot be reached (${code})`, { cause })
-      }
-      await pause(retryMs, undefined, signal === undefined ? {} : { signal }).catch(() => {})
-    }
-  }
-}
-
-function connectOnce(host: string, port: number, ms: number): Promise<Socket> {
+function open(host: string, port: number, ms: number): Promise<Socket> {
   return new Promise((resolve, reject) => {
     const socket = createConnection({ host, port })
     const timer = setTimeout(() => socket.destroy(Object.assign(new Error('late'), { code: 'ETIMEDOUT' })), ms)
@@ -189,7 +167,8 @@ function connectOnce(host: string, port: number, ms: number): Promise<Socket> {
     }
     const failed = (error: Error) => {
       settle()
-      reject(error)
+      const { code } = error as NodeJS.ErrnoException
+      reject(new HypervisorError('unreachable', `Dynamips cannot be reached (${code})`, { cause: error }))
     }
     socket.once('error', failed)
     socket.once('connect', () => {

@@ -2,27 +2,15 @@ import { constants } from 'node:fs'
 import { type FileHandle, open } from 'node:fs/promises'
 import { conflict, missingImage } from '../../../../src/errors.ts'
 
-/** The routers that dynamips emulates, and the memory each gets when nobody says how much, MB. */
-export const defaultRam = {
-  c1700: 160,
-  c2600: 160,
-  c2691: 192,
-  c3600: 192,
-  c3725: 128,
-  c3745: 256,
-  c7200: 512,
-} as const
-
-export type DynamipsPlatform = keyof typeof defaultRam
-
-export const dynamipsPlatforms = Object.keys(defaultRam) as readonly DynamipsPlatform[]
-
-export const isPlatform = (name: string): name is DynamipsPlatform => Object.hasOwn(defaultRam, name)
-
 /** ELF, 32 bits, big-endian, version 1. */
 const magic = Buffer.from([0x7f, 0x45, 0x4c, 0x46, 1, 2, 1])
 /** Of an ELF header of 32 bits. */
 const headerBytes = 52
+
+/** Whether the first bytes of a file are those of an IOS image, as far as can be told. */
+export const isIosImage = (head: Buffer): boolean => head.length >= headerBytes && hasMagic(head)
+
+const hasMagic = (head: Buffer): boolean => head.subarray(0, magic.length).equals(magic)
 
 /** 409 when a file is no IOS image; `name` is what a client calls it. Whether it is one that boots only dynamips can tell. */
 export async function requireIosImage(file: string, name: string): Promise<void> {
@@ -31,15 +19,15 @@ export async function requireIosImage(file: string, name: string): Promise<void>
   try {
     const stats = await handle.stat()
     if (!stats.isFile()) throw conflict(`${shown} is no file`)
-    const header = Buffer.alloc(headerBytes)
-    const { bytesRead } = await handle.read(header, 0, headerBytes, 0)
+    const { buffer, bytesRead } = await handle.read(Buffer.alloc(headerBytes), 0, headerBytes, 0)
+    const header = buffer.subarray(0, bytesRead)
     if (bytesRead === 0) throw conflict(`${shown} is empty; upload it again`)
-    if (!header.subarray(0, bytesRead).subarray(0, magic.length).equals(magic)) {
+    if (!hasMagic(header)) {
       throw conflict(
         `${shown} is no IOS image: it does not begin as an ELF file of 32 bits, big-endian; decompress it first`,
       )
     }
-    if (bytesRead < headerBytes) throw conflict(`${shown} ends within its header; upload it again`)
+    if (!isIosImage(header)) throw conflict(`${shown} ends within its header; upload it again`)
   } finally {
     await handle.close()
   }

@@ -1,0 +1,92 @@
+import { type Static, Type } from '@sinclair/typebox'
+import { maybe, Name, nullable } from './common.ts'
+import { consolePort, newNodeId, nodeFields } from './node-fields.ts'
+
+/** The routers that dynamips emulates, and the memory each gets when nobody says how much, MB. */
+export const defaultRam = {
+  c1700: 160,
+  c2600: 160,
+  c2691: 192,
+  c3600: 192,
+  c3725: 128,
+  c3745: 256,
+  c7200: 512,
+} as const
+
+export type DynamipsPlatform = keyof typeof defaultRam
+
+const platform = Type.Union(
+  (Object.keys(defaultRam) as DynamipsPlatform[]).map((name) => Type.Literal(name)),
+  { description: 'The router that is emulated' },
+)
+/** A path or a name; control characters have no place in either. */
+const image = Type.String({
+  minLength: 1,
+  maxLength: 4096,
+  pattern: '^[^\\u0000-\\u001f\\u007f]*$',
+  description: 'IOS image: a name in the images directory, or a path',
+  expects: 'the name or path of an image, in one line',
+})
+const ram = Type.Integer({ minimum: 1, maximum: 4096, description: 'Memory, MB. Default: that of the platform' })
+const usage = Type.String({ maxLength: 65536, description: 'Notes on how to use the router' })
+const consoleType = Type.Literal('none', { default: 'none' })
+const value = {
+  description: 'Idle-PC value, which lets the host rest while the router waits; it belongs to the image',
+}
+const idlepc = Type.String({
+  ...value,
+  pattern: '^(0x[0-9a-fA-F]{1,16})?$',
+  expects: 'an address such as 0x60008120, or an empty text for none',
+})
+
+/** A router that dynamips emulates. It has no ports: it is there for idle-PC values. */
+export type DynamipsNode = Static<typeof DynamipsNode>
+export const DynamipsNode = Type.Object(
+  { ...nodeFields, console_type: consoleType, platform, image, ram, idlepc: nullable(Type.String(value)), usage },
+  { $id: 'DynamipsNode', description: 'A router that dynamips emulates, for idle-PC values: it has no ports' },
+)
+
+const inputs = {
+  console: maybe(Type.Integer({ ...consolePort, description: 'Accepted and ignored: the router has no console' })),
+  console_type: maybe(consoleType),
+  ram: maybe(ram),
+  idlepc: maybe(idlepc),
+  usage: maybe(usage),
+}
+
+/** What a new router may be given. Null and absent mean the default. */
+export type DynamipsCreate = Static<typeof DynamipsCreate>
+export const DynamipsCreate = Type.Object(
+  { name: Name, node_id: newNodeId, platform, image, ...inputs },
+  { additionalProperties: false },
+)
+
+/** Changes of a router. Null and absent mean "leave as it is". */
+export type DynamipsUpdate = Static<typeof DynamipsUpdate>
+export const DynamipsUpdate = Type.Object(
+  { name: maybe(Name), platform: maybe(platform), image: maybe(image), ...inputs },
+  { additionalProperties: false },
+)
+
+/** Values that may be the idle PC of a router. */
+export type IdlePcProposals = Static<typeof IdlePcProposals>
+export const IdlePcProposals = Type.Array(
+  Type.String({
+    description: 'As `0x60008120 [47]`: the value, and how often the router was found there in 1000 looks',
+  }),
+  { $id: 'IdlePcProposals', description: 'Values that may be the idle PC of the image' },
+)
+
+/** The idle PC that was found. */
+export type IdlePc = Static<typeof IdlePc>
+export const IdlePc = Type.Object(
+  { idlepc: Type.String({ description: 'The value, as `0x60008120`' }) },
+  { $id: 'IdlePc', description: 'The idle PC that was found' },
+)
+
+/** An image whose idle PC is wanted. */
+export type IdlePcQuestion = Static<typeof IdlePcQuestion>
+export const IdlePcQuestion = Type.Object(
+  { platform, image, ram },
+  { $id: 'IdlePcQuestion', additionalProperties: false, description: 'An image whose idle PC is wanted' },
+)

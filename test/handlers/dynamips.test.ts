@@ -1,0 +1,233 @@
+import { beforeAll, describe, expect, test } from 'vitest'
+import { idling, ring } from '../stand-in/mips/programs.ts'
+import { body, del, newProject, post, put, send } from '../support/api.ts'
+import { hex } from '../support/dynamips.ts'
+import { requireProgram } from '../support/require.ts'
+
+const { skip } = requireProgram('dynamips')
+const image = 'handlers-router.image'
+const images = '/v2/compute/dynamips/images'
+
+const store = (name: string, content: Uint8Array, base = images) =>
+  send(`${base}/${name}`, { method: 'POST', body: Buffer.from(content) })
+
+beforeAll(async () => {
+  expect((await store(image, idling)).status).toBe(204)
+})
+
+async function newRouter(project: { v2: string }, input: Record<string, unknown> = {}) {
+  const answer = await post(`${project.v2}/dynamips/nodes`, { name: 'R1', platform: 'c7200', image, ram: 64, ...input })
+  if (answer.status !== 201) throw new Error(await answer.text())
+  const node = await body<Record<string, unknown> & { node_id: string }>(answer)
+  return { ...node, at: `${project.v2}/dynamips/nodes/${node.node_id}` }
+}
+
+const fault = async (answer: Response | Promise<Response>) => {
+  const { status, ...rest } = await body<{ status: number; message: string; image?: string }>(answer)
+  return { status, ...rest }
+}
+
+describe('images', () => {
+  const listed = async (path: string) => (await body<{ path: string }[]>(send(path))).map((it) => it.path)
+
+  test('are those that begin as IOS images do, in both faces', async () => {
+    const elf = Buffer.alloc(64)
+    Buffer.from('7f454c46010101', 'hex').copy(elf)
+    for (const [name, content] of [
+      ['other.bin', elf],
+      ['notes.txt', Buffer.from('hostname R1\n')],
+      ['cut.bin', idling.subarray(0, 51)],
+    ] as const) {
+      expect((await store(name, content)).status).toBe(204)
+    }
+    expect((await store('v1.bin', idling, '/v1/dynamips/vms')).status).toBe(204)
+    expect(await listed(images)).toEqual([image, 'v1.bin'])
+    expect(await listed('/v1/dynamips/vms')).toEqual([image, 'v1.bin'])
+    expect(Buffer.from(await (await send(`${images}/v1.bin`)).arrayBuffer())).toEqual(idling)
+  })
+})
+
+describe('a router', () => {
+  test('is created stopped, with the memory of its platform', async () => {
+    const project = await newProject()
+    const { at, ...node } = await newRouter(project, { ram: null, platform: 'c3745' })
+    expect(node).toEqual({
+      node_id: expect.any(String),
+      project_id: project.id,
+      name: 'R1',
+      node_directory: expect.stringContaining(`dynamips/${node.node_id}`),
+      status: 'stopped',
+      console: null,
+      console_type: 'none',
+      command_line: '',
+      status_reason: null,
+      platform: 'c3745',
+      image,
+      ram: 256,
+      idlepc: null,
+      usage: '',
+    })
+    expect(await body(send(at))).toEqual(node)
+    expect(await body(send(`${project.v2}/dynamips/nodes`))).toEqual([node])
+  })
+
+  test('is changed, and an empty idle PC is none', async () => {
+    const project = await newProject()
+    const { at } = await newRouter(project)
+    const changes = { name: 'R2', ram: 128, idlepc: '0x600ABCD0', usage: 'for tests', console: 5000 }
+    expect(await body(put(at, changes))).toMatchObject({ ...changes, idlepc: '0x600abcd0', console: null })
+    expect(await body(put(at, { idlepc: null, ram: null }))).toMatchObject({ idlepc: '0x600abcd0', ram: 128 })
+    expect(await body(put(at, { idlepc: '' }))).toMatchObject({ idlepc: null })
+  })
+
+  test('v1 shows the same one in its own words', async () => {
+    const project = await newProject()
+    const vms = `${project.v1}/dynamips/vms`
+    const answer = await post(vms, { name: 'R1', platform: 'c7200', image, ram: 64 })
+    expect(answer.status).toBe(201)
+    const instance = await body<{ vm_id: string }>(answer)
+    expect(instance).toMatchObject({ name: 'R1', platform: 'c7200', ram: 64, idlepc: null, status: 'stopped' })
+    expect('console_type' in instance || 'node_id' in instance).toBe(false)
+    expect(await body(send(`${project.v2}/dynamips/nodes/${instance.vm_id}`))).toMatchObject({ name: 'R1' })
+    expect(await body(put(`${vms}/${instance.vm_id}`, { idlepc: '0x60008120' }))).toMatchObject({
+      idlepc: '0x60008120',
+    })
+    expect((await del(`${vms}/${instance.vm_id}`)).status).toBe(204)
+  })
+
+  test('is copied with its settings', async () => {
+    const project = await newProject()
+    const [from, to] = [await newRouter(project, { idlepc: '0x60008120' }), await newRouter(project, { name: 'R2' })]
+    expect((await post(`${from.at}/duplicate`, { destination_node_id: to.node_id })).status).toBe(201)
+    expect(await body(send(to.at))).toMatchObject({ name: 'R2', idlepc: '0x60008120', status: 'stopped' })
+  })
+
+  test.for([
+    ['platform', { platform: 'c9000' }],
+    ['ram', { ram: 5000 }],
+    ['idlepc', { idlepc: 'soon' }],
+    ['image', { image: '' }],
+    ['console_type', { console_type: 'telnet' }],
+    ['adapters', { adapters: 2 }],
+  ] as const)('with a wrong %s is refused', async ([field, input]) => {
+    const project = await newProject()
+    const answer = post(`${project.v2}/dynamips/nodes`, { name: 'R1', platform: 'c7200', image, ...input })
+    expect(await fault(answer)).toMatchObject({
+      status: 400,
+      message: expect.stringMatching(new RegExp(`^${field}: `)),
+    })
+    expect(await body(send(`${project.v2}/dynamips/nodes`))).toEqual([])
+  })
+
+  test('needs an image that is there, and is one', async () => {
+    const project = await newProject()
+    const create = (name: string) =>
+      fault(post(`${project.v2}/dynamips/nodes`, { name: 'R1', platform: 'c7200', image: name }))
+    expect(await create('missing.bin')).toMatchObject({ status: 409, image: 'missing.bin' })
+    expect((await store('text.bin', Buffer.from('no image'))).status).toBe(204)
+    expect(await create('text.bin')).toEqual({ status: 409, message: expect.stringContaining('is no IOS image') })
+    expect(await body(send(`${project.v2}/dynamips/nodes`))).toEqual([])
+  })
+
+  test('has no ports and no console', async () => {
+    const { at } = await newRouter(await newProject())
+    const port = `${at}/adapters/0/ports/0`
+    for (const path of [`${port}/nio`, `${port}/start_capture`, `${port}/pcap`, `${at}/console/ws`]) {
+      expect([path, (await send(path)).status, (await post(path)).status]).toEqual([path, 404, 404])
+    }
+  })
+
+  test.skipIf(skip)('runs, stands still and goes on', async () => {
+    const { at } = await newRouter(await newProject(), { idlepc: hex(ring[3] ?? 0) })
+    const status = async () => (await body(send(at))).status
+    expect(await body(post(`${at}/start`))).toMatchObject({
+      status: 'started',
+      command_line: expect.stringMatching(/dynamips -N1 .*-H 127\.0\.0\.1:\d+$/),
+    })
+    for (const [action, expected] of [
+      ['suspend', 'suspended'],
+      ['resume', 'started'],
+      ['reload', 'started'],
+      ['suspend', 'suspended'],
+      ['reload', 'started'],
+      ['stop', 'stopped'],
+    ] as const) {
+      expect((await post(`${at}/${action}`)).status).toBe(204)
+      expect([action, await status()]).toEqual([action, expected])
+    }
+  })
+})
+
+describe('the idle PC of an image', () => {
+  const compute = '/v2/computes/local'
+  const question = { platform: 'c7200', image, ram: 64 }
+  const ask = (input: Record<string, unknown>, at = compute) => post(`${at}/auto_idlepc`, input)
+  const projects = async () =>
+    (await body<{ name: string; project_id: string }[]>(send('/v2/compute/projects'))).filter(
+      ({ name }) => name === 'AUTOIDLEPC',
+    )
+
+  test.for([
+    ['platform', { platform: undefined }],
+    ['platform', { platform: 'c9000' }],
+    ['image', { image: undefined }],
+    ['image', { image: 5 }],
+    ['ram', { ram: undefined }],
+    ['ram', { ram: '64' }],
+    ['ram', { ram: 0 }],
+    ['rom', { rom: 4 }],
+  ] as const)('is not looked for with a wrong %s: %o', async ([field, input]) => {
+    expect(await fault(ask({ ...question, ...input }))).toMatchObject({
+      status: 400,
+      message: expect.stringMatching(new RegExp(`^${field}: `)),
+    })
+  })
+
+  test('is not looked for on a compute that is not known', async () => {
+    expect(await fault(ask(question, `/v2/computes/${crypto.randomUUID()}`))).toMatchObject({ status: 404 })
+  })
+
+  test('is not looked for in an image that is missing, or is none', async () => {
+    expect(await fault(ask({ ...question, image: 'missing.bin' }))).toMatchObject({ status: 409, image: 'missing.bin' })
+    expect((await store('text.bin', Buffer.from('no image'))).status).toBe(204)
+    expect(await fault(ask({ ...question, image: 'text.bin' }))).toMatchObject({ status: 409 })
+    expect(await projects()).toEqual([])
+  })
+
+  test('is not asked of a node that is not there', async () => {
+    const project = await newProject()
+    const id = crypto.randomUUID()
+    for (const node of [`${project.v1}/dynamips/vms/${id}`, `${project.v2}/dynamips/nodes/${id}`]) {
+      for (const name of ['idlepc_proposals', 'auto_idlepc']) {
+        expect([name, (await send(`${node}/${name}`)).status]).toEqual([name, 404])
+      }
+    }
+  })
+
+  test.skipIf(skip)(
+    'is found by running it in a project that is gone with the answer',
+    { timeout: 60_000 },
+    async () => {
+      const answer = ask(question)
+      await expect.poll(projects).toHaveLength(1)
+      const [project] = await projects()
+      const nodes = `/v2/compute/projects/${project?.project_id}/dynamips/nodes`
+      const running = async () =>
+        (await body<Record<string, string>[]>(send(nodes))).filter((it) => it.status === 'started')
+      await expect.poll(running, { timeout: 10_000 }).toHaveLength(1)
+      const [node] = await running()
+      // One at a time.
+      const other = await newRouter(await newProject())
+      for (const busy of [ask(question), send(`${other.at}/idlepc_proposals`)]) {
+        expect(await fault(busy)).toMatchObject({ status: 409, message: expect.stringContaining('already') })
+      }
+      expect(await body(send(other.at))).toMatchObject({ status: 'stopped' })
+      // What is measured is left alone, but can be read.
+      expect((await post(`${nodes}/${node?.node_id}/suspend`)).status).toBe(409)
+      expect((await put(`${nodes}/${node?.node_id}`, { idlepc: '0x60008120' })).status).toBe(409)
+      const { idlepc } = await body<{ idlepc: string }>(answer)
+      expect(ring.map(hex)).toContain(idlepc)
+      expect(await projects()).toEqual([])
+    },
+  )
+})
