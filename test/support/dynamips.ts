@@ -7,13 +7,20 @@ import type { DynamipsBounds } from '../../runtime/node/kinds/dynamips/bounds.ts
 /** Our programs are at once where they stay; the 10 s in which dynamips looks at them are its own. */
 export const shortBounds: Partial<DynamipsBounds> = { boot: 300, sample: 1000 }
 
-/** A dynamips whose guests, which use all they get, are behind the other tests; undefined where none is installed. */
-export async function niceDynamips(directory: string): Promise<string | undefined> {
-  const [program, nice] = [findProgram('dynamips'), findProgram('nice')]
-  if (program === undefined || nice === undefined) return undefined
-  // A copy has no capabilities, which not every host of tests gives away.
-  const [copy, script] = [join(directory, 'dynamips'), join(directory, 'nice-dynamips')]
+/** A dynamips without capabilities, which not every host of tests gives away; undefined where none is installed. */
+export async function copyOfDynamips(directory: string): Promise<string | undefined> {
+  const program = findProgram('dynamips')
+  if (program === undefined) return undefined
+  const copy = join(directory, 'dynamips')
   await copyFile(program, copy)
+  return copy
+}
+
+/** One whose guests, which use all they get, are behind the other tests. */
+export async function niceDynamips(directory: string): Promise<string | undefined> {
+  const [copy, nice] = [await copyOfDynamips(directory), findProgram('nice')]
+  if (copy === undefined || nice === undefined) return undefined
+  const script = join(directory, 'nice-dynamips')
   await writeFile(script, `#!/bin/sh\nexec ${nice} -n 10 '${copy}' "$@"\n`, { mode: 0o755 })
   return script
 }

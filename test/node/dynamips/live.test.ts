@@ -7,7 +7,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import type { Hypervisor } from '../../../runtime/node/kinds/dynamips/hypervisor.ts'
 import { reach } from '../../../runtime/node/kinds/dynamips/ready.ts'
 import { freshDirectory } from '../../support/directory.ts'
-import { niceDynamips } from '../../support/dynamips.ts'
+import { copyOfDynamips } from '../../support/dynamips.ts'
 import { requireProgram } from '../../support/require.ts'
 
 const { skip } = requireProgram('dynamips')
@@ -26,7 +26,7 @@ async function freePort(): Promise<number> {
 async function running(): Promise<{ client: Hypervisor; end: () => void; directory: string }> {
   const [directory, port] = [await freshDirectory(), await freePort()]
   const args = ['-N1', '-l', 'dynamips.log', '-H', `127.0.0.1:${port}`]
-  const child = spawn((await niceDynamips(directory)) ?? '', args, { cwd: directory, stdio: 'ignore' })
+  const child = spawn((await copyOfDynamips(directory)) ?? '', args, { cwd: directory, stdio: 'ignore' })
   onTestFinished(() => void child.kill('SIGKILL'))
   const client = await reach({ directory, port, ms: 5000, signal: new AbortController().signal })
   onTestFinished(() => client.close())

@@ -1,6 +1,6 @@
 /** How long what has to do with dynamips may take, ms. Tests have shorter ones. */
 export interface DynamipsBounds {
-  /** From the start of the program until it takes commands. */
+  /** From the start of the program until it takes commands, on a busy host. */
   readonly begin: number
   /** One that an earlier service started, to take commands of this one. */
   readonly adopt: number
@@ -21,7 +21,7 @@ export interface DynamipsBounds {
 }
 
 export const usualBounds: DynamipsBounds = {
-  begin: 10_000,
+  begin: 30_000,
   adopt: 5000,
   command: 10_000,
   stop: 3000,
