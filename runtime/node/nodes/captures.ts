@@ -9,7 +9,8 @@ import { resolveInProject } from '../projects/paths.ts'
 import { webStream } from '../web-stream.ts'
 import { type KeeperLink, refusal } from './keeper-link.ts'
 import type { LabNode } from './lab-node.ts'
-import { type Links, portKey } from './links.ts'
+import type { Links } from './links.ts'
+import { portKey } from './slots.ts'
 
 /** Where captures are in a project. */
 const captures = 'project-files/captures'

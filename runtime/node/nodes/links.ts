@@ -1,8 +1,5 @@
-import { lookup } from 'node:dns/promises'
-import { isIP } from 'node:net'
 import { ApiError, badRequest, conflict, notFound } from '../../../src/errors.ts'
 import type { PortRef } from '../../../src/host-agent.ts'
-import { linkTypes } from '../../../src/model/capture.ts'
 import type { Nio, NioState, UdpNio } from '../../../src/model/nio.ts'
 import { nioTypesOf } from '../../../src/model/node.ts'
 import { allowedInterfaces, requireAllowed } from '../host/allowed-interfaces.ts'
@@ -13,11 +10,10 @@ import { isUdpFree } from '../ports/bind-test.ts'
 import { compileFilters } from './filters.ts'
 import { type KeeperLink, refusal } from './keeper-link.ts'
 import type { LabNode } from './lab-node.ts'
+import { nothingPassed, stateOf } from './nio-state.ts'
 import { hasCarrier } from './record.ts'
-
-const resolveMs = 5000
-
-type Slot = LabNode['record']['ports'][string]
+import { resolveHost } from './resolve-host.ts'
+import { lportOf, ownerOf, portKey, portName, portOf, requireNio, requirePort, type Slot, slotOf } from './slots.ts'
 
 /** The ports of nodes and what is attached to them. Callers hold the lock of the node. */
 export class Links {
@@ -277,85 +273,8 @@ export class Links {
   }
 }
 
-const nothingPassed = {
-  counters: {
-    ...{ out_frames: 0, out_bytes: 0, in_frames: 0, in_bytes: 0, corrupted: 0, duplicated: 0 },
-    dropped: {
-      ...{ suspended: 0, frequency_drop: 0, packet_loss: 0, bpf: 0, rate: 0 },
-      ...{ queue_full: 0, not_linked: 0, no_guest: 0, send_failed: 0 },
-    },
-  },
-  capture: null,
-}
-
-function stateOf({ link, counters, capture }: PortReport): Pick<NioState, 'link' | 'counters' | 'capture'> {
-  return {
-    link: link ?? 'silent',
-    counters,
-    capture: capture && {
-      pcap_file_path: capture.file,
-      data_link_type: linkTypeName(capture.link_type),
-      frames: capture.frames,
-      missed: capture.missed,
-    },
-  }
-}
-
-const linkTypeName = (number: number): string =>
-  Object.entries(linkTypes).find(([, it]) => it === number)?.[0] ?? String(number)
-
-const lportOf = (nio: Nio | null): number | undefined => (nio?.type === 'nio_udp' ? nio.lport : undefined)
-
 function deviceOf(nio: Exclude<Nio, UdpNio>): { field: string; device: string } {
   return nio.type === 'nio_tap'
     ? { field: 'tap_device', device: nio.tap_device }
     : { field: 'ethernet_device', device: nio.ethernet_device }
-}
-
-const portOf = (name: string): PortRef => {
-  const [adapter = 0, port = 0] = name.split('/').map(Number)
-  return { adapter, port }
-}
-const portName = ({ adapter, port }: PortRef): string => `${adapter}/${port}`
-export const portKey = (node: LabNode, name: string): string => `${node.key}/${name}`
-const ownerOf = (node: LabNode, name: string): string => `${node.owner}/${name}`
-
-function slotOf(node: LabNode, name: string): Slot {
-  node.record.ports[name] ??= { guest_port: null, nio: null }
-  return node.record.ports[name]
-}
-
-function requirePort(node: LabNode, wanted: PortRef): string {
-  const ports = node.kind.ports(node.record)
-  if (ports.some(({ adapter, port }) => adapter === wanted.adapter && port === wanted.port)) return portName(wanted)
-  const adapters = new Set(ports.map(({ adapter }) => adapter))
-  throw notFound(
-    adapters.has(wanted.adapter)
-      ? `port_number: adapter ${wanted.adapter} has no port ${wanted.port}`
-      : `adapter_number: the node has no adapter ${wanted.adapter}, its adapters are numbered from 0 to ${Math.max(...adapters)}`,
-  )
-}
-
-function requireNio(node: LabNode, name: string): Nio {
-  const nio = node.record.ports[name]?.nio
-  if (nio == null) throw notFound(`Nothing is attached to adapter ${name.replace('/', ', port ')}`)
-  return nio
-}
-
-/** The numeric address of a host; 400 when the name is not known. */
-async function resolveHost(host: string): Promise<string> {
-  if (isIP(host) !== 0) return host
-  let timer: NodeJS.Timeout | undefined
-  try {
-    const late = new Promise<never>((_, reject) => {
-      timer = setTimeout(() => reject(new Error(`no answer within ${resolveMs} ms`)), resolveMs)
-    })
-    return (await Promise.race([lookup(host, { family: 0, verbatim: false }), late])).address
-  } catch (cause) {
-    throw badRequest(`rhost: ${JSON.stringify(host)} cannot be resolved: ${(cause as Error).message}`, {
-      cause: cause as Error,
-    })
-  } finally {
-    clearTimeout(timer)
-  }
 }

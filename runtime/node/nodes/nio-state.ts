@@ -1,0 +1,34 @@
+import { linkTypes } from '../../../src/model/capture.ts'
+import type { NioState } from '../../../src/model/nio.ts'
+import type { PortReport } from '../keeper/protocol.ts'
+
+type State = Pick<NioState, 'link' | 'counters' | 'capture'>
+
+/** Of a port that the switch does not have. */
+export const nothingPassed: Omit<State, 'link'> = {
+  counters: {
+    ...{ out_frames: 0, out_bytes: 0, in_frames: 0, in_bytes: 0, corrupted: 0, duplicated: 0 },
+    dropped: {
+      ...{ suspended: 0, frequency_drop: 0, packet_loss: 0, bpf: 0, rate: 0 },
+      ...{ queue_full: 0, not_linked: 0, no_guest: 0, send_failed: 0 },
+    },
+  },
+  capture: null,
+}
+
+/** What the switch says of a port, as clients are shown it. */
+export function stateOf({ link, counters, capture }: PortReport): State {
+  return {
+    link: link ?? 'silent',
+    counters,
+    capture: capture && {
+      pcap_file_path: capture.file,
+      data_link_type: linkTypeName(capture.link_type),
+      frames: capture.frames,
+      missed: capture.missed,
+    },
+  }
+}
+
+const linkTypeName = (number: number): string =>
+  Object.entries(linkTypes).find(([, it]) => it === number)?.[0] ?? String(number)

@@ -1,0 +1,40 @@
+import { notFound } from '../../../src/errors.ts'
+import type { PortRef } from '../../../src/host-agent.ts'
+import type { Nio } from '../../../src/model/nio.ts'
+import type { LabNode } from './lab-node.ts'
+
+/** What a record says of a port. Its name there is `{adapter}/{port}`. */
+export type Slot = LabNode['record']['ports'][string]
+
+export const portName = ({ adapter, port }: PortRef): string => `${adapter}/${port}`
+export const portOf = (name: string): PortRef => {
+  const [adapter = 0, port = 0] = name.split('/').map(Number)
+  return { adapter, port }
+}
+/** What a port is in the keeper. */
+export const portKey = (node: LabNode, name: string): string => `${node.key}/${name}`
+/** Who owns the UDP ports of a port. */
+export const ownerOf = (node: LabNode, name: string): string => `${node.owner}/${name}`
+export const lportOf = (nio: Nio | null): number | undefined => (nio?.type === 'nio_udp' ? nio.lport : undefined)
+
+export function slotOf(node: LabNode, name: string): Slot {
+  node.record.ports[name] ??= { guest_port: null, nio: null }
+  return node.record.ports[name]
+}
+
+/** The name of a port that the node has; 404. */
+export function requirePort(node: LabNode, wanted: PortRef): string {
+  const ports = node.kind.ports(node.record)
+  if (ports.some(({ adapter, port }) => adapter === wanted.adapter && port === wanted.port)) return portName(wanted)
+  const adapters = new Set(ports.map(({ adapter }) => adapter))
+  if (adapters.has(wanted.adapter)) throw notFound(`port_number: adapter ${wanted.adapter} has no port ${wanted.port}`)
+  const there = adapters.size === 0 ? 'it has none' : `its adapters are numbered from 0 to ${Math.max(...adapters)}`
+  throw notFound(`adapter_number: the node has no adapter ${wanted.adapter}, ${there}`)
+}
+
+/** What is attached to a port; 404. */
+export function requireNio(node: LabNode, name: string): Nio {
+  const nio = node.record.ports[name]?.nio
+  if (nio == null) throw notFound(`Nothing is attached to adapter ${name.replace('/', ', port ')}`)
+  return nio
+}
