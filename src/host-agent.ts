@@ -1,4 +1,4 @@
-import type { CaptureStart, CaptureStarted, LinkTypeName } from './model/capture.ts'
+import type { CaptureStart, CaptureStarted, CaptureStream } from './model/capture.ts'
 import type { IdlePcProposals } from './model/dynamips.ts'
 import type { FeedItem } from './model/event.ts'
 import type { Capabilities, Diagnosis, Load, NetworkInterface, Ports, Reloaded, Version } from './model/host.ts'
@@ -196,14 +196,14 @@ export interface NodeAgent {
   detachNio(ref: NodeRef, port: PortRef): Promise<void>
   /** The NIO with the state of its link. 404 when nothing is attached. */
   nioState(ref: NodeRef, port: PortRef): Promise<NioState>
-  /** 409 when nothing is attached, the port is captured already, or another capture writes that file. */
+  /** 400 for a link type that the port does not have, 409 when nothing is attached, it is captured already, or another capture writes that file. */
   startCapture(ref: NodeRef, port: PortRef, wanted: CaptureStart): Promise<CaptureStarted>
   /** Resolves when the file is complete; without a capture nothing is done. 409 when nothing is attached. */
   stopCapture(ref: NodeRef, port: PortRef): Promise<void>
   /** The capture that runs, from its beginning until it ends: classic pcap. 409 when there is none. */
   followCapture(ref: NodeRef, port: PortRef, signal: AbortSignal): Promise<CaptureSource>
-  /** What passes the port from now on until nothing is attached to it any more: classic pcap. 409 when nothing is attached. */
-  streamCapture(ref: NodeRef, port: PortRef, linkType: LinkTypeName, signal: AbortSignal): Promise<CaptureSource>
+  /** What passes the port from now on until nothing is attached to it any more: classic pcap. 400, 409 as before. */
+  streamCapture(ref: NodeRef, port: PortRef, wanted: CaptureStream, signal: AbortSignal): Promise<CaptureSource>
   /** The console as a pair of streams: scroll-back first, then live; 409 when the node does not run. */
   console(ref: NodeRef, signal: AbortSignal): Promise<ConsoleStream>
   /** The screen as a pair of streams that speak RFB (VNC); 409 when the node does not run, or has no screen of this kind. */

@@ -9,10 +9,22 @@ export const linkTypes = {
   DLT_FRELAY: 107,
 } as const
 export type LinkTypeName = keyof typeof linkTypes
+
+/** What a port has a line for. */
+export type Line = 'ethernet' | 'serial'
+/** What the frames on a line may be; the first is what they are when nobody says it. */
+export const linkTypesOf: Readonly<Record<Line, readonly [LinkTypeName, ...LinkTypeName[]]>> = {
+  ethernet: ['DLT_EN10MB'],
+  serial: ['DLT_C_HDLC', 'DLT_PPP_SERIAL', 'DLT_FRELAY', 'DLT_ATM_RFC1483'],
+}
+
 const LinkType = Type.Unsafe<LinkTypeName>(
   Type.Union(
     Object.keys(linkTypes).map((name) => Type.Literal(name)),
-    { default: 'DLT_EN10MB', description: 'What the frames are; the ports of most nodes carry Ethernet' },
+    {
+      description:
+        'What the frames are: DLT_EN10MB on an Ethernet port, one of the others on a serial one. The default is DLT_EN10MB or DLT_C_HDLC',
+    },
   ),
 )
 
@@ -35,6 +47,7 @@ export const CaptureStarted = Type.Object(
   { pcap_file_path: Type.String({ description: 'Absolute path on the compute' }) },
   { $id: 'CaptureStarted', description: 'Where the capture is' },
 )
+export type CaptureStream = Static<typeof CaptureStream>
 export const CaptureStream = Type.Object(
   { data_link_type: Type.Optional(LinkType) },
   { $id: 'CaptureStream', additionalProperties: false, description: 'A capture without a file' },

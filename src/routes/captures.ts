@@ -86,12 +86,8 @@ export function captureEndpoints<P extends TObject>(
       replies: { 200: { description: 'The frames, as they pass', media: media.pcap } },
       errors: { 404: noSuchPort, 409: notAttached },
       async handle({ params, query, body, request }, { agent }) {
-        const { data_link_type = 'DLT_EN10MB' } = body
         const { signal } = request
-        return stream(
-          await agent.nodes.streamCapture(nodeOf(params), portOf(params), data_link_type, signal),
-          query.format,
-        )
+        return stream(await agent.nodes.streamCapture(nodeOf(params), portOf(params), body, signal), query.format)
       },
     }),
   ]

@@ -1,4 +1,5 @@
 import type { PortRef } from '../../../src/host-agent.ts'
+import type { Line } from '../../../src/model/capture.ts'
 import type { Happening } from '../../../src/model/event.ts'
 import type { Node, NodeCreate, NodeKindName, NodeUpdate } from '../../../src/model/node.ts'
 import type { NodeStatus } from '../../../src/model/node-fields.ts'
@@ -52,6 +53,8 @@ export interface NodeKind {
   properties(node: KindNode): Record<string, unknown>
   /** What was read from a record, made fit for this version and this host. */
   restored(properties: Record<string, unknown>, node: KindNode): Record<string, unknown>
+  /** What a port has a line for; absent: all of them are Ethernet. */
+  lineOf?(record: NodeRecord, port: PortRef): Line
   /** How a port is wired that is no private pair of UDP sockets. */
   netioOf?(record: NodeRecord, port: PortRef): NetioPort
   /** Applies what a new node is created with, and writes what its directory must hold. */

@@ -2,15 +2,16 @@ import { mkdir } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { conflict } from '../../../src/errors.ts'
 import type { CaptureSource, PortRef } from '../../../src/host-agent.ts'
-import { type CaptureStart, type CaptureStarted, type LinkTypeName, linkTypes } from '../../../src/model/capture.ts'
+import { type CaptureStart, type CaptureStarted, type CaptureStream, linkTypes } from '../../../src/model/capture.ts'
 import type { Operations } from '../keeper/protocol.ts'
 import { requireSpace, translated } from '../projects/disk.ts'
 import { resolveInProject } from '../projects/paths.ts'
 import { webStream } from '../web-stream.ts'
 import { type KeeperLink, refusal } from './keeper-link.ts'
 import type { LabNode } from './lab-node.ts'
+import { lineOf, linkTypeOn } from './line.ts'
 import type { Links } from './links.ts'
-import { portKey } from './slots.ts'
+import { portKey, requirePort } from './slots.ts'
 
 /** Where captures are in a project. */
 const captures = 'project-files/captures'
@@ -28,13 +29,13 @@ export class Captures {
   }
 
   async start(node: LabNode, port: PortRef, wanted: CaptureStart): Promise<CaptureStarted> {
+    const link_type = numberOf(node, port, wanted)
     const key = portKey(node, await this.#links.requireLinked(node, port))
     const root = node.project.path
     await requireSpace(root, this.#floorMb())
     return translated('capture_file_name', async () => {
       const file = await resolveInProject(root, `${captures}/${wanted.capture_file_name}`)
       await mkdir(dirname(file), { recursive: true, mode: 0o700 })
-      const link_type = linkTypes[wanted.data_link_type ?? 'DLT_EN10MB']
       await this.#call('capture.start', { key, file, link_type, floor_mb: this.#floorMb() })
       return { pcap_file_path: file }
     })
@@ -49,9 +50,10 @@ export class Captures {
     return this.#attach(node, port, { key, from: 'file' }, signal)
   }
 
-  async stream(node: LabNode, port: PortRef, linkType: LinkTypeName, signal: AbortSignal): Promise<CaptureSource> {
+  async stream(node: LabNode, port: PortRef, wanted: CaptureStream, signal: AbortSignal): Promise<CaptureSource> {
+    const link_type = numberOf(node, port, wanted)
     const key = portKey(node, await this.#links.requireLinked(node, port))
-    return this.#attach(node, port, { key, from: 'now', link_type: linkTypes[linkType] }, signal)
+    return this.#attach(node, port, { key, from: 'now', link_type }, signal)
   }
 
   async #attach(
@@ -74,6 +76,12 @@ export class Captures {
   async #call<Op extends 'capture.start' | 'capture.stop'>(op: Op, input: Operations[Op]['in']): Promise<void> {
     await this.#keeper.call(op, input).catch(refused)
   }
+}
+
+/** The link type, as a pcap file has it; 404 for a missing port, 400. */
+function numberOf(node: LabNode, port: PortRef, { data_link_type }: CaptureStream): number {
+  requirePort(node, port)
+  return linkTypes[linkTypeOn(lineOf(node, port), data_link_type, 'data_link_type')]
 }
 
 function refused(error: unknown): never {

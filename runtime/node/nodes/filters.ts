@@ -1,8 +1,10 @@
-import { badRequest } from '../../../src/errors.ts'
-import { linkTypes } from '../../../src/model/capture.ts'
+import { ApiError, badRequest } from '../../../src/errors.ts'
+import { type Line, type LinkTypeName, linkTypes } from '../../../src/model/capture.ts'
 import type { Filters } from '../../../src/model/filters.ts'
 import { compileBpf } from '../bpf/compile.ts'
+import type { BpfProgram } from '../bpf/program.ts'
 import type { Filter } from '../keeper/protocol.ts'
+import { linkTypeOn } from './line.ts'
 
 const defaultBurstKb = 16
 const defaultQueueMs = 100
@@ -11,11 +13,11 @@ const defaultHoldMs = 10
 const dltOfAtm = 11
 
 /** The filters as the switch takes them, in their order, without those that are off. 400 for a BPF expression that is wrong. */
-export function compileFilters(filters: Filters = {}): Filter[] {
+export function compileFilters(filters: Filters = {}, line: Line = 'ethernet'): Filter[] {
   return Object.entries(filters).flatMap(([type, parameters]) => {
     const [first, ...more] = parameters as readonly (number | string)[]
     if (first === undefined || first === 0 || first === '') return []
-    return type === 'bpf' ? bpf(String(first), more[0]) : [numeric(type, Number(first), more.map(Number))]
+    return type === 'bpf' ? bpf(String(first), more[0], line) : [numeric(type, Number(first), more.map(Number))]
   })
 }
 
@@ -39,14 +41,29 @@ function numeric(type: string, first: number, [second, third]: readonly number[]
   }
 }
 
-function bpf(text: string, given: string | number = 'DLT_EN10MB'): Filter[] {
-  const name = String(given).startsWith('DLT_') ? String(given) : `DLT_${given}`
-  const linkType = Object.entries(linkTypes).find(([known]) => known === name)?.[1]
-  if (linkType === undefined) {
-    throw badRequest(`filters.bpf[1]: unknown link type, expected one of ${Object.keys(linkTypes).join(', ')}`)
-  }
-  const dlt = linkType === linkTypes.DLT_ATM_RFC1483 ? dltOfAtm : linkType
+function bpf(text: string, given: string | number | undefined, line: Line): Filter[] {
+  const linkType = linkTypeOn(line, given === undefined ? undefined : named(String(given)), 'filters.bpf[1]')
+  const dlt = linkType === 'DLT_ATM_RFC1483' ? dltOfAtm : linkTypes[linkType]
   const expressions = text.split('\n').filter((line) => line.trim() !== '')
   if (expressions.length === 0) return []
-  return [{ type: 'bpf', programs: expressions.map((expression) => compileBpf(expression, dlt)) }]
+  return [{ type: 'bpf', programs: expressions.map((expression) => compiled(expression, dlt, linkType)) }]
+}
+
+/** The link type that a parameter names, with or without its prefix. */
+function named(given: string): LinkTypeName {
+  const name = given.startsWith('DLT_') ? given : `DLT_${given}`
+  const known = Object.keys(linkTypes) as LinkTypeName[]
+  const found = known.find((it) => it === name)
+  if (found !== undefined) return found
+  throw badRequest(`filters.bpf[1]: unknown link type, expected one of ${known.join(', ')}`)
+}
+
+function compiled(expression: string, dlt: number, linkType: LinkTypeName): BpfProgram {
+  try {
+    return compileBpf(expression, dlt)
+  } catch (error) {
+    if (!(error instanceof ApiError) || error.status !== 400 || linkType === 'DLT_EN10MB') throw error
+    // Most expressions are of Ethernet, and the fault is often that the line is not.
+    throw badRequest(`${error.message}; frames of this port are read as ${linkType}`, { cause: error })
+  }
 }

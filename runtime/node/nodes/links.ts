@@ -10,6 +10,7 @@ import { isUdpFree } from '../ports/bind-test.ts'
 import { compileFilters } from './filters.ts'
 import { type KeeperLink, refusal } from './keeper-link.ts'
 import type { LabNode } from './lab-node.ts'
+import { lineOf } from './line.ts'
 import { nothingPassed, stateOf } from './nio-state.ts'
 import { hasCarrier } from './record.ts'
 import { resolveHost } from './resolve-host.ts'
@@ -36,7 +37,7 @@ export class Links {
     if (!nioTypesOf[node.kind.kind].includes(nio.type)) {
       throw badRequest(`type: a ${node.kind.kind} node does not take ${nio.type}`)
     }
-    const wanted = await this.#resolve(nio)
+    const wanted = await this.#resolve(node, name, nio)
     const slot = slotOf(node, name)
     const before = lportOf(slot.nio)
     const lport = lportOf(nio)
@@ -124,7 +125,7 @@ export class Links {
     const lport = lportOf(nio)
     if (lport !== undefined) this.#ports.claimUdp(lport, ownerOf(node, name))
     await this.#open(node, name, slot)
-    await this.#connect(node, name, await this.#resolve(nio))
+    await this.#connect(node, name, await this.#resolve(node, name, nio))
   }
 
   /** Makes sure that every port is wired for a start; what is attached comes along. */
@@ -140,7 +141,7 @@ export class Links {
         slot.guest_port = null
       }
       const wire = await this.#open(node, name, slot)
-      if (slot.nio !== null) await this.#connect(node, name, await this.#resolve(slot.nio))
+      if (slot.nio !== null) await this.#connect(node, name, await this.#resolve(node, name, slot.nio))
       wires.set(name, wire)
     }
     return wires
@@ -220,8 +221,9 @@ export class Links {
   }
 
   /** The NIO as the switch takes it. */
-  async #resolve(nio: Nio): Promise<SwitchNio> {
-    const stages = { suspend: nio.suspend ?? false, filters: compileFilters(nio.filters) }
+  async #resolve(node: LabNode, name: string, nio: Nio): Promise<SwitchNio> {
+    const filters = compileFilters(nio.filters, lineOf(node, portOf(name)))
+    const stages = { suspend: nio.suspend ?? false, filters }
     if (nio.type === 'nio_udp') {
       const { lport, rport, rhost } = nio
       return { type: 'udp', lport, rport, rhost: await resolveHost(rhost), ...stages }

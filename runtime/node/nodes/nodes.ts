@@ -2,7 +2,7 @@ import { mkdir, rm } from 'node:fs/promises'
 import { v4 as uuid } from 'uuid'
 import { badRequest, conflict, notFound } from '../../../src/errors.ts'
 import type { CaptureSource, ConsoleStream, NodeAgent, PortRef } from '../../../src/host-agent.ts'
-import type { CaptureStart, CaptureStarted, LinkTypeName } from '../../../src/model/capture.ts'
+import type { CaptureStart, CaptureStarted, CaptureStream } from '../../../src/model/capture.ts'
 import type { Happening } from '../../../src/model/event.ts'
 import type { Nio, NioState } from '../../../src/model/nio.ts'
 import type { Node, NodeCreate, NodeKindName, NodeRef, NodeUpdate } from '../../../src/model/node.ts'
@@ -161,8 +161,8 @@ export class Nodes implements NodeAgent {
     return this.with(ref, (node) => this.#options.captures.follow(node, port, signal))
   }
 
-  streamCapture(ref: NodeRef, port: PortRef, linkType: LinkTypeName, signal: AbortSignal): Promise<CaptureSource> {
-    return this.with(ref, (node) => this.#options.captures.stream(node, port, linkType, signal))
+  streamCapture(ref: NodeRef, port: PortRef, wanted: CaptureStream, signal: AbortSignal): Promise<CaptureSource> {
+    return this.with(ref, (node) => this.#options.captures.stream(node, port, wanted, signal))
   }
 
   async console(ref: NodeRef, signal: AbortSignal): Promise<ConsoleStream> {

@@ -81,14 +81,36 @@ describe.skipIf(skip)('bpf', () => {
 
   test.for([
     // The numbers of libpcap (pcap/dlt.h), which are not always those in a file.
-    ['DLT_EN10MB', 1],
-    ['EN10MB', 1],
-    ['DLT_PPP_SERIAL', 50],
-    ['DLT_ATM_RFC1483', 11],
-    ['DLT_C_HDLC', 104],
-    ['FRELAY', 107],
-  ] as const)('expressions are compiled for the link type %s', ([name, number]) => {
-    expect(compileFilters({ bpf: ['ip', name] })).toEqual([{ type: 'bpf', programs: [compileBpf('ip', number)] }])
+    ['ethernet', 'DLT_EN10MB', 1],
+    ['ethernet', 'EN10MB', 1],
+    ['ethernet', undefined, 1],
+    ['serial', 'DLT_PPP_SERIAL', 50],
+    ['serial', 'DLT_ATM_RFC1483', 11],
+    ['serial', 'DLT_C_HDLC', 104],
+    ['serial', 'FRELAY', 107],
+    ['serial', undefined, 104],
+  ] as const)('expressions for a line that is %s are compiled for the link type %s', ([line, name, number]) => {
+    const bpf = name === undefined ? ['ip'] : ['ip', name]
+    expect(compileFilters({ bpf }, line)).toEqual([{ type: 'bpf', programs: [compileBpf('ip', number)] }])
+  })
+
+  test('a link type that the line does not have is refused', () => {
+    expect(() => compileFilters({ bpf: ['ip', 'DLT_C_HDLC'] })).toThrow(
+      refusal('filters.bpf[1]: an Ethernet port has no DLT_C_HDLC frames, expected DLT_EN10MB'),
+    )
+    expect(() => compileFilters({ bpf: ['ip', 'EN10MB'] }, 'serial')).toThrow(
+      refusal('filters.bpf[1]: a serial port has no DLT_EN10MB frames, expected one of DLT_C_HDLC'),
+    )
+  })
+
+  test.for([
+    ['ether host 00:11:22:33:44:55', 'DLT_C_HDLC'],
+    ['vlan 3', 'DLT_PPP_SERIAL'],
+    ['arp', 'DLT_FRELAY'],
+  ] as const)('%s is refused on a serial line, and what it was read as is said', ([expression, name]) => {
+    expect(() => compileFilters({ bpf: [expression, name] }, 'serial')).toThrow(
+      refusal(`frames of this port are read as ${name}`),
+    )
   })
 
   test('an expression or a link type that is wrong is refused', () => {

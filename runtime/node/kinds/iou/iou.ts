@@ -3,6 +3,7 @@ import { homedir, hostname } from 'node:os'
 import { basename, join } from 'node:path'
 import { conflict } from '../../../../src/errors.ts'
 import type { PortRef } from '../../../../src/host-agent.ts'
+import type { Line } from '../../../../src/model/capture.ts'
 import type { Happening } from '../../../../src/model/event.ts'
 import type { IouConfigs, IouCreate, IouNode, IouStart, IouUpdate } from '../../../../src/model/iou.ts'
 import type { ImageLibrary } from '../../images/library.ts'
@@ -67,9 +68,17 @@ export class IouKind implements NodeKind {
     }))
   }
 
-  netioOf(record: NodeRecord, { adapter, port }: PortRef): NetioPort {
-    const { application_id, ethernet_adapters } = propertiesOf({ record })
-    return { application_id, port: adapter + port * mostBays, ethernet: adapter < ethernet_adapters }
+  lineOf(record: NodeRecord, { adapter }: PortRef): Line {
+    return adapter < propertiesOf({ record }).ethernet_adapters ? 'ethernet' : 'serial'
+  }
+
+  netioOf(record: NodeRecord, port: PortRef): NetioPort {
+    const { application_id } = propertiesOf({ record })
+    return {
+      application_id,
+      port: port.adapter + port.port * mostBays,
+      ethernet: this.lineOf(record, port) === 'ethernet',
+    }
   }
 
   consolePool(type: NodeRecord['console_type']): Pool | undefined {

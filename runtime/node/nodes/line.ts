@@ -1,0 +1,18 @@
+import { badRequest } from '../../../src/errors.ts'
+import type { PortRef } from '../../../src/host-agent.ts'
+import { type Line, type LinkTypeName, linkTypesOf } from '../../../src/model/capture.ts'
+import type { LabNode } from './lab-node.ts'
+
+/** What a port of a node has a line for. */
+export const lineOf = ({ kind, record }: LabNode, port: PortRef): Line => kind.lineOf?.(record, port) ?? 'ethernet'
+
+const words: Readonly<Record<Line, string>> = { ethernet: 'an Ethernet', serial: 'a serial' }
+
+/** The link type of frames on a line: the one that a field names, or the usual one. 400 for one that they cannot be of. */
+export function linkTypeOn(line: Line, wanted: LinkTypeName | undefined, field: string): LinkTypeName {
+  const known = linkTypesOf[line]
+  if (wanted === undefined) return known[0]
+  if (known.includes(wanted)) return wanted
+  const expected = known.length === 1 ? known[0] : `one of ${known.join(', ')}`
+  throw badRequest(`${field}: ${words[line]} port has no ${wanted} frames, expected ${expected}`)
+}
