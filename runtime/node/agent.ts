@@ -142,9 +142,9 @@ export async function createNodeAgent(options: NodeAgentOptions): Promise<NodeAg
     bounds: dynamipsBounds,
   })
   const kinds: Record<NodeKindName, NodeKind> = { pc, iou, 'machine-emulator': machines, dynamips }
-  const links = new Links(keeper, ports, () => config.current.allowed_interfaces)
-  const captures = new Captures(keeper, links, floorMb)
   const emit = (node: LabNode, happening: Happening) => events.emit(node.projectId, happening)
+  const links = new Links({ keeper, ports, allowedInterfaces: () => config.current.allowed_interfaces, emit })
+  const captures = new Captures(keeper, links, floorMb)
   const lifeCycle = new LifeCycle({ keeper, ports, links, consoleHost: console_host, emit })
   const consoles = new Consoles({ keeper, ports, lifeCycle, consoleHost: console_host })
   const projects: Projects = new Projects({
@@ -154,6 +154,7 @@ export async function createNodeAgent(options: NodeAgentOptions): Promise<NodeAg
     ports,
     openNodes: (project, isUnclaimed) => reopen.openNodes(project, isUnclaimed),
     endNodes: (path) => reopen.endNodes(path),
+    commitNodes: (project) => nodes.commitProject(project),
     closeNodes: (project, how) => nodes.closeProject(project, how),
   })
   const nodes = new Nodes({

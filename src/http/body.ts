@@ -2,6 +2,9 @@ import { badRequest, tooLarge } from '../errors.ts'
 
 const decoder = () => new TextDecoder('utf-8', { fatal: true, ignoreBOM: false })
 
+/** Fields of which nothing is ever repeated. */
+export const mayBeSecret = /password|token|secret|iourc/i
+
 /** The JSON object in the body; `{}` when there is none. 400 when it is something else, 413 when it is larger than `limit` bytes. */
 export async function readJson(request: Request, limit: number): Promise<Record<string, unknown>> {
   const value = await readAnyJson(request, limit)
@@ -20,6 +23,8 @@ export async function readAnyJson(request: Request, limit: number): Promise<unkn
   try {
     return JSON.parse(text)
   } catch (cause) {
+    // What the parser says may have a piece of the text in it.
+    if (mayBeSecret.test(text)) throw badRequest('body: not JSON')
     throw badRequest(`body: not JSON: ${(cause as Error).message.slice(0, 120)}`, { cause })
   }
 }

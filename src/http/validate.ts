@@ -2,6 +2,7 @@ import { Kind, type Static, type TSchema } from '@sinclair/typebox'
 import { Errors, type ValueError, ValueErrorType } from '@sinclair/typebox/errors'
 import { Check } from '@sinclair/typebox/value'
 import { badRequest } from '../errors.ts'
+import { mayBeSecret } from './body.ts'
 import { nearest } from './nearest.ts'
 
 /** The value, known to fit the schema; else a 400 that names the field, what was expected and what came. */
@@ -104,7 +105,7 @@ function bounded(what: string, minimum: unknown, maximum: unknown): string {
 
 /** A value as it may be repeated to the client: short, and never a secret. */
 function shown(value: unknown, field: string): string {
-  if (/password|token|secret|iourc/i.test(field)) return 'another value'
+  if (mayBeSecret.test(field)) return 'another value'
   if (Array.isArray(value)) return 'a list'
   if (value !== null && typeof value === 'object') return 'an object'
   const text = JSON.stringify(value) ?? String(value)

@@ -1,10 +1,10 @@
 import { type Static, Type } from '@sinclair/typebox'
-import { maybe, Name, nullable } from './common.ts'
+import { maybe, Name, nullable, Uuid } from './common.ts'
 import { consolePort, newNodeId, nodeFields } from './node-fields.ts'
 
 const consoleType = Type.Union([Type.Literal('telnet'), Type.Literal('none')], { default: 'telnet' })
 /** A path or a name; control characters have no place in either. */
-const path = Type.String({
+export const iouPath = Type.String({
   minLength: 1,
   maxLength: 4096,
   pattern: '^[^\\u0000-\\u001f\\u007f]*$',
@@ -45,7 +45,7 @@ export const IouNode = Type.Object(
   {
     ...nodeFields,
     console_type: consoleType,
-    path,
+    path: iouPath,
     md5sum: nullable(Type.String({ description: 'MD5 of the image; null while it is not known' })),
     application_id: Type.Integer({
       minimum: 1,
@@ -60,7 +60,8 @@ export const IouNode = Type.Object(
   { $id: 'IouNode', description: 'A router run by an IOU image' },
 )
 
-const inputs = {
+/** What a new router may be given, and a change of one, in both faces. */
+export const iouInputs = {
   console: maybe(consolePort),
   console_type: maybe(consoleType),
   md5sum: maybe(Type.String({ maxLength: 64, description: 'Accepted and ignored: it is computed' })),
@@ -77,17 +78,29 @@ const inputs = {
   iourc_content: maybe(iourc),
 }
 
+/** What nobody can set. Clients of v2 send back all that they were shown, so it is taken, and does nothing. */
+const shown = {
+  project_id: maybe(IouNode.properties.project_id),
+  node_directory: maybe(IouNode.properties.node_directory),
+  status: maybe(IouNode.properties.status),
+  status_reason: maybe(Type.String()),
+  command_line: maybe(IouNode.properties.command_line),
+  startup_config: maybe(Type.String()),
+  private_config: maybe(Type.String()),
+  iourc_path: maybe(Type.String()),
+}
+
 /** What a new router may be given. Null and absent mean the default. */
 export type IouCreate = Static<typeof IouCreate>
 export const IouCreate = Type.Object(
-  { name: Name, path, node_id: newNodeId, ...inputs },
+  { name: Name, path: iouPath, node_id: newNodeId, ...iouInputs, ...shown },
   { additionalProperties: false },
 )
 
 /** Changes of a router. Null and absent mean "leave as it is". */
 export type IouUpdate = Static<typeof IouUpdate>
 export const IouUpdate = Type.Object(
-  { name: maybe(Name), path: maybe(path), ...inputs },
+  { name: maybe(Name), path: maybe(iouPath), node_id: maybe(Uuid), ...iouInputs, ...shown },
   { additionalProperties: false },
 )
 

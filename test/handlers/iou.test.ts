@@ -1,29 +1,16 @@
 import { beforeAll, expect, test } from 'vitest'
-import { body, del, newProject, post, put, send } from '../support/api.ts'
+import { body, del, newProject, post, send } from '../support/api.ts'
+import { fileText, iouImage, newRouter, uploadIouImage } from '../support/iou-http.ts'
 
-/** What an image of this kind begins with; nothing here is started. */
-const header = Buffer.alloc(64)
-Buffer.from('7f454c46010101', 'hex').copy(header)
-const image = 'handlers.bin'
-
-beforeAll(async () => {
-  expect((await send(`/v2/compute/iou/images/${image}`, { method: 'POST', body: header })).status).toBe(204)
-})
-
-async function newRouter(project: { v2: string }, input: Record<string, unknown> = {}) {
-  const answer = await post(`${project.v2}/iou/nodes`, { name: 'R1', path: image, ...input })
-  expect(answer.status).toBe(201)
-  const node = await body<Record<string, unknown> & { node_id: string; application_id: number }>(answer)
-  return { ...node, at: `${project.v2}/iou/nodes/${node.node_id}` }
-}
+beforeAll(uploadIouImage)
 
 test('a router is created stopped, with the defaults of every field', async () => {
   const project = await newProject()
-  const { at, ...node } = await newRouter(project)
-  expect(node).toMatchObject({
+  const { view, v2 } = await newRouter(project)
+  expect(view).toMatchObject({
     name: 'R1',
     project_id: project.id,
-    path: image,
+    path: iouImage,
     md5sum: expect.stringMatching(/^[0-9a-f]{32}$/),
     status: 'stopped',
     console: expect.any(Number),
@@ -38,21 +25,19 @@ test('a router is created stopped, with the defaults of every field', async () =
     command_line: '',
     startup_config: 'startup-config.cfg',
     private_config: 'private-config.cfg',
-    iourc_path: null,
     status_reason: null,
   })
-  expect(await body(send(at))).toEqual(node)
-  expect(await body(send(`${project.v2}/iou/nodes`))).toEqual([node])
+  expect(await body(send(v2))).toEqual(view)
+  expect(await body(send(`${project.v2}/iou/nodes`))).toEqual([view])
 })
 
 test('application ids are unique on the host, and free again', async () => {
   const [one, two] = [await newProject(), await newProject()]
   const [a, b] = [await newRouter(one), await newRouter(two)]
-  expect(a.application_id).not.toBe(b.application_id)
-  expect((await del(a.at)).status).toBe(204)
+  expect(a.view.application_id).not.toBe(b.view.application_id)
+  expect((await del(a.v2)).status).toBe(204)
   const c = await newRouter(two)
-  expect(c.application_id).not.toBe(b.application_id)
-  expect(c.application_id).toBeLessThanOrEqual(a.application_id)
+  expect(c.view.application_id).not.toBe(b.view.application_id)
 })
 
 test('an image that is not there is a conflict that says which one', async () => {
@@ -63,58 +48,72 @@ test('an image that is not there is a conflict that says which one', async () =>
   expect(await body(send(`${project.v2}/iou/nodes`))).toEqual([])
 })
 
-test('configurations are files of the node, with its name in them, and follow its name', async () => {
-  const project = await newProject()
-  const { at, node_id } = await newRouter(project, { startup_config_content: 'hostname %h\nbanner R1 of R1\n' })
-  const file = `${project.v2}/files/project-files/iou/${node_id}/startup-config.cfg`
-  expect(await (await send(file)).text()).toBe('hostname R1\nbanner R1 of R1\n')
-  expect((await put(at, { name: 'R2' })).status).toBe(200)
-  expect(await (await send(file)).text()).toBe('hostname R2\nbanner R1 of R1\n')
-  expect((await put(at, { startup_config_content: '' })).status).toBe(200)
-  expect(await (await send(file)).text()).toBe('hostname R2\nbanner R1 of R1\n')
-})
-
-test('ethernet adapters come first, then serial ones, each with four ports', async () => {
-  const project = await newProject()
-  const { at } = await newRouter(project, { ethernet_adapters: 1, serial_adapters: 1 })
-  const nio = (adapter: number, port: number) =>
-    post(`${at}/adapters/${adapter}/ports/${port}/nio`, { type: 'nio_udp', lport: 1, rhost: '127.0.0.1', rport: 2 })
-  for (const [adapter, port] of [
-    [2, 0],
-    [0, 4],
-  ] as const) {
-    expect((await nio(adapter, port)).status).toBe(404)
+test('a router without an image does not start, in neither face, and its other actions are as of any node', async () => {
+  const { v1, v2 } = await newRouter(await newProject())
+  for (const at of [v1, v2]) {
+    const statuses = []
+    for (const action of ['start', 'stop', 'suspend', 'reload', 'resume']) {
+      const answer = await post(`${at}/${action}`)
+      statuses.push(answer.status)
+      if (answer.status === 409)
+        expect((await body<{ message: string }>(answer)).message).toMatch(/handlers\.bin|stopped/)
+      else expect(await answer.text()).toBe('')
+    }
+    expect(statuses).toEqual([409, 204, 204, 409, 409])
+    expect(await body(send(v2))).toMatchObject({ status: 'stopped', status_reason: expect.stringContaining(iouImage) })
+    expect((await post(`${at}/start`, { iourc_content: 7 })).status).toBe(400)
+    expect((await post(`${at}/start`, { license_check: 'no' })).status).toBe(400)
   }
-  expect(
-    (await post(`${project.v2}/iou/nodes`, { name: 'R9', path: image, ethernet_adapters: 12, serial_adapters: 5 }))
-      .status,
-  ).toBe(409)
 })
 
-test('v1 shows the same router in its own words', async () => {
-  const project = await newProject()
-  const answer = await post(`${project.v1}/iou/vms`, {
-    name: 'R1',
-    path: image,
-    initial_config_content: 'hostname %h\n',
-  })
-  expect(answer.status).toBe(201)
-  const { vm_id, ...instance } = await body(answer)
-  expect(instance).toMatchObject({
-    path: image,
-    initial_config: `project-files/iou/${vm_id}/startup-config.cfg`,
-    iourc_path: null,
-  })
-  expect('status' in instance).toBe(false)
-  expect(await body(send(`${project.v2}/iou/nodes/${vm_id}`))).toMatchObject({ name: 'R1', status: 'stopped' })
-  expect((await post(`${project.v1}/iou/vms`, { name: 'R1', path: image, vm_id })).status).toBe(409)
-  expect((await put(`${project.v1}/iou/vms/${vm_id}`, { ram: null, ethernet_adapters: 4 })).status).toBe(200)
-  expect(await body(send(`${project.v1}/iou/vms/${vm_id}`))).toMatchObject({ ram: 256, ethernet_adapters: 4 })
-  expect((await del(`${project.v1}/iou/vms/${vm_id}`)).status).toBe(204)
+test('the paths of a router that is not there, or elsewhere, are 404, and those of no UUID 400', async () => {
+  const [project, other] = [await newProject(), await newProject()]
+  const { v1, v2, id } = await newRouter(project)
+  const nio = { type: 'nio_udp', lport: 21_000, rhost: '127.0.0.1', rport: 21_001 }
+  const requests: readonly (readonly [method: string, path: string, body?: object])[] = [
+    ['GET', ''],
+    ['PUT', '', { name: 'R2' }],
+    ['POST', '/start', {}],
+    ['POST', '/stop', {}],
+    ['POST', '/suspend', {}],
+    ['POST', '/reload', {}],
+    ['GET', '/configs'],
+    ['POST', '/configs/save', {}],
+    ['POST', '/adapters/0/ports/0/nio', nio],
+    ['DELETE', '/adapters/0/ports/0/nio'],
+    ['POST', '/adapters/0/ports/0/start_capture', { capture_file_name: 'a.pcap' }],
+    ['POST', '/adapters/0/ports/0/stop_capture', {}],
+    ['DELETE', ''],
+  ]
+  const statusesOf = (at: string) =>
+    Promise.all(
+      requests.map(async ([method, path, input]) => {
+        const answer = await send(at + path, { method, ...(input !== undefined && { body: JSON.stringify(input) }) })
+        expect(await answer.json()).toEqual({ message: expect.any(String), status: answer.status })
+        return answer.status
+      }),
+    )
+  for (const at of [v1, v2]) {
+    expect(new Set(await statusesOf(at.replace(id, crypto.randomUUID())))).toEqual(new Set([404]))
+    expect(new Set(await statusesOf(at.replace(project.id, other.id)))).toEqual(new Set([404]))
+    expect(new Set(await statusesOf(at.replace(project.id, crypto.randomUUID())))).toEqual(new Set([404]))
+    expect(new Set(await statusesOf(at.replace(id, 'R1')))).toEqual(new Set([400]))
+    expect(new Set(await statusesOf(at.replace(project.id, '1')))).toEqual(new Set([400]))
+  }
+  expect((await send(`${v1}/initial_config`.replace(id, crypto.randomUUID()))).status).toBe(404)
+  expect((await send(v2.replace(id, id.toUpperCase()))).status).toBe(200)
 })
 
-test('what a licence says is never shown', async () => {
+test('a copy has its own id and number, and the files of the other one', async () => {
   const project = await newProject()
-  const { at } = await newRouter(project, { iourc_content: '[license]\nhost = 0123456789abcdef;\n' })
-  expect(JSON.stringify(await body(send(at)))).not.toContain('0123456789abcdef')
+  const a = await newRouter(project, { ram: 333, startup_config_content: 'hostname %h\n' })
+  const b = await newRouter(project, { name: 'R2' })
+  const copy = await post(`${a.v2}/duplicate`, { destination_node_id: b.id })
+  expect(copy.status).toBe(201)
+  expect(await body(copy)).toMatchObject({ node_id: b.id, name: 'R2', ram: 333, application_id: b.view.application_id })
+  expect(await fileText(`${b.files}/startup-config.cfg`)).toBe('hostname R2\n')
+  expect((await post(`${a.v1}/duplicate`, { destination_vm_id: b.id })).status).toBe(201)
+  expect((await post(`${a.v2}/duplicate`, { destination_node_id: a.id })).status).toBe(400)
+  expect((await post(`${a.v2}/duplicate`, { destination_node_id: crypto.randomUUID() })).status).toBe(404)
+  expect((await post(`${a.v2}/duplicate`, {})).status).toBe(400)
 })

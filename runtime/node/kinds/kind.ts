@@ -38,6 +38,14 @@ export interface Launch {
   readonly hint?: string | undefined
 }
 
+/** What a node is known by on its host, where another program may come to have the same. */
+export interface HostIdentity {
+  /** Whether one has it, so that the node cannot start. */
+  isTaken(node: KindNode): boolean
+  /** Gives the node another one; what its user should know. 409 when nothing is left. */
+  change(node: KindNode): Happening
+}
+
 /** What is particular to one emulator; everything else of the life cycle is in nodes/. */
 export interface NodeKind {
   readonly kind: NodeKindName
@@ -45,6 +53,8 @@ export interface NodeKind {
   readonly stopGraceMs: number
   /** How running guests are held; absent when a guest is only started and ended. */
   readonly guests?: Guests
+  /** Of nodes that do not run; absent when only their ports are theirs on the host. */
+  readonly identity?: HostIdentity
   /** Its ports; they may depend on its settings. */
   ports(record: NodeRecord): readonly PortRef[]
   /** Where console ports of a type come from; undefined when there is none. Those of type telnet are the keeper's, others the emulator's. */
@@ -83,6 +93,8 @@ export interface NodeKind {
   begun?(node: KindNode): void
   /** The process has ended: what it left is looked after. */
   over?(node: KindNode): Promise<void>
+  /** The project is written to disk: so is what the node has only in a form of its own. */
+  commit?(node: KindNode): Promise<void>
   /** The node is gone. */
   forget?(node: KindNode): void
 }

@@ -1,9 +1,10 @@
 import { ApiError, badRequest, conflict, notFound } from '../../../src/errors.ts'
 import type { PortRef } from '../../../src/host-agent.ts'
+import type { Happening } from '../../../src/model/event.ts'
 import type { Nio, NioState, UdpNio } from '../../../src/model/nio.ts'
 import { nioTypesOf } from '../../../src/model/node.ts'
 import { allowedInterfaces, requireAllowed } from '../host/allowed-interfaces.ts'
-import type { PortGuest, PortReport, SwitchNio } from '../keeper/protocol.ts'
+import type { PortReport, SwitchNio } from '../keeper/protocol.ts'
 import type { Wire } from '../kinds/kind.ts'
 import type { PortAllocator } from '../ports/allocator.ts'
 import { isUdpFree } from '../ports/bind-test.ts'
@@ -15,17 +16,29 @@ import { nothingPassed, stateOf } from './nio-state.ts'
 import { hasCarrier } from './record.ts'
 import { resolveHost } from './resolve-host.ts'
 import { lportOf, ownerOf, portKey, portName, portOf, requireNio, requirePort, type Slot, slotOf } from './slots.ts'
+import { Wiring } from './wiring.ts'
+
+export interface LinksOptions {
+  readonly keeper: KeeperLink
+  readonly ports: PortAllocator
+  readonly allowedInterfaces: () => readonly string[]
+  readonly emit: (node: LabNode, happening: Happening) => void
+}
 
 /** The ports of nodes and what is attached to them. Callers hold the lock of the node. */
 export class Links {
   readonly #keeper: KeeperLink
   readonly #ports: PortAllocator
+  readonly #wiring: Wiring
   readonly #allowedInterfaces: () => readonly string[]
+  readonly #emit: (node: LabNode, happening: Happening) => void
 
-  constructor(keeper: KeeperLink, ports: PortAllocator, allowedInterfaces: () => readonly string[]) {
+  constructor({ keeper, ports, allowedInterfaces, emit }: LinksOptions) {
     this.#keeper = keeper
     this.#ports = ports
+    this.#wiring = new Wiring({ keeper, ports, emit })
     this.#allowedInterfaces = allowedInterfaces
+    this.#emit = emit
   }
 
   /**
@@ -45,7 +58,7 @@ export class Links {
     const holder = lport === undefined ? undefined : this.#ports.ownerOfUdp(lport)
     if (lport !== undefined) this.#ports.claimUdp(lport, owner)
     try {
-      await this.#open(node, name, slot)
+      await this.#wiring.open(node, name, slot)
       await this.#connect(node, name, wanted)
     } catch (error) {
       if (lport !== undefined) this.#giveBack(lport, owner, holder)
@@ -53,6 +66,7 @@ export class Links {
     }
     if (before !== undefined && before !== lport) this.#ports.release('udp', before, owner)
     slot.nio = nio
+    if (node.kind.lineOf !== undefined) slot.line = lineOf(node, port)
     await node.save()
     await this.#showCarrier(node, port)
     return nio
@@ -124,13 +138,14 @@ export class Links {
   async #reattach(node: LabNode, name: string, slot: Slot, nio: Nio): Promise<void> {
     const lport = lportOf(nio)
     if (lport !== undefined) this.#ports.claimUdp(lport, ownerOf(node, name))
-    await this.#open(node, name, slot)
+    await this.#wiring.open(node, name, slot)
     await this.#connect(node, name, await this.#resolve(node, name, nio))
   }
 
   /** Makes sure that every port is wired for a start; what is attached comes along. */
   async wires(node: LabNode): Promise<Map<string, Wire>> {
     await this.prune(node)
+    await this.#wiring.claimIdentity(node)
     const wires = new Map<string, Wire>()
     for (const port of node.kind.ports(node.record)) {
       const name = portName(port)
@@ -140,7 +155,7 @@ export class Links {
         this.#ports.release('udp', slot.guest_port, ownerOf(node, name))
         slot.guest_port = null
       }
-      const wire = await this.#open(node, name, slot)
+      const wire = await this.#wiring.open(node, name, slot)
       if (slot.nio !== null) await this.#connect(node, name, await this.#resolve(node, name, slot.nio))
       wires.set(name, wire)
     }
@@ -149,6 +164,7 @@ export class Links {
 
   /** After a restart: gives the node its ports back, and attaches again what was. The messages say what did not work. */
   async restore(node: LabNode): Promise<string[]> {
+    await this.prune(node)
     const failures: string[] = []
     for (const [name, slot] of Object.entries(node.record.ports)) {
       if (slot.nio === null) continue
@@ -170,26 +186,37 @@ export class Links {
     }
   }
 
-  /** Takes away what is attached to ports that the node does not have any more, and the ports too when no guest has them. */
+  /**
+   * Takes away what is attached to ports that the node does not have any more, or has for another line, and the ports too when
+   * no guest has them.
+   */
   async prune(node: LabNode): Promise<void> {
-    const there = new Set(node.kind.ports(node.record).map(portName))
-    const gone = Object.keys(node.record.ports).filter((name) => !there.has(name))
-    for (const name of gone) {
+    const { record } = node
+    const there = new Map(node.kind.ports(record).map((port) => [portName(port), lineOf(node, port)]))
+    const gone = Object.entries(record.ports).filter(
+      ([name, { line }]) => !there.has(name) || (line !== undefined && line !== there.get(name)),
+    )
+    const lost = gone.filter(([, { nio }]) => nio !== null).map(([name]) => name)
+    for (const [name, slot] of gone) {
       const owner = ownerOf(node, name)
-      const lport = lportOf(node.record.ports[name]?.nio ?? null)
+      const lport = lportOf(slot.nio)
       if (lport !== undefined) this.#ports.release('udp', lport, owner)
       if (node.status === 'stopped') {
         await this.#keeper.call('port.close', { key: portKey(node, name) }).catch(() => {})
         this.#ports.releaseAll(owner)
-        delete node.record.ports[name]
+        delete record.ports[name]
       } else {
         await this.#keeper.call('nio.detach', { key: portKey(node, name) }).catch(() => {})
-        slotOf(node, name).nio = null
+        slot.nio = null
+        delete slot.line
         await this.#showCarrier(node, portOf(name))
       }
     }
     // A disk that is full must not undo what was done; a start prunes again.
     if (gone.length > 0) await node.save().catch(() => {})
+    if (lost.length === 0) return
+    const message = `${record.name}: its adapters have changed, and what was attached to ${lost.join(', ')} is removed`
+    this.#emit(node, { type: 'log.warning', message })
   }
 
   /** Closes the ports of a node that goes. */
@@ -198,26 +225,6 @@ export class Links {
     await Promise.all(
       names.map((name) => this.#keeper.call('port.close', { key: portKey(node, name) }).catch(() => {})),
     )
-  }
-
-  async #open(node: LabNode, name: string, slot: Slot): Promise<Wire> {
-    const netio = node.kind.netioOf?.(node.record, portOf(name))
-    if (netio !== undefined) return this.#openWith(node, name, { netio })
-    const owner = ownerOf(node, name)
-    const isOurs = slot.guest_port !== null && this.#ports.adopt('udp', slot.guest_port, owner)
-    const guest_port = isOurs && slot.guest_port !== null ? slot.guest_port : await this.#ports.allocate('udp', owner)
-    slot.guest_port = guest_port
-    return this.#openWith(node, name, { guest_port })
-  }
-
-  async #openWith(node: LabNode, name: string, guest: PortGuest): Promise<Wire> {
-    try {
-      const { switch_port } = await this.#keeper.call('port.open', { key: portKey(node, name), ...guest })
-      return { guest_port: 'guest_port' in guest ? guest.guest_port : 0, switch_port }
-    } catch (cause) {
-      if (refusal(cause) === undefined) throw cause
-      throw conflict(`The port cannot be wired: ${(cause as Error).message}`, { cause: cause as Error })
-    }
   }
 
   /** The NIO as the switch takes it. */

@@ -188,6 +188,19 @@ export class Nodes implements NodeAgent {
     return this.#serial.run(node.key, run)
   }
 
+  /** Has every node of a project write to disk what is not there; one that cannot is told of, and does not hinder the others. */
+  async commitProject(project: OpenProject): Promise<void> {
+    const commit = async (node: LabNode) => {
+      try {
+        await this.exclusively(node, async () => node.kind.commit?.(node))
+      } catch (error) {
+        const message = `${node.record.name}: ${(error as Error).message}`
+        this.#options.emit(node, { type: 'log.warning', message })
+      }
+    }
+    await Promise.all([...project.nodes.values()].map(commit))
+  }
+
   /** Takes the nodes of a project that is being closed out of memory: stopped, their ports released. */
   async closeProject(project: OpenProject, how: Ending): Promise<void> {
     const nodes = [...project.nodes.values()]
@@ -218,19 +231,20 @@ export class Nodes implements NodeAgent {
     record.properties = kind.properties(node)
     // From here on its properties are seen by siblings, so that two creates at once do not get the same.
     project.nodes.set(node.key, node)
-    const isNew = project.record.deleted.every((it) => it !== `${kind.kind}/${nodeId}`)
+    let isMade = false
     try {
       await this.#options.consoles.give(node, wanted ?? undefined)
-      await mkdir(node.directory, { recursive: true, mode: 0o700 })
+      // What a saved lab has there is not ours to remove when this fails.
+      isMade = (await mkdir(node.directory, { recursive: true, mode: 0o700 })) !== undefined
       await kind.prepare(node, input)
       await node.save()
-      if (!isNew) await this.#keep(project, `${kind.kind}/${nodeId}`)
+      await this.#keep(project, `${kind.kind}/${nodeId}`)
     } catch (error) {
       project.nodes.delete(node.key)
       this.#options.ports.releaseAll(node.owner)
       kind.forget?.(node)
       await node.removeRecord().catch(() => {})
-      if (isNew) await rm(node.directory, { recursive: true, force: true }).catch(() => {})
+      if (isMade) await rm(node.directory, { recursive: true, force: true }).catch(() => {})
       throw translate('The directory of the node', error)
     }
     this.all.set(node.key, node)
@@ -250,6 +264,7 @@ export class Nodes implements NodeAgent {
 
   /** The directory belongs to a node again: a commit must not remove it. */
   async #keep(project: OpenProject, name: string): Promise<void> {
+    if (!project.record.deleted.includes(name)) return
     project.record.deleted = project.record.deleted.filter((it) => it !== name)
     await writeProject(project.path, project.record)
   }

@@ -25,7 +25,12 @@ export const NodeRecord = Type.Object({
   /** By `{adapter}/{port}`: the guest's UDP port of the private pair, and what is attached. */
   ports: Type.Record(
     Type.String(),
-    Type.Object({ guest_port: Type.Union([Type.Integer(), Type.Null()]), nio: Type.Union([Nio, Type.Null()]) }),
+    Type.Object({
+      guest_port: Type.Union([Type.Integer(), Type.Null()]),
+      nio: Type.Union([Nio, Type.Null()]),
+      /** What the port had a line for when something was attached, where that may change. */
+      line: Type.Optional(Type.Union([Type.Literal('ethernet'), Type.Literal('serial')])),
+    }),
   ),
 })
 

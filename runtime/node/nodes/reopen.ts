@@ -120,11 +120,18 @@ export class Reopen {
     if (found === undefined || found.damaged) this.#warn(project, [`The record of node ${record.name} was damaged`])
     const kind = kinds[record.kind]
     const node = new LabNode(project, kind, record)
+    const before = JSON.stringify(record.properties)
     record.properties = found === undefined ? kind.properties(node) : kind.restored(record.properties, node)
+    const isKnownOtherwise =
+      found !== undefined && kind.identity !== undefined && JSON.stringify(record.properties) !== before
     node.isUnclaimed = isUnclaimed
     project.nodes.set(node.key, node)
     nodes.all.set(node.key, node)
-    await nodes.exclusively(node, () => this.#settle(node, units.get(node.key)))
+    await nodes.exclusively(node, async () => {
+      // The next service must not take for it what another node has now.
+      if (isKnownOtherwise) await node.save().catch(() => {})
+      await this.#settle(node, units.get(node.key))
+    })
   }
 
   /** Has a node be what the keeper says it is. Its guest may tell of something meanwhile. */

@@ -23,6 +23,7 @@ export interface ProjectsOptions {
   readonly openNodes: (project: OpenProject, isUnclaimed: boolean) => Promise<void>
   /** Ends what still runs of a project in a directory that is not opened again. */
   readonly endNodes: (path: string) => Promise<void>
+  readonly commitNodes: (project: OpenProject) => Promise<void>
   readonly closeNodes: (project: OpenProject, how: 'close' | 'remove') => Promise<void>
 }
 
@@ -123,6 +124,7 @@ export class Projects implements ProjectAgent {
 
   commit(projectId: string): Promise<void> {
     return this.#with(projectId, async (project) => {
+      await this.#options.commitNodes(project)
       await removeDeleted(project)
       await translated('The record of the project', () => writeProject(project.path, project.record))
     })

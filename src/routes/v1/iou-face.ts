@@ -1,6 +1,7 @@
 import { type Static, Type } from '@sinclair/typebox'
-import { maybe, nullable } from '../../model/common.ts'
-import { IouCreate, IouNode, IouUpdate } from '../../model/iou.ts'
+import { maybe, Name, nullable } from '../../model/common.ts'
+import { IouNode, iouInputs, iouPath, iouSettings } from '../../model/iou.ts'
+import { newNodeId } from '../../model/node-fields.ts'
 
 const { node_id, node_directory, console_type: _, status: __, ...routerFields } = IouNode.properties
 
@@ -33,14 +34,23 @@ const older = {
   private_config: maybe(Type.String({ description: 'Accepted and ignored' })),
 }
 
-const { node_id: newId, console_type: ___, ...createInput } = IouCreate.properties
+const { console_type: ___, ...inputs } = iouInputs
+const { ethernet_adapters, serial_adapters } = iouSettings
 export const IouV1Create = Type.Object(
-  { ...createInput, ...older, vm_id: newId },
+  {
+    name: Name,
+    path: iouPath,
+    vm_id: newNodeId,
+    ...inputs,
+    // The specification has no null for them.
+    ethernet_adapters: Type.Optional(ethernet_adapters),
+    serial_adapters: Type.Optional(serial_adapters),
+    ...older,
+  },
   { $id: 'IouInstanceCreate', additionalProperties: false, description: 'What a router is created with in v1' },
 )
-const { console_type: ____, ...updateInput } = IouUpdate.properties
 export const IouV1Update = Type.Object(
-  { ...updateInput, ...older },
+  { name: maybe(Name), path: maybe(iouPath), ...inputs, ...older },
   {
     $id: 'IouInstanceUpdate',
     additionalProperties: false,

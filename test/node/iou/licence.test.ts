@@ -6,6 +6,7 @@ import {
   checkLicence,
   findLicence,
   hostnameWarning,
+  licencePath,
   requireLicence,
   writeLicence,
 } from '../../../runtime/node/kinds/iou/licence.ts'
@@ -62,17 +63,21 @@ test('the places are looked at in order', async () => {
     status: 409,
     message: expect.stringContaining('no licence'),
   })
+  expect(licencePath(places)).toBe(null)
   await expect(findLicence({ ...places, own: undefined })).rejects.toMatchObject({ status: 409 })
   expect(await findLicence({ ...places, own: await writeLicence(own, good) })).toBe(join(own, 'iourc'))
   for (const path of [join(directory, 'iourc'), join(home, '.iourc')]) {
     await writeFile(path, good)
     expect(await findLicence(places)).toBe(path)
+    expect(licencePath(places)).toBe(path)
   }
   const configured = join(own, 'list')
   await expect(findLicence({ ...places, configured })).rejects.toMatchObject({
     ...{ status: 409, message: 'iourc_path: list is not there' },
   })
+  expect(licencePath({ ...places, configured })).toBe(null)
   await writeFile(configured, good)
+  expect(licencePath({ ...places, configured })).toBe(configured)
   expect(await findLicence({ ...places, configured })).toBe(configured)
   expect(await findLicence({ ...places, configured: '' })).toBe(join(home, '.iourc'))
 })
@@ -99,7 +104,7 @@ test('the file of a node is for us alone, also the second time', async () => {
   }
   expect((await stat(directory)).mode & 0o777).toBe(0o700)
   expect(await readdir(directory)).toEqual(['iourc'])
-  await expect(writeLicence(directory, 'x'.repeat(70_000))).rejects.toMatchObject({ status: 409 })
+  await expect(writeLicence(directory, 'x'.repeat(70_000))).rejects.toMatchObject({ status: 400 })
 })
 
 test('a file is checked as a text is', async () => {

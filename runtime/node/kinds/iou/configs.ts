@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto'
+import { existsSync } from 'node:fs'
 import { lstat, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { conflict } from '../../../../src/errors.ts'
@@ -23,6 +24,10 @@ export async function readConfig(directory: string, name: ConfigName): Promise<s
     return configText(await readFile(file))
   })
 }
+
+/** The name of a configuration file; null when there is none. */
+export const namedConfig = (directory: string, name: ConfigName): ConfigName | null =>
+  existsSync(join(directory, name)) ? name : null
 
 /** Of a router that is created: what a saved lab holds counts. Whether the text was written. */
 export async function createConfig(directory: string, name: ConfigName, text: string | null, router: string) {

@@ -1,7 +1,7 @@
 import { rm, symlink, writeFile } from 'node:fs/promises'
 import { homedir, hostname } from 'node:os'
 import { basename, join } from 'node:path'
-import { conflict } from '../../../../src/errors.ts'
+import { badRequest, conflict } from '../../../../src/errors.ts'
 import type { PortRef } from '../../../../src/host-agent.ts'
 import type { Line } from '../../../../src/model/capture.ts'
 import type { Happening } from '../../../../src/model/event.ts'
@@ -11,12 +11,13 @@ import type { NetioPort } from '../../keeper/protocol.ts'
 import type { NodeRecord } from '../../nodes/record.ts'
 import type { Pool } from '../../ports/allocator.ts'
 import { translated } from '../../projects/disk.ts'
-import type { KindListener, KindNode, Launch, NodeKind } from '../kind.ts'
-import { ApplicationIds } from './application-ids.ts'
+import type { HostIdentity, KindListener, KindNode, Launch, NodeKind } from '../kind.ts'
+import { ApplicationIds, hasInstance } from './application-ids.ts'
 import { commandLine } from './command-line.ts'
 import {
   adoptFiles,
   createConfig,
+  namedConfig,
   nvramName,
   privateConfigName,
   readConfig,
@@ -26,7 +27,15 @@ import {
   updateConfig,
 } from './configs.ts'
 import { imageFactsOf } from './image.ts'
-import { findLicence, hostnameWarning, licenceName, requireLicence, writeLicence } from './licence.ts'
+import {
+  findLicence,
+  hostnameWarning,
+  type LicencePlaces,
+  licenceName,
+  licencePath,
+  requireLicence,
+  writeLicence,
+} from './licence.ts'
 import { netmapName, netmapText } from './netmap.ts'
 import { pullConfigs, pullQuietly, pushConfigs, storedConfigs } from './nvram-files.ts'
 import { fitting, type IouProperties, plainFields, propertiesOf } from './properties.ts'
@@ -57,6 +66,19 @@ export class IouKind implements NodeKind {
 
   constructor(options: IouOptions) {
     this.#options = options
+  }
+
+  readonly identity: HostIdentity = {
+    isTaken: (node) => hasInstance(propertiesOf(node).application_id),
+    change: (node) => {
+      const before = propertiesOf(node)
+      const application_id = this.#ids.change(node.key)
+      node.record.properties = { ...before, application_id }
+      const message =
+        `${node.record.name}: another program of this host has the application id ${before.application_id}; ` +
+        `it is ${application_id} now, and the MAC addresses of the router follow it`
+      return { type: 'log.warning', message }
+    },
   }
 
   /** Ethernet adapters first, then serial ones, four ports each. */
@@ -100,14 +122,14 @@ export class IouKind implements NodeKind {
   }
 
   async prepare(node: KindNode, input: IouCreate): Promise<void> {
-    await this.#apply(node, input)
+    await this.#apply(node, input, { isNew: true })
     const { name } = node.record
     await createConfig(node.directory, startupConfigName, input.startup_config_content ?? null, name)
     await createConfig(node.directory, privateConfigName, input.private_config_content ?? null, name)
   }
 
   async update(node: KindNode, changes: IouUpdate, before: string): Promise<void> {
-    await this.#apply(node, changes)
+    await this.#apply(node, changes, { isNew: false })
     const { name } = node.record
     const { startup_config_content, private_config_content } = changes
     if (startup_config_content != null) {
@@ -169,9 +191,9 @@ export class IouKind implements NodeKind {
       status_reason: record.status_reason,
       ...settings,
       md5sum: sum.image === settings.path ? sum.md5 : null,
-      startup_config: startupConfigName,
-      private_config: privateConfigName,
-      iourc_path: this.#options.settings().iourc_path || null,
+      startup_config: namedConfig(directory, startupConfigName),
+      private_config: namedConfig(directory, privateConfigName),
+      iourc_path: licencePath(this.#licencePlaces(node)),
     }
   }
 
@@ -216,6 +238,15 @@ export class IouKind implements NodeKind {
   async over(node: KindNode): Promise<void> {
     this.#watches.get(node.key)?.()
     this.#watches.delete(node.key)
+    await this.#pull(node)
+  }
+
+  /** What one that has ended had stored was read at its end. */
+  async commit(node: KindNode): Promise<void> {
+    if (node.status !== 'stopped') await this.#pull(node)
+  }
+
+  async #pull(node: KindNode): Promise<void> {
     const complaint = await pullQuietly(node.directory, propertiesOf(node).application_id)
     if (complaint === undefined) return
     const message = `${node.record.name}: its configuration could not be read from the NVRAM: ${complaint}`
@@ -229,15 +260,13 @@ export class IouKind implements NodeKind {
     this.#unchecked.delete(key)
   }
 
-  async #apply(node: KindNode, changes: IouUpdate): Promise<void> {
+  async #apply(node: KindNode, changes: Omit<IouUpdate, 'node_id'>, { isNew }: { isNew: boolean }): Promise<void> {
     const next: IouProperties = { ...propertiesOf(node) }
     for (const field of plainFields) {
       const value = changes[field]
       if (value != null) Object.assign(next, { [field]: value })
     }
-    const bays = next.ethernet_adapters + next.serial_adapters
-    if (bays > mostBays)
-      throw conflict(`ethernet_adapters and serial_adapters: at most ${mostBays} in all, got ${bays}`)
+    requireBays(next, isNew || (changes.ethernet_adapters != null && changes.serial_adapters != null))
     if (changes.path != null) {
       const { name, file } = await this.#options.library.lookup('iou', changes.path, node.projectPath)
       next.path = name
@@ -253,18 +282,29 @@ export class IouKind implements NodeKind {
   }
 
   async #licenceOf(node: KindNode): Promise<string> {
-    const { iourc_path, license_check } = this.#options.settings()
-    const path = await findLicence({
-      configured: iourc_path === '' ? undefined : iourc_path,
-      home: homedir(),
-      directory: node.directory,
-      own: join(this.#ownPlace(node), licenceName),
-    })
+    const path = await findLicence(this.#licencePlaces(node))
+    const { license_check } = this.#options.settings()
     if (license_check && !this.#unchecked.delete(node.key)) await requireLicence(path, hostname())
     return path
+  }
+
+  #licencePlaces(node: KindNode): LicencePlaces {
+    const { iourc_path } = this.#options.settings()
+    const own = join(this.#ownPlace(node), licenceName)
+    return { configured: iourc_path || undefined, home: homedir(), directory: node.directory, own }
   }
 
   #ownPlace({ record }: KindNode): string {
     return join(this.#options.runDirectory, `iou-${record.node_id}`)
   }
+}
+
+/** 400 when the request by itself asks for more than a program can have, 409 when it does together with what is there. */
+function requireBays({ ethernet_adapters, serial_adapters }: IouProperties, isByItself: boolean): void {
+  const bays = ethernet_adapters + serial_adapters
+  if (bays <= mostBays) return
+  const message =
+    `ethernet_adapters and serial_adapters: expected at most ${mostBays} in all, ` +
+    `got ${ethernet_adapters} and ${serial_adapters}`
+  throw isByItself ? badRequest(message) : conflict(message)
 }

@@ -1,7 +1,8 @@
 import { randomBytes } from 'node:crypto'
+import { existsSync } from 'node:fs'
 import { mkdir, open, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
-import { conflict } from '../../../../src/errors.ts'
+import { badRequest, conflict } from '../../../../src/errors.ts'
 import { translate, translated } from '../../projects/disk.ts'
 
 /** Nothing of a licence is ever logged, shown, or part of a message. */
@@ -29,10 +30,22 @@ export async function findLicence({ configured, home, directory, own }: LicenceP
     if (await isFile(configured, 'iourc_path')) return configured
     throw conflict(`iourc_path: ${basename(configured)} is not there`)
   }
-  const places = [join(home, `.${licenceName}`), join(directory, licenceName), ...(own === undefined ? [] : [own])]
-  for (const place of places) if (await isFile(place, 'The licence file')) return place
+  for (const place of placesOf({ home, directory, own })) if (await isFile(place, 'The licence file')) return place
   throw conflict('There is no licence file for IOU: set iourc_path, make ~/.iourc, or give the node iourc_content')
 }
+
+/** The path of what a start would take now; null when there is nothing. */
+export function licencePath(places: LicencePlaces): string | null {
+  const { configured } = places
+  const wanted = configured !== undefined && configured !== '' ? [configured] : placesOf(places)
+  return wanted.find((path) => existsSync(path)) ?? null
+}
+
+const placesOf = ({ home, directory, own }: Omit<LicencePlaces, 'configured'>): readonly string[] => [
+  join(home, `.${licenceName}`),
+  join(directory, licenceName),
+  ...(own === undefined ? [] : [own]),
+]
 
 /** 409 for what is there and no file. */
 async function isFile(path: string, what: string): Promise<boolean> {
@@ -45,7 +58,7 @@ async function isFile(path: string, what: string): Promise<boolean> {
 export async function writeLicence(directory: string, content: string): Promise<string> {
   const what = 'Writing the licence file'
   if (Buffer.byteLength(content) > mostBytes) {
-    throw conflict(`iourc_content: longer than the ${mostBytes} bytes that a licence file may have`)
+    throw badRequest(`iourc_content: longer than the ${mostBytes} bytes that a licence file may have`)
   }
   const path = join(directory, licenceName)
   const temporary = `${path}.${randomBytes(6).toString('hex')}`

@@ -18,9 +18,9 @@ export function netmapText(applicationId: number): string {
   }).join('')
 }
 
-/** The lowest application id that is not taken; 409 when all are. */
-export function freeApplicationId(taken: Iterable<number>): number {
+/** The lowest application id that is not taken, nor in use otherwise; 409 when all are. */
+export function freeApplicationId(taken: Iterable<number>, isInUse: (id: number) => boolean = () => false): number {
   const all = new Set(taken)
-  for (let id = 1; id <= mostApplicationId; id++) if (!all.has(id)) return id
-  throw conflict(`There are ${mostApplicationId} IOU routers already, and there are no more ids for another one`)
+  for (let id = 1; id <= mostApplicationId; id++) if (!all.has(id) && !isInUse(id)) return id
+  throw conflict(`All ${mostApplicationId} ids that IOU routers of one user may have are taken; delete some router`)
 }

@@ -96,6 +96,8 @@ export const linux = {
   SOCK_CLOEXEC: 0o2000000,
   O_RDWR: 2,
   F_WRLCK: 1,
+  F_UNLCK: 2,
+  F_GETLK: 5,
   F_SETLK: 6,
   F_OFD_SETLK: 37,
   SOL_SOCKET: 1,

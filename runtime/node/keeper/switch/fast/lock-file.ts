@@ -42,6 +42,21 @@ export class LockFile {
     }
   }
 
+  /** Whether another process has it. What this process has as a record lock is lost by asking (fcntl(2)). */
+  static isHeld(libc: Libc, path: string): boolean {
+    const { O_RDWR, O_NOFOLLOW } = constants
+    if (lstatSync(path, { throwIfNoEntry: false }) === undefined) return false
+    const fd = openSync(path, O_RDWR | O_NOFOLLOW)
+    try {
+      const whole = new Memory(libc, lockBytes)
+      whole.u16(0, linux.F_WRLCK)
+      if (libc.fcntl(fd, linux.F_GETLK, whole.address) < 0) throw new Error(`${path}: errno ${libc.errno()}`)
+      return whole.view.getUint16(0, true) !== linux.F_UNLCK
+    } finally {
+      closeSync(fd)
+    }
+  }
+
   /** Removes the file. */
   release(): void {
     rmSync(this.#path, { force: true })

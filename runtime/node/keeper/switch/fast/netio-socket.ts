@@ -1,4 +1,4 @@
-import { readFileSync, rmSync } from 'node:fs'
+import { existsSync, readFileSync, rmSync } from 'node:fs'
 import { KeeperError } from '../../error.ts'
 import { type Libc, linux, type Pointer } from './libc.ts'
 import { LockFile } from './lock-file.ts'
@@ -132,6 +132,16 @@ export class NetioSocket {
     this.#libc.close(this.fd)
     this.#lock.release()
   }
+}
+
+/** Whether a program has that id in the directory: it holds the lock file, or listens without one. */
+export function isNetioTaken(libc: Libc, directory: string, id: number): boolean {
+  const path = `${directory}/${id}`
+  if (LockFile.isHeld(libc, `${path}.lck`)) return true
+  if (!existsSync(path)) return false
+  const memory = new Memory(libc, netioNameBytes)
+  writeName(memory, 0, path)
+  return listens(libc, memory.address)
 }
 
 export function openDatagramSocket(libc: Libc): number {

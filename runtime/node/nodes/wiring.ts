@@ -1,0 +1,73 @@
+import { conflict } from '../../../src/errors.ts'
+import type { Happening } from '../../../src/model/event.ts'
+import type { NetioPort, PortGuest } from '../keeper/protocol.ts'
+import type { Wire } from '../kinds/kind.ts'
+import type { PortAllocator } from '../ports/allocator.ts'
+import { type KeeperLink, refusal } from './keeper-link.ts'
+import type { LabNode } from './lab-node.ts'
+import { ownerOf, portKey, portOf, type Slot } from './slots.ts'
+
+/** How often a node is given another identity at once: other programs may be as fast in taking what is free. */
+const mostChanges = 8
+
+export interface WiringOptions {
+  readonly keeper: KeeperLink
+  readonly ports: PortAllocator
+  readonly emit: (node: LabNode, happening: Happening) => void
+}
+
+/** Between the ports of a node and the switch. Callers hold the lock of the node. */
+export class Wiring {
+  readonly #options: WiringOptions
+
+  constructor(options: WiringOptions) {
+    this.#options = options
+  }
+
+  /** Sees to it that nobody else has what a node is known by that is about to start. */
+  async claimIdentity(node: LabNode): Promise<void> {
+    if (node.kind.identity?.isTaken(node)) await this.#changeIdentity(node)
+  }
+
+  /** Wires a port; one that is wired stays as it is. 409. */
+  async open(node: LabNode, name: string, slot: Slot): Promise<Wire> {
+    const netio = node.kind.netioOf?.(node.record, portOf(name))
+    if (netio !== undefined) return this.#openNetio(node, name, netio)
+    const { ports } = this.#options
+    const owner = ownerOf(node, name)
+    const isOurs = slot.guest_port !== null && ports.adopt('udp', slot.guest_port, owner)
+    const guest_port = isOurs && slot.guest_port !== null ? slot.guest_port : await ports.allocate('udp', owner)
+    slot.guest_port = guest_port
+    return this.#openWith(node, name, { guest_port })
+  }
+
+  async #openNetio(node: LabNode, name: string, netio: NetioPort, left = mostChanges): Promise<Wire> {
+    try {
+      return await this.#openWith(node, name, { netio })
+    } catch (error) {
+      const isTaken = refusal((error as Error).cause) === 'port_taken'
+      const mayChange = node.status === 'stopped' && node.kind.identity !== undefined && left > 0
+      if (!isTaken || !mayChange) throw error
+    }
+    await this.#changeIdentity(node)
+    return this.#openNetio(node, name, node.kind.netioOf?.(node.record, portOf(name)) ?? netio, left - 1)
+  }
+
+  async #openWith(node: LabNode, name: string, guest: PortGuest): Promise<Wire> {
+    try {
+      const { switch_port } = await this.#options.keeper.call('port.open', { key: portKey(node, name), ...guest })
+      return { guest_port: 'guest_port' in guest ? guest.guest_port : 0, switch_port }
+    } catch (cause) {
+      if (refusal(cause) === undefined) throw cause
+      throw conflict(`The port cannot be wired: ${(cause as Error).message}`, { cause: cause as Error })
+    }
+  }
+
+  async #changeIdentity(node: LabNode): Promise<void> {
+    const happening = node.kind.identity?.change(node)
+    if (happening === undefined) return
+    await node.save().catch(() => {})
+    this.#options.emit(node, happening)
+    this.#options.emit(node, node.updated())
+  }
+}
