@@ -77,6 +77,8 @@ export function linkEndpoints<P extends TObject>(
   ]
 }
 
+const articleOf = (word: string) => (/^[aeiou]/.test(word) ? 'an' : 'a')
+
 /** The NIO in a body; 400 that names the types the kind takes, or the field that is wrong. */
 function nioOf(body: Record<string, unknown>, kind: NodeKindName): Nio {
   const { type } = body
@@ -86,6 +88,6 @@ function nioOf(body: Record<string, unknown>, kind: NodeKindName): Nio {
   const isKnown = typeof type === 'string' && (nioTypes as readonly string[]).includes(type)
   const unknown = `unknown NIO type ${JSON.stringify(type)?.slice(0, 40) ?? 'missing'}`
   throw badRequest(
-    `type: ${isKnown ? `a ${kind} node does not take ${type}` : unknown}, expected one of ${takes.join(', ')}`,
+    `type: ${isKnown ? `${articleOf(kind)} ${kind} node does not take ${type}` : unknown}, expected one of ${takes.join(', ')}`,
   )
 }

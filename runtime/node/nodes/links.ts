@@ -48,7 +48,7 @@ export class Links {
   async attach(node: LabNode, port: PortRef, nio: Nio): Promise<Nio> {
     const name = requirePort(node, port)
     if (!nioTypesOf[node.kind.kind].includes(nio.type)) {
-      throw badRequest(`type: a ${node.kind.kind} node does not take ${nio.type}`)
+      throw badRequest(`type: nodes of kind ${node.kind.kind} do not take ${nio.type}`)
     }
     const wanted = await this.#resolve(node, name, nio)
     const slot = slotOf(node, name)
