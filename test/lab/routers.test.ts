@@ -1,39 +1,16 @@
-import { copyFile, readFile } from 'node:fs/promises'
+import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { IouConsole, iourc, requireGcc, standIn } from '../support/iou.ts'
-import { createPc, openConsole, reserve, start, status } from '../support/lab.ts'
+import { iourc, requireGcc } from '../support/iou.ts'
+import { createPc, openConsole, start, status } from '../support/lab.ts'
 import { readPcap } from '../support/pcap.ts'
-import { portRanges, TestService } from '../support/service.ts'
+import { RouterLab } from '../support/router-lab.ts'
 
 // An image cannot be had: a program of our own stands in for it.
 const { skip } = requireGcc()
 
-interface Router {
-  readonly node_id: string
-  readonly console: number
-  readonly node_directory: string
-  readonly status_reason: string | null
-  readonly command_line: string
-}
-
-async function labWithImage(file: number) {
-  const service = await TestService.start(portRanges(file))
-  await copyFile(await standIn(), join(service.data, 'images/iou/stand-in.bin'))
-  const { project_id } = await service.call<{ project_id: string }>('POST', '/v2/compute/projects', { name: 'iou' })
-  const project = `/v2/compute/projects/${project_id}`
-  const router = async (name: string, input: Record<string, unknown> = {}) => {
-    const wanted = { name, path: 'stand-in.bin', iourc_content: iourc(), ...input }
-    const { node_id } = await service.call<Router>('POST', `${project}/iou/nodes`, wanted)
-    return `${project}/iou/nodes/${node_id}`
-  }
-  const view = (node: string) => service.call<Router>('GET', node)
-  const console = async (node: string) => IouConsole.connect((await view(node)).console)
-  return { service, project, router, view, console }
-}
-
 test.skipIf(skip)('a router starts with its configuration, and what it writes to its memory is kept', async () => {
-  const { service, router, view, console } = await labWithImage(64)
+  const { service, router, view, console } = await RouterLab.start(64)
   const node = await router('R1', { startup_config_content: 'hostname %h\ninterface Ethernet0/0\n no shutdown\n' })
   await start(service, node)
   const { node_directory, command_line } = await view(node)
@@ -56,7 +33,7 @@ test.skipIf(skip)('a router starts with its configuration, and what it writes to
 })
 
 test.skipIf(skip)('a router that ends by itself is shown stopped, with what it said', async () => {
-  const { service, router, view, console } = await labWithImage(65)
+  const { service, router, view, console } = await RouterLab.start(65)
   const node = await router('R1')
   await start(service, node)
   const shell = await console(node)
@@ -69,7 +46,7 @@ test.skipIf(skip)('a router that ends by itself is shown stopped, with what it s
 })
 
 test.skipIf(skip)('without a licence a router does not start, and the answer says why', async () => {
-  const { service, router } = await labWithImage(67)
+  const { service, router } = await RouterLab.start(67)
   const node = await router('R1', { iourc_content: '[license]\nelsewhere = 0123456789abcdef;\n' })
   const answer = await service.fetch(`${node}/start`, { method: 'POST' })
   expect(answer.status).toBe(409)
@@ -86,12 +63,12 @@ test.skipIf(skip)(
   'routers reach each other over ethernet and serial lines, and a pc',
   { timeout: 60_000 },
   async () => {
-    const { service, project, router, console } = await labWithImage(68)
+    const { service, project, router, console, link } = await RouterLab.start(68)
     const [a, b] = [await router('A'), await router('B')]
     const pc = await createPc(service, project, 1)
-    await link(service, project, [a, 0, 0], [b, 0, 0])
-    await link(service, project, [a, 2, 1], [b, 2, 1])
-    await link(service, project, [a, 0, 1], [pc, 0, 0])
+    await link([a, 0, 0], [b, 0, 0])
+    await link([a, 2, 1], [b, 2, 1])
+    await link([a, 0, 1], [pc, 0, 0])
     await start(service, a, b, pc)
     const [left, right] = [await console(a), await console(b)]
     await left.setAddress('Ethernet0/0', '10.0.1.1')
@@ -117,7 +94,7 @@ test.skipIf(skip)(
     // Pulled and put in again while both run.
     await service.call('DELETE', `${a}/adapters/0/ports/0/nio`)
     expect(await left.ping('10.0.1.2', { repeat: 1, timeout: 1 })).toBe(0)
-    await link(service, project, [a, 0, 0], [b, 0, 0])
+    await link([a, 0, 0], [b, 0, 0])
     expect(await left.ping('10.0.1.2', { repeat: 2 })).toBe(2)
     await service.kill('SIGKILL')
     expect(await left.ping('10.0.1.2', { repeat: 2 })).toBe(2)
@@ -127,17 +104,3 @@ test.skipIf(skip)(
     expect(await left.ping('10.0.1.2', { repeat: 1, timeout: 1 })).toBe(0)
   },
 )
-
-type End = readonly [node: string, adapter: number, port: number]
-
-/** Links a port of each node. */
-async function link(service: TestService, project: string, a: End, b: End): Promise<void> {
-  const [left, right] = [await reserve(service, project), await reserve(service, project)]
-  for (const [[node, adapter, port], lport, rport] of [
-    [a, left, right],
-    [b, right, left],
-  ] as const) {
-    const nio = { type: 'nio_udp', lport, rhost: '127.0.0.1', rport }
-    await service.call('POST', `${node}/adapters/${adapter}/ports/${port}/nio`, nio)
-  }
-}

@@ -1,12 +1,11 @@
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { loadLibc } from '../../../runtime/node/keeper/switch/fast/libc.ts'
 import { isNetioTaken, NetioSocket } from '../../../runtime/node/keeper/switch/fast/netio-socket.ts'
 import { ApplicationIds } from '../../../runtime/node/kinds/iou/application-ids.ts'
 import { freshDirectory } from '../../support/directory.ts'
+import { holdLock, python } from '../../support/python.ts'
 import { requireFastPath } from '../../support/require.ts'
 
 const fastPath = requireFastPath()
@@ -47,21 +46,6 @@ test('when none is left that is a conflict', () => {
   expect(ids.of('a')).toBe(511)
 })
 
-/** A program in python that says a line when it has done its work, and waits; `end` kills it, and so does the end of the test. */
-async function python(script: string, ...args: string[]): Promise<() => Promise<void>> {
-  const child = spawn('python3', ['-c', `${script}\nprint(flush=True)\ninput()`, ...args])
-  const exited = once(child, 'exit')
-  const end = async () => {
-    child.kill('SIGKILL')
-    await exited
-  }
-  onTestFinished(end)
-  await Promise.race([once(child.stdout, 'data'), exited])
-  return end
-}
-
-const lock = (call: string) => `import fcntl, os, sys
-fcntl.${call}(os.open(sys.argv[1], os.O_RDWR | os.O_CREAT), fcntl.LOCK_EX)`
 const bind = `import socket, sys
 bound = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
 bound.bind(sys.argv[1])`
@@ -72,7 +56,7 @@ describe.skipIf(fastPath.skip)('an id is taken', () => {
     const libc = loadLibc()
     const isTaken = () => isNetioTaken(libc, directory, 5)
     expect(isTaken()).toBe(false)
-    const holder = await python(lock('lockf'), join(directory, '5.lck'))
+    const holder = await holdLock(join(directory, '5.lck'))
     expect(isTaken()).toBe(true)
     await holder()
     expect(isTaken()).toBe(false)

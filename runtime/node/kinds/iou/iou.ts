@@ -199,6 +199,8 @@ export class IouKind implements NodeKind {
 
   async duplicate(source: KindNode, { record, directory }: KindNode, copy: () => Promise<void>): Promise<void> {
     const { application_id } = record.properties as unknown as IouProperties
+    // What it has stored just now is in the copy too.
+    await this.commit(source)
     await copy()
     record.properties = { ...source.record.properties, application_id }
     await adoptFiles(directory, application_id)

@@ -1,0 +1,24 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { onTestFinished } from 'vitest'
+
+/** A program in python that says a line when it has done its work, and waits; `end` kills it, and so does the end of the test. */
+export async function python(script: string, ...args: string[]): Promise<() => Promise<void>> {
+  const child = spawn('python3', ['-c', `${script}\nprint(flush=True)\ninput()`, ...args])
+  const exited = once(child, 'exit')
+  const end = async () => {
+    child.kill('SIGKILL')
+    await exited
+  }
+  onTestFinished(end)
+  await Promise.race([once(child.stdout, 'data'), exited])
+  return end
+}
+
+/** Has another program hold the record lock of a file; the function that comes back ends it. */
+export const holdLock = (path: string): Promise<() => Promise<void>> =>
+  python(
+    `import fcntl, os, sys
+fcntl.lockf(os.open(sys.argv[1], os.O_RDWR | os.O_CREAT), fcntl.LOCK_EX)`,
+    path,
+  )
