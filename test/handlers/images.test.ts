@@ -227,11 +227,12 @@ test('an image of an iou router is listed when it is a program for this kind of 
   ] as const) {
     expect((await send(`${programs}/${name}`, { method: 'POST', body: content })).status).toBe(204)
   }
-  const names = (await body<Listed[]>(send(programs))).map(({ filename }) => filename)
-  expect(names.filter((name) => name.includes(program) || name === text).sort()).toEqual(
-    [program, `i86bi_${program}.old`].sort(),
-  )
-  expect(await body<Listed[]>(send('/v1/iou/vms'))).toHaveLength(names.length)
+  for (const list of [programs, '/v1/iou/vms']) {
+    const names = (await body<Listed[]>(send(list))).map(({ filename }) => filename)
+    expect(names.filter((name) => name.includes(program) || name === text).sort()).toEqual(
+      [program, `i86bi_${program}.old`].sort(),
+    )
+  }
 })
 
 test('a disk needs a format that there is, and options that the format has', async () => {

@@ -162,6 +162,33 @@ test('a v2 client may send back all that it was shown', async () => {
   expect(await body(send(`${project.v2}/iou/nodes`))).toMatchObject([{ node_id: id }])
 })
 
+test('an image that is stored in one face is there in the other, and can be used at once', async () => {
+  const project = await newProject()
+  const [one, two] = [`${crypto.randomUUID()}.bin`, `nested/${crypto.randomUUID()}.bin`]
+  const content = await (await send(`/v2/compute/iou/images/${iouImage}`)).arrayBuffer()
+  const stored = [
+    await send(`/v1/iou/vms/${one}`, { method: 'POST', body: content }),
+    await send(`/v2/compute/iou/images/${two}`, { method: 'POST', body: content }),
+  ]
+  for (const answer of stored) expect([answer.status, await answer.text()]).toEqual([204, ''])
+  expect(stored[0]?.headers.get('X-ROUTE')).toBe('/v1/iou/vms/{path}')
+  for (const list of ['/v1/iou/vms', '/v2/compute/iou/images']) {
+    const images = await body<Record<string, unknown>[]>(send(list))
+    for (const path of [one, two]) {
+      const image = { filename: path.split('/').at(-1), path, filesize: 64, md5sum: expect.any(String) }
+      expect(images).toContainEqual(expect.objectContaining(image))
+    }
+  }
+  for (const path of [one, two]) {
+    expect(await body(post(`${project.v1}/iou/vms`, { name: 'R1', path }))).toMatchObject({ path })
+    expect((await send(`/v2/compute/iou/images/${path}`)).status).toBe(200)
+  }
+  for (const path of ['..%2fx.bin', '%2fetc%2fx.bin', '.hidden.bin']) {
+    expect((await send(`/v1/iou/vms/${path}`, { method: 'POST', body: content })).status).toBe(403)
+    expect((await send(`/v2/compute/iou/images/${path}`, { method: 'POST', body: content })).status).toBe(403)
+  }
+})
+
 test('the image is shown relative to the images, however it was named', async () => {
   const project = await newProject()
   const { v1, v2, view } = await newRouter(project)

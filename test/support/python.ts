@@ -15,10 +15,10 @@ export async function python(script: string, ...args: string[]): Promise<() => P
   return end
 }
 
-/** Has another program hold the record lock of a file; the function that comes back ends it. */
+/** Has another program hold the record lock of a file, unless one does; the function that comes back ends it. */
 export const holdLock = (path: string): Promise<() => Promise<void>> =>
   python(
     `import fcntl, os, sys
-fcntl.lockf(os.open(sys.argv[1], os.O_RDWR | os.O_CREAT), fcntl.LOCK_EX)`,
+fcntl.lockf(os.open(sys.argv[1], os.O_RDWR | os.O_CREAT), fcntl.LOCK_EX | fcntl.LOCK_NB)`,
     path,
   )
