@@ -1,4 +1,4 @@
-import { writeFile } from 'node:fs/promises'
+import { utimes, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { beforeAll, expect, test } from 'vitest'
 import { nvramName } from '../../runtime/node/kinds/iou/configs.ts'
@@ -124,6 +124,19 @@ test('a router that has stored nothing shows its files, and one that has what it
   await store(router, 'stored anew\n')
   expect((await post(`${router.v2}/configs/save`, {})).status).toBe(200)
   expect([await startupOf(router), await privateOf(router)]).toEqual(['stored anew\n', 'own\n'])
+})
+
+test('what was written last counts: a configuration that a client has given since is not taken away', async () => {
+  const project = await newProject()
+  const router = await newRouter(project)
+  await store(router, 'stored!\n', 'own\n')
+  const early = new Date(Date.now() - 60_000)
+  await utimes(join(router.view.node_directory, nvramName(router.view.application_id)), early, early)
+  expect((await put(router.v1, { startup_config_content: 'given\n' })).status).toBe(200)
+  const given = { startup_config_content: 'given\n', private_config_content: 'own\n' }
+  expect(await body(send(`${router.v2}/configs`))).toEqual(given)
+  for (const path of [`${router.v1}/configs/save`, `${project.v1}/commit`]) expect((await post(path)).ok).toBe(true)
+  expect([await startupOf(router), await privateOf(router)]).toEqual(['given\n', 'own\n'])
 })
 
 test('a router that stored something that cannot be read keeps its files, and is told of', async () => {

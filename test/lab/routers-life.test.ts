@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { netioDirectory, requireGcc } from '../support/iou.ts'
+import { iourc, netioDirectory, requireGcc } from '../support/iou.ts'
 import { start, status } from '../support/lab.ts'
 import { holdLock } from '../support/python.ts'
 import { RouterLab } from '../support/router-lab.ts'
@@ -48,6 +48,13 @@ test.skipIf(skip)(
     shell = await console(node)
     await shell.expect('second>')
 
+    // A client gives another one while it runs: that is what it starts with.
+    await service.call('PUT', v1, { startup_config_content: 'hostname given\n' })
+    await service.call('POST', `/v1/projects/${projectId}/commit`)
+    await service.call('POST', `${node}/reload`)
+    shell = await console(node)
+    await shell.expect('given>')
+
     await shell.configure('hostname third')
     await shell.run('write memory')
     await service.call('POST', `${project}/close`)
@@ -56,7 +63,7 @@ test.skipIf(skip)(
     const other = await RouterLab.onNewProject(service)
     const { application_id } = await other.view(await other.router('R2'))
     await service.call('POST', '/v2/compute/projects', { project_id: projectId, name: 'iou' })
-    await start(service, node)
+    await service.call('POST', `${node}/start`, { iourc_content: iourc() })
     shell = await console(node)
     await shell.expect('third>')
     const reopened = await view(node)

@@ -129,6 +129,8 @@ export class IouKind implements NodeKind {
   }
 
   async update(node: KindNode, changes: IouUpdate, before: string): Promise<void> {
+    // What it has stored just now is not lost to what is older than that.
+    await this.commit(node)
     await this.#apply(node, changes, { isNew: false })
     const { name } = node.record
     const { startup_config_content, private_config_content } = changes
@@ -233,7 +235,7 @@ export class IouKind implements NodeKind {
   begun(node: KindNode): void {
     const { application_id } = propertiesOf(node)
     this.#watches.get(node.key)?.()
-    const look = () => void pullQuietly(node.directory, application_id).catch(() => {})
+    const look = () => void pullQuietly(node.directory, application_id, true).catch(() => {})
     this.#watches.set(node.key, watchFile(node.directory, nvramName(application_id), look))
   }
 

@@ -1,8 +1,8 @@
-import { readFile, rename, rm, writeFile } from 'node:fs/promises'
+import { lstat, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { ApiError } from '../../../../src/errors.ts'
 import { translated } from '../../projects/disk.ts'
-import { nvramName, privateConfigName, readConfig, saveConfig, startupConfigName } from './configs.ts'
+import { type ConfigName, nvramName, privateConfigName, readConfig, saveConfig, startupConfigName } from './configs.ts'
 import { type RouterConfigs, readConfigs, writeConfigs } from './nvram.ts'
 
 /** Puts the configuration files of a router into its NVRAM, so that it starts with them; what should be told of it. */
@@ -29,15 +29,37 @@ export async function pushConfigs(
   return warnings
 }
 
-/** What the NVRAM of a router holds; undefined when there is none. 409 when it cannot be read, as while it is written. */
-export async function storedConfigs(directory: string, applicationId: number): Promise<RouterConfigs | undefined> {
-  const nvram = await readFile(join(directory, nvramName(applicationId))).catch(() => undefined)
-  return nvram === undefined ? undefined : readConfigs(nvram)
+/**
+ * What the NVRAM of a router holds; undefined when there is none. What was written last counts: a configuration is null when its
+ * file has been replaced since, but for `isFresh`. 409 when it cannot be read, as while it is written.
+ */
+export async function storedConfigs(
+  directory: string,
+  applicationId: number,
+  isFresh = false,
+): Promise<RouterConfigs | undefined> {
+  const path = join(directory, nvramName(applicationId))
+  const nvram = await readFile(path).catch(() => undefined)
+  if (nvram === undefined) return undefined
+  const { startup, private: own } = readConfigs(nvram)
+  const writtenAt = await timeOf(path)
+  const counts = async (name: ConfigName) => isFresh || (await timeOf(join(directory, name))) <= writtenAt
+  return {
+    startup: (await counts(startupConfigName)) ? startup : null,
+    private: (await counts(privateConfigName)) ? own : null,
+  }
 }
 
+/** When a file was written, ms; 0 when there is none, or nothing in it. */
+const timeOf = (path: string): Promise<number> =>
+  lstat(path).then(
+    ({ mtimeMs, size }) => (size === 0 ? 0 : mtimeMs),
+    () => 0,
+  )
+
 /** Copies the configurations from the NVRAM into the files; whether one of them is another one now. */
-export async function pullConfigs(directory: string, applicationId: number): Promise<boolean> {
-  const stored = await storedConfigs(directory, applicationId)
+export async function pullConfigs(directory: string, applicationId: number, isFresh = false): Promise<boolean> {
+  const stored = await storedConfigs(directory, applicationId, isFresh)
   if (stored === undefined) return false
   const startup = await saveConfig(directory, startupConfigName, stored.startup)
   const secret = await saveConfig(directory, privateConfigName, stored.private)
@@ -45,9 +67,13 @@ export async function pullConfigs(directory: string, applicationId: number): Pro
 }
 
 /** The same where nobody can be told; what is damaged stays as it is. */
-export async function pullQuietly(directory: string, applicationId: number): Promise<string | undefined> {
+export async function pullQuietly(
+  directory: string,
+  applicationId: number,
+  isFresh = false,
+): Promise<string | undefined> {
   try {
-    await pullConfigs(directory, applicationId)
+    await pullConfigs(directory, applicationId, isFresh)
     return undefined
   } catch (error) {
     if (error instanceof ApiError) return error.message
