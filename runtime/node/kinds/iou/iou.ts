@@ -51,6 +51,8 @@ export interface IouOptions {
   readonly runDirectory: string
   readonly settings: () => { readonly iourc_path: string; readonly license_check: boolean }
   readonly md5Of: (file: string) => Promise<string | undefined>
+  /** Whether a program of this host has an application id; absent: the host is asked. */
+  readonly isIdInUse?: (applicationId: number) => boolean
   readonly listener: KindListener
 }
 
@@ -59,13 +61,14 @@ export class IouKind implements NodeKind {
   readonly kind = 'iou'
   readonly stopGraceMs = 3000
   readonly #options: IouOptions
-  readonly #ids = new ApplicationIds()
+  readonly #ids: ApplicationIds
   readonly #watches = new Map<string, () => void>()
   /** Nodes whose next start takes any licence file. */
   readonly #unchecked = new Set<string>()
 
   constructor(options: IouOptions) {
     this.#options = options
+    this.#ids = new ApplicationIds(options.isIdInUse)
   }
 
   readonly identity: HostIdentity = {
