@@ -142,9 +142,11 @@ export class LifeCycle {
     node.status = 'started'
     node.run = unit.run
     const process = this.#processes.add(node.key, unit)
-    if (unit.exit !== null) {
+    // It may have ended since the keeper was asked: the news of it came when the node was not there yet.
+    const exit = unit.exit ?? (process.ended.aborted ? await this.#exitOf(node) : null)
+    if (exit !== null) {
       this.#processes.end(node.key, unit.run)
-      return this.exited(node, unit.run, unit.exit, 'It ended by itself while no service was there')
+      return this.exited(node, unit.run, exit, 'It ended by itself while no service was there')
     }
     node.kind.begun?.(node)
     await this.#adoptGuest(node, process)
@@ -200,9 +202,18 @@ export class LifeCycle {
   }
 
   /** Whether the keeper that is there now runs it. */
-  async #isHeld({ key, run }: LabNode): Promise<boolean> {
+  async #isHeld(node: LabNode): Promise<boolean> {
+    return (await this.#unitOf(node))?.exit === null
+  }
+
+  /** How a run ended of which that is known. */
+  async #exitOf(node: LabNode): Promise<Exit> {
+    return (await this.#unitOf(node))?.exit ?? { code: null, signal: null, requested: false, last_words: '' }
+  }
+
+  async #unitOf({ key, run }: LabNode): Promise<UnitState | undefined> {
     const inventory = await this.#options.keeper.inventory().catch(() => undefined)
-    return inventory?.units.some((unit) => unit.key === key && unit.run === run && unit.exit === null) ?? false
+    return inventory?.units.find((unit) => unit.key === key && unit.run === run)
   }
 
   async #became(node: LabNode, { status, reason }: GuestState): Promise<void> {

@@ -44,7 +44,8 @@ export class Reopen {
     const directories = Object.keys(this.#options.kinds).map((kind) => join(project.filesDirectory, kind))
     // What cannot be tidied must not keep the project from being opened.
     await Promise.all(directories.map((directory) => tidyCopies(directory).catch(() => {})))
-    const inventory = await this.#ask()
+    // What was said when the service started is of no use for a project that is opened later.
+    const inventory = await (isUnclaimed ? this.#inventoryNow() : this.#ask())
     const units = new Map(inventory?.units.map((unit) => [unit.key, unit]))
     await Promise.all(names.map((name) => this.#openNode(project, name, units, isUnclaimed)))
   }
@@ -88,11 +89,15 @@ export class Reopen {
   }
 
   #ask(): Promise<Inventory | undefined> {
-    this.#inventory ??= this.#options.keeper.inventory().catch((error: unknown) => {
+    this.#inventory ??= this.#inventoryNow()
+    return this.#inventory
+  }
+
+  #inventoryNow(): Promise<Inventory | undefined> {
+    return this.#options.keeper.inventory().catch((error: unknown) => {
       this.#options.log.error({ err: error }, 'the keeper does not say what runs')
       return undefined
     })
-    return this.#inventory
   }
 
   async #openNode(
