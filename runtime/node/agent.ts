@@ -108,6 +108,7 @@ export async function createNodeAgent(options: NodeAgentOptions): Promise<NodeAg
       const node = nodes.all.get(key)
       if (node !== undefined) emit(node, happening)
     },
+    queued: (key, run) => onNode(key, run),
   }
   const machines = new MachineEmulatorKind({
     isLocal: local,
@@ -127,6 +128,7 @@ export async function createNodeAgent(options: NodeAgentOptions): Promise<NodeAg
     runDirectory: join(data, 'run'),
     settings: () => config.current.iou,
     md5Of: (file) => images.md5Of(file),
+    tidySockets: async (application_id) => void (await keeper.call('netio.tidy', { application_id }, 5000)),
     listener,
   })
   const kinds: Record<NodeKindName, NodeKind> = { pc, iou, 'machine-emulator': machines }
@@ -190,10 +192,7 @@ export async function createNodeAgent(options: NodeAgentOptions): Promise<NodeAg
     images,
     nodes,
     routers: {
-      start: async (ref, input) => {
-        await nodes.with(ref, (node) => iou.starting(node, input))
-        return nodes.start(ref)
-      },
+      start: (ref, input) => nodes.startWith(ref, (node) => iou.starting(node, input)),
       configs: (ref) => nodes.with(ref, (node) => iou.configs(node)),
       saveConfigs: (ref) => nodes.with(ref, (node) => iou.saveConfigs(node)),
     },

@@ -5,7 +5,7 @@ import { reapLeftovers } from '../keeper/child-records.ts'
 import type { KeeperClient } from '../keeper/client.ts'
 import { KeeperError } from '../keeper/error.ts'
 import { ensureKeeper } from '../keeper/launch.ts'
-import type { Exit, Inventory, Operations, PacketPathName } from '../keeper/protocol.ts'
+import type { Exit, Inventory, Operations, PacketPathName, UnitState } from '../keeper/protocol.ts'
 import type { Log } from '../log.ts'
 
 /** What the nodes want to hear. */
@@ -59,6 +59,12 @@ export class KeeperLink {
 
   async inventory(): Promise<Inventory> {
     return this.call('inventory', {})
+  }
+
+  /** What it knows of a run of a unit; undefined when it knows nothing, or cannot be asked. */
+  async unit(key: string, run: number | undefined): Promise<UnitState | undefined> {
+    const inventory = await this.inventory().catch(() => undefined)
+    return inventory?.units.find((unit) => unit.key === key && unit.run === run)
   }
 
   async attachConsole(key: string): Promise<Socket> {

@@ -46,13 +46,14 @@ export class Reopen {
     await Promise.all(directories.map((directory) => tidyCopies(directory).catch(() => {})))
     // What was said when the service started is of no use for a project that is opened later.
     const inventory = await (isUnclaimed ? this.#inventoryNow() : this.#ask())
+    if (!isUnclaimed) this.#hold(inventory?.ports ?? [])
     const units = new Map(inventory?.units.map((unit) => [unit.key, unit]))
     await Promise.all(names.map((name) => this.#openNode(project, name, units, isUnclaimed)))
   }
 
   /** After all projects were restored: what runs in the keeper and belongs to no node is ended. */
   async endStrangers(): Promise<void> {
-    const { keeper, nodes, log } = this.#options
+    const { keeper, kinds, nodes, log } = this.#options
     const inventory = await this.#inventory
     this.#inventory = undefined
     for (const { key } of inventory?.units ?? []) {
@@ -61,8 +62,9 @@ export class Reopen {
       await keeper.call('unit.stop', { key, grace_ms: 3000 }).catch(() => {})
     }
     for (const { key } of inventory?.ports ?? []) {
-      if (!nodes.all.has(key.split('/')[0] ?? '')) await keeper.call('port.close', { key }).catch(() => {})
+      if (!nodes.all.has(unitOf(key))) await keeper.call('port.close', { key }).catch(() => {})
     }
+    for (const kind of Object.values(kinds)) await kind.strangers?.((key) => nodes.all.has(key))
   }
 
   /** The keeper died with all that ran in it, and a new one is there. */
@@ -86,6 +88,15 @@ export class Reopen {
         }),
       ),
     )
+  }
+
+  /** Before any node is opened, so that none is given what another one has that runs. */
+  #hold(ports: Inventory['ports']): void {
+    for (const { key, netio } of ports) {
+      const unit = unitOf(key)
+      const kind = Object.values(this.#options.kinds).find((it) => unit.startsWith(`${it.kind}:`))
+      if (netio !== null) kind?.held?.(unit, netio)
+    }
   }
 
   #ask(): Promise<Inventory | undefined> {
@@ -116,7 +127,7 @@ export class Reopen {
     if (found === undefined || found.damaged) this.#warn(project, [`The record of node ${record.name} was damaged`])
     const kind = kinds[record.kind]
     const node = new LabNode(project, kind, record)
-    record.properties = found === undefined ? kind.properties(node) : kind.restored(record.properties, node)
+    record.properties = kind.restored(record.properties, node)
     node.isUnclaimed = isUnclaimed
     project.nodes.set(node.key, node)
     nodes.all.set(node.key, node)
@@ -157,6 +168,9 @@ export class Reopen {
     for (const message of messages) this.#options.emit(project, { type: 'log.warning', message })
   }
 }
+
+/** Of the node to which a port of the keeper belongs. */
+const unitOf = (port: string): string => port.split('/')[0] ?? ''
 
 /** Stands for a node whose record and the one before it cannot be read: its id is in the name of the file. */
 function placeholder(name: string, kinds: Readonly<Record<NodeKindName, NodeKind>>): NodeRecord | undefined {

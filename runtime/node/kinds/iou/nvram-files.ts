@@ -1,9 +1,16 @@
-import { readFile, rename, rm, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
 import { ApiError } from '../../../../src/errors.ts'
-import { translated } from '../../projects/disk.ts'
-import { nvramName, privateConfigName, readConfig, saveConfig, startupConfigName } from './configs.ts'
+import { type ConfigName, nvramName, privateConfigName, readConfig, saveConfig, startupConfigName } from './configs.ts'
 import { type RouterConfigs, readConfigs, writeConfigs } from './nvram.ts'
+import { type OwnFile, readOwn, replaceOwn, timeOf } from './own-files.ts'
+
+/** The largest NVRAM. */
+const mostBytes = 1 << 20
+/** A router that writes does not pause for so long, ms. */
+const settleMs = 500
+
+const read = (directory: string, applicationId: number): Promise<OwnFile | undefined> =>
+  readOwn(directory, nvramName(applicationId), mostBytes)
 
 /** Puts the configuration files of a router into its NVRAM, so that it starts with them; what should be told of it. */
 export async function pushConfigs(
@@ -11,46 +18,84 @@ export async function pushConfigs(
   applicationId: number,
   sizeKb: number,
 ): Promise<readonly string[]> {
-  const path = join(directory, nvramName(applicationId))
-  const before = await readFile(path).catch(() => undefined)
+  const before = await read(directory, applicationId)
   const startup = await readConfig(directory, startupConfigName)
   const secret = await readConfig(directory, privateConfigName)
-  const { nvram, warnings } = writeConfigs(before, { startup: startup || null, private: secret || null }, sizeKb)
-  const temporary = `${path}.writing`
-  await translated(nvramName(applicationId), async () => {
-    try {
-      await writeFile(temporary, nvram, { mode: 0o600, flush: true })
-      await rename(temporary, path)
-    } catch (error) {
-      await rm(temporary, { force: true })
-      throw error
-    }
-  })
+  const configs = { startup: startup || null, private: secret || null }
+  const { nvram, warnings } = writeConfigs(before?.bytes, configs, sizeKb)
+  await replaceOwn(directory, nvramName(applicationId), nvram)
   return warnings
 }
 
+/** Why the NVRAM is looked at. */
+export interface Look {
+  readonly isRunning: boolean
+  /** `changed`: it was just written. `asked`: somebody wants to know. `in case`: it may have been written. */
+  readonly why: 'changed' | 'asked' | 'in case'
+}
+
+interface Stored {
+  readonly configs: RouterConfigs
+  /** Whether the checksum is the right one. */
+  readonly isSure: boolean
+  readonly writtenAt: number
+}
+
 /** What the NVRAM of a router holds; undefined when there is none. 409 when it cannot be read, as while it is written. */
-export async function storedConfigs(directory: string, applicationId: number): Promise<RouterConfigs | undefined> {
-  const nvram = await readFile(join(directory, nvramName(applicationId))).catch(() => undefined)
-  return nvram === undefined ? undefined : readConfigs(nvram)
+export async function storedConfigs(
+  directory: string,
+  applicationId: number,
+  look: Look,
+): Promise<RouterConfigs | undefined> {
+  return (await stored(directory, applicationId, look))?.configs
 }
 
-/** Copies the configurations from the NVRAM into the files; whether one of them is another one now. */
-export async function pullConfigs(directory: string, applicationId: number): Promise<boolean> {
-  const stored = await storedConfigs(directory, applicationId)
-  if (stored === undefined) return false
-  const startup = await saveConfig(directory, startupConfigName, stored.startup)
-  const secret = await saveConfig(directory, privateConfigName, stored.private)
-  return startup || secret
-}
-
-/** The same where nobody can be told; what is damaged stays as it is. */
-export async function pullQuietly(directory: string, applicationId: number): Promise<string | undefined> {
+async function stored(directory: string, applicationId: number, { isRunning, why }: Look): Promise<Stored | undefined> {
+  const file = await read(directory, applicationId)
+  if (file === undefined) return undefined
+  const { bytes, writtenAt } = file
   try {
-    await pullConfigs(directory, applicationId)
-    return undefined
+    return { configs: readConfigs(bytes), isSure: true, writtenAt }
   } catch (error) {
-    if (error instanceof ApiError) return error.message
-    throw error
+    // Images may sum in their own way, so another checksum is taken too, where nobody can be writing the file any more. While
+    // the router runs, that checksum is all that tells half a file from a whole one.
+    if (!(error instanceof ApiError) || (isRunning && why !== 'asked')) throw error
+    const configs = readConfigs(bytes, { anySum: true })
+    // Nothing was written yet where that is.
+    if (`${configs.startup}${configs.private}`.includes('\0')) throw error
+    if (isRunning && !(await isStill(directory, applicationId, bytes))) throw error
+    return { configs, isSure: false, writtenAt }
   }
+}
+
+/** Whether the file is the same some time later. */
+async function isStill(directory: string, applicationId: number, bytes: Buffer): Promise<boolean> {
+  await delay(settleMs)
+  const later = await read(directory, applicationId)
+  return later?.bytes.equals(bytes) ?? false
+}
+
+/**
+ * Copies the configurations from the NVRAM into the files. 409 when it cannot be read. Where it was looked at just in case, what
+ * was written last counts: a file that a client has replaced since is what the next start is to have. What another checksum
+ * makes doubtful does not take the place of a file for ever: that is kept as a backup, and told.
+ */
+export async function pullConfigs(
+  directory: string,
+  applicationId: number,
+  look: Look,
+): Promise<readonly ConfigName[]> {
+  const found = await stored(directory, applicationId, look)
+  if (found === undefined) return []
+  const { configs, isSure, writtenAt } = found
+  const doubtful: ConfigName[] = []
+  for (const [name, text] of [
+    [startupConfigName, configs.startup],
+    [privateConfigName, configs.private],
+  ] as const) {
+    if (look.why === 'in case' && (await timeOf(directory, name)) > writtenAt) continue
+    const isOther = await saveConfig(directory, name, text, !isSure)
+    if (isOther && !isSure) doubtful.push(name)
+  }
+  return doubtful
 }

@@ -1,10 +1,10 @@
 import { writeFile } from 'node:fs/promises'
-import { totalmem } from 'node:os'
 import { join } from 'node:path'
 import { conflict } from '../../../../src/errors.ts'
 import type { Happening } from '../../../../src/model/event.ts'
 import { translated } from '../../projects/disk.ts'
 import type { KindNode, Launch, Wire } from '../kind.ts'
+import { checkMemory } from '../memory.ts'
 import { adaptersOf, generatedMac } from './adapters.ts'
 import { type Accelerator, acceleratorsOf, resolveEmulator } from './binaries.ts'
 import { commandLine } from './command-line.ts'
@@ -27,7 +27,6 @@ export interface LaunchOptions {
 
 /** What the emulator says beside the console, the command line first. */
 export const logName = 'qemu.log'
-const mb = 2 ** 20
 /** A multiboot kernel is given every one of the files, so that a directory such as `x,/etc` would name one of the host. */
 const commaInInitrd = 'the emulator takes what is after a comma of a path for another file; give it a path without one'
 
@@ -44,7 +43,8 @@ export async function launchOf(
   const tell = (type: 'log.warning' | 'log.info', message: string) =>
     notices.push({ type, message: `${record.name}: ${message}` })
 
-  checkMemory(properties.ram, (message) => tell('log.warning', message))
+  const memoryWarning = checkMemory(properties.ram)
+  if (memoryWarning !== undefined) tell('log.warning', memoryWarning)
   const parsed = optionsOf(node, isLocal)
   const facts = await resolveEmulator(properties, isLocal)
   const { disks, stateDisk, warnings, hasState } = await images.disks(node, facts.path)
@@ -114,14 +114,6 @@ export function optionsOf({ record, projectId, projectPath }: KindNode, isLocal:
 
 export const macOf = (projectId: string, nodeId: string, { mac_address }: MachineProperties): string =>
   mac_address ?? generatedMac(projectId, nodeId)
-
-function checkMemory(ram: number, warn: (message: string) => void): void {
-  // A container may have less than its host.
-  const all = Math.floor(Math.min(totalmem(), process.constrainedMemory() || Number.POSITIVE_INFINITY) / mb)
-  const free = Math.floor(process.availableMemory() / mb)
-  if (ram > all) throw conflict(`ram: this host has ${all} MB, the node wants ${ram} MB`)
-  if (ram > free) warn(`it wants ${ram} MB of memory, and ${free} MB are free (${Math.round((free * 100) / all)} %)`)
-}
 
 /** A UEFI of the host for the machine; 409 when there is none. */
 async function systemUefi({ platform, machines }: BinaryFacts, { machine }: ParsedOptions): Promise<string> {
