@@ -73,15 +73,15 @@ test('when it is asked for while it runs, it is believed if nothing changes for 
   const still = await router(oddly('hostname new\n'))
   expect(await still.pull(askedRunning)).toEqual([startup])
   const busy = await router(oddly('hostname 0\n'))
-  const over = new AbortController()
+  const done = new AbortController()
   const writing = (async () => {
-    for (let number = 1; !over.signal.aborted; number++) {
+    for (let number = 1; !done.signal.aborted; number++) {
       await writeFile(busy.at(nvramName(id)), oddly(`hostname ${number}\n`))
       await delay(5)
     }
   })()
   await expect(busy.pull(askedRunning)).rejects.toMatchObject({ status: 409 })
-  over.abort()
+  done.abort()
   await writing
   expect(await busy.read(startup)).toBe('hostname old\n')
 })
