@@ -152,6 +152,8 @@ export class IouKind implements NodeKind {
   async duplicate(...[source, { record }, copy]: Parameters<NodeKind['duplicate']>): Promise<void> {
     const { application_id } = propertiesOf({ record })
     const { link, ...settings } = propertiesOf(source)
+    // What it has just stored has not been seen yet.
+    if (source.status !== 'stopped') await this.#nvram.pull(source, { isRunning: true, why: 'in case' }).catch(() => [])
     await copy(async (directory) => {
       await unlinkImage(directory, link)
       await adoptFiles(directory, application_id)
