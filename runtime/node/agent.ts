@@ -128,7 +128,7 @@ export async function createNodeAgent(options: NodeAgentOptions): Promise<NodeAg
     runDirectory: join(data, 'run'),
     settings: () => config.current.iou,
     md5Of: (file) => images.md5Of(file),
-    tidySockets: async (application_id) => void (await keeper.call('netio.tidy', { application_id }, 5000)),
+    tidySockets: (applicationId) => keeper.tidyNetio(applicationId),
     listener,
   })
   const kinds: Record<NodeKindName, NodeKind> = { pc, iou, 'machine-emulator': machines }

@@ -8,6 +8,9 @@ import { ensureKeeper } from '../keeper/launch.ts'
 import type { Exit, Inventory, Operations, PacketPathName, UnitState } from '../keeper/protocol.ts'
 import type { Log } from '../log.ts'
 
+/** Tidying up is nothing to wait long for, ms. */
+const tidyMs = 5000
+
 /** What the nodes want to hear. */
 export interface KeeperListener {
   /** A unit ended. */
@@ -65,6 +68,15 @@ export class KeeperLink {
   async unit(key: string, run: number | undefined): Promise<UnitState | undefined> {
     const inventory = await this.inventory().catch(() => undefined)
     return inventory?.units.find((unit) => unit.key === key && unit.run === run)
+  }
+
+  /** Removes what an IOU instance that has ended left of its sockets, as far as that can be done. */
+  async tidyNetio(application_id: number): Promise<void> {
+    const tidy = () => this.call('netio.tidy', { application_id }, tidyMs)
+    // The keeper may have just ended as well: then there is another one.
+    await tidy()
+      .catch(tidy)
+      .catch(() => {})
   }
 
   async attachConsole(key: string): Promise<Socket> {

@@ -61,8 +61,10 @@ export class Reopen {
       log.warn({ unit: key }, 'ended a unit that belongs to no node')
       await keeper.call('unit.stop', { key, grace_ms: 3000 }).catch(() => {})
     }
-    for (const { key } of inventory?.ports ?? []) {
-      if (!nodes.all.has(unitOf(key))) await keeper.call('port.close', { key }).catch(() => {})
+    for (const { key, netio } of inventory?.ports ?? []) {
+      if (nodes.all.has(unitOf(key))) continue
+      await keeper.call('port.close', { key }).catch(() => {})
+      if (netio !== null) await keeper.tidyNetio(netio.application_id)
     }
     for (const kind of Object.values(kinds)) await kind.strangers?.((key) => nodes.all.has(key))
   }
@@ -83,6 +85,8 @@ export class Reopen {
     await Promise.all(
       [...nodes.all.values()].map((node) =>
         nodes.exclusively(node, async () => {
+          // One that has gone by now has no ports to be given.
+          if (nodes.all.get(node.key) !== node) return
           await lifeCycle.lost(node, keeperDied)
           this.#warn(node.project, await links.restore(node))
         }),

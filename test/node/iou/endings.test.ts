@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs'
-import { mkdir, readdir, readFile } from 'node:fs/promises'
+import { mkdir, readdir, readFile, rm } from 'node:fs/promises'
+import { basename, join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { KeeperClient } from '../../../runtime/node/keeper/client.ts'
 import { requireGcc } from '../../support/iou.ts'
@@ -136,6 +137,29 @@ describe.skipIf(skip)('a router that ends while nobody looks', () => {
     expect(await configOf(dead)).toContain('hostname New1\n')
     expect(await leftovers(dead)).toEqual([])
     expect((await dead.view()).status_reason).toContain('SIGSEGV')
+  })
+
+  test('or whose project has gone is ended, with all that it had', async () => {
+    const other = await TestService.start(portRanges(98))
+    await addImage(other)
+    const lab = await RouterLab.create(other)
+    const router = await lab.router()
+    await router.start()
+    const sockets = await router.sockets()
+    const console = await router.console()
+    await other.kill('SIGKILL')
+    await rm(join(other.data, 'projects', lab.id), { recursive: true })
+    // Its own files it cannot remove.
+    console.send('crash SIGSTOP\n')
+    await other.restart()
+    await expect.poll(() => sockets.filter((path) => existsSync(path)), { timeout: 10_000 }).toEqual([])
+    await expect.poll(() => existsSync(join(other.data, 'run', `iou-${router.id}`))).toBe(false)
+    const client = await KeeperClient.connect(other.data)
+    expect(await client.call('inventory', {})).toEqual({ units: [], ports: [] })
+    client.disconnect()
+    // Its id is free again.
+    const next = await (await RouterLab.create(other)).router()
+    expect((await next.view()).application_id).toBe(Number(basename(sockets[0] ?? '')))
   })
 
   test('with its keeper is told of, and leaves no sockets, not even those of its bridge', async () => {

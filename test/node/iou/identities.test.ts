@@ -61,6 +61,7 @@ describe.skipIf(skip)('the application id of a saved router', () => {
 test('a router that could not have an id as it was opened gets one when it needs it', async () => {
   const kind = new IouKind({
     runDirectory: await freshDirectory(),
+    tidySockets: async () => {},
     listener: { changed() {}, updated() {}, happened() {}, queued() {} },
   } as unknown as IouOptions)
   const newNode = (): KindNode => {

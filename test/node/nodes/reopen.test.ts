@@ -1,4 +1,6 @@
 import { expect, test } from 'vitest'
+import type { LabNode } from '../../../runtime/node/nodes/lab-node.ts'
+import { Reopen, type ReopenOptions } from '../../../runtime/node/nodes/reopen.ts'
 import { createPc, start, status } from '../../support/lab.ts'
 import { portRanges, TestService } from '../../support/service.ts'
 
@@ -19,4 +21,23 @@ test('a project that is opened again is what the keeper says now, not what it sa
   expect(await status(service, pc ?? '')).toBe('stopped')
   await start(service, pc ?? '')
   expect(await status(service, pc ?? '')).toBe('started')
+})
+
+test('a node that has gone when it is its turn gets no ports back from a new keeper', async () => {
+  const done: string[] = []
+  const [stays, goes] = ['stays', 'goes'].map((key) => ({ key, status: 'stopped', project: {} })) as [LabNode, LabNode]
+  const all = new Map([stays, goes].map((node) => [node.key, node]))
+  const reopen = new Reopen({
+    nodes: {
+      all,
+      exclusively: async (_: LabNode, run: () => Promise<void>) => {
+        all.delete(goes.key)
+        await run()
+      },
+    },
+    lifeCycle: { heardLoss() {}, lost: async ({ key }: LabNode) => void done.push(key) },
+    links: { restore: async () => [] },
+  } as unknown as ReopenOptions)
+  await reopen.lost()
+  expect(done).toEqual(['stays'])
 })

@@ -39,7 +39,7 @@ export interface IouOptions {
   readonly runDirectory: string
   readonly settings: () => { readonly iourc_path: string; readonly license_check: boolean }
   readonly md5Of: (file: string) => Promise<string | undefined>
-  /** Removes what the program of that id left of its sockets. */
+  /** Removes what the program of that id left of its sockets; never throws. */
   readonly tidySockets: (applicationId: number) => Promise<void>
   readonly listener: KindListener
 }
@@ -196,11 +196,14 @@ export class IouKind implements NodeKind {
     await this.#nvram.pullQuietly(node, { isRunning: false, why: 'in case' })
     // The next start takes over what is left.
     await unlinkImage(directory, link).catch(() => {})
-    await this.#options.tidySockets(application_id).catch(() => {})
+    await this.#options.tidySockets(application_id)
   }
 
   async forget(node: KindNode): Promise<void> {
     this.#nvram.end(node.key)
+    // A keeper that was killed may have left the sockets of its bridge.
+    const { application_id } = propertiesOf(node)
+    if (application_id > 0) await this.#options.tidySockets(application_id)
     this.#ids.release(node.key)
     // A client gives it again with the next create or start; nothing secret is left of what is closed.
     await rm(this.#ownPlace(node), { recursive: true, force: true }).catch(() => {})
