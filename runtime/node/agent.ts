@@ -112,6 +112,7 @@ export async function createNodeAgent(options: NodeAgentOptions): Promise<NodeAg
       const node = nodes.all.get(key)
       if (node !== undefined) emit(node, happening)
     },
+    queued: (key, run) => onNode(key, run),
   }
   const machines = new MachineEmulatorKind({
     isLocal: local,
@@ -131,6 +132,7 @@ export async function createNodeAgent(options: NodeAgentOptions): Promise<NodeAg
     runDirectory: join(data, 'run'),
     settings: () => config.current.iou,
     md5Of: (file) => images.md5Of(file),
+    tidySockets: (applicationId) => keeper.tidyNetio(applicationId),
     listener,
   })
   const dynamipsBounds = { ...usualDynamipsBounds, ...options.dynamipsBounds }
@@ -205,10 +207,7 @@ export async function createNodeAgent(options: NodeAgentOptions): Promise<NodeAg
     images,
     nodes,
     routers: {
-      start: async (ref, input) => {
-        await nodes.with(ref, (node) => iou.starting(node, input))
-        return nodes.start(ref)
-      },
+      start: (ref, input) => nodes.startWith(ref, (node) => iou.starting(node, input)),
       configs: (ref) => nodes.with(ref, (node) => iou.configs(node)),
       saveConfigs: (ref) => nodes.with(ref, (node) => iou.saveConfigs(node)),
     },

@@ -1,10 +1,11 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { closeSync, existsSync, openSync } from 'node:fs'
+import { closeSync, existsSync } from 'node:fs'
 import { resolve } from 'node:path'
 import type { Writable } from 'node:stream'
 import { ReadStream } from 'node:tty'
 import { findProgram } from '../find-program.ts'
+import { openChildLog } from './child-log.ts'
 import { CpuLimit } from './cpu-limit.ts'
 import { KeeperError } from './error.ts'
 import { LineEnds } from './line-ends.ts'
@@ -44,7 +45,7 @@ export class ChildProcessRunner implements Runner {
       // What gives the death signal can always be started, so it would hide that the program cannot.
       const named = spec.command.includes('/') ? resolve(spec.cwd, spec.command) : spec.command
       if (findProgram(named, spec.env?.PATH) === undefined) throw new Error('there is no such program')
-      const log = openSync(spec.log, 'a', 0o600)
+      const log = openChildLog(spec.log)
       descriptors.push(log)
       const pty = spec.stdio === 'pty' ? openPty() : undefined
       if (pty !== undefined) {

@@ -22,8 +22,13 @@ export class ChildRecords {
     if (identity !== undefined) writeFileSync(this.#file(key), JSON.stringify({ key, ...identity }), { mode: 0o600 })
   }
 
+  /** A record that cannot be removed names a process that is gone, as who reads it sees. */
   remove(key: string): void {
-    rmSync(this.#file(key), { force: true })
+    try {
+      rmSync(this.#file(key), { force: true })
+    } catch {
+      // The end of a process is no time to fail.
+    }
   }
 
   #file(key: string): string {

@@ -207,6 +207,11 @@ export interface Operations {
   'port.open': { in: { key: string } & PortGuest; out: { switch_port: number } }
   'port.close': { in: { key: string }; out: Record<string, never> }
   /**
+   * Removes the sockets and lock files of that application id, and of its bridge, that no program has. For one that has just
+   * ended; one that is running or beginning keeps its own.
+   */
+  'netio.tidy': { in: { application_id: number }; out: Record<string, never> }
+  /**
    * Attaches or replaces; what was attached before stays when that fails. `port_taken` when `lport` or the device is in use,
    * `no_device`, `no_privilege`. The same link with other impairments is changed in place.
    */

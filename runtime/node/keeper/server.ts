@@ -52,6 +52,7 @@ export class KeeperServer {
       'console.listen': async ({ key, listen }) => nothing(await units.hub(key).setListen(listen)),
       'port.open': ({ key, ...guest }) => lan.open(key, 'netio' in guest ? guest.netio : guest.guest_port),
       'port.close': async ({ key }) => nothing(await lan.close(key)),
+      'netio.tidy': async ({ application_id }) => nothing(await lan.tidy(application_id)),
       'nio.attach': async ({ key, nio }) => nothing(await lan.attach(key, nio)),
       'nio.detach': async ({ key }) => nothing(await lan.detach(key)),
       'port.report': async ({ key, fresh }) => ({ ports: await lan.report(key, fresh) }),

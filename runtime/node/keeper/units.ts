@@ -1,5 +1,6 @@
-import { open, stat } from 'node:fs/promises'
+import { stat } from 'node:fs/promises'
 import { Serial } from '../serial.ts'
+import { endOfChildLog } from './child-log.ts'
 import { ChildProcessRunner } from './child-process.ts'
 import type { ChildRecords } from './child-records.ts'
 import { ConsoleHub } from './console-hub.ts'
@@ -124,24 +125,36 @@ export class Units {
     }
     const unit = this.#watch(spec, hub, runner, logStart)
     this.#units.set(spec.key, unit)
+    try {
+      if (runner.pid > 0) this.#records.add(spec.key, runner.pid)
+    } catch (cause) {
+      // It would be left over by a keeper that is killed.
+      await this.#abandon(unit)
+      throw new KeeperError('spawn_failed', `${spec.key} cannot be recorded: ${(cause as Error).message}`, { cause })
+    }
     if (spec.run.type === 'process' && spec.run.ready !== undefined) {
       const { ready, ready_ms = defaultReadyMs } = spec.run
       const failure = await becomesReady(unit, ready, ready_ms, (listener) => {
         shown = listener
       })
       if (failure !== undefined) {
-        unit.isStopping = true
-        await runner.stop(1000)
-        const { last_words } = await unit.over
-        this.#units.delete(spec.key)
+        const { last_words } = await this.#abandon(unit)
         throw new KeeperError('spawn_failed', `${spec.run.command} ${failure}${last_words && `: ${last_words}`}`)
       }
     }
     return unit
   }
 
+  /** Ends a unit whose start failed. */
+  async #abandon(unit: Unit): Promise<Exit> {
+    unit.isStopping = true
+    await unit.runner.stop(1000)
+    const exit = await unit.over
+    this.#units.delete(unit.spec.key)
+    return exit
+  }
+
   #watch(spec: UnitSpec, hub: ConsoleHub, runner: Runner, logStart: number): Unit {
-    if (runner.pid > 0) this.#records.add(spec.key, runner.pid)
     const unit: Unit = {
       run: ++this.#runs,
       spec,
@@ -194,26 +207,7 @@ async function becomesReady(
 async function lastWords({ run }: UnitSpec, hub: ConsoleHub, logStart: number): Promise<string> {
   const shown = printable(hub.shown)
   if (run.type === 'pc' || (run.stdio === 'pty' && shown !== '')) return shown
-  return (await endOfLog(run.log, logStart)) || shown
-}
-
-/** The end of what was written to a log since it had the size `start`. */
-async function endOfLog(log: string, start: number): Promise<string> {
-  try {
-    const file = await open(log, 'r')
-    try {
-      const { size } = await file.stat()
-      // One that is smaller by now was begun anew.
-      const written = size < start ? size : size - start
-      const bytes = Buffer.alloc(Math.min(written, lastWordsBytes))
-      await file.read(bytes, 0, bytes.length, size - bytes.length)
-      return printable(bytes)
-    } finally {
-      await file.close()
-    }
-  } catch {
-    return ''
-  }
+  return printable(await endOfChildLog(run.log, logStart, lastWordsBytes)) || shown
 }
 
 const sizeOf = (file: string): Promise<number> =>

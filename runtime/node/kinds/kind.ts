@@ -3,7 +3,7 @@ import type { Line } from '../../../src/model/capture.ts'
 import type { Happening } from '../../../src/model/event.ts'
 import type { Node, NodeCreate, NodeKindName, NodeUpdate } from '../../../src/model/node.ts'
 import type { NodeStatus } from '../../../src/model/node-fields.ts'
-import type { NetioPort, UnitSpec } from '../keeper/protocol.ts'
+import type { Exit, NetioPort, UnitSpec } from '../keeper/protocol.ts'
 import type { NodeRecord } from '../nodes/record.ts'
 import type { Pool } from '../ports/allocator.ts'
 
@@ -89,14 +89,20 @@ export interface NodeKind {
     destination: KindNode,
     copy: (amend?: (directory: string) => Promise<void>) => Promise<void>,
   ): Promise<void>
-  /** A process of the node runs: it was started, or found running. */
-  begun?(node: KindNode): void
-  /** The process has ended: what it left is looked after. */
+  /** A process of the node runs: it was started (`isNew`), or found running. */
+  begun?(node: KindNode, isNew: boolean): void
+  /** The process has ended, or a start that `launch` had made ready failed: what is left is looked after. Never throws. */
   over?(node: KindNode): Promise<void>
   /** The project is written to disk: so is what the node has only in a form of its own. */
   commit?(node: KindNode): Promise<void>
+  /** What may help when a process ended like that. */
+  hint?(exit: Exit): string | undefined
   /** The node is gone. */
-  forget?(node: KindNode): void
+  forget?(node: KindNode): Promise<void> | void
+  /** The keeper has a port of a node, by its key, that will be opened, or not. */
+  held?(key: string, port: NetioPort): void
+  /** All nodes that were open are opened again: what is kept for others is let go. */
+  strangers?(isThere: (key: string) => boolean): Promise<void>
 }
 
 /** The process of a node. */
@@ -144,4 +150,6 @@ export interface KindListener {
   /** The view of a node changed though nobody changed the node. */
   updated(key: string): void
   happened(key: string, happening: Happening): void
+  /** Runs something when it is the turn of the node; not when it has gone by then. */
+  queued(key: string, run: () => Promise<void>): void
 }

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { constants } from 'node:fs'
-import { cp, readdir, rename, rm } from 'node:fs/promises'
+import { cp, lstat, readdir, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 
 /** Makes the destination a copy of the source, amended; what it held before is there until the copy is complete. */
@@ -14,7 +14,7 @@ export async function replaceDirectory(
   const mark = randomBytes(6).toString('hex')
   const [copy, old] = [`${destination}.copy-${mark}`, `${destination}.old-${mark}`]
   try {
-    await cp(source, copy, { recursive: true, verbatimSymlinks: true, errorOnExist: true, mode })
+    await cp(source, copy, { recursive: true, verbatimSymlinks: true, errorOnExist: true, mode, filter: isCopied })
     await amend(copy)
     await rename(destination, old)
     try {
@@ -27,6 +27,12 @@ export async function replaceDirectory(
     await rm(copy, { recursive: true, force: true })
     await rm(old, { recursive: true, force: true })
   }
+}
+
+/** Sockets and FIFOs are of programs that run, and cannot be copied. */
+async function isCopied(path: string): Promise<boolean> {
+  const stats = await lstat(path).catch(() => undefined)
+  return stats !== undefined && (stats.isFile() || stats.isDirectory() || stats.isSymbolicLink())
 }
 
 /** Names of directories that a copy was made with. */

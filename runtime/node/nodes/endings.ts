@@ -9,11 +9,13 @@ export const endOf = ({ code, signal, last_words }: Exit): string =>
 /** Why a start failed, as the client is told it; `exit` is set when the program ended by itself, `hint` may help then. */
 export function failureOf(error: Error, exit: Exit | null, hint: string | undefined): Error {
   if (exit !== null) {
-    const more = hint === undefined ? '' : `; ${hint}`
-    return conflict(`The program ended at once ${endOf(exit)}${more}`, { cause: error })
+    return conflict(`The program ended at once ${endOf(exit)}${hinted(hint)}`, { cause: error })
   }
   return error instanceof KeeperError ? conflict(error.message, { cause: error }) : error
 }
+
+/** What may help, at the end of a sentence. */
+export const hinted = (hint: string | undefined): string => (hint === undefined ? '' : `; ${hint}`)
 
 /** The last lines of what a program said. */
 function last(words: string): string {

@@ -5,8 +5,11 @@ import { reapLeftovers } from '../keeper/child-records.ts'
 import type { KeeperClient } from '../keeper/client.ts'
 import { KeeperError } from '../keeper/error.ts'
 import { ensureKeeper } from '../keeper/launch.ts'
-import type { Exit, Inventory, Operations, PacketPathName } from '../keeper/protocol.ts'
+import type { Exit, Inventory, Operations, PacketPathName, UnitState } from '../keeper/protocol.ts'
 import type { Log } from '../log.ts'
+
+/** Tidying up is nothing to wait long for, ms. */
+const tidyMs = 5000
 
 /** What the nodes want to hear. */
 export interface KeeperListener {
@@ -59,6 +62,21 @@ export class KeeperLink {
 
   async inventory(): Promise<Inventory> {
     return this.call('inventory', {})
+  }
+
+  /** What it knows of a run of a unit; undefined when it knows nothing, or cannot be asked. */
+  async unit(key: string, run: number | undefined): Promise<UnitState | undefined> {
+    const inventory = await this.inventory().catch(() => undefined)
+    return inventory?.units.find((unit) => unit.key === key && unit.run === run)
+  }
+
+  /** Removes what an IOU instance that has ended left of its sockets, as far as that can be done. */
+  async tidyNetio(application_id: number): Promise<void> {
+    const tidy = () => this.call('netio.tidy', { application_id }, tidyMs)
+    // The keeper may have just ended as well: then there is another one.
+    await tidy()
+      .catch(tidy)
+      .catch(() => {})
   }
 
   async attachConsole(key: string): Promise<Socket> {

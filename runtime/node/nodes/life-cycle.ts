@@ -4,7 +4,7 @@ import type { Exit, Listen, UnitSpec, UnitState } from '../keeper/protocol.ts'
 import type { Ending, GuestProcess, GuestState, Launch } from '../kinds/kind.ts'
 import type { PortAllocator } from '../ports/allocator.ts'
 import { isTcpFree } from '../ports/bind-test.ts'
-import { endOf, failureOf } from './endings.ts'
+import { endOf, failureOf, hinted } from './endings.ts'
 import { type KeeperLink, refusal } from './keeper-link.ts'
 import type { LabNode } from './lab-node.ts'
 import type { Links } from './links.ts'
@@ -45,10 +45,10 @@ export class LifeCycle {
       if (this.#processes.losses !== losses) throw conflict(`${keeperDied}; start the node again`)
       node.run = started.run
       await node.kind.guests?.begin(node, this.#processes.add(node.key, started))
+      node.kind.begun?.(node, true)
     } catch (error) {
-      throw await this.#failed(node, error as Error, launch?.hint)
+      throw await this.#failed(node, error as Error, launch)
     }
-    node.kind.begun?.(node)
     node.status = 'started'
     for (const notice of launch.notices ?? []) this.#options.emit(node, notice)
     this.#options.emit(node, node.updated('started'))
@@ -127,12 +127,13 @@ export class LifeCycle {
     if (node.run !== run || node.status === 'stopped') return
     await this.#options.keeper.call('unit.forget', { key: node.key }).catch(() => {})
     const isQuiet = exit.code === 0
+    const end = `${endOf(exit)}${hinted(node.kind.hint?.(exit))}`
     node.record.running = false
-    node.record.status_reason = isQuiet ? quietly : `The program ended by itself ${endOf(exit)}`
+    node.record.status_reason = isQuiet ? quietly : `The program ended by itself ${end}`
     await node.save().catch(() => {})
     await this.#stopped(node)
     if (!isQuiet) {
-      const message = `${node.record.name}: the program ended by itself ${endOf(exit)}`
+      const message = `${node.record.name}: the program ended by itself ${end}`
       this.#options.emit(node, { type: 'log.error', message })
     }
   }
@@ -142,11 +143,13 @@ export class LifeCycle {
     node.status = 'started'
     node.run = unit.run
     const process = this.#processes.add(node.key, unit)
-    if (unit.exit !== null) {
+    // It may have ended since the keeper was asked: the news of it came when the node was not there yet.
+    const exit = unit.exit ?? (process.ended.aborted ? await this.#exitOf(node) : null)
+    if (exit !== null) {
       this.#processes.end(node.key, unit.run)
-      return this.exited(node, unit.run, unit.exit, 'It ended by itself while no service was there')
+      return this.exited(node, unit.run, exit, 'It ended by itself while no service was there')
     }
-    node.kind.begun?.(node)
+    node.kind.begun?.(node, false)
     await this.#adoptGuest(node, process)
   }
 
@@ -164,7 +167,7 @@ export class LifeCycle {
   async lost(node: LabNode, reason: string): Promise<void> {
     if (node.status === 'stopped') return
     const mayRun = this.#processes.get(node.key)?.ended.aborted === false
-    if (mayRun && (await this.#isHeld(node))) return
+    if (mayRun && (await this.#options.keeper.unit(node.key, node.run))?.exit === null) return
     node.record.running = false
     node.record.status_reason = reason
     await node.save().catch(() => {})
@@ -199,10 +202,10 @@ export class LifeCycle {
     }
   }
 
-  /** Whether the keeper that is there now runs it. */
-  async #isHeld({ key, run }: LabNode): Promise<boolean> {
-    const inventory = await this.#options.keeper.inventory().catch(() => undefined)
-    return inventory?.units.some((unit) => unit.key === key && unit.run === run && unit.exit === null) ?? false
+  /** How a run ended of which that is known. */
+  async #exitOf({ key, run }: LabNode): Promise<Exit> {
+    const unit = await this.#options.keeper.unit(key, run)
+    return unit?.exit ?? { code: null, signal: null, requested: false, last_words: '' }
   }
 
   async #became(node: LabNode, { status, reason }: GuestState): Promise<void> {
@@ -215,17 +218,19 @@ export class LifeCycle {
   }
 
   /** Undoes a start that failed; the error to tell. */
-  async #failed(node: LabNode, error: Error, hint: string | undefined): Promise<Error> {
+  async #failed(node: LabNode, error: Error, launch: Launch | undefined): Promise<Error> {
     const hasEnded = this.#processes.get(node.key)?.ended.aborted ?? false
     // It may run although its record could not be written.
     const { exit } = await this.#options.keeper
       .call('unit.stop', { key: node.key, grace_ms: node.kind.stopGraceMs })
       .catch(() => ({ exit: null }))
     this.#letGo(node)
+    const hint = launch?.hint ?? (exit === null ? undefined : node.kind.hint?.(exit))
     const reason = failureOf(error, hasEnded ? exit : null, hint)
     node.record.running = false
     node.record.status_reason = reason.message.slice(0, 2000)
     await node.save().catch(() => {})
+    if (launch !== undefined) await this.#over(node)
     this.#options.emit(node, node.updated())
     return reason
   }
@@ -282,8 +287,16 @@ export class LifeCycle {
 
   async #stopped(node: LabNode): Promise<void> {
     this.#letGo(node)
-    await node.kind.over?.(node)
+    await this.#over(node)
     this.#options.emit(node, node.updated('stopped'))
+  }
+
+  /** What a kind cannot do any more must not keep the node from being stopped. */
+  async #over(node: LabNode): Promise<void> {
+    await node.kind.over?.(node).catch((error: unknown) => {
+      const message = `${node.record.name}: ${(error as Error).message}`
+      this.#options.emit(node, { type: 'log.warning', message })
+    })
   }
 
   #letGo(node: LabNode): void {

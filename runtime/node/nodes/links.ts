@@ -221,9 +221,10 @@ export class Links {
 
   /** Closes the ports of a node that goes. */
   async release(node: LabNode): Promise<void> {
-    const names = Object.keys(node.record.ports)
+    // A service that was killed may have opened more than the record says.
+    const names = new Set([...Object.keys(node.record.ports), ...node.kind.ports(node.record).map(portName)])
     await Promise.all(
-      names.map((name) => this.#keeper.call('port.close', { key: portKey(node, name) }).catch(() => {})),
+      [...names].map((name) => this.#keeper.call('port.close', { key: portKey(node, name) }).catch(() => {})),
     )
   }
 

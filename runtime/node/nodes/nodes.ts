@@ -100,6 +100,14 @@ export class Nodes implements NodeAgent {
     return this.#act(ref, (node) => this.#options.lifeCycle.start(node))
   }
 
+  /** The same after something that nothing comes between. */
+  startWith<K extends NodeKindName>(ref: NodeRef<K>, before: (node: LabNode) => Promise<void>): Promise<Node<K>> {
+    return this.#act(ref, async (node) => {
+      await before(node)
+      await this.#options.lifeCycle.start(node)
+    })
+  }
+
   stop<K extends NodeKindName>(ref: NodeRef<K>): Promise<Node<K>> {
     return this.#act(ref, (node) => this.#options.lifeCycle.stop(node))
   }
@@ -242,7 +250,7 @@ export class Nodes implements NodeAgent {
     } catch (error) {
       project.nodes.delete(node.key)
       this.#options.ports.releaseAll(node.owner)
-      kind.forget?.(node)
+      await kind.forget?.(node)
       await node.removeRecord().catch(() => {})
       if (isMade) await rm(node.directory, { recursive: true, force: true }).catch(() => {})
       throw translate('The directory of the node', error)
@@ -325,7 +333,7 @@ export class Nodes implements NodeAgent {
     this.#options.ports.releaseAll(node.owner)
     node.project.nodes.delete(node.key)
     this.all.delete(node.key)
-    node.kind.forget?.(node)
+    await node.kind.forget?.(node)
   }
 
   #act<K extends NodeKindName>(ref: NodeRef<K>, action: (node: LabNode) => Promise<void>): Promise<Node<K>> {

@@ -44,7 +44,9 @@ export class Reopen {
     const directories = Object.keys(this.#options.kinds).map((kind) => join(project.filesDirectory, kind))
     // What cannot be tidied must not keep the project from being opened.
     await Promise.all(directories.map((directory) => tidyCopies(directory).catch(() => {})))
-    const inventory = await this.#ask()
+    // What was said when the service started is of no use for a project that is opened later.
+    const inventory = await (isUnclaimed ? this.#inventoryNow() : this.#ask())
+    if (!isUnclaimed) this.#hold(inventory?.ports ?? [])
     const units = new Map(inventory?.units.map((unit) => [unit.key, unit]))
     await Promise.all(names.map((name) => this.#openNode(project, name, units, isUnclaimed)))
   }
@@ -60,7 +62,7 @@ export class Reopen {
 
   /** After all projects were restored: what runs in the keeper and belongs to no node is ended. */
   async endStrangers(): Promise<void> {
-    const { keeper, nodes, log } = this.#options
+    const { keeper, kinds, nodes, log } = this.#options
     const inventory = await this.#ask()
     this.#inventory = undefined
     for (const { key } of inventory?.units ?? []) {
@@ -68,9 +70,12 @@ export class Reopen {
       log.warn({ unit: key }, 'ended a unit that belongs to no node')
       await keeper.call('unit.stop', { key, grace_ms: strangerMs }).catch(() => {})
     }
-    for (const { key } of inventory?.ports ?? []) {
-      if (!nodes.all.has(key.split('/')[0] ?? '')) await keeper.call('port.close', { key }).catch(() => {})
+    for (const { key, netio } of inventory?.ports ?? []) {
+      if (nodes.all.has(unitOf(key))) continue
+      await keeper.call('port.close', { key }).catch(() => {})
+      if (netio !== null) await keeper.tidyNetio(netio.application_id)
     }
+    for (const kind of Object.values(kinds)) await kind.strangers?.((key) => nodes.all.has(key))
   }
 
   /** The keeper died with all that ran in it, and a new one is there. */
@@ -89,6 +94,8 @@ export class Reopen {
     await Promise.all(
       [...nodes.all.values()].map((node) =>
         nodes.exclusively(node, async () => {
+          // One that has gone by now has no ports to be given.
+          if (nodes.all.get(node.key) !== node) return
           await lifeCycle.lost(node, keeperDied)
           this.#warn(node.project, await links.restore(node))
         }),
@@ -96,12 +103,25 @@ export class Reopen {
     )
   }
 
+  /** Before any node is opened, so that none is given what another one has that runs. */
+  #hold(ports: Inventory['ports']): void {
+    for (const { key, netio } of ports) {
+      const unit = unitOf(key)
+      const kind = Object.values(this.#options.kinds).find((it) => unit.startsWith(`${it.kind}:`))
+      if (netio !== null) kind?.held?.(unit, netio)
+    }
+  }
+
   #ask(): Promise<Inventory | undefined> {
-    this.#inventory ??= this.#options.keeper.inventory().catch((error: unknown) => {
+    this.#inventory ??= this.#inventoryNow()
+    return this.#inventory
+  }
+
+  #inventoryNow(): Promise<Inventory | undefined> {
+    return this.#options.keeper.inventory().catch((error: unknown) => {
       this.#options.log.error({ err: error }, 'the keeper does not say what runs')
       return undefined
     })
-    return this.#inventory
   }
 
   async #openNode(
@@ -121,7 +141,7 @@ export class Reopen {
     const kind = kinds[record.kind]
     const node = new LabNode(project, kind, record)
     const before = JSON.stringify(record.properties)
-    record.properties = found === undefined ? kind.properties(node) : kind.restored(record.properties, node)
+    record.properties = kind.restored(record.properties, node)
     const isKnownOtherwise =
       found !== undefined && kind.identity !== undefined && JSON.stringify(record.properties) !== before
     node.isUnclaimed = isUnclaimed
@@ -173,6 +193,8 @@ export class Reopen {
 const recordName = /^([a-z-]+)-([0-9a-f-]{36})\.json$/
 /** Between the signals that end what belongs to no node, ms. */
 const strangerMs = 3000
+/** Of the node to which a port of the keeper belongs. */
+const unitOf = (port: string): string => port.split('/')[0] ?? ''
 
 /** Stands for a node whose record and the one before it cannot be read: its id is in the name of the file. */
 function placeholder(name: string, kinds: Readonly<Record<NodeKindName, NodeKind>>): NodeRecord | undefined {

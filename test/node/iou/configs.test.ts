@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import {
   adoptFiles,
+  type ConfigName,
   createConfig,
   named,
   nvramName,
@@ -12,13 +13,19 @@ import {
   renamed,
   renameInConfig,
   saveConfig,
+  stageConfigs,
   startupConfigName,
-  updateConfig,
   vlanName,
 } from '../../../runtime/node/kinds/iou/configs.ts'
 import { freshDirectory } from '../../support/directory.ts'
 
 const startup = startupConfigName
+
+/** As an update of one does. */
+async function updateConfig(directory: string, name: ConfigName, text: string | null, router: string): Promise<void> {
+  const staged = await stageConfigs(directory, { [name]: text }, router)
+  await staged.commit()
+}
 
 test('%h stands for the name everywhere, whatever the name is made of', () => {
   expect(named('hostname %h\nbanner # %h%h #\n', 'R1')).toBe('hostname R1\nbanner # R1R1 #\n')
@@ -51,9 +58,9 @@ test('a create writes what is not there, and never replaces what a saved lab hol
 
 test('an update overwrites, but not with nothing', async () => {
   const directory = await freshDirectory()
-  expect(await updateConfig(directory, privateConfigName, 'one', 'R1')).toBe(true)
-  expect(await updateConfig(directory, privateConfigName, 'two %h', 'R1')).toBe(true)
-  for (const text of ['', null]) expect(await updateConfig(directory, privateConfigName, text, 'R1')).toBe(false)
+  await updateConfig(directory, privateConfigName, 'one', 'R1')
+  await updateConfig(directory, privateConfigName, 'two %h', 'R1')
+  for (const text of ['', null]) await updateConfig(directory, privateConfigName, text, 'R1')
   expect(await readConfig(directory, privateConfigName)).toBe('two R1')
 })
 
@@ -95,7 +102,7 @@ test('a link is replaced, and what it leads to is left alone', async () => {
   await writeFile(other, 'mine')
   await symlink(other, join(directory, startup))
   expect(await createConfig(directory, startup, 'x', 'R1')).toBe(false)
-  expect(await updateConfig(directory, startup, 'x', 'R1')).toBe(true)
+  await updateConfig(directory, startup, 'x', 'R1')
   expect(await readFile(other, 'utf8')).toBe('mine')
   await symlink('/nowhere/at/all', join(directory, privateConfigName))
   expect(await createConfig(directory, privateConfigName, 'x', 'R1')).toBe(false)

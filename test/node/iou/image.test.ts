@@ -118,7 +118,9 @@ test('what is no image is refused', async () => {
     await expect(imageFactsOf(await image(bytes))).rejects.toMatchObject(refused('is no IOU image: expected a program'))
   }
   await expect(requireIouImage(await image(elf(32, '/nowhere/ld.so')))).rejects.toMatchObject(
-    refused('is a program of 32 bits, and /nowhere/ld.so is missing on this host; install it (dpkg'),
+    refused(
+      'is a program of 32 bits, and its loader, /nowhere/ld.so, is missing on this host; install it (apt-get install libc6-i386',
+    ),
   )
   await expect(requireIouImage(await image(elf(64)))).resolves.toMatchObject({ bits: 64 })
   // Nothing in it that could be run.

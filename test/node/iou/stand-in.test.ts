@@ -418,19 +418,28 @@ describe.skipIf(skip || requireProgram('python3').skip)('datagrams', () => {
     expect(first.length).toBe(8 + 60)
   })
 
-  test('a serial line has HDLC frames, and with -l a keepalive every ten seconds', async () => {
+  test('a serial line has HDLC frames, and with -l keepalives as often as it is told, every ten seconds if it is not', async () => {
     const { router, peer, id, peerId } = await wired(['-l', '-e', '1', '-s', '1'])
-    await router.console.setAddress('Serial1/0', '10.0.0.1', '255.255.255.252')
+    const { console } = router
+    await console.setAddress('Serial1/0', '10.0.0.1', '255.255.255.252')
+    expect(await console.run('show interfaces')).toContain('mask 255.255.255.252\n  Keepalive set (10 sec)\n')
     // The first one says that it has seen this one.
     await peer.send(bytes(`${id} ${peerId} 01 01 01 00  8f00 8035 00000002 00000007 00000000 ffff`))
-    router.console.send('ping 10.0.0.2 repeat 1 size 36\r')
+    console.send('ping 10.0.0.2 repeat 1 size 36\r')
     const datagram = await peer.next()
     expect(datagram.toString('hex', 0, 12)).toBe(`${peerId}${id}010101000f000800`)
     expect(datagram.length).toBe(8 + 4 + 36)
-    const keepalive = '8f00 8035 00000002 00000001 00000007 ffff'
-    expect((await peer.next(15_000)).toString('hex')).toBe(
-      bytes(`${peerId} ${id} 01 01 01 00 ${keepalive}`).toString('hex'),
-    )
+    console.send('\x1e')
+    const told = Date.now()
+    await console.configure('interface Serial1/0', 'keepalive 1')
+    for (const number of [1, 2]) {
+      const keepalive = `8f00 8035 00000002 0000000${number} 00000007 ffff`
+      expect((await peer.next()).toString('hex')).toBe(
+        bytes(`${peerId} ${id} 01 01 01 00 ${keepalive}`).toString('hex'),
+      )
+    }
+    expect(Date.now() - told).toBeGreaterThan(1990)
+    expect(await console.run('show running-config')).toContain('\n keepalive 1\n')
   })
 })
 

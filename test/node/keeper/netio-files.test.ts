@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { ensureKeeper } from '../../../runtime/node/keeper/launch.ts'
 import { type Libc, loadLibc } from '../../../runtime/node/keeper/switch/fast/libc.ts'
+import { netioDirectory } from '../../../runtime/node/keeper/switch/fast/netio-directory.ts'
 import { NetioSocket } from '../../../runtime/node/keeper/switch/fast/netio-socket.ts'
 import { freshDirectory } from '../../support/directory.ts'
 import { bridgePath, iouInstance, netio } from '../../support/iou-instance.ts'
@@ -127,5 +128,35 @@ describe.skipIf(fastPath.skip)('the files of the socket of a bridge', () => {
     process.kill(client.pid, 'SIGTERM')
     await client.closed
     await expect.poll(() => existsSync(bridgePath(322))).toBe(false)
+  })
+
+  test('of an instance that has ended are removed, those of one that runs are not', async () => {
+    const { client } = await startKeeper()
+    const tidy = () => client.call('netio.tidy', { application_id: 323 })
+    const instance = join(netioDirectory(), '323')
+    const files = () => [instance, `${instance}.lck`, bridgePath(323), `${bridgePath(323)}.lck`].map(existsSync)
+    await tidy()
+    expect(files()).toEqual([false, false, false, false])
+    const locked = `${lockScript}\n${bindScript.replaceAll('sys.argv[1]', 'sys.argv[2]').replace('> 2', '> 9')}`
+    const running = await python(locked, `${instance}.lck`, instance)
+    // One that was killed at the same time was its bridge.
+    const bridge = await python(locked, `${bridgePath(323)}.lck`, bridgePath(323))
+    bridge.child.kill('SIGKILL')
+    await bridge.exited
+    await tidy()
+    expect(files()).toEqual([true, true, false, false])
+    running.child.kill('SIGKILL')
+    await running.exited
+    await client.call('port.open', { key: 'iou:a/0/0', netio: netio(323, 0) })
+    await tidy()
+    expect(files()).toEqual([false, false, true, true])
+    const late = await python(bindScript, instance)
+    await tidy()
+    expect(files()).toEqual([true, false, true, true])
+    late.child.kill('SIGKILL')
+    await late.exited
+    await tidy()
+    await client.call('port.close', { key: 'iou:a/0/0' })
+    expect(files()).toEqual([false, false, false, false])
   })
 })

@@ -117,6 +117,7 @@ static char *running(void) {
       fputs(" no ip address\n", to);
     else
       fprintf(to, " ip address %s %s\n", dotted(i->address), dotted(i->mask));
+    if (i->keepalive != DEFAULT_KEEPALIVE) fprintf(to, " keepalive %u\n", i->keepalive);
     fputs(i->is_up ? " no shutdown\n!\n" : " shutdown\n!\n", to);
   }
   fputs("end\n", to);
@@ -202,6 +203,21 @@ static void shut_down(char **words, int count) {
   set_up(false);
 }
 
+static bool read_number(const char *text, unsigned least, unsigned most, unsigned *value) {
+  char *end;
+  unsigned long read = strtoul(text, &end, 10);
+  *value = (unsigned)read;
+  return isdigit((unsigned char)*text) && *end == '\0' && read >= least && read <= most;
+}
+
+/* keepalive SECONDS */
+static void set_keepalive(char **words, int count) {
+  unsigned seconds;
+  if (count != 1 || !read_number(words[0], 1, 30, &seconds)) return invalid();
+  interfaces[selected].keepalive = seconds;
+  interface_changed(selected);
+}
+
 static void describe(char **words, int count) {
   char *text = interfaces[selected].description;
   size_t length = 0, room = sizeof interfaces->description;
@@ -256,15 +272,9 @@ static void show_interfaces(char **words, int count) {
     interface_mac(port, m);
     if (!i->is_serial) say("  Hardware address is %02x%02x.%02x%02x.%02x%02x\n", m[0], m[1], m[2], m[3], m[4], m[5]);
     if (i->address != 0) say("  Internet address is %s, mask %s\n", dotted(i->address), dotted(i->mask));
+    if (i->is_serial && options.keepalives) say("  Keepalive set (%u sec)\n", i->keepalive);
     say("  %lu packets input, %lu packets output\n", i->packets_in, i->packets_out);
   }
-}
-
-static bool read_number(const char *text, unsigned least, unsigned most, unsigned *value) {
-  char *end;
-  unsigned long read = strtoul(text, &end, 10);
-  *value = (unsigned)read;
-  return isdigit((unsigned char)*text) && *end == '\0' && read >= least && read <= most;
 }
 
 /* ping A.B.C.D [repeat N] [size N] [timeout SECONDS] */
@@ -362,6 +372,7 @@ static const struct {
     {INTERFACE, "no shutdown", no_shutdown},
     {INTERFACE, "shutdown", shut_down},
     {INTERFACE, "description ...", describe},
+    {INTERFACE, "keepalive ...", set_keepalive},
     {ENABLED, "show running-config", show_running},
     {ENABLED, "show startup-config", show_startup},
     {ENABLED, "show private-config", show_private},

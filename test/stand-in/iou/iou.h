@@ -59,9 +59,11 @@ const char *nvram_save(const char *startup, const char *private);
 struct interface {
   bool is_there, is_serial, is_up;
   uint32_t address, mask;
+  unsigned keepalive; /* seconds */
   char description[201];
   unsigned long packets_in, packets_out;
 };
+enum { DEFAULT_KEEPALIVE = 10 };
 extern struct interface interfaces[PORTS];
 void router_reset(void);
 void router_receive(unsigned port, const uint8_t *frame, size_t length);

@@ -6,7 +6,7 @@
 enum { ARP = 0x0806, IP = 0x0800, SLARP = 0x8035 };
 enum { ETHERNET_HEADER = 14, ETHERNET_LEAST = 60, HDLC_HEADER = 4, IP_HEADER = 20, ICMP_HEADER = 8 };
 enum { ECHO_REPLY = 0, ECHO_REQUEST = 8 };
-enum { KEEPALIVE_MS = 10000, ARP_RETRY_MS = 500, ARP_KEPT_MS = 60000, ARP_ENTRIES = 32 };
+enum { ARP_RETRY_MS = 500, ARP_KEPT_MS = 60000, ARP_ENTRIES = 32 };
 
 struct interface interfaces[PORTS];
 
@@ -21,8 +21,8 @@ static struct {
 
 static struct {
   uint32_t sent, seen;
+  int64_t due;
 } keepalives[PORTS];
-static int64_t next_keepalive;
 
 /* The ping that runs. One request at a time is under way, or waits for the address that it goes to. */
 static struct {
@@ -39,8 +39,8 @@ void router_reset(void) {
   for (unsigned port = 0; port < (options.ethernet + options.serial) * UNITS; port++) {
     interfaces[port].is_there = true;
     interfaces[port].is_serial = port / UNITS >= options.ethernet;
+    interfaces[port].keepalive = DEFAULT_KEEPALIVE;
   }
-  next_keepalive = now_ms() + KEEPALIVE_MS;
 }
 
 void interface_mac(unsigned port, uint8_t mac[6]) {
@@ -49,8 +49,11 @@ void interface_mac(unsigned port, uint8_t mac[6]) {
   memcpy(mac, bytes, 6);
 }
 
+static int64_t next_keepalive(unsigned port) { return now_ms() + interfaces[port].keepalive * 1000; }
+
 /* What was learnt there may not be so any more. */
 void interface_changed(unsigned port) {
+  keepalives[port].due = next_keepalive(port);
   for (size_t i = 0; i < ARP_ENTRIES; i++)
     if (neighbours[i].port == port) neighbours[i].until = 0;
 }
@@ -287,10 +290,14 @@ void router_receive(unsigned port, const uint8_t *frame, size_t length) {
     receive_ethernet(port, frame, length);
 }
 
-static void send_keepalives(void) {
-  next_keepalive = now_ms() + KEEPALIVE_MS;
+static bool has_keepalives(unsigned port) {
+  return options.keepalives && interfaces[port].is_serial && interfaces[port].is_up;
+}
+
+static void send_keepalives(int64_t now) {
   for (unsigned port = 0; port < PORTS; port++) {
-    if (!interfaces[port].is_serial || !interfaces[port].is_up) continue;
+    if (!has_keepalives(port) || now < keepalives[port].due) continue;
+    keepalives[port].due = next_keepalive(port);
     uint8_t frame[HDLC_HEADER + 14], *packet = frame + HDLC_HEADER;
     put32(packet, 2);
     put32(packet + 4, ++keepalives[port].sent);
@@ -301,7 +308,9 @@ static void send_keepalives(void) {
 }
 
 int64_t router_deadline(void) {
-  int64_t first = options.keepalives ? next_keepalive : -1;
+  int64_t first = -1;
+  for (unsigned port = 0; port < PORTS; port++)
+    if (has_keepalives(port) && (first < 0 || keepalives[port].due < first)) first = keepalives[port].due;
   if (!ping.is_running) return first;
   int64_t of_ping = ping.is_waiting && ping.ask_again < ping.deadline ? ping.ask_again : ping.deadline;
   return first < 0 || of_ping < first ? of_ping : first;
@@ -309,7 +318,7 @@ int64_t router_deadline(void) {
 
 void router_tick(void) {
   int64_t now = now_ms();
-  if (options.keepalives && now >= next_keepalive) send_keepalives();
+  send_keepalives(now);
   if (!ping.is_running) return;
   if (now >= ping.deadline) {
     say(".");

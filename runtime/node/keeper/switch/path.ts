@@ -22,6 +22,8 @@ export interface PacketPath {
   send(end: number, frame: Uint8Array): void
   /** Forgets the row's stages, so that it can be used again. */
   forget(row: number): Promise<void>
+  /** Removes the files of the sockets of an IOU instance and its bridge that no program has. */
+  tidy(applicationId: number): Promise<void>
   shutdown(): Promise<void>
 }
 

@@ -134,6 +134,11 @@ export class Switch {
     })
   }
 
+  /** Removes what an IOU instance that has ended left of its sockets. */
+  tidy(applicationId: number): Promise<void> {
+    return this.#path.tidy(applicationId)
+  }
+
   /** Attaches or replaces; what was attached before stays when the new one cannot be bound. */
   attach(key: string, nio: SwitchNio): Promise<void> {
     return this.#relink(key, async () => {

@@ -84,10 +84,9 @@ export class DynamipsKind implements NodeKind {
     const { directory, record } = node
     const { ports, runDirectory, settings } = this.#options
     const properties = propertiesOf(node)
-    const notices: Happening[] = []
-    checkMemory(properties.ram, (message) =>
-      notices.push({ type: 'log.warning', message: `${record.name}: ${message}` }),
-    )
+    const warning = checkMemory(properties.ram)
+    const notices: Happening[] =
+      warning === undefined ? [] : [{ type: 'log.warning', message: `${record.name}: ${warning}` }]
     const program = requireDynamips(settings().path)
     const { file } = await this.#imageNamed(node, properties.image)
     const command = await translated('dynamips', async () => {

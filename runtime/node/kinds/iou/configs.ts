@@ -1,10 +1,9 @@
-import { randomBytes } from 'node:crypto'
 import { existsSync } from 'node:fs'
-import { lstat, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
+import { lstat, readdir, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import { conflict } from '../../../../src/errors.ts'
 import { translated } from '../../projects/disk.ts'
 import { configText } from './config-text.ts'
+import { readOwn, removeStaged, replaceOwn, type Staged, stageOwn } from './own-files.ts'
 
 export const startupConfigName = 'startup-config.cfg'
 export const privateConfigName = 'private-config.cfg'
@@ -15,14 +14,8 @@ const mostBytes = 1 << 20
 
 /** A configuration file in the directory of a router; null when there is none. */
 export async function readConfig(directory: string, name: ConfigName): Promise<string | null> {
-  const file = join(directory, name)
-  return translated(`Reading ${name}`, async () => {
-    const stats = await statOf(file)
-    if (stats === undefined) return null
-    if (!stats.isFile()) throw conflict(`${name} is not a file`)
-    if (stats.size > mostBytes) throw conflict(`${name} has ${stats.size} bytes, expected at most ${mostBytes}`)
-    return configText(await readFile(file))
-  })
+  const file = await readOwn(directory, name, mostBytes)
+  return file === undefined ? null : configText(file.bytes)
 }
 
 /** The name of a configuration file; null when there is none. */
@@ -31,39 +24,57 @@ export const namedConfig = (directory: string, name: ConfigName): ConfigName | n
 
 /** Of a router that is created: what a saved lab holds counts. Whether the text was written. */
 export async function createConfig(directory: string, name: ConfigName, text: string | null, router: string) {
-  return write(directory, name, text, router, (size) => size === 0)
+  const before = await lstat(join(directory, name)).catch(() => undefined)
+  if (before !== undefined && (!text || before.size !== 0)) return false
+  await replaceOwn(directory, name, named(text ?? '', router))
+  return true
 }
 
-/** Of a router that is changed: an empty text never takes the place of another one. Whether the text was written. */
-export async function updateConfig(directory: string, name: ConfigName, text: string | null, router: string) {
-  return write(directory, name, text, router, () => true)
+/** Texts of a router that is changed. */
+export type ConfigTexts = { readonly [Name in ConfigName]?: string | null | undefined }
+
+/**
+ * Of a router that is changed: an empty text never takes the place of another one. All are written when `commit` is called, and
+ * nothing before. 409 when one cannot be.
+ */
+export async function stageConfigs(directory: string, texts: ConfigTexts, router: string): Promise<Staged> {
+  const staged: Staged[] = []
+  const discard = async () => {
+    for (const it of staged) await it.discard()
+  }
+  try {
+    for (const [name, text] of Object.entries(texts)) {
+      if (text) staged.push(await stageOwn(directory, name, named(text, router)))
+    }
+  } catch (error) {
+    await discard()
+    throw error
+  }
+  return {
+    discard,
+    async commit() {
+      for (const it of staged) await it.commit()
+    },
+  }
 }
 
-async function write(
+/**
+ * What a router saved itself takes the place of what was there; nothing does not. `asBackup`: what was there is kept beside.
+ * Whether it was another text.
+ */
+export async function saveConfig(
   directory: string,
   name: ConfigName,
   text: string | null,
-  router: string,
-  mayReplace: (size: number) => boolean,
+  asBackup = false,
 ): Promise<boolean> {
-  const file = join(directory, name)
-  return translated(`Writing ${name}`, async () => {
-    const before = await statOf(file)
-    if (before !== undefined && (!text || !mayReplace(before.size))) return false
-    await replaceFile(file, named(text ?? '', router))
-    return true
-  })
-}
-
-/** What a router saved itself takes the place of what was there; nothing does not. Whether it was another text. */
-export async function saveConfig(directory: string, name: ConfigName, text: string | null): Promise<boolean> {
   if (!text) return false
-  return translated(`Writing ${name}`, async () => {
-    const file = join(directory, name)
-    if ((await readFile(file, 'utf8').catch(() => undefined)) === text) return false
-    await replaceFile(file, text)
-    return true
-  })
+  // What is no file is not read, and replaced all the same; but for a directory.
+  const before = await readOwn(directory, name, mostBytes).catch(() => undefined)
+  if (before !== undefined && configText(before.bytes).replaceAll('\r\n', '\n') === text) return false
+  if (asBackup && before !== undefined) await replaceOwn(directory, `${name}.bak`, before.bytes)
+  await replaceOwn(directory, name, text)
+  return true
 }
 
 /** `%h` stands for the name of the router. */
@@ -81,23 +92,7 @@ export async function renameInConfig(directory: string, before: string, after: s
   const text = await readConfig(directory, startupConfigName)
   const edited = renamed(text ?? '', before, after)
   if (text === null || edited === text) return
-  await translated(`Writing ${startupConfigName}`, () => replaceFile(join(directory, startupConfigName), edited))
-}
-
-/** Also what has lost its target is there. */
-async function statOf(file: string) {
-  return (await stat(file).catch(() => undefined)) ?? (await lstat(file).catch(() => undefined))
-}
-
-async function replaceFile(file: string, text: string): Promise<void> {
-  const temporary = `${file}.${randomBytes(6).toString('hex')}.writing`
-  try {
-    await writeFile(temporary, text, { mode: 0o600, flag: 'wx', flush: true })
-    await rename(temporary, file)
-  } catch (error) {
-    await rm(temporary, { force: true })
-    throw error
-  }
+  await replaceOwn(directory, startupConfigName, edited)
 }
 
 const fiveDigits = (applicationId: number): string => String(applicationId).padStart(5, '0')
@@ -115,6 +110,7 @@ const kept = [
  */
 export async function adoptFiles(directory: string, applicationId: number): Promise<void> {
   await translated('Renaming the files of the router', async () => {
+    await removeStaged(directory)
     const names = await readdir(directory)
     for (const { pattern, nameOf } of kept) {
       const wanted = nameOf(applicationId)

@@ -1,5 +1,5 @@
 import { type ExecFileException, execFile } from 'node:child_process'
-import { constants, type Stats, statSync } from 'node:fs'
+import { constants, statSync } from 'node:fs'
 import { access, mkdtemp, open, rm, stat } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
@@ -23,24 +23,41 @@ export interface ImageFacts {
 const askMs = 15_000
 const mostOutputBytes = 1 << 20
 
-const known = new Map<string, Promise<ImageFacts>>()
+/** The last answer of every image, and of which state of the file it is. */
+const known = new Map<string, { readonly stamp: string; readonly facts: Promise<ImageFacts> }>()
 
-/** What the image at that path is, and can do; asked once for every file, and again when the file has changed. */
+/**
+ * What the image at that path is, and can do; asked once for every file, and again when the file has changed. 409 when this host
+ * cannot run it.
+ */
 export function imageFactsOf(path: string): Promise<ImageFacts> {
-  let stats: Stats
-  try {
-    stats = statSync(path)
-  } catch {
-    return Promise.reject(conflict(`The image ${basename(path)} is not there`))
-  }
-  const key = `${path}:${stats.size}:${stats.mtimeMs}`
-  const before = known.get(key)
-  if (before !== undefined) return before
+  const stamp = stampOf(path)
+  if (stamp === undefined) return Promise.reject(conflict(`The image ${basename(path)} is not there`))
+  const before = known.get(path)
+  if (before?.stamp === stamp) return before.facts
   const facts = ask(path)
-  known.set(key, facts)
+  const entry = { stamp, facts }
+  known.set(path, entry)
   // The next one asks again: the host may just have been too busy, or gets what was missing.
-  facts.catch(() => known.delete(key))
+  facts.catch(() => {
+    if (known.get(path) === entry) known.delete(path)
+  })
   return facts
+}
+
+/** The same where the image must not be run: only what it said before; undefined when that is not known. */
+export async function knownFactsOf(path: string): Promise<ImageFacts | undefined> {
+  const entry = known.get(path)
+  return entry === undefined || entry.stamp !== stampOf(path) ? undefined : entry.facts.catch(() => undefined)
+}
+
+function stampOf(path: string): string | undefined {
+  try {
+    const { ino, size, mtimeMs } = statSync(path)
+    return `${ino}:${size}:${mtimeMs}`
+  } catch {
+    return undefined
+  }
 }
 
 async function ask(path: string): Promise<ImageFacts> {
@@ -68,10 +85,13 @@ export async function requireIouImage(path: string): Promise<ElfHeader> {
   return header
 }
 
+const install32 =
+  'apt-get install libc6-i386; with other libraries of 32 bits: dpkg --add-architecture i386; apt-get update; apt-get install libc6:i386'
+
 const noLoader = (name: string, { bits, loader }: ElfHeader) =>
   conflict(
-    `The image ${name} is a program of ${bits} bits, and ${loader} is missing on this host` +
-      (bits === 32 ? '; install it (dpkg --add-architecture i386; apt-get install libc6:i386)' : ''),
+    `The image ${name} is a program of ${bits} bits, and its loader, ${loader}, is missing on this host` +
+      (bits === 32 ? `; install it (${install32})` : ''),
   )
 
 async function beginOf(path: string): Promise<Buffer> {

@@ -1,49 +1,39 @@
-import { rm, symlink, writeFile } from 'node:fs/promises'
-import { homedir, hostname } from 'node:os'
-import { basename, join } from 'node:path'
+import { rm } from 'node:fs/promises'
+import { homedir } from 'node:os'
+import { join } from 'node:path'
 import { badRequest, conflict } from '../../../../src/errors.ts'
 import type { PortRef } from '../../../../src/host-agent.ts'
 import type { Line } from '../../../../src/model/capture.ts'
-import type { Happening } from '../../../../src/model/event.ts'
 import type { IouConfigs, IouCreate, IouNode, IouStart, IouUpdate } from '../../../../src/model/iou.ts'
 import type { ImageLibrary } from '../../images/library.ts'
-import type { NetioPort } from '../../keeper/protocol.ts'
+import type { Exit, NetioPort } from '../../keeper/protocol.ts'
 import type { NodeRecord } from '../../nodes/record.ts'
 import type { Pool } from '../../ports/allocator.ts'
-import { translated } from '../../projects/disk.ts'
 import type { HostIdentity, KindListener, KindNode, Launch, NodeKind } from '../kind.ts'
+import { fieldsOf } from '../node-view.ts'
 import { ApplicationIds, hasInstance } from './application-ids.ts'
-import { commandLine } from './command-line.ts'
 import {
   adoptFiles,
   createConfig,
   namedConfig,
-  nvramName,
   privateConfigName,
   readConfig,
   removeVlans,
   renameInConfig,
+  stageConfigs,
   startupConfigName,
-  updateConfig,
 } from './configs.ts'
-import { imageFactsOf } from './image.ts'
-import {
-  findLicence,
-  hostnameWarning,
-  type LicencePlaces,
-  licenceName,
-  licencePath,
-  requireLicence,
-  writeLicence,
-} from './licence.ts'
-import { netmapName, netmapText } from './netmap.ts'
-import { pullConfigs, pullQuietly, pushConfigs, storedConfigs } from './nvram-files.ts'
-import { fitting, type IouProperties, plainFields, propertiesOf } from './properties.ts'
-import { watchFile } from './watch.ts'
+import { hintOf } from './hints.ts'
+import { imageFactsOf, knownFactsOf } from './image.ts'
+import { unlinkImage } from './image-link.ts'
+import { launchOf } from './launch.ts'
+import { type LicencePlaces, licenceName, licencePath, licencePlace, removeLicences, writeLicence } from './licence.ts'
+import { type Look, storedConfigs } from './nvram-files.ts'
+import { NvramFollower } from './nvram-follower.ts'
+import { fitting, type IouProperties, plainFields, propertiesOf, withDefaultsOf } from './properties.ts'
 
 const unitsOfBay = 4
 const mostBays = 16
-const logName = 'iou.log'
 
 export interface IouOptions {
   readonly library: ImageLibrary
@@ -53,6 +43,8 @@ export interface IouOptions {
   readonly md5Of: (file: string) => Promise<string | undefined>
   /** Whether a program of this host has an application id; absent: the host is asked. */
   readonly isIdInUse?: (applicationId: number) => boolean
+  /** Removes what the program of that id left of its sockets; never throws. */
+  readonly tidySockets: (applicationId: number) => Promise<void>
   readonly listener: KindListener
 }
 
@@ -62,13 +54,14 @@ export class IouKind implements NodeKind {
   readonly stopGraceMs = 3000
   readonly #options: IouOptions
   readonly #ids: ApplicationIds
-  readonly #watches = new Map<string, () => void>()
-  /** Nodes whose next start takes any licence file. */
-  readonly #unchecked = new Set<string>()
+  readonly #nvram: NvramFollower
+  /** Who has an id because the keeper has ports of that id: nodes that are opened, and strangers. */
+  readonly #held = new Set<string>()
 
   constructor(options: IouOptions) {
     this.#options = options
     this.#ids = new ApplicationIds(options.isIdInUse)
+    this.#nvram = new NvramFollower(options.listener)
   }
 
   readonly identity: HostIdentity = {
@@ -98,7 +91,7 @@ export class IouKind implements NodeKind {
   }
 
   netioOf(record: NodeRecord, port: PortRef): NetioPort {
-    const { application_id } = propertiesOf({ record })
+    const { application_id } = this.#withId(record)
     return {
       application_id,
       port: port.adapter + port.port * mostBays,
@@ -114,9 +107,14 @@ export class IouKind implements NodeKind {
     return { ...fitting({}), application_id: this.#ids.take(key) }
   }
 
+  /** Without an id when all are taken: a start tries again. */
   restored(properties: Record<string, unknown>, { key }: KindNode): Record<string, unknown> {
     const stored = fitting(properties)
-    return { ...stored, application_id: this.#ids.take(key, stored.application_id) }
+    return { ...stored, application_id: this.#idFor(key, stored.application_id) ?? 0 }
+  }
+
+  held(key: string, { application_id }: NetioPort): void {
+    if (this.#idFor(key, application_id) !== undefined) this.#held.add(key)
   }
 
   /** Not the configurations: what a saved lab holds counts. */
@@ -125,75 +123,52 @@ export class IouKind implements NodeKind {
   }
 
   async prepare(node: KindNode, input: IouCreate): Promise<void> {
-    await this.#apply(node, input, { isNew: true })
+    node.record.properties = await this.#changed(node, input, true)
+    if (input.iourc_content != null) await writeLicence(this.#ownPlace(node), input.iourc_content)
     const { name } = node.record
     await createConfig(node.directory, startupConfigName, input.startup_config_content ?? null, name)
     await createConfig(node.directory, privateConfigName, input.private_config_content ?? null, name)
   }
 
   async update(node: KindNode, changes: IouUpdate, before: string): Promise<void> {
+    const { directory, record } = node
+    const { startup_config_content, private_config_content, iourc_content } = changes
     // What it has stored just now is not lost to what is older than that.
     await this.commit(node)
-    await this.#apply(node, changes, { isNew: false })
-    const { name } = node.record
-    const { startup_config_content, private_config_content } = changes
-    if (startup_config_content != null) {
-      const isNew = await updateConfig(node.directory, startupConfigName, startup_config_content, name)
-      if (isNew) await removeVlans(node.directory)
-    } else if (before !== name) await renameInConfig(node.directory, before, name)
-    if (private_config_content != null)
-      await updateConfig(node.directory, privateConfigName, private_config_content, name)
+    const next = await this.#changed(node, changes)
+    const texts = { [startupConfigName]: startup_config_content, [privateConfigName]: private_config_content }
+    const configs = await stageConfigs(directory, texts, record.name)
+    try {
+      if (startup_config_content) await removeVlans(directory)
+      else if (before !== record.name) await renameInConfig(directory, before, record.name)
+      if (iourc_content != null) await writeLicence(this.#ownPlace(node), iourc_content)
+    } catch (error) {
+      await configs.discard()
+      throw error
+    }
+    await configs.commit()
+    record.properties = next
   }
 
   async launch(node: KindNode): Promise<Launch> {
-    const { record, directory } = node
-    const properties = propertiesOf(node)
-    const { application_id, nvram } = properties
-    const image = await this.#imageOf(node)
-    const facts = await imageFactsOf(image)
-    const licence = await this.#licenceOf(node)
-    await adoptFiles(directory, application_id)
-    await translated(netmapName, () => writeFile(join(directory, netmapName), netmapText(application_id)))
-    const size = properties.use_default_iou_values ? (facts.defaultNvram ?? nvram) : nvram
-    const warnings = [...(await pushConfigs(directory, application_id, size)), hostnameWarning(hostname())]
-    const args = commandLine({ settings: properties, facts, applicationId: application_id })
-    // Images look at the path they are started by; one in the directory of the node is always short and plain.
-    const link = join(directory, basename(image))
-    await translated('The link to the image', async () => {
-      await rm(link, { force: true })
-      await symlink(image, link)
+    const { license_check } = this.#options.settings()
+    return launchOf(node, {
+      image: await this.#imageOf(node),
+      places: this.#licencePlaces(node),
+      isLicenceChecked: license_check && this.#withId(node.record).license_check,
     })
-    const notices = warnings
-      .filter((warning) => warning !== undefined)
-      .map((warning): Happening => ({ type: 'log.warning', message: `${record.name}: ${warning}` }))
-    return {
-      command_line: [link, ...args].join(' '),
-      notices,
-      run: {
-        type: 'process',
-        command: link,
-        args,
-        cwd: directory,
-        log: join(directory, logName),
-        stdio: 'pipe',
-        env: { IOURC: licence },
-      },
-    }
+  }
+
+  hint(exit: Exit): string | undefined {
+    return hintOf(exit)
   }
 
   view(node: KindNode): IouNode {
-    const { record, directory, projectId, status } = node
-    const { sum, ...settings } = propertiesOf(node)
+    const { record, directory } = node
+    const { sum, link: _, license_check: __, ...settings } = propertiesOf(node)
     return {
-      node_id: record.node_id,
-      project_id: projectId,
-      name: record.name,
-      node_directory: directory,
-      status,
-      console: record.console,
+      ...fieldsOf(node),
       console_type: record.console_type === 'none' ? 'none' : 'telnet',
-      command_line: record.command_line,
-      status_reason: record.status_reason,
       ...settings,
       md5sum: sum.image === settings.path ? sum.md5 : null,
       startup_config: namedConfig(directory, startupConfigName),
@@ -202,27 +177,30 @@ export class IouKind implements NodeKind {
     }
   }
 
-  async duplicate(source: KindNode, { record, directory }: KindNode, copy: () => Promise<void>): Promise<void> {
-    const { application_id } = record.properties as unknown as IouProperties
-    // What it has stored just now is in the copy too.
-    await this.commit(source)
-    await copy()
-    record.properties = { ...source.record.properties, application_id }
-    await adoptFiles(directory, application_id)
-    await renameInConfig(directory, source.record.name, record.name)
+  async duplicate(...[source, { record }, copy]: Parameters<NodeKind['duplicate']>): Promise<void> {
+    const { application_id } = propertiesOf({ record })
+    const { link, ...settings } = propertiesOf(source)
+    // What it has just stored has not been seen yet.
+    if (source.status !== 'stopped') await this.#nvram.pull(source, { isRunning: true, why: 'in case' }).catch(() => [])
+    await copy(async (directory) => {
+      await unlinkImage(directory, link)
+      await adoptFiles(directory, application_id)
+      await renameInConfig(directory, source.record.name, record.name)
+    })
+    record.properties = { ...settings, link: '', application_id }
   }
 
-  /** What a start brings along; `license_check` holds for that start only. */
+  /** What a start brings along; `license_check` holds until the next start that is no reload. */
   async starting(node: KindNode, { iourc_content, license_check }: IouStart): Promise<void> {
     if (iourc_content != null) await writeLicence(this.#ownPlace(node), iourc_content)
-    if (license_check === false) this.#unchecked.add(node.key)
-    else this.#unchecked.delete(node.key)
+    const { record, status } = node
+    if (status === 'stopped') record.properties = { ...propertiesOf(node), license_check: license_check !== false }
   }
 
   /** What the router has stored, else what its files say. */
   async configs(node: KindNode): Promise<IouConfigs> {
     const { directory } = node
-    const stored = await storedConfigs(directory, propertiesOf(node).application_id).catch(() => undefined)
+    const stored = await storedConfigs(directory, propertiesOf(node).application_id, asked(node)).catch(() => undefined)
     const startup = stored?.startup ?? (await readConfig(directory, startupConfigName))
     const secret = stored?.private ?? (await readConfig(directory, privateConfigName))
     return {
@@ -232,42 +210,47 @@ export class IouKind implements NodeKind {
   }
 
   async saveConfigs(node: KindNode): Promise<void> {
-    await pullConfigs(node.directory, propertiesOf(node).application_id)
+    await this.#nvram.pull(node, asked(node))
   }
 
-  begun(node: KindNode): void {
-    const { application_id } = propertiesOf(node)
-    this.#watches.get(node.key)?.()
-    const look = () => void pullQuietly(node.directory, application_id, true).catch(() => {})
-    this.#watches.set(node.key, watchFile(node.directory, nvramName(application_id), look))
+  begun(node: KindNode, isNew: boolean): void {
+    this.#nvram.begin(node, isNew)
   }
 
   async over(node: KindNode): Promise<void> {
-    this.#watches.get(node.key)?.()
-    this.#watches.delete(node.key)
-    await this.#pull(node)
+    const { directory } = node
+    const { application_id, link } = propertiesOf(node)
+    this.#nvram.end(node.key)
+    await this.#nvram.pullQuietly(node, { isRunning: false, why: 'in case' })
+    // The next start takes over what is left.
+    await unlinkImage(directory, link).catch(() => {})
+    await this.#options.tidySockets(application_id)
   }
 
   /** What one that has ended had stored was read at its end. */
   async commit(node: KindNode): Promise<void> {
-    if (node.status !== 'stopped') await this.#pull(node)
+    if (node.status !== 'stopped') await this.#nvram.pullQuietly(node, { isRunning: true, why: 'in case' })
   }
 
-  async #pull(node: KindNode): Promise<void> {
-    const complaint = await pullQuietly(node.directory, propertiesOf(node).application_id)
-    if (complaint === undefined) return
-    const message = `${node.record.name}: its configuration could not be read from the NVRAM: ${complaint}`
-    this.#options.listener.happened(node.key, { type: 'log.warning', message })
+  async forget(node: KindNode): Promise<void> {
+    this.#nvram.end(node.key)
+    // A keeper that was killed may have left the sockets of its bridge.
+    const { application_id } = propertiesOf(node)
+    if (application_id > 0) await this.#options.tidySockets(application_id)
+    this.#ids.release(node.key)
+    // A client gives it again with the next create or start; nothing secret is left of what is closed.
+    await rm(this.#ownPlace(node), { recursive: true, force: true }).catch(() => {})
   }
 
-  forget({ key }: KindNode): void {
-    this.#watches.get(key)?.()
-    this.#watches.delete(key)
-    this.#ids.release(key)
-    this.#unchecked.delete(key)
+  /** Also licence files of nodes whose project went while no service was there. */
+  async strangers(isThere: (key: string) => boolean): Promise<void> {
+    for (const key of this.#held) if (!isThere(key)) this.#ids.release(key)
+    this.#held.clear()
+    await removeLicences(this.#options.runDirectory, (id) => !isThere(`${this.kind}:${id}`))
   }
 
-  async #apply(node: KindNode, changes: Omit<IouUpdate, 'node_id'>, { isNew }: { isNew: boolean }): Promise<void> {
+  /** The properties with the changes. 409. */
+  async #changed(node: KindNode, changes: IouCreate | IouUpdate, isNew = false): Promise<IouProperties> {
     const next: IouProperties = { ...propertiesOf(node) }
     for (const field of plainFields) {
       const value = changes[field]
@@ -279,30 +262,49 @@ export class IouKind implements NodeKind {
       next.path = name
       next.sum = { image: name, md5: (await this.#options.md5Of(file)) ?? null }
     }
-    if (changes.iourc_content != null) await writeLicence(this.#ownPlace(node), changes.iourc_content)
-    node.record.properties = next
+    // Whoever creates many, or changes something else, does not wait for an answer of the image.
+    const isReread = !isNew && (changes.use_default_iou_values === true || changes.path != null)
+    return this.#withDefaults(node, next, isReread ? imageFactsOf : knownFactsOf)
   }
 
-  async #imageOf(node: KindNode): Promise<string> {
-    const { path } = propertiesOf(node)
-    return (await this.#options.library.lookup('iou', path, node.projectPath)).file
+  /** Memory and NVRAM are those of the image where they are known. */
+  async #withDefaults(node: KindNode, next: IouProperties, factsOf: typeof knownFactsOf): Promise<IouProperties> {
+    if (!next.use_default_iou_values) return next
+    const facts = this.#imageOf(node, next).then(factsOf)
+    return withDefaultsOf(next, await facts.catch(() => undefined))
   }
 
-  async #licenceOf(node: KindNode): Promise<string> {
-    const path = await findLicence(this.#licencePlaces(node))
-    const { license_check } = this.#options.settings()
-    if (license_check && !this.#unchecked.delete(node.key)) await requireLicence(path, hostname())
-    return path
+  async #imageOf({ record, projectPath }: KindNode, { path } = propertiesOf({ record })): Promise<string> {
+    return (await this.#options.library.lookup('iou', path, projectPath)).file
+  }
+
+  /** The id of that number, or another one; undefined when all are taken. */
+  #idFor(key: string, wanted: number): number | undefined {
+    try {
+      return this.#ids.take(key, wanted)
+    } catch {
+      return undefined
+    }
+  }
+
+  /** The properties of a router that has an id; 409 when all were taken as it was opened, and are. */
+  #withId(record: NodeRecord): IouProperties {
+    const properties = propertiesOf({ record })
+    if (properties.application_id > 0) return properties
+    const application_id = this.#ids.take(`${this.kind}:${record.node_id}`)
+    record.properties = { ...properties, application_id }
+    return propertiesOf({ record })
   }
 
   #licencePlaces(node: KindNode): LicencePlaces {
     const { iourc_path } = this.#options.settings()
-    const own = join(this.#ownPlace(node), licenceName)
-    return { configured: iourc_path || undefined, home: homedir(), directory: node.directory, own }
+    // Who starts the service with the variable wants that file, as an image that is started by hand takes it.
+    const configured = process.env.IOURC || iourc_path || undefined
+    return { configured, home: homedir(), directory: node.directory, own: join(this.#ownPlace(node), licenceName) }
   }
 
   #ownPlace({ record }: KindNode): string {
-    return join(this.#options.runDirectory, `iou-${record.node_id}`)
+    return licencePlace(this.#options.runDirectory, record.node_id)
   }
 }
 
@@ -315,3 +317,6 @@ function requireBays({ ethernet_adapters, serial_adapters }: IouProperties, isBy
     `got ${ethernet_adapters} and ${serial_adapters}`
   throw isByItself ? badRequest(message) : conflict(message)
 }
+
+/** Somebody wants to know what it has stored. */
+const asked = ({ status }: KindNode): Look => ({ isRunning: status !== 'stopped', why: 'asked' })

@@ -1,8 +1,9 @@
 import { randomBytes } from 'node:crypto'
-import { existsSync } from 'node:fs'
-import { mkdir, open, rename, rm, stat, writeFile } from 'node:fs/promises'
+import { constants, existsSync } from 'node:fs'
+import { mkdir, open, readdir, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { badRequest, conflict } from '../../../../src/errors.ts'
+import { isUuid } from '../../../../src/model/common.ts'
 import { translate, translated } from '../../projects/disk.ts'
 
 /** Nothing of a licence is ever logged, shown, or part of a message. */
@@ -54,6 +55,17 @@ async function isFile(path: string, what: string): Promise<boolean> {
   throw conflict(`${what}: ${basename(path)} is not a file`)
 }
 
+/** Where the licence file is that a client gave for a node. */
+export const licencePlace = (runDirectory: string, nodeId: string): string => join(runDirectory, `iou-${nodeId}`)
+
+/** Removes those of nodes that are not wanted. */
+export async function removeLicences(runDirectory: string, isUnwanted: (nodeId: string) => boolean): Promise<void> {
+  const names: string[] = await readdir(runDirectory).catch(() => [])
+  const ids = names.flatMap((name) => /^iou-(.+)$/.exec(name)?.[1] ?? []).filter(isUuid)
+  const places = ids.filter(isUnwanted).map((id) => licencePlace(runDirectory, id))
+  await Promise.all(places.map((place) => rm(place, { recursive: true, force: true }).catch(() => {})))
+}
+
 /** Writes the licence file of one node, which only we may read; its path. */
 export async function writeLicence(directory: string, content: string): Promise<string> {
   const what = 'Writing the licence file'
@@ -84,7 +96,8 @@ export async function requireLicence(path: string, hostname: string): Promise<vo
 
 async function contentOf(path: string): Promise<string> {
   try {
-    await using file = await open(path, 'r')
+    // It was a file when it was looked for; what took its place must not block.
+    await using file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK)
     const { buffer, bytesRead } = await file.read(Buffer.alloc(mostBytes + 1), 0, mostBytes + 1, 0)
     if (bytesRead > mostBytes) throw conflict(`The licence file ${basename(path)} has more than ${mostBytes} bytes`)
     // One character a byte: what is not ASCII is found by that, in any encoding.

@@ -1,9 +1,16 @@
-import { lstat, readFile, rename, rm, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
 import { ApiError } from '../../../../src/errors.ts'
-import { translated } from '../../projects/disk.ts'
 import { type ConfigName, nvramName, privateConfigName, readConfig, saveConfig, startupConfigName } from './configs.ts'
 import { type RouterConfigs, readConfigs, writeConfigs } from './nvram.ts'
+import { type OwnFile, readOwn, replaceOwn, timeOf } from './own-files.ts'
+
+/** The largest NVRAM. */
+const mostBytes = 1 << 20
+/** A router that writes does not pause for so long, ms. */
+const settleMs = 500
+
+const read = (directory: string, applicationId: number): Promise<OwnFile | undefined> =>
+  readOwn(directory, nvramName(applicationId), mostBytes)
 
 /** Puts the configuration files of a router into its NVRAM, so that it starts with them; what should be told of it. */
 export async function pushConfigs(
@@ -11,72 +18,94 @@ export async function pushConfigs(
   applicationId: number,
   sizeKb: number,
 ): Promise<readonly string[]> {
-  const path = join(directory, nvramName(applicationId))
-  const before = await readFile(path).catch(() => undefined)
+  const before = await read(directory, applicationId)
   const startup = await readConfig(directory, startupConfigName)
   const secret = await readConfig(directory, privateConfigName)
-  const { nvram, warnings } = writeConfigs(before, { startup: startup || null, private: secret || null }, sizeKb)
-  const temporary = `${path}.writing`
-  await translated(nvramName(applicationId), async () => {
-    try {
-      await writeFile(temporary, nvram, { mode: 0o600, flush: true })
-      await rename(temporary, path)
-    } catch (error) {
-      await rm(temporary, { force: true })
-      throw error
-    }
-  })
+  const configs = { startup: startup || null, private: secret || null }
+  const { nvram, warnings } = writeConfigs(before?.bytes, configs, sizeKb)
+  await replaceOwn(directory, nvramName(applicationId), nvram)
   return warnings
 }
 
+/** Why the NVRAM is looked at. */
+export interface Look {
+  readonly isRunning: boolean
+  /** `changed`: it was just written. `asked`: somebody wants to know. `in case`: it may have been written. */
+  readonly why: 'changed' | 'asked' | 'in case'
+}
+
+interface Stored {
+  readonly configs: RouterConfigs
+  /** Whether the checksum is the right one. */
+  readonly isSure: boolean
+  readonly writtenAt: number
+}
+
 /**
- * What the NVRAM of a router holds; undefined when there is none. What was written last counts: a configuration is null when its
- * file has been replaced since, but for `isFresh`. 409 when it cannot be read, as while it is written.
+ * What the NVRAM of a router holds; undefined when there is none. A configuration whose file was replaced since is null: what was
+ * written last counts. 409 when it cannot be read, as while it is written.
  */
 export async function storedConfigs(
   directory: string,
   applicationId: number,
-  isFresh = false,
+  look: Look,
 ): Promise<RouterConfigs | undefined> {
-  const path = join(directory, nvramName(applicationId))
-  const nvram = await readFile(path).catch(() => undefined)
-  if (nvram === undefined) return undefined
-  const { startup, private: own } = readConfigs(nvram)
-  const writtenAt = await timeOf(path)
-  const counts = async (name: ConfigName) => isFresh || (await timeOf(join(directory, name))) <= writtenAt
+  const found = await stored(directory, applicationId, look)
+  if (found === undefined) return undefined
+  const { configs, writtenAt } = found
+  const counts = async (name: ConfigName) => (await timeOf(directory, name)) <= writtenAt
   return {
-    startup: (await counts(startupConfigName)) ? startup : null,
-    private: (await counts(privateConfigName)) ? own : null,
+    startup: (await counts(startupConfigName)) ? configs.startup : null,
+    private: (await counts(privateConfigName)) ? configs.private : null,
   }
 }
 
-/** When a file was written, ms; 0 when there is none, or nothing in it. */
-const timeOf = (path: string): Promise<number> =>
-  lstat(path).then(
-    ({ mtimeMs, size }) => (size === 0 ? 0 : mtimeMs),
-    () => 0,
-  )
-
-/** Copies the configurations from the NVRAM into the files; whether one of them is another one now. */
-export async function pullConfigs(directory: string, applicationId: number, isFresh = false): Promise<boolean> {
-  const stored = await storedConfigs(directory, applicationId, isFresh)
-  if (stored === undefined) return false
-  const startup = await saveConfig(directory, startupConfigName, stored.startup)
-  const secret = await saveConfig(directory, privateConfigName, stored.private)
-  return startup || secret
+async function stored(directory: string, applicationId: number, { isRunning, why }: Look): Promise<Stored | undefined> {
+  const file = await read(directory, applicationId)
+  if (file === undefined) return undefined
+  const { bytes, writtenAt } = file
+  try {
+    return { configs: readConfigs(bytes), isSure: true, writtenAt }
+  } catch (error) {
+    // Images may sum in their own way, so another checksum is taken too, where nobody can be writing the file any more. While
+    // the router runs, that checksum is all that tells half a file from a whole one.
+    if (!(error instanceof ApiError) || (isRunning && why !== 'asked')) throw error
+    const configs = readConfigs(bytes, { anySum: true })
+    // Nothing was written yet where that is.
+    if (`${configs.startup}${configs.private}`.includes('\0')) throw error
+    if (isRunning && !(await isStill(directory, applicationId, bytes))) throw error
+    return { configs, isSure: false, writtenAt }
+  }
 }
 
-/** The same where nobody can be told; what is damaged stays as it is. */
-export async function pullQuietly(
+/** Whether the file is the same some time later. */
+async function isStill(directory: string, applicationId: number, bytes: Buffer): Promise<boolean> {
+  await delay(settleMs)
+  const later = await read(directory, applicationId)
+  return later?.bytes.equals(bytes) ?? false
+}
+
+/**
+ * Copies the configurations from the NVRAM into the files. 409 when it cannot be read. Unless it was just written, what was written
+ * last counts: a file that a client has replaced since is what the next start is to have. What another checksum
+ * makes doubtful does not take the place of a file for ever: that is kept as a backup, and told.
+ */
+export async function pullConfigs(
   directory: string,
   applicationId: number,
-  isFresh = false,
-): Promise<string | undefined> {
-  try {
-    await pullConfigs(directory, applicationId, isFresh)
-    return undefined
-  } catch (error) {
-    if (error instanceof ApiError) return error.message
-    throw error
+  look: Look,
+): Promise<readonly ConfigName[]> {
+  const found = await stored(directory, applicationId, look)
+  if (found === undefined) return []
+  const { configs, isSure, writtenAt } = found
+  const doubtful: ConfigName[] = []
+  for (const [name, text] of [
+    [startupConfigName, configs.startup],
+    [privateConfigName, configs.private],
+  ] as const) {
+    if (look.why !== 'changed' && (await timeOf(directory, name)) > writtenAt) continue
+    const isOther = await saveConfig(directory, name, text, !isSure)
+    if (isOther && !isSure) doubtful.push(name)
   }
+  return doubtful
 }

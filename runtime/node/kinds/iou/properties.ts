@@ -3,6 +3,7 @@ import { Check } from '@sinclair/typebox/value'
 import { nullable } from '../../../../src/model/common.ts'
 import { iouSettings } from '../../../../src/model/iou.ts'
 import type { KindNode } from '../kind.ts'
+import type { ImageFacts } from './image.ts'
 import { mostApplicationId } from './netmap.ts'
 
 /** What the record of a router keeps. */
@@ -15,6 +16,10 @@ export const IouProperties = Type.Object({
   application_id: Type.Integer({ minimum: 0, maximum: mostApplicationId, default: 0 }),
   /** MD5 of the image of that name. */
   sum: Type.Object({ image: Type.String(), md5: nullable(Type.String()) }, { default: { image: '', md5: null } }),
+  /** Whether the licence file is looked at before a start. */
+  license_check: Type.Boolean({ default: true }),
+  /** Name of the last link to the image that was made in the directory of the node. */
+  link: Type.String({ pattern: '^[^/]*$', default: '' }),
 })
 
 /** The settings that are kept as they are given. */
@@ -27,6 +32,18 @@ export function fitting(stored: Readonly<Record<string, unknown>>): IouPropertie
     Check(schema, stored[name]) ? stored[name] : structuredClone(schema.default),
   ])
   return Object.fromEntries(properties) as IouProperties
+}
+
+/** The same router with what the image has by default, as far as it says, where the router is to have that. */
+export function withDefaultsOf(properties: IouProperties, facts: ImageFacts | undefined): IouProperties {
+  if (!properties.use_default_iou_values || facts === undefined) return properties
+  const { ram, nvram } = iouSettings
+  const { defaultRam, defaultNvram } = facts
+  return {
+    ...properties,
+    ...(Check(ram, defaultRam) && { ram: defaultRam }),
+    ...(Check(nvram, defaultNvram) && { nvram: defaultNvram }),
+  }
 }
 
 /** The properties of a node of this kind: they were made by `fitting` when it was created, or read. */

@@ -43,7 +43,8 @@ export async function launchOf(
   const tell = (type: 'log.warning' | 'log.info', message: string) =>
     notices.push({ type, message: `${record.name}: ${message}` })
 
-  checkMemory(properties.ram, (message) => tell('log.warning', message))
+  const memoryWarning = checkMemory(properties.ram)
+  if (memoryWarning !== undefined) tell('log.warning', memoryWarning)
   const parsed = optionsOf(node, isLocal)
   const facts = await resolveEmulator(properties, isLocal)
   const { disks, stateDisk, warnings, hasState } = await images.disks(node, facts.path)

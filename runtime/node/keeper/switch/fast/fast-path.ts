@@ -91,6 +91,10 @@ export class FastPath implements PacketPath {
     await this.#call('forget', row)
   }
 
+  async tidy(applicationId: number): Promise<void> {
+    await this.#call('tidy', applicationId)
+  }
+
   send(end: number, frame: Uint8Array): void {
     this.#call('send', { end, frame }).catch(() => {})
   }

@@ -60,6 +60,11 @@ export class LockFile {
   /** Removes the file. */
   release(): void {
     rmSync(this.#path, { force: true })
+    this.leave()
+  }
+
+  /** Leaves the file where it is. */
+  leave(): void {
     closeSync(this.#fd)
   }
 }

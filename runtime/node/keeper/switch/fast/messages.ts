@@ -17,6 +17,7 @@ export interface Calls {
   reset: { in: number; out: undefined }
   forget: { in: number; out: undefined }
   send: { in: { end: number; frame: Uint8Array }; out: undefined }
+  tidy: { in: number; out: undefined }
   stop: { in: undefined; out: undefined }
 }
 

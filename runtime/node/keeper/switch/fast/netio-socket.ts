@@ -1,4 +1,4 @@
-import { existsSync, readFileSync, rmSync } from 'node:fs'
+import { lstatSync, readFileSync, rmSync } from 'node:fs'
 import { KeeperError } from '../../error.ts'
 import { type Libc, linux, type Pointer } from './libc.ts'
 import { LockFile } from './lock-file.ts'
@@ -138,11 +138,30 @@ export class NetioSocket {
 export function isNetioTaken(libc: Libc, directory: string, id: number): boolean {
   const path = `${directory}/${id}`
   if (LockFile.isHeld(libc, `${path}.lck`)) return true
-  if (!existsSync(path)) return false
+  if (!isThere(path)) return false
   const memory = new Memory(libc, netioNameBytes)
   writeName(memory, 0, path)
   return listens(libc, memory.address)
 }
+
+/** Removes the files of the socket of an id, unless a program has them. */
+export function removeLeftover(libc: Libc, directory: string, id: number): void {
+  const path = `${directory}/${id}`
+  const hadLock = isThere(`${path}.lck`)
+  if (!hadLock && !isThere(path)) return
+  claimDirectory(directory)
+  const lock = LockFile.take(libc, `${path}.lck`)
+  if (lock === undefined) return
+  const memory = new Memory(libc, netioNameBytes)
+  writeName(memory, 0, path)
+  const isListening = listens(libc, memory.address)
+  if (!isListening) rmSync(path, { force: true })
+  // Whoever listens without a lock may still want to take it.
+  if (isListening && hadLock) lock.leave()
+  else lock.release()
+}
+
+const isThere = (path: string): boolean => lstatSync(path, { throwIfNoEntry: false }) !== undefined
 
 export function openDatagramSocket(libc: Libc): number {
   const fd = libc.socket(linux.AF_UNIX, linux.SOCK_DGRAM | linux.SOCK_NONBLOCK | linux.SOCK_CLOEXEC, 0)

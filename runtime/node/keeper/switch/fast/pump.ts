@@ -10,6 +10,8 @@ import { End } from './end.ts'
 import { Instance } from './instance.ts'
 import { type Libc, linux } from './libc.ts'
 import { Memory } from './memory.ts'
+import { netioDirectory } from './netio-directory.ts'
+import { bridgeOffset, removeLeftover } from './netio-socket.ts'
 import { batch, Receiver } from './receiver.ts'
 import { Sockets } from './sockets.ts'
 import { Transmitter } from './transmitter.ts'
@@ -91,6 +93,11 @@ export class Pump {
     if (end === undefined) return
     const output = spec === null ? undefined : this.#ends.get(spec.output)
     end.lane = spec === null || output === undefined ? null : this.rows.lane(spec, output)
+  }
+
+  /** Removes the files of the sockets of an instance and its bridge that no program has. */
+  tidy(applicationId: number): void {
+    for (const id of [applicationId, applicationId + bridgeOffset]) removeLeftover(this.#libc, netioDirectory(), id)
   }
 
   send(id: number, frame: Uint8Array): void {

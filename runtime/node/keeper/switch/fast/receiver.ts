@@ -28,6 +28,8 @@ export class Receiver {
   readonly #controls: number
   readonly #buffers: number
   readonly #splits: number
+  /** Messages without room for control messages. */
+  readonly #plain: number
   readonly #segmenter: Segmenter
   readonly bytes: Uint8Array
   readonly view: DataView
@@ -44,7 +46,8 @@ export class Receiver {
     this.#libc = libc
     this.#pieces = batch * messageBytes
     this.#controls = this.#pieces + batch * pieceBytes
-    this.#buffers = this.#controls + batch * controlBytes
+    this.#plain = this.#controls + batch * controlBytes
+    this.#buffers = this.#plain + batch * messageBytes
     this.#splits = this.#buffers + batch * (headroom + bufferBytes)
     this.#memory = new Memory(libc, this.#splits + splitBytes)
     this.bytes = this.#memory.bytes
@@ -59,6 +62,8 @@ export class Receiver {
       this.#memory.u64(index * messageBytes + 24, 1)
       this.#memory.u64(index * messageBytes + 32, this.address + this.#controls + index * controlBytes)
       this.#memory.u64(index * messageBytes + 40, controlBytes)
+      this.#memory.u64(this.#plain + index * messageBytes + 16, this.address + piece)
+      this.#memory.u64(this.#plain + index * messageBytes + 24, 1)
     }
   }
 
@@ -82,13 +87,12 @@ export class Receiver {
 
   /** Datagrams of a UNIX socket with the frames of an IOU instance; a header is before each. Shorter ones have no length, or less. */
   netio(fd: number): number {
-    const count = this.#libc.recvmmsg(fd, this.address, batch, linux.MSG_DONTWAIT, 0)
+    // Descriptors that come along are not taken: they would fill our table.
+    const count = this.#libc.recvmmsg(fd, this.address + this.#plain, batch, linux.MSG_DONTWAIT, 0)
     for (let index = 0; index < count; index++) {
-      const message = index * messageBytes
       this.offsets[index] = this.#bufferOf(index) + netioHeaderBytes
-      this.lengths[index] = this.view.getUint32(message + 56, true) - netioHeaderBytes
+      this.lengths[index] = this.view.getUint32(this.#plain + index * messageBytes + 56, true) - netioHeaderBytes
       this.segments[index] = 0
-      this.#memory.u32(message + 40, controlBytes)
     }
     return count
   }

@@ -75,6 +75,8 @@ function answer(pump: Pump, name: keyof Calls, input: unknown): unknown {
       const { end, frame } = input as Calls['send']['in']
       return pump.send(end, frame)
     }
+    case 'tidy':
+      return pump.tidy(input as Calls['tidy']['in'])
     case 'stop':
       return undefined
   }

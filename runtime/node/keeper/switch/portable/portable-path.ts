@@ -90,6 +90,10 @@ export class PortablePath implements PacketPath {
     this.#ends.get(id)?.socket.send(Buffer.from(frame))
   }
 
+  async tidy(): Promise<void> {
+    // No instance has ever run on it.
+  }
+
   async shutdown(): Promise<void> {
     clearTimeout(this.#dueTimer)
     clearTimeout(this.#flushTimer)

@@ -1,0 +1,53 @@
+import type { KindListener, KindNode } from '../kind.ts'
+import { nvramName } from './configs.ts'
+import { type Look, pullConfigs } from './nvram-files.ts'
+import { propertiesOf } from './properties.ts'
+import { watchFile } from './watch.ts'
+
+/** Copies what routers store in their NVRAM into their files, while they run and afterwards. Callers hold the lock of the node. */
+export class NvramFollower {
+  readonly #listener: KindListener
+  readonly #watches = new Map<string, () => void>()
+
+  constructor(listener: KindListener) {
+    this.#listener = listener
+  }
+
+  /** From now on what the router writes is seen. `isNew`: it has just been started, and has not written anything. */
+  begin(node: KindNode, isNew: boolean): void {
+    const { key, directory } = node
+    const look = (why: Look['why']) =>
+      this.#listener.queued(key, async () => {
+        // What cannot be read now is looked at again when the router stops.
+        if (this.#watches.has(key)) await this.pull(node, { isRunning: true, why }).catch(() => [])
+      })
+    this.end(key)
+    this.#watches.set(
+      key,
+      watchFile(directory, nvramName(propertiesOf(node).application_id), () => look('changed')),
+    )
+    // It ran while no service was there, and may have written something.
+    if (!isNew) look('in case')
+  }
+
+  end(key: string): void {
+    this.#watches.get(key)?.()
+    this.#watches.delete(key)
+  }
+
+  pull({ directory, record }: KindNode, look: Look): ReturnType<typeof pullConfigs> {
+    return pullConfigs(directory, propertiesOf({ record }).application_id, look)
+  }
+
+  /** The same where nobody asked for it in particular: what should be known is told. */
+  async pullQuietly(node: KindNode, look: Look): Promise<void> {
+    const tell = (message: string) =>
+      this.#listener.happened(node.key, { type: 'log.warning', message: `${node.record.name}: ${message}` })
+    try {
+      const doubtful = await this.pull(node, look)
+      for (const name of doubtful) tell(`the NVRAM has another checksum than expected; ${name} is kept as ${name}.bak`)
+    } catch (error) {
+      tell(`its configuration could not be read from the NVRAM: ${(error as Error).message}`)
+    }
+  }
+}

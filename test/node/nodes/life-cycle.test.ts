@@ -1,0 +1,131 @@
+import { mkdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { KeeperError } from '../../../runtime/node/keeper/error.ts'
+import type { Exit, UnitState } from '../../../runtime/node/keeper/protocol.ts'
+import type { NodeKind } from '../../../runtime/node/kinds/kind.ts'
+import { LabNode } from '../../../runtime/node/nodes/lab-node.ts'
+import { LifeCycle, type LifeCycleOptions } from '../../../runtime/node/nodes/life-cycle.ts'
+import { OpenProject } from '../../../runtime/node/projects/open-project.ts'
+import type { Happening } from '../../../src/model/event.ts'
+import { freshDirectory } from '../../support/directory.ts'
+
+const ended = (code: number): Exit => ({ code, signal: null, requested: false, last_words: 'bye' })
+const process: UnitState = { key: '', pid: 1, run: 1, console: null, exit: null }
+
+/** A node of a kind that writes down what happens to it; what is in `kind` and `keeper` is done instead of nothing. */
+async function lab(kind: Partial<NodeKind> = {}, keeper: Record<string, () => unknown> = {}) {
+  const path = await freshDirectory()
+  const project_id = '00000000-0000-4000-8000-000000000001'
+  const project = { version: 1, project_id, name: 'lab', temporary: false, variables: null, open: true, deleted: [] }
+  await mkdir(join(path, '.patchbay/nodes'), { recursive: true })
+  const told: string[] = []
+  const events: Happening[] = []
+  const note = (what: string) => void told.push(what)
+  const noting: Partial<NodeKind> = {
+    kind: 'iou',
+    stopGraceMs: 100,
+    view: () => ({}) as never,
+    launch: async () => ({ command_line: 'image', run: {} as never }),
+    ...kind,
+    begun: (node, isNew) => {
+      note(isNew ? 'begun' : 'found')
+      kind.begun?.(node, isNew)
+    },
+    over: async (node) => {
+      note('over')
+      await kind.over?.(node)
+    },
+  }
+  const node = new LabNode(new OpenProject(project as never, path, path), noting as NodeKind, {
+    ...{ version: 1, kind: 'iou', node_id: '00000000-0000-4000-8000-000000000002', name: 'R1', console: null },
+    ...{ console_type: 'telnet', command_line: '', status_reason: null, running: false, properties: {}, ports: {} },
+  })
+  const lifeCycle = new LifeCycle({
+    keeper: {
+      unit: async () => undefined,
+      call: async (op: string) => {
+        note(op)
+        return keeper[op]?.() ?? (op === 'unit.start' ? { pid: 1, run: 1 } : { exit: null })
+      },
+      ...keeper,
+    },
+    links: { wires: async () => new Map() },
+    emit: (_: LabNode, happening: Happening) => events.push(happening),
+  } as unknown as LifeCycleOptions)
+  const warnings = () => events.flatMap((event) => (event.type === 'log.warning' ? [event.message] : []))
+  return { node, lifeCycle, told, events, warnings }
+}
+
+const refused = (message: string) => ({ status: 409, message: expect.stringContaining(message) })
+const fail = (message: string) => () => {
+  throw new Error(message)
+}
+
+test('a kind is told when its process runs, and when it is over', async () => {
+  const { node, lifeCycle, told } = await lab()
+  await lifeCycle.start(node)
+  await lifeCycle.stop(node)
+  expect(told).toEqual(['unit.start', 'begun', 'unit.stop', 'over'])
+})
+
+test('a node is stopped whatever its kind cannot do any more', async () => {
+  const { node, lifeCycle, warnings, events } = await lab({ over: fail('no such thing') })
+  await lifeCycle.start(node)
+  await lifeCycle.stop(node)
+  expect([node.status, warnings()]).toEqual(['stopped', ['R1: no such thing']])
+  expect(events.at(-1)).toMatchObject({ change: 'stopped' })
+  await lifeCycle.start(node)
+  await lifeCycle.exited(node, 1, ended(1))
+  expect([node.status, warnings().length]).toEqual(['stopped', 2])
+})
+
+test('what a kind has made ready is looked after when the start fails, and only then', async () => {
+  const refuse = () => {
+    throw new KeeperError('spawn_failed', 'it cannot be started')
+  }
+  const early = await lab({ launch: async () => fail('no image')() as never })
+  await expect(early.lifeCycle.start(early.node)).rejects.toThrow('no image')
+  expect(early.told).toEqual(['unit.stop'])
+  const late = await lab({}, { 'unit.start': refuse })
+  await expect(late.lifeCycle.start(late.node)).rejects.toMatchObject(refused('it cannot be started'))
+  expect(late.told).toEqual(['unit.start', 'unit.stop', 'over'])
+})
+
+test('a kind that fails when its process runs leaves none running', async () => {
+  const { node, lifeCycle, told } = await lab({ begun: fail('no more') })
+  await expect(lifeCycle.start(node)).rejects.toThrow('no more')
+  expect([node.status, node.record.running, told]).toEqual([
+    'stopped',
+    false,
+    ['unit.start', 'begun', 'unit.stop', 'over'],
+  ])
+})
+
+test('one that ended between the question what runs and its opening is not taken for one that runs', async () => {
+  const { node, lifeCycle, told } = await lab({}, { unit: async () => ({ ...process, exit: ended(3) }) })
+  lifeCycle.heard(node.key, 1)
+  await lifeCycle.adopt(node, process)
+  expect([node.status, node.record.status_reason]).toEqual([
+    'stopped',
+    'The program ended by itself (exit code 3): bye',
+  ])
+  expect(told).toEqual(['unit.forget', 'over'])
+  const other = await lab()
+  await other.lifeCycle.adopt(other.node, process)
+  expect([other.node.status, other.told]).toEqual(['started', ['found']])
+})
+
+test('what may help is told with the end of a process that ended by itself', async () => {
+  const hint = ({ code }: Exit) => (code === 11 ? 'try another image' : undefined)
+  const { node, lifeCycle, events } = await lab({ hint })
+  for (const code of [11, 12]) {
+    await lifeCycle.start(node)
+    await lifeCycle.exited(node, 1, ended(code))
+  }
+  const errors = events.flatMap((event) => (event.type === 'log.error' ? [event.message] : []))
+  expect(errors).toEqual([
+    'R1: the program ended by itself (exit code 11): bye; try another image',
+    'R1: the program ended by itself (exit code 12): bye',
+  ])
+})

@@ -1,0 +1,43 @@
+import { expect, test } from 'vitest'
+import type { LabNode } from '../../../runtime/node/nodes/lab-node.ts'
+import { Reopen, type ReopenOptions } from '../../../runtime/node/nodes/reopen.ts'
+import { createPc, start, status } from '../../support/lab.ts'
+import { portRanges, TestService } from '../../support/service.ts'
+
+test('a project that is opened again is what the keeper says now, not what it said at another one', async () => {
+  const service = await TestService.start({ ...portRanges(95), 'pc.engine': 'embedded' })
+  const projects = await Promise.all(
+    ['a', 'b'].map((name) => service.call<{ project_id: string }>('POST', '/v2/compute/projects', { name })),
+  )
+  const [a = '', b = ''] = projects.map(({ project_id }) => project_id)
+  const reopen = async (project_id: string) => {
+    await service.call('POST', `/v2/compute/projects/${project_id}/close`)
+    await service.call('POST', '/v2/compute/projects', { project_id, name: 'again' })
+  }
+  const [, pc] = await Promise.all([a, b].map((id) => createPc(service, `/v2/compute/projects/${id}`, 1)))
+  await start(service, pc ?? '')
+  await reopen(a)
+  await reopen(b)
+  expect(await status(service, pc ?? '')).toBe('stopped')
+  await start(service, pc ?? '')
+  expect(await status(service, pc ?? '')).toBe('started')
+})
+
+test('a node that has gone when it is its turn gets no ports back from a new keeper', async () => {
+  const done: string[] = []
+  const [stays, goes] = ['stays', 'goes'].map((key) => ({ key, status: 'stopped', project: {} })) as [LabNode, LabNode]
+  const all = new Map([stays, goes].map((node) => [node.key, node]))
+  const reopen = new Reopen({
+    nodes: {
+      all,
+      exclusively: async (_: LabNode, run: () => Promise<void>) => {
+        all.delete(goes.key)
+        await run()
+      },
+    },
+    lifeCycle: { heardLoss() {}, lost: async ({ key }: LabNode) => void done.push(key) },
+    links: { restore: async () => [] },
+  } as unknown as ReopenOptions)
+  await reopen.lost()
+  expect(done).toEqual(['stays'])
+})
