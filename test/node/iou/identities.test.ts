@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { readdir, readFile, writeFile } from 'node:fs/promises'
+import { readdir, readFile, rename, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { KeeperClient } from '../../../runtime/node/keeper/client.ts'
@@ -29,17 +29,22 @@ describe.skipIf(skip)('the application id of a saved router', () => {
     const old = await saved.router()
     await old.start()
     await old.store('R2')
-    const id = await idOf(old)
+    const before = await idOf(old)
     await saved.close()
     const lab = await RouterLab.create(service, last)
     const running = await lab.router()
     await running.start()
-    expect(await idOf(running)).toBe(id)
+    const id = await idOf(running)
     const console = await running.console()
     await service.kill('SIGKILL')
     // As if the saved one had been open, too.
     const file = join(service.data, 'projects', saved.id, '.patchbay/project.json')
     await writeFile(file, (await readFile(file, 'utf8')).replace('"open":false', '"open":true'))
+    // It had the id that the other one has now, which it often gets by itself.
+    const record = join(service.data, 'projects', saved.id, `.patchbay/nodes/iou-${old.id}.json`)
+    const text = await readFile(record, 'utf8')
+    await writeFile(record, text.replace(`"application_id":${before}`, `"application_id":${id}`))
+    await rename(join(old.directory, nvram(before)), join(old.directory, nvram(id)))
     await service.restart()
     expect(await idOf(running)).toBe(id)
     const other = await idOf(old)
@@ -62,6 +67,7 @@ test('a router that could not have an id as it was opened gets one when it needs
   const kind = new IouKind({
     runDirectory: await freshDirectory(),
     tidySockets: async () => {},
+    isIdInUse: () => false,
     listener: { changed() {}, updated() {}, happened() {}, queued() {} },
   } as unknown as IouOptions)
   const newNode = (): KindNode => {

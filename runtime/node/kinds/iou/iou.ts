@@ -28,7 +28,7 @@ import { imageFactsOf, knownFactsOf } from './image.ts'
 import { unlinkImage } from './image-link.ts'
 import { launchOf } from './launch.ts'
 import { type LicencePlaces, licenceName, licencePath, licencePlace, removeLicences, writeLicence } from './licence.ts'
-import { type Look, storedConfigs } from './nvram-files.ts'
+import { currentConfigs, type Look } from './nvram-files.ts'
 import { NvramFollower } from './nvram-follower.ts'
 import { fitting, type IouProperties, plainFields, propertiesOf, withDefaultsOf } from './properties.ts'
 
@@ -200,7 +200,9 @@ export class IouKind implements NodeKind {
   /** What the router has stored, else what its files say. */
   async configs(node: KindNode): Promise<IouConfigs> {
     const { directory } = node
-    const stored = await storedConfigs(directory, propertiesOf(node).application_id, asked(node)).catch(() => undefined)
+    const stored = await currentConfigs(directory, propertiesOf(node).application_id, asked(node)).catch(
+      () => undefined,
+    )
     const startup = stored?.startup ?? (await readConfig(directory, startupConfigName))
     const secret = stored?.private ?? (await readConfig(directory, privateConfigName))
     return {
@@ -246,7 +248,9 @@ export class IouKind implements NodeKind {
   async strangers(isThere: (key: string) => boolean): Promise<void> {
     for (const key of this.#held) if (!isThere(key)) this.#ids.release(key)
     this.#held.clear()
-    await removeLicences(this.#options.runDirectory, (id) => !isThere(`${this.kind}:${id}`))
+    // One that is just being made has an id already, and is not there yet.
+    const isUnwanted = (key: string) => !isThere(key) && this.#ids.of(key) === undefined
+    await removeLicences(this.#options.runDirectory, (id) => isUnwanted(`${this.kind}:${id}`))
   }
 
   /** The properties with the changes. 409. */

@@ -41,11 +41,17 @@ interface Stored {
   readonly writtenAt: number
 }
 
-/**
- * What the NVRAM of a router holds; undefined when there is none. A configuration whose file was replaced since is null: what was
- * written last counts. 409 when it cannot be read, as while it is written.
- */
+/** What the NVRAM of a router holds; undefined when there is none. 409 when it cannot be read, as while it is written. */
 export async function storedConfigs(
+  directory: string,
+  applicationId: number,
+  look: Look,
+): Promise<RouterConfigs | undefined> {
+  return (await stored(directory, applicationId, look))?.configs
+}
+
+/** The same, but null where the file was replaced since: what was written last counts. */
+export async function currentConfigs(
   directory: string,
   applicationId: number,
   look: Look,
@@ -86,8 +92,8 @@ async function isStill(directory: string, applicationId: number, bytes: Buffer):
 }
 
 /**
- * Copies the configurations from the NVRAM into the files. 409 when it cannot be read. Unless it was just written, what was written
- * last counts: a file that a client has replaced since is what the next start is to have. What another checksum
+ * Copies the configurations from the NVRAM into the files. 409 when it cannot be read. Where it was looked at just in case, what was
+ * written last counts: a file that a client has replaced since is what the next start is to have. What another checksum
  * makes doubtful does not take the place of a file for ever: that is kept as a backup, and told.
  */
 export async function pullConfigs(
@@ -103,7 +109,7 @@ export async function pullConfigs(
     [startupConfigName, configs.startup],
     [privateConfigName, configs.private],
   ] as const) {
-    if (look.why !== 'changed' && (await timeOf(directory, name)) > writtenAt) continue
+    if (look.why === 'in case' && (await timeOf(directory, name)) > writtenAt) continue
     const isOther = await saveConfig(directory, name, text, !isSure)
     if (isOther && !isSure) doubtful.push(name)
   }
