@@ -76,7 +76,7 @@ export interface UnitState {
   readonly key: string
   /** 0 for an embedded pc. */
   readonly pid: number
-  /** Number of this run; tells the end of one run from that of a later one. */
+  /** Number of this run; tells the end of one run from that of a later one, also of a later keeper. */
   readonly run: number
   readonly console: Listen | null
   /** Set when it has ended; kept until `unit.forget`, so that a service that was away learns of it. */

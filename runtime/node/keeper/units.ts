@@ -29,7 +29,8 @@ export class Units {
   readonly #serial = new Serial()
   readonly #records: ChildRecords
   readonly #pcs: EmbeddedPcs
-  #runs = 0
+  /** Runs of another keeper have other numbers: the news that one ended may be taken up when this one runs the node. */
+  #runs = Date.now()
   readonly #told: (key: string, run: number, exit: Exit) => void
 
   constructor(records: ChildRecords, pcs: EmbeddedPcs, told: (key: string, run: number, exit: Exit) => void) {

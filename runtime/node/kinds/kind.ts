@@ -89,6 +89,8 @@ export interface NodeKind {
     destination: KindNode,
     copy: (amend?: (directory: string) => Promise<void>) => Promise<void>,
   ): Promise<void>
+  /** It was opened, and does not run: what a service that was killed has left is looked after. */
+  idle?(node: KindNode): Promise<void>
   /** A process of the node runs: it was started (`isNew`), or found running. */
   begun?(node: KindNode, isNew: boolean): void
   /** The process has ended, or a start that `launch` had made ready failed: what is left is looked after. Never throws. */

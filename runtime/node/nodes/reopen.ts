@@ -166,6 +166,7 @@ export class Reopen {
       node.status = 'started'
       await lifeCycle.lost(node, 'It was found stopped when the service started')
     }
+    if (node.status === 'stopped') await node.kind.idle?.(node)
     await this.#givePorts(node, unit !== undefined)
     this.#warn(node.project, await links.restore(node))
   }

@@ -52,7 +52,6 @@ export class RunningProcesses {
   lost(): void {
     this.#losses++
     for (const { over } of this.#running.values()) over.abort()
-    // Another keeper counts from the beginning.
     this.#ended.clear()
   }
 }

@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs'
-import { mkdir, readdir, readFile, rm } from 'node:fs/promises'
+import { mkdir, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { KeeperClient } from '../../../runtime/node/keeper/client.ts'
@@ -119,11 +119,12 @@ describe.skipIf(skip)('a router that ends', () => {
 describe.skipIf(skip)('a router that ends while nobody looks', () => {
   test('is seen by the next service, with what it had stored', async () => {
     const other = await TestService.start(portRanges(98))
-    await addImage(other)
+    const image = await addImage(other)
     const lab = await RouterLab.create(other)
-    const [alive, dead] = [await lab.router(), await lab.router()]
+    const [alive, dead, begun] = [await lab.router(), await lab.router(), await lab.router()]
     await Promise.all([alive.start(), dead.start()])
     const consoles = await Promise.all([alive.console(), dead.console()])
+    const begunSockets = await begun.sockets()
     await other.kill('SIGKILL')
     for (const [index, console] of consoles.entries()) {
       await console.configure(`hostname New${index}`)
@@ -131,11 +132,15 @@ describe.skipIf(skip)('a router that ends while nobody looks', () => {
     }
     consoles[1]?.send('crash\n')
     await expect(consoles[1]?.expect('not any more')).rejects.toThrow('closed')
+    // A start of which the service had written nothing down yet.
+    await symlink(image, begun.file(imageName))
+    const [socket = '', lock = ''] = begunSockets
+    await Promise.all([socket, lock].map((path) => writeFile(path, '')))
     await other.restart()
     expect(await Promise.all([alive, dead].map(statusOf))).toEqual(['started', 'stopped'])
     await expect.poll(() => configOf(alive)).toContain('hostname New0\n')
     expect(await configOf(dead)).toContain('hostname New1\n')
-    expect(await leftovers(dead)).toEqual([])
+    expect(await Promise.all([dead, begun].map(leftovers))).toEqual([[], []])
     expect((await dead.view()).status_reason).toContain('SIGSEGV')
   })
 

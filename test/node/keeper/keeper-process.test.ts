@@ -199,3 +199,12 @@ test('a connection that sends no JSON is ended, and harms nobody', async () => {
   }
   expect(await client.call('inventory', {})).toEqual({ units: [], ports: [] })
 })
+
+test('runs of two keepers have different numbers: the news of an end may be taken up when another one runs the node', async () => {
+  const runs = new Set<number>()
+  for (let keeper = 0; keeper < 2; keeper++) {
+    const { data, client } = await openKeeper()
+    runs.add((await client.call('unit.start', shellUnit(data, 'exec cat'))).run)
+  }
+  expect(runs.size).toBe(2)
+})

@@ -1,4 +1,4 @@
-import { lstat, readlink, rm, symlink } from 'node:fs/promises'
+import { readlink, rm, symlink } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { conflict } from '../../../../src/errors.ts'
 import { translated } from '../../projects/disk.ts'
@@ -34,11 +34,11 @@ export async function linkImage(directory: string, image: string, before: string
   })
 }
 
-/** Removes the link of that name; what is no link stays. */
+/** Removes the link of that name, if it is as we make them. */
 export async function unlinkImage(directory: string, name: string): Promise<void> {
-  if (name === '') return
   const path = join(directory, name)
-  if ((await lstat(path).catch(() => undefined))?.isSymbolicLink()) await rm(path, { force: true })
+  const image = name === '' ? undefined : await readlink(path).catch(() => undefined)
+  if (image !== undefined && name.endsWith(basename(image))) await rm(path, { force: true })
 }
 
 /** Whether there is a link of that name to the image now. */

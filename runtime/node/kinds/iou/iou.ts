@@ -1,6 +1,6 @@
 import { rm } from 'node:fs/promises'
 import { homedir } from 'node:os'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { badRequest, conflict } from '../../../../src/errors.ts'
 import type { PortRef } from '../../../../src/host-agent.ts'
 import type { Line } from '../../../../src/model/capture.ts'
@@ -220,13 +220,16 @@ export class IouKind implements NodeKind {
   }
 
   async over(node: KindNode): Promise<void> {
-    const { directory } = node
-    const { application_id, link } = propertiesOf(node)
     this.#nvram.end(node.key)
     await this.#nvram.pullQuietly(node, { isRunning: false, why: 'in case' })
-    // The next start takes over what is left.
-    await unlinkImage(directory, link).catch(() => {})
-    await this.#options.tidySockets(application_id)
+    await this.idle(node)
+  }
+
+  /** Not more than tidying up: the next start takes over what is left. */
+  async idle(node: KindNode): Promise<void> {
+    const { application_id, link, path } = propertiesOf(node)
+    for (const name of [link, basename(path)]) await unlinkImage(node.directory, name).catch(() => {})
+    if (application_id > 0) await this.#options.tidySockets(application_id)
   }
 
   /** What one that has ended had stored was read at its end. */
