@@ -2,7 +2,10 @@ import { copyFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { IouConsole, iourc, standIn } from './iou.ts'
 import { reserve } from './lab.ts'
+import { runRoutersAlone } from './routers-alone.ts'
 import { portRanges, TestService } from './service.ts'
+
+runRoutersAlone()
 
 export interface Router {
   readonly node_id: string

@@ -4,7 +4,10 @@ import { join } from 'node:path'
 import { afterAll, beforeAll } from 'vitest'
 import type { IouNode } from '../../../src/model/iou.ts'
 import { IouConsole, iourc, netioDirectory, standIn } from '../../support/iou.ts'
+import { runRoutersAlone } from '../../support/routers-alone.ts'
 import { portRanges, TestService } from '../../support/service.ts'
+
+runRoutersAlone()
 
 export const imageName = 'i86bi-stand-in.bin'
 
