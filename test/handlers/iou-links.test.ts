@@ -25,7 +25,8 @@ async function linked(project: Project, input: Record<string, unknown>, ...ports
   const router = await newRouter(project, input)
   for (const name of ports) {
     const [adapter = 0, port = 0] = name.split('/').map(Number)
-    expect((await post(`${portOf(router.v2, adapter, port)}/nio`, await udpNio(project))).status).toBe(201)
+    const answer = await post(`${portOf(router.v2, adapter, port)}/nio`, await udpNio(project))
+    expect(answer.status, await answer.text()).toBe(201)
   }
   return router
 }
