@@ -1,5 +1,6 @@
 import type { Socket } from 'node:net'
 import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
 import { conflict } from '../../../src/errors.ts'
 import { reapLeftovers } from '../keeper/child-records.ts'
 import type { KeeperClient } from '../keeper/client.ts'
@@ -10,6 +11,9 @@ import type { Log } from '../log.ts'
 
 /** Tidying up is nothing to wait long for, ms. */
 const tidyMs = 5000
+
+/** When a new keeper is tried after the end of one, ms; after that by the next operation. */
+const retriesMs = [1000, 5000, 30_000]
 
 /** What the nodes want to hear. */
 export interface KeeperListener {
@@ -33,12 +37,13 @@ export class KeeperLink {
   #live: KeeperClient | undefined
   #listener: KeeperListener | undefined
   #isClosed = false
+  /** Whether a keeper died, and nobody was told yet. */
+  #hasLoss = false
 
   constructor(dataDirectory: string, log: Log) {
     this.#dataDirectory = dataDirectory
     this.#log = log
-    this.#client = this.#connect()
-    this.#client.catch(() => {})
+    this.#client = this.#connecting()
   }
 
   listen(listener: KeeperListener): void {
@@ -107,11 +112,12 @@ export class KeeperLink {
   }
 
   async #connected(): Promise<KeeperClient> {
+    const client = this.#client
     try {
-      return await this.#client
+      return await client
     } catch {
-      // A failed start is tried again by the next operation that needs it.
-      this.#client = this.#connect()
+      // A failed start is tried again by the next operation that needs it, once for all that wait.
+      if (this.#client === client) this.#client = this.#connecting()
       try {
         return await this.#client
       } catch (cause) {
@@ -120,6 +126,13 @@ export class KeeperLink {
         })
       }
     }
+  }
+
+  /** Nobody may wait for it when it fails. */
+  #connecting(): Promise<KeeperClient> {
+    const client = this.#connect()
+    client.catch(() => {})
+    return client
   }
 
   async #connect(): Promise<KeeperClient> {
@@ -132,19 +145,34 @@ export class KeeperLink {
       if (this.#live === client) this.#live = undefined
       return this.#replace(client)
     })
+    this.#tellLoss()
     return client
   }
 
   async #replace(dead: KeeperClient): Promise<void> {
     if (this.#isClosed) return
     this.#log.error({ keeper: dead.pid }, 'the keeper died; starting a new one')
-    this.#client = this.#connect()
-    try {
-      await this.#client
-      await this.#listener?.lost()
-    } catch (error) {
-      this.#log.error({ err: error }, 'the keeper cannot be started again')
+    this.#hasLoss = true
+    this.#client = this.#connecting()
+    for (const ms of retriesMs) {
+      try {
+        await this.#client
+        return
+      } catch (error) {
+        this.#log.error({ err: error }, 'the keeper cannot be started again')
+      }
+      await delay(ms)
+      if (this.#isClosed) return
+      // An operation may have been quicker.
+      if (this.#live === undefined) this.#client = this.#connecting()
     }
+  }
+
+  /** Before anything is asked of the new keeper, however often one could not be started in between. */
+  #tellLoss(): void {
+    if (!this.#hasLoss) return
+    this.#hasLoss = false
+    this.#listener?.lost().catch((error: unknown) => this.#log.error({ err: error }, 'after the end of a keeper'))
   }
 
   async #reap(): Promise<void> {

@@ -30,6 +30,7 @@ import { launchOf } from './launch.ts'
 import { type LicencePlaces, licenceName, licencePath, licencePlace, removeLicences, writeLicence } from './licence.ts'
 import { currentConfigs, type Look } from './nvram-files.ts'
 import { NvramFollower } from './nvram-follower.ts'
+import { removeStaged } from './own-files.ts'
 import { fitting, type IouProperties, plainFields, propertiesOf, withDefaultsOf } from './properties.ts'
 
 const unitsOfBay = 4
@@ -229,6 +230,7 @@ export class IouKind implements NodeKind {
   async idle(node: KindNode): Promise<void> {
     const { application_id, link, path } = propertiesOf(node)
     for (const name of [link, basename(path)]) await unlinkImage(node.directory, name).catch(() => {})
+    await removeStaged(node.directory).catch(() => {})
     if (application_id > 0) await this.#options.tidySockets(application_id)
   }
 
