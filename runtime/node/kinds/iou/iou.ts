@@ -134,8 +134,8 @@ export class IouKind implements NodeKind {
   async update(node: KindNode, changes: IouUpdate, before: string): Promise<void> {
     const { directory, record } = node
     const { startup_config_content, private_config_content, iourc_content } = changes
-    // What it has stored just now is not lost to what is older than that.
-    await this.commit(node)
+    // What it has stored just now is not lost to what is written over it.
+    if (before !== record.name || startup_config_content || private_config_content) await this.commit(node)
     const next = await this.#changed(node, changes)
     const texts = { [startupConfigName]: startup_config_content, [privateConfigName]: private_config_content }
     const configs = await stageConfigs(directory, texts, record.name)
