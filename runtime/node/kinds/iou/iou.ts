@@ -1,7 +1,6 @@
 import { rm } from 'node:fs/promises'
 import { homedir } from 'node:os'
 import { basename, join } from 'node:path'
-import { badRequest, conflict } from '../../../../src/errors.ts'
 import type { PortRef } from '../../../../src/host-agent.ts'
 import type { Line } from '../../../../src/model/capture.ts'
 import type { IouConfigs, IouCreate, IouNode, IouStart, IouUpdate } from '../../../../src/model/iou.ts'
@@ -12,6 +11,7 @@ import type { Pool } from '../../ports/allocator.ts'
 import type { HostIdentity, KindListener, KindNode, Launch, NodeKind } from '../kind.ts'
 import { fieldsOf } from '../node-view.ts'
 import { ApplicationIds, hasInstance } from './application-ids.ts'
+import { lineIn, netioPortOf, portsOf, requireBays } from './bays.ts'
 import {
   adoptFiles,
   createConfig,
@@ -32,9 +32,6 @@ import { currentConfigs, type Look } from './nvram-files.ts'
 import { NvramFollower } from './nvram-follower.ts'
 import { removeStaged } from './own-files.ts'
 import { fitting, type IouProperties, plainFields, propertiesOf, withDefaultsOf } from './properties.ts'
-
-const unitsOfBay = 4
-const mostBays = 16
 
 export interface IouOptions {
   readonly library: ImageLibrary
@@ -78,26 +75,17 @@ export class IouKind implements NodeKind {
     },
   }
 
-  /** Ethernet adapters first, then serial ones, four ports each. */
   ports(record: NodeRecord): readonly PortRef[] {
-    const { ethernet_adapters, serial_adapters } = propertiesOf({ record })
-    return Array.from({ length: (ethernet_adapters + serial_adapters) * unitsOfBay }, (_, index) => ({
-      adapter: Math.floor(index / unitsOfBay),
-      port: index % unitsOfBay,
-    }))
+    return portsOf(propertiesOf({ record }))
   }
 
-  lineOf(record: NodeRecord, { adapter }: PortRef): Line {
-    return adapter < propertiesOf({ record }).ethernet_adapters ? 'ethernet' : 'serial'
+  lineOf(record: NodeRecord, port: PortRef): Line {
+    return lineIn(propertiesOf({ record }), port)
   }
 
   netioOf(record: NodeRecord, port: PortRef): NetioPort {
     const { application_id } = this.#withId(record)
-    return {
-      application_id,
-      port: port.adapter + port.port * mostBays,
-      ethernet: this.lineOf(record, port) === 'ethernet',
-    }
+    return { application_id, port: netioPortOf(port), ethernet: this.lineOf(record, port) === 'ethernet' }
   }
 
   consolePool(type: NodeRecord['console_type']): Pool | undefined {
@@ -315,16 +303,6 @@ export class IouKind implements NodeKind {
   #ownPlace({ record }: KindNode): string {
     return licencePlace(this.#options.runDirectory, record.node_id)
   }
-}
-
-/** 400 when the request by itself asks for more than a program can have, 409 when it does together with what is there. */
-function requireBays({ ethernet_adapters, serial_adapters }: IouProperties, isByItself: boolean): void {
-  const bays = ethernet_adapters + serial_adapters
-  if (bays <= mostBays) return
-  const message =
-    `ethernet_adapters and serial_adapters: expected at most ${mostBays} in all, ` +
-    `got ${ethernet_adapters} and ${serial_adapters}`
-  throw isByItself ? badRequest(message) : conflict(message)
 }
 
 /** Somebody wants to know what it has stored. */
