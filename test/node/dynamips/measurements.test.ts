@@ -79,7 +79,7 @@ describe.skipIf(skip)('a measurement', () => {
 
   /** That it ended at once, and left nothing. */
   async function requireClean(lab: RouterLab, since: number): Promise<void> {
-    expect(performance.now() - since).toBeLessThan(3000)
+    expect(performance.now() - since).toBeLessThan(10_000)
     expect([lab.pids, await lab.ports()]).toEqual([[], []])
   }
 

@@ -51,7 +51,7 @@ describe.skipIf(skip)('a service', () => {
     await ask(service, client.signal)
     expect(await projects()).toHaveLength(1)
     client.abort()
-    await expect.poll(projects).toEqual([])
+    await expect.poll(projects, { timeout: 10_000 }).toEqual([])
     expect(dynamipsIn(service.data)).toEqual([])
 
     await ask(service)

@@ -94,11 +94,13 @@ test('a text with bytes that were never written is not believed, whoever asks', 
   }
 })
 
-test('a file that was replaced after the router has stored anything stays, unless somebody asks', async () => {
+test('a file that was replaced after the router has stored anything stays, unless it stores again', async () => {
   const { pull, read } = await router(nvramFile({ kb: 8, startup: 'hostname new\n' }), { earlier: 60 })
   expect(await pull(over)).toEqual([])
   expect(await read(startup)).toBe('hostname old\n')
-  await pull(asked)
+  expect(await pull(asked)).toEqual([])
+  expect(await read(startup)).toBe('hostname old\n')
+  await pull(changed)
   expect(await read(startup)).toBe('hostname new\n')
 })
 

@@ -92,7 +92,7 @@ async function isStill(directory: string, applicationId: number, bytes: Buffer):
 }
 
 /**
- * Copies the configurations from the NVRAM into the files. 409 when it cannot be read. Where it was looked at just in case, what was
+ * Copies the configurations from the NVRAM into the files. 409 when it cannot be read. Unless that was just written, what was
  * written last counts: a file that a client has replaced since is what the next start is to have. What another checksum
  * makes doubtful does not take the place of a file for ever: that is kept as a backup, and told.
  */
@@ -109,7 +109,7 @@ export async function pullConfigs(
     [startupConfigName, configs.startup],
     [privateConfigName, configs.private],
   ] as const) {
-    if (look.why === 'in case' && (await timeOf(directory, name)) > writtenAt) continue
+    if (look.why !== 'changed' && (await timeOf(directory, name)) > writtenAt) continue
     const isOther = await saveConfig(directory, name, text, !isSure)
     if (isOther && !isSure) doubtful.push(name)
   }
