@@ -1,4 +1,5 @@
 import { availableParallelism } from 'node:os'
+import { join } from 'node:path'
 import { defineConfig } from 'vitest/config'
 
 const handlers = { include: ['test/handlers/**/*.test.ts'], globalSetup: ['test/support/setup.ts'], isolate: false }
@@ -10,6 +11,8 @@ export default defineConfig({
   test: {
     testTimeout: 20_000,
     hookTimeout: 20_000,
+    // Services and keepers of tests are started hundreds of times; half of that is the compilation of the same sources.
+    env: { NODE_COMPILE_CACHE: join(import.meta.dirname, 'node_modules/.cache/node-compile') },
     // Most tests wait for processes and clocks most of the time.
     maxWorkers: Math.max(3, Math.ceil(availableParallelism() / 2)),
     projects: [
