@@ -2,6 +2,7 @@ import type { CaptureStart, CaptureStarted, CaptureStream } from './model/captur
 import type { IdlePcProposals } from './model/dynamips.ts'
 import type { FeedItem } from './model/event.ts'
 import type { Capabilities, Diagnosis, Load, NetworkInterface, Ports, Reloaded, Version } from './model/host.ts'
+import type { VmSummary } from './model/hypervisor.ts'
 import type { DiskCreate, DiskExtend, FoundProgram, Image, ImageKindName } from './model/image.ts'
 import type { IouConfigs, IouNode, IouStart } from './model/iou.ts'
 import type { MachineCapabilities, ResizeDisk } from './model/machine-emulator.ts'
@@ -25,6 +26,7 @@ export interface HostAgent {
   readonly machines: MachineAgent
   readonly routers: RouterAgent
   readonly dynamips: DynamipsAgent
+  readonly hypervisors: HypervisorAgent
   readonly events: EventAgent
 }
 
@@ -239,6 +241,12 @@ export interface MachineAgent {
   capabilities(): Promise<MachineCapabilities>
   /** 409 when the machine runs, has no such disk, or the tool refuses. The disk is made first when it was never used. */
   resizeDisk(ref: NodeRef<'machine-emulator'>, input: ResizeDisk): Promise<void>
+}
+
+/** What only VMs of a hypervisor have. */
+export interface HypervisorAgent {
+  /** The VMs of the hypervisor that new nodes are made for, by name. 409 when none can be reached. */
+  vms(): Promise<VmSummary[]>
 }
 
 /** A numbered port of a numbered adapter. */

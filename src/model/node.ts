@@ -1,4 +1,5 @@
 import type { DynamipsCreate, DynamipsNode, DynamipsUpdate } from './dynamips.ts'
+import type { HypervisorCreate, HypervisorNode, HypervisorUpdate } from './hypervisor.ts'
 import type { IouCreate, IouNode, IouUpdate } from './iou.ts'
 import type { MachineEmulatorCreate, MachineEmulatorNode, MachineEmulatorUpdate } from './machine-emulator.ts'
 import type { Nio } from './nio.ts'
@@ -8,18 +9,20 @@ import type { PcCreate, PcNode, PcUpdate } from './pc.ts'
 export interface NodeTypes {
   pc: { node: PcNode; create: PcCreate; update: PcUpdate }
   iou: { node: IouNode; create: IouCreate; update: IouUpdate }
+  hypervisor: { node: HypervisorNode; create: HypervisorCreate; update: HypervisorUpdate }
   'machine-emulator': { node: MachineEmulatorNode; create: MachineEmulatorCreate; update: MachineEmulatorUpdate }
   dynamips: { node: DynamipsNode; create: DynamipsCreate; update: DynamipsUpdate }
 }
 
 /** The kinds of node this version runs. */
 export type NodeKindName = keyof NodeTypes
-export const nodeKinds: readonly NodeKindName[] = ['pc', 'iou', 'machine-emulator', 'dynamips']
+export const nodeKinds: readonly NodeKindName[] = ['pc', 'iou', 'hypervisor', 'machine-emulator', 'dynamips']
 
 /** NIO types that each kind takes. */
 export const nioTypesOf: Readonly<Record<NodeKindName, readonly Nio['type'][]>> = {
   pc: ['nio_udp', 'nio_generic_ethernet', 'nio_ethernet', 'nio_tap'],
   iou: ['nio_udp', 'nio_generic_ethernet', 'nio_ethernet', 'nio_tap'],
+  hypervisor: ['nio_udp', 'nio_generic_ethernet', 'nio_ethernet', 'nio_tap'],
   'machine-emulator': ['nio_udp', 'nio_generic_ethernet', 'nio_ethernet', 'nio_tap'],
   dynamips: [],
 }

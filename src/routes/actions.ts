@@ -1,4 +1,5 @@
 import type { Static, TObject } from '@sinclair/typebox'
+import { conflict } from '../errors.ts'
 import type { NodeAgent } from '../host-agent.ts'
 import type { Reply } from '../http/endpoint.ts'
 import { type Answer, type Endpoint, endpoint } from '../http/endpoint.ts'
@@ -13,6 +14,7 @@ type Action = 'start' | 'stop' | 'suspend' | 'resume' | 'reload'
 function wordsOf({
   noun,
   canBePaused,
+  isStrict,
   conflicts,
 }: KindFacts): Readonly<Record<Action, [summary: string, not: string]>> {
   const disobeys = `The ${noun} does not obey`
@@ -27,12 +29,16 @@ function wordsOf({
       : [`Does nothing: a ${noun} cannot be paused`, disobeys],
     resume: [
       canBePaused
-        ? `Let a suspended ${noun} go on; one that runs is left alone`
+        ? `Let a suspended ${noun} go on${isStrict ? '' : '; one that runs is left alone'}`
         : `Does nothing for a ${noun} that runs: it cannot be paused`,
-      `The ${noun} is stopped: it is started instead; or it does not obey`,
+      isStrict
+        ? `The ${noun} is not suspended, or does not obey`
+        : `The ${noun} is stopped: it is started instead; or it does not obey`,
     ],
     reload: canBePaused
-      ? [`Reset a ${noun}, as by its button; a stopped one is left alone`, disobeys]
+      ? isStrict
+        ? [`Reset a ${noun}, as by its button`, `The ${noun} is stopped, or does not obey`]
+        : [`Reset a ${noun}, as by its button; a stopped one is left alone`, disobeys]
       : [`Stop a ${noun} and start it`, conflicts.start],
   }
 }
@@ -46,6 +52,7 @@ export function nodeActions<P extends TObject>(
   ref: (params: Static<P>) => NodeRef,
   started: (node: Node) => Answer,
   startReply: Reply = { description: 'Done' },
+  { refusesRunning = false }: { readonly refusesRunning?: boolean } = {},
 ): readonly Endpoint[] {
   const words = wordsOf(kindFacts[kind])
   const action = (name: Action, answer: (node: Node) => Answer, status: number, reply: Reply): Endpoint => {
@@ -59,7 +66,13 @@ export function nodeActions<P extends TObject>(
       bodyKind: 'ignored',
       replies: { [status]: reply },
       errors: { 404: noSuchNode, 409: not },
-      handle: async ({ params }, { agent }) => answer(await (agent.nodes as NodeAgent)[name](ref(params))),
+      async handle({ params }, { agent }) {
+        const nodes: NodeAgent = agent.nodes
+        if (name === 'start' && refusesRunning && (await nodes.get(ref(params))).status === 'started') {
+          throw conflict(`The ${kindFacts[kind].noun} runs already`)
+        }
+        return answer(await nodes[name](ref(params)))
+      },
     })
   }
   const startRouter = endpoint({

@@ -1,5 +1,6 @@
 import type { Endpoint } from '../http/endpoint.ts'
 import { docsEndpoints } from './docs.ts'
+import { hypervisorEndpoints } from './hypervisors.ts'
 import { idlePcEndpoints } from './idle-pc.ts'
 import { imageEndpoints } from './images.ts'
 import { machineEndpoints } from './machines.ts'
@@ -26,4 +27,5 @@ export const endpoints: readonly Endpoint[] = [
   ...machineEndpoints,
   ...idlePcEndpoints,
   ...computesV2,
+  ...hypervisorEndpoints,
 ]

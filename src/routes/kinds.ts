@@ -8,6 +8,12 @@ export interface KindFacts {
   readonly canBePaused: boolean
   /** What the console of a node may be. */
   readonly consoles: readonly ('text' | 'screen')[]
+  /** Whether a start of what runs (v1), a resume of what is not paused and a reset of what is stopped are refused. */
+  readonly isStrict?: boolean
+  /** Whether start answers with the node in v2. */
+  readonly startShows?: boolean
+  /** Whether a node can be made a copy of another one. */
+  readonly canBeCopied?: boolean
   /** What 409 means. */
   readonly conflicts: Readonly<Record<'create' | 'update' | 'start', string>>
 }
@@ -33,6 +39,19 @@ export const kindFacts: Readonly<Record<NodeKindName, KindFacts>> = {
       create: 'no port or application id is left, or the image is missing (its name is then in `image`)',
       update: 'The change is not possible now, or the image is missing (its name is then in `image`)',
       start: 'The router cannot run now: its image, the licence file or a library is missing; the message says what',
+    },
+  },
+  hypervisor: {
+    noun: 'VM',
+    canBePaused: true,
+    consoles: ['text', 'screen'],
+    startShows: false,
+    isStrict: true,
+    canBeCopied: false,
+    conflicts: {
+      create: 'the hypervisor cannot be reached or has no such VM, another node has the VM, or no port is left',
+      update: 'The change is not possible now, or the hypervisor has no such VM',
+      start: 'The VM cannot run now, or was started by somebody else; the message says why',
     },
   },
   'machine-emulator': {

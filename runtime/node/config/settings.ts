@@ -111,6 +111,27 @@ export const Settings = Type.Object(
       },
       { default: {}, additionalProperties: false },
     ),
+    hypervisor: Type.Object(
+      {
+        driver: Type.Union([Type.Literal('auto'), Type.Literal('libvirt'), Type.Literal('virtualbox')], {
+          default: 'auto',
+          description: 'What new hypervisor nodes are VMs of; auto takes libvirt where it answers, else VirtualBox',
+          reload: true,
+        }),
+        libvirt_uri: Type.String({
+          default: '',
+          description: 'qemu:///system or qemu:///session. Default: the system where this user may, else the session',
+          reload: true,
+        }),
+        vboxmanage_path: Type.String({
+          minLength: 1,
+          default: 'VBoxManage',
+          description: 'The VBoxManage program: a path, or a name to look for in PATH',
+          reload: true,
+        }),
+      },
+      { default: {}, additionalProperties: false },
+    ),
     iou: Type.Object(
       {
         iourc_path: Type.String({

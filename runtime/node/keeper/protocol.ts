@@ -11,14 +11,14 @@ import type { BpfProgram } from '../bpf/program.ts'
  * A connection whose first request is `console.attach` stops being JSON after the reply: what follows are the bytes of
  * the console, both ways, beginning with the scroll-back.
  */
-export const protocolVersion = 4
+export const protocolVersion = 5
 
 export type PacketPathName = 'fast' | 'portable'
 
-/** A unit is one running emulator: a child process, or a pc in the embedded simulator. Its key is `{kind}:{node_id}`. */
+/** A unit is one running emulator: a child process, a pc in the embedded simulator, or a guest of a program that is not ours. Its key is `{kind}:{node_id}`. */
 export interface UnitSpec {
   readonly key: string
-  readonly run: ProcessSpec | EmbeddedPcSpec
+  readonly run: ProcessSpec | EmbeddedPcSpec | AttachedSpec
   /** Where telnet clients reach its console; absent: no listener (the console can still be attached to). */
   readonly console?: Listen
 }
@@ -55,6 +55,15 @@ export interface EmbeddedPcSpec {
   readonly switch_port: number
 }
 
+/** The serial port of a guest that another program runs: raw bytes at a UNIX socket, or at a TCP port of 127.0.0.1. */
+export interface AttachedSpec {
+  readonly type: 'attached'
+  readonly path?: string
+  readonly port?: number
+  /** How long it may take to appear, ms; `unit.start` does not wait for it. */
+  readonly ready_ms: number
+}
+
 export interface Listen {
   readonly host: string
   readonly port: number
@@ -74,7 +83,7 @@ export interface Exit {
 
 export interface UnitState {
   readonly key: string
-  /** 0 for an embedded pc. */
+  /** 0 for what is no process of ours. */
   readonly pid: number
   /** Number of this run; tells the end of one run from that of a later one, also of a later keeper. */
   readonly run: number

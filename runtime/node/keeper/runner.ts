@@ -1,6 +1,6 @@
-/** Something that runs for a unit: a child process, or a pc in the embedded simulator. */
+/** Something that runs for a unit: a child process, a pc in the embedded simulator, or a guest of a program that is not ours. */
 export interface Runner {
-  /** 0 for an embedded pc. */
+  /** 0 for what is no process of ours. */
   readonly pid: number
   /** Settles once, never rejects. */
   readonly ended: Promise<Ending>

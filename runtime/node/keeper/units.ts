@@ -1,5 +1,6 @@
 import { stat } from 'node:fs/promises'
 import { Serial } from '../serial.ts'
+import { AttachedRunner } from './attached.ts'
 import { endOfChildLog } from './child-log.ts'
 import { ChildProcessRunner } from './child-process.ts'
 import type { ChildRecords } from './child-records.ts'
@@ -116,10 +117,7 @@ export class Units {
     // The port first: nothing has to be undone when it is taken.
     await hub.setListen(spec.console ?? null)
     try {
-      runner =
-        spec.run.type === 'pc'
-          ? await this.#pcs.start(spec.run, output)
-          : await ChildProcessRunner.start(spec.run, output)
+      runner = await this.#run(spec.run, output)
     } catch (error) {
       hub.close()
       throw error
@@ -153,6 +151,11 @@ export class Units {
     const exit = await unit.over
     this.#units.delete(unit.spec.key)
     return exit
+  }
+
+  async #run(run: UnitSpec['run'], output: (bytes: Uint8Array) => void): Promise<Runner> {
+    if (run.type === 'pc') return this.#pcs.start(run, output)
+    return run.type === 'attached' ? new AttachedRunner(run, output) : ChildProcessRunner.start(run, output)
   }
 
   #watch(spec: UnitSpec, hub: ConsoleHub, runner: Runner, logStart: number): Unit {
@@ -207,7 +210,7 @@ async function becomesReady(
 /** What the unit said last. A program whose terminal is not the console complains in its log, whatever its guest has shown. */
 async function lastWords({ run }: UnitSpec, hub: ConsoleHub, logStart: number): Promise<string> {
   const shown = printable(hub.shown)
-  if (run.type === 'pc' || (run.stdio === 'pty' && shown !== '')) return shown
+  if (run.type !== 'process' || (run.stdio === 'pty' && shown !== '')) return shown
   return printable(await endOfChildLog(run.log, logStart, lastWordsBytes)) || shown
 }
 

@@ -70,7 +70,7 @@ export interface NodeKind {
   /** Applies what a new node is created with, and writes what its directory must hold. */
   prepare(node: KindNode, input: NodeCreate): Promise<void>
   /** What a create with the id of a node that is there changes of it. */
-  claimed(input: NodeCreate): NodeUpdate
+  claimed(input: NodeCreate, node: KindNode): NodeUpdate
   /**
    * Applies the changes that only the kind knows, all or (when it throws) none; `before` is the name that it had. Properties
    * are replaced, not changed in place, so that they can be put back.
@@ -99,6 +99,12 @@ export interface NodeKind {
   commit?(node: KindNode): Promise<void>
   /** What may help when a process ended like that. */
   hint?(exit: Exit): string | undefined
+  /** The node goes, for good or until its project is opened again: what is elsewhere of it goes, too. 409 when that fails. */
+  gone?(node: KindNode, how: { readonly isDeleted: boolean }): Promise<void>
+  /** Where its screen is, beside a console that is none; null: it has none. */
+  screenPort?(node: KindNode): number | null
+  /** 409 when nothing may be attached to a port. */
+  requireFree?(node: KindNode, port: PortRef): Promise<void>
   /** The node is gone. */
   forget?(node: KindNode): Promise<void> | void
   /** The keeper has a port of a node, by its key, that will be opened, or not. */
@@ -127,6 +133,11 @@ export type Ending = 'stop' | 'close' | 'remove'
 
 /** A hold on running guests. Callers hold the lock of the node. */
 export interface Guests {
+  /**
+   * Whether guests are run by a program that is not ours: one that does not end keeps its node started, and what does not fit its
+   * state is refused.
+   */
+  readonly isForeign?: boolean
   /** Has the guest of a process that was just started run; throws with the reason when it does not. */
   begin(node: KindNode, process: GuestProcess): Promise<void>
   /** Takes hold of a guest that an earlier service started. */

@@ -50,11 +50,11 @@ export class Consoles {
 
   /** A connection to the VNC server of the node; 409. */
   async screen(node: LabNode, signal: AbortSignal): Promise<ConsoleStream> {
-    const { console, console_type } = node.record
-    if (console_type !== 'vnc' || console === null)
-      throw conflict(`The node has no screen that speaks VNC: its console_type is ${console_type}`)
+    const { console_type } = node.record
+    const port = node.kind.screenPort?.(node) ?? (console_type === 'vnc' ? node.record.console : null)
+    if (port === null) throw conflict(`The node has no screen that speaks VNC: its console_type is ${console_type}`)
     if (node.status === 'stopped') throw conflict('The node does not run: start it first')
-    const socket = connect({ port: console, host: reachable(this.#options.consoleHost) })
+    const socket = connect({ port, host: reachable(this.#options.consoleHost) })
     try {
       await once(socket, 'connect', { signal: AbortSignal.any([signal, AbortSignal.timeout(connectMs)]) })
     } catch (cause) {

@@ -59,7 +59,9 @@ export class LifeCycle {
     if (node.status === 'stopped') return
     const process = this.#processes.get(node.key)
     if (process !== undefined) {
-      await node.kind.guests?.end(node, process, how).catch((error: unknown) => {
+      const { guests } = node.kind
+      await guests?.end(node, process, how).catch((error: unknown) => {
+        if (guests.isForeign === true && how === 'stop') throw error
         const message = `${node.record.name}: ${(error as Error).message}`
         this.#options.emit(node, { type: 'log.warning', message })
       })
@@ -89,7 +91,7 @@ export class LifeCycle {
   async resume(node: LabNode): Promise<void> {
     if (node.status === 'stopped') throw conflict('The node is stopped: start it instead')
     const { guests } = node.kind
-    if (guests === undefined || node.status === 'started') return
+    if (guests === undefined || (node.status === 'started' && guests.isForeign !== true)) return
     await guests.resume(node)
     await this.#became(node, { status: 'started', reason: null })
   }
@@ -98,7 +100,10 @@ export class LifeCycle {
   async reload(node: LabNode): Promise<void> {
     const { guests } = node.kind
     if (guests !== undefined) {
-      if (node.status === 'stopped') return
+      if (node.status === 'stopped') {
+        if (guests.isForeign === true) throw conflict('The node is stopped: start it instead')
+        return
+      }
       await guests.reset(node)
       // One that stood still because something went wrong goes on.
       return this.refresh(node)

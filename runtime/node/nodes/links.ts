@@ -50,6 +50,7 @@ export class Links {
     if (!nioTypesOf[node.kind.kind].includes(nio.type)) {
       throw badRequest(`type: nodes of kind ${node.kind.kind} do not take ${nio.type}`)
     }
+    await node.kind.requireFree?.(node, port)
     const wanted = await this.#resolve(node, name, nio)
     const slot = slotOf(node, name)
     const before = lportOf(slot.nio)

@@ -73,7 +73,7 @@ export class Nodes implements NodeAgent {
       if (known.project !== project) throw conflict(`node_id: ${nodeId} is a node of another project`)
       const created = known.isUnclaimed
       if (!created && existing === 'refuse') throw conflict(`The node ${nodeId} exists already`)
-      await this.#update(known, known.kind.claimed(input))
+      await this.#update(known, known.kind.claimed(input, known))
       known.isUnclaimed = false
       return { node: viewOf<K>(known), created }
     })
@@ -214,8 +214,15 @@ export class Nodes implements NodeAgent {
     const nodes = [...project.nodes.values()]
     for (const node of nodes) this.#options.lifeCycle.hurry(node)
     // A keeper that fails must not keep a project open: what it leaves behind is ended with it, or by the next service.
-    const stop = (node: LabNode) => this.#options.lifeCycle.stop(node, how).catch(() => {})
-    await Promise.all(nodes.map((node) => this.exclusively(node, () => stop(node).then(() => this.#release(node)))))
+    const end = async (node: LabNode) => {
+      await this.#options.lifeCycle.stop(node, how).catch(() => {})
+      await node.kind.gone?.(node, { isDeleted: how === 'remove' }).catch((error: unknown) => {
+        const message = `${node.record.name}: ${(error as Error).message}`
+        this.#options.emit(node, { type: 'log.error', message })
+      })
+      await this.#release(node)
+    }
+    await Promise.all(nodes.map((node) => this.exclusively(node, () => end(node))))
   }
 
   async #create(project: OpenProject, kind: NodeKind, nodeId: string, input: NodeCreate): Promise<LabNode> {
@@ -250,6 +257,7 @@ export class Nodes implements NodeAgent {
     } catch (error) {
       project.nodes.delete(node.key)
       this.#options.ports.releaseAll(node.owner)
+      await kind.gone?.(node, { isDeleted: true }).catch(() => {})
       await kind.forget?.(node)
       await node.removeRecord().catch(() => {})
       if (isMade) await rm(node.directory, { recursive: true, force: true }).catch(() => {})
@@ -325,6 +333,7 @@ export class Nodes implements NodeAgent {
 
   async #teardown(node: LabNode): Promise<void> {
     await this.#options.lifeCycle.stop(node, 'remove')
+    await node.kind.gone?.(node, { isDeleted: true })
     await this.#release(node)
   }
 

@@ -11,6 +11,7 @@ import type { Node } from '../../model/node.ts'
 import { type PcNode as Pc, PcCreate, PcNode, PcUpdate } from '../../model/pc.ts'
 import { Project as Full, ProjectUpdate } from '../../model/project.ts'
 import { type DynamipsV1, dynamipsV1 } from './dynamips-face.ts'
+import { type HypervisorV1, hypervisorV1 } from './hypervisor-face.ts'
 import { type IouV1, iouV1 } from './iou-face.ts'
 
 /** A project as v1 shows it. */
@@ -109,10 +110,11 @@ export const MachineV1Update = Type.Object(MachineEmulatorUpdate.properties, {
   description: 'Changes of a machine; absent and null mean "leave as it is"',
 })
 
-/** A node of any kind as v1 shows it. Only machines have an emulator, only routers a number or an idle PC. */
-export function instanceV1(node: Node): PcV1 | MachineV1 | IouV1 | DynamipsV1 {
+/** A node of any kind as v1 shows it, by a field that only its kind has. */
+export function instanceV1(node: Node): PcV1 | MachineV1 | IouV1 | DynamipsV1 | HypervisorV1 {
   if ('qemu_path' in node) return machineV1(node)
   if ('idlepc' in node) return dynamipsV1(node)
+  if ('vmname' in node) return hypervisorV1(node)
   return 'application_id' in node ? iouV1(node) : pcV1(node)
 }
 

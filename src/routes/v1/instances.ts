@@ -16,6 +16,7 @@ import { kindFacts } from '../kinds.ts'
 import { linkEndpoints } from '../links.ts'
 import { DynamipsV1, DynamipsV1Create, DynamipsV1Update } from './dynamips-face.ts'
 import { instanceV1, MachineV1, MachineV1Create, MachineV1Update, PcV1, PcV1Create, PcV1Update } from './faces.ts'
+import { HypervisorV1, HypervisorV1Create, HypervisorV1Update } from './hypervisor-face.ts'
 import { IouV1, IouV1Create, IouV1Update, iouInput } from './iou-face.ts'
 
 /** The schemas of a kind in v1; a new kind is one more line below. */
@@ -32,6 +33,7 @@ interface InstanceSchemas {
 const kinds: Readonly<Record<NodeKindName, InstanceSchemas>> = {
   pc: { instance: PcV1, create: PcV1Create, update: PcV1Update, startShows: false },
   iou: { instance: IouV1, create: IouV1Create, update: IouV1Update, startShows: false, input: iouInput },
+  hypervisor: { instance: HypervisorV1, create: HypervisorV1Create, update: HypervisorV1Update, startShows: false },
   'machine-emulator': { instance: MachineV1, create: MachineV1Create, update: MachineV1Update, startShows: true },
   dynamips: { instance: DynamipsV1, create: DynamipsV1Create, update: DynamipsV1Update, startShows: false },
 }
@@ -54,7 +56,7 @@ function instanceEndpoints(kind: NodeKindName, schemas: InstanceSchemas): readon
   const base = `/v1/projects/{project_id}/${kind}/vms`
   const one = `${base}/{vm_id}`
   const tag = `v1 ${kind} instances`
-  const { noun, conflicts } = kindFacts[kind]
+  const { noun, conflicts, isStrict = false, canBeCopied = true } = kindFacts[kind]
   const params = Type.Object({ project_id: Uuid, vm_id: Uuid })
   const instance = (description: string) => ({ description, schema: schemas.instance })
   const ref = ({ project_id, vm_id }: { project_id: string; vm_id: string }): NodeRef => ({
@@ -69,7 +71,20 @@ function instanceEndpoints(kind: NodeKindName, schemas: InstanceSchemas): readon
   const shown = (node: Node) => ok(instanceV1(node))
   const actions = schemas.startShows
     ? nodeActions(one, tag, params, kind, ref, shown, instance(`The ${noun}, started`))
-    : nodeActions(one, tag, params, kind, ref, () => noContent)
+    : nodeActions(one, tag, params, kind, ref, () => noContent, undefined, { refusesRunning: isStrict })
+
+  const copy = endpoint({
+    method: 'POST',
+    path: `${one}/duplicate`,
+    tag,
+    summary: `Copy the settings and files of a ${noun} into another one`,
+    params,
+    body: Duplicate,
+    replies: { 201: instance('The copy') },
+    errors: { 404: noSuchNode, 409: 'The destination runs', 507: 'The disk is nearly full' },
+    handle: async ({ params, body }, { agent }) =>
+      created(instanceV1(await agent.nodes.duplicate(ref(params), body.destination_vm_id.toLowerCase()))),
+  })
 
   return [
     endpoint({
@@ -139,18 +154,7 @@ function instanceEndpoints(kind: NodeKindName, schemas: InstanceSchemas): readon
       },
     }),
     ...actions,
-    endpoint({
-      method: 'POST',
-      path: `${one}/duplicate`,
-      tag,
-      summary: `Copy the settings and files of a ${noun} into another one`,
-      params,
-      body: Duplicate,
-      replies: { 201: instance('The copy') },
-      errors: { 404: noSuchNode, 409: 'The destination runs', 507: 'The disk is nearly full' },
-      handle: async ({ params, body }, { agent }) =>
-        created(instanceV1(await agent.nodes.duplicate(ref(params), body.destination_vm_id.toLowerCase()))),
-    }),
+    ...(canBeCopied ? [copy] : []),
     ...(isLinkable(kind)
       ? [...linkEndpoints(one, tag, params, kind, ref), ...captureEndpoints(one, tag, params, ref)]
       : []),

@@ -3,6 +3,7 @@ import { created, type Endpoint, endpoint, noContent, ok } from '../../http/endp
 import { noSuchNode, noSuchProject, projectParams } from '../../http/params.ts'
 import { Uuid } from '../../model/common.ts'
 import { DynamipsCreate, DynamipsNode, DynamipsUpdate } from '../../model/dynamips.ts'
+import { HypervisorCreate, HypervisorNode, HypervisorUpdate } from '../../model/hypervisor.ts'
 import { IouCreate, IouNode, IouUpdate } from '../../model/iou.ts'
 import { MachineEmulatorCreate, MachineEmulatorNode, MachineEmulatorUpdate } from '../../model/machine-emulator.ts'
 import { isLinkable, type NodeCreate, type NodeKindName, type NodeRef, type NodeUpdate } from '../../model/node.ts'
@@ -42,6 +43,15 @@ const kinds: Readonly<Record<NodeKindName, KindSchemas>> = {
     create: named(IouCreate, 'IouNodeCreate', 'What a router is created with; absent and null mean "the default"'),
     update: named(IouUpdate, 'IouNodeUpdate', 'Changes of a router; absent and null mean "leave as it is"'),
   },
+  hypervisor: {
+    node: HypervisorNode,
+    create: named(
+      HypervisorCreate,
+      'HypervisorNodeCreate',
+      'What a VM is created with; absent and null mean "the default"',
+    ),
+    update: named(HypervisorUpdate, 'HypervisorNodeUpdate', 'Changes of a VM; absent and null mean "leave as it is"'),
+  },
   'machine-emulator': {
     node: MachineEmulatorNode,
     create: named(
@@ -76,9 +86,23 @@ function kindEndpoints(kind: NodeKindName, schemas: KindSchemas): readonly Endpo
   const one = `${base}/{node_id}`
   const tag = `v2 ${kind} nodes`
   const params = Type.Object({ project_id: Uuid, node_id: Uuid })
-  const { conflicts, consoles } = kindFacts[kind]
+  const { conflicts, consoles, startShows = true, canBeCopied = true } = kindFacts[kind]
   const node = (description: string) => ({ description, schema: schemas.node })
   const ref = (params: { project_id: string; node_id: string }): NodeRef => ({ ...params, kind })
+
+  const copy = endpoint({
+    method: 'POST',
+    path: `${one}/duplicate`,
+    tag,
+    summary: 'Copy the settings and files of a node into another one',
+    params,
+    body: Duplicate,
+    replies: { 201: node('The copy') },
+    errors: { 404: noSuchNode, 409: 'The destination runs', 507: 'The disk is nearly full' },
+    async handle({ params, body }, { agent }) {
+      return created(await agent.nodes.duplicate(ref(params), body.destination_node_id.toLowerCase()))
+    },
+  })
 
   return [
     endpoint({
@@ -146,20 +170,10 @@ function kindEndpoints(kind: NodeKindName, schemas: KindSchemas): readonly Endpo
         return noContent
       },
     }),
-    ...nodeActions(one, tag, params, kind, ref, ok, node('The node, started')),
-    endpoint({
-      method: 'POST',
-      path: `${one}/duplicate`,
-      tag,
-      summary: 'Copy the settings and files of a node into another one',
-      params,
-      body: Duplicate,
-      replies: { 201: node('The copy') },
-      errors: { 404: noSuchNode, 409: 'The destination runs', 507: 'The disk is nearly full' },
-      async handle({ params, body }, { agent }) {
-        return created(await agent.nodes.duplicate(ref(params), body.destination_node_id.toLowerCase()))
-      },
-    }),
+    ...(startShows
+      ? nodeActions(one, tag, params, kind, ref, ok, node('The node, started'))
+      : nodeActions(one, tag, params, kind, ref, () => noContent)),
+    ...(canBeCopied ? [copy] : []),
     ...(isLinkable(kind)
       ? [...linkEndpoints(one, tag, params, kind, ref), ...captureEndpoints(one, tag, params, ref)]
       : []),

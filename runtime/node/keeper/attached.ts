@@ -1,0 +1,67 @@
+import { connect as connectTo, type Socket } from 'node:net'
+import { setTimeout as delay } from 'node:timers/promises'
+import { KeeperError } from './error.ts'
+import type { AttachedSpec } from './protocol.ts'
+import { type Ending, mostInputBytes, type Runner } from './runner.ts'
+
+const retryMs = 50
+/** What closed the connection may only have begun anew. */
+const againMs = 500
+
+/** A guest of a program that is not ours: all that is held of it is its serial port. It has ended when that is gone. */
+export class AttachedRunner implements Runner {
+  readonly pid = 0
+  readonly ended: Promise<Ending>
+  readonly #over = new AbortController()
+  #socket: Socket | undefined
+
+  constructor(spec: AttachedSpec, output: (bytes: Uint8Array) => void) {
+    this.ended = this.#hold(spec, output)
+  }
+
+  input(bytes: Uint8Array): void {
+    const socket = this.#socket
+    if (socket?.writable && socket.writableLength + bytes.length <= mostInputBytes) socket.write(bytes)
+  }
+
+  limit(): void {
+    throw new KeeperError('unsupported', 'the processor time of a guest of another program cannot be limited')
+  }
+
+  /** Lets go of it; whoever runs the guest ends it. */
+  stop(): Promise<Ending> {
+    this.#over.abort()
+    this.#socket?.destroy()
+    return this.ended
+  }
+
+  async #hold({ ready_ms, ...place }: AttachedSpec, output: (bytes: Uint8Array) => void): Promise<Ending> {
+    let patience = ready_ms
+    for (;;) {
+      const socket = await this.#connect(place, patience)
+      if (socket === undefined) return { code: patience === againMs ? 0 : null, signal: null }
+      this.#socket = socket
+      socket.on('data', output)
+      await new Promise((resolve) => socket.once('close', resolve))
+      this.#socket = undefined
+      patience = againMs
+    }
+  }
+
+  /** undefined when nothing listens there within the time, or nobody wants it any more. */
+  async #connect({ path, port }: Pick<AttachedSpec, 'path' | 'port'>, ms: number): Promise<Socket | undefined> {
+    const deadline = Date.now() + ms
+    while (!this.#over.signal.aborted && Date.now() <= deadline) {
+      const socket = path === undefined ? connectTo({ port: port ?? 0, host: '127.0.0.1' }) : connectTo({ path })
+      const isConnected = await new Promise<boolean>((resolve) => {
+        socket.once('connect', () => resolve(true))
+        // A later one ends the connection, of which `close` tells.
+        socket.on('error', () => resolve(false))
+      })
+      if (isConnected && !this.#over.signal.aborted) return socket.setNoDelay(true).setKeepAlive(true, 30_000)
+      socket.destroy()
+      await delay(retryMs, undefined, { signal: this.#over.signal }).catch(() => {})
+    }
+    return undefined
+  }
+}

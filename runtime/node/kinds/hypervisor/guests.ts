@@ -1,0 +1,147 @@
+import { conflict } from '../../../../src/errors.ts'
+import type { PortRef } from '../../../../src/host-agent.ts'
+import type { HypervisorDriverName } from '../../../../src/model/hypervisor.ts'
+import { hasCarrier } from '../../nodes/record.ts'
+import type { Ending, GuestProcess, GuestState, Guests, KindListener, KindNode, Wire } from '../kind.ts'
+import type { HypervisorDriver, VmAdapter, VmState } from './driver.ts'
+import { propertiesOf } from './properties.ts'
+
+export interface VmGuestsOptions {
+  readonly drivers: Readonly<Record<HypervisorDriverName, HypervisorDriver>>
+  /** Where screens can be seen. */
+  readonly consoleHost: string
+  readonly nodesOf: (uuid: string) => readonly KindNode[]
+  readonly listener: KindListener
+}
+
+/** Running VMs, held by their hypervisors. */
+export class VmGuests implements Guests {
+  readonly isForeign = true
+  readonly #options: VmGuestsOptions
+  readonly #wires = new Map<string, ReadonlyMap<string, Wire>>()
+  /** Hypervisors that are listened to, and the nodes for which they are. */
+  readonly #watches = new Map<HypervisorDriver, { readonly nodes: Set<string>; readonly end: () => void }>()
+
+  constructor(options: VmGuestsOptions) {
+    this.#options = options
+  }
+
+  /** Where the ports of a node that is about to begin are. */
+  plan(node: KindNode, wires: ReadonlyMap<string, Wire>): void {
+    this.#wires.set(node.key, wires)
+  }
+
+  async begin(node: KindNode): Promise<void> {
+    const properties = propertiesOf(node)
+    const { adapter_type, serial_port, remote_console, ram } = properties
+    const driver = this.#driverOf(node)
+    const wires = this.#wires.get(node.key)
+    this.#wires.delete(node.key)
+    const adapters = Array.from({ length: properties.adapters }, (_, index): VmAdapter => {
+      const { guest_port = 0, switch_port = 0 } = wires?.get(`${index}/0`) ?? {}
+      const carrier = hasCarrier(node.record, { adapter: index, port: 0 })
+      return { index, guestPort: guest_port, switchPort: switch_port, carrier }
+    })
+    this.#watch(node)
+    await driver.start(properties.vm_uuid, {
+      ...(ram > 0 && { ram }),
+      adapters,
+      adapterType: driver.adapterType(adapter_type) ?? driver.adapterTypes[0] ?? '',
+      useAnyAdapter: properties.use_any_adapter,
+      serialPort: serial_port ?? 0,
+      ...(remote_console !== null && { screen: { host: this.#options.consoleHost, port: remote_console } }),
+      headless: properties.headless,
+    })
+  }
+
+  async adopt(node: KindNode): Promise<GuestState> {
+    this.#watch(node)
+    return this.state(node)
+  }
+
+  async end(node: KindNode, { hurried }: GuestProcess, how: Ending): Promise<void> {
+    const { vm_uuid, on_close } = propertiesOf(node)
+    const isAtOnce = how === 'remove' || (how === 'close' && on_close === 'shutdown_signal')
+    await this.#driverOf(node).stop(vm_uuid, isAtOnce ? 'power_off' : on_close, hurried)
+  }
+
+  ended(node: KindNode): void {
+    this.#wires.delete(node.key)
+    for (const [driver, { nodes, end }] of this.#watches) {
+      if (!nodes.delete(node.key) || nodes.size > 0) continue
+      end()
+      this.#watches.delete(driver)
+    }
+  }
+
+  /** A VM whose node does not run any more does not, either: nothing would carry its frames. */
+  async over(node: KindNode): Promise<void> {
+    const { vm_uuid } = propertiesOf(node)
+    try {
+      const vm = await this.#driverOf(node).get(vm_uuid)
+      if (vm?.state === 'started' || vm?.state === 'suspended') await this.#driverOf(node).stop(vm_uuid, 'power_off')
+    } catch (error) {
+      const message = `${node.record.name}: its VM may still run: ${(error as Error).message}`
+      this.#options.listener.happened(node.key, { type: 'log.error', message })
+    }
+  }
+
+  async state(node: KindNode): Promise<GuestState> {
+    const vm = await this.#driverOf(node).get(propertiesOf(node).vm_uuid)
+    return { status: vm === undefined ? 'stopped' : statusOf[vm.state], reason: null }
+  }
+
+  suspend(node: KindNode): Promise<void> {
+    return this.#driverOf(node).suspend(propertiesOf(node).vm_uuid)
+  }
+
+  async resume(node: KindNode): Promise<void> {
+    const { status } = await this.state(node)
+    if (status !== 'suspended') throw conflict('The VM is not suspended')
+    await this.#driverOf(node).resume(propertiesOf(node).vm_uuid)
+  }
+
+  reset(node: KindNode): Promise<void> {
+    return this.#driverOf(node).reset(propertiesOf(node).vm_uuid)
+  }
+
+  async setCarrier(node: KindNode, { adapter }: PortRef, isUp: boolean): Promise<void> {
+    try {
+      await this.#driverOf(node).setCarrier(propertiesOf(node).vm_uuid, adapter, isUp)
+    } catch (error) {
+      const what = `adapter ${adapter} could not be shown ${isUp ? 'a' : 'no'} cable`
+      const message = `${node.record.name}: ${what}: ${(error as Error).message}`
+      this.#options.listener.happened(node.key, { type: 'log.warning', message })
+    }
+  }
+
+  whileStill<T>(_node: KindNode, run: () => Promise<T>): Promise<T> {
+    return run()
+  }
+
+  #driverOf(node: KindNode): HypervisorDriver {
+    return this.#options.drivers[propertiesOf(node).driver]
+  }
+
+  /** Has the hypervisor tell of what becomes of its VMs, as long as one of ours runs there. */
+  #watch(node: KindNode): void {
+    const driver = this.#driverOf(node)
+    const known = this.#watches.get(driver)
+    if (known !== undefined) {
+      known.nodes.add(node.key)
+      return
+    }
+    const { nodesOf, listener } = this.#options
+    const end = driver.watch((uuid) => {
+      for (const { key } of nodesOf(uuid)) listener.changed(key)
+    })
+    this.#watches.set(driver, { nodes: new Set([node.key]), end })
+  }
+}
+
+const statusOf: Readonly<Record<VmState, GuestState['status']>> = {
+  stopped: 'stopped',
+  saved: 'stopped',
+  started: 'started',
+  suspended: 'suspended',
+}

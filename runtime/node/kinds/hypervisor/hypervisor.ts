@@ -1,0 +1,263 @@
+import { badRequest, conflict } from '../../../../src/errors.ts'
+import type { PortRef } from '../../../../src/host-agent.ts'
+import {
+  type HypervisorCreate,
+  type HypervisorDriverName,
+  type HypervisorNode,
+  type HypervisorUpdate,
+  hypervisorDrivers,
+  type VmSummary,
+} from '../../../../src/model/hypervisor.ts'
+import type { NodeRecord } from '../../nodes/record.ts'
+import type { Pool, PortAllocator } from '../../ports/allocator.ts'
+import type { KindListener, KindNode, Launch, NodeKind, Wire } from '../kind.ts'
+import { fieldsOf } from '../node-view.ts'
+import type { HypervisorDriver, Vm } from './driver.ts'
+import { VmGuests } from './guests.ts'
+import { fitting, type HypervisorProperties, plainFields, propertiesOf } from './properties.ts'
+
+/** From the start of a VM until its serial port is there, memory that is read again included, ms. */
+const serialMs = 180_000
+
+export interface HypervisorOptions {
+  readonly drivers: Readonly<Record<HypervisorDriverName, HypervisorDriver>>
+  /** The driver that new nodes use; 409 saying what to install when there is none. */
+  readonly usual: () => Promise<HypervisorDriverName>
+  readonly ports: PortAllocator
+  /** Where screens can be seen. */
+  readonly consoleHost: string
+  /** All nodes of the host. */
+  readonly nodes: () => Iterable<KindNode>
+  readonly listener: KindListener
+}
+
+/** The hypervisor kind: VMs that a hypervisor of the host has, and runs. */
+export class HypervisorKind implements NodeKind {
+  readonly kind = 'hypervisor'
+  /** Its process is not ours: there is nothing to wait for. */
+  readonly stopGraceMs = 1000
+  readonly guests: VmGuests
+  readonly #options: HypervisorOptions
+  /** VMs of nodes that are being made. */
+  readonly #made = new Map<string, KindNode>()
+
+  constructor(options: HypervisorOptions) {
+    this.#options = options
+    this.guests = new VmGuests({ ...options, nodesOf: (uuid) => this.#nodesOf(uuid) })
+  }
+
+  ports(record: NodeRecord): readonly PortRef[] {
+    return Array.from({ length: propertiesOf({ record }).adapters }, (_, adapter) => ({ adapter, port: 0 }))
+  }
+
+  consolePool(type: NodeRecord['console_type']): Pool | undefined {
+    return type === 'telnet' ? 'console' : undefined
+  }
+
+  properties(): Record<string, unknown> {
+    return fitting({})
+  }
+
+  restored(properties: Record<string, unknown>, node: KindNode): Record<string, unknown> {
+    const stored = fitting(properties)
+    const { remote_console, serial_port } = stored
+    if (remote_console !== null) this.#options.ports.adopt('vnc', remote_console, screenOwner(node))
+    if (serial_port !== null) this.#options.ports.adopt('console', serial_port, serialOwner(node))
+    return stored
+  }
+
+  claimed({ node_id: _, linked_clone: __, vmname, ...changes }: HypervisorCreate, node: KindNode): HypervisorUpdate {
+    // A clone has a name of its own.
+    return propertiesOf(node).linked_clone ? changes : { ...changes, vmname }
+  }
+
+  async prepare(node: KindNode, input: HypervisorCreate): Promise<void> {
+    const driverName = await this.#options.usual()
+    const driver = this.#options.drivers[driverName]
+    const isClone = input.linked_clone === true
+    const found = await driver.find(input.vmname)
+    this.#made.set(node.key, node)
+    if (!isClone) this.#requireUnused(node, found)
+    const vm = isClone ? await driver.clone({ uuid: found.uuid, name: input.name, directory: node.directory }) : found
+    node.record.properties = { ...propertiesOf(node), ...namesOf(vm), driver: driverName, linked_clone: isClone }
+    await this.#apply(node, input)
+  }
+
+  async update(node: KindNode, changes: HypervisorUpdate, before: string): Promise<void> {
+    const { linked_clone, vm_uuid, vmname } = propertiesOf(node)
+    const { name } = node.record
+    const wanted = changes.vmname ?? undefined
+    const isOther = wanted !== undefined && wanted !== vmname
+    const newName = linked_clone ? (name !== before ? name : isOther ? wanted : undefined) : undefined
+    if (isOther && node.status !== 'stopped') throw conflict('vmname: stop the node first')
+    if (newName !== undefined && node.status !== 'stopped') throw conflict('name: the VM has it, stop the node first')
+    await this.#apply(node, changes)
+    const driver = this.driverOf(node)
+    if (newName !== undefined) {
+      await driver.renameClone(vm_uuid, newName)
+      node.record.properties = { ...propertiesOf(node), vmname: newName }
+    } else if (isOther) {
+      const vm = await driver.find(wanted)
+      this.#requireUnused(node, vm)
+      node.record.properties = { ...propertiesOf(node), ...namesOf(vm) }
+    }
+  }
+
+  async launch(node: KindNode, wires: ReadonlyMap<string, Wire>): Promise<Launch> {
+    const { driver, vmname } = propertiesOf(node)
+    const vm = await this.#open(node)
+    if (vm === undefined) throw conflict(`${driver} has no VM ${vmname} any more`)
+    if (vm.state === 'started' || vm.state === 'suspended') {
+      throw conflict(`The VM ${vm.name} runs already, started by somebody else: power it off first`)
+    }
+    const { ports } = this.#options
+    const serial = serialOwner(node)
+    const { serial_port: before } = propertiesOf(node)
+    ports.releaseAll(serial)
+    const serial_port = await ports.allocate('console', serial, before ?? undefined)
+    const remote_console = await this.#freeScreen(node)
+    node.record.properties = { ...propertiesOf(node), ...namesOf(vm), serial_port, remote_console }
+    this.guests.plan(node, wires)
+    return {
+      command_line: `${driver} ${vm.name} (${vm.uuid})`,
+      run: { type: 'attached', port: serial_port, ready_ms: serialMs },
+    }
+  }
+
+  view(node: KindNode): HypervisorNode {
+    const { vm_uuid: _, defined_ram, serial_port: __, ...settings } = propertiesOf(node)
+    return {
+      ...fieldsOf(node),
+      ...settings,
+      node_directory: settings.linked_clone ? node.directory : null,
+      console_type: node.record.console_type === 'none' ? 'none' : 'telnet',
+      ram: settings.ram || defined_ram,
+      acpi_shutdown: settings.on_close === 'shutdown_signal',
+    }
+  }
+
+  duplicate(): Promise<void> {
+    throw conflict('A VM of a hypervisor is not copied with its node: create one with linked_clone instead')
+  }
+
+  screenPort(node: KindNode): number | null {
+    return propertiesOf(node).remote_console
+  }
+
+  /** 409 when the VM uses the adapter for something that is not ours to take. */
+  async requireFree(node: KindNode, { adapter }: PortRef): Promise<void> {
+    const { use_any_adapter, vm_uuid, vmname } = propertiesOf(node)
+    if (use_any_adapter) return
+    const used = await this.driverOf(node).usedAdapters(vm_uuid)
+    if (used.includes(adapter)) {
+      throw conflict(
+        `The VM ${vmname} uses adapter ${adapter} for something else: detach it there, or set use_any_adapter`,
+      )
+    }
+  }
+
+  async over(node: KindNode): Promise<void> {
+    await this.guests.over(node)
+  }
+
+  /** `isDeleted`: the node goes for good, and a clone with it; else its project is only closed. */
+  async gone(node: KindNode, { isDeleted }: { isDeleted: boolean }): Promise<void> {
+    const { linked_clone, vm_uuid } = propertiesOf(node)
+    if (!linked_clone || vm_uuid === '') return
+    const driver = this.driverOf(node)
+    await (isDeleted ? driver.removeClone(vm_uuid) : driver.closeClone(vm_uuid))
+  }
+
+  forget(node: KindNode): void {
+    const { ports } = this.#options
+    ports.releaseAll(serialOwner(node))
+    ports.releaseAll(screenOwner(node))
+    this.guests.ended(node)
+    this.#made.delete(node.key)
+  }
+
+  /** Those that new nodes are made for. */
+  async vms(): Promise<VmSummary[]> {
+    const vms = await this.#options.drivers[await this.#options.usual()].list()
+    return vms.map(({ name, ram }) => ({ vmname: name, ram })).sort((a, b) => (a.vmname < b.vmname ? -1 : 1))
+  }
+
+  driverOf(node: Pick<KindNode, 'record'>): HypervisorDriver {
+    return this.#options.drivers[propertiesOf(node).driver]
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(hypervisorDrivers.map((name) => this.#options.drivers[name].close()))
+  }
+
+  /** The VM; a clone that the hypervisor was told to forget is made known to it again. */
+  async #open(node: KindNode): Promise<Vm | undefined> {
+    const { vm_uuid, linked_clone } = propertiesOf(node)
+    const driver = this.driverOf(node)
+    const vm = await driver.get(vm_uuid)
+    return vm === undefined && linked_clone ? driver.openClone(vm_uuid, node.directory) : vm
+  }
+
+  /** The port of its screen, or another one when a program has taken that meanwhile. */
+  async #freeScreen(node: KindNode): Promise<number | null> {
+    const { enable_remote_console, remote_console } = propertiesOf(node)
+    const { ports } = this.#options
+    ports.releaseAll(screenOwner(node))
+    if (!enable_remote_console) return null
+    return ports.allocate('vnc', screenOwner(node), remote_console ?? undefined)
+  }
+
+  /** All of the changes, or (when it throws) none. */
+  async #apply(node: KindNode, changes: HypervisorUpdate): Promise<void> {
+    const before = propertiesOf(node)
+    const next: HypervisorProperties = { ...before }
+    for (const field of plainFields) {
+      const value = changes[field]
+      if (value != null) Object.assign(next, { [field]: value })
+    }
+    if (changes.acpi_shutdown != null && changes.on_close == null) {
+      next.on_close = changes.acpi_shutdown ? 'shutdown_signal' : 'power_off'
+    }
+    // Some managers give the size that is defined back as a change.
+    const isOtherRam = changes.ram != null && changes.ram !== 0 && changes.ram !== (before.ram || before.defined_ram)
+    if (isOtherRam) {
+      if (node.status !== 'stopped') throw conflict('ram: stop the node first')
+      next.ram = changes.ram ?? 0
+    }
+    await this.#requireFitting(node, next)
+    const { ports } = this.#options
+    if (next.enable_remote_console && next.remote_console === null) {
+      next.remote_console = await ports.allocate('vnc', screenOwner(node))
+    } else if (!next.enable_remote_console && next.remote_console !== null && node.status === 'stopped') {
+      ports.releaseAll(screenOwner(node))
+      next.remote_console = null
+    }
+    node.record.properties = next
+  }
+
+  async #requireFitting(node: KindNode, { adapter_type, adapters, vm_uuid }: HypervisorProperties): Promise<void> {
+    const driver = this.driverOf(node)
+    if (driver.adapterType(adapter_type) === undefined) {
+      throw badRequest(`adapter_type: ${driver.name} has no ${adapter_type}, but ${driver.adapterTypes.join(', ')}`)
+    }
+    if (adapters === propertiesOf(node).adapters) return
+    const most = await driver.mostAdapters(vm_uuid)
+    if (adapters > most) throw conflict(`adapters: the VM can have ${most}, got ${adapters}`)
+  }
+
+  /** A VM runs once: two nodes cannot both have it. */
+  #requireUnused(node: KindNode, vm: Vm): void {
+    const holder = this.#nodesOf(vm.uuid).find(({ key }) => key !== node.key)
+    if (holder === undefined) return
+    throw conflict(`vmname: ${holder.record.name} has the VM ${vm.name} already; use linked_clone`)
+  }
+
+  #nodesOf(uuid: string): KindNode[] {
+    const nodes = new Set([...this.#options.nodes(), ...this.#made.values()])
+    return [...nodes].filter((node) => node.record.kind === this.kind && propertiesOf(node).vm_uuid === uuid)
+  }
+}
+
+const namesOf = ({ name, uuid, ram }: Vm) => ({ vmname: name, vm_uuid: uuid, defined_ram: ram })
+const screenOwner = ({ projectId, key }: KindNode): string => `${projectId}/${key}/screen`
+const serialOwner = ({ projectId, key }: KindNode): string => `${projectId}/${key}/serial`

@@ -1,0 +1,41 @@
+import { type Static, Type } from '@sinclair/typebox'
+import { Check } from '@sinclair/typebox/value'
+import { nullable } from '../../../../src/model/common.ts'
+import { HypervisorNode, vmSettings } from '../../../../src/model/hypervisor.ts'
+import type { KindNode } from '../kind.ts'
+
+const { vmname, driver, linked_clone, ram, remote_console } = HypervisorNode.properties
+
+/** What the record of a VM's node keeps. */
+export type HypervisorProperties = Static<typeof HypervisorProperties>
+export const HypervisorProperties = Type.Object({
+  ...vmSettings,
+  vmname: Type.Union([vmname, Type.Literal('')], { default: '' }),
+  /** By which the hypervisor knows it, whatever it is called by then. */
+  vm_uuid: Type.String({ default: '' }),
+  driver: Type.Union([driver], { default: 'libvirt' }),
+  linked_clone: Type.Boolean({ ...linked_clone, default: false }),
+  /** MB; 0: as it is defined. */
+  ram: Type.Integer({ ...ram, default: 0 }),
+  /** MB, as it was defined when that was last asked. */
+  defined_ram: Type.Integer({ default: 0 }),
+  remote_console: Type.Union([remote_console], { default: null }),
+  /** Where its serial port is while it runs. */
+  serial_port: nullable(Type.Integer()),
+})
+
+/** The settings that are kept as they are given. */
+export const plainFields = Object.keys(vmSettings) as readonly (keyof typeof vmSettings)[]
+
+/** Properties of which each is that of the record where it fits, else the default. */
+export function fitting(stored: Readonly<Record<string, unknown>>): HypervisorProperties {
+  const properties = Object.entries(HypervisorProperties.properties).map(([name, schema]) => [
+    name,
+    Check(schema, stored[name]) ? stored[name] : (structuredClone(schema.default) ?? null),
+  ])
+  return Object.fromEntries(properties) as HypervisorProperties
+}
+
+/** The properties of a node of this kind: they were made by `fitting` when it was created, or read. */
+export const propertiesOf = ({ record }: Pick<KindNode, 'record'>): HypervisorProperties =>
+  record.properties as unknown as HypervisorProperties

@@ -1,0 +1,125 @@
+import { type Static, Type } from '@sinclair/typebox'
+import { maybe, Name, nullable, PortNumber } from './common.ts'
+import { consolePort, newNodeId, nodeFields } from './node-fields.ts'
+
+/** Managers of VMs that nodes can stand for a VM of. */
+export const hypervisorDrivers = ['libvirt', 'virtualbox'] as const
+export type HypervisorDriverName = (typeof hypervisorDrivers)[number]
+
+/** The most adapters that any manager has (VirtualBox with the ICH9 chipset). */
+export const mostVmAdapters = 36
+
+const consoleType = Type.Union([Type.Literal('telnet'), Type.Literal('none')], {
+  default: 'telnet',
+  description: 'telnet: the first serial port of the VM; none: nothing listens',
+})
+const vmname = Type.String({
+  minLength: 1,
+  maxLength: 255,
+  pattern: '^[^\\u0000-\\u001f\\u007f]*$',
+  description: 'Name of the VM in its hypervisor',
+  expects: 'the name of a VM, 1 to 255 characters in one line',
+})
+
+/** The settings of a VM's node, with their defaults. */
+export const vmSettings = {
+  usage: Type.String({ maxLength: 65536, default: '', description: 'Notes on how to use the VM' }),
+  adapters: Type.Integer({
+    minimum: 0,
+    maximum: mostVmAdapters,
+    default: 0,
+    description: 'Adapters that are ports of the node: the first ones of the VM',
+  }),
+  adapter_type: Type.String({
+    minLength: 1,
+    maxLength: 128,
+    default: 'Intel PRO/1000 MT Desktop (82540EM)',
+    description: 'Model of these adapters, in the words of the hypervisor or in those of older clients',
+  }),
+  use_any_adapter: Type.Boolean({
+    default: false,
+    description: 'Whether adapters that the VM uses for something else are taken, too, while the node runs',
+  }),
+  enable_remote_console: Type.Boolean({
+    default: false,
+    description: 'Whether the screen of the VM is served at `remote_console` while it runs',
+  }),
+  headless: Type.Boolean({ default: false, description: 'Whether the VM has no window on the screen of the host' }),
+  on_close: Type.Union([Type.Literal('power_off'), Type.Literal('shutdown_signal'), Type.Literal('save_vm_state')], {
+    default: 'power_off',
+    description: 'What stopping does',
+  }),
+} as const
+
+const acpiShutdown = Type.Boolean({
+  description:
+    'Older form of on_close: true is shutdown_signal, false is power_off. on_close counts when both are given',
+})
+const ram = Type.Integer({ minimum: 0, maximum: 65535, description: 'Memory, MB; 0: as the VM is defined' })
+
+/** A node of this kind. */
+export type HypervisorNode = Static<typeof HypervisorNode>
+export const HypervisorNode = Type.Object(
+  {
+    ...nodeFields,
+    node_directory: nullable(
+      Type.String({ description: 'Directory of a linked clone; null for a VM that is not one' }),
+    ),
+    console_type: consoleType,
+    vmname,
+    linked_clone: Type.Boolean({ description: 'Whether the VM is an overlay of another one, and goes with the node' }),
+    ram,
+    acpi_shutdown: acpiShutdown,
+    remote_console: nullable(
+      Type.Integer({ ...PortNumber, description: 'TCP port of the screen; null unless enable_remote_console' }),
+    ),
+    driver: Type.Union([Type.Literal('libvirt'), Type.Literal('virtualbox')], {
+      description: 'The hypervisor that has the VM',
+    }),
+    ...vmSettings,
+  },
+  { $id: 'HypervisorNode', description: 'A VM of a hypervisor of the host' },
+)
+
+const inputs = {
+  console: maybe(consolePort),
+  console_type: maybe(consoleType),
+  ram: maybe(ram),
+  acpi_shutdown: maybe(acpiShutdown),
+  usage: maybe(vmSettings.usage),
+  adapters: maybe(vmSettings.adapters),
+  adapter_type: maybe(vmSettings.adapter_type),
+  use_any_adapter: maybe(vmSettings.use_any_adapter),
+  enable_remote_console: maybe(vmSettings.enable_remote_console),
+  headless: maybe(vmSettings.headless),
+  on_close: maybe(vmSettings.on_close),
+}
+
+/** What a new node may be given. Null and absent mean the default. */
+export type HypervisorCreate = Static<typeof HypervisorCreate>
+export const HypervisorCreate = Type.Object(
+  {
+    name: Name,
+    vmname,
+    node_id: newNodeId,
+    linked_clone: maybe(
+      Type.Boolean({ description: 'Whether the node gets a VM of its own, an overlay of the one named' }),
+    ),
+    ...inputs,
+  },
+  { additionalProperties: false },
+)
+
+/** Changes of a node. Null and absent mean "leave as it is". */
+export type HypervisorUpdate = Static<typeof HypervisorUpdate>
+export const HypervisorUpdate = Type.Object(
+  { name: maybe(Name), vmname: maybe(vmname), ...inputs },
+  { additionalProperties: false },
+)
+
+/** A VM that a node can be made for. */
+export type VmSummary = Static<typeof VmSummary>
+export const VmSummary = Type.Object(
+  { vmname: Type.String(), ram: Type.Integer({ description: 'Memory, MB' }) },
+  { $id: 'VmSummary', description: 'A VM that a node can be made for' },
+)
