@@ -1,0 +1,105 @@
+import { once } from 'node:events'
+import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
+import { join } from 'node:path'
+import { expect, onTestFinished, test } from 'vitest'
+import type { AttachedSpec } from '../../../runtime/node/keeper/protocol.ts'
+import { freshDirectory } from '../../support/directory.ts'
+import { startKeeper, type TestKeeper } from '../../support/keeper.ts'
+
+const key = 'hypervisor:1'
+
+/** The serial port of a VM of another program: it greets, and gives back what is typed, in capitals. */
+async function serialPort(place: { port: number } | { path: string }): Promise<{ server: Server; clients: Socket[] }> {
+  const clients: Socket[] = []
+  const server = createServer((socket) => {
+    clients.push(socket)
+    socket.on('error', () => {})
+    socket.write('login: ')
+    socket.on('data', (bytes) => socket.write(bytes.toString().toUpperCase()))
+  })
+  server.listen({ host: '127.0.0.1', ...place })
+  await once(server, 'listening')
+  onTestFinished(() => {
+    server.close()
+    for (const client of clients) client.destroy()
+  })
+  return { server, clients }
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  await new Promise((resolve) => server.close(resolve))
+  return port
+}
+
+async function attach(place: Pick<AttachedSpec, 'port' | 'path'>, readyMs = 5000) {
+  const keeper = await startKeeper()
+  const { run } = await keeper.client.call('unit.start', {
+    key,
+    run: { type: 'attached', ...place, ready_ms: readyMs },
+  })
+  return { ...keeper, run }
+}
+
+/** The console of the unit, with what it has shown so far. */
+async function consoleOf(client: TestKeeper['client']) {
+  const socket = await client.attachConsole(key)
+  onTestFinished(() => void socket.destroy())
+  let shown = ''
+  socket.on('data', (bytes) => (shown += String(bytes))).resume()
+  return {
+    type: (text: string) => socket.write(text),
+    shows: (text: string) => expect.poll(() => shown).toContain(text),
+  }
+}
+
+test.for(['port', 'path'] as const)(
+  'the serial port of a guest, at a %s that appears later, is its console',
+  async (type) => {
+    const place = type === 'port' ? { port: await freePort() } : { path: join(await freshDirectory(), 'serial') }
+    const { client, exit } = await attach(place)
+    const console = await consoleOf(client)
+    const { server, clients } = await serialPort(place)
+    await console.shows('login: ')
+    console.type('root')
+    await console.shows('ROOT')
+
+    server.close()
+    clients[0]?.destroy()
+    expect(await exit()).toMatchObject({ key, exit: { code: 0, requested: false, last_words: 'login: ROOT' } })
+    expect((await client.call('inventory', {})).units).toMatchObject([{ key, pid: 0, exit: { code: 0 } }])
+  },
+)
+
+test('one that only begins anew has not ended', async () => {
+  const port = await freePort()
+  const { client } = await attach({ port })
+  const { clients } = await serialPort({ port })
+  const console = await consoleOf(client)
+  await console.shows('login: ')
+  clients[0]?.destroy()
+  await console.shows('login: login: ')
+})
+
+test('one that never appears has ended after its time, and nobody says it was quiet', async () => {
+  const { exit } = await attach({ port: await freePort() }, 100)
+  expect(await exit()).toMatchObject({ key, exit: { code: null, requested: false } })
+})
+
+test('it is let go of at once', async () => {
+  const port = await freePort()
+  const { clients } = await serialPort({ port })
+  const { client } = await attach({ port })
+  await (await consoleOf(client)).shows('login: ')
+  const closed = once(clients[0] as Socket, 'close')
+  expect(await client.call('unit.stop', { key, grace_ms: 60_000 })).toMatchObject({ exit: { requested: true } })
+  await closed
+  await expect(client.call('console.attach', { key })).rejects.toMatchObject({ code: 'not_running' })
+})
+
+test('it may be waited for when it is let go of', async () => {
+  const { client } = await attach({ port: await freePort() }, 60_000)
+  expect(await client.call('unit.stop', { key, grace_ms: 60_000 })).toMatchObject({ exit: { requested: true } })
+})
