@@ -1,0 +1,78 @@
+import { type Adapter, attachments, type Machine } from './machine.ts'
+import { isTunnel } from './preparation.ts'
+import type { AdapterRecord, RunRecord } from './run-record.ts'
+
+/**
+ * The options of modifyvm that put the machine back as it was before it was made ready. What somebody has set to something
+ * else since then is theirs and stays.
+ */
+export function restoring(record: RunRecord, machine: Machine): string[] {
+  const { memory, serialPort, screen } = record
+  return [
+    ...(memory !== undefined && machine.memory === memory.set ? ['--memory', String(memory.before)] : []),
+    ...record.adapters.flatMap((each) => adapterOptions(each, machine.adapter(each.number))),
+    ...(serialPort === undefined ? [] : serialPortOptions(serialPort, machine)),
+    ...(screen === undefined ? [] : screenOptions(screen, machine)),
+  ]
+}
+
+function adapterOptions(before: AdapterRecord, now: Adapter): string[] {
+  const { number, set, attachment, type, hasCable, isTraced } = before
+  // It was enabled to be looked into, and that is all that came of it.
+  const isLookedInto = attachment === 'none' && now.attachment === 'null'
+  const isAsSet = set === 'generic' ? isTunnel(now) : now.attachment === 'none'
+  if (!isAsSet && !isLookedInto) return []
+  if (set === 'none') return attachedAs(before)
+  return [
+    ...(isAsSet ? driverOptions(before) : []),
+    ...(type === undefined ? [] : [`--nictype${number}`, type]),
+    ...(hasCable === undefined ? [] : [`--cableconnected${number}`, hasCable ? 'on' : 'off']),
+    ...(isTraced === true ? [`--nictrace${number}`, 'on'] : []),
+    // What a disabled one is attached to shows when it is enabled.
+    ...(attachment === 'none' ? [`--nic${number}`, 'null'] : []),
+    ...attachedAs(before),
+  ]
+}
+
+function attachedAs({ number, attachment, to }: AdapterRecord): string[] {
+  const option = attachments[attachment]?.option
+  const target = option === undefined || to === undefined ? [] : [`${option}${number}`, to]
+  return [...target, `--nic${number}`, attachment]
+}
+
+/** An empty property is removed. */
+function driverOptions({ number, attachment, properties }: AdapterRecord): string[] {
+  const hadDriver = attachment === 'generic'
+  // Properties that could not be read are not guessed.
+  if (hadDriver && properties === undefined) return []
+  const values = ['sport', 'dest', 'dport'].map((key) => `${key}=${(hadDriver && properties?.[key]) || ''}`)
+  return [
+    ...values.flatMap((value) => [`--nicproperty${number}`, value]),
+    ...(hadDriver ? [] : [`--nicgenericdrv${number}`, '']),
+  ]
+}
+
+const modesWithPath = ['server', 'client', 'tcpserver', 'tcpclient', 'file']
+
+function serialPortOptions({ at, mode, set }: NonNullable<RunRecord['serialPort']>, { serialPort }: Machine): string[] {
+  const isLookedInto = at === 'off' && serialPort.at !== 'off' && (mode === undefined || mode === serialPort.mode)
+  if (serialPort.mode !== set && !isLookedInto) return []
+  return [...(mode === undefined ? [] : ['--uartmode1', ...modeArguments(mode)]), '--uart1', ...addressArguments(at)]
+}
+
+function modeArguments(mode: string): string[] {
+  const [word = '', ...path] = mode.split(',')
+  return modesWithPath.includes(word) ? [word, path.join(',')] : [mode]
+}
+
+const addressArguments = (at: string): string[] => at.split(',')
+
+function screenOptions({ isOn, ports, address, set }: NonNullable<RunRecord['screen']>, { screen }: Machine): string[] {
+  const isLookedInto = !isOn && screen.isOn && (ports === undefined || ports === screen.ports)
+  if (!(screen.isOn && screen.ports === set.ports) && !isLookedInto) return []
+  return [
+    ...(ports === undefined ? [] : ['--vrdeport', ports || 'default']),
+    ...(address === undefined ? [] : ['--vrdeaddress', address]),
+    ...['--vrde', isOn ? 'on' : 'off'],
+  ]
+}

@@ -1,0 +1,101 @@
+import { readdir, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { type Static, Type } from '@sinclair/typebox'
+import { Check } from '@sinclair/typebox/value'
+import { makeDirectory, readDurable, removeTemporaries, writeDurable } from '../../../projects/durable-file.ts'
+
+const Word = Type.String({ maxLength: 4096 })
+
+const AdapterRecord = Type.Object({
+  number: Type.Integer({ minimum: 1, maximum: 64 }),
+  /** The attachment that it was given. */
+  set: Type.Union([Type.Literal('generic'), Type.Literal('none')]),
+  attachment: Word,
+  to: Type.Optional(Word),
+  /** Absent while a disabled adapter has not been looked into. */
+  type: Type.Optional(Word),
+  hasCable: Type.Optional(Type.Boolean()),
+  isTraced: Type.Optional(Type.Boolean()),
+  properties: Type.Optional(Type.Record(Type.String(), Word)),
+})
+export type AdapterRecord = Static<typeof AdapterRecord>
+
+/** What a machine was before it was made ready for its run, and what of it was changed. */
+export type RunRecord = Static<typeof RunRecord>
+export const RunRecord = Type.Object({
+  version: Type.Literal(1),
+  uuid: Type.String({ pattern: '^[0-9a-f-]{36}$' }),
+  memory: Type.Optional(Type.Object({ before: Type.Integer(), set: Type.Integer() })),
+  serialPort: Type.Optional(Type.Object({ at: Word, mode: Type.Optional(Word), set: Word })),
+  screen: Type.Optional(
+    Type.Object({
+      isOn: Type.Boolean(),
+      ports: Type.Optional(Word),
+      address: Type.Optional(Word),
+      set: Type.Object({ ports: Word, address: Word }),
+    }),
+  ),
+  adapters: Type.Array(AdapterRecord, { maxItems: 64 }),
+})
+
+const suffix = '.json'
+
+/** The records on disk, so that a machine is put back as it was also by a service that comes later. */
+export class RunRecords {
+  readonly #directory: string
+  #records: Promise<Map<string, RunRecord>> | undefined
+
+  constructor(directory: string) {
+    this.#directory = directory
+  }
+
+  async get(uuid: string): Promise<RunRecord | undefined> {
+    return (await this.#all()).get(uuid)
+  }
+
+  async uuids(): Promise<string[]> {
+    return [...(await this.#all()).keys()]
+  }
+
+  /** On disk when it resolves. */
+  async put(record: RunRecord): Promise<void> {
+    const all = await this.#all()
+    await makeDirectory(this.#directory)
+    await writeDurable(this.#file(record.uuid), `${JSON.stringify(record)}\n`)
+    all.set(record.uuid, record)
+  }
+
+  async remove(uuid: string): Promise<void> {
+    const all = await this.#all()
+    // The version before first: found alone, it would count.
+    await rm(`${this.#file(uuid)}.bak`, { force: true })
+    await rm(this.#file(uuid), { force: true })
+    all.delete(uuid)
+  }
+
+  #file(uuid: string): string {
+    return join(this.#directory, `${uuid}${suffix}`)
+  }
+
+  #all(): Promise<Map<string, RunRecord>> {
+    this.#records ??= this.#read()
+    return this.#records
+  }
+
+  async #read(): Promise<Map<string, RunRecord>> {
+    await removeTemporaries(this.#directory)
+    const names = await readdir(this.#directory).catch(() => [])
+    const records = new Map<string, RunRecord>()
+    for (const name of names.filter((each) => each.endsWith(suffix))) {
+      const found = await readDurable(join(this.#directory, name), parseRunRecord)
+      if (found !== undefined && `${found.value.uuid}${suffix}` === name) records.set(found.value.uuid, found.value)
+    }
+    return records
+  }
+}
+
+function parseRunRecord(text: string): RunRecord {
+  const value: unknown = JSON.parse(text)
+  if (!Check(RunRecord, value)) throw new Error('not the record of a run')
+  return value
+}
