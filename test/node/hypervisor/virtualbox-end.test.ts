@@ -1,9 +1,11 @@
 import { createSocket } from 'node:dgram'
 import { once } from 'node:events'
-import { chmod, mkdir } from 'node:fs/promises'
+import { chmod, mkdir, rm, stat } from 'node:fs/promises'
 import { createConnection } from 'node:net'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
+import { SerialSockets } from '../../../runtime/node/kinds/hypervisor/virtualbox/serial-sockets.ts'
+import { freshDirectory } from '../../support/directory.ts'
 import { adapter, driverWorld, planOf } from './virtualbox-driver.ts'
 
 test('a guest that obeys its power button ends, also when it is paused', async () => {
@@ -179,6 +181,17 @@ test('a serial port is not made where others may enter', async () => {
   const before = world.machine(uuid)
   await expect(driver.start(uuid, planOf([]))).rejects.toMatchObject({ status: 409 })
   expect(world.machine(uuid)).toEqual(before)
+})
+
+test('the path of a serial port fits, however deep the directory is', async () => {
+  const deep = join(await freshDirectory(), 'd'.repeat(120))
+  const sockets = new SerialSockets(deep)
+  const path = sockets.path('11111111-1111-4111-8111-111111111111')
+  onTestFinished(() => rm(dirname(path), { recursive: true }))
+  expect(Buffer.byteLength(path)).toBeLessThanOrEqual(107)
+  expect(path).toBe(new SerialSockets(deep).path('11111111-1111-4111-8111-111111111111'))
+  await sockets.prepare('11111111-1111-4111-8111-111111111111')
+  expect((await stat(dirname(path))).mode & 0o777).toBe(0o700)
 })
 
 test('a guest can be told of its node, and a screen is served where VirtualBox can', async () => {

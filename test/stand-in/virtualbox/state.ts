@@ -117,9 +117,10 @@ export function change<T>(directory: string, alter: (state: State) => T): T {
     }
   }
   try {
-    const state = read(directory)
+    const text = readFileSync(join(directory, 'state.json'), 'utf8')
+    const state = JSON.parse(text) as State
     const result = alter(state)
-    write(directory, state)
+    if (JSON.stringify(state, null, 1) !== text) write(directory, state)
     return result
   } finally {
     rmdirSync(lock)

@@ -103,7 +103,7 @@ export class World {
     this.#server?.close()
     for (const { pid } of this.state.machines) {
       try {
-        if (pid !== 0) process.kill(pid, 'SIGKILL')
+        if (pid !== 0 && pid !== process.pid) process.kill(pid, 'SIGKILL')
       } catch {
         // It has ended.
       }

@@ -19,9 +19,9 @@ export function parseMachines(text: string): ListedMachine[] {
   return machines
 }
 
-/** `getextradata {machine} enumerate`. */
+/** `getextradata {machine} enumerate`; its words for key and value may be of any language, see `parseInstallation`. */
 export function parseExtraData(text: string): Map<string, string> {
-  const pairs = [...text.matchAll(/^Key: (.+?), Value: (.*)$/gm)]
+  const pairs = [...text.matchAll(/^[^:\n]+: (.+?), [^:,\n]+: (.*)$/gm)]
   return new Map(pairs.map(([, key = '', value = '']) => [key, value.trim()]))
 }
 
@@ -34,7 +34,8 @@ export interface Disk {
 export function parseDisks(text: string): Disk[] {
   const disks: Disk[] = []
   for (const block of text.split(/\r?\n\r?\n/)) {
-    const file = /^Location: +(\/.*)$/m.exec(block)?.[1]
+    // Nothing else is a path.
+    const file = /^[^:\n]+: +(\/.*)$/m.exec(block)?.[1]
     if (file !== undefined) disks.push({ file, isAccessible: !/^State: +inaccessible/m.test(block) })
   }
   return disks
