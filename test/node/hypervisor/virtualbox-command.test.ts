@@ -8,7 +8,7 @@ import { environmentOf, findManager } from '../../../runtime/node/kinds/hypervis
 import { standIn } from '../../stand-in/virtualbox/build.ts'
 import { World } from '../../stand-in/virtualbox/world.ts'
 import { freshDirectory } from '../../support/directory.ts'
-import { driverWorld, planOf } from './virtualbox-driver.ts'
+import { driverWorld, planOf, soon } from './virtualbox-driver.ts'
 
 test('commands are given one at a time, in order', async () => {
   const { world, driver } = await driverWorld()
@@ -21,7 +21,7 @@ test('commands are given one at a time, in order', async () => {
 })
 
 test('one that does not end is ended, and the next has its turn', async () => {
-  const { world, driver } = await driverWorld({ commandMs: 300 })
+  const { world, driver } = await driverWorld({ commandMs: 1000 })
   const { uuid } = world.add('a')
   await driver.get(uuid)
   world.fault('list vms', 'hang')
@@ -29,11 +29,11 @@ test('one that does not end is ended, and the next has its turn', async () => {
   const next = driver.get(uuid)
   await expect(hanging).rejects.toMatchObject({
     status: 409,
-    message: 'VirtualBox: list did not end within 300 ms',
+    message: 'VirtualBox: list did not end within 1000 ms',
   })
   expect(await next).toMatchObject({ name: 'a' })
   const { pid = 0 } = world.log().find(({ args }) => args.join(' ') === 'list vms') ?? {}
-  await expect.poll(() => isThere(pid)).toBe(false)
+  await expect.poll(() => isThere(pid), soon).toBe(false)
 })
 
 function isThere(pid: number): boolean {
@@ -55,12 +55,12 @@ test('one that does not stop talking is ended', async () => {
 })
 
 test('no more wait than may, none for ever, and none when it is closed', async () => {
-  const { world, driver } = await driverWorld({ commandMs: 400, turnMs: 100, mostWaiting: 2 })
+  const { world, driver } = await driverWorld({ turnMs: 100, mostWaiting: 2 })
   const { uuid } = world.add('a')
   await driver.get(uuid)
   world.fault('pause', 'hang')
   const hanging = driver.suspend(uuid)
-  await expect.poll(() => world.commands().some((line) => line.includes('pause'))).toBe(true)
+  await expect.poll(() => world.commands().some((line) => line.includes('pause')), soon).toBe(true)
   const waiting = [driver.get(uuid), driver.get(uuid)]
   await expect(driver.get(uuid)).rejects.toMatchObject({ status: 429 })
   for (const each of waiting) {
@@ -72,6 +72,7 @@ test('no more wait than may, none for ever, and none when it is closed', async (
   const last = driver.get(uuid)
   const closing = driver.close()
   await expect(last).rejects.toMatchObject({ status: 409, message: 'VirtualBox: this service ends' })
+  world.killCommands()
   await expect(hanging).rejects.toMatchObject({ status: 409 })
   await closing
   await expect(driver.list()).rejects.toMatchObject({ status: 409 })

@@ -20,7 +20,10 @@ export interface DriverWorld {
   readonly again: () => VirtualBoxDriver
 }
 
-const soon = { shutdownMs: 1000, settleMs: 1000, serialMs: 1000, lookMs: 20 }
+const times = { shutdownMs: 15_000, settleMs: 15_000, serialMs: 15_000, lookMs: 20 }
+
+/** For what happens soon, but on a busy host not at once. */
+export const soon = { timeout: 15_000, interval: 20 }
 
 /** A driver whose VirtualBox is the stand-in. */
 export async function driverWorld(options: Partial<VirtualBoxOptions> = {}): Promise<DriverWorld> {
@@ -39,14 +42,14 @@ export async function driverWorld(options: Partial<VirtualBoxOptions> = {}): Pro
       path: () => program,
       directory: join(directory, 'run'),
       log,
-      times: soon,
+      times,
       watchMs: 60,
       ...options,
     })
   const driver = again()
   onTestFinished(async () => {
-    await driver.close()
     world.end()
+    await driver.close()
     if (before === undefined) delete process.env.VBOX_USER_HOME
     else process.env.VBOX_USER_HOME = before
   })

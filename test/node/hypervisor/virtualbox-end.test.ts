@@ -6,7 +6,7 @@ import { dirname, join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { SerialSockets } from '../../../runtime/node/kinds/hypervisor/virtualbox/serial-sockets.ts'
 import { freshDirectory } from '../../support/directory.ts'
-import { adapter, driverWorld, planOf } from './virtualbox-driver.ts'
+import { adapter, driverWorld, planOf, soon } from './virtualbox-driver.ts'
 
 test('a guest that obeys its power button ends, also when it is paused', async () => {
   const { world, driver } = await driverWorld()
@@ -26,7 +26,7 @@ test('a guest that obeys its power button ends, also when it is paused', async (
 })
 
 test('one that does not is a conflict, and runs on', async () => {
-  const { world, driver } = await driverWorld({ times: { shutdownMs: 100, settleMs: 1000, lookMs: 20 } })
+  const { world, driver } = await driverWorld({ times: { shutdownMs: 100, lookMs: 20 } })
   const { uuid } = world.add('mine', { obeys: false })
   await driver.start(uuid, planOf([]))
   await expect(driver.stop(uuid, 'shutdown_signal')).rejects.toMatchObject({
@@ -124,16 +124,16 @@ test('frames go both ways while there is a cable, and its serial port is a socke
   const frames: string[] = []
   wire.on('message', (frame) => frames.push(frame.toString('latin1')))
   await driver.start(uuid, planOf([port]))
-  await expect.poll(() => frames.some((frame) => frame.includes('hello from guest/0'))).toBe(true)
+  await expect.poll(() => frames.some((frame) => frame.includes('hello from guest/0')), soon).toBe(true)
   const ask = (text: string) => wire.send(Buffer.concat([Buffer.alloc(6, 0xff), Buffer.from(text)]), port.guestPort)
   ask('123456 are you there')
-  await expect.poll(() => frames.some((frame) => frame.includes('are you there'))).toBe(true)
+  await expect.poll(() => frames.some((frame) => frame.includes('are you there')), soon).toBe(true)
   world.commands()
   await driver.setCarrier(uuid, { ...port, carrier: false })
   frames.length = 0
   ask('123456 and now')
   await driver.setCarrier(uuid, port)
-  await expect.poll(() => frames.some((frame) => frame.includes('hello from guest/0'))).toBe(true)
+  await expect.poll(() => frames.some((frame) => frame.includes('hello from guest/0')), soon).toBe(true)
   expect(frames.join()).not.toContain('and now')
   expect(world.commands().filter((line) => line.startsWith('controlvm'))).toEqual([
     `controlvm ${uuid} setlinkstate1 off`,
@@ -146,9 +146,9 @@ test('frames go both ways while there is a cable, and its serial port is a socke
   console_.on('data', (bytes) => {
     text += bytes.toString('latin1')
   })
-  await expect.poll(() => text).toContain('guest ready')
+  await expect.poll(() => text, soon).toContain('guest ready')
   console_.write('poweroff\r')
-  await expect.poll(async () => (await driver.get(uuid))?.state).toBe('stopped')
+  await expect.poll(async () => (await driver.get(uuid))?.state, soon).toBe('stopped')
 })
 
 test('an adapter that somebody has detached meanwhile gets its tunnel back with its cable', async () => {

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { readdir, readFile, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { adapter, driverWorld, planOf } from './virtualbox-driver.ts'
+import { adapter, driverWorld, planOf, soon } from './virtualbox-driver.ts'
 
 const unlocked = { lockedUntil: expect.any(Number) as number }
 
@@ -87,16 +87,17 @@ test.each([
   ['looked into', 'modifyvm .* --memory'],
   ['made ready', 'startvm'],
 ])('a service that is killed when a machine has been %s leaves it to the next', async (_, at) => {
-  const { world, driver, again } = await driverWorld({ commandMs: 400 })
+  const { world, driver, again } = await driverWorld()
   const { uuid } = world.add('mine', { nics: { 1: { attachment: 'nat' } } })
   const before = world.machine(uuid)
-  world.fault(at, 'hang', { times: 9 })
+  world.fault(at, 'hang')
   const start = driver.start(uuid, planOf([adapter(0), adapter(1)], { ram: 600, useAnyAdapter: true }))
-  await expect.poll(() => world.commands().some((line) => new RegExp(at).test(line))).toBe(true)
-  // As if it had been killed there: what it still does does not come through.
-  world.fault('.', 'hang', { times: 99 })
+  await expect.poll(() => world.commands().some((line) => new RegExp(at).test(line)), soon).toBe(true)
+  // Nothing comes from it any more, as if it had been killed there.
+  const closed = driver.close()
+  world.killCommands()
   await expect(start).rejects.toMatchObject({ status: 409 })
-  world.alter((state) => void state.faults.splice(0))
+  await closed
   const next = again()
   await next.recover()
   expect(world.machine(uuid)).toEqual(before)
@@ -114,7 +115,7 @@ test('a machine that runs on after its service was killed is put back when it is
   await next.recover()
   expect(world.machine(uuid)).toMatchObject({ state: 'running', memory: 700 })
   process.kill(world.machine(uuid).pid, 'SIGKILL')
-  await expect.poll(async () => (await next.get(uuid))?.state).toBe('stopped')
+  await expect.poll(async () => (await next.get(uuid))?.state, soon).toBe('stopped')
   expect(world.machine(uuid)).toEqual({ ...before, state: 'aborted', ...unlocked })
   // An aborted one can be started.
   await next.start(uuid, planOf([adapter(0)]))
@@ -141,7 +142,7 @@ test('records are written before anything is changed; what is no record of ours 
   const { uuid } = world.add('mine', { nics: { 1: {} } })
   world.fault('modifyvm', 'slow', { ms: 200 })
   const start = driver.start(uuid, planOf([adapter(0)]))
-  await expect.poll(() => world.commands().some((line) => line.startsWith('modifyvm'))).toBe(true)
+  await expect.poll(() => world.commands().some((line) => line.startsWith('modifyvm')), soon).toBe(true)
   const file = join(directory, 'run', `${uuid}.json`)
   const text = await readFile(file, 'utf8')
   expect(JSON.parse(text)).toMatchObject({ version: 1, uuid, adapters: [{ number: 1, attachment: 'null' }] })

@@ -1,6 +1,6 @@
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { RunningWatch } from '../../../runtime/node/kinds/hypervisor/virtualbox/running-watch.ts'
-import { adapter, driverWorld, planOf } from './virtualbox-driver.ts'
+import { adapter, driverWorld, planOf, soon } from './virtualbox-driver.ts'
 
 test('what ends or starts by itself is told, and what ended is put back without being asked for', async () => {
   const { world, driver } = await driverWorld()
@@ -11,12 +11,12 @@ test('what ends or starts by itself is told, and what ended is put back without 
   await driver.get(other)
   await driver.start(mine, planOf([adapter(0)]))
   world.alter(({ machines }) => void Object.assign(machines[1] ?? {}, { state: 'running', pid: process.pid }))
-  await expect.poll(() => told).toEqual([other])
+  await expect.poll(() => told, soon).toEqual([other])
   process.kill(world.machine(mine).pid, 'SIGKILL')
-  await expect.poll(() => told).toEqual([other, mine])
-  await expect.poll(() => world.machine(mine).nics[0]).toEqual(before.nics[0])
+  await expect.poll(() => told, soon).toEqual([other, mine])
+  await expect.poll(() => world.machine(mine).nics[0], soon).toEqual(before.nics[0])
   world.alter(({ machines }) => void Object.assign(machines[1] ?? {}, { state: 'poweroff', pid: 0 }))
-  await expect.poll(() => told).toEqual([other, mine, other])
+  await expect.poll(() => told, soon).toEqual([other, mine, other])
   leave()
   leave()
 })

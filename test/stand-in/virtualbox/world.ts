@@ -98,15 +98,25 @@ export class World {
     this.#server = await serve(this.directory)
   }
 
+  /** Ends commands that hang. */
+  killCommands(): void {
+    const over = new Set(this.log().flatMap(({ event, pid }) => (event === 'end' ? [pid] : [])))
+    for (const { pid } of this.log()) if (!over.has(pid)) kill(pid)
+  }
+
   /** Ends what runs. */
   end(): void {
+    this.killCommands()
     this.#server?.close()
-    for (const { pid } of this.state.machines) {
-      try {
-        if (pid !== 0 && pid !== process.pid) process.kill(pid, 'SIGKILL')
-      } catch {
-        // It has ended.
-      }
-    }
+    for (const { pid } of this.state.machines) kill(pid)
+  }
+}
+
+/** Only what is a program of the stand-in: the number of one that has ended may be another's by now. */
+function kill(pid: number): void {
+  try {
+    if (/VBoxManage|vm\.js|main\.js/.test(readFileSync(`/proc/${pid}/cmdline`, 'latin1'))) process.kill(pid, 'SIGKILL')
+  } catch {
+    // It has ended.
   }
 }

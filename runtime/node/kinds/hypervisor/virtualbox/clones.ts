@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { rm } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { conflict } from '../../../../../src/errors.ts'
+import { translated } from '../../../projects/disk.ts'
 import { makeDirectory } from '../../../projects/durable-file.ts'
 import type { CloneWanted } from '../driver.ts'
 import { findSettings, isOverlay, isWithin, readDiskTable, removeDiskTable, writeDiskTable } from './clone-files.ts'
@@ -29,7 +30,7 @@ export class Clones {
   /** A clone of a machine; what is made is undone when it fails. */
   async make(source: Machine, { name, directory }: CloneWanted): Promise<Machine> {
     await this.#requireFreeName(name)
-    await makeDirectory(directory)
+    await translated('The directory of a clone', () => makeDirectory(directory))
     const known = source.snapshots.find((each) => baseNames.includes(each.name))
     const base = known ?? (await this.#takeBase(source))
     const uuid = randomUUID()
@@ -73,7 +74,7 @@ export class Clones {
     const there = new Set(clone.disks.map(placeOf))
     const missing = wanted.filter((disk) => !there.has(placeOf(disk)))
     for (const disk of missing) await this.#attach(uuid, disk, disk.file)
-    await removeDiskTable(clone.file)
+    await translated('The list of the disks of a clone', () => removeDiskTable(clone.file))
     return missing.length > 0 ? await this.#machines.get(uuid) : clone
   }
 
@@ -111,7 +112,7 @@ export class Clones {
     const known = new Set((await this.#machines.disks()).map(({ file }) => file))
     const overlays = clone.disks.filter(({ file }) => known.has(file) && isOverlay(clone.file, file))
     if (overlays.length === 0) return
-    await writeDiskTable(clone.file, overlays)
+    await translated('The list of the disks of a clone', () => writeDiskTable(clone.file, overlays))
     for (const disk of overlays) await this.#attach(clone.uuid, disk, 'none')
   }
 
@@ -148,7 +149,7 @@ export class Clones {
   async #delete(directory: string): Promise<void> {
     const files = (await this.#machines.disks()).map(({ file }) => file)
     await this.#forgetDisks(files.filter((file) => isWithin(directory, file)))
-    await rm(directory, { recursive: true, force: true })
+    await translated('The files of a clone', () => rm(directory, { recursive: true, force: true }))
   }
 
   async #requireClone({ uuid, name }: Machine): Promise<void> {

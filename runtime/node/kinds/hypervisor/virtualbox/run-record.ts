@@ -2,6 +2,7 @@ import { readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Static, Type } from '@sinclair/typebox'
 import { Check } from '@sinclair/typebox/value'
+import { translated } from '../../../projects/disk.ts'
 import { makeDirectory, readDurable, removeTemporaries, writeDurable } from '../../../projects/durable-file.ts'
 
 const Word = Type.String({ maxLength: 4096 })
@@ -60,16 +61,20 @@ export class RunRecords {
   /** On disk when it resolves. */
   async put(record: RunRecord): Promise<void> {
     const all = await this.#all()
-    await makeDirectory(this.#directory)
-    await writeDurable(this.#file(record.uuid), `${JSON.stringify(record)}\n`)
+    await translated('The record of a VM', async () => {
+      await makeDirectory(this.#directory)
+      await writeDurable(this.#file(record.uuid), `${JSON.stringify(record)}\n`)
+    })
     all.set(record.uuid, record)
   }
 
   async remove(uuid: string): Promise<void> {
     const all = await this.#all()
-    // The version before first: found alone, it would count.
-    await rm(`${this.#file(uuid)}.bak`, { force: true })
-    await rm(this.#file(uuid), { force: true })
+    await translated('The record of a VM', async () => {
+      // The version before first: found alone, it would count.
+      await rm(`${this.#file(uuid)}.bak`, { force: true })
+      await rm(this.#file(uuid), { force: true })
+    })
     all.delete(uuid)
   }
 

@@ -266,5 +266,11 @@ export class Runs {
 function joined(earlier: RunRecord | undefined, later: RunRecord): RunRecord {
   if (earlier === undefined) return later
   const isNew = ({ number }: RunRecord['adapters'][number]) => !earlier.adapters.some((each) => each.number === number)
-  return { ...later, ...earlier, adapters: [...earlier.adapters, ...later.adapters.filter(isNew)] }
+  const { serialPort } = earlier
+  return {
+    ...later,
+    ...earlier,
+    ...(serialPort !== undefined && { serialPort: { ...serialPort, set: later.serialPort?.set ?? serialPort.set } }),
+    adapters: [...earlier.adapters, ...later.adapters.filter(isNew)],
+  }
 }

@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { conflict } from '../../../../../src/errors.ts'
 import { longestSocketPath } from '../../../keeper/socket-path.ts'
+import { translated } from '../../../projects/disk.ts'
 
 const lookMs = 50
 
@@ -28,11 +29,13 @@ export class SerialSockets {
   /** Makes room for the socket of a machine that is about to start; 409 when others may enter there. */
   async prepare(uuid: string): Promise<void> {
     if (!fits(this.#directory)) throw conflict(`${this.#directory} is too deep for the path of a socket`)
-    await mkdir(this.#directory, { recursive: true, mode: 0o700 })
-    const { mode, uid } = await lstat(this.#directory)
+    const { mode, uid } = await translated('The directory of serial ports', async () => {
+      await mkdir(this.#directory, { recursive: true, mode: 0o700 })
+      return await lstat(this.#directory)
+    })
     const isOurs = uid === process.getuid?.() && (mode & 0o170_077) === 0o040_000
     if (!isOurs) throw conflict(`${this.#directory} is not a directory that only this user may enter`)
-    await rm(this.path(uuid), { force: true })
+    await this.remove(uuid)
   }
 
   /** Resolves when VirtualBox has made the socket; 409 when it does not within `ms`. */
@@ -45,7 +48,7 @@ export class SerialSockets {
   }
 
   async remove(uuid: string): Promise<void> {
-    await rm(this.path(uuid), { force: true })
+    await translated('The serial port of a VM', () => rm(this.path(uuid), { force: true }))
   }
 }
 
