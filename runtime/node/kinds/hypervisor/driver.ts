@@ -35,6 +35,8 @@ export interface VmPlan {
   readonly serialPort: number
   /** Where its screen is served by VNC; absent: nowhere. */
   readonly screen?: { readonly host: string; readonly port: number }
+  /** Whose VM it is, for guests that ask. */
+  readonly node?: { readonly name: string; readonly directory: string }
   /** Without a window on the screen of the host. */
   readonly headless: boolean
 }
@@ -77,7 +79,7 @@ export interface HypervisorDriver {
   resume(uuid: string): Promise<void>
   reset(uuid: string): Promise<void>
   /** Shows the running VM a cable, or none. */
-  setCarrier(uuid: string, adapter: number, isUp: boolean): Promise<void>
+  setCarrier(uuid: string, adapter: VmAdapter): Promise<void>
   /** A linked clone, stopped; nothing is left when it fails. */
   clone(wanted: CloneWanted): Promise<Vm>
   /** 409 while it runs, or when another VM has the name. */
@@ -88,6 +90,12 @@ export interface HypervisorDriver {
   closeClone(uuid: string): Promise<void>
   /** The manager forgets the clone and its disks are deleted. The VM it was made of is as before. */
   removeClone(uuid: string): Promise<void>
+  /** Where the serial port of a VM is when it is not at `serialPort`: a UNIX socket for one client. */
+  serialPath?(uuid: string): string
+  /** At the start of the service: what one that was killed left undone. Never throws. */
+  recover?(): Promise<void>
+  /** A project has closed whose files were in that directory. Never throws. */
+  forgetMissingDisks?(directory: string): Promise<void>
   /** Calls back when the state of a VM may have changed, whoever changed it; the function that comes back ends that. */
   watch(changed: (uuid: string) => void): () => void
   close(): Promise<void>

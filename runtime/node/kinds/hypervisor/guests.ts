@@ -18,7 +18,6 @@ export interface VmGuestsOptions {
 export class VmGuests implements Guests {
   readonly isForeign = true
   readonly #options: VmGuestsOptions
-  readonly #wires = new Map<string, ReadonlyMap<string, Wire>>()
   /** Hypervisors that are listened to, and the nodes for which they are. */
   readonly #watches = new Map<HypervisorDriver, { readonly nodes: Set<string>; readonly end: () => void }>()
 
@@ -26,22 +25,13 @@ export class VmGuests implements Guests {
     this.#options = options
   }
 
-  /** Where the ports of a node that is about to begin are. */
-  plan(node: KindNode, wires: ReadonlyMap<string, Wire>): void {
-    this.#wires.set(node.key, wires)
-  }
-
   async begin(node: KindNode): Promise<void> {
     const properties = propertiesOf(node)
     const { adapter_type, serial_port, remote_console, ram } = properties
     const driver = this.#driverOf(node)
-    const wires = this.#wires.get(node.key)
-    this.#wires.delete(node.key)
-    const adapters = Array.from({ length: properties.adapters }, (_, index): VmAdapter => {
-      const { guest_port = 0, switch_port = 0 } = wires?.get(`${index}/0`) ?? {}
-      const carrier = hasCarrier(node.record, { adapter: index, port: 0 })
-      return { index, guestPort: guest_port, switchPort: switch_port, carrier }
-    })
+    const adapters = properties.wires.map((wire, index) =>
+      adapterOf(wire, index, hasCarrier(node.record, { adapter: index, port: 0 })),
+    )
     this.#watch(node)
     await driver.start(properties.vm_uuid, {
       ...(ram > 0 && { ram }),
@@ -51,6 +41,7 @@ export class VmGuests implements Guests {
       serialPort: serial_port ?? 0,
       ...(remote_console !== null && { screen: { host: this.#options.consoleHost, port: remote_console } }),
       headless: properties.headless,
+      node: { name: node.record.name, directory: node.directory },
     })
   }
 
@@ -66,7 +57,6 @@ export class VmGuests implements Guests {
   }
 
   ended(node: KindNode): void {
-    this.#wires.delete(node.key)
     for (const [driver, { nodes, end }] of this.#watches) {
       if (!nodes.delete(node.key) || nodes.size > 0) continue
       end()
@@ -107,7 +97,10 @@ export class VmGuests implements Guests {
 
   async setCarrier(node: KindNode, { adapter }: PortRef, isUp: boolean): Promise<void> {
     try {
-      await this.#driverOf(node).setCarrier(propertiesOf(node).vm_uuid, adapter, isUp)
+      const { vm_uuid, wires } = propertiesOf(node)
+      const wire = wires[adapter]
+      // One that the node got while it runs is there after the next start.
+      if (wire !== undefined) await this.#driverOf(node).setCarrier(vm_uuid, adapterOf(wire, adapter, isUp))
     } catch (error) {
       const what = `adapter ${adapter} could not be shown ${isUp ? 'a' : 'no'} cable`
       const message = `${node.record.name}: ${what}: ${(error as Error).message}`
@@ -138,6 +131,13 @@ export class VmGuests implements Guests {
     this.#watches.set(driver, { nodes: new Set([node.key]), end })
   }
 }
+
+const adapterOf = ({ guest_port, switch_port }: Wire, index: number, carrier: boolean): VmAdapter => ({
+  index,
+  guestPort: guest_port,
+  switchPort: switch_port,
+  carrier,
+})
 
 const statusOf: Readonly<Record<VmState, GuestState['status']>> = {
   stopped: 'stopped',

@@ -116,16 +116,22 @@ export class HypervisorKind implements NodeKind {
     ports.releaseAll(serial)
     const serial_port = await ports.allocate('console', serial, before ?? undefined)
     const remote_console = await this.#freeScreen(node)
-    node.record.properties = { ...propertiesOf(node), ...namesOf(vm), serial_port, remote_console }
-    this.guests.plan(node, wires)
+    node.record.properties = {
+      ...propertiesOf(node),
+      ...namesOf(vm),
+      serial_port,
+      remote_console,
+      wires: [...wires.values()],
+    }
+    const path = this.driverOf(node).serialPath?.(vm.uuid)
     return {
       command_line: `${driver} ${vm.name} (${vm.uuid})`,
-      run: { type: 'attached', port: serial_port, ready_ms: serialMs },
+      run: { type: 'attached', ...(path === undefined ? { port: serial_port } : { path }), ready_ms: serialMs },
     }
   }
 
   view(node: KindNode): HypervisorNode {
-    const { vm_uuid: _, defined_ram, serial_port: __, ...settings } = propertiesOf(node)
+    const { vm_uuid: _, defined_ram, serial_port: __, wires: ___, ...settings } = propertiesOf(node)
     return {
       ...fieldsOf(node),
       ...settings,

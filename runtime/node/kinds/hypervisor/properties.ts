@@ -22,6 +22,8 @@ export const HypervisorProperties = Type.Object({
   remote_console: Type.Union([remote_console], { default: null }),
   /** Where its serial port is while it runs. */
   serial_port: nullable(Type.Integer()),
+  /** The UDP ports of its adapters while it runs, by their index. */
+  wires: Type.Array(Type.Object({ guest_port: Type.Integer(), switch_port: Type.Integer() }), { default: [] }),
 })
 
 /** The settings that are kept as they are given. */

@@ -11,11 +11,6 @@ import { restoring } from './restoration.ts'
 import type { RunRecord, RunRecords } from './run-record.ts'
 import type { SerialSockets } from './serial-sockets.ts'
 
-export interface VirtualBoxPlan extends VmPlan {
-  /** What guests that look for it may know of their node, while they run. */
-  readonly node?: { readonly name: string; readonly directory: string }
-}
-
 export interface RunTimes {
   /** How long a guest may take to obey its power button, ms. */
   readonly shutdownMs: number
@@ -54,7 +49,7 @@ export class Runs {
     this.#times = times
   }
 
-  start(uuid: string, plan: VirtualBoxPlan): Promise<void> {
+  start(uuid: string, plan: VmPlan): Promise<void> {
     return this.#serial.run(uuid, async () => {
       const machine = await this.#restored(await this.#machines.get(uuid))
       if (machine.state !== 'stopped' && machine.state !== 'saved') {
@@ -143,7 +138,7 @@ export class Runs {
     )
   }
 
-  async #launch(stopped: Machine, plan: VirtualBoxPlan): Promise<void> {
+  async #launch(stopped: Machine, plan: VmPlan): Promise<void> {
     const { uuid } = stopped
     const serialPath = this.#sockets.path(uuid)
     const notes = await this.#machines.adapterNotes(uuid)
@@ -164,7 +159,7 @@ export class Runs {
   }
 
   /** VirtualBox forgets it when the machine stops. */
-  async #tell(uuid: string, { name, directory }: NonNullable<VirtualBoxPlan['node']>): Promise<void> {
+  async #tell(uuid: string, { name, directory }: NonNullable<VmPlan['node']>): Promise<void> {
     const set = (key: string, value: string) =>
       this.#machines.run('guestproperty', 'set', uuid, key, value, '--flags', 'TRANSIENT')
     try {

@@ -1,6 +1,6 @@
 import { conflict } from '../../../../../src/errors.ts'
 import type { Log } from '../../../log.ts'
-import type { CloneWanted, HypervisorDriver, Vm, VmAdapter, VmEnding } from '../driver.ts'
+import type { CloneWanted, HypervisorDriver, Vm, VmAdapter, VmEnding, VmPlan } from '../driver.ts'
 import { adapterTypeNames, adapterTypeOf } from './adapter-types.ts'
 import { Clones } from './clones.ts'
 import type { CommandLineOptions } from './command-line.ts'
@@ -9,7 +9,7 @@ import { Machines } from './machines.ts'
 import { isFree } from './preparation.ts'
 import { RunRecords } from './run-record.ts'
 import { RunningWatch } from './running-watch.ts'
-import { Runs, type RunTimes, usualTimes, type VirtualBoxPlan } from './runs.ts'
+import { Runs, type RunTimes, usualTimes } from './runs.ts'
 import { SerialSockets } from './serial-sockets.ts'
 
 export interface VirtualBoxOptions extends CommandLineOptions {
@@ -93,7 +93,7 @@ export class VirtualBoxDriver implements HypervisorDriver {
     return asDefined.filter((each) => !isFree(each)).map(({ number }) => number - 1)
   }
 
-  async start(uuid: string, plan: VirtualBoxPlan): Promise<void> {
+  async start(uuid: string, plan: VmPlan): Promise<void> {
     await this.#runs.start(uuid, plan)
     this.#watch.note(uuid, true)
   }
