@@ -1,0 +1,64 @@
+import { accessSync, constants } from 'node:fs'
+import { homedir } from 'node:os'
+import { join } from 'node:path'
+import { conflict } from '../../../../../src/errors.ts'
+
+/** Where the libvirt of a URI answers. */
+export interface Address {
+  /** As the daemon wants to hear it. */
+  readonly uri: string
+  /** Tried in order. */
+  readonly sockets: readonly string[]
+  /** Whether the daemon is the user's own, which is started when it is needed. */
+  readonly isSession: boolean
+}
+
+const systemDirectories = ['/run/libvirt', '/var/run/libvirt']
+/** That of the modular daemons and that of the one for all. */
+const socketNames = ['virtqemud-sock', 'libvirt-sock']
+
+/** The address that a URI means: QEMU on this machine, over a UNIX socket; 409 with what is wrong with another one. */
+export function addressOf(text: string): Address {
+  const url = URL.canParse(text) ? new URL(text) : undefined
+  const [driver, transport = 'unix'] = url?.protocol.slice(0, -1).split('+') ?? []
+  if (url === undefined || driver !== 'qemu') {
+    throw conflict(`The libvirt URI "${text}" is not of QEMU: it must be qemu:///system or qemu:///session`)
+  }
+  if (transport !== 'unix' || url.host !== '') {
+    throw conflict(`The libvirt URI "${text}" leads to another machine; only the libvirt of this one can be used`)
+  }
+  if (url.pathname !== '/system' && url.pathname !== '/session') {
+    throw conflict(`The libvirt URI "${text}" must be qemu:///system or qemu:///session`)
+  }
+  const isSession = url.pathname === '/session'
+  const uri = `qemu://${url.pathname}`
+  const socket = url.searchParams.get('socket')
+  if (socket !== null) return { uri, sockets: [socket], isSession: false }
+  if (!isSession) return { uri, sockets: socketsIn(systemDirectories), isSession }
+  if (process.getuid?.() === 0)
+    throw conflict('root has no libvirt session: set hypervisor.libvirt_uri to qemu:///system')
+  return { uri, sockets: socketsIn([sessionDirectory()]), isSession }
+}
+
+const socketsIn = (directories: readonly string[]): string[] =>
+  socketNames.flatMap((name) => directories.map((directory) => join(directory, name)))
+
+function sessionDirectory(): string {
+  const { XDG_RUNTIME_DIR, XDG_CACHE_HOME } = process.env
+  return join(XDG_RUNTIME_DIR || XDG_CACHE_HOME || join(homedir(), '.cache'), 'libvirt')
+}
+
+/** The libvirt that a user may use: the system's for root and its group, else the user's own. */
+export function defaultUri(): string {
+  const isUsable = process.getuid?.() === 0 || socketsIn(systemDirectories).some(mayUse)
+  return isUsable ? 'qemu:///system' : 'qemu:///session'
+}
+
+function mayUse(socket: string): boolean {
+  try {
+    accessSync(socket, constants.R_OK | constants.W_OK)
+    return true
+  } catch {
+    return false
+  }
+}

@@ -1,0 +1,196 @@
+import { randomUUID } from 'node:crypto'
+import { mkdir, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { ApiError, conflict } from '../../../../../src/errors.ts'
+import type { CloneWanted, Vm } from '../driver.ts'
+import {
+  basesOf,
+  type CloneRecord,
+  cloneFiles,
+  copyVariables,
+  hasRecord,
+  makeOverlay,
+  readRecord,
+  requireSound,
+  writeRecord,
+} from './clone-files.ts'
+import {
+  becomeOther,
+  type CloneDisk,
+  type CloneMark,
+  disksToOverlay,
+  inDirectory,
+  markOf,
+  nvramName,
+  nvramOf,
+  setMark,
+  setNvram,
+  useOverlays,
+} from './clone-xml.ts'
+import { ramOf } from './definition.ts'
+import type { Domain } from './domain.ts'
+import { type Domains, domainStates } from './domains.ts'
+import { guestUserIn, letThrough } from './guest-user.ts'
+import { type Element, parseXml, xmlText } from './xml.ts'
+
+/** Linked clones: VMs of our own, whose disks are overlays on those of a VM of the user. */
+export class Clones {
+  readonly #domains: Domains
+
+  constructor(domains: Domains) {
+    this.#domains = domains
+  }
+
+  async make({ uuid: source, name, directory }: CloneWanted): Promise<Vm> {
+    const { disks, original, domain } = await this.#source(source)
+    await this.#requireFree(name)
+    if (hasRecord(directory)) throw conflict(`There is a clone in ${directory} already`)
+    const uuid = randomUUID()
+    const made: string[] = []
+    try {
+      const created = await mkdir(directory, { recursive: true, mode: 0o700 })
+      made.push(...(created === undefined ? ownFiles(directory, disks) : [created]))
+      await this.#letGuestsIn(directory)
+      for (const disk of disks) {
+        await makeOverlay(disk, directory, await this.#domains.capacity(domain, disk.device))
+      }
+      const nvram = nvramOf(original)
+      if (nvram !== undefined) await copyVariables(nvram.file, directory)
+      const record = { uuid, name, source, bases: await basesOf(disks) }
+      await writeRecord(directory, record)
+      await this.#define(original, disks, directory, record)
+      return { uuid, name, ram: ramOf(original), state: 'stopped' }
+    } catch (error) {
+      // What was not heard of in time may have been done.
+      const left = await this.#domains.byUuid(uuid).catch(() => undefined)
+      if (left !== undefined) await this.#domains.undefineAll(left).catch(() => {})
+      for (const path of made) await rm(path, { recursive: true, force: true })
+      throw told(error)
+    }
+  }
+
+  /** The clone in a directory, made known to libvirt if it is not. */
+  async open(uuid: string, directory: string): Promise<Domain> {
+    const record = await readRecord(directory, uuid)
+    try {
+      await this.#letGuestsIn(directory)
+      const present = await this.#domains.byUuid(uuid)
+      return await (present === undefined ? this.#again(record, directory) : this.#move(present, directory))
+    } catch (error) {
+      throw told(error)
+    }
+  }
+
+  /** libvirt forgets it, but for one that is saved: with it would go its memory. */
+  async close(clone: Domain): Promise<void> {
+    await this.#marked(clone)
+    await this.#end(clone)
+    if (!(await this.#domains.hasManagedSave(clone))) await this.#domains.undefine(clone)
+  }
+
+  async remove(clone: Domain): Promise<void> {
+    const { directory, bases } = await this.#marked(clone)
+    await this.#end(clone)
+    await this.#domains.undefineAll(clone)
+    for (const file of ownFiles(directory, bases)) await rm(file, { force: true })
+  }
+
+  async rename(clone: Domain, name: string): Promise<void> {
+    const { directory, source, bases } = await this.#marked(clone)
+    if ((await this.#domains.state(clone)) !== domainStates.shutoff) {
+      throw conflict(`"${clone.name}" runs: stop the node before it is renamed`)
+    }
+    if (await this.#domains.hasManagedSave(clone)) {
+      throw conflict(`"${clone.name}" is saved under its name: start the node and stop it before it is renamed`)
+    }
+    if (name === clone.name) return
+    await this.#requireFree(name)
+    await this.#domains.rename(clone, name)
+    await writeRecord(directory, { uuid: clone.uuid, name, source, bases })
+  }
+
+  /** 409 when it is a VM of the user: nothing of this is done to those. */
+  async #marked(domain: Domain): Promise<CloneMark> {
+    const mark = markOf(parseXml(await this.#domains.definition(domain)))
+    if (mark === undefined) throw conflict(`"${domain.name}" is not a clone of a node`)
+    return mark
+  }
+
+  async #define(
+    original: Element,
+    disks: readonly CloneDisk[],
+    directory: string,
+    record: CloneRecord,
+  ): Promise<Domain> {
+    useOverlays(disks, directory)
+    const nvram = nvramOf(original)
+    if (nvram !== undefined) setNvram(nvram.element, join(directory, nvramName))
+    becomeOther(original, record)
+    setMark(original, { directory, source: record.source, bases: record.bases })
+    return this.#domains.define(xmlText(original))
+  }
+
+  /** One that libvirt has forgotten: as it was made, of the VM as that is now. */
+  async #again(record: CloneRecord, directory: string): Promise<Domain> {
+    await this.#requireFree(record.name)
+    const source = await this.#domains.byUuid(record.source)
+    if (source === undefined) throw conflict(`The VM that "${record.name}" is a clone of is gone`)
+    const original = parseXml(await this.#domains.definition(source))
+    const disks = disksToOverlay(original)
+    const written = new Map(record.bases.map((it) => [it.device, it.written]))
+    const bases = disks.map(({ device, file }) => ({ device, file, written: written.get(device) ?? '' }))
+    await requireSound({ directory, source: record.source, bases }, record.name)
+    return this.#define(original, disks, directory, { ...record, bases })
+  }
+
+  /** One that stayed known, or that nobody closed, in the directory where it is now. */
+  async #move(clone: Domain, directory: string): Promise<Domain> {
+    const mark = await this.#marked(clone)
+    if (mark.directory === directory) return clone
+    if ((await this.#domains.state(clone)) !== domainStates.shutoff) {
+      throw conflict(`"${clone.name}" runs in ${mark.directory}: it cannot be moved`)
+    }
+    if (await this.#domains.hasManagedSave(clone)) {
+      const saved = await this.#domains.managedSaveXml(clone)
+      await this.#domains.defineManagedSaveXml(clone, inDirectory(saved, directory))
+    }
+    return this.#domains.define(inDirectory(await this.#domains.definition(clone), directory))
+  }
+
+  /** A VM of the user that can be cloned now; 409. */
+  async #source(uuid: string): Promise<{ domain: Domain; original: Element; disks: CloneDisk[] }> {
+    const domain = await this.#domains.byUuid(uuid)
+    if (domain === undefined) throw conflict('The VM to be cloned is gone')
+    const { name } = domain
+    if ((await this.#domains.state(domain)) !== domainStates.shutoff) {
+      throw conflict(`"${name}" runs: shut it down before it is cloned, or its disks would change below the clone`)
+    }
+    if (await this.#domains.hasManagedSave(domain)) {
+      throw conflict(`"${name}" is saved in the middle of its work: start it and shut it down before it is cloned`)
+    }
+    const original = parseXml(await this.#domains.definition(domain))
+    return { domain, original, disks: disksToOverlay(original) }
+  }
+
+  async #requireFree(name: string): Promise<void> {
+    if ((await this.#domains.byName(name)) === undefined) return
+    throw conflict(`A VM with the name "${name}" is already there`)
+  }
+
+  async #letGuestsIn(directory: string): Promise<void> {
+    const user = guestUserIn(await this.#domains.capabilities())
+    if (user !== undefined && user.uid !== process.getuid?.()) await letThrough(directory, user)
+  }
+
+  async #end(clone: Domain): Promise<void> {
+    if ((await this.#domains.state(clone)) !== domainStates.shutoff) await this.#domains.destroy(clone)
+  }
+}
+
+const ownFiles = (directory: string, disks: readonly { readonly device: string }[]): string[] =>
+  cloneFiles(disks.map(({ device }) => device)).map((name) => join(directory, name))
+
+function told(error: unknown): unknown {
+  if (error instanceof ApiError) return error
+  return conflict(`The clone cannot be had: ${(error as Error).message}`, { cause: error })
+}

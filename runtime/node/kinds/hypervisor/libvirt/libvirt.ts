@@ -1,0 +1,242 @@
+import { conflict } from '../../../../../src/errors.ts'
+import type { CloneWanted, HypervisorDriver, Vm, VmAdapter, VmEnding, VmPlan, VmState } from '../driver.ts'
+import { adapterType, adapterTypes } from './adapter-types.ts'
+import { LibvirtClient } from './client.ts'
+import { requireSound } from './clone-files.ts'
+import { type CloneMark, markOf } from './clone-xml.ts'
+import { Clones } from './clones.ts'
+import { interfacesOf, isUsed, ramOf } from './definition.ts'
+import type { Domain } from './domain.ts'
+import { type DomainBounds, Domains, domainBounds, domainStates } from './domains.ts'
+import { mostAdapters, recabled } from './interfaces.ts'
+import { isRefusal, libvirtErrors } from './libvirt-error.ts'
+import { liveXml, resumedXml } from './live-xml.ts'
+import { parseXml, xmlText } from './xml.ts'
+
+export interface LibvirtOptions {
+  /** Asked for at every call, so that a changed setting is in force at once. */
+  readonly uri: () => string
+  /** How long a guest has to obey its power button, ms. */
+  readonly shutdownMs?: number
+  readonly bounds?: DomainBounds
+}
+
+/** What is known of a VM at one moment. */
+interface Look {
+  readonly vm: Vm
+  /** One of `domainStates`. */
+  readonly state: number
+  readonly definition: string
+  readonly mark: CloneMark | undefined
+}
+
+/** Machines of the libvirt of this host. What a node wants of a VM is in what runs only; its definition is never touched. */
+export class LibvirtDriver implements HypervisorDriver {
+  readonly name = 'libvirt'
+  readonly adapterTypes = adapterTypes
+  readonly adapterType = adapterType
+  readonly #client: LibvirtClient
+  readonly #domains: Domains
+  readonly #clones: Clones
+  readonly #shutdownMs: number
+
+  constructor({ uri, shutdownMs = 120_000, bounds = domainBounds }: LibvirtOptions) {
+    this.#client = new LibvirtClient({ uri })
+    this.#domains = new Domains(this.#client, bounds)
+    this.#clones = new Clones(this.#domains)
+    this.#shutdownMs = shutdownMs
+  }
+
+  async list(): Promise<Vm[]> {
+    const vms: Vm[] = []
+    for (const domain of await this.#domains.list()) {
+      const look = await this.#look(domain)
+      if (look !== undefined && look.mark === undefined) vms.push(look.vm)
+    }
+    return vms
+  }
+
+  async find(name: string): Promise<Vm> {
+    const domain = await this.#domains.byName(name)
+    const look = domain && (await this.#look(domain))
+    if (look === undefined) throw conflict(`libvirt has no VM with the name "${name}"`)
+    if (look.mark !== undefined) throw conflict(`The VM "${name}" is a clone of a node`)
+    return look.vm
+  }
+
+  async get(uuid: string): Promise<Vm | undefined> {
+    const domain = await this.#domains.byUuid(uuid)
+    return domain && (await this.#look(domain))?.vm
+  }
+
+  async mostAdapters(): Promise<number> {
+    return mostAdapters
+  }
+
+  async usedAdapters(uuid: string): Promise<readonly number[]> {
+    const { look } = await this.#must(uuid)
+    return interfacesOf(parseXml(look.definition)).flatMap((adapter, index) => (isUsed(adapter) ? [index] : []))
+  }
+
+  async start(uuid: string, plan: VmPlan): Promise<void> {
+    const { domain, look } = await this.#must(uuid)
+    const { vm, state, definition, mark } = look
+    if (vm.state !== 'stopped' && vm.state !== 'saved') throw conflict(`The VM "${vm.name}" runs already`)
+    if (mark !== undefined) await requireSound(mark, vm.name)
+    // One that crashed may have been kept, to be looked at.
+    if (state === domainStates.crashed) await this.#domains.destroy(domain)
+    if (vm.state === 'stopped') await this.#domains.createXml(liveXml(definition, uuid, plan))
+    else {
+      const saved = await this.#domains.managedSaveXml(domain)
+      await this.#domains.defineManagedSaveXml(domain, resumedXml(saved, uuid, plan))
+      await this.#domains.create(domain)
+    }
+  }
+
+  async stop(uuid: string, how: VmEnding, signal?: AbortSignal): Promise<void> {
+    const { domain, look } = await this.#must(uuid)
+    const { vm } = look
+    if (vm.state === 'stopped' || vm.state === 'saved') return
+    if (how === 'power_off') await this.#domains.destroy(domain)
+    else if (how === 'shutdown_signal') await this.#shutDown(domain, look.state, signal)
+    else await this.#domains.managedSave(domain)
+  }
+
+  async suspend(uuid: string): Promise<void> {
+    await this.#domains.suspend((await this.#must(uuid)).domain)
+  }
+
+  async resume(uuid: string): Promise<void> {
+    const { domain, look } = await this.#must(uuid)
+    await this.#resume(domain, look.state)
+  }
+
+  async reset(uuid: string): Promise<void> {
+    await this.#domains.reset((await this.#must(uuid)).domain)
+  }
+
+  async setCarrier(uuid: string, adapter: VmAdapter): Promise<void> {
+    const { domain } = await this.#must(uuid)
+    // One that came after the start is not in the machine yet.
+    const changed = recabled(parseXml(await this.#domains.live(domain)), adapter)
+    if (changed !== undefined) await this.#domains.updateDevice(domain, xmlText(changed))
+  }
+
+  async clone(wanted: CloneWanted): Promise<Vm> {
+    return this.#clones.make(wanted)
+  }
+
+  async renameClone(uuid: string, name: string): Promise<void> {
+    await this.#clones.rename((await this.#must(uuid)).domain, name)
+  }
+
+  async openClone(uuid: string, directory: string): Promise<Vm> {
+    return this.#vmOf(await this.#clones.open(uuid, directory))
+  }
+
+  async closeClone(uuid: string): Promise<void> {
+    const domain = await this.#domains.byUuid(uuid)
+    if (domain !== undefined) await this.#clones.close(domain)
+  }
+
+  async removeClone(uuid: string): Promise<void> {
+    const domain = await this.#domains.byUuid(uuid)
+    if (domain !== undefined) await this.#clones.remove(domain)
+  }
+
+  watch(changed: (uuid: string) => void): () => void {
+    return this.#client.watch(changed)
+  }
+
+  async close(): Promise<void> {
+    this.#client.close()
+  }
+
+  async #must(uuid: string): Promise<{ domain: Domain; look: Look }> {
+    const domain = await this.#domains.byUuid(uuid)
+    const look = domain && (await this.#look(domain))
+    if (domain === undefined || look === undefined) throw conflict(`libvirt has no VM with the id ${uuid} any more`)
+    return { domain, look }
+  }
+
+  async #vmOf({ uuid }: Domain): Promise<Vm> {
+    return (await this.#must(uuid)).look.vm
+  }
+
+  /** Undefined when it went while it was looked at. */
+  async #look(domain: Domain): Promise<Look | undefined> {
+    try {
+      const [definition, state, isSaved] = await Promise.all([
+        this.#domains.definition(domain),
+        this.#domains.state(domain),
+        this.#domains.hasManagedSave(domain),
+      ])
+      const xml = parseXml(definition)
+      const vm = { uuid: domain.uuid, name: domain.name, ram: ramOf(xml), state: vmState(state, isSaved) }
+      return { vm, state, definition, mark: markOf(xml) }
+    } catch (error) {
+      if (isRefusal(error, libvirtErrors.noDomain)) return undefined
+      throw error
+    }
+  }
+
+  async #resume(domain: Domain, state: number): Promise<void> {
+    await (state === domainStates.pmSuspended ? this.#domains.wake(domain) : this.#domains.resume(domain))
+  }
+
+  async #shutDown(domain: Domain, state: number, signal: AbortSignal | undefined): Promise<void> {
+    await this.#untilStopped(domain, signal, async () => {
+      // One that stands still would not hear of it.
+      if (vmState(state, false) === 'suspended') await this.#resume(domain, state)
+      await this.#domains.pressPowerButton(domain)
+    })
+  }
+
+  /** Has the VM asked to end and waits until it has; 409 after the bound, or when nobody waits any more. */
+  async #untilStopped(domain: Domain, signal: AbortSignal | undefined, ask: () => Promise<void>): Promise<void> {
+    const seconds = this.#shutdownMs / 1000
+    let timer: NodeJS.Timeout | undefined
+    let unwatch = () => {}
+    let abandon = () => {}
+    try {
+      await new Promise<void>((resolve, reject) => {
+        timer = setTimeout(() => {
+          reject(conflict(`The guest of "${domain.name}" did not shut down within ${seconds} s of its power button`))
+        }, this.#shutdownMs)
+        abandon = () => reject(conflict(`"${domain.name}" was not waited for any longer`))
+        signal?.addEventListener('abort', abandon, { once: true })
+        if (signal?.aborted) return abandon()
+        // One that cannot be asked now is told of again when libvirt is back.
+        const look = () => this.#hasEnded(domain).catch(() => false)
+        unwatch = this.#client.watch((uuid) => {
+          if (uuid === domain.uuid) void look().then((ended) => ended && resolve())
+        })
+        ask().catch((error) => look().then((ended) => (ended ? resolve() : reject(error))))
+      })
+    } finally {
+      clearTimeout(timer)
+      unwatch()
+      signal?.removeEventListener('abort', abandon)
+    }
+  }
+
+  async #hasEnded(domain: Domain): Promise<boolean> {
+    const look = await this.#look(domain)
+    return look === undefined || look.vm.state === 'stopped' || look.vm.state === 'saved'
+  }
+}
+
+function vmState(state: number, isSaved: boolean): VmState {
+  switch (state) {
+    case domainStates.shutoff:
+    case domainStates.noState:
+      return isSaved ? 'saved' : 'stopped'
+    case domainStates.crashed:
+      return 'stopped'
+    case domainStates.paused:
+    case domainStates.pmSuspended:
+      return 'suspended'
+    default:
+      return 'started'
+  }
+}
