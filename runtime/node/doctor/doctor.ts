@@ -6,7 +6,9 @@ import { dirname } from 'node:path'
 import type { Check, Diagnosis } from '../../../src/model/host.ts'
 import type { Resolved } from '../config/config.ts'
 import { findVpcs } from '../kinds/pc/vpcs.ts'
+import { defaultUri } from '../kinds/hypervisor/libvirt/address.ts'
 import { isTcpFree, isUdpFree } from '../ports/bind-test.ts'
+import { libvirtCheck } from './hypervisors.ts'
 import { libpcapCheck, machineChecks } from './machines.ts'
 import { programChecks } from './programs.ts'
 
@@ -24,6 +26,7 @@ export async function diagnose(settings: Resolved, signal?: AbortSignal): Promis
     kvm(),
     machineChecks(),
     programChecks(settings, signal),
+    libvirtCheck(settings.hypervisor.libvirt_uri || defaultUri()),
     privileges(),
     ffi(),
     libpcapCheck(),

@@ -27,13 +27,6 @@ const programsOf = ({ dynamips }: Pick<Settings, 'dynamips'>): readonly Program[
     install: 'sudo apt-get install qemu-utils',
   },
   {
-    name: 'libvirt',
-    programs: ['virsh'],
-    versionFlag: '--version',
-    use: 'for hypervisor nodes',
-    install: 'sudo apt-get install libvirt-daemon-system libvirt-clients',
-  },
-  {
     name: 'VirtualBox',
     programs: ['VBoxManage', 'vboxmanage'],
     versionFlag: '--version',
