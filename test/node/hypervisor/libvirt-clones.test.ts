@@ -5,10 +5,9 @@ import { describe, expect, test } from 'vitest'
 import { mustRun } from '../../../runtime/node/kinds/machine-emulator/qemu-img.ts'
 import { requireLibvirt } from '../../support/libvirt.ts'
 import { requireRoot } from '../../support/require.ts'
-import { TcpClient } from '../../support/tcp-client.ts'
 import { counting, writing } from '../machine-emulator/boot-sectors.ts'
 import { ideDisk, pcDefinition, workstation } from './libvirt-definitions.ts'
-import { countOf, LibvirtLab, later, planOf, sharedLibvirt } from './libvirt-lab.ts'
+import { consoleOf, countOf, LibvirtLab, later, planOf, sharedLibvirt } from './libvirt-lab.ts'
 
 const file = 47
 const libvirt = sharedLibvirt()
@@ -59,11 +58,9 @@ describe.skipIf(skip)('a clone of a VM', () => {
     await expect(driver.find(wish.name)).rejects.toMatchObject({ status: 409 })
 
     const plan = planOf(file, { adapters: 1 })
+    const console = consoleOf(plan)
     await driver.start(clone.uuid, plan)
-    const console = await TcpClient.connect(plan.serialPort)
-    // What it said before nobody heard.
-    await driver.reset(clone.uuid)
-    await console.shows('w')
+    await (await console).shows('w')
     await driver.removeClone(clone.uuid)
     expect(await driver.get(clone.uuid)).toBeUndefined()
     expect(await readdir(wish.directory)).toEqual([])

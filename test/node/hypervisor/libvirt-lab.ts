@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, onTestFinished } from 'vitest'
 import type { VmAdapter, VmPlan } from '../../../runtime/node/kinds/hypervisor/driver.ts'
 import { LibvirtDriver, type LibvirtOptions } from '../../../runtime/node/kinds/hypervisor/libvirt/libvirt.ts'
@@ -98,6 +99,15 @@ const adapterOf = (port: number, index: number): VmAdapter => ({
   switchPort: port + 1,
   carrier: true,
 })
+
+/** The console of a VM that is about to be started: it is there before the guest runs, so that nothing it says is lost. */
+export async function consoleOf({ serialPort }: VmPlan): Promise<TcpClient> {
+  for (;;) {
+    const client = await TcpClient.connect(serialPort).catch(() => undefined)
+    if (client !== undefined) return client
+    await pause(5)
+  }
+}
 
 /** What a guest that counts says next. Bytes are sent until it answers: it loses those that come before it waits for them. */
 export async function countOf({ serialPort }: VmPlan): Promise<string> {

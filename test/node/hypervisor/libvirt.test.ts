@@ -6,7 +6,7 @@ import { requireLibvirt, TestLibvirt } from '../../support/libvirt.ts'
 import { TcpClient } from '../../support/tcp-client.ts'
 import { counting, obedient } from '../machine-emulator/boot-sectors.ts'
 import { ideDisk, pcDefinition } from './libvirt-definitions.ts'
-import { countOf, LibvirtLab, later, planOf, sharedLibvirt } from './libvirt-lab.ts'
+import { consoleOf, countOf, LibvirtLab, later, planOf, sharedLibvirt } from './libvirt-lab.ts'
 
 const file = 46
 const libvirt = sharedLibvirt()
@@ -93,14 +93,12 @@ describe.skipIf(requireLibvirt().skip)('a VM of libvirt', () => {
   })
 
   test('ends when its power button is pressed, also while it stands still', async () => {
-    const lab = await pcOf(obedient)
-    const { driver, uuid } = lab
+    const { driver, uuid } = await pcOf(obedient)
     const plan = planOf(file, { at: 8 })
+    const console = consoleOf(plan)
     await driver.start(uuid, plan)
-    const console = await TcpClient.connect(plan.serialPort)
-    await driver.reset(uuid)
     // It looks at its button from then on.
-    await console.shows('>')
+    await (await console).shows('>')
     await driver.suspend(uuid)
     await driver.stop(uuid, 'shutdown_signal')
     expect(await driver.get(uuid)).toMatchObject({ state: 'stopped' })
