@@ -14,6 +14,8 @@ import { Images } from './images/images.ts'
 import { type DynamipsBounds, usualBounds as usualDynamipsBounds } from './kinds/dynamips/bounds.ts'
 import { DynamipsKind } from './kinds/dynamips/dynamips.ts'
 import { Measurements } from './kinds/dynamips/measurements.ts'
+import { createDrivers, usualDriver } from './kinds/hypervisor/drivers.ts'
+import { HypervisorKind } from './kinds/hypervisor/hypervisor.ts'
 import { IouKind } from './kinds/iou/iou.ts'
 import type { KindListener, NodeKind } from './kinds/kind.ts'
 import { kvmPlatforms, usableEmulators } from './kinds/machine-emulator/binaries.ts'
@@ -143,7 +145,16 @@ export async function createNodeAgent(options: NodeAgentOptions): Promise<NodeAg
     settings: () => config.current.dynamips,
     bounds: dynamipsBounds,
   })
-  const kinds: Record<NodeKindName, NodeKind> = { pc, iou, 'machine-emulator': machines, dynamips }
+  const drivers = createDrivers(() => config.current.hypervisor, join(data, 'run'), log)
+  const hypervisor = new HypervisorKind({
+    drivers,
+    usual: () => usualDriver(drivers, config.current.hypervisor),
+    ports,
+    consoleHost: console_host,
+    nodes: () => nodes.all.values(),
+    listener,
+  })
+  const kinds: Record<NodeKindName, NodeKind> = { pc, iou, hypervisor, 'machine-emulator': machines, dynamips }
   const emit = (node: LabNode, happening: Happening) => events.emit(node.projectId, happening)
   const links = new Links({ keeper, ports, allowedInterfaces: () => config.current.allowed_interfaces, emit })
   const captures = new Captures(keeper, links, floorMb)
@@ -212,6 +223,7 @@ export async function createNodeAgent(options: NodeAgentOptions): Promise<NodeAg
       saveConfigs: (ref) => nodes.with(ref, (node) => iou.saveConfigs(node)),
     },
     dynamips: measurements,
+    hypervisors: { vms: () => hypervisor.vms() },
     machines: {
       emulators: async (platforms) =>
         (await usableEmulators(platforms)).map(({ path, version }) => ({ path, version: versionText(version) })),
@@ -265,6 +277,7 @@ export async function createNodeAgent(options: NodeAgentOptions): Promise<NodeAg
         )
       }
       await keeper.close({ stop })
+      await hypervisor.close()
       await images.close()
       await checksums.close()
     },

@@ -124,9 +124,8 @@ export const Settings = Type.Object(
           reload: true,
         }),
         vboxmanage_path: Type.String({
-          minLength: 1,
-          default: 'VBoxManage',
-          description: 'The VBoxManage program: a path, or a name to look for in PATH',
+          default: '',
+          description: 'The VBoxManage program. Default: that in PATH',
           reload: true,
         }),
       },

@@ -18,11 +18,18 @@ export interface VmGuestsOptions {
 export class VmGuests implements Guests {
   readonly isForeign = true
   readonly #options: VmGuestsOptions
+  /** Nodes whose VM was not started yet: it may be somebody else's run that is there. */
+  readonly #unbegun = new Set<string>()
   /** Hypervisors that are listened to, and the nodes for which they are. */
   readonly #watches = new Map<HypervisorDriver, { readonly nodes: Set<string>; readonly end: () => void }>()
 
   constructor(options: VmGuestsOptions) {
     this.#options = options
+  }
+
+  /** The node is about to begin. */
+  prepare({ key }: KindNode): void {
+    this.#unbegun.add(key)
   }
 
   async begin(node: KindNode): Promise<void> {
@@ -43,6 +50,7 @@ export class VmGuests implements Guests {
       headless: properties.headless,
       node: { name: node.record.name, directory: node.directory },
     })
+    this.#unbegun.delete(node.key)
   }
 
   async adopt(node: KindNode): Promise<GuestState> {
@@ -66,6 +74,7 @@ export class VmGuests implements Guests {
 
   /** A VM whose node does not run any more does not, either: nothing would carry its frames. */
   async over(node: KindNode): Promise<void> {
+    if (this.#unbegun.delete(node.key)) return
     const { vm_uuid } = propertiesOf(node)
     try {
       const vm = await this.#driverOf(node).get(vm_uuid)

@@ -123,6 +123,7 @@ export class HypervisorKind implements NodeKind {
       remote_console,
       wires: [...wires.values()],
     }
+    this.guests.prepare(node)
     const path = this.driverOf(node).serialPath?.(vm.uuid)
     return {
       command_line: `${driver} ${vm.name} (${vm.uuid})`,
@@ -172,6 +173,7 @@ export class HypervisorKind implements NodeKind {
     if (!linked_clone || vm_uuid === '') return
     const driver = this.driverOf(node)
     await (isDeleted ? driver.removeClone(vm_uuid) : driver.closeClone(vm_uuid))
+    await driver.forgetMissingDisks?.(node.directory)
   }
 
   forget(node: KindNode): void {
@@ -190,6 +192,11 @@ export class HypervisorKind implements NodeKind {
 
   driverOf(node: Pick<KindNode, 'record'>): HypervisorDriver {
     return this.#options.drivers[propertiesOf(node).driver]
+  }
+
+  /** After a service that was killed: what it had changed of VMs is put back. */
+  async strangers(): Promise<void> {
+    await Promise.all(hypervisorDrivers.map((name) => this.#options.drivers[name].recover?.()))
   }
 
   async close(): Promise<void> {
