@@ -1,4 +1,5 @@
 import { ApiError } from './errors.ts'
+import type { Fleet } from './fleet/fleet.ts'
 import type { HostAgent } from './host-agent.ts'
 import { type Access, admit, corsOrigin, isPreflight } from './http/access.ts'
 import { readAnyJson, readJson } from './http/body.ts'
@@ -13,6 +14,8 @@ import { endpoints } from './routes/index.ts'
 
 export interface AppOptions {
   readonly agent: HostAgent
+  /** The computes it knows beside its own; without it, their endpoints answer 404. */
+  readonly fleet?: Fleet
   readonly version: string
   /** Who is let in; asked for every request. */
   readonly access: () => Access
@@ -43,6 +46,11 @@ export interface Trace {
 export interface App {
   /** Never rejects. */
   fetch(request: Request): Promise<Response>
+  /**
+   * The same for a request that the service makes to itself, on behalf of one that was let in: credentials and origin are not
+   * looked at again. Never for what comes from outside. Never rejects.
+   */
+  inside(request: Request): Promise<Response>
 }
 
 /** The service as one function over one host agent. */
@@ -55,6 +63,7 @@ export function createApp(options: AppOptions): App {
   let document: string | undefined
   const context: Context = {
     agent,
+    fleet: options.fleet,
     version,
     tickets,
     requests,
@@ -76,6 +85,30 @@ export function createApp(options: AppOptions): App {
     return match !== undefined && 'endpoint' in match && match.endpoint.websocket === true
   }
 
+  /** Finds the endpoint and has it answer. `found` is told its template before it begins. */
+  const respond = async (
+    request: Request,
+    path: string,
+    headers: Record<string, string>,
+    found: (endpoint: Endpoint) => void,
+  ): Promise<Response> => {
+    const ours = unalias(path, aliases)
+    const match = await routes.find(request.method, ours)
+    if ('methods' in match) {
+      return finish({ status: 204 }, optionsHeaders(request, match.methods, headers), json)
+    }
+    found(match.endpoint)
+    headers['X-ROUTE'] = match.endpoint.path
+    return finish(await answer(match, ours, request, context, options.jsonBytes), headers, json)
+  }
+  const failed = (error: unknown, request: Request, id: string, headers: Record<string, string>): Response => {
+    const known = error instanceof ApiError ? error : undefined
+    if (known === undefined && !request.signal.aborted) report(error, id)
+    const fault = known ?? unexpected(request.signal.aborted)
+    const body = { message: fault.message, status: fault.status, ...fault.extra }
+    return finish({ status: fault.status, body }, { ...headers, ...fault.headers }, json)
+  }
+
   return {
     async fetch(request) {
       const began = performance.now()
@@ -84,40 +117,42 @@ export function createApp(options: AppOptions): App {
       const path = pathOf(request.url)
       const headers: Record<string, string> = { Server: server, 'X-Request-Id': id }
       let response: Response
-      let route = ''
+      let endpoint: Endpoint | undefined
       let status: number | undefined
       try {
         await admit(request, options.access(), tickets, () => opensWebSocket(request, path))
         allowOrigin(request, path, headers)
-        const match = await routes.find(request.method, unalias(path, aliases))
-        if ('methods' in match) {
-          response = finish({ status: 204 }, optionsHeaders(request, match.methods, headers), json)
-        } else {
-          route = match.endpoint.path
-          headers['X-ROUTE'] = route
-          response = finish(await answer(match, request, context, options.jsonBytes), headers, json)
-          // Told as what the client sees: the token itself has the status of an ordinary answer.
-          if (match.endpoint.websocket === true && isToken(response)) status = 101
-        }
+        response = await respond(request, path, headers, (found) => {
+          endpoint = found
+        })
+        // Told as what the client sees: the token itself has the status of an ordinary answer.
+        if (endpoint?.websocket === true && isToken(response)) status = 101
       } catch (error) {
-        const known = error instanceof ApiError ? error : undefined
-        if (known === undefined && !request.signal.aborted) report(error, id)
-        const fault = known ?? unexpected(request.signal.aborted)
-        const body = { message: fault.message, status: fault.status, ...fault.extra }
-        response = finish({ status: fault.status, body }, { ...headers, ...fault.headers }, json)
+        response = failed(error, request, id, headers)
       }
       if (request.method === 'HEAD') response = withoutBody(response)
       status ??= response.status
+      const route = endpoint?.path ?? ''
       const ms = performance.now() - began
       requests.end(route, request.method, status, ms / 1000)
       trace?.({ id, method: request.method, path, route, status, ms })
       return response
+    },
+
+    async inside(request) {
+      const headers: Record<string, string> = {}
+      try {
+        return await respond(request, pathOf(request.url), headers, () => {})
+      } catch (error) {
+        return failed(error, request, nextId(), headers)
+      }
     },
   }
 }
 
 async function answer(
   { endpoint, params }: Match,
+  path: string,
   request: Request,
   context: Context,
   jsonBytes: number,
@@ -127,6 +162,7 @@ async function answer(
       params: endpoint.params === undefined ? {} : lowerIds(check(endpoint.params, params, 'path')),
       query: endpoint.query === undefined ? {} : check(endpoint.query, queryOf(request.url), 'query'),
       body: await bodyOf(endpoint, request, jsonBytes),
+      path,
       request,
     },
     context,
@@ -195,13 +231,19 @@ function optionsHeaders(request: Request, methods: string, headers: Record<strin
 
 /** What comes before the name of a file or an image. */
 const namesOfFiles = /^(\/v1\/[^/]+\/vms|.*?\/(?:files|images))\//
+/** What ends with the id of a compute, which may be any word. */
+const idOfCompute = /^\/v2\/computes\/(?:endpoint\/)?[^/]+/
 
-/** Replaces clients' words for kinds by ours, but not in the names of files. */
+/** Replaces clients' words for kinds by ours, but not in the names of files and computes. */
 function unalias(path: string, aliases: Readonly<Record<string, string>>): string {
   for (const _ in aliases) {
+    const kept = idOfCompute.exec(path)?.[0] ?? ''
     const head = namesOfFiles.exec(path)?.[1] ?? path
-    const ours = head.split('/').map((word) => (Object.hasOwn(aliases, word) ? (aliases[word] ?? word) : word))
-    return ours.join('/') + path.slice(head.length)
+    const ours = head
+      .slice(kept.length)
+      .split('/')
+      .map((word) => (Object.hasOwn(aliases, word) ? (aliases[word] ?? word) : word))
+    return kept + ours.join('/') + path.slice(head.length)
   }
   return path
 }

@@ -3,12 +3,13 @@ import { once } from 'node:events'
 import { mkdirSync, realpathSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { hostname, networkInterfaces } from 'node:os'
-import { createApp } from '../../src/app.ts'
+import { type App, createApp } from '../../src/app.ts'
 import type { Access } from '../../src/http/access.ts'
 import { createNodeAgent } from './agent.ts'
 import type { LoadedConfig } from './config/load.ts'
 import { docsScript } from './docs-script.ts'
 import { diagnose } from './doctor/doctor.ts'
+import { createNodeFleet } from './fleet/node-fleet.ts'
 import { createLog } from './log.ts'
 import { json, listen } from './server.ts'
 import { version } from './version.ts'
@@ -35,9 +36,22 @@ export async function serve(config: LoadedConfig): Promise<number> {
   process.on('unhandledRejection', fatal('unhandled rejection'))
 
   const webSockets = new WebSockets()
-  const { agent, close } = await createNodeAgent({ config, log, diagnose })
-  const app = createApp({
+  const { agent, close: closeAgent } = await createNodeAgent({ config, log, diagnose })
+  let { port } = current
+  const { fleet, close: closeFleet } = await createNodeFleet({
+    config,
+    log,
+    port: () => port,
+    host: agent.host,
+    fetch: (request) => app.inside(request),
+  })
+  const close = async () => {
+    await closeFleet()
+    await closeAgent()
+  }
+  const app: App = createApp({
     agent,
+    fleet,
     version,
     access: accessOf(config),
     jsonBytes: current.limits.json_kb * 1024,
@@ -64,6 +78,7 @@ export async function serve(config: LoadedConfig): Promise<number> {
       throw new StartError(`Port ${current.port} of ${current.host} is in use; choose another one with --port`)
     throw new StartError(`${current.host}:${current.port} cannot be listened on: ${error.message}`)
   })
+  port = Number(new URL(server.url).port)
   process.stdout.write(`Patchbay ${version} is ready on ${server.url}\n`)
   await ended()
   const timer = setTimeout(() => process.exit(1), endMs)

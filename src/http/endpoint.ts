@@ -1,4 +1,5 @@
 import type { Static, TObject, TSchema } from '@sinclair/typebox'
+import type { Fleet } from '../fleet/fleet.ts'
 import type { HostAgent } from '../host-agent.ts'
 import type { RequestMetrics } from './request-metrics.ts'
 import type { Upgrade } from './socket.ts'
@@ -9,6 +10,7 @@ export type Method = 'GET' | 'POST' | 'PUT' | 'DELETE'
 /** What a handler gets beside its input. */
 export interface Context {
   readonly agent: HostAgent
+  readonly fleet: Fleet | undefined
   readonly version: string
   readonly tickets: Tickets
   readonly requests: RequestMetrics
@@ -28,6 +30,8 @@ export interface Input<P, Q, B> {
   readonly params: P
   readonly query: Q
   readonly body: B
+  /** As it was sent, still percent-encoded, but in our words for kinds. */
+  readonly path: string
   readonly request: Request
 }
 
@@ -43,7 +47,7 @@ export interface Reply {
 /** One operation of the interface, as data: router, validation, X-ROUTE, the 405 table and the OpenAPI document read it. */
 export interface Endpoint<P extends TObject = TObject, Q extends TObject = TObject, B extends TSchema = TSchema> {
   readonly method: Method
-  /** With braces, as in the specification; `{path}` or `{filename}` at the end takes slashes too. */
+  /** With braces, as in the specification; `{path}`, `{filename}` or `{action}` at the end takes slashes too. */
   readonly path: string
   readonly summary: string
   readonly description?: string

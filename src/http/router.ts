@@ -57,9 +57,9 @@ function allowed(methods: ReadonlyMap<Method, Endpoint>): string {
   ].join(', ')
 }
 
-/** `/a/{b}/files/{path}` -> `/a/:b/files/:path+`; the name of an image may have slashes too. */
+/** `/a/{b}/files/{path}` -> `/a/:b/files/:path+`; the name of an image and what a compute is asked may have slashes too. */
 export function ittyPath(template: string): string {
-  return template.replace(/\{(path|filename)\}$/, ':$1+').replace(/\{(\w+)\}/g, ':$1')
+  return template.replace(/\{(path|filename|action)\}$/, ':$1+').replace(/\{(\w+)\}/g, ':$1')
 }
 
 /** Decodes the parameters, exactly once. */

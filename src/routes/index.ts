@@ -9,7 +9,8 @@ import { routerEndpoints } from './routers.ts'
 import { serverEndpoints } from './server.ts'
 import { instancesV1 } from './v1/instances.ts'
 import { projectsV1 } from './v1/projects.ts'
-import { computesV2 } from './v2/computes.ts'
+import { autoIdlePc } from './v2/auto-idle-pc.ts'
+import { computeEndpoints } from './v2/computes.ts'
 import { nodesV2 } from './v2/nodes.ts'
 import { projectsV2 } from './v2/projects.ts'
 
@@ -26,6 +27,7 @@ export const endpoints: readonly Endpoint[] = [
   ...routerEndpoints,
   ...machineEndpoints,
   ...idlePcEndpoints,
-  ...computesV2,
+  autoIdlePc,
   ...hypervisorEndpoints,
+  ...computeEndpoints,
 ]

@@ -1,53 +1,190 @@
 import { Type } from '@sinclair/typebox'
-import { notFound } from '../../errors.ts'
-import type { HostAgent } from '../../host-agent.ts'
-import { type Context, type Endpoint, endpoint, ok } from '../../http/endpoint.ts'
-import { IdlePc, IdlePcQuestion } from '../../model/dynamips.ts'
-import { measuring } from '../idle-pc.ts'
+import { conflict, notFound } from '../../errors.ts'
+import type { Fleet } from '../../fleet/fleet.ts'
+import { forward, readAnswer } from '../../fleet/forward.ts'
+import { type Context, created, type Endpoint, endpoint, type Method, noContent, ok } from '../../http/endpoint.ts'
+import { Compute, ComputeCreate, ComputeUpdate } from '../../model/compute.ts'
+import { Ports } from '../../model/host.ts'
 
-const params = Type.Object({
-  compute_id: Type.String({ minLength: 1, description: 'Id of a compute; local: this one' }),
+const base = '/v2/computes'
+const tag = 'v2 computes'
+/** Most bytes of a list of images. */
+const mostListBytes = 16 * 2 ** 20
+
+const compute_id = Type.String({ minLength: 1, maxLength: 100, description: 'Id of the compute, such as `local`' })
+const emulator = Type.String({
+  minLength: 1,
+  maxLength: 100,
+  description: 'Kind of node, or another word that follows /v2/compute/',
 })
-/** The name of the projects that are made for a question, as clients know it. */
-const name = 'AUTOIDLEPC'
+const action = Type.String({ minLength: 1, description: 'The rest of the path; slashes are part of it' })
+const one = Type.Object({ compute_id })
+const noSuchCompute = 'There is no such compute'
+const notThere = {
+  404: noSuchCompute,
+  409: 'The compute cannot be reached, is not one that can be used, or refuses its credentials; the message says which',
+  503: 'The compute has not been there for some time; Retry-After says when it is tried again',
+  504: 'The compute went away before it had answered',
+}
 
-/** What is asked of a compute by its id. */
-export const computesV2: readonly Endpoint[] = [
+const Place = Type.Object(
+  { endpoint: Type.String({ description: 'URL at the compute itself' }) },
+  { $id: 'ComputeEndpoint', description: 'Where something is asked for without this service between' },
+)
+const ImageList = Type.Array(
+  Type.Object({
+    filename: Type.Optional(Type.String()),
+    image: Type.Optional(Type.String({ description: 'The name, for kinds whose images are no files' })),
+  }),
+)
+
+export const computeEndpoints: readonly Endpoint[] = [
+  endpoint({
+    method: 'GET',
+    path: base,
+    tag,
+    summary: 'List the computes',
+    replies: { 200: { description: 'The computes, `local` first', schema: Type.Array(Compute) } },
+    handle: async (_, context) => ok((await fleetOf(context).list()).map((compute) => shown(compute, context))),
+  }),
   endpoint({
     method: 'POST',
-    path: '/v2/computes/{compute_id}/auto_idlepc',
-    tag: 'v2 computes',
-    summary: 'Find the idle PC of an image',
+    path: base,
+    tag,
+    summary: 'Register a compute, and connect to it; one that is known is given back as it is',
     description:
-      'Takes minutes, and ends with the request. The image runs in a temporary project, which is always removed.',
-    params,
-    body: IdlePcQuestion,
-    replies: { 200: { description: 'The value', schema: IdlePc } },
+      'A compute that cannot be reached is registered with its `last_error`, and tried again by itself. What answers and is not ' +
+      'a compute of the same major version, or refuses the credentials, is not registered.',
+    body: ComputeCreate,
+    replies: { 201: { description: 'Registered', schema: Compute } },
     errors: {
-      404: 'There is no such compute',
-      ...measuring,
-      409: `${measuring[409]}; or the image is missing (its name is then in \`image\`)`,
-      507: 'The disk is nearly full',
+      404: 'This service has no fleet',
+      409: 'The id is reserved, the name is taken, or what answers cannot be used; nothing was registered',
+      507: 'The disk is full',
     },
-    async handle({ params, body, request }, context) {
-      const agent = agentOf(params.compute_id, context)
-      const { project } = await agent.projects.create({ name, temporary: true })
-      const { project_id } = project
-      try {
-        const input = { name, ...body }
-        const { node } = await agent.nodes.create(project_id, 'dynamips', input, { existing: 'refuse' })
-        const ref = { project_id, kind: 'dynamips' as const, node_id: node.node_id }
-        return ok({ idlepc: await agent.dynamips.autoIdlePc(ref, request.signal) })
-      } finally {
-        // Somebody may have deleted it; and one that cannot be goes when the service starts again.
-        await agent.projects.remove(project_id).catch(() => {})
-      }
+    handle: async ({ body }, context) => created(shown(await fleetOf(context).create(body), context)),
+  }),
+  endpoint({
+    method: 'GET',
+    path: `${base}/{compute_id}`,
+    tag,
+    summary: 'Read a compute',
+    params: one,
+    replies: { 200: { description: 'The compute', schema: Compute } },
+    errors: { 404: noSuchCompute },
+    handle: async ({ params }, context) => ok(shown(await fleetOf(context).get(params.compute_id), context)),
+  }),
+  endpoint({
+    method: 'PUT',
+    path: `${base}/{compute_id}`,
+    tag,
+    summary: 'Change a compute; it is connected anew',
+    params: one,
+    body: ComputeUpdate,
+    replies: { 200: { description: 'The changed compute', schema: Compute } },
+    errors: { 404: noSuchCompute, 409: 'It is one of the service itself', 507: 'The disk is full' },
+    handle: async ({ params, body }, context) =>
+      ok(shown(await fleetOf(context).update(params.compute_id, body), context)),
+  }),
+  endpoint({
+    method: 'DELETE',
+    path: `${base}/{compute_id}`,
+    tag,
+    summary: 'Forget a compute; what runs there runs on',
+    params: one,
+    replies: { 204: { description: 'It is not known, or not any more' } },
+    errors: { 404: 'This service has no fleet', 409: 'It is one of the service itself', 507: 'The disk is full' },
+    async handle({ params }, context) {
+      await fleetOf(context).remove(params.compute_id)
+      return noContent
     },
   }),
+  endpoint({
+    method: 'GET',
+    path: `${base}/{compute_id}/ports`,
+    tag,
+    summary: 'Port ranges of a compute and the ports in use',
+    params: one,
+    replies: { 200: { description: 'The ports', schema: Ports } },
+    errors: notThere,
+    handle: ({ params, request }, context) => forward(fleetOf(context), params.compute_id, request, 'network/ports'),
+  }),
+  // Before the general one, which would match these too.
+  endpoint({
+    method: 'GET',
+    path: `${base}/endpoint/{compute_id}/{emulator}/{action}`,
+    tag,
+    summary: 'Where the compute itself can be asked, such as for a large upload; it is not asked now',
+    params: Type.Object({ compute_id, emulator, action }),
+    replies: { 200: { description: 'The URL', schema: Place } },
+    errors: { 404: noSuchCompute },
+    handle: ({ params, path }, context) =>
+      ok({ endpoint: `${fleetOf(context).originOf(params.compute_id)}/v2/compute/${after(path, 5)}` }),
+  }),
+  endpoint({
+    method: 'GET',
+    path: `${base}/{compute_id}/{emulator}/images`,
+    tag,
+    summary: 'List the images of a compute, by name',
+    params: Type.Object({ compute_id, emulator }),
+    replies: { 200: { description: 'The images', schema: ImageList } },
+    errors: notThere,
+    async handle({ params, path, request }, context) {
+      const fleet = fleetOf(context)
+      const name = fleet.nameOf(params.compute_id)
+      const response = await forward(fleet, params.compute_id, request, after(path, 4))
+      if (response.status !== 200 || request.method === 'HEAD') return response
+      const list = await readAnswer(response, mostListBytes, name)
+      if (Array.isArray(list)) return ok(list.toSorted((a, b) => compare(nameOf(a), nameOf(b))))
+      throw conflict(`The compute ${name} answered with what is no list of images`)
+    },
+  }),
+  ...(['GET', 'POST', 'PUT'] as const).map(handOn),
 ]
 
-/** The agent of a compute; 404. */
-function agentOf(id: string, { agent }: Context): HostAgent {
-  if (id === 'local') return agent
-  throw notFound(`compute_id: there is no compute ${JSON.stringify(id.slice(0, 100))}`)
+function handOn(method: Extract<Method, 'GET' | 'POST' | 'PUT'>): Endpoint {
+  return endpoint({
+    method,
+    path: `${base}/{compute_id}/{emulator}/{action}`,
+    tag,
+    summary: `${method} /v2/compute/{emulator}/{action} of a compute`,
+    description:
+      'The query is kept, bodies are streams in both directions, and status and body of the answer are those of the compute, ' +
+      'which also has errors of its own beside those here.',
+    params: Type.Object({ compute_id, emulator, action }),
+    ...(method !== 'GET' && { bodyKind: 'raw' as const }),
+    replies: {
+      200: { description: 'What the compute answered', media: 'application/octet-stream' },
+      201: { description: 'Created', media: 'application/json' },
+      204: { description: 'Done' },
+      ...(method === 'GET' && {
+        206: { description: 'The bytes that Range asked for', media: 'application/octet-stream' },
+        304: { description: 'It is still the same' },
+      }),
+      ...(method === 'POST' && { 308: { description: 'The part of an upload is kept; more is wanted' } }),
+    },
+    errors: notThere,
+    handle: ({ params, path, request }, context) =>
+      forward(fleetOf(context), params.compute_id, request, after(path, 4)),
+  })
 }
+
+/** The path from that segment on, as it was sent: decoded and encoded again it might be another. */
+const after = (path: string, segments: number): string => path.split('/').slice(segments).join('/')
+
+function fleetOf({ fleet }: Context): Fleet {
+  if (fleet === undefined) throw notFound('This service has no fleet: it is a compute only')
+  return fleet
+}
+
+const shown = (compute: Compute, { aliasOf }: Context): Compute => ({
+  ...compute,
+  capabilities: { ...compute.capabilities, node_types: compute.capabilities.node_types.map(aliasOf) },
+})
+
+function nameOf(image: unknown): string {
+  const { filename, image: name } = (image ?? {}) as { filename?: unknown; image?: unknown }
+  return String(filename ?? name ?? '')
+}
+
+const compare = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0)

@@ -1,0 +1,77 @@
+import { access, chmod, rename, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { Type } from '@sinclair/typebox'
+import { Check } from '@sinclair/typebox/value'
+import type { Registry } from '../../../src/fleet/registry.ts'
+import { ComputeRecord } from '../../../src/model/compute.ts'
+import type { Log } from '../log.ts'
+import { requireSpace, translated } from '../projects/disk.ts'
+import { readDurable, removeTemporaries, writeDurable } from '../projects/durable-file.ts'
+
+const FileContent = Type.Object({ version: Type.Literal(1), computes: Type.Array(ComputeRecord) })
+
+/** The computes in `{data}/computes.json`, which nobody else may read: it has the passwords. */
+export class RegistryFile implements Registry {
+  readonly #directory: string
+  readonly #path: string
+  readonly #floorMb: () => number
+  readonly #log: Log
+  #records = new Map<string, ComputeRecord>()
+
+  constructor({ data, floorMb, log }: { data: string; floorMb: () => number; log: Log }) {
+    this.#directory = data
+    this.#path = join(data, 'computes.json')
+    this.#floorMb = floorMb
+    this.#log = log
+  }
+
+  async load(): Promise<readonly ComputeRecord[]> {
+    await removeTemporaries(this.#directory)
+    const found = await readDurable(this.#path, (text) => {
+      const value: unknown = JSON.parse(text)
+      if (!Check(FileContent, value)) throw new Error('not the computes of a fleet')
+      return value.computes
+    })
+    if (found?.damaged === true) this.#log.warn({ path: this.#path }, 'the computes are read from the copy before')
+    if (found === undefined) await this.#putAside()
+    for (const path of [this.#path, `${this.#path}.bak`]) await closeToOthers(path)
+    this.#records = new Map(found?.value.map((record) => [keyOf(record.compute_id), record]))
+    return [...this.#records.values()]
+  }
+
+  async save(record: ComputeRecord): Promise<void> {
+    await requireSpace(this.#directory, this.#floorMb())
+    await this.#write(new Map(this.#records).set(keyOf(record.compute_id), record))
+  }
+
+  async remove(computeId: string): Promise<void> {
+    const records = new Map(this.#records)
+    if (records.delete(keyOf(computeId))) await this.#write(records)
+  }
+
+  async #write(records: Map<string, ComputeRecord>): Promise<void> {
+    const content = { version: 1, computes: [...records.values()] }
+    await translated('The computes were not saved', () =>
+      writeDurable(this.#path, `${JSON.stringify(content, null, 2)}\n`),
+    )
+    this.#records = records
+  }
+
+  /** A file that cannot be read is not written over: a person may mend it. */
+  async #putAside(): Promise<void> {
+    try {
+      await access(this.#path)
+      await rename(this.#path, `${this.#path}.damaged`)
+      this.#log.error({ path: `${this.#path}.damaged` }, 'the computes cannot be read; they were put aside')
+    } catch {
+      // There is none.
+    }
+  }
+}
+
+const keyOf = (id: string): string => id.toLowerCase()
+
+async function closeToOthers(path: string): Promise<void> {
+  const found = await stat(path).catch(() => undefined)
+  if (found !== undefined && (found.mode & 0o077) !== 0) await chmod(path, 0o600).catch(() => {})
+}

@@ -1,0 +1,45 @@
+/** The text of a body; undefined when it is longer than that many bytes, or is no UTF-8. */
+export async function readText(response: Response, most: number): Promise<string | undefined> {
+  if (response.body === null) return ''
+  const reader = response.body.getReader()
+  const decoder = new TextDecoder('utf-8', { fatal: true })
+  let text = ''
+  let size = 0
+  for (;;) {
+    const { done, value } = await reader.read()
+    size += value?.byteLength ?? 0
+    const piece = size > most ? undefined : decoded(decoder, value)
+    if (piece === undefined) {
+      reader.cancel().catch(() => {})
+      return undefined
+    }
+    text += piece
+    if (done) return text
+  }
+}
+
+/** The JSON of a body; undefined when it is none, or is too long. */
+export async function readJson(response: Response, most: number): Promise<unknown> {
+  try {
+    return JSON.parse((await readText(response, most)) ?? '')
+  } catch (error) {
+    if (error instanceof SyntaxError) return undefined
+    throw error
+  }
+}
+
+/** What another program said, as it may be repeated: one line, not too long. */
+export function quoted(text: string): string {
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what must not get through
+  const line = text.replace(/[\u0000-\u001f\u007f]+/g, ' ').trim()
+  return line.length > 300 ? `${line.slice(0, 297)}...` : line
+}
+
+/** Pieces are joined by the decoder; its last call, without any, says whether the text was whole. */
+function decoded(decoder: TextDecoder, bytes: Uint8Array | undefined): string | undefined {
+  try {
+    return bytes === undefined ? decoder.decode() : decoder.decode(bytes, { stream: true })
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,293 @@
+import { conflict, notFound } from '../errors.ts'
+import {
+  applianceId,
+  type Compute,
+  type ComputeCreate,
+  type ComputeRecord,
+  type ComputeUpdate,
+  localId,
+} from '../model/compute.ts'
+import type { MetricFamily } from '../model/metrics.ts'
+import { hostOf, originOf } from './address.ts'
+import { Refusal } from './greeting.ts'
+import { LocalCompute, type LocalHost } from './local-compute.ts'
+import type { Registry } from './registry.ts'
+import { RemoteCompute, type RemoteComputeOptions } from './remote-compute.ts'
+import { type Bounds, usualBounds } from './session.ts'
+import type { Outgoing, Transport } from './transport.ts'
+
+const mostComputes = 1000
+/** Attempts after a start are spread over so much time a compute, ms, and no more than this in all. */
+const spreadMs = 20
+const mostSpreadMs = 10_000
+/** `endpoint` stands in a path where an id would. */
+const reserved: ReadonlySet<string> = new Set([localId, applianceId, 'endpoint'])
+
+export interface FleetOptions {
+  readonly registry: Registry
+  readonly transport: Transport
+  /** Of this service: a compute of another major version is refused. */
+  readonly version: string
+  /** Absent where the service runs no nodes itself. */
+  readonly local?: LocalHost
+  readonly bounds?: Partial<Bounds>
+  /** False where nothing lives between requests: no feed is held, and no attempt made but by requests. */
+  readonly upkeep?: boolean
+}
+
+/** What happens in a fleet. Never has a password. */
+export type FleetEvent =
+  | { readonly type: 'compute.created' | 'compute.updated' | 'compute.deleted'; readonly compute: Compute }
+  | { readonly type: 'log.warning'; readonly message: string }
+
+/** The computes that this service knows: registered, connected, and spoken to. Ids are compared without regard to case. */
+export class Fleet {
+  readonly #registry: Registry
+  readonly #local: LocalCompute | undefined
+  readonly #remote: RemoteComputeOptions
+  readonly #computes = new Map<string, RemoteCompute>()
+  readonly #listeners = new Set<(event: FleetEvent) => void>()
+  #writing: Promise<unknown> = Promise.resolve()
+  #isClosed = false
+
+  private constructor({ registry, transport, version, local, bounds, upkeep = true }: FleetOptions) {
+    this.#registry = registry
+    this.#local = local && new LocalCompute(local)
+    this.#remote = {
+      transport,
+      version,
+      bounds: { ...usualBounds, ...bounds },
+      upkeep,
+      changed: (compute) => this.#tell('compute.updated', compute),
+      warn: (message) => this.#emit({ type: 'log.warning', message }),
+    }
+  }
+
+  /** The fleet of a registry; its computes are being connected when this resolves. */
+  static async open(options: FleetOptions): Promise<Fleet> {
+    const fleet = new Fleet(options)
+    const records = await options.registry.load()
+    const spread = Math.min(records.length * spreadMs, mostSpreadMs)
+    for (const record of records) {
+      const compute = new RemoteCompute(record, fleet.#remote)
+      fleet.#computes.set(keyOf(record.compute_id), compute)
+      compute.start(Math.random() * spread)
+    }
+    return fleet
+  }
+
+  /** `local` first, then in the order of their registration. */
+  async list(): Promise<Compute[]> {
+    const remote = [...this.#computes.values()].map((compute) => compute.show())
+    return this.#local === undefined ? remote : [await this.#local.show(), ...remote]
+  }
+
+  async get(id: string): Promise<Compute> {
+    return this.#find(id).show()
+  }
+
+  /**
+   * Registers a compute after an attempt to connect to it. One that nothing answers for is registered, too; one that is
+   * something else is not (409). For an id that is known the compute is given back as it is, after an attempt.
+   */
+  async create(input: ComputeCreate): Promise<Compute> {
+    const record = recordOf(input)
+    const key = keyOf(record.compute_id)
+    if (reserved.has(key)) throw conflict(`compute_id: ${record.compute_id} is reserved, choose another one`)
+    const known = this.#computes.get(key)
+    if (known !== undefined) {
+      await known.connect().catch(() => {})
+      return known.show()
+    }
+    this.#requireRoom(record)
+    const compute = new RemoteCompute(record, this.#remote)
+    try {
+      await compute.connect().catch((error: Error) => {
+        if (error instanceof Refusal) throw conflict(`The compute ${compute.name} was not registered: ${error.message}`)
+      })
+      return await this.#exclusively(() => this.#add(compute))
+    } catch (error) {
+      compute.close()
+      throw error
+    }
+  }
+
+  /** Ends the session and begins a new one. 404, 409 for a reserved compute. */
+  update(id: string, changes: ComputeUpdate): Promise<Compute> {
+    return this.#exclusively(async () => {
+      const compute = this.#find(id)
+      if (compute instanceof LocalCompute || reserved.has(keyOf(id))) throw ownBusiness(id)
+      const record = changed(compute.record, changes)
+      await this.#registry.save(record)
+      compute.change(record)
+      this.#tell('compute.updated', compute)
+      return compute.show()
+    })
+  }
+
+  /** Nothing is done for an id that is not known; 409 for a reserved compute that is there. */
+  remove(id: string): Promise<void> {
+    return this.#exclusively(async () => {
+      const compute = this.#computes.get(keyOf(id))
+      if (this.#isThere(id) && reserved.has(keyOf(id))) throw ownBusiness(id)
+      if (compute === undefined) return
+      await this.#registry.remove(compute.record.compute_id)
+      this.#take(compute)
+    })
+  }
+
+  /**
+   * Adds or changes a compute of the service's own, such as `vm`: it is never saved. `waiting` says why it cannot be connected
+   * yet, such as "is starting".
+   */
+  enrol(record: ComputeRecord, waiting?: string): void {
+    const key = keyOf(record.compute_id)
+    const known = this.#computes.get(key)
+    const compute = known ?? new RemoteCompute(record, this.#remote, waiting)
+    this.#computes.set(key, compute)
+    if (known === undefined) compute.start()
+    else known.change(record, waiting)
+    this.#tell(known === undefined ? 'compute.created' : 'compute.updated', compute)
+  }
+
+  /** Takes away what was enrolled. */
+  dismiss(id: string): void {
+    const compute = this.#computes.get(keyOf(id))
+    if (compute !== undefined) this.#take(compute)
+  }
+
+  /** The name by which messages call it. */
+  nameOf(id: string): string {
+    return this.#find(id).name
+  }
+
+  /** Where the compute itself can be asked; it is not asked now. */
+  originOf(id: string): string {
+    const found = this.#find(id)
+    return originOf(found instanceof LocalCompute ? found.address : found.record)
+  }
+
+  /** See `RemoteCompute.send`; 404 for an unknown id. */
+  async send(id: string, request: Outgoing): Promise<Response> {
+    return this.#find(id).send(request)
+  }
+
+  /** Tells what happens from now on; the result ends that. */
+  listen(listener: (event: FleetEvent) => void): () => void {
+    this.#listeners.add(listener)
+    return () => void this.#listeners.delete(listener)
+  }
+
+  metrics(): MetricFamily[] {
+    const states = [...this.#computes.values()].map(({ state }) => state)
+    if (this.#local !== undefined) states.push('connected')
+    const samples = (['connected', 'disconnected', 'refusing'] as const).map((state) => ({
+      labels: { state },
+      value: states.filter((it) => it === state).length,
+    }))
+    const help =
+      'Computes of the fleet, by state; requests to one that is refusing are answered at once, as it failed again and again.'
+    return [{ name: 'patchbay_computes', help, type: 'gauge', samples }]
+  }
+
+  /** Ends everything that is under way. */
+  async close(): Promise<void> {
+    this.#isClosed = true
+    this.#listeners.clear()
+    await this.#writing
+    for (const compute of this.#computes.values()) compute.close()
+    this.#computes.clear()
+  }
+
+  #find(id: string): RemoteCompute | LocalCompute {
+    const key = keyOf(id)
+    const found = key === localId ? this.#local : this.#computes.get(key)
+    if (found !== undefined) return found
+    if (key === applianceId) throw notFound('compute_id: the appliance VM does not run')
+    throw notFound(`compute_id: there is no compute ${id}`)
+  }
+
+  #isThere(id: string): boolean {
+    return keyOf(id) === localId ? this.#local !== undefined : this.#computes.has(keyOf(id))
+  }
+
+  /** The attempt to connect took its time: others may have come meanwhile. */
+  async #add(compute: RemoteCompute): Promise<Compute> {
+    const { record } = compute
+    const other = this.#computes.get(keyOf(record.compute_id))
+    if (other !== undefined) {
+      compute.close()
+      return other.show()
+    }
+    this.#requireRoom(record)
+    await this.#registry.save(record)
+    this.#computes.set(keyOf(record.compute_id), compute)
+    this.#tell('compute.created', compute)
+    return compute.show()
+  }
+
+  #requireRoom({ name }: ComputeRecord): void {
+    if (this.#isClosed) throw conflict('The service ends')
+    if (this.#computes.size >= mostComputes)
+      throw conflict(`There are ${mostComputes} computes already; delete one first`)
+    if (name === null) return
+    const names = [this.#local, ...this.#computes.values()].map((compute) => compute?.name)
+    if (names.includes(name)) throw conflict(`name: there is a compute ${JSON.stringify(name)} already`)
+  }
+
+  #take(compute: RemoteCompute): void {
+    this.#computes.delete(keyOf(compute.record.compute_id))
+    compute.close()
+    this.#emit({ type: 'compute.deleted', compute: compute.show() })
+  }
+
+  /** One change of the registry after the other. */
+  #exclusively<T>(change: () => Promise<T>): Promise<T> {
+    const result = this.#writing.then(change)
+    this.#writing = result.catch(() => {})
+    return result
+  }
+
+  /** Nothing is told of a compute that is not, or not yet, registered. */
+  #tell(type: 'compute.created' | 'compute.updated', compute: RemoteCompute): void {
+    if (this.#computes.get(keyOf(compute.record.compute_id)) !== compute) return
+    this.#emit({ type, compute: compute.show() })
+  }
+
+  #emit(event: FleetEvent): void {
+    for (const listener of this.#listeners) listener(event)
+  }
+}
+
+const keyOf = (id: string): string => id.toLowerCase()
+
+const ownBusiness = (id: string) =>
+  conflict(`compute_id: ${id} is the service's own; it is changed by the configuration, not here`)
+
+function recordOf({ compute_id, name, protocol, host, port, user, password }: ComputeCreate): ComputeRecord {
+  return {
+    compute_id: compute_id ?? crypto.randomUUID(),
+    name: name ?? null,
+    protocol,
+    host: hostOf(host),
+    port,
+    ...credentials(user ?? '', password ?? null),
+  }
+}
+
+function changed(record: ComputeRecord, { name, protocol, host, port, user, password }: ComputeUpdate): ComputeRecord {
+  return {
+    compute_id: record.compute_id,
+    name: name ?? record.name,
+    protocol: protocol ?? record.protocol,
+    host: host == null ? record.host : hostOf(host),
+    port: port ?? record.port,
+    ...credentials(user ?? record.user ?? '', password ?? record.password),
+  }
+}
+
+/** Without a user there is nothing that a password is for. */
+function credentials(user: string, password: string | null): Pick<ComputeRecord, 'user' | 'password'> {
+  const name = user.trim()
+  return name === '' ? { user: null, password: null } : { user: name, password }
+}

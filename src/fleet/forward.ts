@@ -1,0 +1,132 @@
+import { ApiError, badRequest, conflict } from '../errors.ts'
+import { isUpgrade } from '../http/socket.ts'
+import { readJson } from './answer.ts'
+import type { Fleet } from './fleet.ts'
+import { isRedirect, messageOf } from './greeting.ts'
+
+const mostErrorBytes = 64 * 1024
+
+/** What a compute is told of a request: what the body is, and what is wanted of the answer. Never who asks. */
+const toCompute = [
+  'accept',
+  'content-digest',
+  'content-encoding',
+  'content-length',
+  'content-md5',
+  'content-range',
+  'content-type',
+  'if-match',
+  'if-modified-since',
+  'if-none-match',
+  'if-range',
+  'if-unmodified-since',
+  'last-event-id',
+  'range',
+  'repr-digest',
+]
+
+/** What a client is told of an answer: what the body is. Nothing by which a compute could speak for this service. */
+const toClient = [
+  'accept-ranges',
+  'allow',
+  'cache-control',
+  'content-digest',
+  'content-disposition',
+  'content-encoding',
+  'content-length',
+  'content-range',
+  'content-type',
+  'etag',
+  'last-modified',
+  'range',
+  'repr-digest',
+  'retry-after',
+  'x-accel-buffering',
+]
+
+/** The statuses that have no body. */
+const bodiless = new Set([204, 205, 304])
+
+/**
+ * Hands a request on to a compute and its answer back, both as streams. `path` is that of the compute after `/v2/compute/`,
+ * still percent-encoded; the query is that of the request.
+ */
+export async function forward(fleet: Fleet, id: string, request: Request, path: string): Promise<Response> {
+  const name = fleet.nameOf(id)
+  requirePlain(path)
+  if (isUpgrade(request)) {
+    throw badRequest(`Upgrade: a websocket is not handed on; open it at ${fleet.originOf(id)}/v2/compute/${path}`)
+  }
+  const response = await fleet.send(id, {
+    method: request.method,
+    path: `/v2/compute/${path}${queryOf(request.url)}`,
+    headers: picked(request.headers, toCompute),
+    body: request.headers.get('content-length') === '0' ? null : request.body,
+    signal: request.signal,
+  })
+  return passOn(response, name)
+}
+
+/** The JSON of an answer; undefined when it is none, or longer than that. 504 when the compute goes away meanwhile. */
+export async function readAnswer(response: Response, mostBytes: number, name: string): Promise<unknown> {
+  try {
+    return await readJson(response, mostBytes)
+  } catch (cause) {
+    throw new ApiError(504, `The compute ${name} went away before it had answered`, { cause })
+  }
+}
+
+/** An answer of a compute as one of ours. Its status is kept, but for what would be about us: 401, 407 and redirects. */
+async function passOn(response: Response, name: string): Promise<Response> {
+  const { status } = response
+  const refuse = (reason: string): never => {
+    response.body?.cancel().catch(() => {})
+    throw conflict(`The compute ${name} ${reason}`)
+  }
+  if (status === 401) refuse('refuses the user and password that it is asked with: change them by PUT')
+  if (status === 407) refuse('can only be reached through a proxy that wants credentials')
+  if (isRedirect(response)) refuse('answers with a redirect, which is not followed')
+  const headers = new Headers(picked(response.headers, toClient))
+  if (status >= 400) return failed(response, headers, name)
+  // What a compute gives must not run as a page of this service.
+  headers.set('Content-Security-Policy', "default-src 'none'; sandbox")
+  headers.set('X-Content-Type-Options', 'nosniff')
+  return new Response(bodiless.has(status) ? null : response.body, { status, headers })
+}
+
+/** An error in the form of all errors: what the compute says, when it says it in that form, with the status that it has. */
+async function failed(response: Response, headers: Headers, name: string): Promise<Response> {
+  const { status } = response
+  const said = await readAnswer(response, mostErrorBytes, name)
+  const body =
+    messageOf(said) === undefined
+      ? { message: `The compute ${name} answered ${status}, and not why`, status }
+      : { ...(said as object), status }
+  for (const header of [...headers.keys()]) {
+    if (!['allow', 'retry-after', 'content-range', 'range'].includes(header)) headers.delete(header)
+  }
+  headers.set('Content-Type', 'application/json')
+  const text = new TextEncoder().encode(`${JSON.stringify(body)}\n`)
+  headers.set('Content-Length', String(text.byteLength))
+  return new Response(text, { status, headers })
+}
+
+/** A transport may fold dot segments and backslashes, and so leave what may be asked. */
+function requirePlain(path: string): void {
+  if (!path.includes('\\') && !path.split('/').some((segment) => /^(\.|%2e){1,2}$/i.test(segment))) return
+  throw badRequest('action: a dot segment or a backslash is not possible here')
+}
+
+function picked(headers: Headers, names: readonly string[]): Record<string, string> {
+  return Object.fromEntries(
+    names.flatMap((name) => {
+      const value = headers.get(name)
+      return value === null ? [] : [[name, value]]
+    }),
+  )
+}
+
+function queryOf(url: string): string {
+  const start = url.indexOf('?')
+  return start < 0 ? '' : url.slice(start).replace(/#.*$/, '')
+}

@@ -1,0 +1,61 @@
+import { Check } from '@sinclair/typebox/value'
+import { type ComputeCapabilities, ComputeCapabilities as Schema } from '../model/compute.ts'
+import { quoted, readJson } from './answer.ts'
+import type { Send } from './transport.ts'
+
+const mostBytes = 64 * 1024
+const mostKinds = 100
+
+/** Something answered, and it is not what this service can work with. */
+export class Refusal extends Error {
+  override readonly name = 'Refusal'
+}
+
+/** Asks a compute what it is. Rejects with Refusal when it is none that can be used, and as `send` does when nothing answers. */
+export async function greet(send: Send, version: string, signal: AbortSignal): Promise<ComputeCapabilities> {
+  const path = '/v2/compute/capabilities'
+  const response = await send({ method: 'GET', path, headers: { Accept: 'application/json' }, body: null, signal })
+  const said = await readJson(response, mostBytes)
+  requireAnswer(response, said)
+  const found = Check(Schema, said) ? said : undefined
+  const theirs = majorOf(found?.version)
+  if (found === undefined || theirs === undefined) {
+    throw new Refusal('it is not a Patchbay or compatible compute: what it answers has no version')
+  }
+  if (theirs !== majorOf(version)) {
+    throw new Refusal(`it runs ${found.version}, this service ${version}: their major versions must be the same`)
+  }
+  return {
+    version: quoted(found.version ?? ''),
+    ...(found.platform !== undefined && { platform: quoted(found.platform) }),
+    node_types: found.node_types.slice(0, mostKinds).map(quoted),
+  }
+}
+
+/** Throws for an answer by which no compute can be used, with the reason as a person needs it. */
+export function requireAnswer(response: Response, said?: unknown): void {
+  const { status } = response
+  if (status === 200) return
+  response.body?.cancel().catch(() => {})
+  if (status === 401) throw new Refusal('it refuses the user and password')
+  if (isRedirect(response)) throw new Refusal('it answers with a redirect, which is not followed')
+  if (status === 404) throw new Refusal('it is not a Patchbay or compatible compute: it answered 404')
+  const reason = messageOf(said)
+  throw new Refusal(`it answered ${status}${reason === undefined ? '' : `: ${reason}`}`)
+}
+
+/** A 308 without an address is no redirect: it says how much of an upload came. Status 0 is how `fetch` may hide one. */
+export const isRedirect = ({ status, headers }: Response): boolean =>
+  status === 0 || ([301, 302, 303, 307, 308].includes(status) && (status !== 308 || headers.has('location')))
+
+/** What the body of an error says. */
+export function messageOf(said: unknown): string | undefined {
+  const { message } = (typeof said === 'object' && said !== null ? said : {}) as { message?: unknown }
+  return typeof message === 'string' ? quoted(message) : undefined
+}
+
+/** Whether two services of the same major version are not quite the same. */
+export const differ = (a: string | null, b: string): boolean => stableOf(a) !== stableOf(b)
+
+const stableOf = (version: string | null): string | undefined => version?.split(/[-+]/, 1)[0]
+const majorOf = (version: string | null | undefined): string | undefined => /^\d+(?=\.\d)/.exec(version ?? '')?.[0]

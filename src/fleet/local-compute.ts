@@ -1,0 +1,68 @@
+import type { HostFacts } from '../host-agent.ts'
+import { type Compute, type ComputeCapabilities, localId } from '../model/compute.ts'
+import type { Outgoing } from './transport.ts'
+
+/** This service as a compute of its own fleet. */
+export interface LocalHost {
+  readonly name: string
+  /** As clients reach it; asked each time, as the port may be known only later. */
+  readonly address: () => Pick<Compute, 'protocol' | 'host' | 'port'>
+  readonly user: string | null
+  readonly host: Pick<HostFacts, 'capabilities' | 'load'>
+  /** Answers a request that was let in already (`App.inside`). */
+  readonly fetch: (request: Request) => Promise<Response>
+}
+
+/** The compute `local`: always there, never saved, and asked without a connection. */
+export class LocalCompute {
+  readonly #host: LocalHost
+  #capabilities: Promise<ComputeCapabilities> | undefined
+
+  constructor(host: LocalHost) {
+    this.#host = host
+  }
+
+  get name(): string {
+    return this.#host.name
+  }
+
+  get address(): Pick<Compute, 'protocol' | 'host' | 'port'> {
+    return this.#host.address()
+  }
+
+  async show(): Promise<Compute> {
+    const { name, user, host } = this.#host
+    const { protocol, host: address, port } = this.address
+    const [capabilities, load] = await Promise.all([this.#ask(), host.load()])
+    return {
+      compute_id: localId,
+      name,
+      protocol,
+      host: address,
+      port,
+      user,
+      connected: true,
+      cpu_usage_percent: load.cpu_usage_percent,
+      memory_usage_percent: load.memory_usage_percent,
+      capabilities,
+      last_error: null,
+    }
+  }
+
+  send({ method, path, headers, body, signal }: Outgoing): Promise<Response> {
+    const init = { method, headers, signal, ...(body !== null && { body, duplex: 'half' }) }
+    return this.#host.fetch(new Request(`http://localhost${path}`, init))
+  }
+
+  /** What it can do stays the same while it runs. */
+  #ask(): Promise<ComputeCapabilities> {
+    this.#capabilities ??= this.#host.host.capabilities().then(
+      ({ version, platform, node_types }) => ({ version, platform, node_types }),
+      (error: unknown) => {
+        this.#capabilities = undefined
+        throw error
+      },
+    )
+    return this.#capabilities
+  }
+}

@@ -1,0 +1,65 @@
+/** Longest line of a feed, characters. */
+const longest = 1 << 20
+
+export interface PulseOptions {
+  /** A feed that brings nothing for so long is over, ms. */
+  readonly silenceMs: number
+  /** Ends the reading. */
+  readonly signal: AbortSignal
+  /** Told of every line. */
+  readonly line: (line: Readonly<Record<string, unknown>>) => void
+}
+
+/** Reads a feed of JSON lines until it ends; resolves with the reason. */
+export async function follow(
+  feed: ReadableStream<Uint8Array>,
+  { silenceMs, signal, line }: PulseOptions,
+): Promise<string> {
+  const reader = feed.getReader()
+  const decoder = new TextDecoder()
+  let rest = ''
+  let timer: ReturnType<typeof setTimeout> | undefined
+  let stop: (reason: string) => void = () => {}
+  const stopped = new Promise<string>((resolve) => {
+    stop = resolve
+  })
+  const live = () => {
+    clearTimeout(timer)
+    timer = setTimeout(() => stop(`it was silent for ${silenceMs / 1000} s`), silenceMs)
+  }
+  const aborted = () => stop('it was given up')
+  const read = async (): Promise<string> => {
+    for (;;) {
+      const { done, value } = await reader.read()
+      if (done) return 'its feed of events ended'
+      live()
+      const lines = (rest + decoder.decode(value, { stream: true })).split('\n')
+      rest = lines.pop() ?? ''
+      if (rest.length > longest) return 'its feed of events has a line without an end'
+      for (const text of lines) {
+        const value = parsed(text)
+        if (value === undefined) return 'its feed of events is no JSON'
+        line(value)
+      }
+    }
+  }
+  live()
+  signal.addEventListener('abort', aborted, { once: true })
+  try {
+    return await Promise.race([read().catch(() => 'the connection to it broke'), stopped])
+  } finally {
+    clearTimeout(timer)
+    signal.removeEventListener('abort', aborted)
+    reader.cancel().catch(() => {})
+  }
+}
+
+function parsed(text: string): Readonly<Record<string, unknown>> | undefined {
+  if (text.trim() === '') return {}
+  try {
+    const value: unknown = JSON.parse(text)
+    return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : undefined
+  } catch {
+    return undefined
+  }
+}

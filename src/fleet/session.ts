@@ -1,0 +1,245 @@
+import { Check } from '@sinclair/typebox/value'
+import { ApiError, conflict } from '../errors.ts'
+import type { ComputeCapabilities } from '../model/compute.ts'
+import { Load } from '../model/host.ts'
+import { quoted } from './answer.ts'
+import { differ, greet, Refusal, requireAnswer } from './greeting.ts'
+import { follow } from './pulse.ts'
+import type { Send } from './transport.ts'
+
+/** How long things may take, ms. */
+export interface Bounds {
+  /** Until a compute has said what it is. */
+  readonly connectMs: number
+  /** A connected compute that says nothing for so long is not there any more. */
+  readonly silenceMs: number
+  /** Wait before another attempt: the first, and the longest. */
+  readonly retryMs: readonly [first: number, longest: number]
+  /** A connection that lived so long makes what failed before it forgotten. */
+  readonly steadyMs: number
+  /** Attempts in a row that fail before requests are refused at once. */
+  readonly failures: number
+}
+
+export const usualBounds: Bounds = {
+  connectMs: 20_000,
+  // A feed says something every 5 s.
+  silenceMs: 16_000,
+  retryMs: [1000, 30_000],
+  steadyMs: 10_000,
+  failures: 3,
+}
+
+export interface SessionOptions {
+  /** As it is called in messages. */
+  readonly name: string
+  readonly send: Send
+  /** Of this service. */
+  readonly version: string
+  readonly bounds: Bounds
+  /** Whether a feed is held open and attempts are made by themselves; else only requests find out how it is. */
+  readonly upkeep: boolean
+  /** Set: it cannot be connected yet, for this reason. */
+  readonly waiting?: string
+  /** Something that is shown is another. */
+  readonly changed: () => void
+  /** Nothing answers there: what waits for an answer waits in vain. */
+  readonly unreachable: (reason: string) => void
+  readonly warn: (message: string) => void
+}
+
+/**
+ * The connection to a compute at one address with one set of credentials: made, held by reading its feed, and made again with
+ * growing waits. While attempts keep failing, requests are refused at once instead of each waiting for its own failure.
+ */
+export class Session {
+  readonly #options: SessionOptions
+  readonly #over = new AbortController()
+  capabilities: ComputeCapabilities = { version: null, node_types: [] }
+  load: Load | undefined
+  lastError: string | null
+  #isConnected = false
+  #connectedAt = 0
+  #failures = 0
+  #retryAt = 0
+  #attempt: Promise<void> | undefined
+  #feed: AbortController | undefined
+  #timer: ReturnType<typeof setTimeout> | undefined
+  #warnedOf: string | null = null
+
+  constructor(options: SessionOptions) {
+    this.#options = options
+    this.lastError = options.waiting ?? null
+  }
+
+  get isConnected(): boolean {
+    return this.#isConnected
+  }
+
+  /** Whether requests are refused without an attempt. */
+  get isRefusing(): boolean {
+    if (this.#isConnected || this.#failures < this.#options.bounds.failures) return false
+    return this.#attempt !== undefined || Date.now() < this.#retryAt
+  }
+
+  /** Connects unless it is. 409 with the reason, or 503 when that failed again and again. */
+  async ready(): Promise<void> {
+    if (this.#isConnected) return
+    if (this.isRefusing) {
+      const seconds = Math.max(1, Math.ceil((this.#retryAt - Date.now()) / 1000))
+      throw new ApiError(503, `The compute ${this.#options.name} is not there: ${this.lastError}`, {
+        headers: { 'Retry-After': String(seconds) },
+      })
+    }
+    try {
+      await this.connect()
+    } catch (cause) {
+      throw conflict(`The compute ${this.#options.name} cannot be used: ${(cause as Error).message}`, { cause })
+    }
+  }
+
+  /** Resolves when it is connected; rejects with Refusal when something else answers, and with another error when nothing does. */
+  connect(): Promise<void> {
+    if (this.#isConnected) return Promise.resolve()
+    if (this.#options.waiting !== undefined) return Promise.reject(new Error(this.#options.waiting))
+    this.#attempt ??= this.#try().finally(() => {
+      this.#attempt = undefined
+    })
+    return this.#attempt
+  }
+
+  /** Connects by itself, and goes on trying. */
+  start(delayMs = 0): void {
+    if (!this.#options.upkeep || this.#over.signal.aborted) return
+    clearTimeout(this.#timer)
+    this.#timer = setTimeout(() => void this.connect().catch(() => {}), delayMs)
+  }
+
+  /** The next attempt is made at once, whatever failed before. */
+  forgive(): void {
+    this.#failures = 0
+    this.#retryAt = 0
+  }
+
+  /** It is not there any more. */
+  lose(reason: string): void {
+    if (!this.#isConnected) return
+    if (Date.now() - this.#connectedAt >= this.#options.bounds.steadyMs) this.#failures = 0
+    this.#fail(reason)
+  }
+
+  /** Nothing is done any more; who waits for an attempt is told. */
+  close(): void {
+    clearTimeout(this.#timer)
+    this.#over.abort(new Error('it was changed or removed meanwhile'))
+    this.#feed?.abort(this.#over.signal.reason)
+  }
+
+  async #try(): Promise<void> {
+    clearTimeout(this.#timer)
+    const { bounds, unreachable } = this.#options
+    const feed = new AbortController()
+    this.#feed = feed
+    const over = this.#over.signal
+    const late = setTimeout(
+      () => feed.abort(new Error(`it did not answer in ${bounds.connectMs / 1000} s`)),
+      bounds.connectMs,
+    )
+    try {
+      const begun = await abortable(this.#begin(feed.signal), feed.signal)
+      over.throwIfAborted()
+      this.#connected(feed, begun)
+    } catch (error) {
+      feed.abort()
+      over.throwIfAborted()
+      const reason = reasonOf(error)
+      this.#fail(reason)
+      if (error instanceof Refusal) throw error
+      unreachable(reason)
+      throw new Error(reason, { cause: error })
+    } finally {
+      clearTimeout(late)
+    }
+  }
+
+  async #begin(signal: AbortSignal): Promise<{ capabilities: ComputeCapabilities; feed?: ReadableStream<Uint8Array> }> {
+    const { send, version, upkeep } = this.#options
+    const capabilities = await greet(send, version, signal)
+    if (!upkeep) return { capabilities }
+    const path = '/v2/compute/notifications'
+    const response = await send({ method: 'GET', path, headers: { Accept: 'application/json' }, body: null, signal })
+    requireAnswer(response)
+    if (response.body === null) throw new Refusal('its feed of events has nothing in it')
+    return { capabilities, feed: response.body }
+  }
+
+  #connected(
+    over: AbortController,
+    { capabilities, feed }: { capabilities: ComputeCapabilities; feed?: ReadableStream<Uint8Array> },
+  ): void {
+    const { bounds, changed, name, version, warn } = this.#options
+    this.#isConnected = true
+    this.#connectedAt = Date.now()
+    // What comes and goes is not taken for well at once.
+    this.#failures = Math.min(this.#failures, 1)
+    this.capabilities = capabilities
+    this.lastError = null
+    if (differ(capabilities.version, version) && this.#warnedOf !== capabilities.version) {
+      this.#warnedOf = capabilities.version
+      warn(`The compute ${name} runs ${capabilities.version}, this service ${version}`)
+    }
+    changed()
+    if (feed === undefined) return
+    const options = { silenceMs: bounds.silenceMs, signal: over.signal, line: (line: object) => this.#heard(line) }
+    void follow(feed, options).then((reason) => {
+      over.abort()
+      if (this.#feed === over && !this.#over.signal.aborted) this.lose(reason)
+    })
+  }
+
+  #heard({ action, event }: { action?: unknown; event?: unknown }): void {
+    if (action !== 'ping' || !Check(Load, event)) return
+    const { cpu_usage_percent: cpu, memory_usage_percent: memory } = event
+    if (this.load?.cpu_usage_percent === cpu && this.load.memory_usage_percent === memory) return
+    this.load = { cpu_usage_percent: cpu, memory_usage_percent: memory }
+    this.#options.changed()
+  }
+
+  #fail(reason: string): void {
+    const { bounds, changed } = this.#options
+    const isNew = this.#isConnected || this.lastError !== reason
+    this.#isConnected = false
+    this.#feed?.abort()
+    this.#failures += 1
+    this.load = undefined
+    this.lastError = reason
+    const [first, longest] = bounds.retryMs
+    // By chance too: what was lost together must not come back together.
+    const wait = Math.min(first * 2 ** (this.#failures - 1), longest) * (0.5 + Math.random() / 2)
+    this.#retryAt = Date.now() + wait
+    this.start(wait)
+    if (isNew) changed()
+  }
+}
+
+/** Settles no later than the signal, whatever a transport makes of it. */
+async function abortable<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+  let abort = () => {}
+  const aborted = new Promise<never>((_, reject) => {
+    abort = () => reject(signal.reason)
+    signal.addEventListener('abort', abort, { once: true })
+  })
+  try {
+    return await Promise.race([work, aborted])
+  } finally {
+    signal.removeEventListener('abort', abort)
+    work.catch(() => {})
+  }
+}
+
+/** What is inside says more: fetch only says that it failed, and attempts at several addresses say nothing at all. */
+export function reasonOf(error: unknown): string {
+  const { message, cause, errors } = error as Error & { errors?: readonly unknown[] }
+  const inner = errors?.[0] ?? cause
+  return inner instanceof Error ? reasonOf(inner) : quoted(message)
+}

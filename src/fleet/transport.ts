@@ -1,0 +1,42 @@
+import type { ComputeRecord } from '../model/compute.ts'
+import { originOf } from './address.ts'
+
+/** A request to a compute. */
+export interface Outgoing {
+  readonly method: string
+  /** With the query, still percent-encoded; it begins with /v2/compute/. */
+  readonly path: string
+  readonly headers: Readonly<Record<string, string>>
+  /** When its length is known, the headers have it. */
+  readonly body: ReadableStream<Uint8Array> | null
+  readonly signal: AbortSignal
+}
+
+/**
+ * Sends a request to one compute. Redirects are given back, not followed, and so are the bytes of a body as they came. Rejects
+ * when no answer came: with ConnectionLost when the compute had been reached. An abort of the signal also ends the body of
+ * the answer. A body that was not taken to its end is left as it is: its sender may still want an answer.
+ */
+export type Send = (request: Outgoing) => Promise<Response>
+
+/** Where a compute is; a transport by which computes connect to us looks at the id only. */
+export type Address = Pick<ComputeRecord, 'compute_id' | 'protocol' | 'host' | 'port'>
+export type Transport = (address: Address) => Send
+
+/** The compute had the request, or a part of it, and the connection ended before an answer came. */
+export class ConnectionLost extends Error {
+  override readonly name = 'ConnectionLost'
+}
+
+/** The transport of runtimes that have nothing closer to the wire than `fetch`. */
+export const fetchTransport =
+  (fetch: (url: string, init: RequestInit) => Promise<Response>): Transport =>
+  (address) =>
+  ({ method, path, headers, body, signal }) =>
+    fetch(originOf(address) + path, {
+      method,
+      headers,
+      signal,
+      redirect: 'manual',
+      ...(body !== null && { body, duplex: 'half' }),
+    })

@@ -1,0 +1,115 @@
+import { type Static, Type } from '@sinclair/typebox'
+import { maybe, Name, nullable, PortNumber } from './common.ts'
+
+/** The service itself. */
+export const localId = 'local'
+/** The appliance VM, which the service registers while it runs. */
+export const applianceId = 'vm'
+
+/** What becomes a segment of a path: bounded, and of characters that mean nothing there. */
+const ComputeId = Type.String({
+  minLength: 1,
+  maxLength: 100,
+  pattern: '^[A-Za-z0-9_][A-Za-z0-9._~-]*$',
+  expects: 'a text of 1 to 100 letters, digits, ".", "_", "~" and "-" that begins with a letter, a digit or "_"',
+  description: 'Id of the compute, compared without regard to case; made up when absent. `local` and `vm` are reserved',
+})
+const Protocol = Type.Union([Type.Literal('http'), Type.Literal('https')])
+const Host = Type.String({
+  minLength: 1,
+  maxLength: 253,
+  pattern: '^([A-Za-z0-9._-]+|\\[?[0-9A-Fa-f:.]+\\]?)$',
+  expects: 'a host name, an IPv4 or an IPv6 address',
+  description: 'Host name or address; not a link-local one',
+})
+const User = Type.String({
+  maxLength: 255,
+  pattern: '^[^:\\u0000-\\u001f\\u007f]*$',
+  expects: 'a text of at most 255 characters in one line, without ":"',
+  description: 'User of HTTP Basic; empty: the compute is asked without credentials',
+})
+const Password = Type.String({
+  maxLength: 1024,
+  pattern: '^[^\\u0000-\\u001f\\u007f]*$',
+  expects: 'a text of at most 1024 characters, in one line',
+  description: 'Password of HTTP Basic. It is never given back',
+})
+
+export type ComputeCapabilities = Static<typeof ComputeCapabilities>
+export const ComputeCapabilities = Type.Object(
+  {
+    version: nullable(Type.String({ description: 'null until it was connected' })),
+    platform: Type.Optional(Type.String({ description: 'linux, darwin or win32' })),
+    node_types: Type.Array(Type.String(), { description: 'Kinds of node that it runs' }),
+  },
+  { $id: 'ComputeCapabilities', description: 'What a compute said that it can do' },
+)
+
+const percent = (what: string) =>
+  nullable(Type.Number({ minimum: 0, maximum: 100, description: `${what}, as last told; null while not connected` }))
+
+/** A compute as it is shown: everything but its password. */
+export type Compute = Static<typeof Compute>
+export const Compute = Type.Object(
+  {
+    compute_id: Type.String(),
+    name: Type.String(),
+    protocol: Protocol,
+    host: Type.String(),
+    port: Type.Integer(),
+    user: nullable(Type.String()),
+    connected: Type.Boolean(),
+    cpu_usage_percent: percent('Load of its processors'),
+    memory_usage_percent: percent('Memory in use'),
+    capabilities: ComputeCapabilities,
+    last_error: nullable(
+      Type.String({ description: 'Why it is not connected; null when it is, or was not tried yet' }),
+    ),
+  },
+  { $id: 'Compute', description: 'A machine that runs nodes, as the fleet knows it' },
+)
+
+export type ComputeCreate = Static<typeof ComputeCreate>
+export const ComputeCreate = Type.Object(
+  {
+    compute_id: maybe(ComputeId),
+    name: maybe(Name),
+    protocol: Protocol,
+    host: Host,
+    port: PortNumber,
+    user: maybe(User),
+    password: maybe(Password),
+  },
+  { $id: 'ComputeCreate', additionalProperties: false, description: 'Where a compute is, and who may use it' },
+)
+
+export type ComputeUpdate = Static<typeof ComputeUpdate>
+export const ComputeUpdate = Type.Object(
+  {
+    compute_id: Type.Optional(Type.Unknown({ description: 'Accepted and ignored' })),
+    name: maybe(Name),
+    protocol: maybe(Protocol),
+    host: maybe(Host),
+    port: maybe(PortNumber),
+    user: maybe(User),
+    password: maybe(Password),
+  },
+  {
+    $id: 'ComputeUpdate',
+    additionalProperties: false,
+    description: 'Changes of a compute; absent and null mean "leave". An empty user takes the password away, too',
+  },
+)
+
+/** A compute as it is kept: what was asked for, the secret included. */
+export type ComputeRecord = Static<typeof ComputeRecord>
+export const ComputeRecord = Type.Object({
+  compute_id: Type.String({ minLength: 1 }),
+  /** Null: made of the address, and changing with it. */
+  name: nullable(Type.String()),
+  protocol: Protocol,
+  host: Type.String({ minLength: 1 }),
+  port: PortNumber,
+  user: nullable(Type.String()),
+  password: nullable(Type.String()),
+})

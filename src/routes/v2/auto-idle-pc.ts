@@ -1,0 +1,51 @@
+import { Type } from '@sinclair/typebox'
+import { notFound } from '../../errors.ts'
+import type { HostAgent } from '../../host-agent.ts'
+import { type Context, type Endpoint, endpoint, ok } from '../../http/endpoint.ts'
+import { IdlePc, IdlePcQuestion } from '../../model/dynamips.ts'
+import { measuring } from '../idle-pc.ts'
+
+const params = Type.Object({
+  compute_id: Type.String({ minLength: 1, description: 'Id of a compute; local: this one' }),
+})
+/** The name of the projects that are made for a question, as clients know it. */
+const name = 'AUTOIDLEPC'
+
+/** The value that keeps routers of an image from taking a whole processor, found by a compute. */
+export const autoIdlePc: Endpoint = endpoint({
+  method: 'POST',
+  path: '/v2/computes/{compute_id}/auto_idlepc',
+  tag: 'v2 computes',
+  summary: 'Find the idle PC of an image',
+  description:
+    'Takes minutes, and ends with the request. The image runs in a temporary project, which is always removed.',
+  params,
+  body: IdlePcQuestion,
+  replies: { 200: { description: 'The value', schema: IdlePc } },
+  errors: {
+    404: 'There is no such compute',
+    ...measuring,
+    409: `${measuring[409]}; or the image is missing (its name is then in \`image\`)`,
+    507: 'The disk is nearly full',
+  },
+  async handle({ params, body, request }, context) {
+    const agent = agentOf(params.compute_id, context)
+    const { project } = await agent.projects.create({ name, temporary: true })
+    const { project_id } = project
+    try {
+      const input = { name, ...body }
+      const { node } = await agent.nodes.create(project_id, 'dynamips', input, { existing: 'refuse' })
+      const ref = { project_id, kind: 'dynamips' as const, node_id: node.node_id }
+      return ok({ idlepc: await agent.dynamips.autoIdlePc(ref, request.signal) })
+    } finally {
+      // Somebody may have deleted it; and one that cannot be goes when the service starts again.
+      await agent.projects.remove(project_id).catch(() => {})
+    }
+  },
+})
+
+/** The agent of a compute; 404. */
+function agentOf(id: string, { agent }: Context): HostAgent {
+  if (id === 'local') return agent
+  throw notFound(`compute_id: there is no compute ${JSON.stringify(id.slice(0, 100))}`)
+}
