@@ -31,7 +31,10 @@ export interface FleetOptions {
   /** Absent where the service runs no nodes itself. */
   readonly local?: LocalHost
   readonly bounds?: Partial<Bounds>
-  /** False where nothing lives between requests: no feed is held, and no attempt made but by requests. */
+  /**
+   * False where nothing lives between requests, and none may touch what another began: no feed is held, only requests make
+   * attempts, and what is under way to a compute that is lost is not ended early. Default: true.
+   */
   readonly upkeep?: boolean
 }
 

@@ -67,6 +67,18 @@ export async function forward(fleet: Fleet, id: string, request: Request, path: 
   return passOn(response, name)
 }
 
+/** Asks a compute something of our own, by POST. */
+export async function ask(
+  fleet: Fleet,
+  id: string,
+  { path, body, signal }: { path: string; body: unknown; signal: AbortSignal },
+): Promise<Response> {
+  const name = fleet.nameOf(id)
+  const headers = { 'content-type': 'application/json' }
+  const content = new Response(JSON.stringify(body)).body
+  return passOn(await fleet.send(id, { method: 'POST', path, headers, body: content, signal }), name)
+}
+
 /** The JSON of an answer; undefined when it is none, or longer than that. 504 when the compute goes away meanwhile. */
 export async function readAnswer(response: Response, mostBytes: number, name: string): Promise<unknown> {
   try {

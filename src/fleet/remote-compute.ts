@@ -86,21 +86,12 @@ export class RemoteCompute {
    */
   async send(request: Outgoing): Promise<Response> {
     await this.#ready()
-    const flight = new AbortController()
-    const leave = () => flight.abort(request.signal.reason)
-    const done = () => {
-      request.signal.removeEventListener('abort', leave)
-      this.#flights.delete(flight)
-    }
-    request.signal.addEventListener('abort', leave, { once: true })
-    if (request.signal.aborted) leave()
-    this.#flights.add(flight)
     const session = this.#session
     try {
-      return tracked(await this.#send({ ...request, signal: flight.signal }), flight.signal, done)
+      // Without upkeep nothing would be known that could end it early.
+      return await (this.#options.upkeep ? this.#fly(request) : this.#send(request))
     } catch (error) {
-      done()
-      if (flight.signal.aborted) throw flight.signal.reason
+      if (error instanceof ApiError || request.signal.aborted) throw error
       const reason = reasonOf(error)
       if (error instanceof ConnectionLost) throw goneAway(this.name, reason, error)
       session.lose(reason)
@@ -111,6 +102,25 @@ export class RemoteCompute {
   close(): void {
     this.#session.close()
     this.#giveUp('it was removed')
+  }
+
+  /** Sends a request that ends when the compute is found to be gone. */
+  async #fly(request: Outgoing): Promise<Response> {
+    const flight = new AbortController()
+    const leave = () => flight.abort(request.signal.reason)
+    const done = () => {
+      request.signal.removeEventListener('abort', leave)
+      this.#flights.delete(flight)
+    }
+    request.signal.addEventListener('abort', leave, { once: true })
+    if (request.signal.aborted) leave()
+    this.#flights.add(flight)
+    try {
+      return tracked(await this.#send({ ...request, signal: flight.signal }), flight.signal, done)
+    } catch (error) {
+      done()
+      throw flight.signal.aborted ? flight.signal.reason : error
+    }
   }
 
   async #ready(): Promise<void> {

@@ -37,7 +37,7 @@ export interface SessionOptions {
   /** Of this service. */
   readonly version: string
   readonly bounds: Bounds
-  /** Whether a feed is held open and attempts are made by themselves; else only requests find out how it is. */
+  /** See `FleetOptions.upkeep`. */
   readonly upkeep: boolean
   /** Set: it cannot be connected yet, for this reason. */
   readonly waiting?: string
@@ -54,7 +54,6 @@ export interface SessionOptions {
  */
 export class Session {
   readonly #options: SessionOptions
-  readonly #over = new AbortController()
   capabilities: ComputeCapabilities = { version: null, node_types: [] }
   load: Load | undefined
   lastError: string | null
@@ -63,8 +62,12 @@ export class Session {
   #failures = 0
   #retryAt = 0
   #attempt: Promise<void> | undefined
-  #feed: AbortController | undefined
+  /** Until when an attempt may take; 0 without one. */
+  #attemptUntil = 0
+  /** Ends the attempt, or the feed that it became. */
+  #link: AbortController | undefined
   #timer: ReturnType<typeof setTimeout> | undefined
+  #isClosed = false
   #warnedOf: string | null = null
 
   constructor(options: SessionOptions) {
@@ -79,7 +82,7 @@ export class Session {
   /** Whether requests are refused without an attempt. */
   get isRefusing(): boolean {
     if (this.#isConnected || this.#failures < this.#options.bounds.failures) return false
-    return this.#attempt !== undefined || Date.now() < this.#retryAt
+    return Date.now() < Math.max(this.#retryAt, this.#attemptUntil)
   }
 
   /** Connects unless it is. 409 with the reason, or 503 when that failed again and again. */
@@ -101,7 +104,10 @@ export class Session {
   /** Resolves when it is connected; rejects with Refusal when something else answers, and with another error when nothing does. */
   connect(): Promise<void> {
     if (this.#isConnected) return Promise.resolve()
-    if (this.#options.waiting !== undefined) return Promise.reject(new Error(this.#options.waiting))
+    const { waiting, upkeep } = this.#options
+    if (waiting !== undefined) return Promise.reject(new Error(waiting))
+    // What another request of such a runtime began may never end.
+    if (!upkeep) return this.#try()
     this.#attempt ??= this.#try().finally(() => {
       this.#attempt = undefined
     })
@@ -110,7 +116,7 @@ export class Session {
 
   /** Connects by itself, and goes on trying. */
   start(delayMs = 0): void {
-    if (!this.#options.upkeep || this.#over.signal.aborted) return
+    if (!this.#options.upkeep || this.#isClosed) return
     clearTimeout(this.#timer)
     this.#timer = setTimeout(() => void this.connect().catch(() => {}), delayMs)
   }
@@ -130,28 +136,24 @@ export class Session {
 
   /** Nothing is done any more; who waits for an attempt is told. */
   close(): void {
+    this.#isClosed = true
     clearTimeout(this.#timer)
-    this.#over.abort(new Error('it was changed or removed meanwhile'))
-    this.#feed?.abort(this.#over.signal.reason)
+    this.#link?.abort(new Error('it was changed or removed meanwhile'))
   }
 
   async #try(): Promise<void> {
     clearTimeout(this.#timer)
-    const { bounds, unreachable } = this.#options
-    const feed = new AbortController()
-    this.#feed = feed
-    const over = this.#over.signal
-    const late = setTimeout(
-      () => feed.abort(new Error(`it did not answer in ${bounds.connectMs / 1000} s`)),
-      bounds.connectMs,
-    )
+    const { bounds, unreachable, upkeep } = this.#options
+    const link = new AbortController()
+    if (upkeep) this.#link = link
+    const tooLate = () => link.abort(new Error(`it did not answer in ${bounds.connectMs / 1000} s`))
+    const late = setTimeout(tooLate, bounds.connectMs)
+    this.#attemptUntil = Date.now() + bounds.connectMs
     try {
-      const begun = await abortable(this.#begin(feed.signal), feed.signal)
-      over.throwIfAborted()
-      this.#connected(feed, begun)
+      this.#connected(link, await abortable(this.#begin(link.signal), link.signal))
     } catch (error) {
-      feed.abort()
-      over.throwIfAborted()
+      link.abort()
+      if (this.#isClosed) throw error
       const reason = reasonOf(error)
       this.#fail(reason)
       if (error instanceof Refusal) throw error
@@ -159,6 +161,7 @@ export class Session {
       throw new Error(reason, { cause: error })
     } finally {
       clearTimeout(late)
+      this.#attemptUntil = 0
     }
   }
 
@@ -174,9 +177,10 @@ export class Session {
   }
 
   #connected(
-    over: AbortController,
+    link: AbortController,
     { capabilities, feed }: { capabilities: ComputeCapabilities; feed?: ReadableStream<Uint8Array> },
   ): void {
+    link.signal.throwIfAborted()
     const { bounds, changed, name, version, warn } = this.#options
     this.#isConnected = true
     this.#connectedAt = Date.now()
@@ -190,10 +194,10 @@ export class Session {
     }
     changed()
     if (feed === undefined) return
-    const options = { silenceMs: bounds.silenceMs, signal: over.signal, line: (line: object) => this.#heard(line) }
+    const options = { silenceMs: bounds.silenceMs, signal: link.signal, line: (line: object) => this.#heard(line) }
     void follow(feed, options).then((reason) => {
-      over.abort()
-      if (this.#feed === over && !this.#over.signal.aborted) this.lose(reason)
+      link.abort()
+      if (this.#link === link && !this.#isClosed) this.lose(reason)
     })
   }
 
@@ -209,7 +213,7 @@ export class Session {
     const { bounds, changed } = this.#options
     const isNew = this.#isConnected || this.lastError !== reason
     this.#isConnected = false
-    this.#feed?.abort()
+    this.#link?.abort()
     this.#failures += 1
     this.load = undefined
     this.lastError = reason

@@ -18,7 +18,7 @@ const Protocol = Type.Union([Type.Literal('http'), Type.Literal('https')])
 const Host = Type.String({
   minLength: 1,
   maxLength: 253,
-  pattern: '^([A-Za-z0-9._-]+|\\[?[0-9A-Fa-f:.]+\\]?)$',
+  pattern: '^([A-Za-z0-9_][A-Za-z0-9._-]*|\\[?[0-9A-Fa-f.]*:[0-9A-Fa-f:.]*\\]?)$',
   expects: 'a host name, an IPv4 or an IPv6 address',
   description: 'Host name or address; not a link-local one',
 })

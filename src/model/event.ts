@@ -32,7 +32,7 @@ export type FeedItem =
   | { readonly kind: 'resync'; readonly seq: number }
   /** The subscriber was slow; this many of its oldest events were thrown away. */
   | { readonly kind: 'dropped'; readonly count: number }
-  /** Sent first, and again whenever nothing else was sent for 5 s. */
+  /** Sent first, whenever nothing else was sent for 5 s, and at least every 10 s in between. */
   | {
       readonly kind: 'ping'
       readonly load: Load

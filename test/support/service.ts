@@ -80,8 +80,9 @@ export class TestService {
     await writeFile(join(this.data, 'config.toml'), lines.join('\n'))
   }
 
-  async restart(): Promise<void> {
-    const flags = ['serve', '--port', '0', '--data', this.data, '--config', join(this.data, 'config.toml')]
+  /** `port`: where others know it; else a free one. */
+  async restart(port = 0): Promise<void> {
+    const flags = ['serve', '--port', String(port), '--data', this.data, '--config', join(this.data, 'config.toml')]
     const [command = '', ...args] = [...this.#launcher, process.execPath, program, ...flags, '--log-level', 'error']
     const child = spawn(command, args, {
       stdio: ['ignore', 'pipe', 'inherit'],

@@ -7,11 +7,14 @@ import type { TestProject } from 'vitest/node'
 import { createNodeAgent, type NodeAgentService } from '../../runtime/node/agent.ts'
 import { loadConfig } from '../../runtime/node/config/load.ts'
 import { docsScript } from '../../runtime/node/docs-script.ts'
+import { httpTransport } from '../../runtime/node/fleet/http-transport.ts'
 import { json, listen } from '../../runtime/node/server.ts'
 import { WebSockets } from '../../runtime/node/websocket.ts'
-import { createApp } from '../../src/app.ts'
+import { type App, createApp } from '../../src/app.ts'
+import { Fleet } from '../../src/fleet/fleet.ts'
 import { serveAgent } from './bridge.ts'
 import { niceDynamips, shortBounds } from './dynamips.ts'
+import { MemoryRegistry } from './memory-registry.ts'
 
 declare module 'vitest' {
   interface ProvidedContext {
@@ -56,8 +59,26 @@ async function hostAgent(name: string, undo: Undo[]): Promise<NodeAgentService> 
 
 async function node({ agent }: NodeAgentService, undo: Undo[]): Promise<string> {
   const webSockets = new WebSockets()
-  const app = createApp({
+  const { transport, close } = httpTransport()
+  const fleet = await Fleet.open({
+    registry: new MemoryRegistry(),
+    transport,
+    version: '0.0.0-test',
+    local: {
+      name: 'this',
+      address: () => ({ protocol: 'http', host: '127.0.0.1', port: 3080 }),
+      user: null,
+      host: agent.host,
+      fetch: (request) => app.inside(request),
+    },
+  })
+  undo.push(async () => {
+    await fleet.close()
+    close()
+  })
+  const app: App = createApp({
     agent,
+    fleet,
     version: '0.0.0-test',
     access: () => ({
       hosts: new Set(['127.0.0.1', 'localhost']),

@@ -1,8 +1,11 @@
 import { type App, createApp } from '../../src/app.ts'
 import { ApiError } from '../../src/errors.ts'
+import { Fleet } from '../../src/fleet/fleet.ts'
+import { fetchTransport } from '../../src/fleet/transport.ts'
 import type { CaptureSource, HostAgent } from '../../src/host-agent.ts'
 import { type Socket, subprotocolOf } from '../../src/http/socket.ts'
 import type { FeedItem } from '../../src/model/event.ts'
+import { MemoryRegistry } from './memory-registry.ts'
 
 /** The app in workerd, over the host agent of the test process (bridge.ts). */
 interface Env {
@@ -18,38 +21,59 @@ interface Fault {
   readonly headers: Record<string, string>
 }
 
-let app: App | undefined
+let app: Promise<App> | undefined
 
 export default {
-  fetch(request: Request, env: Env): Promise<Response> {
-    app ??= createApp({
-      agent: bridged(env.BRIDGE),
-      version: '0.0.0-test',
-      access: () => ({
-        hosts: new Set(['127.0.0.1', 'localhost']),
-        allowedOrigins: new Set(['https://lab.example']),
-        user: '',
-        password: '',
-        token: '',
-      }),
-      jsonBytes: 64 * 1024,
-      aliases: { vpcs: 'pc' },
-      json: (body, status, headers) =>
-        new Response(body, { status, headers: { 'Content-Type': 'application/json', ...headers } }),
-      upgrade(request, on) {
-        const { 0: client, 1: server } = new WebSocketPair()
-        server.accept()
-        on.open(wrap(server))
-        const protocol = subprotocolOf(request.headers.get('sec-websocket-protocol')?.split(',') ?? [])
-        const headers = protocol === undefined ? {} : { 'Sec-WebSocket-Protocol': protocol }
-        return new Response(null, { status: 101, webSocket: client, headers } as ResponseInit)
-      },
-      docsScript: async () => '// the script of the reference page',
-      // biome-ignore lint/suspicious/noConsole: the only way out of a worker
-      report: (error) => console.error(error),
-    })
-    return app.fetch(request)
+  async fetch(request: Request, env: Env): Promise<Response> {
+    app ??= open(env)
+    return (await app).fetch(request)
   },
+}
+
+async function open(env: Env): Promise<App> {
+  const agent = bridged(env.BRIDGE)
+  const fleet = await Fleet.open({
+    registry: new MemoryRegistry(),
+    transport: fetchTransport((url, init) => fetch(url, init)),
+    version: '0.0.0-test',
+    // What a request of a worker began ends with it.
+    upkeep: false,
+    local: {
+      name: 'this',
+      address: () => ({ protocol: 'http', host: '127.0.0.1', port: 3080 }),
+      user: null,
+      host: agent.host,
+      fetch: (request) => opened.inside(request),
+    },
+  })
+  const opened: App = createApp({
+    agent,
+    fleet,
+    version: '0.0.0-test',
+    access: () => ({
+      hosts: new Set(['127.0.0.1', 'localhost']),
+      allowedOrigins: new Set(['https://lab.example']),
+      user: '',
+      password: '',
+      token: '',
+    }),
+    jsonBytes: 64 * 1024,
+    aliases: { vpcs: 'pc' },
+    json: (body, status, headers) =>
+      new Response(body, { status, headers: { 'Content-Type': 'application/json', ...headers } }),
+    upgrade(request, on) {
+      const { 0: client, 1: server } = new WebSocketPair()
+      server.accept()
+      on.open(wrap(server))
+      const protocol = subprotocolOf(request.headers.get('sec-websocket-protocol')?.split(',') ?? [])
+      const headers = protocol === undefined ? {} : { 'Sec-WebSocket-Protocol': protocol }
+      return new Response(null, { status: 101, webSocket: client, headers } as ResponseInit)
+    },
+    docsScript: async () => '// the script of the reference page',
+    // biome-ignore lint/suspicious/noConsole: the only way out of a worker
+    report: (error) => console.error(error),
+  })
+  return opened
 }
 
 function wrap(socket: WebSocket): Socket {

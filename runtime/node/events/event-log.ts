@@ -5,6 +5,8 @@ import type { Load } from '../../../src/model/host.ts'
 /** Items that may wait for a subscriber before its oldest are dropped. */
 const mostQueued = 256
 const pingMs = 5000
+/** A feed on which something happens all the time tells the load, too. */
+const busyPingMs = 10_000
 
 interface Limits {
   /** Events kept, a project. */
@@ -107,9 +109,9 @@ export class EventLog {
     if (channel === undefined) throw notFound(`project_id: there is no open project ${projectId}`)
     const most = this.#limits.feeds()
     if (channel.subscribers.size >= most) throw tooMany(`There are ${most} open feeds already; close one first`)
-    const ping = (): FeedItem => ({ kind: 'ping', load: this.#load(), seq: this.#last })
+    const ping = (seq = this.#last): FeedItem => ({ kind: 'ping', load: this.#load(), seq })
     const subscriber: Subscriber = new Subscriber({
-      idle: ping,
+      ping,
       left: () => channel.subscribers.delete(subscriber),
       dropped: () => {
         this.#dropped += 1
@@ -139,14 +141,14 @@ export class EventLog {
 }
 
 interface SubscriberOptions {
-  /** What is read when nothing happens. */
-  readonly idle: () => FeedItem
+  /** A ping; everything up to `seq` was told, without it everything that happened. */
+  readonly ping: (seq?: number) => FeedItem
   readonly left: () => void
   /** Told of every event that is thrown away. */
   readonly dropped: () => void
 }
 
-/** One reader of a channel: a bounded queue that loses its oldest events, and a ping when nothing else was read for 5 s. */
+/** One reader of a channel: a bounded queue that loses its oldest events, and pings when nothing was read for 5 s, or only events for 10. */
 class Subscriber {
   readonly stream: ReadableStream<FeedItem>
   readonly #options: SubscriberOptions
@@ -155,6 +157,7 @@ class Subscriber {
   #isFinished = false
   #wake: (() => void) | undefined
   #ping: NodeJS.Timeout | undefined
+  #pingedAt = Date.now()
 
   constructor(options: SubscriberOptions) {
     this.#options = options
@@ -201,10 +204,17 @@ class Subscriber {
       this.#dropped = 0
       return
     }
+    const isBusy = next?.kind === 'event' && Date.now() - this.#pingedAt >= busyPingMs
+    if (isBusy) return this.#tellLoad(controller, next.event.seq - 1)
     const item = this.#queue.shift()
     if (item !== undefined) controller.enqueue(item)
     else if (this.#isFinished) controller.close()
-    else controller.enqueue(this.#options.idle())
+    else this.#tellLoad(controller)
+  }
+
+  #tellLoad(controller: ReadableStreamDefaultController<FeedItem>, seq?: number): void {
+    this.#pingedAt = Date.now()
+    controller.enqueue(this.#options.ping(seq))
   }
 
   /** Resolves with the next item, the end, or after 5 s. */

@@ -24,7 +24,7 @@ export function httpTransport(): { readonly transport: Transport; close(): void 
   const options = { keepAlive: true, maxFreeSockets: mostIdle }
   const agents = { http: new HttpAgent(options), https: new HttpsAgent(options) }
   const transport: Transport = (address) => {
-    const target = { host: connectHost(address.host), port: address.port, lookup: guarded }
+    const target = { host: connectHost(address.host), port: address.port, lookup: guarded(lookup) }
     return async (outgoing) => {
       const begin = (): ClientRequest => {
         const { method, path, headers, signal } = outgoing
@@ -138,13 +138,17 @@ async function pump(body: ReadableStream<Uint8Array>, request: ClientRequest): P
 }
 
 /** As usual, without the addresses that no compute can have: a name may lead to any. */
-const guarded: LookupFunction = (hostname, options, callback) => {
-  lookup(hostname, { ...options, all: true }, (error, found) => {
-    if (error !== null) return callback(error, '')
-    const allowed = found.filter(({ address }) => !isForbidden(address))
-    const [first] = allowed
-    if (first === undefined) return callback(new Error(`${hostname} leads to an address that no compute can have`), '')
-    if (options.all === true) callback(null, allowed)
-    else callback(null, first.address, first.family)
-  })
-}
+export const guarded =
+  (lookUp: typeof lookup): LookupFunction =>
+  (hostname, options, callback) => {
+    lookUp(hostname, { ...options, all: true }, (error, found) => {
+      if (error !== null) return callback(error, '')
+      const allowed = found.filter(({ address }) => !isForbidden(address))
+      const [first] = allowed
+      if (first === undefined) {
+        return callback(new Error(`${hostname} leads to an address that no compute can have`), '')
+      }
+      if (options.all === true) callback(null, allowed)
+      else callback(null, first.address, first.family)
+    })
+  }

@@ -1,7 +1,9 @@
 import { Type } from '@sinclair/typebox'
 import { notFound } from '../../errors.ts'
-import type { HostAgent } from '../../host-agent.ts'
-import { type Context, type Endpoint, endpoint, ok } from '../../http/endpoint.ts'
+import type { Fleet } from '../../fleet/fleet.ts'
+import { ask } from '../../fleet/forward.ts'
+import { type Endpoint, endpoint, ok } from '../../http/endpoint.ts'
+import { localId } from '../../model/compute.ts'
 import { IdlePc, IdlePcQuestion } from '../../model/dynamips.ts'
 import { measuring } from '../idle-pc.ts'
 
@@ -29,7 +31,8 @@ export const autoIdlePc: Endpoint = endpoint({
     507: 'The disk is nearly full',
   },
   async handle({ params, body, request }, context) {
-    const agent = agentOf(params.compute_id, context)
+    const { agent, fleet } = context
+    if (params.compute_id !== localId) return elsewhere(params.compute_id, request, body, fleet)
     const { project } = await agent.projects.create({ name, temporary: true })
     const { project_id } = project
     try {
@@ -44,8 +47,8 @@ export const autoIdlePc: Endpoint = endpoint({
   },
 })
 
-/** The agent of a compute; 404. */
-function agentOf(id: string, { agent }: Context): HostAgent {
-  if (id === 'local') return agent
-  throw notFound(`compute_id: there is no compute ${JSON.stringify(id.slice(0, 100))}`)
+/** Another compute is asked the same of itself. */
+function elsewhere(id: string, request: Request, body: IdlePcQuestion, fleet: Fleet | undefined): Promise<Response> {
+  if (fleet === undefined) throw notFound(`compute_id: there is no compute ${JSON.stringify(id.slice(0, 100))}`)
+  return ask(fleet, id, { path: `/v2/computes/${localId}/auto_idlepc`, body, signal: request.signal })
 }

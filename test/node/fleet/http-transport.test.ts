@@ -1,0 +1,99 @@
+import type { lookup } from 'node:dns'
+import { once } from 'node:events'
+import { createServer as createHttp, type RequestListener } from 'node:http'
+import { createServer as createHttps } from 'node:https'
+import { type AddressInfo, createServer as createTcp, type Server } from 'node:net'
+import { getCACertificates, setDefaultCACertificates } from 'node:tls'
+import { expect, onTestFinished, test } from 'vitest'
+import { guarded, httpTransport } from '../../../runtime/node/fleet/http-transport.ts'
+import { ConnectionLost, type Send } from '../../../src/fleet/transport.ts'
+import { certificate, certificateKey } from '../../support/certificate.ts'
+
+async function listening(server: Server): Promise<number> {
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  onTestFinished(() => void server.close())
+  return (server.address() as AddressInfo).port
+}
+
+function sender(port: number, { protocol = 'http' as 'http' | 'https', host = '127.0.0.1' } = {}): Send {
+  const { transport, close } = httpTransport()
+  onTestFinished(close)
+  return transport({ compute_id: 'one', protocol, host, port })
+}
+
+const get = { method: 'GET', path: '/v2/compute/x', headers: {}, body: null, signal: new AbortController().signal }
+const answer: RequestListener = (req, res) => void res.end(`${req.headers.host} ${req.url}`)
+
+test('a compute behind TLS is asked when its certificate is trusted, and not otherwise', async () => {
+  const port = await listening(createHttps({ cert: certificate, key: certificateKey }, answer))
+  const refused = await sender(port, { protocol: 'https' })(get).catch((error: unknown) => error)
+  expect(refused).toMatchObject({ message: expect.stringContaining('self-signed certificate') })
+  expect(refused).not.toBeInstanceOf(ConnectionLost)
+  const before = getCACertificates('default')
+  onTestFinished(() => setDefaultCACertificates(before))
+  setDefaultCACertificates([...before, certificate])
+  for (const host of ['127.0.0.1', 'localhost']) {
+    const response = await sender(port, { protocol: 'https', host })(get)
+    expect(await response.text()).toBe(`${host}:${port} /v2/compute/x`)
+  }
+})
+
+test('a name that leads to forbidden addresses only is not connected to', async () => {
+  const resolved = (...addresses: string[]) =>
+    guarded(((_: string, __: object, callback: (error: null, found: object[]) => void) =>
+      callback(
+        null,
+        addresses.map((address) => ({ address, family: address.includes(':') ? 6 : 4 })),
+      )) as unknown as typeof lookup)
+  const look = (look: ReturnType<typeof resolved>, all: boolean) =>
+    new Promise<unknown[]>((resolve) => look('lab', { all }, (...result) => resolve(result)))
+  const mixed = resolved('169.254.169.254', '10.0.0.1', 'fe80::1%eth0')
+  expect(await look(mixed, true)).toEqual([null, [{ address: '10.0.0.1', family: 4 }]])
+  expect(await look(mixed, false)).toEqual([null, '10.0.0.1', 4])
+  const [error] = await look(resolved('169.254.169.254'), true)
+  expect(error).toMatchObject({ message: 'lab leads to an address that no compute can have' })
+})
+
+test('a connection is used again, and one that its server ended meanwhile is replaced', async () => {
+  let connections = 0
+  const server = createHttp(answer).on('connection', () => {
+    connections += 1
+  })
+  const send = sender(await listening(server))
+  const ask = async () => (await send(get)).text()
+  await ask()
+  await ask()
+  expect(connections).toBe(1)
+  // The end is under way while the next request is.
+  const both = ask()
+  server.closeIdleConnections()
+  await both
+  expect(connections).toBeLessThanOrEqual(2)
+  server.closeAllConnections()
+})
+
+test('what is no HTTP was reached all the same', async () => {
+  const port = await listening(
+    createTcp((socket) => {
+      socket.on('error', () => {})
+      socket.end('SSH-2.0-OpenSSH_9.2\r\n')
+    }),
+  )
+  await expect(sender(port)(get)).rejects.toBeInstanceOf(ConnectionLost)
+})
+
+test('an abort ends a request that waits, with its reason', async () => {
+  const asked = new Promise<void>((resolve) => {
+    void listening(createHttp(() => resolve())).then((port) => {
+      const over = new AbortController()
+      outcome = sender(port)({ ...get, signal: over.signal }).catch((error: unknown) => error)
+      abort = () => over.abort(new Error('enough'))
+    })
+  })
+  let outcome: Promise<unknown> = Promise.resolve()
+  let abort = () => {}
+  await asked
+  abort()
+  expect(await outcome).toMatchObject({ message: 'enough' })
+})

@@ -1,0 +1,63 @@
+import { chmod, readFile, stat, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { RegistryFile } from '../../../runtime/node/fleet/registry-file.ts'
+import type { ComputeRecord } from '../../../src/model/compute.ts'
+import { freshDirectory } from '../../support/directory.ts'
+
+const record = (compute_id: string, more: Partial<ComputeRecord> = {}): ComputeRecord => ({
+  ...{ compute_id, name: null, protocol: 'https', host: 'lab', port: 3080, user: 'anna', password: 'geheim' },
+  ...more,
+})
+
+async function open(data?: string, floorMb = 0) {
+  const directory = data ?? (await freshDirectory())
+  const said: string[] = []
+  const say = (_: object, message: string) => void said.push(message)
+  const log = { debug: say, info: say, warn: say, error: say }
+  const registry = new RegistryFile({ data: directory, floorMb: () => floorMb, log })
+  return { registry, directory, said, file: join(directory, 'computes.json'), records: await registry.load() }
+}
+
+test('what is saved is there after a restart, in its order, and nobody else can read it', async () => {
+  const { registry, directory, file, records } = await open()
+  expect(records).toEqual([])
+  for (const id of ['b', 'A', 'c']) await registry.save(record(id))
+  await registry.save(record('B', { name: 'changed' }))
+  await registry.remove('C')
+  await registry.remove('none')
+  for (const path of [file, `${file}.bak`]) expect((await stat(path)).mode & 0o777).toBe(0o600)
+  expect((await open(directory)).records).toEqual([record('B', { name: 'changed' }), record('A')])
+})
+
+test('a file that others could read is closed to them', async () => {
+  const { registry, directory, file } = await open()
+  await registry.save(record('a'))
+  await chmod(file, 0o644)
+  await open(directory)
+  expect((await stat(file)).mode & 0o777).toBe(0o600)
+})
+
+test('a damaged file is replaced by the one before; one that has none is put aside', async () => {
+  const { registry, directory, file } = await open()
+  await registry.save(record('a'))
+  await registry.save(record('b'))
+  await writeFile(file, '{"version": 1, "computes": [{}]}')
+  const again = await open(directory)
+  expect(again.records).toEqual([record('a')])
+  expect(again.said).toHaveLength(1)
+  await Promise.all([writeFile(file, '{'), writeFile(`${file}.bak`, '{')])
+  const lost = await open(directory)
+  expect([lost.records, lost.said.length]).toEqual([[], 1])
+  await lost.registry.save(record('c'))
+  expect(await readFile(`${file}.damaged`, 'utf8')).toBe('{')
+})
+
+test('on a full disk nothing is saved, and what was there can still be deleted', async () => {
+  const { registry, directory } = await open()
+  await registry.save(record('a'))
+  const full = await open(directory, 1e9)
+  await expect(full.registry.save(record('b'))).rejects.toMatchObject({ status: 507 })
+  await full.registry.remove('a')
+  expect((await open(directory)).records).toEqual([])
+})

@@ -1,0 +1,310 @@
+import { once } from 'node:events'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { expect, test } from 'vitest'
+import { forward } from '../../../src/fleet/forward.ts'
+import { bodyOf, slowBody } from '../../support/bodies.ts'
+import { faultOf, json, type OpenFleet, openFleet, StandIn } from '../../support/fleet.ts'
+
+interface Bed extends OpenFleet {
+  readonly compute: StandIn
+  /** Hands on a request for `path` with the query of `init.query`. */
+  send(path: string, init?: RequestInit & { query?: string }): Promise<Response>
+}
+
+async function bed(): Promise<Bed> {
+  const compute = await StandIn.start()
+  const open = await openFleet()
+  await open.fleet.create(compute.input({ user: 'anna', password: 'geheim' }))
+  return {
+    ...open,
+    compute,
+    send(path, { query = '', ...init } = {}) {
+      const request = new Request(`http://us/v2/computes/one/${path}${query}`, {
+        duplex: 'half',
+        ...init,
+      } as RequestInit)
+      return forward(open.fleet, 'one', request, path)
+    },
+  }
+}
+
+const seen = async (compute: StandIn, run: () => Promise<Response>): Promise<IncomingMessage & { body: string }> => {
+  const asked = new Promise<IncomingMessage & { body: string }>((resolve) => {
+    compute.answer = (req, res) => {
+      let body = ''
+      req.on('data', (bytes: Buffer) => (body += bytes.toString()))
+      req.once('end', () => {
+        resolve(Object.assign(req, { body }))
+        json(res, 200, {})
+      })
+    }
+  })
+  await (await run()).arrayBuffer()
+  return asked
+}
+
+test('a compute gets method, path as it was written, query and body, and what is said about the body', async () => {
+  const { compute, send } = await bed()
+  const headers = {
+    'content-type': 'text/plain',
+    'content-range': 'bytes 0-3/10',
+    'repr-digest': 'sha-256=:x:',
+    range: 'bytes=1-',
+    'if-range': '"x"',
+    'last-event-id': '7',
+    accept: 'text/event-stream',
+  }
+  const asked = await seen(compute, () =>
+    send('iou/images/a%2Fb%20c', { method: 'POST', query: '?md5sum=1&md5sum=%20', headers, body: bodyOf('ab', 'cd') }),
+  )
+  expect([asked.method, asked.url, asked.body]).toEqual([
+    'POST',
+    '/v2/compute/iou/images/a%2Fb%20c?md5sum=1&md5sum=%20',
+    'abcd',
+  ])
+  expect(asked.headers).toMatchObject(headers)
+})
+
+test('a compute gets its own credentials, and nothing by which the client speaks for itself', async () => {
+  const { compute, send } = await bed()
+  const headers = {
+    authorization: 'Bearer of-the-client',
+    cookie: 'a=b',
+    connection: 'x-hop',
+    'x-hop': '1',
+    'x-forwarded-for': '1.2.3.4',
+    origin: 'http://page',
+    te: 'trailers',
+  }
+  const asked = await seen(compute, () => send('x/y', { headers }))
+  expect(asked.headers.authorization).toBe(`Basic ${btoa('anna:geheim')}`)
+  expect(asked.headers['accept-encoding']).toBe('identity')
+  for (const name of ['cookie', 'x-hop', 'x-forwarded-for', 'origin', 'te'])
+    expect(asked.headers).not.toHaveProperty(name)
+})
+
+test('a body without bytes is none, and one of a known length keeps it', async () => {
+  const { compute, send } = await bed()
+  const headers = (length: number) => ({ 'content-length': String(length) })
+  const none = await seen(compute, () => send('x/y', { method: 'POST', headers: headers(0), body: bodyOf() }))
+  expect(none.headers['transfer-encoding']).toBeUndefined()
+  const some = await seen(compute, () => send('x/y', { method: 'PUT', headers: headers(4), body: bodyOf('ab', 'cd') }))
+  expect([some.headers['content-length'], some.body]).toEqual(['4', 'abcd'])
+})
+
+test.for([200, 201, 206, 308])('status %d is passed on with its body', async (status) => {
+  const { compute, send } = await bed()
+  compute.answer = (_, res) => {
+    res.writeHead(status, { 'Content-Type': 'application/x-lab', ETag: '"1"', Range: 'bytes=0-9', Server: 'other' })
+    res.end('body')
+  }
+  const answer = await send('x/y')
+  expect([answer.status, await answer.text()]).toEqual([status, 'body'])
+  expect(Object.fromEntries(answer.headers)).toMatchObject({
+    'content-type': 'application/x-lab',
+    etag: '"1"',
+    range: 'bytes=0-9',
+  })
+})
+
+test.for([204, 304])('status %d is passed on without a body', async (status) => {
+  const { compute, send } = await bed()
+  compute.answer = (_, res) => void res.writeHead(status, { ETag: '"1"' }).end()
+  const answer = await send('x/y')
+  expect([answer.status, answer.body]).toEqual([status, null])
+})
+
+test('a client gets nothing by which a compute could speak for this service', async () => {
+  const { compute, send } = await bed()
+  const sent = {
+    'Set-Cookie': 'a=b',
+    'Access-Control-Allow-Origin': '*',
+    'X-Upgrade-Token': '1',
+    'X-ROUTE': '/',
+    Refresh: '0',
+  }
+  compute.answer = (_, res) => void res.writeHead(200, { ...sent, 'Content-Type': 'text/html' }).end('<script>')
+  const { headers } = await send('x/y')
+  for (const name of Object.keys(sent)) expect(headers.has(name)).toBe(false)
+  expect(headers.get('content-security-policy')).toContain('sandbox')
+  expect(headers.get('x-content-type-options')).toBe('nosniff')
+})
+
+test('HEAD is handed on as HEAD', async () => {
+  const { compute, send } = await bed()
+  compute.answer = ({ method }, res) => void res.writeHead(200, { 'Content-Length': '5', ETag: `"${method}"` }).end()
+  const answer = await send('x/y', { method: 'HEAD' })
+  expect([answer.headers.get('etag'), answer.headers.get('content-length')]).toEqual(['"HEAD"', '5'])
+})
+
+test.for([400, 403, 404, 405, 409, 416, 500, 503])('error %d is passed on as it was said', async (status) => {
+  const { compute, send } = await bed()
+  const said = { message: 'no such image', status, image: 'x.img', exception: 'ImageMissing' }
+  compute.answer = (_, res) => {
+    res.setHeader('Retry-After', '7')
+    json(res, status, said)
+  }
+  const answer = await send('x/y')
+  expect([answer.status, await answer.json()]).toEqual([status, said])
+  expect(answer.headers.get('retry-after')).toBe('7')
+})
+
+type Reply = (res: ServerResponse) => void
+
+test.for<readonly [string, Reply]>([
+  ['a page', (res) => void res.writeHead(502).end('<html>Bad Gateway')],
+  ['nothing', (res) => void res.writeHead(502).end()],
+  ['what is too long', (res) => json(res, 502, { message: 'x'.repeat(100_000) })],
+  ['something else', (res) => json(res, 502, ['x'])],
+])('an error that says %s is given the form of errors', async ([, reply]) => {
+  const { compute, send } = await bed()
+  compute.answer = (_, res) => reply(res)
+  const answer = await send('x/y')
+  expect(answer.status).toBe(502)
+  expect(await answer.json()).toEqual({ message: expect.stringMatching(/answered 502/), status: 502 })
+})
+
+test.for<readonly [string, Reply, RegExp]>([
+  ['401', (res) => json(res, 401, {}), /user and password/],
+  ['407', (res) => json(res, 407, {}), /proxy/],
+  ['a redirect', (res) => void res.writeHead(307, { Location: 'http://169.254.169.254/' }).end(), /redirect/],
+  ['a 308 that is a redirect', (res) => void res.writeHead(308, { Location: '/x' }).end(), /redirect/],
+])('%s of a compute is a conflict', async ([, reply, message]) => {
+  const { compute, send } = await bed()
+  compute.answer = (_, res) => reply(res)
+  expect(await faultOf(send('x/y'))).toMatchObject({ status: 409, message: expect.stringMatching(message) })
+})
+
+test.for(['x/../../v1/y', 'x/%2e%2E/y', './y', 'x\\y'])('the path %s is refused', async (path) => {
+  const { compute, fleet } = await bed()
+  compute.asked.length = 0
+  expect(await faultOf(forward(fleet, 'one', new Request('http://us/'), path))).toMatchObject({ status: 400 })
+  expect(compute.asked).toEqual([])
+})
+
+test('a websocket is refused with the place to open it', async () => {
+  const { compute, send } = await bed()
+  expect(await faultOf(send('x/ws', { headers: { upgrade: 'websocket' } }))).toMatchObject({
+    ...{ status: 400, message: expect.stringContaining(`http://127.0.0.1:${compute.port}/v2/compute/x/ws`) },
+  })
+})
+
+test('bodies flow piece by piece, both ways', async () => {
+  const { compute, send } = await bed()
+  compute.answer = (req, res) => void req.pipe(res)
+  const body = slowBody('one ')
+  const answer = await send('x/y', { method: 'POST', body: body.stream })
+  const reader = answer.body?.getReader()
+  expect(new TextDecoder().decode((await reader?.read())?.value)).toBe('one ')
+  body.more('two')
+  expect(new TextDecoder().decode((await reader?.read())?.value)).toBe('two')
+  expect((await reader?.read())?.done).toBe(true)
+})
+
+test('a compute that answers before it has the body gets no more of it', async () => {
+  const { compute, fleet } = await bed()
+  compute.answer = (_, res) => json(res, 409, { message: 'no room', status: 409 })
+  const body = slowBody('one ')
+  const init = { method: 'POST', body: body.stream, duplex: 'half' } as RequestInit
+  const request = new Request('http://us/v2/computes/one/x/y', init)
+  const answer = await forward(fleet, 'one', request, 'x/y')
+  expect([answer.status, await answer.json()]).toEqual([409, { message: 'no room', status: 409 }])
+  // It is left, not cancelled: that would end the connection on which the client waits for the answer.
+  await expect.poll(() => request.body?.locked).toBe(false)
+  body.more('two')
+  expect(new TextDecoder().decode((await request.body?.getReader().read())?.value)).toBe('two')
+})
+
+test('a client that goes away ends its request at the compute, before and while it is answered', async () => {
+  const { compute, send, fleet } = await bed()
+  for (const begins of [false, true]) {
+    const asked = new Promise<ServerResponse>((resolve) => {
+      compute.answer = (_, res) => {
+        if (begins) res.write('begin')
+        resolve(res)
+      }
+    })
+    const over = new AbortController()
+    const answer = send('x/y', { signal: over.signal })
+    const outcome = answer.then((it) => it.text()).catch((error: Error) => error.name)
+    const res = await asked
+    if (begins) await answer
+    const closed = once(res, 'close')
+    over.abort()
+    await closed
+    expect(await outcome).toBe('AbortError')
+    expect((await fleet.get('one')).connected).toBe(true)
+  }
+})
+
+test('a reader that has enough ends the answer at the compute', async () => {
+  const { compute, send } = await bed()
+  const asked = new Promise<ServerResponse>((resolve) => {
+    compute.answer = (_, res) => {
+      res.write('begin')
+      resolve(res)
+    }
+  })
+  const answer = await send('x/y')
+  const closed = once(await asked, 'close')
+  await answer.body?.cancel()
+  await closed
+})
+
+test('a compute that goes away before it answers is a 504, and while it does an answer that breaks off', async () => {
+  const { compute, send } = await bed()
+  compute.answer = (req) => void req.socket.destroy()
+  expect(await faultOf(send('x/y'))).toMatchObject({ status: 504 })
+  const upload = send('x/y', { method: 'POST', body: bodyOf('ab') })
+  expect(await faultOf(upload)).toMatchObject({ status: 504 })
+  compute.answer = (_, res) => {
+    res.write('begin')
+    setImmediate(() => res.destroy())
+  }
+  const answer = await send('x/y')
+  await expect(answer.text()).rejects.toThrow()
+  compute.answer = (_, res) => {
+    res.writeHead(500, { 'Content-Length': '100' }).write('{')
+    setImmediate(() => res.destroy())
+  }
+  expect(await faultOf(send('x/y'))).toMatchObject({ status: 504 })
+})
+
+test('a compute that was there and is not any more is a conflict', async () => {
+  const { compute, send, until } = await bed()
+  await compute.stop()
+  await until('one', { connected: false })
+  expect(await faultOf(send('x/y'))).toMatchObject({ status: 409, message: expect.stringContaining('ECONNREFUSED') })
+})
+
+test('what waits for a compute that is lost, or is deleted, does not wait for ever', async () => {
+  const { compute, send, fleet, until } = await bed()
+  let asked = () => {}
+  compute.answer = ({ url }, res) => {
+    if (url?.endsWith('/stream') === true) res.write('begin')
+    else asked()
+  }
+  const waiting = async () => {
+    const reached = new Promise<void>((resolve) => {
+      asked = resolve
+    })
+    const fault = faultOf(send('x/y'))
+    await reached
+    return fault
+  }
+  const broken = (await send('x/stream')).text().catch((error: Error) => error.message)
+  const lost = waiting()
+  await expect.poll(() => compute.asked.at(-1)).toBe('GET /v2/compute/x/y')
+  // Its host hangs: the feed ends, and no other is begun.
+  const { capabilities } = compute
+  compute.capabilities = (req) => void req.socket.destroy()
+  compute.endFeeds()
+  expect(await lost).toMatchObject({ status: 504 })
+  expect(await broken).toMatch(/went away before/)
+  compute.capabilities = capabilities
+  await until('one', { connected: true })
+  const deleted = waiting()
+  await expect.poll(() => compute.asked.at(-1)).toBe('GET /v2/compute/x/y')
+  await fleet.remove('one')
+  expect(await deleted).toMatchObject({ status: 504 })
+})

@@ -1,0 +1,149 @@
+import { expect, test } from 'vitest'
+import { faultOf, json, openFleet, StandIn, version } from '../../support/fleet.ts'
+
+const ask = { method: 'GET', path: '/v2/compute/x', headers: {}, body: null, signal: new AbortController().signal }
+const never: [number, number] = [60_000, 60_000]
+
+test('a compute that goes away is shown so, and is connected again when it is back', async () => {
+  const compute = await StandIn.start()
+  const { fleet, until } = await openFleet()
+  await fleet.create(compute.input())
+  await until('one', { cpu_usage_percent: 3 })
+  await compute.stop()
+  expect(await until('one', { connected: false })).toMatchObject({
+    ...{ cpu_usage_percent: null, memory_usage_percent: null, last_error: expect.any(String) },
+    // What it can do is not forgotten with it.
+    capabilities: { version },
+  })
+  await compute.listen()
+  await until('one', { connected: true, last_error: null, cpu_usage_percent: 3 })
+})
+
+test('a compute that is silent is not taken for there', async () => {
+  const compute = await StandIn.start()
+  const { fleet, until } = await openFleet({ bounds: { silenceMs: 80, retryMs: never } })
+  await fleet.create(compute.input())
+  expect(await until('one', { connected: false })).toMatchObject({ last_error: 'it was silent for 0.08 s' })
+  await expect.poll(() => compute.openFeeds).toBe(0)
+})
+
+test.for([
+  ['no JSON', '<html>'],
+  ['a line without an end', `"${'x'.repeat(3 << 20)}`],
+  ['no objects', '5'],
+])('a feed of %s ends the connection', async ([, line]) => {
+  const compute = await StandIn.start()
+  const { fleet, until } = await openFleet({ bounds: { retryMs: never } })
+  await fleet.create(compute.input())
+  await until('one', { cpu_usage_percent: 3 })
+  compute.say(line)
+  await until('one', { connected: false })
+})
+
+test('events of other things, and loads that are none, change nothing', async () => {
+  const compute = await StandIn.start()
+  const { fleet, until, events } = await openFleet()
+  await fleet.create(compute.input())
+  await until('one', { cpu_usage_percent: 3 })
+  const before = events.length
+  compute.say({ action: 'node.updated', event: { name: 'R1' } })
+  compute.ping(-1, 400)
+  compute.say({ action: 'ping', event: null })
+  compute.ping(3, 40)
+  compute.ping(4, 41)
+  await until('one', { cpu_usage_percent: 4 })
+  expect(events).toHaveLength(before + 1)
+})
+
+test('requests to what failed again and again are refused at once, until one may try', async () => {
+  const compute = await StandIn.start()
+  const { fleet, until } = await openFleet({ bounds: { retryMs: [400, 400] }, upkeep: false })
+  await fleet.create(compute.input())
+  await compute.stop()
+  for (let n = 0; n < 3; n++) {
+    expect(await faultOf(fleet.send('one', ask))).toMatchObject({ status: 409, message: /ECONNREFUSED/ })
+  }
+  const refused = await faultOf(fleet.send('one', ask))
+  expect(refused).toMatchObject({ status: 503, headers: { 'Retry-After': '1' }, message: /ECONNREFUSED/ })
+  await compute.listen()
+  compute.asked.length = 0
+  await expect
+    .poll(() =>
+      fleet.send('one', ask).then(
+        ({ status }) => status,
+        () => 0,
+      ),
+    )
+    .toBe(404)
+  expect(compute.asked).toEqual(['GET /v2/compute/capabilities', 'GET /v2/compute/x'])
+  await until('one', { connected: true })
+})
+
+test('only one request tries; those beside it are refused', async () => {
+  const compute = await StandIn.start()
+  await compute.stop()
+  const { fleet } = await openFleet({ bounds: { retryMs: [1, 1] }, upkeep: false })
+  await fleet.create(compute.input())
+  for (let n = 0; n < 2; n++) await faultOf(fleet.send('one', ask))
+  let answer = () => {}
+  const asked = new Promise<void>((resolve) => {
+    compute.capabilities = (_, res) => {
+      answer = () => json(res, 200, { version, node_types: [] })
+      resolve()
+    }
+  })
+  await compute.listen()
+  let tries = fleet.send('one', ask)
+  // The wait after the last failure may not be over yet.
+  for (;;) {
+    const first = await Promise.race([asked, tries.catch((error: { status: number }) => error.status)])
+    if (first === undefined) break
+    tries = fleet.send('one', ask)
+  }
+  expect(await faultOf(fleet.send('one', ask))).toMatchObject({ status: 503 })
+  answer()
+  expect((await tries).status).toBe(404)
+})
+
+test('to register it again, or to change it, makes an attempt at once', async () => {
+  const compute = await StandIn.start()
+  await compute.stop()
+  const { fleet, until } = await openFleet({ bounds: { retryMs: never } })
+  await fleet.create(compute.input())
+  for (let n = 0; n < 2; n++) await faultOf(fleet.send('one', ask))
+  expect(await faultOf(fleet.send('one', ask))).toMatchObject({ status: 503 })
+  await compute.listen()
+  expect(await fleet.create(compute.input())).toMatchObject({ connected: true })
+  await compute.stop()
+  await until('one', { connected: false })
+  await compute.listen()
+  await fleet.update('one', { name: 'again' })
+  await until('one', { connected: true })
+})
+
+test('what a compute becomes while it is away is found out', async () => {
+  const compute = await StandIn.start()
+  const { fleet, until } = await openFleet()
+  await fleet.create(compute.input())
+  await compute.stop()
+  await until('one', { connected: false })
+  compute.capabilities = (_, res) => json(res, 401, {})
+  await compute.listen()
+  await until('one', { last_error: 'it refuses the user and password' })
+  expect(await faultOf(fleet.send('one', ask))).toMatchObject({ message: /user and password/ })
+})
+
+test('a feed that ends again and again is not opened without a pause', async () => {
+  const compute = await StandIn.start()
+  let feeds = 0
+  compute.feed = (_, res) => {
+    feeds += 1
+    res.end()
+  }
+  const began = Date.now()
+  const { fleet } = await openFleet({ bounds: { retryMs: [40, 1000], steadyMs: 60_000 } })
+  await fleet.create(compute.input())
+  await expect.poll(() => feeds).toBeGreaterThan(4)
+  // Each wait is at least half of the second one.
+  expect(Date.now() - began).toBeGreaterThanOrEqual((feeds - 1) * 20)
+})

@@ -1,0 +1,19 @@
+/** A certificate for 127.0.0.1 and localhost that only itself vouches for, until 2126; made for these tests and good for nothing else. */
+export const certificate = `-----BEGIN CERTIFICATE-----
+MIIBmzCCAUGgAwIBAgIUGwRN4yNr0tMRCNUkpW3EK1V/ytMwCgYIKoZIzj0EAwIw
+FDESMBAGA1UEAwwJbG9jYWxob3N0MCAXDTI2MTEyMTE5MzMxNloYDzIxMjYxMDI4
+MTkzMzE2WjAUMRIwEAYDVQQDDAlsb2NhbGhvc3QwWTATBgcqhkjOPQIBBggqhkjO
+PQMBBwNCAATAx2PHxoPXND7gZxkedplpZEhqXKKDlLdrUEO+A8ujdfBxsLTsoDUN
+EUYe2q7uTh8cj/Fj4y00iPwPQb39GN0wo28wbTAdBgNVHQ4EFgQUFrhYhSGxlHAf
+SEBMMRS1VV4GQvEwHwYDVR0jBBgwFoAUFrhYhSGxlHAfSEBMMRS1VV4GQvEwDwYD
+VR0TAQH/BAUwAwEB/zAaBgNVHREEEzARhwR/AAABgglsb2NhbGhvc3QwCgYIKoZI
+zj0EAwIDSAAwRQIhAPxs3pDYsZfruELaYHbx0ReWwaPIN67kszw6+TIckwdjAiA8
+vWzujrCmx7qLT3bnALfRwb3E5UHhgLXs3W16tGZF6A==
+-----END CERTIFICATE-----
+`
+export const certificateKey = `-----BEGIN PRIVATE KEY-----
+MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQg5SXzl2oozU6Y6xGi
+807TcfPvE49m5W1fsB3+IuKKv/qhRANCAATAx2PHxoPXND7gZxkedplpZEhqXKKD
+lLdrUEO+A8ujdfBxsLTsoDUNEUYe2q7uTh8cj/Fj4y00iPwPQb39GN0w
+-----END PRIVATE KEY-----
+`

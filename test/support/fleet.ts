@@ -1,0 +1,155 @@
+import { once } from 'node:events'
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { expect, onTestFinished } from 'vitest'
+import { httpTransport } from '../../runtime/node/fleet/http-transport.ts'
+import { Fleet, type FleetEvent, type FleetOptions } from '../../src/fleet/fleet.ts'
+import type { Bounds } from '../../src/fleet/session.ts'
+import type { Compute, ComputeCreate } from '../../src/model/compute.ts'
+import { MemoryRegistry } from './memory-registry.ts'
+
+export const version = '1.4.2'
+
+/** As usual, only sooner; nothing is given up in a test that does not say so. */
+export const soon: Partial<Bounds> = { connectMs: 5000, silenceMs: 60_000, retryMs: [20, 100], steadyMs: 0 }
+
+export interface OpenFleet {
+  readonly fleet: Fleet
+  readonly registry: MemoryRegistry
+  /** Everything that was told. */
+  readonly events: FleetEvent[]
+  /** Resolves when the compute is shown so. */
+  until(id: string, shown: Partial<Compute>): Promise<Compute>
+}
+
+/** A fleet over real sockets, without a compute of its own. */
+export async function openFleet(options: Partial<FleetOptions> = {}): Promise<OpenFleet> {
+  const registry = (options.registry ?? new MemoryRegistry()) as MemoryRegistry
+  const { transport, close } = httpTransport()
+  const { bounds, ...rest } = options
+  const fleet = await Fleet.open({ transport, version, ...rest, registry, bounds: { ...soon, ...bounds } })
+  onTestFinished(async () => {
+    await fleet.close()
+    close()
+  })
+  const events: FleetEvent[] = []
+  fleet.listen((event) => void events.push(event))
+  return {
+    fleet,
+    registry,
+    events,
+    async until(id, shown) {
+      for (;;) {
+        const next = new Promise<void>((resolve) => {
+          const stop = fleet.listen(() => {
+            stop()
+            resolve()
+          })
+        })
+        const compute = await fleet.get(id)
+        if (Object.entries(shown).every(([name, value]) => compute[name as keyof Compute] === value)) return compute
+        await next
+      }
+    },
+  }
+}
+
+type Answer = (req: IncomingMessage, res: ServerResponse) => void
+
+/** Something that computes can be taken for: a real server, whose answers the test gives. */
+export class StandIn {
+  readonly #server: Server
+  readonly #feeds = new Set<ServerResponse>()
+  /** What it was asked, in order. */
+  readonly asked: string[] = []
+  capabilities: Answer = (_, res) => json(res, 200, { version, platform: 'linux', node_types: ['pc'] })
+  /** Everything but capabilities and feed. */
+  answer: Answer = (_, res) => json(res, 404, { message: 'There is nothing', status: 404 })
+  feed: Answer = (_, res) => {
+    res.writeHead(200, { 'Content-Type': 'application/json' })
+    this.#feeds.add(res)
+    res.once('close', () => this.#feeds.delete(res))
+    this.ping(3, 40)
+  }
+  port = 0
+
+  private constructor() {
+    this.#server = createServer((req, res) => {
+      this.asked.push(`${req.method} ${req.url}`)
+      if (req.url === '/v2/compute/capabilities') return this.capabilities(req, res)
+      if (req.url === '/v2/compute/notifications') return this.feed(req, res)
+      this.answer(req, res)
+    })
+  }
+
+  static async start(): Promise<StandIn> {
+    const it = new StandIn()
+    onTestFinished(() => it.stop())
+    await it.listen()
+    return it
+  }
+
+  /** On the port it had before, if it had one. */
+  async listen(): Promise<void> {
+    this.#server.listen(this.port, '127.0.0.1')
+    await once(this.#server, 'listening')
+    this.port = (this.#server.address() as AddressInfo).port
+  }
+
+  /** As when its process is killed. */
+  async stop(): Promise<void> {
+    if (!this.#server.listening) return
+    const closed = once(this.#server, 'close')
+    this.#server.close()
+    this.#server.closeAllConnections()
+    await closed
+  }
+
+  get openFeeds(): number {
+    return this.#feeds.size
+  }
+
+  ping(cpu: number, memory: number): void {
+    this.say({ action: 'ping', event: { cpu_usage_percent: cpu, memory_usage_percent: memory } })
+  }
+
+  /** A line of its feeds. */
+  say(line: unknown): void {
+    for (const feed of this.#feeds) feed.write(`${typeof line === 'string' ? line : JSON.stringify(line)}\n`)
+  }
+
+  /** Ends its feeds, and nothing else. */
+  endFeeds(): void {
+    for (const feed of this.#feeds) feed.end()
+  }
+
+  /** What it is registered with. */
+  input(more: Partial<ComputeCreate> = {}): ComputeCreate {
+    return { compute_id: 'one', protocol: 'http', host: '127.0.0.1', port: this.port, ...more }
+  }
+}
+
+export function json(res: ServerResponse, status: number, body: unknown): void {
+  res.writeHead(status, { 'Content-Type': 'application/json' })
+  res.end(JSON.stringify(body))
+}
+
+/** A port of this machine at which nothing listens. */
+export async function unusedPort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  server.close()
+  await once(server, 'close')
+  return port
+}
+
+/** The ApiError that something fails with. */
+export async function faultOf(work: Promise<unknown>): Promise<{ status: number; message: string; headers: object }> {
+  const error = await work.then(
+    () => undefined,
+    (it: unknown) => it,
+  )
+  expect(error).toMatchObject({ name: 'ApiError' })
+  return error as { status: number; message: string; headers: object }
+}

@@ -1,0 +1,21 @@
+import type { Registry } from '../../src/fleet/registry.ts'
+import type { ComputeRecord } from '../../src/model/compute.ts'
+
+/** A registry that is gone with its test. `fault`: what saving fails with. */
+export class MemoryRegistry implements Registry {
+  readonly records = new Map<string, ComputeRecord>()
+  fault: Error | undefined
+
+  async load(): Promise<readonly ComputeRecord[]> {
+    return [...this.records.values()]
+  }
+
+  async save(record: ComputeRecord): Promise<void> {
+    if (this.fault !== undefined) throw this.fault
+    this.records.set(record.compute_id.toLowerCase(), record)
+  }
+
+  async remove(computeId: string): Promise<void> {
+    this.records.delete(computeId.toLowerCase())
+  }
+}
