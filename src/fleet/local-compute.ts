@@ -1,5 +1,6 @@
 import type { HostFacts } from '../host-agent.ts'
 import { type Compute, type ComputeCapabilities, localId } from '../model/compute.ts'
+import { quoted } from './answer.ts'
 import type { Outgoing } from './transport.ts'
 
 /** This service as a compute of its own fleet. */
@@ -32,20 +33,19 @@ export class LocalCompute {
 
   async show(): Promise<Compute> {
     const { name, user, host } = this.#host
-    const { protocol, host: address, port } = this.address
-    const [capabilities, load] = await Promise.all([this.#ask(), host.load()])
-    return {
-      compute_id: localId,
-      name,
-      protocol,
-      host: address,
-      port,
-      user,
-      connected: true,
-      cpu_usage_percent: load.cpu_usage_percent,
-      memory_usage_percent: load.memory_usage_percent,
-      capabilities,
-      last_error: null,
+    const shown = { compute_id: localId, name, ...this.address, user }
+    try {
+      const [capabilities, load] = await Promise.all([this.#ask(), host.load()])
+      return { ...shown, connected: true, ...load, capabilities, last_error: null }
+    } catch (error) {
+      return {
+        ...shown,
+        connected: false,
+        cpu_usage_percent: null,
+        memory_usage_percent: null,
+        capabilities: { version: null, node_types: [] },
+        last_error: quoted((error as Error).message),
+      }
     }
   }
 

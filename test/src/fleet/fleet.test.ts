@@ -147,7 +147,7 @@ test('a compute that cannot be saved is not registered', async () => {
   registry.fault = new Error('the disk is full')
   await expect(fleet.create(compute.input())).rejects.toThrow('the disk is full')
   expect([await fleet.list(), events]).toEqual([[], []])
-  await expect.poll(() => compute.openFeeds).toBe(0)
+  await expect.poll(() => compute.openFeeds, { timeout: 5000 }).toBe(0)
 })
 
 test('a change keeps what it does not name, and connects anew', async () => {
@@ -166,7 +166,7 @@ test('a change keeps what it does not name, and connects anew', async () => {
   expect(await until('one', { connected: true })).toMatchObject({ capabilities: { node_types: ['iou'] } })
   expect(seen).toEqual([`Basic ${Buffer.from(`anna:${secret}`).toString('base64')}`])
   expect(registry.records.get('one')).toMatchObject({ name: 'new', user: 'anna', password: secret })
-  await expect.poll(() => first.openFeeds).toBe(0)
+  await expect.poll(() => first.openFeeds, { timeout: 5000 }).toBe(0)
   await fleet.update('one', { user: null, password: 'other' })
   expect(registry.records.get('one')).toMatchObject({ user: 'anna', password: 'other' })
   // Without a user there is nothing to keep a password for.
@@ -183,7 +183,7 @@ test('a compute that is deleted is left, and may be deleted again', async () => 
   expect(await faultOf(fleet.get('one'))).toMatchObject({ status: 404 })
   expect(registry.records.size).toBe(0)
   expect(events.at(-1)).toMatchObject({ type: 'compute.deleted', compute: { compute_id: 'one' } })
-  await expect.poll(() => compute.openFeeds).toBe(0)
+  await expect.poll(() => compute.openFeeds, { timeout: 5000 }).toBe(0)
 })
 
 test('what was saved is there again, and connected', async () => {
@@ -191,7 +191,7 @@ test('what was saved is there again, and connected', async () => {
   const first = await openFleet()
   await first.fleet.create(compute.input({ name: 'mine', user: 'anna', password: secret }))
   await first.fleet.close()
-  await expect.poll(() => compute.openFeeds).toBe(0)
+  await expect.poll(() => compute.openFeeds, { timeout: 5000 }).toBe(0)
   const { fleet, until } = await openFleet({ registry: first.registry })
   expect(await fleet.list()).toMatchObject([{ compute_id: 'one', name: 'mine', user: 'anna' }])
   await until('one', { connected: true })
@@ -217,6 +217,44 @@ test('a compute of the service itself is enrolled, waits, is changed, and goes; 
   expect(events.map(({ type }) => type).filter((type) => type !== 'compute.updated')).toEqual([
     ...['compute.created', 'compute.deleted'],
   ])
+})
+
+test('the service itself is shown as it is now, also when its host fails', async () => {
+  const capabilities = {
+    version,
+    platform: 'linux',
+    node_types: ['pc'],
+    packet_path: 'fast' as const,
+    pc_engine: 'vpcs',
+  }
+  let asked = 0
+  const { fleet } = await openFleet({
+    local: {
+      name: 'this',
+      address: () => ({ protocol: 'http', host: '127.0.0.1', port: 3080 }),
+      user: 'anna',
+      host: {
+        load: async () => ({ cpu_usage_percent: 1, memory_usage_percent: 2 }),
+        async capabilities() {
+          asked += 1
+          if (asked === 1) throw new Error('the keeper is gone')
+          return capabilities
+        },
+      },
+      fetch: async () => new Response('from inside'),
+    },
+  })
+  expect(await fleet.list()).toMatchObject([
+    { compute_id: 'local', connected: false, cpu_usage_percent: null, last_error: 'the keeper is gone' },
+  ])
+  expect(await fleet.get('LOCAL')).toEqual({
+    ...{ compute_id: 'local', name: 'this', protocol: 'http', host: '127.0.0.1', port: 3080, user: 'anna' },
+    ...{ connected: true, cpu_usage_percent: 1, memory_usage_percent: 2, last_error: null },
+    capabilities: { version, platform: 'linux', node_types: ['pc'] },
+  })
+  await fleet.list()
+  expect(asked).toBe(2)
+  expect(await (await fleet.send('local', ask())).text()).toBe('from inside')
 })
 
 test('figures tell how many computes are in which state', async () => {

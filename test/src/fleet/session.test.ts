@@ -24,7 +24,7 @@ test('a compute that is silent is not taken for there', async () => {
   const { fleet, until } = await openFleet({ bounds: { silenceMs: 80, retryMs: never } })
   await fleet.create(compute.input())
   expect(await until('one', { connected: false })).toMatchObject({ last_error: 'it was silent for 0.08 s' })
-  await expect.poll(() => compute.openFeeds).toBe(0)
+  await expect.poll(() => compute.openFeeds, { timeout: 5000 }).toBe(0)
 })
 
 test.for([
@@ -57,7 +57,7 @@ test('events of other things, and loads that are none, change nothing', async ()
 
 test('requests to what failed again and again are refused at once, until one may try', async () => {
   const compute = await StandIn.start()
-  const { fleet, until } = await openFleet({ bounds: { retryMs: [400, 400] }, upkeep: false })
+  const { fleet, until } = await openFleet({ bounds: { retryMs: [1000, 1000] }, upkeep: false })
   await fleet.create(compute.input())
   await compute.stop()
   for (let n = 0; n < 3; n++) {
@@ -68,11 +68,13 @@ test('requests to what failed again and again are refused at once, until one may
   await compute.listen()
   compute.asked.length = 0
   await expect
-    .poll(() =>
-      fleet.send('one', ask).then(
-        ({ status }) => status,
-        () => 0,
-      ),
+    .poll(
+      () =>
+        fleet
+          .send('one', ask)
+          .then(({ status }) => status)
+          .catch(() => 0),
+      { timeout: 5000 },
     )
     .toBe(404)
   expect(compute.asked).toEqual(['GET /v2/compute/capabilities', 'GET /v2/compute/x'])
@@ -143,7 +145,7 @@ test('a feed that ends again and again is not opened without a pause', async () 
   const began = Date.now()
   const { fleet } = await openFleet({ bounds: { retryMs: [40, 1000], steadyMs: 60_000 } })
   await fleet.create(compute.input())
-  await expect.poll(() => feeds).toBeGreaterThan(4)
+  await expect.poll(() => feeds, { timeout: 5000 }).toBeGreaterThan(4)
   // Each wait is at least half of the second one.
   expect(Date.now() - began).toBeGreaterThanOrEqual((feeds - 1) * 20)
 })
