@@ -4,6 +4,7 @@ import type { AddressInfo } from 'node:net'
 import { expect, onTestFinished } from 'vitest'
 import { httpTransport } from '../../runtime/node/fleet/http-transport.ts'
 import { Fleet, type FleetEvent, type FleetOptions } from '../../src/fleet/fleet.ts'
+import { forward } from '../../src/fleet/forward.ts'
 import type { Bounds } from '../../src/fleet/session.ts'
 import type { Compute, ComputeCreate } from '../../src/model/compute.ts'
 import { MemoryRegistry } from './memory-registry.ts'
@@ -152,4 +153,28 @@ export async function faultOf(work: Promise<unknown>): Promise<{ status: number;
   )
   expect(error).toMatchObject({ name: 'ApiError' })
   return error as { status: number; message: string; headers: object }
+}
+
+export interface Bed extends OpenFleet {
+  readonly compute: StandIn
+  /** Hands on a request for `path` with the query of `init.query`. */
+  send(path: string, init?: RequestInit & { query?: string }): Promise<Response>
+}
+
+/** A compute with credentials in a fleet. */
+export async function bed(): Promise<Bed> {
+  const compute = await StandIn.start()
+  const open = await openFleet()
+  await open.fleet.create(compute.input({ user: 'anna', password: 'geheim' }))
+  return {
+    ...open,
+    compute,
+    send(path, { query = '', ...init } = {}) {
+      const request = new Request(`http://us/v2/computes/one/${path}${query}`, {
+        duplex: 'half',
+        ...init,
+      } as RequestInit)
+      return forward(open.fleet, 'one', request, path)
+    },
+  }
 }
