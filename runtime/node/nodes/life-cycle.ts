@@ -61,12 +61,17 @@ export class LifeCycle {
     if (process !== undefined) {
       const { guests } = node.kind
       await guests?.end(node, process, how).catch((error: unknown) => {
-        if (guests.isForeign === true && how === 'stop') throw error
+        if (guests.isForeign === true && how !== 'close') throw error
         const message = `${node.record.name}: ${(error as Error).message}`
         this.#options.emit(node, { type: 'log.warning', message })
       })
     }
     await this.#end(node)
+  }
+
+  /** Lets go of a node that could not be stopped, and must not stay. */
+  async abandon(node: LabNode): Promise<void> {
+    if (node.status !== 'stopped') await this.#end(node)
   }
 
   /** Ends the process of a node whose guest has nothing more to do. */

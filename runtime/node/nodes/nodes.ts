@@ -215,7 +215,8 @@ export class Nodes implements NodeAgent {
     for (const node of nodes) this.#options.lifeCycle.hurry(node)
     // A keeper that fails must not keep a project open: what it leaves behind is ended with it, or by the next service.
     const end = async (node: LabNode) => {
-      await this.#options.lifeCycle.stop(node, how).catch(() => {})
+      const { lifeCycle } = this.#options
+      await lifeCycle.stop(node, how).catch(() => lifeCycle.abandon(node).catch(() => {}))
       await node.kind.gone?.(node, { isDeleted: how === 'remove' }).catch((error: unknown) => {
         const message = `${node.record.name}: ${(error as Error).message}`
         this.#options.emit(node, { type: 'log.error', message })

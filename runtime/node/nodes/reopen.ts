@@ -58,6 +58,17 @@ export class Reopen {
     const keys = new Set(names.map((name) => name.replace(recordName, '$1:$2')))
     const units = (await this.#ask())?.units.filter(({ key }) => keys.has(key)) ?? []
     await Promise.all(units.map(({ key }) => keeper.call('unit.stop', { key, grace_ms: strangerMs }).catch(() => {})))
+    await Promise.all(names.map((name) => this.#abandon(path, name)))
+  }
+
+  async #abandon(path: string, name: string): Promise<void> {
+    const { kinds, log } = this.#options
+    const record = (await readDurable(join(nodeRecords(path), name), parseNodeRecord))?.value
+    if (record === undefined) return
+    const directory = join(path, 'project-files', record.kind, record.node_id)
+    await kinds[record.kind].abandoned?.(record, directory).catch((error: unknown) => {
+      log.error({ err: error, node: record.name }, 'what a node has outside its project could not be ended')
+    })
   }
 
   /** After all projects were restored: what runs in the keeper and belongs to no node is ended. */

@@ -74,7 +74,10 @@ export interface HypervisorDriver {
   usedAdapters(uuid: string): Promise<readonly number[]>
   /** 409 unless it is stopped or saved. */
   start(uuid: string, plan: VmPlan): Promise<void>
+  /** One that does not run, or is gone, is left alone. */
   stop(uuid: string, how: VmEnding, signal?: AbortSignal): Promise<void>
+  /** Whether it runs as `start` had it run, with that serial port, and not as somebody else started it. */
+  holds(uuid: string, serialPort: number): Promise<boolean>
   suspend(uuid: string): Promise<void>
   resume(uuid: string): Promise<void>
   reset(uuid: string): Promise<void>

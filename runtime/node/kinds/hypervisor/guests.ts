@@ -4,7 +4,7 @@ import type { HypervisorDriverName } from '../../../../src/model/hypervisor.ts'
 import { hasCarrier } from '../../nodes/record.ts'
 import type { Ending, GuestProcess, GuestState, Guests, KindListener, KindNode, Wire } from '../kind.ts'
 import type { HypervisorDriver, VmAdapter, VmState } from './driver.ts'
-import { propertiesOf } from './properties.ts'
+import { type HypervisorProperties, propertiesOf } from './properties.ts'
 
 export interface VmGuestsOptions {
   readonly drivers: Readonly<Record<HypervisorDriverName, HypervisorDriver>>
@@ -18,18 +18,11 @@ export interface VmGuestsOptions {
 export class VmGuests implements Guests {
   readonly isForeign = true
   readonly #options: VmGuestsOptions
-  /** Nodes whose VM was not started yet: it may be somebody else's run that is there. */
-  readonly #unbegun = new Set<string>()
   /** Hypervisors that are listened to, and the nodes for which they are. */
   readonly #watches = new Map<HypervisorDriver, { readonly nodes: Set<string>; readonly end: () => void }>()
 
   constructor(options: VmGuestsOptions) {
     this.#options = options
-  }
-
-  /** The node is about to begin. */
-  prepare({ key }: KindNode): void {
-    this.#unbegun.add(key)
   }
 
   async begin(node: KindNode): Promise<void> {
@@ -50,7 +43,6 @@ export class VmGuests implements Guests {
       headless: properties.headless,
       node: { name: node.record.name, directory: node.directory },
     })
-    this.#unbegun.delete(node.key)
   }
 
   async adopt(node: KindNode): Promise<GuestState> {
@@ -74,11 +66,8 @@ export class VmGuests implements Guests {
 
   /** A VM whose node does not run any more does not, either: nothing would carry its frames. */
   async over(node: KindNode): Promise<void> {
-    if (this.#unbegun.delete(node.key)) return
-    const { vm_uuid } = propertiesOf(node)
     try {
-      const vm = await this.#driverOf(node).get(vm_uuid)
-      if (vm?.state === 'started' || vm?.state === 'suspended') await this.#driverOf(node).stop(vm_uuid, 'power_off')
+      await endLeft(this.#driverOf(node), propertiesOf(node))
     } catch (error) {
       const message = `${node.record.name}: its VM may still run: ${(error as Error).message}`
       this.#options.listener.happened(node.key, { type: 'log.error', message })
@@ -139,6 +128,14 @@ export class VmGuests implements Guests {
     })
     this.#watches.set(driver, { nodes: new Set([node.key]), end })
   }
+}
+
+/** Ends a run of ours, if there is one; what somebody else started is left alone. */
+export async function endLeft(
+  driver: HypervisorDriver,
+  { vm_uuid, serial_port }: Pick<HypervisorProperties, 'vm_uuid' | 'serial_port'>,
+): Promise<void> {
+  if (await driver.holds(vm_uuid, serial_port ?? 0)) await driver.stop(vm_uuid, 'power_off')
 }
 
 const adapterOf = ({ guest_port, switch_port }: Wire, index: number, carrier: boolean): VmAdapter => ({

@@ -8,12 +8,13 @@ import {
   hypervisorDrivers,
   type VmSummary,
 } from '../../../../src/model/hypervisor.ts'
+import type { Exit } from '../../keeper/protocol.ts'
 import type { NodeRecord } from '../../nodes/record.ts'
 import type { Pool, PortAllocator } from '../../ports/allocator.ts'
 import type { KindListener, KindNode, Launch, NodeKind, Wire } from '../kind.ts'
 import { fieldsOf } from '../node-view.ts'
 import type { HypervisorDriver, Vm } from './driver.ts'
-import { VmGuests } from './guests.ts'
+import { endLeft, VmGuests } from './guests.ts'
 import { fitting, type HypervisorProperties, plainFields, propertiesOf } from './properties.ts'
 
 /** From the start of a VM until its serial port is there, memory that is read again included, ms. */
@@ -61,6 +62,8 @@ export class HypervisorKind implements NodeKind {
   restored(properties: Record<string, unknown>, node: KindNode): Record<string, unknown> {
     const stored = fitting(properties)
     const { remote_console, serial_port } = stored
+    // Those of one that does not run may be another's by now.
+    if (!node.record.running) return stored
     if (remote_console !== null) this.#options.ports.adopt('vnc', remote_console, screenOwner(node))
     if (serial_port !== null) this.#options.ports.adopt('console', serial_port, serialOwner(node))
     return stored
@@ -91,30 +94,32 @@ export class HypervisorKind implements NodeKind {
     const newName = linked_clone ? (name !== before ? name : isOther ? wanted : undefined) : undefined
     if (isOther && node.status !== 'stopped') throw conflict('vmname: stop the node first')
     if (newName !== undefined && node.status !== 'stopped') throw conflict('name: the VM has it, stop the node first')
-    await this.#apply(node, changes)
     const driver = this.driverOf(node)
-    if (newName !== undefined) {
-      await driver.renameClone(vm_uuid, newName)
-      node.record.properties = { ...propertiesOf(node), vmname: newName }
-    } else if (isOther) {
+    if (isOther && !linked_clone) {
       const vm = await driver.find(wanted)
       this.#requireUnused(node, vm)
       node.record.properties = { ...propertiesOf(node), ...namesOf(vm) }
     }
+    await this.#apply(node, changes)
+    if (newName === undefined) return
+    await this.#must(node)
+    await driver.renameClone(vm_uuid, newName)
+    node.record.properties = { ...propertiesOf(node), vmname: newName }
   }
 
   async launch(node: KindNode, wires: ReadonlyMap<string, Wire>): Promise<Launch> {
-    const { driver, vmname } = propertiesOf(node)
-    const vm = await this.#open(node)
-    if (vm === undefined) throw conflict(`${driver} has no VM ${vmname} any more`)
+    const driver = this.driverOf(node)
+    let vm = await this.#must(node)
+    if (vm.state === 'started' || vm.state === 'suspended') {
+      // What could not be ended when its node was.
+      await endLeft(driver, propertiesOf(node))
+      vm = await this.#must(node)
+    }
     if (vm.state === 'started' || vm.state === 'suspended') {
       throw conflict(`The VM ${vm.name} runs already, started by somebody else: power it off first`)
     }
-    const { ports } = this.#options
-    const serial = serialOwner(node)
-    const { serial_port: before } = propertiesOf(node)
-    ports.releaseAll(serial)
-    const serial_port = await ports.allocate('console', serial, before ?? undefined)
+    const path = driver.serialPath?.(vm.uuid)
+    const serial_port = path === undefined ? await this.#freeSerial(node) : null
     const remote_console = await this.#freeScreen(node)
     node.record.properties = {
       ...propertiesOf(node),
@@ -123,11 +128,9 @@ export class HypervisorKind implements NodeKind {
       remote_console,
       wires: [...wires.values()],
     }
-    this.guests.prepare(node)
-    const path = this.driverOf(node).serialPath?.(vm.uuid)
     return {
-      command_line: `${driver} ${vm.name} (${vm.uuid})`,
-      run: { type: 'attached', ...(path === undefined ? { port: serial_port } : { path }), ready_ms: serialMs },
+      command_line: `${driver.name} ${vm.name} (${vm.uuid})`,
+      run: { type: 'attached', ...(path === undefined ? { port: serial_port ?? 0 } : { path }), ready_ms: serialMs },
     }
   }
 
@@ -155,6 +158,7 @@ export class HypervisorKind implements NodeKind {
   async requireFree(node: KindNode, { adapter }: PortRef): Promise<void> {
     const { use_any_adapter, vm_uuid, vmname } = propertiesOf(node)
     if (use_any_adapter) return
+    await this.#must(node)
     const used = await this.driverOf(node).usedAdapters(vm_uuid)
     if (used.includes(adapter)) {
       throw conflict(
@@ -163,8 +167,33 @@ export class HypervisorKind implements NodeKind {
     }
   }
 
+  /** Its screen keeps its port, for its clients; its console has another one, which is the keeper's. */
   async over(node: KindNode): Promise<void> {
     await this.guests.over(node)
+    const { ports } = this.#options
+    ports.releaseAll(serialOwner(node))
+    if (propertiesOf(node).enable_remote_console) return
+    ports.releaseAll(screenOwner(node))
+    node.record.properties = { ...propertiesOf(node), remote_console: null }
+  }
+
+  async idle(node: KindNode): Promise<void> {
+    // A start gives it one, or says why not.
+    const remote_console = await this.#freeScreen(node).catch(() => null)
+    node.record.properties = { ...propertiesOf(node), remote_console }
+  }
+
+  hint({ code, signal }: Exit): string | undefined {
+    return code === null && signal === null ? 'nothing was to be had of its serial port' : undefined
+  }
+
+  async abandoned(record: NodeRecord, directory: string): Promise<void> {
+    const properties = fitting(record.properties)
+    const driver = this.driverOf({ record: { ...record, properties } })
+    await endLeft(driver, properties)
+    if (!properties.linked_clone || properties.vm_uuid === '') return
+    await driver.removeClone(properties.vm_uuid)
+    await driver.forgetMissingDisks?.(directory)
   }
 
   /** `isDeleted`: the node goes for good, and a clone with it; else its project is only closed. */
@@ -203,12 +232,21 @@ export class HypervisorKind implements NodeKind {
     await Promise.all(hypervisorDrivers.map((name) => this.#options.drivers[name].close()))
   }
 
-  /** The VM; a clone that the hypervisor was told to forget is made known to it again. */
-  async #open(node: KindNode): Promise<Vm | undefined> {
-    const { vm_uuid, linked_clone } = propertiesOf(node)
+  /** The VM; a clone that the hypervisor was told to forget, or has elsewhere, is made known to it as it is. 409. */
+  async #must(node: KindNode): Promise<Vm> {
+    const { vm_uuid, vmname, linked_clone } = propertiesOf(node)
     const driver = this.driverOf(node)
+    if (linked_clone && node.status === 'stopped') return driver.openClone(vm_uuid, node.directory)
     const vm = await driver.get(vm_uuid)
-    return vm === undefined && linked_clone ? driver.openClone(vm_uuid, node.directory) : vm
+    if (vm === undefined) throw conflict(`${driver.name} has no VM ${vmname} any more`)
+    return vm
+  }
+
+  /** The port that its serial port had, or another one. */
+  async #freeSerial(node: KindNode): Promise<number> {
+    const { ports } = this.#options
+    ports.releaseAll(serialOwner(node))
+    return ports.allocate('console', serialOwner(node), propertiesOf(node).serial_port ?? undefined)
   }
 
   /** The port of its screen, or another one when a program has taken that meanwhile. */
@@ -240,6 +278,8 @@ export class HypervisorKind implements NodeKind {
     await this.#requireFitting(node, next)
     const { ports } = this.#options
     if (next.enable_remote_console && next.remote_console === null) {
+      // A change that failed after it may have left one.
+      ports.releaseAll(screenOwner(node))
       next.remote_console = await ports.allocate('vnc', screenOwner(node))
     } else if (!next.enable_remote_console && next.remote_console !== null && node.status === 'stopped') {
       ports.releaseAll(screenOwner(node))
@@ -248,13 +288,13 @@ export class HypervisorKind implements NodeKind {
     node.record.properties = next
   }
 
-  async #requireFitting(node: KindNode, { adapter_type, adapters, vm_uuid }: HypervisorProperties): Promise<void> {
+  async #requireFitting(node: KindNode, { adapter_type, adapters }: HypervisorProperties): Promise<void> {
     const driver = this.driverOf(node)
     if (driver.adapterType(adapter_type) === undefined) {
       throw badRequest(`adapter_type: ${driver.name} has no ${adapter_type}, but ${driver.adapterTypes.join(', ')}`)
     }
     if (adapters === propertiesOf(node).adapters) return
-    const most = await driver.mostAdapters(vm_uuid)
+    const most = await driver.mostAdapters((await this.#must(node)).uuid)
     if (adapters > most) throw conflict(`adapters: the VM can have ${most}, got ${adapters}`)
   }
 

@@ -10,7 +10,7 @@ import type { Domain } from './domain.ts'
 import { type DomainBounds, Domains, domainBounds, domainStates } from './domains.ts'
 import { mostAdapters, recabled } from './interfaces.ts'
 import { isRefusal, libvirtErrors } from './libvirt-error.ts'
-import { liveXml, resumedXml } from './live-xml.ts'
+import { liveXml, resumedXml, servesSerial } from './live-xml.ts'
 import { parseXml, xmlText } from './xml.ts'
 
 export interface LibvirtOptions {
@@ -81,7 +81,7 @@ export class LibvirtDriver implements HypervisorDriver {
   async start(uuid: string, plan: VmPlan): Promise<void> {
     const { domain, look } = await this.#must(uuid)
     const { vm, state, definition, mark } = look
-    if (vm.state !== 'stopped' && vm.state !== 'saved') throw conflict(`The VM "${vm.name}" runs already`)
+    if (isRunning(vm)) throw conflict(`The VM "${vm.name}" runs already`)
     if (mark !== undefined) await requireSound(mark, vm.name)
     // One that crashed may have been kept, to be looked at.
     if (state === domainStates.crashed) await this.#domains.destroy(domain)
@@ -94,12 +94,19 @@ export class LibvirtDriver implements HypervisorDriver {
   }
 
   async stop(uuid: string, how: VmEnding, signal?: AbortSignal): Promise<void> {
-    const { domain, look } = await this.#must(uuid)
-    const { vm } = look
-    if (vm.state === 'stopped' || vm.state === 'saved') return
+    const domain = await this.#domains.byUuid(uuid)
+    const look = domain && (await this.#look(domain))
+    if (domain === undefined || look === undefined || !isRunning(look.vm)) return
     if (how === 'power_off') await this.#domains.destroy(domain)
     else if (how === 'shutdown_signal') await this.#shutDown(domain, look.state, signal)
     else await this.#domains.managedSave(domain)
+  }
+
+  async holds(uuid: string, serialPort: number): Promise<boolean> {
+    const domain = await this.#domains.byUuid(uuid)
+    const look = domain && (await this.#look(domain))
+    if (domain === undefined || look === undefined || !isRunning(look.vm)) return false
+    return servesSerial(parseXml(await this.#domains.live(domain)), serialPort)
   }
 
   async suspend(uuid: string): Promise<void> {
@@ -222,9 +229,11 @@ export class LibvirtDriver implements HypervisorDriver {
 
   async #hasEnded(domain: Domain): Promise<boolean> {
     const look = await this.#look(domain)
-    return look === undefined || look.vm.state === 'stopped' || look.vm.state === 'saved'
+    return look === undefined || !isRunning(look.vm)
   }
 }
+
+const isRunning = ({ state }: Vm): boolean => state === 'started' || state === 'suspended'
 
 function vmState(state: number, isSaved: boolean): VmState {
   switch (state) {

@@ -61,6 +61,12 @@ function serveSerial(domain: Element, port: number): void {
   }
 }
 
+/** Whether its first serial port is at that TCP port. */
+export function servesSerial(domain: Element, port: number): boolean {
+  const [serial] = children(devicesOf(domain), 'serial')
+  return serial !== undefined && child(serial, 'source')?.getAttribute('service') === String(port)
+}
+
 /** Screens of other kinds stay: devices of the guest may need them. */
 function serveScreen(domain: Element, screen: VmPlan['screen']): void {
   const devices = devicesOf(domain)

@@ -95,6 +95,11 @@ export class Runs {
     return this.#records.get(uuid)
   }
 
+  /** One that somebody else started would not have our settings. */
+  isOurs({ uuid, serialPort }: Machine): boolean {
+    return serialPort.mode === `server,${this.#sockets.path(uuid)}`
+  }
+
   setCarrier(uuid: string, adapter: VmAdapter): Promise<void> {
     // Not behind a start or stop, which can take minutes: whoever runs nodes does one thing with one at a time.
     return this.#serial.run(`${uuid}/carrier`, () => this.#setCarrier(uuid, adapter))
@@ -176,9 +181,7 @@ export class Runs {
       if ((await this.#records.get(uuid)) === undefined) return
       const machine = await this.#machines.find(uuid)
       if (machine === undefined) return
-      // One that somebody started meanwhile would not have our settings.
-      const isOurs = machine.serialPort.mode === `server,${this.#sockets.path(uuid)}`
-      if (isOurs && (machine.state === 'started' || machine.state === 'suspended'))
+      if (this.isOurs(machine) && (machine.state === 'started' || machine.state === 'suspended'))
         await this.#end(machine, 'power_off')
     } catch (cause) {
       this.#log.warn({ vm: uuid, cause }, 'a VM whose start failed could not be ended')

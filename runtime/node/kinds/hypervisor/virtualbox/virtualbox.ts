@@ -103,6 +103,11 @@ export class VirtualBoxDriver implements HypervisorDriver {
     this.#watch.note(uuid, false)
   }
 
+  async holds(uuid: string): Promise<boolean> {
+    const machine = await this.#machines.find(uuid)
+    return machine !== undefined && isRunning(machine) && this.#runs.isOurs(machine)
+  }
+
   async suspend(uuid: string): Promise<void> {
     await this.#machines.run('controlvm', uuid, 'pause')
   }
