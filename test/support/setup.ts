@@ -15,12 +15,16 @@ import { Fleet } from '../../src/fleet/fleet.ts'
 import { serveAgent } from './bridge.ts'
 import { niceDynamips, shortBounds } from './dynamips.ts'
 import { MemoryRegistry } from './memory-registry.ts'
+import { virtualBoxWorld } from './virtualbox.ts'
 
 declare module 'vitest' {
   interface ProvidedContext {
     baseUrl: string
   }
 }
+
+/** How many VMs the hypervisor of the tests has: `VM 1` and so on, each of 512 MB and with 8 adapters at most. */
+const vmsOfHandlers = 12
 
 type Undo = () => Promise<unknown>
 
@@ -42,6 +46,10 @@ async function hostAgent(name: string, undo: Undo[]): Promise<NodeAgentService> 
   const ranges = [`--console-port-range=${first}-${first + 399}`, `--udp-port-range=${first + 400}-${first + 899}`]
   const dynamips = await niceDynamips(data)
   const more = dynamips === undefined ? [] : [`--dynamips-path=${dynamips}`]
+  const { world, path } = await virtualBoxWorld(data)
+  undo.push(async () => world.end())
+  for (let number = 1; number <= vmsOfHandlers; number++) world.add(`VM ${number}`)
+  more.push('--hypervisor-driver=virtualbox', `--hypervisor-vboxmanage-path=${path}`)
   const vnc = `--vnc-port-range=${first + 900}-${first + 999}`
   const config = loadConfig({
     argv: ['--data', data, '--pc-engine', 'embedded', ...ranges, vnc, ...more],

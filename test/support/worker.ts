@@ -130,6 +130,7 @@ function bridged(url: string): HostAgent {
     machines: room('machines'),
     routers: room('routers'),
     dynamips: room('dynamips'),
+    hypervisors: room('hypervisors'),
     nodes: room('nodes', {
       followCapture: capture('followCapture'),
       streamCapture: capture('streamCapture'),

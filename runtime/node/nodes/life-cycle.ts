@@ -236,7 +236,9 @@ export class LifeCycle {
       .catch(() => ({ exit: null }))
     this.#letGo(node)
     const hint = launch?.hint ?? (exit === null ? undefined : node.kind.hint?.(exit))
-    const reason = failureOf(error, hasEnded ? exit : null, hint)
+    // What another program says of its guest is more than that the guest's port is gone.
+    const isToBeTold = hasEnded && node.kind.guests?.isForeign !== true
+    const reason = failureOf(error, isToBeTold ? exit : null, hint)
     node.record.running = false
     node.record.status_reason = reason.message.slice(0, 2000)
     await node.save().catch(() => {})

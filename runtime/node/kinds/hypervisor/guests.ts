@@ -18,6 +18,8 @@ export interface VmGuestsOptions {
 export class VmGuests implements Guests {
   readonly isForeign = true
   readonly #options: VmGuestsOptions
+  /** Nodes whose VM could not be told of a cable; it is when its hypervisor answers again. */
+  readonly #unshown = new Set<string>()
   /** Hypervisors that are listened to, and the nodes for which they are. */
   readonly #watches = new Map<HypervisorDriver, { readonly nodes: Set<string>; readonly end: () => void }>()
 
@@ -57,6 +59,7 @@ export class VmGuests implements Guests {
   }
 
   ended(node: KindNode): void {
+    this.#unshown.delete(node.key)
     for (const [driver, { nodes, end }] of this.#watches) {
       if (!nodes.delete(node.key) || nodes.size > 0) continue
       end()
@@ -75,7 +78,13 @@ export class VmGuests implements Guests {
   }
 
   async state(node: KindNode): Promise<GuestState> {
-    const vm = await this.#driverOf(node).get(propertiesOf(node).vm_uuid)
+    const { vm_uuid, wires } = propertiesOf(node)
+    const vm = await this.#driverOf(node).get(vm_uuid)
+    if (this.#unshown.delete(node.key)) {
+      for (const adapter of wires.keys()) {
+        await this.setCarrier(node, { adapter, port: 0 }, hasCarrier(node.record, { adapter, port: 0 }))
+      }
+    }
     return { status: vm === undefined ? 'stopped' : statusOf[vm.state], reason: null }
   }
 
@@ -100,6 +109,7 @@ export class VmGuests implements Guests {
       // One that the node got while it runs is there after the next start.
       if (wire !== undefined) await this.#driverOf(node).setCarrier(vm_uuid, adapterOf(wire, adapter, isUp))
     } catch (error) {
+      this.#unshown.add(node.key)
       const what = `adapter ${adapter} could not be shown ${isUp ? 'a' : 'no'} cable`
       const message = `${node.record.name}: ${what}: ${(error as Error).message}`
       this.#options.listener.happened(node.key, { type: 'log.warning', message })

@@ -16,6 +16,7 @@ import { fieldsOf } from '../node-view.ts'
 import type { HypervisorDriver, Vm } from './driver.ts'
 import { endLeft, VmGuests } from './guests.ts'
 import { fitting, type HypervisorProperties, plainFields, propertiesOf } from './properties.ts'
+import { VmPorts } from './vm-ports.ts'
 
 /** From the start of a VM until its serial port is there, memory that is read again included, ms. */
 const serialMs = 180_000
@@ -39,11 +40,13 @@ export class HypervisorKind implements NodeKind {
   readonly stopGraceMs = 1000
   readonly guests: VmGuests
   readonly #options: HypervisorOptions
+  readonly #ports: VmPorts
   /** VMs of nodes that are being made. */
   readonly #made = new Map<string, KindNode>()
 
   constructor(options: HypervisorOptions) {
     this.#options = options
+    this.#ports = new VmPorts(options.ports)
     this.guests = new VmGuests({ ...options, nodesOf: (uuid) => this.#nodesOf(uuid) })
   }
 
@@ -61,11 +64,9 @@ export class HypervisorKind implements NodeKind {
 
   restored(properties: Record<string, unknown>, node: KindNode): Record<string, unknown> {
     const stored = fitting(properties)
-    const { remote_console, serial_port } = stored
-    // Those of one that does not run may be another's by now.
-    if (!node.record.running) return stored
-    if (remote_console !== null) this.#options.ports.adopt('vnc', remote_console, screenOwner(node))
-    if (serial_port !== null) this.#options.ports.adopt('console', serial_port, serialOwner(node))
+    node.record.properties = stored
+    // The ports of one that does not run may be another's by now.
+    if (node.record.running) this.#ports.adopt(node)
     return stored
   }
 
@@ -119,8 +120,8 @@ export class HypervisorKind implements NodeKind {
       throw conflict(`The VM ${vm.name} runs already, started by somebody else: power it off first`)
     }
     const path = driver.serialPath?.(vm.uuid)
-    const serial_port = path === undefined ? await this.#freeSerial(node) : null
-    const remote_console = await this.#freeScreen(node)
+    const serial_port = path === undefined ? await this.#ports.serial(node) : null
+    const remote_console = await this.#ports.screen(node)
     node.record.properties = {
       ...propertiesOf(node),
       ...namesOf(vm),
@@ -170,16 +171,15 @@ export class HypervisorKind implements NodeKind {
   /** Its screen keeps its port, for its clients; its console has another one, which is the keeper's. */
   async over(node: KindNode): Promise<void> {
     await this.guests.over(node)
-    const { ports } = this.#options
-    ports.releaseAll(serialOwner(node))
+    this.#ports.releaseSerial(node)
     if (propertiesOf(node).enable_remote_console) return
-    ports.releaseAll(screenOwner(node))
+    this.#ports.releaseScreen(node)
     node.record.properties = { ...propertiesOf(node), remote_console: null }
   }
 
   async idle(node: KindNode): Promise<void> {
     // A start gives it one, or says why not.
-    const remote_console = await this.#freeScreen(node).catch(() => null)
+    const remote_console = await this.#ports.screen(node).catch(() => null)
     node.record.properties = { ...propertiesOf(node), remote_console }
   }
 
@@ -206,9 +206,8 @@ export class HypervisorKind implements NodeKind {
   }
 
   forget(node: KindNode): void {
-    const { ports } = this.#options
-    ports.releaseAll(serialOwner(node))
-    ports.releaseAll(screenOwner(node))
+    this.#ports.releaseSerial(node)
+    this.#ports.releaseScreen(node)
     this.guests.ended(node)
     this.#made.delete(node.key)
   }
@@ -242,22 +241,6 @@ export class HypervisorKind implements NodeKind {
     return vm
   }
 
-  /** The port that its serial port had, or another one. */
-  async #freeSerial(node: KindNode): Promise<number> {
-    const { ports } = this.#options
-    ports.releaseAll(serialOwner(node))
-    return ports.allocate('console', serialOwner(node), propertiesOf(node).serial_port ?? undefined)
-  }
-
-  /** The port of its screen, or another one when a program has taken that meanwhile. */
-  async #freeScreen(node: KindNode): Promise<number | null> {
-    const { enable_remote_console, remote_console } = propertiesOf(node)
-    const { ports } = this.#options
-    ports.releaseAll(screenOwner(node))
-    if (!enable_remote_console) return null
-    return ports.allocate('vnc', screenOwner(node), remote_console ?? undefined)
-  }
-
   /** All of the changes, or (when it throws) none. */
   async #apply(node: KindNode, changes: HypervisorUpdate): Promise<void> {
     const before = propertiesOf(node)
@@ -276,13 +259,10 @@ export class HypervisorKind implements NodeKind {
       next.ram = changes.ram ?? 0
     }
     await this.#requireFitting(node, next)
-    const { ports } = this.#options
     if (next.enable_remote_console && next.remote_console === null) {
-      // A change that failed after it may have left one.
-      ports.releaseAll(screenOwner(node))
-      next.remote_console = await ports.allocate('vnc', screenOwner(node))
+      next.remote_console = await this.#ports.newScreen(node)
     } else if (!next.enable_remote_console && next.remote_console !== null && node.status === 'stopped') {
-      ports.releaseAll(screenOwner(node))
+      this.#ports.releaseScreen(node)
       next.remote_console = null
     }
     node.record.properties = next
@@ -312,5 +292,3 @@ export class HypervisorKind implements NodeKind {
 }
 
 const namesOf = ({ name, uuid, ram }: Vm) => ({ vmname: name, vm_uuid: uuid, defined_ram: ram })
-const screenOwner = ({ projectId, key }: KindNode): string => `${projectId}/${key}/screen`
-const serialOwner = ({ projectId, key }: KindNode): string => `${projectId}/${key}/serial`
