@@ -52,7 +52,11 @@ export class Consoles {
   async screen(node: LabNode, signal: AbortSignal): Promise<ConsoleStream> {
     const { console_type } = node.record
     const port = node.kind.screenPort?.(node) ?? (console_type === 'vnc' ? node.record.console : null)
-    if (port === null) throw conflict(`The node has no screen that speaks VNC: its console_type is ${console_type}`)
+    if (port === null) {
+      const why =
+        node.kind.screenPort === undefined ? `its console_type is ${console_type}` : 'enable_remote_console is off'
+      throw conflict(`The node has no screen that speaks VNC: ${why}`)
+    }
     if (node.status === 'stopped') throw conflict('The node does not run: start it first')
     const socket = connect({ port, host: reachable(this.#options.consoleHost) })
     try {
