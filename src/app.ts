@@ -1,4 +1,5 @@
 import { ApiError } from './errors.ts'
+import type { ApplianceVm } from './fleet/appliance-vm.ts'
 import type { Fleet } from './fleet/fleet.ts'
 import type { HostAgent } from './host-agent.ts'
 import { type Access, admit, corsOrigin, isPreflight } from './http/access.ts'
@@ -16,6 +17,8 @@ export interface AppOptions {
   readonly agent: HostAgent
   /** The computes it knows beside its own; without it, their endpoints answer 404. */
   readonly fleet?: Fleet
+  /** The VM that is the compute `vm` of the fleet; without it, its endpoints answer 404. */
+  readonly appliance?: ApplianceVm
   readonly version: string
   /** Who is let in; asked for every request. */
   readonly access: () => Access
@@ -64,6 +67,7 @@ export function createApp(options: AppOptions): App {
   const context: Context = {
     agent,
     fleet: options.fleet,
+    appliance: options.appliance,
     version,
     tickets,
     requests,

@@ -8,11 +8,12 @@ import {
   localId,
 } from '../model/compute.ts'
 import type { MetricFamily } from '../model/metrics.ts'
-import { hostOf, originOf } from './address.ts'
-import { Refusal } from './greeting.ts'
+import { originOf } from './address.ts'
+import { greet, Refusal } from './greeting.ts'
 import { LocalCompute, type LocalHost } from './local-compute.ts'
+import { changed, recordOf } from './record.ts'
 import type { Registry } from './registry.ts'
-import { RemoteCompute, type RemoteComputeOptions } from './remote-compute.ts'
+import { RemoteCompute, type RemoteComputeOptions, senderOf } from './remote-compute.ts'
 import { type Bounds, usualBounds } from './session.ts'
 import type { Outgoing, Transport } from './transport.ts'
 
@@ -153,6 +154,24 @@ export class Fleet {
     this.#tell(known === undefined ? 'compute.created' : 'compute.updated', compute)
   }
 
+  /** Connects a compute now; see `Session.connect`. 404 for an unknown id. */
+  async connect(id: string): Promise<void> {
+    const found = this.#find(id)
+    if (found instanceof RemoteCompute) await found.connect()
+  }
+
+  /** Whether a compute answers there that can be used; see `greet`. */
+  async probe(record: ComputeRecord, signal: AbortSignal): Promise<void> {
+    await greet(senderOf(this.#remote.transport, record), this.#remote.version, signal)
+  }
+
+  /** What was registered, by the name it is shown with; secrets included. */
+  registered(): ReadonlyMap<string, ComputeRecord> {
+    const others = [...this.#computes.values()].filter(({ record }) => !reserved.has(keyOf(record.compute_id)))
+    // The first of a name counts.
+    return new Map(others.reverse().map(({ name, record }) => [name, record]))
+  }
+
   /** Takes away what was enrolled. */
   dismiss(id: string): void {
     const compute = this.#computes.get(keyOf(id))
@@ -266,31 +285,3 @@ const keyOf = (id: string): string => id.toLowerCase()
 
 const ownBusiness = (id: string) =>
   conflict(`compute_id: ${id} is the service's own; it is changed by the configuration, not here`)
-
-function recordOf({ compute_id, name, protocol, host, port, user, password }: ComputeCreate): ComputeRecord {
-  return {
-    compute_id: compute_id ?? crypto.randomUUID(),
-    name: name ?? null,
-    protocol,
-    host: hostOf(host),
-    port,
-    ...credentials(user ?? '', password ?? null),
-  }
-}
-
-function changed(record: ComputeRecord, { name, protocol, host, port, user, password }: ComputeUpdate): ComputeRecord {
-  return {
-    compute_id: record.compute_id,
-    name: name ?? record.name,
-    protocol: protocol ?? record.protocol,
-    host: host == null ? record.host : hostOf(host),
-    port: port ?? record.port,
-    ...credentials(user ?? record.user ?? '', password ?? record.password),
-  }
-}
-
-/** Without a user there is nothing that a password is for. */
-function credentials(user: string, password: string | null): Pick<ComputeRecord, 'user' | 'password'> {
-  const name = user.trim()
-  return name === '' ? { user: null, password: null } : { user: name, password }
-}

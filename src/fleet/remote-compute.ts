@@ -26,7 +26,7 @@ export class RemoteCompute {
   constructor(record: ComputeRecord, options: RemoteComputeOptions, waiting?: string) {
     this.#options = options
     this.#record = record
-    this.#send = this.#sender()
+    this.#send = senderOf(this.#options.transport, this.#record)
     this.#session = this.#newSession(waiting)
   }
 
@@ -74,7 +74,7 @@ export class RemoteCompute {
   /** Another record: the session ends and a new one begins. Requests that are under way go on. */
   change(record: ComputeRecord, waiting?: string): void {
     this.#record = record
-    this.#send = this.#sender()
+    this.#send = senderOf(this.#options.transport, this.#record)
     this.#session.close()
     this.#session = this.#newSession(waiting)
     this.#session.start()
@@ -139,14 +139,6 @@ export class RemoteCompute {
     for (const flight of this.#flights) flight.abort(goneAway(this.name, reason))
   }
 
-  #sender(): Send {
-    const { user, password } = this.#record
-    const send = this.#options.transport(this.#record)
-    const own: Record<string, string> = { 'Accept-Encoding': 'identity' }
-    if (user !== null) own.Authorization = `Basic ${base64(`${user}:${password ?? ''}`)}`
-    return (request) => send({ ...request, headers: { ...request.headers, ...own } })
-  }
-
   #newSession(waiting: string | undefined): Session {
     const { version, bounds, upkeep, changed, warn } = this.#options
     return new Session({
@@ -165,6 +157,15 @@ export class RemoteCompute {
 
 const goneAway = (name: string, reason: string, cause?: Error): ApiError =>
   new ApiError(504, `The compute ${name} went away before it had answered: ${reason}`, { cause })
+
+/** Asks a compute with its credentials. */
+export function senderOf(transport: Transport, record: ComputeRecord): Send {
+  const { user, password } = record
+  const send = transport(record)
+  const own: Record<string, string> = { 'Accept-Encoding': 'identity' }
+  if (user !== null) own.Authorization = `Basic ${base64(`${user}:${password ?? ''}`)}`
+  return (request) => send({ ...request, headers: { ...request.headers, ...own } })
+}
 
 /** Basic credentials are UTF-8 (RFC 7617). */
 const base64 = (text: string): string => btoa(String.fromCharCode(...new TextEncoder().encode(text)))

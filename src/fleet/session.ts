@@ -2,6 +2,7 @@ import { Check } from '@sinclair/typebox/value'
 import { ApiError, conflict } from '../errors.ts'
 import type { ComputeCapabilities } from '../model/compute.ts'
 import { Load } from '../model/host.ts'
+import { abortable } from './abortable.ts'
 import { quoted } from './answer.ts'
 import { differ, greet, Refusal, requireAnswer } from './greeting.ts'
 import { follow } from './pulse.ts'
@@ -223,21 +224,6 @@ export class Session {
     this.#retryAt = Date.now() + wait
     this.start(wait)
     if (isNew) changed()
-  }
-}
-
-/** Settles no later than the signal, whatever a transport makes of it. */
-async function abortable<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
-  let abort = () => {}
-  const aborted = new Promise<never>((_, reject) => {
-    abort = () => reject(signal.reason)
-    signal.addEventListener('abort', abort, { once: true })
-  })
-  try {
-    return await Promise.race([work, aborted])
-  } finally {
-    signal.removeEventListener('abort', abort)
-    work.catch(() => {})
   }
 }
 

@@ -1,4 +1,5 @@
 import type { Static, TObject, TSchema } from '@sinclair/typebox'
+import type { ApplianceVm } from '../fleet/appliance-vm.ts'
 import type { Fleet } from '../fleet/fleet.ts'
 import type { HostAgent } from '../host-agent.ts'
 import type { RequestMetrics } from './request-metrics.ts'
@@ -11,6 +12,7 @@ export type Method = 'GET' | 'POST' | 'PUT' | 'DELETE'
 export interface Context {
   readonly agent: HostAgent
   readonly fleet: Fleet | undefined
+  readonly appliance: ApplianceVm | undefined
   readonly version: string
   readonly tickets: Tickets
   readonly requests: RequestMetrics

@@ -15,20 +15,20 @@ const ComputeId = Type.String({
   description: 'Id of the compute, compared without regard to case; made up when absent. `local` and `vm` are reserved',
 })
 const Protocol = Type.Union([Type.Literal('http'), Type.Literal('https')])
-const Host = Type.String({
+export const Host = Type.String({
   minLength: 1,
   maxLength: 253,
   pattern: '^([A-Za-z0-9_][A-Za-z0-9._-]*|\\[?[0-9A-Fa-f.]*:[0-9A-Fa-f:.]*\\]?)$',
   expects: 'a host name, an IPv4 or an IPv6 address',
   description: 'Host name or address; not a link-local one',
 })
-const User = Type.String({
+export const User = Type.String({
   maxLength: 255,
   pattern: '^[^:\\u0000-\\u001f\\u007f]*$',
   expects: 'a text of at most 255 characters in one line, without ":"',
   description: 'User of HTTP Basic; empty: the compute is asked without credentials',
 })
-const Password = Type.String({
+export const Password = Type.String({
   maxLength: 1024,
   pattern: '^[^\\u0000-\\u001f\\u007f]*$',
   expects: 'a text of at most 1024 characters, in one line',

@@ -9,6 +9,7 @@ import { routerEndpoints } from './routers.ts'
 import { serverEndpoints } from './server.ts'
 import { instancesV1 } from './v1/instances.ts'
 import { projectsV1 } from './v1/projects.ts'
+import { applianceVmEndpoints } from './v2/appliance-vm.ts'
 import { autoIdlePc } from './v2/auto-idle-pc.ts'
 import { computeEndpoints } from './v2/computes.ts'
 import { nodesV2 } from './v2/nodes.ts'
@@ -30,4 +31,5 @@ export const endpoints: readonly Endpoint[] = [
   autoIdlePc,
   ...hypervisorEndpoints,
   ...computeEndpoints,
+  ...applianceVmEndpoints,
 ]

@@ -11,9 +11,12 @@ import { httpTransport } from '../../runtime/node/fleet/http-transport.ts'
 import { json, listen } from '../../runtime/node/server.ts'
 import { WebSockets } from '../../runtime/node/websocket.ts'
 import { type App, createApp } from '../../src/app.ts'
+import { ApplianceVm } from '../../src/fleet/appliance-vm.ts'
 import { Fleet } from '../../src/fleet/fleet.ts'
+import { RemoteEngine } from '../../src/fleet/remote-engine.ts'
 import { serveAgent } from './bridge.ts'
 import { niceDynamips, shortBounds } from './dynamips.ts'
+import { MemoryAppliance } from './memory-appliance.ts'
 import { MemoryRegistry } from './memory-registry.ts'
 import { virtualBoxWorld } from './virtualbox.ts'
 
@@ -80,13 +83,17 @@ async function node({ agent }: NodeAgentService, undo: Undo[]): Promise<string> 
       fetch: (request) => app.inside(request),
     },
   })
+  const engines = { remote: new RemoteEngine(fleet) }
+  const appliance = await ApplianceVm.open({ fleet, engines, store: new MemoryAppliance() })
   undo.push(async () => {
+    await appliance.close()
     await fleet.close()
     close()
   })
   const app: App = createApp({
     agent,
     fleet,
+    appliance,
     version: '0.0.0-test',
     access: () => ({
       hosts: new Set(['127.0.0.1', 'localhost']),

@@ -1,10 +1,13 @@
 import { type App, createApp } from '../../src/app.ts'
 import { ApiError } from '../../src/errors.ts'
+import { ApplianceVm } from '../../src/fleet/appliance-vm.ts'
 import { Fleet } from '../../src/fleet/fleet.ts'
+import { RemoteEngine } from '../../src/fleet/remote-engine.ts'
 import { fetchTransport } from '../../src/fleet/transport.ts'
 import type { CaptureSource, HostAgent } from '../../src/host-agent.ts'
 import { type Socket, subprotocolOf } from '../../src/http/socket.ts'
 import type { FeedItem } from '../../src/model/event.ts'
+import { MemoryAppliance } from './memory-appliance.ts'
 import { MemoryRegistry } from './memory-registry.ts'
 
 /** The app in workerd, over the host agent of the test process (bridge.ts). */
@@ -46,9 +49,11 @@ async function open(env: Env): Promise<App> {
       fetch: (request) => opened.inside(request),
     },
   })
+  const engines = { remote: new RemoteEngine(fleet) }
   const opened: App = createApp({
     agent,
     fleet,
+    appliance: await ApplianceVm.open({ fleet, engines, store: new MemoryAppliance() }),
     version: '0.0.0-test',
     access: () => ({
       hosts: new Set(['127.0.0.1', 'localhost']),

@@ -3,7 +3,7 @@ import { notFound } from '../../errors.ts'
 import type { Fleet } from '../../fleet/fleet.ts'
 import { ask } from '../../fleet/forward.ts'
 import { type Endpoint, endpoint, ok } from '../../http/endpoint.ts'
-import { localId } from '../../model/compute.ts'
+import { applianceId, localId } from '../../model/compute.ts'
 import { IdlePc, IdlePcQuestion } from '../../model/dynamips.ts'
 import { measuring } from '../idle-pc.ts'
 
@@ -32,6 +32,7 @@ export const autoIdlePc: Endpoint = endpoint({
   },
   async handle({ params, body, request }, context) {
     const { agent, fleet } = context
+    if (params.compute_id === applianceId) await context.appliance?.ready(request.signal)
     if (params.compute_id !== localId) return elsewhere(params.compute_id, request, body, fleet)
     const { project } = await agent.projects.create({ name, temporary: true })
     const { project_id } = project

@@ -3,7 +3,7 @@ import { conflict, notFound } from '../../errors.ts'
 import type { Fleet } from '../../fleet/fleet.ts'
 import { forward, readAnswer } from '../../fleet/forward.ts'
 import { type Context, created, type Endpoint, endpoint, type Method, noContent, ok } from '../../http/endpoint.ts'
-import { Compute, ComputeCreate, ComputeUpdate } from '../../model/compute.ts'
+import { applianceId, Compute, ComputeCreate, ComputeUpdate } from '../../model/compute.ts'
 import { Ports } from '../../model/host.ts'
 
 const base = '/v2/computes'
@@ -107,7 +107,8 @@ export const computeEndpoints: readonly Endpoint[] = [
     params: one,
     replies: { 200: { description: 'The ports', schema: Ports } },
     errors: notThere,
-    handle: ({ params, request }, context) => forward(fleetOf(context), params.compute_id, request, 'network/ports'),
+    handle: async ({ params, request }, context) =>
+      forward(await fleetFor(params.compute_id, request, context), params.compute_id, request, 'network/ports'),
   }),
   // Before the general one, which would match these too.
   endpoint({
@@ -117,9 +118,11 @@ export const computeEndpoints: readonly Endpoint[] = [
     summary: 'Where the compute itself can be asked, such as for a large upload; it is not asked now',
     params: Type.Object({ compute_id, emulator, action }),
     replies: { 200: { description: 'The URL', schema: Place } },
-    errors: { 404: noSuchCompute },
-    handle: ({ params, path }, context) =>
-      ok({ endpoint: `${fleetOf(context).originOf(params.compute_id)}/v2/compute/${after(path, 5)}` }),
+    errors: { 404: noSuchCompute, 409: 'The appliance VM was not started; the message says why' },
+    async handle({ params, path, request }, context) {
+      const fleet = await fleetFor(params.compute_id, request, context)
+      return ok({ endpoint: `${fleet.originOf(params.compute_id)}/v2/compute/${after(path, 5)}` })
+    },
   }),
   endpoint({
     method: 'GET',
@@ -130,7 +133,7 @@ export const computeEndpoints: readonly Endpoint[] = [
     replies: { 200: { description: 'The images', schema: ImageList } },
     errors: notThere,
     async handle({ params, path, request }, context) {
-      const fleet = fleetOf(context)
+      const fleet = await fleetFor(params.compute_id, request, context)
       const name = fleet.nameOf(params.compute_id)
       const response = await forward(fleet, params.compute_id, request, after(path, 4))
       if (response.status !== 200 || request.method === 'HEAD') return response
@@ -164,8 +167,8 @@ function handOn(method: Extract<Method, 'GET' | 'POST' | 'PUT'>): Endpoint {
       ...(method === 'POST' && { 308: { description: 'The part of an upload is kept; more is wanted' } }),
     },
     errors: notThere,
-    handle: ({ params, path, request }, context) =>
-      forward(fleetOf(context), params.compute_id, request, after(path, 4)),
+    handle: async ({ params, path, request }, context) =>
+      forward(await fleetFor(params.compute_id, request, context), params.compute_id, request, after(path, 4)),
   })
 }
 
@@ -175,6 +178,12 @@ const after = (path: string, segments: number): string => path.split('/').slice(
 function fleetOf({ fleet }: Context): Fleet {
   if (fleet === undefined) throw notFound('This service has no fleet: it is a compute only')
   return fleet
+}
+
+/** The fleet for a request to one of its computes: that of the appliance VM is started first, if it is enabled. */
+async function fleetFor(id: string, { signal }: Request, context: Context): Promise<Fleet> {
+  if (id === applianceId) await context.appliance?.ready(signal)
+  return fleetOf(context)
 }
 
 const shown = (compute: Compute, { aliasOf }: Context): Compute => ({

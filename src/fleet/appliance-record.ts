@@ -1,0 +1,35 @@
+import type { ApplianceVmRecord, ApplianceVmUpdate } from '../model/appliance-vm.ts'
+import { applianceId, type ComputeRecord } from '../model/compute.ts'
+import { hostOf } from './address.ts'
+import type { Place } from './appliance-engine.ts'
+import { credentials } from './record.ts'
+
+/** The settings with these changes; 400 for an address that no compute can have. */
+export function merged(settings: ApplianceVmRecord, changes: ApplianceVmUpdate): ApplianceVmRecord {
+  const { vmname, address, user, password, ...others } = changes
+  const given = Object.fromEntries(Object.entries(others).filter(([, value]) => value != null))
+  return {
+    ...settings,
+    ...given,
+    vmname: vmname === undefined ? settings.vmname : vmname,
+    address: address === undefined ? settings.address : address && hostOf(address),
+    ...credentials((user === undefined ? settings.user : user) ?? '', password ?? settings.password),
+  }
+}
+
+/** Whether nothing is another that concerns a VM which runs. */
+export function isSameVm(a: ApplianceVmRecord, b: ApplianceVmRecord): boolean {
+  const bare = ({ enable: _, when_exit: __, ...rest }: ApplianceVmRecord) => JSON.stringify(rest)
+  return bare(a) === bare(b)
+}
+
+/** The compute that the VM is; without a place, as far as it is known. */
+export function computeRecord(
+  { vmname, address, port, user, password }: ApplianceVmRecord,
+  place?: Place,
+): ComputeRecord {
+  return {
+    ...{ compute_id: applianceId, name: `Appliance VM (${vmname})` },
+    ...(place ?? { protocol: 'http', host: address ?? '127.0.0.1', port, user, password }),
+  }
+}

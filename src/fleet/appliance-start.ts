@@ -1,0 +1,73 @@
+import { conflict } from '../errors.ts'
+import type { ApplianceVmRecord } from '../model/appliance-vm.ts'
+import { abortable } from './abortable.ts'
+import { originOf } from './address.ts'
+import type { ApplianceEngine, Place } from './appliance-engine.ts'
+import { computeRecord } from './appliance-record.ts'
+import type { Fleet } from './fleet.ts'
+import { Refusal } from './greeting.ts'
+
+/** How long things may take, ms. */
+export interface ApplianceBounds {
+  /** From the start of the VM until a service answers in it. */
+  readonly startMs: number
+  /** One question whether a service is there, and the pause before the next one. */
+  readonly probeMs: number
+  readonly pauseMs: number
+  /** How long a guest has to obey its power button before it is switched off; and when the service ends. */
+  readonly endMs: number
+  readonly exitMs: number
+  /** A request does not start a VM again that failed to start just now. */
+  readonly againMs: number
+}
+
+export const usualApplianceBounds: ApplianceBounds = {
+  startMs: 300_000,
+  probeMs: 10_000,
+  pauseMs: 1000,
+  endMs: 120_000,
+  exitMs: 60_000,
+  againMs: 5000,
+}
+
+export interface Wanted {
+  readonly fleet: Fleet
+  readonly engine: ApplianceEngine
+  readonly settings: ApplianceVmRecord
+  readonly signal: AbortSignal
+  readonly bounds: ApplianceBounds
+  /** Told what is waited for. */
+  readonly tell: (what: string) => void
+}
+
+/** Waits until a service answers in the VM that can be used as a compute; where. */
+export async function answering({ fleet, engine, settings, signal, bounds, tell }: Wanted): Promise<Place> {
+  for (;;) {
+    const places = await abortable(engine.places(settings), signal)
+    const known = places.map(originOf).join(', ')
+    tell(known === '' ? 'is starting: its address is not known yet' : `is starting: nothing answers yet at ${known}`)
+    let refusal: Refusal | undefined
+    for (const place of places) {
+      try {
+        const soon = AbortSignal.any([signal, AbortSignal.timeout(bounds.probeMs)])
+        await abortable(fleet.probe(computeRecord(settings, place), soon), soon)
+        return place
+      } catch (error) {
+        signal.throwIfAborted()
+        if (error instanceof Refusal) refusal ??= new Refusal(`what answers at ${originOf(place)}: ${error.message}`)
+      }
+    }
+    if (refusal !== undefined) throw refusal
+    if (!(await abortable(engine.isRunning(settings), signal)))
+      throw conflict('it ended before a service answered in it')
+    await pause(bounds.pauseMs, signal)
+  }
+}
+
+function pause(ms: number, signal: AbortSignal): Promise<void> {
+  let timer: ReturnType<typeof setTimeout> | undefined
+  const passed = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, ms)
+  })
+  return abortable(passed, signal).finally(() => clearTimeout(timer))
+}

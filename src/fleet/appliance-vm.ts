@@ -1,0 +1,287 @@
+import { ApiError, conflict, notFound } from '../errors.ts'
+import {
+  type ApplianceEngineName,
+  type ApplianceEngineShown,
+  type ApplianceVmRecord,
+  type ApplianceVmUpdate,
+  type ApplianceVm as Settings,
+  usualAppliance,
+} from '../model/appliance-vm.ts'
+import { applianceId } from '../model/compute.ts'
+import { abortable } from './abortable.ts'
+import type { ApplianceEngine, ApplianceStore, Place } from './appliance-engine.ts'
+import { computeRecord, isSameVm, merged } from './appliance-record.ts'
+import { type ApplianceBounds, answering, usualApplianceBounds } from './appliance-start.ts'
+import type { Fleet } from './fleet.ts'
+import { reasonOf } from './session.ts'
+
+export interface ApplianceVmOptions {
+  readonly fleet: Fleet
+  /** Of this runtime. */
+  readonly engines: Readonly<Partial<Record<ApplianceEngineName, ApplianceEngine>>>
+  readonly store: ApplianceStore
+  readonly bounds?: Partial<ApplianceBounds>
+}
+
+/** `on`: the compute `vm` is that of the VM. Only `starting` is ever left by itself. */
+export type ApplianceState = 'off' | 'starting' | 'on' | 'failed'
+
+/** A VM with a service that is the compute `vm` of the fleet while it runs: started, watched and ended, one change at a time. */
+export class ApplianceVm {
+  readonly #fleet: Fleet
+  readonly #engines: ApplianceVmOptions['engines']
+  readonly #store: ApplianceStore
+  readonly #bounds: ApplianceBounds
+  #settings: ApplianceVmRecord
+  #state: ApplianceState = 'off'
+  /** The settings with which a VM is ours: it may run, and is to be ended. */
+  #held: ApplianceVmRecord | undefined
+  #place: Place | undefined
+  /** Ends the start that is under way. */
+  #cancel: AbortController | undefined
+  /** The call that starts the VM, which may go on when nobody waits for it any more. */
+  #launch: Promise<void> = Promise.resolve()
+  #unwatch = () => {}
+  #isLooking = false
+  #failure: { readonly reason: string; readonly at: number } | undefined
+  #attempt: Promise<void> | undefined
+  #writing: Promise<unknown> = Promise.resolve()
+  #working: Promise<unknown> = Promise.resolve()
+  #isClosed = false
+
+  private constructor({ fleet, engines, store, bounds }: ApplianceVmOptions, settings: ApplianceVmRecord) {
+    this.#fleet = fleet
+    this.#engines = engines
+    this.#store = store
+    this.#bounds = { ...usualApplianceBounds, ...bounds }
+    this.#settings = settings
+  }
+
+  /** Nothing is started yet. */
+  static async open(options: ApplianceVmOptions): Promise<ApplianceVm> {
+    return new ApplianceVm(options, { ...usualAppliance, ...(await options.store.load()) })
+  }
+
+  get state(): ApplianceState {
+    return this.#state
+  }
+
+  get settings(): Settings {
+    const { password: _, ...shown } = this.#settings
+    return shown
+  }
+
+  engines(): ApplianceEngineShown[] {
+    return Object.values(this.#engines).map(({ shown }) => shown)
+  }
+
+  /** Names of VMs; none where the engine is not there and is not needed. 404 for an unknown engine. */
+  async vms(name: string): Promise<readonly string[]> {
+    const engine = Object.hasOwn(this.#engines, name) ? this.#engines[name as ApplianceEngineName] : undefined
+    if (engine === undefined) {
+      throw notFound(
+        `engine: expected ${Object.keys(this.#engines).join(', ')}, got ${JSON.stringify(name.slice(0, 100))}`,
+      )
+    }
+    try {
+      return await engine.vms()
+    } catch (error) {
+      if (this.#settings.enable || !(error instanceof ApiError)) throw error
+      return []
+    }
+  }
+
+  /** Starts the VM if it is enabled, as when the service starts. Never rejects: what fails is shown by the compute. */
+  async begin(): Promise<void> {
+    await this.ready().catch(() => {})
+  }
+
+  /**
+   * Saves the settings, then ends, starts or changes the VM as they say; resolves when that is done. 409 when it cannot be:
+   * the settings are saved all the same. What is under way for older settings is given up.
+   */
+  async update(changes: ApplianceVmUpdate): Promise<Settings> {
+    const { password: _, ...shown } = await this.#exclusively('#writing', () => this.#save(changes))
+    this.#failure = undefined
+    await this.#exclusively('#working', () => this.#converge())
+    return shown
+  }
+
+  /** Has the VM running, if it is enabled: a request to its compute waits for it. 409 when that fails. */
+  async ready(signal?: AbortSignal): Promise<void> {
+    const { enable, vmname } = this.#settings
+    if (!enable || vmname === null || this.#state === 'on' || this.#isClosed) return
+    const { reason, at } = this.#failure ?? { reason: '', at: 0 }
+    if (Date.now() - at < this.#bounds.againMs) throw conflict(reason)
+    this.#attempt ??= this.#exclusively('#working', () => this.#converge()).finally(() => {
+      this.#attempt = undefined
+    })
+    await (signal === undefined ? this.#attempt : abortable(this.#attempt, signal))
+  }
+
+  /** The service ends: the VM is ended as the settings say. Never rejects. */
+  async close(): Promise<void> {
+    this.#isClosed = true
+    this.#cancel?.abort(ending())
+    await this.#writing
+    const { exitMs } = this.#bounds
+    const over = AbortSignal.timeout(2 * exitMs)
+    await abortable(
+      this.#exclusively('#working', () => this.#release(exitMs)),
+      over,
+    ).catch(() => {})
+  }
+
+  async #save(changes: ApplianceVmUpdate): Promise<ApplianceVmRecord> {
+    if (this.#isClosed) throw ending()
+    const wanted = merged(this.#settings, changes)
+    const isNew = JSON.stringify(wanted) !== JSON.stringify(this.#settings)
+    if (!isNew) return wanted
+    if (wanted.enable) this.#engine(wanted)
+    await this.#store.save(wanted)
+    const isOther = !isSameVm(wanted, this.#settings) || !wanted.enable
+    this.#settings = wanted
+    if (isOther) this.#cancel?.abort(conflict('The settings of the appliance VM were changed meanwhile'))
+    return wanted
+  }
+
+  /** Makes it so as the settings say now. */
+  async #converge(): Promise<void> {
+    if (this.#isClosed) throw ending()
+    const settings = this.#settings
+    const isWanted = settings.enable && settings.vmname !== null
+    if (this.#held !== undefined && !(isWanted && isSameVm(this.#held, settings))) {
+      await this.#release(this.#bounds.endMs)
+    }
+    if (!isWanted) return this.#off()
+    if (this.#state !== 'on') await this.#start(settings)
+  }
+
+  async #start(settings: ApplianceVmRecord): Promise<void> {
+    const engine = this.#engine(settings)
+    const cancel = new AbortController()
+    this.#cancel = cancel
+    const { signal } = cancel
+    const seconds = this.#bounds.startMs / 1000
+    const late = setTimeout(
+      () => cancel.abort(conflict(`no Patchbay answered in it within ${seconds} s`)),
+      this.#bounds.startMs,
+    )
+    this.#state = 'starting'
+    const tell = progress(this.#fleet, settings)
+    try {
+      tell('is starting')
+      this.#held = settings
+      this.#launch = engine.start(settings, signal).catch((error: unknown) => {
+        if (!signal.aborted) this.#held = undefined
+        throw error
+      })
+      await abortable(this.#launch, signal)
+      this.#place = await answering({ fleet: this.#fleet, engine, settings, signal, bounds: this.#bounds, tell })
+      this.#fleet.enrol(computeRecord(settings, this.#place))
+      await abortable(this.#fleet.connect(applianceId), signal)
+      this.#state = 'on'
+      this.#failure = undefined
+      this.#unwatch = engine.watch(settings, () => void this.#look())
+      void this.#look()
+    } catch (error) {
+      throw this.#failed(settings, 'was not started', error)
+    } finally {
+      clearTimeout(late)
+      this.#cancel = undefined
+    }
+  }
+
+  /** Ends what is held, as the settings say now; it is not held any more, whatever came of it. */
+  async #release(ms: number): Promise<void> {
+    const held = this.#held
+    const { when_exit: how } = this.#settings
+    this.#unwatch()
+    this.#unwatch = () => {}
+    this.#held = undefined
+    this.#place = undefined
+    if (held === undefined) return this.#off()
+    const hurry = new AbortController()
+    const timer = setTimeout(() => hurry.abort(), ms)
+    try {
+      // What was given up may have its effect yet.
+      await abortable(this.#launch, hurry.signal).catch(() => {})
+      if (how !== 'keep') {
+        progress(this.#fleet, held)(how === 'suspend' ? 'is being suspended' : 'is being stopped')
+        await this.#engine(held).end(held, how, hurry.signal)
+      }
+      this.#off()
+    } catch (error) {
+      throw this.#failed(held, `was not ${how === 'suspend' ? 'suspended' : 'stopped'}`, error)
+    } finally {
+      clearTimeout(timer)
+    }
+  }
+
+  /** Somebody did something to it. */
+  async #look(): Promise<void> {
+    if (this.#isLooking) return
+    this.#isLooking = true
+    await this.#exclusively('#working', async () => {
+      this.#isLooking = false
+      const held = this.#held
+      if (held === undefined || this.#state !== 'on') return
+      const engine = this.#engine(held)
+      if (!(await engine.isRunning(held))) return this.#forget()
+      const places = await engine.places(held)
+      const [first] = places
+      if (first === undefined || places.some((place) => JSON.stringify(place) === JSON.stringify(this.#place))) return
+      this.#place = first
+      this.#fleet.enrol(computeRecord(held, first))
+    }).catch(() => {})
+  }
+
+  /** It has ended by itself. */
+  #forget(): void {
+    this.#unwatch()
+    this.#unwatch = () => {}
+    this.#held = undefined
+    this.#off()
+  }
+
+  #off(): void {
+    this.#state = 'off'
+    this.#place = undefined
+    this.#fleet.dismiss(applianceId)
+  }
+
+  #failed(settings: ApplianceVmRecord, what: string, error: unknown): ApiError {
+    const reason = `The appliance VM ${JSON.stringify(settings.vmname)} ${what}: ${reasonOf(error)}`
+    this.#state = 'failed'
+    this.#failure = { reason, at: Date.now() }
+    this.#fleet.enrol(computeRecord(settings), reason)
+    return conflict(reason, { cause: error })
+  }
+
+  #engine({ engine }: ApplianceVmRecord): ApplianceEngine {
+    const found = this.#engines[engine]
+    if (found === undefined) throw conflict(`engine: this service has no ${engine}`)
+    return found
+  }
+
+  /** One after the other. */
+  #exclusively<T>(queue: '#writing' | '#working', work: () => Promise<T> | T): Promise<T> {
+    const result = (queue === '#writing' ? this.#writing : this.#working).then(work)
+    const settled = result.catch(() => {})
+    if (queue === '#writing') this.#writing = settled
+    else this.#working = settled
+    return result
+  }
+}
+
+/** Shows by the compute what is done to the VM. */
+function progress(fleet: Fleet, settings: ApplianceVmRecord): (what: string) => void {
+  let last = ''
+  return (what) => {
+    if (what === last) return
+    last = what
+    fleet.enrol(computeRecord(settings), `The appliance VM ${JSON.stringify(settings.vmname)} ${what}`)
+  }
+}
+
+const ending = () => conflict('The service ends')

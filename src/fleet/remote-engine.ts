@@ -1,0 +1,54 @@
+import { conflict } from '../errors.ts'
+import type { ApplianceVmRecord } from '../model/appliance-vm.ts'
+import type { ComputeRecord } from '../model/compute.ts'
+import type { ApplianceEngine, Place } from './appliance-engine.ts'
+import type { Fleet } from './fleet.ts'
+
+/** A compute that is registered takes the place of the VM: it is neither started nor ended. */
+export class RemoteEngine implements ApplianceEngine {
+  readonly shown = {
+    engine_id: 'remote',
+    name: 'Remote',
+    description: 'Use a compute that is registered in place of a VM.',
+    support_when_exit: false,
+    support_headless: false,
+    support_ram: false,
+  }
+  readonly #fleet: Fleet
+
+  constructor(fleet: Fleet) {
+    this.#fleet = fleet
+  }
+
+  async vms(): Promise<readonly string[]> {
+    return [...this.#fleet.registered().keys()].sort()
+  }
+
+  async start(settings: ApplianceVmRecord): Promise<void> {
+    if (this.#find(settings) === undefined) throw conflict(`There is no compute ${JSON.stringify(settings.vmname)}`)
+  }
+
+  async places(settings: ApplianceVmRecord): Promise<readonly Place[]> {
+    const found = this.#find(settings)
+    if (found === undefined) return []
+    const { protocol, host, port, user, password } = found
+    return [{ protocol, host, port, user, password }]
+  }
+
+  async isRunning(settings: ApplianceVmRecord): Promise<boolean> {
+    return this.#find(settings) !== undefined
+  }
+
+  async end(): Promise<void> {}
+
+  watch(settings: ApplianceVmRecord, changed: () => void): () => void {
+    const id = this.#find(settings)?.compute_id
+    return this.#fleet.listen((event) => {
+      if ('compute' in event && event.compute.compute_id === id) changed()
+    })
+  }
+
+  #find({ vmname }: ApplianceVmRecord): ComputeRecord | undefined {
+    return this.#fleet.registered().get(vmname ?? '')
+  }
+}
