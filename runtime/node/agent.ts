@@ -14,7 +14,7 @@ import { Images } from './images/images.ts'
 import { type DynamipsBounds, usualBounds as usualDynamipsBounds } from './kinds/dynamips/bounds.ts'
 import { DynamipsKind } from './kinds/dynamips/dynamips.ts'
 import { Measurements } from './kinds/dynamips/measurements.ts'
-import { createDrivers, usualDriver } from './kinds/hypervisor/drivers.ts'
+import { createDrivers, type Drivers, usualDriver } from './kinds/hypervisor/drivers.ts'
 import { HypervisorKind } from './kinds/hypervisor/hypervisor.ts'
 import { IouKind } from './kinds/iou/iou.ts'
 import type { KindListener, NodeKind } from './kinds/kind.ts'
@@ -49,6 +49,8 @@ export interface NodeAgentOptions {
 
 export interface NodeAgentService {
   readonly agent: HostAgent
+  /** The managers of VMs, which end with the agent. */
+  readonly drivers: Drivers
   /** A polite end: stops the nodes and the keeper, unless `on_exit` is keep. */
   close(): Promise<void>
 }
@@ -265,6 +267,7 @@ export async function createNodeAgent(options: NodeAgentOptions): Promise<NodeAg
   }
   return {
     agent,
+    drivers,
     async close() {
       const stop = config.current.on_exit === 'stop'
       events.close()

@@ -6,6 +6,7 @@ import { hostname, networkInterfaces } from 'node:os'
 import { type App, createApp } from '../../src/app.ts'
 import type { Access } from '../../src/http/access.ts'
 import { createNodeAgent } from './agent.ts'
+import { openAppliance } from './appliance-vm/node-appliance.ts'
 import type { LoadedConfig } from './config/load.ts'
 import { docsScript } from './docs-script.ts'
 import { diagnose } from './doctor/doctor.ts'
@@ -36,7 +37,7 @@ export async function serve(config: LoadedConfig): Promise<number> {
   process.on('unhandledRejection', fatal('unhandled rejection'))
 
   const webSockets = new WebSockets()
-  const { agent, close: closeAgent } = await createNodeAgent({ config, log, diagnose })
+  const { agent, drivers, close: closeAgent } = await createNodeAgent({ config, log, diagnose })
   let { port } = current
   const { fleet, close: closeFleet } = await createNodeFleet({
     config,
@@ -45,6 +46,7 @@ export async function serve(config: LoadedConfig): Promise<number> {
     host: agent.host,
     fetch: (request) => app.inside(request),
   })
+  const appliance = await openAppliance({ config, log, fleet, drivers })
   const close = async () => {
     await closeFleet()
     await closeAgent()
@@ -52,6 +54,7 @@ export async function serve(config: LoadedConfig): Promise<number> {
   const app: App = createApp({
     agent,
     fleet,
+    appliance,
     version,
     access: accessOf(config),
     jsonBytes: current.limits.json_kb * 1024,
@@ -80,12 +83,21 @@ export async function serve(config: LoadedConfig): Promise<number> {
   })
   port = Number(new URL(server.url).port)
   process.stdout.write(`Patchbay ${version} is ready on ${server.url}\n`)
+  // It takes minutes, and the compute `vm` shows how far it is.
+  appliance.ready().catch(({ message }: Error) => log.warn({}, message))
   await ended()
-  const timer = setTimeout(() => process.exit(1), endMs)
-  await server.close()
-  await close()
-  clearTimeout(timer)
+  await inTime(() => server.close())
+  // A guest takes its time to end; how long is bounded there.
+  await appliance.close()
+  await inTime(close)
   return 0
+}
+
+/** Ends the process when the work takes too long. */
+async function inTime(work: () => Promise<void>): Promise<void> {
+  const timer = setTimeout(() => process.exit(1), endMs)
+  await work()
+  clearTimeout(timer)
 }
 
 /** Resolves with the first signal that means the end; the second one ends at once. */

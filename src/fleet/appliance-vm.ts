@@ -91,11 +91,6 @@ export class ApplianceVm {
     }
   }
 
-  /** Starts the VM if it is enabled, as when the service starts. Never rejects: what fails is shown by the compute. */
-  async begin(): Promise<void> {
-    await this.ready().catch(() => {})
-  }
-
   /**
    * Saves the settings, then ends, starts or changes the VM as they say; resolves when that is done. 409 when it cannot be:
    * the settings are saved all the same. What is under way for older settings is given up.
@@ -107,7 +102,7 @@ export class ApplianceVm {
     return shown
   }
 
-  /** Has the VM running, if it is enabled: a request to its compute waits for it. 409 when that fails. */
+  /** Has the VM running, if it is enabled: at the start of the service, and before a request to its compute. 409 when that fails. */
   async ready(signal?: AbortSignal): Promise<void> {
     const { enable, vmname } = this.#settings
     if (!enable || vmname === null || this.#state === 'on' || this.#isClosed) return

@@ -1,4 +1,3 @@
-import { access, chmod, rename, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Type } from '@sinclair/typebox'
 import { Check } from '@sinclair/typebox/value'
@@ -7,6 +6,7 @@ import { ComputeRecord } from '../../../src/model/compute.ts'
 import type { Log } from '../log.ts'
 import { requireSpace, translated } from '../projects/disk.ts'
 import { readDurable, removeTemporaries, writeDurable } from '../projects/durable-file.ts'
+import { closeToOthers, putAside } from '../projects/secret-file.ts'
 
 const FileContent = Type.Object({ version: Type.Literal(1), computes: Type.Array(ComputeRecord) })
 
@@ -33,7 +33,9 @@ export class RegistryFile implements Registry {
       return value.computes
     })
     if (found?.damaged === true) this.#log.warn({ path: this.#path }, 'the computes are read from the copy before')
-    if (found === undefined) await this.#putAside()
+    if (found === undefined && (await putAside(this.#path))) {
+      this.#log.error({ path: this.#path }, 'the computes cannot be read; they were put aside')
+    }
     for (const path of [this.#path, `${this.#path}.bak`]) await closeToOthers(path)
     this.#records = new Map(found?.value.map((record) => [keyOf(record.compute_id), record]))
     return [...this.#records.values()]
@@ -56,22 +58,6 @@ export class RegistryFile implements Registry {
     )
     this.#records = records
   }
-
-  /** A file that cannot be read is not written over: a person may mend it. */
-  async #putAside(): Promise<void> {
-    try {
-      await access(this.#path)
-      await rename(this.#path, `${this.#path}.damaged`)
-      this.#log.error({ path: `${this.#path}.damaged` }, 'the computes cannot be read; they were put aside')
-    } catch {
-      // There is none.
-    }
-  }
 }
 
 const keyOf = (id: string): string => id.toLowerCase()
-
-async function closeToOthers(path: string): Promise<void> {
-  const found = await stat(path).catch(() => undefined)
-  if (found !== undefined && (found.mode & 0o077) !== 0) await chmod(path, 0o600).catch(() => {})
-}

@@ -103,3 +103,19 @@ export interface HypervisorDriver {
   watch(changed: (uuid: string) => void): () => void
   close(): Promise<void>
 }
+
+/** How the appliance VM runs: as its user has it, but for its size. */
+export interface ApplianceRun {
+  /** Memory in MB; absent: as the VM is defined. */
+  readonly size?: { readonly ram: number; readonly vcpus: number }
+  /** Without a window on the screen of the host. */
+  readonly headless: boolean
+}
+
+/** A manager of VMs of which one can be the appliance VM. */
+export interface ApplianceDriver extends HypervisorDriver {
+  /** Starts a VM with its own adapters, console and screen. 409 unless it is stopped or saved. */
+  startAppliance(uuid: string, run: ApplianceRun): Promise<void>
+  /** Where a TCP port of a VM that runs may be reached from here, the likeliest first. */
+  reach(uuid: string, port: number): Promise<readonly { readonly host: string; readonly port: number }[]>
+}

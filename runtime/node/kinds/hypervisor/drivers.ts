@@ -2,12 +2,12 @@ import { join } from 'node:path'
 import type { HypervisorDriverName } from '../../../../src/model/hypervisor.ts'
 import type { Resolved } from '../../config/config.ts'
 import type { Log } from '../../log.ts'
-import type { HypervisorDriver } from './driver.ts'
+import type { ApplianceDriver } from './driver.ts'
 import { defaultUri } from './libvirt/address.ts'
 import { LibvirtDriver } from './libvirt/libvirt.ts'
 import { VirtualBoxDriver } from './virtualbox/virtualbox.ts'
 
-export type Drivers = Readonly<Record<HypervisorDriverName, HypervisorDriver>>
+export type Drivers = Readonly<Record<HypervisorDriverName, ApplianceDriver>>
 
 const nobody = '00000000-0000-0000-0000-000000000000'
 

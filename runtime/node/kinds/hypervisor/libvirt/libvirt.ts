@@ -1,5 +1,5 @@
 import { conflict } from '../../../../../src/errors.ts'
-import type { CloneWanted, HypervisorDriver, Vm, VmAdapter, VmEnding, VmPlan, VmState } from '../driver.ts'
+import type { ApplianceDriver, ApplianceRun, CloneWanted, Vm, VmAdapter, VmEnding, VmPlan, VmState } from '../driver.ts'
 import { adapterType, adapterTypes } from './adapter-types.ts'
 import { LibvirtClient } from './client.ts'
 import { requireSound } from './clone-files.ts'
@@ -8,9 +8,11 @@ import { Clones } from './clones.ts'
 import { interfacesOf, isUsed, ramOf } from './definition.ts'
 import type { Domain } from './domain.ts'
 import { type DomainBounds, Domains, domainBounds, domainStates } from './domains.ts'
+import { guestAddresses } from './guest-addresses.ts'
 import { mostAdapters, recabled } from './interfaces.ts'
 import { isRefusal, libvirtErrors } from './libvirt-error.ts'
 import { liveXml, resumedXml, servesSerial } from './live-xml.ts'
+import { sizedXml } from './sized-xml.ts'
 import { parseXml, xmlText } from './xml.ts'
 
 export interface LibvirtOptions {
@@ -31,7 +33,7 @@ interface Look {
 }
 
 /** Machines of the libvirt of this host. What a node wants of a VM is in what runs only; its definition is never touched. */
-export class LibvirtDriver implements HypervisorDriver {
+export class LibvirtDriver implements ApplianceDriver {
   readonly name = 'libvirt'
   readonly adapterTypes = adapterTypes
   readonly adapterType = adapterType
@@ -79,18 +81,27 @@ export class LibvirtDriver implements HypervisorDriver {
   }
 
   async start(uuid: string, plan: VmPlan): Promise<void> {
-    const { domain, look } = await this.#must(uuid)
-    const { vm, state, definition, mark } = look
-    if (isRunning(vm)) throw conflict(`The VM "${vm.name}" runs already`)
+    const { domain, look } = await this.#startable(uuid)
+    const { vm, definition, mark } = look
     if (mark !== undefined) await requireSound(mark, vm.name)
-    // One that crashed may have been kept, to be looked at.
-    if (state === domainStates.crashed) await this.#domains.destroy(domain)
     if (vm.state === 'stopped') await this.#domains.createXml(liveXml(definition, uuid, plan))
     else {
       const saved = await this.#domains.managedSaveXml(domain)
       await this.#domains.defineManagedSaveXml(domain, resumedXml(saved, uuid, plan))
       await this.#domains.create(domain)
     }
+  }
+
+  async startAppliance(uuid: string, { size }: ApplianceRun): Promise<void> {
+    const { domain, look } = await this.#startable(uuid)
+    // One that is saved is as large as it was.
+    const xml = look.vm.state === 'saved' || size === undefined ? undefined : sizedXml(look.definition, size)
+    await (xml === undefined ? this.#domains.create(domain) : this.#domains.createXml(xml))
+  }
+
+  async reach(uuid: string, port: number): Promise<readonly { host: string; port: number }[]> {
+    const { domain } = await this.#must(uuid)
+    return (await guestAddresses(this.#client, domain)).map((host) => ({ host, port }))
   }
 
   async stop(uuid: string, how: VmEnding, signal?: AbortSignal): Promise<void> {
@@ -164,6 +175,16 @@ export class LibvirtDriver implements HypervisorDriver {
     const look = domain && (await this.#look(domain))
     if (domain === undefined || look === undefined) throw conflict(`libvirt has no VM with the id ${uuid} any more`)
     return { domain, look }
+  }
+
+  /** 409 when it runs. */
+  async #startable(uuid: string): Promise<{ domain: Domain; look: Look }> {
+    const found = await this.#must(uuid)
+    const { vm, state } = found.look
+    if (isRunning(vm)) throw conflict(`The VM "${vm.name}" runs already`)
+    // One that crashed may have been kept, to be looked at.
+    if (state === domainStates.crashed) await this.#domains.destroy(found.domain)
+    return found
   }
 
   async #vmOf({ uuid }: Domain): Promise<Vm> {

@@ -27,7 +27,7 @@ export function resumedXml(saved: string, uuid: string, plan: VmPlan): string {
   return xmlText(domain)
 }
 
-function setRam(domain: Element, mb: number): void {
+export function setRam(domain: Element, mb: number): void {
   const topology = child(domain, 'cpu') && child(child(domain, 'cpu') as Element, 'numa')
   const cells = topology === undefined ? [] : children(topology, 'cell')
   if (cells.length > 1) {

@@ -36,6 +36,7 @@ export const procedures = {
   connectListAllDomains: 273,
   connectDomainEventCallbackRegisterAny: 316,
   domainEventCallbackLifecycle: 318,
+  domainInterfaceAddresses: 353,
   domainRename: 358,
   domainManagedSaveGetXmlDesc: 388,
   domainManagedSaveDefineXml: 389,

@@ -6,6 +6,8 @@ export interface Adapter {
   readonly number: number
   /** Lower case: none, null, nat, bridged, intnet, hostonly, generic, natnetwork, or one we do not know. */
   readonly attachment: string
+  /** Twelve hexadecimal digits. */
+  readonly mac: string | undefined
   /** What it is attached to: the host's device, the network, or the driver. */
   readonly to: string | undefined
   readonly type: string | undefined
@@ -68,6 +70,9 @@ export class Machine {
   get memory(): number {
     return Number(this.#values.get('memory') ?? 0)
   }
+  get processors(): number {
+    return Number(this.#values.get('cpus') ?? 1)
+  }
   get chipset(): string {
     return (this.#values.get('chipset') ?? '').toLowerCase()
   }
@@ -100,10 +105,16 @@ export class Machine {
     return {
       number,
       attachment,
+      mac: this.#values.get(`macaddress${number}`),
       to: this.#values.get(`${attachments[attachment]?.key}${number}`),
       type: this.#values.get(`nictype${number}`),
       hasCable: cable === undefined ? undefined : cable === 'on',
     }
+  }
+
+  /** Rules of its NAT adapters by which ports of the host lead to it: name, protocol, host, port, guest, port. */
+  get forwardings(): string[] {
+    return [...this.#values].flatMap(([key, rule]) => (/^Forwarding\(\d+\)$/.test(key) ? [rule] : []))
   }
 
   get serialPort(): SerialPort {

@@ -1,7 +1,8 @@
 import { conflict } from '../../../../../src/errors.ts'
 import type { Log } from '../../../log.ts'
-import type { CloneWanted, HypervisorDriver, Vm, VmAdapter, VmEnding, VmPlan } from '../driver.ts'
+import type { ApplianceDriver, ApplianceRun, CloneWanted, Vm, VmAdapter, VmEnding, VmPlan } from '../driver.ts'
 import { adapterTypeNames, adapterTypeOf } from './adapter-types.ts'
+import { Appliances } from './appliances.ts'
 import { Clones } from './clones.ts'
 import type { CommandLineOptions } from './command-line.ts'
 import type { Machine } from './machine.ts'
@@ -22,12 +23,13 @@ export interface VirtualBoxOptions extends CommandLineOptions {
 }
 
 /** VirtualBox through VBoxManage. */
-export class VirtualBoxDriver implements HypervisorDriver {
+export class VirtualBoxDriver implements ApplianceDriver {
   readonly name = 'virtualbox'
   readonly adapterTypes = adapterTypeNames
   readonly #machines: Machines
   readonly #runs: Runs
   readonly #clones: Clones
+  readonly #appliances: Appliances
   readonly #records: RunRecords
   readonly #sockets: SerialSockets
   readonly #watch: RunningWatch
@@ -38,6 +40,7 @@ export class VirtualBoxDriver implements HypervisorDriver {
     this.#records = new RunRecords(directory)
     this.#sockets = new SerialSockets(directory)
     this.#clones = new Clones(this.#machines)
+    this.#appliances = new Appliances(this.#machines)
     const parts = { machines: this.#machines, records: this.#records, sockets: this.#sockets }
     this.#runs = new Runs({ ...parts, log, times: { ...usualTimes, ...times } })
     const ask = async () => (await this.#machines.list('runningvms')).map(({ uuid }) => uuid)
@@ -96,6 +99,16 @@ export class VirtualBoxDriver implements HypervisorDriver {
   async start(uuid: string, plan: VmPlan): Promise<void> {
     await this.#runs.start(uuid, plan)
     this.#watch.note(uuid, true)
+  }
+
+  async startAppliance(uuid: string, run: ApplianceRun): Promise<void> {
+    // One that a node had may still be as the node wanted it.
+    await this.#appliances.start(await this.#runs.settle(await this.#machines.get(uuid)), run)
+    this.#watch.note(uuid, true)
+  }
+
+  async reach(uuid: string, port: number): Promise<readonly { host: string; port: number }[]> {
+    return this.#appliances.reach(await this.#machines.get(uuid), port)
   }
 
   async stop(uuid: string, how: VmEnding, signal?: AbortSignal): Promise<void> {

@@ -1,0 +1,68 @@
+import type { ApplianceEngine, Place } from '../../../src/fleet/appliance-engine.ts'
+import type { ApplianceEngineShown, ApplianceVmRecord } from '../../../src/model/appliance-vm.ts'
+import type { ApplianceDriver, Vm } from '../kinds/hypervisor/driver.ts'
+
+/** An engine that is a manager of VMs on this host. */
+export class DriverEngine implements ApplianceEngine {
+  readonly shown: ApplianceEngineShown
+  readonly #driver: ApplianceDriver
+  /** Of VMs that were started, by name: one that was renamed is still the same. */
+  readonly #uuids = new Map<string | null, string>()
+
+  constructor(driver: ApplianceDriver, shown: Omit<ApplianceEngineShown, 'engine_id' | 'support_when_exit'>) {
+    this.#driver = driver
+    this.shown = { engine_id: driver.name, support_when_exit: true, ...shown }
+  }
+
+  async vms(): Promise<readonly string[]> {
+    return (await this.#driver.list()).map(({ name }) => name).sort()
+  }
+
+  async start(settings: ApplianceVmRecord, signal: AbortSignal): Promise<void> {
+    const { headless, allocate_vcpus_ram: isSized, ram, vcpus } = settings
+    const { uuid, state } = await this.#driver.find(settings.vmname ?? '')
+    this.#uuids.set(settings.vmname, uuid)
+    signal.throwIfAborted()
+    if (state === 'started') return
+    if (state === 'suspended') return this.#driver.resume(uuid)
+    await this.#driver.startAppliance(uuid, { headless, ...(isSized && { size: { ram, vcpus } }) })
+  }
+
+  async places(settings: ApplianceVmRecord): Promise<readonly Place[]> {
+    const { address, port, user, password } = settings
+    const access = { protocol: 'http', user, password } as const
+    if (address !== null) return [{ ...access, host: address, port }]
+    const uuid = this.#uuids.get(settings.vmname)
+    if (uuid === undefined) return []
+    return (await this.#driver.reach(uuid, port)).map((place) => ({ ...access, ...place }))
+  }
+
+  async isRunning(settings: ApplianceVmRecord): Promise<boolean> {
+    return (await this.#find(settings))?.state === 'started'
+  }
+
+  async end(settings: ApplianceVmRecord, how: 'stop' | 'suspend', hurry: AbortSignal): Promise<void> {
+    const vm = await this.#find(settings)
+    if (vm === undefined || vm.state === 'stopped' || vm.state === 'saved') return
+    if (how === 'suspend') return this.#driver.stop(vm.uuid, 'save_vm_state')
+    try {
+      await this.#driver.stop(vm.uuid, 'shutdown_signal', hurry)
+    } catch {
+      // It does not obey.
+      await this.#driver.stop(vm.uuid, 'power_off')
+    }
+  }
+
+  watch(settings: ApplianceVmRecord, changed: () => void): () => void {
+    const uuid = this.#uuids.get(settings.vmname)
+    return this.#driver.watch((it) => {
+      if (it === uuid) changed()
+    })
+  }
+
+  /** Undefined when it was not started by us, or is gone; rejects when the manager cannot be asked. */
+  async #find({ vmname }: ApplianceVmRecord): Promise<Vm | undefined> {
+    const uuid = this.#uuids.get(vmname)
+    return uuid === undefined ? undefined : this.#driver.get(uuid)
+  }
+}

@@ -1,0 +1,35 @@
+import { ApplianceVm } from '../../../src/fleet/appliance-vm.ts'
+import type { Fleet } from '../../../src/fleet/fleet.ts'
+import { RemoteEngine } from '../../../src/fleet/remote-engine.ts'
+import type { Config } from '../config/config.ts'
+import type { Drivers } from '../kinds/hypervisor/drivers.ts'
+import type { Log } from '../log.ts'
+import { DriverEngine } from './driver-engine.ts'
+import { ApplianceFile } from './settings-file.ts'
+
+export interface NodeApplianceOptions {
+  readonly config: Config
+  readonly log: Log
+  readonly fleet: Fleet
+  /** Those that the nodes have, too: VirtualBox takes one command at a time. */
+  readonly drivers: Drivers
+}
+
+/** The appliance VM of this service; nothing is started yet. */
+export function openAppliance({ config, log, fleet, drivers }: NodeApplianceOptions): Promise<ApplianceVm> {
+  const store = new ApplianceFile({ data: config.current.data, floorMb: () => config.current.min_free_space_mb, log })
+  const libvirt = new DriverEngine(drivers.libvirt, {
+    name: 'libvirt',
+    description: 'A VM of libvirt (QEMU/KVM) on this host. Its definition stays as it is.',
+    support_headless: false,
+    support_ram: true,
+  })
+  const virtualbox = new DriverEngine(drivers.virtualbox, {
+    name: 'VirtualBox',
+    description:
+      'A VM of VirtualBox on this host, with a NAT and a host-only adapter. <code>ram</code> and <code>vcpus</code> are set in it.',
+    support_headless: true,
+    support_ram: true,
+  })
+  return ApplianceVm.open({ fleet, store, engines: { libvirt, virtualbox, remote: new RemoteEngine(fleet) } })
+}

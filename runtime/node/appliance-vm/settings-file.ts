@@ -1,0 +1,46 @@
+import { join } from 'node:path'
+import { Check } from '@sinclair/typebox/value'
+import type { ApplianceStore } from '../../../src/fleet/appliance-engine.ts'
+import { ApplianceVmRecord, usualAppliance } from '../../../src/model/appliance-vm.ts'
+import type { Log } from '../log.ts'
+import { requireSpace, translated } from '../projects/disk.ts'
+import { readDurable, writeDurable } from '../projects/durable-file.ts'
+import { closeToOthers, putAside } from '../projects/secret-file.ts'
+
+/** The settings of the appliance VM in `{data}/appliance-vm.json`, which nobody else may read: it has a password. */
+export class ApplianceFile implements ApplianceStore {
+  readonly #directory: string
+  readonly #path: string
+  readonly #floorMb: () => number
+  readonly #log: Log
+
+  constructor({ data, floorMb, log }: { data: string; floorMb: () => number; log: Log }) {
+    this.#directory = data
+    this.#path = join(data, 'appliance-vm.json')
+    this.#floorMb = floorMb
+    this.#log = log
+  }
+
+  async load(): Promise<ApplianceVmRecord | undefined> {
+    const found = await readDurable(this.#path, (text) => {
+      const value: unknown = { ...usualAppliance, ...(JSON.parse(text) as object) }
+      if (!Check(ApplianceVmRecord, value)) throw new Error('not the settings of an appliance VM')
+      return value
+    })
+    if (found?.damaged === true) {
+      this.#log.warn({ path: this.#path }, 'the settings of the appliance VM are read from the copy before')
+    }
+    if (found === undefined && (await putAside(this.#path))) {
+      this.#log.error({ path: this.#path }, 'the settings of the appliance VM cannot be read; they were put aside')
+    }
+    for (const path of [this.#path, `${this.#path}.bak`]) await closeToOthers(path)
+    return found?.value
+  }
+
+  async save(settings: ApplianceVmRecord): Promise<void> {
+    await requireSpace(this.#directory, this.#floorMb())
+    await translated('The settings of the appliance VM were not saved', () =>
+      writeDurable(this.#path, `${JSON.stringify(settings, null, 2)}\n`),
+    )
+  }
+}
