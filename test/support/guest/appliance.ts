@@ -35,6 +35,7 @@ export async function applianceGuest(
 
 /** It shows itself to the host, which knows its address from then on, as one would that asks for a lease. */
 const init = (host: string): string => `#!/bin/busybox sh
+/bin/busybox mount -t devtmpfs dev /dev
 (
   until /bin/busybox ping -c 1 -W 1 ${host}; do /bin/busybox sleep 1; done
   exec /bin/busybox nc -ll -p ${appliancePort} -e /responder

@@ -21,7 +21,7 @@ export function macOf(uuid: string, index: number): string {
   return `52${hash.slice(0, 10)}`.replace(/(..)(?=.)/g, '$1:')
 }
 
-const macIn = (adapter: Element): string => child(adapter, 'mac')?.getAttribute('address')?.toLowerCase() ?? ''
+export const macIn = (adapter: Element): string => child(adapter, 'mac')?.getAttribute('address')?.toLowerCase() ?? ''
 
 /** Makes the ports of the plan adapters of the VM; others, and those that it uses for something else, stay as they are. */
 export function plugIn(domain: Element, uuid: string, plan: VmPlan): void {

@@ -9,7 +9,7 @@ import { interfacesOf, isUsed, ramOf } from './definition.ts'
 import type { Domain } from './domain.ts'
 import { type DomainBounds, Domains, domainBounds, domainStates } from './domains.ts'
 import { guestAddresses } from './guest-addresses.ts'
-import { mostAdapters, recabled } from './interfaces.ts'
+import { macIn, mostAdapters, recabled } from './interfaces.ts'
 import { isRefusal, libvirtErrors } from './libvirt-error.ts'
 import { liveXml, resumedXml, servesSerial } from './live-xml.ts'
 import { sizedXml } from './sized-xml.ts'
@@ -101,7 +101,8 @@ export class LibvirtDriver implements ApplianceDriver {
 
   async reach(uuid: string, port: number): Promise<readonly { host: string; port: number }[]> {
     const { domain } = await this.#must(uuid)
-    return (await guestAddresses(this.#client, domain)).map((host) => ({ host, port }))
+    const macs = new Set(interfacesOf(parseXml(await this.#domains.live(domain))).map(macIn))
+    return (await guestAddresses(this.#client, domain, macs)).map((host) => ({ host, port }))
   }
 
   async stop(uuid: string, how: VmEnding, signal?: AbortSignal): Promise<void> {
