@@ -81,7 +81,7 @@ describe.skipIf(isSkipped)('a VM of libvirt as the appliance VM', () => {
       readonly boot: string
       readonly ram: number
     }
-    const ask = () => service.call<Said>('POST', '/v2/computes/vm/pc/things?a=1', { a: 1 })
+    const ask = () => service.call<Said>('POST', '/v2/computes/vm/pc/things?a=1', 42)
     const first = await ask()
     expect(first).toMatchObject({
       asked: 'POST /v2/compute/pc/things?a=1',
@@ -107,7 +107,7 @@ describe.skipIf(isSkipped)('a VM of libvirt as the appliance VM', () => {
     expect(await vm()).toMatchObject({ connected: true })
 
     // What others do to it is seen.
-    await libvirt.virsh('suspend', name)
+    await libvirt.virsh('managedsave', name)
     await expect.poll(async () => (await service.fetch('/v2/computes/vm')).status, patience).toBe(404)
     expect((await ask()).boot).toBe(first.boot)
 
