@@ -71,6 +71,8 @@ describe.skipIf(isSkipped)('a VM of libvirt as the appliance VM', () => {
         connected: false,
         last_error: expect.stringMatching(/"Lab VM" is starting/),
       })
+    // A failure shows how far it came.
+    await expect.poll(vm, { timeout: 90_000, interval: 250 }).toMatchObject({ connected: true })
     expect(await starting).toMatchObject({ enable: true, engine: 'libvirt', vmname: name })
     expect(await vm()).toMatchObject({
       ...{ compute_id: 'vm', name: 'Appliance VM (Lab VM)', host: guest, port: 3080, connected: true },
