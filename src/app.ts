@@ -14,11 +14,14 @@ import { openapi } from './openapi.ts'
 import { endpoints } from './routes/index.ts'
 
 export interface AppOptions {
-  readonly agent: HostAgent
+  /** A function is asked for every request: it tells `absent` the name of every compute that was not there to answer. */
+  readonly agent: HostAgent | ((absent: (name: string) => void) => HostAgent)
   /** The computes it knows beside its own; without it, their endpoints answer 404. */
   readonly fleet?: Fleet
   /** The VM that is the compute `vm` of the fleet; without it, its endpoints answer 404. */
   readonly appliance?: ApplianceVm
+  /** See `Context.between`; without it all projects are on one host. */
+  readonly between?: Context['between']
   readonly version: string
   /** Who is let in; asked for every request. */
   readonly access: () => Access
@@ -64,10 +67,10 @@ export function createApp(options: AppOptions): App {
   const requests = new RequestMetrics()
   const words = new Map(Object.entries(aliases).map(([theirs, ours]) => [ours, theirs]))
   let document: string | undefined
-  const context: Context = {
-    agent,
+  const rest: Omit<Context, 'agent'> = {
     fleet: options.fleet,
     appliance: options.appliance,
+    between: options.between ?? (async () => '127.0.0.1'),
     version,
     tickets,
     requests,
@@ -96,6 +99,8 @@ export function createApp(options: AppOptions): App {
     headers: Record<string, string>,
     found: (endpoint: Endpoint) => void,
   ): Promise<Response> => {
+    const absent = new Set<string>()
+    const context = { ...rest, agent: typeof agent === 'function' ? agent((name) => absent.add(name)) : agent }
     const ours = unalias(path, aliases)
     const match = await routes.find(request.method, ours)
     if ('methods' in match) {
@@ -103,7 +108,9 @@ export function createApp(options: AppOptions): App {
     }
     found(match.endpoint)
     headers['X-ROUTE'] = match.endpoint.path
-    return finish(await answer(match, ours, request, context, options.jsonBytes), headers, json)
+    const given = await answer(match, ours, request, context, options.jsonBytes)
+    if (absent.size > 0) headers['X-Patchbay-Unreachable'] = [...absent].map(headerWord).join(', ')
+    return finish(given, headers, json)
   }
   const failed = (error: unknown, request: Request, id: string, headers: Record<string, string>): Response => {
     const known = error instanceof ApiError ? error : undefined
@@ -198,6 +205,9 @@ function finish(answer: Response | Answer, headers: Record<string, string>, json
   for (const [name, value] of Object.entries(headers)) answer.headers.set(name, value)
   return answer
 }
+
+/** A name as it can stand in a list in a header. */
+const headerWord = (name: string): string => name.replace(/[^!#-+\--~]+/g, encodeURIComponent)
 
 /** On runtimes where a Response cannot have status 101, the upgrade's token is marked by this header. */
 export const upgradeToken = 'x-upgrade-token'

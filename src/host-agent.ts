@@ -65,6 +65,8 @@ export interface ProjectAgent {
   commit(projectId: string): Promise<void>
   /** Reserves a UDP port for a link of this project until the NIO that uses it goes. 409 when there is none left. */
   reserveUdpPort(projectId: string): Promise<number>
+  /** Gives back a port that was reserved so and that no NIO uses yet. 404 when there is no such reservation. */
+  releaseUdpPort(projectId: string, port: number): Promise<void>
 }
 
 export interface FileAgent {

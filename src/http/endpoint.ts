@@ -13,6 +13,8 @@ export interface Context {
   readonly agent: HostAgent
   readonly fleet: Fleet | undefined
   readonly appliance: ApplianceVm | undefined
+  /** The address at which the host of one project reaches that of another. 409 when there is none. */
+  readonly between: (from: string, to: string) => Promise<string>
   readonly version: string
   readonly tickets: Tickets
   readonly requests: RequestMetrics

@@ -22,6 +22,12 @@ export const Project = Type.Object(
   { $id: 'Project', description: 'A project: a named working directory with nodes in it' },
 )
 
+export const WantedCompute = Type.String({
+  minLength: 1,
+  maxLength: 100,
+  description: 'Where it is to be, of the computes of a gateway; without it, where most room is. A compute ignores it',
+})
+
 /** What both faces may ask for when a project is created. Null and absent mean the default. */
 export type ProjectCreate = Static<typeof ProjectCreate>
 export const ProjectCreate = Type.Object(
@@ -37,6 +43,7 @@ export const ProjectCreate = Type.Object(
     ),
     temporary: Type.Optional(Type.Boolean({ default: false })),
     variables: maybe(Type.Array(Variable, { maxItems: 1000 })),
+    compute_id: maybe(WantedCompute),
   },
   { additionalProperties: false },
 )

@@ -12,6 +12,7 @@ import { projectsV1 } from './v1/projects.ts'
 import { applianceVmEndpoints } from './v2/appliance-vm.ts'
 import { autoIdlePc } from './v2/auto-idle-pc.ts'
 import { computeEndpoints } from './v2/computes.ts'
+import { nodeLinkEndpoints } from './v2/node-links.ts'
 import { nodesV2 } from './v2/nodes.ts'
 import { projectsV2 } from './v2/projects.ts'
 
@@ -32,4 +33,5 @@ export const endpoints: readonly Endpoint[] = [
   ...hypervisorEndpoints,
   ...computeEndpoints,
   ...applianceVmEndpoints,
+  ...nodeLinkEndpoints,
 ]

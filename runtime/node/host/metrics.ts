@@ -1,7 +1,7 @@
+import type { EventLog } from '../../../src/events/event-log.ts'
 import { type MetricFamily, single } from '../../../src/model/metrics.ts'
 import { nodeKinds } from '../../../src/model/node.ts'
 import type { NodeStatus } from '../../../src/model/node-fields.ts'
-import type { EventLog } from '../events/event-log.ts'
 import type { KeeperLink } from '../nodes/keeper-link.ts'
 import type { Nodes } from '../nodes/nodes.ts'
 import type { PortAllocator } from '../ports/allocator.ts'

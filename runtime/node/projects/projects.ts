@@ -2,10 +2,10 @@ import { cp, mkdir, readdir, readFile, rename, rm, stat } from 'node:fs/promises
 import { dirname, join } from 'node:path'
 import { v4 as uuid } from 'uuid'
 import { conflict, forbidden, notFound } from '../../../src/errors.ts'
+import type { EventLog } from '../../../src/events/event-log.ts'
 import type { ProjectAgent } from '../../../src/host-agent.ts'
 import { isUuid } from '../../../src/model/common.ts'
 import type { Project, ProjectCreate, ProjectUpdate } from '../../../src/model/project.ts'
-import type { EventLog } from '../events/event-log.ts'
 import type { PortAllocator } from '../ports/allocator.ts'
 import { Serial } from '../serial.ts'
 import { requireSpace, translated } from './disk.ts'
@@ -138,6 +138,15 @@ export class Projects implements ProjectAgent {
     if (project.isClosing) this.#options.ports.release('udp', port, projectId)
     project.requireUsable()
     return port
+  }
+
+  async releaseUdpPort(projectId: string, port: number): Promise<void> {
+    await this.find(projectId)
+    const { ports } = this.#options
+    if (ports.ownerOfUdp(port) !== projectId) {
+      throw notFound(`udp_port: ${port} is not reserved for the project; a NIO that uses it is to be deleted instead`)
+    }
+    ports.release('udp', port, projectId)
   }
 
   async #openAt(path: string, id: string, input: ProjectCreate): Promise<OpenProject> {

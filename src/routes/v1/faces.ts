@@ -9,7 +9,7 @@ import {
 } from '../../model/machine-emulator.ts'
 import type { Node } from '../../model/node.ts'
 import { type PcNode as Pc, PcCreate, PcNode, PcUpdate } from '../../model/pc.ts'
-import { Project as Full, ProjectUpdate } from '../../model/project.ts'
+import { Project as Full, ProjectUpdate, WantedCompute } from '../../model/project.ts'
 import { type DynamipsV1, dynamipsV1 } from './dynamips-face.ts'
 import { type HypervisorV1, hypervisorV1 } from './hypervisor-face.ts'
 import { type IouV1, iouV1 } from './iou-face.ts'
@@ -34,7 +34,13 @@ const path = Type.String({
   description: 'Absolute directory; local mode only, unless it lies in the projects directory',
 })
 export const ProjectV1Create = Type.Object(
-  { project_id: maybe(Uuid), name: maybe(Name), path: maybe(path), temporary: Type.Optional(nullable(Type.Boolean())) },
+  {
+    project_id: maybe(Uuid),
+    name: maybe(Name),
+    path: maybe(path),
+    temporary: Type.Optional(nullable(Type.Boolean())),
+    compute_id: maybe(WantedCompute),
+  },
   {
     $id: 'ProjectCreate',
     additionalProperties: false,

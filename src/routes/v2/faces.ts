@@ -1,7 +1,7 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { maybe, Name, nullable, Uuid } from '../../model/common.ts'
 import type { LabEvent } from '../../model/event.ts'
-import { type Project, Variable } from '../../model/project.ts'
+import { type Project, Variable, WantedCompute } from '../../model/project.ts'
 
 /** A project as v2 shows it. */
 export type ProjectV2 = Static<typeof ProjectV2>
@@ -37,6 +37,7 @@ export const ProjectV2Create = Type.Object(
     path: maybe(Type.String({ minLength: 1, maxLength: 4096, description: 'Absolute directory; see the v1 face' })),
     project_id: maybe(Uuid),
     variables: maybe(Type.Array(Variable, { maxItems: 1000 })),
+    compute_id: maybe(WantedCompute),
   },
   { $id: 'ComputeProjectCreate', additionalProperties: false, description: 'What a project is created with in v2' },
 )

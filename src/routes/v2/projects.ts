@@ -4,7 +4,7 @@ import { openFeed, requireUpgrade } from '../../http/feed.ts'
 import { noSuchProject, projectParams as params, since } from '../../http/params.ts'
 import { fileEndpoints } from '../files.ts'
 import { projectEnds } from '../project-ends.ts'
-import { udpPortEndpoint } from '../udp-port.ts'
+import { releaseUdpPort, udpPortEndpoint } from '../udp-port.ts'
 import { eventV2, ProjectV2, ProjectV2Create, ProjectV2Update, projectV2 } from './faces.ts'
 
 const base = '/v2/compute/projects'
@@ -30,9 +30,9 @@ export const projectsV2: readonly Endpoint[] = [
     replies: { 201: { description: 'Open', schema: ProjectV2 } },
     errors: { 403: 'The path is not allowed', 409: 'The project is being closed', 507: 'The disk is nearly full' },
     async handle({ body }, { agent }) {
-      const { name, path = null, variables = null } = body
+      const { name, path = null, variables = null, compute_id = null } = body
       const project_id = body.project_id?.toLowerCase() ?? null
-      const { project } = await agent.projects.create({ name, path, variables, project_id })
+      const { project } = await agent.projects.create({ name, path, variables, project_id, compute_id })
       return created(projectV2(project))
     },
   }),
@@ -65,6 +65,7 @@ export const projectsV2: readonly Endpoint[] = [
   feed(`${base}/{project_id}/notifications/ws`, 'Feed of the events of a project as a websocket', true),
   ...fileEndpoints(base, tag, { parents: true }),
   udpPortEndpoint(base, tag),
+  releaseUdpPort(base, tag),
 ]
 
 function feed(path: string, summary: string, onlyWebsocket = false): Endpoint {

@@ -1,5 +1,5 @@
 import { expect, onTestFinished, test, vi } from 'vitest'
-import { EventLog } from '../../../runtime/node/events/event-log.ts'
+import { EventLog } from '../../../src/events/event-log.ts'
 import type { FeedItem } from '../../../src/model/event.ts'
 
 const project = '11111111-1111-4111-8111-111111111111'

@@ -1,12 +1,7 @@
-import { notFound, tooMany } from '../../../src/errors.ts'
-import type { FeedItem, Happening, LabEvent } from '../../../src/model/event.ts'
-import type { Load } from '../../../src/model/host.ts'
-
-/** Items that may wait for a subscriber before its oldest are dropped. */
-const mostQueued = 256
-const pingMs = 5000
-/** A feed on which something happens all the time tells the load, too. */
-const busyPingMs = 10_000
+import { notFound, tooMany } from '../errors.ts'
+import type { FeedItem, Happening, LabEvent } from '../model/event.ts'
+import type { Load } from '../model/host.ts'
+import { Subscriber } from './subscriber.ts'
 
 interface Limits {
   /** Events kept, a project. */
@@ -43,6 +38,13 @@ class Channel {
     this.#ring.push(event)
     if (this.#ring.length > this.#history) this.#forgotten = this.#ring.shift()?.seq ?? this.#forgotten
     for (const subscriber of this.subscribers) subscriber.push({ kind: 'event', event })
+  }
+
+  /** What was told until that number is not known any more; who reads has to read the resources again. */
+  forget(last: number): void {
+    this.#ring.length = 0
+    this.#forgotten = last
+    for (const subscriber of this.subscribers) subscriber.push({ kind: 'resync', seq: last })
   }
 
   /** What came after that number; undefined when that is not known any more, or was never told by us. */
@@ -86,6 +88,13 @@ export class EventLog {
     this.#emitted += 1
     this.#projects.get(projectId)?.add(event)
     this.#all.add(event)
+  }
+
+  /** Something may have happened that is not told: whoever asks for what came before now is to read the resources again. */
+  gap(): void {
+    // A number of its own, so that `since` the last event before it is not taken for up to date.
+    const last = ++this.#last
+    for (const channel of [this.#all, ...this.#projects.values()]) channel.forget(last)
   }
 
   /** Counted as it happens, so that asking costs nothing. */
@@ -137,97 +146,5 @@ export class EventLog {
     for (const channel of [this.#all, ...this.#projects.values()]) {
       for (const subscriber of channel.subscribers) subscriber.finish()
     }
-  }
-}
-
-interface SubscriberOptions {
-  /** A ping; everything up to `seq` was told, without it everything that happened. */
-  readonly ping: (seq?: number) => FeedItem
-  readonly left: () => void
-  /** Told of every event that is thrown away. */
-  readonly dropped: () => void
-}
-
-/** One reader of a channel: a bounded queue that loses its oldest events, and pings when nothing was read for 5 s, or only events for 10. */
-class Subscriber {
-  readonly stream: ReadableStream<FeedItem>
-  readonly #options: SubscriberOptions
-  readonly #queue: FeedItem[] = []
-  #dropped = 0
-  #isFinished = false
-  #wake: (() => void) | undefined
-  #ping: NodeJS.Timeout | undefined
-  #pingedAt = Date.now()
-
-  constructor(options: SubscriberOptions) {
-    this.#options = options
-    this.stream = new ReadableStream<FeedItem>(
-      { pull: (controller) => this.#pull(controller), cancel: () => this.leave() },
-      { highWaterMark: 0 },
-    )
-  }
-
-  push(item: FeedItem, most = mostQueued): void {
-    if (this.#isFinished) return
-    this.#queue.push(item)
-    if (this.#queue.length > most) {
-      // The ping and a resync that come first stay: they say what the rest means.
-      this.#queue.splice(
-        this.#queue.findIndex(({ kind }) => kind === 'event'),
-        1,
-      )
-      this.#dropped += 1
-      this.#options.dropped()
-    }
-    this.#wake?.()
-  }
-
-  /** No more events; what waits can still be read. */
-  finish(): void {
-    this.#isFinished = true
-    this.#options.left()
-    this.#wake?.()
-  }
-
-  /** The reader has gone. */
-  leave(): void {
-    this.#queue.length = 0
-    this.#dropped = 0
-    this.finish()
-  }
-
-  async #pull(controller: ReadableStreamDefaultController<FeedItem>): Promise<void> {
-    if (this.#queue.length === 0 && this.#dropped === 0 && !this.#isFinished) await this.#something()
-    const [next] = this.#queue
-    if (this.#dropped > 0 && (next === undefined || next.kind === 'event')) {
-      controller.enqueue({ kind: 'dropped', count: this.#dropped })
-      this.#dropped = 0
-      return
-    }
-    const isBusy = next?.kind === 'event' && Date.now() - this.#pingedAt >= busyPingMs
-    if (isBusy) return this.#tellLoad(controller, next.event.seq - 1)
-    const item = this.#queue.shift()
-    if (item !== undefined) controller.enqueue(item)
-    else if (this.#isFinished) controller.close()
-    else this.#tellLoad(controller)
-  }
-
-  #tellLoad(controller: ReadableStreamDefaultController<FeedItem>, seq?: number): void {
-    this.#pingedAt = Date.now()
-    controller.enqueue(this.#options.ping(seq))
-  }
-
-  /** Resolves with the next item, the end, or after 5 s. */
-  #something(): Promise<void> {
-    return new Promise((resolve) => {
-      const done = () => {
-        clearTimeout(this.#ping)
-        this.#wake = undefined
-        resolve()
-      }
-      this.#wake = done
-      this.#ping = setTimeout(done, pingMs)
-      this.#ping.unref()
-    })
   }
 }

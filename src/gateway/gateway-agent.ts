@@ -1,0 +1,64 @@
+import type { HostAgent } from '../host-agent.ts'
+import type { Load } from '../model/host.ts'
+import { GatewayEvents } from './events.ts'
+import { Everyone } from './everyone.ts'
+import { type GatewayHost, gatewayHost, gatewayHypervisors, loadOf } from './host.ts'
+import { gatewayImages } from './images.ts'
+import type { Members, PlacementStore } from './members.ts'
+import { gatewayDynamips, gatewayMachines, gatewayNodes, gatewayRouters } from './nodes.ts'
+import { gatewayFiles, gatewayProjects } from './projects.ts'
+import { Room } from './room.ts'
+import { Whereabouts } from './whereabouts.ts'
+
+export interface GatewayOptions {
+  readonly members: Members
+  readonly placements: PlacementStore
+  readonly host: GatewayHost
+}
+
+export interface Gateway {
+  /** The agent for one request; `absent` is told the name of every compute that was not there to answer. */
+  agent(absent: (name: string) => void): HostAgent
+  close(): void
+}
+
+/**
+ * The host agent of many computes: every project is on one of them, which is asked all that is about it; what is about hosts is
+ * asked of all.
+ */
+export function createGateway({ members, placements, host }: GatewayOptions): Gateway {
+  const whereabouts = new Whereabouts(members, placements)
+  const room = new Room()
+  const creating = new Map<string, Promise<unknown>>()
+  let load: Load = { cpu_usage_percent: 0, memory_usage_percent: 0 }
+  const events = new GatewayEvents(members, whereabouts, () => {
+    // A ping must not wait; the figures are those of the ping before.
+    void loadOf(members).then((now) => {
+      load = now
+    })
+    return load
+  })
+  const nodes = gatewayNodes(whereabouts)
+  const files = gatewayFiles(whereabouts)
+  const routers = gatewayRouters(whereabouts)
+  const dynamips = gatewayDynamips(whereabouts)
+  const present = async () => (await members.all()).filter(({ isConnected }) => isConnected).map(({ agent }) => agent)
+  return {
+    agent(absent) {
+      const everyone = new Everyone(members, absent)
+      return {
+        host: gatewayHost(host, members, everyone),
+        projects: gatewayProjects({ members, everyone, whereabouts, room, creating }),
+        files,
+        images: gatewayImages(everyone, present),
+        nodes,
+        machines: gatewayMachines(whereabouts, everyone),
+        routers,
+        dynamips,
+        hypervisors: gatewayHypervisors(everyone),
+        events,
+      }
+    },
+    close: () => events.close(),
+  }
+}

@@ -1,0 +1,91 @@
+import type { HostFacts, HypervisorAgent } from '../host-agent.ts'
+import type { Check, Load } from '../model/host.ts'
+import type { MetricFamily } from '../model/metrics.ts'
+import { type Everyone, noCompute } from './everyone.ts'
+import type { Members } from './members.ts'
+
+export interface GatewayHost {
+  readonly version: string
+  readonly metrics: () => MetricFamily[]
+  readonly reloadConfig: HostFacts['reloadConfig']
+}
+
+/** What the computes are together. */
+export function gatewayHost(own: GatewayHost, members: Members, everyone: Everyone): HostFacts {
+  return {
+    version: async () => ({ version: own.version, local: false }),
+    async capabilities() {
+      const all = (await everyone.ask(({ host }) => host.capabilities())).map(({ value }) => value)
+      const [first] = all
+      return {
+        version: own.version,
+        platform: first?.platform ?? 'linux',
+        node_types: [...new Set(all.flatMap(({ node_types }) => node_types))],
+        packet_path: all.every(({ packet_path }) => packet_path === 'fast') ? 'fast' : 'portable',
+        pc_engine: first?.pc_engine ?? 'embedded',
+      }
+    },
+    async interfaces() {
+      const found = await everyone.union(
+        ({ host }) => host.interfaces(),
+        ({ name }) => name,
+      )
+      return found.sort((a, b) => (a.name < b.name ? -1 : 1))
+    },
+    async ports() {
+      const all = (await everyone.ask(({ host }) => host.ports())).map(({ value }) => value)
+      if (all.length === 0) throw noCompute()
+      const range = (of: 'console_port_range' | 'vnc_port_range' | 'udp_port_range'): [number, number] => [
+        Math.min(...all.map((ports) => ports[of][0])),
+        Math.max(...all.map((ports) => ports[of][1])),
+      ]
+      const used = (of: 'console_ports' | 'vnc_ports' | 'udp_ports'): number[] =>
+        [...new Set(all.flatMap((ports) => ports[of]))].sort((a, b) => a - b)
+      return {
+        console_port_range: range('console_port_range'),
+        console_ports: used('console_ports'),
+        vnc_port_range: range('vnc_port_range'),
+        vnc_ports: used('vnc_ports'),
+        udp_port_range: range('udp_port_range'),
+        udp_ports: used('udp_ports'),
+      }
+    },
+    load: async () => loadOf(members),
+    metrics: async () => own.metrics(),
+    async doctor() {
+      const checks = (await members.all()).map(({ name, isConnected, load }): Check => {
+        if (!isConnected) {
+          const fix = 'see its last_error at GET /v2/computes, and PUT what is wrong'
+          return { name: `compute ${name}`, status: 'error', found: 'it is not connected', fix }
+        }
+        const figures = load && `, ${load.cpu_usage_percent} % CPU, ${load.memory_usage_percent} % memory`
+        return { name: `compute ${name}`, status: 'ok', found: `connected${figures ?? ''}`, fix: null }
+      })
+      if (checks.length === 0) {
+        const fix = 'POST /v2/computes, or patchbay serve --join at the compute'
+        checks.push({ name: 'computes', status: 'error', found: 'there is none', fix })
+      }
+      return { ok: checks.every(({ status }) => status !== 'error'), checks }
+    },
+    reloadConfig: own.reloadConfig,
+  }
+}
+
+export const gatewayHypervisors = (everyone: Everyone): HypervisorAgent => ({
+  vms: () =>
+    everyone.union(
+      ({ hypervisors }) => hypervisors.vms(),
+      ({ vmname }) => vmname,
+    ),
+})
+
+/** The mean of the computes whose load is known. */
+export async function loadOf(members: Members): Promise<Load> {
+  const loads = (await members.all()).flatMap(({ load }) => (load === undefined ? [] : [load]))
+  const mean = (figure: (load: Load) => number): number =>
+    loads.length === 0 ? 0 : loads.reduce((sum, load) => sum + figure(load), 0) / loads.length
+  return {
+    cpu_usage_percent: mean((load) => load.cpu_usage_percent),
+    memory_usage_percent: mean((load) => load.memory_usage_percent),
+  }
+}

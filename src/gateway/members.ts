@@ -1,0 +1,36 @@
+import type { HostAgent } from '../host-agent.ts'
+import type { Load } from '../model/host.ts'
+
+/** A compute, as labs are given to it. */
+export interface Member {
+  /** Lower-case id of the compute. */
+  readonly id: string
+  /** As messages call it. */
+  readonly name: string
+  readonly agent: HostAgent
+  readonly isConnected: boolean
+  /** As last told; undefined while that is not known. */
+  readonly load: Load | undefined
+  /** False for one that is being emptied: its labs stay, new ones go elsewhere. */
+  readonly acceptsProjects: boolean
+  /** How much of the labs it is to have, 1 being usual. */
+  readonly weight: number
+}
+
+/** The computes of a gateway. */
+export interface Members {
+  /** In the order of their registration. */
+  all(): Promise<readonly Member[]>
+  find(id: string): Promise<Member | undefined>
+  /** Told when a compute came, went, or is connected or not; the result ends that. */
+  watch(listener: () => void): () => void
+}
+
+/** Which compute has which project: what must not be forgotten. A change is kept when its promise resolves. */
+export interface PlacementStore {
+  /** Id of the compute. */
+  get(projectId: string): Promise<string | undefined>
+  put(projectId: string, computeId: string): Promise<void>
+  /** Nothing is done for a project that is not known. */
+  remove(projectId: string): Promise<void>
+}

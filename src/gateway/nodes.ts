@@ -1,0 +1,75 @@
+import type { DynamipsAgent, HostAgent, MachineAgent, NodeAgent, RouterAgent } from '../host-agent.ts'
+import type { NodeRef } from '../model/node.ts'
+import type { Everyone } from './everyone.ts'
+import type { Whereabouts } from './whereabouts.ts'
+
+/** Asks the compute that has the node's project. */
+type At = <T>(ref: NodeRef, use: (agent: HostAgent) => Promise<T>) => Promise<T>
+
+const atOf =
+  (whereabouts: Whereabouts): At =>
+  (ref, use) =>
+    whereabouts.at(ref.project_id, use)
+
+export function gatewayNodes(whereabouts: Whereabouts): NodeAgent {
+  const at = atOf(whereabouts)
+  return {
+    list: (id, kind) => whereabouts.at(id, ({ nodes }) => nodes.list(id, kind)),
+    create: (id, kind, input, options) => whereabouts.at(id, ({ nodes }) => nodes.create(id, kind, input, options)),
+    get: (ref) => at(ref, ({ nodes }) => nodes.get(ref)),
+    update: (ref, changes) => at(ref, ({ nodes }) => nodes.update(ref, changes)),
+    remove: (ref, options) => at(ref, ({ nodes }) => nodes.remove(ref, options)),
+    start: (ref) => at(ref, ({ nodes }) => nodes.start(ref)),
+    stop: (ref) => at(ref, ({ nodes }) => nodes.stop(ref)),
+    suspend: (ref) => at(ref, ({ nodes }) => nodes.suspend(ref)),
+    resume: (ref) => at(ref, ({ nodes }) => nodes.resume(ref)),
+    reload: (ref) => at(ref, ({ nodes }) => nodes.reload(ref)),
+    duplicate: (ref, destinationId) => at(ref, ({ nodes }) => nodes.duplicate(ref, destinationId)),
+    attachNio: (ref, port, nio) => at(ref, ({ nodes }) => nodes.attachNio(ref, port, nio)),
+    updateNio: (ref, port, nio) => at(ref, ({ nodes }) => nodes.updateNio(ref, port, nio)),
+    detachNio: (ref, port) => at(ref, ({ nodes }) => nodes.detachNio(ref, port)),
+    nioState: (ref, port) => at(ref, ({ nodes }) => nodes.nioState(ref, port)),
+    startCapture: (ref, port, wanted) => at(ref, ({ nodes }) => nodes.startCapture(ref, port, wanted)),
+    stopCapture: (ref, port) => at(ref, ({ nodes }) => nodes.stopCapture(ref, port)),
+    followCapture: (ref, port, signal) => at(ref, ({ nodes }) => nodes.followCapture(ref, port, signal)),
+    streamCapture: (ref, port, wanted, signal) =>
+      at(ref, ({ nodes }) => nodes.streamCapture(ref, port, wanted, signal)),
+    console: (ref, signal) => at(ref, ({ nodes }) => nodes.console(ref, signal)),
+    screen: (ref, signal) => at(ref, ({ nodes }) => nodes.screen(ref, signal)),
+  }
+}
+
+export function gatewayRouters(whereabouts: Whereabouts): RouterAgent {
+  const at = atOf(whereabouts)
+  return {
+    start: (ref, input) => at(ref, ({ routers }) => routers.start(ref, input)),
+    configs: (ref) => at(ref, ({ routers }) => routers.configs(ref)),
+    saveConfigs: (ref) => at(ref, ({ routers }) => routers.saveConfigs(ref)),
+  }
+}
+
+export function gatewayDynamips(whereabouts: Whereabouts): DynamipsAgent {
+  const at = atOf(whereabouts)
+  return {
+    idlePcProposals: (ref, signal) => at(ref, ({ dynamips }) => dynamips.idlePcProposals(ref, signal)),
+    autoIdlePc: (ref, signal) => at(ref, ({ dynamips }) => dynamips.autoIdlePc(ref, signal)),
+  }
+}
+
+export function gatewayMachines(whereabouts: Whereabouts, everyone: Everyone): MachineAgent {
+  const at = atOf(whereabouts)
+  return {
+    emulators: (platforms) =>
+      everyone.union(
+        ({ machines }) => machines.emulators(platforms),
+        ({ path }) => path,
+      ),
+    /** A platform counts that every compute accelerates: a lab may be on any. */
+    async capabilities() {
+      const lists = (await everyone.ask(({ machines }) => machines.capabilities())).map(({ value }) => value.kvm)
+      const [first = [], ...others] = lists
+      return { kvm: first.filter((platform) => others.every((list) => list.includes(platform))) }
+    },
+    resizeDisk: (ref, input) => at(ref, ({ machines }) => machines.resizeDisk(ref, input)),
+  }
+}

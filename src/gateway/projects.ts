@@ -1,0 +1,118 @@
+import { ApiError, badRequest, conflict } from '../errors.ts'
+import type { FileAgent, ProjectAgent } from '../host-agent.ts'
+import type { Project, ProjectCreate } from '../model/project.ts'
+import { absence, type Everyone, noCompute } from './everyone.ts'
+import type { Member, Members } from './members.ts'
+import type { Room } from './room.ts'
+import { elsewhere, type Whereabouts } from './whereabouts.ts'
+
+/** Computes that are tried for a new project, when the one with most room turns out not to be there. */
+const mostTried = 3
+
+export interface ProjectOptions {
+  readonly members: Members
+  readonly everyone: Everyone
+  readonly whereabouts: Whereabouts
+  readonly room: Room
+  /** Projects that are being created, so that two requests with one id cannot place it twice. */
+  readonly creating: Map<string, Promise<unknown>>
+}
+
+/** Every project is on one compute: where it was asked for, else where most room is. */
+export function gatewayProjects(options: ProjectOptions): ProjectAgent {
+  const { everyone, whereabouts } = options
+  return {
+    list: () =>
+      everyone.union(
+        ({ projects }) => projects.list(),
+        ({ project_id }) => project_id,
+      ),
+    get: (id) => whereabouts.at(id, ({ projects }) => projects.get(id)),
+    create: (input) => create(input, options),
+    update: (id, changes) => whereabouts.at(id, ({ projects }) => projects.update(id, changes)),
+    async close(id) {
+      const { temporary } = await whereabouts.at(id, ({ projects }) => projects.get(id))
+      await whereabouts.at(id, ({ projects }) => projects.close(id))
+      // Its files stay where they are otherwise, and it is to be opened there again.
+      if (temporary) await whereabouts.forget(id)
+    },
+    async remove(id) {
+      await whereabouts.at(id, ({ projects }) => projects.remove(id))
+      await whereabouts.forget(id)
+    },
+    commit: (id) => whereabouts.at(id, ({ projects }) => projects.commit(id)),
+    releaseUdpPort: (id, port) => whereabouts.at(id, ({ projects }) => projects.releaseUdpPort(id, port)),
+    reserveUdpPort: (id) => whereabouts.at(id, ({ projects }) => projects.reserveUdpPort(id)),
+  }
+}
+
+export function gatewayFiles(whereabouts: Whereabouts): FileAgent {
+  return {
+    list: (id) => whereabouts.at(id, ({ files }) => files.list(id)),
+    read: (id, path) => whereabouts.at(id, ({ files }) => files.read(id, path)),
+    write: (id, path, content, options) =>
+      whereabouts.at(id, ({ files }) => files.write(id, path, content, options), { once: true }),
+  }
+}
+
+type Created = { project: Project; created: boolean }
+
+async function create(input: ProjectCreate, options: ProjectOptions): Promise<Created> {
+  const { compute_id, ...wanted } = input
+  const project_id = wanted.project_id ?? crypto.randomUUID()
+  const { creating } = options
+  const before = creating.get(project_id)
+  const work = (before ?? Promise.resolve())
+    .catch(() => {})
+    .then(() => place({ ...wanted, project_id }, compute_id?.toLowerCase(), options))
+  creating.set(project_id, work)
+  try {
+    return await work
+  } finally {
+    if (creating.get(project_id) === work) creating.delete(project_id)
+  }
+}
+
+/** 409 for a project that is on another compute than the one asked for, 503 when no compute can take it. */
+async function place(
+  input: ProjectCreate & { project_id: string },
+  asked: string | undefined,
+  { members, whereabouts, room }: ProjectOptions,
+): Promise<Created> {
+  const { project_id } = input
+  const known = await whereabouts.find(project_id)
+  if (known !== undefined) {
+    if (asked !== undefined && asked !== known.id) throw elsewhere(project_id, known)
+    return known.agent.projects.create(input)
+  }
+  const candidates = asked === undefined ? room.order(await members.all()) : [await named(members, asked)]
+  let failure: unknown
+  for (const member of candidates.slice(0, mostTried)) {
+    // First of all it is known where the project is: what is created and not found again would be created twice.
+    await whereabouts.put(project_id, member)
+    const undo = room.place(member)
+    try {
+      return await member.agent.projects.create(input)
+    } catch (error) {
+      if (isUnclear(error)) throw error
+      undo()
+      await whereabouts.forget(project_id)
+      if (!isAbsence(error)) throw error
+      failure = error
+    }
+  }
+  throw failure ?? noCompute()
+}
+
+async function named(members: Members, id: string): Promise<Member> {
+  const member = await members.find(id)
+  if (member === undefined) throw badRequest(`compute_id: there is no compute ${id}`)
+  if (!member.isConnected) throw absence(member)
+  if (!member.acceptsProjects) throw conflict(`compute_id: the compute ${member.name} takes no new projects`)
+  return member
+}
+
+/** The compute was not reached: nothing was created there. */
+const isAbsence = (error: unknown): boolean => error instanceof ApiError && error.status === 503
+/** It may have been created. */
+const isUnclear = (error: unknown): boolean => !(error instanceof ApiError) || [502, 504].includes(error.status)

@@ -1,0 +1,42 @@
+import type { Member } from './members.ts'
+
+/** How much less room a compute seems to have by each project that was just placed, until its nodes show in the figures. */
+const expectedShare = 0.1
+/** How long it is counted, ms: a compute tells its load every 5 s, and a lab is filled and started in about a minute. */
+const expectedMs = 60_000
+
+/** Finds the compute with most room. */
+export class Room {
+  readonly #placed = new Map<string, number[]>()
+
+  /** The computes that may be given a project, the best first. Computes whose load is not known come last. */
+  order(members: readonly Member[]): Member[] {
+    const scored = members
+      .filter(({ isConnected, acceptsProjects, weight }) => isConnected && acceptsProjects && weight > 0)
+      // By chance where all is equal, so that several gateways do not all choose the first.
+      .map((member) => ({ member, room: this.#roomOf(member), chance: Math.random() }))
+    return scored.sort((a, b) => b.room - a.room || b.chance - a.chance).map(({ member }) => member)
+  }
+
+  /** A project was given to it; the result takes that back. */
+  place({ id }: Member): () => void {
+    const times = this.#recent(id)
+    const now = Date.now()
+    times.push(now)
+    this.#placed.set(id, times)
+    return () => {
+      const index = times.indexOf(now)
+      if (index >= 0) times.splice(index, 1)
+    }
+  }
+
+  #roomOf({ id, load, weight }: Member): number {
+    const used = load === undefined ? 100 : Math.max(load.cpu_usage_percent, load.memory_usage_percent)
+    return (weight * (100 - used)) / (1 + expectedShare * this.#recent(id).length)
+  }
+
+  #recent(id: string): number[] {
+    const since = Date.now() - expectedMs
+    return (this.#placed.get(id) ?? []).filter((time) => time > since)
+  }
+}

@@ -1,0 +1,58 @@
+/** The same bytes for several readers, as fast as the slowest takes them; one that gives up holds the others up no longer. */
+export function shared(source: ReadableStream<Uint8Array>, count: number): ReadableStream<Uint8Array>[] {
+  const reader = source.getReader()
+  const readers = new Set<ReadableStreamDefaultController<Uint8Array>>()
+  const waiting = new Set<ReadableStreamDefaultController<Uint8Array>>()
+  let resolvers: (() => void)[] = []
+  let isReading = false
+
+  const settle = () => {
+    const done = resolvers
+    resolvers = []
+    for (const resolve of done) resolve()
+  }
+  /** Reads on when everybody who still reads has taken what was read before. */
+  const advance = async (): Promise<void> => {
+    if (isReading || readers.size === 0 || waiting.size < readers.size) return
+    isReading = true
+    try {
+      const { done, value } = await reader.read()
+      for (const controller of readers) {
+        if (done) controller.close()
+        else controller.enqueue(value.slice())
+      }
+      if (done) readers.clear()
+    } catch (error) {
+      for (const controller of readers) controller.error(error)
+      readers.clear()
+    } finally {
+      isReading = false
+      waiting.clear()
+      settle()
+    }
+  }
+  return Array.from({ length: count }, () => {
+    let own: ReadableStreamDefaultController<Uint8Array>
+    return new ReadableStream<Uint8Array>(
+      {
+        start(controller) {
+          own = controller
+          readers.add(controller)
+        },
+        pull(controller) {
+          waiting.add(controller)
+          const taken = new Promise<void>((resolve) => resolvers.push(resolve))
+          void advance()
+          return taken
+        },
+        async cancel(reason) {
+          readers.delete(own)
+          waiting.delete(own)
+          if (readers.size === 0) await reader.cancel(reason)
+          else void advance()
+        },
+      },
+      { highWaterMark: 0 },
+    )
+  })
+}

@@ -1,0 +1,113 @@
+import { ApiError, conflict, notFound } from '../errors.ts'
+import type { HostAgent } from '../host-agent.ts'
+import { absence, eachOf } from './everyone.ts'
+import type { Member, Members, PlacementStore } from './members.ts'
+
+/** How long a project that no compute has is not looked for again, ms. */
+const vainMs = 3000
+const mostVain = 1000
+
+/**
+ * Which compute has a project. What was placed by us is in the store; for what is not, and for a project that has gone from
+ * where it was, all computes are asked.
+ */
+export class Whereabouts {
+  readonly #members: Members
+  readonly #store: PlacementStore
+  readonly #searches = new Map<string, Promise<Member | undefined>>()
+  /** Project -> until when it is not looked for. */
+  readonly #vain = new Map<string, number>()
+
+  constructor(members: Members, store: PlacementStore) {
+    this.#members = members
+    this.#store = store
+  }
+
+  /**
+   * Asks the compute that has the project. 404 when none has it, 503 when it is on a compute that is not there. When the compute
+   * says that it has no such project, it is looked for elsewhere and asked for there; `once`: what was sent cannot be sent
+   * again, so that only the next request is asked there.
+   */
+  async at<T>(projectId: string, use: (agent: HostAgent) => Promise<T>, { once = false } = {}): Promise<T> {
+    const member = await this.find(projectId)
+    if (member === undefined) throw noSuchProject(projectId)
+    try {
+      return await use(member.agent)
+    } catch (error) {
+      if (!(error instanceof ApiError) || error.status !== 404) throw error
+      if (this.#isVain(projectId) || (await has(member, projectId))) throw error
+      const other = await this.#search(projectId)
+      if (other === undefined || once) throw error
+      return use(other.agent)
+    }
+  }
+
+  /** The compute that has the project, or had it when it was closed. 503 when it is not connected. */
+  async find(projectId: string): Promise<Member | undefined> {
+    const id = await this.#store.get(projectId)
+    const member = id === undefined ? undefined : await this.#members.find(id)
+    if (member === undefined) return this.#isVain(projectId) ? undefined : this.#search(projectId)
+    if (!member.isConnected) throw absence(member)
+    return member
+  }
+
+  async put(projectId: string, { id }: Member): Promise<void> {
+    this.#vain.delete(projectId)
+    await this.#store.put(projectId, id)
+  }
+
+  async forget(projectId: string): Promise<void> {
+    await this.#store.remove(projectId)
+  }
+
+  /** Asks all computes, once for all who want to know at the same time. */
+  #search(projectId: string): Promise<Member | undefined> {
+    let search = this.#searches.get(projectId)
+    if (search === undefined) {
+      search = this.#ask(projectId).finally(() => this.#searches.delete(projectId))
+      this.#searches.set(projectId, search)
+    }
+    return search
+  }
+
+  async #ask(projectId: string): Promise<Member | undefined> {
+    const found: Member[] = []
+    const there = (await this.#members.all()).filter(({ isConnected }) => isConnected)
+    await eachOf(there, async (member) => {
+      if (found.length === 0 && (await has(member, projectId).catch(() => false))) found.push(member)
+    })
+    const [first] = found
+    if (first === undefined) this.#remember(projectId)
+    else await this.put(projectId, first)
+    return first
+  }
+
+  #remember(projectId: string): void {
+    this.#vain.set(projectId, Date.now() + vainMs)
+    const [oldest] = this.#vain.keys()
+    if (this.#vain.size > mostVain && oldest !== undefined) this.#vain.delete(oldest)
+  }
+
+  #isVain(projectId: string): boolean {
+    const until = this.#vain.get(projectId) ?? 0
+    if (until > Date.now()) return true
+    this.#vain.delete(projectId)
+    return false
+  }
+}
+
+async function has({ agent }: Member, projectId: string): Promise<boolean> {
+  try {
+    await agent.projects.get(projectId)
+    return true
+  } catch (error) {
+    if (error instanceof ApiError && error.status === 404) return false
+    throw error
+  }
+}
+
+const noSuchProject = (projectId: string): ApiError =>
+  notFound(`project_id: no compute has an open project ${projectId}`)
+
+export const elsewhere = (projectId: string, { name }: Member): ApiError =>
+  conflict(`compute_id: the project ${projectId} is on the compute ${name}; leave compute_id out, or name that one`)

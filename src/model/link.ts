@@ -1,0 +1,45 @@
+import { type Static, Type } from '@sinclair/typebox'
+import { Uuid } from './common.ts'
+import { Filters } from './filters.ts'
+import { Nio } from './nio.ts'
+import { type NodeKindName, nodeKinds } from './node.ts'
+
+const number = (what: string) => Type.Integer({ minimum: 0, maximum: 100_000, description: `Number of the ${what}` })
+
+/** A port of a node in any open project. */
+export type LinkEnd = Static<typeof LinkEnd>
+export const LinkEnd = Type.Object(
+  {
+    project_id: Uuid,
+    node_type: Type.Unsafe<NodeKindName>(
+      Type.Union(
+        nodeKinds.map((kind) => Type.Literal(kind)),
+        { description: 'Kind of the node' },
+      ),
+    ),
+    node_id: Uuid,
+    adapter_number: number('adapter'),
+    port_number: number('port of the adapter'),
+  },
+  { $id: 'LinkEnd', additionalProperties: false, description: 'A port of a node' },
+)
+
+export type LinkCreate = Static<typeof LinkCreate>
+export const LinkCreate = Type.Object(
+  {
+    nodes: Type.Tuple([LinkEnd, LinkEnd], { description: 'The two ends; they may be on two computes' }),
+    filters: Type.Optional(Filters),
+  },
+  { $id: 'LinkCreate', additionalProperties: false, description: 'Two ports that are to be patched together' },
+)
+
+/** A link that was made: its two NIOs, which are changed and removed as any NIO. */
+export type Link = Static<typeof Link>
+export const Link = Type.Object(
+  {
+    nodes: Type.Array(Type.Object({ ...LinkEnd.properties, nio: Nio }), {
+      description: 'The ends, as they were given',
+    }),
+  },
+  { $id: 'Link', description: 'Two ports that are patched together by UDP' },
+)

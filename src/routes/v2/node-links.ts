@@ -1,0 +1,84 @@
+import { ApiError, badRequest, conflict } from '../../errors.ts'
+import type { HostAgent, PortRef } from '../../host-agent.ts'
+import { created, type Endpoint, endpoint } from '../../http/endpoint.ts'
+import { Link, LinkCreate, type LinkEnd } from '../../model/link.ts'
+import type { Nio } from '../../model/nio.ts'
+import { isLinkable, type NodeRef } from '../../model/node.ts'
+
+/** Patches two ports together, wherever they are: what takes four requests and an undo otherwise. */
+export const nodeLinkEndpoints: readonly Endpoint[] = [
+  endpoint({
+    method: 'POST',
+    path: '/v2/links',
+    tag: 'v2 links',
+    summary: 'Patch two ports together, also over two computes',
+    description:
+      'A UDP port is reserved at each end and a nio_udp attached to each port; when one of the steps fails nothing is left of the ' +
+      'others. It is removed by deleting both NIOs.',
+    body: LinkCreate,
+    replies: { 201: { description: 'Linked', schema: Link } },
+    errors: {
+      404: 'There is no such project, node or port',
+      409: 'Something is attached already, no UDP port is left, or the computes have no addresses for each other',
+    },
+    async handle({ body }, { agent, between }) {
+      const [a, b] = body.nodes.map(lowerIds) as [LinkEnd, LinkEnd]
+      if (keyOf(a) === keyOf(b)) throw badRequest('nodes: a port cannot be linked with itself')
+      for (const end of [a, b]) await requireFree(agent, end)
+      const undo: (() => Promise<void>)[] = []
+      const reserve = async ({ project_id }: LinkEnd): Promise<number> => {
+        const port = await agent.projects.reserveUdpPort(project_id)
+        undo.push(() => agent.projects.releaseUdpPort(project_id, port))
+        return port
+      }
+      const attach = async (end: LinkEnd, nio: Nio): Promise<Nio> => {
+        // An end that may have been attached without our knowing is detached, too.
+        undo.push(() => agent.nodes.detachNio(refOf(end), portOf(end)))
+        return agent.nodes.attachNio(refOf(end), portOf(end), nio)
+      }
+      try {
+        const [toB, toA] = await Promise.all([between(a.project_id, b.project_id), between(b.project_id, a.project_id)])
+        const [portA, portB] = [await reserve(a), await reserve(b)]
+        const { filters } = body
+        const options = { type: 'nio_udp' as const, ...(filters !== undefined && { filters }) }
+        const nioA = await attach(a, { ...options, lport: portA, rhost: toB, rport: portB })
+        const nioB = await attach(b, { ...options, lport: portB, rhost: toA, rport: portA })
+        return created({
+          nodes: [
+            { ...a, nio: nioA },
+            { ...b, nio: nioB },
+          ],
+        })
+      } catch (error) {
+        // What is not there needs no undoing, and what cannot be undone must not hide why.
+        for (const step of undo.reverse()) await step().catch(() => {})
+        throw error
+      }
+    },
+  }),
+]
+
+/** 404 for what is not there, 409 when something is attached. */
+async function requireFree(agent: HostAgent, end: LinkEnd): Promise<void> {
+  const { node_type, node_id, adapter_number, port_number } = end
+  if (!isLinkable(node_type)) throw badRequest(`node_type: nodes of the kind ${node_type} cannot be linked`)
+  await agent.nodes.get(refOf(end))
+  const attached = await agent.nodes.nioState(refOf(end), portOf(end)).catch((error: unknown) => {
+    if (error instanceof ApiError && error.status === 404) return undefined
+    throw error
+  })
+  if (attached === undefined) return
+  throw conflict(
+    `nodes: something is attached to port ${adapter_number}/${port_number} of the node ${node_id} already; delete its NIO first`,
+  )
+}
+
+const refOf = ({ project_id, node_type, node_id }: LinkEnd): NodeRef => ({ project_id, kind: node_type, node_id })
+const portOf = ({ adapter_number, port_number }: LinkEnd): PortRef => ({ adapter: adapter_number, port: port_number })
+const keyOf = ({ project_id, node_id, ...port }: LinkEnd): string =>
+  [project_id, node_id, port.adapter_number, port.port_number].join('/')
+const lowerIds = (end: LinkEnd): LinkEnd => ({
+  ...end,
+  project_id: end.project_id.toLowerCase(),
+  node_id: end.node_id.toLowerCase(),
+})

@@ -1,0 +1,59 @@
+import { appendFile, readFile, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { expect, onTestFinished, test } from 'vitest'
+import { PlacementLog } from '../../../runtime/node/fleet/placement-log.ts'
+import { freshDirectory } from '../../support/directory.ts'
+
+const quiet = () => {}
+const log = { debug: quiet, info: quiet, warn: quiet, error: quiet }
+
+async function opened(data: string, floorMb = 0): Promise<PlacementLog> {
+  const placements = await PlacementLog.open({ data, floorMb: () => floorMb, log })
+  onTestFinished(() => placements.close())
+  return placements
+}
+
+test('placements are there after a restart, those that were removed are not', async () => {
+  const data = await freshDirectory()
+  const [kept, moved, gone] = [crypto.randomUUID(), crypto.randomUUID(), crypto.randomUUID()]
+  const first = await opened(data)
+  await Promise.all([first.put(kept, 'a'), first.put(moved, 'a'), first.put(gone, 'b')])
+  await first.put(moved, 'b')
+  await first.remove(gone)
+  const second = await opened(data)
+  expect(await Promise.all([kept, moved, gone].map((id) => second.get(id)))).toEqual(['a', 'b', undefined])
+  expect((await stat(join(data, 'placements.log'))).mode & 0o777).toBe(0o600)
+})
+
+test('what a crash tore is no change, and does not spoil the next one', async () => {
+  const data = await freshDirectory()
+  const [kept, torn, next] = [crypto.randomUUID(), crypto.randomUUID(), crypto.randomUUID()]
+  await (await opened(data)).put(kept, 'a')
+  // The id alone would mean that the project is gone.
+  await appendFile(join(data, 'placements.log'), kept)
+  const second = await opened(data)
+  expect(await second.get(kept)).toBe('a')
+  await second.put(next, 'b')
+  await appendFile(join(data, 'placements.log'), `${torn} comp`)
+  const third = await opened(data)
+  expect(await Promise.all([kept, next, torn].map((id) => third.get(id)))).toEqual(['a', 'b', undefined])
+})
+
+test('history is dropped, so that the file does not grow for ever', async () => {
+  const data = await freshDirectory()
+  const placements = await opened(data)
+  const id = crypto.randomUUID()
+  for (let round = 0; round < 15; round++) {
+    await Promise.all(Array.from({ length: 100 }, (_, number) => placements.put(id, `c${round * 100 + number}`)))
+  }
+  await placements.put(id, 'last')
+  expect((await readFile(join(data, 'placements.log'), 'utf8')).split('\n').length).toBeLessThan(1200)
+  expect(await (await opened(data)).get(id)).toBe('last')
+})
+
+test('a placement that cannot be saved is refused, and not remembered', async () => {
+  const placements = await opened(await freshDirectory(), Number.MAX_SAFE_INTEGER)
+  const id = crypto.randomUUID()
+  await expect(placements.put(id, 'a')).rejects.toMatchObject({ status: 507 })
+  expect(await placements.get(id)).toBeUndefined()
+})

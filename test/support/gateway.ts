@@ -1,0 +1,108 @@
+import { onTestFinished } from 'vitest'
+import { createNodeAgent } from '../../runtime/node/agent.ts'
+import { loadConfig } from '../../runtime/node/config/load.ts'
+import { type App, createApp } from '../../src/app.ts'
+import { createGateway } from '../../src/gateway/gateway-agent.ts'
+import type { Member, PlacementStore } from '../../src/gateway/members.ts'
+import type { HostAgent } from '../../src/host-agent.ts'
+import { freshDirectory } from './directory.ts'
+import { portRanges } from './service.ts'
+
+const quiet = () => {}
+const log = { debug: quiet, info: quiet, warn: quiet, error: quiet }
+
+/** A compute of a gateway of tests; what is told of it can be changed. */
+export type TestMember = { -readonly [K in keyof Member]: Member[K] }
+
+export interface TestGateway {
+  readonly app: App
+  readonly members: TestMember[]
+  readonly placements: Map<string, string>
+  /** Tells the gateway that something of a member is another. */
+  changed(): void
+  fetch(method: string, path: string, body?: unknown, init?: RequestInit): Promise<Response>
+  /** A request that must succeed; its JSON answer. */
+  call<T = Record<string, unknown>>(method: string, path: string, body?: unknown): Promise<T>
+}
+
+/** A real host agent in this process, with the embedded pc. */
+export async function startAgent(file: number): Promise<HostAgent> {
+  const data = await freshDirectory()
+  const ranges = Object.entries(portRanges(file)).map(
+    ([name, [first, last]]) => `--${name.replaceAll('_', '-')}=${first}-${last}`,
+  )
+  const config = loadConfig({
+    argv: ['--data', data, '--pc-engine', 'embedded', ...ranges],
+    env: { XDG_CONFIG_HOME: data },
+  })
+  const service = await createNodeAgent({ config, log, diagnose: async () => ({ ok: true, checks: [] }) })
+  onTestFinished(() => service.close())
+  return service.agent
+}
+
+/** A gateway in front of these agents, as `c0`, `c1` and so on. */
+export function startGateway(agents: readonly HostAgent[]): TestGateway {
+  const listeners = new Set<() => void>()
+  const members = agents.map(
+    (agent, index): TestMember => ({
+      ...{ id: `c${index}`, name: `Compute ${index}`, agent, isConnected: true, acceptsProjects: true, weight: 1 },
+      load: { cpu_usage_percent: 10, memory_usage_percent: 10 },
+    }),
+  )
+  const placements = new Map<string, string>()
+  const store: PlacementStore = {
+    get: async (project) => placements.get(project),
+    put: async (project, compute) => void placements.set(project, compute),
+    remove: async (project) => void placements.delete(project),
+  }
+  const gateway = createGateway({
+    members: {
+      all: async () => members,
+      find: async (id) => members.find((member) => member.id === id),
+      watch(listener) {
+        listeners.add(listener)
+        return () => void listeners.delete(listener)
+      },
+    },
+    placements: store,
+    host: { version: '1.4.2', metrics: () => [], reloadConfig: async () => ({ changed: [], needs_restart: [] }) },
+  })
+  onTestFinished(() => gateway.close())
+  const app = createApp({
+    agent: gateway.agent,
+    version: '1.4.2',
+    access: () => ({ hosts: new Set(['localhost']), allowedOrigins: new Set(), user: '', password: '', token: '' }),
+    jsonBytes: 64 * 1024,
+    aliases: {},
+    json: (body, status, headers) =>
+      new Response(body, { status, headers: { 'Content-Type': 'application/json', ...headers } }),
+    upgrade: () => {
+      throw new Error('not here')
+    },
+    docsScript: async () => '',
+    report: (error) => process.stderr.write(`${(error as Error).stack}\n`),
+  })
+  const request = (method: string, path: string, body?: unknown, init?: RequestInit): Promise<Response> =>
+    app.fetch(
+      new Request(`http://localhost${path}`, {
+        method,
+        ...(body !== undefined && { body: JSON.stringify(body) }),
+        ...init,
+      }),
+    )
+  return {
+    app,
+    members,
+    placements,
+    changed() {
+      for (const listener of listeners) listener()
+    },
+    fetch: request,
+    async call<T>(method: string, path: string, body?: unknown) {
+      const answer = await request(method, path, body)
+      const text = await answer.text()
+      if (!answer.ok) throw new Error(`${method} ${path}: ${answer.status} ${text}`)
+      return (text === '' ? undefined : JSON.parse(text)) as T
+    },
+  }
+}
