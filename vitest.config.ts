@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { defineConfig } from 'vitest/config'
 
 const handlers = { include: ['test/handlers/**/*.test.ts'], globalSetup: ['test/support/setup.ts'], isolate: false }
+const host = { globalSetup: ['test/support/bundled.ts'], setupFiles: ['test/support/from-bundle.ts'] }
 
 /** Tests of how long something takes, which have the machine to themselves; a host that is busy for a moment gets another try. */
 const timing = ['test/node/keeper/{impairment-timing,cpu-limit}.test.ts', 'test/lab/impairment.test.ts']
@@ -11,7 +12,7 @@ export default defineConfig({
   test: {
     testTimeout: 20_000,
     hookTimeout: 20_000,
-    // Services and keepers of tests are started hundreds of times; half of that is the compilation of the same sources.
+    // Services and keepers of tests are started hundreds of times; half of that is the compilation of the same code.
     env: { NODE_COMPILE_CACHE: join(import.meta.dirname, 'node_modules/.cache/node-compile') },
     // Most tests wait for processes and clocks most of the time.
     maxWorkers: Math.max(4, Math.ceil(availableParallelism() / 2)),
@@ -20,10 +21,13 @@ export default defineConfig({
       { extends: true, test: { name: 'node', ...handlers } },
       { extends: true, test: { name: 'workerd', ...handlers } },
       // Everything that needs the host itself: processes, sockets, files, emulators.
-      { extends: true, test: { name: 'host', include: ['test/{src,node,lab}/**/*.test.ts'], exclude: timing } },
       {
         extends: true,
-        test: { name: 'timing', include: timing, maxWorkers: 1, retry: 2, sequence: { groupOrder: 1 } },
+        test: { name: 'host', ...host, include: ['test/{src,node,lab}/**/*.test.ts'], exclude: timing },
+      },
+      {
+        extends: true,
+        test: { name: 'timing', ...host, include: timing, maxWorkers: 1, retry: 2, sequence: { groupOrder: 1 } },
       },
     ],
   },

@@ -3,17 +3,15 @@ import { mkdtemp, readFile, rm, stat } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import { createPc, start } from '../support/lab.ts'
-import { portRanges, TestService } from '../support/service.ts'
-
-const program = join(import.meta.dirname, '../../runtime/node/main.ts')
+import { createPc, openConsole, start } from '../support/lab.ts'
+import { bundledProgram, portRanges, TestService } from '../support/service.ts'
 
 async function run(argv: string[], input = ''): Promise<{ code: number | null; out: string; err: string }> {
   const data = await mkdtemp(join(tmpdir(), 'patchbay-cli-'))
   onTestFinished(() => rm(data, { recursive: true, force: true }))
   return new Promise((resolve) => {
     const env = { ...process.env, XDG_CONFIG_HOME: data }
-    const child = execFile(process.execPath, [program, ...argv], { env, timeout: 40_000 }, (_, out, err) =>
+    const child = execFile(process.execPath, [bundledProgram(), ...argv], { env, timeout: 40_000 }, (_, out, err) =>
       resolve({ code: child.exitCode, out, err }),
     )
     child.stdin?.end(input)
@@ -26,6 +24,16 @@ test('version and help', async () => {
   }
   expect(await run(['version'])).toEqual({ code: 0, out: `${version}\n`, err: '' })
   expect((await run(['help'])).out).toContain('patchbay serve')
+})
+
+test('a checkout runs as it is, also what it starts', async () => {
+  const service = await TestService.startFromSources({ ...portRanges(127), 'pc.engine': 'embedded' })
+  const { project_id } = await service.call<{ project_id: string }>('POST', '/v2/compute/projects', { name: 'lab' })
+  const pc = await createPc(service, `/v2/compute/projects/${project_id}`, 1)
+  await start(service, pc)
+  const console = await openConsole(service, pc)
+  console.type('echo from the sources\r')
+  await console.expect('from the sources')
 })
 
 test('what is not known is said, with what was probably meant', async () => {

@@ -4,9 +4,9 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
-import { onTestFinished } from 'vitest'
+import { inject, onTestFinished } from 'vitest'
 
-const program = join(import.meta.dirname, '../../runtime/node/main.ts')
+const sources = join(import.meta.dirname, '../../runtime/node/main.ts')
 
 /**
  * A port range that no other test file uses; give each file its own number, 0 to 99. Below the ports that the system gives
@@ -21,6 +21,9 @@ export function portRanges(file: number): Record<string, [number, number]> {
   }
 }
 
+/** The program that tests start. */
+export const bundledProgram = (): string => join(inject('bundled'), 'patchbay.js')
+
 /** A `patchbay serve` in a process of its own, as a user would run it. */
 export class TestService {
   readonly data: string
@@ -28,10 +31,12 @@ export class TestService {
   #url = ''
 
   readonly #launcher: readonly string[]
+  readonly #program: string
 
-  private constructor(data: string, launcher: readonly string[]) {
+  private constructor(data: string, launcher: readonly string[] = [], program = bundledProgram()) {
     this.data = data
     this.#launcher = launcher
+    this.#program = program
   }
 
   /**
@@ -39,16 +44,24 @@ export class TestService {
    * program it is given.
    */
   static async start(settings: Record<string, unknown> = {}, launcher: readonly string[] = []): Promise<TestService> {
-    const service = new TestService(await mkdtemp(join(tmpdir(), 'patchbay-')), launcher)
-    onTestFinished(() => service.close())
-    await service.configure(settings)
-    await service.restart()
-    return service
+    return new TestService(await mkdtemp(join(tmpdir(), 'patchbay-')), launcher).#begin(settings)
+  }
+
+  /** The same, from the sources instead of the bundle. */
+  static async startFromSources(settings: Record<string, unknown> = {}): Promise<TestService> {
+    return new TestService(await mkdtemp(join(tmpdir(), 'patchbay-')), [], sources).#begin(settings)
+  }
+
+  async #begin(settings: Record<string, unknown>): Promise<TestService> {
+    onTestFinished(() => this.close())
+    await this.configure(settings)
+    await this.restart()
+    return this
   }
 
   /** The same for the tests of a file together. */
   static async startForAll(settings: Record<string, unknown> = {}): Promise<TestService> {
-    const service = new TestService(await mkdtemp(join(tmpdir(), 'patchbay-')), [])
+    const service = new TestService(await mkdtemp(join(tmpdir(), 'patchbay-')))
     await service.configure(settings)
     await service.restart()
     return service
@@ -83,7 +96,14 @@ export class TestService {
   /** `port`: where others know it; else a free one. */
   async restart(port = 0): Promise<void> {
     const flags = ['serve', '--port', String(port), '--data', this.data, '--config', join(this.data, 'config.toml')]
-    const [command = '', ...args] = [...this.#launcher, process.execPath, program, ...flags, '--log-level', 'error']
+    const [command = '', ...args] = [
+      ...this.#launcher,
+      process.execPath,
+      this.#program,
+      ...flags,
+      '--log-level',
+      'error',
+    ]
     const child = spawn(command, args, {
       stdio: ['ignore', 'pipe', 'inherit'],
     })

@@ -23,6 +23,7 @@ import { virtualBoxWorld } from './virtualbox.ts'
 declare module 'vitest' {
   interface ProvidedContext {
     baseUrl: string
+    isWorker: boolean
   }
 }
 
@@ -35,8 +36,9 @@ type Undo = () => Promise<unknown>
 export async function setup(project: TestProject): Promise<Undo> {
   const undo: Undo[] = []
   const service = await hostAgent(project.name, undo)
-  const url = project.name === 'workerd' ? await workerd(service, undo) : await node(service, undo)
-  project.provide('baseUrl', url)
+  const isWorker = project.name === 'workerd'
+  project.provide('isWorker', isWorker)
+  project.provide('baseUrl', await (isWorker ? workerd : node)(service, undo))
   return async () => {
     for (const step of undo.reverse()) await step()
   }

@@ -3,8 +3,7 @@ import { once } from 'node:events'
 import { existsSync, mkdirSync } from 'node:fs'
 import { connect, createServer, type Socket } from 'node:net'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, inject, onTestFinished, test } from 'vitest'
 import { reapLeftovers } from '../../../runtime/node/keeper/child-records.ts'
 import { KeeperClient } from '../../../runtime/node/keeper/client.ts'
 import { identify } from '../../../runtime/node/keeper/identity.ts'
@@ -50,8 +49,7 @@ async function rawSocket(data: string): Promise<{ socket: Socket; ask: (line: st
 
 test('the second keeper of a directory refuses, and the first one goes on', async () => {
   const { data, client } = await openKeeper()
-  const program = fileURLToPath(new URL('../../../runtime/node/keeper/main.ts', import.meta.url))
-  const second = spawn(process.execPath, [program, data], { stdio: 'ignore' })
+  const second = spawn(process.execPath, [join(inject('bundled'), 'keeper.js'), data], { stdio: 'ignore' })
   expect(await once(second, 'exit')).toEqual([3, null])
   expect((await KeeperClient.connect(data)).pid).toBe(client.pid)
   expect(await client.call('inventory', {})).toEqual({ units: [], ports: [] })

@@ -1,0 +1,49 @@
+import { createHash, randomUUID } from 'node:crypto'
+import { readdir, readFile, rename, rm, stat, utimes, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { TestProject } from 'vitest/node'
+import { bundle } from '../../scripts/bundle.ts'
+
+declare module 'vitest' {
+  interface ProvidedContext {
+    /** The directory of the bundle. */
+    bundled: string
+  }
+}
+
+const cache = join(import.meta.dirname, '../../node_modules/.cache/bundled')
+const dayMs = 86_400_000
+
+/** Bundles the program as it is now for the test files: they start it hundreds of times, and its sources take much longer. */
+export async function setup(project: TestProject): Promise<void> {
+  const provide = async () => project.provide('bundled', await bundled())
+  await provide()
+  project.onTestsRerun(provide)
+}
+
+/**
+ * The directory is named after what is in it: another run, of the same sources or of other ones, is not disturbed, and
+ * what Node compiled is found again.
+ */
+async function bundled(): Promise<string> {
+  const made = join(cache, randomUUID())
+  // With NODE_OPTIONS=--enable-source-maps traces show the sources; it is not the default, as it slows each start.
+  await bundle(made, { sourcemap: true })
+  await writeFile(join(made, 'package.json'), '{ "type": "module" }\n')
+  const hash = createHash('sha256')
+  for (const name of (await readdir(made)).sort()) hash.update(name).update(await readFile(join(made, name)))
+  const place = join(cache, hash.digest('hex').slice(0, 16))
+  // Where it is already there, that one stays.
+  await rename(made, place).catch(() => rm(made, { recursive: true }))
+  await utimes(place, new Date(), new Date())
+  await removeOld()
+  return place
+}
+
+/** Removes what no run used for a day. */
+async function removeOld(): Promise<void> {
+  for (const name of await readdir(cache)) {
+    const { mtimeMs } = await stat(join(cache, name)).catch(() => ({ mtimeMs: Date.now() }))
+    if (Date.now() - mtimeMs > dayMs) await rm(join(cache, name), { recursive: true, force: true })
+  }
+}
