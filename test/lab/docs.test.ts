@@ -33,7 +33,12 @@ test.skipIf(browser.skip)(
       if (message.type() === 'error') errors.push(message.text())
     })
     await page.goto(`${service.url}/docs`)
-    await page.getByText('Attach a NIO to a port', { exact: false }).first().waitFor()
+    // A locator of the text takes twice as long: it walks a million nodes of the schemas, again and again.
+    const isShown = () =>
+      [...(document.querySelector('rapi-doc')?.shadowRoot?.querySelectorAll('div') ?? [])].some(
+        (it) => it.textContent.includes('Attach a NIO to a port') && it.checkVisibility(),
+      )
+    await page.waitForFunction(isShown, undefined, { polling: 200, timeout: 50_000 })
     expect(await page.title()).toBe('Patchbay reference')
     expect(foreign).toEqual([])
     expect(errors).toEqual([])

@@ -1,10 +1,14 @@
-import { expect, test, vi } from 'vitest'
-import { bpfAvailable, compileBpf } from '../../../runtime/node/bpf/compile.ts'
+import { expect, onTestFinished, test, vi } from 'vitest'
 
-// The one thing that cannot be had here for real: a host without libpcap.
-vi.mock('../../../runtime/node/bpf/libpcap.ts', () => ({ loadLibpcap: () => undefined }))
-
-test('without libpcap an expression is a conflict that says what to install', () => {
+test('without libpcap an expression is a conflict that says what to install', async () => {
+  // The one thing that cannot be had here for real: a host without libpcap.
+  vi.resetModules()
+  vi.doMock('../../../runtime/node/bpf/libpcap.ts', () => ({ loadLibpcap: () => undefined }))
+  onTestFinished(() => {
+    vi.doUnmock('../../../runtime/node/bpf/libpcap.ts')
+    vi.resetModules()
+  })
+  const { bpfAvailable, compileBpf } = await import('../../../runtime/node/bpf/compile.ts')
   expect(bpfAvailable()).toBe(false)
   expect(() => compileBpf('tcp', 1)).toThrow(
     expect.objectContaining({ status: 409, message: expect.stringContaining('apt install libpcap0.8') }),

@@ -62,7 +62,7 @@ describe.skipIf(skip)('what dynamips finds', () => {
   })
 })
 
-describe.skipIf(skip)('a measurement', () => {
+describe.skipIf(skip)('a measurement', { timeout: 60_000 }, () => {
   const gone = new Error('went away')
 
   /** One that has begun, in a host whose routers take so long to boot. */
@@ -71,7 +71,7 @@ describe.skipIf(skip)('a measurement', () => {
     const ref = await lab.router(idling)
     const answer = lab.agent.dynamips.autoIdlePc(ref, signal)
     answer.catch(() => {})
-    await expect.poll(async () => (await lab.get(ref)).status, { timeout: 10_000 }).toBe('started')
+    await expect.poll(async () => (await lab.get(ref)).status, { timeout: 30_000 }).toBe('started')
     // Into the command that takes the samples.
     if (boot < 1000) await delay(boot + 500)
     return { lab, ref, answer, since: performance.now() }

@@ -123,20 +123,21 @@ test('a service that comes while an idle keeper ends gets one that works', async
     expect(await client.call('inventory', {})).toEqual({ units: [], ports: [] })
     client.disconnect()
     // Its socket goes first; the process still holds the directory for a moment.
-    await expect.poll(() => existsSync(join(data, 'run', 'keeper.sock')), { interval: 1 }).toBe(false)
+    await expect.poll(() => existsSync(join(data, 'run', 'keeper.sock')), { interval: 1, timeout: 10_000 }).toBe(false)
   }
-  await expect.poll(() => identify(last)).toBeUndefined()
+  await expect.poll(() => identify(last), { timeout: 10_000 }).toBeUndefined()
 })
 
 test('an idle keeper ends after its time, and its children and its socket with it', async () => {
-  const { data, client } = await openKeeper(20)
+  // Its time begins when it listens, so it has to be enough to reach it.
+  const { data, client } = await openKeeper(1000)
   const { pid } = await client.call('unit.start', shellUnit(data, 'read line'))
   client.disconnect()
   const again = await KeeperClient.connect(data)
   expect(again.pid).toBe(client.pid)
   await again.call('unit.stop', { key: 'test:unit', grace_ms: 1000 })
   again.disconnect()
-  await expect.poll(() => identify(again.pid)).toBeUndefined()
+  await expect.poll(() => identify(again.pid), { timeout: 10_000 }).toBeUndefined()
   expect(identify(pid)).toBeUndefined()
   expect(existsSync(join(data, 'run', 'keeper.sock'))).toBe(false)
 })

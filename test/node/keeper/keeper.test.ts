@@ -189,7 +189,7 @@ test('two services at once share one keeper', async () => {
 test('a keeper that serves nobody and holds nothing ends by itself, one that holds something does not', async () => {
   const data = await mkdtemp(join(tmpdir(), 'patchbay-idle-'))
   onTestFinished(() => rm(data, { recursive: true, force: true }))
-  const { client } = await ensureKeeper(data, 50)
+  const { client } = await ensureKeeper(data, 1000)
   const { pid } = client
   await client.call('unit.start', {
     key: 'a',
@@ -200,7 +200,7 @@ test('a keeper that serves nobody and holds nothing ends by itself, one that hol
   expect(again.pid).toBe(pid)
   await again.call('unit.stop', { key: 'a', grace_ms: 1000 })
   again.disconnect()
-  await expect.poll(() => isAlive(pid)).toBe(false)
+  await expect.poll(() => isAlive(pid), { timeout: 10_000 }).toBe(false)
 })
 
 test('what a killed keeper left is ended, and nothing else', async () => {
