@@ -32,7 +32,7 @@ async function newRouter(service: TestService): Promise<string> {
   return `${nodes}/${node_id}`
 }
 
-describe.skipIf(skip)('a service', () => {
+describe.skipIf(skip)('a service', { timeout: 60_000 }, () => {
   /** Asks for the idle PC of the image; resolves when that runs. */
   async function ask(service: TestService, signal?: AbortSignal): Promise<void> {
     const asked = service.fetch('/v2/computes/local/auto_idlepc', {
