@@ -38,10 +38,10 @@ test.skipIf(browser.skip)(
       [...(document.querySelector('rapi-doc')?.shadowRoot?.querySelectorAll('div') ?? [])].some(
         (it) => it.textContent.includes('Attach a NIO to a port') && it.checkVisibility(),
       )
-    await page.waitForFunction(isShown, undefined, { polling: 200, timeout: 50_000 })
+    await page.waitForFunction(isShown, undefined, { polling: 200, timeout: 100_000 })
     expect(await page.title()).toBe('Patchbay reference')
     expect(foreign).toEqual([])
     expect(errors).toEqual([])
   },
-  60_000,
+  120_000,
 )
