@@ -12,7 +12,7 @@ export interface ApplianceEngine {
   readonly shown: ApplianceEngineShown
   /** Names of the VMs that it can be. */
   vms(): Promise<readonly string[]>
-  /** Has it run: one that runs already is used as it is. When it rejects without the signal, nothing was started. */
+  /** Has it run: one that runs already is used as it is. When it rejects, it may run all the same. */
   start(settings: ApplianceVmRecord, signal: AbortSignal): Promise<void>
   /** Where the service may be now, the likeliest first; empty while that is not known. */
   places(settings: ApplianceVmRecord): Promise<readonly Place[]>

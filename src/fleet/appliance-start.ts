@@ -19,6 +19,8 @@ export interface ApplianceBounds {
   readonly exitMs: number
   /** A request does not start a VM again that failed to start just now. */
   readonly againMs: number
+  /** From when the VM is the compute until its network is compared with that of this service. */
+  readonly checkMs: number
 }
 
 export const usualApplianceBounds: ApplianceBounds = {
@@ -28,6 +30,7 @@ export const usualApplianceBounds: ApplianceBounds = {
   endMs: 120_000,
   exitMs: 60_000,
   againMs: 5000,
+  checkMs: 10_000,
 }
 
 export interface Wanted {
@@ -61,6 +64,16 @@ export async function answering({ fleet, engine, settings, signal, bounds, tell 
     if (!(await abortable(engine.isRunning(settings), signal)))
       throw conflict('it ended before a service answered in it')
     await pause(bounds.pauseMs, signal)
+  }
+}
+
+/** Shows by the compute what is done to the VM. */
+export function progress(fleet: Fleet, settings: ApplianceVmRecord): (what: string) => void {
+  let last = ''
+  return (what) => {
+    if (what === last) return
+    last = what
+    fleet.enrol(computeRecord(settings), `The appliance VM ${JSON.stringify(settings.vmname)} ${what}`)
   }
 }
 

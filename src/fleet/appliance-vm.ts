@@ -11,9 +11,11 @@ import { applianceId } from '../model/compute.ts'
 import { abortable } from './abortable.ts'
 import type { ApplianceEngine, ApplianceStore, Place } from './appliance-engine.ts'
 import { computeRecord, isSameVm, merged } from './appliance-record.ts'
-import { type ApplianceBounds, answering, usualApplianceBounds } from './appliance-start.ts'
+import { type ApplianceBounds, answering, progress, usualApplianceBounds } from './appliance-start.ts'
 import type { Fleet } from './fleet.ts'
 import { reasonOf } from './session.ts'
+import { checkSubnetLater } from './subnet-check.ts'
+import { Turns } from './turns.ts'
 
 export interface ApplianceVmOptions {
   readonly fleet: Fleet
@@ -36,17 +38,22 @@ export class ApplianceVm {
   #state: ApplianceState = 'off'
   /** The settings with which a VM is ours: it may run, and is to be ended. */
   #held: ApplianceVmRecord | undefined
+  /** Those of one that could not be ended. */
+  #unended: ApplianceVmRecord | undefined
   #place: Place | undefined
   /** Ends the start that is under way. */
   #cancel: AbortController | undefined
+  /** Has the guest that is being ended not waited for. */
+  #hurry: AbortController | undefined
   /** The call that starts the VM, which may go on when nobody waits for it any more. */
   #launch: Promise<void> = Promise.resolve()
   #unwatch = () => {}
+  #uncheck = () => {}
   #isLooking = false
   #failure: { readonly reason: string; readonly at: number } | undefined
   #attempt: Promise<void> | undefined
-  #writing: Promise<unknown> = Promise.resolve()
-  #working: Promise<unknown> = Promise.resolve()
+  readonly #writing = new Turns()
+  readonly #working = new Turns()
   #isClosed = false
 
   private constructor({ fleet, engines, store, bounds }: ApplianceVmOptions, settings: ApplianceVmRecord) {
@@ -67,8 +74,7 @@ export class ApplianceVm {
   }
 
   get settings(): Settings {
-    const { password: _, ...shown } = this.#settings
-    return shown
+    return shownOf(this.#settings)
   }
 
   engines(): ApplianceEngineShown[] {
@@ -96,35 +102,40 @@ export class ApplianceVm {
    * the settings are saved all the same. What is under way for older settings is given up.
    */
   async update(changes: ApplianceVmUpdate): Promise<Settings> {
-    const { password: _, ...shown } = await this.#exclusively('#writing', () => this.#save(changes))
+    const wanted = await this.#writing.run(() => this.#save(changes))
     this.#failure = undefined
-    await this.#exclusively('#working', () => this.#converge())
-    return shown
+    await this.#working.run(() => this.#converge(wanted))
+    return shownOf(wanted)
   }
 
   /** Has the VM running, if it is enabled: at the start of the service, and before a request to its compute. 409 when that fails. */
   async ready(signal?: AbortSignal): Promise<void> {
     const { enable, vmname } = this.#settings
     if (!enable || vmname === null || this.#state === 'on' || this.#isClosed) return
-    const { reason, at } = this.#failure ?? { reason: '', at: 0 }
-    if (Date.now() - at < this.#bounds.againMs) throw conflict(reason)
-    this.#attempt ??= this.#exclusively('#working', () => this.#converge()).finally(() => {
-      this.#attempt = undefined
-    })
+    const failure = this.#failure
+    if (failure !== undefined && performance.now() - failure.at < this.#bounds.againMs) throw conflict(failure.reason)
+    this.#attempt ??= this.#working
+      .run(() => this.#converge(this.#settings))
+      .finally(() => {
+        this.#attempt = undefined
+      })
     await (signal === undefined ? this.#attempt : abortable(this.#attempt, signal))
   }
 
-  /** The service ends: the VM is ended as the settings say. Never rejects. */
+  /** The service ends: the VM is ended as the settings say. Bounded, and never rejects. */
   async close(): Promise<void> {
     this.#isClosed = true
     this.#cancel?.abort(ending())
-    await this.#writing
+    await this.#writing.idle()
     const { exitMs } = this.#bounds
-    const over = AbortSignal.timeout(2 * exitMs)
-    await abortable(
-      this.#exclusively('#working', () => this.#release(exitMs)),
-      over,
-    ).catch(() => {})
+    const under = this.#hurry
+    const soon = setTimeout(() => under?.abort(), exitMs)
+    const ended = this.#working.run(() => {
+      this.#held ??= this.#unended
+      return this.#release(exitMs)
+    })
+    await abortable(ended, AbortSignal.timeout(2 * exitMs)).catch(() => {})
+    clearTimeout(soon)
   }
 
   async #save(changes: ApplianceVmUpdate): Promise<ApplianceVmRecord> {
@@ -134,22 +145,30 @@ export class ApplianceVm {
     if (!isNew) return wanted
     if (wanted.enable) this.#engine(wanted)
     await this.#store.save(wanted)
-    const isOther = !isSameVm(wanted, this.#settings) || !wanted.enable
+    const isOther = !isSameUse(wanted, this.#settings)
     this.#settings = wanted
-    if (isOther) this.#cancel?.abort(conflict('The settings of the appliance VM were changed meanwhile'))
+    if (isOther) this.#cancel?.abort(superseded())
     return wanted
   }
 
-  /** Makes it so as the settings say now. */
-  async #converge(): Promise<void> {
-    if (this.#isClosed) throw ending()
-    const settings = this.#settings
+  /** Makes it so as these settings say; 409 when others have come. */
+  async #converge(settings: ApplianceVmRecord): Promise<void> {
+    this.#requireCurrent(settings)
+    // Tried again for the same VM; it is in nobody's way for another one.
+    if (this.#unended !== undefined && isSameVm(this.#unended, settings)) this.#held ??= this.#unended
+    this.#unended = undefined
     const isWanted = settings.enable && settings.vmname !== null
     if (this.#held !== undefined && !(isWanted && isSameVm(this.#held, settings))) {
       await this.#release(this.#bounds.endMs)
+      this.#requireCurrent(settings)
     }
     if (!isWanted) return this.#off()
     if (this.#state !== 'on') await this.#start(settings)
+  }
+
+  #requireCurrent(settings: ApplianceVmRecord): void {
+    if (this.#isClosed) throw ending()
+    if (!isSameUse(settings, this.#settings)) throw superseded()
   }
 
   async #start(settings: ApplianceVmRecord): Promise<void> {
@@ -167,10 +186,7 @@ export class ApplianceVm {
     try {
       tell('is starting')
       this.#held = settings
-      this.#launch = engine.start(settings, signal).catch((error: unknown) => {
-        if (!signal.aborted) this.#held = undefined
-        throw error
-      })
+      this.#launch = engine.start(settings, signal)
       await abortable(this.#launch, signal)
       this.#place = await answering({ fleet: this.#fleet, engine, settings, signal, bounds: this.#bounds, tell })
       this.#fleet.enrol(computeRecord(settings, this.#place))
@@ -178,6 +194,7 @@ export class ApplianceVm {
       this.#state = 'on'
       this.#failure = undefined
       this.#unwatch = engine.watch(settings, () => void this.#look())
+      this.#uncheck = checkSubnetLater(this.#fleet, settings, this.#bounds.checkMs)
       void this.#look()
     } catch (error) {
       throw this.#failed(settings, 'was not started', error)
@@ -191,25 +208,29 @@ export class ApplianceVm {
   async #release(ms: number): Promise<void> {
     const held = this.#held
     const { when_exit: how } = this.#settings
-    this.#unwatch()
-    this.#unwatch = () => {}
+    this.#leave()
     this.#held = undefined
     this.#place = undefined
     if (held === undefined) return this.#off()
     const hurry = new AbortController()
+    this.#hurry = hurry
     const timer = setTimeout(() => hurry.abort(), ms)
     try {
       // What was given up may have its effect yet.
       await abortable(this.#launch, hurry.signal).catch(() => {})
       if (how !== 'keep') {
-        progress(this.#fleet, held)(how === 'suspend' ? 'is being suspended' : 'is being stopped')
+        // Of one that has ended by itself there is nothing to tell.
+        if (this.#state !== 'off')
+          progress(this.#fleet, held)(how === 'suspend' ? 'is being suspended' : 'is being stopped')
         await this.#engine(held).end(held, how, hurry.signal)
       }
       this.#off()
     } catch (error) {
+      this.#unended = held
       throw this.#failed(held, `was not ${how === 'suspend' ? 'suspended' : 'stopped'}`, error)
     } finally {
       clearTimeout(timer)
+      this.#hurry = undefined
     }
   }
 
@@ -217,26 +238,32 @@ export class ApplianceVm {
   async #look(): Promise<void> {
     if (this.#isLooking) return
     this.#isLooking = true
-    await this.#exclusively('#working', async () => {
+    const look = async () => {
       this.#isLooking = false
       const held = this.#held
       if (held === undefined || this.#state !== 'on') return
       const engine = this.#engine(held)
-      if (!(await engine.isRunning(held))) return this.#forget()
+      if (!(await engine.isRunning(held))) return this.#rest()
       const places = await engine.places(held)
       const [first] = places
       if (first === undefined || places.some((place) => JSON.stringify(place) === JSON.stringify(this.#place))) return
       this.#place = first
       this.#fleet.enrol(computeRecord(held, first))
-    }).catch(() => {})
+    }
+    await this.#working.run(look).catch(() => {})
   }
 
-  /** It has ended by itself. */
-  #forget(): void {
-    this.#unwatch()
-    this.#unwatch = () => {}
-    this.#held = undefined
+  /** It does not run any more; it stays held, for it may only be paused. */
+  #rest(): void {
+    this.#leave()
     this.#off()
+  }
+
+  #leave(): void {
+    this.#unwatch()
+    this.#uncheck()
+    this.#unwatch = () => {}
+    this.#uncheck = () => {}
   }
 
   #off(): void {
@@ -246,9 +273,9 @@ export class ApplianceVm {
   }
 
   #failed(settings: ApplianceVmRecord, what: string, error: unknown): ApiError {
-    const reason = `The appliance VM ${JSON.stringify(settings.vmname)} ${what}: ${reasonOf(error)}`
+    const reason = `The appliance VM ${JSON.stringify(settings.vmname)} ${what}: ${error instanceof ApiError ? error.message : reasonOf(error)}`
     this.#state = 'failed'
-    this.#failure = { reason, at: Date.now() }
+    this.#failure = { reason, at: performance.now() }
     this.#fleet.enrol(computeRecord(settings), reason)
     return conflict(reason, { cause: error })
   }
@@ -258,25 +285,14 @@ export class ApplianceVm {
     if (found === undefined) throw conflict(`engine: this service has no ${engine}`)
     return found
   }
-
-  /** One after the other. */
-  #exclusively<T>(queue: '#writing' | '#working', work: () => Promise<T> | T): Promise<T> {
-    const result = (queue === '#writing' ? this.#writing : this.#working).then(work)
-    const settled = result.catch(() => {})
-    if (queue === '#writing') this.#writing = settled
-    else this.#working = settled
-    return result
-  }
 }
 
-/** Shows by the compute what is done to the VM. */
-function progress(fleet: Fleet, settings: ApplianceVmRecord): (what: string) => void {
-  let last = ''
-  return (what) => {
-    if (what === last) return
-    last = what
-    fleet.enrol(computeRecord(settings), `The appliance VM ${JSON.stringify(settings.vmname)} ${what}`)
-  }
+function shownOf({ password: _, ...shown }: ApplianceVmRecord): Settings {
+  return shown
 }
 
+/** Whether the same VM is wanted, or none both times. */
+const isSameUse = (a: ApplianceVmRecord, b: ApplianceVmRecord): boolean => a.enable === b.enable && isSameVm(a, b)
+
+const superseded = () => conflict('The settings of the appliance VM were changed meanwhile')
 const ending = () => conflict('The service ends')

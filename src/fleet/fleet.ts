@@ -63,7 +63,7 @@ export class Fleet {
       bounds: { ...usualBounds, ...bounds },
       upkeep,
       changed: (compute) => this.#tell('compute.updated', compute),
-      warn: (message) => this.#emit({ type: 'log.warning', message }),
+      warn: (message) => this.warn(message),
     }
   }
 
@@ -192,6 +192,11 @@ export class Fleet {
   /** See `RemoteCompute.send`; 404 for an unknown id. */
   async send(id: string, request: Outgoing): Promise<Response> {
     return this.#find(id).send(request)
+  }
+
+  /** Tells whoever listens of something that may need a person. */
+  warn(message: string): void {
+    this.#emit({ type: 'log.warning', message })
   }
 
   /** Tells what happens from now on; the result ends that. */

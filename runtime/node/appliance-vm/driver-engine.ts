@@ -1,6 +1,6 @@
 import type { ApplianceEngine, Place } from '../../../src/fleet/appliance-engine.ts'
 import type { ApplianceEngineShown, ApplianceVmRecord } from '../../../src/model/appliance-vm.ts'
-import type { ApplianceDriver, Vm } from '../kinds/hypervisor/driver.ts'
+import type { ApplianceDriver, ApplianceRun, Vm } from '../kinds/hypervisor/driver.ts'
 
 /** An engine that is a manager of VMs on this host. */
 export class DriverEngine implements ApplianceEngine {
@@ -20,12 +20,19 @@ export class DriverEngine implements ApplianceEngine {
 
   async start(settings: ApplianceVmRecord, signal: AbortSignal): Promise<void> {
     const { headless, allocate_vcpus_ram: isSized, ram, vcpus } = settings
-    const { uuid, state } = await this.#driver.find(settings.vmname ?? '')
-    this.#uuids.set(settings.vmname, uuid)
+    const vm = await this.#driver.find(settings.vmname ?? '')
+    this.#uuids.set(settings.vmname, vm.uuid)
     signal.throwIfAborted()
-    if (state === 'started') return
-    if (state === 'suspended') return this.#driver.resume(uuid)
-    await this.#driver.startAppliance(uuid, { headless, ...(isSized && { size: { ram, vcpus } }) })
+    const run = { headless, ...(isSized && { size: { ram, vcpus } }) }
+    try {
+      await this.#wake(vm, run)
+    } catch (error) {
+      // It may have been on its way to another state: a service that was killed began to save it, or its user starts it.
+      const now = await this.#driver.get(vm.uuid)
+      if (now === undefined || now.state === vm.state) throw error
+      signal.throwIfAborted()
+      await this.#wake(now, run)
+    }
   }
 
   async places(settings: ApplianceVmRecord): Promise<readonly Place[]> {
@@ -58,6 +65,11 @@ export class DriverEngine implements ApplianceEngine {
     return this.#driver.watch((it) => {
       if (it === uuid) changed()
     })
+  }
+
+  async #wake({ uuid, state }: Vm, run: ApplianceRun): Promise<void> {
+    if (state === 'suspended') await this.#driver.resume(uuid)
+    else if (state !== 'started') await this.#driver.startAppliance(uuid, run)
   }
 
   /** Undefined when it was not started by us, or is gone; rejects when the manager cannot be asked. */

@@ -23,7 +23,11 @@ export class ApplianceFile implements ApplianceStore {
 
   async load(): Promise<ApplianceVmRecord | undefined> {
     const found = await readDurable(this.#path, (text) => {
-      const value: unknown = { ...usualAppliance, ...(JSON.parse(text) as object) }
+      const said = JSON.parse(text) as Record<string, unknown>
+      // Nothing that is not known here is kept, and so shown.
+      const value: unknown = Object.fromEntries(
+        Object.entries(usualAppliance).map(([name, usual]) => [name, Object.hasOwn(said, name) ? said[name] : usual]),
+      )
       if (!Check(ApplianceVmRecord, value)) throw new Error('not the settings of an appliance VM')
       return value
     })

@@ -3,9 +3,10 @@ import { conflict } from '../../../src/errors.ts'
 import type { ApplianceEngine, Place } from '../../../src/fleet/appliance-engine.ts'
 import type { ApplianceBounds } from '../../../src/fleet/appliance-start.ts'
 import { ApplianceVm } from '../../../src/fleet/appliance-vm.ts'
+import type { LocalHost } from '../../../src/fleet/local-compute.ts'
 import { RemoteEngine } from '../../../src/fleet/remote-engine.ts'
 import type { Compute } from '../../../src/model/compute.ts'
-import { faultOf, openFleet, StandIn, unusedPort } from '../../support/fleet.ts'
+import { faultOf, json, openFleet, StandIn, unusedPort } from '../../support/fleet.ts'
 import { MemoryAppliance } from '../../support/memory-appliance.ts'
 
 /** An engine that does as the test says, and writes down what was wanted of it. */
@@ -17,9 +18,10 @@ class TestEngine implements ApplianceEngine {
   readonly done: string[] = []
   readonly changed = new Set<() => void>()
   isOn = false
+  obeys = true
   port: number | undefined
   fault: Error | undefined
-  /** What a start waits for. */
+  /** What a start, and an end, waits for. */
   gate: Promise<void> = Promise.resolve()
 
   async vms(): Promise<string[]> {
@@ -43,8 +45,13 @@ class TestEngine implements ApplianceEngine {
     return this.isOn
   }
 
-  async end({ vmname }: { vmname: string | null }, how: string): Promise<void> {
+  async end({ vmname }: { vmname: string | null }, how: string, hurry: AbortSignal): Promise<void> {
     this.done.push(`${how} ${vmname}`)
+    await this.gate
+    if (!this.obeys) {
+      await new Promise((resolve) => hurry.addEventListener('abort', resolve))
+      this.done.push(`hurry ${vmname}`)
+    }
     if (this.fault !== undefined) throw this.fault
     this.isOn = false
   }
@@ -55,10 +62,18 @@ class TestEngine implements ApplianceEngine {
   }
 }
 
-const soon: ApplianceBounds = { startMs: 15_000, probeMs: 1000, pauseMs: 5, endMs: 1000, exitMs: 1000, againMs: 0 }
+const soon: ApplianceBounds = {
+  startMs: 15_000,
+  probeMs: 1000,
+  pauseMs: 5,
+  endMs: 1000,
+  exitMs: 1000,
+  againMs: 0,
+  checkMs: 60_000,
+}
 
-async function newAppliance(bounds: Partial<ApplianceBounds> = {}, store = new MemoryAppliance()) {
-  const open = await openFleet()
+async function newAppliance(bounds: Partial<ApplianceBounds> = {}, store = new MemoryAppliance(), local?: LocalHost) {
+  const open = await openFleet(local && { local })
   const engine = new TestEngine()
   const engines = { libvirt: engine, remote: new RemoteEngine(open.fleet) }
   const appliance = await ApplianceVm.open({ fleet: open.fleet, engines, store, bounds: { ...soon, ...bounds } })
@@ -167,9 +182,98 @@ test('what fails is told, the settings are kept, and another request tries again
   expect(engine.done).toEqual(['start a', 'start a', 'start a'])
   engine.fault = conflict('libvirt: it went away')
   expect(await faultOf(appliance.update({ enable: false }))).toMatchObject({ status: 409, message: /was not stopped/ })
-  // The next one finds nothing in its way.
-  await appliance.update({ enable: false })
+  // It is tried again, and is in nobody's way.
+  expect(await faultOf(appliance.update({ enable: false }))).toMatchObject({ status: 409 })
+  await appliance.update({ vmname: 'b' })
   expect([appliance.state, await vmOf(all), await appliance.vms('libvirt')]).toEqual(['off', undefined, []])
+})
+
+test('a VM that could not be ended is ended when that is asked for again', async () => {
+  const all = await running()
+  const { appliance, engine } = all
+  engine.fault = conflict('libvirt: it went away')
+  await faultOf(appliance.update({ enable: false }))
+  engine.fault = undefined
+  await appliance.update({ enable: false })
+  expect([engine.done, engine.isOn, await vmOf(all)]).toEqual([['start a', 'stop a', 'stop a'], false, undefined])
+})
+
+test('what is disabled while another VM is being ended is not started any more', async () => {
+  const { appliance, engine, until } = await running()
+  let open = () => {}
+  engine.gate = new Promise((resolve) => {
+    open = resolve
+  })
+  const changed = faultOf(appliance.update({ vmname: 'b' }))
+  await until('vm', { last_error: 'The appliance VM "a" is being stopped' })
+  const disabled = appliance.update({ enable: false })
+  // It is saved before the VM has ended.
+  while (appliance.settings.enable) await Promise.resolve()
+  open()
+  expect(await changed).toMatchObject({ status: 409, message: /changed meanwhile/ })
+  await disabled
+  expect([engine.done, appliance.state]).toEqual([['start a', 'stop a'], 'off'])
+})
+
+test('a VM that only stands still is ended, too', async () => {
+  const { appliance, engine, fleet } = await running()
+  const gone = new Promise<void>((resolve) => {
+    fleet.listen(({ type }) => type === 'compute.deleted' && resolve())
+  })
+  engine.isOn = false
+  for (const changed of engine.changed) changed()
+  await gone
+  await appliance.close()
+  expect(engine.done).toEqual(['start a', 'stop a'])
+})
+
+test('the end of the service does not wait longer than it may for a guest that is being ended', async () => {
+  const { appliance, engine, until } = await running({ endMs: 600_000, exitMs: 50 })
+  engine.obeys = false
+  const ended = faultOf(appliance.update({ enable: false }))
+  await until('vm', { last_error: 'The appliance VM "a" is being stopped' })
+  await appliance.close()
+  expect(await ended).toMatchObject({ status: 409, message: 'The service ends' })
+  expect(engine.done).toEqual(['start a', 'stop a', 'hurry a'])
+})
+
+test.for([
+  ['255.255.255.0', '127.0.0.1', '255.0.0.0', 'warned'],
+  ['255.0.0.0', '127.0.0.1', '255.0.0.0', 'silent'],
+  ['255.255.255.0', '10.1.2.3', '255.0.0.0', 'silent'],
+  ['', '127.0.0.1', '255.0.0.0', 'silent'],
+] as const)('a VM with netmask "%s" to a service at %s, %s: %s', async ([theirs, address, ours, outcome]) => {
+  const compute = await StandIn.start()
+  const asked = new Promise<void>((resolve) => {
+    compute.answer = (_, res) => {
+      json(res, 200, [
+        { ip_address: '10.0.0.1', netmask: '' },
+        { ip_address: '127.0.0.1', netmask: theirs },
+      ])
+      resolve()
+    }
+  })
+  const { appliance, engine, events, fleet } = await newAppliance({ checkMs: 1 }, undefined, {
+    ...{ name: 'this', user: null, address: () => ({ protocol: 'http', host: '127.0.0.1', port: 1 }) },
+    host: { capabilities: () => Promise.reject(new Error('none')), load: () => Promise.reject(new Error('none')) },
+    fetch: async () => Response.json([{ ip_address: address, netmask: ours }]),
+  })
+  engine.port = compute.port
+  await appliance.update({ enable: true, vmname: 'a' })
+  await asked
+  // What was answered before another question is known after it.
+  await fleet.connect('vm')
+  await (
+    await fleet.send('vm', {
+      ...{ method: 'GET', path: '/', headers: {}, body: null },
+      signal: AbortSignal.timeout(5000),
+    })
+  ).text()
+  const warnings = () => events.flatMap((event) => ('message' in event ? [event.message] : []))
+  if (outcome === 'warned')
+    await expect.poll(warnings).toEqual([expect.stringMatching(/"a" \(127\.0\.0\.1, netmask 255/)])
+  await appliance.update({ enable: false })
+  if (outcome === 'silent') expect(warnings()).toEqual([])
 })
 
 test('a request does not start again at once what has just failed', async () => {

@@ -133,7 +133,7 @@ export async function controlVm(directory: string, args: readonly string[]): Pro
     await command(directory, machine)
     return ''
   }
-  const [, what = '', digits] = /^(nic|nicproperty|setlinkstate)(\d+)$/.exec(word) ?? []
+  const [, what = '', digits] = /^(nic|nicproperty|setlinkstate|natpf)(\d+)$/.exec(word) ?? []
   const number = Number(digits)
   if (digits === undefined || number > maxNics(state, machine)) throw new Misuse(`Invalid parameter '${word}'`)
   const nics = change(directory, (all) => {
@@ -149,6 +149,7 @@ function alterNic(nic: Nic | undefined, what: string, [value, target]: readonly 
   if (nic === undefined || value === undefined) throw new Misuse('Missing argument.')
   // As VirtualBox: it says so, and that is all.
   if (!nic.enabled) return void process.stderr.write('VBoxManage: error: The NIC is currently disabled\n')
+  if (what === 'natpf') return forward(nic, value, target)
   if (what === 'setlinkstate') nic.cable = onOff(value)
   if (what === 'nicproperty') setProperty(nic, value)
   if (what !== 'nic') return
@@ -156,4 +157,18 @@ function alterNic(nic: Nic | undefined, what: string, [value, target]: readonly 
   if (value === 'generic' && target === undefined) throw new Misuse("Missing argument to 'generic'")
   nic.attachment = value
   if (value === 'generic') nic.driver = target ?? ''
+}
+
+/** `{name},{protocol},{host},{port},{guest},{port}`, or `delete` and a name. */
+function forward(nic: Nic, rule: string, name: string | undefined): void {
+  if (nic.attachment !== 'nat') throw new Refusal('E_INVALIDARG', 'The adapter is not attached to NAT')
+  if (rule === 'delete') {
+    if (nic.forwardings[name ?? ''] === undefined) throw new Refusal('E_INVALIDARG', `No rule '${name}'`)
+    delete nic.forwardings[name ?? '']
+    return
+  }
+  const [, called, where] = /^([^,]+),((?:tcp|udp),[\d.]*,\d+,[\d.]*,\d+)$/.exec(rule) ?? []
+  if (called === undefined || where === undefined) throw new Misuse(`Invalid port forwarding rule '${rule}'`)
+  if (nic.forwardings[called] !== undefined) throw new Refusal('E_INVALIDARG', 'A NAT rule of this name already exists')
+  nic.forwardings[called] = where
 }

@@ -80,6 +80,7 @@ export const newNic = (attachment = 'null', enabled = false): Nic => ({
   cable: true,
   trace: false,
   mac: newMac(),
+  forwardings: {},
 })
 
 export const maxNics = (state: State, machine: MachineState): number =>

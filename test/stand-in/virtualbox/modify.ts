@@ -61,6 +61,10 @@ const settings: Readonly<Record<string, (machine: MachineState, take: Take, stat
     }
     machine.memory = Number(value)
   },
+  cpus(machine, take) {
+    requireMutable(machine)
+    machine.processors = Number(take())
+  },
   name(machine, take, state) {
     const name = take()
     if (state.machines.some((each) => each.uuid !== machine.uuid && each.name === name)) {

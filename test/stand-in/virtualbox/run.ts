@@ -54,12 +54,25 @@ function setExtraData(state: State, [wanted = '', key, value]: readonly string[]
 }
 
 function guestProperty(state: State, [verb, wanted = '', key, value, ...flags]: readonly string[]): string {
+  if (verb === 'enumerate') return properties(state, wanted)
   if (verb !== 'set' || key === undefined || value === undefined) throw new Misuse('Incorrect parameters')
   if (flags.length > 0 && (flags.length !== 2 || flags[0] !== '--flags')) throw new Misuse('Incorrect parameters')
   const machine = machineOf(state, wanted)
   if (!isActive(machine)) throw new Misuse('the machine does not run')
   machine.guestProperties[key] = { value, flags: flags[1] ?? '' }
   return ''
+}
+
+/** As VirtualBox has printed them up to 6, and from 7. */
+function properties(state: State, wanted: string): string {
+  const found = Object.entries(machineOf(state, wanted).guestProperties)
+  return found
+    .map(([name, { value, flags }]) =>
+      state.api >= '7_0'
+        ? `${name.padEnd(40)} = '${value}' @ 2026-11-21T12:00:00.000Z\n`
+        : `Name: ${name}, value: ${value}, timestamp: 1795262400000000000, flags: ${flags}\n`,
+    )
+    .join('')
 }
 
 const commands: Readonly<Record<string, Command>> = {

@@ -23,12 +23,16 @@ function machineReadable(state: State, machine: MachineState): string {
     `CfgFile="${escaped(file)}"`,
     `hardwareuuid="${uuid}"`,
     `memory=${memory}`,
+    `cpus=${machine.processors}`,
     `chipset="${chipset}"`,
     `VMState="${machine.state}"`,
     'VMStateChangeTime="2026-11-21T12:00:00.000000000"',
     ...machine.controllers.map((controller, index) => `storagecontrollername${index}="${escaped(controller)}"`),
     ...machine.controllers.flatMap((controller) => drives(state, machine, controller)),
     ...machine.nics.slice(0, maxNics(state, machine)).flatMap((nic, index) => nicLines(nic, index + 1)),
+    ...machine.nics
+      .flatMap(({ forwardings }) => Object.entries(forwardings))
+      .map(([rule, where], index) => `Forwarding(${index})="${rule},${where}"`),
     'hidpointing="ps2mouse"',
     ...(uart.on
       ? [`uart1="${uart.base},${uart.irq}"`, `uartmode1="${uart.mode}"`, 'uarttype1="16550A"']

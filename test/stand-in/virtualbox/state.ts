@@ -43,6 +43,8 @@ export interface Nic {
   cable: boolean
   trace: boolean
   mac: string
+  /** Of NAT: ports of the host that lead to the guest, by the name of the rule. */
+  forwardings: Record<string, string>
 }
 
 export interface Slot {
@@ -68,6 +70,7 @@ export interface MachineState {
   accessible: boolean
   state: 'poweroff' | 'running' | 'paused' | 'gurumeditation' | 'saved' | 'aborted'
   memory: number
+  processors: number
   chipset: string
   description: string
   nics: Nic[]

@@ -46,7 +46,15 @@ export class World {
     const disk = { uuid: randomUUID(), file: join(folder, 'disk.vdi'), parent: '' }
     writeFileSync(disk.file, 'the disk of the user\n')
     const machine: MachineState = {
-      ...{ uuid, name, file: join(folder, 'machine.vbox'), accessible: true, state: 'poweroff', memory: 512 },
+      ...{
+        uuid,
+        name,
+        file: join(folder, 'machine.vbox'),
+        accessible: true,
+        state: 'poweroff',
+        memory: 512,
+        processors: 1,
+      },
       ...{ chipset: 'piix3', description: '', pid: 0, lockedUntil: 0, obeys: true },
       nics: Array.from({ length: 36 }, (_, index) => ({
         ...newNic(),

@@ -1,10 +1,27 @@
-import { copyFile, readFile, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
-import { cpio } from './cpio.ts'
+import { execFile } from 'node:child_process'
+import { copyFile, readdir, readFile, writeFile } from 'node:fs/promises'
+import { dirname, join, relative } from 'node:path'
+import { promisify } from 'node:util'
+import { cpio, type Entry } from './cpio.ts'
 import { guestCommandLine, guestFiles } from './files.ts'
+
+const run = promisify(execFile)
+const root = join(import.meta.dirname, '../../..')
+
+/** MiB: the first file system may have half of it, and Node alone is 130 MB. */
+export const applianceRam = 640
 
 /** TCP port of the service in the guest. */
 export const appliancePort = 3080
+
+export interface ApplianceWish {
+  /** Of its first adapter: address and length of the prefix. */
+  readonly address: string
+  /** Address of the host in that network. */
+  readonly host: string
+  readonly user: string
+  readonly password: string
+}
 
 export interface ApplianceGuest {
   readonly kernel: string
@@ -12,25 +29,30 @@ export interface ApplianceGuest {
   readonly commandLine: string
 }
 
-/** The test guest with something in it that answers as a compute of that version; its files are in the directory. */
-export async function applianceGuest(
-  directory: string,
-  { version, address, host }: { version: string; address: string; host: string },
-): Promise<ApplianceGuest> {
+/** The test guest with this very program, as it is installed, in it; its files are in the directory. */
+export async function applianceGuest(directory: string, wish: ApplianceWish): Promise<ApplianceGuest> {
   const files = await guestFiles()
+  const program = join(directory, 'program')
+  await run(process.execPath, ['scripts/build.ts', program], { cwd: root })
   const guest = { kernel: join(directory, 'vmlinux'), initrd: join(directory, 'initrd.img') }
   await copyFile(files.kernel, guest.kernel)
-  const program = (path: string, content: Buffer | string) =>
-    ({ path, type: 'file', mode: 0o755, content: Buffer.from(content) }) as const
+  const names = (await readdir(program)).filter((name) => name.endsWith('.js'))
+  const libraries = await librariesOf(process.execPath)
+  const config = `user = ${JSON.stringify(wish.user)}\npassword = ${JSON.stringify(wish.password)}\n`
   const own = cpio([
-    program('init', init(host)),
-    program('init.guest', await readFile(join(import.meta.dirname, 'init.sh'))),
-    program('responder', await readFile(join(import.meta.dirname, 'responder.sh'))),
-    program('version', `${version}\n`),
+    ...directoriesOf(libraries),
+    ...(await Promise.all(libraries.map((path) => file(path, path)))),
+    await file('/bin/node', process.execPath),
+    { path: 'patchbay', type: 'directory' },
+    ...(await Promise.all(names.map((name) => file(`/patchbay/${name}`, join(program, name))))),
+    await file('/patchbay/package.json', join(root, 'package.json')),
+    { path: 'patchbay/config.toml', type: 'file', mode: 0o600, content: Buffer.from(config) },
+    { path: 'init', type: 'file', mode: 0o755, content: Buffer.from(init(wish.host)) },
+    await file('/init.guest', join(import.meta.dirname, 'init.sh')),
   ])
   // The kernel unpacks one archive after the other; what comes later counts.
-  await writeFile(guest.initrd, Buffer.concat([await readFile(files.initrd), own]))
-  return { ...guest, commandLine: guestCommandLine(`pb.host=appliance pb.ip=${address}`) }
+  await writeFile(guest.initrd, [await readFile(files.initrd), own])
+  return { ...guest, commandLine: guestCommandLine(`pb.host=appliance pb.ip=${wish.address}`) }
 }
 
 /** It shows itself to the host, which knows its address from then on, as one would that asks for a lease. */
@@ -38,7 +60,32 @@ const init = (host: string): string => `#!/bin/busybox sh
 /bin/busybox mount -t devtmpfs dev /dev
 (
   until /bin/busybox ping -c 1 -W 1 ${host}; do /bin/busybox sleep 1; done
-  exec /bin/busybox nc -ll -p ${appliancePort} -e /responder
+  # Nothing runs here so long that it would be worth a better code.
+  exec /bin/node --no-opt --no-sparkplug --max-lazy /patchbay/patchbay.js serve --host 0.0.0.0 --port ${appliancePort} \\
+    --data /tmp/data --config /patchbay/config.toml
 ) >/dev/null 2>&1 &
 exec /bin/busybox sh /init.guest
 `
+
+/** What the loader wants of a program, itself included. */
+async function librariesOf(program: string): Promise<string[]> {
+  const { stdout } = await run('ldd', [program])
+  return [...stdout.matchAll(/(\/\S+) \(0x/g)].map(([, path = '']) => path)
+}
+
+/** Those in which the files are, from the top. */
+function directoriesOf(paths: readonly string[]): Entry[] {
+  const found = new Set<string>()
+  const add = (path: string): void => {
+    if (path === '/' || found.has(path)) return
+    add(dirname(path))
+    found.add(path)
+  }
+  for (const path of paths) add(dirname(path))
+  return [...found].map((path) => ({ path: relative('/', path), type: 'directory' }))
+}
+
+const file = async (path: string, source: string): Promise<Entry> => ({
+  ...{ path: relative('/', path), type: 'file', mode: 0o755 },
+  content: await readFile(source),
+})

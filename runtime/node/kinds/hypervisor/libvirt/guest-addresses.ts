@@ -1,3 +1,4 @@
+import { createSocket } from 'node:dgram'
 import { readFile } from 'node:fs/promises'
 import { isIP } from 'node:net'
 import { isForbidden } from '../../../../../src/fleet/address.ts'
@@ -14,19 +15,43 @@ import { type XdrReader, XdrWriter } from './xdr.ts'
 const sources = { lease: 0, agent: 1 } as const
 const lookMs = 15_000
 
-/** Addresses of the adapters of a VM that runs, which have these MACs, IPv4 first; none that leads nowhere from here. */
-export async function guestAddresses(
-  client: LibvirtClient,
-  domain: Domain,
-  macs: ReadonlySet<string>,
-): Promise<string[]> {
-  const found = new Set<string>()
-  for (const source of Object.values(sources)) {
-    for (const address of await addressesOf(client, domain, source)) found.add(address)
+/** Nobody listens there (RFC 863). */
+const discardPort = 9
+
+/** Where guests are. */
+export class GuestAddresses {
+  readonly #client: LibvirtClient
+  /** Where each was, by its id. */
+  readonly #before = new Map<string, readonly string[]>()
+
+  constructor(client: LibvirtClient) {
+    this.#client = client
   }
-  const table = await readFile('/proc/net/arp', 'utf8').catch(() => '')
-  for (const { address, mac } of neighbours(table)) if (macs.has(mac)) found.add(address)
-  return [...found].filter(isReachable).sort((a, b) => isIP(a) - isIP(b))
+
+  /** Addresses of the adapters of a VM that runs, which have these MACs, IPv4 first; none that leads nowhere from here. */
+  async find(domain: Domain, macs: ReadonlySet<string>): Promise<string[]> {
+    const found = new Set<string>()
+    for (const source of Object.values(sources)) {
+      for (const address of await addressesOf(this.#client, domain, source)) found.add(address)
+    }
+    const table = await readFile('/proc/net/arp', 'utf8').catch(() => '')
+    for (const { address, mac } of neighbours(table)) if (macs.has(mac)) found.add(address)
+    const reachable = [...found].filter(isReachable).sort((a, b) => isIP(a) - isIP(b))
+    if (reachable.length > 0) this.#before.set(domain.uuid, reachable)
+    // A guest that was woken up says nothing by itself: the kernel asks for it, and its answer is in the table the next time.
+    else await Promise.all((this.#before.get(domain.uuid) ?? []).map(poke))
+    return reachable
+  }
+}
+
+/** Has the kernel find out who has an address; what is sent means nothing to anybody. */
+async function poke(address: string): Promise<void> {
+  const socket = createSocket(isIP(address) === 6 ? 'udp6' : 'udp4')
+  await new Promise((resolve) => {
+    socket.once('error', resolve)
+    socket.send('', discardPort, address, resolve)
+  })
+  socket.close()
 }
 
 /** The machines in the networks of this host that were heard of: /proc/net/arp. */

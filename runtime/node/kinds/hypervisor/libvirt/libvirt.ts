@@ -8,7 +8,7 @@ import { Clones } from './clones.ts'
 import { interfacesOf, isUsed, ramOf } from './definition.ts'
 import type { Domain } from './domain.ts'
 import { type DomainBounds, Domains, domainBounds, domainStates } from './domains.ts'
-import { guestAddresses } from './guest-addresses.ts'
+import { GuestAddresses } from './guest-addresses.ts'
 import { macIn, mostAdapters, recabled } from './interfaces.ts'
 import { isRefusal, libvirtErrors } from './libvirt-error.ts'
 import { liveXml, resumedXml, servesSerial } from './live-xml.ts'
@@ -40,12 +40,14 @@ export class LibvirtDriver implements ApplianceDriver {
   readonly #client: LibvirtClient
   readonly #domains: Domains
   readonly #clones: Clones
+  readonly #addresses: GuestAddresses
   readonly #shutdownMs: number
 
   constructor({ uri, shutdownMs = 120_000, bounds = domainBounds }: LibvirtOptions) {
     this.#client = new LibvirtClient({ uri })
     this.#domains = new Domains(this.#client, bounds)
     this.#clones = new Clones(this.#domains)
+    this.#addresses = new GuestAddresses(this.#client)
     this.#shutdownMs = shutdownMs
   }
 
@@ -102,7 +104,7 @@ export class LibvirtDriver implements ApplianceDriver {
   async reach(uuid: string, port: number): Promise<readonly { host: string; port: number }[]> {
     const { domain } = await this.#must(uuid)
     const macs = new Set(interfacesOf(parseXml(await this.#domains.live(domain))).map(macIn))
-    return (await guestAddresses(this.#client, domain, macs)).map((host) => ({ host, port }))
+    return (await this.#addresses.find(domain, macs)).map((host) => ({ host, port }))
   }
 
   async stop(uuid: string, how: VmEnding, signal?: AbortSignal): Promise<void> {

@@ -1,0 +1,54 @@
+import { Type } from '@sinclair/typebox'
+import { Check } from '@sinclair/typebox/value'
+import type { ApplianceVmRecord } from '../model/appliance-vm.ts'
+import { applianceId, localId } from '../model/compute.ts'
+import { NetworkInterface } from '../model/host.ts'
+import { readJson } from './answer.ts'
+import type { Fleet } from './fleet.ts'
+
+const mostBytes = 1 << 20
+const askMs = 20_000
+const Interfaces = Type.Array(Type.Pick(NetworkInterface, ['ip_address', 'netmask']))
+
+/** After that time, warns when the VM is not in the network of this service; the function that comes back ends that. */
+export function checkSubnetLater(fleet: Fleet, { vmname }: ApplianceVmRecord, ms: number): () => void {
+  const over = new AbortController()
+  const check = async () => {
+    const signal = AbortSignal.any([over.signal, AbortSignal.timeout(askMs)])
+    const [here, there] = await Promise.all([localId, applianceId].map((id) => networkOf(fleet, id, signal)))
+    if (over.signal.aborted || here === undefined || there === undefined || here.network === there.network) return
+    fleet.warn(
+      `The appliance VM ${JSON.stringify(vmname)} (${there.text}) is not in the network of this service (${here.text}): links ` +
+        'between nodes of both cannot work. Have the service listen at an address in the network of the VM (setting host)',
+    )
+  }
+  // What cannot be asked is not known.
+  const timer = setTimeout(() => void check().catch(() => {}), ms)
+  return () => {
+    clearTimeout(timer)
+    over.abort()
+  }
+}
+
+/** The network of the address by which a compute is known, by what it says of its interfaces; undefined for another address. */
+async function networkOf(
+  fleet: Fleet,
+  id: string,
+  signal: AbortSignal,
+): Promise<{ network: string; text: string } | undefined> {
+  const host = new URL(fleet.originOf(id)).hostname
+  const path = '/v2/compute/network/interfaces'
+  const response = await fleet.send(id, { method: 'GET', path, headers: {}, body: null, signal })
+  const said = await readJson(response, mostBytes)
+  const own = Check(Interfaces, said) ? said.find(({ ip_address }) => ip_address === host) : undefined
+  const [address, mask] = [numberOf(host), numberOf(own?.netmask ?? '')]
+  if (address === undefined || mask === undefined) return undefined
+  return { network: `${(address & mask) >>> 0}/${mask}`, text: `${host}, netmask ${own?.netmask}` }
+}
+
+/** Of an IPv4 address; undefined for anything else. */
+function numberOf(text: string): number | undefined {
+  const parts = /^\d{1,3}(?:\.\d{1,3}){3}$/.test(text) ? text.split('.').map(Number) : []
+  if (parts.length !== 4 || parts.some((part) => part > 255)) return undefined
+  return parts.reduce((number, part) => ((number << 8) | part) >>> 0, 0)
+}
