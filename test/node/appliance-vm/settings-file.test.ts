@@ -1,0 +1,65 @@
+import { chmod, readFile, stat, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { ApplianceFile } from '../../../runtime/node/appliance-vm/settings-file.ts'
+import { usualAppliance } from '../../../src/model/appliance-vm.ts'
+import { freshDirectory } from '../../support/directory.ts'
+
+const settings = { ...usualAppliance, enable: true, vmname: 'Lab VM', user: 'anna', password: 'geheim' }
+
+async function newFile(floorMb = 0) {
+  const data = await freshDirectory()
+  const said: string[] = []
+  const note = (_: object, text: string) => void said.push(text)
+  const log = { debug: note, info: note, warn: note, error: note }
+  const path = join(data, 'appliance-vm.json')
+  return { path, said, file: new ApplianceFile({ data, floorMb: () => floorMb, log }) }
+}
+
+const modeOf = async (path: string) => (await stat(path)).mode & 0o777
+
+test('what was saved is read again, and is for nobody else', async () => {
+  const { file, path, said } = await newFile()
+  expect(await file.load()).toBeUndefined()
+  await file.save(settings)
+  await file.save({ ...settings, ram: 4096 })
+  expect(await file.load()).toEqual({ ...settings, ram: 4096 })
+  expect(await modeOf(path)).toBe(0o600)
+  for (const each of [path, `${path}.bak`]) await chmod(each, 0o644)
+  await file.load()
+  expect([await modeOf(path), await modeOf(`${path}.bak`)]).toEqual([0o600, 0o600])
+  expect(said).toEqual([])
+})
+
+test('settings of another version are read: what is missing is as usual, what is not known is left out', async () => {
+  const { file, path } = await newFile()
+  await writeFile(path, JSON.stringify({ enable: true, vmname: 'Lab VM', secret: 'x', engine: 'virtualbox' }))
+  expect(await file.load()).toEqual({ ...usualAppliance, enable: true, vmname: 'Lab VM', engine: 'virtualbox' })
+})
+
+test.for(['', '{', 'null', '{"ram":"much"}', '{"engine":"vmware"}', '\0\0\0'])(
+  'a file with %j is replaced by the one before',
+  async (text) => {
+    const { file, path, said } = await newFile()
+    await file.save(settings)
+    await file.save({ ...settings, ram: 4096 })
+    await writeFile(path, text)
+    expect(await file.load()).toEqual(settings)
+    expect(said).toEqual(['the settings of the appliance VM are read from the copy before'])
+  },
+)
+
+test('without one before it is put aside, and what is usual is used', async () => {
+  const { file, path, said } = await newFile()
+  await writeFile(path, '{')
+  expect(await file.load()).toBeUndefined()
+  expect(await readFile(`${path}.damaged`, 'utf8')).toBe('{')
+  expect(said).toEqual(['the settings of the appliance VM cannot be read; they were put aside'])
+  await file.save(settings)
+  expect(await file.load()).toEqual(settings)
+})
+
+test('a disk that is full is told', async () => {
+  const { file } = await newFile(2 ** 40)
+  await expect(file.save(settings)).rejects.toMatchObject({ status: 507 })
+})
