@@ -5,13 +5,15 @@ import { describe, expect, onTestFinished, test } from 'vitest'
 import { version } from '../../../runtime/node/version.ts'
 import type { ApplianceVm } from '../../../src/model/appliance-vm.ts'
 import type { Compute } from '../../../src/model/compute.ts'
-import { type ApplianceGuest, applianceGuest, appliancePort, applianceRam } from '../../support/guest/appliance.ts'
+import { type ApplianceGuest, applianceGuest, appliancePort } from '../../support/guest/appliance.ts'
 import { requireGuest } from '../../support/guest/files.ts'
 import { requireLibvirt, TestLibvirt } from '../../support/libvirt.ts'
-import { requireDevices } from '../../support/require.ts'
+import { requireDevices, requireProgram } from '../../support/require.ts'
 import { portRanges, TestService } from '../../support/service.ts'
 
-const isSkipped = [requireLibvirt(), requireDevices(), await requireGuest()].some(({ skip }) => skip)
+const isSkipped = [requireLibvirt(), requireDevices(), requireProgram('gcc'), await requireGuest()].some(
+  ({ skip }) => skip,
+)
 /** For what takes some seconds of a processor that others may have, too. */
 const patience = { timeout: 240_000, interval: 250 }
 const appliance = '/v2/appliancevm'
@@ -20,11 +22,11 @@ const access = { user: 'anna', password: 'geheim' }
 const network = `198.${18 + ((process.pid >> 14) & 1)}.${(process.pid >> 6) & 255}`
 const [host = '', guest = ''] = [1, 2].map((it) => `${network}.${((process.pid & 63) << 2) + it}`)
 
-const definition = (name: string, uuid: string, { kernel, initrd, commandLine }: ApplianceGuest): string => `
+const definition = (name: string, uuid: string, { kernel, initrd, commandLine, ram }: ApplianceGuest): string => `
 <domain type='qemu'>
   <name>${name}</name>
   <uuid>${uuid}</uuid>
-  <memory unit='MiB'>768</memory>
+  <memory unit='MiB'>${ram + 64}</memory>
   <vcpu>1</vcpu>
   <os>
     <type arch='x86_64' machine='pc'>hvm</type>
@@ -51,11 +53,12 @@ async function newLab(files: (directory: string) => Promise<ApplianceGuest>) {
   const libvirt = await TestLibvirt.start()
   onTestFinished(() => libvirt.close())
   const name = 'Lab VM'
-  await libvirt.define(definition(name, randomUUID(), await files(libvirt.directory)))
+  const made = await files(libvirt.directory)
+  await libvirt.define(definition(name, randomUUID(), made))
   const settings = { 'hypervisor.libvirt_uri': libvirt.uri, 'pc.engine': 'embedded', ...portRanges(123) }
   const service = await TestService.start(settings)
   return {
-    ...{ libvirt, name, service },
+    ...{ libvirt, name, service, ram: made.ram },
     change: (input: Partial<ApplianceVm> & { password?: string }) => service.call<ApplianceVm>('PUT', appliance, input),
     vm: () => service.call<Compute>('GET', '/v2/computes/vm'),
     state: async () => (await libvirt.virsh('domstate', name)).trim(),
@@ -66,16 +69,14 @@ describe.skipIf(isSkipped)('a VM of libvirt as the appliance VM', () => {
   test('it becomes the compute vm, sleeps, is found again, and ends by its power button', {
     timeout: 500_000,
   }, async () => {
-    const { libvirt, name, service, change, vm, state } = await newLab((directory) =>
-      applianceGuest(directory, { address: `${guest}/30`, host, ...access }),
+    const { libvirt, name, service, ram, change, vm, state } = await newLab((directory) =>
+      applianceGuest(directory, { address: guest, host, version, ...access }),
     )
     const before = await libvirt.virsh('dumpxml', '--inactive', name)
     expect(await service.call('GET', `${appliance}/engines/libvirt/vms`)).toEqual([{ vmname: name }])
 
     // A service that is killed meanwhile leaves a VM that starts, which the next one takes over.
-    const given = change({ enable: true, vmname: name, ram: applianceRam, when_exit: 'suspend', ...access }).catch(
-      () => 'given up',
-    )
+    const given = change({ enable: true, vmname: name, ram, when_exit: 'suspend', ...access }).catch(() => 'given up')
     await expect.poll(() => state(), patience).toBe('running')
     expect(await vm()).toMatchObject({ connected: false, last_error: expect.stringMatching(/"Lab VM" is starting/) })
     const [, id] = (await libvirt.virsh('domid', name)).split('\n', 1)
@@ -89,7 +90,7 @@ describe.skipIf(isSkipped)('a VM of libvirt as the appliance VM', () => {
       ...{ compute_id: 'vm', name: 'Appliance VM (Lab VM)', host: guest, port: appliancePort, user: 'anna' },
       capabilities: { version, platform: 'linux', node_types: expect.arrayContaining(['pc']) },
     })
-    expect(await libvirt.virsh('dumpxml', name)).toContain(`<memory unit='KiB'>${applianceRam * 1024}</memory>`)
+    expect(await libvirt.virsh('dumpxml', name)).toContain(`<memory unit='KiB'>${ram * 1024}</memory>`)
 
     // It is asked; what it is given is in its memory only.
     expect(await service.call('GET', '/v2/computes/vm/network/interfaces')).toContainEqual(
@@ -132,7 +133,7 @@ describe.skipIf(isSkipped)('a VM of libvirt as the appliance VM', () => {
   }, async () => {
     const { libvirt, name, service, change, vm, state } = await newLab(async (directory) => {
       const nothing = join(directory, 'nothing')
-      return { kernel: nothing, initrd: nothing, commandLine: '' }
+      return { kernel: nothing, initrd: nothing, commandLine: '', ram: 64 }
     })
     const put = async (input: Partial<ApplianceVm>) => {
       const answer = await service.fetch(appliance, { method: 'PUT', body: JSON.stringify(input) })
