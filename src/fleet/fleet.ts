@@ -194,6 +194,11 @@ export class Fleet {
     return this.#find(id).send(request)
   }
 
+  /** See `FleetOptions.upkeep`. */
+  get hasUpkeep(): boolean {
+    return this.#remote.upkeep
+  }
+
   /** Tells whoever listens of something that may need a person. */
   warn(message: string): void {
     this.#emit({ type: 'log.warning', message })

@@ -12,6 +12,8 @@ const Interfaces = Type.Array(Type.Pick(NetworkInterface, ['ip_address', 'netmas
 
 /** After that time, warns when the VM is not in the network of this service; the function that comes back ends that. */
 export function checkSubnetLater(fleet: Fleet, { vmname }: ApplianceVmRecord, ms: number): () => void {
+  // Nothing lives so long there.
+  if (!fleet.hasUpkeep) return () => {}
   const over = new AbortController()
   const check = async () => {
     const signal = AbortSignal.any([over.signal, AbortSignal.timeout(askMs)])

@@ -125,6 +125,14 @@ test('one that cannot be reached from here is a conflict', async () => {
   })
 })
 
+test('a start that seems to have failed counts when it runs all the same', async () => {
+  const { world, engine, done } = await newEngine()
+  world.fault('startvm', 'lose', { stderr: 'VBoxManage: error: The connection broke' })
+  await engine.start(settings, never)
+  expect(await engine.isRunning(settings)).toBe(true)
+  expect(done('startvm')).toHaveLength(1)
+})
+
 test('what happens to it is told, and what VirtualBox refuses is a conflict', async () => {
   const { world, engine, uuid } = await newEngine()
   world.fault('startvm', 'die', { stderr: 'VBoxManage: error: VT-x is disabled' })
