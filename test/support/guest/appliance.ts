@@ -30,12 +30,12 @@ export interface ApplianceGuest {
 }
 
 /**
- * The test guest with something in it that answers as a compute; its files are in the directory. With PATCHBAY_APPLIANCE=program
+ * The test guest with something in it that answers as a compute; its files are in the directory. With TEST_APPLIANCE=program
  * that is this very program, which takes a minute of a busy processor to boot; else a small one.
  */
 export async function applianceGuest(directory: string, wish: ApplianceWish): Promise<ApplianceGuest> {
   const files = await guestFiles()
-  const isProgram = process.env.PATCHBAY_APPLIANCE === 'program'
+  const isProgram = process.env.TEST_APPLIANCE === 'program'
   const { command, entries } = await (isProgram ? ownProgram(directory, wish) : responder(directory, wish))
   const guest = { kernel: join(directory, 'vmlinux'), initrd: join(directory, 'initrd.img') }
   await copyFile(files.kernel, guest.kernel)
