@@ -155,6 +155,8 @@ export async function createNodeAgent(options: NodeAgentOptions): Promise<NodeAg
     consoleHost: console_host,
     nodes: () => nodes.all.values(),
     listener,
+    leftoversFile: join(data, 'run', 'hypervisor-leftovers.json'),
+    log,
   })
   const kinds: Record<NodeKindName, NodeKind> = { pc, iou, hypervisor, 'machine-emulator': machines, dynamips }
   const emit = (node: LabNode, happening: Happening) => events.emit(node.projectId, happening)

@@ -101,6 +101,8 @@ export interface NodeKind {
   hint?(exit: Exit): string | undefined
   /** The node goes, for good or until its project is opened again: what is elsewhere of it goes, too. 409 when that fails. */
   gone?(node: KindNode, how: { readonly isDeleted: boolean }): Promise<void>
+  /** What `gone` could not do when nobody could be told of it: it is done as soon as it can be. Never throws. */
+  left?(node: KindNode, how: { readonly isDeleted: boolean }): Promise<void>
   /** The record of a node that was not opened again, and whose directory goes: what is elsewhere of it goes, too. */
   abandoned?(record: NodeRecord, directory: string): Promise<void>
   /** Where its screen is, beside a console that is none; null: it has none. */

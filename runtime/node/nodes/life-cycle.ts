@@ -297,9 +297,10 @@ export class LifeCycle {
       : { host: this.#options.consoleHost, port: console }
   }
 
+  /** It is shown as stopped when nothing of it is left. */
   async #stopped(node: LabNode): Promise<void> {
-    this.#letGo(node)
     await this.#over(node)
+    this.#letGo(node)
     this.#options.emit(node, node.updated('stopped'))
   }
 

@@ -217,7 +217,9 @@ export class Nodes implements NodeAgent {
     const end = async (node: LabNode) => {
       const { lifeCycle } = this.#options
       await lifeCycle.stop(node, how).catch(() => lifeCycle.abandon(node).catch(() => {}))
-      await node.kind.gone?.(node, { isDeleted: how === 'remove' }).catch((error: unknown) => {
+      const isDeleted = how === 'remove'
+      await node.kind.gone?.(node, { isDeleted }).catch(async (error: unknown) => {
+        await node.kind.left?.(node, { isDeleted })
         const message = `${node.record.name}: ${(error as Error).message}`
         this.#options.emit(node, { type: 'log.error', message })
       })
@@ -258,7 +260,7 @@ export class Nodes implements NodeAgent {
     } catch (error) {
       project.nodes.delete(node.key)
       this.#options.ports.releaseAll(node.owner)
-      await kind.gone?.(node, { isDeleted: true }).catch(() => {})
+      await kind.gone?.(node, { isDeleted: true }).catch(() => kind.left?.(node, { isDeleted: true }))
       await kind.forget?.(node)
       await node.removeRecord().catch(() => {})
       if (isMade) await rm(node.directory, { recursive: true, force: true }).catch(() => {})

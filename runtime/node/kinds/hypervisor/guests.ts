@@ -4,7 +4,8 @@ import type { HypervisorDriverName } from '../../../../src/model/hypervisor.ts'
 import { hasCarrier } from '../../nodes/record.ts'
 import type { Ending, GuestProcess, GuestState, Guests, KindListener, KindNode, Wire } from '../kind.ts'
 import type { HypervisorDriver, VmAdapter, VmState } from './driver.ts'
-import { type HypervisorProperties, propertiesOf } from './properties.ts'
+import { endLeft } from './leftovers.ts'
+import { propertiesOf } from './properties.ts'
 
 export interface VmGuestsOptions {
   readonly drivers: Readonly<Record<HypervisorDriverName, HypervisorDriver>>
@@ -12,6 +13,8 @@ export interface VmGuestsOptions {
   readonly consoleHost: string
   readonly nodesOf: (uuid: string) => readonly KindNode[]
   readonly listener: KindListener
+  /** The VM of the node could not be ended, though it does not run any more. */
+  readonly left: (node: KindNode) => Promise<void>
 }
 
 /** Running VMs, held by their hypervisors. */
@@ -72,7 +75,9 @@ export class VmGuests implements Guests {
     try {
       await endLeft(this.#driverOf(node), propertiesOf(node))
     } catch (error) {
-      const message = `${node.record.name}: its VM may still run: ${(error as Error).message}`
+      await this.#options.left(node)
+      const why = (error as Error).message
+      const message = `${node.record.name}: its VM may still run, and is ended when it can be: ${why}`
       this.#options.listener.happened(node.key, { type: 'log.error', message })
     }
   }
@@ -138,14 +143,6 @@ export class VmGuests implements Guests {
     })
     this.#watches.set(driver, { nodes: new Set([node.key]), end })
   }
-}
-
-/** Ends a run of ours, if there is one; what somebody else started is left alone. */
-export async function endLeft(
-  driver: HypervisorDriver,
-  { vm_uuid, serial_port }: Pick<HypervisorProperties, 'vm_uuid' | 'serial_port'>,
-): Promise<void> {
-  if (await driver.holds(vm_uuid, serial_port ?? 0)) await driver.stop(vm_uuid, 'power_off')
 }
 
 const adapterOf = ({ guest_port, switch_port }: Wire, index: number, carrier: boolean): VmAdapter => ({

@@ -9,12 +9,14 @@ import {
   type VmSummary,
 } from '../../../../src/model/hypervisor.ts'
 import type { Exit } from '../../keeper/protocol.ts'
+import type { Log } from '../../log.ts'
 import type { NodeRecord } from '../../nodes/record.ts'
 import type { Pool, PortAllocator } from '../../ports/allocator.ts'
 import type { KindListener, KindNode, Launch, NodeKind, Wire } from '../kind.ts'
 import { fieldsOf } from '../node-view.ts'
 import type { HypervisorDriver, Vm } from './driver.ts'
-import { endLeft, VmGuests } from './guests.ts'
+import { VmGuests } from './guests.ts'
+import { endLeft, Leftovers } from './leftovers.ts'
 import { fitting, type HypervisorProperties, plainFields, propertiesOf } from './properties.ts'
 import { VmPorts } from './vm-ports.ts'
 
@@ -31,6 +33,9 @@ export interface HypervisorOptions {
   /** All nodes of the host. */
   readonly nodes: () => Iterable<KindNode>
   readonly listener: KindListener
+  /** Where it is remembered what a hypervisor could not be told. */
+  readonly leftoversFile: string
+  readonly log: Log
 }
 
 /** The hypervisor kind: VMs that a hypervisor of the host has, and runs. */
@@ -43,11 +48,20 @@ export class HypervisorKind implements NodeKind {
   readonly #ports: VmPorts
   /** VMs of nodes that are being made. */
   readonly #made = new Map<string, KindNode>()
+  /** Nodes that are being started, or run. */
+  readonly #launched = new Set<string>()
+  readonly #leftovers: Leftovers
 
   constructor(options: HypervisorOptions) {
     this.#options = options
     this.#ports = new VmPorts(options.ports)
-    this.guests = new VmGuests({ ...options, nodesOf: (uuid) => this.#nodesOf(uuid) })
+    const { drivers, log, leftoversFile: file } = options
+    this.#leftovers = new Leftovers({ drivers, file, log, useOf: (uuid) => this.#useOf(uuid) })
+    this.guests = new VmGuests({
+      ...options,
+      nodesOf: (uuid) => this.#nodesOf(uuid),
+      left: (node) => this.#leave(propertiesOf(node), node.directory, null),
+    })
   }
 
   ports(record: NodeRecord): readonly PortRef[] {
@@ -101,7 +115,7 @@ export class HypervisorKind implements NodeKind {
       this.#requireUnused(node, vm)
       node.record.properties = { ...propertiesOf(node), ...namesOf(vm) }
     }
-    await this.#apply(node, changes)
+    await this.#apply(node, changes, !isOther || linked_clone)
     if (newName === undefined) return
     await this.#must(node)
     await driver.renameClone(vm_uuid, newName)
@@ -109,7 +123,19 @@ export class HypervisorKind implements NodeKind {
   }
 
   async launch(node: KindNode, wires: ReadonlyMap<string, Wire>): Promise<Launch> {
+    this.#requireNotRun(node)
+    this.#launched.add(node.key)
+    try {
+      return await this.#launch(node, wires)
+    } catch (error) {
+      this.#launched.delete(node.key)
+      throw error
+    }
+  }
+
+  async #launch(node: KindNode, wires: ReadonlyMap<string, Wire>): Promise<Launch> {
     const driver = this.driverOf(node)
+    await this.#leftovers.settle(propertiesOf(node).vm_uuid)
     let vm = await this.#must(node)
     if (vm.state === 'started' || vm.state === 'suspended') {
       // What could not be ended when its node was.
@@ -171,6 +197,7 @@ export class HypervisorKind implements NodeKind {
   /** Its screen keeps its port, for its clients; its console has another one, which is the keeper's. */
   async over(node: KindNode): Promise<void> {
     await this.guests.over(node)
+    this.#launched.delete(node.key)
     this.#ports.releaseSerial(node)
     if (propertiesOf(node).enable_remote_console) return
     this.#ports.releaseScreen(node)
@@ -189,11 +216,17 @@ export class HypervisorKind implements NodeKind {
 
   async abandoned(record: NodeRecord, directory: string): Promise<void> {
     const properties = fitting(record.properties)
+    const { vm_uuid, linked_clone } = properties
     const driver = this.driverOf({ record: { ...record, properties } })
-    await endLeft(driver, properties)
-    if (!properties.linked_clone || properties.vm_uuid === '') return
-    await driver.removeClone(properties.vm_uuid)
-    await driver.forgetMissingDisks?.(directory)
+    try {
+      if (this.#useOf(vm_uuid) !== 'runs') await endLeft(driver, properties)
+      if (!linked_clone || vm_uuid === '') return
+      await driver.removeClone(vm_uuid)
+      await driver.forgetMissingDisks?.(directory)
+    } catch (error) {
+      await this.#leave(properties, directory, 'remove')
+      throw error
+    }
   }
 
   /** `isDeleted`: the node goes for good, and a clone with it; else its project is only closed. */
@@ -205,11 +238,16 @@ export class HypervisorKind implements NodeKind {
     await driver.forgetMissingDisks?.(node.directory)
   }
 
+  left(node: KindNode, { isDeleted }: { isDeleted: boolean }): Promise<void> {
+    return this.#leave(propertiesOf(node), node.directory, isDeleted ? 'remove' : 'close')
+  }
+
   forget(node: KindNode): void {
     this.#ports.releaseSerial(node)
     this.#ports.releaseScreen(node)
     this.guests.ended(node)
     this.#made.delete(node.key)
+    this.#launched.delete(node.key)
   }
 
   /** Those that new nodes are made for. */
@@ -222,12 +260,14 @@ export class HypervisorKind implements NodeKind {
     return this.#options.drivers[propertiesOf(node).driver]
   }
 
-  /** After a service that was killed: what it had changed of VMs is put back. */
+  /** After a service that was killed: what it had changed of VMs is put back, and what it had left is tidied up. */
   async strangers(): Promise<void> {
+    await this.#leftovers.open()
     await Promise.all(hypervisorDrivers.map((name) => this.#options.drivers[name].recover?.()))
   }
 
   async close(): Promise<void> {
+    this.#leftovers.close()
     await Promise.all(hypervisorDrivers.map((name) => this.#options.drivers[name].close()))
   }
 
@@ -242,7 +282,7 @@ export class HypervisorKind implements NodeKind {
   }
 
   /** All of the changes, or (when it throws) none. */
-  async #apply(node: KindNode, changes: HypervisorUpdate): Promise<void> {
+  async #apply(node: KindNode, changes: HypervisorUpdate, isSameVm = true): Promise<void> {
     const before = propertiesOf(node)
     const next: HypervisorProperties = { ...before }
     for (const field of plainFields) {
@@ -258,8 +298,9 @@ export class HypervisorKind implements NodeKind {
       if (node.status !== 'stopped') throw conflict('ram: stop the node first')
       next.ram = changes.ram ?? 0
     }
-    await this.#requireFitting(node, next)
-    if (next.enable_remote_console && next.remote_console === null) {
+    await this.#requireFitting(node, next, isSameVm)
+    // While it runs it has the screen that it was started with, or none.
+    if (node.status === 'stopped' && next.enable_remote_console && next.remote_console === null) {
       next.remote_console = await this.#ports.newScreen(node)
     } else if (!next.enable_remote_console && next.remote_console !== null && node.status === 'stopped') {
       this.#ports.releaseScreen(node)
@@ -268,12 +309,16 @@ export class HypervisorKind implements NodeKind {
     node.record.properties = next
   }
 
-  async #requireFitting(node: KindNode, { adapter_type, adapters }: HypervisorProperties): Promise<void> {
+  async #requireFitting(
+    node: KindNode,
+    { adapter_type, adapters }: HypervisorProperties,
+    isSameVm: boolean,
+  ): Promise<void> {
     const driver = this.driverOf(node)
     if (driver.adapterType(adapter_type) === undefined) {
       throw badRequest(`adapter_type: ${driver.name} has no ${adapter_type}, but ${driver.adapterTypes.join(', ')}`)
     }
-    if (adapters === propertiesOf(node).adapters) return
+    if (isSameVm && adapters === propertiesOf(node).adapters) return
     const most = await driver.mostAdapters((await this.#must(node)).uuid)
     if (adapters > most) throw conflict(`adapters: the VM can have ${most}, got ${adapters}`)
   }
@@ -283,6 +328,30 @@ export class HypervisorKind implements NodeKind {
     const holder = this.#nodesOf(vm.uuid).find(({ key }) => key !== node.key)
     if (holder === undefined) return
     throw conflict(`vmname: ${holder.record.name} has the VM ${vm.name} already; use linked_clone`)
+  }
+
+  /** The VM may be that of a second node whose project was closed when the first one was made. */
+  #requireNotRun(node: KindNode): void {
+    const { vm_uuid, vmname } = propertiesOf(node)
+    const holder = this.#nodesOf(vm_uuid).find((it) => it.key !== node.key && this.#runs(it))
+    if (holder !== undefined) throw conflict(`${holder.record.name} runs the VM ${vmname} already: stop it first`)
+  }
+
+  #runs(node: KindNode): boolean {
+    return node.status !== 'stopped' || this.#launched.has(node.key)
+  }
+
+  #useOf(uuid: string): 'none' | 'held' | 'runs' {
+    const nodes = this.#nodesOf(uuid)
+    if (nodes.some((it) => this.#runs(it))) return 'runs'
+    return nodes.length > 0 ? 'held' : 'none'
+  }
+
+  /** Has what the hypervisor cannot be told now be done when it can be. */
+  async #leave(properties: HypervisorProperties, directory: string, clone: 'close' | 'remove' | null): Promise<void> {
+    const { driver, vm_uuid: uuid, serial_port, linked_clone } = properties
+    if (uuid === '') return
+    await this.#leftovers.add({ driver, uuid, serial_port, clone: linked_clone ? clone : null, directory })
   }
 
   #nodesOf(uuid: string): KindNode[] {
