@@ -21,6 +21,18 @@ const vmname = Type.String({
   expects: 'the name of a VM, 1 to 255 characters in one line',
 })
 
+const adapterTypeName = { minLength: 1, maxLength: 128 }
+
+/** An adapter that differs from the others. */
+const CustomVmAdapter = Type.Object(
+  {
+    adapter_number: Type.Integer({ minimum: 0, maximum: mostVmAdapters - 1 }),
+    port_name: maybe(Type.String({ maxLength: 64, description: 'Name of the port, for display' })),
+    adapter_type: maybe(Type.String(adapterTypeName)),
+  },
+  { additionalProperties: false, description: 'What one adapter has that the others have not' },
+)
+
 /** The settings of a VM's node, with their defaults. */
 export const vmSettings = {
   usage: Type.String({ maxLength: 65536, default: '', description: 'Notes on how to use the VM' }),
@@ -31,10 +43,14 @@ export const vmSettings = {
     description: 'Adapters that are ports of the node: the first ones of the VM',
   }),
   adapter_type: Type.String({
-    minLength: 1,
-    maxLength: 128,
+    ...adapterTypeName,
     default: 'Intel PRO/1000 MT Desktop (82540EM)',
     description: 'Model of these adapters, in the words of the hypervisor or in those of older clients',
+  }),
+  custom_adapters: Type.Array(CustomVmAdapter, {
+    maxItems: mostVmAdapters,
+    default: [],
+    description: 'Adapters that differ from adapter_type',
   }),
   use_any_adapter: Type.Boolean({
     default: false,
@@ -71,7 +87,11 @@ export const HypervisorNode = Type.Object(
     ram,
     acpi_shutdown: acpiShutdown,
     remote_console: nullable(
-      Type.Integer({ ...PortNumber, description: 'TCP port of the screen; null unless enable_remote_console' }),
+      Type.Integer({
+        ...PortNumber,
+        description:
+          'TCP port of the screen; null unless enable_remote_console, and until the next start when that came while it ran',
+      }),
     ),
     driver: Type.Union([Type.Literal('libvirt'), Type.Literal('virtualbox')], {
       description: 'The hypervisor that has the VM',
@@ -89,6 +109,7 @@ const inputs = {
   usage: maybe(vmSettings.usage),
   adapters: maybe(vmSettings.adapters),
   adapter_type: maybe(vmSettings.adapter_type),
+  custom_adapters: maybe(vmSettings.custom_adapters),
   use_any_adapter: maybe(vmSettings.use_any_adapter),
   enable_remote_console: maybe(vmSettings.enable_remote_console),
   headless: maybe(vmSettings.headless),

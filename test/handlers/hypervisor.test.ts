@@ -24,6 +24,7 @@ const defaults = {
   ram: 512,
   adapters: 0,
   adapter_type: usual,
+  custom_adapters: [],
   use_any_adapter: false,
   enable_remote_console: false,
   headless: false,
@@ -70,7 +71,7 @@ test('a VM is shown with every field, in v1 under its own names and without a st
     status_reason: null,
   }
   expect(node).toEqual({ ...defaults, ...common, node_id: uuid, node_directory: null, status: 'stopped' })
-  const { linked_clone: _, console_type: __, ...shown } = defaults
+  const { linked_clone: _, console_type: __, custom_adapters: ___, ...shown } = defaults
   expect(await body(send(v1))).toEqual({ ...shown, ...common, vm_id: node.node_id, vm_directory: null })
   expect(await body(send(instances(project)))).toEqual([await body(send(v1))])
   expect(await body(send(nodes(project)))).toEqual([node])

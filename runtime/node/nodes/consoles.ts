@@ -54,7 +54,9 @@ export class Consoles {
     const port = node.kind.screenPort?.(node) ?? (console_type === 'vnc' ? node.record.console : null)
     if (port === null) {
       const why =
-        node.kind.screenPort === undefined ? `its console_type is ${console_type}` : 'enable_remote_console is off'
+        node.kind.screenPort === undefined
+          ? `its console_type is ${console_type}`
+          : 'enable_remote_console is off, or has been set since its start'
       throw conflict(`The node has no screen that speaks VNC: ${why}`)
     }
     if (node.status === 'stopped') throw conflict('The node does not run: start it first')

@@ -129,6 +129,8 @@ export function eventV1({ happening }: LabEvent): { action: string; event: unkno
   switch (happening.type) {
     case 'node.updated':
       if (happening.change !== 'started' && happening.change !== 'stopped') return undefined
+      // As older clients know it, a VM of a hypervisor has no such events.
+      if ('vmname' in happening.node) return undefined
       return { action: `vm.${happening.change}`, event: instanceV1(happening.node) }
     case 'log.error':
     case 'log.warning':

@@ -28,6 +28,8 @@ interface KindSchemas {
   readonly node: TObject
   readonly create: TObject
   readonly update: TObject
+  /** Changes as they are meant; else as they are given. */
+  readonly changes?: (body: NodeUpdate) => NodeUpdate
 }
 
 const named = (schema: TObject, $id: string, description: string): TObject => ({ ...schema, $id, description })
@@ -50,7 +52,13 @@ const kinds: Readonly<Record<NodeKindName, KindSchemas>> = {
       'HypervisorNodeCreate',
       'What a VM is created with; absent and null mean "the default"',
     ),
-    update: named(HypervisorUpdate, 'HypervisorNodeUpdate', 'Changes of a VM; absent and null mean "leave as it is"'),
+    update: named(
+      HypervisorUpdate,
+      'HypervisorNodeUpdate',
+      'Changes of a VM; absent and null mean "leave as it is". With a name, vmname is ignored',
+    ),
+    // Controllers send all that they know of a node; of a linked clone that is renamed they know the name of before.
+    changes: (body) => (body.name == null ? body : { ...body, vmname: null }),
   },
   'machine-emulator': {
     node: MachineEmulatorNode,
@@ -86,6 +94,7 @@ function kindEndpoints(kind: NodeKindName, schemas: KindSchemas): readonly Endpo
   const one = `${base}/{node_id}`
   const tag = `v2 ${kind} nodes`
   const params = Type.Object({ project_id: Uuid, node_id: Uuid })
+  const { changes = (body: NodeUpdate) => body } = schemas
   const { conflicts, consoles, startShows = true, canBeCopied = true } = kindFacts[kind]
   const node = (description: string) => ({ description, schema: schemas.node })
   const ref = (params: { project_id: string; node_id: string }): NodeRef => ({ ...params, kind })
@@ -155,7 +164,8 @@ function kindEndpoints(kind: NodeKindName, schemas: KindSchemas): readonly Endpo
       body: schemas.update,
       replies: { 200: node('The changed node') },
       errors: { 404: noSuchNode, 409: conflicts.update, 507: 'The disk is nearly full' },
-      handle: async ({ params, body }, { agent }) => ok(await agent.nodes.update(ref(params), body as NodeUpdate)),
+      handle: async ({ params, body }, { agent }) =>
+        ok(await agent.nodes.update(ref(params), changes(body as NodeUpdate))),
     }),
     endpoint({
       method: 'DELETE',

@@ -19,6 +19,8 @@ export interface VmAdapter {
   readonly switchPort: number
   /** Whether a cable is in it. */
   readonly carrier: boolean
+  /** One of `adapterTypes`; absent: that of the plan. */
+  readonly type?: string
 }
 
 /** How a VM runs; nothing of it stays in the definition of a VM that is the user's own. */

@@ -32,11 +32,14 @@ export class VmGuests implements Guests {
 
   async begin(node: KindNode): Promise<void> {
     const properties = propertiesOf(node)
-    const { adapter_type, serial_port, remote_console, ram } = properties
+    const { adapter_type, custom_adapters, serial_port, remote_console, ram } = properties
     const driver = this.#driverOf(node)
-    const adapters = properties.wires.map((wire, index) =>
-      adapterOf(wire, index, hasCarrier(node.record, { adapter: index, port: 0 })),
-    )
+    const custom = new Map(custom_adapters.map((it) => [it.adapter_number, driver.adapterType(it.adapter_type ?? '')]))
+    const adapters = properties.wires.map((wire, index) => {
+      const adapter = adapterOf(wire, index, hasCarrier(node.record, { adapter: index, port: 0 }))
+      const type = custom.get(index)
+      return type === undefined ? adapter : { ...adapter, type }
+    })
     this.#watch(node)
     await driver.start(properties.vm_uuid, {
       ...(ram > 0 && { ram }),

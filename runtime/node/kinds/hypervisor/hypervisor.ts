@@ -1,4 +1,4 @@
-import { badRequest, conflict } from '../../../../src/errors.ts'
+import { conflict } from '../../../../src/errors.ts'
 import type { PortRef } from '../../../../src/host-agent.ts'
 import {
   type HypervisorCreate,
@@ -13,12 +13,15 @@ import type { Log } from '../../log.ts'
 import type { NodeRecord } from '../../nodes/record.ts'
 import type { Pool, PortAllocator } from '../../ports/allocator.ts'
 import type { KindListener, KindNode, Launch, NodeKind, Wire } from '../kind.ts'
+import { checkMemory } from '../memory.ts'
 import { fieldsOf } from '../node-view.ts'
 import type { HypervisorDriver, Vm } from './driver.ts'
 import { VmGuests } from './guests.ts'
 import { endLeft, Leftovers } from './leftovers.ts'
-import { fitting, type HypervisorProperties, plainFields, propertiesOf } from './properties.ts'
+import { fitting, type HypervisorProperties, propertiesOf } from './properties.ts'
+import { changed, requireTypes } from './settings.ts'
 import { VmPorts } from './vm-ports.ts'
+import { VmUse } from './vm-use.ts'
 
 /** From the start of a VM until its serial port is there, memory that is read again included, ms. */
 const serialMs = 180_000
@@ -46,20 +49,18 @@ export class HypervisorKind implements NodeKind {
   readonly guests: VmGuests
   readonly #options: HypervisorOptions
   readonly #ports: VmPorts
-  /** VMs of nodes that are being made. */
-  readonly #made = new Map<string, KindNode>()
-  /** Nodes that are being started, or run. */
-  readonly #launched = new Set<string>()
+  readonly #use: VmUse
   readonly #leftovers: Leftovers
 
   constructor(options: HypervisorOptions) {
     this.#options = options
     this.#ports = new VmPorts(options.ports)
+    this.#use = new VmUse(options.nodes)
     const { drivers, log, leftoversFile: file } = options
-    this.#leftovers = new Leftovers({ drivers, file, log, useOf: (uuid) => this.#useOf(uuid) })
+    this.#leftovers = new Leftovers({ drivers, file, log, useOf: (uuid) => this.#use.of(uuid) })
     this.guests = new VmGuests({
       ...options,
-      nodesOf: (uuid) => this.#nodesOf(uuid),
+      nodesOf: (uuid) => this.#use.nodesOf(uuid),
       left: (node) => this.#leave(propertiesOf(node), node.directory, null),
     })
   }
@@ -94,8 +95,8 @@ export class HypervisorKind implements NodeKind {
     const driver = this.#options.drivers[driverName]
     const isClone = input.linked_clone === true
     const found = await driver.find(input.vmname)
-    this.#made.set(node.key, node)
-    if (!isClone) this.#requireUnused(node, found)
+    this.#use.made(node)
+    if (!isClone) this.#use.requireUnused(node, found)
     const vm = isClone ? await driver.clone({ uuid: found.uuid, name: input.name, directory: node.directory }) : found
     node.record.properties = { ...propertiesOf(node), ...namesOf(vm), driver: driverName, linked_clone: isClone }
     await this.#apply(node, input)
@@ -112,7 +113,7 @@ export class HypervisorKind implements NodeKind {
     const driver = this.driverOf(node)
     if (isOther && !linked_clone) {
       const vm = await driver.find(wanted)
-      this.#requireUnused(node, vm)
+      this.#use.requireUnused(node, vm)
       node.record.properties = { ...propertiesOf(node), ...namesOf(vm) }
     }
     await this.#apply(node, changes, !isOther || linked_clone)
@@ -123,12 +124,12 @@ export class HypervisorKind implements NodeKind {
   }
 
   async launch(node: KindNode, wires: ReadonlyMap<string, Wire>): Promise<Launch> {
-    this.#requireNotRun(node)
-    this.#launched.add(node.key)
+    this.#use.launched(node)
     try {
       return await this.#launch(node, wires)
     } catch (error) {
-      this.#launched.delete(node.key)
+      this.#use.over(node)
+      this.#ports.releaseSerial(node)
       throw error
     }
   }
@@ -145,6 +146,7 @@ export class HypervisorKind implements NodeKind {
     if (vm.state === 'started' || vm.state === 'suspended') {
       throw conflict(`The VM ${vm.name} runs already, started by somebody else: power it off first`)
     }
+    const warning = checkMemory(propertiesOf(node).ram || vm.ram)
     const path = driver.serialPath?.(vm.uuid)
     const serial_port = path === undefined ? await this.#ports.serial(node) : null
     const remote_console = await this.#ports.screen(node)
@@ -156,6 +158,7 @@ export class HypervisorKind implements NodeKind {
       wires: [...wires.values()],
     }
     return {
+      ...(warning !== undefined && { notices: [{ type: 'log.warning', message: `${node.record.name}: ${warning}` }] }),
       command_line: `${driver.name} ${vm.name} (${vm.uuid})`,
       run: { type: 'attached', ...(path === undefined ? { port: serial_port ?? 0 } : { path }), ready_ms: serialMs },
     }
@@ -197,7 +200,7 @@ export class HypervisorKind implements NodeKind {
   /** Its screen keeps its port, for its clients; its console has another one, which is the keeper's. */
   async over(node: KindNode): Promise<void> {
     await this.guests.over(node)
-    this.#launched.delete(node.key)
+    this.#use.over(node)
     this.#ports.releaseSerial(node)
     if (propertiesOf(node).enable_remote_console) return
     this.#ports.releaseScreen(node)
@@ -219,7 +222,7 @@ export class HypervisorKind implements NodeKind {
     const { vm_uuid, linked_clone } = properties
     const driver = this.driverOf({ record: { ...record, properties } })
     try {
-      if (this.#useOf(vm_uuid) !== 'runs') await endLeft(driver, properties)
+      if (this.#use.of(vm_uuid) !== 'runs') await endLeft(driver, properties)
       if (!linked_clone || vm_uuid === '') return
       await driver.removeClone(vm_uuid)
       await driver.forgetMissingDisks?.(directory)
@@ -246,8 +249,7 @@ export class HypervisorKind implements NodeKind {
     this.#ports.releaseSerial(node)
     this.#ports.releaseScreen(node)
     this.guests.ended(node)
-    this.#made.delete(node.key)
-    this.#launched.delete(node.key)
+    this.#use.forget(node)
   }
 
   /** Those that new nodes are made for. */
@@ -284,67 +286,21 @@ export class HypervisorKind implements NodeKind {
   /** All of the changes, or (when it throws) none. */
   async #apply(node: KindNode, changes: HypervisorUpdate, isSameVm = true): Promise<void> {
     const before = propertiesOf(node)
-    const next: HypervisorProperties = { ...before }
-    for (const field of plainFields) {
-      const value = changes[field]
-      if (value != null) Object.assign(next, { [field]: value })
+    const next = changed(before, changes, node.status === 'stopped')
+    const driver = this.driverOf(node)
+    requireTypes(driver, next)
+    if (!isSameVm || next.adapters !== before.adapters) {
+      const most = await driver.mostAdapters((await this.#must(node)).uuid)
+      if (next.adapters > most) throw conflict(`adapters: the VM can have ${most}, got ${next.adapters}`)
     }
-    if (changes.acpi_shutdown != null && changes.on_close == null) {
-      next.on_close = changes.acpi_shutdown ? 'shutdown_signal' : 'power_off'
-    }
-    // Some managers give the size that is defined back as a change.
-    const isOtherRam = changes.ram != null && changes.ram !== 0 && changes.ram !== (before.ram || before.defined_ram)
-    if (isOtherRam) {
-      if (node.status !== 'stopped') throw conflict('ram: stop the node first')
-      next.ram = changes.ram ?? 0
-    }
-    await this.#requireFitting(node, next, isSameVm)
     // While it runs it has the screen that it was started with, or none.
     if (node.status === 'stopped' && next.enable_remote_console && next.remote_console === null) {
       next.remote_console = await this.#ports.newScreen(node)
-    } else if (!next.enable_remote_console && next.remote_console !== null && node.status === 'stopped') {
+    } else if (node.status === 'stopped' && !next.enable_remote_console && next.remote_console !== null) {
       this.#ports.releaseScreen(node)
       next.remote_console = null
     }
     node.record.properties = next
-  }
-
-  async #requireFitting(
-    node: KindNode,
-    { adapter_type, adapters }: HypervisorProperties,
-    isSameVm: boolean,
-  ): Promise<void> {
-    const driver = this.driverOf(node)
-    if (driver.adapterType(adapter_type) === undefined) {
-      throw badRequest(`adapter_type: ${driver.name} has no ${adapter_type}, but ${driver.adapterTypes.join(', ')}`)
-    }
-    if (isSameVm && adapters === propertiesOf(node).adapters) return
-    const most = await driver.mostAdapters((await this.#must(node)).uuid)
-    if (adapters > most) throw conflict(`adapters: the VM can have ${most}, got ${adapters}`)
-  }
-
-  /** A VM runs once: two nodes cannot both have it. */
-  #requireUnused(node: KindNode, vm: Vm): void {
-    const holder = this.#nodesOf(vm.uuid).find(({ key }) => key !== node.key)
-    if (holder === undefined) return
-    throw conflict(`vmname: ${holder.record.name} has the VM ${vm.name} already; use linked_clone`)
-  }
-
-  /** The VM may be that of a second node whose project was closed when the first one was made. */
-  #requireNotRun(node: KindNode): void {
-    const { vm_uuid, vmname } = propertiesOf(node)
-    const holder = this.#nodesOf(vm_uuid).find((it) => it.key !== node.key && this.#runs(it))
-    if (holder !== undefined) throw conflict(`${holder.record.name} runs the VM ${vmname} already: stop it first`)
-  }
-
-  #runs(node: KindNode): boolean {
-    return node.status !== 'stopped' || this.#launched.has(node.key)
-  }
-
-  #useOf(uuid: string): 'none' | 'held' | 'runs' {
-    const nodes = this.#nodesOf(uuid)
-    if (nodes.some((it) => this.#runs(it))) return 'runs'
-    return nodes.length > 0 ? 'held' : 'none'
   }
 
   /** Has what the hypervisor cannot be told now be done when it can be. */
@@ -352,11 +308,6 @@ export class HypervisorKind implements NodeKind {
     const { driver, vm_uuid: uuid, serial_port, linked_clone } = properties
     if (uuid === '') return
     await this.#leftovers.add({ driver, uuid, serial_port, clone: linked_clone ? clone : null, directory })
-  }
-
-  #nodesOf(uuid: string): KindNode[] {
-    const nodes = new Set([...this.#options.nodes(), ...this.#made.values()])
-    return [...nodes].filter((node) => node.record.kind === this.kind && propertiesOf(node).vm_uuid === uuid)
   }
 }
 

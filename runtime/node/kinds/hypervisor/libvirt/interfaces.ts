@@ -28,9 +28,11 @@ export function plugIn(domain: Element, uuid: string, plan: VmPlan): void {
   const present = interfacesOf(domain)
   for (const adapter of plan.adapters) {
     const own = present[adapter.index]
-    if (own === undefined) attach(newInterface(domain, macOf(uuid, adapter.index), plan), adapter)
-    else if (plan.useAnyAdapter || !isUsed(own)) {
-      remodel(own, plan.adapterType)
+    if (own === undefined) {
+      const type = adapter.type ?? plan.adapterType
+      attach(newInterface(domain, macOf(uuid, adapter.index), type), adapter)
+    } else if (plan.useAnyAdapter || !isUsed(own)) {
+      remodel(own, adapter.type ?? plan.adapterType)
       attach(own, adapter)
     }
   }
@@ -71,10 +73,10 @@ const localPortOf = (adapter: Element) => {
 const isOurs = (adapter: Element): boolean =>
   adapter.getAttribute('type') === 'udp' && sourceOf(adapter)?.getAttribute('address') === loopback
 
-function newInterface(domain: Element, address: string, { adapterType }: VmPlan): Element {
+function newInterface(domain: Element, address: string, type: string): Element {
   const created = append(devicesOf(domain), 'interface')
   append(created, 'mac', { address })
-  append(created, 'model', { type: adapterType })
+  append(created, 'model', { type })
   return created
 }
 

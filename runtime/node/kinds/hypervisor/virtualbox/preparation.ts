@@ -133,7 +133,7 @@ function adapterOptions({ number, set, isTraced }: AdapterRecord, plan: VmPlan, 
   if (adapter === undefined) return []
   return [
     ...(isTraced === true ? [`--nictrace${number}`, 'off'] : []),
-    ...(canChangeAll ? [`--nictype${number}`, adapterCode(plan.adapterType)] : []),
+    ...(canChangeAll ? [`--nictype${number}`, adapterCode(adapter.type ?? plan.adapterType)] : []),
     ...[`--nic${number}`, 'generic'],
     ...[`--nicgenericdrv${number}`, 'UDPTunnel'],
     ...[`--nicproperty${number}`, `sport=${adapter.guestPort}`],

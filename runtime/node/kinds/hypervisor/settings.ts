@@ -1,0 +1,43 @@
+import { badRequest, conflict } from '../../../../src/errors.ts'
+import type { HypervisorUpdate } from '../../../../src/model/hypervisor.ts'
+import type { HypervisorDriver } from './driver.ts'
+import { type HypervisorProperties, plainFields } from './properties.ts'
+
+/** The settings of a node with the changes in them; 409 for those that only one that is stopped can have. */
+export function changed(
+  before: HypervisorProperties,
+  changes: HypervisorUpdate,
+  isStopped: boolean,
+): HypervisorProperties {
+  const next: HypervisorProperties = { ...before }
+  for (const field of plainFields) {
+    const value = changes[field]
+    if (value != null) Object.assign(next, { [field]: value })
+  }
+  if (changes.acpi_shutdown != null && changes.on_close == null) {
+    next.on_close = changes.acpi_shutdown ? 'shutdown_signal' : 'power_off'
+  }
+  // Some managers give the size that is defined back as a change.
+  if (changes.ram != null && changes.ram !== 0 && changes.ram !== (before.ram || before.defined_ram)) {
+    if (!isStopped) throw conflict('ram: stop the node first')
+    next.ram = changes.ram
+  }
+  return next
+}
+
+/** 400 for types of adapters that the manager does not have. */
+export function requireTypes(
+  driver: HypervisorDriver,
+  { adapter_type, custom_adapters }: Pick<HypervisorProperties, 'adapter_type' | 'custom_adapters'>,
+): void {
+  const numbers = custom_adapters.map(({ adapter_number }) => adapter_number)
+  const twice = numbers.find((it, index) => numbers.indexOf(it) !== index)
+  if (twice !== undefined) throw badRequest(`custom_adapters: adapter_number ${twice} is there twice`)
+  const custom = custom_adapters.map(
+    (it, index) => [`custom_adapters[${index}].adapter_type`, it.adapter_type] as const,
+  )
+  for (const [field, type] of [['adapter_type', adapter_type] as const, ...custom]) {
+    if (type == null || driver.adapterType(type) !== undefined) continue
+    throw badRequest(`${field}: ${driver.name} has no ${type}, but ${driver.adapterTypes.join(', ')}`)
+  }
+}
