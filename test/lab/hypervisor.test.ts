@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
 import { readFile, stat } from 'node:fs/promises'
-import { describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { WebSocket } from 'ws'
 import { KeeperClient } from '../../runtime/node/keeper/client.ts'
 import { macOf } from '../../runtime/node/kinds/hypervisor/libvirt/interfaces.ts'
@@ -14,6 +14,7 @@ import { linkUp, ping } from '../support/guest/network.ts'
 import { guestDefinition, VmLab } from '../support/hypervisor.ts'
 import { createPc, openConsole, reserve, start } from '../support/lab.ts'
 import { requireLibvirt } from '../support/libvirt.ts'
+import { portRanges, TestService } from '../support/service.ts'
 import { TcpClient } from '../support/tcp-client.ts'
 
 const { skip } = requireLibvirt()
@@ -22,7 +23,18 @@ const libvirt = sharedLibvirt()
 const timeout = 120_000
 const soon = { timeout: 30_000, interval: 50 }
 
-const labOf = (file: number, input = {}) => VmLab.create(file, { 'hypervisor.libvirt_uri': libvirt().uri }, input)
+/** One service for all of them: what is killed in a test is there again in the next one. */
+let shared: TestService | undefined
+beforeAll(async () => {
+  if (skip) return
+  shared = await TestService.startForAll({ ...portRanges(48), 'hypervisor.libvirt_uri': libvirt().uri })
+}, 60_000)
+afterAll(() => shared?.close())
+
+async function labOf(input = {}): Promise<VmLab> {
+  if (shared === undefined) throw new Error('the service was not started')
+  return VmLab.on(shared, input)
+}
 
 /** A VM of the user that boots from this sector. */
 async function vmOf(sector: Buffer, devices = ''): Promise<LibvirtLab & { readonly disk: string }> {
@@ -50,7 +62,7 @@ describe.skipIf(skip)('a node that is a VM of libvirt', () => {
   test.skipIf(noGuest)('is one of the lab: linked, paused, and there whoever is killed', { timeout }, async () => {
     await libvirt().define(await guestDefinition(libvirt(), 'guest', 'pb.ip=10.0.0.9/24'))
     const before = await libvirt().virsh('dumpxml', '--inactive', 'guest')
-    const lab = await labOf(48)
+    const lab = await labOf()
     const { service, project } = lab
     const node = await lab.node('guest', { adapters: 1 })
     const pc = await createPc(service, project, 1)
@@ -108,7 +120,7 @@ describe.skipIf(skip)('a node that is a VM of libvirt', () => {
     const vm = await vmOf(counting)
     const other = await vmOf(counting)
     const before = await vm.definition()
-    const lab = await labOf(49)
+    const lab = await labOf()
     const { service, project } = lab
     const [node, second] = [await lab.node(vm.name, { adapters: 2, ram: 48 }), await lab.node(other.name)]
     await start(service, node, second)
@@ -116,6 +128,9 @@ describe.skipIf(skip)('a node that is a VM of libvirt', () => {
     expect(await count(await lab.get(second))).toBe('a')
     expect(await libvirt().virsh('dumpxml', vm.name)).toContain("<memory unit='KiB'>49152</memory>")
     expect(await lab.get(node)).toMatchObject({ ram: 48, node_directory: null })
+    // What it was started without it has at its next start.
+    expect(await lab.put(second, { enable_remote_console: true })).toMatchObject({ remote_console: null })
+    expect(await lab.put(second, { enable_remote_console: false })).toMatchObject({ remote_console: null })
     await lab.post(node, 'reload')
     await (await TcpClient.connect((await lab.get(node)).console)).shows('>')
 
@@ -153,14 +168,14 @@ describe.skipIf(skip)('a node that is a VM of libvirt', () => {
   test('can be a clone, which lives as long as its node', { timeout }, async () => {
     const vm = await vmOf(counting)
     const before = { xml: await vm.definition(), sum: await sumOf(vm.disk) }
-    const lab = await labOf(109)
+    const lab = await labOf()
     const { service, project } = lab
     const names = [`${vm.name}-a`, `${vm.name}-b`]
     const clones = names.map((name) => lab.node(vm.name, { name, linked_clone: true, adapters: 1 }))
     const [a = '', b = ''] = await Promise.all(clones)
     expect((await lab.put(a, { name: `${vm.name}-c` })).vmname).toBe(`${vm.name}-c`)
-    await start(service, a, b)
-    for (const it of [a, b]) expect(await count(await lab.get(it))).toBe('a')
+    await start(service, a)
+    expect(await count(await lab.get(a))).toBe('a')
     expect(await lab.answer('PUT', a, { name: 'other' })).toEqual([409, expect.stringContaining('stop the node')])
     expect((await lab.get(a)).vmname).toBe(`${vm.name}-c`)
     for (const face of ['/v1', '/v2/compute']) {
@@ -175,12 +190,11 @@ describe.skipIf(skip)('a node that is a VM of libvirt', () => {
     const port = await reserve(service, project)
     const nio = { type: 'nio_udp', lport: port, rhost: '127.0.0.1', rport: port }
     await service.call('POST', `${a}/adapters/0/ports/0/nio`, nio)
-    await start(service, a)
-    expect(await count(await lab.get(a))).toBe('a')
+    await start(service, a, b)
+    for (const it of [a, b]) expect(await count(await lab.get(it))).toBe('a')
     const { node_directory } = await lab.get(a)
     await service.call('DELETE', a)
     await expect(stat(node_directory ?? '')).rejects.toMatchObject({ code: 'ENOENT' })
-    await start(service, b)
     await service.call('DELETE', project)
     expect(await libvirt().virsh('list', '--all', '--name')).not.toContain(`${vm.name}-`)
     expect({ xml: await vm.definition(), sum: await sumOf(vm.disk) }).toEqual(before)
@@ -189,7 +203,7 @@ describe.skipIf(skip)('a node that is a VM of libvirt', () => {
   test('shows its screen, obeys its power button and keeps its own adapters', { timeout }, async () => {
     const vm = await vmOf(obedient, "<interface type='user'/>")
     const before = await vm.definition()
-    const lab = await labOf(110)
+    const lab = await labOf()
     const { service, project } = lab
     const node = await lab.node(vm.name, { adapters: 2, enable_remote_console: true, acpi_shutdown: true })
     const port = await reserve(service, project)
@@ -224,48 +238,47 @@ describe.skipIf(skip)('a node that is a VM of libvirt', () => {
     await service.call('DELETE', node)
   })
 
-  test('that could not be ended with its project is before it is started again', { timeout }, async () => {
-    const vm = await vmOf(counting)
-    const lab = await labOf(114)
+  test('is ended and removed later when libvirt was not there, or the service', { timeout }, async () => {
+    const [vm, other, source] = [await vmOf(counting), await vmOf(counting), await vmOf(counting)]
+    const [lab, deleted, temporary] = [await labOf(), await labOf(), await labOf({ temporary: true })]
     const { service, project } = lab
+    const names = [`${source.name}-a`, `${source.name}-b`] as const
     const node = await lab.node(vm.name, { adapters: 1 })
+    const first = await deleted.node(source.name, { name: names[0], linked_clone: true })
+    const clone = await temporary.node(source.name, { name: names[1], linked_clone: true })
+    const [own, second] = [await temporary.node(other.name), await temporary.node(source.name)]
     const port = await reserve(service, project)
     const nio = { type: 'nio_udp', lport: port, rhost: '127.0.0.1', rport: port }
     await service.call('POST', `${node}/adapters/0/ports/0/nio`, nio)
-    await start(service, node)
+    await start(service, node, first, clone, own)
     expect(await count(await lab.get(node))).toBe('a')
-    const link = () => libvirt().virsh('domif-getlink', vm.name, macOf(vm.uuid, 0))
-    expect(await link()).toContain('up')
+    // What a clone is an overlay of must not change.
+    expect(await lab.answer('POST', `${second}/start`)).toEqual([409, expect.stringContaining('lock')])
+    expect((await lab.get(second)).status_reason).toContain('lock')
+
+    const list = () => libvirt().virsh('list', '--all', '--name')
+    const carrier = () => libvirt().virsh('domif-getlink', vm.name, macOf(vm.uuid, 0))
+    expect(await carrier()).toContain('up')
     await libvirt().kill('SIGKILL')
     await service.call('DELETE', `${node}/adapters/0/ports/0/nio`)
+    await service.call('DELETE', deleted.project)
     await libvirt().restart()
-    await expect.poll(link, soon).toContain('down')
+    expect(await list()).toContain(names[0])
+    await expect.poll(carrier, soon).toContain('down')
+    await expect.poll(list, soon).not.toContain(names[0])
 
     await libvirt().kill('SIGKILL')
     await lab.post(project, 'close')
+    await service.kill('SIGKILL')
     await libvirt().restart()
-    expect(await stateOf(vm.name)).toBe('running')
+    expect([await stateOf(vm.name), await stateOf(other.name)]).toEqual(['running', 'running'])
+    await service.restart()
     await service.call('POST', '/v2/compute/projects', { name: 'vms', project_id: lab.id })
     await start(service, node)
     expect(await count(await lab.get(node))).toBe('a')
+    await expect.poll(list, soon).not.toContain(names[1])
+    await expect.poll(() => stateOf(other.name), soon).toBe('shut off')
     await service.call('DELETE', node)
     expect(await stateOf(vm.name)).toBe('shut off')
-  })
-
-  test('of a temporary project is gone with it, also when the service was killed', { timeout }, async () => {
-    const [vm, source] = [await vmOf(counting), await vmOf(counting)]
-    const lab = await labOf(111, { temporary: true })
-    const { service } = lab
-    const name = `${source.name}-a`
-    const [clone, second] = [await lab.node(source.name, { name, linked_clone: true }), await lab.node(source.name)]
-    const node = await lab.node(vm.name)
-    await start(service, clone, node)
-    // What the clone is an overlay of must not change.
-    expect(await lab.answer('POST', `${second}/start`)).toEqual([409, expect.stringContaining('lock')])
-    expect((await lab.get(second)).status_reason).toContain('lock')
-    await service.kill('SIGKILL')
-    await service.restart()
-    await expect.poll(() => libvirt().virsh('list', '--all', '--name'), soon).not.toContain(name)
-    await expect.poll(() => stateOf(vm.name), soon).toBe('shut off')
   })
 })

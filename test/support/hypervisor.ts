@@ -28,7 +28,11 @@ export class VmLab {
   }
 
   static async create(file: number, settings: Record<string, unknown>, input = {}): Promise<VmLab> {
-    const service = await TestService.start({ ...portRanges(file), ...settings })
+    return VmLab.on(await TestService.start({ ...portRanges(file), ...settings }), input)
+  }
+
+  /** Another one on a service that is there. */
+  static async on(service: TestService, input = {}): Promise<VmLab> {
     const project = { name: 'vms', ...input }
     const { project_id } = await service.call<{ project_id: string }>('POST', '/v1/projects', project)
     return new VmLab(service, project_id)

@@ -202,9 +202,8 @@ export class HypervisorKind implements NodeKind {
     await this.guests.over(node)
     this.#use.over(node)
     this.#ports.releaseSerial(node)
-    if (propertiesOf(node).enable_remote_console) return
-    this.#ports.releaseScreen(node)
-    node.record.properties = { ...propertiesOf(node), remote_console: null }
+    const { enable_remote_console, remote_console } = propertiesOf(node)
+    if (!enable_remote_console || remote_console === null) await this.idle(node)
   }
 
   async idle(node: KindNode): Promise<void> {
