@@ -64,7 +64,7 @@ describe.skipIf(skip)('a node that is a VM of libvirt', () => {
     const before = await libvirt().virsh('dumpxml', '--inactive', 'guest')
     const lab = await labOf()
     const { service, project } = lab
-    const node = await lab.node('guest', { adapters: 1 })
+    const node = await lab.node('guest', { adapters: 1, adapter_type: 'Paravirtualized Network (virtio-net)' })
     const pc = await createPc(service, project, 1)
     await link(service, project, [node, 0], [pc, 0])
     await start(service, node, pc)

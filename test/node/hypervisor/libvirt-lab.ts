@@ -37,8 +37,11 @@ export class LibvirtLab {
     this.libvirt = libvirt
     this.directory = join(libvirt.directory, this.name)
     this.driver = new LibvirtDriver({ uri: () => libvirt.uri, ...options })
-    // What runs ends with its libvirt.
-    onTestFinished(() => this.driver.close())
+    // Some guests keep a processor busy.
+    onTestFinished(async () => {
+      await this.driver.stop(this.uuid, 'power_off').catch(() => {})
+      await this.driver.close()
+    })
   }
 
   static async create(libvirt: TestLibvirt, options: Partial<LibvirtOptions> = {}): Promise<LibvirtLab> {
