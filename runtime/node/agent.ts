@@ -30,6 +30,7 @@ import { KeeperLink } from './nodes/keeper-link.ts'
 import type { LabNode } from './nodes/lab-node.ts'
 import { LifeCycle } from './nodes/life-cycle.ts'
 import { Links } from './nodes/links.ts'
+import { Listening } from './nodes/listening.ts'
 import { Nodes } from './nodes/nodes.ts'
 import { Reopen } from './nodes/reopen.ts'
 import { PortAllocator } from './ports/allocator.ts'
@@ -162,8 +163,9 @@ export async function createNodeAgent(options: NodeAgentOptions): Promise<NodeAg
   const emit = (node: LabNode, happening: Happening) => events.emit(node.projectId, happening)
   const links = new Links({ keeper, ports, allowedInterfaces: () => config.current.allowed_interfaces, emit })
   const captures = new Captures(keeper, links, floorMb)
-  const lifeCycle = new LifeCycle({ keeper, ports, links, consoleHost: console_host, emit })
-  const consoles = new Consoles({ keeper, ports, lifeCycle, consoleHost: console_host })
+  const listening = new Listening({ keeper, ports, consoleHost: console_host, emit })
+  const lifeCycle = new LifeCycle({ keeper, links, listening, emit })
+  const consoles = new Consoles({ keeper, ports, listening, consoleHost: console_host })
   const projects: Projects = new Projects({
     rules: { dataDirectory: data, projectsDirectory, isLocal: local },
     floorMb,

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { body, del, newProject, post, put, send } from '../support/api.ts'
+import { body, del, newPc, newProject, post, put, send } from '../support/api.ts'
+import { openFeed } from '../support/feed.ts'
 
 /** The hypervisor here is a stand-in of VirtualBox with VMs that are called `VM 1` and so on; every test has some of its own. */
 type Project = Awaited<ReturnType<typeof newProject>>
@@ -93,6 +94,8 @@ test('what an update does not name, or names as null, stays', async () => {
     now = next
   }
   expect(await body(put(v2, Object.fromEntries(Object.keys(others).map((field) => [field, null]))))).toEqual(now)
+  const custom_adapters = [{ adapter_number: 1, port_name: 'wan', adapter_type: 'PCNet-FAST III' }]
+  expect(await body(put(v2, { custom_adapters }))).toMatchObject({ custom_adapters })
   expect(await body(put(v2, { console_type: 'none' }))).toMatchObject({ console: null })
   expect(await body(put(v2, { enable_remote_console: false, ram: 0 }))).toMatchObject({
     remote_console: null,
@@ -137,6 +140,13 @@ test('input that is wrong is refused by its name in both faces, and nothing is m
     const input = { name: 'x', vmname: 'VM 4', [field]: value }
     expect(await said(post(nodes(project), input))).toEqual([400, expect.stringContaining(field)])
   }
+  for (const [custom_adapters, field] of [
+    [[{ adapter_number: 0, adapter_type: 'Token Ring' }], 'custom_adapters[0].adapter_type'],
+    [[{ adapter_number: 36 }], 'custom_adapters[0].adapter_number'],
+    [[{ adapter_number: 1 }, { adapter_number: 1 }], 'adapter_number 1 is there twice'],
+  ] as const) {
+    expect(await said(put(v2, { custom_adapters }))).toEqual([400, expect.stringContaining(field)])
+  }
   const [, words] = await said(put(v2, { adapter_type: 'Token Ring' }))
   for (const type of [usual, 'PCnet-PCI II (Am79C970A)']) expect(words).toContain(type)
   // The chipset of these has eight.
@@ -153,6 +163,8 @@ test('a VM has one node, and a node an id that each face treats its way', async 
   expect(await said(put(second.v1, { vmname: 'VM 5' }))).toEqual(taken)
   expect(await said(put(second.v1, { vmname: 'nowhere' }))).toEqual([409, expect.stringContaining('nowhere')])
   expect(await body(put(second.v1, { vmname: 'VM 4' }))).toMatchObject({ vmname: 'VM 4' })
+  // Controllers send what they know of a node with its name; what that is in v2 may be old.
+  expect(await body(put(second.v2, { name: 'n', vmname: 'nowhere' }))).toMatchObject({ name: 'n', vmname: 'VM 4' })
   const both = [1, 2].map((it) => post(nodes(project), { name: `n${it}`, vmname: 'VM 6' }))
   expect((await Promise.all(both)).map(({ status }) => status).sort()).toEqual([201, 409])
 
@@ -226,6 +238,7 @@ describe.each([
   test('actions are as the table says', { timeout: 120_000 }, async () => {
     const project = await newProject()
     const paths = await made(project, vm, { adapters: 1, headless: true })
+    const feed = await openFeed(`${project.v1}/notifications`)
     for (const [state, actions] of Object.entries(matrix)) {
       for (const [action, expected] of Object.entries(actions)) {
         if ((await read(paths.v2)).status !== state) {
@@ -244,5 +257,9 @@ describe.each([
     expect((await put(paths.v2, { console_type: 'none' })).status).toBe(409)
     expect((await del(paths[face])).status).toBe(204)
     expect((await post(`${paths[face]}/start`)).status).toBe(404)
+    // The first that v1 is told is not of a VM.
+    const pc = await newPc(project)
+    await post(`${pc.path}/start`)
+    expect(await feed.next()).toMatchObject({ action: 'vm.started', event: { vm_id: pc.id } })
   })
 })

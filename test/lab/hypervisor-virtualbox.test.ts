@@ -123,6 +123,24 @@ test('a clone lives as long as its node, and a start that fails leaves nothing r
   await service.call('DELETE', own)
   expect(world.machine(uuid).state).toBe('running')
 
+  // Two nodes may have a VM when the project of one was closed: only one of them runs it.
+  world.alter((state) => {
+    for (const machine of state.machines) if (machine.uuid === uuid) machine.state = 'poweroff'
+  })
+  const stayed = await VmLab.on(service)
+  const first = await stayed.node('Router', { headless: true })
+  await lab.post(stayed.project, 'close')
+  const then = await lab.node('Router', { headless: true })
+  await lab.post(then, 'start')
+  await service.call('POST', '/v2/compute/projects', { name: 'vms', project_id: stayed.id })
+  expect(await lab.answer('POST', `${first}/start`)).toEqual([
+    409,
+    expect.stringContaining('runs the VM Router already'),
+  ])
+  await service.call('DELETE', first)
+  expect(world.machine(uuid).state).toBe('running')
+  await service.call('DELETE', then)
+
   await lab.post(node, 'start')
   const { node_directory } = await lab.get(node)
   await service.call('DELETE', node)

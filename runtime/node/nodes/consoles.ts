@@ -7,7 +7,7 @@ import type { PortAllocator } from '../ports/allocator.ts'
 import { webStream } from '../web-stream.ts'
 import { type KeeperLink, refusal } from './keeper-link.ts'
 import type { LabNode } from './lab-node.ts'
-import type { LifeCycle } from './life-cycle.ts'
+import type { Listening } from './listening.ts'
 
 /** What listens on the host itself answers within this, ms. */
 const connectMs = 5000
@@ -17,7 +17,7 @@ const firstVncPort = 5900
 export interface ConsolesOptions {
   readonly keeper: KeeperLink
   readonly ports: PortAllocator
-  readonly lifeCycle: LifeCycle
+  readonly listening: Listening
   /** Where emulators let their screens be seen. */
   readonly consoleHost: string
 }
@@ -87,7 +87,7 @@ export class Consoles {
     if (isSameType && (isKept || record.console_type === 'none')) return undefined
     if (record.console_type !== 'telnet' && node.status !== 'stopped') throw conflict('console: stop the node first')
     await this.give(node, wanted)
-    await this.#options.lifeCycle.listen(node)
+    await this.#options.listening.apply(node)
     return before ?? undefined
   }
 }

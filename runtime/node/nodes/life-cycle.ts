@@ -1,30 +1,30 @@
 import { conflict } from '../../../src/errors.ts'
 import type { Happening } from '../../../src/model/event.ts'
-import type { Exit, Listen, UnitSpec, UnitState } from '../keeper/protocol.ts'
+import type { Exit, UnitSpec, UnitState } from '../keeper/protocol.ts'
 import type { Ending, GuestProcess, GuestState, Launch } from '../kinds/kind.ts'
-import type { PortAllocator } from '../ports/allocator.ts'
-import { isTcpFree } from '../ports/bind-test.ts'
 import { endOf, failureOf, hinted } from './endings.ts'
 import { type KeeperLink, refusal } from './keeper-link.ts'
 import type { LabNode } from './lab-node.ts'
 import type { Links } from './links.ts'
+import type { Listening } from './listening.ts'
 import { RunningProcesses } from './running.ts'
 
 export interface LifeCycleOptions {
   readonly keeper: KeeperLink
-  readonly ports: PortAllocator
   readonly links: Links
-  readonly consoleHost: string
+  readonly listening: Listening
   readonly emit: (node: LabNode, happening: Happening) => void
 }
 
 /** Start, stop and what happens by itself, the same for every kind. Callers hold the lock of the node. */
 export class LifeCycle {
   readonly #options: LifeCycleOptions
+  readonly #listening: Listening
   readonly #processes = new RunningProcesses()
 
   constructor(options: LifeCycleOptions) {
     this.#options = options
+    this.#listening = options.listening
   }
 
   /** A node that runs is left alone, one that is suspended goes on. 409 with the reason when it cannot run; it is then as before. */
@@ -34,7 +34,7 @@ export class LifeCycle {
     let launch: Launch | undefined
     const { losses } = this.#processes
     try {
-      await this.#freeConsole(node)
+      await this.#listening.free(node)
       const wires = await this.#options.links.wires(node)
       launch = await node.kind.launch(node, wires)
       node.record.command_line = launch.command_line
@@ -184,19 +184,6 @@ export class LifeCycle {
     await this.#stopped(node)
   }
 
-  /** Moves, opens or closes the console of a node that runs. */
-  async listen(node: LabNode): Promise<void> {
-    if (node.status === 'stopped') return
-    try {
-      await this.#options.keeper.call('console.listen', { key: node.key, listen: this.#listenOf(node) ?? null })
-    } catch (error) {
-      if (refusal(error) === 'port_taken')
-        throw conflict(`console: ${(error as Error).message}`, { cause: error as Error })
-      // It has just ended by itself; the next start listens there.
-      if (refusal(error) !== 'not_running') throw error
-    }
-  }
-
   async #adoptGuest(node: LabNode, process: GuestProcess): Promise<void> {
     const { guests } = node.kind
     if (guests === undefined) return
@@ -249,7 +236,7 @@ export class LifeCycle {
 
   async #run(node: LabNode, run: UnitSpec['run']): Promise<{ run: number; pid: number }> {
     const start = () => {
-      const listen = this.#listenOf(node)
+      const listen = this.#listening.of(node)
       return this.#options.keeper.call('unit.start', {
         key: node.key,
         run,
@@ -265,36 +252,11 @@ export class LifeCycle {
         return start()
       }
       if (refusal(error) !== 'port_taken' || node.record.console === null) throw error
-      await this.#moveConsole(node, node.record.console)
+      await this.#listening.move(node, node.record.console)
       const started = await start()
       await node.save()
       return started
     }
-  }
-
-  /** A console that the emulator opens itself: it would end when another program had the port. */
-  async #freeConsole(node: LabNode): Promise<void> {
-    const { console, console_type } = node.record
-    if (console === null || console_type === 'telnet') return
-    if (!(await isTcpFree(console, this.#options.consoleHost))) await this.#moveConsole(node, console)
-  }
-
-  /** Another program took the console port while the node was stopped: the node gets a new one, and its user is told. */
-  async #moveConsole(node: LabNode, before: number): Promise<void> {
-    const { ports } = this.#options
-    const pool = node.kind.consolePool(node.record.console_type) ?? 'console'
-    node.record.console = await ports.allocate(pool, node.owner)
-    ports.release(pool, before, node.owner)
-    const { name, console } = node.record
-    const message = `${name}: console port ${before} is in use by another program; it is ${console} now`
-    this.#options.emit(node, { type: 'log.warning', message })
-  }
-
-  #listenOf(node: LabNode): Listen | undefined {
-    const { console, console_type } = node.record
-    return console === null || console_type !== 'telnet'
-      ? undefined
-      : { host: this.#options.consoleHost, port: console }
   }
 
   /** It is shown as stopped when nothing of it is left. */

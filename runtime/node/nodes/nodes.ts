@@ -1,4 +1,4 @@
-import { mkdir, rm } from 'node:fs/promises'
+import { rm } from 'node:fs/promises'
 import { v4 as uuid } from 'uuid'
 import { badRequest, conflict, notFound } from '../../../src/errors.ts'
 import type { CaptureSource, ConsoleStream, NodeAgent, PortRef } from '../../../src/host-agent.ts'
@@ -10,12 +10,12 @@ import type { Ending, NodeKind } from '../kinds/kind.ts'
 import type { PortAllocator } from '../ports/allocator.ts'
 import { requireSpace, translate, translated } from '../projects/disk.ts'
 import type { OpenProject } from '../projects/open-project.ts'
-import { writeProject } from '../projects/project-record.ts'
 import { Serial } from '../serial.ts'
 import type { Captures } from './captures.ts'
 import type { Consoles } from './consoles.ts'
 import { replaceDirectory } from './copy.ts'
-import { LabNode } from './lab-node.ts'
+import { Creation, noteDeleted } from './creation.ts'
+import type { LabNode } from './lab-node.ts'
 import type { LifeCycle } from './life-cycle.ts'
 import type { Links } from './links.ts'
 
@@ -38,9 +38,11 @@ export class Nodes implements NodeAgent {
   readonly all = new Map<string, LabNode>()
   readonly #serial = new Serial()
   readonly #options: NodesOptions
+  readonly #creation: Creation
 
   constructor(options: NodesOptions) {
     this.#options = options
+    this.#creation = new Creation({ ...options, all: this.all })
   }
 
   async list<K extends NodeKindName>(projectId: string, kind: K): Promise<Node<K>[]> {
@@ -67,7 +69,7 @@ export class Nodes implements NodeAgent {
       project.requireUsable()
       const known = this.all.get(key)
       if (known === undefined) {
-        const node = await this.#create(project, this.#options.kinds[kindName], nodeId, input)
+        const node = await this.#creation.create(project, this.#options.kinds[kindName], nodeId, input)
         return { node: viewOf<K>(node), created: true }
       }
       if (known.project !== project) throw conflict(`node_id: ${nodeId} is a node of another project`)
@@ -90,7 +92,7 @@ export class Nodes implements NodeAgent {
       await this.#teardown(node)
       await node.removeRecord()
       // A disk that is full cannot remember what a commit has to remove: then that is removed at once.
-      const isNoted = files === 'later' && (await this.#note(node))
+      const isNoted = files === 'later' && (await noteDeleted(node))
       if (!isNoted) await translated('The directory of the node', () => rm(directory, { recursive: true, force: true }))
       this.#options.emit(node, { type: 'node.deleted', node: node.view() })
     })
@@ -226,66 +228,6 @@ export class Nodes implements NodeAgent {
       await this.#release(node)
     }
     await Promise.all(nodes.map((node) => this.exclusively(node, () => end(node))))
-  }
-
-  async #create(project: OpenProject, kind: NodeKind, nodeId: string, input: NodeCreate): Promise<LabNode> {
-    await requireSpace(project.path, this.#options.floorMb())
-    project.requireUsable()
-    const { name, console: wanted, console_type } = input
-    const record: LabNode['record'] = {
-      version: 1,
-      kind: kind.kind,
-      node_id: nodeId,
-      name,
-      console: null,
-      console_type: console_type ?? 'telnet',
-      command_line: '',
-      status_reason: null,
-      running: false,
-      properties: {},
-      ports: {},
-    }
-    const node = new LabNode(project, kind, record)
-    record.properties = kind.properties(node)
-    // From here on its properties are seen by siblings, so that two creates at once do not get the same.
-    project.nodes.set(node.key, node)
-    let isMade = false
-    try {
-      await this.#options.consoles.give(node, wanted ?? undefined)
-      // What a saved lab has there is not ours to remove when this fails.
-      isMade = (await mkdir(node.directory, { recursive: true, mode: 0o700 })) !== undefined
-      await kind.prepare(node, input)
-      await node.save()
-      await this.#keep(project, `${kind.kind}/${nodeId}`)
-    } catch (error) {
-      project.nodes.delete(node.key)
-      this.#options.ports.releaseAll(node.owner)
-      await kind.gone?.(node, { isDeleted: true }).catch(() => kind.left?.(node, { isDeleted: true }))
-      await kind.forget?.(node)
-      await node.removeRecord().catch(() => {})
-      if (isMade) await rm(node.directory, { recursive: true, force: true }).catch(() => {})
-      throw translate('The directory of the node', error)
-    }
-    this.all.set(node.key, node)
-    this.#options.emit(node, { type: 'node.created', node: node.view() })
-    return node
-  }
-
-  /** Has the next commit remove the directory of a deleted node; false when that cannot be written down. */
-  async #note({ project, kind, record }: LabNode): Promise<boolean> {
-    const name = `${kind.kind}/${record.node_id}`
-    if (!project.record.deleted.includes(name)) project.record.deleted.push(name)
-    return writeProject(project.path, project.record).then(
-      () => true,
-      () => false,
-    )
-  }
-
-  /** The directory belongs to a node again: a commit must not remove it. */
-  async #keep(project: OpenProject, name: string): Promise<void> {
-    if (!project.record.deleted.includes(name)) return
-    project.record.deleted = project.record.deleted.filter((it) => it !== name)
-    await writeProject(project.path, project.record)
   }
 
   async #update(node: LabNode, changes: NodeUpdate): Promise<void> {

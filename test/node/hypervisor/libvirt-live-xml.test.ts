@@ -54,6 +54,8 @@ test('an adapter that the VM uses is left alone unless any may be taken', () => 
   const [own, added] = adaptersIn(liveXml(pc(used), uuid, plan))
   expect(own).toBe(used.replaceAll("'", '"'))
   expect(added).toContain('port="17463"')
+  const custom = { ...plan, adapters: plan.adapters.map((it) => (it.index === 1 ? { ...it, type: 'pcnet' } : it)) }
+  expect(adaptersIn(liveXml(pc(used), uuid, custom))[1]).toContain('<model type="pcnet"/>')
   const [taken] = adaptersIn(liveXml(pc(used), uuid, { ...plan, useAnyAdapter: true }))
   expect(taken).toMatch(/^<interface type="udp">.*port="17461".*<model type="rtl8139"\/>/)
   expect(taken).not.toMatch(/bridge|tap7/)

@@ -10,7 +10,7 @@ test('a start is a few commands by UUID, and a stop puts the machine back as it 
   const { world, driver } = await driverWorld()
   const { uuid } = world.add('Router "1" {x}', { nics: { 1: { type: 'virtio' }, 3: { attachment: 'nat' } } })
   const before = world.machine(uuid)
-  const [first, second] = [adapter(0), adapter(1, false)]
+  const [first, second] = [adapter(0), { ...adapter(1, false), type: 'Paravirtualized Network (virtio-net)' }]
   await driver.start(uuid, planOf([first, second], { ram: 768 }))
   const path = driver.serialPath(uuid)
   const tunnel = (n: number, { guestPort, switchPort }: typeof first, cable: string) =>
@@ -22,7 +22,7 @@ test('a start is a few commands by UUID, and a stop puts the machine back as it 
     `modifyvm ${uuid} --nic2 null --uart1 0x3F8 4`,
     `showvminfo ${uuid} --machinereadable`,
     `showvminfo ${uuid}`,
-    `modifyvm ${uuid} --memory 768 ${tunnel(1, first, 'on')} ${tunnel(2, second, 'off')} --nic3 none ` +
+    `modifyvm ${uuid} --memory 768 ${tunnel(1, first, 'on')} ${tunnel(2, second, 'off').replace('82540EM', 'virtio')} --nic3 none ` +
       `--uart1 0x3F8 4 --uartmode1 server ${path}`,
     `startvm ${uuid} --type headless`,
   ])

@@ -51,6 +51,7 @@ async function lab(kind: Partial<NodeKind> = {}, keeper: Record<string, () => un
       ...keeper,
     },
     links: { wires: async () => new Map() },
+    listening: { free: async () => {}, of: () => undefined },
     emit: (_: LabNode, happening: Happening) => events.push(happening),
   } as unknown as LifeCycleOptions)
   const warnings = () => events.flatMap((event) => (event.type === 'log.warning' ? [event.message] : []))
@@ -78,6 +79,17 @@ test('a node is stopped whatever its kind cannot do any more', async () => {
   await lifeCycle.start(node)
   await lifeCycle.exited(node, 1, ended(1))
   expect([node.status, warnings().length]).toEqual(['stopped', 2])
+})
+
+test('a node is shown as stopped when nothing of it is left', async () => {
+  const seen: string[] = []
+  const { node, lifeCycle } = await lab({ over: async ({ status }) => void seen.push(status) })
+  await lifeCycle.start(node)
+  await lifeCycle.stop(node)
+  await lifeCycle.start(node)
+  lifeCycle.heardLoss()
+  await lifeCycle.lost(node, 'it is gone')
+  expect([seen, node.status]).toEqual([['started', 'started'], 'stopped'])
 })
 
 test('what a kind has made ready is looked after when the start fails, and only then', async () => {

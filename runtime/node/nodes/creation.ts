@@ -1,0 +1,89 @@
+import { mkdir, rm } from 'node:fs/promises'
+import type { Happening } from '../../../src/model/event.ts'
+import type { NodeCreate } from '../../../src/model/node.ts'
+import type { NodeKind } from '../kinds/kind.ts'
+import type { PortAllocator } from '../ports/allocator.ts'
+import { requireSpace, translate } from '../projects/disk.ts'
+import type { OpenProject } from '../projects/open-project.ts'
+import { writeProject } from '../projects/project-record.ts'
+import type { Consoles } from './consoles.ts'
+import { LabNode } from './lab-node.ts'
+
+export interface CreationOptions {
+  /** All nodes of the host, by their keys. */
+  readonly all: Map<string, LabNode>
+  readonly ports: PortAllocator
+  readonly consoles: Consoles
+  readonly floorMb: () => number
+  readonly emit: (node: LabNode, happening: Happening) => void
+}
+
+/** How nodes come to be. Callers hold the lock of the node. */
+export class Creation {
+  readonly #options: CreationOptions
+
+  constructor(options: CreationOptions) {
+    this.#options = options
+  }
+
+  /** A new node, stopped; nothing is left when it fails. */
+  async create(project: OpenProject, kind: NodeKind, nodeId: string, input: NodeCreate): Promise<LabNode> {
+    await requireSpace(project.path, this.#options.floorMb())
+    project.requireUsable()
+    const { name, console: wanted, console_type } = input
+    const record: LabNode['record'] = {
+      version: 1,
+      kind: kind.kind,
+      node_id: nodeId,
+      name,
+      console: null,
+      console_type: console_type ?? 'telnet',
+      command_line: '',
+      status_reason: null,
+      running: false,
+      properties: {},
+      ports: {},
+    }
+    const node = new LabNode(project, kind, record)
+    record.properties = kind.properties(node)
+    // From here on its properties are seen by siblings, so that two creates at once do not get the same.
+    project.nodes.set(node.key, node)
+    let isMade = false
+    try {
+      await this.#options.consoles.give(node, wanted ?? undefined)
+      // What a saved lab has there is not ours to remove when this fails.
+      isMade = (await mkdir(node.directory, { recursive: true, mode: 0o700 })) !== undefined
+      await kind.prepare(node, input)
+      await node.save()
+      await keep(project, `${kind.kind}/${nodeId}`)
+    } catch (error) {
+      project.nodes.delete(node.key)
+      this.#options.ports.releaseAll(node.owner)
+      await kind.gone?.(node, { isDeleted: true }).catch(() => kind.left?.(node, { isDeleted: true }))
+      await kind.forget?.(node)
+      await node.removeRecord().catch(() => {})
+      if (isMade) await rm(node.directory, { recursive: true, force: true }).catch(() => {})
+      throw translate('The directory of the node', error)
+    }
+    this.#options.all.set(node.key, node)
+    this.#options.emit(node, { type: 'node.created', node: node.view() })
+    return node
+  }
+}
+
+/** Has the next commit remove the directory of a deleted node; false when that cannot be written down. */
+export async function noteDeleted({ project, kind, record }: LabNode): Promise<boolean> {
+  const name = `${kind.kind}/${record.node_id}`
+  if (!project.record.deleted.includes(name)) project.record.deleted.push(name)
+  return writeProject(project.path, project.record).then(
+    () => true,
+    () => false,
+  )
+}
+
+/** The directory belongs to a node again: a commit must not remove it. */
+async function keep(project: OpenProject, name: string): Promise<void> {
+  if (!project.record.deleted.includes(name)) return
+  project.record.deleted = project.record.deleted.filter((it) => it !== name)
+  await writeProject(project.path, project.record)
+}

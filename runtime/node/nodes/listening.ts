@@ -1,0 +1,61 @@
+import { conflict } from '../../../src/errors.ts'
+import type { Happening } from '../../../src/model/event.ts'
+import type { Listen } from '../keeper/protocol.ts'
+import type { PortAllocator } from '../ports/allocator.ts'
+import { isTcpFree } from '../ports/bind-test.ts'
+import { type KeeperLink, refusal } from './keeper-link.ts'
+import type { LabNode } from './lab-node.ts'
+
+export interface ListeningOptions {
+  readonly keeper: KeeperLink
+  readonly ports: PortAllocator
+  readonly consoleHost: string
+  readonly emit: (node: LabNode, happening: Happening) => void
+}
+
+/** Where the consoles of nodes that run can be reached. Callers hold the lock of the node. */
+export class Listening {
+  readonly #options: ListeningOptions
+
+  constructor(options: ListeningOptions) {
+    this.#options = options
+  }
+
+  /** Where the keeper listens for a console; undefined when it does not. */
+  of({ record: { console, console_type } }: LabNode): Listen | undefined {
+    return console === null || console_type !== 'telnet'
+      ? undefined
+      : { host: this.#options.consoleHost, port: console }
+  }
+
+  /** Moves, opens or closes the console of a node that runs. */
+  async apply(node: LabNode): Promise<void> {
+    if (node.status === 'stopped') return
+    try {
+      await this.#options.keeper.call('console.listen', { key: node.key, listen: this.of(node) ?? null })
+    } catch (error) {
+      if (refusal(error) === 'port_taken')
+        throw conflict(`console: ${(error as Error).message}`, { cause: error as Error })
+      // It has just ended by itself; the next start listens there.
+      if (refusal(error) !== 'not_running') throw error
+    }
+  }
+
+  /** A console that the emulator opens itself: it would end when another program had the port. */
+  async free(node: LabNode): Promise<void> {
+    const { console, console_type } = node.record
+    if (console === null || console_type === 'telnet') return
+    if (!(await isTcpFree(console, this.#options.consoleHost))) await this.move(node, console)
+  }
+
+  /** Another program took the console port while the node was stopped: the node gets a new one, and its user is told. */
+  async move(node: LabNode, before: number): Promise<void> {
+    const { ports } = this.#options
+    const pool = node.kind.consolePool(node.record.console_type) ?? 'console'
+    node.record.console = await ports.allocate(pool, node.owner)
+    ports.release(pool, before, node.owner)
+    const { name, console } = node.record
+    const message = `${name}: console port ${before} is in use by another program; it is ${console} now`
+    this.#options.emit(node, { type: 'log.warning', message })
+  }
+}
