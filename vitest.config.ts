@@ -27,7 +27,7 @@ export default defineConfig({
       },
       {
         extends: true,
-        test: { name: 'timing', ...host, include: timing, maxWorkers: 1, retry: 2, sequence: { groupOrder: 1 } },
+        test: { name: 'timing', ...host, include: timing, maxWorkers: 2, retry: 2, sequence: { groupOrder: 1 } },
       },
     ],
   },

@@ -88,9 +88,10 @@ async function place(
   const candidates = asked === undefined ? room.order(await members.all()) : [await named(members, asked)]
   let failure: unknown
   for (const member of candidates.slice(0, mostTried)) {
+    // Counted before anything is awaited, so that projects that are created together do not all see the same room.
+    const undo = room.place(member)
     // First of all it is known where the project is: what is created and not found again would be created twice.
     await whereabouts.put(project_id, member)
-    const undo = room.place(member)
     try {
       return await member.agent.projects.create(input)
     } catch (error) {

@@ -14,7 +14,7 @@ const page = `<!doctype html>
 <script src="/docs/rapidoc.js" defer></script>
 </head>
 <body>
-<rapi-doc spec-url="/openapi.json" render-style="read" load-fonts="false" show-header="false" allow-server-selection="false"
+<rapi-doc spec-url="/openapi.json" render-style="focused" load-fonts="false" show-header="false" allow-server-selection="false"
   schema-style="table" sort-endpoints-by="none" regular-font="system-ui, sans-serif" mono-font="ui-monospace, monospace"></rapi-doc>
 </body>
 </html>

@@ -33,12 +33,10 @@ test.skipIf(browser.skip)(
       if (message.type() === 'error') errors.push(message.text())
     })
     await page.goto(`${service.url}/docs`)
-    // A locator of the text takes twice as long: it walks a million nodes of the schemas, again and again.
-    const isShown = () =>
-      [...(document.querySelector('rapi-doc')?.shadowRoot?.querySelectorAll('div') ?? [])].some(
-        (it) => it.textContent.includes('Attach a NIO to a port') && it.checkVisibility(),
-      )
-    await page.waitForFunction(isShown, undefined, { polling: 200, timeout: 100_000 })
+    const operation = page.locator('rapi-doc .nav-bar-path', { hasText: 'Attach a NIO to a port' }).first()
+    await operation.click({ timeout: 100_000 })
+    const answers = page.locator('rapi-doc api-response')
+    await answers.filter({ hasText: '201' }).waitFor({ timeout: 20_000 })
     expect(await page.title()).toBe('Patchbay reference')
     expect(foreign).toEqual([])
     expect(errors).toEqual([])
