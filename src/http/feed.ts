@@ -1,5 +1,5 @@
 import { badRequest, notFound } from '../errors.ts'
-import type { FeedItem, LabEvent } from '../model/event.ts'
+import type { FeedItem, LabEvent, NodeChange } from '../model/event.ts'
 import type { Context } from './endpoint.ts'
 import { isUpgrade, type Socket } from './socket.ts'
 
@@ -7,12 +7,14 @@ import { isUpgrade, type Socket } from './socket.ts'
 export interface Line {
   readonly action: string
   readonly event: unknown
+  /** What became of the status of a node, where a face tells it. */
+  readonly change?: NodeChange
   readonly seq?: number
   readonly project_id?: string
 }
 
 /** How a face of the interface names an event; undefined: the face does not have it. */
-export type Face = (event: LabEvent) => { readonly action: string; readonly event: unknown } | undefined
+export type Face = (event: LabEvent) => Pick<Line, 'action' | 'event' | 'change'> | undefined
 
 interface FeedOptions {
   readonly request: Request
@@ -70,7 +72,10 @@ function lineOf(item: FeedItem, face: Face, isComputeWide: boolean): Line | unde
     case 'dropped':
       return {
         action: 'log.warning',
-        event: { message: `This feed was read too slowly: ${item.count} events were dropped` },
+        event: {
+          message: `This feed was read too slowly: ${item.count} events were dropped`,
+          dropped: item.count,
+        },
       }
     case 'event': {
       const { seq, project_id } = item.event

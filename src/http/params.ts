@@ -30,5 +30,14 @@ export const since = Type.Object({
   ),
   ticket: Type.Optional(Type.String({ description: 'Single-use ticket, for websockets of browsers' })),
 })
+/** How much an answer shows: another Patchbay that stands for this one asks for all of it. */
+export const view = {
+  view: Type.Optional(
+    Type.Literal('full', {
+      description:
+        'full: everything that is known, also what clients of v2 do not expect; with our own words, and 200 where nothing had to be created',
+    }),
+  ),
+}
 export const noSuchProject = 'There is no such open project'
 export const noSuchNode = 'There is no such project or node'

@@ -1,12 +1,15 @@
-import type { Static, TObject } from '@sinclair/typebox'
+import { type Static, type TObject, type TSchema, Type } from '@sinclair/typebox'
 import { conflict } from '../errors.ts'
 import type { NodeAgent } from '../host-agent.ts'
 import type { Reply } from '../http/endpoint.ts'
-import { type Answer, type Endpoint, endpoint } from '../http/endpoint.ts'
-import { noSuchNode } from '../http/params.ts'
+import { type Answer, type Endpoint, endpoint, noContent, ok } from '../http/endpoint.ts'
+import { noSuchNode, view } from '../http/params.ts'
 import { IouStart } from '../model/iou.ts'
 import type { Node, NodeKindName, NodeRef } from '../model/node.ts'
 import { type KindFacts, kindFacts } from './kinds.ts'
+
+const nothing = Type.Object({})
+const seen = Type.Object(view)
 
 type Action = 'start' | 'stop' | 'suspend' | 'resume' | 'reload'
 
@@ -43,7 +46,10 @@ function wordsOf({
   }
 }
 
-/** POST {node}/start, stop, suspend, resume, reload: the same in both faces, but for the answer of start. */
+/**
+ * POST {node}/start, stop, suspend, resume, reload: the same in both faces, but for the answer of start. `full`: what a node
+ * is shown as with view=full, where there is that.
+ */
 export function nodeActions<P extends TObject>(
   node: string,
   tag: string,
@@ -52,7 +58,7 @@ export function nodeActions<P extends TObject>(
   ref: (params: Static<P>) => NodeRef,
   started: (node: Node) => Answer,
   startReply: Reply = { description: 'Done' },
-  { refusesRunning = false }: { readonly refusesRunning?: boolean } = {},
+  { refusesRunning = false, full }: { readonly refusesRunning?: boolean; readonly full?: TSchema } = {},
 ): readonly Endpoint[] {
   const words = wordsOf(kindFacts[kind])
   const action = (name: Action, answer: (node: Node) => Answer, status: number, reply: Reply): Endpoint => {
@@ -63,15 +69,20 @@ export function nodeActions<P extends TObject>(
       tag,
       summary,
       params,
+      query: full === undefined ? nothing : seen,
       bodyKind: 'ignored',
-      replies: { [status]: reply },
+      replies: {
+        ...(full !== undefined && { 200: { description: 'With view=full: the node', schema: full } }),
+        [status]: reply,
+      },
       errors: { 404: noSuchNode, 409: not },
-      async handle({ params }, { agent }) {
+      async handle({ params, query }, { agent }) {
         const nodes: NodeAgent = agent.nodes
         if (name === 'start' && refusesRunning && (await nodes.get(ref(params))).status === 'started') {
           throw conflict(`The ${kindFacts[kind].noun} runs already`)
         }
-        return answer(await nodes[name](ref(params)))
+        const node = await nodes[name](ref(params))
+        return full !== undefined && 'view' in query ? ok(node) : answer(node)
       },
     })
   }
@@ -88,9 +99,8 @@ export function nodeActions<P extends TObject>(
       started(await agent.routers.start(ref(params) as NodeRef<'iou'>, body)),
   })
   const done = { description: 'Done' }
-  const nothing = () => ({ status: 204 })
   return [
     kind === 'iou' ? startRouter : action('start', started, startReply.schema === undefined ? 204 : 200, startReply),
-    ...(['stop', 'suspend', 'resume', 'reload'] as const).map((name) => action(name, nothing, 204, done)),
+    ...(['stop', 'suspend', 'resume', 'reload'] as const).map((name) => action(name, () => noContent, 204, done)),
   ]
 }

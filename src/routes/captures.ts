@@ -16,6 +16,7 @@ const format = Type.Object({
     }),
   ),
 })
+const named = 'The headers X-Interface-Name and X-Comment, percent-encoded, say of what.'
 const media = { pcap: 'application/vnd.tcpdump.pcap', pcapng: 'application/x-pcapng' }
 
 /** The captures of a port: the same in both faces and for every kind. */
@@ -67,6 +68,7 @@ export function captureEndpoints<P extends TObject>(
       path: `${port}/pcap`,
       tag,
       summary: 'Read the running capture of a port, from its beginning until it ends',
+      description: named,
       params: withPort,
       query: format,
       replies: { 200: { description: 'The capture, as it grows', media: media.pcap } },
@@ -79,7 +81,7 @@ export function captureEndpoints<P extends TObject>(
       path: `${port}/capture/stream`,
       tag,
       summary: 'Watch what passes a port, without a file',
-      description: 'Begins now and ends with the NIO or the request. Made for a pipe into an analyser.',
+      description: `Begins now and ends with the NIO or the request. Made for a pipe into an analyser. ${named}`,
       params: withPort,
       query: format,
       body: CaptureStream,
@@ -96,6 +98,17 @@ export function captureEndpoints<P extends TObject>(
 function stream({ pcap, interface_name, comment }: CaptureSource, format: keyof typeof media = 'pcap'): Response {
   const body = format === 'pcap' ? pcap : pcap.pipeThrough(pcapng({ interfaceName: interface_name, comment }))
   return new Response(body, {
-    headers: { 'Content-Type': media[format], 'Cache-Control': 'no-store', 'X-Content-Type-Options': 'nosniff' },
+    headers: {
+      'Content-Type': media[format],
+      'Cache-Control': 'no-store',
+      'X-Content-Type-Options': 'nosniff',
+      'X-Interface-Name': headerText(interface_name),
+      'X-Comment': headerText(comment),
+    },
   })
+}
+
+/** Names have characters that a header cannot have; half a surrogate pair, which JSON can have, is replaced. */
+function headerText(text: string): string {
+  return encodeURIComponent(text.replace(/\p{Surrogate}/gu, '\ufffd'))
 }

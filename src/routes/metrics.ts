@@ -1,5 +1,7 @@
-import { type Endpoint, endpoint } from '../http/endpoint.ts'
+import { Type } from '@sinclair/typebox'
+import { type Endpoint, endpoint, ok } from '../http/endpoint.ts'
 import { exposition, expositionMedia } from '../http/exposition.ts'
+import { MetricFamily } from '../model/metrics.ts'
 
 /** The figures of the service, for programs that watch it. */
 export const metricsEndpoints: readonly Endpoint[] = [
@@ -13,5 +15,13 @@ export const metricsEndpoints: readonly Endpoint[] = [
       const text = exposition([...(await agent.host.metrics()), ...(fleet?.metrics() ?? []), ...requests.families()])
       return new Response(text, { headers: { 'Content-Type': expositionMedia, 'Cache-Control': 'no-store' } })
     },
+  }),
+  endpoint({
+    method: 'GET',
+    path: '/v2/compute/metrics',
+    tag: 'server',
+    summary: 'Figures of the labs and of the process that runs them, as JSON',
+    replies: { 200: { description: 'The figures, without those of requests', schema: Type.Array(MetricFamily) } },
+    handle: async (_, { agent }) => ok(await agent.host.metrics()),
   }),
 ]

@@ -2,16 +2,16 @@ import { Type } from '@sinclair/typebox'
 import { conflict } from '../errors.ts'
 import { created, type Endpoint, endpoint, ok } from '../http/endpoint.ts'
 import { openFeed, requireUpgrade } from '../http/feed.ts'
-import { since } from '../http/params.ts'
+import { view } from '../http/params.ts'
 import { ticketLifeMs } from '../http/tickets.ts'
-import { Capabilities, Diagnosis, NetworkInterface, Ports, Reloaded, Version } from '../model/host.ts'
-import { eventV2 } from './v2/faces.ts'
+import { Capabilities, Diagnosis, Load, NetworkInterface, Ports, Reloaded, Version } from '../model/host.ts'
+import { faceOf, feedQuery } from './v2/faces.ts'
 
 const VersionCheck = Type.Object(
   { version: Type.String({ minLength: 1, maxLength: 100 }), local: Type.Optional(Type.Boolean()) },
   { $id: 'VersionCheck', additionalProperties: false, description: 'The version a client wants to be the same' },
 )
-const Ticket = Type.Object(
+export const Ticket = Type.Object(
   { ticket: Type.String(), expires_in_ms: Type.Integer({ description: 'Life of the ticket, ms' }) },
   { $id: 'Ticket', description: 'A single-use ticket that a browser sends as ?ticket= when it opens a websocket' },
 )
@@ -60,13 +60,13 @@ const feeds = ['/v2/compute/notifications', '/v2/compute/notifications/ws'].map(
     path,
     tag: 'server',
     summary: 'Feed of the events of all projects; each line names its project',
-    query: since,
+    query: feedQuery,
     websocket: true,
     replies: path.endsWith('/ws') ? {} : { 200: { description: 'The feed', media: 'application/json' } },
     errors: { 404: 'The request is no websocket upgrade', 429: 'There are too many open feeds' },
     handle({ query, request }, context) {
       if (path.endsWith('/ws')) requireUpgrade(request)
-      return openFeed({ request, context, face: eventV2, since: query.since })
+      return openFeed({ request, context, face: faceOf(query), since: query.since })
     },
   }),
 )
@@ -108,10 +108,11 @@ export const serverEndpoints: readonly Endpoint[] = [
     path: '/v2/compute/capabilities',
     tag: 'server',
     summary: 'What this compute can do',
+    query: Type.Object(view),
     replies: { 200: { description: 'The capabilities', schema: Capabilities } },
-    async handle(_, { agent, aliasOf }) {
+    async handle({ query }, { agent, aliasOf }) {
       const { node_types, ...rest } = await agent.host.capabilities()
-      return ok({ ...rest, node_types: node_types.map(aliasOf) })
+      return ok({ ...rest, node_types: query.view === 'full' ? node_types : node_types.map(aliasOf) })
     },
   }),
   endpoint({
@@ -121,6 +122,14 @@ export const serverEndpoints: readonly Endpoint[] = [
     summary: 'Port ranges and the ports in use',
     replies: { 200: { description: 'The ports', schema: Ports } },
     handle: async (_, { agent }) => ok(await agent.host.ports()),
+  }),
+  endpoint({
+    method: 'GET',
+    path: '/v2/compute/load',
+    tag: 'server',
+    summary: 'Load of the host',
+    replies: { 200: { description: 'The load', schema: Load } },
+    handle: async (_, { agent }) => ok(await agent.host.load()),
   }),
   endpoint({
     method: 'GET',

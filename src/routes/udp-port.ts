@@ -3,7 +3,10 @@ import { created, type Endpoint, endpoint, noContent } from '../http/endpoint.ts
 import { noSuchProject, projectParams } from '../http/params.ts'
 import { PortNumber } from '../model/common.ts'
 
-const UdpPort = Type.Object({ udp_port: PortNumber }, { $id: 'UdpPort', description: 'A UDP port reserved for a link' })
+export const UdpPort = Type.Object(
+  { udp_port: PortNumber },
+  { $id: 'UdpPort', description: 'A UDP port reserved for a link' },
+)
 
 /** Reserves a port for the `lport` of a link; the same in both faces. */
 export const udpPortEndpoint = (base: string, tag: string): Endpoint =>

@@ -5,6 +5,7 @@ export interface Line {
   readonly action: string
   readonly seq?: number
   readonly project_id?: string
+  readonly change?: string
   readonly event: Record<string, unknown>
 }
 

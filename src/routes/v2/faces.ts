@@ -1,15 +1,31 @@
-import { type Static, Type } from '@sinclair/typebox'
+import { type Static, type TSchema, Type } from '@sinclair/typebox'
+import type { Face } from '../../http/feed.ts'
+import { since, view } from '../../http/params.ts'
 import { maybe, Name, nullable, Uuid } from '../../model/common.ts'
 import type { LabEvent } from '../../model/event.ts'
-import { type Project, Variable, WantedCompute } from '../../model/project.ts'
+import { Project, ProjectUpdate, Variable, WantedCompute } from '../../model/project.ts'
 
 /** A project as v2 shows it. */
 export type ProjectV2 = Static<typeof ProjectV2>
 export const ProjectV2 = Type.Object(
-  { project_id: Uuid, name: nullable(Type.String()), variables: nullable(Type.Array(Variable)) },
+  {
+    project_id: Uuid,
+    name: nullable(Type.String()),
+    variables: nullable(Type.Array(Variable)),
+    path: Type.Optional(inFull(Project.properties.path)),
+    location: Type.Optional(inFull(Project.properties.location)),
+    temporary: Type.Optional(inFull(Project.properties.temporary)),
+  },
   { $id: 'ComputeProject', description: 'A project, as v2 shows it' },
 )
-export const projectV2 = ({ project_id, name, variables }: Project): ProjectV2 => ({ project_id, name, variables })
+export const projectV2 = (project: Project, view?: 'full'): ProjectV2 => {
+  const { project_id, name, variables } = project
+  return view === 'full' ? project : { project_id, name, variables }
+}
+
+function inFull<T extends TSchema>(schema: T): T {
+  return { ...schema, description: `${schema.description}; shown with view=full` }
+}
 
 /** Drawing fields that a controller sends along; they mean nothing to a compute. */
 const ignored = Object.fromEntries(
@@ -36,13 +52,14 @@ export const ProjectV2Create = Type.Object(
     name: nullable(Name),
     path: maybe(Type.String({ minLength: 1, maxLength: 4096, description: 'Absolute directory; see the v1 face' })),
     project_id: maybe(Uuid),
+    temporary: maybe(Type.Boolean({ default: false, description: 'Deleted from disk when it is closed' })),
     variables: maybe(Type.Array(Variable, { maxItems: 1000 })),
     compute_id: maybe(WantedCompute),
   },
   { $id: 'ComputeProjectCreate', additionalProperties: false, description: 'What a project is created with in v2' },
 )
 export const ProjectV2Update = Type.Object(
-  { ...ignored, name: maybe(Name), variables: maybe(Type.Array(Variable, { maxItems: 1000 })) },
+  { ...ignored, ...ProjectUpdate.properties },
   {
     $id: 'ComputeProjectUpdate',
     additionalProperties: false,
@@ -50,16 +67,26 @@ export const ProjectV2Update = Type.Object(
   },
 )
 
+export const feedQuery = Type.Object({ ...since.properties, ...view })
 /** v2 names of events. */
-export function eventV2({ happening }: LabEvent): { action: string; event: unknown } {
+export const faceOf =
+  ({ view }: Static<typeof feedQuery>): Face =>
+  (event) =>
+    shown(event, view)
+
+function shown({ happening }: LabEvent, view: 'full' | undefined): ReturnType<Face> {
   switch (happening.type) {
     case 'node.created':
     case 'node.updated':
     case 'node.deleted':
-      return { action: happening.type, event: happening.node }
+      return {
+        action: happening.type,
+        event: happening.node,
+        ...(view === 'full' && happening.change !== undefined && { change: happening.change }),
+      }
     case 'project.updated':
     case 'project.closed':
-      return { action: happening.type, event: projectV2(happening.project) }
+      return { action: happening.type, event: projectV2(happening.project, view) }
     default:
       return { action: happening.type, event: { message: happening.message } }
   }

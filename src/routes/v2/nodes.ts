@@ -1,6 +1,6 @@
 import { type TObject, Type } from '@sinclair/typebox'
 import { created, type Endpoint, endpoint, noContent, ok } from '../../http/endpoint.ts'
-import { noSuchNode, noSuchProject, projectParams } from '../../http/params.ts'
+import { noSuchNode, noSuchProject, projectParams, view } from '../../http/params.ts'
 import { Uuid } from '../../model/common.ts'
 import { DynamipsCreate, DynamipsNode, DynamipsUpdate } from '../../model/dynamips.ts'
 import { HypervisorCreate, HypervisorNode, HypervisorUpdate } from '../../model/hypervisor.ts'
@@ -23,6 +23,16 @@ const Duplicate = Type.Object(
   },
 )
 
+const creation = Type.Object({
+  existing: Type.Optional(
+    Type.Union([Type.Literal('update'), Type.Literal('refuse')], {
+      default: 'update',
+      description: 'What becomes of a node of this project that has the id already; refuse: 409, as in v1',
+    }),
+  ),
+  ...view,
+})
+
 /** The schemas of a kind; a new kind is one more line below. */
 interface KindSchemas {
   readonly node: TObject
@@ -34,7 +44,8 @@ interface KindSchemas {
 
 const named = (schema: TObject, $id: string, description: string): TObject => ({ ...schema, $id, description })
 
-const kinds: Readonly<Record<NodeKindName, KindSchemas>> = {
+/** What the nodes of each kind are shown as, created with and changed by. */
+export const kinds: Readonly<Record<NodeKindName, KindSchemas>> = {
   pc: {
     node: PcNode,
     create: named(PcCreate, 'PcNodeCreate', 'What a pc is created with'),
@@ -131,18 +142,25 @@ function kindEndpoints(kind: NodeKindName, schemas: KindSchemas): readonly Endpo
       summary: 'Create a node',
       description: 'With the id of a node of this project, that node is given the other fields. Nothing is started.',
       params: projectParams,
+      query: creation,
       body: schemas.create,
-      replies: { 201: node('Created, stopped') },
+      replies: { 200: node('With view=full: it was known, and changed'), 201: node('Created, stopped') },
       errors: {
         404: noSuchProject,
-        409: `The id is known in another project, ${conflicts.create}`,
+        409: `The id is known in another project or existing=refuse, ${conflicts.create}`,
         507: 'The disk is nearly full',
       },
-      async handle({ params, body }, { agent }) {
+      async handle({ params, query, body }, { agent }) {
         const input = body as NodeCreate
         const id = typeof input.node_id === 'string' ? { node_id: input.node_id.toLowerCase() } : {}
-        const { node } = await agent.nodes.create(params.project_id, kind, { ...input, ...id }, { existing: 'update' })
-        return created(node)
+        const { existing = 'update', view } = query
+        const { node, created: isNew } = await agent.nodes.create(
+          params.project_id,
+          kind,
+          { ...input, ...id },
+          { existing },
+        )
+        return view === 'full' && !isNew ? ok(node) : created(node)
       },
     }),
     endpoint({
@@ -181,8 +199,8 @@ function kindEndpoints(kind: NodeKindName, schemas: KindSchemas): readonly Endpo
       },
     }),
     ...(startShows
-      ? nodeActions(one, tag, params, kind, ref, ok, node('The node, started'))
-      : nodeActions(one, tag, params, kind, ref, () => noContent)),
+      ? nodeActions(one, tag, params, kind, ref, ok, node('The node, started'), { full: schemas.node })
+      : nodeActions(one, tag, params, kind, ref, () => noContent, undefined, { full: schemas.node })),
     ...(canBeCopied ? [copy] : []),
     ...(isLinkable(kind)
       ? [...linkEndpoints(one, tag, params, kind, ref), ...captureEndpoints(one, tag, params, ref)]

@@ -1,14 +1,15 @@
 import { Type } from '@sinclair/typebox'
 import { created, type Endpoint, endpoint, ok } from '../../http/endpoint.ts'
 import { openFeed, requireUpgrade } from '../../http/feed.ts'
-import { noSuchProject, projectParams as params, since } from '../../http/params.ts'
+import { noSuchProject, projectParams as params, view } from '../../http/params.ts'
 import { fileEndpoints } from '../files.ts'
 import { projectEnds } from '../project-ends.ts'
 import { releaseUdpPort, udpPortEndpoint } from '../udp-port.ts'
-import { eventV2, ProjectV2, ProjectV2Create, ProjectV2Update, projectV2 } from './faces.ts'
+import { faceOf, feedQuery, ProjectV2, ProjectV2Create, ProjectV2Update, projectV2 } from './faces.ts'
 
 const base = '/v2/compute/projects'
 const tag = 'v2 compute projects'
+const seen = Type.Object(view)
 const feedDescription =
   'One JSON object a line, with the seq of the event; first a ping. With "Accept: text/event-stream" as server-sent events.'
 
@@ -18,22 +19,31 @@ export const projectsV2: readonly Endpoint[] = [
     path: base,
     tag,
     summary: 'List the open projects',
+    query: seen,
     replies: { 200: { description: 'The open projects', schema: Type.Array(ProjectV2) } },
-    handle: async (_, { agent }) => ok((await agent.projects.list()).map(projectV2)),
+    handle: async ({ query }, { agent }) =>
+      ok((await agent.projects.list()).map((project) => projectV2(project, query.view))),
   }),
   endpoint({
     method: 'POST',
     path: base,
     tag,
     summary: 'Create a project, or open one that is on disk; an open one is given back as it is',
+    query: seen,
     body: ProjectV2Create,
-    replies: { 201: { description: 'Open', schema: ProjectV2 } },
+    replies: {
+      200: { description: 'With view=full: it was open already', schema: ProjectV2 },
+      201: { description: 'Open', schema: ProjectV2 },
+    },
     errors: { 403: 'The path is not allowed', 409: 'The project is being closed', 507: 'The disk is nearly full' },
-    async handle({ body }, { agent }) {
+    async handle({ body, query }, { agent }) {
       const { name, path = null, variables = null, compute_id = null } = body
       const project_id = body.project_id?.toLowerCase() ?? null
-      const { project } = await agent.projects.create({ name, path, variables, project_id, compute_id })
-      return created(projectV2(project))
+      const temporary = body.temporary ?? false
+      const input = { name, path, variables, project_id, temporary, compute_id }
+      const { project, created: isNew } = await agent.projects.create(input)
+      const answer = query.view === 'full' && !isNew ? ok : created
+      return answer(projectV2(project, query.view))
     },
   }),
   endpoint({
@@ -42,9 +52,11 @@ export const projectsV2: readonly Endpoint[] = [
     tag,
     summary: 'Read a project',
     params,
+    query: seen,
     replies: { 200: { description: 'The project', schema: ProjectV2 } },
     errors: { 404: noSuchProject },
-    handle: async ({ params }, { agent }) => ok(projectV2(await agent.projects.get(params.project_id))),
+    handle: async ({ params, query }, { agent }) =>
+      ok(projectV2(await agent.projects.get(params.project_id), query.view)),
   }),
   endpoint({
     method: 'PUT',
@@ -52,12 +64,19 @@ export const projectsV2: readonly Endpoint[] = [
     tag,
     summary: 'Change a project',
     params,
+    query: seen,
     body: ProjectV2Update,
     replies: { 200: { description: 'The changed project', schema: ProjectV2 } },
-    errors: { 404: noSuchProject, 409: 'The project is being closed', 507: 'The disk is nearly full' },
-    async handle({ params, body }, { agent }) {
-      const { name = null, variables = null } = body
-      return ok(projectV2(await agent.projects.update(params.project_id, { name, variables })))
+    errors: {
+      403: 'The property may not be changed',
+      404: noSuchProject,
+      409: 'The project is being closed, or nodes run in the old directory',
+      507: 'The disk is nearly full',
+    },
+    async handle({ params, query, body }, { agent }) {
+      const { name = null, path = null, temporary = null, variables = null } = body
+      const project = await agent.projects.update(params.project_id, { name, path, temporary, variables })
+      return ok(projectV2(project, query.view))
     },
   }),
   ...projectEnds(base, tag),
@@ -76,7 +95,7 @@ function feed(path: string, summary: string, onlyWebsocket = false): Endpoint {
     summary,
     description: feedDescription,
     params,
-    query: since,
+    query: feedQuery,
     websocket: true,
     replies: onlyWebsocket
       ? {}
@@ -84,7 +103,7 @@ function feed(path: string, summary: string, onlyWebsocket = false): Endpoint {
     errors: { 404: noSuchProject, 429: 'The project has too many open feeds' },
     handle({ params, query, request }, context) {
       if (onlyWebsocket) requireUpgrade(request)
-      return openFeed({ request, context, face: eventV2, projectId: params.project_id, since: query.since })
+      return openFeed({ request, context, face: faceOf(query), projectId: params.project_id, since: query.since })
     },
   })
 }
