@@ -10,6 +10,8 @@ import { type Socket, subprotocolOf, type Upgrade } from '../../src/http/socket.
 
 const largestMessage = 1 << 20
 const keepAliveMs = 30_000
+/** The code of a socket that ended without one. */
+const abnormal = 1006
 /** More than this waiting for a client that does not read makes the sender wait. */
 const mostBuffered = 256 * 1024
 
@@ -81,13 +83,16 @@ export class WebSockets {
   }
 }
 
-function wrap(socket: WebSocket): Socket {
+/** An open websocket, also one of our own to somebody else, as the routes use it. */
+export function wrap(socket: WebSocket): Socket {
   socket.binaryType = 'nodebuffer'
   let isAlive = true
   socket.on('pong', () => {
     isAlive = true
   })
   const keepAlive = setInterval(() => {
+    // While we read nothing its answers are not heard either.
+    if (socket.isPaused) return
     if (!isAlive) return socket.terminate()
     isAlive = false
     socket.ping()
@@ -102,10 +107,12 @@ function wrap(socket: WebSocket): Socket {
       socket.on('message', (data: Buffer, isBinary) => receive(isBinary ? data : data.toString('utf8')))
     },
     onClose: (closed) => {
-      if (socket.readyState === socket.CLOSED) closed()
-      else socket.once('close', closed)
+      if (socket.readyState === socket.CLOSED) closed(abnormal)
+      else socket.once('close', (code: number) => closed(code))
     },
     drained: () => drained(socket),
+    pause: () => socket.pause(),
+    resume: () => socket.resume(),
   }
 }
 

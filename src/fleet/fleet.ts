@@ -1,4 +1,5 @@
 import { conflict, notFound } from '../errors.ts'
+import type { Socket } from '../http/socket.ts'
 import {
   applianceId,
   type Compute,
@@ -15,7 +16,7 @@ import { changed, recordOf } from './record.ts'
 import type { Registry } from './registry.ts'
 import { RemoteCompute, type RemoteComputeOptions, senderOf } from './remote-compute.ts'
 import { type Bounds, usualBounds } from './session.ts'
-import type { Outgoing, Transport } from './transport.ts'
+import type { OpenSocket, Outgoing, SocketTransport, Transport } from './transport.ts'
 
 const mostComputes = 1000
 /** Attempts after a start are spread over so much time a compute, ms, and no more than this in all. */
@@ -27,6 +28,8 @@ const reserved: ReadonlySet<string> = new Set([localId, applianceId, 'endpoint']
 export interface FleetOptions {
   readonly registry: Registry
   readonly transport: Transport
+  /** Absent where no websockets can be opened to computes. */
+  readonly sockets?: SocketTransport
   /** Of this service: a compute of another major version is refused. */
   readonly version: string
   /** Absent where the service runs no nodes itself. */
@@ -54,11 +57,12 @@ export class Fleet {
   #writing: Promise<unknown> = Promise.resolve()
   #isClosed = false
 
-  private constructor({ registry, transport, version, local, bounds, upkeep = true }: FleetOptions) {
+  private constructor({ registry, transport, sockets, version, local, bounds, upkeep = true }: FleetOptions) {
     this.#registry = registry
     this.#local = local && new LocalCompute(local)
     this.#remote = {
       transport,
+      sockets,
       version,
       bounds: { ...usualBounds, ...bounds },
       upkeep,
@@ -202,6 +206,13 @@ export class Fleet {
   /** Tells whoever listens of something that may need a person. */
   warn(message: string): void {
     this.#emit({ type: 'log.warning', message })
+  }
+
+  /** See `RemoteCompute.openSocket`; 404 for an unknown id, 409 for the service itself: it has its consoles without one. */
+  async openSocket(id: string, request: Parameters<OpenSocket>[0]): Promise<Socket | Response> {
+    const found = this.#find(id)
+    if (found instanceof RemoteCompute) return found.openSocket(request)
+    throw conflict(`The compute ${found.name} is this service: no websocket to it is needed`)
   }
 
   /** Tells what happens from now on; the result ends that. */

@@ -1,8 +1,9 @@
-import { ApiError, badRequest, conflict } from '../errors.ts'
+import { ApiError, badRequest } from '../errors.ts'
 import { isUpgrade } from '../http/socket.ts'
 import { readJson } from './answer.ts'
 import type { Fleet } from './fleet.ts'
-import { isRedirect, messageOf } from './greeting.ts'
+import { messageOf, requireAboutRequest } from './greeting.ts'
+import { jsonBody } from './transport.ts'
 
 const mostErrorBytes = 64 * 1024
 
@@ -74,9 +75,7 @@ export async function ask(
   { path, body, signal }: { path: string; body: unknown; signal: AbortSignal },
 ): Promise<Response> {
   const name = fleet.nameOf(id)
-  const headers = { 'content-type': 'application/json' }
-  const content = new Response(JSON.stringify(body)).body
-  return passOn(await fleet.send(id, { method: 'POST', path, headers, body: content, signal }), name)
+  return passOn(await fleet.send(id, { method: 'POST', path, ...jsonBody(body), signal }), name)
 }
 
 /** The JSON of an answer; undefined when it is none, or longer than that. 504 when the compute goes away meanwhile. */
@@ -91,13 +90,7 @@ export async function readAnswer(response: Response, mostBytes: number, name: st
 /** An answer of a compute as one of ours. Its status is kept, but for what would be about us: 401, 407 and redirects. */
 async function passOn(response: Response, name: string): Promise<Response> {
   const { status } = response
-  const refuse = (reason: string): never => {
-    response.body?.cancel().catch(() => {})
-    throw conflict(`The compute ${name} ${reason}`)
-  }
-  if (status === 401) refuse('refuses the user and password that it is asked with: change them by PUT')
-  if (status === 407) refuse('can only be reached through a proxy that wants credentials')
-  if (isRedirect(response)) refuse('answers with a redirect, which is not followed')
+  requireAboutRequest(response, name)
   const headers = new Headers(picked(response.headers, toClient))
   if (status >= 400) return failed(response, headers, name)
   // What a compute gives must not run as a page of this service.

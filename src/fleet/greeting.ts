@@ -1,4 +1,5 @@
 import { Check } from '@sinclair/typebox/value'
+import { conflict } from '../errors.ts'
 import { type ComputeCapabilities, ComputeCapabilities as Schema } from '../model/compute.ts'
 import { quoted, readJson } from './answer.ts'
 import type { Send } from './transport.ts'
@@ -42,6 +43,18 @@ export function requireAnswer(response: Response, said?: unknown): void {
   if (status === 404) throw new Refusal('it is not a Patchbay or compatible compute: it answered 404')
   const reason = messageOf(said)
   throw new Refusal(`it answered ${status}${reason === undefined ? '' : `: ${reason}`}`)
+}
+
+/** 409 for an answer that is about us, and not about what was asked. */
+export function requireAboutRequest(response: Response, name: string): void {
+  const refuse = (reason: string): never => {
+    response.body?.cancel().catch(() => {})
+    throw conflict(`The compute ${name} ${reason}`)
+  }
+  const { status } = response
+  if (status === 401) refuse('refuses the user and password that it is asked with: change them by PUT')
+  if (status === 407) refuse('can only be reached through a proxy that wants credentials')
+  if (isRedirect(response)) refuse('answers with a redirect, which is not followed')
 }
 
 /** A 308 without an address is no redirect: it says how much of an upload came. Status 0 is how `fetch` may hide one. */

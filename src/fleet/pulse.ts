@@ -1,5 +1,9 @@
+import { Lines } from './lines.ts'
+
 /** Longest line of a feed, characters. */
 const longest = 1 << 20
+
+class Wrong extends Error {}
 
 export interface PulseOptions {
   /** A feed that brings nothing for so long is over, ms. */
@@ -15,9 +19,7 @@ export async function follow(
   feed: ReadableStream<Uint8Array>,
   { silenceMs, signal, line }: PulseOptions,
 ): Promise<string> {
-  const reader = feed.getReader()
-  const decoder = new TextDecoder()
-  let rest = ''
+  const lines = new Lines(feed, longest, () => new Wrong('its feed of events has a line without an end'))
   let timer: ReturnType<typeof setTimeout> | undefined
   let stop: (reason: string) => void = () => {}
   const stopped = new Promise<string>((resolve) => {
@@ -30,32 +32,29 @@ export async function follow(
   const aborted = () => stop('it was given up')
   const read = async (): Promise<string> => {
     for (;;) {
-      const { done, value } = await reader.read()
-      if (done) return 'its feed of events ended'
+      const text = await lines.next()
+      if (text === undefined) return 'its feed of events ended'
       live()
-      const lines = (rest + decoder.decode(value, { stream: true })).split('\n')
-      rest = lines.pop() ?? ''
-      if (rest.length > longest) return 'its feed of events has a line without an end'
-      for (const text of lines) {
-        const value = parsed(text)
-        if (value === undefined) return 'its feed of events is no JSON'
-        line(value)
-      }
+      const value = parsed(text)
+      if (value === undefined) return 'its feed of events is no JSON'
+      line(value)
     }
   }
   live()
   signal.addEventListener('abort', aborted, { once: true })
   try {
-    return await Promise.race([read().catch(() => 'the connection to it broke'), stopped])
+    return await Promise.race([
+      read().catch((error) => (error instanceof Wrong ? error.message : 'the connection to it broke')),
+      stopped,
+    ])
   } finally {
     clearTimeout(timer)
     signal.removeEventListener('abort', aborted)
-    reader.cancel().catch(() => {})
+    lines.cancel()
   }
 }
 
 function parsed(text: string): Readonly<Record<string, unknown>> | undefined {
-  if (text.trim() === '') return {}
   try {
     const value: unknown = JSON.parse(text)
     return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : undefined

@@ -1,11 +1,20 @@
 import { ApiError, conflict } from '../errors.ts'
+import type { Socket } from '../http/socket.ts'
 import type { Compute, ComputeRecord } from '../model/compute.ts'
 import { nameOf } from './address.ts'
 import { type Bounds, reasonOf, Session } from './session.ts'
-import { ConnectionLost, type Outgoing, type Send, type Transport } from './transport.ts'
+import {
+  ConnectionLost,
+  type OpenSocket,
+  type Outgoing,
+  type Send,
+  type SocketTransport,
+  type Transport,
+} from './transport.ts'
 
 export interface RemoteComputeOptions {
   readonly transport: Transport
+  readonly sockets: SocketTransport | undefined
   readonly version: string
   readonly bounds: Bounds
   readonly upkeep: boolean
@@ -20,13 +29,15 @@ export class RemoteCompute {
   readonly #flights = new Set<AbortController>()
   #record: ComputeRecord
   #send: Send
+  #open: OpenSocket | undefined
   #session: Session
 
   /** `waiting`: why it cannot be connected yet. */
   constructor(record: ComputeRecord, options: RemoteComputeOptions, waiting?: string) {
     this.#options = options
     this.#record = record
-    this.#send = senderOf(this.#options.transport, this.#record)
+    this.#send = senderOf(this.#options.transport, record)
+    this.#open = openerOf(this.#options.sockets, record)
     this.#session = this.#newSession(waiting)
   }
 
@@ -74,7 +85,8 @@ export class RemoteCompute {
   /** Another record: the session ends and a new one begins. Requests that are under way go on. */
   change(record: ComputeRecord, waiting?: string): void {
     this.#record = record
-    this.#send = senderOf(this.#options.transport, this.#record)
+    this.#send = senderOf(this.#options.transport, record)
+    this.#open = openerOf(this.#options.sockets, record)
     this.#session.close()
     this.#session = this.#newSession(waiting)
     this.#session.start()
@@ -84,19 +96,23 @@ export class RemoteCompute {
    * Sends a request with the credentials of the compute, connecting first. 409 when it cannot be reached, 503 when that has
    * failed again and again, 504 when the compute goes away before it answers.
    */
-  async send(request: Outgoing): Promise<Response> {
-    await this.#ready()
-    const session = this.#session
-    try {
-      // Without upkeep nothing would be known that could end it early.
-      return await (this.#options.upkeep ? this.#fly(request) : this.#send(request))
-    } catch (error) {
-      if (error instanceof ApiError || request.signal.aborted) throw error
-      const reason = reasonOf(error)
-      if (error instanceof ConnectionLost) throw goneAway(this.name, reason, error)
-      session.lose(reason)
-      throw conflict(`The compute ${this.name} cannot be reached: ${reason}`, { cause: error })
-    }
+  send(request: Outgoing): Promise<Response> {
+    return this.#reach(request.signal, async (signal, done) => {
+      const response = await this.#send({ ...request, signal })
+      return done === undefined ? response : tracked(response, signal, done)
+    })
+  }
+
+  /** Opens a websocket in the same way; 501 where there are none. It is broken off when the compute is found to be gone. */
+  openSocket(request: Parameters<OpenSocket>[0]): Promise<Socket | Response> {
+    return this.#reach(request.signal, async (signal, done) => {
+      if (this.#open === undefined) throw new ApiError(501, 'No websockets can be opened to computes here')
+      const opened = await this.#open({ ...request, signal })
+      if (done === undefined) return opened
+      if (opened instanceof Response) return tracked(opened, signal, done)
+      opened.onClose(done)
+      return opened
+    })
   }
 
   close(): void {
@@ -104,19 +120,34 @@ export class RemoteCompute {
     this.#giveUp('it was removed')
   }
 
-  /** Sends a request that ends when the compute is found to be gone. */
-  async #fly(request: Outgoing): Promise<Response> {
+  /** `done` is called when nothing is under way any more; without it, nothing would be known that could end it early. */
+  async #reach<T>(signal: AbortSignal, ask: (signal: AbortSignal, done?: () => void) => Promise<T>): Promise<T> {
+    await this.#ready()
+    const session = this.#session
+    try {
+      return await (this.#options.upkeep ? this.#fly(signal, ask) : ask(signal))
+    } catch (error) {
+      if (error instanceof ApiError || signal.aborted) throw error
+      const reason = reasonOf(error)
+      if (error instanceof ConnectionLost) throw goneAway(this.name, reason, error)
+      session.lose(reason)
+      throw conflict(`The compute ${this.name} cannot be reached: ${reason}`, { cause: error })
+    }
+  }
+
+  /** What is under way ends when the compute is found to be gone. */
+  async #fly<T>(signal: AbortSignal, ask: (signal: AbortSignal, done: () => void) => Promise<T>): Promise<T> {
     const flight = new AbortController()
-    const leave = () => flight.abort(request.signal.reason)
+    const leave = () => flight.abort(signal.reason)
     const done = () => {
-      request.signal.removeEventListener('abort', leave)
+      signal.removeEventListener('abort', leave)
       this.#flights.delete(flight)
     }
-    request.signal.addEventListener('abort', leave, { once: true })
-    if (request.signal.aborted) leave()
+    signal.addEventListener('abort', leave, { once: true })
+    if (signal.aborted) leave()
     this.#flights.add(flight)
     try {
-      return tracked(await this.#send({ ...request, signal: flight.signal }), flight.signal, done)
+      return await ask(flight.signal, done)
     } catch (error) {
       done()
       throw flight.signal.aborted ? flight.signal.reason : error
@@ -160,12 +191,19 @@ const goneAway = (name: string, reason: string, cause?: Error): ApiError =>
 
 /** Asks a compute with its credentials. */
 export function senderOf(transport: Transport, record: ComputeRecord): Send {
-  const { user, password } = record
   const send = transport(record)
-  const own: Record<string, string> = { 'Accept-Encoding': 'identity' }
-  if (user !== null) own.Authorization = `Basic ${base64(`${user}:${password ?? ''}`)}`
+  const own = { 'Accept-Encoding': 'identity', ...credentialsOf(record) }
   return (request) => send({ ...request, headers: { ...request.headers, ...own } })
 }
+
+function openerOf(sockets: SocketTransport | undefined, record: ComputeRecord): OpenSocket | undefined {
+  const open = sockets?.(record)
+  const own = credentialsOf(record)
+  return open && ((request) => open({ ...request, headers: { ...request.headers, ...own } }))
+}
+
+const credentialsOf = ({ user, password }: ComputeRecord): Record<string, string> =>
+  user === null ? {} : { Authorization: `Basic ${base64(`${user}:${password ?? ''}`)}` }
 
 /** Basic credentials are UTF-8 (RFC 7617). */
 const base64 = (text: string): string => btoa(String.fromCharCode(...new TextEncoder().encode(text)))

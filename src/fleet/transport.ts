@@ -1,10 +1,11 @@
+import type { Socket } from '../http/socket.ts'
 import type { ComputeRecord } from '../model/compute.ts'
 import { originOf } from './address.ts'
 
 /** A request to a compute. */
 export interface Outgoing {
   readonly method: string
-  /** With the query, still percent-encoded; it begins with /v2/compute/. */
+  /** With the query, still percent-encoded; it begins with a slash. */
   readonly path: string
   readonly headers: Readonly<Record<string, string>>
   /** When its length is known, the headers have it. */
@@ -23,9 +24,23 @@ export type Send = (request: Outgoing) => Promise<Response>
 export type Address = Pick<ComputeRecord, 'compute_id' | 'protocol' | 'host' | 'port'>
 export type Transport = (address: Address) => Send
 
+/**
+ * Opens a websocket to one compute: it is open, and paused where it can be. A Response: the compute refuses. Rejects as `Send`
+ * does. An abort of the signal also breaks the open socket off.
+ */
+export type OpenSocket = (request: Pick<Outgoing, 'path' | 'headers' | 'signal'>) => Promise<Socket | Response>
+export type SocketTransport = (address: Address) => OpenSocket
+
 /** The compute had the request, or a part of it, and the connection ended before an answer came. */
 export class ConnectionLost extends Error {
   override readonly name = 'ConnectionLost'
+}
+
+/** JSON as the body of a request. */
+export function jsonBody(value: unknown): Pick<Outgoing, 'headers' | 'body'> {
+  const bytes = new TextEncoder().encode(JSON.stringify(value))
+  const headers = { 'Content-Type': 'application/json', 'Content-Length': String(bytes.byteLength) }
+  return { headers, body: new Response(bytes).body }
 }
 
 /** The transport of runtimes that have nothing closer to the wire than `fetch`. */

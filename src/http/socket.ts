@@ -6,10 +6,13 @@ export interface Socket {
   send(data: string | Uint8Array): void
   close(code?: number, reason?: string): void
   onMessage(receive: (data: string | Uint8Array) => void): void
-  /** Called once, whoever closed it, also after an error. */
-  onClose(closed: () => void): void
+  /** Called once, whoever closed it, also after an error; with the code of the other end, or 1006 without one. */
+  onClose(closed: (code: number) => void): void
   /** Resolves when little of what was sent still waits to leave; at once where the runtime does not tell. */
   drained(): Promise<void>
+  /** Where a runtime has these: nothing is read from the other end until it goes on. */
+  pause?(): void
+  resume?(): void
 }
 
 /**

@@ -12,7 +12,7 @@ import { connectHost, isForbidden } from '../../../src/fleet/address.ts'
 import { type Address, ConnectionLost, type Outgoing, type Transport } from '../../../src/fleet/transport.ts'
 import { webStream } from '../web-stream.ts'
 
-const connectMs = 20_000
+export const connectMs = 20_000
 /** Connections that wait for another request. */
 const mostIdle = 8
 
@@ -24,7 +24,7 @@ export function httpTransport(): { readonly transport: Transport; close(): void 
   const options = { keepAlive: true, maxFreeSockets: mostIdle }
   const agents = { http: new HttpAgent(options), https: new HttpsAgent(options) }
   const transport: Transport = (address) => {
-    const target = { host: connectHost(address.host), port: address.port, lookup: guarded(lookup) }
+    const target = targetOf(address)
     return async (outgoing) => {
       const begin = (): ClientRequest => {
         const { method, path, headers, signal } = outgoing
@@ -62,7 +62,7 @@ async function answered(begin: () => ClientRequest, outgoing: Outgoing, address:
 }
 
 /** Bounds the time until there is a connection; the result says whether there was one. */
-function watchConnection(request: ClientRequest, { protocol }: Address): () => boolean {
+export function watchConnection(request: ClientRequest, { protocol }: Address): () => boolean {
   let isReached = false
   const reached = () => {
     isReached = true
@@ -96,7 +96,10 @@ function exchange(request: ClientRequest, { method, body }: Outgoing): Promise<R
   })
 }
 
-function responseOf(message: IncomingMessage, method: string): Response {
+/** What node:http is told of where a compute is. */
+export const targetOf = ({ host, port }: Address) => ({ host: connectHost(host), port, lookup: guarded(lookup) })
+
+export function responseOf(message: IncomingMessage, method: string): Response {
   const headers = new Headers()
   for (let index = 0; index + 1 < message.rawHeaders.length; index += 2) {
     headers.append(message.rawHeaders[index] ?? '', message.rawHeaders[index + 1] ?? '')

@@ -6,6 +6,7 @@ import type { Log } from '../log.ts'
 import { version } from '../version.ts'
 import { httpTransport } from './http-transport.ts'
 import { RegistryFile } from './registry-file.ts'
+import { socketTransport } from './socket-transport.ts'
 
 export interface NodeFleetOptions extends Pick<LocalHost, 'host' | 'fetch'> {
   readonly config: Config
@@ -26,6 +27,7 @@ export async function createNodeFleet({ config, log, port, host, fetch }: NodeFl
   const fleet = await Fleet.open({
     registry: new RegistryFile({ data, floorMb: () => config.current.min_free_space_mb, log }),
     transport,
+    sockets: socketTransport,
     version,
     local: {
       name: hostname(),

@@ -1,0 +1,53 @@
+import type { ClientRequest } from 'node:http'
+import { WebSocket } from 'ws'
+import { originOf } from '../../../src/fleet/address.ts'
+import { ConnectionLost, type SocketTransport } from '../../../src/fleet/transport.ts'
+import { wrap } from '../websocket.ts'
+import { responseOf, targetOf, watchConnection } from './http-transport.ts'
+
+/** A console that is read slowly comes in large messages. */
+const largestMessage = 16 << 20
+
+/** Websockets to computes: with headers, and with the reason of a refusal, which the WebSocket of a browser has not. */
+export const socketTransport: SocketTransport = (address) => {
+  const { lookup } = targetOf(address)
+  return ({ path, headers, signal }) =>
+    new Promise((resolve, reject) => {
+      signal.throwIfAborted()
+      let isReached = () => false
+      const socket = new WebSocket(originOf(address) + path, {
+        headers: { ...headers },
+        lookup,
+        perMessageDeflate: false,
+        maxPayload: largestMessage,
+        finishRequest(request: ClientRequest) {
+          isReached = watchConnection(request, address)
+          request.end()
+        },
+      })
+      const fail = (error: Error) => {
+        if (signal.aborted) reject(signal.reason)
+        else reject(isReached() ? new ConnectionLost(error.message, { cause: error }) : error)
+      }
+      const leave = () => socket.terminate()
+      const settled = () => signal.removeEventListener('abort', leave)
+      signal.addEventListener('abort', leave, { once: true })
+      socket.once('close', settled)
+      socket.once('open', () => {
+        // What comes before somebody listens would be lost.
+        socket.pause()
+        resolve(wrap(socket))
+      })
+      socket.once('unexpected-response', (_, message) => {
+        message.once('close', settled)
+        try {
+          resolve(responseOf(message, 'GET'))
+        } catch (error) {
+          fail(error as Error)
+          socket.terminate()
+        }
+      })
+      // It stays: an open socket is told by its close.
+      socket.on('error', fail)
+    })
+}

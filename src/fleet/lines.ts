@@ -1,0 +1,53 @@
+/** The lines of a body, one after the other; empty ones are skipped. */
+export class Lines {
+  readonly #reader: ReadableStreamDefaultReader<Uint8Array>
+  readonly #decoder = new TextDecoder()
+  readonly #most: number
+  readonly #tooLong: () => Error
+  readonly #whole: string[] = []
+  /** Parts of a line that has not ended. */
+  #parts: string[] = []
+  #size = 0
+
+  /** A line of more than `most` characters is the error of `tooLong`. */
+  constructor(body: ReadableStream<Uint8Array>, most: number, tooLong: () => Error) {
+    this.#reader = body.getReader()
+    this.#most = most
+    this.#tooLong = tooLong
+  }
+
+  /** Undefined at the end. */
+  async next(): Promise<string | undefined> {
+    for (;;) {
+      const line = this.#whole.shift()
+      if (line !== undefined) return line
+      const { done, value } = await this.#reader.read()
+      // Half a line is none.
+      if (done) return undefined
+      this.#take(this.#decoder.decode(value, { stream: true }))
+    }
+  }
+
+  /** Nothing more is read. */
+  cancel(): void {
+    this.#reader.cancel().catch(() => {})
+  }
+
+  #take(text: string): void {
+    const [first = '', ...others] = text.split('\n')
+    this.#add(first)
+    for (const other of others) {
+      const line = this.#parts.join('')
+      if (line.trim() !== '') this.#whole.push(line)
+      this.#parts = []
+      this.#size = 0
+      this.#add(other)
+    }
+  }
+
+  #add(part: string): void {
+    this.#size += part.length
+    if (this.#size > this.#most) throw this.#tooLong()
+    if (part !== '') this.#parts.push(part)
+  }
+}
