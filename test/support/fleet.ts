@@ -3,6 +3,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net'
 import { expect, onTestFinished } from 'vitest'
 import { httpTransport } from '../../runtime/node/fleet/http-transport.ts'
+import { socketTransport } from '../../runtime/node/fleet/socket-transport.ts'
 import { Fleet, type FleetEvent, type FleetOptions } from '../../src/fleet/fleet.ts'
 import { forward } from '../../src/fleet/forward.ts'
 import type { Bounds } from '../../src/fleet/session.ts'
@@ -28,7 +29,14 @@ export async function openFleet(options: Partial<FleetOptions> = {}): Promise<Op
   const registry = (options.registry ?? new MemoryRegistry()) as MemoryRegistry
   const { transport, close } = httpTransport()
   const { bounds, ...rest } = options
-  const fleet = await Fleet.open({ transport, version, ...rest, registry, bounds: { ...soon, ...bounds } })
+  const fleet = await Fleet.open({
+    transport,
+    sockets: socketTransport,
+    version,
+    ...rest,
+    registry,
+    bounds: { ...soon, ...bounds },
+  })
   onTestFinished(async () => {
     await fleet.close()
     close()

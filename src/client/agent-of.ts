@@ -1,0 +1,17 @@
+import type { Fleet } from '../fleet/fleet.ts'
+import type { HostAgent } from '../host-agent.ts'
+import type { Bounds } from './options.ts'
+import { RemoteHostAgent } from './remote-host-agent.ts'
+
+/**
+ * The host agent of a compute of a fleet: asked with its credentials, over its session, refused at once while it is. 404 for
+ * an unknown id. It holds nothing: one may be made for every request, and has the name by which the compute goes then.
+ */
+export function agentOf(fleet: Fleet, id: string, bounds?: Partial<Bounds>): HostAgent {
+  return new RemoteHostAgent({
+    name: fleet.nameOf(id),
+    send: (request) => fleet.send(id, request),
+    openSocket: (request) => fleet.openSocket(id, request),
+    ...(bounds !== undefined && { bounds }),
+  })
+}

@@ -1,0 +1,109 @@
+import { type TSchema, Type } from '@sinclair/typebox'
+import { Lines } from '../fleet/lines.ts'
+import type { EventAgent } from '../host-agent.ts'
+import { Uuid } from '../model/common.ts'
+import type { FeedItem, Happening } from '../model/event.ts'
+import { Load } from '../model/host.ts'
+import type { Node } from '../model/node.ts'
+import { Project } from '../model/project.ts'
+import type { Connection } from './connection.ts'
+import { AnyNode } from './nodes.ts'
+import { path, search } from './paths.ts'
+
+export const remoteEvents = (connection: Connection): EventAgent => ({
+  async open({ projectId, since, signal }) {
+    const base = projectId === undefined ? '/v2/compute' : path`/v2/compute/projects/${projectId}`
+    const { body } = await connection.stream(
+      { method: 'GET', path: `${base}/notifications${search({ since, view: 'full' })}`, signal },
+      { idleMs: connection.bounds.feedMs },
+    )
+    return items(connection, body, projectId, signal)
+  },
+})
+
+/** The items of a feed, each as it is asked for. */
+function items(
+  connection: Connection,
+  body: ReadableStream<Uint8Array>,
+  projectId: string | undefined,
+  signal: AbortSignal,
+): ReadableStream<FeedItem> {
+  const tooLong = () => connection.wrong(`a line of more than ${connection.bounds.lineBytes} bytes`)
+  const source = new Lines(body, connection.bounds.lineBytes, tooLong)
+  return new ReadableStream<FeedItem>(
+    {
+      async pull(controller) {
+        try {
+          for (;;) {
+            const text = await source.next()
+            if (text === undefined) return controller.close()
+            const item = itemOf(connection, connection.parse(text), projectId)
+            if (item !== undefined) return controller.enqueue(item)
+          }
+        } catch (error) {
+          source.cancel()
+          // A feed that is left has come to its end.
+          if (signal.aborted) controller.close()
+          else controller.error(error)
+        }
+      },
+      cancel: () => source.cancel(),
+    },
+    { highWaterMark: 0 },
+  )
+}
+
+const seq = Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })
+const AnyLine = Type.Object({ action: Type.String(), seq: Type.Optional(seq) })
+const Message = Type.Object({ message: Type.String() })
+const line = <T extends TSchema>(event: T) => Type.Object({ seq, project_id: Type.Optional(Uuid), event })
+const Ping = Type.Object({ seq, event: Load })
+const Resync = Type.Object({ seq })
+const Dropped = Type.Object({ event: Type.Object({ dropped: Type.Integer({ minimum: 1 }) }) })
+const OfNode = Type.Object({
+  ...line(AnyNode).properties,
+  change: Type.Optional(
+    Type.Union([Type.Literal('started'), Type.Literal('stopped'), Type.Literal('suspended'), Type.Literal('resumed')]),
+  ),
+})
+const OfProject = line(Project)
+const OfLog = line(Message)
+
+/** What a line says; undefined for what only a newer compute tells. */
+function itemOf(connection: Connection, value: unknown, projectId: string | undefined): FeedItem | undefined {
+  const { action, seq } = connection.fitting(AnyLine, value)
+  const event = (at: { seq: number; project_id?: string }, happening: Happening): FeedItem => {
+    const project_id = projectId ?? at.project_id
+    if (project_id === undefined) throw connection.wrong('an event without its project')
+    return { kind: 'event', event: { seq: at.seq, project_id, happening } }
+  }
+  switch (action) {
+    case 'ping': {
+      const ping = connection.fitting(Ping, value)
+      return { kind: 'ping', load: ping.event, seq: ping.seq }
+    }
+    case 'resync':
+      return { kind: 'resync', seq: connection.fitting(Resync, value).seq }
+    case 'node.created':
+    case 'node.updated':
+    case 'node.deleted': {
+      const { change, ...it } = connection.fitting(OfNode, value)
+      return event(it, { type: action, node: it.event as Node, ...(change !== undefined && { change }) })
+    }
+    case 'project.updated':
+    case 'project.closed': {
+      const it = connection.fitting(OfProject, value)
+      return event(it, { type: action, project: it.event })
+    }
+    case 'log.error':
+    case 'log.warning':
+    case 'log.info': {
+      // What the feed says of itself has no number.
+      if (seq === undefined) return { kind: 'dropped', count: connection.fitting(Dropped, value).event.dropped }
+      const it = connection.fitting(OfLog, value)
+      return event(it, { type: action, message: it.event.message })
+    }
+    default:
+      return undefined
+  }
+}

@@ -1,0 +1,76 @@
+import { abortable } from '../fleet/abortable.ts'
+
+/** Why an exchange was ended by ourselves. */
+export type Ending = 'late' | 'cancelled'
+
+/** One request and its answer: ended by the caller's signal, or when what is waited for takes too long. */
+export class Exchange {
+  readonly #over = new AbortController()
+  readonly #caller: AbortSignal | undefined
+  readonly #cancelled = () => this.abort('cancelled')
+  #timer: ReturnType<typeof setTimeout> | undefined
+  #ending: Ending | undefined
+  #bound = 0
+  #isOver = false
+
+  constructor(caller: AbortSignal | undefined) {
+    this.#caller = caller
+    if (caller?.aborted === true) this.#cancelled()
+    else caller?.addEventListener('abort', this.#cancelled)
+  }
+
+  get signal(): AbortSignal {
+    return this.#over.signal
+  }
+
+  get ending(): Ending | undefined {
+    return this.#ending
+  }
+
+  /** What the caller gave as the reason. */
+  get reason(): unknown {
+    return this.#caller?.reason
+  }
+
+  /** The time that was given last, ms. */
+  get bound(): number {
+    return this.#bound
+  }
+
+  /** From now on it may take this long, ms; undefined: as long as it likes. */
+  within(ms: number | undefined): void {
+    clearTimeout(this.#timer)
+    if (ms === undefined || this.#isOver) return
+    this.#bound = ms
+    this.#timer = setTimeout(() => this.abort('late'), ms)
+  }
+
+  /** The result; rejects when the exchange is ended first, also where a transport does not look at the signal. */
+  until<T>(result: Promise<T>): Promise<T> {
+    return abortable(result, this.signal)
+  }
+
+  /** Resolves after this time, ms, or with the end. */
+  async pause(ms: number): Promise<void> {
+    let timer: ReturnType<typeof setTimeout> | undefined
+    const slept = new Promise<void>((resolve) => {
+      timer = setTimeout(resolve, ms)
+    })
+    await this.until(slept).catch(() => {})
+    clearTimeout(timer)
+  }
+
+  /** Ends what is under way. */
+  abort(ending: Ending = 'cancelled'): void {
+    this.#ending ??= ending
+    this.#over.abort()
+    this.release()
+  }
+
+  /** Nothing is waited for any more. */
+  release(): void {
+    this.#isOver = true
+    clearTimeout(this.#timer)
+    this.#caller?.removeEventListener('abort', this.#cancelled)
+  }
+}

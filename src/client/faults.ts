@@ -1,0 +1,44 @@
+import { Check } from '@sinclair/typebox/value'
+import { ApiError } from '../errors.ts'
+import { requireAboutRequest } from '../fleet/greeting.ts'
+import { Fault } from '../model/common.ts'
+import { tolerant } from './tolerant.ts'
+
+/** Headers of an error that say more about it. */
+const telling = ['content-range', 'range', 'retry-after']
+const longestMessage = 4096
+
+/** What a compute answered instead of what was asked for, as the error that our own caller is told. */
+export function faultOf(response: Response, text: string, name: string): ApiError {
+  requireAboutRequest(response, name)
+  const { status } = response
+  const compute = `The compute ${name}`
+  const fault = parse(text)
+  if (status < 400 || fault === undefined) {
+    const what = response.headers.get('content-type')?.split(';')[0]?.slice(0, 60) ?? 'nothing that is known'
+    return new ApiError(502, `${compute} answered ${status} with ${what}, which is no answer of a Patchbay`)
+  }
+  const message = fault.message.slice(0, longestMessage)
+  if (status === 500) return new ApiError(502, `${compute} failed: ${message}`)
+  // A path that is an endpoint is named, also when what it stands for is not there.
+  if ((status === 404 || status === 405) && !response.headers.has('x-route')) {
+    return new ApiError(501, `${compute} has no such operation: its version is another one`)
+  }
+  const headers = telling.flatMap((name) => {
+    const value = response.headers.get(name)
+    return value === null ? [] : [[name, value] as const]
+  })
+  return new ApiError(status, message, {
+    headers: Object.fromEntries(headers),
+    ...(fault.image !== undefined && { image: fault.image.slice(0, longestMessage) }),
+  })
+}
+
+function parse(text: string): Fault | undefined {
+  try {
+    const value: unknown = JSON.parse(text)
+    return Check(tolerant(Fault), value) ? value : undefined
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,111 @@
+import { Type } from '@sinclair/typebox'
+import type { Digest, ImageAgent, StoredImage, UploadOptions, UploadProgress, WantedRange } from '../host-agent.ts'
+import { FoundProgram, Image, type ImageKindName } from '../model/image.ts'
+import { Upload } from './bodies.ts'
+import type { Connection } from './connection.ts'
+import { factsOf } from './facts.ts'
+import { path } from './paths.ts'
+
+const list = Type.Array(Image)
+const programs = Type.Array(FoundProgram)
+
+export const remoteImages = (connection: Connection): ImageAgent => ({
+  // The sums of new images are made first.
+  list: (kind) => connection.json(list, { method: 'GET', path: path`/v2/compute/${kind}/images`, pace: 'work' }),
+  read: (kind, name, options) => read(connection, kind, name, options),
+  write: (kind, name, content, options) => write(connection, kind, name, content, options),
+  async progress(kind, name, total) {
+    const headers = { 'Content-Range': `bytes */${total}` }
+    return progressOf(
+      connection,
+      await connection.done({ method: 'POST', path: imagePath(kind, name), headers, accepts: [308] }),
+      total,
+    )
+  },
+  diskTools: () => connection.json(programs, { method: 'GET', path: '/v2/compute/machine-emulator/img-binaries' }),
+  async createDisk(kind, input) {
+    await connection.done({ method: 'POST', path: path`/v2/compute/${kind}/img`, input })
+  },
+  async extendDisk(kind, input) {
+    await connection.done({ method: 'PUT', path: path`/v2/compute/${kind}/img`, input })
+  },
+})
+
+const imagePath = (kind: ImageKindName, name: string): string => path`/v2/compute/${kind}/images/${name}`
+
+async function read(
+  connection: Connection,
+  kind: ImageKindName,
+  name: string,
+  { range, onlyIf }: { range?: WantedRange; onlyIf?: string },
+): Promise<StoredImage> {
+  const headers = {
+    ...(range !== undefined && { Range: rangeText(range) }),
+    ...(onlyIf !== undefined && { 'If-Range': onlyIf }),
+  }
+  const { response, body } = await connection.stream(
+    { method: 'GET', path: imagePath(kind, name), headers },
+    { idleMs: connection.bounds.idleMs, size: (response) => imageFacts(connection, response).bytes },
+  )
+  const { bytes: _, ...facts } = imageFacts(connection, response)
+  return { content: body, ...facts }
+}
+
+function rangeText(range: WantedRange): string {
+  return 'suffix' in range ? `bytes=-${range.suffix}` : `bytes=${range.first}-${range.last ?? ''}`
+}
+
+/** `bytes`: those of the body. */
+function imageFacts(
+  connection: Connection,
+  response: Response,
+): Omit<StoredImage, 'content'> & { readonly bytes: number } {
+  const { size: bytes, modified } = factsOf(connection, response)
+  const etag = response.headers.get('etag')
+  if (etag === null) throw connection.wrong('an image without ETag')
+  if (response.status !== 206) return { size: bytes, modified, etag, bytes }
+  const header = response.headers.get('content-range') ?? ''
+  const [, first, last, size] = /^bytes (\d{1,15})-(\d{1,15})\/(\d{1,15})$/.exec(header)?.map(Number) ?? []
+  if (first === undefined || last === undefined || size === undefined || last - first + 1 !== bytes || last >= size) {
+    throw connection.wrong('a part of an image without its place in Content-Range')
+  }
+  return { size, modified, etag, bytes, part: { first, last } }
+}
+
+async function write(
+  connection: Connection,
+  kind: ImageKindName,
+  name: string,
+  content: ReadableStream<Uint8Array>,
+  { size, part, digests }: UploadOptions,
+): Promise<UploadProgress> {
+  const upload = new Upload(content, size)
+  const response = await connection.done({
+    method: 'POST',
+    path: imagePath(kind, name),
+    headers: {
+      // So that what is too large is refused at once, by transports that let it be said.
+      ...(size !== undefined && { 'Content-Length': String(size) }),
+      ...(part !== undefined && { 'Content-Range': `bytes ${part.first}-${part.last}/${part.total}` }),
+      ...(digests.length > 0 && { 'Repr-Digest': digests.map(digestText).join(', ') }),
+    },
+    upload,
+    accepts: [308],
+  })
+  return progressOf(connection, response, part?.total ?? upload.sent)
+}
+
+function digestText({ algorithm, hex }: Digest): string {
+  const bytes = (hex.match(/../g) ?? []).map((pair) => String.fromCharCode(Number.parseInt(pair, 16)))
+  return `${algorithm}=:${btoa(bytes.join(''))}:`
+}
+
+/** `total`: the bytes of an image that is complete. */
+function progressOf(connection: Connection, response: Response, total: number): UploadProgress {
+  if (response.status !== 308) return { received: total, done: true }
+  const header = response.headers.get('range')
+  if (header === null) return { received: 0, done: false }
+  const last = /^bytes=0-(\d{1,15})$/.exec(header)?.[1]
+  if (last === undefined) throw connection.wrong('a Range that says not how much has come')
+  return { received: Number(last) + 1, done: false }
+}

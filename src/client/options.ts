@@ -1,0 +1,38 @@
+import type { OpenSocket, Send } from '../fleet/transport.ts'
+
+export interface Bounds {
+  /** How long an answer may take that only tells what is known, ms. */
+  readonly readMs: number
+  /** How long what is to be done may take, ms: the compute has its own, shorter bounds. */
+  readonly workMs: number
+  /** How long a body that should move may stand still, ms. */
+  readonly idleMs: number
+  /** How long a feed may be silent, ms: a compute says something every 5 s. */
+  readonly feedMs: number
+  /** Most bytes of a JSON answer. */
+  readonly answerBytes: number
+  /** Most bytes of a line of a feed. */
+  readonly lineBytes: number
+  /** Most bytes of a console that wait for a reader. */
+  readonly consoleBytes: number
+}
+
+export const usualBounds: Bounds = {
+  readMs: 30_000,
+  workMs: 600_000,
+  idleMs: 60_000,
+  feedMs: 30_000,
+  answerBytes: 64 << 20,
+  lineBytes: 4 << 20,
+  consoleBytes: 16 << 20,
+}
+
+export interface RemoteOptions {
+  /** What the compute is called in messages. */
+  readonly name: string
+  /** How it is asked, with what lets us in; ApiErrors of it are passed on. */
+  readonly send: Send
+  /** How consoles are opened; 501 without it. */
+  readonly openSocket?: OpenSocket
+  readonly bounds?: Partial<Bounds>
+}

@@ -1,0 +1,37 @@
+import { Type } from '@sinclair/typebox'
+import type { ProjectAgent } from '../host-agent.ts'
+import { Project } from '../model/project.ts'
+import { UdpPort } from '../routes/udp-port.ts'
+import type { Connection } from './connection.ts'
+import { path } from './paths.ts'
+
+const list = Type.Array(Project)
+
+export const remoteProjects = (connection: Connection): ProjectAgent => ({
+  list: () => connection.json(list, { method: 'GET', path: '/v2/compute/projects?view=full' }),
+  get: (id) => connection.json(Project, { method: 'GET', path: path`/v2/compute/projects/${id}?view=full` }),
+  async create({ name = null, ...input }) {
+    const { value, status } = await connection.answer(Project, {
+      method: 'POST',
+      path: '/v2/compute/projects?view=full',
+      input: { name, ...input },
+    })
+    return { project: value, created: status === 201 }
+  },
+  update: (id, input) =>
+    connection.json(Project, { method: 'PUT', path: path`/v2/compute/projects/${id}?view=full`, input }),
+  async close(id) {
+    await connection.done({ method: 'POST', path: path`/v2/compute/projects/${id}/close` })
+  },
+  async remove(id) {
+    await connection.done({ method: 'DELETE', path: path`/v2/compute/projects/${id}` })
+  },
+  async commit(id) {
+    // Only v1 knows of it.
+    await connection.done({ method: 'POST', path: path`/v1/projects/${id}/commit` })
+  },
+  async reserveUdpPort(id) {
+    const call = { method: 'POST', path: path`/v2/compute/projects/${id}/ports/udp` } as const
+    return (await connection.json(UdpPort, call)).udp_port
+  },
+})

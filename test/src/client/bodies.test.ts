@@ -1,0 +1,254 @@
+import { expect, test } from 'vitest'
+import { badRequest } from '../../../src/errors.ts'
+import { type Answer, dies, lyingCompute, refusal, says } from '../../support/lying-compute.ts'
+
+const project = '10000000-0000-4000-8000-000000000000'
+const file = { 'last-modified': 'Sat, 21 Nov 2026 10:00:00 GMT', etag: '"1"' }
+const hello = (headers: Record<string, string>, status = 200, body = 'hello'): Answer => {
+  return (_, res) => res.writeHead(status, { ...file, ...headers }).end(body)
+}
+const text = async (content: ReadableStream<Uint8Array>) => new Response(content).text()
+
+/** A body of so many chunks of 64 KiB; `asked` counts them. */
+function chunks(count: number, between: () => Promise<void> = async () => {}) {
+  const state = { asked: 0, cancelled: false }
+  const content = new ReadableStream<Uint8Array>(
+    {
+      async pull(controller) {
+        await between()
+        state.asked += 1
+        if (state.asked > count) controller.close()
+        else controller.enqueue(new Uint8Array(64 << 10))
+      },
+      cancel: () => {
+        state.cancelled = true
+      },
+    },
+    { highWaterMark: 0 },
+  )
+  return { content, state }
+}
+
+test('a file comes with its size and time', async () => {
+  const { agent } = await lyingCompute(hello({ 'content-length': '5' }))
+  const { content, size, modified } = await agent.files.read(project, 'a/b')
+  expect([size, modified, await text(content)]).toEqual([5, Date.parse('2026-11-21T10:00:00Z'), 'hello'])
+})
+
+test.for<[name: string, headers: Record<string, string>, status: number]>([
+  ['size', { 'transfer-encoding': 'chunked' }, 200],
+  ['time', { 'content-length': '5', 'last-modified': 'yesterday' }, 200],
+  ['place', { 'content-length': '5' }, 206],
+  ['place that fits', { 'content-length': '5', 'content-range': 'bytes 0-3/9' }, 206],
+  ['place in it', { 'content-length': '5', 'content-range': 'bytes 5-9/9' }, 206],
+])('an image without its %s is a bad gateway, and is let go', async ([, headers, status]) => {
+  const { agent } = await lyingCompute(hello(headers, status))
+  expect(await refusal(agent.images.read('iou', 'x', {}))).toMatchObject({ status: 502 })
+})
+
+test('a part of an image says which', async () => {
+  const { agent, requests } = await lyingCompute(
+    hello({ 'content-length': '5', 'content-range': 'bytes 2-6/100' }, 206),
+  )
+  const { content, ...facts } = await agent.images.read('iou', 'x', { range: { first: 2, last: 6 }, onlyIf: '"1"' })
+  expect(facts).toMatchObject({ size: 100, etag: '"1"', part: { first: 2, last: 6 } })
+  expect(await text(content)).toBe('hello')
+  expect(requests[0]?.headers).toMatchObject({ range: 'bytes=2-6', 'if-range': '"1"' })
+  await agent.images.read('iou', 'x', { range: { suffix: 3 } })
+  await agent.images.read('iou', 'x', { range: { first: 3 } })
+  expect(requests.slice(1).map(({ headers }) => headers.range)).toEqual(['bytes=-3', 'bytes=3-'])
+})
+
+test('a body that breaks off is an error for its reader, and is not asked for again', async () => {
+  const { agent, requests } = await lyingCompute((_, res) => {
+    res.writeHead(200, { ...file, 'content-length': '100' })
+    res.write('hello')
+    setTimeout(() => res.destroy(), 20)
+  })
+  const { content } = await agent.files.read(project, 'a')
+  expect(await refusal(text(content))).toMatchObject({
+    status: 502,
+    message: expect.stringContaining('the answer broke off'),
+  })
+  expect(requests).toHaveLength(1)
+})
+
+test('a body of another length than was announced is an error, whatever the transport says', async () => {
+  for (const body of ['hell', 'hello!']) {
+    const send = async () => new Response(body, { headers: { ...file, 'content-length': '5' } })
+    const { agent } = await lyingCompute(dies, { send })
+    const { content } = await agent.files.read(project, 'a')
+    expect(await refusal(text(content))).toMatchObject({ message: expect.stringContaining('5 bytes were announced') })
+  }
+})
+
+test('a body that stands still has its time while somebody reads, and as long as it likes while nobody does', async () => {
+  let go = () => {}
+  const { agent, left } = await lyingCompute(
+    (_, res) => {
+      res.writeHead(200, { ...file, 'content-length': '100' })
+      res.write('hello')
+      go = () => void res.write('again')
+    },
+    { bounds: { idleMs: 100 } },
+  )
+  const { content } = await agent.files.read(project, 'a')
+  const reader = content.getReader()
+  await reader.read()
+  await new Promise((resolve) => setTimeout(resolve, 200))
+  go()
+  expect(new TextDecoder().decode((await reader.read()).value)).toBe('again')
+  expect(await refusal(reader.read())).toMatchObject({
+    status: 504,
+    message: 'The compute one did not go on within 100 ms',
+  })
+  await left
+})
+
+test('a body that is left is left at the compute', async () => {
+  const { agent, left } = await lyingCompute((_, res) => {
+    res.writeHead(200, { ...file, 'content-length': '100' })
+    res.write('hello')
+  })
+  const { content } = await agent.files.read(project, 'a')
+  await content.cancel()
+  await left
+})
+
+test('a capture that is cancelled ends for both', async () => {
+  const { agent, left } = await lyingCompute((_, res) =>
+    res.writeHead(200, { 'x-interface-name': 'PC%C3%B6 0/0', 'x-comment': '%zz' }).write('pcap'),
+  )
+  const over = new AbortController()
+  const ref = { project_id: project, kind: 'pc', node_id: project } as const
+  const { pcap, interface_name, comment } = await agent.nodes.followCapture(ref, { adapter: 0, port: 0 }, over.signal)
+  expect([interface_name, comment]).toEqual(['PCö 0/0', ''])
+  const reader = pcap.getReader()
+  await reader.read()
+  over.abort(new Error('enough'))
+  expect(await refusal(reader.read())).toMatchObject({ message: 'enough' })
+  await left
+})
+
+test('an upload goes as it comes, with its size and digests', async () => {
+  let bytes = 0
+  const { agent, requests } = await lyingCompute((req, res) => {
+    req.on('data', (data: Buffer) => {
+      bytes += data.length
+    })
+    req.on('end', () => res.writeHead(204).end())
+  })
+  const { content, state } = chunks(30)
+  const size = 30 * (64 << 10)
+  const digests = [{ algorithm: 'md5', hex: '5d41402abc4b2a76b9719d911017c592' }] as const
+  expect(await agent.images.write('iou', 'a/b', content, { size, digests })).toEqual({ received: size, done: true })
+  expect([bytes, state.asked]).toEqual([size, 31])
+  expect(requests[0]).toMatchObject({
+    url: '/v2/compute/iou/images/a%2Fb',
+    headers: { 'content-length': String(size), 'repr-digest': 'md5=:XUFAKrxLKna5cZ2REBfFkg==:' },
+  })
+})
+
+test('an upload may be empty', async () => {
+  const { agent, requests } = await lyingCompute((req, res) => {
+    req.resume()
+    req.on('end', () => res.writeHead(204).end())
+  })
+  const answer = await agent.images.write('iou', 'x', chunks(0).content, { size: 0, digests: [] })
+  expect(answer).toEqual({ received: 0, done: true })
+  expect(requests[0]?.headers['content-length']).toBe('0')
+})
+
+test('a part of an upload is answered with how much is there', async () => {
+  const part = { first: 0, last: 65_535, total: 1_000_000 }
+  for (const [range, received] of [
+    ['bytes=0-65535', 65_536],
+    [undefined, 0],
+  ] as const) {
+    const { agent, requests } = await lyingCompute((req, res) => {
+      req.resume()
+      req.on('end', () => res.writeHead(308, range === undefined ? {} : { range }).end())
+    })
+    const answer = await agent.images.write('iou', 'x', chunks(1).content, { part, digests: [] })
+    expect(answer).toEqual({ received, done: false })
+    expect(requests[0]?.headers['content-range']).toBe('bytes 0-65535/1000000')
+    expect(await agent.images.progress('iou', 'x', 1_000_000)).toEqual({ received, done: false })
+  }
+})
+
+test('a redirect is not taken for how much is there', async () => {
+  const { agent } = await lyingCompute((req, res) => {
+    req.resume()
+    req.on('end', () => res.writeHead(308, { range: 'bytes=0-9', location: '/x' }).end())
+  })
+  const part = { first: 0, last: 65_535, total: 1_000_000 }
+  expect(await refusal(agent.images.write('iou', 'x', chunks(1).content, { part, digests: [] }))).toMatchObject({
+    status: 409,
+    message: expect.stringContaining('redirect'),
+  })
+})
+
+test('an upload that is refused at once is told why, and is read no further', async () => {
+  for (let times = 0; times < 10; times++) {
+    const { agent } = await lyingCompute(says({ message: 'no', status: 403 }, 403))
+    const { content, state } = chunks(10_000)
+    expect(await refusal(agent.images.write('iou', 'x', content, { digests: [] }))).toMatchObject({ status: 403 })
+    expect(state.cancelled).toBe(true)
+    expect(state.asked).toBeLessThan(10_000)
+  }
+})
+
+test('an upload that a compute does not take has its time; one that comes slowly has more', async () => {
+  const options = { bounds: { idleMs: 100 } }
+  const deaf = await lyingCompute(() => {}, options)
+  const { content, state } = chunks(10_000)
+  expect(await refusal(deaf.agent.files.write(project, 'a', content, { parents: true }))).toMatchObject({
+    status: 504,
+    message: 'The compute one did not answer within 100 ms',
+  })
+  expect(state.cancelled).toBe(true)
+  const patient = await lyingCompute((req, res) => {
+    req.resume()
+    req.on('end', () => res.end())
+  }, options)
+  const slow = chunks(2, () => new Promise((resolve) => setTimeout(resolve, 200)))
+  await patient.agent.files.write(project, 'a', slow.content, { parents: true })
+})
+
+test('an upload whose source fails is not ended as if it were whole', async () => {
+  let see = () => {}
+  const seen = new Promise<void>((resolve) => {
+    see = resolve
+  })
+  const { agent, left, requests } = await lyingCompute((req) => {
+    req.on('error', () => {}).resume()
+    see()
+  })
+  const failing = (error: Error) => {
+    let count = 0
+    return new ReadableStream<Uint8Array>({
+      async pull(controller) {
+        if (count++ < 3) return controller.enqueue(new Uint8Array(1000))
+        await seen
+        controller.error(error)
+      },
+    })
+  }
+  const broken = agent.files.write(project, 'a', failing(new Error('gone')), { parents: true })
+  expect(await refusal(broken)).toMatchObject({ status: 400, message: 'The body ended before its time' })
+  await left
+  expect(requests[0]?.complete).toBe(false)
+  const refused = agent.files.write(project, 'a', failing(badRequest('too slow')), { parents: true })
+  expect(await refusal(refused)).toMatchObject({ status: 400, message: 'too slow' })
+  const short = agent.images.write('iou', 'x', chunks(1).content, { size: 100_000, digests: [] })
+  expect(await refusal(short)).toMatchObject({ status: 400, message: 'The body ended after 65536 of 100000 bytes' })
+})
+
+test('parents are made by v2, and must be there for v1', async () => {
+  const { agent, requests } = await lyingCompute((req, res) => void req.resume().on('end', () => res.end()))
+  for (const parents of [true, false]) await agent.files.write(project, '../a', chunks(0).content, { parents })
+  expect(requests.map(({ url }) => url)).toEqual([
+    `/v2/compute/projects/${project}/files/..%2Fa`,
+    `/v1/projects/${project}/files/..%2Fa`,
+  ])
+})

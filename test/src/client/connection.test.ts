@@ -1,0 +1,216 @@
+import { expect, test } from 'vitest'
+import { RemoteHostAgent } from '../../../src/client/remote-host-agent.ts'
+import { ApiError, conflict } from '../../../src/errors.ts'
+import { ConnectionLost } from '../../../src/fleet/transport.ts'
+import { unusedPort } from '../../support/fleet.ts'
+import { type Answer, agentAt, dies, lyingCompute, refusal, says } from '../../support/lying-compute.ts'
+
+const version = { version: '1.2.3', local: true }
+const ref = {
+  project_id: '10000000-0000-4000-8000-000000000000',
+  kind: 'pc',
+  node_id: '10000000-0000-4000-8000-000000000001',
+} as const
+const html: Answer = (_, res) => res.writeHead(200, { 'content-type': 'text/html' }).end('<!doctype html><p>hello')
+
+test('members that only a newer compute tells are no reason to refuse an answer', async () => {
+  const check = { name: 'a', status: 'ok', found: 'b', fix: null, since: 1 }
+  const { agent } = await lyingCompute(says({ ok: true, checks: [check], more: [] }))
+  expect(await agent.host.doctor()).toMatchObject({ ok: true, checks: [check] })
+  const metrics = [{ name: 'x', help: 'y', type: 'gauge', samples: [{ labels: {}, value: 1, at: 2 }], unit: 's' }]
+  expect(await (await lyingCompute(says(metrics))).agent.host.metrics()).toEqual(metrics)
+})
+
+test.for<[name: string, answer: Answer, message: string]>([
+  ['a page', html, 'no JSON'],
+  ['nothing', (_, res) => res.end(), 'an empty answer'],
+  ['half of it', (_, res) => res.end('{"version": "1.'), 'no JSON'],
+  ['a list', says([version]), 'answer: expected an object, got a list'],
+  ['another type', says({ ...version, local: 'yes' }), 'local: expected true or false, got "yes"'],
+  ['less', says({ local: true }), 'version: missing, expected a text'],
+])('%s instead of an answer is a bad gateway', async ([, answer, message]) => {
+  const { agent, requests } = await lyingCompute(answer)
+  const error = await refusal(agent.host.version())
+  expect(error).toMatchObject({ status: 502, message: expect.stringContaining(message) })
+  expect(error.message).toContain('The compute one answered something else than expected: ')
+  expect(requests).toHaveLength(1)
+})
+
+test('an answer that is too large is left, announced or not', async () => {
+  const large: Answer = (_, res) => {
+    res.on('error', () => {})
+    const more = () => res.write(Buffer.alloc(64 << 10, ' ')) && setImmediate(more)
+    res.on('drain', more)
+    more()
+  }
+  for (const answer of [large, says({ ...version, version: 'x'.repeat(200_000) })]) {
+    const { agent } = await lyingCompute(answer, { bounds: { answerBytes: 100_000 } })
+    const error = await refusal(agent.host.version())
+    expect(error).toMatchObject({ status: 502, message: expect.stringContaining('more than 100000 bytes, or no text') })
+  }
+  const endless = await lyingCompute(large, { bounds: { answerBytes: 100_000 } })
+  await refusal(endless.agent.host.version())
+  await endless.left
+})
+
+test('an answer that breaks off is not asked for again', async () => {
+  const { agent, requests } = await lyingCompute((_, res) => {
+    res.writeHead(200, { 'content-length': '100' })
+    res.write('{"version":')
+    setImmediate(() => res.destroy())
+  })
+  expect(await refusal(agent.host.version())).toMatchObject({
+    status: 502,
+    message: expect.stringContaining('the answer broke off'),
+  })
+  expect(requests).toHaveLength(1)
+})
+
+test.for<[name: string, answer: Answer]>([
+  ['does not come', () => {}],
+  ['does not go on', (_, res) => void res.write('{')],
+])('an answer that %s has its time, and then the request is given up', async ([, answer]) => {
+  const { agent, requests, left } = await lyingCompute(answer, { bounds: { readMs: 100 } })
+  const error = await refusal(agent.host.version())
+  expect(error).toMatchObject({
+    status: 504,
+    message: expect.stringMatching(/^The compute one did not .* within 100 ms$/),
+  })
+  await left
+  expect(requests).toHaveLength(1)
+})
+
+test('what takes its time has more of it', async () => {
+  const slow: Answer = (_, res) => void setTimeout(() => says({ ok: true, checks: [] })(_, res, 1), 200)
+  const { agent } = await lyingCompute(slow, { bounds: { readMs: 50 } })
+  expect(await agent.host.doctor()).toEqual({ ok: true, checks: [] })
+})
+
+test('errors of a compute are passed on with all they say', async () => {
+  const fault = { message: 'no such image', status: 409, image: 'x.qcow2' }
+  const { agent } = await lyingCompute(says(fault, 409, { 'retry-after': '3', 'content-range': 'bytes */5' }))
+  expect(await refusal(agent.nodes.start(ref))).toMatchObject({
+    status: 409,
+    message: 'no such image',
+    extra: { image: 'x.qcow2' },
+    headers: { 'retry-after': '3', 'content-range': 'bytes */5' },
+  })
+})
+
+test.for<[status: number, headers: Record<string, string>, ours: number, message: string]>([
+  [401, {}, 409, 'The compute one refuses the user and password that it is asked with: change them by PUT'],
+  [407, {}, 409, 'The compute one can only be reached through a proxy that wants credentials'],
+  [500, {}, 502, 'The compute one failed: why'],
+  [404, {}, 404, 'why'],
+  [403, {}, 403, 'why'],
+  [429, {}, 429, 'why'],
+  [507, {}, 507, 'why'],
+])('the error %d of a compute is ours as %s', async ([status, headers, ours, message]) => {
+  const { agent } = await lyingCompute(says({ message: 'why', status }, status, headers))
+  expect(await refusal(agent.projects.list())).toMatchObject({ status: ours, message })
+})
+
+test('what another version of a compute does not have is not implemented', async () => {
+  for (const status of [404, 405]) {
+    const { agent } = await lyingCompute((_, res) =>
+      res.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify({ message: 'why', status })),
+    )
+    expect(await refusal(agent.host.load())).toMatchObject({ status: 501, message: expect.stringContaining('version') })
+  }
+})
+
+test.for<[name: string, status: number, body: string]>([
+  ['an error of a proxy', 503, '<h1>503 Service Unavailable</h1>'],
+  ['an error of something else', 404, '{"error": "not found"}'],
+  ['an error that is too long', 400, JSON.stringify({ message: 'x'.repeat(100_000), status: 400 })],
+  ['what is only for another question', 304, ''],
+])('%s is a bad gateway', async ([, status, body]) => {
+  const { agent, requests } = await lyingCompute((_, res) =>
+    res.writeHead(status, { 'content-type': 'text/html', location: 'http://127.0.0.1:1/' }).end(body),
+  )
+  const message = expect.stringContaining(`The compute one answered ${status} with text/html`)
+  expect(await refusal(agent.host.version())).toMatchObject({ status: 502, message })
+  expect(requests).toHaveLength(1)
+})
+
+test('what reads is asked again when no answer had begun, twice', async () => {
+  const { agent, requests } = await lyingCompute((req, res, count) =>
+    count < 3 ? dies(req, res, count) : says(version)(req, res, count),
+  )
+  expect(await agent.host.version()).toEqual(version)
+  expect(requests).toHaveLength(3)
+  const dead = await lyingCompute(dies)
+  expect(await refusal(dead.agent.host.version())).toMatchObject({
+    status: 503,
+    message: expect.stringContaining('The compute one cannot be reached: '),
+  })
+  expect(dead.requests).toHaveLength(3)
+})
+
+test('what changes something is never asked again', async () => {
+  const { agent, requests } = await lyingCompute(dies)
+  const changes = [
+    () => agent.projects.create({ name: 'lab' }),
+    () => agent.projects.update(ref.project_id, { name: 'lab' }),
+    () => agent.nodes.remove(ref, { files: 'now' }),
+    () => agent.files.write(ref.project_id, 'a', new Blob(['x']).stream(), { parents: true }),
+  ]
+  for (const [index, change] of changes.entries()) {
+    expect(await refusal(change())).toMatchObject({ status: 503 })
+    expect(requests).toHaveLength(index + 1)
+  }
+})
+
+test('a way to somewhere else is not followed', async () => {
+  const { agent, requests } = await lyingCompute((_, res) => res.writeHead(302, { location: '/x' }).end())
+  expect(await refusal(agent.host.version())).toMatchObject({
+    status: 409,
+    message: 'The compute one answers with a redirect, which is not followed',
+  })
+  expect(requests).toHaveLength(1)
+})
+
+test('a compute that is not there cannot be reached', async () => {
+  expect(await refusal(agentAt(await unusedPort()).host.version())).toMatchObject({
+    status: 503,
+    message: expect.stringMatching(/^The compute one cannot be reached: .*ECONNREFUSED/),
+  })
+})
+
+test('what its transport refuses is passed on, and asked again only when a connection ended', async () => {
+  for (const [error, most] of [
+    [conflict('it cannot be used'), 1],
+    [new ApiError(504, 'it went away', { cause: new ConnectionLost('reset') }), 3],
+  ] as const) {
+    let count = 0
+    const send = () => {
+      count += 1
+      return Promise.reject(error)
+    }
+    expect(await refusal(new RemoteHostAgent({ name: 'one', send }).host.version())).toBe(error)
+    expect(count).toBe(most)
+  }
+})
+
+test('who cancels is told so, and the compute too', async () => {
+  const { agent, requests, left } = await lyingCompute(() => over.abort(new Error('enough')))
+  const over = new AbortController()
+  expect(await refusal(agent.host.doctor(over.signal))).toMatchObject({ message: 'enough' })
+  await left
+  expect(requests).toHaveLength(1)
+  expect(await refusal(agent.host.doctor(AbortSignal.abort(new Error('before'))))).toMatchObject({ message: 'before' })
+})
+
+test('a transport that does not look at signals holds nobody up', async () => {
+  let cancelled = 0
+  let answer = (_: Response) => {}
+  const send = () =>
+    new Promise<Response>((resolve) => {
+      answer = resolve
+    })
+  const agent = new RemoteHostAgent({ name: 'one', send, bounds: { readMs: 20 } })
+  expect(await refusal(agent.host.version())).toMatchObject({ status: 504 })
+  const body = new ReadableStream({ cancel: () => void cancelled++ })
+  answer(new Response(body))
+  await expect.poll(() => cancelled).toBe(1)
+})

@@ -1,0 +1,128 @@
+import type { ServerResponse } from 'node:http'
+import { setImmediate } from 'node:timers/promises'
+import { expect, test } from 'vitest'
+import type { Bounds } from '../../../src/client/options.ts'
+import type { FeedItem } from '../../../src/model/event.ts'
+import { lyingCompute, refusal } from '../../support/lying-compute.ts'
+
+const id = '10000000-0000-4000-8000-000000000000'
+const load = { cpu_usage_percent: 1, memory_usage_percent: 2 }
+const node = {
+  ...{ node_id: id, project_id: id, name: 'PC1', node_directory: '/x', status: 'started', console: 5001 },
+  ...{ command_line: '', status_reason: null, console_type: 'telnet', startup_script: null, startup_script_path: null },
+  ...{ mac_address: '00:50:79:66:68:00', engine: 'embedded' },
+}
+const project = { project_id: id, name: 'lab', path: '/x', location: '/', temporary: false, variables: null }
+
+/** A feed of what is written, in these pieces; it stays open unless it ends. */
+async function feed(pieces: readonly (string | Buffer)[], { ends = true, ...more }: Open = {}) {
+  const { bounds = {}, projectId, since, over = new AbortController() } = more
+  const tell = async (res: ServerResponse) => {
+    res.writeHead(200, { 'content-type': 'application/json' })
+    res.flushHeaders()
+    for (const piece of pieces) {
+      res.write(piece)
+      await setImmediate()
+    }
+    if (ends) res.end()
+  }
+  const compute = await lyingCompute((_, res) => void tell(res), { bounds })
+  const stream = await compute.agent.events.open({
+    ...(projectId !== undefined && { projectId }),
+    ...(since !== undefined && { since }),
+    signal: over.signal,
+  })
+  return { ...compute, stream }
+}
+interface Open {
+  readonly ends?: boolean
+  readonly bounds?: Partial<Bounds>
+  readonly projectId?: string
+  readonly since?: number
+  readonly over?: AbortController
+}
+
+const line = (value: unknown) => `${JSON.stringify(value)}\n`
+const all = async (stream: ReadableStream<FeedItem>) => {
+  const items: FeedItem[] = []
+  for await (const item of stream) items.push(item)
+  return items
+}
+
+test('every line is the item it was made of, and what only a newer compute tells is skipped', async () => {
+  const { stream, requests } = await feed([
+    line({ action: 'ping', event: load, seq: 7 }),
+    line({ action: 'resync', event: { message: 'x' }, seq: 8 }),
+    line({ action: 'compute.updated', event: { whatever: 1 }, seq: 9 }),
+    line({ action: 'node.updated', event: node, seq: 10, project_id: id, change: 'started' }),
+    line({ action: 'node.deleted', event: { ...node, more: 1 }, seq: 11, project_id: id }),
+    line({ action: 'project.closed', event: project, seq: 12, project_id: id }),
+    '\n',
+    line({ action: 'log.error', event: { message: 'bad' }, seq: 13, project_id: id }),
+    line({ action: 'log.warning', event: { message: 'slow', dropped: 3 } }),
+  ])
+  const event = (seq: number, happening: object) => ({ kind: 'event', event: { seq, project_id: id, happening } })
+  expect(await all(stream)).toEqual([
+    { kind: 'ping', load, seq: 7 },
+    { kind: 'resync', seq: 8 },
+    event(10, { type: 'node.updated', node, change: 'started' }),
+    event(11, { type: 'node.deleted', node: { ...node, more: 1 } }),
+    event(12, { type: 'project.closed', project }),
+    event(13, { type: 'log.error', message: 'bad' }),
+    { kind: 'dropped', count: 3 },
+  ])
+  expect(requests[0]?.url).toBe('/v2/compute/notifications?view=full')
+})
+
+test('a feed of one project begins where it is told, and its lines need not name the project', async () => {
+  const { stream, requests } = await feed([line({ action: 'log.info', event: { message: 'x' }, seq: 4 })], {
+    projectId: id,
+    since: 3,
+  })
+  expect(await all(stream)).toMatchObject([{ event: { seq: 4, project_id: id } }])
+  expect(requests[0]?.url).toBe(`/v2/compute/projects/${id}/notifications?since=3&view=full`)
+})
+
+test('lines are found in whatever pieces they come, and half a line at the end is none', async () => {
+  const bytes = Buffer.from(
+    line({ action: 'log.info', event: { message: 'ö'.repeat(5) }, seq: 1, project_id: id }).repeat(3),
+  )
+  const pieces = Array.from({ length: bytes.length }, (_, at) => bytes.subarray(at, at + 1))
+  const { stream } = await feed([...pieces.slice(0, -1)])
+  expect(await all(stream)).toHaveLength(2)
+})
+
+test.for<[name: string, lines: string[], message: string]>([
+  ['no JSON', ['<html>\n'], 'no JSON'],
+  ['another shape', [line([1])], 'expected an object'],
+  ['an event without its number', [line({ action: 'node.updated', event: node, project_id: id })], 'seq'],
+  ['an event without its project', [line({ action: 'log.info', event: { message: '' }, seq: 1 })], 'its project'],
+  ['half a node', [line({ action: 'node.created', event: { ...node, name: 5 }, seq: 1, project_id: id })], 'name'],
+  ['a line without end', ['x'.repeat(60), 'x'.repeat(60)], 'a line of more than 100 bytes'],
+])('a feed with %s ends with an error', async ([name, lines, message]) => {
+  const bounds = name === 'a line without end' ? { lineBytes: 100 } : {}
+  const { stream, left } = await feed(lines, { ends: false, bounds })
+  expect(await refusal(all(stream))).toMatchObject({ status: 502, message: expect.stringContaining(message) })
+  await left
+})
+
+test('a feed that is silent for too long ends with an error', async () => {
+  const ping = line({ action: 'ping', event: load, seq: 7 })
+  const { stream, left } = await feed([ping], { ends: false, bounds: { feedMs: 100 } })
+  expect(await refusal(all(stream))).toMatchObject({ status: 504 })
+  await left
+})
+
+test('a feed that is left ends, and so it does at the compute', async () => {
+  for (const how of ['signal', 'cancel']) {
+    const over = new AbortController()
+    const { stream, left } = await feed([line({ action: 'ping', event: load, seq: 7 })], { ends: false, over })
+    const reader = stream.getReader()
+    expect(await reader.read()).toMatchObject({ value: { kind: 'ping' } })
+    const next = reader.read()
+    if (how === 'signal') over.abort()
+    else await reader.cancel()
+    expect(await next).toMatchObject({ done: true })
+    await left
+  }
+})
