@@ -207,7 +207,7 @@ describe('the idle PC of an image', () => {
   /** One that is looked for: the project of it, and its router, which runs. */
   async function looking() {
     const answer = ask(question)
-    await expect.poll(projects).toHaveLength(1)
+    await expect.poll(projects, { timeout: 10_000 }).toHaveLength(1)
     const [project] = await projects()
     const nodes = `/v2/compute/projects/${project?.project_id}/dynamips/nodes`
     const running = async () =>

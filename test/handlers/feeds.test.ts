@@ -113,3 +113,13 @@ test('a feed is refused with the reason before it begins', async () => {
   expect(await body(answer)).toEqual({ message: 'since: expected the seq of an event, got "yesterday"', status: 400 })
   expect((await send(`${project.v2}/notifications/ws`)).status).toBe(404)
 })
+
+test('feeds that were left count no more', async () => {
+  const project = await newProject()
+  for (let times = 0; times < 100; times++) {
+    const path = `${project.v2}/notifications`
+    const feed = times % 2 === 0 ? await openFeed(path) : await openSocketFeed(path)
+    expect(await feed.line()).toMatchObject({ action: 'ping' })
+    feed.close()
+  }
+})

@@ -3,8 +3,12 @@ import type { ComputeRecord } from '../../src/model/compute.ts'
 
 /** A registry that is gone with its test. `fault`: what saving fails with. */
 export class MemoryRegistry implements Registry {
-  readonly records = new Map<string, ComputeRecord>()
+  readonly records: Map<string, ComputeRecord>
   fault: Error | undefined
+
+  constructor(records: readonly ComputeRecord[] = []) {
+    this.records = new Map(records.map((record) => [record.compute_id.toLowerCase(), record]))
+  }
 
   async load(): Promise<readonly ComputeRecord[]> {
     return [...this.records.values()]

@@ -10,11 +10,10 @@ import { docsScript } from '../../runtime/node/docs-script.ts'
 import { httpTransport } from '../../runtime/node/fleet/http-transport.ts'
 import { json, listen } from '../../runtime/node/server.ts'
 import { WebSockets } from '../../runtime/node/websocket.ts'
-import { type App, createApp } from '../../src/app.ts'
+import { type App, type AppOptions, createApp } from '../../src/app.ts'
 import { ApplianceVm } from '../../src/fleet/appliance-vm.ts'
 import { Fleet } from '../../src/fleet/fleet.ts'
 import { RemoteEngine } from '../../src/fleet/remote-engine.ts'
-import { serveAgent } from './bridge.ts'
 import { niceDynamips, shortBounds } from './dynamips.ts'
 import { MemoryAppliance } from './memory-appliance.ts'
 import { MemoryRegistry } from './memory-registry.ts'
@@ -29,6 +28,9 @@ declare module 'vitest' {
 
 /** How many VMs the hypervisor of the tests has: `VM 1` and so on, each of 512 MB and with 8 adapters at most. */
 const vmsOfHandlers = 12
+
+/** What the compute behind workerd wants to hear. */
+const credentials = { user: 'anna', password: 'geheim-geheim' }
 
 type Undo = () => Promise<unknown>
 
@@ -71,7 +73,6 @@ async function hostAgent(name: string, undo: Undo[]): Promise<NodeAgentService> 
 }
 
 async function node({ agent }: NodeAgentService, undo: Undo[]): Promise<string> {
-  const webSockets = new WebSockets()
   const { transport, close } = httpTransport()
   const fleet = await Fleet.open({
     registry: new MemoryRegistry(),
@@ -92,16 +93,24 @@ async function node({ agent }: NodeAgentService, undo: Undo[]): Promise<string> 
     await fleet.close()
     close()
   })
-  const app: App = createApp({
-    agent,
-    fleet,
-    appliance,
+  const { app, url } = await serve({ agent, fleet, appliance }, { user: '', password: '' }, undo)
+  return url
+}
+
+/** The app in Node, at an address of its own. */
+async function serve(
+  own: Pick<AppOptions, 'agent' | 'fleet' | 'appliance'>,
+  credentials: { user: string; password: string },
+  undo: Undo[],
+): Promise<{ app: App; url: string }> {
+  const webSockets = new WebSockets()
+  const app = createApp({
+    ...own,
     version: '0.0.0-test',
     access: () => ({
       hosts: new Set(['127.0.0.1', 'localhost']),
       allowedOrigins: new Set(['https://lab.example']),
-      user: '',
-      password: '',
+      ...credentials,
       token: '',
     }),
     jsonBytes: 64 * 1024,
@@ -120,15 +129,14 @@ async function node({ agent }: NodeAgentService, undo: Undo[]): Promise<string> 
     webSockets,
   })
   undo.push(() => server.close())
-  return server.url
+  return { app, url: server.url }
 }
 
+/** The app in workerd, over a compute in Node. */
 async function workerd({ agent }: NodeAgentService, undo: Undo[]): Promise<string> {
-  const bridge = await serveAgent(agent)
-  undo.push(async () => {
-    bridge.server.close()
-    bridge.server.closeAllConnections()
-  })
+  const { url } = await serve({ agent }, credentials, undo)
+  const { hostname: host, port } = new URL(url)
+  const compute = { compute_id: 'one', name: null, protocol: 'http', host, port: Number(port), ...credentials }
   const { outputFiles } = await build({
     entryPoints: [join(import.meta.dirname, 'worker.ts')],
     bundle: true,
@@ -141,7 +149,7 @@ async function workerd({ agent }: NodeAgentService, undo: Undo[]): Promise<strin
   const mf = new Miniflare({
     modules: [{ type: 'ESModule', path: 'worker.js', contents: outputFiles[0]?.text ?? '' }],
     compatibilityDate: '2026-07-01',
-    bindings: { BRIDGE: bridge.url },
+    bindings: { COMPUTE: compute },
   })
   undo.push(() => mf.dispose())
   return (await mf.ready).href.replace(/\/$/, '')
