@@ -90,17 +90,17 @@ test('a body that stands still has its time while somebody reads, and as long as
       res.write('hello')
       go = () => void res.write('again')
     },
-    { bounds: { idleMs: 100 } },
+    { bounds: { idleMs: 500 } },
   )
   const { content } = await agent.files.read(project, 'a')
   const reader = content.getReader()
   await reader.read()
-  await new Promise((resolve) => setTimeout(resolve, 200))
+  await new Promise((resolve) => setTimeout(resolve, 800))
   go()
   expect(new TextDecoder().decode((await reader.read()).value)).toBe('again')
   expect(await refusal(reader.read())).toMatchObject({
     status: 504,
-    message: 'The compute one did not go on within 100 ms',
+    message: 'The compute one did not go on within 500 ms',
   })
   await left
 })
@@ -199,19 +199,19 @@ test('an upload that is refused at once is told why, and is read no further', as
 })
 
 test('an upload that a compute does not take has its time; one that comes slowly has more', async () => {
-  const options = { bounds: { idleMs: 100 } }
+  const options = { bounds: { idleMs: 500 } }
   const deaf = await lyingCompute(() => {}, options)
   const { content, state } = chunks(10_000)
   expect(await refusal(deaf.agent.files.write(project, 'a', content, { parents: true }))).toMatchObject({
     status: 504,
-    message: 'The compute one did not answer within 100 ms',
+    message: 'The compute one did not answer within 500 ms',
   })
   expect(state.cancelled).toBe(true)
   const patient = await lyingCompute((req, res) => {
     req.resume()
     req.on('end', () => res.end())
   }, options)
-  const slow = chunks(2, () => new Promise((resolve) => setTimeout(resolve, 200)))
+  const slow = chunks(1, () => new Promise((resolve) => setTimeout(resolve, 800)))
   await patient.agent.files.write(project, 'a', slow.content, { parents: true })
 })
 
