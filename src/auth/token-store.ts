@@ -1,0 +1,11 @@
+import type { TokenRecord } from '../model/access-token.ts'
+
+/** Where tokens are kept: a file, the storage of a Durable Object, memory. Records never hold a secret. */
+export interface TokenStore {
+  list(): Promise<readonly TokenRecord[]>
+  get(tokenId: string): Promise<TokenRecord | undefined>
+  /** Keeps it before it resolves. */
+  put(record: TokenRecord): Promise<void>
+  /** Nothing happens when there is none. */
+  remove(tokenId: string): Promise<void>
+}

@@ -1,0 +1,155 @@
+import { badRequest, conflict, notFound } from '../errors.ts'
+import type { AccessToken, AccessTokenCreate, TokenRecord } from '../model/access-token.ts'
+import type { Identity } from './identity.ts'
+import type { TokenStore } from './token-store.ts'
+import { isSecretOf, newToken, parseToken } from './token-text.ts'
+
+/** Longest that a revoked token may go on working where another process revoked it, ms. */
+const longestCacheMs = 10_000
+const mostCached = 2000
+export const mostTokens = 1000
+
+export interface TokensOptions {
+  readonly store: TokenStore
+  /** How long a record may be used before the store is asked again, at most 10 s; 0 for a store that answers at once. */
+  readonly cacheMs?: number
+  readonly now?: () => number
+}
+
+interface Cached {
+  readonly record: TokenRecord | undefined
+  readonly until: number
+}
+
+/** The tokens of a service. Beside them it needs a credential that is configured: the first token is created with that. */
+export class Tokens {
+  readonly #store: TokenStore
+  readonly #cacheMs: number
+  readonly #now: () => number
+  readonly #cache = new Map<string, Cached>()
+  /** Counts revocations: what was read before one is not kept. */
+  #revoked = 0
+
+  constructor({ store, cacheMs = 0, now = Date.now }: TokensOptions) {
+    this.#store = store
+    this.#cacheMs = Math.min(cacheMs, longestCacheMs)
+    this.#now = now
+  }
+
+  /** Whose token this is, if it is one for requests. */
+  async identify(text: string): Promise<Identity | undefined> {
+    const record = await this.#valid(text)
+    if (record?.purpose !== 'user') return undefined
+    return { name: record.name, role: record.role, key: keyOfToken(record.token_id) }
+  }
+
+  /** What may join by this token: the compute of that id, or any one; undefined: nothing. */
+  async checkJoinToken(text: string): Promise<{ compute_id?: string } | undefined> {
+    const record = await this.#valid(text)
+    if (record?.purpose !== 'join') return undefined
+    return record.compute_id === undefined ? {} : { compute_id: record.compute_id }
+  }
+
+  /** The oldest first. */
+  async list(): Promise<AccessToken[]> {
+    const records = await this.#store.list()
+    return records.map(shown).toSorted((a, b) => compare(a.created_at, b.created_at) || compare(a.token_id, b.token_id))
+  }
+
+  /** The only time that the token itself is given. 409 when there are too many. */
+  async create(fields: AccessTokenCreate): Promise<AccessToken & { token: string }> {
+    const { id, text, hash } = await newToken()
+    const record: TokenRecord = {
+      token_id: id,
+      ...meaning(fields),
+      hash,
+      last_characters: text.slice(-4),
+      ...this.#times(fields.expires_in_s ?? undefined),
+    }
+    await this.#store.put(record)
+    // Counted after it is kept: two that come together both see the other.
+    const all = await this.#store.list()
+    if (all.length > mostTokens) await this.#makeRoom(all, id)
+    return { ...shown(record), token: text }
+  }
+
+  /** From when this resolves the token is not taken any more: here at once, elsewhere when what is cached is too old. */
+  async revoke(tokenId: string): Promise<void> {
+    if ((await this.#store.get(tokenId)) === undefined) throw notFound(`There is no token ${tokenId.slice(0, 40)}`)
+    try {
+      await this.#store.remove(tokenId)
+    } finally {
+      this.#revoked += 1
+      this.#cache.delete(tokenId)
+    }
+  }
+
+  async #valid(text: string): Promise<TokenRecord | undefined> {
+    const parts = parseToken(text)
+    if (parts === undefined) return undefined
+    const record = await this.#read(parts.id)
+    if (record === undefined || this.#isExpired(record)) return undefined
+    return (await isSecretOf(record.hash, parts.secret)) ? record : undefined
+  }
+
+  // Only what was read is shared between requests, never a read under way: a Worker forbids to wait for that of another request.
+  async #read(id: string): Promise<TokenRecord | undefined> {
+    if (this.#cacheMs <= 0) return this.#store.get(id)
+    const now = this.#now()
+    const cached = this.#cache.get(id)
+    if (cached !== undefined && cached.until > now) return cached.record
+    const before = this.#revoked
+    const record = await this.#store.get(id)
+    if (before === this.#revoked) this.#keep(id, { record, until: now + this.#cacheMs })
+    return record
+  }
+
+  #keep(id: string, cached: Cached): void {
+    this.#cache.delete(id)
+    this.#cache.set(id, cached)
+    for (const oldest of this.#cache.keys()) {
+      if (this.#cache.size <= mostCached) break
+      this.#cache.delete(oldest)
+    }
+  }
+
+  async #makeRoom(all: readonly TokenRecord[], newest: string): Promise<void> {
+    const expired = all.filter((it) => this.#isExpired(it))
+    for (const { token_id } of expired) await this.#store.remove(token_id)
+    if (all.length - expired.length <= mostTokens) return
+    await this.#store.remove(newest)
+    throw conflict(`There are ${mostTokens} tokens already, and no more are possible: revoke some first`)
+  }
+
+  #isExpired({ expires_at }: TokenRecord): boolean {
+    return expires_at !== null && Date.parse(expires_at) <= this.#now()
+  }
+
+  #times(seconds: number | undefined): { created_at: string; expires_at: string | null } {
+    const now = this.#now()
+    return {
+      created_at: new Date(now).toISOString(),
+      expires_at: seconds === undefined ? null : new Date(now + seconds * 1000).toISOString(),
+    }
+  }
+}
+
+/** See `Identity.key`. */
+export const keyOfToken = (tokenId: string): string => `token:${tokenId}`
+
+/** 400 for what does not go together. */
+function meaning(fields: AccessTokenCreate): Pick<TokenRecord, 'name' | 'role' | 'purpose' | 'compute_id'> {
+  const { name, role, compute_id } = fields
+  if (fields.purpose === 'join') {
+    return { name, role: 'read', purpose: 'join', ...(typeof compute_id === 'string' && { compute_id }) }
+  }
+  if (typeof compute_id === 'string') throw badRequest('compute_id: only a join token is for one compute')
+  if (typeof role !== 'string') throw badRequest('role: missing, expected "read", "operate" or "admin"')
+  return { name, role, purpose: 'user' }
+}
+
+function shown({ hash: _, ...rest }: TokenRecord): AccessToken {
+  return rest
+}
+
+const compare = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0)

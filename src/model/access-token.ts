@@ -1,0 +1,72 @@
+import { type Static, Type } from '@sinclair/typebox'
+import { maybe, Name, nullable } from './common.ts'
+
+/** What somebody may do; each one may also do what those before it may. */
+export type Role = Static<typeof Role>
+export const Role = Type.Union([Type.Literal('read'), Type.Literal('operate'), Type.Literal('admin')], {
+  description: 'read: look; operate: run labs and type on consoles; admin: also computes, tokens and the configuration',
+})
+const Purpose = Type.Union([Type.Literal('user'), Type.Literal('join')], {
+  description: 'user: for requests; join: for a compute that joins the fleet, and nothing else',
+})
+const seconds = 365 * 24 * 3600
+
+/** A token as it is shown: everything but its secret. */
+export type AccessToken = Static<typeof AccessToken>
+export const AccessToken = Type.Object(
+  {
+    token_id: Type.String({ description: 'The part of the token between its two "_"' }),
+    name: Type.String(),
+    role: Type.Union(Role.anyOf, { description: 'What may be done with it; of no meaning for a join token' }),
+    purpose: Purpose,
+    compute_id: Type.Optional(Type.String({ description: 'The only compute that may join with it' })),
+    last_characters: Type.String({ description: 'The last four characters of the token, to know it again' }),
+    created_at: Type.String({ description: 'Time in UTC (RFC 3339)' }),
+    expires_at: nullable(Type.String({ description: 'Time in UTC (RFC 3339); null: never' })),
+  },
+  { $id: 'AccessToken', description: 'A token that clients or computes come in with' },
+)
+
+/** A token at the only time when it is shown. */
+export const NewAccessToken = Type.Composite(
+  [AccessToken, Type.Object({ token: Type.String({ description: 'The token; it is not shown again' }) })],
+  { $id: 'NewAccessToken', description: 'A new token, with its secret' },
+)
+
+export type AccessTokenCreate = Static<typeof AccessTokenCreate>
+export const AccessTokenCreate = Type.Object(
+  {
+    name: Name,
+    role: maybe(Role),
+    purpose: maybe(Purpose),
+    compute_id: maybe(
+      Type.String({
+        minLength: 1,
+        maxLength: 100,
+        description: 'Of a join token: the only compute that may join with it. Default: any one',
+      }),
+    ),
+    expires_in_s: maybe(
+      Type.Integer({
+        minimum: 1,
+        maximum: 10 * seconds,
+        description: 'How long it is good, seconds. Default: for ever',
+      }),
+    ),
+  },
+  {
+    $id: 'AccessTokenCreate',
+    additionalProperties: false,
+    description: 'Who the token is for, and what may be done with it. `role` is needed, but for join tokens',
+  },
+)
+
+/** A token as it is kept. */
+export type TokenRecord = Static<typeof TokenRecord>
+export const TokenRecord = Type.Composite([
+  AccessToken,
+  Type.Object({
+    /** SHA-256 of the secret, in hex. */
+    hash: Type.String({ pattern: '^[0-9a-f]{64}$' }),
+  }),
+])
