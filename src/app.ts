@@ -1,3 +1,7 @@
+import { type Identity, requireRole } from './auth/identity.ts'
+import type { RateLimit } from './auth/rate-limit.ts'
+import { roleNeeded } from './auth/role-needed.ts'
+import type { Tokens } from './auth/tokens.ts'
 import { ApiError } from './errors.ts'
 import type { ApplianceVm } from './fleet/appliance-vm.ts'
 import type { Fleet } from './fleet/fleet.ts'
@@ -25,6 +29,10 @@ export interface AppOptions {
   readonly version: string
   /** Who is let in; asked for every request. */
   readonly access: () => Access
+  /** The tokens that its endpoints make and revoke; `access` has the verifier that knows them. Without it they answer 404. */
+  readonly tokens?: Tokens | undefined
+  /** Without it credentials are not counted. */
+  readonly rateLimit?: RateLimit
   /** Most bytes of a JSON body. */
   readonly jsonBytes: number
   /** Path words of clients -> ours, such as `{vpcs: 'pc'}`. */
@@ -59,6 +67,9 @@ export interface App {
   inside(request: Request): Promise<Response>
 }
 
+/** Who asks where the service asks itself. */
+const ourselves: Identity = { name: 'the service', role: 'operate', key: '' }
+
 /** The service as one function over one host agent. */
 export function createApp(options: AppOptions): App {
   const { agent, version, aliases, json, report, trace } = options
@@ -67,12 +78,13 @@ export function createApp(options: AppOptions): App {
   const requests = new RequestMetrics()
   const words = new Map(Object.entries(aliases).map(([theirs, ours]) => [ours, theirs]))
   let document: string | undefined
-  const rest: Omit<Context, 'agent'> = {
+  const rest: Omit<Context, 'agent' | 'identity'> = {
     fleet: options.fleet,
     appliance: options.appliance,
     between: options.between ?? (async () => '127.0.0.1'),
     version,
     tickets,
+    tokens: options.tokens,
     requests,
     aliasOf: (word) => words.get(word) ?? word,
     json,
@@ -92,22 +104,26 @@ export function createApp(options: AppOptions): App {
     return match !== undefined && 'endpoint' in match && match.endpoint.websocket === true
   }
 
-  /** Finds the endpoint and has it answer. `found` is told its template before it begins. */
+  /** Finds the endpoint and has it answer. `found` is told of it before it begins, and says who asks, or throws. */
   const respond = async (
     request: Request,
     path: string,
     headers: Record<string, string>,
-    found: (endpoint: Endpoint) => void,
+    found: (endpoint: Endpoint, path: string) => Promise<Identity>,
   ): Promise<Response> => {
-    const absent = new Set<string>()
-    const context = { ...rest, agent: typeof agent === 'function' ? agent((name) => absent.add(name)) : agent }
     const ours = unalias(path, aliases)
     const match = await routes.find(request.method, ours)
     if ('methods' in match) {
       return finish({ status: 204 }, optionsHeaders(request, match.methods, headers), json)
     }
-    found(match.endpoint)
     headers['X-ROUTE'] = match.endpoint.path
+    const identity = await found(match.endpoint, ours)
+    const absent = new Set<string>()
+    const context = {
+      ...rest,
+      identity,
+      agent: typeof agent === 'function' ? agent((name) => absent.add(name)) : agent,
+    }
     const given = await answer(match, ours, request, context, options.jsonBytes)
     if (absent.size > 0) headers['X-Patchbay-Unreachable'] = [...absent].map(headerWord).join(', ')
     return finish(given, headers, json)
@@ -131,10 +147,13 @@ export function createApp(options: AppOptions): App {
       let endpoint: Endpoint | undefined
       let status: number | undefined
       try {
-        await admit(request, options.access(), tickets, () => opensWebSocket(request, path))
+        const identity = await admit(request, options.access(), tickets, () => opensWebSocket(request, path))
         allowOrigin(request, path, headers)
-        response = await respond(request, path, headers, (found) => {
+        if (identity !== undefined) options.rateLimit?.take(identity.key)
+        response = await respond(request, path, headers, async (found, ours) => {
           endpoint = found
+          requireRole(identity, await roleNeeded(routes, found, request.method, ours))
+          return identity
         })
         // Told as what the client sees: the token itself has the status of an ordinary answer.
         if (endpoint?.websocket === true && isToken(response)) status = 101
@@ -153,7 +172,7 @@ export function createApp(options: AppOptions): App {
     async inside(request) {
       const headers: Record<string, string> = {}
       try {
-        return await respond(request, pathOf(request.url), headers, () => {})
+        return await respond(request, pathOf(request.url), headers, async () => ourselves)
       } catch (error) {
         return failed(error, request, nextId(), headers)
       }

@@ -1,5 +1,5 @@
 import { Kind, type TObject, type TSchema } from '@sinclair/typebox'
-import type { Endpoint, Reply } from './http/endpoint.ts'
+import { type Endpoint, type Reply, roleOf } from './http/endpoint.ts'
 import { fault } from './http/params.ts'
 
 type Json = Record<string, unknown>
@@ -8,7 +8,8 @@ type Json = Record<string, unknown>
 const everywhere: Readonly<Record<number, string>> = {
   400: 'The request is not valid; nothing was changed',
   401: 'Credentials are configured and the request had none that are valid',
-  403: 'The request came from a foreign web page or by a foreign host name, or is not allowed here',
+  403: 'The role of the credentials is too small, the request came from a foreign web page or by a foreign host name, or is not allowed here',
+  429: 'The credentials sent more requests than they may; Retry-After says how long to wait',
 }
 
 /** The OpenAPI 3.1 document of the endpoints. TypeBox schemas are JSON Schema already, so they go in nearly as they are. */
@@ -40,13 +41,15 @@ export function openapi(endpoints: readonly Endpoint[], version: string): Json {
 
 function operation(endpoint: Endpoint, components: Components): Json {
   const { method, path, summary, description, tag, params, query, websocket } = endpoint
-  const notes = [description, websocket === true ? 'Can be opened as a websocket.' : undefined].filter(
-    (it) => it !== undefined,
-  )
+  const notes = [
+    description,
+    websocket === true ? 'Can be opened as a websocket.' : undefined,
+    `Needs the role \`${roleOf(endpoint)}\`.`,
+  ].filter((it) => it !== undefined)
   return {
     operationId: method.toLowerCase() + path.replace(/\W+(\w)?/g, (_, letter?: string) => letter?.toUpperCase() ?? ''),
     summary,
-    ...(notes.length > 0 && { description: notes.join(' ') }),
+    description: notes.join(' '),
     tags: [tag],
     parameters: [
       ...parameters(params, 'path', components),

@@ -1,4 +1,6 @@
-import { ApiError, forbidden } from '../errors.ts'
+import { type Identity, unauthorized, type Verifier } from '../auth/identity.ts'
+import { sameText } from '../auth/secret.ts'
+import { forbidden } from '../errors.ts'
 import type { Tickets } from './tickets.ts'
 
 /** Who is let in. Read for every request, so that a reload of the configuration is in force at once. */
@@ -12,36 +14,65 @@ export interface Access {
   readonly password: string
   /** Bearer; empty: not used. */
   readonly token: string
+  /** Knows further credentials. With it nobody comes in without any, also where none of those above is set. */
+  readonly verifier?: Verifier | undefined
 }
 
-const isProtected = ({ user, password, token }: Access): boolean => user !== '' || password !== '' || token !== ''
+/** Everybody, where there are no credentials to ask for. */
+const anybody: Identity = { name: 'anybody', role: 'admin', key: '' }
+
+const isProtected = ({ user, password, token, verifier }: Access): boolean =>
+  user !== '' || password !== '' || token !== '' || verifier !== undefined
 
 /**
- * Throws unless the request may come in: 401 without valid credentials when some are configured, 403 for a host name that is
- * not ours (a rebound DNS name) or a foreign web page. Valid credentials open both: a page that has them was given them.
+ * Who asks. Throws unless the request may come in: 401 without valid credentials when some are configured, 403 for a host name
+ * that is not ours (a rebound DNS name) or a foreign web page. Valid credentials open both: a page that has them was given them.
+ * Undefined for a preflight, which cannot carry credentials.
  */
 export async function admit(
   request: Request,
   access: Access,
   tickets: Tickets,
   takesTicket: () => Promise<boolean>,
-): Promise<void> {
-  if (isProtected(access)) {
-    if (await hasCredentials(request, access)) return
-    const ticket = request.url.includes('ticket=') ? new URL(request.url).searchParams.get('ticket') : null
-    if (ticket !== null && (await takesTicket()) && tickets.redeem(ticket)) return
-    // A preflight cannot carry credentials; it is judged by its origin.
+): Promise<Identity | undefined> {
+  if (!isProtected(access)) {
+    requireHost(request, access)
+    requireOrigin(request, access)
+    return anybody
+  }
+  const identity = (await identify(request, access)) ?? (await holderOfTicket(request, tickets, takesTicket))
+  if (identity === undefined) {
+    // It is judged by its origin.
     if (!isPreflight(request)) throw unauthorized()
+    requireHost(request, access)
   }
+  // A rebound name has none of the credentials that a browser sends by itself, so the name does not matter with any.
+  if (identity === undefined || identity.ambient === true) requireOrigin(request, access)
+  return identity
+}
+
+async function holderOfTicket(
+  request: Request,
+  tickets: Tickets,
+  takesTicket: () => Promise<boolean>,
+): Promise<Identity | undefined> {
+  const ticket = request.url.includes('ticket=') ? new URL(request.url).searchParams.get('ticket') : null
+  return ticket !== null && (await takesTicket()) ? tickets.redeem(ticket) : undefined
+}
+
+function requireHost(request: Request, { hosts }: Access): void {
   const host = hostOf(request)
-  if (host === undefined || !access.hosts.has(host.name)) {
-    throw forbidden(
-      `Host: "${host?.text.slice(0, 80) ?? ''}" is not a name of this service; add it to allowed_hosts to use it`,
-    )
-  }
+  if (host !== undefined && hosts.has(host.name)) return
+  throw forbidden(
+    `Host: "${host?.text.slice(0, 80) ?? ''}" is not a name of this service; add it to allowed_hosts to use it`,
+  )
+}
+
+/** Throws for what a page of another site asks. */
+function requireOrigin(request: Request, { allowedOrigins }: Access): void {
   const origin = request.headers.get('origin')
   if (origin !== null) {
-    if (isOwnOrigin(origin, host.text) || access.allowedOrigins.has(origin.toLowerCase())) return
+    if (isOwnOrigin(origin, hostOf(request)?.text) || allowedOrigins.has(origin.toLowerCase())) return
     throw forbidden(
       `Origin: pages of ${origin.slice(0, 80)} may not use this service; add the origin to allowed_origins to let them`,
     )
@@ -67,19 +98,38 @@ function hostOf(request: Request): { text: string; name: string } | undefined {
   return name === undefined ? undefined : { text, name: name.toLowerCase() }
 }
 
-function isOwnOrigin(origin: string, host: string): boolean {
-  return /^https?:\/\//.test(origin) && origin.slice(origin.indexOf('://') + 3).toLowerCase() === host.toLowerCase()
+function isOwnOrigin(origin: string, host: string | undefined): boolean {
+  return (
+    host !== undefined &&
+    /^https?:\/\//.test(origin) &&
+    origin.slice(origin.indexOf('://') + 3).toLowerCase() === host.toLowerCase()
+  )
 }
 
-async function hasCredentials(request: Request, access: Access): Promise<boolean> {
+/** Whose credentials came with the request: those configured first, then what the verifier knows. */
+async function identify(request: Request, access: Access): Promise<Identity | undefined> {
   const [, scheme, value] = /^(\w+)\s+(\S+)$/.exec(request.headers.get('authorization') ?? '') ?? []
-  if (scheme === undefined || value === undefined) return false
-  if (scheme.toLowerCase() === 'bearer') return access.token !== '' && (await same(value, access.token))
-  // A configuration with only half of the pair lets nobody in by it.
-  if (scheme.toLowerCase() !== 'basic' || access.user === '' || access.password === '') return false
-  const given = fromBase64(value)
-  return given !== undefined && (await same(given, `${access.user}:${access.password}`))
+  let token: string | undefined
+  if (value !== undefined && scheme?.toLowerCase() === 'bearer') {
+    token = value
+    if (access.token !== '' && (await sameText(value, access.token))) return configured('token')
+  } else if (value !== undefined && scheme?.toLowerCase() === 'basic') {
+    const given = fromBase64(value)
+    // A configuration with only half of the pair lets nobody in by it.
+    const isUsed = given !== undefined && access.user !== '' && access.password !== ''
+    if (isUsed && (await sameText(given, `${access.user}:${access.password}`))) return configured('user', access.user)
+    // Old clients know only Basic: the token is their password, for any user.
+    token = given?.includes(':') === true ? given.slice(given.indexOf(':') + 1) : undefined
+  }
+  return access.verifier?.(request, token)
 }
+
+/** Who has what the configuration says may do everything. */
+const configured = (what: 'token' | 'user', name = 'the configured token'): Identity => ({
+  name,
+  role: 'admin',
+  key: `configured:${what}`,
+})
 
 /** Basic credentials are UTF-8 (RFC 7617). */
 function fromBase64(text: string): string | undefined {
@@ -90,18 +140,3 @@ function fromBase64(text: string): string | undefined {
     return undefined
   }
 }
-
-/** Digests first, so that neither the length nor the first wrong character shows in the time. */
-async function same(a: string, b: string): Promise<boolean> {
-  const digest = async (text: string) =>
-    new Uint8Array(await crypto.subtle.digest('SHA-256', new TextEncoder().encode(text)))
-  const [x, y] = await Promise.all([digest(a), digest(b)])
-  let difference = 0
-  for (let index = 0; index < x.length; index++) difference |= (x[index] ?? 0) ^ (y[index] ?? 0)
-  return difference === 0
-}
-
-const unauthorized = () =>
-  new ApiError(401, 'Authorization: valid credentials are needed, HTTP Basic or a Bearer token', {
-    headers: { 'WWW-Authenticate': 'Basic realm="patchbay", charset="UTF-8"', Connection: 'close' },
-  })

@@ -1,7 +1,10 @@
 import type { Static, TObject, TSchema } from '@sinclair/typebox'
+import type { Identity } from '../auth/identity.ts'
+import type { Tokens } from '../auth/tokens.ts'
 import type { ApplianceVm } from '../fleet/appliance-vm.ts'
 import type { Fleet } from '../fleet/fleet.ts'
 import type { HostAgent } from '../host-agent.ts'
+import type { Role } from '../model/access-token.ts'
 import type { RequestMetrics } from './request-metrics.ts'
 import type { Upgrade } from './socket.ts'
 import type { Tickets } from './tickets.ts'
@@ -16,7 +19,10 @@ export interface Context {
   /** The address at which the host of one project reaches that of another. 409 when there is none. */
   readonly between: (from: string, to: string) => Promise<string>
   readonly version: string
+  /** Who asks. */
+  readonly identity: Identity
   readonly tickets: Tickets
+  readonly tokens: Tokens | undefined
   readonly requests: RequestMetrics
   /** Our word for a kind -> the word clients use for it, from the `aliases` setting. */
   readonly aliasOf: (word: string) => string
@@ -67,6 +73,10 @@ export interface Endpoint<P extends TObject = TObject, Q extends TObject = TObje
   readonly replies: Readonly<Record<number, Reply>>
   /** Statuses of errors with their meaning; 400, 401, 403 and 413 are added where they always may occur. */
   readonly errors?: Readonly<Record<number, string>>
+  /** Who may ask this. Default: `read` for GET, `operate` for the other methods. */
+  readonly role?: Role
+  /** The path of the compute that the request is handed on to; it needs the role that is needed there, too. */
+  readonly handsOn?: (path: string) => string
   /** May be opened as a websocket, on which a ticket is accepted. */
   readonly websocket?: boolean
   readonly handle: (
@@ -74,6 +84,10 @@ export interface Endpoint<P extends TObject = TObject, Q extends TObject = TObje
     context: Context,
   ) => Promise<Response | Answer> | Response | Answer
 }
+
+/** The role that an endpoint needs. */
+export const roleOf = ({ method, role }: Pick<Endpoint, 'method' | 'role'>): Role =>
+  role ?? (method === 'GET' ? 'read' : 'operate')
 
 /** A JSON answer, or one without body. */
 export interface Answer {

@@ -1,27 +1,40 @@
+import type { Identity } from '../auth/identity.ts'
+import { randomHex } from '../auth/secret.ts'
+
 /** How long a ticket can be used, ms. */
 export const ticketLifeMs = 30_000
 const mostTickets = 1000
 
+interface Issued {
+  readonly identity: Identity
+  readonly expiry: number
+}
+
 /** Single-use tickets: a browser cannot send Authorization when it opens a websocket. */
 export class Tickets {
-  readonly #expiry = new Map<string, number>()
+  readonly #issued = new Map<string, Issued>()
 
-  /** A new ticket; beyond a thousand unused ones the oldest is void. */
-  issue(now = Date.now()): string {
-    for (const [ticket, expiry] of this.#expiry) {
-      if (expiry > now && this.#expiry.size < mostTickets) break
-      this.#expiry.delete(ticket)
+  /** A new ticket, which stands for whoever asked for it; beyond a thousand unused ones the oldest is void. */
+  issue(identity: Identity, now = Date.now()): string {
+    for (const [ticket, { expiry }] of this.#issued) {
+      if (expiry > now && this.#issued.size < mostTickets) break
+      this.#issued.delete(ticket)
     }
-    const bytes = crypto.getRandomValues(new Uint8Array(24))
-    const ticket = Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('')
-    this.#expiry.set(ticket, now + ticketLifeMs)
+    const ticket = randomHex(24)
+    // A page has to be given a ticket: no browser sends it by itself.
+    this.#issued.set(ticket, { identity: { ...identity, ambient: false }, expiry: now + ticketLifeMs })
     return ticket
   }
 
-  /** Whether the ticket is good; it is void from then on. */
-  redeem(ticket: string, now = Date.now()): boolean {
-    const expiry = this.#expiry.get(ticket)
-    this.#expiry.delete(ticket)
-    return expiry !== undefined && expiry > now
+  /** Whom a ticket that is good stands for; it is void from then on. */
+  redeem(ticket: string, now = Date.now()): Identity | undefined {
+    const issued = this.#issued.get(ticket)
+    this.#issued.delete(ticket)
+    return issued !== undefined && issued.expiry > now ? issued.identity : undefined
+  }
+
+  /** Makes those void that were given for a credential. */
+  void(key: string): void {
+    for (const [ticket, { identity }] of this.#issued) if (identity.key === key) this.#issued.delete(ticket)
   }
 }

@@ -34,6 +34,7 @@ function idlePc(node: string, tag: string, params: typeof v1Params | typeof v2Pa
     endpoint({
       method: 'GET',
       path: `${node}/idlepc_proposals`,
+      role: 'operate',
       tag,
       summary: 'Values that may be the idle PC of a router',
       description,
@@ -46,6 +47,7 @@ function idlePc(node: string, tag: string, params: typeof v1Params | typeof v2Pa
     endpoint({
       method: 'GET',
       path: `${node}/auto_idlepc`,
+      role: 'operate',
       tag,
       summary: 'The first of the proposals that brings the load of the host down',
       description,

@@ -15,6 +15,7 @@ import { computeEndpoints } from './v2/computes.ts'
 import { nodeLinkEndpoints } from './v2/node-links.ts'
 import { nodesV2 } from './v2/nodes.ts'
 import { projectsV2 } from './v2/projects.ts'
+import { tokenEndpoints } from './v2/tokens.ts'
 
 /** Every endpoint of the service. */
 export const endpoints: readonly Endpoint[] = [
@@ -34,4 +35,5 @@ export const endpoints: readonly Endpoint[] = [
   ...computeEndpoints,
   ...applianceVmEndpoints,
   ...nodeLinkEndpoints,
+  ...tokenEndpoints,
 ]

@@ -28,6 +28,7 @@ const versions = ['/v1/version', '/v2/version', '/v2/compute/version'].flatMap((
   endpoint({
     method: 'POST',
     path,
+    role: 'read',
     tag: 'server',
     summary: 'Check that the version is the same',
     body: VersionCheck,
@@ -78,6 +79,7 @@ export const serverEndpoints: readonly Endpoint[] = [
   endpoint({
     method: 'POST',
     path: '/v1/config/reload',
+    role: 'admin',
     tag: 'server',
     summary: 'Read the configuration file again',
     bodyKind: 'ignored',
@@ -96,6 +98,7 @@ export const serverEndpoints: readonly Endpoint[] = [
   endpoint({
     method: 'POST',
     path: '/v2/compute/config/reload',
+    role: 'admin',
     tag: 'server',
     summary: 'Read the configuration file again, and say what changed',
     bodyKind: 'ignored',
@@ -146,6 +149,6 @@ export const serverEndpoints: readonly Endpoint[] = [
     summary: 'A single-use ticket for opening a websocket from a browser',
     bodyKind: 'ignored',
     replies: { 201: { description: 'The ticket', schema: Ticket } },
-    handle: (_, { tickets }) => created({ ticket: tickets.issue(), expires_in_ms: ticketLifeMs }),
+    handle: (_, { tickets, identity }) => created({ ticket: tickets.issue(identity), expires_in_ms: ticketLifeMs }),
   }),
 ]

@@ -21,6 +21,7 @@ export const applianceVmEndpoints: readonly Endpoint[] = [
   endpoint({
     method: 'PUT',
     path: base,
+    role: 'admin',
     tag,
     summary: 'Change the settings of the appliance VM, and start or end it as they say',
     description:

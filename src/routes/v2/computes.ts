@@ -50,6 +50,7 @@ export const computeEndpoints: readonly Endpoint[] = [
   endpoint({
     method: 'POST',
     path: base,
+    role: 'admin',
     tag,
     summary: 'Register a compute, and connect to it; one that is known is given back as it is',
     description:
@@ -77,6 +78,7 @@ export const computeEndpoints: readonly Endpoint[] = [
   endpoint({
     method: 'PUT',
     path: `${base}/{compute_id}`,
+    role: 'admin',
     tag,
     summary: 'Change a compute; it is connected anew',
     params: one,
@@ -89,6 +91,7 @@ export const computeEndpoints: readonly Endpoint[] = [
   endpoint({
     method: 'DELETE',
     path: `${base}/{compute_id}`,
+    role: 'admin',
     tag,
     summary: 'Forget a compute; what runs there runs on',
     params: one,
@@ -167,6 +170,7 @@ function handOn(method: Extract<Method, 'GET' | 'POST' | 'PUT'>): Endpoint {
       ...(method === 'POST' && { 308: { description: 'The part of an upload is kept; more is wanted' } }),
     },
     errors: notThere,
+    handsOn: (path) => `/v2/compute/${after(path, 4)}`,
     handle: async ({ params, path, request }, context) =>
       forward(await fleetFor(params.compute_id, request, context), params.compute_id, request, after(path, 4)),
   })

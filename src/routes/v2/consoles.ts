@@ -19,6 +19,7 @@ export function consoleEndpoints<P extends TObject>(
     endpoint({
       ...words,
       method: 'GET',
+      role: 'operate',
       tag,
       params,
       query: Type.Pick(since, ['ticket']),

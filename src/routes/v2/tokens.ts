@@ -1,0 +1,59 @@
+import { Type } from '@sinclair/typebox'
+import { keyOfToken, type Tokens } from '../../auth/tokens.ts'
+import { notFound } from '../../errors.ts'
+import { type Context, created, type Endpoint, endpoint, noContent, ok } from '../../http/endpoint.ts'
+import { AccessToken, AccessTokenCreate, NewAccessToken } from '../../model/access-token.ts'
+
+const base = '/v2/tokens'
+const tag = 'v2 tokens'
+const noneHere = 'This service has no tokens: it needs credentials in its configuration for that'
+
+export const tokenEndpoints: readonly Endpoint[] = [
+  endpoint({
+    method: 'GET',
+    path: base,
+    role: 'admin',
+    tag,
+    summary: 'List the tokens, without their secrets',
+    replies: { 200: { description: 'The tokens, the oldest first', schema: Type.Array(AccessToken) } },
+    errors: { 404: noneHere },
+    handle: async (_, context) => ok(await tokensOf(context).list()),
+  }),
+  endpoint({
+    method: 'POST',
+    path: base,
+    role: 'admin',
+    tag,
+    summary: 'Create a token; only this answer has it whole',
+    description:
+      'A token is sent as `Authorization: Bearer`, or as the password of HTTP Basic with any user. A join token is for computes ' +
+      'that join the fleet, and opens nothing else.',
+    body: AccessTokenCreate,
+    replies: { 201: { description: 'The token', schema: NewAccessToken } },
+    errors: { 404: noneHere, 409: 'There are too many tokens', 507: 'The disk is full' },
+    handle: async ({ body }, context) => created(await tokensOf(context).create(body)),
+  }),
+  endpoint({
+    method: 'DELETE',
+    path: `${base}/{token_id}`,
+    role: 'admin',
+    tag,
+    summary: 'Revoke a token',
+    description: 'Requests and websockets that are open stay so; tickets that were given for it are void.',
+    params: Type.Object({ token_id: Type.String({ minLength: 1, maxLength: 100, description: 'Id of the token' }) }),
+    replies: {
+      204: { description: 'It opens nothing any more; in other processes of the service after 10 s at most' },
+    },
+    errors: { 404: 'There is no such token, or this service has none', 507: 'The disk is full' },
+    async handle({ params }, context) {
+      await tokensOf(context).revoke(params.token_id)
+      context.tickets.void(keyOfToken(params.token_id))
+      return noContent
+    },
+  }),
+]
+
+function tokensOf({ tokens }: Context): Tokens {
+  if (tokens === undefined) throw notFound(noneHere)
+  return tokens
+}

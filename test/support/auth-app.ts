@@ -1,0 +1,89 @@
+import { type App, type AppOptions, createApp } from '../../src/app.ts'
+import type { Verifier } from '../../src/auth/identity.ts'
+import type { RateLimit } from '../../src/auth/rate-limit.ts'
+import type { TokenStore } from '../../src/auth/token-store.ts'
+import type { Tokens } from '../../src/auth/tokens.ts'
+import type { Fleet } from '../../src/fleet/fleet.ts'
+import type { HostAgent } from '../../src/host-agent.ts'
+import type { Access } from '../../src/http/access.ts'
+import type { TokenRecord } from '../../src/model/access-token.ts'
+
+/** A store that is gone with its test, and counts what it is asked. */
+export class MemoryTokens implements TokenStore {
+  readonly records = new Map<string, TokenRecord>()
+  reads = 0
+
+  async list(): Promise<readonly TokenRecord[]> {
+    return [...this.records.values()]
+  }
+
+  async get(id: string): Promise<TokenRecord | undefined> {
+    this.reads += 1
+    return this.records.get(id)
+  }
+
+  async put(record: TokenRecord): Promise<void> {
+    this.records.set(record.token_id, record)
+  }
+
+  async remove(id: string): Promise<void> {
+    this.records.delete(id)
+  }
+}
+
+interface Options {
+  readonly access?: Partial<Access>
+  readonly verifier?: Verifier
+  readonly tokens?: Tokens
+  readonly rateLimit?: RateLimit
+  readonly fleet?: Partial<Fleet>
+  readonly upgrade?: AppOptions['upgrade']
+}
+
+/** The app over an agent that knows its version, and can reload. */
+export function authApp({ access, verifier, tokens, rateLimit, fleet, upgrade }: Options): App {
+  const agent = {
+    host: {
+      version: async () => ({ version: '1.2.3', local: false }),
+      reloadConfig: async () => ({ changed: [], needs_restart: [] }),
+    },
+    events: { open: async () => new ReadableStream() },
+    nodes: { console: async () => ({}) },
+    projects: { list: async () => [] },
+  } as unknown as HostAgent
+  return createApp({
+    agent,
+    ...(fleet !== undefined && { fleet: fleet as Fleet }),
+    version: '1.2.3',
+    access: () => ({
+      ...{ hosts: new Set(['localhost']), allowedOrigins: new Set(), user: '', password: '', token: '', verifier },
+      ...access,
+    }),
+    tokens,
+    ...(rateLimit !== undefined && { rateLimit }),
+    jsonBytes: 64 * 1024,
+    aliases: {},
+    json: (body, status, headers) =>
+      new Response(body, { status, headers: { 'Content-Type': 'application/json', ...headers } }),
+    upgrade: upgrade ?? (() => new Response('upgraded')),
+    docsScript: async () => '',
+    report: (error) => {
+      throw error
+    },
+  })
+}
+
+/** A request of the app, as somebody with that Authorization. */
+export async function ask(
+  app: App,
+  method: string,
+  path: string,
+  { authorization, body, ...headers }: Record<string, unknown> = {},
+): Promise<Response> {
+  const all = { ...headers, ...(authorization !== undefined && { authorization }) } as Record<string, string>
+  const init = { method, headers: all, ...(body !== undefined && { body: JSON.stringify(body) }) }
+  return app.fetch(new Request(`http://localhost${path}`, init))
+}
+
+export const bearer = (token: string): string => `Bearer ${token}`
+export const basic = (user: string, password: string): string => `Basic ${btoa(`${user}:${password}`)}`
