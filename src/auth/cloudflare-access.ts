@@ -1,0 +1,66 @@
+import { createRemoteJWKSet, customFetch, errors, type JWTPayload, jwtVerify } from 'jose'
+import { ApiError } from '../errors.ts'
+import type { Role } from '../model/access-token.ts'
+import type { Identity, Verifier } from './identity.ts'
+
+/** The header in which Cloudflare Access says who was let in; Cloudflare takes away what a client sent in it. */
+const header = 'cf-access-jwt-assertion'
+const retryAfterS = 5
+
+export interface CloudflareAccessOptions {
+  /** Such as `team.cloudflareaccess.com`. */
+  readonly teamDomain: string
+  /** The Application Audience (AUD) tag. */
+  readonly audience: string
+  /** Of everybody that Access lets in and who is no admin. */
+  readonly role: Role
+  /** E-mail addresses. */
+  readonly admins: readonly string[]
+  readonly fetch?: (url: string, init: RequestInit) => Promise<Response>
+}
+
+/** People whom Cloudflare Access let in, by the signed statement that it adds to their requests. */
+export function cloudflareAccess(options: CloudflareAccessOptions): Verifier {
+  const issuer = `https://${options.teamDomain}`
+  const keys = createRemoteJWKSet(new URL(`${issuer}/cdn-cgi/access/certs`), {
+    ...(options.fetch !== undefined && { [customFetch]: options.fetch }),
+  })
+  const admins = new Set(options.admins.map((email) => email.toLowerCase()))
+  return async (request) => {
+    const statement = request.headers.get(header)
+    if (statement === null) return undefined
+    try {
+      const { payload } = await jwtVerify(statement, keys, {
+        issuer,
+        audience: options.audience,
+        algorithms: ['RS256'],
+        requiredClaims: ['exp'],
+      })
+      return identityOf(payload, options.role, admins)
+    } catch (error) {
+      if (isRefusal(error)) return undefined
+      throw new ApiError(503, `The keys of ${options.teamDomain} cannot be read; try again`, {
+        cause: error,
+        headers: { 'Retry-After': String(retryAfterS) },
+      })
+    }
+  }
+}
+
+/** Whether it is the statement that is at fault, and not the way to the keys that it is checked by. */
+function isRefusal(error: unknown): boolean {
+  if (!(error instanceof errors.JOSEError)) return false
+  return !['ERR_JOSE_GENERIC', 'ERR_JWKS_TIMEOUT', 'ERR_JWKS_INVALID'].includes(error.code)
+}
+
+/** A person has an e-mail address, a service token a common name. */
+function identityOf(payload: JWTPayload, role: Role, admins: ReadonlySet<string>): Identity {
+  const email = typeof payload.email === 'string' ? payload.email.toLowerCase() : ''
+  const name = [email, payload.common_name, payload.sub].find((it) => typeof it === 'string' && it !== '')
+  return {
+    name: String(name ?? 'Cloudflare Access').slice(0, 255),
+    role: email !== '' && admins.has(email) ? 'admin' : role,
+    key: `access:${String(name ?? '').slice(0, 255)}`,
+    ambient: true,
+  }
+}
