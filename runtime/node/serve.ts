@@ -4,9 +4,11 @@ import { mkdirSync, realpathSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { hostname, networkInterfaces } from 'node:os'
 import { type App, createApp } from '../../src/app.ts'
+import type { Verifier } from '../../src/auth/identity.ts'
 import type { Access } from '../../src/http/access.ts'
 import { createNodeAgent } from './agent.ts'
 import { openAppliance } from './appliance-vm/node-appliance.ts'
+import { openAuth } from './auth/open-auth.ts'
 import type { LoadedConfig } from './config/load.ts'
 import { docsScript } from './docs-script.ts'
 import { diagnose } from './doctor/doctor.ts'
@@ -36,6 +38,7 @@ export async function serve(config: LoadedConfig): Promise<number> {
   process.on('uncaughtException', fatal('uncaught exception'))
   process.on('unhandledRejection', fatal('unhandled rejection'))
 
+  const { tokens, verifier, rateLimit } = await openAuth({ config, log })
   const webSockets = new WebSockets()
   const { agent, drivers, close: closeAgent } = await createNodeAgent({ config, log, diagnose })
   let { port } = current
@@ -56,7 +59,9 @@ export async function serve(config: LoadedConfig): Promise<number> {
     fleet,
     appliance,
     version,
-    access: accessOf(config),
+    access: accessOf(config, verifier),
+    tokens,
+    rateLimit,
     jsonBytes: current.limits.json_kb * 1024,
     aliases: current.aliases,
     json,
@@ -108,7 +113,7 @@ async function ended(): Promise<void> {
 }
 
 /** Our names: those of the address we listen on, and what the configuration adds. */
-function accessOf(config: LoadedConfig): () => Access {
+function accessOf(config: LoadedConfig, verifier: Verifier | undefined): () => Access {
   let seen: object | undefined
   let access: Access
   return () => {
@@ -121,6 +126,7 @@ function accessOf(config: LoadedConfig): () => Access {
         user: current.user,
         password: current.password,
         token: current.token,
+        verifier,
       }
     }
     return access

@@ -87,6 +87,18 @@ test('beyond loopback needs credentials, or to be told', () => {
   expect(load(['--host', '0.0.0.0', '--insecure']).current.host).toBe('0.0.0.0')
 })
 
+test('Cloudflare Access needs both of its names, and is protection, too', () => {
+  const team = ['--cloudflare-access-team-domain', 'team.cloudflareaccess.com']
+  expect(() => load(team)).toThrow('go together')
+  expect(() => load(['--cloudflare-access-audience', 'x'])).toThrow('go together')
+  expect(() => load(['--cloudflare-access-team-domain', 'https://team.example/'])).toThrow('expected a domain')
+  const all = [...team, '--cloudflare-access-audience', 'x', '--cloudflare-access-admins', 'a@b.example, c@d.example']
+  expect(load(['--host', '0.0.0.0', ...all]).current.cloudflare_access).toEqual({
+    ...{ team_domain: 'team.cloudflareaccess.com', audience: 'x', role: 'operate' },
+    admins: ['a@b.example', 'c@d.example'],
+  })
+})
+
 test('secrets are masked', () => {
   const shown = load(['--user', 'u', '--password', 'geheim', '--token', 'tok']).effective()
   expect(JSON.stringify(shown)).not.toMatch(/geheim|"tok"/)

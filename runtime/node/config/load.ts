@@ -227,7 +227,13 @@ function resolveSettings(settings: Settings): Resolved {
   if (hasUser && (settings.user === '' || settings.password === '')) {
     throw new ConfigError('user and password go together: set both, or neither')
   }
-  if (!isLoopback && !hasUser && settings.token === '' && !settings.insecure) {
+  const { team_domain, audience } = settings.cloudflare_access
+  if ((team_domain === '') !== (audience === '')) {
+    throw new ConfigError(
+      'cloudflare_access.team_domain and cloudflare_access.audience go together: set both, or neither',
+    )
+  }
+  if (!isLoopback && !hasUser && settings.token === '' && team_domain === '' && !settings.insecure) {
     throw new ConfigError(
       `host ${settings.host} is not loopback, and whoever can use the service can run programs here: set user and password, or token (or insecure, to listen without)`,
     )

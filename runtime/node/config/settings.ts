@@ -1,4 +1,5 @@
 import { type Static, Type } from '@sinclair/typebox'
+import { Role } from '../../../src/model/access-token.ts'
 
 const portRange = (first: number, last: number, description: string) =>
   Type.Tuple([Type.Integer({ minimum: 1024, maximum: 65535 }), Type.Integer({ minimum: 1024, maximum: 65535 })], {
@@ -107,6 +108,47 @@ export const Settings = Type.Object(
           minimum: 100,
           default: 60_000,
           description: 'Wait for more of a request body',
+        }),
+      },
+      { default: {}, additionalProperties: false },
+    ),
+    rate_limit: Type.Object(
+      {
+        per_s: Type.Optional(
+          Type.Integer({
+            minimum: 0,
+            maximum: 1_000_000,
+            description:
+              'Requests a second of one token, or of other credentials; 0: no limit. Default: 100 on a gateway, else 0',
+            reload: true,
+          }),
+        ),
+        burst: Type.Integer({
+          minimum: 0,
+          maximum: 1_000_000,
+          default: 0,
+          description: 'Requests at once after a pause; 0: three times those of a second',
+          reload: true,
+        }),
+      },
+      { default: {}, additionalProperties: false },
+    ),
+    cloudflare_access: Type.Object(
+      {
+        team_domain: Type.String({
+          pattern: '^([a-z0-9-]+(\\.[a-z0-9-]+)+)?$',
+          expects: 'a domain such as team.cloudflareaccess.com',
+          default: '',
+          description: 'Lets in whom Cloudflare Access lets in: the team domain, such as team.cloudflareaccess.com',
+        }),
+        audience: Type.String({ default: '', description: 'The Application Audience (AUD) tag there' }),
+        role: Type.Union(Role.anyOf, {
+          default: 'operate',
+          description: 'What people whom Access lets in may do: read, operate or admin',
+        }),
+        admins: Type.Array(Type.String({ minLength: 3 }), {
+          default: [],
+          description: 'E-mail addresses of those who may do everything',
         }),
       },
       { default: {}, additionalProperties: false },

@@ -1,0 +1,64 @@
+import { access as exists } from 'node:fs/promises'
+import { join } from 'node:path'
+import { anyOf, type Verifier } from '../../../src/auth/identity.ts'
+import { RateLimit } from '../../../src/auth/rate-limit.ts'
+import { Tokens } from '../../../src/auth/tokens.ts'
+import type { Config, Resolved } from '../config/config.ts'
+import type { Log } from '../log.ts'
+import { TokenFile } from './token-file.ts'
+
+/** Requests a second that a gateway allows each credential where the configuration says nothing. */
+const perSecondOfGateway = 100
+
+/** Who may come in beside those whom the configuration names, and how often. */
+export interface Auth {
+  readonly tokens: Tokens | undefined
+  /** For `Access`. */
+  readonly verifier: Verifier | undefined
+  readonly rateLimit: RateLimit
+}
+
+/** Without credentials in the configuration there are no tokens: everybody may do everything then. */
+export async function openAuth({
+  config,
+  log,
+  isGateway = false,
+}: {
+  config: Config
+  log: Log
+  isGateway?: boolean
+}): Promise<Auth> {
+  const { current } = config
+  const rateLimit = new RateLimit(() => {
+    const { per_s, burst } = config.current.rate_limit
+    const perSecond = per_s ?? (isGateway ? perSecondOfGateway : 0)
+    return { perSecond, burst: burst === 0 ? 3 * perSecond : burst }
+  })
+  const verifiers: Verifier[] = []
+  let tokens: Tokens | undefined
+  if (hasCredentials(current)) {
+    const ours = new Tokens({
+      store: await TokenFile.open({ data: current.data, floorMb: () => config.current.min_free_space_mb, log }),
+    })
+    tokens = ours
+    verifiers.push(async (_, token) => (token === undefined ? undefined : ours.identify(token)))
+  } else if (await isThere(join(current.data, 'tokens.json'))) {
+    log.warn({}, 'no credentials are configured: everybody may use the service, and the tokens it has mean nothing')
+  }
+  const { team_domain, audience, role, admins } = current.cloudflare_access
+  if (team_domain !== '') {
+    const { cloudflareAccess } = await import('../../../src/auth/cloudflare-access.ts')
+    verifiers.push(cloudflareAccess({ teamDomain: team_domain, audience, role, admins }))
+  }
+  return { tokens, verifier: verifiers.length === 0 ? undefined : anyOf(...verifiers), rateLimit }
+}
+
+const hasCredentials = ({ user, token, cloudflare_access }: Resolved): boolean =>
+  user !== '' || token !== '' || cloudflare_access.team_domain !== ''
+
+async function isThere(path: string): Promise<boolean> {
+  return exists(path).then(
+    () => true,
+    () => false,
+  )
+}

@@ -1,0 +1,93 @@
+import { rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { Type } from '@sinclair/typebox'
+import { Check } from '@sinclair/typebox/value'
+import type { TokenStore } from '../../../src/auth/token-store.ts'
+import { TokenRecord } from '../../../src/model/access-token.ts'
+import type { Log } from '../log.ts'
+import { requireSpace, translated } from '../projects/disk.ts'
+import { readDurable, removeTemporaries, writeDurable } from '../projects/durable-file.ts'
+import { closeToOthers, putAside } from '../projects/secret-file.ts'
+
+const FileContent = Type.Object({ version: Type.Literal(1), tokens: Type.Array(TokenRecord) })
+
+interface TokenFileOptions {
+  readonly data: string
+  readonly floorMb: () => number
+  readonly log: Log
+}
+
+/** The tokens in `{data}/tokens.json`, which nobody else may read. */
+export class TokenFile implements TokenStore {
+  readonly #directory: string
+  readonly #path: string
+  readonly #floorMb: () => number
+  #records: ReadonlyMap<string, TokenRecord>
+  #written: Promise<unknown> = Promise.resolve()
+
+  private constructor({ data, floorMb }: TokenFileOptions, path: string, records: readonly TokenRecord[]) {
+    this.#directory = data
+    this.#path = path
+    this.#floorMb = floorMb
+    this.#records = new Map(records.map((record) => [record.token_id, record]))
+  }
+
+  static async open(options: TokenFileOptions): Promise<TokenFile> {
+    const { data, log } = options
+    const path = join(data, 'tokens.json')
+    await removeTemporaries(data)
+    const found = await readDurable(path, (text) => {
+      const value: unknown = JSON.parse(text)
+      if (!Check(FileContent, value)) throw new Error('not the tokens of a service')
+      return value.tokens
+    })
+    if (found?.damaged === true) log.warn({ path }, 'the tokens are read from the copy before')
+    if (found === undefined && (await putAside(path))) {
+      log.error({ path }, 'the tokens cannot be read; they were put aside, and none is taken')
+    }
+    for (const it of [path, `${path}.bak`]) await closeToOthers(it)
+    return new TokenFile(options, path, found?.value ?? [])
+  }
+
+  async list(): Promise<readonly TokenRecord[]> {
+    return [...this.#records.values()]
+  }
+
+  async get(tokenId: string): Promise<TokenRecord | undefined> {
+    return this.#records.get(tokenId)
+  }
+
+  put(record: TokenRecord): Promise<void> {
+    return this.#next(async () => {
+      await requireSpace(this.#directory, this.#floorMb())
+      await this.#write(new Map(this.#records).set(record.token_id, record))
+    })
+  }
+
+  remove(tokenId: string): Promise<void> {
+    return this.#next(async () => {
+      const records = new Map(this.#records)
+      if (!records.delete(tokenId)) return
+      await this.#write(records)
+      // The copy before still has it, and would bring it back when the file is damaged.
+      await translated('The token is revoked, and a copy of it was left', () =>
+        rm(`${this.#path}.bak`, { force: true }),
+      )
+    })
+  }
+
+  /** One change after the other: each writes the whole file. */
+  #next(change: () => Promise<void>): Promise<void> {
+    const changed = this.#written.then(change)
+    this.#written = changed.catch(() => {})
+    return changed
+  }
+
+  async #write(records: ReadonlyMap<string, TokenRecord>): Promise<void> {
+    const content = { version: 1, tokens: [...records.values()] }
+    await translated('The tokens were not saved', () =>
+      writeDurable(this.#path, `${JSON.stringify(content, null, 2)}\n`),
+    )
+    this.#records = records
+  }
+}

@@ -1,0 +1,41 @@
+import { expect, test } from 'vitest'
+import { basic, bearer } from '../../support/auth-app.ts'
+import { portRanges, TestService } from '../../support/service.ts'
+
+test('tokens come in with their role, over restarts, until they are revoked', async () => {
+  const settings = { ...portRanges(102), token: 't0ken' }
+  const service = await TestService.start(settings)
+  const send = (method: string, path: string, authorization: string, body?: object) =>
+    service.fetch(path, { method, headers: { authorization }, ...(body && { body: JSON.stringify(body) }) })
+  const made = await send('POST', '/v2/tokens', bearer('t0ken'), { name: 'viewer', role: 'read' })
+  expect(made.status).toBe(201)
+  const { token, token_id } = (await made.json()) as { token: string; token_id: string }
+  const asViewer = async () => [
+    (await send('GET', '/v2/compute/projects', bearer(token))).status,
+    (await send('GET', '/v1/projects', basic('old client', token))).status,
+    (await send('POST', '/v2/compute/projects', basic('old client', token), { name: 'x' })).status,
+    (await send('GET', '/v2/tokens', bearer(token))).status,
+  ]
+  expect(await asViewer()).toEqual([200, 200, 403, 403])
+  await service.end()
+  await service.configure({ ...settings, 'rate_limit.per_s': 1, 'rate_limit.burst': 4 })
+  await service.restart()
+  expect(await asViewer()).toEqual([200, 200, 403, 403])
+  const answers = await Promise.all(Array.from({ length: 20 }, () => send('GET', '/v1/version', bearer(token))))
+  const refused = answers.find(({ status }) => status === 429)
+  expect(refused?.headers.get('retry-after')).toBe('1')
+  await service.configure(settings)
+  expect((await send('POST', '/v2/compute/config/reload', bearer('t0ken'))).status).toBe(200)
+  expect(await asViewer()).toEqual([200, 200, 403, 403])
+  expect((await send('DELETE', `/v2/tokens/${token_id}`, bearer('t0ken'))).status).toBe(204)
+  expect(await asViewer()).toEqual([401, 401, 401, 401])
+})
+
+test('a service without credentials is open as ever, and has no tokens', async () => {
+  const service = await TestService.start(portRanges(103))
+  expect((await service.fetch('/v2/tokens')).status).toBe(404)
+  const create = await service.fetch('/v2/tokens', { method: 'POST', body: '{"name": "x", "role": "read"}' })
+  expect(create.status).toBe(404)
+  expect((await service.fetch('/v2/compute/config/reload', { method: 'POST' })).status).toBe(200)
+  expect((await service.fetch('/v2/compute/tickets', { method: 'POST' })).status).toBe(201)
+})
