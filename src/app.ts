@@ -11,7 +11,7 @@ import { readAnyJson, readJson } from './http/body.ts'
 import type { Answer, Context, Endpoint, Json } from './http/endpoint.ts'
 import { RequestMetrics } from './http/request-metrics.ts'
 import { type Match, Routes } from './http/router.ts'
-import { isUpgrade, type Upgrade } from './http/socket.ts'
+import { isUpgrade, type Upgrade, upgradeToken } from './http/socket.ts'
 import { Tickets } from './http/tickets.ts'
 import { check } from './http/validate.ts'
 import { openapi } from './openapi.ts'
@@ -61,14 +61,18 @@ export interface App {
   /** Never rejects. */
   fetch(request: Request): Promise<Response>
   /**
-   * The same for a request that the service makes to itself, on behalf of one that was let in: credentials and origin are not
-   * looked at again. Never for what comes from outside. Never rejects.
+   * The same for a request that was let in already, by the service itself or by the gateway that it has joined: credentials and
+   * origin are not looked at again. Never for what comes from outside. `upgrade`: for a request that did not come by the
+   * runtime's own server. Never rejects.
    */
-  inside(request: Request): Promise<Response>
+  inside(request: Request, upgrade?: Upgrade): Promise<Response>
 }
 
 /** Who asks where the service asks itself. */
 const ourselves: Identity = { name: 'the service', role: 'operate', key: '' }
+
+/** Who opens the websocket that only a join token opens; that is looked at there. */
+const joining: Identity = { name: 'a compute that joins', role: 'read', key: '' }
 
 /** The service as one function over one host agent. */
 export function createApp(options: AppOptions): App {
@@ -78,7 +82,7 @@ export function createApp(options: AppOptions): App {
   const requests = new RequestMetrics()
   const words = new Map(Object.entries(aliases).map(([theirs, ours]) => [ours, theirs]))
   let document: string | undefined
-  const rest: Omit<Context, 'agent' | 'identity'> = {
+  const rest: Omit<Context, 'agent' | 'identity' | 'upgrade'> = {
     fleet: options.fleet,
     appliance: options.appliance,
     between: options.between ?? (async () => '127.0.0.1'),
@@ -88,7 +92,6 @@ export function createApp(options: AppOptions): App {
     requests,
     aliasOf: (word) => words.get(word) ?? word,
     json,
-    upgrade: options.upgrade,
     docsScript: options.docsScript,
     openapi() {
       document ??= JSON.stringify(openapi(endpoints, version))
@@ -97,11 +100,11 @@ export function createApp(options: AppOptions): App {
   }
   const server = `patchbay/${version}`
   const nextId = requestIds()
-  /** A ticket stands for the credentials only where a browser could not send them. */
-  const opensWebSocket = async (request: Request, path: string): Promise<boolean> => {
-    if (!isUpgrade(request) || request.method !== 'GET') return false
+  /** The endpoint that a request opens as a websocket. */
+  const webSocketOf = async (request: Request, path: string): Promise<Endpoint | undefined> => {
+    if (!isUpgrade(request) || request.method !== 'GET') return undefined
     const match = await routes.find('GET', unalias(path, aliases)).catch(() => undefined)
-    return match !== undefined && 'endpoint' in match && match.endpoint.websocket === true
+    return match !== undefined && 'endpoint' in match && match.endpoint.websocket === true ? match.endpoint : undefined
   }
 
   /** Finds the endpoint and has it answer. `found` is told of it before it begins, and says who asks, or throws. */
@@ -109,7 +112,10 @@ export function createApp(options: AppOptions): App {
     request: Request,
     path: string,
     headers: Record<string, string>,
-    found: (endpoint: Endpoint, path: string) => Promise<Identity>,
+    {
+      found,
+      upgrade = options.upgrade,
+    }: { found: (endpoint: Endpoint, path: string) => Promise<Identity>; upgrade?: Upgrade },
   ): Promise<Response> => {
     const ours = unalias(path, aliases)
     const match = await routes.find(request.method, ours)
@@ -122,6 +128,7 @@ export function createApp(options: AppOptions): App {
     const context = {
       ...rest,
       identity,
+      upgrade,
       agent: typeof agent === 'function' ? agent((name) => absent.add(name)) : agent,
     }
     const given = await answer(match, ours, request, context, options.jsonBytes)
@@ -147,14 +154,20 @@ export function createApp(options: AppOptions): App {
       let endpoint: Endpoint | undefined
       let status: number | undefined
       try {
-        const identity = await admit(request, options.access(), tickets, () => opensWebSocket(request, path))
+        const webSocket = await webSocketOf(request, path)
+        const identity =
+          webSocket?.joins === true
+            ? joining
+            : // A ticket stands for the credentials only where a browser could not send them.
+              await admit(request, options.access(), tickets, webSocket !== undefined)
         allowOrigin(request, path, headers)
         if (identity !== undefined) options.rateLimit?.take(identity.key)
-        response = await respond(request, path, headers, async (found, ours) => {
-          endpoint = found
-          requireRole(identity, await roleNeeded(routes, found, request.method, ours))
+        const found = async (it: Endpoint, ours: string) => {
+          endpoint = it
+          requireRole(identity, await roleNeeded(routes, it, request.method, ours))
           return identity
-        })
+        }
+        response = await respond(request, path, headers, { found })
         // Told as what the client sees: the token itself has the status of an ordinary answer.
         if (endpoint?.websocket === true && isToken(response)) status = 101
       } catch (error) {
@@ -169,10 +182,10 @@ export function createApp(options: AppOptions): App {
       return response
     },
 
-    async inside(request) {
+    async inside(request, upgrade = options.upgrade) {
       const headers: Record<string, string> = {}
       try {
-        return await respond(request, pathOf(request.url), headers, async () => ourselves)
+        return await respond(request, pathOf(request.url), headers, { found: async () => ourselves, upgrade })
       } catch (error) {
         return failed(error, request, nextId(), headers)
       }
@@ -228,8 +241,6 @@ function finish(answer: Response | Answer, headers: Record<string, string>, json
 /** A name as it can stand in a list in a header. */
 const headerWord = (name: string): string => name.replace(/[^!#-+\--~]+/g, encodeURIComponent)
 
-/** On runtimes where a Response cannot have status 101, the upgrade's token is marked by this header. */
-export const upgradeToken = 'x-upgrade-token'
 const isToken = (response: Response): boolean => response.headers.has(upgradeToken)
 
 function withoutBody(response: Response): Response {

@@ -13,7 +13,7 @@ patchbay console [HOST:]PORT     a terminal on a telnet console; Ctrl-] leaves i
 patchbay version
 patchbay help
 
-Flags are settings: --port 3080, --host, --data DIR, --config FILE, --log-level, --insecure, --pc-engine, ...
+Flags are settings: --port 3080, --join wss://GATEWAY, --host, --data DIR, --config FILE, --log-level, --insecure, --pc-engine, ...
 "patchbay config" lists them all; so does the README.
 `
 

@@ -13,7 +13,9 @@ import type { LoadedConfig } from './config/load.ts'
 import { docsScript } from './docs-script.ts'
 import { diagnose } from './doctor/doctor.ts'
 import { createNodeFleet } from './fleet/node-fleet.ts'
-import { createLog } from './log.ts'
+import { computeIdOf } from './join/compute-id.ts'
+import { Joiner } from './join/joiner.ts'
+import { createLog, type Log } from './log.ts'
 import { json, listen } from './server.ts'
 import { version } from './version.ts'
 import { WebSockets } from './websocket.ts'
@@ -39,6 +41,7 @@ export async function serve(config: LoadedConfig): Promise<number> {
   process.on('unhandledRejection', fatal('unhandled rejection'))
 
   const { tokens, verifier, rateLimit } = await openAuth({ config, log })
+  const computeId = current.join.url === '' ? undefined : await idFor(current.data)
   const webSockets = new WebSockets()
   const { agent, drivers, close: closeAgent } = await createNodeAgent({ config, log, diagnose })
   let { port } = current
@@ -90,12 +93,26 @@ export async function serve(config: LoadedConfig): Promise<number> {
   process.stdout.write(`Patchbay ${version} is ready on ${server.url}\n`)
   // It takes minutes, and the compute `vm` shows how far it is.
   appliance.ready().catch(({ message }: Error) => log.warn({}, message))
+  const joiner = computeId === undefined ? undefined : join(config, computeId, log, app)
   await ended()
+  await joiner?.close()
   await inTime(() => server.close())
   // A guest takes its time to end; how long is bounded there.
   await appliance.close()
   await inTime(close)
   return 0
+}
+
+/** Serves the gateway of the configuration, too. */
+function join({ current }: LoadedConfig, compute_id: string, log: Log, app: App): Joiner {
+  const who = { version, compute_id, name: hostname() }
+  return new Joiner({ ...current.join, who, fetch: (request, upgrade) => app.inside(request, upgrade), log })
+}
+
+function idFor(data: string): Promise<string> {
+  return computeIdOf(data).catch((error: Error) => {
+    throw new StartError(`The id of this compute cannot be written to ${data}: ${error.message}`)
+  })
 }
 
 /** Ends the process when the work takes too long. */

@@ -4,6 +4,7 @@ import type { AddressInfo, Socket } from 'node:net'
 import { FastResponse, toNodeHandler } from 'srvx/node'
 import type { App } from '../../src/app.ts'
 import type { Json } from '../../src/http/endpoint.ts'
+import { isPlain } from '../../src/http/plain-target.ts'
 import type { WebSockets } from './websocket.ts'
 
 export interface ServerOptions {
@@ -85,15 +86,6 @@ export async function listen({
   const { address, family, port: bound } = server.address() as AddressInfo
   const shown = address === '0.0.0.0' || address === '::' ? '127.0.0.1' : family === 'IPv6' ? `[${address}]` : address
   return { url: `http://${shown}:${bound}`, close: () => close(server, webSockets) }
-}
-
-/**
- * Whether the target names what it seems to: URL parsing folds dot segments and backslashes, so that `.../files/..` would
- * be the project itself by the time a route is looked for.
- */
-function isPlain(target: string): boolean {
-  const [path = ''] = target.split(/[?#]/, 1)
-  return !path.includes('\\') && !path.split('/').some((segment) => /^(\.|%2e){1,2}$/i.test(segment))
 }
 
 function refuse(res: ServerResponse): void {

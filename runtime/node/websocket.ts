@@ -4,9 +4,8 @@ import { STATUS_CODES } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { NodeRequest } from 'srvx/node'
 import { type WebSocket, WebSocketServer } from 'ws'
-import { upgradeToken } from '../../src/app.ts'
 import { badRequest } from '../../src/errors.ts'
-import { type Socket, subprotocolOf, type Upgrade } from '../../src/http/socket.ts'
+import { type Socket, subprotocolOf, type Upgrade, upgradeToken } from '../../src/http/socket.ts'
 
 const largestMessage = 1 << 20
 const keepAliveMs = 30_000
@@ -83,7 +82,7 @@ export class WebSockets {
   }
 }
 
-/** An open websocket, also one of our own to somebody else, as the routes use it. */
+/** An open websocket, also one of our own to somebody else, as the routes use it; one that answers no ping is ended. */
 export function wrap(socket: WebSocket): Socket {
   socket.binaryType = 'nodebuffer'
   let isAlive = true

@@ -34,4 +34,7 @@ export const remoteProjects = (connection: Connection): ProjectAgent => ({
     const call = { method: 'POST', path: path`/v2/compute/projects/${id}/ports/udp` } as const
     return (await connection.json(UdpPort, call)).udp_port
   },
+  async releaseUdpPort(id, port) {
+    await connection.done({ method: 'DELETE', path: path`/v2/compute/projects/${id}/ports/udp/${String(port)}` })
+  },
 })

@@ -7,48 +7,37 @@ import {
   type ComputeRecord,
   type ComputeUpdate,
   localId,
+  tunnelled,
 } from '../model/compute.ts'
 import type { MetricFamily } from '../model/metrics.ts'
+import type { ComputeHello } from '../model/tunnel.ts'
 import { originOf } from './address.ts'
 import { greet, Refusal } from './greeting.ts'
-import { LocalCompute, type LocalHost } from './local-compute.ts'
-import { changed, recordOf } from './record.ts'
+import type { JoinTokens } from './join-tokens.ts'
+import { LocalCompute } from './local-compute.ts'
+import type { FleetEvent, FleetOptions } from './options.ts'
+import { changed, joinedRecord, recordOf } from './record.ts'
 import type { Registry } from './registry.ts'
 import { RemoteCompute, type RemoteComputeOptions, senderOf } from './remote-compute.ts'
-import { type Bounds, usualBounds } from './session.ts'
-import type { OpenSocket, Outgoing, SocketTransport, Transport } from './transport.ts'
+import { usualBounds } from './session.ts'
+import { stateMetrics } from './states.ts'
+import type { OpenSocket, Outgoing } from './transport.ts'
+import { notJoined, Tunnels } from './tunnels.ts'
 
 const mostComputes = 1000
 /** Attempts after a start are spread over so much time a compute, ms, and no more than this in all. */
 const spreadMs = 20
 const mostSpreadMs = 10_000
-/** `endpoint` stands in a path where an id would. */
-const reserved: ReadonlySet<string> = new Set([localId, applianceId, 'endpoint'])
+/** `endpoint` and `join` stand in a path where an id would. */
+const reserved: ReadonlySet<string> = new Set([localId, applianceId, 'endpoint', 'join'])
 
-export interface FleetOptions {
-  readonly registry: Registry
-  readonly transport: Transport
-  /** Absent where no websockets can be opened to computes. */
-  readonly sockets?: SocketTransport
-  /** Of this service: a compute of another major version is refused. */
-  readonly version: string
-  /** Absent where the service runs no nodes itself. */
-  readonly local?: LocalHost
-  readonly bounds?: Partial<Bounds>
-  /**
-   * False where nothing lives between requests, and none may touch what another began: no feed is held, only requests make
-   * attempts, and what is under way to a compute that is lost is not ended early. Default: true.
-   */
-  readonly upkeep?: boolean
-}
-
-/** What happens in a fleet. Never has a password. */
-export type FleetEvent =
-  | { readonly type: 'compute.created' | 'compute.updated' | 'compute.deleted'; readonly compute: Compute }
-  | { readonly type: 'log.warning'; readonly message: string }
+export type { FleetEvent, FleetOptions } from './options.ts'
 
 /** The computes that this service knows: registered, connected, and spoken to. Ids are compared without regard to case. */
 export class Fleet {
+  /** Of computes that have joined. */
+  readonly tunnels: Tunnels
+  readonly joinTokens: JoinTokens | undefined
   readonly #registry: Registry
   readonly #local: LocalCompute | undefined
   readonly #remote: RemoteComputeOptions
@@ -57,12 +46,29 @@ export class Fleet {
   #writing: Promise<unknown> = Promise.resolve()
   #isClosed = false
 
-  private constructor({ registry, transport, sockets, version, local, bounds, upkeep = true }: FleetOptions) {
+  private constructor({
+    registry,
+    transport,
+    sockets,
+    version,
+    local,
+    bounds,
+    upkeep = true,
+    ...joining
+  }: FleetOptions) {
     this.#registry = registry
+    this.joinTokens = joining.joinTokens
+    this.tunnels = new Tunnels({
+      ...joining.tunnels,
+      version,
+      enlist: (hello) => this.#exclusively(() => this.#enlist(hello)),
+      joined: (id) => this.#computes.get(keyOf(id))?.rejoin(),
+      left: (id, reason) => this.#computes.get(keyOf(id))?.rejoin(reason),
+    })
     this.#local = local && new LocalCompute(local)
     this.#remote = {
-      transport,
-      sockets,
+      transport: (address) => (address.protocol === tunnelled ? this.tunnels.transport : transport)(address),
+      sockets: (address) => (address.protocol === tunnelled ? this.tunnels.sockets : sockets)?.(address),
       version,
       bounds: { ...usualBounds, ...bounds },
       upkeep,
@@ -77,7 +83,7 @@ export class Fleet {
     const records = await options.registry.load()
     const spread = Math.min(records.length * spreadMs, mostSpreadMs)
     for (const record of records) {
-      const compute = new RemoteCompute(record, fleet.#remote)
+      const compute = new RemoteCompute(record, fleet.#remote, fleet.#waiting(record))
       fleet.#computes.set(keyOf(record.compute_id), compute)
       compute.start(Math.random() * spread)
     }
@@ -127,7 +133,7 @@ export class Fleet {
       if (compute instanceof LocalCompute || reserved.has(keyOf(id))) throw ownBusiness(id)
       const record = changed(compute.record, changes)
       await this.#registry.save(record)
-      compute.change(record)
+      compute.change(record, this.#waiting(record))
       this.#tell('compute.updated', compute)
       return compute.show()
     })
@@ -169,9 +175,11 @@ export class Fleet {
     await greet(senderOf(this.#remote.transport, record), this.#remote.version, signal)
   }
 
-  /** What was registered, by the name it is shown with; secrets included. */
+  /** What was registered with an address, by the name it is shown with; secrets included. */
   registered(): ReadonlyMap<string, ComputeRecord> {
-    const others = [...this.#computes.values()].filter(({ record }) => !reserved.has(keyOf(record.compute_id)))
+    const others = [...this.#computes.values()].filter(
+      ({ record }) => record.protocol !== tunnelled && !reserved.has(keyOf(record.compute_id)),
+    )
     // The first of a name counts.
     return new Map(others.reverse().map(({ name, record }) => [name, record]))
   }
@@ -187,10 +195,11 @@ export class Fleet {
     return this.#find(id).name
   }
 
-  /** Where the compute itself can be asked; it is not asked now. */
-  originOf(id: string): string {
+  /** Where the compute itself can be asked; it is not asked now. Undefined for one that has joined. */
+  originOf(id: string): string | undefined {
     const found = this.#find(id)
-    return originOf(found instanceof LocalCompute ? found.address : found.record)
+    const address = found instanceof LocalCompute ? found.address : found.record
+    return address.protocol === tunnelled ? undefined : originOf(address)
   }
 
   /** See `RemoteCompute.send`; 404 for an unknown id. */
@@ -224,13 +233,7 @@ export class Fleet {
   metrics(): MetricFamily[] {
     const states = [...this.#computes.values()].map(({ state }) => state)
     if (this.#local !== undefined) states.push('connected')
-    const samples = (['connected', 'disconnected', 'refusing'] as const).map((state) => ({
-      labels: { state },
-      value: states.filter((it) => it === state).length,
-    }))
-    const help =
-      'Computes of the fleet, by state; requests to one that is refusing are answered at once, as it failed again and again.'
-    return [{ name: 'patchbay_computes', help, type: 'gauge', samples }]
+    return stateMetrics(states)
   }
 
   /** Ends everything that is under way. */
@@ -238,6 +241,7 @@ export class Fleet {
     this.#isClosed = true
     this.#listeners.clear()
     await this.#writing
+    this.tunnels.close()
     for (const compute of this.#computes.values()) compute.close()
     this.#computes.clear()
   }
@@ -269,6 +273,27 @@ export class Fleet {
     return compute.show()
   }
 
+  /** Registers a compute that joins, unless it is known. */
+  async #enlist(hello: ComputeHello): Promise<void> {
+    const key = keyOf(hello.compute_id)
+    if (reserved.has(key)) throw conflict(`compute_id: ${hello.compute_id} is reserved`)
+    const known = this.#computes.get(key)
+    if (known?.record.protocol === tunnelled) return
+    if (known !== undefined) throw conflict(`There is a compute ${hello.compute_id} already, which has an address`)
+    const names = new Set([...this.#computes.values(), ...(this.#local ? [this.#local] : [])].map(({ name }) => name))
+    const compute = new RemoteCompute(
+      joinedRecord(hello, (name) => names.has(name)),
+      this.#remote,
+      notJoined,
+    )
+    await this.#add(compute)
+  }
+
+  /** Why a compute cannot be connected yet. */
+  #waiting({ protocol, compute_id }: ComputeRecord): string | undefined {
+    return protocol === tunnelled && !this.tunnels.has(compute_id) ? notJoined : undefined
+  }
+
   #requireRoom({ name }: ComputeRecord): void {
     if (this.#isClosed) throw conflict('The service ends')
     if (this.#computes.size >= mostComputes)
@@ -281,6 +306,7 @@ export class Fleet {
   #take(compute: RemoteCompute): void {
     this.#computes.delete(keyOf(compute.record.compute_id))
     compute.close()
+    if (compute.record.protocol === tunnelled) this.tunnels.dismiss(compute.record.compute_id)
     this.#emit({ type: 'compute.deleted', compute: compute.show() })
   }
 

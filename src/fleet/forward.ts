@@ -1,6 +1,9 @@
 import { ApiError, badRequest } from '../errors.ts'
-import { isUpgrade } from '../http/socket.ts'
+import { isPlain } from '../http/plain-target.ts'
+import { isUpgrade, type Upgrade } from '../http/socket.ts'
+import { localId } from '../model/compute.ts'
 import { readJson } from './answer.ts'
+import { bridge } from './bridge.ts'
 import type { Fleet } from './fleet.ts'
 import { messageOf, requireAboutRequest } from './greeting.ts'
 import { jsonBody } from './transport.ts'
@@ -50,17 +53,28 @@ const bodiless = new Set([204, 205, 304])
 
 /**
  * Hands a request on to a compute and its answer back, both as streams. `path` is that of the compute after `/v2/compute/`,
- * still percent-encoded; the query is that of the request.
+ * still percent-encoded; the query is that of the request. `upgrade`: websockets are handed on, too.
  */
-export async function forward(fleet: Fleet, id: string, request: Request, path: string): Promise<Response> {
+export async function forward(
+  fleet: Fleet,
+  id: string,
+  request: Request,
+  path: string,
+  upgrade?: Upgrade,
+): Promise<Response> {
   const name = fleet.nameOf(id)
   requirePlain(path)
+  const target = `/v2/compute/${path}${queryOf(request.url)}`
   if (isUpgrade(request)) {
-    throw badRequest(`Upgrade: a websocket is not handed on; open it at ${fleet.originOf(id)}/v2/compute/${path}`)
+    if (upgrade !== undefined && id.toLowerCase() !== localId)
+      return bridge(fleet, { id, request, path: target, upgrade })
+    throw badRequest(
+      `Upgrade: a websocket is not handed on here; open it at ${fleet.originOf(id) ?? ''}/v2/compute/${path}`,
+    )
   }
   const response = await fleet.send(id, {
     method: request.method,
-    path: `/v2/compute/${path}${queryOf(request.url)}`,
+    path: target,
     headers: picked(request.headers, toCompute),
     body: request.headers.get('content-length') === '0' ? null : request.body,
     signal: request.signal,
@@ -88,7 +102,7 @@ export async function readAnswer(response: Response, mostBytes: number, name: st
 }
 
 /** An answer of a compute as one of ours. Its status is kept, but for what would be about us: 401, 407 and redirects. */
-async function passOn(response: Response, name: string): Promise<Response> {
+export async function passOn(response: Response, name: string): Promise<Response> {
   const { status } = response
   requireAboutRequest(response, name)
   const headers = new Headers(picked(response.headers, toClient))
@@ -118,7 +132,7 @@ async function failed(response: Response, headers: Headers, name: string): Promi
 
 /** A transport may fold dot segments and backslashes, and so leave what may be asked. */
 function requirePlain(path: string): void {
-  if (!path.includes('\\') && !path.split('/').some((segment) => /^(\.|%2e){1,2}$/i.test(segment))) return
+  if (isPlain(path)) return
   throw badRequest('action: a dot segment or a backslash is not possible here')
 }
 

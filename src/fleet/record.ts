@@ -1,4 +1,6 @@
-import type { ComputeCreate, ComputeRecord, ComputeUpdate } from '../model/compute.ts'
+import { badRequest, conflict } from '../errors.ts'
+import { type ComputeCreate, type ComputeRecord, type ComputeUpdate, tunnelled } from '../model/compute.ts'
+import type { ComputeHello } from '../model/tunnel.ts'
 import { hostOf } from './address.ts'
 
 /** What is kept of a compute that was asked for. */
@@ -13,11 +15,31 @@ export function recordOf({ compute_id, name, protocol, host, port, user, passwor
   }
 }
 
-/** The record with these changes; what is absent or null stays. */
+/** What is kept of a compute that has joined, under a name that is not taken. */
+export const joinedRecord = (
+  { compute_id, name }: ComputeHello,
+  isTaken: (name: string) => boolean,
+): ComputeRecord => ({
+  compute_id,
+  name: isTaken(name) ? `${name.slice(0, 200)} (${compute_id.slice(0, 8)})` : name,
+  protocol: tunnelled,
+  host: name,
+  port: 0,
+  ...credentials('', null),
+})
+
+/** The record with these changes; what is absent or null stays. Where a compute is that has joined is its own affair. */
 export function changed(
   record: ComputeRecord,
   { name, protocol, host, port, user, password }: ComputeUpdate,
 ): ComputeRecord {
+  if (record.protocol === tunnelled) {
+    if (protocol != null && protocol !== tunnelled) throw conflict('protocol: the compute has joined by itself')
+    return { ...record, name: name ?? record.name }
+  }
+  if (protocol === tunnelled)
+    throw badRequest(`protocol: a compute is "${tunnelled}" only when it has joined by itself`)
+  if (port === 0) throw badRequest('port: expected an integer from 1 to 65535, got 0')
   return {
     compute_id: record.compute_id,
     name: name ?? record.name,

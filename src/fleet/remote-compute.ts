@@ -3,18 +3,11 @@ import type { Socket } from '../http/socket.ts'
 import type { Compute, ComputeRecord } from '../model/compute.ts'
 import { nameOf } from './address.ts'
 import { type Bounds, reasonOf, Session } from './session.ts'
-import {
-  ConnectionLost,
-  type OpenSocket,
-  type Outgoing,
-  type Send,
-  type SocketTransport,
-  type Transport,
-} from './transport.ts'
+import { type Address, ConnectionLost, type OpenSocket, type Outgoing, type Send, type Transport } from './transport.ts'
 
 export interface RemoteComputeOptions {
   readonly transport: Transport
-  readonly sockets: SocketTransport | undefined
+  readonly sockets: (address: Address) => OpenSocket | undefined
   readonly version: string
   readonly bounds: Bounds
   readonly upkeep: boolean
@@ -90,6 +83,15 @@ export class RemoteCompute {
     this.#session.close()
     this.#session = this.#newSession(waiting)
     this.#session.start()
+  }
+
+  /** The way to it is another, or is gone (`waiting`): as `change`, but what it can do is still known. */
+  rejoin(waiting?: string): void {
+    const { capabilities } = this.#session
+    if (waiting !== undefined) this.#giveUp(waiting)
+    this.change(this.#record, waiting)
+    this.#session.capabilities = capabilities
+    this.#options.changed(this)
   }
 
   /**
@@ -196,8 +198,8 @@ export function senderOf(transport: Transport, record: ComputeRecord): Send {
   return (request) => send({ ...request, headers: { ...request.headers, ...own } })
 }
 
-function openerOf(sockets: SocketTransport | undefined, record: ComputeRecord): OpenSocket | undefined {
-  const open = sockets?.(record)
+function openerOf(sockets: RemoteComputeOptions['sockets'], record: ComputeRecord): OpenSocket | undefined {
+  const open = sockets(record)
   const own = credentialsOf(record)
   return open && ((request) => open({ ...request, headers: { ...request.headers, ...own } }))
 }

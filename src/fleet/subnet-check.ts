@@ -38,7 +38,9 @@ async function networkOf(
   id: string,
   signal: AbortSignal,
 ): Promise<{ network: string; text: string } | undefined> {
-  const host = new URL(fleet.originOf(id)).hostname
+  const origin = fleet.originOf(id)
+  if (origin === undefined) return undefined
+  const host = new URL(origin).hostname
   const path = '/v2/compute/network/interfaces'
   const response = await fleet.send(id, { method: 'GET', path, headers: {}, body: null, signal })
   const said = await readJson(response, mostBytes)

@@ -33,14 +33,14 @@ export async function admit(
   request: Request,
   access: Access,
   tickets: Tickets,
-  takesTicket: () => Promise<boolean>,
+  takesTicket: boolean,
 ): Promise<Identity | undefined> {
   if (!isProtected(access)) {
     requireHost(request, access)
     requireOrigin(request, access)
     return anybody
   }
-  const identity = (await identify(request, access)) ?? (await holderOfTicket(request, tickets, takesTicket))
+  const identity = (await identify(request, access)) ?? holderOfTicket(request, tickets, takesTicket)
   if (identity === undefined) {
     // It is judged by its origin.
     if (!isPreflight(request)) throw unauthorized()
@@ -51,13 +51,9 @@ export async function admit(
   return identity
 }
 
-async function holderOfTicket(
-  request: Request,
-  tickets: Tickets,
-  takesTicket: () => Promise<boolean>,
-): Promise<Identity | undefined> {
+function holderOfTicket(request: Request, tickets: Tickets, takesTicket: boolean): Identity | undefined {
   const ticket = request.url.includes('ticket=') ? new URL(request.url).searchParams.get('ticket') : null
-  return ticket !== null && (await takesTicket()) ? tickets.redeem(ticket) : undefined
+  return ticket !== null && takesTicket ? tickets.redeem(ticket) : undefined
 }
 
 function requireHost(request: Request, { hosts }: Access): void {
@@ -105,6 +101,10 @@ function isOwnOrigin(origin: string, host: string | undefined): boolean {
     origin.slice(origin.indexOf('://') + 3).toLowerCase() === host.toLowerCase()
   )
 }
+
+/** The token of a Bearer header. */
+export const bearerOf = (request: Request): string | undefined =>
+  /^bearer\s+(\S+)$/i.exec(request.headers.get('authorization') ?? '')?.[1]
 
 /** Whose credentials came with the request: those configured first, then what the verifier knows. */
 async function identify(request: Request, access: Access): Promise<Identity | undefined> {

@@ -21,6 +21,9 @@ export interface Socket {
  */
 export type Upgrade = (request: Request, on: { open(socket: Socket): void; abandon(): void }) => Response
 
+/** On runtimes where a Response cannot have status 101, the upgrade's token is marked by this header. */
+export const upgradeToken = 'x-upgrade-token'
+
 export const isUpgrade = (request: Request): boolean => request.headers.get('upgrade')?.toLowerCase() === 'websocket'
 
 /**

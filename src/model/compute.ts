@@ -6,8 +6,11 @@ export const localId = 'local'
 /** The appliance VM, which the service registers while it runs. */
 export const applianceId = 'vm'
 
+/** The protocol of computes that have joined: no address leads to them. */
+export const tunnelled = 'tunnel'
+
 /** What becomes a segment of a path: bounded, and of characters that mean nothing there. */
-const ComputeId = Type.String({
+export const ComputeId = Type.String({
   minLength: 1,
   maxLength: 100,
   pattern: '^[A-Za-z0-9_][A-Za-z0-9._~-]*$',
@@ -15,6 +18,9 @@ const ComputeId = Type.String({
   description: 'Id of the compute, compared without regard to case; made up when absent. `local` and `vm` are reserved',
 })
 const Protocol = Type.Union([Type.Literal('http'), Type.Literal('https')])
+const AnyProtocol = Type.Union([...Protocol.anyOf, Type.Literal(tunnelled)], {
+  description: '`tunnel`: it has joined by itself, and is reached by the connection that it keeps',
+})
 export const Host = Type.String({
   minLength: 1,
   maxLength: 253,
@@ -54,9 +60,9 @@ export const Compute = Type.Object(
   {
     compute_id: Type.String(),
     name: Type.String(),
-    protocol: Protocol,
-    host: Type.String(),
-    port: Type.Integer(),
+    protocol: AnyProtocol,
+    host: Type.String({ description: 'Of a compute that has joined: its name' }),
+    port: Type.Integer({ description: 'Of a compute that has joined: 0' }),
     user: nullable(Type.String()),
     connected: Type.Boolean(),
     cpu_usage_percent: percent('Load of its processors'),
@@ -88,9 +94,9 @@ export const ComputeUpdate = Type.Object(
   {
     compute_id: Type.Optional(Type.Unknown({ description: 'Accepted and ignored' })),
     name: maybe(Name),
-    protocol: maybe(Protocol),
+    protocol: maybe(AnyProtocol),
     host: maybe(Host),
-    port: maybe(PortNumber),
+    port: maybe(Type.Integer({ minimum: 0, maximum: 65535 })),
     user: maybe(User),
     password: maybe(Password),
   },
@@ -107,9 +113,10 @@ export const ComputeRecord = Type.Object({
   compute_id: Type.String({ minLength: 1 }),
   /** Null: made of the address, and changing with it. */
   name: nullable(Type.String()),
-  protocol: Protocol,
+  protocol: AnyProtocol,
   host: Type.String({ minLength: 1 }),
-  port: PortNumber,
+  /** 0 where there is none. */
+  port: Type.Integer({ minimum: 0, maximum: 65535 }),
   user: nullable(Type.String()),
   password: nullable(Type.String()),
 })

@@ -113,3 +113,40 @@ test('the README has every setting', async () => {
     expect([key, row]).toEqual([key, expect.stringContaining(String(schema.description))])
   }
 })
+
+test('a gateway to join needs a token, and a way on which nobody can read it', () => {
+  const token = ['--join-token', 'abc']
+  const refused = (...argv: string[]) => {
+    try {
+      load(argv)
+      return ''
+    } catch (error) {
+      return (error as Error).message
+    }
+  }
+  expect(refused('--join', 'wss://gw.example')).toBe('join.url: set join.token, too, or token')
+  expect(refused('--join', 'gw.example', ...token)).toContain('expected the address of a gateway')
+  expect(refused('--join', 'ftp://gw.example', ...token)).toContain('expected the address of a gateway')
+  expect(refused('--join', 'ws://gw.example', ...token)).toContain('others could read the token')
+  expect(refused('--join', 'wss://anna:secret@gw.example', ...token)).toBe(
+    'join.url: no user, query or fragment is possible in it; the token goes to join.token',
+  )
+  for (const url of ['wss://gw.example', 'https://gw.example/lab', 'ws://127.0.0.1:3080']) {
+    expect(load(['--join', url, ...token]).current.join).toEqual({ url, token: 'abc' })
+  }
+  const config = load(['--join', 'wss://gw.example', '--token', 'mine'])
+  expect(config.current.join.token).toBe('mine')
+  expect(config.effective()).toContainEqual({ key: 'join.token', value: '********', source: 'default' })
+  expect(config.effective()).toContainEqual({ key: 'join.url', value: 'wss://gw.example', source: 'flag --join' })
+})
+
+test('join tokens are long enough, and never shown', () => {
+  const file = (tokens: string) => load([], {}, `fleet.join_tokens = ${tokens}`)
+  const { current, effective } = { current: file('["0123456789abcdef"]').current, effective: load().effective() }
+  expect(current.fleet.join_tokens).toEqual(['0123456789abcdef'])
+  expect(effective).toContainEqual({ key: 'fleet.join_tokens', value: '[]', source: 'default' })
+  const shown = file('["attic:0123456789abcdef"]').effective()
+  expect(shown.find(({ key }) => key === 'fleet.join_tokens')?.value).toBe('********')
+  expect(() => file('["geheim"]')).toThrow('expected a text of at least 16')
+  expect(() => file('["geheim"]')).not.toThrow('geheim')
+})

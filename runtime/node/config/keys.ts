@@ -21,7 +21,8 @@ export const keys: readonly Key[] = Object.entries(Settings.properties as Record
 )
 
 export const variableOf = ({ path }: Key): string => `PATCHBAY_${path.join('_').toUpperCase()}`
-export const flagOf = ({ path }: Key): string => path.join('-').replaceAll('_', '-')
+export const flagOf = ({ path, schema }: Key): string =>
+  typeof schema.flag === 'string' ? schema.flag : path.join('-').replaceAll('_', '-')
 export const isSecret = ({ schema }: Key): boolean => schema.secret === true
 
 type Tree = Record<string, unknown>

@@ -7,7 +7,7 @@ import { Check } from '@sinclair/typebox/value'
 import { parse as parseToml } from 'smol-toml'
 import { conflict } from '../../../src/errors.ts'
 import { nearest } from '../../../src/http/nearest.ts'
-import { complaint } from '../../../src/http/validate.ts'
+import { complaint, expectation } from '../../../src/http/validate.ts'
 import type { Reloaded } from '../../../src/model/host.ts'
 import type { Config, Effective, Resolved } from './config.ts'
 import { flagOf, fromText, getAt, isSecret, keys, setAt, shown, variableOf } from './keys.ts'
@@ -53,7 +53,7 @@ export class LoadedConfig implements Config {
 
   constructor({ argv, env }: ConfigSources) {
     const { values, file } = readFlags(argv)
-    this.#flags = { values, source: (key) => `flag --${key.replaceAll(/[._]/g, '-')}` }
+    this.#flags = { values, source: (key) => `flag --${flagNamed(key)}` }
     this.#environment = {
       values: readEnvironment(env),
       source: (key) => `variable PATCHBAY_${key.replaceAll('.', '_').toUpperCase()}`,
@@ -122,12 +122,17 @@ export class LoadedConfig implements Config {
       const value = getAt(resolved as unknown as Tree, it.path)
       return {
         key: it.key,
-        value: isSecret(it) && value !== '' ? '********' : shown(value, it.schema),
+        value: isSecret(it) && String(value) !== '' ? '********' : shown(value, it.schema),
         source: sources.get(it.key) ?? '',
       }
     })
     return { resolved, effective }
   }
+}
+
+function flagNamed(key: string): string {
+  const known = keys.find((it) => it.key === key)
+  return known === undefined ? key.replaceAll(/[._]/g, '-') : flagOf(known)
 }
 
 /** Refuses unknown keys and wrong values of one layer, naming the layer. */
@@ -152,7 +157,12 @@ function verify({ values, source }: Layer): void {
       }
       if (schema[Kind] === 'Object' && value !== null && typeof value === 'object' && !Array.isArray(value)) {
         check(value as Tree, schema.properties as Record<string, TSchema>, `${key}.`)
-      } else if (!Check(schema, value)) throw new ConfigError(`${source(key)}: ${complaint(schema, value, key)}`)
+      } else if (!Check(schema, value)) {
+        // What is wrong in a list is shown without the name by which a secret is known.
+        const isSecretList = schema.secret === true && schema[Kind] === 'Array'
+        const fault = isSecretList ? `${key}: expected ${expectation(schema.items)}` : complaint(schema, value, key)
+        throw new ConfigError(`${source(key)}: ${fault}`)
+      }
     }
   }
   check(values, Settings.properties as Record<string, TSchema>, '')
@@ -239,14 +249,34 @@ function resolveSettings(settings: Settings): Resolved {
     )
   }
   checkRanges(settings)
+  const join = resolveJoin(settings)
   return {
     ...settings,
+    join,
     host: settings.host.replace(/^\[(.*)\]$/, '$1'),
     data: absolute(settings.data),
     additional_images_path: settings.additional_images_path.map(absolute),
     local: settings.local ?? isLoopback,
     console_host: settings.console_host ?? '127.0.0.1',
   }
+}
+
+/** A token must not be readable on its way, and a URL is shown where the token is not. */
+function resolveJoin({ join, token, insecure }: Settings): Settings['join'] {
+  if (join.url === '') return join
+  const url = URL.canParse(join.url) ? new URL(join.url) : undefined
+  const protocol = url?.protocol.replace(/^http/, 'ws')
+  if (url === undefined || (protocol !== 'ws:' && protocol !== 'wss:')) {
+    throw new ConfigError('join.url: expected the address of a gateway, such as wss://gateway.example')
+  }
+  if (url.username !== '' || url.password !== '' || url.search !== '' || url.hash !== '') {
+    throw new ConfigError('join.url: no user, query or fragment is possible in it; the token goes to join.token')
+  }
+  if (protocol === 'ws:' && !loopbackHosts.test(url.hostname) && !insecure) {
+    throw new ConfigError('join.url: without wss:// others could read the token on its way (insecure allows it)')
+  }
+  if (join.token === '' && token === '') throw new ConfigError('join.url: set join.token, too, or token')
+  return { url: join.url, token: join.token === '' ? token : join.token }
 }
 
 function checkRanges(settings: Settings): void {

@@ -10,7 +10,7 @@ const words = (description: string) => Type.Array(Type.String({ minLength: 1 }),
 
 /**
  * Every setting, once: the configuration file, the environment (`PATCHBAY_` and the key in capitals, `.` as `_`) and the flags
- * (`--` and the key with `-`) are all read by this schema. `reload: true` marks what a reload puts in force without a restart;
+ * (`--` and the key with `-`, or `flag`) are all read by this schema. `reload: true` marks what a reload puts in force without a restart;
  * `secret: true` what is never shown.
  */
 export type Settings = Static<typeof Settings>
@@ -78,6 +78,38 @@ export const Settings = Type.Object(
       default: {},
       description: 'Other path words for ours, such as vpcs = "pc"',
     }),
+    join: Type.Object(
+      {
+        url: Type.String({
+          default: '',
+          description: 'Gateway to join, wss://...: it reaches this compute by a connection that is kept to it',
+          flag: 'join',
+        }),
+        token: Type.String({
+          default: '',
+          description: 'Join token of that gateway. Default: token',
+          secret: true,
+        }),
+      },
+      { default: {}, additionalProperties: false },
+    ),
+    fleet: Type.Object(
+      {
+        join_tokens: Type.Array(
+          Type.String({
+            pattern: '^([A-Za-z0-9_][A-Za-z0-9._~-]{0,99}:)?[A-Za-z0-9._~+/=-]{16,512}$',
+            expects: 'a text of at least 16 letters, digits, ".", "_", "~", "+", "/", "=" and "-"',
+          }),
+          {
+            default: [],
+            description: 'Tokens with which computes may join: TOKEN, or COMPUTE_ID:TOKEN for one compute only',
+            secret: true,
+            reload: true,
+          },
+        ),
+      },
+      { default: {}, additionalProperties: false },
+    ),
     limits: Type.Object(
       {
         json_kb: Type.Integer({ minimum: 1, default: 1024, description: 'JSON body, KB' }),

@@ -1,5 +1,6 @@
 import { hostname } from 'node:os'
 import { Fleet } from '../../../src/fleet/fleet.ts'
+import { listedTokens } from '../../../src/fleet/join-tokens.ts'
 import type { LocalHost } from '../../../src/fleet/local-compute.ts'
 import type { Config } from '../config/config.ts'
 import type { Log } from '../log.ts'
@@ -29,6 +30,7 @@ export async function createNodeFleet({ config, log, port, host, fetch }: NodeFl
     transport,
     sockets: socketTransport,
     version,
+    joinTokens: listedTokens(() => config.current.fleet.join_tokens),
     local: {
       name: hostname(),
       // Everybody on this machine reaches it so; others have to know better.

@@ -5,6 +5,7 @@ import { forward, readAnswer } from '../../fleet/forward.ts'
 import { type Context, created, type Endpoint, endpoint, type Method, noContent, ok } from '../../http/endpoint.ts'
 import { applianceId, Compute, ComputeCreate, ComputeUpdate } from '../../model/compute.ts'
 import { Ports } from '../../model/host.ts'
+import { joinEndpoint } from './join.ts'
 
 const base = '/v2/computes'
 const tag = 'v2 computes'
@@ -65,6 +66,8 @@ export const computeEndpoints: readonly Endpoint[] = [
     },
     handle: async ({ body }, context) => created(shown(await fleetOf(context).create(body), context)),
   }),
+  // Before the general one, which would match it too.
+  joinEndpoint,
   endpoint({
     method: 'GET',
     path: `${base}/{compute_id}`,
@@ -119,12 +122,17 @@ export const computeEndpoints: readonly Endpoint[] = [
     path: `${base}/endpoint/{compute_id}/{emulator}/{action}`,
     tag,
     summary: 'Where the compute itself can be asked, such as for a large upload; it is not asked now',
+    description: 'For a compute that has joined it is the path of this service that leads there.',
     params: Type.Object({ compute_id, emulator, action }),
     replies: { 200: { description: 'The URL', schema: Place } },
     errors: { 404: noSuchCompute, 409: 'The appliance VM was not started; the message says why' },
     async handle({ params, path, request }, context) {
-      const fleet = await fleetFor(params.compute_id, request, context)
-      return ok({ endpoint: `${fleet.originOf(params.compute_id)}/v2/compute/${after(path, 5)}` })
+      const id = params.compute_id
+      const fleet = await fleetFor(id, request, context)
+      const origin = fleet.originOf(id)
+      // Only this service leads to a compute that has joined.
+      const at = origin === undefined ? `${new URL(request.url).origin}${base}/${id}` : `${origin}/v2/compute`
+      return ok({ endpoint: `${at}/${after(path, 5)}` })
     },
   }),
   endpoint({
@@ -156,7 +164,7 @@ function handOn(method: Extract<Method, 'GET' | 'POST' | 'PUT'>): Endpoint {
     summary: `${method} /v2/compute/{emulator}/{action} of a compute`,
     description:
       'The query is kept, bodies are streams in both directions, and status and body of the answer are those of the compute, ' +
-      'which also has errors of its own beside those here.',
+      'which also has errors of its own beside those here. A websocket is handed on to a compute that has joined.',
     params: Type.Object({ compute_id, emulator, action }),
     ...(method !== 'GET' && { bodyKind: 'raw' as const }),
     replies: {
@@ -171,8 +179,11 @@ function handOn(method: Extract<Method, 'GET' | 'POST' | 'PUT'>): Endpoint {
     },
     errors: notThere,
     handsOn: (path) => `/v2/compute/${after(path, 4)}`,
-    handle: async ({ params, path, request }, context) =>
-      forward(await fleetFor(params.compute_id, request, context), params.compute_id, request, after(path, 4)),
+    ...(method === 'GET' && { websocket: true }),
+    handle: async ({ params, path, request }, context) => {
+      const fleet = await fleetFor(params.compute_id, request, context)
+      return forward(fleet, params.compute_id, request, after(path, 4), context.upgrade)
+    },
   })
 }
 

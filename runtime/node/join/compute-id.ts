@@ -1,0 +1,17 @@
+import { randomUUID } from 'node:crypto'
+import { join } from 'node:path'
+import { isUuid } from '../../../src/model/common.ts'
+import { readDurable, writeDurable } from '../projects/durable-file.ts'
+
+/** The id by which gateways know this compute: made once, and kept in the data directory. */
+export async function computeIdOf(data: string): Promise<string> {
+  const path = join(data, 'compute-id')
+  const found = await readDurable(path, (text) => {
+    if (isUuid(text.trim())) return text.trim()
+    throw new Error('not an id')
+  })
+  if (found !== undefined) return found.value
+  const id = randomUUID()
+  await writeDurable(path, `${id}\n`)
+  return id
+}

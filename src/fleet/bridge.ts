@@ -1,0 +1,57 @@
+import type { Socket, Upgrade } from '../http/socket.ts'
+import type { Fleet } from './fleet.ts'
+import { passOn } from './forward.ts'
+
+export interface BridgeOptions {
+  readonly id: string
+  readonly request: Request
+  /** Of the compute, with the query. */
+  readonly path: string
+  readonly upgrade: Upgrade
+}
+
+/** Hands a websocket on to a compute. */
+export async function bridge(fleet: Fleet, { id, request, path, upgrade }: BridgeOptions): Promise<Response> {
+  const over = new AbortController()
+  const leave = () => over.abort(request.signal.reason)
+  // Once it is open, its own end is what counts.
+  const stay = () => request.signal.removeEventListener('abort', leave)
+  request.signal.addEventListener('abort', leave, { once: true })
+  if (request.signal.aborted) leave()
+  try {
+    const opened = await fleet.openSocket(id, { path, headers: {}, signal: over.signal })
+    if (opened instanceof Response) return await passOn(opened, fleet.nameOf(id))
+    return upgrade(request, {
+      open: (socket) => join(socket, opened),
+      abandon: () => opened.close(1001, 'The client went away'),
+    })
+  } finally {
+    stay()
+  }
+}
+
+function join(client: Socket, compute: Socket): void {
+  relay(client, compute)
+  relay(compute, client)
+  client.onClose(() => compute.close(1000))
+  compute.onClose((code) => {
+    if (code === 1006) client.close(1011, 'The compute went away')
+    else client.close(isSendable(code) ? code : 1000)
+  })
+  compute.resume?.()
+}
+
+/** A slow reader holds up its own websocket only. */
+function relay(from: Socket, to: Socket): void {
+  from.onMessage((data) => {
+    to.send(data)
+    if (from.pause === undefined || from.resume === undefined) return
+    from.pause()
+    const go = () => from.resume?.()
+    to.drained().then(go, go)
+  })
+}
+
+/** Some codes only say what was seen. */
+const isSendable = (code: number): boolean =>
+  (code >= 1000 && code <= 1014 && ![1004, 1005, 1006].includes(code)) || code >= 3000

@@ -1,0 +1,33 @@
+import type { Compute } from '../model/compute.ts'
+import type { JoinTokens } from './join-tokens.ts'
+import type { LocalHost } from './local-compute.ts'
+import type { Registry } from './registry.ts'
+import type { Bounds } from './session.ts'
+import type { SocketTransport, Transport } from './transport.ts'
+import type { TunnelsOptions } from './tunnels.ts'
+
+export interface FleetOptions {
+  readonly registry: Registry
+  readonly transport: Transport
+  /** Absent where no websockets can be opened to computes, but those that have joined. */
+  readonly sockets?: SocketTransport
+  /** Of this service: a compute of another major version is refused. */
+  readonly version: string
+  /** Absent where the service runs no nodes itself. */
+  readonly local?: LocalHost
+  readonly bounds?: Partial<Bounds>
+  /**
+   * False where nothing lives between requests, and none may touch what another began: no feed is held, only requests make
+   * attempts, and what is under way to a compute that is lost is not ended early. Default: true.
+   */
+  readonly upkeep?: boolean
+  /** With which computes may join; absent where none may. */
+  readonly joinTokens?: JoinTokens
+  /** How the tunnels of those are kept. */
+  readonly tunnels?: Pick<TunnelsOptions, 'limits' | 'patience' | 'watch'>
+}
+
+/** What happens in a fleet. Never has a password. */
+export type FleetEvent =
+  | { readonly type: 'compute.created' | 'compute.updated' | 'compute.deleted'; readonly compute: Compute }
+  | { readonly type: 'log.warning'; readonly message: string }

@@ -1,0 +1,62 @@
+import { type Static, Type } from '@sinclair/typebox'
+import { ComputeId } from './compute.ts'
+
+/** Version of the protocol of `src/tunnel`. */
+export const tunnelProtocol = 1
+
+const text = (most: number) => Type.String({ maxLength: most, pattern: '^[^\\u0000-\\u001f\\u007f]*$' })
+const Headers = Type.Array(Type.Tuple([text(255), Type.String({ maxLength: 65_536 })]), { maxItems: 200 })
+
+/** What an end takes: bytes of a stream that wait there, and streams at a time. */
+export type TunnelLimits = Static<typeof TunnelLimits>
+export const TunnelLimits = Type.Object({
+  window: Type.Integer({ minimum: 16_384, maximum: 2 ** 30 }),
+  streams: Type.Integer({ minimum: 1, maximum: 2 ** 20 }),
+})
+
+/** What is common to the HELLO of every version. */
+export const AnyHello = Type.Object({ protocol: Type.Integer() })
+
+/** The first frame of a gateway. */
+export type GatewayHello = Static<typeof GatewayHello>
+export const GatewayHello = Type.Object({
+  protocol: Type.Literal(tunnelProtocol),
+  version: text(100),
+  ...TunnelLimits.properties,
+})
+
+/** The first frame of a compute. */
+export type ComputeHello = Static<typeof ComputeHello>
+export const ComputeHello = Type.Object({
+  ...GatewayHello.properties,
+  compute_id: ComputeId,
+  name: Type.Intersect([text(255), Type.String({ minLength: 1 })]),
+})
+
+/** A request, without its body. */
+export type TunnelRequest = Static<typeof TunnelRequest>
+export const TunnelRequest = Type.Object({
+  method: Type.String({ pattern: '^[A-Z]{1,20}$' }),
+  path: Type.String({ maxLength: 16_384, pattern: '^/[\\u0021-\\u007e]*$' }),
+  headers: Headers,
+  /** Whether a body follows. */
+  body: Type.Boolean(),
+})
+
+/** An answer, without its body. 101: the stream is a websocket from here on. */
+export type TunnelAnswer = Static<typeof TunnelAnswer>
+export const TunnelAnswer = Type.Object({
+  status: Type.Integer({ minimum: 101, maximum: 599 }),
+  headers: Headers,
+  body: Type.Boolean(),
+})
+
+/** How a websocket was closed. */
+export type TunnelClose = Static<typeof TunnelClose>
+export const TunnelClose = Type.Object({
+  code: Type.Integer({ minimum: 1000, maximum: 4999 }),
+  reason: Type.String({ maxLength: 123 }),
+})
+
+/** Why a stream was given up. */
+export const TunnelReset = Type.Object({ reason: Type.String({ maxLength: 1000 }) })

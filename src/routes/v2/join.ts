@@ -1,0 +1,39 @@
+import { ApiError, notFound } from '../../errors.ts'
+import { bearerOf } from '../../http/access.ts'
+import { type Endpoint, endpoint } from '../../http/endpoint.ts'
+import { requireUpgrade } from '../../http/feed.ts'
+
+/** Where a compute that no address leads to keeps a websocket open. */
+export const joinPath = '/v2/computes/join'
+
+export const joinEndpoint: Endpoint = endpoint({
+  method: 'GET',
+  path: joinPath,
+  tag: 'v2 computes',
+  summary: 'Join as a compute: `patchbay serve --join` keeps this websocket open, and answers requests that come by it',
+  description:
+    'Authorization: Bearer, with a join token. What is spoken is described in src/tunnel/frames.ts. 4403 closes it when the ' +
+    'compute cannot be taken, 4409 when it has joined anew.',
+  websocket: true,
+  joins: true,
+  replies: { 200: { description: 'The frames of the tunnel', media: 'application/octet-stream' } },
+  errors: { 404: 'No compute can join this service, or no websocket was asked for' },
+  async handle({ request }, { fleet, upgrade }) {
+    if (fleet?.joinTokens === undefined) throw notFound('No compute can join this service')
+    const grant = await fleet.joinTokens.check(bearerOf(request) ?? '')
+    if (grant === undefined) {
+      throw new ApiError(401, 'Authorization: a join token of this service is needed, as Bearer token', {
+        headers: { 'WWW-Authenticate': 'Bearer realm="patchbay"', Connection: 'close' },
+      })
+    }
+    requireUpgrade(request)
+    return upgrade(request, {
+      open(socket) {
+        const end = fleet.tunnels.accept({ ...socket, close: (code, reason) => socket.close(code, reason) }, grant)
+        socket.onMessage((data) => end.message(data))
+        socket.onClose(() => end.closed())
+      },
+      abandon() {},
+    })
+  },
+})

@@ -1,0 +1,149 @@
+import { isPlain } from '../http/plain-target.ts'
+import { type Upgrade, upgradeToken } from '../http/socket.ts'
+import {
+  type ComputeHello,
+  GatewayHello,
+  type TunnelAnswer,
+  type TunnelLimits,
+  TunnelRequest,
+  tunnelProtocol,
+} from '../model/tunnel.ts'
+import { bodyOf, sendBody } from './bodies.ts'
+import { decodeJson, type Frame, kinds } from './frames.ts'
+import { Link, type TunnelEnd } from './link.ts'
+import type { Patience } from './liveness.ts'
+import { Messages } from './messages.ts'
+import type { Wire } from './outbox.ts'
+import { socketOf } from './socket-of.ts'
+import type { Stream } from './stream.ts'
+
+/** What a gateway may ask for: the part of the interface that is about this host. */
+const open = '/v2/compute/'
+
+export interface AnsweringOptions {
+  readonly wire: Wire
+  readonly who: Pick<ComputeHello, 'version' | 'compute_id' | 'name'>
+  readonly limits?: TunnelLimits
+  readonly patience?: Patience
+  /** Answers a request of the gateway, which has let its sender in; `upgrade` makes websockets of the tunnel. Never rejects. */
+  readonly fetch: (request: Request, upgrade: Upgrade) => Promise<Response>
+  /** The gateway has taken us: its version. */
+  readonly greeted: (version: string) => void
+  readonly ended: (end: TunnelEnd) => void
+}
+
+/** The end of a tunnel at the compute: what answers. Its HELLO is sent at once. */
+export class AnsweringEnd {
+  readonly #options: AnsweringOptions
+  readonly #link: Link
+  #gateway: GatewayHello | undefined
+  /** Requests whose handlers have not ended, whatever became of their streams. */
+  #working = 0
+
+  constructor(options: AnsweringOptions) {
+    this.#options = options
+    const { wire, limits, patience, ended } = options
+    this.#link = new Link({
+      wire,
+      ...(limits !== undefined && { limits }),
+      ...(patience !== undefined && { patience }),
+      greeted: (payload) => this.#greeted(payload),
+      opened: (frame) => this.#opened(frame),
+      ended,
+    })
+    this.#greet()
+  }
+
+  /** Requests and websockets that are under way. */
+  get size(): number {
+    return this.#link.size
+  }
+
+  /** A message of the websocket came. */
+  message(data: Uint8Array | string): void {
+    this.#link.message(data)
+  }
+
+  /** The websocket was closed. */
+  closed(code = 0, reason = ''): void {
+    this.#link.closed({ code, reason: reason === '' ? 'the connection ended' : reason })
+  }
+
+  close(code: number, reason: string): void {
+    this.#link.close(code, reason)
+  }
+
+  #greet(): void {
+    const hello: ComputeHello = { protocol: tunnelProtocol, ...this.#options.who, ...this.#link.limits }
+    this.#link.send(kinds.hello, 0, hello)
+  }
+
+  #greeted(payload: Uint8Array): void {
+    const isAgain = this.#gateway !== undefined
+    this.#gateway = decodeJson(payload, GatewayHello)
+    this.#link.restart('the gateway begins anew')
+    if (isAgain) this.#greet()
+    else this.#options.greeted(this.#gateway.version)
+  }
+
+  #opened({ stream: id, payload }: Frame): void {
+    const opening = decodeJson(payload, TunnelRequest)
+    const stream = this.#link.add(id, this.#gateway?.window ?? 0)
+    if (this.#working >= this.#link.limits.streams) return stream.reset(new Error('too much is under way'))
+    this.#working += 1
+    void this.#answer(stream, opening)
+      .catch((error: Error) => stream.reset(error))
+      .finally(() => {
+        this.#working -= 1
+      })
+  }
+
+  async #answer(stream: Stream, { method, path, headers, body }: TunnelRequest): Promise<void> {
+    if (!path.startsWith(open) || !isPlain(path)) throw new Error(`only paths of ${open} are answered`)
+    const isUpgrade = headers.some(([name]) => name.toLowerCase() === 'upgrade')
+    if (!body) stream.takeEnd()
+    const request = new Request(`http://localhost${path}`, {
+      method,
+      headers: new Headers(headers),
+      signal: aliveWhile(stream),
+      ...(body && !isUpgrade && { body: bodyOf(stream), duplex: 'half' }),
+    })
+    let handlers: Parameters<Upgrade>[1] | undefined
+    const response = await this.#options.fetch(request, (_, on) => {
+      handlers = on
+      return new Response(null, { headers: { [upgradeToken]: 'tunnel' } })
+    })
+    if (handlers !== undefined) return join(stream, handlers)
+    await respond(stream, response, method === 'HEAD')
+  }
+}
+
+/** Aborted when the gateway gave the request up. */
+function aliveWhile(stream: Stream): AbortSignal {
+  const gone = new AbortController()
+  stream.stopped.addEventListener('abort', () => gone.abort(stream.stopped.reason), { once: true })
+  if (stream.stopped.aborted) gone.abort(stream.stopped.reason)
+  return gone.signal
+}
+
+async function respond(stream: Stream, response: Response, isHead: boolean): Promise<void> {
+  const { status, headers, body } = response
+  const answer: TunnelAnswer = { status, headers: [...headers], body: body !== null && !isHead }
+  if (stream.stopped.aborted) return void body?.cancel(stream.stopped.reason).catch(() => {})
+  stream.sendHead(answer)
+  if (body === null || isHead) {
+    body?.cancel().catch(() => {})
+    stream.endSilently()
+  } else await sendBody(body, stream, (reader) => void reader.cancel(stream.stopped.reason).catch(() => {}))
+  // What is left of the request is of no use; it must not wait for anybody.
+  if (stream.ending === undefined) stream.reset(new Error('it was answered'))
+}
+
+/** From here on the stream is a websocket. */
+function join(stream: Stream, handlers: Parameters<Upgrade>[1]): void {
+  if (stream.stopped.aborted) return handlers.abandon()
+  stream.sendHead({ status: 101, headers: [], body: false } satisfies TunnelAnswer)
+  const messages = new Messages(stream)
+  handlers.open(socketOf(messages))
+  messages.resume()
+}

@@ -1,0 +1,217 @@
+import { Check } from '@sinclair/typebox/value'
+import { ApiError } from '../errors.ts'
+import { ConnectionLost, type Outgoing } from '../fleet/transport.ts'
+import type { Socket } from '../http/socket.ts'
+import {
+  AnyHello,
+  ComputeHello,
+  type GatewayHello,
+  TunnelAnswer,
+  type TunnelLimits,
+  TunnelRequest,
+  tunnelProtocol,
+} from '../model/tunnel.ts'
+import { bodyOf, sendBody } from './bodies.ts'
+import { codes, decodeJson, kinds, ProtocolError } from './frames.ts'
+import { Link, type TunnelEnd } from './link.ts'
+import type { Patience } from './liveness.ts'
+import { Messages } from './messages.ts'
+import type { Wire } from './outbox.ts'
+import { socketOf } from './socket-of.ts'
+import type { Stream } from './stream.ts'
+
+/** How long a compute that connected may take to say who it is, ms. */
+const helloMs = 10_000
+/** The statuses that have no body. */
+const bodiless = new Set([204, 205, 304])
+
+export interface AskingOptions {
+  readonly wire: Wire
+  /** Of this service. */
+  readonly version: string
+  readonly limits?: TunnelLimits
+  readonly patience?: Patience
+  /** See `LinkOptions.watch`. */
+  readonly watch?: 'always' | 'busy'
+  /** What the compute said when this tunnel began, where a program goes on with it that has forgotten all else. */
+  readonly resumed?: ComputeHello
+  /** The compute said who it is; it is asked nothing before `accept`. Not called again. */
+  readonly greeted?: (hello: ComputeHello) => void
+  readonly ended: (end: TunnelEnd) => void
+}
+
+/** The end of a tunnel at the gateway: what asks. Driven by `message` and `closed`. */
+export class AskingEnd {
+  readonly #options: AskingOptions
+  readonly #link: Link
+  #hello: ComputeHello | undefined
+  /** A frame that comes before the compute's HELLO is of a time that was forgotten. */
+  #isDeaf = true
+  #isAccepted = false
+  readonly #late: ReturnType<typeof setTimeout> | undefined
+
+  constructor(options: AskingOptions) {
+    this.#options = options
+    const { wire, limits, patience, watch, resumed } = options
+    this.#link = new Link({
+      wire,
+      ...(limits !== undefined && { limits }),
+      ...(patience !== undefined && { patience }),
+      ...(watch !== undefined && { watch }),
+      greeted: (payload) => this.#greeted(payload),
+      ended: (end) => {
+        clearTimeout(this.#late)
+        options.ended(end)
+      },
+    })
+    this.#hello = resumed
+    if (resumed !== undefined) this.accept()
+    else this.#late = setTimeout(() => this.close(codes.malformed, 'No HELLO came'), helloMs)
+  }
+
+  /** Who is there; undefined until it said so. */
+  get hello(): ComputeHello | undefined {
+    return this.#hello
+  }
+
+  /** Whether requests can be sent. */
+  get isOpen(): boolean {
+    return this.#isAccepted && !this.#link.isOver
+  }
+
+  /** Requests and websockets that are under way. */
+  get size(): number {
+    return this.#link.size
+  }
+
+  /** A message of the websocket came. */
+  message(data: Uint8Array | string): void {
+    // Byte 0 is the kind: before the HELLO nothing else is heard.
+    if (this.#isDeaf && typeof data !== 'string' && data[0] !== kinds.hello) return
+    this.#link.message(data)
+  }
+
+  /** The websocket was closed. */
+  closed(code = 0, reason = ''): void {
+    this.#link.closed({ code, reason: reason === '' ? 'its connection ended' : reason })
+  }
+
+  close(code: number, reason: string): void {
+    this.#link.close(code, reason)
+  }
+
+  /** The compute is taken: requests can be sent from now on. */
+  accept(): void {
+    if (this.#link.isOver) return
+    const hello: GatewayHello = { protocol: tunnelProtocol, version: this.#options.version, ...this.#link.limits }
+    this.#isAccepted = true
+    this.#link.send(kinds.hello, 0, hello)
+  }
+
+  /** See `Send`. */
+  async send(request: Outgoing): Promise<Response> {
+    const { body, signal } = request
+    const stream = this.#open(request)
+    const leave = () => stream.reset(reasonOf(signal))
+    signal.addEventListener('abort', leave, { once: true })
+    stream.stopped.addEventListener('abort', () => signal.removeEventListener('abort', leave), { once: true })
+    // To cancel it would end the connection that it comes by, and its sender may still want an answer.
+    if (body !== null)
+      sendBody(body, stream, (reader) => reader.releaseLock()).catch((error: Error) => stream.reset(error))
+    return responseOf(stream, await answerOf(stream))
+  }
+
+  /** Opens a websocket of the compute; see `OpenSocket`. */
+  async openSocket({
+    path,
+    headers,
+    signal,
+  }: Pick<Outgoing, 'path' | 'headers' | 'signal'>): Promise<Socket | Response> {
+    const upgrade = { ...headers, upgrade: 'websocket', connection: 'Upgrade' }
+    const stream = this.#open({ method: 'GET', path, headers: upgrade, signal })
+    const leave = () => stream.reset(reasonOf(signal))
+    const stay = () => signal.removeEventListener('abort', leave)
+    signal.addEventListener('abort', leave, { once: true })
+    try {
+      const answer = await answerOf(stream)
+      if (answer.status === 101) {
+        const socket = socketOf(new Messages(stream))
+        socket.onClose(stay)
+        return socket
+      }
+      stay()
+      stream.end()
+      return await responseOf(stream, answer)
+    } catch (error) {
+      stay()
+      throw error
+    }
+  }
+
+  /** Without a `body` the stream stays open for messages. */
+  #open({ method, path, headers, body, signal }: Omit<Outgoing, 'body'> & Partial<Outgoing>): Stream {
+    signal.throwIfAborted()
+    const { limits } = this.#link
+    const hello = this.#hello
+    if (hello === undefined || !this.isOpen) throw new Error('it is not connected')
+    if (this.#link.size >= Math.min(limits.streams, hello.streams)) {
+      throw new ApiError(503, 'Too many requests to the compute are under way; try again later', {
+        headers: { 'Retry-After': '1' },
+      })
+    }
+    const id = this.#link.nextId()
+    const opening: TunnelRequest = { method, path, headers: Object.entries(headers), body: body !== null }
+    try {
+      // The other end would take what is wrong here for the end of the tunnel.
+      if (!Check(TunnelRequest, opening)) throw new RangeError('its path or a header is too long')
+      this.#link.send(kinds.open, id, opening)
+    } catch (cause) {
+      throw new ApiError(431, `The request cannot be handed on: ${(cause as Error).message}`, { cause })
+    }
+    const stream = this.#link.add(id, hello.window)
+    if (body === null) stream.endSilently()
+    return stream
+  }
+
+  #greeted(payload: Uint8Array): void {
+    if (!this.#isDeaf) throw new ProtocolError('a HELLO came unasked')
+    const { protocol } = decodeJson(payload, AnyHello)
+    if (protocol !== tunnelProtocol) {
+      const reason = `The compute speaks version ${protocol} of the tunnel, this service ${tunnelProtocol}`
+      return this.close(codes.otherProtocol, reason)
+    }
+    const hello = decodeJson(payload, ComputeHello)
+    const isNew = this.#hello === undefined
+    if (!isNew && hello.compute_id !== this.#hello?.compute_id)
+      throw new ProtocolError('the HELLO is of another compute')
+    clearTimeout(this.#late)
+    this.#hello = hello
+    this.#isDeaf = false
+    if (isNew) this.#options.greeted?.(hello)
+  }
+}
+
+/** The answer to an OPEN, with the stream for its body; a websocket is none for `send`. */
+async function answerOf(stream: Stream): Promise<TunnelAnswer> {
+  const answer = await understood(stream, (payload) => decodeJson(payload, TunnelAnswer), await stream.head)
+  if (!answer.body && answer.status !== 101) stream.takeEnd()
+  return answer
+}
+
+function responseOf(stream: Stream, { status, headers, body }: TunnelAnswer): Promise<Response> {
+  const content = body && !bodiless.has(status) ? bodyOf(stream) : null
+  return understood(stream, () => new Response(content, { status, headers: new Headers(headers) }), undefined)
+}
+
+/** What cannot be understood ends the stream. */
+async function understood<I, O>(stream: Stream, understand: (said: I) => O, said: I): Promise<O> {
+  try {
+    return understand(said)
+  } catch (cause) {
+    const lost = new ConnectionLost((cause as Error).message, { cause })
+    stream.reset(lost)
+    throw lost
+  }
+}
+
+const reasonOf = ({ reason }: AbortSignal): Error => (reason instanceof Error ? reason : new Error(String(reason)))

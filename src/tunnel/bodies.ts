@@ -1,0 +1,48 @@
+import { ConnectionLost } from '../fleet/transport.ts'
+import type { Stream } from './stream.ts'
+
+/** What comes on a stream, as a body. Who cancels it gives the stream up. */
+export function bodyOf(stream: Stream): ReadableStream<Uint8Array> {
+  return new ReadableStream(
+    {
+      async pull(controller) {
+        for (;;) {
+          const piece = await stream.read()
+          if (piece === undefined) return controller.close()
+          if (piece.bytes.length > 0) return controller.enqueue(piece.bytes)
+        }
+      },
+      cancel(reason) {
+        stream.reset(reason instanceof Error ? reason : new Error('it is not read any more'))
+      },
+    },
+    // The stream has a buffer already.
+    { highWaterMark: 0 },
+  )
+}
+
+/** Sends a body. `stop` is what becomes of it when the other end takes no more; when it fails the stream is given up. */
+export async function sendBody(
+  body: ReadableStream<Uint8Array>,
+  stream: Stream,
+  stop: (reader: ReadableStreamDefaultReader<Uint8Array>) => void,
+): Promise<void> {
+  const reader = body.getReader()
+  const { stopped } = stream
+  const stopIt = () => stop(reader)
+  stopped.addEventListener('abort', stopIt, { once: true })
+  if (stopped.aborted) stopIt()
+  try {
+    for (;;) {
+      const { done, value } = await reader.read()
+      if (done) break
+      await stream.write(value)
+    }
+    stream.end()
+  } catch (error) {
+    if (!stopped.aborted) stream.reset(new ConnectionLost((error as Error).message, { cause: error }))
+  } finally {
+    stopped.removeEventListener('abort', stopIt)
+    reader.releaseLock()
+  }
+}

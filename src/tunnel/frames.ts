@@ -1,0 +1,108 @@
+import type { Static, TSchema } from '@sinclair/typebox'
+import { Check } from '@sinclair/typebox/value'
+
+/**
+ * The tunnel: requests and websockets of a gateway to a compute, over one websocket that the compute opened.
+ *
+ * Text messages are signs of life: `ping` is answered with `pong`, as little as a runtime can answer while the program sleeps.
+ * Every binary message is one frame: kind (1 byte), flags (1), number of the stream (4, big-endian), payload.
+ *
+ * - HELLO (stream 0, JSON): the compute sends one first. The gateway answers with its own when it takes the compute, and may
+ *   send it again later, when it has forgotten all streams: then so does the compute, which says HELLO again, too.
+ * - OPEN (JSON): a request; only the gateway opens streams, with rising numbers. HEAD (JSON): the answer to it.
+ * - DATA: a piece of a body, 32 KiB at most. On a websocket: a piece of a message, with the flags TEXT and LAST.
+ * - WINDOW (4 bytes, big-endian): so much more may be sent. A DATA frame costs its payload and 16; each end tells in its
+ *   HELLO how much a stream may cost at first. What is more than that ends the tunnel.
+ * - END: there is no more DATA; on a websocket with its code and reason (JSON). After an OPEN or HEAD that says that no body
+ *   follows there is none.
+ * - RESET (JSON): the sender has given the stream up, in both directions; after its END: it takes no more.
+ *
+ * Frames of a stream that is over are ignored. What is not of this form ends the tunnel with 4400.
+ */
+export const kinds = { hello: 1, open: 2, head: 3, data: 4, window: 5, end: 6, reset: 7 } as const
+export type FrameKind = (typeof kinds)[keyof typeof kinds]
+export const flags = { text: 1, last: 2 } as const
+
+/** Codes with which a tunnel is closed. */
+export const codes = {
+  malformed: 4400,
+  forbidden: 4403,
+  otherProtocol: 4406,
+  silent: 4408,
+  replaced: 4409,
+  removed: 4410,
+} as const
+
+/** Most bytes of a DATA frame. */
+export const pieceBytes = 32 * 1024
+/** What a DATA frame costs beside its payload. */
+export const pieceCost = 16
+/** Most bytes of the JSON of a frame. */
+const jsonBytes = 256 * 1024
+const headerBytes = 6
+const known: ReadonlySet<number> = new Set(Object.values(kinds))
+
+export interface Frame {
+  readonly kind: FrameKind
+  readonly flags: number
+  readonly stream: number
+  readonly payload: Uint8Array
+}
+
+/** What the other end sent is not of the protocol. */
+export class ProtocolError extends Error {
+  override readonly name = 'ProtocolError'
+}
+
+export function encode(kind: FrameKind, stream: number, payload: Uint8Array = nothing, flagged = 0): Uint8Array {
+  const bytes = new Uint8Array(headerBytes + payload.length)
+  bytes[0] = kind
+  bytes[1] = flagged
+  new DataView(bytes.buffer).setUint32(2, stream)
+  bytes.set(payload, headerBytes)
+  return bytes
+}
+
+/** RangeError when it is longer than a frame may be. */
+export function encodeJson(kind: FrameKind, stream: number, value: unknown): Uint8Array {
+  const payload = new TextEncoder().encode(JSON.stringify(value))
+  if (payload.length > jsonBytes) throw new RangeError('its headers are too long')
+  return encode(kind, stream, payload)
+}
+
+export function encodeWindow(stream: number, credit: number): Uint8Array {
+  const payload = new Uint8Array(4)
+  new DataView(payload.buffer).setUint32(0, credit)
+  return encode(kinds.window, stream, payload)
+}
+
+export function decode(bytes: Uint8Array): Frame {
+  const kind = bytes[0] ?? 0
+  if (bytes.length < headerBytes || !known.has(kind)) throw new ProtocolError('a message is no frame')
+  const payload = bytes.subarray(headerBytes)
+  if (payload.length > (kind === kinds.data ? pieceBytes : jsonBytes)) throw new ProtocolError('a frame is too long')
+  return {
+    kind: kind as FrameKind,
+    flags: bytes[1] ?? 0,
+    stream: new DataView(bytes.buffer, bytes.byteOffset).getUint32(2),
+    payload,
+  }
+}
+
+export function decodeWindow(payload: Uint8Array): number {
+  if (payload.length !== 4) throw new ProtocolError('a WINDOW frame has another length than 4')
+  return new DataView(payload.buffer, payload.byteOffset).getUint32(0)
+}
+
+export function decodeJson<T extends TSchema>(payload: Uint8Array, schema: T): Static<T> {
+  let value: unknown
+  try {
+    value = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(payload))
+  } catch {
+    throw new ProtocolError('a frame has no JSON')
+  }
+  if (!Check(schema, value)) throw new ProtocolError('a frame has JSON that is not of its kind')
+  return value
+}
+
+const nothing = new Uint8Array()

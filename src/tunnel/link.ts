@@ -1,0 +1,162 @@
+import { ConnectionLost } from '../fleet/transport.ts'
+import type { TunnelLimits } from '../model/tunnel.ts'
+import { codes, decode, encodeJson, type Frame, type FrameKind, kinds, ProtocolError } from './frames.ts'
+import { Liveness, type Patience, usualPatience } from './liveness.ts'
+import { Outbox, type Wire } from './outbox.ts'
+import { Stream } from './stream.ts'
+
+/** What an end takes when nothing else is said: 128 MiB would wait here when nobody read any of 512 streams. */
+export const usualLimits: TunnelLimits = { window: 256 * 1024, streams: 512 }
+
+export interface LinkOptions {
+  readonly wire: Wire
+  readonly limits?: TunnelLimits
+  readonly patience?: Patience
+  /** `busy`: the other end is watched only while there are streams, so that a program may sleep otherwise. */
+  readonly watch?: 'always' | 'busy'
+  readonly greeted: (payload: Uint8Array) => void
+  /** A stream was opened; undefined where none may be. */
+  readonly opened?: (frame: Frame) => void
+  /** Once, whoever ended it. `code` 0: the connection broke. */
+  readonly ended: (end: TunnelEnd) => void
+}
+
+/** How a tunnel ended. */
+export interface TunnelEnd {
+  readonly code: number
+  readonly reason: string
+}
+
+/** One end of a tunnel: the streams that are under way, and whether the other end is there. */
+export class Link {
+  readonly limits: TunnelLimits
+  readonly #options: LinkOptions
+  readonly #outbox: Outbox
+  readonly #liveness: Liveness
+  readonly #streams = new Map<number, Stream>()
+  #lastStream = 0
+  #isPonging = false
+  #isOver = false
+
+  constructor(options: LinkOptions) {
+    this.#options = options
+    this.limits = options.limits ?? usualLimits
+    this.#outbox = new Outbox(options.wire, ({ message }) => this.#end({ code: 0, reason: message }))
+    this.#liveness = new Liveness(
+      options.patience ?? usualPatience,
+      () => this.#outbox.control('ping'),
+      () => this.close(codes.silent, 'The other end is silent'),
+    )
+    if (options.watch !== 'busy') this.#liveness.start()
+  }
+
+  get isOver(): boolean {
+    return this.#isOver
+  }
+
+  /** Streams that are under way. */
+  get size(): number {
+    return this.#streams.size
+  }
+
+  /** A message came. */
+  message(data: Uint8Array | string): void {
+    if (this.#isOver) return
+    this.#liveness.heard()
+    if (typeof data === 'string') return this.#takeText(data)
+    try {
+      this.#take(decode(data))
+    } catch (error) {
+      if (!(error instanceof ProtocolError)) throw error
+      this.close(codes.malformed, error.message)
+    }
+  }
+
+  /** The wire was closed, by whomever. */
+  closed(end: TunnelEnd): void {
+    this.#end(end)
+  }
+
+  close(code: number, reason: string): void {
+    if (this.#isOver) return
+    this.#end({ code, reason })
+    this.#options.wire.close(code, closeReason(reason))
+  }
+
+  send(kind: FrameKind, stream: number, value: unknown): void {
+    this.#outbox.control(encodeJson(kind, stream, value))
+  }
+
+  nextId(): number {
+    return this.#lastStream + 1
+  }
+
+  /** A stream, by its number; `theirs`: what the other end takes of it at first. */
+  add(id: number, theirs: number): Stream {
+    const stream = new Stream({
+      id,
+      outbox: this.#outbox,
+      window: { theirs, ours: this.limits.window },
+      over: () => this.#remove(id, stream),
+    })
+    this.#lastStream = id
+    this.#streams.set(id, stream)
+    this.#liveness.start()
+    return stream
+  }
+
+  /** All streams are forgotten, and their numbers begin anew. */
+  restart(reason: string): void {
+    this.#failAll(reason)
+    this.#lastStream = 0
+  }
+
+  #take(frame: Frame): void {
+    const { kind, stream: id, payload } = frame
+    if (kind === kinds.hello) return this.#options.greeted(payload)
+    if (kind === kinds.open) {
+      if (this.#options.opened === undefined || id <= this.#lastStream)
+        throw new ProtocolError('no stream may begin so')
+      return this.#options.opened(frame)
+    }
+    if (id === 0 || id > this.#lastStream) throw new ProtocolError('a frame is of a stream that was never opened')
+    this.#streams.get(id)?.take(frame)
+  }
+
+  #takeText(text: string): void {
+    if (text === 'ping') void this.#pong()
+    else if (text !== 'pong') this.close(codes.malformed, 'a text is neither ping nor pong')
+  }
+
+  /** Who asks again and again, and does not read, is answered once. */
+  async #pong(): Promise<void> {
+    if (this.#isPonging) return
+    this.#isPonging = true
+    this.#outbox.control('pong')
+    await this.#options.wire.drained().catch(() => {})
+    this.#isPonging = false
+  }
+
+  #remove(id: number, stream: Stream): void {
+    if (this.#streams.get(id) === stream) this.#streams.delete(id)
+    if (this.#streams.size === 0 && this.#options.watch === 'busy') this.#liveness.stop()
+  }
+
+  #failAll(reason: string): void {
+    for (const stream of [...this.#streams.values()]) stream.fail(new ConnectionLost(reason))
+  }
+
+  #end(end: TunnelEnd): void {
+    if (this.#isOver) return
+    this.#isOver = true
+    this.#liveness.stop()
+    this.#outbox.close()
+    // Before its streams fail: who hears of them already finds that it is gone.
+    this.#options.ended(end)
+    this.#failAll(end.reason)
+  }
+}
+
+/** No more than fits in a close, which is 123 bytes. */
+export const closeReason = (reason: string): string =>
+  new TextDecoder().decode(new TextEncoder().encode(reason).subarray(0, 120))

@@ -1,0 +1,182 @@
+import { TunnelClose } from '../model/tunnel.ts'
+import { decodeJson, flags } from './frames.ts'
+import { closeReason } from './link.ts'
+import type { Stream } from './stream.ts'
+
+/** Longest message. */
+const largestMessage = 1 << 20
+/** More than this waiting makes who asks by `drained` wait; with more than that, nobody can wait for. */
+const mostBuffered = 256 * 1024
+const mostWaiting = 8 << 20
+/** How long the other end may take to answer a close, ms. */
+const closeMs = 5000
+
+export interface MessageHandlers {
+  message(data: string | Uint8Array): void
+  /** Once, whoever closed it; 1006 when it broke. */
+  closed(code: number, reason: string): void
+}
+
+/** A websocket on a stream: whole messages, text or binary, in both directions, and a close with a code. */
+export class Messages {
+  readonly #stream: Stream
+  #on: MessageHandlers | undefined
+  readonly #queue: { readonly bytes: Uint8Array; readonly flags: number }[] = []
+  #waiting = 0
+  #isPumping = false
+  #closing: TunnelClose | undefined
+  #isClosed = false
+  #late: ReturnType<typeof setTimeout> | undefined
+  #paused: Promise<void> | undefined
+  #resume = () => {}
+  readonly #drainers = new Set<() => void>()
+
+  constructor(stream: Stream) {
+    this.#stream = stream
+  }
+
+  /** Bytes that wait to leave. */
+  get waiting(): number {
+    return this.#waiting
+  }
+
+  get state(): 'open' | 'closing' | 'closed' {
+    if (this.#isClosed) return 'closed'
+    return this.#closing === undefined ? 'open' : 'closing'
+  }
+
+  /** Messages are given from now on. */
+  start(on: MessageHandlers): void {
+    this.#on = on
+    this.#stream.stopped.addEventListener('abort', () => this.#broke())
+    if (this.#stream.failure !== undefined) queueMicrotask(() => this.#broke())
+    else void this.#read()
+  }
+
+  send(data: string | Uint8Array): void {
+    if (this.state !== 'open') return
+    const bytes = typeof data === 'string' ? new TextEncoder().encode(data) : data
+    this.#waiting += bytes.length
+    if (this.#waiting > mostWaiting) return this.#stream.reset(new Error('more is sent than is read'))
+    this.#queue.push({ bytes, flags: flags.last | (typeof data === 'string' ? flags.text : 0) })
+    void this.#pump()
+  }
+
+  /** What was sent still leaves. */
+  close(code = 1000, reason = ''): void {
+    if (this.state !== 'open') return
+    this.#closing = { code, reason: closeReason(reason) }
+    this.#late = setTimeout(() => this.#stream.reset(new Error('the close was not answered')), closeMs)
+    this.resume()
+    void this.#pump()
+  }
+
+  /** Nothing is given until `resume`: the other end is held up. */
+  pause(): void {
+    if (this.state !== 'open') return
+    this.#paused ??= new Promise((resolve) => {
+      this.#resume = resolve
+    })
+  }
+
+  resume(): void {
+    this.#paused = undefined
+    this.#resume()
+  }
+
+  /** Resolves when little waits to leave, or nothing can leave any more. */
+  async drained(): Promise<void> {
+    while (this.#waiting > mostBuffered && !this.#isClosed) {
+      await new Promise<void>((resolve) => this.#drainers.add(resolve))
+    }
+  }
+
+  async #pump(): Promise<void> {
+    if (this.#isPumping) return
+    this.#isPumping = true
+    try {
+      for (let next = this.#queue.shift(); next !== undefined; next = this.#queue.shift()) {
+        await this.#stream.write(next.bytes, next.flags)
+        this.#waiting -= next.bytes.length
+        if (this.#waiting <= mostBuffered) this.#wakeDrainers()
+      }
+      if (this.#closing !== undefined) this.#stream.end(encoded(this.#closing))
+    } catch {
+      // The stream has told why.
+    } finally {
+      this.#isPumping = false
+    }
+  }
+
+  async #read(): Promise<void> {
+    try {
+      for (;;) {
+        await this.#paused
+        const message = await this.#next()
+        if (message === undefined) break
+        await this.#paused
+        if (this.#closing === undefined) this.#on?.message(message)
+      }
+      this.#ended(decodeJson(this.#stream.ending ?? new Uint8Array(), TunnelClose))
+    } catch (error) {
+      this.#stream.reset(error as Error)
+      this.#broke()
+    }
+  }
+
+  /** The next whole message; undefined after the last one. */
+  async #next(): Promise<string | Uint8Array | undefined> {
+    const pieces: Uint8Array[] = []
+    let size = 0
+    for (;;) {
+      const piece = await this.#stream.read()
+      if (piece === undefined) return undefined
+      size += piece.bytes.length
+      if (size > largestMessage) throw new Error('a message is too long')
+      pieces.push(piece.bytes)
+      if ((piece.flags & flags.last) === 0) continue
+      const bytes = joined(pieces, size)
+      return (piece.flags & flags.text) === 0 ? bytes : new TextDecoder('utf-8', { fatal: true }).decode(bytes)
+    }
+  }
+
+  /** The other end closed, or answered the close. */
+  #ended(theirs: TunnelClose): void {
+    this.#queue.length = 0
+    this.#stream.end(encoded(this.#closing ?? theirs))
+    this.#finish(theirs.code, theirs.reason)
+  }
+
+  #broke(): void {
+    if (this.#stream.failure !== undefined) this.#finish(1006, this.#stream.failure.message)
+  }
+
+  #finish(code: number, reason: string): void {
+    if (this.#isClosed) return
+    this.#isClosed = true
+    clearTimeout(this.#late)
+    this.#queue.length = 0
+    this.#wakeDrainers()
+    this.resume()
+    this.#on?.closed(code, reason)
+  }
+
+  #wakeDrainers(): void {
+    for (const wake of this.#drainers) wake()
+    this.#drainers.clear()
+  }
+}
+
+function joined(pieces: readonly Uint8Array[], size: number): Uint8Array {
+  const [only] = pieces
+  if (only !== undefined && pieces.length === 1) return only
+  const bytes = new Uint8Array(size)
+  let at = 0
+  for (const piece of pieces) {
+    bytes.set(piece, at)
+    at += piece.length
+  }
+  return bytes
+}
+
+const encoded = (close: TunnelClose): Uint8Array => new TextEncoder().encode(JSON.stringify(close))

@@ -1,0 +1,253 @@
+import { ConnectionLost } from '../fleet/transport.ts'
+import { TunnelReset } from '../model/tunnel.ts'
+import {
+  decodeJson,
+  decodeWindow,
+  encode,
+  encodeJson,
+  encodeWindow,
+  type Frame,
+  flags,
+  kinds,
+  ProtocolError,
+  pieceBytes,
+  pieceCost,
+} from './frames.ts'
+import type { Outbox, Source } from './outbox.ts'
+
+/** A piece of a body or of a message. */
+export interface Piece {
+  readonly bytes: Uint8Array
+  readonly flags: number
+}
+
+export interface StreamOptions {
+  readonly id: number
+  readonly outbox: Outbox
+  /** What may be sent at first, and what may come. */
+  readonly window: { readonly theirs: number; readonly ours: number }
+  /** It is over in both directions, and everything of it was read. */
+  readonly over: () => void
+}
+
+interface Writing {
+  readonly bytes: Uint8Array
+  readonly flags: number
+  at: number
+  readonly done: () => void
+  readonly failed: (error: Error) => void
+}
+
+/** The other end takes no more of a stream. */
+export class Unwanted extends Error {
+  override readonly name = 'Unwanted'
+}
+
+const longestReason = 300
+
+/** One end of a stream: pieces in both directions, each no faster than its reader. */
+export class Stream implements Source {
+  readonly id: number
+  /** The answer to an OPEN. */
+  readonly head: Promise<Uint8Array>
+  readonly #options: StreamOptions
+  #answered: (payload: Uint8Array) => void = () => {}
+  #refused: (error: Error) => void = () => {}
+
+  #credit: number
+  #writing: Writing | undefined
+  #hasSentEnd = false
+
+  readonly #pieces: Piece[] = []
+  /** What the other end may still send, and what was read of it and not yet told. */
+  #room: number
+  #taken = 0
+  #wake = () => {}
+  #ending: Uint8Array | undefined
+
+  readonly #stop = new AbortController()
+  #failure: Error | undefined
+  #isOver = false
+
+  constructor(options: StreamOptions) {
+    this.id = options.id
+    this.#options = options
+    this.#credit = options.window.theirs
+    this.#room = options.window.ours
+    this.head = new Promise((resolve, reject) => {
+      this.#answered = resolve
+      this.#refused = reject
+    })
+    this.head.catch(() => {})
+  }
+
+  /** The payload of the END that came. */
+  get ending(): Uint8Array | undefined {
+    return this.#ending
+  }
+
+  /** Why it ended early. */
+  get failure(): Error | undefined {
+    return this.#failure
+  }
+
+  /** Aborted when nothing can be sent any more, but for its own end. */
+  get stopped(): AbortSignal {
+    return this.#stop.signal
+  }
+
+  sendHead(value: unknown): void {
+    if (this.#failure === undefined) this.#options.outbox.control(encodeJson(kinds.head, this.id, value))
+  }
+
+  /** Resolves when all of it is sent; the pieces of a message are sent with `flags.last`. One at a time. */
+  async write(bytes: Uint8Array, flagged = 0): Promise<void> {
+    this.#requireWritable()
+    if (bytes.length === 0 && flagged === 0) return
+    await new Promise<void>((done, failed) => {
+      this.#writing = { bytes, flags: flagged, at: 0, done, failed }
+      this.#options.outbox.add(this)
+    })
+  }
+
+  /** After the last `write`. */
+  end(payload?: Uint8Array): void {
+    if (this.#hasSentEnd || this.#failure !== undefined) return
+    this.#hasSentEnd = true
+    this.#options.outbox.control(encode(kinds.end, this.id, payload))
+    this.#settle()
+  }
+
+  /** As `end`, where the other end knows it already. */
+  endSilently(): void {
+    this.#hasSentEnd = true
+    this.#settle()
+  }
+
+  next(): Uint8Array | undefined {
+    const writing = this.#writing
+    if (writing === undefined || this.#credit <= pieceCost) return undefined
+    const { bytes, at } = writing
+    const piece = bytes.subarray(at, at + Math.min(pieceBytes, this.#credit - pieceCost))
+    writing.at += piece.length
+    const isWhole = writing.at === bytes.length
+    this.#credit -= piece.length + pieceCost
+    if (isWhole) {
+      this.#writing = undefined
+      writing.done()
+    }
+    return encode(kinds.data, this.id, piece, isWhole ? writing.flags : writing.flags & ~flags.last)
+  }
+
+  /** The next piece; undefined after the last one. Rejects when the stream was given up. */
+  async read(): Promise<Piece | undefined> {
+    for (;;) {
+      if (this.#failure !== undefined) throw this.#failure
+      const piece = this.#pieces.shift()
+      if (piece !== undefined) {
+        this.#give(piece)
+        return piece
+      }
+      if (this.#ending !== undefined) return undefined
+      await new Promise<void>((resolve) => {
+        this.#wake = resolve
+      })
+    }
+  }
+
+  /** Gives it up: the other end is told, and whoever reads or writes here gets the error. */
+  reset(error: Error): void {
+    if (this.#isOver || this.#failure !== undefined) return
+    const reason = error.message.slice(0, longestReason)
+    this.#options.outbox.control(encodeJson(kinds.reset, this.id, { reason }))
+    this.fail(error)
+  }
+
+  /** It ended, and there is nobody to be told. */
+  fail(error: Error): void {
+    if (this.#failure !== undefined) return
+    this.#failure = error
+    this.#pieces.length = 0
+    this.#options.outbox.remove(this)
+    this.#writing?.failed(error)
+    this.#writing = undefined
+    this.#refused(error)
+    this.#wake()
+    this.#stop.abort(error)
+    this.#finish()
+  }
+
+  /** As an END, where the frame before it has said so. */
+  takeEnd(): void {
+    this.take({ kind: kinds.end, flags: 0, stream: this.id, payload: new Uint8Array() })
+  }
+
+  /** A frame of it came. */
+  take({ kind, flags, payload }: Frame): void {
+    if (this.#failure !== undefined) return
+    if (kind === kinds.reset) return this.#takeReset(decodeJson(payload, TunnelReset).reason)
+    if (kind === kinds.window) return this.#takeWindow(decodeWindow(payload))
+    if (this.#ending !== undefined) throw new ProtocolError('more came after the end of a stream')
+    if (kind === kinds.head) this.#answered(payload)
+    else if (kind === kinds.data) this.#takePiece(payload, flags)
+    else if (kind === kinds.end) this.#takeEnd(payload)
+  }
+
+  #takePiece(bytes: Uint8Array, flagged: number): void {
+    this.#room -= bytes.length + pieceCost
+    if (this.#room < 0) throw new ProtocolError('more was sent than the window allows')
+    this.#pieces.push({ bytes, flags: flagged })
+    this.#wake()
+  }
+
+  #takeEnd(payload: Uint8Array): void {
+    this.#ending = payload
+    this.#refused(new ConnectionLost('it ended without an answer'))
+    this.#wake()
+    this.#settle()
+  }
+
+  #takeReset(reason: string): void {
+    if (this.#ending === undefined) return this.fail(new ConnectionLost(reason))
+    // The answer is whole: only what is sent to it is not wanted any more.
+    this.#hasSentEnd = true
+    this.#options.outbox.remove(this)
+    const unwanted = new Unwanted(reason)
+    this.#writing?.failed(unwanted)
+    this.#writing = undefined
+    this.#stop.abort(unwanted)
+    this.#settle()
+  }
+
+  #takeWindow(credit: number): void {
+    this.#credit += credit
+    if (this.#credit > 2 ** 32) throw new ProtocolError('a window is too large')
+    if (this.#writing !== undefined) this.#options.outbox.add(this)
+  }
+
+  /** Tells of what was read when it is worth a frame. */
+  #give({ bytes }: Piece): void {
+    this.#taken += bytes.length + pieceCost
+    if (this.#ending !== undefined) return this.#settle()
+    if (this.#taken < this.#options.window.ours / 2) return
+    this.#options.outbox.control(encodeWindow(this.id, this.#taken))
+    this.#room += this.#taken
+    this.#taken = 0
+  }
+
+  #requireWritable(): void {
+    if (this.#failure !== undefined) throw this.#failure
+    if (this.#hasSentEnd) throw new Unwanted('the stream has ended')
+  }
+
+  #settle(): void {
+    if (this.#hasSentEnd && this.#ending !== undefined && this.#pieces.length === 0) this.#finish()
+  }
+
+  #finish(): void {
+    if (this.#isOver) return
+    this.#isOver = true
+    this.#options.over()
+    this.#stop.abort(new Unwanted('it is over'))
+  }
+}

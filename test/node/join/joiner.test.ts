@@ -1,0 +1,123 @@
+import { once } from 'node:events'
+import type { AddressInfo } from 'node:net'
+import { expect, onTestFinished, test } from 'vitest'
+import { type WebSocket, WebSocketServer } from 'ws'
+import { Joiner, joinUrl } from '../../../runtime/node/join/joiner.ts'
+import { wrap } from '../../../runtime/node/websocket.ts'
+import { AskingEnd } from '../../../src/tunnel/asking.ts'
+
+/** A gateway, as far as the joiner sees it: it lets in who has this token. */
+async function gateway(token: string) {
+  const server = new WebSocketServer({
+    port: 0,
+    host: '127.0.0.1',
+    verifyClient: ({ req }, decide) => {
+      attempts.push(performance.now())
+      decide(req.headers.authorization === `Bearer ${token}`, 401)
+      for (const wake of waiting.splice(0)) wake()
+    },
+  })
+  const attempts: number[] = []
+  const waiting: (() => void)[] = []
+  await once(server, 'listening')
+  onTestFinished(() => void server.close())
+  return {
+    server,
+    url: `ws://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    attempts,
+    async until(count: number) {
+      while (attempts.length < count) await new Promise<void>((resolve) => waiting.push(resolve))
+    },
+  }
+}
+
+function accept(socket: WebSocket): AskingEnd {
+  const wire = wrap(socket)
+  const end: AskingEnd = new AskingEnd({
+    wire: { ...wire, close: (code, reason) => wire.close(code, reason) },
+    version: '1.0.0',
+    greeted: () => end.accept(),
+    ended() {},
+  })
+  wire.onMessage((data) => end.message(data))
+  socket.once('close', () => end.closed())
+  return end
+}
+
+function join(url: string, waits = { first: 10, longest: 40, steadyMs: 60_000 }) {
+  const said: [level: string, message: string, details: object][] = []
+  const wakes: (() => void)[] = []
+  const say = (level: string) => (details: object, message: string) => {
+    said.push([level, message, details])
+    for (const wake of wakes.splice(0)) wake()
+  }
+  const log = { debug: say('debug'), info: say('info'), warn: say('warn'), error: say('error') }
+  const who = { version: '1.0.0', compute_id: 'c1', name: 'one' }
+  const joiner = new Joiner({ url, token: 'right', who, fetch: async () => new Response('x'), log, waits })
+  onTestFinished(() => joiner.close())
+  return {
+    joiner,
+    said,
+    async until(message: string) {
+      while (!said.some((it) => it[1] === message)) await new Promise<void>((resolve) => wakes.push(resolve))
+    },
+  }
+}
+
+test('a connection that ends is made again, with growing waits, and told once', async () => {
+  const there = await gateway('right')
+  there.server.on('connection', (socket) => socket.close(1001, 'The service ends'))
+  const { said } = join(there.url)
+  await there.until(5)
+  expect(said).toEqual([
+    [
+      'warn',
+      'the gateway is not connected; it is tried again',
+      { gateway: `${there.url}/v2/computes/join`, reason: 'The service ends' },
+    ],
+  ])
+})
+
+test('it serves while it is connected, and ends in kind', async () => {
+  const there = await gateway('right')
+  const connected = once(there.server, 'connection') as Promise<[WebSocket]>
+  const { joiner, said, until } = join(there.url)
+  const [socket] = await connected
+  const end = accept(socket)
+  await until('joined the gateway')
+  expect(JSON.stringify(said)).not.toContain('right')
+  const { signal } = new AbortController()
+  const answer = await end.send({ method: 'GET', path: '/v2/compute/x', headers: {}, body: null, signal })
+  expect(await answer.text()).toBe('x')
+  const closed = once(socket, 'close') as Promise<[number, Buffer]>
+  await joiner.close()
+  const [code, reason] = await closed
+  expect([code, String(reason)]).toEqual([1001, 'The compute ends'])
+  expect(there.attempts).toHaveLength(1)
+})
+
+test('a token that is refused is told once, and tried again after the longest wait', async () => {
+  const there = await gateway('another')
+  const { said, until } = join(there.url, { first: 1, longest: 80, steadyMs: 60_000 })
+  await until('the gateway refuses this compute')
+  await there.until(3)
+  expect(said).toMatchObject([
+    ['error', 'the gateway refuses this compute', { reason: 'the token is not one of its join tokens' }],
+  ])
+  const [first = 0, second = 0, third = 0] = there.attempts
+  expect(Math.min(second - first, third - second)).toBeGreaterThan(70)
+})
+
+test('a compute that was replaced does not come back at once', async () => {
+  const there = await gateway('right')
+  there.server.on('connection', (socket) => socket.close(4409, 'The compute has joined anew'))
+  const { said, until } = join(there.url, { first: 1, longest: 60_000, steadyMs: 60_000 })
+  await until('the gateway refuses this compute')
+  expect([there.attempts.length, said.length]).toEqual([1, 1])
+})
+
+test('a gateway is named by its address or by the whole path', () => {
+  const whole = 'wss://gw.example/v2/computes/join'
+  expect(['wss://gw.example', 'https://gw.example/', whole].map(joinUrl)).toEqual([whole, whole, whole])
+  expect(joinUrl('wss://gw.example/lab/')).toBe('wss://gw.example/lab/v2/computes/join')
+})

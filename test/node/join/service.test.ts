@@ -1,0 +1,180 @@
+import { createHash, randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import { readFile, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { expect, onTestFinished, test, vi } from 'vitest'
+import { WebSocket } from 'ws'
+import type { Compute } from '../../../src/model/compute.ts'
+import { portRanges, TestService } from '../../support/service.ts'
+
+// Two services are started, and started again.
+vi.setConfig({ testTimeout: 90_000 })
+
+const token = 'tunnel-test-0123456789'
+const embedded = { 'pc.engine': 'embedded' }
+const gatewaySettings = {
+  ...embedded,
+  ...portRanges(136),
+  user: 'anna',
+  password: 'geheim',
+  'fleet.join_tokens': [token],
+}
+const authorization = `Basic ${btoa('anna:geheim')}`
+
+const ask = (gateway: TestService, path: string, init: RequestInit = {}) =>
+  gateway.fetch(path, { ...init, headers: { authorization, ...init.headers } })
+const json = async <T>(answer: Promise<Response>) => (await (await answer).json()) as T
+
+/** A gateway, and a compute that joins it. */
+async function joined(more: object = {}) {
+  const gateway = await TestService.start(gatewaySettings)
+  const settings = { ...embedded, ...portRanges(137), 'join.url': gateway.url, 'join.token': token, ...more }
+  const service = await TestService.start(settings)
+  const id = (await readFile(join(service.data, 'compute-id'), 'utf8')).trim()
+  return { gateway, service, id, compute: `/v2/computes/${id}` }
+}
+
+/** Resolves when the gateway shows the compute so. */
+async function until(
+  gateway: TestService,
+  id: string,
+  isSo: (compute: Compute | undefined) => boolean,
+): Promise<Compute> {
+  for (;;) {
+    const found = (await json<Compute[]>(ask(gateway, '/v2/computes'))).find(({ compute_id }) => compute_id === id)
+    if (isSo(found)) return found as Compute
+    await new Promise((resolve) => setTimeout(resolve, 50))
+  }
+}
+const isConnected = (compute: Compute | undefined) => compute?.connected === true
+
+const memoryOf = async (pid: number) =>
+  Number(/VmRSS:\s+(\d+)/.exec(await readFile(`/proc/${pid}/status`, 'utf8'))?.[1]) / 1024
+
+test('a compute that joins does its work by the tunnel: requests, an upload, streams beside each other, websockets', async () => {
+  const { gateway, service, id, compute } = await joined()
+  const shown = await until(gateway, id, isConnected)
+  expect(shown).toMatchObject({ protocol: 'tunnel', port: 0, capabilities: { platform: 'linux' }, last_error: null })
+  const where = await json<{ endpoint: string }>(ask(gateway, `/v2/computes/endpoint/${id}/pc/images`))
+  expect(where.endpoint).toBe(`${gateway.url}${compute}/pc/images`)
+
+  // A live stream that nobody reads any further, beside everything that follows.
+  const { project_id } = await service.call<{ project_id: string }>('POST', '/v2/compute/projects', { name: 'lab' })
+  const over = new AbortController()
+  const feed = await ask(gateway, `${compute}/projects/${project_id}/notifications`, { signal: over.signal })
+  const lines = feed.body?.pipeThrough(new TextDecoderStream()).getReader()
+  expect((await lines?.read())?.value).toContain('"ping"')
+
+  const before = await memoryOf(gateway.pid)
+  const image = randomBytes(20 * 2 ** 20)
+  const md5sum = createHash('md5').update(image).digest('hex')
+  const images = `${compute}/machine-emulator/images`
+  const upload = await ask(gateway, `${images}/big.img?md5sum=${md5sum}`, {
+    method: 'POST',
+    body: new Blob([image]).stream(),
+    duplex: 'half',
+  } as RequestInit)
+  expect(upload.status).toBe(204)
+  expect(await json(ask(gateway, images))).toMatchObject([{ filename: 'big.img', md5sum, filesize: image.length }])
+
+  // One download that is not read, and one that is.
+  const slow = await ask(gateway, `${images}/big.img`, { signal: over.signal })
+  const fast = Buffer.from(await (await ask(gateway, `${images}/big.img`)).arrayBuffer())
+  expect(fast.equals(image)).toBe(true)
+  expect(slow.status).toBe(200)
+  expect((await memoryOf(gateway.pid)) - before).toBeLessThan(150)
+
+  const input = { method: 'POST', body: '{"name": "PC1"}' }
+  const created = await ask(gateway, `${compute}/projects/${project_id}/pc/nodes`, input)
+  expect(created.status).toBe(201)
+  const { node_id } = (await created.json()) as { node_id: string }
+  expect((await lines?.read())?.value).toContain('node.created')
+  const node = `${compute}/projects/${project_id}/pc/nodes/${node_id}`
+  expect((await ask(gateway, `${node}/start`, { method: 'POST' })).status).toBe(200)
+  const console = new WebSocket(`${gateway.url.replace('http', 'ws')}${node}/console/ws`, {
+    headers: { authorization },
+  })
+  onTestFinished(() => console.terminate())
+  await once(console, 'open')
+  let screen = ''
+  const shows = (text: string) =>
+    new Promise<void>((resolve) => {
+      console.on('message', (data: Buffer) => {
+        screen += data.toString('latin1')
+        if (screen.includes(text)) resolve()
+      })
+    })
+  const answered = shows('ping')
+  console.send('help\r')
+  await answered
+  const closed = once(console, 'close')
+  console.close(1000)
+  await closed
+  const refused = new WebSocket(`${gateway.url.replace('http', 'ws')}${node}/nothing/ws`, {
+    headers: { authorization },
+  })
+  const [refusal] = (await once(refused, 'error')) as [Error]
+  expect(refusal.message).toContain('404')
+
+  // Without the credentials of the gateway nobody gets there.
+  expect((await gateway.fetch(`${compute}/network/ports`)).status).toBe(401)
+  expect(service.isRunning).toBe(true)
+  over.abort()
+})
+
+test('a compute comes back to a gateway that was killed, and one that is killed is shown so at once', async () => {
+  const { gateway, service, id, compute } = await joined()
+  await until(gateway, id, isConnected)
+  const port = Number(new URL(gateway.url).port)
+  await gateway.kill('SIGKILL')
+  await gateway.restart(port)
+  const back = await until(gateway, id, isConnected)
+  expect(back.capabilities.version).not.toBeNull()
+  expect((await ask(gateway, `${compute}/network/ports`)).status).toBe(200)
+
+  const { project_id } = await service.call<{ project_id: string }>('POST', '/v2/compute/projects', { name: 'lab' })
+  const waiting = ask(gateway, `${compute}/projects/${project_id}/notifications`)
+  const reader = (await waiting).body?.getReader()
+  await service.kill('SIGKILL')
+  const gone = until(gateway, id, (it) => it?.connected === false)
+  await expect(
+    (async () => {
+      while ((await reader?.read())?.done === false);
+      throw new Error('it ended')
+    })(),
+  ).rejects.toThrow()
+  expect(await gone).toMatchObject({ connected: false, last_error: expect.stringContaining('connection ended') })
+  expect((await ask(gateway, `${compute}/network/ports`)).status).toBe(409)
+
+  // The same data directory is the same compute.
+  await service.restart()
+  await until(gateway, id, isConnected)
+  expect(await json<Compute[]>(ask(gateway, '/v2/computes'))).toHaveLength(2)
+  expect((await stat(join(service.data, 'compute-id'))).mode & 0o077).toBe(0)
+})
+
+test('nobody joins without a token, and no page or ticket opens the door', async () => {
+  const gateway = await TestService.start({ ...gatewaySettings, ...portRanges(138) })
+  const url = `${gateway.url.replace('http', 'ws')}/v2/computes/join`
+  const attempt = async (headers: Record<string, string>, path = '') => {
+    const socket = new WebSocket(url + path, { headers })
+    const [error] = (await once(socket, 'error')) as [Error]
+    return error.message
+  }
+  const { ticket } = await json<{ ticket: string }>(ask(gateway, '/v2/compute/tickets', { method: 'POST' }))
+  for (const headers of [
+    {},
+    { authorization },
+    { authorization: 'Bearer wrong' },
+    { authorization: `Basic ${btoa(`x:${token}`)}` },
+  ]) {
+    expect(await attempt(headers as Record<string, string>)).toContain('401')
+  }
+  expect(await attempt({}, `?ticket=${ticket}`)).toContain('401')
+  // The token of a compute opens nothing else.
+  const other = await gateway.fetch('/v2/computes', { headers: { authorization: `Bearer ${token}` } })
+  expect(other.status).toBe(401)
+  // A plain request is none that joins.
+  const plain = await gateway.fetch('/v2/computes/join', { headers: { authorization: `Bearer ${token}` } })
+  expect(plain.status).toBe(401)
+})

@@ -1,0 +1,197 @@
+import { expect, test } from 'vitest'
+import { listedTokens } from '../../../src/fleet/join-tokens.ts'
+import { AnsweringEnd, type AnsweringOptions } from '../../../src/tunnel/answering.ts'
+import type { TunnelEnd } from '../../../src/tunnel/link.ts'
+import { openFleet, version } from '../../support/fleet.ts'
+import { MemoryRegistry } from '../../support/memory-registry.ts'
+import { Lane, request, until } from '../../support/tunnel.ts'
+
+const capabilities = { version, platform: 'linux', node_types: ['pc'] }
+
+/** What a session asks of a compute, and then `answer`. */
+const compute =
+  (answer: (request: Request) => Promise<Response> = async () => new Response('x')): AnsweringOptions['fetch'] =>
+  async (it) => {
+    if (it.url.endsWith('/capabilities')) return Response.json(capabilities)
+    if (!it.url.endsWith('/compute/notifications')) return answer(it)
+    const event = { cpu_usage_percent: 3, memory_usage_percent: 40 }
+    const ping = new TextEncoder().encode(`${JSON.stringify({ action: 'ping', event })}\n`)
+    return new Response(new ReadableStream({ start: (controller) => controller.enqueue(ping) }))
+  }
+
+type OpenFleet = Awaited<ReturnType<typeof openFleet>>
+
+/** A compute that joins; `end`: how that ended. */
+function join({ fleet }: OpenFleet, who: object = {}, { grant = {}, fetch = compute() } = {}) {
+  let end: TunnelEnd | undefined
+  const down: Lane = new Lane(() => answering)
+  const up: Lane = new Lane(() => asking)
+  const asking = fleet.tunnels.accept(down, grant)
+  const answering: AnsweringEnd = new AnsweringEnd({
+    wire: up,
+    who: { version, compute_id: 'One', name: 'lab host', ...who },
+    fetch,
+    greeted() {},
+    ended(it) {
+      end = it
+    },
+  })
+  return { answering, end: () => end, down, up }
+}
+
+/** Resolves when it is registered and connected. */
+async function joined(it: OpenFleet, id = 'one') {
+  await until(() => it.fleet.tunnels.has(id))
+  return it.until(id, { connected: true })
+}
+
+test('a compute that joins is registered and connected, and stays registered when it leaves', async () => {
+  const it = await openFleet()
+  const { answering } = join(it)
+  await joined(it)
+  const shown = await it.until('one', { cpu_usage_percent: 3 })
+  expect(shown).toEqual({
+    compute_id: 'One',
+    name: 'lab host',
+    protocol: 'tunnel',
+    host: 'lab host',
+    port: 0,
+    user: null,
+    connected: true,
+    cpu_usage_percent: 3,
+    memory_usage_percent: 40,
+    capabilities,
+    last_error: null,
+  })
+  expect(await (await it.fleet.send('one', request('x'))).text()).toBe('x')
+  expect(it.fleet.originOf('one')).toBeUndefined()
+  expect(it.fleet.registered().size).toBe(0)
+  answering.close(1001, 'The compute ends')
+  const left = await it.until('one', { connected: false })
+  expect(left).toMatchObject({ last_error: 'The compute ends', cpu_usage_percent: null, capabilities })
+  await expect(it.fleet.send('one', request('x'))).rejects.toMatchObject({ status: 409 })
+  expect([...it.registry.records.values()]).toMatchObject([{ compute_id: 'One', protocol: 'tunnel', port: 0 }])
+  const events = it.events.map(({ type }) => type)
+  expect([events[0], events.includes('log.warning')]).toEqual(['compute.created', false])
+  // It comes back as the same.
+  join(it)
+  await joined(it)
+  await it.until('one', { connected: true, last_error: null })
+  expect(it.registry.records.size).toBe(1)
+})
+
+test('a request that is under way when the compute leaves gets 504 at once', async () => {
+  const it = await openFleet()
+  let asked = () => {}
+  const isAsked = new Promise<void>((resolve) => {
+    asked = resolve
+  })
+  const never = compute(() => {
+    asked()
+    return new Promise(() => {})
+  })
+  const { answering } = join(it, {}, { fetch: never })
+  await joined(it)
+  const answer = it.fleet.send('one', request('x'))
+  await isAsked
+  answering.close(1001, 'The compute ends')
+  await expect(answer).rejects.toMatchObject({ status: 504, message: expect.stringContaining('The compute ends') })
+})
+
+test('the newest tunnel of a compute counts', async () => {
+  const it = await openFleet()
+  const first = join(it)
+  await joined(it)
+  const second = join(it, { compute_id: 'ONE' }, { fetch: compute(async () => new Response('second')) })
+  await until(() => first.end() !== undefined)
+  expect(first.end()).toEqual({ code: 4409, reason: 'The compute has joined anew' })
+  await it.until('one', { connected: true })
+  expect(await (await it.fleet.send('one', request('x'))).text()).toBe('second')
+  expect([second.end(), it.registry.records.size]).toEqual([undefined, 1])
+})
+
+test('a compute that cannot be taken is told why', async () => {
+  const registry = new MemoryRegistry()
+  const it = await openFleet({ registry })
+  const address = { protocol: 'http', host: '127.0.0.1', port: 1 } as const
+  await it.fleet.create({ compute_id: 'placed', ...address })
+  const refused = async (who: object, grant = {}) => {
+    const { end } = join(it, who, { grant })
+    await until(() => end() !== undefined)
+    return end()
+  }
+  expect(await refused({ compute_id: 'placed' })).toEqual({
+    ...{ code: 4403, reason: 'There is a compute placed already, which has an address' },
+  })
+  expect(await refused({ compute_id: 'local' })).toMatchObject({ code: 4403 })
+  expect(await refused({}, { compute_id: 'two' })).toEqual({ code: 4403, reason: 'The token is for another compute' })
+  expect(await refused({ compute_id: '../x' })).toMatchObject({ code: 4400 })
+  registry.fault = new Error('no disk')
+  expect(await refused({})).toEqual({ code: 4403, reason: 'The compute could not be registered' })
+  expect((await it.fleet.list()).map(({ compute_id }) => compute_id)).toEqual(['placed'])
+})
+
+test('computes of the same name are told apart, and one can be renamed, but not moved', async () => {
+  const it = await openFleet()
+  join(it)
+  await joined(it)
+  join(it, { compute_id: '2d1f5ab0-1111-4222-8333-123456789abc' })
+  const other = await joined(it, '2d1f5ab0-1111-4222-8333-123456789abc')
+  expect(other.name).toBe('lab host (2d1f5ab0)')
+  const renamed = await it.fleet.update('one', { name: 'attic', protocol: 'tunnel', host: 'lab host', port: 0 })
+  expect(renamed).toMatchObject({ name: 'attic', protocol: 'tunnel' })
+  await it.until('one', { connected: true })
+  await expect(it.fleet.update('one', { protocol: 'http' })).rejects.toMatchObject({ status: 409 })
+})
+
+test('a compute that is deleted loses its tunnel', async () => {
+  const it = await openFleet()
+  const { end } = join(it)
+  await joined(it)
+  await it.fleet.remove('one')
+  await until(() => end() !== undefined)
+  expect(end()).toEqual({ code: 4410, reason: 'The compute was removed' })
+  expect([it.registry.records.size, (await it.fleet.list()).length]).toEqual([0, 0])
+})
+
+test('after a restart a compute waits to join again', async () => {
+  const registry = new MemoryRegistry()
+  const before = await openFleet({ registry })
+  join(before)
+  await joined(before)
+  await before.fleet.close()
+  const after = await openFleet({ registry })
+  expect(await after.fleet.get('one')).toMatchObject({ connected: false, last_error: 'it has not joined' })
+  join(after)
+  await joined(after)
+})
+
+test('a service that keeps nothing between requests asks by the tunnel that is there', async () => {
+  const it = await openFleet({ upkeep: false, tunnels: { watch: 'busy' } })
+  join(it)
+  await until(() => it.events.length > 0)
+  await it.fleet.connect('one')
+  expect(await (await it.fleet.send('one', request('x'))).text()).toBe('x')
+})
+
+test('tokens are for everybody or for one compute', async () => {
+  const tokens = listedTokens(() => ['0123456789abcdef', 'attic:fedcba9876543210'])
+  expect(await tokens.check('0123456789abcdef')).toEqual({})
+  expect(await tokens.check('fedcba9876543210')).toEqual({ compute_id: 'attic' })
+  for (const wrong of ['', 'attic', 'attic:fedcba9876543210', '0123456789abcde']) {
+    expect(await tokens.check(wrong)).toBeUndefined()
+  }
+})
+
+test('a gateway that has slept takes the tunnels up again that are open', async () => {
+  const registry = new MemoryRegistry()
+  const asleep = await openFleet({ registry, upkeep: false, tunnels: { watch: 'busy' } })
+  const { down, up } = join(asleep)
+  await until(() => asleep.events.length > 0)
+  const hello = { protocol: 1, version, compute_id: 'One', name: 'lab host', window: 2 ** 18, streams: 512 } as const
+  const awake = await openFleet({ registry, upkeep: false, tunnels: { watch: 'busy' } })
+  const end = awake.fleet.tunnels.resume(down, hello)
+  up.deliverTo(end)
+  expect(await (await awake.fleet.send('one', request('x'))).text()).toBe('x')
+  expect(await awake.fleet.get('one')).toMatchObject({ connected: true })
+})

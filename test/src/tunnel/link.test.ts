@@ -1,0 +1,195 @@
+import * as fc from 'fast-check'
+import { expect, onTestFinished, test, vi } from 'vitest'
+import { ConnectionLost } from '../../../src/fleet/transport.ts'
+import { AskingEnd } from '../../../src/tunnel/asking.ts'
+import { codes, encode, encodeJson, kinds } from '../../../src/tunnel/frames.ts'
+import type { TunnelEnd } from '../../../src/tunnel/link.ts'
+import { pieces, request, tunnelPair, until, who } from '../../support/tunnel.ts'
+
+const never = () => new Promise<Response>(() => {})
+const hello = { protocol: 1, ...who, window: 16_384, streams: 10 }
+const silent = { send() {}, close() {}, drained: async () => {} }
+
+test('the end of a tunnel is the end of everything on it', async () => {
+  const signals: AbortSignal[] = []
+  const pair = await tunnelPair({
+    async fetch(it) {
+      signals.push(it.signal)
+      return it.url.endsWith('never') ? never() : new Response(pieces(1000, 10_000).body)
+    },
+  })
+  const waiting = pair.asking.send(request('never'))
+  const answer = await pair.asking.send(request('x'))
+  pair.answering.close(1001, 'The compute ends')
+  await expect(waiting).rejects.toBeInstanceOf(ConnectionLost)
+  await expect(answer.text()).rejects.toThrow('The compute ends')
+  expect([pair.asking.size, pair.answering.size]).toEqual([0, 0])
+  expect(signals.map(({ aborted }) => aborted)).toEqual([true, true])
+  expect(pair.ends.asking).toEqual({ code: 1001, reason: 'The compute ends' })
+  const late = await pair.asking.send(request('x')).catch((error: unknown) => error)
+  expect(late).toMatchObject({ message: 'it is not connected' })
+  expect(late).not.toBeInstanceOf(ConnectionLost)
+})
+
+test('what is no frame ends the tunnel with a reason, and leaves nothing', async () => {
+  const json = (kind: (typeof kinds)[keyof typeof kinds], value: unknown, stream = 1) => encodeJson(kind, stream, value)
+  const bad: readonly (readonly [data: Uint8Array | string, reason: string])[] = [
+    [new Uint8Array(), 'a message is no frame'],
+    [new Uint8Array([9, 0, 0, 0, 0, 1]), 'a message is no frame'],
+    ['hello', 'a text is neither ping nor pong'],
+    [encode(kinds.data, 1, new Uint8Array(32 * 1024 + 1)), 'a frame is too long'],
+    [encode(kinds.data, 7), 'a frame is of a stream that was never opened'],
+    [encode(kinds.window, 1, new Uint8Array(3)), 'a WINDOW frame has another length than 4'],
+    [encode(kinds.open, 2), 'no stream may begin so'],
+    [json(kinds.hello, hello, 0), 'a HELLO came unasked'],
+    [encode(kinds.reset, 1, new Uint8Array([0xff])), 'a frame has no JSON'],
+    [json(kinds.reset, { reason: 1 }), 'a frame has JSON that is not of its kind'],
+  ]
+  for (const [data, reason] of bad) {
+    const pair = await tunnelPair({ fetch: never })
+    const waiting = pair.asking.send(request('x')).catch((error: Error) => error.message)
+    pair.asking.message(data)
+    expect(await waiting).toBe(reason)
+    expect([pair.ends.asking, pair.asking.size]).toEqual([{ code: codes.malformed, reason }, 0])
+    await until(() => pair.ends.answering !== undefined)
+    expect([pair.ends.answering, pair.answering.size]).toEqual([{ code: codes.malformed, reason }, 0])
+  }
+})
+
+test('more than the window allows ends the tunnel', async () => {
+  const pair = await tunnelPair({ fetch: never, limits: { window: 16_384, streams: 10 } })
+  const waiting = pair.asking.send(request('x')).catch((error: Error) => error.message)
+  // An empty one costs, too.
+  for (let index = 0; index <= 16_384 / 16; index++) pair.asking.message(encode(kinds.data, 1))
+  expect(await waiting).toBe('more was sent than the window allows')
+})
+
+test('whatever comes, nothing is thrown and nothing is left', async () => {
+  const valid = fc.record({
+    kind: fc.constantFrom(...Object.values(kinds)),
+    stream: fc.integer({ min: 0, max: 4 }),
+    payload: fc.oneof(
+      fc.uint8Array({ maxLength: 40 }),
+      fc
+        .constantFrom('{}', '{"reason":"x"}', '{"status":200,"headers":[],"body":true}', JSON.stringify(hello))
+        .map((text) => new TextEncoder().encode(text)),
+      fc.constant(new TextEncoder().encode('{"method":"GET","path":"/v2/compute/x","headers":[],"body":true}')),
+    ),
+    flags: fc.integer({ min: 0, max: 255 }),
+  })
+  const frame = fc.oneof(
+    valid.map((it) => encode(it.kind, it.stream, it.payload, it.flags)),
+    fc.uint8Array({ maxLength: 20 }),
+    fc.constantFrom('ping', 'pong', 'x'),
+  )
+  await fc.assert(
+    fc.asyncProperty(fc.array(frame, { maxLength: 12 }), fc.boolean(), async (frames, toAsking) => {
+      const pair = await tunnelPair({ fetch: async (it) => new Response(it.body) })
+      const asked = [1, 2].map(() =>
+        pair.asking
+          .send(request('x'))
+          .then((it) => it.text())
+          .catch(() => {}),
+      )
+      for (const data of frames) (toAsking ? pair.asking : pair.answering).message(data)
+      pair.asking.close(1001, 'The run ends')
+      await Promise.all(asked)
+      await until(() => pair.ends.answering !== undefined)
+      expect([pair.asking.size, pair.answering.size]).toEqual([0, 0])
+    }),
+    { numRuns: 100 },
+  )
+})
+
+/** Lets time pass in steps, in which messages arrive. */
+async function pass(ms: number): Promise<void> {
+  for (let at = 0; at < ms; at += 1000) {
+    vi.advanceTimersByTime(1000)
+    for (let turn = 0; turn < 10; turn++) await new Promise((resolve) => setImmediate(resolve))
+  }
+}
+
+function stoppedClock(): void {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'Date'] })
+  onTestFinished(() => void vi.useRealTimers())
+}
+
+test('an end that is silent is found within 30 s, and one that answers is not', async () => {
+  stoppedClock()
+  const pair = await tunnelPair({ fetch: never })
+  await pass(120_000)
+  expect(pair.ends).toEqual({})
+  expect(pair.down.sent.filter(({ kind }) => kind === 'ping').length).toBeLessThanOrEqual(120 / 8)
+  const waiting = pair.asking.send(request('x')).catch((error: Error) => error.message)
+  // The compute hears, and what it says gets lost.
+  pair.up.hold()
+  await pass(30_000)
+  expect(await waiting).toBe('The other end is silent')
+  expect(pair.ends.asking?.code).toBe(codes.silent)
+})
+
+test('a program that may sleep is watched only while something is under way', async () => {
+  stoppedClock()
+  const pair = await tunnelPair({ fetch: async () => new Response('x'), asking: { watch: 'busy' } })
+  await (await pair.asking.send(request('x'))).text()
+  const timers = vi.getTimerCount()
+  pair.up.hold()
+  await pass(15_000)
+  expect(pair.ends).toEqual({})
+  const waiting = pair.asking.send(request('x')).catch((error: Error) => error.message)
+  expect(vi.getTimerCount()).toBe(timers + 1)
+  await pass(30_000)
+  expect(await waiting).toBe('The other end is silent')
+})
+
+test('who asks for signs of life and does not read is answered once', async () => {
+  const pair = await tunnelPair({ fetch: never, most: 0 })
+  pair.up.hold()
+  for (let index = 0; index < 100; index++) pair.answering.message('ping')
+  expect(pair.up.sent.filter(({ kind }) => kind === 'pong')).toHaveLength(1)
+})
+
+test('a compute that speaks another version is told so', async () => {
+  const closed: unknown[] = []
+  let end: TunnelEnd | undefined
+  const asking = new AskingEnd({
+    wire: { ...silent, close: (code, reason) => void closed.push(code, reason) },
+    version: '1.0.0',
+    ended: (it) => {
+      end = it
+    },
+  })
+  asking.message(encodeJson(kinds.hello, 0, { protocol: 2, more: true }))
+  expect(closed).toEqual([4406, 'The compute speaks version 2 of the tunnel, this service 1'])
+  expect(end?.code).toBe(4406)
+})
+
+test('a gateway that has slept goes on with the same websocket', async () => {
+  const signals: AbortSignal[] = []
+  let isSlow = true
+  const pair = await tunnelPair({
+    async fetch(it) {
+      signals.push(it.signal)
+      return isSlow ? never() : new Response('again')
+    },
+  })
+  const { hello } = pair.asking
+  if (hello === undefined) throw new Error('it was greeted')
+  void pair.asking.send(request('x')).catch(() => {})
+  await until(() => signals.length === 1)
+  isSlow = false
+  const resumed = new AskingEnd({ wire: pair.down, version: '1.4.2', resumed: hello, ended() {} })
+  // What is said to the one before is not for this one.
+  resumed.message(encode(kinds.data, 1, new Uint8Array(3)))
+  const asked = resumed.send(request('x'))
+  await until(() => signals.length === 2)
+  expect(signals[0]?.aborted).toBe(true)
+  const [again, head, data, over] = pair.up.sent.slice(-4)
+  expect([again, head, data, over].map((it) => it?.kind)).toEqual([kinds.hello, kinds.head, kinds.data, kinds.end])
+  resumed.message(encodeJson(kinds.hello, 0, hello))
+  resumed.message(encodeJson(kinds.head, 1, { status: 200, headers: [], body: true }))
+  resumed.message(encode(kinds.data, 1, new TextEncoder().encode('again')))
+  resumed.message(encode(kinds.end, 1))
+  expect(await (await asked).text()).toBe('again')
+  resumed.closed()
+})

@@ -1,0 +1,248 @@
+import * as fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { ConnectionLost } from '../../../src/fleet/transport.ts'
+import { kinds } from '../../../src/tunnel/frames.ts'
+import { pieces, request, tunnelPair, until } from '../../support/tunnel.ts'
+
+const nothingLeft = ({ asking, answering }: Awaited<ReturnType<typeof tunnelPair>>) =>
+  until(() => asking.size === 0 && answering.size === 0)
+
+test('a request and its answer come as they were sent', async () => {
+  const pair = await tunnelPair({
+    fetch: async (it) =>
+      Response.json(
+        { url: it.url, method: it.method, type: it.headers.get('content-type'), body: await it.text() },
+        { status: 201, headers: { 'x-word': 'grün', etag: '"1"' } },
+      ),
+  })
+  const answer = await pair.asking.send(
+    request('x/%20?a=b%26', {
+      method: 'POST',
+      headers: { 'content-type': 'text/plain' },
+      body: new Response('hällo').body,
+    }),
+  )
+  expect([answer.status, answer.headers.get('x-word'), answer.headers.get('etag')]).toEqual([201, 'grün', '"1"'])
+  expect(await answer.json()).toEqual({
+    ...{ url: 'http://localhost/v2/compute/x/%20?a=b%26', method: 'POST', type: 'text/plain', body: 'hällo' },
+  })
+  await nothingLeft(pair)
+})
+
+test('answers without a body have none', async () => {
+  const pair = await tunnelPair({
+    fetch: async ({ method, url }) =>
+      method === 'HEAD' ? new Response('not sent') : new Response(null, { status: url.endsWith('304') ? 304 : 204 }),
+  })
+  for (const [method, path, status] of [
+    ['GET', '204', 204],
+    ['GET', '304', 304],
+    ['HEAD', 'x', 200],
+  ] as const) {
+    const answer = await pair.asking.send(request(path, { method }))
+    expect([answer.status, answer.body]).toEqual([status, null])
+  }
+  await nothingLeft(pair)
+})
+
+test('whatever is sent at once, in whatever pieces, comes whole and in order', async () => {
+  const bodies = fc.array(fc.array(fc.integer({ min: 0, max: 90_000 }), { maxLength: 6 }), {
+    minLength: 1,
+    maxLength: 8,
+  })
+  const limits = fc.record({ window: fc.integer({ min: 16_384, max: 70_000 }), streams: fc.constant(64) })
+  const echo = async (it: Request) => new Response(it.body)
+  await fc.assert(
+    fc.asyncProperty(bodies, limits, fc.integer({ min: 1, max: 100_000 }), async (sizes, limits, most) => {
+      const pair = await tunnelPair({ fetch: echo, limits, most })
+      const ask = async (lengths: readonly number[], seed: number) => {
+        const sent = lengths.map((length, index) => new Uint8Array(length).fill(seed * 16 + index))
+        const body = new Blob(sent).stream()
+        const answer = await pair.asking.send(request('echo', { method: 'POST', body }))
+        const came = Buffer.from(await answer.arrayBuffer())
+        expect(came.equals(Buffer.concat(sent))).toBe(true)
+      }
+      await Promise.all(sizes.map(ask))
+      await nothingLeft(pair)
+      expect(pair.ends).toEqual({})
+      pair.asking.close(1001, 'The run ends')
+    }),
+    { numRuns: 25 },
+  )
+})
+
+test('a stream that is not read stops at its window, and no other waits for it', async () => {
+  const window = 64 * 1024
+  const slow = pieces(1000, 16 * 1024)
+  const pair = await tunnelPair({
+    fetch: async ({ url }) => new Response(url.endsWith('slow') ? slow.body : pieces(100, 16 * 1024).body),
+    limits: { window, streams: 10 },
+  })
+  const waiting = await pair.asking.send(request('slow'))
+  const fast = await pair.asking.send(request('fast'))
+  expect((await fast.arrayBuffer()).byteLength).toBe(100 * 16 * 1024)
+  expect(pair.up.dataOf(1)).toBeLessThanOrEqual(window)
+  // One more is in the hands of the sender.
+  expect(slow.made()).toBeLessThanOrEqual(window / (16 * 1024) + 1)
+  const reader = waiting.body?.getReader()
+  for (let index = 0; index < 20; index++) await reader?.read()
+  expect(slow.made()).toBeGreaterThan(15)
+  await reader?.cancel()
+  await nothingLeft(pair)
+})
+
+test('an upload that is not read stops at its window', async () => {
+  const window = 64 * 1024
+  const big = pieces(1000, 16 * 1024)
+  let read = () => {}
+  const mayRead = new Promise<void>((resolve) => {
+    read = resolve
+  })
+  const pair = await tunnelPair({
+    async fetch(it) {
+      if (it.url.endsWith('small')) return new Response('at once')
+      await mayRead
+      return new Response(String((await it.arrayBuffer()).byteLength))
+    },
+    limits: { window, streams: 10 },
+  })
+  const answer = pair.asking.send(request('big', { method: 'POST', body: big.body }))
+  await until(() => pair.down.dataOf(1) > window / 2)
+  const small = await pair.asking.send(request('small'))
+  expect(await small.text()).toBe('at once')
+  expect(pair.down.dataOf(1)).toBeLessThanOrEqual(window)
+  read()
+  expect(await (await answer).text()).toBe(String(1000 * 16 * 1024))
+})
+
+test('streams take turns on a wire that is slow', async () => {
+  const pair = await tunnelPair({
+    fetch: async () => new Response(pieces(1, 2 ** 20).body),
+    limits: { window: 2 ** 21, streams: 10 },
+    most: 40_000,
+  })
+  const answers = await Promise.all(['a', 'b', 'c'].map((path) => pair.asking.send(request(path))))
+  await Promise.all(answers.map((answer) => answer.arrayBuffer()))
+  const data = pair.up.sent.filter(({ kind }) => kind === kinds.data)
+  expect(data.every(({ bytes }) => bytes <= 32 * 1024)).toBe(true)
+  const streams = data.map(({ stream }) => stream)
+  const allBegun = Math.max(...[1, 2, 3].map((id) => streams.indexOf(id)))
+  const oneEnded = Math.min(...[1, 2, 3].map((id) => streams.lastIndexOf(id)))
+  expect(oneEnded - allBegun).toBeGreaterThan(60)
+  for (let at = allBegun; at + 3 <= oneEnded; at += 3) {
+    expect(streams.slice(at, at + 3).toSorted()).toEqual([1, 2, 3])
+  }
+})
+
+test('a request that is given up ends there, and so does its answer', async () => {
+  const signals: AbortSignal[] = []
+  const endless = pieces(Number.POSITIVE_INFINITY, 1000)
+  const pair = await tunnelPair({
+    async fetch(it) {
+      signals.push(it.signal)
+      if (it.url.endsWith('never')) return new Promise<Response>(() => {})
+      return new Response(endless.body)
+    },
+  })
+  const over = new AbortController()
+  const never = pair.asking.send(request('never', { signal: over.signal }))
+  const answer = await pair.asking.send(request('endless', { signal: over.signal }))
+  const reader = answer.body?.getReader()
+  await reader?.read()
+  over.abort(new Error('the client left'))
+  await expect(never).rejects.toThrow('the client left')
+  await expect(
+    (async () => {
+      for (;;) await reader?.read()
+    })(),
+  ).rejects.toThrow('the client left')
+  await nothingLeft(pair)
+  expect(signals.map(({ aborted }) => aborted)).toEqual([true, true])
+})
+
+test('an answer that comes before all of the request leaves the rest where it is', async () => {
+  let isCancelled = false
+  const body = new ReadableStream<Uint8Array>({
+    start: (controller) => controller.enqueue(new Uint8Array(10)),
+    cancel() {
+      isCancelled = true
+    },
+  })
+  const pair = await tunnelPair({ fetch: async () => new Response('enough', { status: 413 }) })
+  const answer = await pair.asking.send(request('x', { method: 'POST', body }))
+  expect([answer.status, await answer.text()]).toEqual([413, 'enough'])
+  await nothingLeft(pair)
+  await until(() => !body.locked)
+  expect(isCancelled).toBe(false)
+})
+
+test('a body that fails on its way ends the other end of it', async () => {
+  const errors: unknown[] = []
+  const pair = await tunnelPair({
+    async fetch(it) {
+      if (it.method === 'GET') return new Response(failing())
+      await it.text().catch((error: unknown) => errors.push(error))
+      return new Response('')
+    },
+  })
+  const failing = () =>
+    new ReadableStream<Uint8Array>({
+      pull(controller) {
+        controller.enqueue(new Uint8Array(10))
+        controller.error(new Error('the disk is gone'))
+      },
+    })
+  const answer = await pair.asking.send(request('x'))
+  await expect(answer.text()).rejects.toBeInstanceOf(ConnectionLost)
+  await expect(pair.asking.send(request('x', { method: 'POST', body: failing() }))).rejects.toThrow('the disk is gone')
+  await nothingLeft(pair)
+  await until(() => errors.length === 1)
+})
+
+test('what is not about this host, or is no path, is not asked of the app', async () => {
+  const asked: string[] = []
+  const pair = await tunnelPair({
+    async fetch(it) {
+      asked.push(it.url)
+      return new Response('')
+    },
+  })
+  for (const path of [
+    '/v1/version',
+    '/v2/computes',
+    '/v2/compute/../computes',
+    '/v2/compute/%2e%2E/computes',
+    '/v2/compute\\..\\x',
+  ]) {
+    await expect(pair.asking.send({ ...request(''), path })).rejects.toBeInstanceOf(ConnectionLost)
+  }
+  expect(asked).toEqual([])
+  await nothingLeft(pair)
+})
+
+test('no more streams are opened than both ends take', async () => {
+  const pair = await tunnelPair({
+    fetch: async ({ url }) => (url.endsWith('never') ? new Promise<Response>(() => {}) : new Response('')),
+    limits: { window: 16_384, streams: 2 },
+  })
+  const over = new AbortController()
+  const never = [1, 2].map(() => pair.asking.send(request('never', { signal: over.signal })).catch(() => {}))
+  await expect(pair.asking.send(request('x'))).rejects.toMatchObject({ status: 503 })
+  over.abort()
+  await Promise.all(never)
+  // Their handlers still work there: that is refused by the compute.
+  await expect(pair.asking.send(request('x'))).rejects.toThrow('too much is under way')
+})
+
+test('what is too long for a frame is refused, and ends no tunnel', async () => {
+  const pair = await tunnelPair({
+    fetch: async () => new Response('x', { headers: Object.fromEntries(Array.from({ length: 9 }, longHeader)) }),
+  })
+  const longHeader = (_: unknown, index: number) => [`x-${index}`, 'x'.repeat(40_000)]
+  const headers = Object.fromEntries(Array.from({ length: 9 }, longHeader)) as Record<string, string>
+  await expect(pair.asking.send(request('x'.repeat(20_000)))).rejects.toMatchObject({ status: 431 })
+  await expect(pair.asking.send(request('x', { headers }))).rejects.toMatchObject({ status: 431 })
+  await expect(pair.asking.send(request('x'))).rejects.toThrow('its headers are too long')
+  await nothingLeft(pair)
+  expect(pair.ends).toEqual({})
+})
