@@ -6,15 +6,12 @@ import { hostname, networkInterfaces } from 'node:os'
 import { type App, createApp } from '../../src/app.ts'
 import type { Verifier } from '../../src/auth/identity.ts'
 import type { Access } from '../../src/http/access.ts'
-import { createNodeAgent } from './agent.ts'
-import { openAppliance } from './appliance-vm/node-appliance.ts'
 import { openAuth } from './auth/open-auth.ts'
 import type { LoadedConfig } from './config/load.ts'
 import { docsScript } from './docs-script.ts'
-import { diagnose } from './doctor/doctor.ts'
-import { createNodeFleet } from './fleet/node-fleet.ts'
 import { computeIdOf } from './join/compute-id.ts'
 import { Joiner } from './join/joiner.ts'
+import { openCompute, openGateway } from './lab-host.ts'
 import { createLog, type Log } from './log.ts'
 import { json, listen } from './server.ts'
 import { version } from './version.ts'
@@ -40,27 +37,14 @@ export async function serve(config: LoadedConfig): Promise<number> {
   process.on('uncaughtException', fatal('uncaught exception'))
   process.on('unhandledRejection', fatal('unhandled rejection'))
 
-  const { tokens, verifier, rateLimit } = await openAuth({ config, log })
+  const { tokens, verifier, rateLimit } = await openAuth({ config, log, isGateway: current.gateway })
   const computeId = current.join.url === '' ? undefined : await idFor(current.data)
   const webSockets = new WebSockets()
-  const { agent, drivers, close: closeAgent } = await createNodeAgent({ config, log, diagnose })
   let { port } = current
-  const { fleet, close: closeFleet } = await createNodeFleet({
-    config,
-    log,
-    port: () => port,
-    host: agent.host,
-    fetch: (request) => app.inside(request),
-  })
-  const appliance = await openAppliance({ config, log, fleet, drivers })
-  const close = async () => {
-    await closeFleet()
-    await closeAgent()
-  }
+  const open = current.gateway ? openGateway : openCompute
+  const host = await open({ config, log, tokens, port: () => port, inside: (request) => app.inside(request) })
   const app: App = createApp({
-    agent,
-    fleet,
-    appliance,
+    ...host,
     version,
     access: accessOf(config, verifier),
     tokens,
@@ -84,7 +68,7 @@ export async function serve(config: LoadedConfig): Promise<number> {
     app,
     webSockets,
   }).catch(async (error: NodeJS.ErrnoException) => {
-    await close()
+    await host.close()
     if (error.code === 'EADDRINUSE')
       throw new StartError(`Port ${current.port} of ${current.host} is in use; choose another one with --port`)
     throw new StartError(`${current.host}:${current.port} cannot be listened on: ${error.message}`)
@@ -92,14 +76,14 @@ export async function serve(config: LoadedConfig): Promise<number> {
   port = Number(new URL(server.url).port)
   process.stdout.write(`Patchbay ${version} is ready on ${server.url}\n`)
   // It takes minutes, and the compute `vm` shows how far it is.
-  appliance.ready().catch(({ message }: Error) => log.warn({}, message))
+  host.appliance?.ready().catch(({ message }: Error) => log.warn({}, message))
   const joiner = computeId === undefined ? undefined : join(config, computeId, log, app)
   await ended()
   await joiner?.close()
   await inTime(() => server.close())
   // A guest takes its time to end; how long is bounded there.
-  await appliance.close()
-  await inTime(close)
+  await host.end()
+  await inTime(() => host.close())
   return 0
 }
 

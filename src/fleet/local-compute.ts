@@ -33,7 +33,7 @@ export class LocalCompute {
 
   async show(): Promise<Compute> {
     const { name, user, host } = this.#host
-    const shown = { compute_id: localId, name, ...this.address, user }
+    const shown = { compute_id: localId, name, ...this.address, user, accepts_projects: true, weight: 1 }
     try {
       const [capabilities, load] = await Promise.all([this.#ask(), host.load()])
       return { ...shown, connected: true, ...load, capabilities, last_error: null }

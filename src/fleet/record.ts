@@ -4,7 +4,16 @@ import type { ComputeHello } from '../model/tunnel.ts'
 import { hostOf } from './address.ts'
 
 /** What is kept of a compute that was asked for. */
-export function recordOf({ compute_id, name, protocol, host, port, user, password }: ComputeCreate): ComputeRecord {
+export function recordOf({
+  compute_id,
+  name,
+  protocol,
+  host,
+  port,
+  user,
+  password,
+  ...share
+}: ComputeCreate): ComputeRecord {
   return {
     compute_id: compute_id ?? crypto.randomUUID(),
     name: name ?? null,
@@ -12,6 +21,7 @@ export function recordOf({ compute_id, name, protocol, host, port, user, passwor
     host: hostOf(host),
     port,
     ...credentials(user ?? '', password ?? null),
+    ...shareOf(share),
   }
 }
 
@@ -31,11 +41,12 @@ export const joinedRecord = (
 /** The record with these changes; what is absent or null stays. Where a compute is that has joined is its own affair. */
 export function changed(
   record: ComputeRecord,
-  { name, protocol, host, port, user, password }: ComputeUpdate,
+  { name, protocol, host, port, user, password, ...given }: ComputeUpdate,
 ): ComputeRecord {
+  const share = shareOf(given, record)
   if (record.protocol === tunnelled) {
     if (protocol != null && protocol !== tunnelled) throw conflict('protocol: the compute has joined by itself')
-    return { ...record, name: name ?? record.name }
+    return { ...record, name: name ?? record.name, ...share }
   }
   if (protocol === tunnelled)
     throw badRequest(`protocol: a compute is "${tunnelled}" only when it has joined by itself`)
@@ -47,7 +58,20 @@ export function changed(
     host: host == null ? record.host : hostOf(host),
     port: port ?? record.port,
     ...credentials(user ?? record.user ?? '', password ?? record.password),
+    ...share,
   }
+}
+
+type Share = Pick<ComputeUpdate, 'accepts_projects' | 'weight'>
+
+/** Only what is not as usual is kept. */
+function shareOf(
+  { accepts_projects, weight }: Share,
+  before: Share = {},
+): Pick<ComputeRecord, 'accepts_projects' | 'weight'> {
+  const accepts = accepts_projects ?? before.accepts_projects ?? true
+  const share = weight ?? before.weight ?? 1
+  return { ...(!accepts && { accepts_projects: false }), ...(share !== 1 && { weight: share }) }
 }
 
 /** Without a user there is nothing that a password is for. */

@@ -1,9 +1,10 @@
-import { ApiError, conflict } from '../errors.ts'
+import { ApiError } from '../errors.ts'
 import type { Socket } from '../http/socket.ts'
 import type { Compute, ComputeRecord } from '../model/compute.ts'
 import { nameOf } from './address.ts'
 import { type Bounds, reasonOf, Session } from './session.ts'
 import { type Address, ConnectionLost, type OpenSocket, type Outgoing, type Send, type Transport } from './transport.ts'
+import { Unreachable } from './unreachable.ts'
 
 export interface RemoteComputeOptions {
   readonly transport: Transport
@@ -48,7 +49,7 @@ export class RemoteCompute {
   }
 
   show(): Compute {
-    const { compute_id, protocol, host, port, user } = this.#record
+    const { compute_id, protocol, host, port, user, accepts_projects = true, weight = 1 } = this.#record
     const { isConnected, load, capabilities, lastError } = this.#session
     return {
       compute_id,
@@ -58,6 +59,8 @@ export class RemoteCompute {
       port,
       user,
       connected: isConnected,
+      accepts_projects,
+      weight,
       cpu_usage_percent: load?.cpu_usage_percent ?? null,
       memory_usage_percent: load?.memory_usage_percent ?? null,
       capabilities,
@@ -133,7 +136,7 @@ export class RemoteCompute {
       const reason = reasonOf(error)
       if (error instanceof ConnectionLost) throw goneAway(this.name, reason, error)
       session.lose(reason)
-      throw conflict(`The compute ${this.name} cannot be reached: ${reason}`, { cause: error })
+      throw new Unreachable(409, `The compute ${this.name} cannot be reached: ${reason}`, { cause: error })
     }
   }
 

@@ -1,5 +1,4 @@
 import { Check } from '@sinclair/typebox/value'
-import { ApiError, conflict } from '../errors.ts'
 import type { ComputeCapabilities } from '../model/compute.ts'
 import { Load } from '../model/host.ts'
 import { abortable } from './abortable.ts'
@@ -7,6 +6,7 @@ import { quoted } from './answer.ts'
 import { differ, greet, Refusal, requireAnswer } from './greeting.ts'
 import { follow } from './pulse.ts'
 import type { Send } from './transport.ts'
+import { Unreachable } from './unreachable.ts'
 
 /** How long things may take, ms. */
 export interface Bounds {
@@ -91,14 +91,16 @@ export class Session {
     if (this.#isConnected) return
     if (this.isRefusing) {
       const seconds = Math.max(1, Math.ceil((this.#retryAt - Date.now()) / 1000))
-      throw new ApiError(503, `The compute ${this.#options.name} is not there: ${this.lastError}`, {
+      throw new Unreachable(503, `The compute ${this.#options.name} is not there: ${this.lastError}`, {
         headers: { 'Retry-After': String(seconds) },
       })
     }
     try {
       await this.connect()
     } catch (cause) {
-      throw conflict(`The compute ${this.#options.name} cannot be used: ${(cause as Error).message}`, { cause })
+      throw new Unreachable(409, `The compute ${this.#options.name} cannot be used: ${(cause as Error).message}`, {
+        cause,
+      })
     }
   }
 

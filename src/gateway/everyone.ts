@@ -106,13 +106,15 @@ export async function eachOf<T>(items: readonly T[], work: (item: T, index: numb
   await Promise.all(Array.from({ length: Math.min(mostAtOnce, items.length) }, worker))
 }
 
+export const retryAfter = { 'Retry-After': '5' }
+
 export const noCompute = (): ApiError =>
   new ApiError(503, 'No compute is connected: register one, or see the last_error of those that are', {
-    headers: { 'Retry-After': '5' },
+    headers: retryAfter,
   })
 
 export const absence = ({ name }: Member): ApiError =>
-  new ApiError(503, `The compute ${name} is not connected`, { headers: { 'Retry-After': '5' } })
+  new ApiError(503, `The compute ${name} is not connected`, { headers: retryAfter })
 
 async function inTime<T>(work: Promise<T>, { name }: Member): Promise<T> {
   let timer: ReturnType<typeof setTimeout> | undefined

@@ -19,6 +19,7 @@ export interface GatewayOptions {
 export interface Gateway {
   /** The agent for one request; `absent` is told the name of every compute that was not there to answer. */
   agent(absent: (name: string) => void): HostAgent
+  readonly whereabouts: Whereabouts
   close(): void
 }
 
@@ -59,6 +60,7 @@ export function createGateway({ members, placements, host }: GatewayOptions): Ga
         events,
       }
     },
+    whereabouts,
     close: () => events.close(),
   }
 }

@@ -1,12 +1,11 @@
 import type { HostFacts, HypervisorAgent } from '../host-agent.ts'
 import type { Check, Load } from '../model/host.ts'
-import type { MetricFamily } from '../model/metrics.ts'
 import { type Everyone, noCompute } from './everyone.ts'
 import type { Members } from './members.ts'
 
 export interface GatewayHost {
   readonly version: string
-  readonly metrics: () => MetricFamily[]
+  readonly metrics: HostFacts['metrics']
   readonly reloadConfig: HostFacts['reloadConfig']
 }
 
@@ -51,7 +50,7 @@ export function gatewayHost(own: GatewayHost, members: Members, everyone: Everyo
       }
     },
     load: async () => loadOf(members),
-    metrics: async () => own.metrics(),
+    metrics: own.metrics,
     async doctor() {
       const checks = (await members.all()).map(({ name, isConnected, load }): Check => {
         if (!isConnected) {

@@ -1,4 +1,5 @@
 import { ApiError, badRequest, conflict } from '../errors.ts'
+import { Unreachable } from '../fleet/unreachable.ts'
 import type { FileAgent, ProjectAgent } from '../host-agent.ts'
 import type { Project, ProjectCreate } from '../model/project.ts'
 import { absence, type Everyone, noCompute } from './everyone.ts'
@@ -113,7 +114,8 @@ async function named(members: Members, id: string): Promise<Member> {
   return member
 }
 
-/** The compute was not reached: nothing was created there. */
-const isAbsence = (error: unknown): boolean => error instanceof ApiError && error.status === 503
+/** Nothing was created there. */
+const isAbsence = (error: unknown): boolean =>
+  error instanceof Unreachable || (error instanceof ApiError && error.status === 503)
 /** It may have been created. */
 const isUnclear = (error: unknown): boolean => !(error instanceof ApiError) || [502, 504].includes(error.status)

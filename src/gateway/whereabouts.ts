@@ -1,6 +1,7 @@
 import { ApiError, conflict, notFound } from '../errors.ts'
+import { Unreachable } from '../fleet/unreachable.ts'
 import type { HostAgent } from '../host-agent.ts'
-import { absence, eachOf } from './everyone.ts'
+import { absence, eachOf, retryAfter } from './everyone.ts'
 import type { Member, Members, PlacementStore } from './members.ts'
 
 /** How long a project that no compute has is not looked for again, ms. */
@@ -34,6 +35,7 @@ export class Whereabouts {
     try {
       return await use(member.agent)
     } catch (error) {
+      if (error instanceof Unreachable) throw lost(member, error)
       if (!(error instanceof ApiError) || error.status !== 404) throw error
       if (this.#isVain(projectId) || (await has(member, projectId))) throw error
       const other = await this.#search(projectId)
@@ -105,6 +107,12 @@ async function has({ agent }: Member, projectId: string): Promise<boolean> {
     throw error
   }
 }
+
+const lost = ({ name }: Member, cause: Unreachable): ApiError =>
+  new ApiError(503, `The compute ${name}, which has the project, is not there: ${cause.message}`, {
+    cause,
+    headers: retryAfter,
+  })
 
 const noSuchProject = (projectId: string): ApiError =>
   notFound(`project_id: no compute has an open project ${projectId}`)

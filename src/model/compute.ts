@@ -41,6 +41,15 @@ export const Password = Type.String({
   description: 'Password of HTTP Basic. It is never given back',
 })
 
+const Accepts = Type.Boolean({
+  description: 'Whether a gateway gives it new projects; false for one that is to be emptied: what it has stays',
+})
+const Weight = Type.Number({
+  exclusiveMinimum: 0,
+  maximum: 1000,
+  description: 'How much of the projects it is to have, 1 being usual: its room counts so many times',
+})
+
 export type ComputeCapabilities = Static<typeof ComputeCapabilities>
 export const ComputeCapabilities = Type.Object(
   {
@@ -65,6 +74,8 @@ export const Compute = Type.Object(
     port: Type.Integer({ description: 'Of a compute that has joined: 0' }),
     user: nullable(Type.String()),
     connected: Type.Boolean(),
+    accepts_projects: Accepts,
+    weight: Weight,
     cpu_usage_percent: percent('Load of its processors'),
     memory_usage_percent: percent('Memory in use'),
     capabilities: ComputeCapabilities,
@@ -85,6 +96,8 @@ export const ComputeCreate = Type.Object(
     port: PortNumber,
     user: maybe(User),
     password: maybe(Password),
+    accepts_projects: maybe(Accepts),
+    weight: maybe(Weight),
   },
   { $id: 'ComputeCreate', additionalProperties: false, description: 'Where a compute is, and who may use it' },
 )
@@ -99,6 +112,8 @@ export const ComputeUpdate = Type.Object(
     port: maybe(Type.Integer({ minimum: 0, maximum: 65535 })),
     user: maybe(User),
     password: maybe(Password),
+    accepts_projects: maybe(Accepts),
+    weight: maybe(Weight),
   },
   {
     $id: 'ComputeUpdate',
@@ -119,4 +134,7 @@ export const ComputeRecord = Type.Object({
   port: Type.Integer({ minimum: 0, maximum: 65535 }),
   user: nullable(Type.String()),
   password: nullable(Type.String()),
+  /** Absent: true, and 1. */
+  accepts_projects: Type.Optional(Accepts),
+  weight: Type.Optional(Weight),
 })

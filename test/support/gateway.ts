@@ -65,7 +65,7 @@ export function startGateway(agents: readonly HostAgent[]): TestGateway {
       },
     },
     placements: store,
-    host: { version: '1.4.2', metrics: () => [], reloadConfig: async () => ({ changed: [], needs_restart: [] }) },
+    host: { version: '1.4.2', metrics: async () => [], reloadConfig: async () => ({ changed: [], needs_restart: [] }) },
   })
   onTestFinished(() => gateway.close())
   const app = createApp({

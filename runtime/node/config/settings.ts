@@ -39,6 +39,10 @@ export const Settings = Type.Object(
           'Local mode: project paths and images anywhere the user may read. Default: on when host is loopback',
       }),
     ),
+    gateway: Type.Boolean({
+      default: false,
+      description: 'Be a gateway: run no nodes, but give labs to the computes that are registered or join',
+    }),
     insecure: Type.Boolean({ default: false, description: 'Listen beyond loopback without credentials' }),
     user: Type.String({ default: '', description: 'User of HTTP Basic' }),
     password: Type.String({ default: '', description: 'Password of HTTP Basic', secret: true }),

@@ -1,6 +1,7 @@
 import { hostname } from 'node:os'
+import type { Tokens } from '../../../src/auth/tokens.ts'
 import { Fleet } from '../../../src/fleet/fleet.ts'
-import { listedTokens } from '../../../src/fleet/join-tokens.ts'
+import { type JoinTokens, listedTokens } from '../../../src/fleet/join-tokens.ts'
 import type { LocalHost } from '../../../src/fleet/local-compute.ts'
 import type { Config } from '../config/config.ts'
 import type { Log } from '../log.ts'
@@ -9,11 +10,16 @@ import { httpTransport } from './http-transport.ts'
 import { RegistryFile } from './registry-file.ts'
 import { socketTransport } from './socket-transport.ts'
 
-export interface NodeFleetOptions extends Pick<LocalHost, 'host' | 'fetch'> {
+export interface NodeFleetOptions {
   readonly config: Config
   readonly log: Log
-  /** That the service listens on; what was configured until it does. */
-  readonly port: () => number
+  /** This host; absent for a gateway, which runs no nodes itself. */
+  readonly local?: Pick<LocalHost, 'host' | 'fetch'> & {
+    /** That the service listens on; what was configured until it does. */
+    readonly port: () => number
+  }
+  /** The tokens of the service, with some of which computes may join. */
+  readonly tokens: Tokens | undefined
 }
 
 export interface NodeFleet {
@@ -22,7 +28,7 @@ export interface NodeFleet {
 }
 
 /** The fleet of this service: this host as `local`, and the computes in the data directory. */
-export async function createNodeFleet({ config, log, port, host, fetch }: NodeFleetOptions): Promise<NodeFleet> {
+export async function createNodeFleet({ config, log, local, tokens }: NodeFleetOptions): Promise<NodeFleet> {
   const { data, host: ownHost, user } = config.current
   const { transport, close } = httpTransport()
   const fleet = await Fleet.open({
@@ -30,15 +36,20 @@ export async function createNodeFleet({ config, log, port, host, fetch }: NodeFl
     transport,
     sockets: socketTransport,
     version,
-    joinTokens: listedTokens(() => config.current.fleet.join_tokens),
-    local: {
-      name: hostname(),
-      // Everybody on this machine reaches it so; others have to know better.
-      address: () => ({ protocol: 'http', host: loopback[ownHost] ?? ownHost, port: port() }),
-      user: user === '' ? null : user,
-      host,
-      fetch,
-    },
+    joinTokens: eitherOf(
+      listedTokens(() => config.current.fleet.join_tokens),
+      tokens && { check: (token) => tokens.checkJoinToken(token) },
+    ),
+    ...(local !== undefined && {
+      local: {
+        name: hostname(),
+        // Everybody on this machine reaches it so; others have to know better.
+        address: () => ({ protocol: 'http', host: loopback[ownHost] ?? ownHost, port: local.port() }),
+        user: user === '' ? null : user,
+        host: local.host,
+        fetch: local.fetch,
+      },
+    }),
   })
   fleet.listen((event) => {
     if (event.type === 'log.warning') return log.warn({}, event.message)
@@ -53,5 +64,10 @@ export async function createNodeFleet({ config, log, port, host, fetch }: NodeFl
     },
   }
 }
+
+/** The grant of the first that knows the token. */
+const eitherOf = (first: JoinTokens, second: JoinTokens | undefined): JoinTokens => ({
+  check: async (token) => (await first.check(token)) ?? second?.check(token),
+})
 
 const loopback: Readonly<Record<string, string>> = { '0.0.0.0': '127.0.0.1', '::': '::1' }

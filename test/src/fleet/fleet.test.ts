@@ -202,7 +202,8 @@ test('a compute of the service itself is enrolled, waits, is changed, and goes; 
   const { fleet, registry, events, until } = await openFleet()
   expect(await faultOf(fleet.get('vm'))).toMatchObject({ status: 404, message: /appliance VM/ })
   await fleet.remove('vm')
-  const record = { ...compute.input(), compute_id: 'vm', name: null, user: null, password: null }
+  const { protocol, host, port } = compute.input()
+  const record = { protocol, host, port, compute_id: 'vm', name: null, user: null, password: null }
   fleet.enrol(record, 'the appliance VM is starting')
   expect(await fleet.get('vm')).toMatchObject({ connected: false, last_error: 'the appliance VM is starting' })
   expect(await faultOf(fleet.send('vm', ask()))).toMatchObject({ status: 409, message: /is starting/ })
@@ -249,7 +250,14 @@ test('the service itself is shown as it is now, also when its host fails', async
   ])
   expect(await fleet.get('LOCAL')).toEqual({
     ...{ compute_id: 'local', name: 'this', protocol: 'http', host: '127.0.0.1', port: 3080, user: 'anna' },
-    ...{ connected: true, cpu_usage_percent: 1, memory_usage_percent: 2, last_error: null },
+    ...{
+      connected: true,
+      accepts_projects: true,
+      weight: 1,
+      cpu_usage_percent: 1,
+      memory_usage_percent: 2,
+      last_error: null,
+    },
     capabilities: { version, platform: 'linux', node_types: ['pc'] },
   })
   await fleet.list()

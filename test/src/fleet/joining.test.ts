@@ -58,6 +58,8 @@ test('a compute that joins is registered and connected, and stays registered whe
     port: 0,
     user: null,
     connected: true,
+    accepts_projects: true,
+    weight: 1,
     cpu_usage_percent: 3,
     memory_usage_percent: 40,
     capabilities,

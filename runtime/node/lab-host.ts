@@ -1,0 +1,78 @@
+import type { AppOptions } from '../../src/app.ts'
+import type { Tokens } from '../../src/auth/tokens.ts'
+import type { ApplianceVm } from '../../src/fleet/appliance-vm.ts'
+import { between } from '../../src/gateway/between.ts'
+import { fleetMembers } from '../../src/gateway/fleet-members.ts'
+import { createGateway } from '../../src/gateway/gateway-agent.ts'
+import { createNodeAgent } from './agent.ts'
+import { openAppliance } from './appliance-vm/node-appliance.ts'
+import type { LoadedConfig } from './config/load.ts'
+import { diagnose } from './doctor/doctor.ts'
+import { createNodeFleet } from './fleet/node-fleet.ts'
+import { PlacementLog } from './fleet/placement-log.ts'
+import { processMetrics } from './host/process-metrics.ts'
+import type { Log } from './log.ts'
+import { version } from './version.ts'
+
+/** What runs the labs of a service: this host, or the computes that it is a gateway of. */
+export interface LabHost extends Pick<AppOptions, 'agent' | 'fleet' | 'appliance' | 'between'> {
+  /** Ends what takes its time, in bounds of its own: the appliance VM. */
+  end(): Promise<void>
+  close(): Promise<void>
+}
+
+export interface LabHostOptions {
+  readonly config: LoadedConfig
+  readonly log: Log
+  readonly tokens: Tokens | undefined
+  /** See `NodeFleetOptions.local`. */
+  readonly port: () => number
+  /** Answers a request of the service to itself. */
+  readonly inside: (request: Request) => Promise<Response>
+}
+
+/** The host agent of this machine, with the computes beside it. */
+export async function openCompute({ config, log, tokens, port, inside }: LabHostOptions): Promise<LabHost> {
+  const { agent, drivers, close: closeAgent } = await createNodeAgent({ config, log, diagnose })
+  const local = { port, host: agent.host, fetch: inside }
+  const { fleet, close: closeFleet } = await createNodeFleet({ config, log, tokens, local })
+  const appliance: ApplianceVm = await openAppliance({ config, log, fleet, drivers })
+  return {
+    agent,
+    fleet,
+    appliance,
+    end: () => appliance.close(),
+    async close() {
+      await closeFleet()
+      await closeAgent()
+    },
+  }
+}
+
+/** The computes of a fleet as one host. */
+export async function openGateway({ config, log, tokens }: LabHostOptions): Promise<LabHost> {
+  const floorMb = () => config.current.min_free_space_mb
+  const placements = await PlacementLog.open({ data: config.current.data, floorMb, log })
+  const { fleet, close: closeFleet } = await createNodeFleet({ config, log, tokens })
+  const members = fleetMembers(fleet)
+  const gateway = createGateway({
+    members,
+    placements,
+    host: {
+      version,
+      metrics: processMetrics,
+      reloadConfig: () => config.reload(),
+    },
+  })
+  return {
+    agent: gateway.agent,
+    fleet,
+    between: between(fleet, gateway.whereabouts),
+    end: async () => {},
+    async close() {
+      gateway.close()
+      await closeFleet()
+      await placements.close()
+    },
+  }
+}
