@@ -71,7 +71,7 @@ describe.skipIf(skip)('a service', { timeout: 60_000 }, () => {
     const before = await view(router)
     const [pid] = dynamipsIn(service.data)
     service.fetch(`${measured}/auto_idlepc`).catch(() => {})
-    await expect.poll(async () => (await view(measured)).status, { timeout: 10_000 }).toBe('started')
+    await expect.poll(async () => (await view(measured)).status, { timeout: 30_000 }).toBe('started')
 
     await service.kill('SIGKILL')
     expect(dynamipsIn(service.data)).toHaveLength(2)
