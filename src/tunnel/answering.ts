@@ -17,8 +17,8 @@ import type { Wire } from './outbox.ts'
 import { socketOf } from './socket-of.ts'
 import type { Stream } from './stream.ts'
 
-/** What a gateway may ask for: the part of the interface that is about this host. */
-const open = '/v2/compute/'
+/** What a gateway may ask for: the parts of the interface that are about this host. v1 has what v2 has no words for. */
+const open = ['/v2/compute/', '/v1/projects/']
 
 export interface AnsweringOptions {
   readonly wire: Wire
@@ -99,7 +99,9 @@ export class AnsweringEnd {
   }
 
   async #answer(stream: Stream, { method, path, headers, body }: TunnelRequest): Promise<void> {
-    if (!path.startsWith(open) || !isPlain(path)) throw new Error(`only paths of ${open} are answered`)
+    if (!open.some((start) => path.startsWith(start)) || !isPlain(path)) {
+      throw new Error(`only paths of ${open.join(' and ')} are answered`)
+    }
     const isUpgrade = headers.some(([name]) => name.toLowerCase() === 'upgrade')
     if (!body) stream.takeEnd()
     const request = new Request(`http://localhost${path}`, {
