@@ -5,9 +5,13 @@ const expectedShare = 0.1
 /** How long it is counted, ms: a compute tells its load every 5 s, and a lab is filled and started in about a minute. */
 const expectedMs = 60_000
 
+interface Placed {
+  readonly at: number
+}
+
 /** Finds the compute with most room. */
 export class Room {
-  readonly #placed = new Map<string, number[]>()
+  readonly #placed = new Map<string, Placed[]>()
 
   /** The computes that may be given a project, the best first. Computes whose load is not known come last. */
   order(members: readonly Member[]): Member[] {
@@ -21,12 +25,14 @@ export class Room {
   /** A project was given to it; the result takes that back. */
   place({ id }: Member): () => void {
     const times = this.#recent(id)
-    const now = Date.now()
-    times.push(now)
+    const placed = { at: Date.now() }
+    times.push(placed)
     this.#placed.set(id, times)
     return () => {
-      const index = times.indexOf(now)
-      if (index >= 0) times.splice(index, 1)
+      // The list may be another by now.
+      const left = this.#recent(id).filter((it) => it !== placed)
+      if (left.length > 0) this.#placed.set(id, left)
+      else this.#placed.delete(id)
     }
   }
 
@@ -35,8 +41,8 @@ export class Room {
     return (weight * (100 - used)) / (1 + expectedShare * this.#recent(id).length)
   }
 
-  #recent(id: string): number[] {
+  #recent(id: string): Placed[] {
     const since = Date.now() - expectedMs
-    return (this.#placed.get(id) ?? []).filter((time) => time > since)
+    return (this.#placed.get(id) ?? []).filter(({ at }) => at > since)
   }
 }
