@@ -125,15 +125,13 @@ export function createApp(options: AppOptions): App {
     headers['X-ROUTE'] = match.endpoint.path
     const identity = await found(match.endpoint, ours)
     const absent = new Set<string>()
-    const context = {
-      ...rest,
-      identity,
-      upgrade,
-      agent: typeof agent === 'function' ? agent((name) => absent.add(name)) : agent,
+    // Said also with an error, which may be one because of them.
+    const tellAbsent = (name: string) => {
+      absent.add(name)
+      headers['X-Patchbay-Unreachable'] = [...absent].map(headerWord).join(', ')
     }
-    const given = await answer(match, ours, request, context, options.jsonBytes)
-    if (absent.size > 0) headers['X-Patchbay-Unreachable'] = [...absent].map(headerWord).join(', ')
-    return finish(given, headers, json)
+    const context = { ...rest, identity, upgrade, agent: typeof agent === 'function' ? agent(tellAbsent) : agent }
+    return finish(await answer(match, ours, request, context, options.jsonBytes), headers, json)
   }
   const failed = (error: unknown, request: Request, id: string, headers: Record<string, string>): Response => {
     const known = error instanceof ApiError ? error : undefined
