@@ -1,11 +1,13 @@
 import { ApiError } from '../errors.ts'
+import { Unreachable } from '../fleet/unreachable.ts'
 import type { HostAgent } from '../host-agent.ts'
 import type { Member, Members } from './members.ts'
 
 /** Computes asked at the same time: a request at the edge may have no more connections under way. */
 const mostAtOnce = 6
-/** How long a compute may take to tell what it has, ms. */
+/** How long a compute may take to tell what it has, and how long all may take together, ms. */
 const patienceMs = 10_000
+const allMs = 20_000
 
 /** What a compute said. */
 export interface Said<T> {
@@ -31,14 +33,15 @@ export class Everyone {
   async ask<T>(question: (agent: HostAgent) => Promise<T>): Promise<Said<T>[]> {
     const members = await this.#members.all()
     const said: (Said<T> | undefined)[] = members.map(() => undefined)
+    const until = Date.now() + allMs
     let failure: unknown
     await eachOf(members, async (member, index) => {
       if (!member.isConnected) return this.#absent(member.name)
       try {
-        said[index] = { member, value: await inTime(question(member.agent), member) }
+        said[index] = { member, value: await inTime(() => question(member.agent), member, until) }
       } catch (error) {
         this.#absent(member.name)
-        failure ??= error
+        failure ??= presented(error, member)
       }
     })
     const heard = said.filter((it) => it !== undefined)
@@ -55,9 +58,13 @@ export class Everyone {
     return [...found.values()]
   }
 
-  /** What the first says that can. Rejects as the last one did when none can, with 503 when none is there. */
-  async first<T>(question: (agent: HostAgent) => Promise<T>): Promise<T> {
-    let failure: unknown
+  /**
+   * What the first says that can. `lacks`: an error by which a compute says that it has not what is asked for. When none can it
+   * rejects as the first did that has it, else as the first that could not say, else as those that have it not; with 503 when
+   * none is there.
+   */
+  async first<T>(question: (agent: HostAgent) => Promise<T>, lacks: (error: ApiError) => boolean): Promise<T> {
+    const failures: { error: ApiError; rank: number }[] = []
     for (const member of await this.#members.all()) {
       if (!member.isConnected) {
         this.#absent(member.name)
@@ -67,10 +74,19 @@ export class Everyone {
         return await question(member.agent)
       } catch (error) {
         if (!(error instanceof ApiError)) throw error
-        failure = error
+        if (isGone(error)) this.#absent(member.name)
+        const rank = lacks(error) ? 2 : isGone(error) ? 1 : 0
+        failures.push({ error: presented(error, member) as ApiError, rank })
       }
     }
-    throw failure ?? noCompute()
+    throw failures.toSorted((a, b) => a.rank - b.rank)[0]?.error ?? noCompute()
+  }
+
+  /** The computes that are there; those that are not are told. */
+  async present(): Promise<Member[]> {
+    const members = await this.#members.all()
+    for (const { isConnected, name } of members) if (!isConnected) this.#absent(name)
+    return members.filter(({ isConnected }) => isConnected)
   }
 
   /**
@@ -78,10 +94,7 @@ export class Everyone {
    * says at which compute.
    */
   async order<T>(work: (agent: HostAgent, member: Member) => Promise<T>): Promise<Said<T>[]> {
-    const members = (await this.#members.all()).filter((member) => {
-      if (!member.isConnected) this.#absent(member.name)
-      return member.isConnected
-    })
+    const members = await this.present()
     if (members.length === 0) throw noCompute()
     const said: Said<T>[] = []
     let failure: unknown
@@ -89,7 +102,7 @@ export class Everyone {
       try {
         said.push({ member, value: await work(member.agent, member) })
       } catch (error) {
-        failure ??= members.length > 1 ? named(error, member) : error
+        failure ??= members.length > 1 ? named(error, member) : presented(error, member)
       }
     })
     if (failure !== undefined) throw failure
@@ -116,11 +129,26 @@ export const noCompute = (): ApiError =>
 export const absence = ({ name }: Member): ApiError =>
   new ApiError(503, `The compute ${name} is not connected`, { headers: retryAfter })
 
-async function inTime<T>(work: Promise<T>, { name }: Member): Promise<T> {
+/** The compute was lost before it was asked, or before it had answered. */
+const isGone = (error: ApiError): boolean => error instanceof Unreachable || [502, 503, 504].includes(error.status)
+
+/** An error of a compute as one of the gateway: a compute that is not there is no fault of the request. */
+export function presented(error: unknown, { name }: Member): unknown {
+  if (!(error instanceof Unreachable)) return error
+  return new ApiError(503, `The compute ${name} is not there: ${error.message}`, {
+    cause: error,
+    headers: { ...retryAfter, ...error.headers },
+  })
+}
+
+async function inTime<T>(ask: () => Promise<T>, { name }: Member, until: number): Promise<T> {
+  const left = Math.min(patienceMs, until - Date.now())
+  const error = () => new ApiError(504, `The compute ${name} did not answer in time`, { headers: retryAfter })
+  if (left <= 0) throw error()
+  const work = ask()
   let timer: ReturnType<typeof setTimeout> | undefined
   const late = new Promise<never>((_, reject) => {
-    const error = () => new ApiError(504, `The compute ${name} did not answer within ${patienceMs / 1000} s`)
-    timer = setTimeout(() => reject(error()), patienceMs)
+    timer = setTimeout(() => reject(error()), left)
   })
   try {
     return await Promise.race([work, late])
@@ -130,11 +158,12 @@ async function inTime<T>(work: Promise<T>, { name }: Member): Promise<T> {
   }
 }
 
-const named = (error: unknown, { name }: Member): unknown =>
-  error instanceof ApiError
-    ? new ApiError(error.status, `At the compute ${name}: ${error.message}`, {
-        cause: error,
-        headers: error.headers,
-        ...(error.extra.image !== undefined && { image: error.extra.image }),
-      })
-    : error
+/** The same, and at which compute it was. */
+export function named(error: unknown, member: Member): unknown {
+  if (!(error instanceof ApiError) || error instanceof Unreachable) return presented(error, member)
+  return new ApiError(error.status, `At the compute ${member.name}: ${error.message}`, {
+    cause: error,
+    headers: error.headers,
+    ...(error.extra.image !== undefined && { image: error.extra.image }),
+  })
+}

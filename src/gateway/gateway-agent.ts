@@ -1,5 +1,6 @@
 import type { HostAgent } from '../host-agent.ts'
 import type { Load } from '../model/host.ts'
+import { Serial } from '../serial.ts'
 import { GatewayEvents } from './events.ts'
 import { Everyone } from './everyone.ts'
 import { type GatewayHost, gatewayHost, gatewayHypervisors, loadOf } from './host.ts'
@@ -30,13 +31,16 @@ export interface Gateway {
 export function createGateway({ members, placements, host }: GatewayOptions): Gateway {
   const whereabouts = new Whereabouts(members, placements)
   const room = new Room()
-  const creating = new Map<string, Promise<unknown>>()
+  const turns = new Serial()
   let load: Load = { cpu_usage_percent: 0, memory_usage_percent: 0 }
   const events = new GatewayEvents(members, whereabouts, () => {
     // A ping must not wait; the figures are those of the ping before.
-    void loadOf(members).then((now) => {
-      load = now
-    })
+    loadOf(members).then(
+      (now) => {
+        load = now
+      },
+      () => {},
+    )
     return load
   })
   const nodes = gatewayNodes(whereabouts)
@@ -49,7 +53,7 @@ export function createGateway({ members, placements, host }: GatewayOptions): Ga
       const everyone = new Everyone(members, absent)
       return {
         host: gatewayHost(host, members, everyone),
-        projects: gatewayProjects({ members, everyone, whereabouts, room, creating }),
+        projects: gatewayProjects({ members, everyone, whereabouts, room, turns }),
         files,
         images: gatewayImages(everyone, present),
         nodes,

@@ -14,7 +14,11 @@ export function gatewayImages(everyone: Everyone, present: () => Promise<readonl
         ({ images }) => images.list(kind),
         ({ path }) => path,
       ),
-    read: (kind, name, options) => everyone.first(({ images }) => images.read(kind, name, options)),
+    read: (kind, name, options) =>
+      everyone.first(
+        ({ images }) => images.read(kind, name, options),
+        ({ extra }) => extra.image !== undefined,
+      ),
     async write(kind, name, content, options) {
       const agents = await present()
       const [first, ...others] = agents

@@ -2,7 +2,8 @@ import { ApiError, badRequest, conflict } from '../errors.ts'
 import { Unreachable } from '../fleet/unreachable.ts'
 import type { FileAgent, ProjectAgent } from '../host-agent.ts'
 import type { Project, ProjectCreate } from '../model/project.ts'
-import { absence, type Everyone, noCompute } from './everyone.ts'
+import type { Serial } from '../serial.ts'
+import { absence, type Everyone, noCompute, presented } from './everyone.ts'
 import type { Member, Members } from './members.ts'
 import type { Room } from './room.ts'
 import { elsewhere, type Whereabouts } from './whereabouts.ts'
@@ -15,13 +16,13 @@ export interface ProjectOptions {
   readonly everyone: Everyone
   readonly whereabouts: Whereabouts
   readonly room: Room
-  /** Projects that are being created, so that two requests with one id cannot place it twice. */
-  readonly creating: Map<string, Promise<unknown>>
+  /** By project: what places it and what takes it away come one after the other, so that none is placed twice or forgotten. */
+  readonly turns: Serial
 }
 
 /** Every project is on one compute: where it was asked for, else where most room is. */
 export function gatewayProjects(options: ProjectOptions): ProjectAgent {
-  const { everyone, whereabouts } = options
+  const { everyone, whereabouts, turns } = options
   return {
     list: () =>
       everyone.union(
@@ -31,16 +32,18 @@ export function gatewayProjects(options: ProjectOptions): ProjectAgent {
     get: (id) => whereabouts.at(id, ({ projects }) => projects.get(id)),
     create: (input) => create(input, options),
     update: (id, changes) => whereabouts.at(id, ({ projects }) => projects.update(id, changes)),
-    async close(id) {
-      const { temporary } = await whereabouts.at(id, ({ projects }) => projects.get(id))
-      await whereabouts.at(id, ({ projects }) => projects.close(id))
-      // Its files stay where they are otherwise, and it is to be opened there again.
-      if (temporary) await whereabouts.forget(id)
-    },
-    async remove(id) {
-      await whereabouts.at(id, ({ projects }) => projects.remove(id))
-      await whereabouts.forget(id)
-    },
+    close: (id) =>
+      turns.run(id, async () => {
+        const { temporary } = await whereabouts.at(id, ({ projects }) => projects.get(id))
+        await whereabouts.at(id, ({ projects }) => projects.close(id))
+        // Its files stay where they are otherwise, and it is to be opened there again.
+        if (temporary) await whereabouts.forget(id)
+      }),
+    remove: (id) =>
+      turns.run(id, async () => {
+        await whereabouts.at(id, ({ projects }) => projects.remove(id))
+        await whereabouts.forget(id)
+      }),
     commit: (id) => whereabouts.at(id, ({ projects }) => projects.commit(id)),
     releaseUdpPort: (id, port) => whereabouts.at(id, ({ projects }) => projects.releaseUdpPort(id, port)),
     reserveUdpPort: (id) => whereabouts.at(id, ({ projects }) => projects.reserveUdpPort(id)),
@@ -58,20 +61,10 @@ export function gatewayFiles(whereabouts: Whereabouts): FileAgent {
 
 type Created = { project: Project; created: boolean }
 
-async function create(input: ProjectCreate, options: ProjectOptions): Promise<Created> {
+function create(input: ProjectCreate, options: ProjectOptions): Promise<Created> {
   const { compute_id, ...wanted } = input
-  const project_id = wanted.project_id ?? crypto.randomUUID()
-  const { creating } = options
-  const before = creating.get(project_id)
-  const work = (before ?? Promise.resolve())
-    .catch(() => {})
-    .then(() => place({ ...wanted, project_id }, compute_id?.toLowerCase(), options))
-  creating.set(project_id, work)
-  try {
-    return await work
-  } finally {
-    if (creating.get(project_id) === work) creating.delete(project_id)
-  }
+  const project_id = wanted.project_id?.toLowerCase() ?? crypto.randomUUID()
+  return options.turns.run(project_id, () => place({ ...wanted, project_id }, compute_id?.toLowerCase(), options))
 }
 
 /** 409 for a project that is on another compute than the one asked for, 503 when no compute can take it. */
@@ -84,7 +77,9 @@ async function place(
   const known = await whereabouts.find(project_id)
   if (known !== undefined) {
     if (asked !== undefined && asked !== known.id) throw elsewhere(project_id, known)
-    return known.agent.projects.create(input)
+    return known.agent.projects.create(input).catch((error: unknown) => {
+      throw presented(error, known)
+    })
   }
   const candidates = asked === undefined ? room.order(await members.all()) : [await named(members, asked)]
   let failure: unknown
@@ -100,7 +95,7 @@ async function place(
       undo()
       await whereabouts.forget(project_id)
       if (!isAbsence(error)) throw error
-      failure = error
+      failure = presented(error, member)
     }
   }
   throw failure ?? noCompute()

@@ -1,12 +1,14 @@
 import { ApiError, conflict, notFound } from '../errors.ts'
-import { Unreachable } from '../fleet/unreachable.ts'
+import { abortable } from '../fleet/abortable.ts'
 import type { HostAgent } from '../host-agent.ts'
-import { absence, eachOf, retryAfter } from './everyone.ts'
+import { absence, eachOf, presented } from './everyone.ts'
 import type { Member, Members, PlacementStore } from './members.ts'
 
 /** How long a project that no compute has is not looked for again, ms. */
 const vainMs = 3000
 const mostVain = 1000
+/** How long the computes may take to be asked for a project, ms. */
+const searchMs = 15_000
 
 /**
  * Which compute has a project. What was placed by us is in the store; for what is not, and for a project that has gone from
@@ -35,12 +37,16 @@ export class Whereabouts {
     try {
       return await use(member.agent)
     } catch (error) {
-      if (error instanceof Unreachable) throw lost(member, error)
-      if (!(error instanceof ApiError) || error.status !== 404) throw error
-      if (this.#isVain(projectId) || (await has(member, projectId))) throw error
+      if (!(error instanceof ApiError) || error.status !== 404) throw presented(error, member)
+      // When it cannot be asked any more, what it said last is what is known.
+      if (this.#isVain(projectId) || (await has(member, projectId).catch(() => true))) throw error
       const other = await this.#search(projectId)
       if (other === undefined || once) throw error
-      return use(other.agent)
+      try {
+        return await use(other.agent)
+      } catch (failure) {
+        throw presented(failure, other)
+      }
     }
   }
 
@@ -73,11 +79,18 @@ export class Whereabouts {
   }
 
   async #ask(projectId: string): Promise<Member | undefined> {
+    const before = await this.#store.get(projectId)
     const found: Member[] = []
     const there = (await this.#members.all()).filter(({ isConnected }) => isConnected)
+    const until = Date.now() + searchMs
     await eachOf(there, async (member) => {
-      if (found.length === 0 && (await has(member, projectId).catch(() => false))) found.push(member)
+      if (found.length > 0 || Date.now() > until) return
+      const late = AbortSignal.timeout(Math.max(until - Date.now(), 1))
+      if (await abortable(has(member, projectId), late).catch(() => false)) found.push(member)
     })
+    const now = await this.#store.get(projectId)
+    // It was placed while the computes were asked: what they said is old.
+    if (now !== undefined && now !== before) return this.#members.find(now)
     const [first] = found
     if (first === undefined) this.#remember(projectId)
     else await this.put(projectId, first)
@@ -107,12 +120,6 @@ async function has({ agent }: Member, projectId: string): Promise<boolean> {
     throw error
   }
 }
-
-const lost = ({ name }: Member, cause: Unreachable): ApiError =>
-  new ApiError(503, `The compute ${name}, which has the project, is not there: ${cause.message}`, {
-    cause,
-    headers: retryAfter,
-  })
 
 const noSuchProject = (projectId: string): ApiError =>
   notFound(`project_id: no compute has an open project ${projectId}`)

@@ -1,0 +1,157 @@
+import { expect, onTestFinished, test, vi } from 'vitest'
+import { ApiError, conflict, missingImage, notFound } from '../../../src/errors.ts'
+import { Unreachable } from '../../../src/fleet/unreachable.ts'
+import { Room } from '../../../src/gateway/room.ts'
+import type { HostAgent } from '../../../src/host-agent.ts'
+import type { Project, ProjectCreate } from '../../../src/model/project.ts'
+import { startGateway } from '../../support/gateway.ts'
+
+const projects = '/v2/compute/projects'
+
+/** A compute that has projects, and nothing else. */
+function compute(more: Partial<HostAgent['projects']> = {}): { agent: HostAgent; has: Map<string, Project> } {
+  const has = new Map<string, Project>()
+  const get = async (id: string): Promise<Project> => {
+    const found = has.get(id)
+    if (found === undefined) throw notFound('none')
+    return found
+  }
+  const own = {
+    list: async () => [...has.values()],
+    get,
+    async create({ project_id, name, temporary }: ProjectCreate) {
+      const id = String(project_id)
+      const before = has.get(id)
+      const project = before ?? {
+        ...{ project_id: id, name: name ?? null, path: `/${id}`, location: '/', variables: null },
+        temporary: temporary ?? false,
+      }
+      has.set(id, project)
+      return { project, created: before === undefined }
+    },
+    async close(id: string) {
+      await get(id)
+      has.delete(id)
+    },
+    async remove(id: string) {
+      await get(id)
+      has.delete(id)
+    },
+    ...more,
+  }
+  return { agent: { projects: own } as unknown as HostAgent, has }
+}
+
+const gone = () => new Unreachable(409, 'cannot be reached: ECONNREFUSED')
+
+test('a project that is created while it is closed is where the map says', async () => {
+  let arrived = () => {}
+  let go = () => {}
+  const closing = new Promise<void>((resolve) => {
+    arrived = resolve
+  })
+  const mayClose = new Promise<void>((resolve) => {
+    go = resolve
+  })
+  const one = compute({
+    async close(id) {
+      one.has.delete(id)
+      arrived()
+      await mayClose
+    },
+  })
+  const gateway = startGateway([one.agent])
+  const { project_id } = await gateway.call('POST', projects, { name: 'lab', temporary: true })
+  const closed = gateway.fetch('POST', `${projects}/${project_id}/close`)
+  await closing
+  const again = gateway.fetch('POST', projects, { name: 'lab', project_id: String(project_id).toUpperCase() })
+  go()
+  expect((await closed).status).toBe(204)
+  expect((await again).status).toBe(201)
+  expect([...one.has.keys()]).toEqual([project_id])
+  expect([...gateway.placements.keys()]).toEqual([project_id])
+})
+
+test('what was placed while it was looked for stays where it was placed', async () => {
+  const one = compute()
+  let found = () => {}
+  let go = () => {}
+  const asked = new Promise<void>((resolve) => {
+    found = resolve
+  })
+  const maySay = new Promise<void>((resolve) => {
+    go = resolve
+  })
+  const two = compute({
+    async get(id) {
+      found()
+      await maySay
+      return { project_id: id } as Project
+    },
+  })
+  const gateway = startGateway([one.agent, two.agent])
+  const id = crypto.randomUUID()
+  const read = gateway.fetch('GET', `${projects}/${id}`)
+  await asked
+  await one.agent.projects.create({ project_id: id, name: 'lab' })
+  gateway.placements.set(id, 'c0')
+  go()
+  expect(await (await read).json()).toMatchObject({ name: 'lab' })
+  expect(gateway.placements.get(id)).toBe('c0')
+})
+
+test('a compute that cannot be reached is 503 with Retry-After, and not the 409 that a request could mend', async () => {
+  const fail = () => Promise.reject(gone())
+  const one = compute({ create: fail, get: fail, list: fail })
+  const gateway = startGateway([one.agent])
+  const id = crypto.randomUUID()
+  gateway.placements.set(id, 'c0')
+  const answers = [
+    await gateway.fetch('GET', `${projects}/${id}`),
+    await gateway.fetch('POST', projects, { name: 'lab', project_id: id }),
+    await gateway.fetch('POST', projects, { name: 'lab' }),
+    await gateway.fetch('POST', projects, { name: 'lab', compute_id: 'c0' }),
+    await gateway.fetch('GET', projects),
+  ]
+  expect(answers.map(({ status, headers }) => [status, headers.get('Retry-After')])).toEqual(
+    answers.map(() => [503, '5']),
+  )
+  // Also with an error it is said who did not answer.
+  expect(answers.at(-1)?.headers.get('X-Patchbay-Unreachable')).toBe('Compute%200')
+})
+
+test('a compute that says nothing holds a list up for a bounded time', async () => {
+  vi.useFakeTimers()
+  onTestFinished(() => void vi.useRealTimers())
+  const silent = () => compute({ list: () => new Promise(() => {}) }).agent
+  const one = compute()
+  const gateway = startGateway([...Array.from({ length: 30 }, silent), one.agent])
+  const listed = gateway.fetch('GET', projects)
+  await vi.advanceTimersByTimeAsync(20_000)
+  const names = (await listed).headers.get('X-Patchbay-Unreachable')?.split(', ') ?? []
+  expect(names).toHaveLength(31)
+})
+
+test('an image is refused as by the compute that has it, whoever was asked last', async () => {
+  const images = (error: ApiError) => ({ images: { read: () => Promise.reject(error) } }) as unknown as HostAgent
+  const none = missingImage('There is no image x', 'x')
+  const read = async (...errors: ApiError[]) =>
+    (await startGateway(errors.map(images)).fetch('GET', '/v2/compute/machine-emulator/images/x')).status
+  expect(await read(new ApiError(416, 'no such bytes'), none)).toBe(416)
+  expect(await read(none, gone())).toBe(503)
+  expect(await read(none, none)).toBe(409)
+  expect(await read(gone(), conflict('a directory is there'))).toBe(409)
+})
+
+test('a project that was not placed after all takes no room, whatever was placed meanwhile', () => {
+  const room = new Room()
+  const member = (id: string) => ({
+    ...{ id, name: id, agent: {} as HostAgent, isConnected: true, acceptsProjects: true, weight: 1 },
+    load: { cpu_usage_percent: 0, memory_usage_percent: 0 },
+  })
+  const [a, b] = [member('a'), member('b')]
+  const undo = [room.place(a), room.place(a)]
+  for (const it of undo) it()
+  room.place(b)
+  expect(room.order([b, a]).map(({ id }) => id)).toEqual(['a', 'b'])
+})
