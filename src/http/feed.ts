@@ -1,4 +1,6 @@
 import { badRequest, notFound } from '../errors.ts'
+import { type FleetItem, withFleet } from '../events/fleet-feed.ts'
+import type { Fleet, FleetEvent } from '../fleet/fleet.ts'
 import type { FeedItem, LabEvent, NodeChange } from '../model/event.ts'
 import type { Context } from './endpoint.ts'
 import { isUpgrade, type Socket } from './socket.ts'
@@ -23,18 +25,37 @@ interface FeedOptions {
   /** Absent: the feed of the whole compute, whose lines also name the project. */
   readonly projectId?: string
   readonly since: string | undefined
+  /** Set: what happens to the computes is told, too. */
+  readonly computes?: { readonly fleet: Fleet; readonly line: (event: FleetEvent) => Line } | undefined
 }
 
+type Items = ReadableStream<FeedItem | FleetItem>
+type ToLine = (item: FeedItem | FleetItem) => Line | undefined
+
 /** Answers with a feed in the transport that was asked for: JSON lines, server-sent events, or a websocket. */
-export async function openFeed({ request, context, face, projectId, since }: FeedOptions): Promise<Response> {
+export async function openFeed(options: FeedOptions): Promise<Response> {
   const over = new AbortController()
+  try {
+    return await opened(options, over)
+  } catch (error) {
+    over.abort()
+    throw error
+  }
+}
+
+async function opened(
+  { request, context, face, projectId, since, computes }: FeedOptions,
+  over: AbortController,
+): Promise<Response> {
   const from = request.headers.get('last-event-id') ?? since
-  const items = await context.agent.events.open({
+  const events = await context.agent.events.open({
     ...(projectId !== undefined && { projectId }),
     ...(from !== undefined && { since: sequence(from) }),
     signal: over.signal,
   })
-  const line = (item: FeedItem) => lineOf(item, face, projectId === undefined)
+  const items: Items = computes === undefined ? events : withFleet(events, computes.fleet, over.signal)
+  const line: ToLine = (item) =>
+    item.kind === 'fleet' ? computes?.line(item.event) : lineOf(item, face, projectId === undefined)
   if (isUpgrade(request)) {
     return context.upgrade(request, {
       open: (socket) => void pump(items, line, socket, over),
@@ -42,6 +63,8 @@ export async function openFeed({ request, context, face, projectId, since }: Fee
     })
   }
   request.signal.addEventListener('abort', () => over.abort(), { once: true })
+  // It took its time to open, and nobody reads the answer of a client that has gone.
+  if (request.signal.aborted) over.abort()
   const isSse = request.headers.get('accept')?.includes('text/event-stream') ?? false
   return new Response(encoded(items, line, isSse ? sse : jsonLine, over), {
     headers: {
@@ -91,8 +114,8 @@ const sse = (line: Line): string =>
 
 /** One chunk an event, pulled by the client: a slow one is the agent's queue's business. */
 function encoded(
-  items: ReadableStream<FeedItem>,
-  line: (item: FeedItem) => Line | undefined,
+  items: Items,
+  line: ToLine,
   format: (line: Line) => string,
   over: AbortController,
 ): ReadableStream<Uint8Array> {
@@ -114,12 +137,7 @@ function encoded(
   )
 }
 
-async function pump(
-  items: ReadableStream<FeedItem>,
-  line: (item: FeedItem) => Line | undefined,
-  socket: Socket,
-  over: AbortController,
-): Promise<void> {
+async function pump(items: Items, line: ToLine, socket: Socket, over: AbortController): Promise<void> {
   socket.onClose(() => over.abort())
   const reader = items.getReader()
   try {

@@ -14,6 +14,7 @@ import { autoIdlePc } from './v2/auto-idle-pc.ts'
 import { computeEndpoints } from './v2/computes.ts'
 import { nodeLinkEndpoints } from './v2/node-links.ts'
 import { nodesV2 } from './v2/nodes.ts'
+import { notificationEndpoints } from './v2/notifications.ts'
 import { projectsV2 } from './v2/projects.ts'
 import { tokenEndpoints } from './v2/tokens.ts'
 
@@ -34,6 +35,7 @@ export const endpoints: readonly Endpoint[] = [
   ...hypervisorEndpoints,
   ...computeEndpoints,
   ...applianceVmEndpoints,
+  ...notificationEndpoints,
   ...nodeLinkEndpoints,
   ...tokenEndpoints,
 ]

@@ -1,9 +1,9 @@
 import { createServer, type IncomingMessage, type RequestListener } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { expect, onTestFinished, test } from 'vitest'
-import { base, body, del, newProject, post, put, send } from '../support/api.ts'
+import { base, body, del, newPc, newProject, post, put, send } from '../support/api.ts'
 import { figure, parseExposition } from '../support/exposition.ts'
-import { openFeed } from '../support/feed.ts'
+import { type Line, openFeed, openSocketFeed } from '../support/feed.ts'
 
 const computes = '/v2/computes'
 const bytesOf = (text: string) => new TextEncoder().encode(text)
@@ -40,6 +40,36 @@ async function read(req: IncomingMessage): Promise<string> {
   return text
 }
 
+test('the feed of everything tells of projects and of computes, in every transport', async () => {
+  const feeds = [
+    await openFeed('/v2/notifications'),
+    await openFeed('/v2/notifications', { accept: 'text/event-stream' }),
+    await openSocketFeed('/v2/notifications/ws'),
+  ]
+  for (const feed of feeds) expect(await feed.line()).toMatchObject({ action: 'ping' })
+  const { input, path, compute_id } = await newCompute(unanswered, { user: 'anna', password: 'geheim' })
+  await post(computes, input)
+  await put(path, { name: 'renamed' })
+  await del(path)
+  const project = await newProject()
+  await newPc(project)
+  for (const feed of feeds) {
+    const found: Line[] = []
+    while (found.at(-1)?.project_id !== project.id) {
+      const line = await feed.next()
+      if (line.project_id === project.id || line.event.compute_id === compute_id) found.push(line)
+    }
+    const actions = found.map(({ action }) => action)
+    expect(actions.at(-1)).toBe('node.created')
+    expect(actions.at(-2)).toBe('compute.deleted')
+    expect(found.at(-2)).toMatchObject({ event: { name: 'renamed', user: 'anna' } })
+    expect(found.at(-2)?.seq).toBeUndefined()
+    expect(JSON.stringify(found)).not.toContain('geheim')
+  }
+  const plain = await send('/v2/notifications/ws')
+  expect(plain.status).toBe(404)
+})
+
 test('a compute is registered, read, listed, changed and deleted', async () => {
   const { input, path, port, compute_id } = await newCompute(unanswered, { user: 'anna', password: 'geheim' })
   const answer = await post(computes, input)
@@ -53,6 +83,8 @@ test('a compute is registered, read, listed, changed and deleted', async () => {
     port,
     user: 'anna',
     connected: true,
+    accepts_projects: true,
+    weight: 1,
     cpu_usage_percent: shown.cpu_usage_percent,
     memory_usage_percent: shown.memory_usage_percent,
     // Clients of this service call a pc vpcs.

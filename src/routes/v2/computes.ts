@@ -46,7 +46,7 @@ export const computeEndpoints: readonly Endpoint[] = [
     tag,
     summary: 'List the computes',
     replies: { 200: { description: 'The computes, `local` first', schema: Type.Array(Compute) } },
-    handle: async (_, context) => ok((await fleetOf(context).list()).map((compute) => shown(compute, context))),
+    handle: async (_, context) => ok((await fleetOf(context).list()).map((compute) => shownCompute(compute, context))),
   }),
   endpoint({
     method: 'POST',
@@ -64,7 +64,7 @@ export const computeEndpoints: readonly Endpoint[] = [
       409: 'The id is reserved, the name is taken, or what answers cannot be used; nothing was registered',
       507: 'The disk is full',
     },
-    handle: async ({ body }, context) => created(shown(await fleetOf(context).create(body), context)),
+    handle: async ({ body }, context) => created(shownCompute(await fleetOf(context).create(body), context)),
   }),
   // Before the general one, which would match it too.
   joinEndpoint,
@@ -76,7 +76,7 @@ export const computeEndpoints: readonly Endpoint[] = [
     params: one,
     replies: { 200: { description: 'The compute', schema: Compute } },
     errors: { 404: noSuchCompute },
-    handle: async ({ params }, context) => ok(shown(await fleetOf(context).get(params.compute_id), context)),
+    handle: async ({ params }, context) => ok(shownCompute(await fleetOf(context).get(params.compute_id), context)),
   }),
   endpoint({
     method: 'PUT',
@@ -89,7 +89,7 @@ export const computeEndpoints: readonly Endpoint[] = [
     replies: { 200: { description: 'The changed compute', schema: Compute } },
     errors: { 404: noSuchCompute, 409: 'It is one of the service itself', 507: 'The disk is full' },
     handle: async ({ params, body }, context) =>
-      ok(shown(await fleetOf(context).update(params.compute_id, body), context)),
+      ok(shownCompute(await fleetOf(context).update(params.compute_id, body), context)),
   }),
   endpoint({
     method: 'DELETE',
@@ -201,7 +201,8 @@ async function fleetFor(id: string, { signal }: Request, context: Context): Prom
   return fleetOf(context)
 }
 
-const shown = (compute: Compute, { aliasOf }: Context): Compute => ({
+/** A compute in the words of clients. */
+export const shownCompute = (compute: Compute, { aliasOf }: Pick<Context, 'aliasOf'>): Compute => ({
   ...compute,
   capabilities: { ...compute.capabilities, node_types: compute.capabilities.node_types.map(aliasOf) },
 })

@@ -1,0 +1,132 @@
+import type { Fleet } from '../fleet/fleet.ts'
+import type { FleetEvent } from '../fleet/options.ts'
+import type { FeedItem } from '../model/event.ts'
+
+/** Computes and warnings that may wait for a reader: more than there can be computes. */
+const mostWaiting = 1200
+
+/** Something happened to a compute. It has no number: what was missed is not told again. */
+export interface FleetItem {
+  readonly kind: 'fleet'
+  readonly event: FleetEvent
+}
+
+/**
+ * The same items, and between them what happens in the fleet until the signal. Of a compute of which the reader has not
+ * heard yet only the newest is told.
+ */
+export function withFleet(
+  items: ReadableStream<FeedItem>,
+  fleet: Pick<Fleet, 'listen'>,
+  signal: AbortSignal,
+): ReadableStream<FeedItem | FleetItem> {
+  const reader = items.getReader()
+  const waiting = new Waiting()
+  let wake = () => {}
+  /** What the reader of the items brought; absent while it is asked. */
+  let read: ReadableStreamReadResult<FeedItem> | undefined
+  let failure: { readonly error: unknown } | undefined
+  let isReading = false
+  let isBegun = false
+  let isFleetNext = true
+  const leave = fleet.listen((event) => {
+    waiting.add(event)
+    wake()
+  })
+  const over = () => {
+    leave()
+    signal.removeEventListener('abort', over)
+  }
+  signal.addEventListener('abort', over, { once: true })
+  if (signal.aborted) over()
+  const ask = () => {
+    if (isReading || read !== undefined || failure !== undefined) return
+    isReading = true
+    reader
+      .read()
+      .then(
+        (it) => {
+          read = it
+        },
+        (error: unknown) => {
+          failure = { error }
+        },
+      )
+      .finally(() => {
+        isReading = false
+        wake()
+      })
+  }
+  return new ReadableStream<FeedItem | FleetItem>(
+    {
+      async pull(controller) {
+        for (;;) {
+          ask()
+          // The first line is the ping. From then on they take turns, so that neither keeps the other waiting.
+          const told = isBegun && (isFleetNext || read === undefined) ? waiting.take() : undefined
+          isFleetNext = told === undefined
+          if (told !== undefined) return controller.enqueue(told)
+          if (failure !== undefined) {
+            over()
+            throw failure.error
+          }
+          if (read !== undefined) {
+            const { done, value } = read
+            read = undefined
+            isBegun = true
+            if (!done) return controller.enqueue(value)
+            over()
+            return controller.close()
+          }
+          await new Promise<void>((resolve) => {
+            wake = resolve
+          })
+        }
+      },
+      async cancel(reason) {
+        over()
+        await reader.cancel(reason)
+      },
+    },
+    { highWaterMark: 0 },
+  )
+}
+
+/** Events of a fleet for one reader. */
+class Waiting {
+  readonly #events = new Map<string, FleetEvent>()
+  #warnings = 0
+  #dropped = 0
+
+  add(event: FleetEvent): void {
+    if (event.type === 'log.warning') this.#put(`warning ${this.#warnings++}`, event)
+    else {
+      const key = `compute ${event.compute.compute_id}`
+      const isNew = event.type === 'compute.updated' && this.#events.get(key)?.type === 'compute.created'
+      this.#put(key, isNew ? { ...event, type: 'compute.created' } : event)
+    }
+  }
+
+  take(): FeedItem | FleetItem | undefined {
+    if (this.#dropped > 0) {
+      const count = this.#dropped
+      this.#dropped = 0
+      return { kind: 'dropped', count }
+    }
+    for (const [key, event] of this.#events) {
+      this.#events.delete(key)
+      return { kind: 'fleet', event }
+    }
+    return undefined
+  }
+
+  #put(key: string, event: FleetEvent): void {
+    this.#events.delete(key)
+    this.#events.set(key, event)
+    for (const oldest of this.#events.keys()) {
+      if (this.#events.size <= mostWaiting) break
+      this.#events.delete(oldest)
+      this.#dropped += 1
+    }
+  }
+}
