@@ -4,6 +4,7 @@ import { Serial } from '../serial.ts'
 import { GatewayEvents } from './events.ts'
 import { Everyone } from './everyone.ts'
 import { type GatewayHost, gatewayHost, gatewayHypervisors, loadOf } from './host.ts'
+import { ImageCopies } from './image-copies.ts'
 import { gatewayImages } from './images.ts'
 import type { Members, PlacementStore } from './members.ts'
 import { gatewayDynamips, gatewayMachines, gatewayNodes, gatewayRouters } from './nodes.ts'
@@ -43,11 +44,10 @@ export function createGateway({ members, placements, host }: GatewayOptions): Ga
     )
     return load
   })
-  const nodes = gatewayNodes(whereabouts)
+  const nodes = gatewayNodes(whereabouts, new ImageCopies(members, whereabouts))
   const files = gatewayFiles(whereabouts)
   const routers = gatewayRouters(whereabouts)
   const dynamips = gatewayDynamips(whereabouts)
-  const present = async () => (await members.all()).filter(({ isConnected }) => isConnected).map(({ agent }) => agent)
   return {
     agent(absent) {
       const everyone = new Everyone(members, absent)
@@ -55,7 +55,7 @@ export function createGateway({ members, placements, host }: GatewayOptions): Ga
         host: gatewayHost(host, members, everyone),
         projects: gatewayProjects({ members, everyone, whereabouts, room, turns }),
         files,
-        images: gatewayImages(everyone, present),
+        images: gatewayImages(everyone),
         nodes,
         machines: gatewayMachines(whereabouts, everyone),
         routers,

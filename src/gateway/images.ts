@@ -1,13 +1,12 @@
-import { ApiError } from '../errors.ts'
-import type { HostAgent, ImageAgent, UploadProgress } from '../host-agent.ts'
-import { type Everyone, noCompute } from './everyone.ts'
+import type { ImageAgent, UploadProgress } from '../host-agent.ts'
+import { type Everyone, named, noCompute, presented } from './everyone.ts'
 import { shared } from './shared-stream.ts'
 
 /**
  * Images are wanted wherever a lab may be placed: what is stored goes to every compute that is connected, what is read comes
- * from the first that has it. Of one that joins later the images are its own business, or that of `/v2/computes/{id}/...`.
+ * from the first that has it. One that joins later is brought an image when a node needs it; see `ImageCopies`.
  */
-export function gatewayImages(everyone: Everyone, present: () => Promise<readonly HostAgent[]>): ImageAgent {
+export function gatewayImages(everyone: Everyone): ImageAgent {
   return {
     list: (kind) =>
       everyone.union(
@@ -20,15 +19,24 @@ export function gatewayImages(everyone: Everyone, present: () => Promise<readonl
         ({ extra }) => extra.image !== undefined,
       ),
     async write(kind, name, content, options) {
-      const agents = await present()
-      const [first, ...others] = agents
-      if (first === undefined) throw noCompute()
-      if (others.length === 0) return first.images.write(kind, name, content, options)
-      const streams = shared(content, agents.length)
-      const ends = await Promise.allSettled(
-        agents.map((agent, index) => agent.images.write(kind, name, streams[index] as typeof content, options)),
-      )
-      return least(ends.map(settled))
+      const members = await everyone.present()
+      const [only] = members
+      if (only === undefined) throw noCompute()
+      const isAlone = members.length === 1
+      const streams = isAlone ? [content] : shared(content, members.length)
+      const work = members.map(async (member, index) => {
+        try {
+          return await member.agent.images.write(kind, name, streams[index] as typeof content, options)
+        } catch (error) {
+          // So that the others do not wait for it.
+          streams[index]?.cancel().catch(() => {})
+          throw isAlone ? presented(error, member) : named(error, member)
+        }
+      })
+      // All have ended when the first failure is told.
+      const failed = (await Promise.allSettled(work)).find(({ status }) => status === 'rejected')
+      if (failed?.status === 'rejected') throw failed.reason
+      return least(await Promise.all(work))
     },
     async progress(kind, name, total) {
       const said = await everyone.order(({ images }) => images.progress(kind, name, total))
@@ -53,10 +61,3 @@ const least = (all: readonly UploadProgress[]): UploadProgress => ({
   received: Math.min(...all.map(({ received }) => received)),
   done: all.every(({ done }) => done),
 })
-
-function settled<T>(end: PromiseSettledResult<T>): T {
-  if (end.status === 'fulfilled') return end.value
-  throw end.reason instanceof ApiError
-    ? end.reason
-    : new ApiError(502, 'A compute did not take the image', { cause: end.reason })
-}

@@ -1,6 +1,7 @@
 import type { DynamipsAgent, HostAgent, MachineAgent, NodeAgent, RouterAgent } from '../host-agent.ts'
 import type { NodeRef } from '../model/node.ts'
 import type { Everyone } from './everyone.ts'
+import type { ImageCopies } from './image-copies.ts'
 import type { Whereabouts } from './whereabouts.ts'
 
 /** Asks the compute that has the node's project. */
@@ -11,13 +12,15 @@ const atOf =
   (ref, use) =>
     whereabouts.at(ref.project_id, use)
 
-export function gatewayNodes(whereabouts: Whereabouts): NodeAgent {
+export function gatewayNodes(whereabouts: Whereabouts, copies: ImageCopies): NodeAgent {
   const at = atOf(whereabouts)
   return {
     list: (id, kind) => whereabouts.at(id, ({ nodes }) => nodes.list(id, kind)),
-    create: (id, kind, input, options) => whereabouts.at(id, ({ nodes }) => nodes.create(id, kind, input, options)),
+    create: (id, kind, input, options) =>
+      copies.with(id, kind, () => whereabouts.at(id, ({ nodes }) => nodes.create(id, kind, input, options))),
     get: (ref) => at(ref, ({ nodes }) => nodes.get(ref)),
-    update: (ref, changes) => at(ref, ({ nodes }) => nodes.update(ref, changes)),
+    update: (ref, changes) =>
+      copies.with(ref.project_id, ref.kind, () => at(ref, ({ nodes }) => nodes.update(ref, changes))),
     remove: (ref, options) => at(ref, ({ nodes }) => nodes.remove(ref, options)),
     start: (ref) => at(ref, ({ nodes }) => nodes.start(ref)),
     stop: (ref) => at(ref, ({ nodes }) => nodes.stop(ref)),

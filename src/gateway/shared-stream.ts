@@ -1,19 +1,43 @@
-/** The same bytes for several readers, as fast as the slowest takes them; one that gives up holds the others up no longer. */
+import { ApiError } from '../errors.ts'
+
+/** How long one reader may hold up the others, ms: less than a compute waits for a body that stands still. */
+const stallMs = 20_000
+
+/**
+ * The same bytes for several readers, as fast as the slowest takes them; one that gives up, or takes nothing for too long,
+ * holds the others up no longer.
+ */
 export function shared(source: ReadableStream<Uint8Array>, count: number): ReadableStream<Uint8Array>[] {
   const reader = source.getReader()
   const readers = new Set<ReadableStreamDefaultController<Uint8Array>>()
   const waiting = new Set<ReadableStreamDefaultController<Uint8Array>>()
   let resolvers: (() => void)[] = []
   let isReading = false
+  let stalled: ReturnType<typeof setTimeout> | undefined
 
   const settle = () => {
     const done = resolvers
     resolvers = []
     for (const resolve of done) resolve()
   }
+  const dropSlow = () => {
+    stalled = undefined
+    for (const controller of readers) {
+      if (waiting.has(controller)) continue
+      readers.delete(controller)
+      controller.error(new ApiError(504, `It took nothing of the body for ${stallMs / 1000} s`))
+    }
+    void advance()
+  }
   /** Reads on when everybody who still reads has taken what was read before. */
   const advance = async (): Promise<void> => {
-    if (isReading || readers.size === 0 || waiting.size < readers.size) return
+    if (isReading || readers.size === 0 || waiting.size === 0) return
+    if (waiting.size < readers.size) {
+      stalled ??= setTimeout(dropSlow, stallMs)
+      return
+    }
+    clearTimeout(stalled)
+    stalled = undefined
     isReading = true
     try {
       const { done, value } = await reader.read()
@@ -48,8 +72,9 @@ export function shared(source: ReadableStream<Uint8Array>, count: number): Reada
         async cancel(reason) {
           readers.delete(own)
           waiting.delete(own)
-          if (readers.size === 0) await reader.cancel(reason)
-          else void advance()
+          if (readers.size > 0) return void advance()
+          clearTimeout(stalled)
+          await reader.cancel(reason)
         },
       },
       { highWaterMark: 0 },

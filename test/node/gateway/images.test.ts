@@ -1,0 +1,104 @@
+import { expect, onTestFinished, test, vi } from 'vitest'
+import { missingImage, outOfSpace } from '../../../src/errors.ts'
+import { shared } from '../../../src/gateway/shared-stream.ts'
+import type { HostAgent, StoredImage } from '../../../src/host-agent.ts'
+import type { NodeCreate } from '../../../src/model/node.ts'
+import { startGateway } from '../../support/gateway.ts'
+
+const bytes = (text: string) => new TextEncoder().encode(text)
+
+interface ImageCompute {
+  readonly agent: HostAgent
+  readonly images: Map<string, string>
+  /** Names that were written, in order. */
+  readonly written: string[]
+}
+
+/** A compute with images, whose nodes need those of their disks. */
+function compute(images: Record<string, string>, more: Partial<HostAgent['images']> = {}): ImageCompute {
+  const has = new Map(Object.entries(images))
+  const written: string[] = []
+  const require = (image: string | null | undefined) => {
+    if (image && !has.has(image)) throw missingImage(`There is no image ${image}`, image)
+  }
+  const agent = {
+    nodes: {
+      async create(_: string, __: string, input: NodeCreate<'machine-emulator'>) {
+        require(input.hda_disk_image)
+        require(input.hdb_disk_image)
+        return { node: { name: input.name }, created: true }
+      },
+    },
+    images: {
+      async read(_: string, name: string): Promise<Partial<StoredImage>> {
+        require(name)
+        const content = bytes(has.get(name) as string)
+        return { content: new Blob([content]).stream(), size: content.byteLength }
+      },
+      async write(_: string, name: string, content: ReadableStream<Uint8Array>) {
+        written.push(name)
+        const text = await new Response(content).text()
+        has.set(name, text)
+        return { received: text.length, done: true }
+      },
+      ...more,
+    },
+  } as unknown as HostAgent
+  return { agent, images: has, written }
+}
+
+/** Creates a node on the last of these computes. */
+async function createOn(computes: readonly ImageCompute[]) {
+  const gateway = startGateway(computes.map(({ agent }) => agent))
+  const id = crypto.randomUUID()
+  gateway.placements.set(id, `c${computes.length - 1}`)
+  const input = { name: 'R1', platform: 'x86_64', hda_disk_image: 'a.qcow2', hdb_disk_image: 'b.qcow2' }
+  const create = () => gateway.fetch('POST', `/v2/compute/projects/${id}/machine-emulator/nodes`, input)
+  return { gateway, create }
+}
+
+test('what a compute lacks is copied to it from one that has it, once', async () => {
+  const [none, one, newcomer] = [compute({}), compute({ 'a.qcow2': 'A', 'b.qcow2': 'B' }), compute({})]
+  const { create } = await createOn([none, one, newcomer])
+  const answers = await Promise.all([create(), create()])
+  expect(answers.map(({ status }) => status)).toEqual([201, 201])
+  expect(newcomer.images).toEqual(one.images)
+  expect(newcomer.written).toEqual(['a.qcow2', 'b.qcow2'])
+  expect(none.written).toEqual([])
+})
+
+test('what nobody has, or cannot be copied, is missing as on one compute', async () => {
+  const [one, newcomer] = [compute({ 'a.qcow2': 'A' }), compute({})]
+  const { create } = await createOn([one, newcomer])
+  const answer = await create()
+  expect([answer.status, await answer.json()]).toMatchObject([409, { image: 'b.qcow2' }])
+
+  const full = compute({}, { write: () => Promise.reject(outOfSpace('full')) })
+  const refused = await (await createOn([one, full])).create()
+  expect([refused.status, await refused.json()]).toMatchObject([409, { image: 'a.qcow2' }])
+})
+
+test('an upload that one compute refuses is refused with its name, and the others have it', async () => {
+  const [one, full] = [compute({}), compute({}, { write: () => Promise.reject(outOfSpace('full')) })]
+  const off = compute({})
+  const gateway = startGateway([one.agent, full.agent, off.agent])
+  const [, , third] = gateway.members
+  if (third !== undefined) third.isConnected = false
+  const upload = () => gateway.fetch('POST', '/v2/compute/machine-emulator/images/x', undefined, { body: 'content' })
+  const refused = await upload()
+  expect([refused.status, await refused.json()]).toMatchObject([507, { message: 'At the compute Compute 1: full' }])
+  expect(refused.headers.get('X-Patchbay-Unreachable')).toBe('Compute%202')
+  expect(one.images.get('x')).toBe('content')
+})
+
+test('a reader that takes nothing is dropped, and the others go on', async () => {
+  vi.useFakeTimers()
+  onTestFinished(() => void vi.useRealTimers())
+  const source = new Blob([new Uint8Array(10).fill(7)]).stream()
+  const [quick, slow] = shared(source, 2) as [ReadableStream<Uint8Array>, ReadableStream<Uint8Array>]
+  const read = new Response(quick).text()
+  const late = slow.getReader()
+  await vi.advanceTimersByTimeAsync(20_000)
+  expect(await read).toHaveLength(10)
+  await expect(late.read()).rejects.toMatchObject({ status: 504 })
+})
