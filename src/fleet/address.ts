@@ -28,6 +28,9 @@ export function originOf({ protocol, host, port }: Pick<ComputeRecord, 'protocol
 /** The host to connect to, without brackets. */
 export const connectHost = (host: string): string => unbracketed(reachable(urlHost(host) ?? host))
 
+/** Whether a host, as `connectHost` gives it, means the machine that asks. */
+export const isLoopback = (host: string): boolean => /^(localhost\.?|127(\.\d{1,3}){3}|::1)$/i.test(host)
+
 /** The name of a compute that was given none: its address, with a user that is not too long to be read. */
 export function nameOf(record: Pick<ComputeRecord, 'name' | 'protocol' | 'host' | 'port' | 'user'>): string {
   const { name, protocol, host, port, user } = record

@@ -1,7 +1,7 @@
 import { conflict, notFound } from '../errors.ts'
-import { connectHost } from '../fleet/address.ts'
+import { connectHost, isLoopback } from '../fleet/address.ts'
 import type { Fleet } from '../fleet/fleet.ts'
-import { tunnelled } from '../model/compute.ts'
+import { type Compute, tunnelled } from '../model/compute.ts'
 import type { Whereabouts } from './whereabouts.ts'
 
 const loopback = '127.0.0.1'
@@ -13,9 +13,16 @@ export const between =
     const [here, there] = await Promise.all([from, to].map((project) => whereabouts.find(project)))
     if (here === undefined || there === undefined) throw notFound('nodes: no compute has one of the projects')
     if (here.id === there.id) return loopback
-    const { name, protocol, host } = await fleet.get(there.id)
-    if (protocol !== tunnelled) return connectHost(host)
-    throw conflict(
-      `nodes: the compute ${name} has joined by itself, and no address of it is known; attach the NIOs with addresses of your own`,
-    )
+    const [ours, theirs] = await Promise.all([fleet.get(here.id), fleet.get(there.id)])
+    const why = unknownTo(ours, theirs)
+    if (why === undefined) return connectHost(theirs.host)
+    throw conflict(`nodes: the compute ${theirs.name} ${why}; attach the NIOs with addresses of your own`)
   }
+
+/** Why one compute cannot reach another at the address by which the gateway does; undefined when it may. */
+function unknownTo(ours: Compute, theirs: Compute): string | undefined {
+  if (theirs.protocol === tunnelled) return 'has joined by itself, and no address of it is known'
+  if (!isLoopback(connectHost(theirs.host))) return undefined
+  const isSameMachine = ours.protocol !== tunnelled && isLoopback(connectHost(ours.host))
+  return isSameMachine ? undefined : `is registered at ${theirs.host}, which is only so on this machine`
+}
