@@ -86,6 +86,7 @@ export function createApp(options: AppOptions): App {
     fleet: options.fleet,
     appliance: options.appliance,
     between: options.between ?? (async () => '127.0.0.1'),
+    linking: new Set(),
     version,
     tickets,
     tokens: options.tokens,

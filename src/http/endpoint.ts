@@ -18,6 +18,8 @@ export interface Context {
   readonly appliance: ApplianceVm | undefined
   /** The address at which the host of one project reaches that of another. 409 when there is none. */
   readonly between: (from: string, to: string) => Promise<string>
+  /** Ports that are being linked now. */
+  readonly linking: Set<string>
   readonly version: string
   /** Who asks. */
   readonly identity: Identity

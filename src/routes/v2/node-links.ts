@@ -1,6 +1,6 @@
 import { ApiError, badRequest, conflict } from '../../errors.ts'
 import type { HostAgent, PortRef } from '../../host-agent.ts'
-import { created, type Endpoint, endpoint } from '../../http/endpoint.ts'
+import { type Context, created, type Endpoint, endpoint } from '../../http/endpoint.ts'
 import { Link, LinkCreate, type LinkEnd } from '../../model/link.ts'
 import type { Nio } from '../../model/nio.ts'
 import { isLinkable, type NodeRef } from '../../model/node.ts'
@@ -21,42 +21,75 @@ export const nodeLinkEndpoints: readonly Endpoint[] = [
       404: 'There is no such project, node or port',
       409: 'Something is attached already, no UDP port is left, or the computes have no addresses for each other',
     },
-    async handle({ body }, { agent, between }) {
-      const [a, b] = body.nodes.map(lowerIds) as [LinkEnd, LinkEnd]
+    async handle({ body: { nodes, filters } }, context) {
+      const [a, b] = nodes.map(lowerIds) as [LinkEnd, LinkEnd]
       if (keyOf(a) === keyOf(b)) throw badRequest('nodes: a port cannot be linked with itself')
-      for (const end of [a, b]) await requireFree(agent, end)
-      const undo: (() => Promise<void>)[] = []
-      const reserve = async ({ project_id }: LinkEnd): Promise<number> => {
-        const port = await agent.projects.reserveUdpPort(project_id)
-        undo.push(() => agent.projects.releaseUdpPort(project_id, port))
-        return port
-      }
-      const attach = async (end: LinkEnd, nio: Nio): Promise<Nio> => {
-        // An end that may have been attached without our knowing is detached, too.
-        undo.push(() => agent.nodes.detachNio(refOf(end), portOf(end)))
-        return agent.nodes.attachNio(refOf(end), portOf(end), nio)
-      }
+      const leave = enter(context.linking, [a, b])
       try {
-        const [toB, toA] = await Promise.all([between(a.project_id, b.project_id), between(b.project_id, a.project_id)])
-        const [portA, portB] = [await reserve(a), await reserve(b)]
-        const { filters } = body
-        const options = { type: 'nio_udp' as const, ...(filters !== undefined && { filters }) }
-        const nioA = await attach(a, { ...options, lport: portA, rhost: toB, rport: portB })
-        const nioB = await attach(b, { ...options, lport: portB, rhost: toA, rport: portA })
-        return created({
-          nodes: [
-            { ...a, nio: nioA },
-            { ...b, nio: nioB },
-          ],
-        })
-      } catch (error) {
-        // What is not there needs no undoing, and what cannot be undone must not hide why.
-        for (const step of undo.reverse()) await step().catch(() => {})
-        throw error
+        return created(await link([a, b], filters, context))
+      } finally {
+        leave()
       }
     },
   }),
 ]
+
+async function link([a, b]: [LinkEnd, LinkEnd], filters: LinkCreate['filters'], context: Context): Promise<Link> {
+  const { agent, between } = context
+  for (const end of [a, b]) await requireFree(agent, end)
+  const undo: (() => Promise<void>)[] = []
+  const reserve = async ({ project_id }: LinkEnd): Promise<number> => {
+    const port = await agent.projects.reserveUdpPort(project_id)
+    undo.push(() => agent.projects.releaseUdpPort(project_id, port))
+    return port
+  }
+  const attach = async (end: LinkEnd, nio: Nio): Promise<Nio> => {
+    const detach = () => agent.nodes.detachNio(refOf(end), portOf(end))
+    try {
+      const attached = await agent.nodes.attachNio(refOf(end), portOf(end), nio)
+      undo.push(detach)
+      return attached
+    } catch (error) {
+      // What was refused is not ours to detach; what may have been attached without our knowing is.
+      if (isUnclear(error)) undo.push(detach)
+      throw error
+    }
+  }
+  try {
+    const [toB, toA] = await Promise.all([between(a.project_id, b.project_id), between(b.project_id, a.project_id)])
+    const [portA, portB] = [await reserve(a), await reserve(b)]
+    const options = { type: 'nio_udp' as const, ...(filters !== undefined && { filters }) }
+    const nioA = await attach(a, { ...options, lport: portA, rhost: toB, rport: portB })
+    const nioB = await attach(b, { ...options, lport: portB, rhost: toA, rport: portA })
+    return {
+      nodes: [
+        { ...a, nio: nioA },
+        { ...b, nio: nioB },
+      ],
+    }
+  } catch (error) {
+    // What is not there needs no undoing, and what cannot be undone must not hide why.
+    for (const step of undo.reverse()) await step().catch(() => {})
+    throw error
+  }
+}
+
+/** Nobody else may link these ports until the result is called: what is found free must stay so. 409 when somebody does. */
+function enter(linking: Set<string>, ends: readonly LinkEnd[]): () => void {
+  const keys = ends.map(keyOf)
+  const busy = ends.find((end) => linking.has(keyOf(end)))
+  if (busy !== undefined) {
+    throw conflict(
+      `nodes: port ${busy.adapter_number}/${busy.port_number} of the node ${busy.node_id} is being linked by another request`,
+    )
+  }
+  for (const key of keys) linking.add(key)
+  return () => {
+    for (const key of keys) linking.delete(key)
+  }
+}
+
+const isUnclear = (error: unknown): boolean => !(error instanceof ApiError) || [502, 504].includes(error.status)
 
 /** 404 for what is not there, 409 when something is attached. */
 async function requireFree(agent: HostAgent, end: LinkEnd): Promise<void> {

@@ -1,0 +1,89 @@
+import { expect, test } from 'vitest'
+import { ApiError, conflict } from '../../../src/errors.ts'
+import type { Fleet } from '../../../src/fleet/fleet.ts'
+import { between } from '../../../src/gateway/between.ts'
+import type { Whereabouts } from '../../../src/gateway/whereabouts.ts'
+import type { HostAgent } from '../../../src/host-agent.ts'
+import { startGateway } from '../../support/gateway.ts'
+
+/** A compute whose ports can be attached to; what was done is kept. */
+function compute(attach: () => Promise<void> = async () => {}) {
+  const done: string[] = []
+  const agent = {
+    projects: {
+      async reserveUdpPort() {
+        done.push('reserve')
+        return 20_000
+      },
+      async releaseUdpPort() {
+        done.push('release')
+      },
+    },
+    nodes: {
+      get: async () => ({}),
+      nioState: () => Promise.reject(new ApiError(404, 'nothing is attached')),
+      async attachNio(_: unknown, __: unknown, nio: unknown) {
+        done.push('attach')
+        await attach()
+        return nio
+      },
+      async detachNio() {
+        done.push('detach')
+      },
+    },
+  } as unknown as HostAgent
+  return { agent, done }
+}
+
+function linker(agent: HostAgent) {
+  const gateway = startGateway([agent])
+  const project_id = crypto.randomUUID()
+  gateway.placements.set(project_id, 'c0')
+  const nodes = [1, 2].map((number) => ({
+    ...{ project_id, node_type: 'pc', adapter_number: 0, port_number: 0 },
+    node_id: `7a2f0000-0000-4000-8000-00000000000${number}`,
+  }))
+  return () => gateway.fetch('POST', '/v2/links', { nodes })
+}
+
+test('of two requests for one port one is refused, and the other makes the link', async () => {
+  let go = () => {}
+  const mayAttach = new Promise<void>((resolve) => {
+    go = resolve
+  })
+  const { agent, done } = compute(() => mayAttach)
+  const link = linker(agent)
+  const first = link()
+  expect((await link()).status).toBe(409)
+  go()
+  expect((await first).status).toBe(201)
+  expect(done).toEqual(['reserve', 'reserve', 'attach', 'attach'])
+  expect((await link()).status).toBe(201)
+})
+
+test('what a compute refused to attach is not detached, and what it may have attached is', async () => {
+  const refusing = compute(() => Promise.reject(conflict('no')))
+  expect((await linker(refusing.agent)()).status).toBe(409)
+  expect(refusing.done).toEqual(['reserve', 'reserve', 'attach', 'release', 'release'])
+  const lost = compute(() => Promise.reject(new ApiError(504, 'it went away')))
+  expect((await linker(lost.agent)()).status).toBe(504)
+  expect(lost.done).toEqual(['reserve', 'reserve', 'attach', 'detach', 'release', 'release'])
+})
+
+test('an address that only this machine knows is not given to another', async () => {
+  const hosts: Record<string, { protocol: string; host: string }> = {
+    here: { protocol: 'http', host: '127.0.0.1' },
+    too: { protocol: 'http', host: '0.0.0.0' },
+    far: { protocol: 'https', host: 'lab2.example' },
+    joined: { protocol: 'tunnel', host: 'lab3' },
+  }
+  const fleet = { get: async (id: string) => ({ name: id, ...hosts[id] }) } as unknown as Fleet
+  const whereabouts = { find: async (id: string) => ({ id }) } as unknown as Whereabouts
+  const address = between(fleet, whereabouts)
+  expect(await address('far', 'far')).toBe('127.0.0.1')
+  expect(await address('here', 'too')).toBe('127.0.0.1')
+  expect(await address('here', 'far')).toBe('lab2.example')
+  await expect(address('far', 'here')).rejects.toMatchObject({ status: 409, message: /only so on this machine/ })
+  await expect(address('joined', 'here')).rejects.toMatchObject({ status: 409 })
+  await expect(address('here', 'joined')).rejects.toMatchObject({ status: 409, message: /joined by itself/ })
+})
