@@ -1,17 +1,16 @@
-import { conflict, notFound } from '../errors.ts'
+import { conflict } from '../errors.ts'
 import type { Socket } from '../http/socket.ts'
 import {
-  applianceId,
   type Compute,
   type ComputeCreate,
   type ComputeRecord,
   type ComputeUpdate,
-  localId,
   tunnelled,
 } from '../model/compute.ts'
 import type { MetricFamily } from '../model/metrics.ts'
 import type { ComputeHello } from '../model/tunnel.ts'
 import { originOf } from './address.ts'
+import { Computes, isReserved } from './computes.ts'
 import { greet, Refusal } from './greeting.ts'
 import type { JoinTokens } from './join-tokens.ts'
 import { LocalCompute } from './local-compute.ts'
@@ -24,12 +23,9 @@ import { stateMetrics } from './states.ts'
 import type { OpenSocket, Outgoing } from './transport.ts'
 import { notJoined, Tunnels } from './tunnels.ts'
 
-const mostComputes = 1000
 /** Attempts after a start are spread over so much time a compute, ms, and no more than this in all. */
 const spreadMs = 20
 const mostSpreadMs = 10_000
-/** `endpoint` and `join` stand in a path where an id would. */
-const reserved: ReadonlySet<string> = new Set([localId, applianceId, 'endpoint', 'join'])
 
 export type { FleetEvent, FleetOptions } from './options.ts'
 
@@ -39,9 +35,8 @@ export class Fleet {
   readonly tunnels: Tunnels
   readonly joinTokens: JoinTokens | undefined
   readonly #registry: Registry
-  readonly #local: LocalCompute | undefined
   readonly #remote: RemoteComputeOptions
-  readonly #computes = new Map<string, RemoteCompute>()
+  readonly #computes: Computes
   readonly #listeners = new Set<(event: FleetEvent) => void>()
   #writing: Promise<unknown> = Promise.resolve()
   #isClosed = false
@@ -62,10 +57,10 @@ export class Fleet {
       ...joining.tunnels,
       version,
       enlist: (hello) => this.#exclusively(() => this.#enlist(hello)),
-      joined: (id) => this.#computes.get(keyOf(id))?.rejoin(),
-      left: (id, reason) => this.#computes.get(keyOf(id))?.rejoin(reason),
+      joined: (id) => this.#computes.get(id)?.rejoin(),
+      left: (id, reason) => this.#computes.get(id)?.rejoin(reason),
     })
-    this.#local = local && new LocalCompute(local)
+    this.#computes = new Computes(local && new LocalCompute(local))
     this.#remote = {
       transport: (address) => (address.protocol === tunnelled ? this.tunnels.transport : transport)(address),
       sockets: (address) => (address.protocol === tunnelled ? this.tunnels.sockets : sockets)?.(address),
@@ -84,7 +79,7 @@ export class Fleet {
     const spread = Math.min(records.length * spreadMs, mostSpreadMs)
     for (const record of records) {
       const compute = new RemoteCompute(record, fleet.#remote, fleet.#waiting(record))
-      fleet.#computes.set(keyOf(record.compute_id), compute)
+      fleet.#computes.add(compute)
       compute.start(Math.random() * spread)
     }
     return fleet
@@ -92,12 +87,13 @@ export class Fleet {
 
   /** `local` first, then in the order of their registration. */
   async list(): Promise<Compute[]> {
-    const remote = [...this.#computes.values()].map((compute) => compute.show())
-    return this.#local === undefined ? remote : [await this.#local.show(), ...remote]
+    const { local, remote } = this.#computes
+    const shown = remote.map((compute) => compute.show())
+    return local === undefined ? shown : [await local.show(), ...shown]
   }
 
   async get(id: string): Promise<Compute> {
-    return this.#find(id).show()
+    return this.#computes.find(id).show()
   }
 
   /**
@@ -106,9 +102,10 @@ export class Fleet {
    */
   async create(input: ComputeCreate): Promise<Compute> {
     const record = recordOf(input)
-    const key = keyOf(record.compute_id)
-    if (reserved.has(key)) throw conflict(`compute_id: ${record.compute_id} is reserved, choose another one`)
-    const known = this.#computes.get(key)
+    if (isReserved(record.compute_id)) {
+      throw conflict(`compute_id: ${record.compute_id} is reserved, choose another one`)
+    }
+    const known = this.#computes.get(record.compute_id)
     if (known !== undefined) {
       await known.connect().catch(() => {})
       return known.show()
@@ -129,8 +126,8 @@ export class Fleet {
   /** Ends the session and begins a new one. 404, 409 for a reserved compute. */
   update(id: string, changes: ComputeUpdate): Promise<Compute> {
     return this.#exclusively(async () => {
-      const compute = this.#find(id)
-      if (compute instanceof LocalCompute || reserved.has(keyOf(id))) throw ownBusiness(id)
+      const compute = this.#computes.find(id)
+      if (compute instanceof LocalCompute || isReserved(id)) throw ownBusiness(id)
       const record = changed(compute.record, changes)
       await this.#registry.save(record)
       compute.change(record, this.#waiting(record))
@@ -142,8 +139,8 @@ export class Fleet {
   /** Nothing is done for an id that is not known; 409 for a reserved compute that is there. */
   remove(id: string): Promise<void> {
     return this.#exclusively(async () => {
-      const compute = this.#computes.get(keyOf(id))
-      if (this.#isThere(id) && reserved.has(keyOf(id))) throw ownBusiness(id)
+      const compute = this.#computes.get(id)
+      if (this.#computes.has(id) && isReserved(id)) throw ownBusiness(id)
       if (compute === undefined) return
       await this.#registry.remove(compute.record.compute_id)
       this.#take(compute)
@@ -155,10 +152,9 @@ export class Fleet {
    * yet, such as "is starting".
    */
   enrol(record: ComputeRecord, waiting?: string): void {
-    const key = keyOf(record.compute_id)
-    const known = this.#computes.get(key)
+    const known = this.#computes.get(record.compute_id)
     const compute = known ?? new RemoteCompute(record, this.#remote, waiting)
-    this.#computes.set(key, compute)
+    this.#computes.add(compute)
     if (known === undefined) compute.start()
     else known.change(record, waiting)
     this.#tell(known === undefined ? 'compute.created' : 'compute.updated', compute)
@@ -166,7 +162,7 @@ export class Fleet {
 
   /** Connects a compute now; see `Session.connect`. 404 for an unknown id. */
   async connect(id: string): Promise<void> {
-    const found = this.#find(id)
+    const found = this.#computes.find(id)
     if (found instanceof RemoteCompute) await found.connect()
   }
 
@@ -177,34 +173,30 @@ export class Fleet {
 
   /** What was registered with an address, by the name it is shown with; secrets included. */
   registered(): ReadonlyMap<string, ComputeRecord> {
-    const others = [...this.#computes.values()].filter(
-      ({ record }) => record.protocol !== tunnelled && !reserved.has(keyOf(record.compute_id)),
-    )
-    // The first of a name counts.
-    return new Map(others.reverse().map(({ name, record }) => [name, record]))
+    return this.#computes.registered()
   }
 
   /** Takes away what was enrolled. */
   dismiss(id: string): void {
-    const compute = this.#computes.get(keyOf(id))
+    const compute = this.#computes.get(id)
     if (compute !== undefined) this.#take(compute)
   }
 
   /** The name by which messages call it. */
   nameOf(id: string): string {
-    return this.#find(id).name
+    return this.#computes.find(id).name
   }
 
   /** Where the compute itself can be asked; it is not asked now. Undefined for one that has joined. */
   originOf(id: string): string | undefined {
-    const found = this.#find(id)
+    const found = this.#computes.find(id)
     const address = found instanceof LocalCompute ? found.address : found.record
     return address.protocol === tunnelled ? undefined : originOf(address)
   }
 
   /** See `RemoteCompute.send`; 404 for an unknown id. */
   async send(id: string, request: Outgoing): Promise<Response> {
-    return this.#find(id).send(request)
+    return this.#computes.find(id).send(request)
   }
 
   /** See `FleetOptions.upkeep`. */
@@ -219,7 +211,7 @@ export class Fleet {
 
   /** See `RemoteCompute.openSocket`; 404 for an unknown id, 409 for the service itself: it has its consoles without one. */
   async openSocket(id: string, request: Parameters<OpenSocket>[0]): Promise<Socket | Response> {
-    const found = this.#find(id)
+    const found = this.#computes.find(id)
     if (found instanceof RemoteCompute) return found.openSocket(request)
     throw conflict(`The compute ${found.name} is this service: no websocket to it is needed`)
   }
@@ -231,8 +223,9 @@ export class Fleet {
   }
 
   metrics(): MetricFamily[] {
-    const states = [...this.#computes.values()].map(({ state }) => state)
-    if (this.#local !== undefined) states.push('connected')
+    const { local, remote } = this.#computes
+    const states = remote.map(({ state }) => state)
+    if (local !== undefined) states.push('connected')
     return stateMetrics(states)
   }
 
@@ -242,47 +235,33 @@ export class Fleet {
     this.#listeners.clear()
     await this.#writing
     this.tunnels.close()
-    for (const compute of this.#computes.values()) compute.close()
+    for (const compute of this.#computes.remote) compute.close()
     this.#computes.clear()
-  }
-
-  #find(id: string): RemoteCompute | LocalCompute {
-    const key = keyOf(id)
-    const found = key === localId ? this.#local : this.#computes.get(key)
-    if (found !== undefined) return found
-    if (key === applianceId) throw notFound('compute_id: the appliance VM does not run')
-    throw notFound(`compute_id: there is no compute ${id}`)
-  }
-
-  #isThere(id: string): boolean {
-    return keyOf(id) === localId ? this.#local !== undefined : this.#computes.has(keyOf(id))
   }
 
   /** The attempt to connect took its time: others may have come meanwhile. */
   async #add(compute: RemoteCompute): Promise<Compute> {
     const { record } = compute
-    const other = this.#computes.get(keyOf(record.compute_id))
+    const other = this.#computes.get(record.compute_id)
     if (other !== undefined) {
       compute.close()
       return other.show()
     }
     this.#requireRoom(record)
     await this.#registry.save(record)
-    this.#computes.set(keyOf(record.compute_id), compute)
+    this.#computes.add(compute)
     this.#tell('compute.created', compute)
     return compute.show()
   }
 
   /** Registers a compute that joins, unless it is known. */
   async #enlist(hello: ComputeHello): Promise<void> {
-    const key = keyOf(hello.compute_id)
-    if (reserved.has(key)) throw conflict(`compute_id: ${hello.compute_id} is reserved`)
-    const known = this.#computes.get(key)
+    if (isReserved(hello.compute_id)) throw conflict(`compute_id: ${hello.compute_id} is reserved`)
+    const known = this.#computes.get(hello.compute_id)
     if (known?.record.protocol === tunnelled) return
     if (known !== undefined) throw conflict(`There is a compute ${hello.compute_id} already, which has an address`)
-    const names = new Set([...this.#computes.values(), ...(this.#local ? [this.#local] : [])].map(({ name }) => name))
     const compute = new RemoteCompute(
-      joinedRecord(hello, (name) => names.has(name)),
+      joinedRecord(hello, (name) => this.#computes.isTaken(name)),
       this.#remote,
       notJoined,
     )
@@ -294,17 +273,13 @@ export class Fleet {
     return protocol === tunnelled && !this.tunnels.has(compute_id) ? notJoined : undefined
   }
 
-  #requireRoom({ name }: ComputeRecord): void {
+  #requireRoom(record: ComputeRecord): void {
     if (this.#isClosed) throw conflict('The service ends')
-    if (this.#computes.size >= mostComputes)
-      throw conflict(`There are ${mostComputes} computes already; delete one first`)
-    if (name === null) return
-    const names = [this.#local, ...this.#computes.values()].map((compute) => compute?.name)
-    if (names.includes(name)) throw conflict(`name: there is a compute ${JSON.stringify(name)} already`)
+    this.#computes.requireRoom(record)
   }
 
   #take(compute: RemoteCompute): void {
-    this.#computes.delete(keyOf(compute.record.compute_id))
+    this.#computes.remove(compute)
     compute.close()
     if (compute.record.protocol === tunnelled) this.tunnels.dismiss(compute.record.compute_id)
     this.#emit({ type: 'compute.deleted', compute: compute.show() })
@@ -319,7 +294,7 @@ export class Fleet {
 
   /** Nothing is told of a compute that is not, or not yet, registered. */
   #tell(type: 'compute.created' | 'compute.updated', compute: RemoteCompute): void {
-    if (this.#computes.get(keyOf(compute.record.compute_id)) !== compute) return
+    if (!this.#computes.includes(compute)) return
     this.#emit({ type, compute: compute.show() })
   }
 
@@ -327,8 +302,6 @@ export class Fleet {
     for (const listener of this.#listeners) listener(event)
   }
 }
-
-const keyOf = (id: string): string => id.toLowerCase()
 
 const ownBusiness = (id: string) =>
   conflict(`compute_id: ${id} is the service's own; it is changed by the configuration, not here`)

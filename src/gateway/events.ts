@@ -115,6 +115,8 @@ export class GatewayEvents implements EventAgent {
         if (this.#isServing) this.#log.gap()
         opened()
         for await (const item of feed) {
+          // What was read before the end is not told after it.
+          if (signal.aborted) return
           wait = againMs[0]
           if (item.kind === 'event') this.#heard(item.event)
           else if (item.kind !== 'ping') this.#log.gap()

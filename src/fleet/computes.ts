@@ -1,0 +1,81 @@
+import { conflict, notFound } from '../errors.ts'
+import { applianceId, type ComputeRecord, localId, tunnelled } from '../model/compute.ts'
+import type { LocalCompute } from './local-compute.ts'
+import type { RemoteCompute } from './remote-compute.ts'
+
+const mostComputes = 1000
+/** `endpoint` and `join` stand in a path where an id would. */
+const reserved: ReadonlySet<string> = new Set([localId, applianceId, 'endpoint', 'join'])
+
+/** The computes of a fleet, by their ids without regard to case, in the order in which they came. */
+export class Computes {
+  readonly local: LocalCompute | undefined
+  readonly #remote = new Map<string, RemoteCompute>()
+
+  constructor(local: LocalCompute | undefined) {
+    this.local = local
+  }
+
+  /** Without `local`. */
+  get remote(): RemoteCompute[] {
+    return [...this.#remote.values()]
+  }
+
+  get(id: string): RemoteCompute | undefined {
+    return this.#remote.get(keyOf(id))
+  }
+
+  /** 404 for an unknown id. */
+  find(id: string): RemoteCompute | LocalCompute {
+    const found = keyOf(id) === localId ? this.local : this.get(id)
+    if (found !== undefined) return found
+    if (keyOf(id) === applianceId) throw notFound('compute_id: the appliance VM does not run')
+    throw notFound(`compute_id: there is no compute ${id}`)
+  }
+
+  has(id: string): boolean {
+    return keyOf(id) === localId ? this.local !== undefined : this.#remote.has(keyOf(id))
+  }
+
+  /** Whether it is this very one that goes by its id. */
+  includes(compute: RemoteCompute): boolean {
+    return this.get(compute.record.compute_id) === compute
+  }
+
+  add(compute: RemoteCompute): void {
+    this.#remote.set(keyOf(compute.record.compute_id), compute)
+  }
+
+  remove(compute: RemoteCompute): void {
+    this.#remote.delete(keyOf(compute.record.compute_id))
+  }
+
+  clear(): void {
+    this.#remote.clear()
+  }
+
+  isTaken(name: string): boolean {
+    return this.local?.name === name || this.remote.some((compute) => compute.name === name)
+  }
+
+  /** 409 when there are too many, or the name is another's. */
+  requireRoom({ name }: Pick<ComputeRecord, 'name'>): void {
+    if (this.#remote.size >= mostComputes)
+      throw conflict(`There are ${mostComputes} computes already; delete one first`)
+    if (name !== null && this.isTaken(name)) {
+      throw conflict(`name: there is a compute ${JSON.stringify(name)} already`)
+    }
+  }
+
+  /** What was registered with an address, by the name it is shown with; secrets included. */
+  registered(): ReadonlyMap<string, ComputeRecord> {
+    const others = this.remote.filter(({ record }) => record.protocol !== tunnelled && !isReserved(record.compute_id))
+    // The first of a name counts.
+    return new Map(others.reverse().map(({ name, record }) => [name, record]))
+  }
+}
+
+/** Whether clients may not register, change or delete a compute of that id. */
+export const isReserved = (id: string): boolean => reserved.has(keyOf(id))
+
+const keyOf = (id: string): string => id.toLowerCase()
