@@ -107,10 +107,10 @@ export class GatewayEvents implements EventAgent {
     this.#feeds.set(member.id, { over, opened })
   }
 
-  async #read({ agent }: Member, signal: AbortSignal, opened: () => void): Promise<void> {
+  async #read(member: Member, signal: AbortSignal, opened: () => void): Promise<void> {
     for (let wait: number = againMs[0]; !signal.aborted; wait = Math.min(2 * wait, againMs[1])) {
       try {
-        const feed = await agent.events.open({ signal })
+        const feed = await member.agent.events.open({ signal })
         // What happened there before is not known to who reads already.
         if (this.#isServing) this.#log.gap()
         opened()

@@ -37,6 +37,10 @@ export function fleetMembers(fleet: Fleet): Members {
       return fleet.listen((event) => {
         if (event.type === 'log.warning') return
         const { compute_id, connected: isConnected } = event.compute
+        if (event.type === 'compute.deleted') {
+          connected.delete(compute_id)
+          return listener()
+        }
         // A load that is another is no reason to look.
         if (event.type === 'compute.updated' && connected.get(compute_id) === isConnected) return
         connected.set(compute_id, isConnected)

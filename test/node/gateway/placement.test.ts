@@ -155,3 +155,19 @@ test('a project that was not placed after all takes no room, whatever was placed
   room.place(b)
   expect(room.order([b, a]).map(({ id }) => id)).toEqual(['a', 'b'])
 })
+
+test('a compute that went while its feed was to be opened, and loads that cannot be read, end nothing', async () => {
+  const gateway = startGateway([compute().agent])
+  const [member] = gateway.members
+  Object.defineProperty(member, 'agent', {
+    get() {
+      throw notFound('compute_id: there is no compute c0')
+    },
+  })
+  const over = new AbortController()
+  onTestFinished(() => over.abort())
+  const feed = gateway.fetch('GET', '/v2/compute/notifications', undefined, { signal: over.signal })
+  const reader = (await feed).body?.getReader()
+  expect(new TextDecoder().decode((await reader?.read())?.value)).toContain('"ping"')
+  await reader?.cancel()
+})
