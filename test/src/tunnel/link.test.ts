@@ -182,7 +182,8 @@ test('a gateway that has slept goes on with the same websocket', async () => {
   // What is said to the one before is not for this one.
   resumed.message(encode(kinds.data, 1, new Uint8Array(3)))
   const asked = resumed.send(request('x'))
-  await until(() => signals.length === 2)
+  await until(() => pair.up.sent.at(-1)?.kind === kinds.end)
+  expect(signals).toHaveLength(2)
   expect(signals[0]?.aborted).toBe(true)
   const [again, head, data, over] = pair.up.sent.slice(-4)
   expect([again, head, data, over].map((it) => it?.kind)).toEqual([kinds.hello, kinds.head, kinds.data, kinds.end])
