@@ -17,8 +17,8 @@ import type { Wire } from './outbox.ts'
 import { socketOf } from './socket-of.ts'
 import type { Stream } from './stream.ts'
 
-/** What a gateway may ask for: the parts of the interface that are about this host. v1 has what v2 has no words for. */
-const open = ['/v2/compute/', '/v1/projects/']
+/** What a gateway may ask for: the parts of the interface that are about this host. Some have no words in v2/compute. */
+const open = ['/v2/compute/', '/v1/projects/', '/v2/computes/local/auto_idlepc']
 
 export interface AnsweringOptions {
   readonly wire: Wire

@@ -29,10 +29,12 @@ test('a request and its answer come as they were sent', async () => {
   await nothingLeft(pair)
 })
 
-test('what only v1 has words for is answered, and nothing beside', async () => {
+test('what is not of v2/compute and yet of this host is answered, and nothing beside', async () => {
   const pair = await tunnelPair({ fetch: async ({ url }) => new Response(url) })
   const ask = async (path: string) => (await pair.asking.send({ ...request(''), path })).text()
-  expect(await ask('/v1/projects/p/commit')).toBe('http://localhost/v1/projects/p/commit')
+  for (const path of ['/v1/projects/p/commit', '/v2/computes/local/auto_idlepc']) {
+    expect(await ask(path)).toBe(`http://localhost${path}`)
+  }
   for (const path of ['/v1/config/reload', '/v2/tokens', '/v1/projects/../config/reload']) {
     await expect(ask(path)).rejects.toThrow(/only paths of/)
   }
