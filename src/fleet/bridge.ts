@@ -21,13 +21,10 @@ export async function bridge(fleet: Fleet, { id, request, path, upgrade }: Bridg
   try {
     const opened = await fleet.openSocket(id, { path, headers: {}, signal: over.signal })
     if (opened instanceof Response) return await passOn(opened, fleet.nameOf(id))
-    const abandon = () => opened.close(1001, 'The client went away')
-    try {
-      return upgrade(request, { open: (socket) => join(socket, opened), abandon })
-    } catch (error) {
-      abandon()
-      throw error
-    }
+    return upgrade(request, {
+      open: (socket) => join(socket, opened),
+      abandon: () => opened.close(1001, 'The client went away'),
+    })
   } finally {
     stay()
   }
