@@ -1,10 +1,14 @@
 import { readFile } from 'node:fs/promises'
-import { build } from 'esbuild'
+import { join } from 'node:path'
+import { build, type Plugin } from 'esbuild'
+
+const root = join(import.meta.dirname, '..')
 
 /** The gateway's Worker as one module of text, as wrangler bundles it. */
 export async function bundleWorker(): Promise<string> {
-  const { version } = JSON.parse(await readFile('package.json', 'utf8')) as { version: string }
+  const { version } = JSON.parse(await readFile(join(root, 'package.json'), 'utf8')) as { version: string }
   const { outputFiles } = await build({
+    absWorkingDir: root,
     entryPoints: ['runtime/worker/worker.ts'],
     bundle: true,
     format: 'esm',
@@ -13,7 +17,19 @@ export async function bundleWorker(): Promise<string> {
     minifySyntax: true,
     conditions: ['workerd', 'worker', 'import'],
     external: ['node:*', 'cloudflare:*'],
+    plugins: [docsScript],
     define: { PATCHBAY_VERSION: JSON.stringify(version) },
   })
   return outputFiles[0]?.text ?? ''
+}
+
+/** The script of the reference page is a text, as a rule of wrangler.toml has it. */
+const docsScript: Plugin = {
+  name: 'docs script',
+  setup({ onLoad }) {
+    onLoad({ filter: /[/\\]rapidoc-min\.js$/ }, async ({ path }) => ({
+      contents: await readFile(path, 'utf8'),
+      loader: 'text',
+    }))
+  },
 }

@@ -11,6 +11,7 @@ import type { MetricFamily } from '../model/metrics.ts'
 import type { ComputeHello } from '../model/tunnel.ts'
 import { originOf } from './address.ts'
 import { Computes, isReserved } from './computes.ts'
+import { eachOf } from './each-of.ts'
 import { greet, Refusal } from './greeting.ts'
 import type { JoinTokens } from './join-tokens.ts'
 import { LocalCompute } from './local-compute.ts'
@@ -80,7 +81,7 @@ export class Fleet {
     for (const record of records) {
       const compute = new RemoteCompute(record, fleet.#remote, fleet.#waiting(record))
       fleet.#computes.add(compute)
-      compute.start(Math.random() * spread)
+      if (options.upkeep !== 'rounds') compute.start(Math.random() * spread)
     }
     return fleet
   }
@@ -160,6 +161,30 @@ export class Fleet {
     this.#tell(known === undefined ? 'compute.created' : 'compute.updated', compute)
   }
 
+  /**
+   * Looks at every compute, some at a time: whether it is there, and how busy it is. For a fleet whose upkeep are `rounds`;
+   * never rejects.
+   */
+  async check(): Promise<void> {
+    await eachOf(this.#computes.remote, (compute) => compute.check())
+  }
+
+  /** What `list` gave to a program that has ended since; `ageMs`: how long ago. Of what is elsewhere now nothing is known. */
+  recall(found: readonly Compute[], ageMs: number): void {
+    for (const one of found) {
+      const compute = this.#computes.get(one.compute_id)
+      const now = compute?.record
+      const isThere = now?.protocol === one.protocol && now.host === one.host && now.port === one.port
+      if (isThere && now.user === one.user && now.protocol !== tunnelled) compute?.recall(one, ageMs)
+    }
+  }
+
+  /** Whether it is worth an attempt to ask a compute that is not connected: it was not asked yet, or not for some time. */
+  isUnclear(id: string): boolean {
+    const found = this.#computes.get(id)
+    return this.#remote.upkeep === 'rounds' && found !== undefined && found.isUnclear
+  }
+
   /** Connects a compute now; see `Session.connect`. 404 for an unknown id. */
   async connect(id: string): Promise<void> {
     const found = this.#computes.find(id)
@@ -201,7 +226,7 @@ export class Fleet {
 
   /** See `FleetOptions.upkeep`. */
   get hasUpkeep(): boolean {
-    return this.#remote.upkeep
+    return this.#remote.upkeep === true
   }
 
   /** Tells whoever listens of something that may need a person. */

@@ -6,6 +6,9 @@ import type { Bounds } from './session.ts'
 import type { SocketTransport, Transport } from './transport.ts'
 import type { TunnelsOptions } from './tunnels.ts'
 
+/** How computes are looked after; see `FleetOptions.upkeep`. */
+export type Upkeep = boolean | 'rounds'
+
 export interface FleetOptions {
   readonly registry: Registry
   readonly transport: Transport
@@ -17,10 +20,11 @@ export interface FleetOptions {
   readonly local?: LocalHost
   readonly bounds?: Partial<Bounds>
   /**
-   * False where nothing lives between requests, and none may touch what another began: no feed is held, only requests make
-   * attempts, and what is under way to a compute that is lost is not ended early. Default: true.
+   * Default: true. False where nothing lives between requests, and none may touch what another began: no feed is held, only
+   * requests make attempts, and what is under way to a compute that is lost is not ended early. `rounds`: a program that may
+   * sleep looks after its computes from time to time, by `Fleet.check`; no feed is held, and an attempt is made only once.
    */
-  readonly upkeep?: boolean
+  readonly upkeep?: Upkeep
   /** With which computes may join; absent where none may. */
   readonly joinTokens?: JoinTokens
   /** How the tunnels of those are kept. */

@@ -2,6 +2,7 @@ import { ApiError } from '../errors.ts'
 import type { Socket } from '../http/socket.ts'
 import type { Compute, ComputeRecord } from '../model/compute.ts'
 import { nameOf } from './address.ts'
+import type { Upkeep } from './options.ts'
 import { type Bounds, reasonOf, Session } from './session.ts'
 import { type Address, ConnectionLost, type OpenSocket, type Outgoing, type Send, type Transport } from './transport.ts'
 import { Unreachable } from './unreachable.ts'
@@ -11,7 +12,7 @@ export interface RemoteComputeOptions {
   readonly sockets: (address: Address) => OpenSocket | undefined
   readonly version: string
   readonly bounds: Bounds
-  readonly upkeep: boolean
+  readonly upkeep: Upkeep
   /** Something that is shown is another. */
   readonly changed: (compute: RemoteCompute) => void
   readonly warn: (message: string) => void
@@ -76,6 +77,23 @@ export class RemoteCompute {
 
   start(delayMs?: number): void {
     this.#session.start(delayMs)
+  }
+
+  /** See `Session.isUnclear`. */
+  get isUnclear(): boolean {
+    return this.#session.isUnclear
+  }
+
+  /** See `Session.check`. */
+  check(): Promise<void> {
+    return this.#session.check()
+  }
+
+  /** See `Session.recall`. */
+  recall(found: Compute, ageMs: number): void {
+    const { cpu_usage_percent: cpu, memory_usage_percent: memory } = found
+    const load = cpu === null || memory === null ? undefined : { cpu_usage_percent: cpu, memory_usage_percent: memory }
+    this.#session.recall({ ...found, load }, ageMs)
   }
 
   /** Another record: the session ends and a new one begins. Requests that are under way go on. */

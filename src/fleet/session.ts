@@ -1,12 +1,15 @@
 import { Check } from '@sinclair/typebox/value'
-import type { ComputeCapabilities } from '../model/compute.ts'
+import type { Compute, ComputeCapabilities } from '../model/compute.ts'
 import { Load } from '../model/host.ts'
 import { abortable } from './abortable.ts'
-import { quoted } from './answer.ts'
+import { quoted, readJson } from './answer.ts'
 import { differ, greet, Refusal, requireAnswer } from './greeting.ts'
+import type { Upkeep } from './options.ts'
 import { follow } from './pulse.ts'
 import type { Send } from './transport.ts'
 import { Unreachable } from './unreachable.ts'
+
+const mostLoadBytes = 4096
 
 /** How long things may take, ms. */
 export interface Bounds {
@@ -39,7 +42,7 @@ export interface SessionOptions {
   readonly version: string
   readonly bounds: Bounds
   /** See `FleetOptions.upkeep`. */
-  readonly upkeep: boolean
+  readonly upkeep: Upkeep
   /** Set: it cannot be connected yet, for this reason. */
   readonly waiting?: string
   /** Something that is shown is another. */
@@ -47,6 +50,17 @@ export interface SessionOptions {
   /** Nothing answers there: what waits for an answer waits in vain. */
   readonly unreachable: (reason: string) => void
   readonly warn: (message: string) => void
+}
+
+interface Found {
+  readonly capabilities: ComputeCapabilities
+  readonly feed?: ReadableStream<Uint8Array>
+  readonly load?: Load | undefined
+}
+
+/** What is known of a compute, as it can be kept. */
+export interface Remembered extends Pick<Compute, 'connected' | 'capabilities' | 'last_error'> {
+  readonly load: Load | undefined
 }
 
 /**
@@ -86,6 +100,11 @@ export class Session {
     return Date.now() < Math.max(this.#retryAt, this.#attemptUntil)
   }
 
+  /** Whether a request is worth an attempt: nothing says that it would fail. */
+  get isUnclear(): boolean {
+    return !this.#isConnected && this.#options.waiting === undefined && !this.isRefusing
+  }
+
   /** Connects unless it is. 409 with the reason, or 503 when that failed again and again. */
   async ready(): Promise<void> {
     if (this.#isConnected) return
@@ -110,7 +129,7 @@ export class Session {
     const { waiting, upkeep } = this.#options
     if (waiting !== undefined) return Promise.reject(new Error(waiting))
     // What another request of such a runtime began may never end.
-    if (!upkeep) return this.#try()
+    if (upkeep === false) return this.#try()
     this.#attempt ??= this.#try().finally(() => {
       this.#attempt = undefined
     })
@@ -119,9 +138,37 @@ export class Session {
 
   /** Connects by itself, and goes on trying. */
   start(delayMs = 0): void {
-    if (!this.#options.upkeep || this.#isClosed) return
+    if (this.#options.upkeep === false || this.#isClosed) return
     clearTimeout(this.#timer)
     this.#timer = setTimeout(() => void this.connect().catch(() => {}), delayMs)
+  }
+
+  /** Looks whether it is there and how busy it is, where no feed tells that. Never rejects. */
+  async check(): Promise<void> {
+    const { bounds, version, waiting } = this.#options
+    if (this.#isClosed || waiting !== undefined) return
+    if (!this.#isConnected) return this.connect().catch(() => {})
+    const signal = AbortSignal.timeout(bounds.connectMs)
+    try {
+      const found = await abortable(this.#begin(signal), signal)
+      if (this.#isClosed) return
+      if (found.capabilities.version !== this.capabilities.version) this.#warnOf(found.capabilities.version, version)
+      this.capabilities = found.capabilities
+      this.#busy(found.load)
+    } catch (error) {
+      if (!this.#isClosed) this.lose(reasonOf(error))
+    }
+  }
+
+  /** What was found by a program that has ended since; `ageMs`: how long ago. */
+  recall({ connected, capabilities, load, last_error }: Remembered, ageMs: number): void {
+    this.#isConnected = connected
+    this.capabilities = capabilities
+    this.load = load
+    this.lastError = last_error
+    if (connected || last_error === null) return
+    this.#failures = this.#options.bounds.failures
+    this.#retryAt = Date.now() - ageMs + this.#options.bounds.retryMs[0]
   }
 
   /** The next attempt is made at once, whatever failed before. */
@@ -168,10 +215,11 @@ export class Session {
     }
   }
 
-  async #begin(signal: AbortSignal): Promise<{ capabilities: ComputeCapabilities; feed?: ReadableStream<Uint8Array> }> {
+  async #begin(signal: AbortSignal): Promise<Found> {
     const { send, version, upkeep } = this.#options
     const capabilities = await greet(send, version, signal)
-    if (!upkeep) return { capabilities }
+    if (upkeep === false) return { capabilities }
+    if (upkeep === 'rounds') return { capabilities, load: await askLoad(send, signal) }
     const path = '/v2/compute/notifications'
     const response = await send({ method: 'GET', path, headers: { Accept: 'application/json' }, body: null, signal })
     requireAnswer(response)
@@ -179,22 +227,17 @@ export class Session {
     return { capabilities, feed: response.body }
   }
 
-  #connected(
-    link: AbortController,
-    { capabilities, feed }: { capabilities: ComputeCapabilities; feed?: ReadableStream<Uint8Array> },
-  ): void {
+  #connected(link: AbortController, { capabilities, feed, load }: Found): void {
     link.signal.throwIfAborted()
-    const { bounds, changed, name, version, warn } = this.#options
+    const { bounds, changed, version } = this.#options
     this.#isConnected = true
     this.#connectedAt = Date.now()
     // What comes and goes is not taken for well at once.
     this.#failures = Math.min(this.#failures, 1)
     this.capabilities = capabilities
     this.lastError = null
-    if (differ(capabilities.version, version) && this.#warnedOf !== capabilities.version) {
-      this.#warnedOf = capabilities.version
-      warn(`The compute ${name} runs ${capabilities.version}, this service ${version}`)
-    }
+    this.load = load
+    this.#warnOf(capabilities.version, version)
     changed()
     if (feed === undefined) return
     const options = { silenceMs: bounds.silenceMs, signal: link.signal, line: (line: object) => this.#heard(line) }
@@ -204,11 +247,21 @@ export class Session {
     })
   }
 
+  #warnOf(theirs: string | null, ours: string): void {
+    if (!differ(theirs, ours) || this.#warnedOf === theirs) return
+    this.#warnedOf = theirs
+    this.#options.warn(`The compute ${this.#options.name} runs ${theirs}, this service ${ours}`)
+  }
+
   #heard({ action, event }: { action?: unknown; event?: unknown }): void {
-    if (action !== 'ping' || !Check(Load, event)) return
-    const { cpu_usage_percent: cpu, memory_usage_percent: memory } = event
+    if (action === 'ping') this.#busy(loadIn(event))
+  }
+
+  #busy(load: Load | undefined): void {
+    if (load === undefined) return
+    const { cpu_usage_percent: cpu, memory_usage_percent: memory } = load
     if (this.load?.cpu_usage_percent === cpu && this.load.memory_usage_percent === memory) return
-    this.load = { cpu_usage_percent: cpu, memory_usage_percent: memory }
+    this.load = load
     this.#options.changed()
   }
 
@@ -224,9 +277,22 @@ export class Session {
     // By chance too: what was lost together must not come back together.
     const wait = Math.min(first * 2 ** (this.#failures - 1), longest) * (0.5 + Math.random() / 2)
     this.#retryAt = Date.now() + wait
-    this.start(wait)
+    if (this.#options.upkeep === true) this.start(wait)
     if (isNew) changed()
   }
+}
+
+/** How busy it is; undefined where it does not say so. */
+async function askLoad(send: Send, signal: AbortSignal): Promise<Load | undefined> {
+  const path = '/v2/compute/load'
+  const response = await send({ method: 'GET', path, headers: { Accept: 'application/json' }, body: null, signal })
+  const said = await readJson(response, mostLoadBytes)
+  return response.status === 200 ? loadIn(said) : undefined
+}
+
+function loadIn(said: unknown): Load | undefined {
+  if (!Check(Load, said)) return undefined
+  return { cpu_usage_percent: said.cpu_usage_percent, memory_usage_percent: said.memory_usage_percent }
 }
 
 /** What is inside says more: fetch only says that it failed, and attempts at several addresses say nothing at all. */

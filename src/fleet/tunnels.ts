@@ -56,7 +56,7 @@ export class Tunnels {
     const end: AskingEnd = new AskingEnd({
       ...this.#options,
       wire,
-      greeted: (hello) => void this.#greeted(end, hello, grant),
+      greeted: (hello) => void this.#greeted(end, hello, grant).then(() => end.isOpen && wire.keep?.(hello)),
       ended: ({ reason }) => this.#ended(end, reason),
     })
     this.#open.add(end)

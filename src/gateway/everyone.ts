@@ -1,10 +1,9 @@
 import { ApiError } from '../errors.ts'
+import { eachOf } from '../fleet/each-of.ts'
 import { Unreachable } from '../fleet/unreachable.ts'
 import type { HostAgent } from '../host-agent.ts'
 import type { Member, Members } from './members.ts'
 
-/** Computes asked at the same time: a request at the edge may have no more connections under way. */
-const mostAtOnce = 6
 /** How long a compute may take to tell what it has, and how long all may take together, ms. */
 const patienceMs = 10_000
 const allMs = 20_000
@@ -108,15 +107,6 @@ export class Everyone {
     if (failure !== undefined) throw failure
     return said
   }
-}
-
-/** Does something with each, some at a time. */
-export async function eachOf<T>(items: readonly T[], work: (item: T, index: number) => Promise<void>): Promise<void> {
-  let next = 0
-  const worker = async (): Promise<void> => {
-    for (let index = next++; index < items.length; index = next++) await work(items[index] as T, index)
-  }
-  await Promise.all(Array.from({ length: Math.min(mostAtOnce, items.length) }, worker))
 }
 
 export const retryAfter = { 'Retry-After': '5' }

@@ -12,7 +12,7 @@ export function fleetMembers(fleet: Fleet): Members {
     return {
       id: compute_id.toLowerCase(),
       name,
-      isConnected: connected,
+      isConnected: connected || fleet.isUnclear(compute_id),
       load: cpu === null || memory === null ? undefined : { cpu_usage_percent: cpu, memory_usage_percent: memory },
       acceptsProjects: accepts_projects,
       weight,

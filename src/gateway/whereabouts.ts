@@ -1,7 +1,8 @@
 import { ApiError, conflict, notFound } from '../errors.ts'
 import { abortable } from '../fleet/abortable.ts'
+import { eachOf } from '../fleet/each-of.ts'
 import type { HostAgent } from '../host-agent.ts'
-import { absence, eachOf, presented } from './everyone.ts'
+import { absence, presented } from './everyone.ts'
 import type { Member, Members, PlacementStore } from './members.ts'
 
 /** How long a project that no compute has is not looked for again, ms. */

@@ -13,6 +13,8 @@ export interface Socket {
   /** Where a runtime has these: nothing is read from the other end until it goes on. */
   pause?(): void
   resume?(): void
+  /** Where the websocket may outlive this program: keeps something with it, for the next one. */
+  keep?(value: unknown): void
 }
 
 /**

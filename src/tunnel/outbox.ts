@@ -4,6 +4,8 @@ export interface Wire {
   close(code: number, reason: string): void
   /** Resolves when little of what was sent still waits to leave; at once where the runtime does not tell. */
   drained(): Promise<void>
+  /** See `Socket.keep`. */
+  keep?(value: unknown): void
 }
 
 /** Something that may have a frame of data to send. */

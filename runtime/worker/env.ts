@@ -1,0 +1,45 @@
+import type { FleetObject } from './fleet-object.ts'
+
+/** What the Worker is given: by wrangler.toml, and by `wrangler secret put`. */
+export interface Env {
+  readonly FLEET: DurableObjectNamespace<FleetObject>
+  /** Secret: what credentials of computes are sealed with, at least 32 characters. */
+  readonly FLEET_KEY?: string
+  /** Secret: who has it may do everything. */
+  readonly ADMIN_TOKEN?: string
+  /** Such as team.cloudflareaccess.com: whom Cloudflare Access lets in may run labs. */
+  readonly ACCESS_TEAM_DOMAIN?: string
+  /** The Application Audience (AUD) tag. */
+  readonly ACCESS_AUDIENCE?: string
+  /** E-mail addresses of those who may do everything, separated by commas. */
+  readonly ACCESS_ADMINS?: string
+  /** Origins of web pages that may use the gateway, separated by commas. */
+  readonly ALLOWED_ORIGINS?: string
+  /** Requests a second for each credential; 0: no limit. */
+  readonly RATE_PER_S?: string
+}
+
+const shortestKey = 32
+const shortestToken = 16
+
+/** What must be set before anything can be served, as a person needs it; undefined when all is there. */
+export function missing({ FLEET_KEY = '', ADMIN_TOKEN = '', ...more }: Env): string | undefined {
+  const wanted = []
+  if (FLEET_KEY.length < shortestKey) wanted.push(`FLEET_KEY (at least ${shortestKey} characters)`)
+  if (ADMIN_TOKEN.length < shortestToken) wanted.push(`ADMIN_TOKEN (at least ${shortestToken} characters)`)
+  if (wanted.length > 0) return `The secrets are not set: npx wrangler secret put ${wanted.join(' and ')}`
+  if ((more.ACCESS_TEAM_DOMAIN ?? '') !== '' && (more.ACCESS_AUDIENCE ?? '') === '')
+    return 'ACCESS_TEAM_DOMAIN is set, and ACCESS_AUDIENCE is not: the AUD tag of the application is needed'
+  if (!(rateOf(more) >= 0)) return 'RATE_PER_S: a number of requests is needed, or 0'
+  return undefined
+}
+
+export const rateOf = ({ RATE_PER_S = '' }: Pick<Env, 'RATE_PER_S'>): number =>
+  RATE_PER_S === '' ? usualRate : Number(RATE_PER_S)
+const usualRate = 100
+
+export const listOf = (text = ''): string[] =>
+  text
+    .split(',')
+    .map((word) => word.trim().toLowerCase())
+    .filter((word) => word !== '')

@@ -1,0 +1,73 @@
+import { DurableObject } from 'cloudflare:workers'
+import type { Upgrade } from '../../src/http/socket.ts'
+import { joinPath } from '../../src/routes/v2/join.ts'
+import type { Env } from './env.ts'
+import { type Gateway, openGateway } from './gateway.ts'
+import { LastingSockets } from './lasting-sockets.ts'
+import { Rounds } from './rounds.ts'
+import { upgrade } from './sockets.ts'
+
+/** As long as a ticket for a websocket lives, ms: it is in memory only. */
+const awakeMs = 30_000
+
+/**
+ * The one object that has the state of the gateway, and the connections that computes keep open. What it must not forget is in
+ * its tables: its memory goes whenever nothing happens.
+ */
+export class FleetObject extends DurableObject<Env> {
+  readonly #sockets: LastingSockets
+  #gateway: (Gateway & { readonly rounds: Rounds }) | undefined
+  #awake: ReturnType<typeof setTimeout> | null = null
+
+  constructor(state: DurableObjectState, env: Env) {
+    super(state, env)
+    this.#sockets = new LastingSockets(state)
+    void state.blockConcurrencyWhile(async () => {
+      const gateway = await openGateway(env, state.storage.sql, this.#upgrade)
+      this.#gateway = { ...gateway, rounds: new Rounds(state.storage, gateway.fleet) }
+      this.#sockets.resume(gateway.fleet.tunnels)
+    })
+  }
+
+  override async fetch(request: Request): Promise<Response> {
+    const { app, rounds } = this.#open
+    clearTimeout(this.#awake)
+    this.#awake = setTimeout(() => {}, awakeMs)
+    await rounds.used()
+    if (isAboutAll(request)) await rounds.known()
+    return app.fetch(request)
+  }
+
+  override alarm(): Promise<void> {
+    return this.#open.rounds.run()
+  }
+
+  override webSocketMessage(socket: WebSocket, data: string | ArrayBuffer): void {
+    this.#sockets.message(socket, data)
+  }
+
+  override webSocketClose(socket: WebSocket, code: number): void {
+    this.#sockets.closed(socket, code)
+  }
+
+  override webSocketError(socket: WebSocket): void {
+    this.#sockets.closed(socket, 1006)
+  }
+
+  get #open(): Gateway & { readonly rounds: Rounds } {
+    if (this.#gateway === undefined) throw new Error('The object is not open yet')
+    return this.#gateway
+  }
+
+  /** What computes open outlives this program; all else ends with its requests. */
+  readonly #upgrade: Upgrade = (request, on) => {
+    const isJoin = new URL(request.url).pathname === joinPath
+    return (isJoin ? this.#sockets.upgrade : upgrade)(request, on)
+  }
+}
+
+/** Whether the answer says which computes are there, or chooses one. */
+function isAboutAll({ method, url }: Request): boolean {
+  const { pathname } = new URL(url)
+  return pathname === '/v2/computes' || (method === 'POST' && pathname.endsWith('/projects'))
+}

@@ -1,0 +1,44 @@
+import { Check } from '@sinclair/typebox/value'
+import type { TokenStore } from '../../src/auth/token-store.ts'
+import { TokenRecord } from '../../src/model/access-token.ts'
+
+/** The tokens in a table of the Durable Object; of their secrets there are only hashes. */
+export class TokenTable implements TokenStore {
+  readonly #sql: SqlStorage
+  readonly #warn: (message: string) => void
+
+  constructor(sql: SqlStorage, warn: (message: string) => void) {
+    this.#sql = sql
+    this.#warn = warn
+    sql.exec('CREATE TABLE IF NOT EXISTS tokens (token_id TEXT PRIMARY KEY, record TEXT NOT NULL) WITHOUT ROWID')
+  }
+
+  async list(): Promise<readonly TokenRecord[]> {
+    const rows = this.#sql.exec<Row>('SELECT record FROM tokens').toArray()
+    return rows.map((row) => this.#recordOf(row)).filter((record) => record !== undefined)
+  }
+
+  async get(tokenId: string): Promise<TokenRecord | undefined> {
+    const [row] = this.#sql.exec<Row>('SELECT record FROM tokens WHERE token_id = ?', tokenId).toArray()
+    return row && this.#recordOf(row)
+  }
+
+  async put(record: TokenRecord): Promise<void> {
+    this.#sql.exec('INSERT OR REPLACE INTO tokens VALUES (?, ?)', record.token_id, JSON.stringify(record))
+  }
+
+  async remove(tokenId: string): Promise<void> {
+    this.#sql.exec('DELETE FROM tokens WHERE token_id = ?', tokenId)
+  }
+
+  #recordOf({ record }: Row): TokenRecord | undefined {
+    const value: unknown = JSON.parse(record)
+    if (Check(TokenRecord, value)) return value
+    this.#warn('The record of a token cannot be read')
+    return undefined
+  }
+}
+
+interface Row extends Record<string, SqlStorageValue> {
+  record: string
+}
