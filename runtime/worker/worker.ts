@@ -8,6 +8,15 @@ export default {
   async fetch(request, env): Promise<Response> {
     const message = missing(env)
     if (message !== undefined) return json(`${JSON.stringify({ message, status: 503 })}\n`, 503, {})
-    return env.FLEET.getByName('fleet').fetch(request)
+    return flowing(await env.FLEET.getByName('fleet').fetch(request))
   },
 } satisfies ExportedHandler<Env>
+
+/** A stream that must not wait is not compressed on its way: it would be held back until there is enough to compress. */
+function flowing(response: Response): Response {
+  const { status, headers, body } = response
+  if (status === 101 || headers.get('x-accel-buffering') !== 'no' || headers.has('content-encoding')) return response
+  const flowing = new Headers(headers)
+  flowing.set('Content-Encoding', 'identity')
+  return new Response(body, { status, headers: flowing })
+}

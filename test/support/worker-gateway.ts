@@ -1,0 +1,120 @@
+import { once } from 'node:events'
+import { onTestFinished } from 'vitest'
+import { WebSocket } from 'ws'
+import { bundleWorker } from '../../scripts/bundle-worker.ts'
+import { type RunningWorker, runWorker } from '../../scripts/run-worker.ts'
+import type { Compute } from '../../src/model/compute.ts'
+import { freshDirectory } from './directory.ts'
+
+export const adminToken = 'the-admin-token-of-tests'
+const bindings = { FLEET_KEY: 'a secret of tests that is long enough', ADMIN_TOKEN: adminToken }
+const asAdmin = { authorization: `Bearer ${adminToken}` }
+
+let bundle: Promise<string> | undefined
+
+/** The gateway's Worker, in workerd. */
+export class WorkerGateway {
+  readonly data: string
+  readonly #bindings: Record<string, string>
+  #worker: RunningWorker | undefined
+
+  private constructor(data: string, more: Record<string, string>) {
+    this.data = data
+    this.#bindings = { ...bindings, ...more }
+  }
+
+  static async start(more: Record<string, string> = {}): Promise<WorkerGateway> {
+    const gateway = new WorkerGateway(await freshDirectory(), more)
+    onTestFinished(() => gateway.stop())
+    await gateway.restart()
+    return gateway
+  }
+
+  get url(): string {
+    return this.#worker?.url ?? ''
+  }
+
+  /** As the platform may do at any time; the same address and what is stored are found again. */
+  async restart(): Promise<void> {
+    const port = this.url === '' ? 0 : Number(new URL(this.url).port)
+    await this.stop()
+    bundle ??= bundleWorker()
+    const options = { host: '127.0.0.1', port, data: this.data, bindings: this.#bindings, script: await bundle }
+    this.#worker = await runWorker(options)
+  }
+
+  async stop(): Promise<void> {
+    await this.#worker?.close()
+  }
+
+  /** As the admin, unless the headers say who. */
+  fetch(method: string, path: string, body?: unknown, init: RequestInit = {}): Promise<Response> {
+    return fetch(this.url + path, {
+      method,
+      ...(body !== undefined && { body: JSON.stringify(body) }),
+      ...init,
+      headers: { ...asAdmin, ...init.headers },
+    })
+  }
+
+  /** A request that must succeed; its JSON answer. */
+  async call<T = Record<string, unknown>>(method: string, path: string, body?: unknown): Promise<T> {
+    const answer = await this.fetch(method, path, body)
+    const text = await answer.text()
+    if (!answer.ok) throw new Error(`${method} ${path}: ${answer.status} ${text}`)
+    return (text === '' ? undefined : JSON.parse(text)) as T
+  }
+
+  /** Resolves when the compute is shown as connected. */
+  async untilConnected(id: string): Promise<Compute> {
+    for (;;) {
+      const all = await this.call<Compute[]>('GET', '/v2/computes')
+      const found = all.find(({ compute_id }) => compute_id === id)
+      if (found?.connected === true) return found
+      await new Promise((resolve) => setTimeout(resolve, 50))
+    }
+  }
+
+  /** An open websocket. */
+  async open(path: string): Promise<OpenSocket> {
+    const socket = new WebSocket(this.url.replace('http', 'ws') + path, { headers: asAdmin })
+    onTestFinished(() => socket.terminate())
+    const opened = new OpenSocket(socket)
+    await once(socket, 'open')
+    return opened
+  }
+}
+
+/** A websocket and what came by it. */
+class OpenSocket {
+  readonly #socket: WebSocket
+  #text = ''
+  #wake = () => {}
+
+  constructor(socket: WebSocket) {
+    this.#socket = socket
+    socket.on('message', (data: Buffer) => {
+      this.#text += data.toString('latin1')
+      this.#wake()
+    })
+  }
+
+  send(text: string): void {
+    this.#socket.send(text)
+  }
+
+  /** Resolves when the text came. */
+  async shows(text: string): Promise<void> {
+    while (!this.#text.includes(text))
+      await new Promise<void>((resolve) => {
+        this.#wake = resolve
+      })
+    this.#text = this.#text.slice(this.#text.indexOf(text) + text.length)
+  }
+
+  async close(): Promise<void> {
+    const closed = once(this.#socket, 'close')
+    this.#socket.close(1000)
+    await closed
+  }
+}

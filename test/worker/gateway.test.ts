@@ -1,0 +1,169 @@
+import { randomBytes } from 'node:crypto'
+import { readdir, readFile } from 'node:fs/promises'
+import { createServer } from 'node:http'
+import { join } from 'node:path'
+import { expect, onTestFinished, test, vi } from 'vitest'
+import type { Compute } from '../../src/model/compute.ts'
+import { basic, bearer } from '../support/auth-app.ts'
+import { json, listening } from '../support/fleet.ts'
+import { portRanges, TestService } from '../support/service.ts'
+import { adminToken, WorkerGateway } from '../support/worker-gateway.ts'
+
+// Services and workerd are started, and started again.
+vi.setConfig({ testTimeout: 60_000 })
+
+const embedded = { 'pc.engine': 'embedded' }
+const secret = 'Geheim-7f3a-of-the-compute'
+const projects = '/v2/compute/projects'
+
+const inputOf = (service: TestService, id: string) => ({
+  ...{ compute_id: id, name: `Compute ${id}`, protocol: 'http', host: '127.0.0.1' },
+  ...{ port: Number(new URL(service.url).port), user: 'anna', password: secret },
+})
+
+/** A project with one pc that runs; its path. */
+async function lab(gateway: WorkerGateway): Promise<{ id: string; node: string }> {
+  const { project_id: id } = await gateway.call<{ project_id: string }>('POST', projects, { name: 'lab' })
+  const made = await gateway.call('POST', `/v1/projects/${id}/pc/vms`, { name: 'PC1' })
+  await gateway.call('POST', `/v1/projects/${id}/pc/vms/${made.vm_id ?? made.node_id}/start`, {})
+  return { id, node: `${projects}/${id}/pc/nodes/${made.vm_id ?? made.node_id}` }
+}
+
+/** Everything that workerd has on disk. */
+async function stored(gateway: WorkerGateway): Promise<string> {
+  const entries = await readdir(gateway.data, { recursive: true, withFileTypes: true })
+  const files = entries.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name))
+  return (await Promise.all(files.map((file) => readFile(file, 'latin1')))).join('\n')
+}
+
+test('labs run on a compute behind the Worker, which keeps its state when it is evicted, and its secrets sealed', async () => {
+  const [gateway, service] = await Promise.all([
+    WorkerGateway.start(),
+    TestService.start({ ...embedded, ...portRanges(104), user: 'anna', password: secret }),
+  ])
+  const shown = await gateway.call<Compute>('POST', '/v2/computes', inputOf(service, 'one'))
+  expect(shown).toMatchObject({ connected: true, user: 'anna', cpu_usage_percent: expect.any(Number) })
+  const feed = await gateway.open('/v2/compute/notifications/ws')
+  const lines = (await gateway.fetch('GET', '/v2/compute/notifications')).body?.pipeThrough(new TextDecoderStream())
+  const { id, node } = await lab(gateway)
+  await feed.shows('"node.updated"')
+  let told = ''
+  for await (const piece of lines ?? []) {
+    told += piece
+    if (told.includes('node.created')) break
+  }
+  const console = await gateway.open(`${node}/console/ws`)
+  console.send('help\r')
+  await console.shows('ping')
+  await console.close()
+
+  const image = randomBytes(3 * 2 ** 20)
+  const images = '/v2/compute/machine-emulator/images'
+  const body = new Blob([image]).stream()
+  const upload = await gateway.fetch('POST', `${images}/big.img`, undefined, { body, duplex: 'half' } as RequestInit)
+  expect(upload.status).toBe(204)
+  const back = await (await gateway.fetch('GET', `${images}/big.img`)).arrayBuffer()
+  expect(Buffer.from(back).equals(image)).toBe(true)
+  expect(await (await gateway.fetch('GET', '/docs')).text()).toContain('rapidoc')
+
+  await gateway.restart()
+  expect(await gateway.call('GET', node)).toMatchObject({ name: 'PC1', status: 'started' })
+  const all = await gateway.call<Compute[]>('GET', '/v2/computes')
+  expect(all).toMatchObject([{ compute_id: 'one', connected: true, capabilities: { platform: 'linux' } }])
+  expect(JSON.stringify([shown, all])).not.toContain(secret)
+  const disk = await stored(gateway)
+  expect(disk).toContain('Compute one')
+  for (const hidden of [secret, Buffer.from(secret).toString('base64')]) expect(disk).not.toContain(hidden)
+
+  await service.kill('SIGKILL')
+  expect((await gateway.fetch('GET', node)).status).toBe(503)
+  const gone = await gateway.fetch('GET', `${projects}/${id}`)
+  expect([gone.status, gone.headers.get('retry-after')]).toEqual([503, '5'])
+  const list = await gateway.fetch('GET', projects)
+  expect([await list.json(), list.headers.get('x-patchbay-unreachable')]).toEqual([[], 'Compute%20one'])
+  await service.restart(Number(new URL(service.url).port))
+  // Who registers it again has it tried at once.
+  await gateway.call('POST', '/v2/computes', inputOf(service, 'one'))
+  expect(await gateway.call('GET', projects)).toMatchObject([{ project_id: id }])
+})
+
+test('a compute joins by a tunnel, and comes back when the Worker was evicted', async () => {
+  const gateway = await WorkerGateway.start()
+  const { token } = await gateway.call('POST', '/v2/tokens', { name: 'behind NAT', purpose: 'join' })
+  const service = await TestService.start({
+    ...{ ...embedded, ...portRanges(105) },
+    ...{ 'join.url': gateway.url.replace('http', 'ws'), 'join.token': token },
+  })
+  const id = (await readFile(join(service.data, 'compute-id'), 'utf8')).trim()
+  expect(await gateway.untilConnected(id)).toMatchObject({ protocol: 'tunnel', last_error: null })
+  const { node } = await lab(gateway)
+  const typeHelp = async () => {
+    const console = await gateway.open(`${node}/console/ws`)
+    console.send('help\r')
+    await console.shows('ping')
+    return console
+  }
+  await typeHelp()
+  const feed = await gateway.open('/v2/compute/notifications/ws')
+  await feed.shows('"ping"')
+  await gateway.restart()
+  expect(await gateway.untilConnected(id)).toMatchObject({ protocol: 'tunnel', last_error: null })
+  expect(await gateway.call('GET', node)).toMatchObject({ status: 'started' })
+  await (await typeHelp()).close()
+
+  await service.kill('SIGKILL')
+  const gone = await gateway.fetch('GET', node)
+  expect([gone.status, gone.headers.get('retry-after')]).toEqual([503, '5'])
+})
+
+test('who has no credentials is told what is needed, and a token may do what its role says', async () => {
+  const gateway = await WorkerGateway.start({ RATE_PER_S: '2' })
+  const status = async (authorization: string, method: string, path: string, body?: unknown) =>
+    (await gateway.fetch(method, path, body, { headers: { authorization } })).status
+  const { token: user, token_id } = await gateway.call('POST', '/v2/tokens', { name: 'ben', role: 'operate' })
+  expect(await stored(gateway)).not.toContain(user)
+  expect(await status('', 'GET', projects)).toBe(401)
+  expect(await status(bearer('wrong'), 'GET', projects)).toBe(401)
+  expect(await status(basic('admin', adminToken), 'GET', '/v2/tokens')).toBe(200)
+  expect(await status(basic('anybody', user as string), 'GET', projects)).toBe(200)
+  expect(await status(bearer(user as string), 'GET', '/v2/tokens')).toBe(403)
+  await gateway.restart()
+  expect(await status(bearer(user as string), 'GET', projects)).toBe(200)
+  const many = await Promise.all(Array.from({ length: 12 }, () => status(bearer(user as string), 'GET', projects)))
+  expect(new Set(many)).toEqual(new Set([200, 429]))
+  expect(await status(bearer(adminToken), 'DELETE', `/v2/tokens/${token_id}`)).toBe(204)
+  expect(await status(bearer(user as string), 'GET', projects)).toBe(401)
+})
+
+test('without its secrets it says which are needed', async () => {
+  const gateway = await WorkerGateway.start({ FLEET_KEY: 'short' })
+  const answer = await gateway.fetch('GET', projects)
+  expect([answer.status, await answer.json()]).toMatchObject([503, { message: expect.stringContaining('FLEET_KEY') }])
+})
+
+test('a list over fifty computes asks six at a time', async () => {
+  let [open, most] = [0, 0]
+  const server = createServer((req, res) => {
+    const path = req.url ?? ''
+    if (path.startsWith('/v2/compute/capabilities'))
+      return json(res, 200, { version: '0.1.0', platform: 'linux', node_types: [] })
+    if (!path.startsWith(projects)) return json(res, 200, { cpu_usage_percent: 1, memory_usage_percent: 1 })
+    open += 1
+    most = Math.max(most, open)
+    setTimeout(() => {
+      open -= 1
+      json(res, 200, [])
+    }, 20)
+  })
+  onTestFinished(() => void server.close().closeAllConnections())
+  const port = await listening(server)
+  const gateway = await WorkerGateway.start({ RATE_PER_S: '0' })
+  const address = { protocol: 'http', host: '127.0.0.1', port }
+  for (let number = 0; number < 50; number++) {
+    const input = { ...address, compute_id: `c${number}`, name: `Compute ${number}` }
+    expect(await gateway.call('POST', '/v2/computes', input)).toMatchObject({ connected: true })
+  }
+  const answer = await gateway.fetch('GET', projects)
+  expect([await answer.json(), answer.headers.get('x-patchbay-unreachable')]).toEqual([[], null])
+  expect(most).toBe(6)
+})
