@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { chmod, mkdir, readFile, writeFile } from 'node:fs/promises'
+import { createRequire } from 'node:module'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
@@ -19,7 +20,14 @@ await mkdir(data, { recursive: true, mode: 0o700 })
 const secrets = { FLEET_KEY: await secret('FLEET_KEY', 32), ADMIN_TOKEN: await secret('ADMIN_TOKEN', 24) }
 const optional = ['ACCESS_TEAM_DOMAIN', 'ACCESS_AUDIENCE', 'ACCESS_ADMINS', 'ALLOWED_ORIGINS', 'RATE_PER_S']
 const settings = Object.fromEntries(optional.map((name) => [name, process.env[name] ?? '']))
-const gateway = await runWorker({ host, port: Number(values.port), data, bindings: { ...settings, ...secrets } })
+if (process.platform === 'linux') process.env.MINIFLARE_WORKERD_PATH = await endingWithUs(data)
+const gateway = await runWorker({ host, port: Number(values.port), data, bindings: { ...settings, ...secrets } }).catch(
+  (error: Error & { code?: string }) => {
+    if (error.code !== 'ERR_ADDRESS_IN_USE') throw error
+    console.error(`Port ${values.port} of ${host} is in use; choose another one with --port`)
+    process.exit(1)
+  },
+)
 console.log(`The gateway is ready on ${gateway.url}`)
 for (const signal of ['SIGINT', 'SIGTERM'] as const) {
   process.once(signal, () => void gateway.close().then(() => process.exit(0)))
@@ -35,4 +43,12 @@ async function secret(name: string, bytes: number): Promise<string> {
   await chmod(file, 0o600)
   console.log(`${name} is in ${file}`)
   return (await readFile(file, 'utf8')).trim()
+}
+
+/** The runtime goes with this program, however that ends: a command that is used instead of it. */
+async function endingWithUs(directory: string): Promise<string> {
+  const { default: workerd } = createRequire(import.meta.url)('workerd') as { default: string }
+  const file = join(directory, 'workerd')
+  await writeFile(file, `#!/bin/sh\nexec setpriv --pdeathsig TERM '${workerd}' "$@"\n`, { mode: 0o700 })
+  return file
 }

@@ -1,11 +1,19 @@
 import { DurableObject } from 'cloudflare:workers'
 import type { Upgrade } from '../../src/http/socket.ts'
+import type { TokenRecord } from '../../src/model/access-token.ts'
+import type { Compute, ComputeRecord } from '../../src/model/compute.ts'
 import { joinPath } from '../../src/routes/v2/join.ts'
 import type { Env } from './env.ts'
 import { type Gateway, openGateway } from './gateway.ts'
 import { LastingSockets } from './lasting-sockets.ts'
 import { Rounds } from './rounds.ts'
 import { upgrade } from './sockets.ts'
+
+/** The computes that have an address, with their secrets, and all as they are shown. */
+export interface Snapshot {
+  readonly records: ComputeRecord[]
+  readonly shown: Compute[]
+}
 
 /** As long as a ticket for a websocket lives, ms: it is in memory only. */
 const awakeMs = 30_000
@@ -36,6 +44,35 @@ export class FleetObject extends DurableObject<Env> {
     await rounds.used()
     if (isAboutAll(request)) await rounds.known()
     return app.fetch(request)
+  }
+
+  /** What isolates need to ask computes themselves. */
+  async snapshot(): Promise<Snapshot> {
+    const { fleet, rounds } = this.#open
+    await rounds.used()
+    return { records: [...fleet.registered().values()], shown: await fleet.list() }
+  }
+
+  /** Somebody could not reach them. */
+  async look(computeIds: readonly string[]): Promise<void> {
+    const { fleet } = this.#open
+    await Promise.all(computeIds.slice(0, 6).map((id) => fleet.check(id)))
+  }
+
+  placeOf(projectId: string): Promise<string | undefined> {
+    return this.#open.placements.get(projectId)
+  }
+
+  place(projectId: string, computeId: string): Promise<void> {
+    return this.#open.placements.put(projectId, computeId)
+  }
+
+  forget(projectId: string): Promise<void> {
+    return this.#open.placements.remove(projectId)
+  }
+
+  token(tokenId: string): Promise<TokenRecord | undefined> {
+    return this.#open.tokens.get(tokenId)
   }
 
   override alarm(): Promise<void> {

@@ -1,9 +1,26 @@
+import script from 'rapidoc/dist/rapidoc-min.js'
+import type { AppOptions } from '../../src/app.ts'
+import type { GatewayHost } from '../../src/gateway/host.ts'
 import type { Json } from '../../src/http/endpoint.ts'
 
 export const json: Json = (body, status, headers) =>
   new Response(body, { status, headers: { 'Content-Type': 'application/json', ...headers } })
 
-export function report(error: unknown, requestId: string): void {
-  // biome-ignore lint/suspicious/noConsole: the log of a Worker
-  console.error(`request ${requestId} failed:`, error)
+/** The Worker as a host: it runs nothing itself. */
+export const gatewayHost: GatewayHost = {
+  version: PATCHBAY_VERSION,
+  metrics: async () => [],
+  // Settings come with the next deployment.
+  reloadConfig: async () => ({ changed: [], needs_restart: [] }),
 }
+
+/** What the app is given in the object and in isolates alike. */
+export const common = {
+  version: PATCHBAY_VERSION,
+  jsonBytes: 2 ** 20,
+  aliases: {},
+  json,
+  docsScript: async () => script,
+  // biome-ignore lint/suspicious/noConsole: the log of a Worker
+  report: (error, requestId) => console.error(`request ${requestId} failed:`, error),
+} satisfies Partial<AppOptions>

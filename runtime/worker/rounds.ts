@@ -69,15 +69,15 @@ export class Rounds {
 
   async #look(): Promise<void> {
     const isIdle = Date.now() - this.#usedAt > idleMs
-    if (isIdle) {
-      this.#isFresh = false
-      return
-    }
-    // Before the look: it must not end with an exception of the runtime that stops the object in the middle.
+    const isEmpty = (await this.#fleet.list()).length === 0
+    this.#isFresh = isEmpty
+    if (isIdle || isEmpty) return
+    // Beforehand, too: whatever ends this one, another follows.
     await this.#storage.setAlarm(Date.now() + roundMs)
     await this.#fleet.check()
     this.#isFresh = true
     this.#keep('computes', JSON.stringify(await this.#fleet.list()))
+    await this.#storage.setAlarm(Date.now() + roundMs)
   }
 
   #note(name: string): { at: number; value: string } | undefined {

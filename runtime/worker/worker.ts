@@ -1,14 +1,20 @@
 import { type Env, missing } from './env.ts'
 import { json } from './host.ts'
 
+import { Shortcut } from './shortcut.ts'
+
 export { FleetObject } from './fleet-object.ts'
 
-/** The gateway at the edge. All its state is in one object. */
+let shortcut: Shortcut | undefined
+
+/** The gateway at the edge. All its state is in one object, which also answers what needs all of it. */
 export default {
-  async fetch(request, env): Promise<Response> {
+  async fetch(request, env, context): Promise<Response> {
     const message = missing(env)
     if (message !== undefined) return json(`${JSON.stringify({ message, status: 503 })}\n`, 503, {})
-    return flowing(await env.FLEET.getByName('fleet').fetch(request))
+    shortcut ??= new Shortcut(env)
+    const response = await shortcut.answer(request, context)
+    return flowing(response ?? (await env.FLEET.getByName('fleet').fetch(request)))
   },
 } satisfies ExportedHandler<Env>
 

@@ -162,10 +162,11 @@ export class Fleet {
   }
 
   /**
-   * Looks at every compute, some at a time: whether it is there, and how busy it is. For a fleet whose upkeep are `rounds`;
-   * never rejects.
+   * Looks at every compute, some at a time, or at one: whether it is there, and how busy it is. For a fleet whose upkeep are
+   * `rounds`; never rejects.
    */
-  async check(): Promise<void> {
+  async check(id?: string): Promise<void> {
+    if (id !== undefined) return this.#computes.get(id)?.check()
     await eachOf(this.#computes.remote, (compute) => compute.check())
   }
 

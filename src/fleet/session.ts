@@ -145,18 +145,22 @@ export class Session {
 
   /** Looks whether it is there and how busy it is, where no feed tells that. Never rejects. */
   async check(): Promise<void> {
-    const { bounds, version, waiting } = this.#options
+    const { version, waiting } = this.#options
     if (this.#isClosed || waiting !== undefined) return
     if (!this.#isConnected) return this.connect().catch(() => {})
-    const signal = AbortSignal.timeout(bounds.connectMs)
+    const link = new AbortController()
+    // One that is over must not keep a program awake.
+    const late = this.#bound(link)
     try {
-      const found = await abortable(this.#begin(signal), signal)
+      const found = await abortable(this.#begin(link.signal), link.signal)
       if (this.#isClosed) return
       if (found.capabilities.version !== this.capabilities.version) this.#warnOf(found.capabilities.version, version)
       this.capabilities = found.capabilities
       this.#busy(found.load)
     } catch (error) {
       if (!this.#isClosed) this.lose(reasonOf(error))
+    } finally {
+      clearTimeout(late)
     }
   }
 
@@ -196,8 +200,7 @@ export class Session {
     const { bounds, unreachable, upkeep } = this.#options
     const link = new AbortController()
     if (upkeep) this.#link = link
-    const tooLate = () => link.abort(new Error(`it did not answer in ${bounds.connectMs / 1000} s`))
-    const late = setTimeout(tooLate, bounds.connectMs)
+    const late = this.#bound(link)
     this.#attemptUntil = Date.now() + bounds.connectMs
     try {
       this.#connected(link, await abortable(this.#begin(link.signal), link.signal))
@@ -213,6 +216,11 @@ export class Session {
       clearTimeout(late)
       this.#attemptUntil = 0
     }
+  }
+
+  #bound(link: AbortController): ReturnType<typeof setTimeout> {
+    const { connectMs } = this.#options.bounds
+    return setTimeout(() => link.abort(new Error(`it did not answer in ${connectMs / 1000} s`)), connectMs)
   }
 
   async #begin(signal: AbortSignal): Promise<Found> {

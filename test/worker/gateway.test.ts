@@ -167,3 +167,41 @@ test('a list over fifty computes asks six at a time', async () => {
   expect([await answer.json(), answer.headers.get('x-patchbay-unreachable')]).toEqual([[], null])
   expect(most).toBe(6)
 })
+
+test('what is about one project goes to its compute at once, and after it when it has moved', async () => {
+  const credentials = { user: 'anna', password: secret }
+  const [gateway, a, b] = await Promise.all([
+    WorkerGateway.start(),
+    TestService.start({ ...embedded, ...portRanges(104), ...credentials }),
+    TestService.start({ ...embedded, ...portRanges(105), ...credentials }),
+  ])
+  await gateway.call('POST', '/v2/computes', inputOf(a, 'a'))
+  await gateway.call('POST', '/v2/computes', inputOf(b, 'b'))
+  const input = { name: 'lab', compute_id: 'a' }
+  const { project_id } = await gateway.call('POST', projects, input)
+  const project = `${projects}/${project_id}`
+  /** The program that answered: ids of requests begin with a word of its own. */
+  const answered = async (method: string, path: string, body?: unknown) => {
+    const answer = await gateway.fetch(method, path, body)
+    await answer.body?.cancel()
+    return { status: answer.status, by: answer.headers.get('x-request-id')?.split('-')[0] }
+  }
+  const object = (await answered('GET', '/v2/compute/version')).by
+  const isolate = await answered('GET', project)
+  expect(isolate.status).toBe(200)
+  expect(isolate.by).not.toBe(object)
+  expect(await answered('GET', `/v1/projects/${project_id}`)).toEqual(isolate)
+  // What is refused is refused there, too.
+  expect((await gateway.fetch('GET', project, undefined, { headers: { authorization: 'Bearer no' } })).status).toBe(401)
+
+  const direct = { authorization: basic('anna', secret) }
+  await a.fetch(project, { method: 'DELETE', headers: direct })
+  await b.fetch(projects, { method: 'POST', headers: direct, body: JSON.stringify({ name: 'moved', project_id }) })
+  expect(await gateway.call('GET', project)).toMatchObject({ name: 'moved' })
+  expect(await answered('GET', project)).toEqual({ status: 200, by: object })
+
+  const { project_id: other } = await gateway.call('POST', projects, input)
+  expect((await answered('GET', `${projects}/${other}`)).by).toBe(isolate.by)
+  expect(await answered('DELETE', `${projects}/${other}`)).toEqual({ status: 204, by: isolate.by })
+  expect(await answered('GET', `${projects}/${other}`)).toEqual({ status: 404, by: object })
+})

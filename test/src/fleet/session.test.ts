@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import type { Compute } from '../../../src/model/compute.ts'
 import { faultOf, json, openFleet, StandIn, version } from '../../support/fleet.ts'
 
 const ask = { method: 'GET', path: '/v2/compute/x', headers: {}, body: null, signal: new AbortController().signal }
@@ -79,6 +80,39 @@ test('requests to what failed again and again are refused at once, until one may
     .toBe(404)
   expect(compute.asked).toEqual(['GET /v2/compute/capabilities', 'GET /v2/compute/x'])
   await until('one', { connected: true })
+})
+
+test('a service that looks from time to time knows who is there and how busy, and keeps it while it sleeps', async () => {
+  const compute = await StandIn.start()
+  compute.answer = (req, res) =>
+    req.url === '/v2/compute/load'
+      ? json(res, 200, { cpu_usage_percent: 7, memory_usage_percent: 8 })
+      : json(res, 204, {})
+  const rounds = { upkeep: 'rounds', bounds: { failures: 1, retryMs: [60_000, 60_000] } } as const
+  const { fleet, registry, until } = await openFleet(rounds)
+  await fleet.create(compute.input())
+  await until('one', { connected: true, cpu_usage_percent: 7, memory_usage_percent: 8 })
+  expect([compute.openFeeds, fleet.isUnclear('one')]).toEqual([0, false])
+  const shown = await fleet.list()
+
+  const unknown = await openFleet({ ...rounds, registry })
+  expect(await unknown.fleet.get('one')).toMatchObject({ connected: false, last_error: null })
+  expect(unknown.fleet.isUnclear('one')).toBe(true)
+  unknown.fleet.recall([{ ...(shown[0] as Compute), port: 1 }], 0)
+  expect(await unknown.fleet.get('one')).toMatchObject({ connected: false })
+  unknown.fleet.recall(shown, 0)
+  expect(await unknown.fleet.list()).toEqual(shown)
+
+  await compute.stop()
+  await fleet.check()
+  expect(await fleet.get('one')).toMatchObject({ connected: false, cpu_usage_percent: null })
+  expect(fleet.isUnclear('one')).toBe(false)
+  expect(await faultOf(fleet.send('one', ask))).toMatchObject({ status: 503, headers: { 'Retry-After': /^[3-6]\d$/ } })
+  unknown.fleet.recall(await fleet.list(), 0)
+  expect(await faultOf(unknown.fleet.send('one', ask))).toMatchObject({ status: 503 })
+  await compute.listen()
+  await fleet.check()
+  expect(await fleet.get('one')).toMatchObject({ connected: true, last_error: null })
 })
 
 test('only one request tries; those beside it are refused', async () => {

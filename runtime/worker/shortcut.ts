@@ -1,0 +1,123 @@
+import { type App, createApp } from '../../src/app.ts'
+import type { TokenStore } from '../../src/auth/token-store.ts'
+import { Fleet } from '../../src/fleet/fleet.ts'
+import { fetchTransport } from '../../src/fleet/transport.ts'
+import { fleetMembers } from '../../src/gateway/fleet-members.ts'
+import { createGateway } from '../../src/gateway/gateway-agent.ts'
+import type { Members } from '../../src/gateway/members.ts'
+import { openAuth } from './auth.ts'
+import type { Env } from './env.ts'
+import type { FleetObject } from './fleet-object.ts'
+import { common, gatewayHost } from './host.ts'
+import { Places } from './places.ts'
+import { socketTransport, upgrade } from './sockets.ts'
+
+/** How long what the object said of the computes is used, ms: until it is asked again beside a request, and at most. */
+const freshMs = 5000
+const staleMs = 10_000
+
+/** What is about one project. */
+const ofProject = /^\/(?:v1|v2\/compute)\/projects\/([0-9a-f-]{36})(?:\/|$)/i
+
+type Stub = DurableObjectStub<FleetObject>
+
+/**
+ * Answers what is about one project at a compute with an address, without the object: it would be the way of every byte of
+ * every lab. What was found out is shared by the requests of this isolate, and never what is under way.
+ */
+export class Shortcut {
+  readonly #object: () => Stub
+  readonly #places: Places
+  readonly #app: App
+  #taken: { readonly fleet: Fleet; readonly at: number } | undefined
+  readonly #lost = new Set<string>()
+
+  constructor(env: Env) {
+    this.#object = () => env.FLEET.getByName('fleet')
+    this.#places = new Places(this.#object)
+    this.#app = this.#open(env)
+  }
+
+  /** Undefined: the object has to be asked. */
+  async answer(request: Request, context: ExecutionContext): Promise<Response | undefined> {
+    const { pathname, searchParams } = new URL(request.url)
+    const project = ofProject.exec(pathname)?.[1]?.toLowerCase()
+    // Tickets are where they were given.
+    if (project === undefined || searchParams.has('ticket')) return undefined
+    const fleet = await this.#current(context)
+    const compute = await this.#places.lookUp(project)
+    if (compute === undefined || !(await isConnected(fleet, compute))) return undefined
+    const response = await this.#app.fetch(request)
+    if (this.#lost.size > 0) context.waitUntil(this.#tell())
+    if (response.status !== 404) return response
+    // It may be elsewhere: the object can look for it.
+    this.#places.avoid(project)
+    if (request.method !== 'GET' && request.method !== 'HEAD') return response
+    response.body?.cancel().catch(() => {})
+    return undefined
+  }
+
+  async #current(context: ExecutionContext): Promise<Fleet> {
+    const taken = this.#taken
+    const ageMs = Date.now() - (taken?.at ?? 0)
+    if (taken === undefined || ageMs > staleMs) return this.#take()
+    if (ageMs > freshMs) context.waitUntil(this.#take().catch(() => {}))
+    return taken.fleet
+  }
+
+  async #take(): Promise<Fleet> {
+    const { records, shown } = await this.#object().snapshot()
+    const fetchOf = (url: string, init: RequestInit) => fetch(url, init)
+    const fleet = await Fleet.open({
+      registry: { load: async () => records, save: async () => {}, remove: async () => {} },
+      transport: fetchTransport(fetchOf),
+      sockets: socketTransport(fetchOf),
+      version: PATCHBAY_VERSION,
+      upkeep: false,
+    })
+    fleet.recall(shown, 0)
+    fleet.listen((event) => {
+      if (event.type === 'compute.updated' && !event.compute.connected) this.#lost.add(event.compute.compute_id)
+    })
+    this.#taken = { fleet, at: Date.now() }
+    return fleet
+  }
+
+  /** The object looks itself whether what cannot be reached from here is there. */
+  async #tell(): Promise<void> {
+    const lost = [...this.#lost]
+    this.#lost.clear()
+    await this.#object().look(lost)
+  }
+
+  #open(env: Env): App {
+    const members: Members = {
+      // Nothing is looked for from here.
+      all: async () => [],
+      find: async (id) => this.#taken && fleetMembers(this.#taken.fleet).find(id),
+      watch: () => () => {},
+    }
+    const { access, rateLimit } = openAuth(env, tokensOf(this.#object), freshMs)
+    const placements = this.#places
+    return createApp({
+      ...common,
+      // Anew for every request: none may wait for what another one began.
+      agent: (absent) => createGateway({ members, placements, host: gatewayHost }).agent(absent),
+      access,
+      rateLimit,
+      upgrade,
+    })
+  }
+}
+
+async function isConnected(fleet: Fleet, id: string): Promise<boolean> {
+  return (await fleetMembers(fleet).find(id))?.isConnected === true
+}
+
+/** The tokens of the object; they are made and revoked there. */
+const tokensOf = (object: () => Stub): TokenStore => {
+  const refused = async () => {
+    throw new Error('Tokens are changed by the object')
+  }
+  return { get: (id) => object().token(id), list: refused, put: refused, remove: refused }
+}
