@@ -5,8 +5,14 @@ import type { HostAgent } from '../host-agent.ts'
 import type { Member, Members } from './members.ts'
 
 /** How long a compute may take to tell what it has, and how long all may take together, ms. */
-const patienceMs = 10_000
-const allMs = 20_000
+interface Patience {
+  readonly eachMs: number
+  readonly allMs: number
+}
+
+const usualPatience: Patience = { eachMs: 10_000, allMs: 20_000 }
+/** For what is found out first, such as the sums of new images. */
+export const muchPatience: Patience = { eachMs: 120_000, allMs: 240_000 }
 
 /** What a compute said. */
 export interface Said<T> {
@@ -29,15 +35,18 @@ export class Everyone {
    * What each says, in the order of registration. One that cannot be reached, or takes too long, or fails, is left out and its
    * name told. When none says anything it rejects with what the first that is there failed with.
    */
-  async ask<T>(question: (agent: HostAgent) => Promise<T>): Promise<Said<T>[]> {
+  async ask<T>(question: (agent: HostAgent) => Promise<T>, patience = usualPatience): Promise<Said<T>[]> {
     const members = await this.#members.all()
     const said: (Said<T> | undefined)[] = members.map(() => undefined)
-    const until = Date.now() + allMs
+    const until = Date.now() + patience.allMs
     let failure: unknown
     await eachOf(members, async (member, index) => {
       if (!member.isConnected) return this.#absent(member.name)
       try {
-        said[index] = { member, value: await inTime(() => question(member.agent), member, until) }
+        said[index] = {
+          member,
+          value: await inTime(() => question(member.agent), member, Math.min(patience.eachMs, until - Date.now())),
+        }
       } catch (error) {
         this.#absent(member.name)
         failure ??= presented(error, member)
@@ -49,9 +58,13 @@ export class Everyone {
   }
 
   /** All that has them, one after the other; the first compute counts for what has the same key. */
-  async union<T>(question: (agent: HostAgent) => Promise<readonly T[]>, key: (item: T) => string): Promise<T[]> {
+  async union<T>(
+    question: (agent: HostAgent) => Promise<readonly T[]>,
+    key: (item: T) => string,
+    patience = usualPatience,
+  ): Promise<T[]> {
     const found = new Map<string, T>()
-    for (const { value } of await this.ask(question)) {
+    for (const { value } of await this.ask(question, patience)) {
       for (const item of value) if (!found.has(key(item))) found.set(key(item), item)
     }
     return [...found.values()]
@@ -131,8 +144,7 @@ export function presented(error: unknown, { name }: Member): unknown {
   })
 }
 
-async function inTime<T>(ask: () => Promise<T>, { name }: Member, until: number): Promise<T> {
-  const left = Math.min(patienceMs, until - Date.now())
+async function inTime<T>(ask: () => Promise<T>, { name }: Member, left: number): Promise<T> {
   const error = () => new ApiError(504, `The compute ${name} did not answer in time`, { headers: retryAfter })
   if (left <= 0) throw error()
   const work = ask()

@@ -1,6 +1,6 @@
 import type { HostFacts, HypervisorAgent } from '../host-agent.ts'
 import type { Check, Load } from '../model/host.ts'
-import { type Everyone, noCompute } from './everyone.ts'
+import { type Everyone, muchPatience, noCompute } from './everyone.ts'
 import type { Members } from './members.ts'
 
 export interface GatewayHost {
@@ -75,6 +75,7 @@ export const gatewayHypervisors = (everyone: Everyone): HypervisorAgent => ({
     everyone.union(
       ({ hypervisors }) => hypervisors.vms(),
       ({ vmname }) => vmname,
+      muchPatience,
     ),
 })
 

@@ -1,5 +1,5 @@
 import type { ImageAgent, UploadProgress } from '../host-agent.ts'
-import { type Everyone, named, noCompute, presented } from './everyone.ts'
+import { type Everyone, muchPatience, named, noCompute, presented } from './everyone.ts'
 import { shared } from './shared-stream.ts'
 
 /**
@@ -12,6 +12,7 @@ export function gatewayImages(everyone: Everyone): ImageAgent {
       everyone.union(
         ({ images }) => images.list(kind),
         ({ path }) => path,
+        muchPatience,
       ),
     read: (kind, name, options) =>
       everyone.first(

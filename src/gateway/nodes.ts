@@ -1,6 +1,6 @@
 import type { DynamipsAgent, HostAgent, MachineAgent, NodeAgent, RouterAgent } from '../host-agent.ts'
 import type { NodeRef } from '../model/node.ts'
-import type { Everyone } from './everyone.ts'
+import { type Everyone, muchPatience } from './everyone.ts'
 import type { ImageCopies } from './image-copies.ts'
 import type { Whereabouts } from './whereabouts.ts'
 
@@ -66,6 +66,7 @@ export function gatewayMachines(whereabouts: Whereabouts, everyone: Everyone): M
       everyone.union(
         ({ machines }) => machines.emulators(platforms),
         ({ path }) => path,
+        muchPatience,
       ),
     /** A platform counts that every compute accelerates: a lab may be on any. */
     async capabilities() {

@@ -102,3 +102,17 @@ test('a reader that takes nothing is dropped, and the others go on', async () =>
   expect(await read).toHaveLength(10)
   await expect(late.read()).rejects.toMatchObject({ status: 504 })
 })
+
+test('a list of images whose sums are still made is waited for, within a bound', async () => {
+  vi.useFakeTimers()
+  onTestFinished(() => void vi.useRealTimers())
+  const image = { filename: 'x', path: 'x', md5sum: '0'.repeat(32), filesize: 1 }
+  const slow = compute({}, { list: () => new Promise((resolve) => setTimeout(() => resolve([image]), 60_000)) })
+  const never = compute({}, { list: () => new Promise(() => {}) })
+  const gateway = startGateway([slow.agent, never.agent])
+  const listed = gateway.fetch('GET', '/v2/compute/machine-emulator/images')
+  await vi.advanceTimersByTimeAsync(120_000)
+  const answer = await listed
+  expect(await answer.json()).toEqual([image])
+  expect(answer.headers.get('X-Patchbay-Unreachable')).toBe('Compute%201')
+})
