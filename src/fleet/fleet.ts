@@ -16,7 +16,7 @@ import { greet, Refusal } from './greeting.ts'
 import type { JoinTokens } from './join-tokens.ts'
 import { LocalCompute } from './local-compute.ts'
 import type { FleetEvent, FleetOptions } from './options.ts'
-import { changed, joinedRecord, recordOf } from './record.ts'
+import { changed, isOnlyShare, joinedRecord, recordOf } from './record.ts'
 import type { Registry } from './registry.ts'
 import { RemoteCompute, type RemoteComputeOptions, senderOf } from './remote-compute.ts'
 import { usualBounds } from './session.ts'
@@ -124,14 +124,15 @@ export class Fleet {
     }
   }
 
-  /** Ends the session and begins a new one. 404, 409 for a reserved compute. */
+  /** Ends the session and begins a new one, unless only its share of the labs is another. 404, 409 for a reserved compute. */
   update(id: string, changes: ComputeUpdate): Promise<Compute> {
     return this.#exclusively(async () => {
       const compute = this.#computes.find(id)
       if (compute instanceof LocalCompute || isReserved(id)) throw ownBusiness(id)
       const record = changed(compute.record, changes)
       await this.#registry.save(record)
-      compute.change(record, this.#waiting(record))
+      if (isOnlyShare(changes)) compute.keep(record)
+      else compute.change(record, this.#waiting(record))
       this.#tell('compute.updated', compute)
       return compute.show()
     })

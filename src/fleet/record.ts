@@ -64,6 +64,14 @@ export function changed(
 
 type Share = Pick<ComputeUpdate, 'accepts_projects' | 'weight'>
 
+/** Whether the connection to a compute is not concerned, so that who empties it does not cut its labs off. */
+export function isOnlyShare(changes: ComputeUpdate): boolean {
+  const given = Object.entries(changes).flatMap(([name, value]) =>
+    value == null || name === 'compute_id' ? [] : [name],
+  )
+  return given.length > 0 && given.every((name) => name === 'accepts_projects' || name === 'weight')
+}
+
 /** Only what is not as usual is kept. */
 function shareOf(
   { accepts_projects, weight }: Share,

@@ -96,6 +96,11 @@ export class RemoteCompute {
     this.#session.recall({ ...found, load }, ageMs)
   }
 
+  /** Another record of the same connection, which goes on. */
+  keep(record: ComputeRecord): void {
+    this.#record = record
+  }
+
   /** Another record: the session ends and a new one begins. Requests that are under way go on. */
   change(record: ComputeRecord, waiting?: string): void {
     this.#record = record

@@ -83,7 +83,7 @@ export const computeEndpoints: readonly Endpoint[] = [
     path: `${base}/{compute_id}`,
     role: 'admin',
     tag,
-    summary: 'Change a compute; it is connected anew',
+    summary: 'Change a compute; it is connected anew, unless only its share of the labs is another',
     params: one,
     body: ComputeUpdate,
     replies: { 200: { description: 'The changed compute', schema: Compute } },

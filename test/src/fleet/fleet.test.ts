@@ -281,3 +281,17 @@ test('figures tell how many computes are in which state', async () => {
     { labels: { state: 'refusing' }, value: 1 },
   ])
 })
+
+test('a compute that is emptied stays connected', async () => {
+  const compute = await StandIn.start()
+  const { fleet, registry, events } = await openFleet()
+  await fleet.create(compute.input())
+  const before = compute.asked.length
+  expect(await fleet.update('one', { compute_id: 'one', accepts_projects: false, weight: 2 })).toMatchObject({
+    ...{ connected: true, accepts_projects: false, weight: 2 },
+  })
+  expect(registry.records.get('one')).toMatchObject({ accepts_projects: false, weight: 2 })
+  expect(events.at(-1)).toMatchObject({ type: 'compute.updated', compute: { accepts_projects: false } })
+  expect(compute.asked.slice(before)).toEqual([])
+  expect(await fleet.update('one', { weight: 1, port: compute.port })).toMatchObject({ connected: false })
+})
