@@ -8,6 +8,8 @@ import type { Member, Members, PlacementStore } from './members.ts'
 /** How long a project that no compute has is not looked for again, ms. */
 const vainMs = 3000
 const mostVain = 1000
+/** Computes that a message names. */
+const mostNamed = 5
 /** How long the computes may take to be asked for a project, ms. */
 const searchMs = 15_000
 
@@ -34,7 +36,7 @@ export class Whereabouts {
    */
   async at<T>(projectId: string, use: (agent: HostAgent) => Promise<T>, { once = false } = {}): Promise<T> {
     const member = await this.find(projectId)
-    if (member === undefined) throw noSuchProject(projectId)
+    if (member === undefined) throw noSuchProject(projectId, await this.#members.all())
     try {
       return await use(member.agent)
     } catch (error) {
@@ -122,8 +124,13 @@ async function has({ agent }: Member, projectId: string): Promise<boolean> {
   }
 }
 
-const noSuchProject = (projectId: string): ApiError =>
-  notFound(`project_id: no compute has an open project ${projectId}`)
+/** It may be on one that could not be asked. */
+function noSuchProject(projectId: string, members: readonly Member[]): ApiError {
+  const away = members.flatMap(({ name, isConnected }) => (isConnected ? [] : [name]))
+  const more = away.length > mostNamed ? ` and ${away.length - mostNamed} more` : ''
+  const unasked = away.length > 0 ? `; not connected: ${away.slice(0, mostNamed).join(', ')}${more}` : ''
+  return notFound(`project_id: no compute has an open project ${projectId}${unasked}`)
+}
 
 export const elsewhere = (projectId: string, { name }: Member): ApiError =>
   conflict(`compute_id: the project ${projectId} is on the compute ${name}; leave compute_id out, or name that one`)

@@ -75,7 +75,8 @@ test('lists say which compute was not there, and what is on it is 503, not 404',
   expect(list.headers.get('X-Patchbay-Unreachable')).toBe('B%C3%BCro%2C%202')
   const gone = await gateway.fetch('GET', `${projects}/${onB}`)
   expect([gone.status, gone.headers.get('Retry-After')]).toEqual([503, '5'])
-  expect((await gateway.fetch('GET', `${projects}/${crypto.randomUUID()}`)).status).toBe(404)
+  const unknown = await gateway.fetch('GET', `${projects}/${crypto.randomUUID()}`)
+  expect([unknown.status, await unknown.json()]).toMatchObject([404, { message: /; not connected: Büro, 2$/ }])
   expect(gateway.placements.get(await createProject(gateway))).toBe('c0')
   a.isConnected = false
   expect(await gateway.call('GET', projects)).toEqual([])
