@@ -1,5 +1,7 @@
+import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Miniflare } from 'miniflare'
+import { parse } from 'smol-toml'
 import { bundleWorker } from './bundle-worker.ts'
 
 export interface WorkerOptions {
@@ -19,11 +21,14 @@ export interface RunningWorker {
   close(): Promise<void>
 }
 
-/** Runs the gateway's Worker on this machine. */
+const settings = join(import.meta.dirname, '../wrangler.toml')
+
+/** Runs the gateway's Worker on this machine, by the rules that it has at Cloudflare. */
 export async function runWorker({ host, port, data, bindings, script }: WorkerOptions): Promise<RunningWorker> {
+  const { compatibility_date } = parse(await readFile(settings, 'utf8'))
   const worker = new Miniflare({
     modules: [{ type: 'ESModule', path: 'worker.js', contents: script ?? (await bundleWorker()) }],
-    compatibilityDate: '2026-07-01',
+    compatibilityDate: String(compatibility_date),
     host,
     port,
     bindings,

@@ -45,7 +45,8 @@ export class Rounds {
       this.#keep('used', '')
     }
     if (this.#round !== undefined || (await this.#storage.getAlarm()) !== null) return
-    void this.run()
+    // A look that failed is made again with the next request.
+    this.run().catch(() => {})
   }
 
   /** One look, of which the next follows while the gateway is used. */

@@ -76,8 +76,8 @@ export class WorkerGateway {
   }
 
   /** An open websocket. */
-  async open(path: string): Promise<OpenSocket> {
-    const socket = new WebSocket(this.url.replace('http', 'ws') + path, { headers: asAdmin })
+  async open(path: string, headers: Record<string, string> = asAdmin): Promise<OpenSocket> {
+    const socket = new WebSocket(this.url.replace('http', 'ws') + path, { headers })
     onTestFinished(() => socket.terminate())
     const opened = new OpenSocket(socket)
     await once(socket, 'open')

@@ -56,6 +56,10 @@ test('labs run on a compute behind the Worker, which keeps its state when it is 
   console.send('help\r')
   await console.shows('ping')
   await console.close()
+  const { ticket } = await gateway.call('POST', '/v2/compute/tickets')
+  const byTicket = await gateway.open(`${node}/console/ws?ticket=${ticket}`, {})
+  byTicket.send('help\r')
+  await byTicket.shows('ping')
 
   const image = randomBytes(3 * 2 ** 20)
   const images = '/v2/compute/machine-emulator/images'
