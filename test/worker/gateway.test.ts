@@ -118,6 +118,9 @@ test('a compute joins by a tunnel, and comes back when the Worker was evicted', 
   await service.kill('SIGKILL')
   const gone = await gateway.fetch('GET', node)
   expect([gone.status, gone.headers.get('retry-after')]).toEqual([503, '5'])
+  await service.restart()
+  await gateway.untilConnected(id)
+  expect(await gateway.call('GET', node)).toMatchObject({ status: 'started' })
 })
 
 test('who has no credentials is told what is needed, and a token may do what its role says', async () => {
