@@ -217,20 +217,24 @@ describe('the idle PC of an image', () => {
     return { answer, router: `${nodes}/${router?.node_id}` }
   }
 
-  test.skipIf(skip)('is looked for once at a time, in a project that is gone with the answer', async () => {
-    const { answer, router } = await looking()
-    const other = await newRouter(await newProject())
-    for (const busy of [ask(question), send(`${other.at}/idlepc_proposals`)]) {
-      expect(await fault(busy)).toMatchObject({ status: 409, message: expect.stringContaining('already') })
-    }
-    expect(await body(send(other.at))).toMatchObject({ status: 'stopped' })
-    // What is measured is left alone, but can be read.
-    expect((await post(`${router}/suspend`)).status).toBe(409)
-    expect((await put(router, { idlepc: '0x60008120' })).status).toBe(409)
-    expect((await post(`${router}/stop`)).status).toBe(204)
-    expect(await fault(answer)).toMatchObject({ status: 409, message: expect.stringContaining('ended while') })
-    expect(await projects()).toEqual([])
-  })
+  // Of each host; where the question is put is not for us to say.
+  test.skipIf(skip || inject('computes') > 1)(
+    'is looked for once at a time, in a project that is gone with the answer',
+    async () => {
+      const { answer, router } = await looking()
+      const other = await newRouter(await newProject())
+      for (const busy of [ask(question), send(`${other.at}/idlepc_proposals`)]) {
+        expect(await fault(busy)).toMatchObject({ status: 409, message: expect.stringContaining('already') })
+      }
+      expect(await body(send(other.at))).toMatchObject({ status: 'stopped' })
+      // What is measured is left alone, but can be read.
+      expect((await post(`${router}/suspend`)).status).toBe(409)
+      expect((await put(router, { idlepc: '0x60008120' })).status).toBe(409)
+      expect((await post(`${router}/stop`)).status).toBe(204)
+      expect(await fault(answer)).toMatchObject({ status: 409, message: expect.stringContaining('ended while') })
+      expect(await projects()).toEqual([])
+    },
+  )
 
   // Dynamips looks at it for 10 s in which it takes a whole processor: once is enough, it is the same program behind both.
   if (!inject('isWorker')) {

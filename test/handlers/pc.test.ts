@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { body, del, newPc, newProject, post, put, send } from '../support/api.ts'
+import { body, del, newPc, newProject, post, put, sameHost, send } from '../support/api.ts'
 
 const types = 'nio_udp, nio_generic_ethernet, nio_ethernet, nio_tap'
 const nio = (lport: number, rport = lport + 1) => ({ type: 'nio_udp', lport, rhost: '127.0.0.1', rport })
@@ -36,7 +36,8 @@ test('a pc is created stopped, with the name in its script', async () => {
 })
 
 test('v2 gives a known node the other fields, v1 refuses its id, and an id of another project is a conflict', async () => {
-  const [project, other] = [await newProject(), await newProject()]
+  const wanted = { name: 'lab', ...sameHost }
+  const [project, other] = [await newProject(wanted), await newProject(wanted)]
   const pc = await newPc(project)
   const again = await post(`${project.v2}/pc/nodes`, { name: 'renamed', node_id: pc.id })
   expect(again.status).toBe(201)

@@ -3,6 +3,9 @@ import { inject } from 'vitest'
 /** Requests to the service that the test project runs. */
 export const base: string = inject('baseUrl')
 
+/** Projects that are created with it are on one host. */
+export const sameHost = inject('isWorker') ? { compute_id: 'c0' } : {}
+
 export async function send(path: string, init: RequestInit = {}): Promise<Response> {
   const headers = { 'accept-encoding': 'identity', ...init.headers }
   const request = () => fetch(base + path, { redirect: 'manual', ...init, headers })

@@ -14,6 +14,7 @@ import { type App, type AppOptions, createApp } from '../../src/app.ts'
 import { ApplianceVm } from '../../src/fleet/appliance-vm.ts'
 import { Fleet } from '../../src/fleet/fleet.ts'
 import { RemoteEngine } from '../../src/fleet/remote-engine.ts'
+import type { ComputeRecord } from '../../src/model/compute.ts'
 import { niceDynamips, shortBounds } from './dynamips.ts'
 import { MemoryAppliance } from './memory-appliance.ts'
 import { MemoryRegistry } from './memory-registry.ts'
@@ -23,13 +24,17 @@ declare module 'vitest' {
   interface ProvidedContext {
     baseUrl: string
     isWorker: boolean
+    computes: number
   }
 }
 
 /** How many VMs the hypervisor of the tests has: `VM 1` and so on, each of 512 MB and with 8 adapters at most. */
 const vmsOfHandlers = 12
 
-/** What the compute behind workerd wants to hear. */
+/** Computes behind workerd. */
+const computes = Number(process.env.TEST_COMPUTES ?? 2)
+
+/** What the computes behind workerd want to hear. */
 const credentials = { user: 'anna', password: 'geheim-geheim' }
 
 type Undo = () => Promise<unknown>
@@ -37,29 +42,36 @@ type Undo = () => Promise<unknown>
 /** Starts what the project is named after, over a real host agent, and leaves its address for the test files. */
 export async function setup(project: TestProject): Promise<Undo> {
   const undo: Undo[] = []
-  const service = await hostAgent(project.name, undo)
   const isWorker = project.name === 'workerd'
   project.provide('isWorker', isWorker)
-  project.provide('baseUrl', await (isWorker ? workerd : node)(service, undo))
+  project.provide('computes', isWorker ? computes : 1)
+  project.provide('baseUrl', await (isWorker ? workerd(undo) : node(undo)))
   return async () => {
     for (const step of undo.reverse()) await step()
   }
 }
 
-async function hostAgent(name: string, undo: Undo[]): Promise<NodeAgentService> {
+/** One of `count` that share a thousand ports: the first 400 are of consoles, the last 100 of screens. */
+async function hostAgent(undo: Undo[], thousand: number, index = 0, count = 1): Promise<NodeAgentService> {
   const data = await mkdtemp(join(tmpdir(), 'patchbay-handlers-'))
   undo.push(() => rm(data, { recursive: true, force: true }))
-  const first = name === 'workerd' ? 30_000 : 31_000
-  const ranges = [`--console-port-range=${first}-${first + 399}`, `--udp-port-range=${first + 400}-${first + 899}`]
+  const range = (first: number, length: number): string => {
+    const share = Math.floor(length / count)
+    return `${thousand + first + index * share}-${thousand + first + (index + 1) * share - 1}`
+  }
+  const ranges = [
+    `--console-port-range=${range(0, 400)}`,
+    `--udp-port-range=${range(400, 500)}`,
+    `--vnc-port-range=${range(900, 100)}`,
+  ]
   const dynamips = await niceDynamips(data)
   const more = dynamips === undefined ? [] : [`--dynamips-path=${dynamips}`]
   const { world, path } = await virtualBoxWorld(data)
   undo.push(async () => world.end())
   for (let number = 1; number <= vmsOfHandlers; number++) world.add(`VM ${number}`)
   more.push('--hypervisor-driver=virtualbox', `--hypervisor-vboxmanage-path=${path}`)
-  const vnc = `--vnc-port-range=${first + 900}-${first + 999}`
   const config = loadConfig({
-    argv: ['--data', data, '--pc-engine', 'embedded', ...ranges, vnc, ...more],
+    argv: ['--data', data, '--pc-engine', 'embedded', ...ranges, ...more],
     env: { XDG_CONFIG_HOME: data },
   })
   const quiet = () => {}
@@ -72,7 +84,8 @@ async function hostAgent(name: string, undo: Undo[]): Promise<NodeAgentService> 
   return service
 }
 
-async function node({ agent }: NodeAgentService, undo: Undo[]): Promise<string> {
+async function node(undo: Undo[]): Promise<string> {
+  const { agent } = await hostAgent(undo, 31_000)
   const { transport, close } = httpTransport()
   const fleet = await Fleet.open({
     registry: new MemoryRegistry(),
@@ -132,11 +145,14 @@ async function serve(
   return { app, url: server.url }
 }
 
-/** The app in workerd, over a compute in Node. */
-async function workerd({ agent }: NodeAgentService, undo: Undo[]): Promise<string> {
-  const { url } = await serve({ agent }, credentials, undo)
-  const { hostname: host, port } = new URL(url)
-  const compute = { compute_id: 'one', name: null, protocol: 'http', host, port: Number(port), ...credentials }
+/** The app in workerd: a gateway in front of computes in Node, as many as `TEST_COMPUTES` says. */
+async function workerd(undo: Undo[]): Promise<string> {
+  const behind = Array.from({ length: computes }, async (_, index): Promise<ComputeRecord> => {
+    const { agent } = await hostAgent(undo, 30_000, index, computes)
+    const { url } = await serve({ agent }, credentials, undo)
+    const { hostname: host, port } = new URL(url)
+    return { compute_id: `c${index}`, name: null, protocol: 'http', host, port: Number(port), ...credentials }
+  })
   const { outputFiles } = await build({
     entryPoints: [join(import.meta.dirname, 'worker.ts')],
     bundle: true,
@@ -149,7 +165,7 @@ async function workerd({ agent }: NodeAgentService, undo: Undo[]): Promise<strin
   const mf = new Miniflare({
     modules: [{ type: 'ESModule', path: 'worker.js', contents: outputFiles[0]?.text ?? '' }],
     compatibilityDate: '2026-07-01',
-    bindings: { COMPUTE: compute },
+    bindings: { COMPUTES: await Promise.all(behind) },
   })
   undo.push(() => mf.dispose())
   return (await mf.ready).href.replace(/\/$/, '')

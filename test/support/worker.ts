@@ -1,17 +1,21 @@
 import { socketTransport, upgrade } from '../../runtime/worker/sockets.ts'
 import { type App, createApp } from '../../src/app.ts'
-import { agentOf } from '../../src/client/agent-of.ts'
 import { ApplianceVm } from '../../src/fleet/appliance-vm.ts'
 import { Fleet } from '../../src/fleet/fleet.ts'
 import { RemoteEngine } from '../../src/fleet/remote-engine.ts'
 import { fetchTransport } from '../../src/fleet/transport.ts'
+import { between } from '../../src/gateway/between.ts'
+import { fleetMembers } from '../../src/gateway/fleet-members.ts'
+import { createGateway } from '../../src/gateway/gateway-agent.ts'
+import type { Members } from '../../src/gateway/members.ts'
 import type { ComputeRecord } from '../../src/model/compute.ts'
 import { MemoryAppliance } from './memory-appliance.ts'
+import { MemoryPlacements } from './memory-placements.ts'
 import { MemoryRegistry } from './memory-registry.ts'
 
-/** The app in workerd, over a compute that is reached by HTTP. */
+/** The app in workerd, over computes that are reached by HTTP. */
 interface Env {
-  readonly COMPUTE: ComputeRecord
+  readonly COMPUTES: readonly ComputeRecord[]
 }
 
 let app: Promise<App> | undefined
@@ -32,8 +36,12 @@ async function open(env: Env): Promise<App> {
     upkeep: false,
   }
   // Apart from the fleet that tests see.
-  const behind = await Fleet.open({ ...common, registry: new MemoryRegistry([env.COMPUTE]) })
-  const agent = agentOf(behind, env.COMPUTE.compute_id)
+  const behind = await Fleet.open({ ...common, registry: new MemoryRegistry(env.COMPUTES) })
+  const gateway = createGateway({
+    members: connected(behind),
+    placements: new MemoryPlacements(),
+    host: { version: '0.0.0-test', metrics: async () => [], reloadConfig },
+  })
   const fleet = await Fleet.open({
     ...common,
     registry: new MemoryRegistry(),
@@ -41,13 +49,14 @@ async function open(env: Env): Promise<App> {
       name: 'this',
       address: () => ({ protocol: 'http', host: '127.0.0.1', port: 3080 }),
       user: null,
-      host: agent.host,
+      host: gateway.agent(() => {}).host,
       fetch: (request) => opened.inside(request),
     },
   })
   const engines = { remote: new RemoteEngine(fleet) }
   const opened: App = createApp({
-    agent,
+    agent: gateway.agent,
+    between: between(behind, gateway.whereabouts),
     fleet,
     appliance: await ApplianceVm.open({ fleet, engines, store: new MemoryAppliance() }),
     version: '0.0.0-test',
@@ -69,3 +78,22 @@ async function open(env: Env): Promise<App> {
   })
   return opened
 }
+
+/** The computes of a fleet without upkeep, which connects nothing by itself. */
+function connected(fleet: Fleet): Members {
+  const members = fleetMembers(fleet)
+  return {
+    ...members,
+    async all() {
+      const ids = (await fleet.list()).map(({ compute_id }) => compute_id)
+      await Promise.allSettled(ids.map((id) => fleet.connect(id)))
+      return members.all()
+    },
+    async find(id) {
+      await fleet.connect(id).catch(() => {})
+      return members.find(id)
+    },
+  }
+}
+
+const reloadConfig = async () => ({ changed: [], needs_restart: [] })
