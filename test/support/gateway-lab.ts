@@ -1,0 +1,92 @@
+import { randomUUID } from 'node:crypto'
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect, vi } from 'vitest'
+import type { Compute } from '../../src/model/compute.ts'
+import { TestService } from './service.ts'
+
+const token = 'gateway-test-0123456789'
+const projects = '/v2/compute/projects'
+
+/** Two hundred ports of a compute, of which 180 are of consoles. */
+const portsOf = (first: number): Record<string, [number, number]> => ({
+  console_port_range: [first, first + 179],
+  udp_port_range: [first + 180, first + 195],
+  vnc_port_range: [first + 196, first + 199],
+})
+
+/** A gateway and three computes, all in processes of their own. */
+export class GatewayLab {
+  gateway!: TestService
+  /** Registered by their addresses, as `a` and `b`. */
+  a!: TestService
+  b!: TestService
+  /** Has joined by a tunnel. */
+  far!: TestService
+  farId = ''
+
+  /** One for the tests of a file; the computes have the 600 ports from `firstPort`: those of four numbers of `portRanges`. */
+  static forAll(firstPort: number): GatewayLab {
+    const lab = new GatewayLab()
+    beforeAll(() => lab.#start(firstPort))
+    afterAll(() => lab.#close())
+    return lab
+  }
+
+  async #start(firstPort: number): Promise<void> {
+    const embedded = { 'pc.engine': 'embedded' }
+    // All clients of the tests are one.
+    this.gateway = await TestService.startForAll({
+      ...{ gateway: true, 'fleet.join_tokens': [token], 'rate_limit.per_s': 0 },
+    })
+    const { url } = this.gateway
+    ;[this.a, this.b, this.far] = await Promise.all([
+      TestService.startForAll({ ...embedded, ...portsOf(firstPort) }),
+      TestService.startForAll({ ...embedded, ...portsOf(firstPort + 200) }),
+      TestService.startForAll({ ...embedded, ...portsOf(firstPort + 400), 'join.url': url, 'join.token': token }),
+    ])
+    this.farId = (await readFile(join(this.far.data, 'compute-id'), 'utf8')).trim()
+    for (const [compute_id, service] of [['a', this.a] as const, ['b', this.b] as const]) {
+      const input = { compute_id, name: `compute ${compute_id}`, protocol: 'http', host: '127.0.0.1' }
+      await this.gateway.call('POST', '/v2/computes', { ...input, port: portOf(service) })
+    }
+    await this.shows(this.farId, { connected: true })
+  }
+
+  async #close(): Promise<void> {
+    await Promise.all([this.gateway, this.a, this.b, this.far].map((service) => service?.close()))
+  }
+
+  get computes(): readonly TestService[] {
+    return [this.a, this.b, this.far]
+  }
+
+  /** Resolves when the gateway shows a compute so. */
+  async shows(id: string, wanted: Partial<Compute>): Promise<void> {
+    await vi.waitFor(
+      async () => {
+        const computes = await this.gateway.call<Compute[]>('GET', '/v2/computes')
+        expect(computes.find(({ compute_id }) => compute_id === id)).toMatchObject(wanted)
+      },
+      { timeout: 40_000 },
+    )
+  }
+
+  /** A new project at a compute; its path. */
+  async project(compute_id: string): Promise<string> {
+    const input = { name: 'lab', project_id: randomUUID(), compute_id }
+    await this.gateway.call('POST', projects, input)
+    return `${projects}/${input.project_id}`
+  }
+}
+
+export const portOf = (service: TestService): number => Number(new URL(service.url).port)
+
+/** Patches the first ports of two pcs together, which are given by their paths. */
+export async function patch(gateway: TestService, ...pcs: readonly [string, string]): Promise<Response> {
+  const nodes = pcs.map((path) => {
+    const [, project_id, node_id] = /projects\/([^/]+)\/pc\/nodes\/([^/]+)$/.exec(path) ?? []
+    return { project_id, node_type: 'pc', node_id, adapter_number: 0, port_number: 0 }
+  })
+  return gateway.fetch('/v2/links', { method: 'POST', body: JSON.stringify({ nodes }) })
+}
