@@ -1,5 +1,6 @@
 import { cpus, release, totalmem } from 'node:os'
 import { coldStart, pcs, requests } from './compute.ts'
+import { gateway } from './gateway.ts'
 import { machines } from './machines/machines.ts'
 import { netio } from './packets/netio.ts'
 import { packets } from './packets/packets.ts'
@@ -8,6 +9,7 @@ import { printTable, type Row } from './table.ts'
 const suites: Readonly<Record<string, () => Promise<Row[]>>> = {
   start: coldStart,
   requests,
+  gateway,
   packets,
   netio,
   machines,
