@@ -13,8 +13,8 @@ import { type Address, ConnectionLost, type Outgoing, type Transport } from '../
 import { webStream } from '../web-stream.ts'
 
 export const connectMs = 20_000
-/** Connections that wait for another request. */
-const mostIdle = 8
+/** Connections to a compute that wait for another request: a gateway's clients come together. */
+const mostIdle = 64
 
 /**
  * Requests to computes by node:http. Not `fetch`: that ends a body that brings nothing for five minutes, cannot say whether a
