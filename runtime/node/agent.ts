@@ -213,7 +213,7 @@ export async function createNodeAgent(options: NodeAgentOptions): Promise<NodeAg
     bodyTimeoutMs: limits.body_timeout_ms,
   })
   // A restore that fails for one project must not keep the others, or the service, from working.
-  void projects
+  const restored = projects
     .restore()
     .then(() => reopen.endStrangers())
     .catch((error: unknown) => log.error({ err: error }, 'not everything that was open could be opened again'))
@@ -275,6 +275,8 @@ export async function createNodeAgent(options: NodeAgentOptions): Promise<NodeAg
     async close() {
       const stop = config.current.on_exit === 'stop'
       events.close()
+      // What is only now being found again is to be stopped, too.
+      await restored
       await measurements.close()
       if (stop) {
         const running = [...nodes.all.values()].filter(({ status }) => status !== 'stopped')

@@ -90,6 +90,17 @@ test('a polite end stops the nodes and the keeper; the next service knows the la
   expect(await status(service, lab.pc1)).toBe('stopped')
 })
 
+test('a service that ends as soon as it is ready stops what the one before it had left', async () => {
+  const service = await TestService.start({ ...portRanges(14), 'pc.engine': 'embedded' })
+  const lab = await createLab(service)
+  await start(service, lab.pc1, lab.pc2)
+  const processes = await keeperAndChildren(service.data)
+  await service.kill('SIGKILL')
+  await service.restart()
+  await service.end()
+  for (const pid of processes) await expect.poll(() => state(pid)).toMatch(/gone|Z/)
+})
+
 test('with on_exit = "keep" a polite end leaves the nodes running', async () => {
   const service = await TestService.start({ ...portRanges(14), 'pc.engine': 'embedded', on_exit: 'keep' })
   const lab = await createLab(service)
