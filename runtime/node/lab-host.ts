@@ -10,7 +10,7 @@ import type { LoadedConfig } from './config/load.ts'
 import { diagnose } from './doctor/doctor.ts'
 import { createNodeFleet } from './fleet/node-fleet.ts'
 import { PlacementLog } from './fleet/placement-log.ts'
-import { processMetrics } from './host/process-metrics.ts'
+import { processMetrics, versionFamily } from './host/process-metrics.ts'
 import type { Log } from './log.ts'
 import { version } from './version.ts'
 
@@ -60,7 +60,7 @@ export async function openGateway({ config, log, tokens }: LabHostOptions): Prom
     placements,
     host: {
       version,
-      metrics: processMetrics,
+      metrics: async () => [versionFamily(version), ...(await processMetrics())],
       reloadConfig: () => config.reload(),
     },
   })

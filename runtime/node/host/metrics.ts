@@ -7,7 +7,7 @@ import type { Nodes } from '../nodes/nodes.ts'
 import type { PortAllocator } from '../ports/allocator.ts'
 import type { Projects } from '../projects/projects.ts'
 import { packetMetrics } from './packet-metrics.ts'
-import { processMetrics } from './process-metrics.ts'
+import { processMetrics, versionFamily } from './process-metrics.ts'
 
 const statuses: readonly NodeStatus[] = ['started', 'stopped', 'suspended']
 const pools = ['console', 'udp'] as const
@@ -32,12 +32,7 @@ export async function hostMetrics({
   keeper,
 }: MetricSources): Promise<MetricFamily[]> {
   const lab = [
-    {
-      name: 'patchbay_info',
-      help: 'Always 1; the version is in the label.',
-      type: 'gauge' as const,
-      samples: [{ labels: { version }, value: 1 }],
-    },
+    versionFamily(version),
     single('patchbay_projects_open', 'gauge', 'Projects that are open.', projects.openCount),
     nodeFamily(nodes.all.values()),
     ...portFamilies(ports),

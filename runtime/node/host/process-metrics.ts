@@ -2,6 +2,13 @@ import { readdir } from 'node:fs/promises'
 import { performance } from 'node:perf_hooks'
 import { type MetricFamily, single } from '../../../src/model/metrics.ts'
 
+export const versionFamily = (version: string): MetricFamily => ({
+  name: 'patchbay_info',
+  help: 'Always 1; the version is in the label.',
+  type: 'gauge',
+  samples: [{ labels: { version }, value: 1 }],
+})
+
 /** The service's own process, by the names that dashboards know from other programs. */
 export async function processMetrics(): Promise<MetricFamily[]> {
   const { user, system } = process.cpuUsage()

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import type { Project } from '../../../src/model/project.ts'
+import { figure, parseExposition } from '../../support/exposition.ts'
 import { json, StandIn } from '../../support/fleet.ts'
 import { GatewayLab, patch, portOf } from '../../support/gateway-lab.ts'
 import { createPc, start, status } from '../../support/lab.ts'
@@ -166,6 +167,9 @@ test('a gateway that was killed knows all that it had said, and its computes com
   const told = new Set((await ends).flatMap(({ status }, index) => (status === 'fulfilled' ? [ids[index]] : [])))
   await gateway.restart(port)
   for (const id of ['a', 'b', lab.farId]) await lab.shows(id, { connected: true })
+  const figures = parseExposition(await (await gateway.fetch('/metrics')).text())
+  expect(figure(figures, 'patchbay_computes', { state: 'connected' })).toBe(3)
+  expect(figures.get('patchbay_info')?.samples).toHaveLength(1)
   for (const path of before) expect((await gateway.fetch(path)).status).toBe(200)
   for (const id of told) expect((await gateway.fetch(`${projects}/${id}`)).status).toBe(200)
   // What nobody was told of may be there or not: it is asked for again, and is there once.
