@@ -27,6 +27,8 @@ export class StartError extends Error {
 /** Runs the service until a signal ends it; resolves with the exit code. */
 export async function serve(config: LoadedConfig): Promise<number> {
   const { current } = config
+  // From the beginning: a signal that nobody listens for would leave what an earlier service has running.
+  const end = ended()
   await lock(current.data)
   const log = createLog(current.log_level)
   const fatal = (event: string) => (error: unknown) => {
@@ -78,7 +80,7 @@ export async function serve(config: LoadedConfig): Promise<number> {
   // It takes minutes, and the compute `vm` shows how far it is.
   host.appliance?.ready().catch(({ message }: Error) => log.warn({}, message))
   const joiner = computeId === undefined ? undefined : join(config, computeId, log, app)
-  await ended()
+  await end
   await joiner?.close()
   await inTime(() => server.close())
   // A guest takes its time to end; how long is bounded there.

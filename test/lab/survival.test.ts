@@ -98,7 +98,7 @@ test('a service that ends as soon as it is ready stops what the one before it ha
   await service.kill('SIGKILL')
   await service.restart()
   await service.end()
-  for (const pid of processes) await expect.poll(() => state(pid)).toMatch(/gone|Z/)
+  for (const pid of processes) await expect.poll(() => state(pid), { timeout: 10_000 }).toMatch(/gone|Z/)
 })
 
 test('with on_exit = "keep" a polite end leaves the nodes running', async () => {
