@@ -1,6 +1,5 @@
 import { type Env, missing } from './env.ts'
 import { json } from './host.ts'
-
 import { Shortcut } from './shortcut.ts'
 
 export { FleetObject } from './fleet-object.ts'
