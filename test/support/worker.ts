@@ -37,11 +37,12 @@ async function open(env: Env): Promise<App> {
   }
   // Apart from the fleet that tests see.
   const behind = await Fleet.open({ ...common, registry: new MemoryRegistry(env.COMPUTES) })
-  const gateway = createGateway({
+  const options = {
     members: connected(behind),
     placements: new MemoryPlacements(),
     host: { version: '0.0.0-test', metrics: async () => [], reloadConfig },
-  })
+  }
+  const gateway = createGateway(options)
   const fleet = await Fleet.open({
     ...common,
     registry: new MemoryRegistry(),
@@ -55,7 +56,8 @@ async function open(env: Env): Promise<App> {
   })
   const engines = { remote: new RemoteEngine(fleet) }
   const opened: App = createApp({
-    agent: gateway.agent,
+    // A feed that one request began ends with it, whoever reads it beside: each has feeds of its own.
+    agent: (absent) => ({ ...gateway.agent(absent), events: createGateway(options).agent(absent).events }),
     between: between(behind, gateway.whereabouts),
     fleet,
     appliance: await ApplianceVm.open({ fleet, engines, store: new MemoryAppliance() }),
