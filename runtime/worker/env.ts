@@ -17,6 +17,8 @@ export interface Env {
   readonly ALLOWED_ORIGINS?: string
   /** Requests a second for each credential; 0: no limit. */
   readonly RATE_PER_S?: string
+  /** Path words of clients for ours, separated by commas: vpcs=pc. */
+  readonly ALIASES?: string
 }
 
 const shortestKey = 32
@@ -31,12 +33,17 @@ export function missing({ FLEET_KEY = '', ADMIN_TOKEN = '', ...more }: Env): str
   if ((more.ACCESS_TEAM_DOMAIN ?? '') !== '' && (more.ACCESS_AUDIENCE ?? '') === '')
     return 'ACCESS_TEAM_DOMAIN is set, and ACCESS_AUDIENCE is not: the AUD tag of the application is needed'
   if (!(rateOf(more) >= 0)) return 'RATE_PER_S: a number of requests is needed, or 0'
+  if (listOf(more.ALIASES).some((pair) => !aliasForm.test(pair))) return 'ALIASES: pairs such as vpcs=pc are needed'
   return undefined
 }
 
 export const rateOf = ({ RATE_PER_S = '' }: Pick<Env, 'RATE_PER_S'>): number =>
   RATE_PER_S === '' ? usualRate : Number(RATE_PER_S)
 const usualRate = 100
+
+const aliasForm = /^([a-z0-9-]+)=([a-z0-9-]+)$/
+export const aliasesOf = ({ ALIASES }: Pick<Env, 'ALIASES'>): Record<string, string> =>
+  Object.fromEntries(listOf(ALIASES).map((pair) => pair.split('=')))
 
 export const listOf = (text = ''): string[] =>
   text

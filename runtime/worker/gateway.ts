@@ -8,7 +8,7 @@ import { createGateway } from '../../src/gateway/gateway-agent.ts'
 import type { PlacementStore } from '../../src/gateway/members.ts'
 import type { Upgrade } from '../../src/http/socket.ts'
 import { openAuth } from './auth.ts'
-import type { Env } from './env.ts'
+import { aliasesOf, type Env } from './env.ts'
 import { common, gatewayHost } from './host.ts'
 import { PlacementTable } from './placement-table.ts'
 import { RegistryTable } from './registry-table.ts'
@@ -48,6 +48,7 @@ export async function openGateway(env: Env, sql: SqlStorage, upgrade: Upgrade): 
   const gateway = createGateway({ members: fleetMembers(fleet), placements, host: gatewayHost })
   const app = createApp({
     ...common,
+    aliases: aliasesOf(env),
     agent: gateway.agent,
     fleet,
     between: between(fleet, gateway.whereabouts),

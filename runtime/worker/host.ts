@@ -18,7 +18,6 @@ export const gatewayHost: GatewayHost = {
 export const common = {
   version: PATCHBAY_VERSION,
   jsonBytes: 2 ** 20,
-  aliases: {},
   json,
   docsScript: async () => script,
   // biome-ignore lint/suspicious/noConsole: the log of a Worker

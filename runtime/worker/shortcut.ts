@@ -6,7 +6,7 @@ import { fleetMembers } from '../../src/gateway/fleet-members.ts'
 import { createGateway } from '../../src/gateway/gateway-agent.ts'
 import type { Members } from '../../src/gateway/members.ts'
 import { openAuth } from './auth.ts'
-import type { Env } from './env.ts'
+import { aliasesOf, type Env } from './env.ts'
 import type { FleetObject } from './fleet-object.ts'
 import { common, gatewayHost } from './host.ts'
 import { Places } from './places.ts'
@@ -101,6 +101,7 @@ export class Shortcut {
     const placements = this.#places
     return createApp({
       ...common,
+      aliases: aliasesOf(env),
       // Anew for every request: none may wait for what another one began.
       agent: (absent) => createGateway({ members, placements, host: gatewayHost }).agent(absent),
       access,

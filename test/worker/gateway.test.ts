@@ -148,6 +148,19 @@ test('without its secrets it says which are needed', async () => {
   expect([answer.status, await answer.json()]).toMatchObject([503, { message: expect.stringContaining('FLEET_KEY') }])
 })
 
+test('clients have their own words for kinds when ALIASES says so', async () => {
+  const wrong = await WorkerGateway.start({ ALIASES: 'vpcs' })
+  expect(await (await wrong.fetch('GET', projects)).json()).toMatchObject({
+    message: expect.stringMatching(/^ALIASES/),
+  })
+  const gateway = await WorkerGateway.start({ ALIASES: 'vpcs=pc, virtual=hypervisor' })
+  const id = crypto.randomUUID()
+  for (const [word, ours] of [['vpcs', 'pc'] as const, ['virtual', 'hypervisor'] as const]) {
+    const answer = await gateway.fetch('GET', `${projects}/${id}/${word}/nodes`)
+    expect([answer.status, answer.headers.get('x-route')]).toEqual([404, `${projects}/{project_id}/${ours}/nodes`])
+  }
+})
+
 test('a list over fifty computes asks six at a time', async () => {
   let [open, most] = [0, 0]
   const server = createServer((req, res) => {
