@@ -4,9 +4,9 @@ import { build, type Plugin } from 'esbuild'
 
 const root = join(import.meta.dirname, '..')
 
-/** The gateway's Worker as one module of text, as wrangler bundles it. */
-export async function bundleWorker(): Promise<string> {
-  const { version } = JSON.parse(await readFile(join(root, 'package.json'), 'utf8')) as { version: string }
+/** The gateway's Worker as one module of text, as wrangler bundles it. `version`: that it shows, if not that of the package. */
+export async function bundleWorker(version?: string): Promise<string> {
+  const ours = JSON.parse(await readFile(join(root, 'package.json'), 'utf8')) as { version: string }
   const { outputFiles } = await build({
     absWorkingDir: root,
     entryPoints: ['runtime/worker/worker.ts'],
@@ -18,7 +18,7 @@ export async function bundleWorker(): Promise<string> {
     conditions: ['workerd', 'worker', 'import'],
     external: ['node:*', 'cloudflare:*'],
     plugins: [docsScript],
-    define: { PATCHBAY_VERSION: JSON.stringify(version) },
+    define: { PATCHBAY_VERSION: JSON.stringify(version ?? ours.version) },
   })
   return outputFiles[0]?.text ?? ''
 }

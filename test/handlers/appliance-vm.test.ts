@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { afterEach, expect, onTestFinished, test } from 'vitest'
-import { body, del, post, put, send } from '../support/api.ts'
+import { afterEach, expect, onTestFinished } from 'vitest'
+import { body, del, post, put, send, notByWorker as test } from '../support/api.ts'
 
 const appliance = '/v2/appliancevm'
 const usual = {

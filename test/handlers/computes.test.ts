@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type RequestListener } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { expect, onTestFinished, test } from 'vitest'
-import { base, body, del, newPc, newProject, post, put, send } from '../support/api.ts'
+import { base, body, del, newPc, newProject, notByWorker, post, put, send } from '../support/api.ts'
 import { figure, parseExposition } from '../support/exposition.ts'
 import { type Line, openFeed, openSocketFeed } from '../support/feed.ts'
 
@@ -142,7 +142,7 @@ test.for(['local', 'vm', 'Endpoint'])('the id %s is reserved', async (compute_id
   expect((await post(computes, { ...good, compute_id })).status).toBe(409)
 })
 
-test('the service is a compute of its own', async () => {
+notByWorker('the service is a compute of its own', async () => {
   expect(await body(send(`${computes}/local`))).toMatchObject({
     compute_id: 'local',
     name: 'this',
@@ -214,7 +214,7 @@ test('the images of a compute are sorted by name', async () => {
   expect([nothing.status, await body(nothing)]).toEqual([404, { message: 'There is nothing', status: 404 }])
 })
 
-test('ports, and where a compute can be asked directly', async () => {
+notByWorker('ports, and where a compute can be asked directly', async () => {
   expect(await body(send(`${computes}/local/ports`))).toMatchObject({
     ...{ console_port_range: [expect.any(Number), expect.any(Number)], udp_ports: expect.any(Array) },
   })

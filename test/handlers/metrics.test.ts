@@ -1,6 +1,6 @@
 import { expect, inject, test } from 'vitest'
 import { nodeKinds } from '../../src/model/node.ts'
-import { del, newPc, newProject, post, send } from '../support/api.ts'
+import { del, newPc, newProject, notByWorker, post, send } from '../support/api.ts'
 import { type Family, figure, parseExposition } from '../support/exposition.ts'
 import { openSocketFeed } from '../support/feed.ts'
 
@@ -32,7 +32,8 @@ test('the figures are text of the format that their media type names', async () 
     ])
 })
 
-test('counts go up with requests, under the template of their route', async () => {
+// Of what is about one project, the isolate that answered it counts.
+notByWorker('counts go up with requests, under the template of their route', async () => {
   const project = await newProject()
   const route = '/v2/compute/projects/{project_id}/files'
   const before = await scrape()
@@ -118,6 +119,6 @@ ofHost('the process of the service tells what it uses', async () => {
   expect(figure(families, 'patchbay_event_loop_busy_seconds_total')).toBeGreaterThan(0)
 })
 
-test('a foreign web page does not get the figures', async () => {
+notByWorker('a foreign web page does not get the figures', async () => {
   expect((await send('/metrics', { headers: { origin: 'https://evil.example' } })).status).toBe(403)
 })

@@ -1,10 +1,13 @@
-import { inject } from 'vitest'
+import { inject, test } from 'vitest'
 
 /** Requests to the service that the test project runs. */
 export const base: string = inject('baseUrl')
 
 /** Projects that are created with it are on one host. */
 export const sameHost = inject('isWorker') ? { compute_id: 'c0' } : {}
+
+/** For what the Worker itself is not, or does not have: an open service that is a compute of its own. */
+export const notByWorker: ReturnType<typeof test.skipIf> = test.skipIf(inject('isRealWorker'))
 
 export async function send(path: string, init: RequestInit = {}): Promise<Response> {
   const headers = { 'accept-encoding': 'identity', ...init.headers }

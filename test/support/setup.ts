@@ -18,6 +18,7 @@ import type { ComputeRecord } from '../../src/model/compute.ts'
 import { niceDynamips, shortBounds } from './dynamips.ts'
 import { MemoryAppliance } from './memory-appliance.ts'
 import { MemoryRegistry } from './memory-registry.ts'
+import { realWorker } from './real-worker.ts'
 import { virtualBoxWorld } from './virtualbox.ts'
 
 declare module 'vitest' {
@@ -25,6 +26,8 @@ declare module 'vitest' {
     baseUrl: string
     isWorker: boolean
     computes: number
+    /** Whether the gateway is the Worker itself, and not only its app. */
+    isRealWorker: boolean
   }
 }
 
@@ -33,6 +36,9 @@ const vmsOfHandlers = 12
 
 /** Computes behind workerd. */
 const computes = Number(process.env.TEST_COMPUTES ?? 2)
+
+/** `TEST_GATEWAY=worker`: the gateway is the Worker itself, with its Durable Object. */
+const isRealWorker = process.env.TEST_GATEWAY === 'worker'
 
 /** What the computes behind workerd want to hear. */
 const credentials = { user: 'anna', password: 'geheim-geheim' }
@@ -44,6 +50,7 @@ export async function setup(project: TestProject): Promise<Undo> {
   const undo: Undo[] = []
   const isWorker = project.name === 'workerd'
   project.provide('isWorker', isWorker)
+  project.provide('isRealWorker', isWorker && isRealWorker)
   project.provide('computes', isWorker ? computes : 1)
   project.provide('baseUrl', await (isWorker ? workerd(undo) : node(undo)))
   return async () => {
@@ -153,6 +160,11 @@ async function workerd(undo: Undo[]): Promise<string> {
     const { hostname: host, port } = new URL(url)
     return { compute_id: `c${index}`, name: null, protocol: 'http', host, port: Number(port), ...credentials }
   })
+  if (isRealWorker) {
+    const worker = await realWorker(await Promise.all(behind))
+    undo.push(() => worker.close())
+    return worker.url
+  }
   const { outputFiles } = await build({
     entryPoints: [join(import.meta.dirname, 'worker.ts')],
     bundle: true,
