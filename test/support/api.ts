@@ -17,7 +17,7 @@ export async function send(path: string, init: RequestInit = {}): Promise<Respon
   } catch (error) {
     // A server ends a connection that nobody used for seconds; what was sent on it just then was not read.
     const { code } = ((error as Error).cause ?? {}) as { code?: string }
-    if (code !== 'UND_ERR_SOCKET' || init.body instanceof ReadableStream) throw error
+    if (!['UND_ERR_SOCKET', 'ECONNRESET'].includes(code ?? '') || init.body instanceof ReadableStream) throw error
     return request()
   }
 }
