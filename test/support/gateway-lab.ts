@@ -84,9 +84,14 @@ export const portOf = (service: TestService): number => Number(new URL(service.u
 
 /** Patches the first ports of two pcs together, which are given by their paths. */
 export async function patch(gateway: TestService, ...pcs: readonly [string, string]): Promise<Response> {
+  return gateway.fetch('/v2/links', { method: 'POST', body: JSON.stringify(linkOf(...pcs)) })
+}
+
+/** What is sent for that. */
+export function linkOf(...pcs: readonly [string, string]): { nodes: object[] } {
   const nodes = pcs.map((path) => {
     const [, project_id, node_id] = /projects\/([^/]+)\/pc\/nodes\/([^/]+)$/.exec(path) ?? []
     return { project_id, node_type: 'pc', node_id, adapter_number: 0, port_number: 0 }
   })
-  return gateway.fetch('/v2/links', { method: 'POST', body: JSON.stringify({ nodes }) })
+  return { nodes }
 }

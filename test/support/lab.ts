@@ -22,7 +22,7 @@ export async function createLab(service: TestService): Promise<Lab> {
 }
 
 /** A pc named PC{number} with address 10.0.0.{number}; its path. */
-export async function createPc(service: TestService, project: string, number: number): Promise<string> {
+export async function createPc(service: Pick<TestService, 'call'>, project: string, number: number): Promise<string> {
   const node_id = randomUUID()
   await service.call('POST', `${project}/pc/nodes`, {
     name: `PC${number}`,
@@ -47,7 +47,7 @@ export async function reserve(service: TestService, project: string): Promise<nu
   return (await service.call<{ udp_port: number }>('POST', `${project}/ports/udp`, {})).udp_port
 }
 
-export async function start(service: TestService, ...nodes: readonly string[]): Promise<void> {
+export async function start(service: Pick<TestService, 'call'>, ...nodes: readonly string[]): Promise<void> {
   await Promise.all(nodes.map((node) => service.call('POST', `${node}/start`)))
 }
 

@@ -30,6 +30,13 @@ export class WorkerGateway {
     return gateway
   }
 
+  /** The same for the tests of a file together, with what it keeps in a directory of theirs. */
+  static async startForAll(data: string, more: Record<string, string> = {}): Promise<WorkerGateway> {
+    const gateway = new WorkerGateway(data, more)
+    await gateway.restart()
+    return gateway
+  }
+
   get url(): string {
     return this.#worker?.url ?? ''
   }
