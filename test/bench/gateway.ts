@@ -57,19 +57,22 @@ async function requests(): Promise<Row[]> {
   }
 }
 
-const ports = (first: number): string[] => [
+export const ports = (first: number): string[] => [
   `--console-port-range=${first}-${first + 99}`,
   `--udp-port-range=${first + 100}-${first + 199}`,
   `--vnc-port-range=${first + 200}-${first + 299}`,
 ]
 
-async function isConnected(front: Service, id: string): Promise<boolean> {
+/** What is asked by `call`. */
+export type Front = Pick<Service, 'call'>
+
+export async function isConnected(front: Front, id: string): Promise<boolean> {
   const computes = (await front.call('GET', '/v2/computes')) as { compute_id: string; connected: boolean }[]
   return computes.some(({ compute_id, connected }) => compute_id === id && connected)
 }
 
 /** The path of a pc at that compute. */
-async function newPc(front: Service, compute_id: string): Promise<string> {
+export async function newPc(front: Front, compute_id: string): Promise<string> {
   const project_id = randomUUID()
   await front.call('POST', '/v2/compute/projects', { name: 'bench', project_id, compute_id })
   const nodes = `/v2/compute/projects/${project_id}/pc/nodes`
@@ -78,7 +81,7 @@ async function newPc(front: Service, compute_id: string): Promise<string> {
 }
 
 /** The first way, and what the others take more than it. */
-async function compared(ways: readonly (readonly [string, string])[], connections: number): Promise<Row[]> {
+export async function compared(ways: readonly (readonly [string, string])[], connections: number): Promise<Row[]> {
   const results = ways.map((): LoadResult[] => [])
   for (let round = 0; round < rounds; round++) {
     for (const [index, [, url]] of ways.entries()) results[index]?.push(await load(url, connections, secondsEach))

@@ -8,10 +8,13 @@ export interface LoadResult {
   readonly p99: number
 }
 
-/** A closed loop: every connection sends a GET, waits for the whole answer, and sends the next. */
+/** A closed loop: every connection sends a GET, waits for the whole answer, and sends the next. Credentials are those of the URL. */
 export async function load(url: string, connections: number, seconds: number): Promise<LoadResult> {
   const target = new URL(url)
-  const request = Buffer.from(`GET ${target.pathname} HTTP/1.1\r\nHost: ${target.host}\r\n\r\n`)
+  const { username, password } = target
+  const authorization =
+    username === '' ? '' : `Authorization: Basic ${Buffer.from(`${username}:${password}`).toString('base64')}\r\n`
+  const request = Buffer.from(`GET ${target.pathname} HTTP/1.1\r\nHost: ${target.host}\r\n${authorization}\r\n`)
   const latencies: number[] = []
   const state = { measuring: false, over: false }
   const sockets = Array.from({ length: connections }, () => loop(target, request, latencies, state))

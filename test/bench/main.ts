@@ -5,11 +5,13 @@ import { machines } from './machines/machines.ts'
 import { netio } from './packets/netio.ts'
 import { packets } from './packets/packets.ts'
 import { printTable, type Row } from './table.ts'
+import { worker } from './worker.ts'
 
 const suites: Readonly<Record<string, () => Promise<Row[]>>> = {
   start: coldStart,
   requests,
   gateway,
+  worker,
   packets,
   netio,
   machines,
