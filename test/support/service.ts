@@ -9,7 +9,7 @@ import { inject, onTestFinished } from 'vitest'
 const sources = join(import.meta.dirname, '../../runtime/node/main.ts')
 
 /**
- * A port range that no other test file uses; give each file its own number, 0 to 99. Below the ports that the system gives
+ * A port range that no other test file uses; give each file its own number, 0 to 129. Below the ports that the system gives
  * out by itself (from 32,768), as all fixed ports of tests are: another test's connection might have one of those.
  */
 export function portRanges(file: number): Record<string, [number, number]> {

@@ -14,7 +14,7 @@ const token = 'tunnel-test-0123456789'
 const embedded = { 'pc.engine': 'embedded' }
 const gatewaySettings = {
   ...embedded,
-  ...portRanges(136),
+  ...portRanges(110),
   user: 'anna',
   password: 'geheim',
   'fleet.join_tokens': [token],
@@ -28,7 +28,7 @@ const json = async <T>(answer: Promise<Response>) => (await (await answer).json(
 /** A gateway, and a compute that joins it. */
 async function joined(more: object = {}) {
   const gateway = await TestService.start(gatewaySettings)
-  const settings = { ...embedded, ...portRanges(137), 'join.url': gateway.url, 'join.token': token, ...more }
+  const settings = { ...embedded, ...portRanges(111), 'join.url': gateway.url, 'join.token': token, ...more }
   const service = await TestService.start(settings)
   const id = (await readFile(join(service.data, 'compute-id'), 'utf8')).trim()
   return { gateway, service, id, compute: `/v2/computes/${id}` }
@@ -157,7 +157,7 @@ test('a compute comes back to a gateway that was killed, and one that is killed 
 })
 
 test('nobody joins without a token, and no page or ticket opens the door', async () => {
-  const gateway = await TestService.start({ ...gatewaySettings, ...portRanges(138) })
+  const gateway = await TestService.start({ ...gatewaySettings, ...portRanges(114) })
   const url = `${gateway.url.replace('http', 'ws')}/v2/computes/join`
   const attempt = async (headers: Record<string, string>, path = '') => {
     const socket = new WebSocket(url + path, { headers })
