@@ -1,5 +1,6 @@
 import { conflict } from '../errors.ts'
 import type { ApplianceVmRecord } from '../model/appliance-vm.ts'
+import { pause } from '../pause.ts'
 import { abortable } from './abortable.ts'
 import { originOf } from './address.ts'
 import type { ApplianceEngine, Place } from './appliance-engine.ts'
@@ -64,6 +65,7 @@ export async function answering({ fleet, engine, settings, signal, bounds, tell 
     if (!(await abortable(engine.isRunning(settings), signal)))
       throw conflict('it ended before a service answered in it')
     await pause(bounds.pauseMs, signal)
+    signal.throwIfAborted()
   }
 }
 
@@ -75,12 +77,4 @@ export function progress(fleet: Fleet, settings: ApplianceVmRecord): (what: stri
     last = what
     fleet.enrol(computeRecord(settings), `The appliance VM ${JSON.stringify(settings.vmname)} ${what}`)
   }
-}
-
-function pause(ms: number, signal: AbortSignal): Promise<void> {
-  let timer: ReturnType<typeof setTimeout> | undefined
-  const passed = new Promise<void>((resolve) => {
-    timer = setTimeout(resolve, ms)
-  })
-  return abortable(passed, signal).finally(() => clearTimeout(timer))
 }

@@ -78,4 +78,5 @@ export class Computes {
 /** Whether clients may not register, change or delete a compute of that id. */
 export const isReserved = (id: string): boolean => reserved.has(keyOf(id))
 
-const keyOf = (id: string): string => id.toLowerCase()
+/** Ids are compared without regard to case. */
+export const keyOf = (id: string): string => id.toLowerCase()

@@ -4,6 +4,7 @@ import { AskingEnd, type AskingOptions } from '../tunnel/asking.ts'
 import { codes } from '../tunnel/frames.ts'
 import type { Wire } from '../tunnel/outbox.ts'
 import { quoted } from './answer.ts'
+import { keyOf } from './computes.ts'
 import type { JoinGrant } from './join-tokens.ts'
 import type { OpenSocket, Send, SocketTransport, Transport } from './transport.ts'
 
@@ -116,5 +117,3 @@ export class Tunnels {
     this.#options.left(id, quoted(reason))
   }
 }
-
-const keyOf = (id: string): string => id.toLowerCase()

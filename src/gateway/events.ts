@@ -2,6 +2,7 @@ import { EventLog } from '../events/event-log.ts'
 import type { EventAgent } from '../host-agent.ts'
 import type { FeedItem, LabEvent } from '../model/event.ts'
 import type { Load } from '../model/host.ts'
+import { pause } from '../pause.ts'
 import type { Member, Members } from './members.ts'
 import type { Whereabouts } from './whereabouts.ts'
 
@@ -158,17 +159,4 @@ function watched(feed: ReadableStream<FeedItem>, left: () => void): ReadableStre
     },
     { highWaterMark: 0 },
   )
-}
-
-function pause(ms: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const done = () => {
-      clearTimeout(timer)
-      signal.removeEventListener('abort', done)
-      resolve()
-    }
-    const timer = setTimeout(done, ms)
-    signal.addEventListener('abort', done, { once: true })
-    if (signal.aborted) done()
-  })
 }

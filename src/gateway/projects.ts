@@ -87,7 +87,10 @@ async function place(
     // Counted before anything is awaited, so that projects that are created together do not all see the same room.
     const undo = room.place(member)
     // First of all it is known where the project is: what is created and not found again would be created twice.
-    await whereabouts.put(project_id, member)
+    await whereabouts.put(project_id, member).catch((error: unknown) => {
+      undo()
+      throw error
+    })
     try {
       return await member.agent.projects.create(input)
     } catch (error) {

@@ -1,11 +1,10 @@
 import { Type } from '@sinclair/typebox'
 import { conflict } from '../errors.ts'
 import { created, type Endpoint, endpoint, ok } from '../http/endpoint.ts'
-import { openFeed, requireUpgrade } from '../http/feed.ts'
 import { view } from '../http/params.ts'
 import { ticketLifeMs } from '../http/tickets.ts'
 import { Capabilities, Diagnosis, Load, NetworkInterface, Ports, Reloaded, Version } from '../model/host.ts'
-import { faceOf, feedQuery } from './v2/faces.ts'
+import { hostFeed } from './v2/host-feed.ts'
 
 const VersionCheck = Type.Object(
   { version: Type.String({ minLength: 1, maxLength: 100 }), local: Type.Optional(Type.Boolean()) },
@@ -55,22 +54,10 @@ const interfaces = ['/v1/interfaces', '/v2/compute/network/interfaces'].map((pat
   }),
 )
 
-const feeds = ['/v2/compute/notifications', '/v2/compute/notifications/ws'].map((path) =>
-  endpoint({
-    method: 'GET',
-    path,
-    tag: 'server',
-    summary: 'Feed of the events of all projects; each line names its project',
-    query: feedQuery,
-    websocket: true,
-    replies: path.endsWith('/ws') ? {} : { 200: { description: 'The feed', media: 'application/json' } },
-    errors: { 404: 'The request is no websocket upgrade', 429: 'There are too many open feeds' },
-    handle({ query, request }, context) {
-      if (path.endsWith('/ws')) requireUpgrade(request)
-      return openFeed({ request, context, face: faceOf(query), since: query.since })
-    },
-  }),
-)
+const feeds = hostFeed('/v2/compute/notifications', {
+  tag: 'server',
+  summary: 'Feed of the events of all projects; each line names its project',
+})
 
 export const serverEndpoints: readonly Endpoint[] = [
   ...versions,

@@ -20,6 +20,9 @@ const isDone = ({ path }: Endpoint): boolean => /\/(img|resize_disk)$|^\/v2\/com
 /** What a server may answer without an endpoint having declared it. */
 const undeclared = new Set([404, 405, 408, 204])
 
+/** `..` in a path never leaves its client as such: another endpoint, or none, is asked. */
+const isResolved = (path: string): boolean => new URL(path, 'http://host').pathname !== path.replace(/\?.*/s, '')
+
 test('no request that can be made from the declarations, valid or spoiled, is answered with a 5xx or an undeclared status', async () => {
   const service = await TestService.start({ ...portRanges(30), 'pc.engine': 'embedded' })
   const { project_id } = await service.call<{ project_id: string }>('POST', '/v2/compute/projects', { name: 'target' })
@@ -57,7 +60,7 @@ test('no request that can be made from the declarations, valid or spoiled, is an
       for (const status of [400, 401, 403, 413]) declared.add(status)
       const isExpected =
         answer.status < 500 &&
-        (declared.has(answer.status) || undeclared.has(answer.status) || method !== endpoint.method)
+        (declared.has(answer.status) || undeclared.has(answer.status) || method !== endpoint.method || isResolved(path))
       const isFault = answer.status >= 400 && method !== 'HEAD'
       const { image, ...fault } = isFault ? ((await answer.json()) as { image?: string }) : {}
       over.abort()

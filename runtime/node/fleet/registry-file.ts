@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import { Type } from '@sinclair/typebox'
 import { Check } from '@sinclair/typebox/value'
+import { keyOf } from '../../../src/fleet/computes.ts'
 import type { Registry } from '../../../src/fleet/registry.ts'
 import { ComputeRecord } from '../../../src/model/compute.ts'
 import type { Log } from '../log.ts'
@@ -59,5 +60,3 @@ export class RegistryFile implements Registry {
     this.#records = records
   }
 }
-
-const keyOf = (id: string): string => id.toLowerCase()

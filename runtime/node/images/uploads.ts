@@ -2,11 +2,11 @@ import { type FileHandle, open, rename, rm, stat } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { ApiError, badRequest, tooLarge } from '../../../src/errors.ts'
 import type { Digest, UploadOptions, UploadProgress } from '../../../src/host-agent.ts'
+import { Serial } from '../../../src/serial.ts'
 import type { Checksums } from '../projects/checksums.ts'
 import { requireSpace, translated } from '../projects/disk.ts'
 import { syncDirectory } from '../projects/durable-file.ts'
 import { receive } from '../projects/receive.ts'
-import { Serial } from '../serial.ts'
 import { partsBeside, removeAbandoned, uploadBeside } from './names.ts'
 
 export interface UploadsOptions {

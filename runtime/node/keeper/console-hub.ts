@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { createServer, type Server, type Socket } from 'node:net'
-import { Serial } from '../serial.ts'
+import { Serial } from '../../../src/serial.ts'
 import { KeeperError } from './error.ts'
 import type { Listen } from './protocol.ts'
 import { Scrollback } from './scrollback.ts'

@@ -1,5 +1,5 @@
 import { stat } from 'node:fs/promises'
-import { Serial } from '../serial.ts'
+import { Serial } from '../../../src/serial.ts'
 import { AttachedRunner } from './attached.ts'
 import { endOfChildLog } from './child-log.ts'
 import { ChildProcessRunner } from './child-process.ts'

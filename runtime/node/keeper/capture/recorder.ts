@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net'
-import { Serial } from '../../serial.ts'
+import { Serial } from '../../../../src/serial.ts'
 import { KeeperError } from '../error.ts'
 import type { CaptureState } from '../protocol.ts'
 import { CaptureSlots } from '../switch/capture-slots.ts'

@@ -1,4 +1,4 @@
-import { Serial } from '../../serial.ts'
+import { Serial } from '../../../../src/serial.ts'
 import { Recorder } from '../capture/recorder.ts'
 import { KeeperError } from '../error.ts'
 import type { PortReport, SwitchNio, SwitchPortState } from '../protocol.ts'

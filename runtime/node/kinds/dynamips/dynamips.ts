@@ -7,10 +7,10 @@ import {
   defaultRam,
 } from '../../../../src/model/dynamips.ts'
 import type { Happening } from '../../../../src/model/event.ts'
+import { Serial } from '../../../../src/serial.ts'
 import type { ImageLibrary } from '../../images/library.ts'
 import type { PortAllocator } from '../../ports/allocator.ts'
 import { translated } from '../../projects/disk.ts'
-import { Serial } from '../../serial.ts'
 import type { KindNode, Launch, NodeKind } from '../kind.ts'
 import { checkMemory } from '../memory.ts'
 import { fieldsOf } from '../node-view.ts'

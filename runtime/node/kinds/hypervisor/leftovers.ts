@@ -2,9 +2,9 @@ import { dirname } from 'node:path'
 import { type Static, Type } from '@sinclair/typebox'
 import { Check } from '@sinclair/typebox/value'
 import { type HypervisorDriverName, hypervisorDrivers } from '../../../../src/model/hypervisor.ts'
+import { Serial } from '../../../../src/serial.ts'
 import type { Log } from '../../log.ts'
 import { makeDirectory, readDurable, writeDurable } from '../../projects/durable-file.ts'
-import { Serial } from '../../serial.ts'
 import type { HypervisorDriver } from './driver.ts'
 
 /** What is still to be done with a VM whose node does not run any more, or is gone. */

@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { conflict } from '../../../../../src/errors.ts'
+import { Serial } from '../../../../../src/serial.ts'
 import type { Log } from '../../../log.ts'
-import { Serial } from '../../../serial.ts'
 import type { VmAdapter, VmEnding, VmPlan } from '../driver.ts'
 import { hasTimedOut, isLocked } from './failure.ts'
 import type { Machine } from './machine.ts'

@@ -1,6 +1,6 @@
+import { pauseUntil } from '../../../../../src/pause.ts'
 import { endless, type Lease, renew } from './dhcp.ts'
 import type { Net } from './net.ts'
-import { pauseUntil } from './pause.ts'
 
 /** Servers are not asked more often when nobody answers (RFC 2131, 4.4.5). */
 const leastWaitMs = 60_000

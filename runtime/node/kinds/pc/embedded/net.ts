@@ -1,9 +1,9 @@
+import { pause } from '../../../../../src/pause.ts'
 import { equalBytes, formatIp4, formatIp6, type Ip6, type Mac, parseIp4, parseIp6 } from './address.ts'
 import { read16 } from './bytes.ts'
 import { etherType } from './ethernet.ts'
 import { LeaseKeeper } from './lease-keeper.ts'
 import type { Listener, NetEvent, Refusal, SendResult } from './net-event.ts'
-import { pause } from './pause.ts'
 import { Stack4 } from './stack4.ts'
 import { Stack6 } from './stack6.ts'
 

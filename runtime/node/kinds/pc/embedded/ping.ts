@@ -1,8 +1,8 @@
+import { pause } from '../../../../../src/pause.ts'
 import { checksum, write16 } from './bytes.ts'
 import { protocol } from './ip4.ts'
 import type { Net, Target } from './net.ts'
 import { echoPort, type Refusal, type SendOptions, type SendResult } from './net-event.ts'
-import { pause } from './pause.ts'
 import { buildTcp, tcpFlag } from './transport.ts'
 
 export interface PingOptions {

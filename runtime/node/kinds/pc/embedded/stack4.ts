@@ -1,10 +1,10 @@
+import { pause } from '../../../../../src/pause.ts'
 import { broadcastMac, equalBytes, formatIp4, type Mac, maskOf } from './address.ts'
 import { checksum, read16, read32, write16, write32 } from './bytes.ts'
 import { ethernetHead, etherType, newFrame } from './ethernet.ts'
 import { Ip4, type Packet4, protocol, pseudoHeader4, type Send4 } from './ip4.ts'
 import { Neighbours } from './neighbours.ts'
 import { echoPort, type Listener, type SendOptions, type SendResult } from './net-event.ts'
-import { pause } from './pause.ts'
 import { answerTcp, buildTcp, buildUdp, parseTcp, parseUdp } from './transport.ts'
 
 export interface Address4 {

@@ -1,3 +1,4 @@
+import { pause } from '../../../../../src/pause.ts'
 import {
   allNodes,
   allRouters,
@@ -18,7 +19,6 @@ import { ethernetHead, etherType, newFrame } from './ethernet.ts'
 import { protocol } from './ip4.ts'
 import { Neighbours } from './neighbours.ts'
 import { echoPort, type Listener, type SendOptions, type SendResult } from './net-event.ts'
-import { pause } from './pause.ts'
 import { answerTcp, buildTcp, buildUdp, parseTcp, parseUdp } from './transport.ts'
 
 const head = 40

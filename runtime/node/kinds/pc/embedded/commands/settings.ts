@@ -1,5 +1,5 @@
+import { pause } from '../../../../../../src/pause.ts'
 import { formatIp4, formatIp6 } from '../address.ts'
-import { pause } from '../pause.ts'
 import type { Command, Machine } from './command.ts'
 
 const startup = 'startup.vpc'

@@ -1,6 +1,6 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import { expect, test } from 'vitest'
-import { Serial } from '../../runtime/node/serial.ts'
+import { Serial } from '../../src/serial.ts'
 
 test('operations on one key run one after the other, in the order they came, also after a failure', async () => {
   const serial = new Serial()

@@ -1,1 +1,0 @@
-export { Serial } from '../../src/serial.ts'
