@@ -1,9 +1,11 @@
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
+import type { ServerRequest } from 'srvx'
 import { FastResponse, toNodeHandler } from 'srvx/node'
 import type { App } from '../../src/app.ts'
 import type { Json } from '../../src/http/endpoint.ts'
+import { inTime } from '../../src/http/late-answer.ts'
 import { isPlain } from '../../src/http/plain-target.ts'
 import type { WebSockets } from './websocket.ts'
 
@@ -12,6 +14,8 @@ export interface ServerOptions {
   readonly port: number
   readonly headerTimeoutMs: number
   readonly bodyTimeoutMs: number
+  /** See `LateOptions.silenceMs`. */
+  readonly silenceMs?: number
   readonly app: App
   readonly webSockets: WebSockets
 }
@@ -43,14 +47,16 @@ export async function listen({
   port,
   headerTimeoutMs,
   bodyTimeoutMs,
+  silenceMs,
   app,
   webSockets,
 }: ServerOptions): Promise<HttpServer> {
   // Its type also covers HTTP/2, which this server does not speak.
-  const handle = toNodeHandler((request) => app.fetch(request)) as (
-    req: IncomingMessage,
-    res: ServerResponse,
-  ) => unknown
+  const handle = toNodeHandler((request) => {
+    const { runtime } = request as ServerRequest
+    const isReceived = () => runtime?.node?.req.complete !== false
+    return inTime(request, app.fetch(request), { silenceMs, isReceived })
+  }) as (req: IncomingMessage, res: ServerResponse) => unknown
   const server = createServer(
     {
       headersTimeout: headerTimeoutMs,
@@ -63,7 +69,7 @@ export async function listen({
     },
     (req, res) => {
       if (!isPlain(req.url ?? '')) return refuse(res)
-      boundBody(req, bodyTimeoutMs)
+      boundBody(req, res, bodyTimeoutMs)
       endUnread(req, res)
       void handle(req, res)
     },
@@ -107,13 +113,15 @@ function endUnread(req: IncomingMessage, res: ServerResponse): void {
 }
 
 /** Ends a connection on which a body was announced and stops coming. */
-function boundBody(req: IncomingMessage, ms: number): void {
+function boundBody(req: IncomingMessage, res: ServerResponse, ms: number): void {
   const { 'content-length': length, 'transfer-encoding': encoding } = req.headers
   if ((length === undefined || length === '0') && encoding === undefined) return
   const { socket } = req
   const stalled = () => answerMalformed(Object.assign(new Error(), { code: 'BODY_TIMEOUT' }), socket)
   // By the request: with a listener there, Node leaves the socket to us.
   req.setTimeout(ms, stalled)
+  // The same for a body that came whole and that nobody reads: it has no end, and its answer may take longer.
+  res.on('timeout', () => {})
   req.once('end', () => void socket.setTimeout(0))
 }
 

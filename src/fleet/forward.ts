@@ -6,7 +6,7 @@ import { readJson } from './answer.ts'
 import { bridge } from './bridge.ts'
 import type { Fleet } from './fleet.ts'
 import { messageOf, requireAboutRequest } from './greeting.ts'
-import { jsonBody } from './transport.ts'
+import { bodiless, jsonBody } from './transport.ts'
 
 const mostErrorBytes = 64 * 1024
 
@@ -47,9 +47,6 @@ const toClient = [
   'retry-after',
   'x-accel-buffering',
 ]
-
-/** The statuses that have no body. */
-const bodiless = new Set([204, 205, 304])
 
 /**
  * Hands a request on to a compute and its answer back, both as streams. `path` is that of the compute after `/v2/compute/`,

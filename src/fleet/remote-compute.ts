@@ -1,7 +1,8 @@
 import { ApiError } from '../errors.ts'
 import type { Socket } from '../http/socket.ts'
-import type { Compute, ComputeRecord } from '../model/compute.ts'
+import { type Compute, type ComputeRecord, tunnelled } from '../model/compute.ts'
 import { nameOf } from './address.ts'
+import { awaitingLate } from './late-answer.ts'
 import type { Upkeep } from './options.ts'
 import { type Bounds, reasonOf, Session } from './session.ts'
 import { type Address, ConnectionLost, type OpenSocket, type Outgoing, type Send, type Transport } from './transport.ts'
@@ -217,9 +218,10 @@ export class RemoteCompute {
 const goneAway = (name: string, reason: string, cause?: Error): ApiError =>
   new ApiError(504, `The compute ${name} went away before it had answered: ${reason}`, { cause })
 
-/** Asks a compute with its credentials. */
+/** Asks a compute with its credentials. Its answer may come late, but by a tunnel, which has pings of its own. */
 export function senderOf(transport: Transport, record: ComputeRecord): Send {
-  const send = transport(record)
+  const direct = transport(record)
+  const send = record.protocol === tunnelled ? direct : awaitingLate(direct, nameOf(record))
   const own = { 'Accept-Encoding': 'identity', ...credentialsOf(record) }
   return (request) => send({ ...request, headers: { ...request.headers, ...own } })
 }

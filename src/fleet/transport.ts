@@ -36,6 +36,9 @@ export class ConnectionLost extends Error {
   override readonly name = 'ConnectionLost'
 }
 
+/** The statuses of answers that have no body. */
+export const bodiless: ReadonlySet<number> = new Set([204, 205, 304])
+
 /** JSON as the body of a request. */
 export function jsonBody(value: unknown): Pick<Outgoing, 'headers' | 'body'> {
   const bytes = new TextEncoder().encode(JSON.stringify(value))

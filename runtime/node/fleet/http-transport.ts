@@ -15,6 +15,8 @@ import { webStream } from '../web-stream.ts'
 export const connectMs = 20_000
 /** Connections to a compute that wait for another request: a gateway's clients come together. */
 const mostIdle = 64
+/** A request that met the end of an idle connection is told so after the time of a way there and back, ms. */
+const raceMs = 5000
 
 /**
  * Requests to computes by node:http. Not `fetch`: that ends a body that brings nothing for five minutes, cannot say whether a
@@ -47,6 +49,7 @@ export function httpTransport(): { readonly transport: Transport; close(): void 
 
 async function answered(begin: () => ClientRequest, outgoing: Outgoing, address: Address): Promise<Response> {
   for (let attempt = 0; ; attempt++) {
+    const began = performance.now()
     const request = begin()
     const isReached = watchConnection(request, address)
     try {
@@ -54,7 +57,8 @@ async function answered(begin: () => ClientRequest, outgoing: Outgoing, address:
     } catch (error) {
       if (outgoing.signal.aborted) throw outgoing.signal.reason
       // A server may end an idle connection just when it is used again: then nothing was read of the request.
-      if (request.reusedSocket && outgoing.body === null && attempt === 0) continue
+      const mayBeUnread = request.reusedSocket && performance.now() - began < raceMs
+      if (mayBeUnread && outgoing.body === null && attempt === 0) continue
       const { message } = error as Error
       throw isReached() ? new ConnectionLost(message, { cause: error }) : error
     }

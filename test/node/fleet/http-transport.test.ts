@@ -4,7 +4,7 @@ import { createServer as createHttp, type RequestListener } from 'node:http'
 import { createServer as createHttps } from 'node:https'
 import { type AddressInfo, createServer as createTcp, type Server } from 'node:net'
 import { getCACertificates, setDefaultCACertificates } from 'node:tls'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, onTestFinished, test, vi } from 'vitest'
 import { guarded, httpTransport } from '../../../runtime/node/fleet/http-transport.ts'
 import { ConnectionLost, type Send } from '../../../src/fleet/transport.ts'
 import { certificate, certificateKey } from '../../support/certificate.ts'
@@ -71,6 +71,22 @@ test('a connection is used again, and one that its server ended meanwhile is rep
   await both
   expect(connections).toBeLessThanOrEqual(2)
   server.closeAllConnections()
+})
+
+test('a request that was under way for some time when its connection ended is not sent again', async () => {
+  vi.useFakeTimers({ toFake: ['performance'] })
+  onTestFinished(() => void vi.useRealTimers())
+  let requests = 0
+  const server = createHttp((req, res) => {
+    requests += 1
+    if (requests === 1) return void res.end()
+    vi.advanceTimersByTime(60_000)
+    req.socket.destroy()
+  })
+  const send = sender(await listening(server))
+  await (await send(get)).text()
+  await expect(send({ ...get, method: 'POST' })).rejects.toThrow(ConnectionLost)
+  expect(requests).toBe(2)
 })
 
 test('requests that come together time after time find their connections again', async () => {

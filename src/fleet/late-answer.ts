@@ -1,0 +1,142 @@
+import { Check } from '@sinclair/typebox/value'
+import { ApiError } from '../errors.ts'
+import { LateHead, lateHeader, lateType } from '../model/late-answer.ts'
+import { abortable } from './abortable.ts'
+import { reasonOf } from './session.ts'
+import { bodiless, ConnectionLost, type Send } from './transport.ts'
+
+/** Most bytes of the head of an answer. */
+const mostHeadBytes = 64 * 1024
+/** A compute that has begun a late answer says something every 30 s. */
+const usualSilenceMs = 120_000
+const space = 0x20
+const newline = 0x0a
+const nothing = new Uint8Array()
+
+type Reader = ReadableStreamDefaultReader<Uint8Array>
+
+/** What came is no late answer. */
+class Malformed extends Error {}
+
+/**
+ * Asks by `send` so that the answer may come late, as `model/late-answer` describes it, and gives the answer itself: only a head
+ * that has come is an answer. Rejects with ConnectionLost when none comes, or nothing for `silenceMs`; 502 for what is malformed.
+ */
+export const awaitingLate =
+  (send: Send, name: string, silenceMs = usualSilenceMs): Send =>
+  async (request) => {
+    if (request.method === 'HEAD') return send(request)
+    const { signal } = request
+    const response = await send({ ...request, headers: { ...request.headers, [lateHeader]: '1' } })
+    if (response.body === null || !isLate(response)) return response
+    const reader = response.body.getReader()
+    try {
+      const { line, rest } = await abortable(readLine(reader, silenceMs), signal)
+      return answerOf(headOf(line), reader, rest)
+    } catch (error) {
+      reader.cancel().catch(() => {})
+      if (signal.aborted) throw signal.reason
+      if (!(error instanceof Malformed)) throw new ConnectionLost(reasonOf(error), { cause: error })
+      const message = `The compute ${name} answered something else than expected: ${error.message}`
+      throw new ApiError(502, message, { cause: error })
+    }
+  }
+
+const isLate = ({ status, headers }: Response): boolean =>
+  status === 200 && headers.get('content-type')?.split(';', 1)[0]?.trim().toLowerCase() === lateType
+
+/** The first line after the spaces, and what came with it of the body. */
+async function readLine(reader: Reader, silenceMs: number): Promise<{ line: string; rest: Uint8Array }> {
+  const decoder = new TextDecoder('utf-8', { fatal: true })
+  let line = ''
+  let size = 0
+  for (;;) {
+    const { done, value } = await readInTime(reader, silenceMs)
+    if (done) throw new Error('the connection ended without an answer')
+    const begin = size > 0 ? 0 : value.findIndex((byte) => byte !== space)
+    if (begin < 0) continue
+    const end = value.indexOf(newline, begin)
+    const piece = value.subarray(begin, end < 0 ? undefined : end)
+    size += piece.length
+    if (size > mostHeadBytes) throw new Malformed(`the head of a late answer has more than ${mostHeadBytes} bytes`)
+    try {
+      line += decoder.decode(piece, { stream: end < 0 })
+    } catch (cause) {
+      throw new Malformed('the head of a late answer is no text', { cause })
+    }
+    if (end >= 0) return { line, rest: value.subarray(end + 1) }
+  }
+}
+
+async function readInTime(reader: Reader, ms: number): Promise<ReadableStreamReadResult<Uint8Array>> {
+  const silent = new AbortController()
+  const timer = setTimeout(() => silent.abort(new Error(`nothing came for ${ms / 1000} s`)), ms)
+  try {
+    return await abortable(reader.read(), silent.signal)
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+function headOf(line: string): LateHead {
+  try {
+    const head: unknown = JSON.parse(line)
+    if (Check(LateHead, head)) return head
+  } catch (cause) {
+    throw new Malformed('the head of a late answer is no JSON', { cause })
+  }
+  throw new Malformed('the head of a late answer has no status and headers')
+}
+
+function answerOf(head: LateHead, reader: Reader, rest: Uint8Array): Response {
+  const { status } = head
+  const headers = headersOf(head)
+  const size = sizeOf(headers)
+  if (!bodiless.has(status)) return new Response(bodyOf(reader, rest, size), { status, headers })
+  // To cancel it would end the connection, which can be used again.
+  reader.read().then(
+    ({ done }) => void (done || reader.cancel().catch(() => {})),
+    () => {},
+  )
+  return new Response(null, { status, headers })
+}
+
+/** The rest of what comes; an error when it is not as long as was announced: by what is too long somebody else would be answered. */
+function bodyOf(reader: Reader, rest: Uint8Array, size: number | undefined): ReadableStream<Uint8Array> {
+  let left = size ?? Number.POSITIVE_INFINITY
+  let next: Uint8Array | undefined = rest
+  return new ReadableStream(
+    {
+      async pull(controller) {
+        while (next?.length === 0) next = (await reader.read()).value
+        left -= next?.length ?? 0
+        if (left < 0 || (next === undefined && size !== undefined && left > 0)) {
+          reader.cancel().catch(() => {})
+          throw new Error(`${size} bytes were announced`)
+        }
+        if (next === undefined) return controller.close()
+        controller.enqueue(next)
+        next = nothing
+      },
+      cancel: (reason) => reader.cancel(reason),
+    },
+    // The stream has a buffer already.
+    { highWaterMark: 0 },
+  )
+}
+
+function headersOf({ headers }: LateHead): Headers {
+  try {
+    return new Headers(headers)
+  } catch (cause) {
+    throw new Malformed('a header of a late answer is none', { cause })
+  }
+}
+
+/** The length that was announced; undefined: none was. */
+function sizeOf(headers: Headers): number | undefined {
+  const text = headers.get('content-length')
+  if (text === null) return undefined
+  if (/^\d{1,15}$/.test(text)) return Number(text)
+  throw new Malformed('the length of a late answer is no number')
+}

@@ -1,0 +1,81 @@
+import { type LateHead, lateHeader, lateType } from '../model/late-answer.ts'
+import { isUpgrade } from './socket.ts'
+
+/** Proxies end what is silent for 60 s (nginx), 100 s or 120 s (Cloudflare). */
+const usualSilenceMs = 30_000
+const space = new TextEncoder().encode(' ')
+
+export interface LateOptions {
+  /** How long nothing may be sent to who waits, ms. */
+  readonly silenceMs?: number | undefined
+  /** Whether all of the request has come: to who still sends, an answer would mean that it can stop. Asked more than once. */
+  readonly isReceived?: () => boolean
+}
+
+/**
+ * The answer; or, when that takes its time and the request says that its sender understands it, a late one, as `model/late-answer`
+ * describes it. Who leaves while it waits is told of by the signal of the request, as ever.
+ */
+export function inTime(
+  request: Request,
+  answer: Promise<Response>,
+  { silenceMs = usualSilenceMs, isReceived = () => true }: LateOptions = {},
+): Promise<Response> {
+  const isUnderstood = request.headers.has(lateHeader) && request.method !== 'HEAD' && !isUpgrade(request)
+  if (!isUnderstood) return answer
+  return new Promise((resolve, reject) => {
+    const timer = setInterval(() => {
+      if (!isReceived()) return
+      clearInterval(timer)
+      resolve(lateAnswer(answer, silenceMs))
+    }, silenceMs)
+    const settled = () => clearInterval(timer)
+    answer.then(settled, settled)
+    answer.then(resolve, reject)
+  })
+}
+
+function lateAnswer(answer: Promise<Response>, silenceMs: number): Response {
+  let timer: ReturnType<typeof setInterval> | undefined
+  let reader: ReadableStreamDefaultReader<Uint8Array> | undefined
+  let isLeft = false
+  const body = new ReadableStream<Uint8Array>({
+    start(controller) {
+      // Who takes nothing gets no more.
+      const live = () => void ((controller.desiredSize ?? 0) > 0 && controller.enqueue(space))
+      live()
+      timer = setInterval(live, silenceMs)
+    },
+    async pull(controller) {
+      if (reader === undefined) {
+        const response = await answer.finally(() => clearInterval(timer))
+        if (isLeft) return
+        controller.enqueue(headOf(response))
+        reader = response.body?.getReader()
+        if (reader === undefined) controller.close()
+        return
+      }
+      const { done, value } = await reader.read()
+      if (done) controller.close()
+      else controller.enqueue(value)
+    },
+    async cancel(reason) {
+      isLeft = true
+      clearInterval(timer)
+      if (reader !== undefined) return reader.cancel(reason)
+      answer.then((it) => it.body?.cancel(reason)).catch(() => {})
+    },
+  })
+  const headers = {
+    'Content-Type': lateType,
+    'Cache-Control': 'no-store, no-transform',
+    // nginx would hold it back.
+    'X-Accel-Buffering': 'no',
+  }
+  return new Response(body, { headers })
+}
+
+function headOf({ status, headers }: Response): Uint8Array {
+  const head: LateHead = { status, headers: [...headers] }
+  return new TextEncoder().encode(`${JSON.stringify(head)}\n`)
+}

@@ -1,0 +1,94 @@
+import { randomUUID } from 'node:crypto'
+import { once } from 'node:events'
+import { request } from 'node:http'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { expect, test } from 'vitest'
+import { version } from '../../../runtime/node/version.ts'
+import { agentOf } from '../../../src/client/agent-of.ts'
+import { conflict } from '../../../src/errors.ts'
+import { forward } from '../../../src/fleet/forward.ts'
+import { parseExposition } from '../../support/exposition.ts'
+import { faultOf, openFleet } from '../../support/fleet.ts'
+import { cuttingProxy, type SlowCompute, slowCompute } from '../../support/slow-compute.ts'
+
+const router = { project_id: randomUUID(), kind: 'dynamips', node_id: randomUUID() } as const
+const measure = `projects/${router.project_id}/dynamips/nodes/${router.node_id}/auto_idlepc`
+/** Longer than the proxy waits. */
+const longMs = 1500
+
+/** A gateway that has the compute behind a proxy; without a feed, whose pings come every 5 s. */
+async function gatewayOf(compute: SlowCompute) {
+  const { fleet } = await openFleet({ version, upkeep: 'rounds' })
+  const port = await cuttingProxy(compute.port)
+  await fleet.create({ compute_id: 'one', protocol: 'http', host: '127.0.0.1', port })
+  return {
+    agent: agentOf(fleet, 'one'),
+    get: (init?: RequestInit) => forward(fleet, 'one', new Request('http://us/x', init), measure),
+  }
+}
+
+/** The measurements that have begun, when they are so many. */
+async function begun({ asked }: SlowCompute, count: number) {
+  await expect.poll(() => asked.length, { timeout: 5000 }).toBe(count)
+  return asked
+}
+
+test('what takes minutes is answered through a proxy that cuts what is silent', async () => {
+  const compute = await slowCompute(118, 200)
+  const gateway = await gatewayOf(compute)
+  const [handedOn, asked] = [gateway.get(), gateway.agent.dynamips.autoIdlePc(router)]
+  const found = await begun(compute, 2)
+  const [refused, askedRefused] = [gateway.get(), faultOf(gateway.agent.dynamips.autoIdlePc(router))]
+  await begun(compute, 4)
+  const over = new AbortController()
+  const left = gateway.get({ signal: over.signal }).catch((error: Error) => error.message)
+  await begun(compute, 5)
+  await sleep(longMs)
+  for (const it of found.slice(0, 2)) it.answer()
+  for (const it of found.slice(2, 4)) it.refuse(conflict('No value helps'))
+  over.abort(new Error('enough'))
+
+  const answer = await handedOn
+  expect([answer.status, await answer.json()]).toEqual([200, { idlepc: '0x60608040' }])
+  expect(answer.headers.get('content-type')).toBe('application/json')
+  expect(await asked).toBe('0x60608040')
+  const fault = await refused
+  expect([fault.status, await fault.json()]).toEqual([409, { message: 'No value helps', status: 409 }])
+  expect(await askedRefused).toMatchObject({ status: 409, message: 'No value helps' })
+  expect(await left).toBe('enough')
+  await found[4]?.left
+
+  // It is counted as what it was.
+  const metrics = parseExposition(await (await fetch(`${compute.url}/metrics`)).text())
+  const { samples = [] } = metrics.get('patchbay_http_requests_total') ?? {}
+  const counted = samples.filter(({ labels }) => labels.route?.endsWith('/auto_idlepc'))
+  expect(counted.map(({ labels, value }) => [labels.status, value])).toEqual([
+    ['2xx', 2],
+    ['4xx', 3],
+  ])
+})
+
+test('without that it would be cut, and is a compute that went away', async () => {
+  const compute = await slowCompute(118, 60_000)
+  const gateway = await gatewayOf(compute)
+  expect(await faultOf(gateway.get())).toMatchObject({
+    status: 504,
+    message: expect.stringContaining('went away before it had answered'),
+  })
+  await compute.asked[0]?.left
+})
+
+test('a body that came whole and that nobody reads does not end a long request', async () => {
+  const compute = await slowCompute(118, 200)
+  // `fetch` sends none with GET.
+  const asked = request(`${compute.url}/v2/compute/${measure}`, { headers: { 'Content-Length': '2' } })
+  const answered = once(asked, 'response')
+  asked.end('{}')
+  const [measurement] = await begun(compute, 1)
+  // Twice as long as a body may stand still.
+  await sleep(1000)
+  measurement?.answer()
+  const [answer] = await answered
+  answer.resume()
+  expect(answer.statusCode).toBe(200)
+})

@@ -1,0 +1,88 @@
+import { once } from 'node:events'
+import { connect, createServer } from 'node:net'
+import { onTestFinished } from 'vitest'
+import { json, listen } from '../../runtime/node/server.ts'
+import { version } from '../../runtime/node/version.ts'
+import { WebSockets } from '../../runtime/node/websocket.ts'
+import { createApp } from '../../src/app.ts'
+import { notFound } from '../../src/errors.ts'
+import type { HostAgent } from '../../src/host-agent.ts'
+import { listening } from './fleet.ts'
+import { startAgent } from './gateway.ts'
+
+/** How long a proxy of tests lets a connection be silent, ms. */
+const cutMs = 1000
+
+export interface SlowCompute {
+  readonly url: string
+  readonly port: number
+  /** Who waits for an idle PC gets it by `answer`, or by `refuse` what is refused; `left` when somebody gave up. */
+  readonly asked: { answer(): void; refuse(error: Error): void; readonly left: Promise<void> }[]
+}
+
+/** The server of a compute, with a host whose measurements take as long as the test likes. */
+export async function slowCompute(ports: number, silenceMs: number): Promise<SlowCompute> {
+  const asked: SlowCompute['asked'] = []
+  const host = await startAgent(ports)
+  const agent: HostAgent = {
+    ...host,
+    dynamips: {
+      idlePcProposals: () => Promise.reject(notFound('not here')),
+      autoIdlePc: (_, signal) =>
+        new Promise((resolve, reject) => {
+          const left = new Promise<void>((leave) => {
+            signal?.addEventListener('abort', () => {
+              leave()
+              reject(signal.reason)
+            })
+          })
+          asked.push({ answer: () => resolve('0x60608040'), refuse: reject, left })
+        }),
+    },
+  }
+  const webSockets = new WebSockets()
+  const app = createApp({
+    agent,
+    version,
+    access: () => ({ hosts: new Set(['127.0.0.1']), allowedOrigins: new Set(), user: '', password: '', token: '' }),
+    jsonBytes: 64 * 1024,
+    aliases: {},
+    json,
+    upgrade: webSockets.upgrade,
+    docsScript: async () => '',
+    report: (error) => process.stderr.write(`${(error as Error).stack}\n`),
+  })
+  const server = await listen({
+    ...{ host: '127.0.0.1', port: 0, headerTimeoutMs: 10_000, bodyTimeoutMs: 500 },
+    ...{ silenceMs, app, webSockets },
+  })
+  onTestFinished(() => server.close())
+  return { url: server.url, port: Number(new URL(server.url).port), asked }
+}
+
+/** The port of a proxy that ends a connection from which no byte came for a second, as Cloudflare does after 120 s. */
+export async function cuttingProxy(to: number): Promise<number> {
+  const proxy = createServer((client) => {
+    const origin = connect(to, '127.0.0.1')
+    const timer = setTimeout(() => client.destroy(), cutMs)
+    client.on('data', () => timer.refresh())
+    origin.on('data', () => timer.refresh())
+    for (const [socket, other] of [
+      [client, origin],
+      [origin, client],
+    ] as const) {
+      socket.pipe(other)
+      socket.on('error', () => {})
+      socket.once('close', () => {
+        clearTimeout(timer)
+        other.destroy()
+      })
+    }
+  })
+  onTestFinished(async () => {
+    const closed = once(proxy, 'close')
+    proxy.close()
+    await closed
+  })
+  return listening(proxy as Parameters<typeof listening>[0])
+}
