@@ -25,10 +25,11 @@ const settings = join(import.meta.dirname, '../wrangler.toml')
 
 /** Runs the gateway's Worker on this machine, by the rules that it has at Cloudflare. */
 export async function runWorker({ host, port, data, bindings, script }: WorkerOptions): Promise<RunningWorker> {
-  const { compatibility_date } = parse(await readFile(settings, 'utf8'))
+  const { compatibility_date, compatibility_flags } = parse(await readFile(settings, 'utf8'))
   const worker = new Miniflare({
     modules: [{ type: 'ESModule', path: 'worker.js', contents: script ?? (await bundleWorker()) }],
     compatibilityDate: String(compatibility_date),
+    compatibilityFlags: compatibility_flags as string[],
     host,
     port,
     bindings,

@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { connect, createServer } from 'node:net'
+import { type AddressInfo, connect, createServer } from 'node:net'
 import { onTestFinished } from 'vitest'
 import { json, listen } from '../../runtime/node/server.ts'
 import { version } from '../../runtime/node/version.ts'
@@ -7,7 +7,6 @@ import { WebSockets } from '../../runtime/node/websocket.ts'
 import { createApp } from '../../src/app.ts'
 import { notFound } from '../../src/errors.ts'
 import type { HostAgent } from '../../src/host-agent.ts'
-import { listening } from './fleet.ts'
 import { startAgent } from './gateway.ts'
 
 /** How long a proxy of tests lets a connection be silent, ms. */
@@ -79,10 +78,8 @@ export async function cuttingProxy(to: number): Promise<number> {
       })
     }
   })
-  onTestFinished(async () => {
-    const closed = once(proxy, 'close')
-    proxy.close()
-    await closed
-  })
-  return listening(proxy as Parameters<typeof listening>[0])
+  onTestFinished(() => void proxy.close())
+  proxy.listen(0, '127.0.0.1')
+  await once(proxy, 'listening')
+  return (proxy.address() as AddressInfo).port
 }

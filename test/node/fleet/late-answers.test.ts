@@ -1,12 +1,14 @@
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { request } from 'node:http'
+import { connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import { version } from '../../../runtime/node/version.ts'
 import { agentOf } from '../../../src/client/agent-of.ts'
 import { conflict } from '../../../src/errors.ts'
 import { forward } from '../../../src/fleet/forward.ts'
+import { lateHeader } from '../../../src/model/late-answer.ts'
 import { parseExposition } from '../../support/exposition.ts'
 import { faultOf, openFleet } from '../../support/fleet.ts'
 import { cuttingProxy, type SlowCompute, slowCompute } from '../../support/slow-compute.ts'
@@ -91,4 +93,20 @@ test('a body that came whole and that nobody reads does not end a long request',
   const [answer] = await answered
   answer.resume()
   expect(answer.statusCode).toBe(200)
+})
+
+test('an answer does not begin while the request is still coming', async () => {
+  const compute = await slowCompute(118, 100)
+  const socket = connect(compute.port, '127.0.0.1')
+  onTestFinished(() => void socket.destroy())
+  socket.setEncoding('latin1')
+  const answer = once(socket, 'data')
+  socket.write(`POST /v2/compute/projects HTTP/1.1\r\nHost: ${new URL(compute.url).host}\r\n${lateHeader}: 1\r\n`)
+  socket.write('Transfer-Encoding: chunked\r\n\r\n')
+  for (const piece of ['{"na', 'me":', ' "la', 'b" }']) {
+    await sleep(250)
+    socket.write(`4\r\n${piece}\r\n`)
+  }
+  socket.write('0\r\n\r\n')
+  expect((await answer)[0]).toMatch(/^HTTP\/1\.1 201 /)
 })
