@@ -1,5 +1,5 @@
 import { beforeAll, expect, test } from 'vitest'
-import { body, del, newProject, post, send } from '../support/api.ts'
+import { body, del, newProject, post, sameHost, send } from '../support/api.ts'
 import { fileText, iouImage, newRouter, uploadIouImage } from '../support/iou-http.ts'
 
 beforeAll(uploadIouImage)
@@ -32,7 +32,8 @@ test('a router is created stopped, with the defaults of every field', async () =
 })
 
 test('application ids are unique on the host, and free again', async () => {
-  const [one, two] = [await newProject(), await newProject()]
+  const input = { name: 'lab', ...sameHost }
+  const [one, two] = [await newProject(input), await newProject(input)]
   const [a, b] = [await newRouter(one), await newRouter(two)]
   expect(a.view.application_id).not.toBe(b.view.application_id)
   expect((await del(a.v2)).status).toBe(204)

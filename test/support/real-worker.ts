@@ -8,15 +8,21 @@ import type { ComputeRecord } from '../../src/model/compute.ts'
 const settings = join(import.meta.dirname, '../../wrangler.toml')
 const adminToken = 'the-admin-token-of-handlers'
 
-/** Lets requests in that have no credentials: tests that know of none run unchanged. */
+/**
+ * Lets requests in that have no credentials: tests that know of none run unchanged. What is about the fleet goes to a gateway of
+ * its own: a compute that a test registers would be asked what other tests ask of all computes, and be given their projects.
+ */
 const front = `export default {
   fetch(request, env) {
-    if (request.headers.has('authorization')) return env.GATEWAY.fetch(request)
+    const { pathname } = new URL(request.url)
+    const gateway = /^\\/v2\\/(computes|notifications)\\b/.test(pathname) ? env.COMPUTES : env.LABS
+    if (request.headers.has('authorization')) return gateway.fetch(request)
     const headers = new Headers(request.headers)
     headers.set('authorization', 'Bearer ${adminToken}')
-    return env.GATEWAY.fetch(new Request(request, { headers }))
+    return gateway.fetch(new Request(request, { headers }))
   },
 }`
+const gateways = ['LABS', 'COMPUTES'] as const
 
 export interface RealWorker {
   readonly url: string
@@ -27,18 +33,19 @@ export interface RealWorker {
 export async function realWorker(computes: readonly ComputeRecord[]): Promise<RealWorker> {
   const { compatibility_date } = parse(await readFile(settings, 'utf8'))
   const common = { compatibilityDate: String(compatibility_date) }
+  const contents = await bundleWorker('0.0.0-test')
   const mf = new Miniflare({
     workers: [
       {
         ...common,
         name: 'front',
         modules: [{ type: 'ESModule', path: 'front.js', contents: front }],
-        serviceBindings: { GATEWAY: 'gateway' },
+        serviceBindings: Object.fromEntries(gateways.map((name) => [name, name])),
       },
-      {
+      ...gateways.map((name) => ({
         ...common,
-        name: 'gateway',
-        modules: [{ type: 'ESModule', path: 'worker.js', contents: await bundleWorker('0.0.0-test') }],
+        name,
+        modules: [{ type: 'ESModule' as const, path: 'worker.js', contents }],
         bindings: {
           FLEET_KEY: 'a secret of tests that is long enough',
           ADMIN_TOKEN: adminToken,
@@ -47,13 +54,18 @@ export async function realWorker(computes: readonly ComputeRecord[]): Promise<Re
           ALIASES: 'vpcs=pc',
         },
         durableObjects: { FLEET: { className: 'FleetObject', useSQLite: true } },
-      },
+      })),
     ],
   })
   const url = (await mf.ready).href.replace(/\/$/, '')
-  for (const compute of computes) {
-    const answer = await fetch(`${url}/v2/computes`, { method: 'POST', body: JSON.stringify(compute) })
-    if (answer.status !== 201) throw new Error(`a compute is not taken: ${await answer.text()}`)
+  const headers = { authorization: `Bearer ${adminToken}` }
+  for (const name of gateways) {
+    const gateway = await mf.getWorker(name)
+    for (const compute of computes) {
+      const init = { method: 'POST', headers, body: JSON.stringify(compute) }
+      const answer = await gateway.fetch(`${url}/v2/computes`, init)
+      if (answer.status !== 201) throw new Error(`a compute is not taken: ${await answer.text()}`)
+    }
   }
   return { url, close: () => mf.dispose() }
 }

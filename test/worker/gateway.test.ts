@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import type { Compute } from '../../src/model/compute.ts'
 import { basic, bearer } from '../support/auth-app.ts'
+import { figure, parseExposition } from '../support/exposition.ts'
 import { json, listening } from '../support/fleet.ts'
 import { portRanges, TestService } from '../support/service.ts'
 import { adminToken, WorkerGateway } from '../support/worker-gateway.ts'
@@ -43,6 +44,8 @@ test('labs run on a compute behind the Worker, which keeps its state when it is 
   ])
   const shown = await gateway.call<Compute>('POST', '/v2/computes', inputOf(service, 'one'))
   expect(shown).toMatchObject({ connected: true, user: 'anna', cpu_usage_percent: expect.any(Number) })
+  const figures = parseExposition(await (await gateway.fetch('GET', '/metrics')).text())
+  expect(figure(figures, 'patchbay_computes', { state: 'connected' })).toBe(1)
   const feed = await gateway.open('/v2/compute/notifications/ws')
   const lines = (await gateway.fetch('GET', '/v2/compute/notifications')).body?.pipeThrough(new TextDecoderStream())
   const { id, node } = await lab(gateway)
