@@ -63,18 +63,23 @@ type Created = { project: Project; created: boolean }
 
 function create(input: ProjectCreate, options: ProjectOptions): Promise<Created> {
   const { compute_id, ...wanted } = input
-  const project_id = wanted.project_id?.toLowerCase() ?? crypto.randomUUID()
-  return options.turns.run(project_id, () => place({ ...wanted, project_id }, compute_id?.toLowerCase(), options))
+  const given = wanted.project_id?.toLowerCase()
+  const project_id = given ?? crypto.randomUUID()
+  const asked = compute_id?.toLowerCase()
+  return options.turns.run(project_id, async () => {
+    // No compute has one of an id that was just made up: none is asked.
+    const known = given === undefined ? undefined : await options.whereabouts.find(given)
+    return place({ ...wanted, project_id }, { asked, known }, options)
+  })
 }
 
 /** 409 for a project that is on another compute than the one asked for, 503 when no compute can take it. */
 async function place(
   input: ProjectCreate & { project_id: string },
-  asked: string | undefined,
+  { asked, known }: { asked: string | undefined; known: Member | undefined },
   { members, whereabouts, room }: ProjectOptions,
 ): Promise<Created> {
   const { project_id } = input
-  const known = await whereabouts.find(project_id)
   if (known !== undefined) {
     if (asked !== undefined && asked !== known.id) throw elsewhere(project_id, known)
     return known.agent.projects.create(input).catch((error: unknown) => {

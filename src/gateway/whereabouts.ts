@@ -85,12 +85,13 @@ export class Whereabouts {
     const before = await this.#store.get(projectId)
     const found: Member[] = []
     const there = (await this.#members.all()).filter(({ isConnected }) => isConnected)
-    const until = Date.now() + searchMs
+    const late = new AbortController()
+    const timer = setTimeout(() => late.abort(), searchMs)
     await eachOf(there, async (member) => {
-      if (found.length > 0 || Date.now() > until) return
-      const late = AbortSignal.timeout(Math.max(until - Date.now(), 1))
-      if (await abortable(has(member, projectId), late).catch(() => false)) found.push(member)
+      if (found.length > 0 || late.signal.aborted) return
+      if (await abortable(has(member, projectId), late.signal).catch(() => false)) found.push(member)
     })
+    clearTimeout(timer)
     const now = await this.#store.get(projectId)
     // It was placed while the computes were asked: what they said is old.
     if (now !== undefined && now !== before) return this.#members.find(now)

@@ -72,6 +72,20 @@ test('a project that is created while it is closed is where the map says', async
   expect([...gateway.placements.keys()]).toEqual([project_id])
 })
 
+test('computes are asked whether they have a project only when the client gives its id', async () => {
+  const asked: string[] = []
+  const get = async (id: string): Promise<Project> => {
+    asked.push(id)
+    throw notFound('none')
+  }
+  const gateway = startGateway([compute({ get }).agent, compute({ get }).agent])
+  await gateway.call('POST', projects, { name: 'lab' })
+  expect(asked).toEqual([])
+  const project_id = crypto.randomUUID()
+  await gateway.call('POST', projects, { name: 'lab', project_id })
+  expect(asked).toEqual([project_id, project_id])
+})
+
 test('what was placed while it was looked for stays where it was placed', async () => {
   const one = compute()
   let found = () => {}
