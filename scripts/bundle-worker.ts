@@ -4,12 +4,19 @@ import { build, type Plugin } from 'esbuild'
 
 const root = join(import.meta.dirname, '..')
 
-/** The gateway's Worker as one module of text, as wrangler bundles it. `version`: that it shows, if not that of the package. */
-export async function bundleWorker(version?: string): Promise<string> {
+export interface BundleOptions {
+  /** That it shows, if not that of the package. */
+  readonly version?: string
+  /** A module that has the Worker in it, if not the Worker itself. */
+  readonly entry?: string
+}
+
+/** The gateway's Worker as one module of text, as wrangler bundles it. */
+export async function bundleWorker({ version, entry }: BundleOptions = {}): Promise<string> {
   const ours = JSON.parse(await readFile(join(root, 'package.json'), 'utf8')) as { version: string }
   const { outputFiles } = await build({
     absWorkingDir: root,
-    entryPoints: ['runtime/worker/worker.ts'],
+    entryPoints: [entry ?? 'runtime/worker/worker.ts'],
     bundle: true,
     format: 'esm',
     target: 'es2023',

@@ -1,22 +1,21 @@
 import { randomUUID } from 'node:crypto'
-import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { mkdtemp, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { performance } from 'node:perf_hooks'
 import { PlacementLog } from '../../runtime/node/fleet/placement-log.ts'
 import { RegistryFile } from '../../runtime/node/fleet/registry-file.ts'
 import { Fleet } from '../../src/fleet/fleet.ts'
 import { fleetMembers } from '../../src/gateway/fleet-members.ts'
 import { Room } from '../../src/gateway/room.ts'
 import type { ComputeRecord } from '../../src/model/compute.ts'
-import { type LoadResult, load } from './load.ts'
-import { added, at, median, medianDifference, ms, ratio } from './medians.ts'
+import { at, ms, precise } from './medians.ts'
+import { nearAndFar } from './near-and-far.ts'
 import { type Service, startService } from './service.ts'
 import type { Row } from './table.ts'
+import { each, timed } from './times.ts'
+import { compared } from './ways.ts'
 
 const token = 'bench-token-0123456789'
-const rounds = 3
-const secondsEach = 2
 const mostComputes = 1000
 const mostProjects = 100_000
 
@@ -30,20 +29,10 @@ const log = { debug: quiet, info: quiet, warn: quiet, error: quiet }
 
 async function requests(): Promise<Row[]> {
   const services: Service[] = []
-  const open = async (...flags: string[]): Promise<Service> => {
-    const service = await startService(...flags)
-    services.push(service)
-    return service
-  }
   try {
-    const front = await open('--gateway', `--fleet-join-tokens=${token}`, '--rate-limit-per-s=0')
-    const near = await open(...ports(11_000))
-    const far = await open(...ports(12_000), '--join', front.url, '--join-token', token)
-    const { hostname: host, port } = new URL(near.url)
-    await front.call('POST', '/v2/computes', { compute_id: 'near', protocol: 'http', host, port: Number(port) })
-    const farId = (await readFile(join(far.data, 'compute-id'), 'utf8')).trim()
-    while (!(await isConnected(front, farId))) await new Promise((resolve) => setTimeout(resolve, 50))
-    const [onNear, onFar] = [await newPc(front, 'near'), await newPc(front, farId)]
+    const front = await startService('--gateway', `--fleet-join-tokens=${token}`, '--rate-limit-per-s=0')
+    services.push(front)
+    const { near, onNear, onFar } = await nearAndFar(front, { url: front.url, token, services })
     const ways = [
       ['direct', near.url + onNear],
       ['by address', front.url + onNear],
@@ -55,47 +44,6 @@ async function requests(): Promise<Row[]> {
   } finally {
     for (const service of services.reverse()) await service.close()
   }
-}
-
-export const ports = (first: number): string[] => [
-  `--console-port-range=${first}-${first + 99}`,
-  `--udp-port-range=${first + 100}-${first + 199}`,
-  `--vnc-port-range=${first + 200}-${first + 299}`,
-]
-
-/** What is asked by `call`. */
-export type Front = Pick<Service, 'call'>
-
-export async function isConnected(front: Front, id: string): Promise<boolean> {
-  const computes = (await front.call('GET', '/v2/computes')) as { compute_id: string; connected: boolean }[]
-  return computes.some(({ compute_id, connected }) => compute_id === id && connected)
-}
-
-/** The path of a pc at that compute. */
-export async function newPc(front: Front, compute_id: string): Promise<string> {
-  const project_id = randomUUID()
-  await front.call('POST', '/v2/compute/projects', { name: 'bench', project_id, compute_id })
-  const nodes = `/v2/compute/projects/${project_id}/pc/nodes`
-  const { node_id } = (await front.call('POST', nodes, { name: 'PC' })) as { node_id: string }
-  return `${nodes}/${node_id}`
-}
-
-/** The first way, and what the others take more than it. */
-export async function compared(ways: readonly (readonly [string, string])[], connections: number): Promise<Row[]> {
-  const results = ways.map((): LoadResult[] => [])
-  for (let round = 0; round < rounds; round++) {
-    for (const [index, [, url]] of ways.entries()) results[index]?.push(await load(url, connections, secondsEach))
-  }
-  const of = (index: number, name: keyof LoadResult) => (results[index] ?? []).map((it) => it[name])
-  return ways.map(([way], index) => {
-    const [p50, p99, perSecond] = [of(index, 'p50'), of(index, 'p99'), of(index, 'perSecond')]
-    const what = `GET node ${way}, ${connections} connection${connections === 1 ? '' : 's'}`
-    const rate = `${median(perSecond).toFixed(0)} req/s`
-    const usual = `p50 ${precise(median(p50))}, p99 ${precise(median(p99))}`
-    if (index === 0) return [what, rate, usual]
-    const more = `${added(medianDifference(p50, of(0, 'p50')))} p50, ${added(medianDifference(p99, of(0, 'p99')))} p99`
-    return [what, rate, `${usual}; ${more}, ${ratio(median(perSecond), median(of(0, 'perSecond')))} as many`]
-  })
 }
 
 async function registry(): Promise<Row[]> {
@@ -161,19 +109,4 @@ async function placements(): Promise<Row[]> {
   } finally {
     await rm(data, { recursive: true, force: true })
   }
-}
-
-const precise = (value: number): string => (value < 0.1 ? `${(value * 1000).toFixed(1)} us` : `${value.toFixed(2)} ms`)
-
-async function timed(run: () => Promise<unknown>): Promise<number> {
-  const began = performance.now()
-  await run()
-  return performance.now() - began
-}
-
-/** How long each took, one after the other, ms. */
-async function each<T>(items: readonly T[], run: (item: T) => Promise<unknown>): Promise<number[]> {
-  const times: number[] = []
-  for (const item of items) times.push(await timed(() => run(item)))
-  return times
 }

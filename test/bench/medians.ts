@@ -9,6 +9,9 @@ export const medianDifference = (ours: readonly number[], theirs: readonly numbe
 
 export const ms = (value: number): string => `${Math.abs(value) < 10 ? value.toFixed(1) : value.toFixed(0)} ms`
 
+export const precise = (value: number): string =>
+  value < 0.1 ? `${(value * 1000).toFixed(1)} us` : `${value.toFixed(2)} ms`
+
 export const ratio = (value: number, base: number): string => `${(value / base).toFixed(2)} x`
 
 /** Whether a figure is what is wanted of it, for the end of a row. */

@@ -33,7 +33,7 @@ export interface RealWorker {
 export async function realWorker(computes: readonly ComputeRecord[]): Promise<RealWorker> {
   const { compatibility_date } = parse(await readFile(settings, 'utf8'))
   const common = { compatibilityDate: String(compatibility_date) }
-  const contents = await bundleWorker('0.0.0-test')
+  const contents = await bundleWorker({ version: '0.0.0-test' })
   const mf = new Miniflare({
     workers: [
       {

@@ -1,0 +1,22 @@
+import type { Front } from './near-and-far.ts'
+
+export const adminToken = 'the-admin-token-of-bench'
+/** What the Worker is given. */
+export const bindings = {
+  ...{ FLEET_KEY: 'a secret of the bench that is long enough', ADMIN_TOKEN: adminToken, RATE_PER_S: '0' },
+}
+
+/** The Worker at that address, asked by who may do everything. */
+export const asAdmin = (url: string): Front => ({
+  async call(method, path, body) {
+    const headers = { authorization: `Bearer ${adminToken}` }
+    const answer = await fetch(url + path, {
+      method,
+      headers,
+      ...(body !== undefined && { body: JSON.stringify(body) }),
+    })
+    const text = await answer.text()
+    if (!answer.ok) throw new Error(`${method} ${path}: ${answer.status} ${text}`)
+    return text === '' ? undefined : JSON.parse(text)
+  },
+})

@@ -1,0 +1,74 @@
+import type { Env } from '../../../runtime/worker/env.ts'
+import { FleetObject as RealObject } from '../../../runtime/worker/fleet-object.ts'
+import { PlacementTable } from '../../../runtime/worker/placement-table.ts'
+import { RegistryTable } from '../../../runtime/worker/registry-table.ts'
+import { Sealer } from '../../../runtime/worker/sealed.ts'
+import real from '../../../runtime/worker/worker.ts'
+import type { ComputeRecord } from '../../../src/model/compute.ts'
+
+/** What the bench asks by `POST /bench`; every member is done once for each of its items, one after the other. */
+export interface BenchOrder {
+  readonly computes?: readonly ComputeRecord[]
+  /** Project -> compute. */
+  readonly fill?: readonly (readonly [project: string, compute: string])[]
+  /** By the object itself, without a call for each. */
+  readonly read?: readonly string[]
+  readonly find?: readonly string[]
+  readonly place?: readonly string[]
+  readonly forget?: readonly string[]
+  readonly snapshots?: number
+  /** The object is to look at its computes. */
+  readonly look?: boolean
+  /** The object is to begin anew. */
+  readonly evict?: boolean
+}
+
+/** The object of the Worker, and what fills its tables. */
+export class FleetObject extends RealObject {
+  async enlist(records: readonly ComputeRecord[]): Promise<void> {
+    const table = new RegistryTable(this.ctx.storage.sql, new Sealer(this.env.FLEET_KEY ?? ''), () => {})
+    for (const record of records) await table.save(record)
+  }
+
+  async fill(places: readonly (readonly [string, string])[]): Promise<void> {
+    const table = new PlacementTable(this.ctx.storage.sql)
+    for (const [project, compute] of places) await table.put(project, compute)
+  }
+
+  async read(projects: readonly string[]): Promise<void> {
+    const table = new PlacementTable(this.ctx.storage.sql)
+    for (const project of projects) await table.get(project)
+  }
+
+  lookAtAll(): Promise<void> {
+    return this.alarm()
+  }
+
+  /** As the platform may do at any time. */
+  evict(): void {
+    this.ctx.abort('The bench wants it to begin anew')
+  }
+}
+
+/** The Worker, and what an isolate of it asks its object, so often that it can be measured from outside. */
+export default {
+  async fetch(request, env, context) {
+    if (new URL(request.url).pathname !== '/bench') return real.fetch(request, env, context)
+    const order: BenchOrder = await request.json()
+    const object = (env.FLEET as unknown as DurableObjectNamespace<FleetObject>).getByName('fleet')
+    if (order.computes !== undefined) await object.enlist(order.computes)
+    if (order.fill !== undefined) await object.fill(order.fill)
+    if (order.read !== undefined) await object.read(order.read)
+    for (const project of order.find ?? []) await object.placeOf(project)
+    for (const project of order.place ?? []) await object.place(project, 'c1')
+    for (const project of order.forget ?? []) await object.forget(project)
+    let bytes = 0
+    for (let times = 0; times < (order.snapshots ?? 0); times++) {
+      const snapshot = await object.snapshot()
+      if (times === 0) bytes = new TextEncoder().encode(JSON.stringify(snapshot)).length
+    }
+    if (order.look) await object.lookAtAll()
+    if (order.evict) await object.evict().catch(() => {})
+    return Response.json({ bytes })
+  },
+} satisfies ExportedHandler<Env>
