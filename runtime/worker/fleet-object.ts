@@ -1,7 +1,8 @@
 import { DurableObject } from 'cloudflare:workers'
+import { fleetMembers } from '../../src/gateway/fleet-members.ts'
 import type { Upgrade } from '../../src/http/socket.ts'
 import type { TokenRecord } from '../../src/model/access-token.ts'
-import type { Compute, ComputeRecord } from '../../src/model/compute.ts'
+import { type Compute, type ComputeRecord, tunnelled } from '../../src/model/compute.ts'
 import { joinPath } from '../../src/routes/v2/join.ts'
 import type { Env } from './env.ts'
 import { type Gateway, openGateway } from './gateway.ts'
@@ -9,8 +10,10 @@ import { LastingSockets } from './lasting-sockets.ts'
 import { Rounds } from './rounds.ts'
 import { upgrade } from './sockets.ts'
 
-/** The computes that have an address, with their secrets, and all as they are shown. */
+/** The computes that have an address: with their secrets, and as they are shown. */
 export interface Snapshot {
+  /** Another one when a compute came, went, was changed, or is connected or not. */
+  readonly revision: string
   readonly records: ComputeRecord[]
   readonly shown: Compute[]
 }
@@ -26,6 +29,8 @@ export class FleetObject extends DurableObject<Env> {
   readonly #sockets: LastingSockets
   #gateway: (Gateway & { readonly rounds: Rounds }) | undefined
   #awake: ReturnType<typeof setTimeout> | null = null
+  /** Of the snapshot; undefined: another one is to be made up. */
+  #revision: string | undefined
 
   constructor(state: DurableObjectState, env: Env) {
     super(state, env)
@@ -33,6 +38,9 @@ export class FleetObject extends DurableObject<Env> {
     void state.blockConcurrencyWhile(async () => {
       const gateway = await openGateway(env, state.storage.sql, this.#upgrade)
       this.#gateway = { ...gateway, rounds: new Rounds(state.storage, gateway.fleet) }
+      fleetMembers(gateway.fleet).watch(() => {
+        this.#revision = undefined
+      })
       this.#sockets.resume(gateway.fleet.tunnels)
     })
   }
@@ -46,11 +54,15 @@ export class FleetObject extends DurableObject<Env> {
     return app.fetch(request)
   }
 
-  /** What isolates need to ask computes themselves. */
-  async snapshot(): Promise<Snapshot> {
+  /** What isolates need to ask computes themselves; undefined: it is still what they have by the revision `known`. */
+  async snapshot(known?: string): Promise<Snapshot | undefined> {
     const { fleet, rounds } = this.#open
     await rounds.used()
-    return { records: [...fleet.registered().values()], shown: await fleet.list() }
+    if (known !== undefined && known === this.#revision) return undefined
+    this.#revision ??= crypto.randomUUID()
+    const revision = this.#revision
+    const shown = (await fleet.list()).filter(({ protocol }) => protocol !== tunnelled)
+    return { revision, records: [...fleet.registered().values()], shown }
   }
 
   /** Somebody could not reach them. */

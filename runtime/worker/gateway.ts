@@ -36,7 +36,7 @@ export async function openGateway(env: Env, sql: SqlStorage, upgrade: Upgrade): 
     version: PATCHBAY_VERSION,
     upkeep: 'rounds',
     // What a look finds is in force until the next one.
-    bounds: { connectMs: 10_000, failures: 1, retryMs: [2 * roundMs, 2 * roundMs] },
+    bounds: { connectMs: 10_000, failures: 2, retryMs: [2 * roundMs, 2 * roundMs], lookMs: roundMs },
     joinTokens: { check: (token) => tokens.checkJoinToken(token) },
     // 32 MiB would wait here when nobody read anything of a compute; all must fit in 128 MB.
     tunnels: { watch: 'busy', limits: { window: 256 * 1024, streams: 128 } },

@@ -11,6 +11,8 @@ const freshMs = 2 * roundMs
 const usedMs = 60_000
 /** How long a list of computes waits for the first look, ms. */
 const patienceMs = 5000
+/** Characters of a row, of three bytes at most: a row of these tables has no more than 2 MB. */
+const rowCharacters = 600_000
 
 /**
  * Looks after the computes from time to time while the gateway is used, by the alarm of the Durable Object, and keeps what was
@@ -28,12 +30,15 @@ export class Rounds {
     this.#storage = storage
     this.#fleet = fleet
     const { sql } = storage
-    sql.exec('CREATE TABLE IF NOT EXISTS notes (name TEXT PRIMARY KEY, at INTEGER NOT NULL, value TEXT NOT NULL)')
-    this.#usedAt = this.#note('used')?.at ?? 0
-    const found = this.#note('computes')
-    const ageMs = Date.now() - (found?.at ?? 0)
-    if (found === undefined || ageMs > freshMs) return
-    fleet.recall(JSON.parse(found.value) as Compute[], ageMs)
+    sql.exec(
+      `CREATE TABLE IF NOT EXISTS notes (
+        name TEXT, part INTEGER, at INTEGER NOT NULL, value TEXT NOT NULL, PRIMARY KEY (name, part))`,
+    )
+    this.#usedAt = this.#notes('used')[0]?.at ?? 0
+    const found = this.#notes('computes')
+    const ageMs = Date.now() - (found[0]?.at ?? 0)
+    if (ageMs > freshMs) return
+    for (const { value } of found) fleet.recall(JSON.parse(value) as Compute[], ageMs)
     this.#isFresh = true
   }
 
@@ -42,7 +47,7 @@ export class Rounds {
     const now = Date.now()
     if (now - this.#usedAt > usedMs) {
       this.#usedAt = now
-      this.#keep('used', '')
+      this.#keep('used', [''])
     }
     if (this.#round !== undefined || (await this.#storage.getAlarm()) !== null) return
     // A look that failed is made again with the next request.
@@ -77,19 +82,39 @@ export class Rounds {
     await this.#storage.setAlarm(Date.now() + roundMs)
     await this.#fleet.check()
     this.#isFresh = true
-    this.#keep('computes', JSON.stringify(await this.#fleet.list()))
+    this.#keep('computes', rowsOf(await this.#fleet.list()))
     await this.#storage.setAlarm(Date.now() + roundMs)
   }
 
-  #note(name: string): { at: number; value: string } | undefined {
-    const cursor = this.#storage.sql.exec<{ at: number; value: string }>(
-      'SELECT at, value FROM notes WHERE name = ?',
-      name,
-    )
-    return cursor.toArray()[0]
+  /** What was kept last by that name, in its parts. */
+  #notes(name: string): { at: number; value: string }[] {
+    const { sql } = this.#storage
+    return sql
+      .exec<{ at: number; value: string }>('SELECT at, value FROM notes WHERE name = ? ORDER BY part', name)
+      .toArray()
   }
 
-  #keep(name: string, value: string): void {
-    this.#storage.sql.exec('INSERT OR REPLACE INTO notes VALUES (?, ?, ?)', name, Date.now(), value)
+  #keep(name: string, values: readonly string[]): void {
+    const { sql } = this.#storage
+    const now = Date.now()
+    sql.exec('DELETE FROM notes WHERE name = ? AND part >= ?', name, values.length)
+    for (const [part, value] of values.entries())
+      sql.exec('INSERT OR REPLACE INTO notes VALUES (?, ?, ?, ?)', name, part, now, value)
   }
+}
+
+/** Computes as lists in JSON, none longer than a row may be. */
+function rowsOf(computes: readonly Compute[]): string[] {
+  const rows: string[][] = []
+  let left = 0
+  for (const compute of computes) {
+    const text = JSON.stringify(compute)
+    left -= text.length + 1
+    if (left < 0) {
+      rows.push([])
+      left = rowCharacters - text.length
+    }
+    rows.at(-1)?.push(text)
+  }
+  return rows.map((row) => `[${row.join()}]`)
 }

@@ -7,7 +7,7 @@ import { createGateway } from '../../src/gateway/gateway-agent.ts'
 import type { Members } from '../../src/gateway/members.ts'
 import { openAuth } from './auth.ts'
 import { aliasesOf, type Env } from './env.ts'
-import type { FleetObject } from './fleet-object.ts'
+import type { FleetObject, Snapshot } from './fleet-object.ts'
 import { common, gatewayHost } from './host.ts'
 import { Places } from './places.ts'
 import { socketTransport, upgrade } from './sockets.ts'
@@ -21,6 +21,12 @@ const ofProject = /^\/(?:v1|v2\/compute)\/projects\/([0-9a-f-]{36})(?:\/|$)/i
 
 type Stub = DurableObjectStub<FleetObject>
 
+/** What the object said last, and when, ms. */
+interface Taken extends Pick<Snapshot, 'revision' | 'shown'> {
+  readonly fleet: Fleet
+  readonly at: number
+}
+
 /**
  * Answers what is about one project at a compute with an address, without the object: it would be the way of every byte of
  * every lab. What was found out is shared by the requests of this isolate, and never what is under way.
@@ -29,7 +35,7 @@ export class Shortcut {
   readonly #object: () => Stub
   readonly #places: Places
   readonly #app: App
-  #taken: { readonly fleet: Fleet; readonly at: number } | undefined
+  #taken: Taken | undefined
   readonly #lost = new Set<string>()
 
   constructor(env: Env) {
@@ -66,7 +72,11 @@ export class Shortcut {
   }
 
   async #take(): Promise<Fleet> {
-    const { records, shown } = await this.#object().snapshot()
+    const before = this.#taken
+    const snapshot = await this.#object().snapshot(before?.revision)
+    // Only what is here already is not said again.
+    if (snapshot === undefined) return this.#keep(before as Taken)
+    const { revision, records, shown } = snapshot
     const fetchOf = (url: string, init: RequestInit) => fetch(url, init)
     const fleet = await Fleet.open({
       registry: { load: async () => records, save: async () => {}, remove: async () => {} },
@@ -75,12 +85,17 @@ export class Shortcut {
       version: PATCHBAY_VERSION,
       upkeep: false,
     })
-    fleet.recall(shown, 0)
     fleet.listen((event) => {
       if (event.type === 'compute.updated' && !event.compute.connected) this.#lost.add(event.compute.compute_id)
     })
-    this.#taken = { fleet, at: Date.now() }
-    return fleet
+    return this.#keep({ fleet, revision, shown, at: 0 })
+  }
+
+  /** What the object found is in force again, whatever requests found meanwhile: it was told of that. */
+  #keep(taken: Taken): Fleet {
+    taken.fleet.recall(taken.shown, 0)
+    this.#taken = { ...taken, at: Date.now() }
+    return taken.fleet
   }
 
   /** The object looks itself whether what cannot be reached from here is there. */

@@ -11,10 +11,10 @@ import type { MetricFamily } from '../model/metrics.ts'
 import type { ComputeHello } from '../model/tunnel.ts'
 import { originOf } from './address.ts'
 import { Computes, isReserved } from './computes.ts'
-import { eachOf } from './each-of.ts'
 import { greet, Refusal } from './greeting.ts'
 import type { JoinTokens } from './join-tokens.ts'
 import { LocalCompute } from './local-compute.ts'
+import { Looks } from './looks.ts'
 import type { FleetEvent, FleetOptions } from './options.ts'
 import { changed, isOnlyShare, joinedRecord, recordOf } from './record.ts'
 import type { Registry } from './registry.ts'
@@ -38,6 +38,7 @@ export class Fleet {
   readonly #registry: Registry
   readonly #remote: RemoteComputeOptions
   readonly #computes: Computes
+  readonly #looks = new Looks()
   readonly #listeners = new Set<(event: FleetEvent) => void>()
   #writing: Promise<unknown> = Promise.resolve()
   #isClosed = false
@@ -163,12 +164,13 @@ export class Fleet {
   }
 
   /**
-   * Looks at every compute, some at a time, or at one: whether it is there, and how busy it is. For a fleet whose upkeep are
-   * `rounds`; never rejects.
+   * Looks at all computes, as far as there is time (see `Looks`), or at one: whether it is there, and how busy it is. For a
+   * fleet whose upkeep are `rounds`; never rejects.
    */
   async check(id?: string): Promise<void> {
-    if (id !== undefined) return this.#computes.get(id)?.check()
-    await eachOf(this.#computes.remote, (compute) => compute.check())
+    const found = id === undefined ? this.#computes.remote : [this.#computes.get(id)]
+    const there = found.filter((compute) => compute !== undefined)
+    await this.#looks.all(there, this.#remote.bounds)
   }
 
   /** What `list` gave to a program that has ended since; `ageMs`: how long ago. Of what is elsewhere now nothing is known. */

@@ -1,15 +1,16 @@
-import { Check } from '@sinclair/typebox/value'
 import type { Compute, ComputeCapabilities } from '../model/compute.ts'
-import { Load } from '../model/host.ts'
+import type { Load } from '../model/host.ts'
 import { abortable } from './abortable.ts'
-import { quoted, readJson } from './answer.ts'
+import { quoted } from './answer.ts'
 import { differ, greet, Refusal, requireAnswer } from './greeting.ts'
+import { askLoad, loadIn } from './load.ts'
 import type { Upkeep } from './options.ts'
 import { follow } from './pulse.ts'
 import type { Send } from './transport.ts'
 import { Unreachable } from './unreachable.ts'
 
-const mostLoadBytes = 4096
+/** How long what a compute said of itself is not asked again by looks, ms. */
+const greetedMs = 120_000
 
 /** How long things may take, ms. */
 export interface Bounds {
@@ -23,6 +24,10 @@ export interface Bounds {
   readonly steadyMs: number
   /** Attempts in a row that fail before requests are refused at once. */
   readonly failures: number
+  /** Looks at all computes: no more are begun then. */
+  readonly lookMs: number
+  /** Until what did not answer a look is looked at again. */
+  readonly lookAgainMs: number
 }
 
 export const usualBounds: Bounds = {
@@ -32,6 +37,8 @@ export const usualBounds: Bounds = {
   retryMs: [1000, 30_000],
   steadyMs: 10_000,
   failures: 3,
+  lookMs: 15_000,
+  lookAgainMs: 1500,
 }
 
 export interface SessionOptions {
@@ -74,6 +81,7 @@ export class Session {
   lastError: string | null
   #isConnected = false
   #connectedAt = 0
+  #greetedAt = 0
   #failures = 0
   #retryAt = 0
   #attempt: Promise<void> | undefined
@@ -152,7 +160,7 @@ export class Session {
     // One that is over must not keep a program awake.
     const late = this.#bound(link)
     try {
-      const found = await abortable(this.#begin(link.signal), link.signal)
+      const found = await abortable(this.#again(link.signal), link.signal)
       if (this.#isClosed) return
       if (found.capabilities.version !== this.capabilities.version) this.#warnOf(found.capabilities.version, version)
       this.capabilities = found.capabilities
@@ -223,9 +231,19 @@ export class Session {
     return setTimeout(() => link.abort(new Error(`it did not answer in ${connectMs / 1000} s`)), connectMs)
   }
 
+  /** To say how busy it is says that it is there, too; what does not say so is looked at closely. */
+  async #again(signal: AbortSignal): Promise<Found> {
+    if (this.load !== undefined && Date.now() - this.#greetedAt < greetedMs) {
+      const load = await askLoad(this.#options.send, signal)
+      if (load !== undefined) return { capabilities: this.capabilities, load }
+    }
+    return this.#begin(signal)
+  }
+
   async #begin(signal: AbortSignal): Promise<Found> {
     const { send, version, upkeep } = this.#options
     const capabilities = await greet(send, version, signal)
+    this.#greetedAt = Date.now()
     if (upkeep === false) return { capabilities }
     if (upkeep === 'rounds') return { capabilities, load: await askLoad(send, signal) }
     const path = '/v2/compute/notifications'
@@ -288,19 +306,6 @@ export class Session {
     if (this.#options.upkeep === true) this.start(wait)
     if (isNew) changed()
   }
-}
-
-/** How busy it is; undefined where it does not say so. */
-async function askLoad(send: Send, signal: AbortSignal): Promise<Load | undefined> {
-  const path = '/v2/compute/load'
-  const response = await send({ method: 'GET', path, headers: { Accept: 'application/json' }, body: null, signal })
-  const said = await readJson(response, mostLoadBytes)
-  return response.status === 200 ? loadIn(said) : undefined
-}
-
-function loadIn(said: unknown): Load | undefined {
-  if (!Check(Load, said)) return undefined
-  return { cpu_usage_percent: said.cpu_usage_percent, memory_usage_percent: said.memory_usage_percent }
 }
 
 /** What is inside says more: fetch only says that it failed, and attempts at several addresses say nothing at all. */

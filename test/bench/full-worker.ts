@@ -52,6 +52,7 @@ export async function fullWorker(): Promise<Row[]> {
     const reads = await per({ read: projects.slice(0, 10_000) }, 10_000)
     const [finds, places] = [await per({ find: some }), await per({ place: fresh })]
     const [forgets, snapshots] = [await per({ forget: fresh }), await per({ snapshots: 50 }, 50)]
+    const same = await per({ sameSnapshots: times })
     const list = await each(Array(50).fill(0), () => front.call('GET', '/v2/computes'))
     const projectOfMany = await creations(front, bench, port, 0)
     const [ofComputes, ofProjects] = [`of ${mostComputes} computes`, `of ${mostProjects} projects`]
@@ -59,7 +60,11 @@ export async function fullWorker(): Promise<Row[]> {
       [`Worker: register ${mostComputes} computes`, ms(filled), `${precise(filled / mostComputes)} each`],
       [`Worker: open the object ${ofComputes}`, ms(fullOpen), `an empty one ${ms(emptyOpen)}`],
       [`Worker: look at all ${ofComputes}`, ms(looked), `${ms(far)} when each answer takes 50 ms`],
-      [`Worker: snapshot for an isolate ${ofComputes}`, ms(snapshots), `${(bytes / 1024).toFixed(0)} KB`],
+      [
+        `Worker: snapshot for an isolate ${ofComputes}`,
+        ms(snapshots),
+        `${(bytes / 1024).toFixed(0)} KB; when nothing is another ${precise(same)}`,
+      ],
       [`Worker: list ${ofComputes}`, precise(at(list, 0.5)), `p99 ${precise(at(list, 0.99))}`],
       [`Worker: create a project, one ${ofComputes}`, precise(projectOfMany), `of one compute ${precise(oneProject)}`],
       [`Worker: find the place of one ${ofProjects}`, precise(finds), `by the object itself ${precise(reads)}`],

@@ -1,5 +1,5 @@
 import type { Env } from '../../../runtime/worker/env.ts'
-import { FleetObject as RealObject } from '../../../runtime/worker/fleet-object.ts'
+import { FleetObject as RealObject, type Snapshot } from '../../../runtime/worker/fleet-object.ts'
 import { PlacementTable } from '../../../runtime/worker/placement-table.ts'
 import { RegistryTable } from '../../../runtime/worker/registry-table.ts'
 import { Sealer } from '../../../runtime/worker/sealed.ts'
@@ -17,6 +17,8 @@ export interface BenchOrder {
   readonly place?: readonly string[]
   readonly forget?: readonly string[]
   readonly snapshots?: number
+  /** That are still what the isolate has. */
+  readonly sameSnapshots?: number
   /** The object is to look at its computes. */
   readonly look?: boolean
   /** The object is to begin anew. */
@@ -62,13 +64,12 @@ export default {
     for (const project of order.find ?? []) await object.placeOf(project)
     for (const project of order.place ?? []) await object.place(project, 'c1')
     for (const project of order.forget ?? []) await object.forget(project)
-    let bytes = 0
-    for (let times = 0; times < (order.snapshots ?? 0); times++) {
-      const snapshot = await object.snapshot()
-      if (times === 0) bytes = new TextEncoder().encode(JSON.stringify(snapshot)).length
-    }
+    let last: Snapshot | undefined
+    for (let times = 0; times < (order.snapshots ?? 0); times++) last = await object.snapshot()
+    for (let times = 0; times < (order.sameSnapshots ?? 0); times++)
+      last = (await object.snapshot(last?.revision)) ?? last
     if (order.look) await object.lookAtAll()
     if (order.evict) await object.evict().catch(() => {})
-    return Response.json({ bytes })
+    return Response.json({ bytes: last === undefined ? 0 : new TextEncoder().encode(JSON.stringify(last)).length })
   },
 } satisfies ExportedHandler<Env>

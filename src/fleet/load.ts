@@ -1,0 +1,20 @@
+import { Check } from '@sinclair/typebox/value'
+import { Load } from '../model/host.ts'
+import { readJson } from './answer.ts'
+import type { Send } from './transport.ts'
+
+const mostBytes = 4096
+
+/** How busy a compute is; undefined where it does not say so. */
+export async function askLoad(send: Send, signal: AbortSignal): Promise<Load | undefined> {
+  const path = '/v2/compute/load'
+  const response = await send({ method: 'GET', path, headers: { Accept: 'application/json' }, body: null, signal })
+  const said = await readJson(response, mostBytes)
+  return response.status === 200 ? loadIn(said) : undefined
+}
+
+/** The load in what a compute said; undefined when there is none. */
+export function loadIn(said: unknown): Load | undefined {
+  if (!Check(Load, said)) return undefined
+  return { cpu_usage_percent: said.cpu_usage_percent, memory_usage_percent: said.memory_usage_percent }
+}
