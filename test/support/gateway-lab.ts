@@ -3,6 +3,7 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, vi } from 'vitest'
 import type { Compute } from '../../src/model/compute.ts'
+import type { Project } from '../../src/model/project.ts'
 import { TestService } from './service.ts'
 
 const token = 'gateway-test-0123456789'
@@ -81,6 +82,38 @@ export class GatewayLab {
 }
 
 export const portOf = (service: TestService): number => Number(new URL(service.url).port)
+
+/** What asks a service or a gateway. */
+export interface Asked {
+  call<T>(method: string, path: string, body?: unknown): Promise<T>
+}
+
+/**
+ * Two hundred clients at once that create projects and nodes through a gateway: each has its project once, also those that two
+ * ask for, and every one of `computes` has some. They are deleted again.
+ */
+export async function serveManyClients(gateway: Asked, computes: readonly Asked[]): Promise<void> {
+  const idsAt = async (asked: Asked) => (await asked.call<Project[]>('GET', projects)).map((it) => it.project_id)
+  const before = await idsAt(gateway)
+  const ids = Array.from({ length: 180 }, () => randomUUID())
+  // Twenty are asked for twice.
+  await Promise.all(
+    [...ids, ...ids.slice(0, 20)].map(async (project_id) => {
+      await gateway.call('POST', projects, { name: 'lab', project_id })
+      await gateway.call('POST', `${projects}/${project_id}/pc/nodes`, { name: 'PC' })
+    }),
+  )
+  const known = new Set(before)
+  const perCompute = await Promise.all(
+    computes.map(async (compute) => (await idsAt(compute)).filter((id) => !known.has(id))),
+  )
+  expect(perCompute.flat().sort()).toEqual(ids.toSorted())
+  for (const some of perCompute) expect(some.length).toBeGreaterThan(0)
+  const nodes = await Promise.all(ids.map((id) => gateway.call<unknown[]>('GET', `${projects}/${id}/pc/nodes`)))
+  expect(nodes.map(({ length }) => length).sort()).toEqual([...Array(160).fill(1), ...Array(20).fill(2)])
+  await Promise.all(ids.map((id) => gateway.call('DELETE', `${projects}/${id}`)))
+  expect(await idsAt(gateway)).toHaveLength(before.length)
+}
 
 /** Patches the first ports of two pcs together, which are given by their paths. */
 export async function patch(gateway: TestService, ...pcs: readonly [string, string]): Promise<Response> {

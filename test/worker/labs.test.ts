@@ -1,11 +1,10 @@
-import { randomUUID } from 'node:crypto'
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest'
 import type { Project } from '../../src/model/project.ts'
 import { json, StandIn } from '../support/fleet.ts'
-import { linkOf, portOf } from '../support/gateway-lab.ts'
+import { linkOf, portOf, serveManyClients } from '../support/gateway-lab.ts'
 import { createPc, start } from '../support/lab.ts'
 import { collect, readPcap } from '../support/pcap.ts'
 import { portRanges, TestService } from '../support/service.ts'
@@ -100,25 +99,7 @@ test('a live capture and a console go through Worker, tunnel and keeper', async 
 })
 
 test('200 clients at once: each has its project and its node once, and both computes have some', async () => {
-  const before = await gateway.call<Project[]>('GET', projects)
-  const ids = Array.from({ length: 180 }, () => randomUUID())
-  // Twenty are asked for twice.
-  await Promise.all(
-    [...ids, ...ids.slice(0, 20)].map(async (project_id) => {
-      await gateway.call('POST', projects, { name: 'lab', project_id })
-      await gateway.call('POST', `${projects}/${project_id}/pc/nodes`, { name: 'PC' })
-    }),
-  )
-  const known = new Set(idsOf(before))
-  const perCompute = await Promise.all(
-    [a, b].map(async (compute) => idsOf(await compute.call('GET', projects)).filter((id) => !known.has(id))),
-  )
-  expect(perCompute.flat().sort()).toEqual(ids.toSorted())
-  for (const some of perCompute) expect(some.length).toBeGreaterThan(0)
-  const nodes = await Promise.all(ids.map((id) => gateway.call<unknown[]>('GET', `${projects}/${id}/pc/nodes`)))
-  expect(nodes.map(({ length }) => length).sort()).toEqual([...Array(160).fill(1), ...Array(20).fill(2)])
-  await Promise.all(ids.map((id) => gateway.call('DELETE', `${projects}/${id}`)))
-  expect(await gateway.call('GET', projects)).toHaveLength(before.length)
+  await serveManyClients(gateway, [a, b])
 })
 
 test('computes that take too long, lie or say nothing are named in lists, and nothing waits for them for long', async () => {

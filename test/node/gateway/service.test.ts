@@ -6,7 +6,7 @@ import { expect, onTestFinished, test, vi } from 'vitest'
 import type { Project } from '../../../src/model/project.ts'
 import { figure, parseExposition } from '../../support/exposition.ts'
 import { json, StandIn } from '../../support/fleet.ts'
-import { GatewayLab, patch, portOf } from '../../support/gateway-lab.ts'
+import { GatewayLab, patch, portOf, serveManyClients } from '../../support/gateway-lab.ts'
 import { createPc, start, status } from '../../support/lab.ts'
 import { collect, readPcap } from '../../support/pcap.ts'
 import type { TestService } from '../../support/service.ts'
@@ -95,29 +95,7 @@ test.each(['a', 'far'] as const)('a file goes up to %s and down again, as fast a
 })
 
 test('200 clients at once: each has its project and its node once, and all computes have some', async () => {
-  const { gateway } = lab
-  const before = await gateway.call<Project[]>('GET', projects)
-  const ids = Array.from({ length: 180 }, () => randomUUID())
-  // Twenty are asked for twice.
-  const clients = [...ids, ...ids.slice(0, 20)]
-  await Promise.all(
-    clients.map(async (project_id) => {
-      await gateway.call('POST', projects, { name: 'lab', project_id })
-      await gateway.call('POST', `${projects}/${project_id}/pc/nodes`, { name: 'PC' })
-    }),
-  )
-  const known = new Set(before.map(({ project_id }) => project_id))
-  const perCompute = await Promise.all(
-    lab.computes.map(async (compute) =>
-      (await compute.call<Project[]>('GET', projects)).map((it) => it.project_id).filter((id) => !known.has(id)),
-    ),
-  )
-  expect(perCompute.flat().sort()).toEqual(ids.toSorted())
-  for (const some of perCompute) expect(some.length).toBeGreaterThan(0)
-  const nodes = await Promise.all(ids.map((id) => gateway.call<unknown[]>('GET', `${projects}/${id}/pc/nodes`)))
-  expect(nodes.map(({ length }) => length).sort()).toEqual([...Array(160).fill(1), ...Array(20).fill(2)])
-  await Promise.all(ids.map((id) => gateway.call('DELETE', `${projects}/${id}`)))
-  expect(await gateway.call('GET', projects)).toHaveLength(before.length)
+  await serveManyClients(lab.gateway, lab.computes)
 })
 
 test('what is on a compute that was killed is 503 until it is back; all else goes on', async () => {
