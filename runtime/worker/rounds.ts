@@ -38,8 +38,11 @@ export class Rounds {
     const found = this.#notes('computes')
     const ageMs = Date.now() - (found[0]?.at ?? 0)
     if (ageMs > freshMs) return
-    for (const { value } of found) fleet.recall(JSON.parse(value) as Compute[], ageMs)
-    this.#isFresh = true
+    const shown = found.flatMap(({ value }) => JSON.parse(value) as Compute[])
+    fleet.recall(shown, ageMs)
+    const ids = new Set(shown.map(({ compute_id }) => compute_id))
+    // One that was registered after the last look is not among them.
+    this.#isFresh = [...fleet.registered().values()].every(({ compute_id }) => ids.has(compute_id))
   }
 
   /** The gateway is used. */
@@ -49,7 +52,7 @@ export class Rounds {
       this.#usedAt = now
       this.#keep('used', [''])
     }
-    if (this.#round !== undefined || (await this.#storage.getAlarm()) !== null) return
+    if (this.#round !== undefined || (this.#isFresh && (await this.#storage.getAlarm()) !== null)) return
     // A look that failed is made again with the next request.
     this.run().catch(() => {})
   }
@@ -69,7 +72,7 @@ export class Rounds {
     const late = new Promise<void>((resolve) => {
       timer = setTimeout(resolve, patienceMs)
     })
-    await Promise.race([this.#round, late])
+    await Promise.race([this.#round.catch(() => {}), late])
     clearTimeout(timer)
   }
 
