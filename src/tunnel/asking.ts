@@ -180,7 +180,9 @@ export class AskingEnd {
       const reason = `The compute speaks version ${protocol} of the tunnel, this service ${tunnelProtocol}`
       return this.close(codes.otherProtocol, reason)
     }
-    const hello = decodeJson(payload, ComputeHello)
+    const { version, window, streams, compute_id, name } = decodeJson(payload, ComputeHello)
+    // What it says beside is not kept: where it is kept is little room.
+    const hello: ComputeHello = { protocol: tunnelProtocol, version, window, streams, compute_id, name }
     const isNew = this.#hello === undefined
     if (!isNew && hello.compute_id !== this.#hello?.compute_id)
       throw new ProtocolError('the HELLO is of another compute')

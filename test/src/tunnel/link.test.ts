@@ -164,6 +164,17 @@ test('a compute that speaks another version is told so', async () => {
   expect(end?.code).toBe(4406)
 })
 
+test('of what a compute says of itself only that is kept which is known', () => {
+  let heard: unknown
+  const greeted = (it: unknown) => {
+    heard = it
+  }
+  const asking = new AskingEnd({ wire: silent, version: '1.0.0', greeted, ended: () => {} })
+  onTestFinished(() => asking.close(1001, 'The test ends'))
+  asking.message(encodeJson(kinds.hello, 0, { ...hello, more: 'x'.repeat(20_000) }))
+  expect(heard).toEqual(hello)
+})
+
 test('a gateway that has slept goes on with the same websocket', async () => {
   const signals: AbortSignal[] = []
   let isSlow = true
