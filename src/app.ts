@@ -43,6 +43,8 @@ export interface AppOptions {
   readonly docsScript: () => Promise<string | Uint8Array>
   /** Told of everything that became a 500. */
   readonly report: (error: unknown, requestId: string) => void
+  /** Where requests are counted; without it, in the app alone. */
+  readonly requests?: RequestMetrics
   /** Told of every request when its answer begins. The query is left out: it may hold a ticket. */
   readonly trace?: (entry: Trace) => void
 }
@@ -79,7 +81,7 @@ export function createApp(options: AppOptions): App {
   const { agent, version, aliases, json, report, trace } = options
   const routes = new Routes(endpoints)
   const tickets = new Tickets()
-  const requests = new RequestMetrics()
+  const requests = options.requests ?? new RequestMetrics()
   const words = new Map(Object.entries(aliases).map(([theirs, ours]) => [ours, theirs]))
   let document: string | undefined
   const rest: Omit<Context, 'agent' | 'identity' | 'upgrade'> = {

@@ -1,5 +1,6 @@
 import { DurableObject } from 'cloudflare:workers'
 import { fleetMembers } from '../../src/gateway/fleet-members.ts'
+import type { RouteCounts } from '../../src/http/request-metrics.ts'
 import type { Upgrade } from '../../src/http/socket.ts'
 import type { TokenRecord } from '../../src/model/access-token.ts'
 import { type Compute, type ComputeRecord, tunnelled } from '../../src/model/compute.ts'
@@ -54,9 +55,13 @@ export class FleetObject extends DurableObject<Env> {
     return app.fetch(request)
   }
 
-  /** What isolates need to ask computes themselves; undefined: it is still what they have by the revision `known`. */
-  async snapshot(known?: string): Promise<Snapshot | undefined> {
-    const { fleet, rounds } = this.#open
+  /**
+   * What isolates need to ask computes themselves; undefined: it is still what they have by the revision `known`. `answered`:
+   * requests that they have answered since they told that last.
+   */
+  async snapshot(known?: string, answered: readonly RouteCounts[] = []): Promise<Snapshot | undefined> {
+    const { fleet, rounds, requests } = this.#open
+    requests.add(answered)
     await rounds.used()
     if (known !== undefined && known === this.#revision) return undefined
     this.#revision ??= crypto.randomUUID()

@@ -6,6 +6,7 @@ import { between } from '../../src/gateway/between.ts'
 import { fleetMembers } from '../../src/gateway/fleet-members.ts'
 import { createGateway } from '../../src/gateway/gateway-agent.ts'
 import type { PlacementStore } from '../../src/gateway/members.ts'
+import { RequestMetrics } from '../../src/http/request-metrics.ts'
 import type { Upgrade } from '../../src/http/socket.ts'
 import { openAuth } from './auth.ts'
 import { aliasesOf, type Env } from './env.ts'
@@ -22,6 +23,8 @@ export interface Gateway {
   readonly fleet: Fleet
   readonly placements: PlacementStore
   readonly tokens: TokenStore
+  /** Requests that were answered, by the object and by isolates. */
+  readonly requests: RequestMetrics
 }
 
 /** The gateway over the tables of the Durable Object. */
@@ -46,8 +49,10 @@ export async function openGateway(env: Env, sql: SqlStorage, upgrade: Upgrade): 
   })
   const placements = new PlacementTable(sql)
   const gateway = createGateway({ members: fleetMembers(fleet), placements, host: gatewayHost })
+  const requests = new RequestMetrics()
   const app = createApp({
     ...common,
+    requests,
     aliases: aliasesOf(env),
     agent: gateway.agent,
     fleet,
@@ -57,7 +62,7 @@ export async function openGateway(env: Env, sql: SqlStorage, upgrade: Upgrade): 
     rateLimit,
     upgrade,
   })
-  return { app, fleet, placements, tokens: store }
+  return { app, fleet, placements, tokens: store, requests }
 }
 
 // biome-ignore lint/suspicious/noConsole: the log of a Worker

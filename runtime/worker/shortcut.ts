@@ -5,6 +5,7 @@ import { fetchTransport } from '../../src/fleet/transport.ts'
 import { fleetMembers } from '../../src/gateway/fleet-members.ts'
 import { createGateway } from '../../src/gateway/gateway-agent.ts'
 import type { Members } from '../../src/gateway/members.ts'
+import { RequestMetrics } from '../../src/http/request-metrics.ts'
 import { openAuth } from './auth.ts'
 import { aliasesOf, type Env } from './env.ts'
 import type { FleetObject, Snapshot } from './fleet-object.ts'
@@ -37,6 +38,8 @@ export class Shortcut {
   readonly #app: App
   #taken: Taken | undefined
   readonly #lost = new Set<string>()
+  /** What was answered here since the object was told. */
+  readonly #answered = new RequestMetrics()
 
   constructor(env: Env) {
     this.#object = () => env.FLEET.getByName('fleet')
@@ -58,7 +61,7 @@ export class Shortcut {
     if (response.status !== 404) return response
     // It may be elsewhere: the object can look for it.
     this.#places.avoid(project)
-    if (request.method !== 'GET' && request.method !== 'HEAD') return response
+    if (!isLeft(request.method, response.status)) return response
     response.body?.cancel().catch(() => {})
     return undefined
   }
@@ -73,7 +76,7 @@ export class Shortcut {
 
   async #take(): Promise<Fleet> {
     const before = this.#taken
-    const snapshot = await this.#object().snapshot(before?.revision)
+    const snapshot = await this.#object().snapshot(before?.revision, this.#answered.take())
     // Only what is here already is not said again.
     if (snapshot === undefined) return this.#keep(before as Taken)
     const { revision, records, shown } = snapshot
@@ -122,9 +125,15 @@ export class Shortcut {
       access,
       rateLimit,
       upgrade,
+      trace: ({ route, method, status, ms }) => {
+        if (!isLeft(method, status)) this.#answered.count(route, method, status, ms / 1000)
+      },
     })
   }
 }
+
+/** Whether the object is asked after all, and counts the request. */
+const isLeft = (method: string, status: number): boolean => status === 404 && (method === 'GET' || method === 'HEAD')
 
 async function isConnected(fleet: Fleet, id: string): Promise<boolean> {
   return (await fleetMembers(fleet).find(id))?.isConnected === true

@@ -15,6 +15,14 @@ class RouteFigures {
   seconds = 0
 }
 
+/** What was counted of one route, as one program tells another. */
+export interface RouteCounts {
+  readonly route: string
+  readonly requests: readonly number[]
+  readonly buckets: readonly number[]
+  readonly seconds: number
+}
+
 /** Counts the requests of the app. The number of series is bounded by the number of endpoints. */
 export class RequestMetrics {
   readonly #routes = new Map<string, RouteFigures>()
@@ -28,12 +36,38 @@ export class RequestMetrics {
   /** The answer of a request begins. `route` is the template of its endpoint, empty when it has none: never the path. */
   end(route: string, method: string, status: number, seconds: number): void {
     this.#inFlight -= 1
-    const figures = this.#routes.get(route) ?? this.#add(route)
+    this.count(route, method, status, seconds)
+  }
+
+  /** A request of which nothing was told before. */
+  count(route: string, method: string, status: number, seconds: number): void {
+    const figures = this.#figures(route)
     const request = indexOfMethod(method) * statuses.length + indexOfStatus(status)
     figures.requests[request] = (figures.requests[request] ?? 0) + 1
     const bucket = indexOfBucket(seconds)
     figures.buckets[bucket] = (figures.buckets[bucket] ?? 0) + 1
     figures.seconds += seconds
+  }
+
+  /** What was counted since it was taken last. */
+  take(): RouteCounts[] {
+    const counts = [...this.#routes].map(([route, { requests, buckets, seconds }]) => ({
+      ...{ route, requests: [...requests], buckets: [...buckets], seconds },
+    }))
+    this.#routes.clear()
+    return counts
+  }
+
+  /** Adds what was counted elsewhere. */
+  add(counts: readonly RouteCounts[]): void {
+    for (const { route, requests, buckets, seconds } of counts) {
+      const figures = this.#figures(route)
+      for (const index of figures.requests.keys())
+        figures.requests[index] = (figures.requests[index] ?? 0) + (requests[index] ?? 0)
+      for (const index of figures.buckets.keys())
+        figures.buckets[index] = (figures.buckets[index] ?? 0) + (buckets[index] ?? 0)
+      figures.seconds += seconds
+    }
   }
 
   /** What was counted until now. */
@@ -61,7 +95,9 @@ export class RequestMetrics {
     ]
   }
 
-  #add(route: string): RouteFigures {
+  #figures(route: string): RouteFigures {
+    const known = this.#routes.get(route)
+    if (known !== undefined) return known
     const figures = new RouteFigures()
     this.#routes.set(route, figures)
     return figures

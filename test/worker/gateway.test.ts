@@ -227,4 +227,19 @@ test('what is about one project goes to its compute at once, and after it when i
   expect((await answered('GET', `${projects}/${other}`)).by).toBe(isolate.by)
   expect(await answered('DELETE', `${projects}/${other}`)).toEqual({ status: 204, by: isolate.by })
   expect(await answered('GET', `${projects}/${other}`)).toEqual({ status: 404, by: object })
+
+  // What isolates have answered they tell with what they ask every few seconds; what they left to the object it counts itself.
+  const counted = async (method: string, status: string) => {
+    const families = parseExposition(await (await gateway.fetch('GET', '/metrics')).text())
+    const labels = { method, route: `${projects}/{project_id}`, status }
+    return figure(families, 'patchbay_http_requests_total', labels)
+  }
+  await vi.waitFor(
+    async () => {
+      await answered('GET', `/v1/projects/${project_id}`)
+      const counts = [await counted('DELETE', '2xx'), await counted('GET', '2xx'), await counted('GET', '4xx')]
+      expect(counts).toEqual([1, 4, 1])
+    },
+    { timeout: 15_000, interval: 500 },
+  )
 })
