@@ -50,11 +50,19 @@ export function jsonBody(value: unknown): Pick<Outgoing, 'headers' | 'body'> {
 export const fetchTransport =
   (fetch: (url: string, init: RequestInit) => Promise<Response>): Transport =>
   (address) =>
-  ({ method, path, headers, body, signal }) =>
-    fetch(originOf(address) + path, {
+  async ({ method, path, headers, body, signal }) => {
+    const init = {
       method,
       headers,
       signal,
-      redirect: 'manual',
+      redirect: 'manual' as const,
       ...(body !== null && { body, duplex: 'half' }),
-    })
+    }
+    try {
+      return await fetch(originOf(address) + path, init)
+    } catch (error) {
+      // A server may end an idle connection just when it is used again; what changes nothing can be asked again.
+      if (method !== 'GET' || body !== null || signal.aborted) throw error
+      return fetch(originOf(address) + path, init)
+    }
+  }

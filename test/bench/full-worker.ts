@@ -55,6 +55,9 @@ export async function fullWorker(): Promise<Row[]> {
     const same = await per({ sameSnapshots: times })
     const list = await each(Array(50).fill(0), () => front.call('GET', '/v2/computes'))
     const projectOfMany = await creations(front, bench, port, 0)
+    const given = await each(Array(10).fill(0), () =>
+      front.call('POST', '/v2/compute/projects', { name: 'bench', project_id: randomUUID() }),
+    )
     const [ofComputes, ofProjects] = [`of ${mostComputes} computes`, `of ${mostProjects} projects`]
     return [
       [`Worker: register ${mostComputes} computes`, ms(filled), `${precise(filled / mostComputes)} each`],
@@ -67,6 +70,7 @@ export async function fullWorker(): Promise<Row[]> {
       ],
       [`Worker: list ${ofComputes}`, precise(at(list, 0.5)), `p99 ${precise(at(list, 0.99))}`],
       [`Worker: create a project, one ${ofComputes}`, precise(projectOfMany), `of one compute ${precise(oneProject)}`],
+      [`Worker: the same with an id of the client`, ms(median(given)), 'all are asked whether they have it'],
       [`Worker: find the place of one ${ofProjects}`, precise(finds), `by the object itself ${precise(reads)}`],
       [`Worker: place one ${ofProjects}`, precise(places), `forget one ${precise(forgets)}`],
     ]
