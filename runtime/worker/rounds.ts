@@ -31,11 +31,11 @@ export class Rounds {
     this.#fleet = fleet
     const { sql } = storage
     sql.exec(
-      `CREATE TABLE IF NOT EXISTS notes (
+      `CREATE TABLE IF NOT EXISTS kept (
         name TEXT, part INTEGER, at INTEGER NOT NULL, value TEXT NOT NULL, PRIMARY KEY (name, part))`,
     )
-    this.#usedAt = this.#notes('used')[0]?.at ?? 0
-    const found = this.#notes('computes')
+    this.#usedAt = this.#kept('used')[0]?.at ?? 0
+    const found = this.#kept('computes')
     const ageMs = Date.now() - (found[0]?.at ?? 0)
     if (ageMs > freshMs) return
     const shown = found.flatMap(({ value }) => JSON.parse(value) as Compute[])
@@ -90,19 +90,19 @@ export class Rounds {
   }
 
   /** What was kept last by that name, in its parts. */
-  #notes(name: string): { at: number; value: string }[] {
+  #kept(name: string): { at: number; value: string }[] {
     const { sql } = this.#storage
     return sql
-      .exec<{ at: number; value: string }>('SELECT at, value FROM notes WHERE name = ? ORDER BY part', name)
+      .exec<{ at: number; value: string }>('SELECT at, value FROM kept WHERE name = ? ORDER BY part', name)
       .toArray()
   }
 
   #keep(name: string, values: readonly string[]): void {
     const { sql } = this.#storage
     const now = Date.now()
-    sql.exec('DELETE FROM notes WHERE name = ? AND part >= ?', name, values.length)
+    sql.exec('DELETE FROM kept WHERE name = ? AND part >= ?', name, values.length)
     for (const [part, value] of values.entries())
-      sql.exec('INSERT OR REPLACE INTO notes VALUES (?, ?, ?, ?)', name, part, now, value)
+      sql.exec('INSERT OR REPLACE INTO kept VALUES (?, ?, ?, ?)', name, part, now, value)
   }
 }
 

@@ -243,7 +243,7 @@ test('no two captures write one file, not even when they are started at once', a
 test('a capture goes on when its NIO is changed or replaced, and while the node is stopped', async () => {
   const pc = await linkedPc('v2')
   const { port, node } = pc
-  await post(`${port}/start_capture`, into('on.pcap'))
+  expect((await post(`${port}/start_capture`, into('on.pcap'))).status).toBe(200)
   const { capture: _, link: __, counters: ___, ...nio } = await body(send(`${port}/nio`))
   expect((await put(`${port}/nio`, { ...nio, filters: { delay: [1] } })).status).toBe(201)
   await attach(pc)
