@@ -31,8 +31,11 @@ export interface RealWorker {
 
 /** The gateway's Worker with its Durable Object, in front of these computes. */
 export async function realWorker(computes: readonly ComputeRecord[]): Promise<RealWorker> {
-  const { compatibility_date } = parse(await readFile(settings, 'utf8'))
-  const common = { compatibilityDate: String(compatibility_date) }
+  const { compatibility_date, compatibility_flags } = parse(await readFile(settings, 'utf8'))
+  const common = {
+    compatibilityDate: String(compatibility_date),
+    compatibilityFlags: compatibility_flags as string[],
+  }
   const contents = await bundleWorker({ version: '0.0.0-test' })
   const mf = new Miniflare({
     workers: [
