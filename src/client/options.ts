@@ -18,7 +18,8 @@ export interface Bounds {
 }
 
 export const usualBounds: Bounds = {
-  readMs: 30_000,
+  // As long as a fleet takes a compute for there that says nothing: what only tells what is known is not waited for longer.
+  readMs: 16_000,
   workMs: 600_000,
   idleMs: 60_000,
   feedMs: 30_000,
