@@ -1,5 +1,4 @@
-import { type ChildProcess, execFile, spawn } from 'node:child_process'
-import { once } from 'node:events'
+import { execFile } from 'node:child_process'
 import { readdirSync, readFileSync } from 'node:fs'
 import { chmod, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { createConnection } from 'node:net'
@@ -8,6 +7,7 @@ import { delimiter, join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { findProgram } from '../../runtime/node/find-program.ts'
+import { Reaped } from './reaped.ts'
 import { requireThing } from './require.ts'
 
 const run = promisify(execFile)
@@ -17,7 +17,14 @@ const asNobody = ['setpriv', '--reuid=nobody', '--regid=nogroup', '--clear-group
 
 /** Whether tests that need a libvirt have to be skipped; its name in the list is `libvirt`. */
 export function requireLibvirt(): { readonly skip: boolean } {
-  const wanted = ['libvirtd', 'virsh', 'qemu-system-x86_64', 'qemu-img', ...(isRoot ? ['unshare', 'mount'] : [])]
+  const wanted = [
+    'libvirtd',
+    'virsh',
+    'python3',
+    'qemu-system-x86_64',
+    'qemu-img',
+    ...(isRoot ? ['unshare', 'mount'] : []),
+  ]
   const missing = wanted.filter((name) => findProgram(name, sbin) === undefined)
   if (missing.length > 0) return requireThing('libvirt', `${missing.join(', ')} cannot be found`)
   return requireThing('libvirt', isRoot && !mayMount() ? 'root may not mount here' : undefined)
@@ -37,7 +44,7 @@ export class TestLibvirt {
   readonly directory: string
   readonly #isSystem: boolean
   readonly uri: string
-  #daemon: ChildProcess | undefined
+  #daemon: Reaped | undefined
 
   private constructor(directory: string, isSystem: boolean) {
     this.directory = directory
@@ -74,9 +81,8 @@ export class TestLibvirt {
   /** Starts the daemon again, when it was killed. */
   async restart(): Promise<void> {
     const { directory } = this
-    const daemon = ['libvirtd', '-f', join(directory, 'libvirtd.conf'), '-p', join(directory, 'run/libvirtd.pid')]
+    const program = ['libvirtd', '-f', join(directory, 'libvirtd.conf'), '-p', join(directory, 'run/libvirtd.pid')]
     const launcher = this.#isSystem ? ['unshare', '--mount', 'sh', '-c', privately(directory)] : isRoot ? asNobody : []
-    const [command = '', ...args] = [...launcher, ...daemon]
     const home = {
       HOME: directory,
       XDG_RUNTIME_DIR: join(directory, 'run'),
@@ -84,21 +90,18 @@ export class TestLibvirt {
       XDG_CACHE_HOME: join(directory, 'cache'),
     }
     const env = { PATH: sbin, ...(!this.#isSystem && home) }
-    const child = spawn(command, args, { env, stdio: 'ignore', cwd: '/' })
-    this.#daemon = child
+    // It waits until a guest that it ended is nobody's child any more, and asks five times a second.
+    const daemon = await Reaped.start([...launcher, ...program], env)
+    this.#daemon = daemon
     // No event tells of the socket.
     while (!(await answers(this.socket))) {
-      if (child.exitCode !== null) throw new Error(`libvirtd ended with ${child.exitCode}`)
+      if (daemon.hasEnded) throw new Error('libvirtd ended')
       await pause(10)
     }
   }
 
   async kill(signal: NodeJS.Signals): Promise<void> {
-    const daemon = this.#daemon
-    if (daemon === undefined || daemon.exitCode !== null || daemon.signalCode !== null) return
-    const gone = once(daemon, 'exit')
-    daemon.kill(signal)
-    await gone
+    await this.#daemon?.kill(signal)
   }
 
   /** What the user's own tool says. */
