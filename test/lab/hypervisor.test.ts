@@ -87,7 +87,7 @@ describe.skipIf(skip)('a node that is a VM of libvirt', () => {
     await link(service, project, [node, 0], [pc, 0])
     await linkUp(shell)
 
-    shell.send('ping -i 0.2 -c 30 10.0.0.1; echo over\n')
+    shell.send('ping -i 0.2 -c 20 10.0.0.1; echo over\n')
     await shell.shows('seq=3', 30_000)
     await libvirt().kill('SIGKILL')
     const down = [409, expect.stringContaining('No libvirt answers')]
@@ -98,7 +98,7 @@ describe.skipIf(skip)('a node that is a VM of libvirt', () => {
     expect((await lab.get(node)).status).toBe('started')
     await service.kill('SIGKILL')
     await service.restart()
-    expect(await shell.shows('over\r\n', 60_000)).toContain('30 packets transmitted, 30 packets received')
+    expect(await shell.shows('over\r\n', 60_000)).toContain('20 packets transmitted, 20 packets received')
     expect(await lab.get(node)).toMatchObject({
       status: 'started',
       status_reason: expect.stringContaining('does not obey'),
