@@ -5,7 +5,7 @@ import { defineConfig } from 'vitest/config'
 const handlers = { include: ['test/handlers/**/*.test.ts'], globalSetup: ['test/support/setup.ts'], isolate: false }
 const host = { globalSetup: ['test/support/bundled.ts'], setupFiles: ['test/support/from-bundle.ts'], isolate: false }
 
-/** Tests of how long something takes, which have the machine to themselves; a host that is busy for a moment gets another try. */
+/** Tests of how long something takes, which have the machine to themselves, and mostly wait; a host that is busy for a moment gets another try. */
 const timing = ['test/node/keeper/{impairment-timing,cpu-limit}.test.ts', 'test/lab/impairment.test.ts']
 
 export default defineConfig({
@@ -27,7 +27,7 @@ export default defineConfig({
       },
       {
         extends: true,
-        test: { name: 'timing', ...host, include: timing, maxWorkers: 2, retry: 2, sequence: { groupOrder: 1 } },
+        test: { name: 'timing', ...host, include: timing, maxWorkers: 3, retry: 2, sequence: { groupOrder: 1 } },
       },
     ],
   },

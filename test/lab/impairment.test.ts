@@ -20,9 +20,9 @@ test.each(engines)('what %s pcs see of a link changes with its filters, while th
   const console = await openConsole(service, lab.pc1)
 
   await change({ filters: { delay: [60] } })
-  console.type('ping 10.0.0.2 -c 3\r')
+  console.type('ping 10.0.0.2 -c 2\r')
   // 60 ms each way.
-  await console.expect(/icmp_seq=3 ttl=64 time=1[23]\d\.\d+ ms/)
+  await console.expect(/icmp_seq=2 ttl=64 time=1[23]\d\.\d+ ms/)
 
   await change({ filters: { bpf: ['icmp'] } })
   await console.expect('PC1> ')
@@ -38,8 +38,8 @@ test.each(engines)('what %s pcs see of a link changes with its filters, while th
 
   await change({ suspend: false })
   await console.expect('PC1> ')
-  console.type('ping 10.0.0.2 -c 2\r')
-  await console.expect('icmp_seq=2 ttl=64')
+  console.type('ping 10.0.0.2 -c 1\r')
+  await console.expect('icmp_seq=1 ttl=64')
   await vi.waitFor(async () => expect(await service.call('GET', port)).toMatchObject({ link: 'ok' }))
 })
 

@@ -27,7 +27,7 @@ test('a busy program uses what it is given, also when the service that said so h
   await service.call('unit.limit', { key: 'a', cpu_percent: 20 })
   service.disconnect()
   await service.closed
-  const used = await usage(pid, 2500)
+  const used = await usage(pid, 1500)
   expect(used).toBeGreaterThan(10)
   expect(used).toBeLessThan(30)
 })
@@ -36,7 +36,7 @@ test('a limit is changed and lifted while the program runs, and what is said twi
   const keeper = await startKeeper()
   const { pid } = await keeper.shell('a', busy)
   for (const percent of [0, 50, 5, 5]) await limit(keeper, percent)
-  const used = await usage(pid, 2000)
+  const used = await usage(pid, 1500)
   expect(used).toBeGreaterThan(1)
   expect(used).toBeLessThan(12)
   await stopped(pid)
@@ -52,12 +52,12 @@ test('two threads may use one and a half processors', async () => {
     new Worker('while (true);', { eval: true }).on('online', () => { console.log('ready'); while (true); })`
   const { pid } = await program(keeper, source)
   // Nearly 200, where two processors are free.
-  const free = await usage(pid, 1500)
+  const free = await usage(pid, 800)
   await limit(keeper, 150)
-  expect(await usage(pid, 2500)).toBeLessThan(175)
+  expect(await usage(pid, 1500)).toBeLessThan(175)
   await expect.poll(() => usage(pid, 1000), { timeout: 10_000 }).toBeGreaterThan(Math.min(free, 150) * 0.6)
   await limit(keeper, 30)
-  expect(await usage(pid, 2500)).toBeLessThan(45)
+  expect(await usage(pid, 1500)).toBeLessThan(45)
 })
 
 test('several units have each a limit of their own', async () => {
@@ -71,7 +71,7 @@ test('several units have each a limit of their own', async () => {
     }),
   )
   for (const { used, percent } of await Promise.all(
-    units.map(async ({ pid, percent }) => ({ percent, used: await usage(pid, 3000) })),
+    units.map(async ({ pid, percent }) => ({ percent, used: await usage(pid, 2500) })),
   )) {
     expect(used).toBeGreaterThan(percent / 2)
     expect(used).toBeLessThan(percent * 1.5)
