@@ -15,7 +15,7 @@ export default defineConfig({
     // Services and keepers of tests are started hundreds of times; half of that is the compilation of the same code.
     env: { NODE_COMPILE_CACHE: join(import.meta.dirname, 'node_modules/.cache/node-compile') },
     // Most tests wait for processes and clocks most of the time.
-    maxWorkers: Math.max(4, Math.ceil(availableParallelism() / 2)),
+    maxWorkers: Math.max(5, Math.ceil(availableParallelism() / 2)),
     projects: [
       // The same black-box HTTP tests on the Node server and in real workerd.
       { extends: true, test: { name: 'node', ...handlers } },
