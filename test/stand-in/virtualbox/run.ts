@@ -4,7 +4,7 @@ import { controlVm, startVm } from './control.ts'
 import { isAccessible, isActive, Misuse, machineOf, noticeDeaths, Refusal } from './machine.ts'
 import { modifyVm } from './modify.ts'
 import { showVmInfo } from './show.ts'
-import { change, type Fault, log, type State } from './state.ts'
+import { change, type Fault, log, read, type State } from './state.ts'
 
 type Command = (state: State, args: readonly string[]) => string
 
@@ -161,7 +161,7 @@ async function attempt(directory: string, logo = '', words: readonly string[], l
     if (logo !== '--nologo') throw new Misuse('the logo is in the way')
     requireLocale(locale, words)
     const text = await obey(directory, words)
-    const isGerman = change(directory, ({ speaksGerman }) => speaksGerman) && !/^C\b/.test(locale)
+    const isGerman = !/^C\b/.test(locale) && read(directory).speaksGerman
     return { code: 0, stdout: isGerman ? inGerman(text) : text, stderr: '' }
   } catch (error) {
     return complaint(error)

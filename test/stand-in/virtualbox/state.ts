@@ -123,7 +123,7 @@ export function change<T>(directory: string, alter: (state: State) => T): T {
     const text = readFileSync(join(directory, 'state.json'), 'utf8')
     const state = JSON.parse(text) as State
     const result = alter(state)
-    if (JSON.stringify(state, null, 1) !== text) write(directory, state)
+    if (JSON.stringify(state) !== text) write(directory, state)
     return result
   } finally {
     rmdirSync(lock)
@@ -135,7 +135,7 @@ export const read = (directory: string): State =>
 
 export function write(directory: string, state: State): void {
   const temporary = join(directory, `state.json.${process.pid}`)
-  writeFileSync(temporary, JSON.stringify(state, null, 1))
+  writeFileSync(temporary, JSON.stringify(state))
   renameSync(temporary, join(directory, 'state.json'))
 }
 

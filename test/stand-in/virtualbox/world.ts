@@ -56,7 +56,7 @@ export class World {
         processors: 1,
       },
       ...{ chipset: 'piix3', description: '', pid: 0, lockedUntil: 0, obeys: true },
-      nics: Array.from({ length: 36 }, (_, index) => ({
+      nics: Array.from({ length: wish.chipset === 'ich9' ? 36 : 8 }, (_, index) => ({
         ...newNic(),
         ...(nics[index + 1] !== undefined && { enabled: true, ...nics[index + 1] }),
       })),
