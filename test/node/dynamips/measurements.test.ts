@@ -8,61 +8,32 @@ import { RouterLab, type RouterRef } from './router-lab.ts'
 
 const { skip } = requireProgram('dynamips')
 
-describe.skipIf(skip)('what dynamips finds', () => {
-  const idle = hex(ring[3] ?? 0)
-  interface Asked {
-    readonly lab: RouterLab
-    readonly ref: RouterRef
-    readonly answer: Promise<unknown>
+const idle = hex(ring[3] ?? 0)
+interface Asked {
+  readonly lab: RouterLab
+  readonly ref: RouterRef
+  readonly answer: Promise<unknown>
+}
+let asked: Record<'busy' | 'proposed', Asked> | undefined
+
+// Each takes the 10 s, so they are asked at the same time, of two hosts, and all else is tested meanwhile.
+beforeAll(async () => {
+  if (skip) return
+  const [one, other] = [await RouterLab.openForAll({ ports: 101 }), await RouterLab.openForAll({ ports: 91 })]
+  const [never, runs] = [await one.router(busy), await other.router(idling, { idlepc: idle })]
+  await other.agent.nodes.start(runs)
+  asked = {
+    busy: { lab: one, ref: never, answer: one.agent.dynamips.autoIdlePc(never).catch((error: unknown) => error) },
+    proposed: { lab: other, ref: runs, answer: other.agent.dynamips.idlePcProposals(runs) },
   }
-  let asked: Record<'busy' | 'proposed', Asked>
-
-  // Each takes the 10 s, so they are asked at the same time, of two hosts.
-  beforeAll(async () => {
-    const [one, other] = [await RouterLab.openForAll({ ports: 90 }), await RouterLab.openForAll({ ports: 91 })]
-    const [never, runs] = [await one.router(busy), await other.router(idling, { idlepc: idle })]
-    await other.agent.nodes.start(runs)
-    asked = {
-      busy: { lab: one, ref: never, answer: one.agent.dynamips.autoIdlePc(never).catch((error: unknown) => error) },
-      proposed: { lab: other, ref: runs, answer: other.agent.dynamips.idlePcProposals(runs) },
-    }
-    asked.proposed.answer.catch(() => {})
-  })
-  afterAll(() => Promise.all(Object.values(asked).map(({ lab }) => lab.remove())))
-
-  test('a program that never idles has no value, and what was tried is told', { timeout: 60_000 }, async () => {
-    const { lab, ref, answer } = asked.busy
-    expect(await answer).toMatchObject({
-      status: 409,
-      message: expect.stringMatching(
-        /^No idle-PC value was found for this image: .* 0x600080[0-9a-f]{2} \(\d{2,3} %\)$/,
-      ),
-    })
-    expect(await lab.get(ref)).toMatchObject({ status: 'stopped', status_reason: null })
-    expect([lab.pids, await lab.ports()]).toEqual([[], []])
-  })
-
-  test('a router that runs is proposed values, and goes on as it was', { timeout: 60_000 }, async () => {
-    const { lab, ref, answer } = asked.proposed
-    const proposals = (await answer) as string[]
-    expect(proposals.length).toBeGreaterThan(0)
-    for (const it of proposals) expect(it).toMatch(/^0x60008(0|1)[0-9a-f]{2} \[\d+\]$/)
-    expect(await lab.get(ref)).toMatchObject({ status: 'started', idlepc: idle })
-    // It has its idle PC again, until that is taken from it.
-    const load = async () => {
-      const watch = watchLoad(lab.pids[0] ?? 0)
-      await delay(400)
-      return watch?.()
-    }
-    const soon = { timeout: 15_000 }
-    await expect.poll(load, soon).toBeLessThan(50)
-    await lab.agent.nodes.update(ref, { idlepc: '' })
-    // Others may want the processor now and then.
-    await expect.poll(load, soon).toBeGreaterThan(90)
-    await lab.agent.nodes.update(ref, { idlepc: idle })
-    await expect.poll(load, soon).toBeLessThan(50)
-  })
+  asked.proposed.answer.catch(() => {})
 })
+afterAll(() => Promise.all(Object.values(asked ?? {}).map(({ lab }) => lab.remove())))
+
+function askedFor(which: 'busy' | 'proposed'): Asked {
+  if (asked === undefined) throw new Error('nothing was asked')
+  return asked[which]
+}
 
 describe.skipIf(skip)('a measurement', { timeout: 60_000 }, () => {
   const gone = new Error('went away')
@@ -179,5 +150,40 @@ describe.skipIf(skip)('a measurement', { timeout: 60_000 }, () => {
       message: 'The router is suspended: resume it first',
     })
     expect(await lab.get(ref)).toMatchObject({ status: 'suspended' })
+  })
+})
+
+describe.skipIf(skip)('what dynamips finds', () => {
+  test('a program that never idles has no value, and what was tried is told', { timeout: 60_000 }, async () => {
+    const { lab, ref, answer } = askedFor('busy')
+    expect(await answer).toMatchObject({
+      status: 409,
+      message: expect.stringMatching(
+        /^No idle-PC value was found for this image: .* 0x600080[0-9a-f]{2} \(\d{2,3} %\)$/,
+      ),
+    })
+    expect(await lab.get(ref)).toMatchObject({ status: 'stopped', status_reason: null })
+    expect([lab.pids, await lab.ports()]).toEqual([[], []])
+  })
+
+  test('a router that runs is proposed values, and goes on as it was', { timeout: 60_000 }, async () => {
+    const { lab, ref, answer } = askedFor('proposed')
+    const proposals = (await answer) as string[]
+    expect(proposals.length).toBeGreaterThan(0)
+    for (const it of proposals) expect(it).toMatch(/^0x60008(0|1)[0-9a-f]{2} \[\d+\]$/)
+    expect(await lab.get(ref)).toMatchObject({ status: 'started', idlepc: idle })
+    // It has its idle PC again, until that is taken from it.
+    const load = async () => {
+      const watch = watchLoad(lab.pids[0] ?? 0)
+      await delay(400)
+      return watch?.()
+    }
+    const soon = { timeout: 15_000 }
+    await expect.poll(load, soon).toBeLessThan(50)
+    await lab.agent.nodes.update(ref, { idlepc: '' })
+    // Others may want the processor now and then.
+    await expect.poll(load, soon).toBeGreaterThan(90)
+    await lab.agent.nodes.update(ref, { idlepc: idle })
+    await expect.poll(load, soon).toBeLessThan(50)
   })
 })
