@@ -36,6 +36,9 @@ export class ConnectionLost extends Error {
   override readonly name = 'ConnectionLost'
 }
 
+/** A request that met the end of an idle connection is told so after the time of a way there and back, ms. */
+export const raceMs = 5000
+
 /** The statuses of answers that have no body. */
 export const bodiless: ReadonlySet<number> = new Set([204, 205, 304])
 
@@ -58,11 +61,12 @@ export const fetchTransport =
       redirect: 'manual' as const,
       ...(body !== null && { body, duplex: 'half' }),
     }
+    const began = Date.now()
     try {
       return await fetch(originOf(address) + path, init)
     } catch (error) {
       // A server may end an idle connection just when it is used again; what changes nothing can be asked again.
-      if (method !== 'GET' || body !== null || signal.aborted) throw error
+      if (method !== 'GET' || body !== null || signal.aborted || Date.now() - began > raceMs) throw error
       return fetch(originOf(address) + path, init)
     }
   }

@@ -27,7 +27,11 @@ const soon = { timeout: 30_000, interval: 50 }
 let shared: TestService | undefined
 beforeAll(async () => {
   if (skip) return
-  shared = await TestService.startForAll({ ...portRanges(48), 'hypervisor.libvirt_uri': libvirt().uri, 'pc.engine': 'embedded' })
+  shared = await TestService.startForAll({
+    ...portRanges(48),
+    'hypervisor.libvirt_uri': libvirt().uri,
+    'pc.engine': 'embedded',
+  })
 }, 60_000)
 afterAll(() => shared?.close())
 

@@ -9,14 +9,12 @@ import {
 import { Agent as HttpsAgent, request as https } from 'node:https'
 import type { LookupFunction } from 'node:net'
 import { connectHost, isForbidden } from '../../../src/fleet/address.ts'
-import { type Address, ConnectionLost, type Outgoing, type Transport } from '../../../src/fleet/transport.ts'
+import { type Address, ConnectionLost, type Outgoing, raceMs, type Transport } from '../../../src/fleet/transport.ts'
 import { webStream } from '../web-stream.ts'
 
 export const connectMs = 20_000
 /** Connections to a compute that wait for another request: a gateway's clients come together. */
 const mostIdle = 64
-/** A request that met the end of an idle connection is told so after the time of a way there and back, ms. */
-const raceMs = 5000
 
 /**
  * Requests to computes by node:http. Not `fetch`: that ends a body that brings nothing for five minutes, cannot say whether a

@@ -99,14 +99,18 @@ test('an answer does not begin while the request is still coming', async () => {
   const compute = await slowCompute(118, 100)
   const socket = connect(compute.port, '127.0.0.1')
   onTestFinished(() => void socket.destroy())
-  socket.setEncoding('latin1')
-  const answer = once(socket, 'data')
+  let came = ''
+  socket.setEncoding('latin1').on('data', (text) => {
+    came += text
+  })
   socket.write(`POST /v2/compute/projects HTTP/1.1\r\nHost: ${new URL(compute.url).host}\r\n${lateHeader}: 1\r\n`)
   socket.write('Transfer-Encoding: chunked\r\n\r\n')
   for (const piece of ['{"na', 'me":', ' "la', 'b" }']) {
     await sleep(250)
     socket.write(`4\r\n${piece}\r\n`)
   }
+  expect(came).toBe('')
   socket.write('0\r\n\r\n')
-  expect((await answer)[0]).toMatch(/^HTTP\/1\.1 201 /)
+  // On a busy host it is a late one.
+  await expect.poll(() => came, { timeout: 10_000 }).toMatch(/^HTTP\/1\.1 201 |"status":201/)
 })
