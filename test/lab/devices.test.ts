@@ -29,7 +29,7 @@ async function refusal(service: TestService, path: string, nio: unknown): Promis
 /** The pc and a host beside it, 10.0.0.9, ping each other. */
 async function expectPings(service: TestService, pc: string, host: Namespace): Promise<void> {
   const console: Terminal = await openConsole(service, pc)
-  console.type('ping 10.0.0.9 -c 2\r')
+  console.type('ping 10.0.0.9 -c 2 -i 50\r')
   await console.expect('10.0.0.9 icmp_seq=2 ttl=64')
   expect(await host.run('ping', '-c', '2', '-i', '0.2', '-W', '2', '10.0.0.1')).toContain('2 received')
   expect(await service.call('GET', `${pc}/adapters/0/ports/0/nio`)).toMatchObject({ link: 'ok' })

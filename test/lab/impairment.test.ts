@@ -20,7 +20,7 @@ test.each(engines)('what %s pcs see of a link changes with its filters, while th
   const console = await openConsole(service, lab.pc1)
 
   await change({ filters: { delay: [60] } })
-  console.type('ping 10.0.0.2 -c 2\r')
+  console.type('ping 10.0.0.2 -c 2 -i 300\r')
   // 60 ms each way.
   await console.expect(/icmp_seq=2 ttl=64 time=1[23]\d\.\d+ ms/)
 

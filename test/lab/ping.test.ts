@@ -10,7 +10,7 @@ test('two embedded pcs ping each other', async () => {
   const lab = await createLab(service)
   await start(service, lab.pc1, lab.pc2)
   const console = await openConsole(service, lab.pc1)
-  console.type('ping 10.0.0.2 -c 3\r')
+  console.type('ping 10.0.0.2 -c 3 -i 50\r')
   await console.expect('10.0.0.2 icmp_seq=3 ttl=64')
 })
 
@@ -19,7 +19,7 @@ test.skipIf(vpcs.skip)('two VPCS ping each other', async () => {
   const lab = await createLab(service)
   await start(service, lab.pc1, lab.pc2)
   const console = await openConsole(service, lab.pc1)
-  console.type('ping 10.0.0.2 -c 3\r')
+  console.type('ping 10.0.0.2 -c 3 -i 50\r')
   await console.expect('10.0.0.2 icmp_seq=3 ttl=64')
 })
 
@@ -34,9 +34,9 @@ test.skipIf(vpcs.skip)('a pc of one engine pings a pc of the other, both ways', 
   expect(await service.call('GET', lab.pc1)).toMatchObject({ engine: 'vpcs' })
   expect(await service.call('GET', lab.pc2)).toMatchObject({ engine: 'embedded' })
   const [one, two] = [await openConsole(service, lab.pc1), await openConsole(service, lab.pc2)]
-  one.type('ping 10.0.0.2 -c 2\r')
+  one.type('ping 10.0.0.2 -c 2 -i 50\r')
   await one.expect('10.0.0.2 icmp_seq=2 ttl=64')
-  two.type('ping 10.0.0.1 -c 2\r')
+  two.type('ping 10.0.0.1 -c 2 -i 50\r')
   await two.expect('10.0.0.1 icmp_seq=2 ttl=64')
 })
 
