@@ -1,16 +1,28 @@
-import { beforeAll, describe, expect, test } from 'vitest'
-import { body, del, newProject, post, put, send } from '../support/api.ts'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { body, newProject as createProject, del, post, put, send } from '../support/api.ts'
 import { openFeed } from '../support/feed.ts'
 import { iouImage, type NewRouter, newRouter, uploadIouImage } from '../support/iou-http.ts'
 import { collect } from '../support/pcap.ts'
 import { requireProgram } from '../support/require.ts'
+import { runRoutersAlone } from '../support/routers-alone.ts'
 
 // libpcap comes with it.
 const libpcap = requireProgram('tcpdump')
 
+runRoutersAlone()
 beforeAll(uploadIouImage)
 
-type Project = Awaited<ReturnType<typeof newProject>>
+type Project = Awaited<ReturnType<typeof createProject>>
+
+/** The bridges of linked routers are where those of other services are, too, so none may stay. */
+const projects: Project[] = []
+afterAll(() => Promise.all(projects.map(({ v2 }) => del(v2))))
+
+async function newProject(): Promise<Project> {
+  const project = await createProject()
+  projects.push(project)
+  return project
+}
 
 async function udpNio(project: Project, more: Record<string, unknown> = {}) {
   const { udp_port } = await body<{ udp_port: number }>(post(`${project.v2}/ports/udp`))
