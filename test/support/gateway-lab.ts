@@ -95,12 +95,15 @@ export interface Asked {
 export async function serveManyClients(gateway: Asked, computes: readonly Asked[]): Promise<void> {
   const idsAt = async (asked: Asked) => (await asked.call<Project[]>('GET', projects)).map((it) => it.project_id)
   const before = await idsAt(gateway)
-  const ids = Array.from({ length: 180 }, () => randomUUID())
-  // Twenty are asked for twice.
+  // No more than one compute has ports for: a busy one leaves nearly all to the others.
+  const ids = Array.from({ length: 160 }, () => randomUUID())
+  // Forty are asked for twice.
   await Promise.all(
-    [...ids, ...ids.slice(0, 20)].map(async (project_id) => {
+    [...ids, ...ids.slice(0, 40)].map(async (project_id, client) => {
       await gateway.call('POST', projects, { name: 'lab', project_id })
-      await gateway.call('POST', `${projects}/${project_id}/pc/nodes`, { name: 'PC' })
+      const nodes = `${projects}/${project_id}/pc/nodes`
+      if (client < ids.length) await gateway.call('POST', nodes, { name: 'PC' })
+      else await gateway.call('GET', nodes)
     }),
   )
   const known = new Set(before)
@@ -110,7 +113,7 @@ export async function serveManyClients(gateway: Asked, computes: readonly Asked[
   expect(perCompute.flat().sort()).toEqual(ids.toSorted())
   for (const some of perCompute) expect(some.length).toBeGreaterThan(0)
   const nodes = await Promise.all(ids.map((id) => gateway.call<unknown[]>('GET', `${projects}/${id}/pc/nodes`)))
-  expect(nodes.map(({ length }) => length).sort()).toEqual([...Array(160).fill(1), ...Array(20).fill(2)])
+  expect(nodes.map(({ length }) => length)).toEqual(ids.map(() => 1))
   await Promise.all(ids.map((id) => gateway.call('DELETE', `${projects}/${id}`)))
   expect(await idsAt(gateway)).toHaveLength(before.length)
 }
