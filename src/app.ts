@@ -3,6 +3,7 @@ import type { RateLimit } from './auth/rate-limit.ts'
 import { roleNeeded } from './auth/role-needed.ts'
 import type { Tokens } from './auth/tokens.ts'
 import { ApiError } from './errors.ts'
+import { type FeedSource, feedsOf } from './events/fleet-feed.ts'
 import type { ApplianceVm } from './fleet/appliance-vm.ts'
 import type { Fleet } from './fleet/fleet.ts'
 import type { HostAgent } from './host-agent.ts'
@@ -12,7 +13,7 @@ import type { Answer, Context, Endpoint, Json } from './http/endpoint.ts'
 import { RequestMetrics } from './http/request-metrics.ts'
 import { type Match, Routes } from './http/router.ts'
 import { isUpgrade, type Upgrade, upgradeToken } from './http/socket.ts'
-import { Tickets } from './http/tickets.ts'
+import { type TicketOffice, Tickets } from './http/tickets.ts'
 import { check } from './http/validate.ts'
 import { openapi } from './openapi.ts'
 import { endpoints } from './routes/index.ts'
@@ -31,6 +32,10 @@ export interface AppOptions {
   readonly access: () => Access
   /** The tokens that its endpoints make and revoke; `access` has the verifier that knows them. Without it they answer 404. */
   readonly tokens?: Tokens | undefined
+  /** Without it feeds are those of the agent, and of the fleet. */
+  readonly feeds?: FeedSource
+  /** Without it tickets are given and taken here alone. */
+  readonly tickets?: TicketOffice
   /** Without it credentials are not counted. */
   readonly rateLimit?: RateLimit
   /** Most bytes of a JSON body. */
@@ -80,11 +85,11 @@ const joining: Identity = { name: 'a compute that joins', role: 'read', key: '' 
 export function createApp(options: AppOptions): App {
   const { agent, version, aliases, json, report, trace } = options
   const routes = new Routes(endpoints)
-  const tickets = new Tickets()
+  const tickets = options.tickets ?? new Tickets()
   const requests = options.requests ?? new RequestMetrics()
   const words = new Map(Object.entries(aliases).map(([theirs, ours]) => [ours, theirs]))
   let document: string | undefined
-  const rest: Omit<Context, 'agent' | 'identity' | 'upgrade'> = {
+  const rest: Omit<Context, 'agent' | 'feeds' | 'identity' | 'upgrade'> = {
     fleet: options.fleet,
     appliance: options.appliance,
     between: options.between ?? (async () => '127.0.0.1'),
@@ -133,7 +138,9 @@ export function createApp(options: AppOptions): App {
       absent.add(name)
       headers['X-Patchbay-Unreachable'] = [...absent].map(headerWord).join(', ')
     }
-    const context = { ...rest, identity, upgrade, agent: typeof agent === 'function' ? agent(tellAbsent) : agent }
+    const ourAgent = typeof agent === 'function' ? agent(tellAbsent) : agent
+    const feeds = options.feeds ?? feedsOf(ourAgent.events, options.fleet)
+    const context = { ...rest, identity, upgrade, agent: ourAgent, feeds }
     return finish(await answer(match, ours, request, context, options.jsonBytes), headers, json)
   }
   const failed = (error: unknown, request: Request, id: string, headers: Record<string, string>): Response => {

@@ -274,7 +274,16 @@ export interface EventAgent {
   /**
    * The feed of a project, or of the whole compute. First a ping, then with `since` what came after that number (or a
    * `resync`), then what happens from now on. Ends with the project or with `signal`.
-   * 404 for an unknown project, 429 when it has too many feeds.
+   * 404 for an unknown project, 429 when it has too many feeds. `pings: false`: after the first one none is needed.
    */
-  open(options: { projectId?: string; since?: number; signal: AbortSignal }): Promise<ReadableStream<FeedItem>>
+  open(options: FeedRequest): Promise<ReadableStream<FeedItem>>
+}
+
+/** Which feed is asked for. */
+export interface FeedRequest {
+  /** Absent: that of all projects. */
+  readonly projectId?: string
+  readonly since?: number
+  readonly pings?: boolean
+  readonly signal: AbortSignal
 }

@@ -1,15 +1,23 @@
 import { DurableObject } from 'cloudflare:workers'
+import type { Identity } from '../../src/auth/identity.ts'
+import { sameText } from '../../src/auth/secret.ts'
+import { keyOfToken } from '../../src/auth/tokens.ts'
 import { fleetMembers } from '../../src/gateway/fleet-members.ts'
 import type { RouteCounts } from '../../src/http/request-metrics.ts'
 import type { Upgrade } from '../../src/http/socket.ts'
+import { type TicketOffice, Tickets, ticketLifeMs } from '../../src/http/tickets.ts'
 import type { TokenRecord } from '../../src/model/access-token.ts'
 import { type Compute, type ComputeRecord, tunnelled } from '../../src/model/compute.ts'
+import { type MetricFamily, single } from '../../src/model/metrics.ts'
 import { joinPath } from '../../src/routes/v2/join.ts'
 import type { Env } from './env.ts'
+import { isolateHeader, isolateKey } from './feed-message.ts'
+import { FeedSockets } from './feed-sockets.ts'
 import { type Gateway, openGateway } from './gateway.ts'
 import { LastingSockets } from './lasting-sockets.ts'
 import { Rounds } from './rounds.ts'
 import { upgrade } from './sockets.ts'
+import { TunnelSockets } from './tunnel-sockets.ts'
 
 /** The computes that have an address: with their secrets, and as they are shown. */
 export interface Snapshot {
@@ -19,8 +27,10 @@ export interface Snapshot {
   readonly shown: Compute[]
 }
 
-/** As long as a ticket for a websocket lives, ms: it is in memory only. */
-const awakeMs = 30_000
+interface Opened extends Gateway {
+  readonly rounds: Rounds
+  readonly feeds: FeedSockets
+}
 
 /**
  * The one object that has the state of the gateway, and the connections that computes keep open. What it must not forget is in
@@ -28,7 +38,11 @@ const awakeMs = 30_000
  */
 export class FleetObject extends DurableObject<Env> {
   readonly #sockets: LastingSockets
-  #gateway: (Gateway & { readonly rounds: Rounds }) | undefined
+  readonly #tunnels: TunnelSockets
+  readonly #tickets = new Tickets()
+  readonly #beganAt = Date.now()
+  #isolateKey = ''
+  #gateway: Opened | undefined
   #awake: ReturnType<typeof setTimeout> | null = null
   /** Of the snapshot; undefined: another one is to be made up. */
   #revision: string | undefined
@@ -36,21 +50,35 @@ export class FleetObject extends DurableObject<Env> {
   constructor(state: DurableObjectState, env: Env) {
     super(state, env)
     this.#sockets = new LastingSockets(state)
+    this.#tunnels = new TunnelSockets(this.#sockets)
     void state.blockConcurrencyWhile(async () => {
-      const gateway = await openGateway(env, state.storage.sql, this.#upgrade)
-      this.#gateway = { ...gateway, rounds: new Rounds(state.storage, gateway.fleet) }
-      fleetMembers(gateway.fleet).watch(() => {
+      this.#isolateKey = await isolateKey(env)
+      const gateway = await openGateway(env, {
+        sql: state.storage.sql,
+        upgrade: this.#upgrade,
+        bookmarks: this.#tunnels,
+        tickets: this.#ticketOffice(),
+        metrics: async () => this.#figures(),
+        revoked: (tokenId) => this.#gateway?.feeds.revoke(keyOfToken(tokenId)),
+      })
+      const { fleet, events, load } = gateway
+      fleetMembers(fleet).watch(() => {
         this.#revision = undefined
       })
-      this.#sockets.resume(gateway.fleet.tunnels)
+      this.#tunnels.resume(fleet.tunnels)
+      const feeds = new FeedSockets({ sockets: this.#sockets, events, fleet, load })
+      // What it remembers of the computes is said to nobody: feeds come after it.
+      const rounds = new Rounds(state.storage, fleet, () => feeds.size)
+      feeds.resume()
+      this.#gateway = { ...gateway, feeds, rounds }
     })
   }
 
   override async fetch(request: Request): Promise<Response> {
-    const { app, rounds } = this.#open
-    clearTimeout(this.#awake)
-    this.#awake = setTimeout(() => {}, awakeMs)
+    const { app, feeds, rounds } = this.#open
     await rounds.used()
+    const key = request.headers.get(isolateHeader)
+    if (key !== null && (await sameText(key, this.#isolateKey))) return feeds.open(request)
     if (isAboutAll(request)) await rounds.known()
     return app.fetch(request)
   }
@@ -92,8 +120,15 @@ export class FleetObject extends DurableObject<Env> {
     return this.#open.tokens.get(tokenId)
   }
 
-  override alarm(): Promise<void> {
-    return this.#open.rounds.run()
+  /** Whom a ticket stands for that was given here; it is void from then on. */
+  redeem(ticket: string): Identity | undefined {
+    return this.#tickets.redeem(ticket)
+  }
+
+  override async alarm(): Promise<void> {
+    const { rounds, feeds } = this.#open
+    await rounds.run()
+    await feeds.tellLoads()
   }
 
   override webSocketMessage(socket: WebSocket, data: string | ArrayBuffer): void {
@@ -108,7 +143,7 @@ export class FleetObject extends DurableObject<Env> {
     this.#sockets.closed(socket, 1006)
   }
 
-  get #open(): Gateway & { readonly rounds: Rounds } {
+  get #open(): Opened {
     if (this.#gateway === undefined) throw new Error('The object is not open yet')
     return this.#gateway
   }
@@ -116,7 +151,30 @@ export class FleetObject extends DurableObject<Env> {
   /** What computes open outlives this program; all else ends with its requests. */
   readonly #upgrade: Upgrade = (request, on) => {
     const isJoin = new URL(request.url).pathname === joinPath
-    return (isJoin ? this.#sockets.upgrade : upgrade)(request, on)
+    return (isJoin ? this.#tunnels.upgrade : upgrade)(request, on)
+  }
+
+  #ticketOffice(): TicketOffice {
+    const tickets = this.#tickets
+    return {
+      issue: (identity) => {
+        // They are in memory only: it does not sleep while one may be used.
+        clearTimeout(this.#awake)
+        this.#awake = setTimeout(() => {}, ticketLifeMs)
+        return tickets.issue(identity)
+      },
+      redeem: (ticket) => tickets.redeem(ticket),
+      void: (key) => tickets.void(key),
+    }
+  }
+
+  #figures(): MetricFamily[] {
+    const began = 'When the program of the Durable Object began: it begins anew whenever it was woken.'
+    const feeds = this.#gateway?.feeds.size ?? 0
+    return [
+      single('patchbay_object_start_time_seconds', 'gauge', began, this.#beganAt / 1000),
+      single('patchbay_object_feeds_open', 'gauge', 'Feeds that isolates read of the Durable Object.', feeds),
+    ]
   }
 }
 

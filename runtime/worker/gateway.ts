@@ -3,11 +3,16 @@ import type { TokenStore } from '../../src/auth/token-store.ts'
 import { Fleet } from '../../src/fleet/fleet.ts'
 import { fetchTransport } from '../../src/fleet/transport.ts'
 import { between } from '../../src/gateway/between.ts'
+import type { Bookmarks, GatewayEvents } from '../../src/gateway/events.ts'
 import { fleetMembers } from '../../src/gateway/fleet-members.ts'
 import { createGateway } from '../../src/gateway/gateway-agent.ts'
+import { loadOf } from '../../src/gateway/host.ts'
 import type { PlacementStore } from '../../src/gateway/members.ts'
 import { RequestMetrics } from '../../src/http/request-metrics.ts'
 import type { Upgrade } from '../../src/http/socket.ts'
+import type { TicketOffice } from '../../src/http/tickets.ts'
+import type { Load } from '../../src/model/host.ts'
+import type { MetricFamily } from '../../src/model/metrics.ts'
 import { openAuth } from './auth.ts'
 import { aliasesOf, type Env } from './env.ts'
 import { common, gatewayHost } from './host.ts'
@@ -25,11 +30,25 @@ export interface Gateway {
   readonly tokens: TokenStore
   /** Requests that were answered, by the object and by isolates. */
   readonly requests: RequestMetrics
+  readonly events: GatewayEvents
+  /** Of the compute that has the project, or of all together; undefined while it is not known. */
+  load(projectId: string | undefined): Promise<Load | undefined>
+}
+
+export interface GatewayParts {
+  readonly sql: SqlStorage
+  readonly upgrade: Upgrade
+  readonly bookmarks: Bookmarks
+  readonly tickets: TicketOffice
+  readonly metrics: () => Promise<MetricFamily[]>
+  /** A token was revoked. */
+  readonly revoked: (tokenId: string) => void
 }
 
 /** The gateway over the tables of the Durable Object. */
-export async function openGateway(env: Env, sql: SqlStorage, upgrade: Upgrade): Promise<Gateway> {
-  const store = new TokenTable(sql, warn)
+export async function openGateway(env: Env, parts: GatewayParts): Promise<Gateway> {
+  const { sql, upgrade, bookmarks, tickets, metrics, revoked } = parts
+  const store = new TokenTable(sql, warn, revoked)
   const { access, tokens, rateLimit } = openAuth(env, store)
   const fetchOf = (url: string, init: RequestInit) => fetch(url, init)
   const fleet = await Fleet.open({
@@ -48,7 +67,8 @@ export async function openGateway(env: Env, sql: SqlStorage, upgrade: Upgrade): 
     if (event.type === 'log.warning') warn(event.message)
   })
   const placements = new PlacementTable(sql)
-  const gateway = createGateway({ members: fleetMembers(fleet), placements, host: gatewayHost })
+  const members = fleetMembers(fleet)
+  const gateway = createGateway({ members, placements, host: gatewayHost(metrics), bookmarks })
   const requests = new RequestMetrics()
   const app = createApp({
     ...common,
@@ -59,10 +79,16 @@ export async function openGateway(env: Env, sql: SqlStorage, upgrade: Upgrade): 
     between: between(fleet, gateway.whereabouts),
     access,
     tokens,
+    tickets,
     rateLimit,
     upgrade,
   })
-  return { app, fleet, placements, tokens: store, requests }
+  const load = async (projectId: string | undefined) => {
+    if (projectId === undefined) return loadOf(members)
+    const compute = await placements.get(projectId)
+    return compute === undefined ? undefined : (await members.find(compute))?.load
+  }
+  return { app, fleet, placements, tokens: store, requests, events: gateway.events, load }
 }
 
 // biome-ignore lint/suspicious/noConsole: the log of a Worker

@@ -7,12 +7,12 @@ export const json: Json = (body, status, headers) =>
   new Response(body, { status, headers: { 'Content-Type': 'application/json', ...headers } })
 
 /** The Worker as a host: it runs nothing itself. */
-export const gatewayHost: GatewayHost = {
+export const gatewayHost = (metrics: GatewayHost['metrics'] = async () => []): GatewayHost => ({
   version: PATCHBAY_VERSION,
-  metrics: async () => [],
+  metrics,
   // Settings come with the next deployment.
   reloadConfig: async () => ({ changed: [], needs_restart: [] }),
-}
+})
 
 /** What the app is given in the object and in isolates alike. */
 export const common = {

@@ -1,12 +1,15 @@
-import { Check } from '@sinclair/typebox/value'
-import type { Tunnels } from '../../src/fleet/tunnels.ts'
 import { type Socket, subprotocolOf, type Upgrade } from '../../src/http/socket.ts'
-import { ComputeHello } from '../../src/model/tunnel.ts'
 
 interface Ears {
   readonly receive: ((data: string | Uint8Array) => void)[]
   readonly closed: ((code: number) => void)[]
 }
+
+/** Whose it is: of a compute that has joined, or of the feed of a client. */
+export type Purpose = 'tunnel' | 'feed'
+
+/** A websocket of which more than the connection outlives the program. */
+export type LastingSocket = Socket & Required<Pick<Socket, 'keep'>>
 
 /**
  * Websockets that outlive the memory of the Durable Object: Cloudflare holds them while it sleeps, and wakes it with the next
@@ -22,30 +25,22 @@ export class LastingSockets {
     state.setWebSocketAutoResponse(new WebSocketRequestResponsePair('ping', 'pong'))
   }
 
-  readonly upgrade: Upgrade = (request, on) => {
+  /** As `Upgrade`. */
+  accept(purpose: Purpose, request: Request, on: { open(socket: LastingSocket): void }): ReturnType<Upgrade> {
     const { 0: client, 1: server } = new WebSocketPair()
-    this.#state.acceptWebSocket(server)
+    this.#state.acceptWebSocket(server, [purpose])
     on.open(this.#socketOf(server))
     const protocol = subprotocolOf(request.headers.get('sec-websocket-protocol')?.split(',') ?? [])
     const headers = protocol === undefined ? {} : { 'Sec-WebSocket-Protocol': protocol }
     return new Response(null, { status: 101, webSocket: client, headers })
   }
 
-  /** Goes on with the tunnels that were accepted before. */
-  resume(tunnels: Tunnels): void {
-    for (const server of this.#state.getWebSockets()) {
-      if (this.#ears.has(server)) continue
-      const hello: unknown = server.deserializeAttachment()
-      if (!Check(ComputeHello, hello)) {
-        // It had not said who it is; it comes again.
-        server.close(1012, 'The gateway begins anew')
-        continue
-      }
-      const socket = this.#socketOf(server)
-      const end = tunnels.resume({ ...socket, close: (code, reason) => socket.close(code, reason) }, hello)
-      socket.onMessage((data) => end.message(data))
-      socket.onClose((code) => end.closed(code))
-    }
+  /** Those that were accepted by the program before this one, and what was kept with them. */
+  survivors(purpose: Purpose): { readonly socket: LastingSocket; readonly kept: unknown }[] {
+    return this.#state
+      .getWebSockets(purpose)
+      .filter((server) => !this.#ears.has(server) && server.readyState === WebSocket.OPEN)
+      .map((server) => ({ socket: this.#socketOf(server), kept: server.deserializeAttachment() }))
   }
 
   message(server: WebSocket, data: string | ArrayBuffer): void {
@@ -59,7 +54,7 @@ export class LastingSockets {
     for (const closed of ears?.closed ?? []) closed(code)
   }
 
-  #socketOf(server: WebSocket): Socket {
+  #socketOf(server: WebSocket): LastingSocket {
     const ears: Ears = { receive: [], closed: [] }
     this.#ears.set(server, ears)
     return {

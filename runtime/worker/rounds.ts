@@ -5,6 +5,8 @@ import type { Compute } from '../../src/model/compute.ts'
 export const roundMs = 15_000
 /** Nobody looks after computes that nobody used for so long, ms. */
 const idleMs = 10 * 60_000
+/** Between two looks when nobody asks anything, but feeds are open, ms: what has gone is still to be told. */
+const restingMs = 5 * 60_000
 /** What was found is of use for so long, ms. */
 const freshMs = 2 * roundMs
 /** How exactly it is kept when the gateway was used, ms. */
@@ -21,14 +23,19 @@ const rowCharacters = 600_000
 export class Rounds {
   readonly #storage: DurableObjectStorage
   readonly #fleet: Fleet
+  readonly #feeds: () => number
   #usedAt: number
   #round: Promise<void> | undefined
   /** Whether what is shown of the computes was found lately. */
   #isFresh = false
+  /** The computes that were connected by what was kept. */
+  #connected: string
 
-  constructor(storage: DurableObjectStorage, fleet: Fleet) {
+  /** `feeds`: how many are open. */
+  constructor(storage: DurableObjectStorage, fleet: Fleet, feeds: () => number) {
     this.#storage = storage
     this.#fleet = fleet
+    this.#feeds = feeds
     const { sql } = storage
     sql.exec(
       `CREATE TABLE IF NOT EXISTS kept (
@@ -37,12 +44,13 @@ export class Rounds {
     this.#usedAt = this.#kept('used')[0]?.at ?? 0
     const found = this.#kept('computes')
     const ageMs = Date.now() - (found[0]?.at ?? 0)
-    if (ageMs > freshMs) return
     const shown = found.flatMap(({ value }) => JSON.parse(value) as Compute[])
-    fleet.recall(shown, ageMs)
+    if (found.length > 0) fleet.recall(shown, ageMs, freshMs)
     const ids = new Set(shown.map(({ compute_id }) => compute_id))
     // One that was registered after the last look is not among them.
-    this.#isFresh = [...fleet.registered().values()].every(({ compute_id }) => ids.has(compute_id))
+    this.#isFresh = ageMs <= freshMs && [...fleet.registered().values()].every(({ compute_id }) => ids.has(compute_id))
+    this.#connected = connectedIn(shown)
+    fleet.listen(() => void this.#noticed())
   }
 
   /** The gateway is used. */
@@ -52,7 +60,9 @@ export class Rounds {
       this.#usedAt = now
       this.#keep('used', [''])
     }
-    if (this.#round !== undefined || (this.#isFresh && (await this.#storage.getAlarm()) !== null)) return
+    if (this.#round !== undefined) return
+    const alarm = await this.#storage.getAlarm()
+    if (this.#isFresh && alarm !== null && alarm <= now + roundMs) return
     // A look that failed is made again with the next request.
     this.run().catch(() => {})
   }
@@ -80,13 +90,25 @@ export class Rounds {
     const isIdle = Date.now() - this.#usedAt > idleMs
     const isEmpty = (await this.#fleet.list()).length === 0
     this.#isFresh = isEmpty
-    if (isIdle || isEmpty) return
+    if (isEmpty || (isIdle && this.#feeds() === 0)) return
+    const pauseMs = isIdle ? restingMs : roundMs
     // Beforehand, too: whatever ends this one, another follows.
-    await this.#storage.setAlarm(Date.now() + roundMs)
+    await this.#storage.setAlarm(Date.now() + pauseMs)
     await this.#fleet.check()
     this.#isFresh = true
-    this.#keep('computes', rowsOf(await this.#fleet.list()))
-    await this.#storage.setAlarm(Date.now() + roundMs)
+    await this.#keepFound()
+    await this.#storage.setAlarm(Date.now() + pauseMs)
+  }
+
+  /** What has joined or gone is known after a sleep, too. */
+  async #noticed(): Promise<void> {
+    if (this.#round === undefined && connectedIn(await this.#fleet.list()) !== this.#connected) await this.#keepFound()
+  }
+
+  async #keepFound(): Promise<void> {
+    const found = await this.#fleet.list()
+    this.#connected = connectedIn(found)
+    this.#keep('computes', rowsOf(found))
   }
 
   /** What was kept last by that name, in its parts. */
@@ -121,3 +143,9 @@ function rowsOf(computes: readonly Compute[]): string[] {
   }
   return rows.map((row) => `[${row.join()}]`)
 }
+
+const connectedIn = (found: readonly Compute[]): string =>
+  found
+    .filter(({ connected }) => connected)
+    .map(({ compute_id }) => compute_id)
+    .join(' ')

@@ -1,15 +1,19 @@
 import { type App, createApp } from '../../src/app.ts'
 import type { TokenStore } from '../../src/auth/token-store.ts'
+import { ApiError } from '../../src/errors.ts'
+import type { FeedSource } from '../../src/events/fleet-feed.ts'
 import { Fleet } from '../../src/fleet/fleet.ts'
 import { fetchTransport } from '../../src/fleet/transport.ts'
 import { fleetMembers } from '../../src/gateway/fleet-members.ts'
 import { createGateway } from '../../src/gateway/gateway-agent.ts'
 import type { Members } from '../../src/gateway/members.ts'
 import { RequestMetrics } from '../../src/http/request-metrics.ts'
+import type { TicketOffice } from '../../src/http/tickets.ts'
 import { openAuth } from './auth.ts'
 import { aliasesOf, type Env } from './env.ts'
 import type { FleetObject, Snapshot } from './fleet-object.ts'
 import { common, gatewayHost } from './host.ts'
+import { objectFeeds } from './object-feeds.ts'
 import { Places } from './places.ts'
 import { socketTransport, upgrade } from './sockets.ts'
 
@@ -19,6 +23,10 @@ const staleMs = 10_000
 
 /** What is about one project. */
 const ofProject = /^\/(?:v1|v2\/compute)\/projects\/([0-9a-f-]{36})(?:\/|$)/i
+
+/** The feeds; that of a project names it. */
+const ofFeed =
+  /^\/(?:v2\/(?:compute\/)?notifications|(?:v1|v2\/compute)\/projects\/([0-9a-f-]{36})\/notifications)(?:\/ws)?\/?$/i
 
 type Stub = DurableObjectStub<FleetObject>
 
@@ -30,7 +38,8 @@ interface Taken extends Pick<Snapshot, 'revision' | 'shown'> {
 
 /**
  * Answers what is about one project at a compute with an address, without the object: it would be the way of every byte of
- * every lab. What was found out is shared by the requests of this isolate, and never what is under way.
+ * every lab. It answers all feeds, too, so that the object sleeps while nothing happens in them. What was found out is shared by
+ * the requests of this isolate, and never what is under way.
  */
 export class Shortcut {
   readonly #object: () => Stub
@@ -50,20 +59,29 @@ export class Shortcut {
   /** Undefined: the object has to be asked. */
   async answer(request: Request, context: ExecutionContext): Promise<Response | undefined> {
     const { pathname, searchParams } = new URL(request.url)
+    const feed = request.method === 'GET' ? ofFeed.exec(pathname) : null
+    if (feed !== null) {
+      if (feed[1] !== undefined) await this.#current(context)
+      return this.#answer(request, context)
+    }
     const project = ofProject.exec(pathname)?.[1]?.toLowerCase()
     // Tickets are where they were given.
     if (project === undefined || searchParams.has('ticket')) return undefined
-    const fleet = await this.#current(context)
-    const compute = await this.#places.lookUp(project)
-    if (compute === undefined || !(await isConnected(fleet, compute))) return undefined
-    const response = await this.#app.fetch(request)
-    if (this.#lost.size > 0) context.waitUntil(this.#tell())
+    await this.#current(context)
+    if (!(await this.#isNear(project))) return undefined
+    const response = await this.#answer(request, context)
     if (response.status !== 404) return response
     // It may be elsewhere: the object can look for it.
     this.#places.avoid(project)
     if (!isLeft(request.method, response.status)) return response
     response.body?.cancel().catch(() => {})
     return undefined
+  }
+
+  async #answer(request: Request, context: ExecutionContext): Promise<Response> {
+    const response = await this.#app.fetch(request)
+    if (this.#lost.size > 0) context.waitUntil(this.#tell())
+    return response
   }
 
   async #current(context: ExecutionContext): Promise<Fleet> {
@@ -117,18 +135,44 @@ export class Shortcut {
     }
     const { access, rateLimit } = openAuth(env, tokensOf(this.#object), freshMs)
     const placements = this.#places
+    // Anew for every request: none may wait for what another one began.
+    const gateway = () => createGateway({ members, placements, host: gatewayHost() })
     return createApp({
       ...common,
       aliases: aliasesOf(env),
-      // Anew for every request: none may wait for what another one began.
-      agent: (absent) => createGateway({ members, placements, host: gatewayHost }).agent(absent),
+      agent: (absent) => gateway().agent(absent),
+      feeds: this.#feeds(env, (feed) => gateway().events.open(feed)),
+      tickets: ticketsOf(this.#object),
       access,
       rateLimit,
       upgrade,
       trace: ({ route, method, status, ms }) => {
-        if (!isLeft(method, status)) this.#answered.count(route, method, status, ms / 1000)
+        if (!isLeft(method, status) || route.includes('/notifications'))
+          this.#answered.count(route, method, status, ms / 1000)
       },
     })
+  }
+
+  /** Those of projects at computes with an address are read of them, all else of the object. */
+  #feeds(env: Env, near: FeedSource): FeedSource {
+    const far = objectFeeds(this.#object, env)
+    return async (feed) => {
+      const project = feed.projectId
+      if (project === undefined || !(await this.#isNear(project))) return far(feed)
+      try {
+        return await near(feed)
+      } catch (error) {
+        if (!(error instanceof ApiError) || error.status !== 404) throw error
+        // It may be elsewhere: the object can look for it.
+        this.#places.avoid(project)
+        return far(feed)
+      }
+    }
+  }
+
+  async #isNear(project: string): Promise<boolean> {
+    const compute = await this.#places.lookUp(project)
+    return compute !== undefined && this.#taken !== undefined && (await isConnected(this.#taken.fleet, compute))
   }
 }
 
@@ -145,4 +189,12 @@ const tokensOf = (object: () => Stub): TokenStore => {
     throw new Error('Tokens are changed by the object')
   }
   return { get: (id) => object().token(id), list: refused, put: refused, remove: refused }
+}
+
+/** The tickets of the object, which are good once wherever they come. */
+const ticketsOf = (object: () => Stub): TicketOffice => {
+  const refused = () => {
+    throw new Error('Tickets are given by the object')
+  }
+  return { redeem: (ticket) => object().redeem(ticket), issue: refused, void: refused }
 }

@@ -32,7 +32,8 @@ export const socketTransport =
     return accepted(webSocket)
   }
 
-function accepted(socket: WorkerSocket): Socket {
+/** Accepts it. */
+export function accepted(socket: WorkerSocket): Socket {
   socket.binaryType = 'arraybuffer'
   socket.accept()
   return {

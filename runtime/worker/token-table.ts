@@ -6,10 +6,13 @@ import { TokenRecord } from '../../src/model/access-token.ts'
 export class TokenTable implements TokenStore {
   readonly #sql: SqlStorage
   readonly #warn: (message: string) => void
+  readonly #removed: (tokenId: string) => void
 
-  constructor(sql: SqlStorage, warn: (message: string) => void) {
+  /** `removed` is told of every token that is not good any more because somebody said so. */
+  constructor(sql: SqlStorage, warn: (message: string) => void, removed: (tokenId: string) => void) {
     this.#sql = sql
     this.#warn = warn
+    this.#removed = removed
     sql.exec('CREATE TABLE IF NOT EXISTS tokens (token_id TEXT PRIMARY KEY, record TEXT NOT NULL) WITHOUT ROWID')
   }
 
@@ -29,6 +32,7 @@ export class TokenTable implements TokenStore {
 
   async remove(tokenId: string): Promise<void> {
     this.#sql.exec('DELETE FROM tokens WHERE token_id = ?', tokenId)
+    this.#removed(tokenId)
   }
 
   #recordOf({ record }: Row): TokenRecord | undefined {

@@ -12,6 +12,7 @@ export function agentOf(fleet: Fleet, id: string, bounds?: Partial<Bounds>): Hos
     name: fleet.nameOf(id),
     send: (request) => fleet.send(id, request),
     openSocket: (request) => fleet.openSocket(id, request),
+    isWatched: fleet.isTunnelled(id),
     ...(bounds !== undefined && { bounds }),
   })
 }

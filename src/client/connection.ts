@@ -30,6 +30,8 @@ export interface Call {
   readonly signal?: AbortSignal
   /** `read`: tells what is known; `work`: takes its time, or waits for its turn. Without it GETs read and all else works. */
   readonly pace?: 'read' | 'work'
+  /** See `Outgoing.rests`. */
+  readonly rests?: boolean
   /** Statuses of answers beside 2xx. */
   readonly accepts?: readonly number[]
 }
@@ -37,11 +39,14 @@ export interface Call {
 /** What may be said to a compute, and how it is heard: with bounds, retries, and errors that a client may be told. */
 export class Connection {
   readonly bounds: Bounds
+  /** See `RemoteOptions.isWatched`. */
+  readonly isWatched: boolean
   readonly #name: string
   readonly #transport: Send
 
-  constructor({ name, send, bounds }: RemoteOptions) {
+  constructor({ name, send, bounds, isWatched = false }: RemoteOptions) {
     this.bounds = { ...usualBounds, ...bounds }
+    this.isWatched = isWatched
     this.#name = name
     this.#transport = send
   }
@@ -160,7 +165,7 @@ export class Connection {
   }
 
   #ask(call: Call, exchange: Exchange, stream: ReadableStream<Uint8Array> | undefined): Promise<Response> {
-    const { method, path, headers, input } = call
+    const { method, path, headers, input, rests = false } = call
     const json: Partial<Outgoing> = input === undefined ? {} : jsonBody(input)
     const answer = this.#transport({
       method,
@@ -168,6 +173,7 @@ export class Connection {
       headers: { ...json.headers, ...headers },
       body: stream ?? json.body ?? null,
       signal: exchange.signal,
+      ...(rests && { rests }),
     })
     // What comes when nobody waits any more is let go.
     answer.then(

@@ -11,11 +11,14 @@ import { AnyNode } from './nodes.ts'
 import { path, search } from './paths.ts'
 
 export const remoteEvents = (connection: Connection): EventAgent => ({
-  async open({ projectId, since, signal }) {
+  async open({ projectId, since, pings = true, signal }) {
     const base = projectId === undefined ? '/v2/compute' : path`/v2/compute/projects/${projectId}`
+    // Where nobody watches, pings tell that the compute is still there.
+    const rests = !pings && connection.isWatched
+    const query = search({ since, view: 'full', pings: rests ? 'false' : undefined })
     const { body } = await connection.stream(
-      { method: 'GET', path: `${base}/notifications${search({ since, view: 'full' })}`, signal },
-      { idleMs: connection.bounds.feedMs },
+      { method: 'GET', path: `${base}/notifications${query}`, rests, signal },
+      { idleMs: rests ? undefined : connection.bounds.feedMs },
     )
     return items(connection, body, projectId, signal)
   },

@@ -36,4 +36,6 @@ export interface RemoteOptions {
   /** How consoles are opened; 501 without it. */
   readonly openSocket?: OpenSocket
   readonly bounds?: Partial<Bounds>
+  /** Whoever sends finds out by itself when the compute is not there any more, also when nothing is asked. */
+  readonly isWatched?: boolean
 }

@@ -1,4 +1,5 @@
 import { notFound, tooMany } from '../errors.ts'
+import type { FeedRequest } from '../host-agent.ts'
 import type { FeedItem, Happening, LabEvent } from '../model/event.ts'
 import type { Load } from '../model/host.ts'
 import { Subscriber } from './subscriber.ts'
@@ -105,15 +106,7 @@ export class EventLog {
   }
 
   /** See `EventAgent.open`. */
-  open({
-    projectId,
-    since,
-    signal,
-  }: {
-    projectId?: string
-    since?: number
-    signal: AbortSignal
-  }): ReadableStream<FeedItem> {
+  open({ projectId, since, pings = true, signal }: FeedRequest): ReadableStream<FeedItem> {
     const channel = projectId === undefined ? this.#all : this.#projects.get(projectId)
     if (channel === undefined) throw notFound(`project_id: there is no open project ${projectId}`)
     const most = this.#limits.feeds()
@@ -121,6 +114,7 @@ export class EventLog {
     const ping = (seq = this.#last): FeedItem => ({ kind: 'ping', load: this.#load(), seq })
     const subscriber: Subscriber = new Subscriber({
       ping,
+      pings,
       left: () => channel.subscribers.delete(subscriber),
       dropped: () => {
         this.#dropped += 1

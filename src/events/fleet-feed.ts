@@ -1,5 +1,6 @@
 import type { Fleet } from '../fleet/fleet.ts'
 import type { FleetEvent } from '../fleet/options.ts'
+import type { EventAgent, FeedRequest } from '../host-agent.ts'
 import type { FeedItem } from '../model/event.ts'
 
 /** Computes and warnings that may wait for a reader: more than there can be computes. */
@@ -10,6 +11,25 @@ export interface FleetItem {
   readonly kind: 'fleet'
   readonly event: FleetEvent
 }
+
+/** A feed as a client asks for it. */
+export interface ClientFeed extends FeedRequest {
+  /** What happens to the computes is told, too. */
+  readonly computes: boolean
+  /** The credential that it was asked for with; see `Identity.key`. */
+  readonly key: string
+}
+
+/** Opens feeds of clients; see `EventAgent.open`. */
+export type FeedSource = (feed: ClientFeed) => Promise<ReadableStream<FeedItem | FleetItem>>
+
+/** Those of a host agent, and of the fleet where there is one. */
+export const feedsOf =
+  (events: EventAgent, fleet: Pick<Fleet, 'listen'> | undefined): FeedSource =>
+  async ({ computes, key: _, ...feed }) => {
+    const items = await events.open(feed)
+    return computes && fleet !== undefined ? withFleet(items, fleet, feed.signal) : items
+  }
 
 /**
  * The same items, and between them what happens in the fleet until the signal. Of a compute of which the reader has not

@@ -9,6 +9,8 @@ const busyPingMs = 10_000
 export interface SubscriberOptions {
   /** A ping; everything up to `seq` was told, without it everything that happened. */
   readonly ping: (seq?: number) => FeedItem
+  /** False: nothing is told, and no clock runs, while nothing happens. */
+  readonly pings?: boolean
   readonly left: () => void
   /** Told of every event that is thrown away. */
   readonly dropped: () => void
@@ -21,6 +23,7 @@ export class Subscriber {
   readonly #queue: FeedItem[] = []
   #dropped = 0
   #isFinished = false
+  #failure: Error | undefined
   #wake: (() => void) | undefined
   #ping: ReturnType<typeof setTimeout> | undefined
   #pingedAt = Date.now()
@@ -48,8 +51,9 @@ export class Subscriber {
     this.#wake?.()
   }
 
-  /** No more events; what waits can still be read. */
-  finish(): void {
+  /** No more events; what waits can still be read, and then the failure, if it is one. */
+  finish(failure?: Error): void {
+    this.#failure ??= failure
     this.#isFinished = true
     this.#options.left()
     this.#wake?.()
@@ -70,17 +74,22 @@ export class Subscriber {
       this.#dropped = 0
       return
     }
-    const isBusy = next?.kind === 'event' && Date.now() - this.#pingedAt >= busyPingMs
+    const isBusy = this.#pings && next?.kind === 'event' && Date.now() - this.#pingedAt >= busyPingMs
     if (isBusy) return this.#tellLoad(controller, next.event.seq - 1)
     const item = this.#queue.shift()
     if (item !== undefined) controller.enqueue(item)
-    else if (this.#isFinished) controller.close()
-    else this.#tellLoad(controller)
+    else if (!this.#isFinished) this.#tellLoad(controller)
+    else if (this.#failure === undefined) controller.close()
+    else throw this.#failure
   }
 
   #tellLoad(controller: ReadableStreamDefaultController<FeedItem>, seq?: number): void {
     this.#pingedAt = Date.now()
     controller.enqueue(this.#options.ping(seq))
+  }
+
+  get #pings(): boolean {
+    return this.#options.pings !== false
   }
 
   /** Resolves with the next item, the end, or after 5 s. */
@@ -92,7 +101,7 @@ export class Subscriber {
         resolve()
       }
       this.#wake = done
-      this.#ping = setTimeout(done, pingMs)
+      if (this.#pings) this.#ping = setTimeout(done, pingMs)
     })
   }
 }

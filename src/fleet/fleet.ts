@@ -173,13 +173,18 @@ export class Fleet {
     await this.#looks.all(there, this.#remote.bounds)
   }
 
-  /** What `list` gave to a program that has ended since; `ageMs`: how long ago. Of what is elsewhere now nothing is known. */
-  recall(found: readonly Compute[], ageMs: number): void {
+  /**
+   * What `list` gave to a program that has ended since; `ageMs`: how long ago. Of what is elsewhere now nothing is known, nor of
+   * what was found more than `mostMs` ago, unless it has joined: then its tunnel is there still.
+   */
+  recall(found: readonly Compute[], ageMs: number, mostMs = Number.POSITIVE_INFINITY): void {
     for (const one of found) {
       const compute = this.#computes.get(one.compute_id)
       const now = compute?.record
       const isThere = now?.protocol === one.protocol && now.host === one.host && now.port === one.port
-      if (isThere && now.user === one.user && now.protocol !== tunnelled) compute?.recall(one, ageMs)
+      if (!isThere || now.user !== one.user) continue
+      const isKnown = now.protocol === tunnelled ? one.connected && this.tunnels.has(one.compute_id) : ageMs <= mostMs
+      if (isKnown) compute?.recall(one, ageMs)
     }
   }
 
@@ -221,6 +226,11 @@ export class Fleet {
     const found = this.#computes.find(id)
     const address = found instanceof LocalCompute ? found.address : found.record
     return address.protocol === tunnelled ? undefined : originOf(address)
+  }
+
+  /** Whether the compute has joined by itself. */
+  isTunnelled(id: string): boolean {
+    return this.#computes.get(id)?.record.protocol === tunnelled
   }
 
   /** See `RemoteCompute.send`; 404 for an unknown id. */

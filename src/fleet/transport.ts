@@ -11,6 +11,8 @@ export interface Outgoing {
   /** When its length is known, the headers have it. */
   readonly body: ReadableStream<Uint8Array> | null
   readonly signal: AbortSignal
+  /** The answer may stand still for as long as it likes: a tunnel need not be watched because of it. */
+  readonly rests?: boolean
 }
 
 /**

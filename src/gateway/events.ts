@@ -1,6 +1,6 @@
 import { EventLog } from '../events/event-log.ts'
-import type { EventAgent } from '../host-agent.ts'
-import type { FeedItem, LabEvent } from '../model/event.ts'
+import type { EventAgent, FeedRequest } from '../host-agent.ts'
+import type { FeedItem } from '../model/event.ts'
 import type { Load } from '../model/host.ts'
 import { pause } from '../pause.ts'
 import type { Member, Members } from './members.ts'
@@ -15,6 +15,20 @@ const openMs = 3000
 const againMs = [500, 30_000] as const
 
 /**
+ * Up to which number each compute was heard, kept by whoever may sleep while feeds are open: what was not heard meanwhile is then
+ * asked for.
+ */
+export interface Bookmarks {
+  /** By the id of the compute; undefined: it is not known what was heard. */
+  get(id: string): number | undefined
+  put(id: string, seq: number): void
+  /** What was heard until now is of no use. */
+  clear(): void
+}
+
+const noBookmarks: Bookmarks = { get: () => undefined, put() {}, clear() {} }
+
+/**
  * The events of all computes in one feed, with numbers of its own. Nothing is read of the computes while nobody reads it. What
  * a compute told while its feed was not read is lost: then readers are told to read the resources again.
  */
@@ -22,39 +36,68 @@ export class GatewayEvents implements EventAgent {
   readonly #members: Members
   readonly #whereabouts: Whereabouts
   readonly #log: EventLog
+  readonly #bookmarks: Bookmarks
   readonly #feeds = new Map<string, Feed>()
   #readers = 0
   /** Whether anybody reads already what is told now. */
   #isServing = false
   #unwatch = () => {}
 
-  constructor(members: Members, whereabouts: Whereabouts, load: () => Load) {
+  constructor(members: Members, whereabouts: Whereabouts, load: () => Load, bookmarks = noBookmarks) {
     this.#members = members
     this.#whereabouts = whereabouts
+    this.#bookmarks = bookmarks
     this.#log = new EventLog({ history, feeds: () => mostFeeds }, load)
   }
 
-  async open(options: { projectId?: string; since?: number; signal: AbortSignal }): Promise<ReadableStream<FeedItem>> {
+  async open(options: FeedRequest): Promise<ReadableStream<FeedItem>> {
     const { projectId, signal } = options
     if (projectId !== undefined)
       return this.#whereabouts.at(projectId, ({ events }) => events.open({ ...options, projectId }))
-    let isLeft = false
-    const leave = () => {
-      if (!isLeft) this.#leave()
-      isLeft = true
-    }
-    this.#readers += 1
+    const leave = this.#come()
+    // What was heard for readers of another time says nothing about now.
+    if (this.#readers === 1) this.#bookmarks.clear()
     try {
       await this.#enter(signal)
-      const feed = this.#log.open(options)
-      this.#isServing = true
-      signal.addEventListener('abort', leave, { once: true })
-      if (signal.aborted) leave()
-      return watched(feed, leave)
+      return this.#serve(options, leave)
     } catch (error) {
       leave()
       throw error
     }
+  }
+
+  /**
+   * As `open`, for a reader whom the program before this one served: it is told what was missed, by the bookmarks, and to read the
+   * resources again when that is not known. All such readers come at once: who comes after the computes were asked misses it.
+   */
+  resume(options: Omit<FeedRequest, 'projectId' | 'since'>): ReadableStream<FeedItem> {
+    const leave = this.#come()
+    try {
+      const feed = this.#serve(options, leave)
+      void this.#enter(options.signal)
+      return feed
+    } catch (error) {
+      leave()
+      throw error
+    }
+  }
+
+  /** The result is called when the reader has gone, once or more. */
+  #come(): () => void {
+    let isLeft = false
+    this.#readers += 1
+    return () => {
+      if (!isLeft) this.#leave()
+      isLeft = true
+    }
+  }
+
+  #serve(options: FeedRequest, leave: () => void): ReadableStream<FeedItem> {
+    const feed = this.#log.open(options)
+    this.#isServing = true
+    options.signal.addEventListener('abort', leave, { once: true })
+    if (options.signal.aborted) leave()
+    return watched(feed, leave)
   }
 
   /** Ends all feeds. */
@@ -111,16 +154,16 @@ export class GatewayEvents implements EventAgent {
   async #read(member: Member, signal: AbortSignal, opened: () => void): Promise<void> {
     for (let wait: number = againMs[0]; !signal.aborted; wait = Math.min(2 * wait, againMs[1])) {
       try {
-        const feed = await member.agent.events.open({ signal })
+        const since = this.#bookmarks.get(member.id)
+        const feed = await member.agent.events.open({ ...(since !== undefined && { since }), pings: false, signal })
         // What happened there before is not known to who reads already.
-        if (this.#isServing) this.#log.gap()
+        if (this.#isServing && since === undefined) this.#log.gap()
         opened()
         for await (const item of feed) {
           // What was read before the end is not told after it.
           if (signal.aborted) return
           wait = againMs[0]
-          if (item.kind === 'event') this.#heard(item.event)
-          else if (item.kind !== 'ping') this.#log.gap()
+          this.#heard(member, item)
         }
       } catch {
         // It is opened again; that the compute has gone is told by the fleet.
@@ -129,9 +172,18 @@ export class GatewayEvents implements EventAgent {
     }
   }
 
-  #heard({ project_id, happening }: LabEvent): void {
-    this.#log.emit(project_id, happening)
+  #heard({ id }: Member, item: FeedItem): void {
+    if (item.kind === 'event') this.#log.emit(item.event.project_id, item.event.happening)
+    else if (item.kind !== 'ping') this.#log.gap()
+    const seq = seqOf(item)
+    if (seq !== undefined) this.#bookmarks.put(id, seq)
   }
+}
+
+/** Up to which number everything was told with this item; undefined: as before. */
+export function seqOf(item: FeedItem): number | undefined {
+  if (item.kind === 'dropped') return undefined
+  return item.kind === 'event' ? item.event.seq : item.seq
 }
 
 /** The feed of one compute. */

@@ -1,7 +1,7 @@
 import type { HostAgent } from '../host-agent.ts'
 import type { Load } from '../model/host.ts'
 import { Serial } from '../serial.ts'
-import { GatewayEvents } from './events.ts'
+import { type Bookmarks, GatewayEvents } from './events.ts'
 import { Everyone } from './everyone.ts'
 import { type GatewayHost, gatewayHost, gatewayHypervisors, loadOf } from './host.ts'
 import { ImageCopies } from './image-copies.ts'
@@ -16,11 +16,14 @@ export interface GatewayOptions {
   readonly members: Members
   readonly placements: PlacementStore
   readonly host: GatewayHost
+  /** Given by a program that may sleep while feeds are open. */
+  readonly bookmarks?: Bookmarks
 }
 
 export interface Gateway {
   /** The agent for one request; `absent` is told the name of every compute that was not there to answer. */
   agent(absent: (name: string) => void): HostAgent
+  readonly events: GatewayEvents
   readonly whereabouts: Whereabouts
   close(): void
 }
@@ -29,12 +32,12 @@ export interface Gateway {
  * The host agent of many computes: every project is on one of them, which is asked all that is about it; what is about hosts is
  * asked of all.
  */
-export function createGateway({ members, placements, host }: GatewayOptions): Gateway {
+export function createGateway({ members, placements, host, bookmarks }: GatewayOptions): Gateway {
   const whereabouts = new Whereabouts(members, placements)
   const room = new Room()
   const turns = new Serial()
   let load: Load = { cpu_usage_percent: 0, memory_usage_percent: 0 }
-  const events = new GatewayEvents(members, whereabouts, () => {
+  const loadNow = () => {
     // A ping must not wait; the figures are those of the ping before.
     loadOf(members).then(
       (now) => {
@@ -43,7 +46,8 @@ export function createGateway({ members, placements, host }: GatewayOptions): Ga
       () => {},
     )
     return load
-  })
+  }
+  const events = new GatewayEvents(members, whereabouts, loadNow, bookmarks)
   const nodes = gatewayNodes(whereabouts, new ImageCopies(members, whereabouts))
   const files = gatewayFiles(whereabouts)
   const routers = gatewayRouters(whereabouts)
@@ -64,6 +68,7 @@ export function createGateway({ members, placements, host }: GatewayOptions): Ga
         events,
       }
     },
+    events,
     whereabouts,
     close: () => events.close(),
   }

@@ -1,7 +1,7 @@
 import { type Identity, unauthorized, type Verifier } from '../auth/identity.ts'
 import { sameText } from '../auth/secret.ts'
 import { forbidden } from '../errors.ts'
-import type { Tickets } from './tickets.ts'
+import type { TicketOffice } from './tickets.ts'
 
 /** Who is let in. Read for every request, so that a reload of the configuration is in force at once. */
 export interface Access {
@@ -32,7 +32,7 @@ const isProtected = ({ user, password, token, verifier }: Access): boolean =>
 export async function admit(
   request: Request,
   access: Access,
-  tickets: Tickets,
+  tickets: Pick<TicketOffice, 'redeem'>,
   takesTicket: boolean,
 ): Promise<Identity | undefined> {
   if (!isProtected(access)) {
@@ -40,7 +40,7 @@ export async function admit(
     requireOrigin(request, access)
     return anybody
   }
-  const identity = (await identify(request, access)) ?? holderOfTicket(request, tickets, takesTicket)
+  const identity = (await identify(request, access)) ?? (await holderOfTicket(request, tickets, takesTicket))
   if (identity === undefined) {
     // It is judged by its origin.
     if (!isPreflight(request)) throw unauthorized()
@@ -51,7 +51,11 @@ export async function admit(
   return identity
 }
 
-function holderOfTicket(request: Request, tickets: Tickets, takesTicket: boolean): Identity | undefined {
+async function holderOfTicket(
+  request: Request,
+  tickets: Pick<TicketOffice, 'redeem'>,
+  takesTicket: boolean,
+): Promise<Identity | undefined> {
   const ticket = request.url.includes('ticket=') ? new URL(request.url).searchParams.get('ticket') : null
   return ticket !== null && takesTicket ? tickets.redeem(ticket) : undefined
 }

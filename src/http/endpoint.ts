@@ -1,19 +1,21 @@
 import type { Static, TObject, TSchema } from '@sinclair/typebox'
 import type { Identity } from '../auth/identity.ts'
 import type { Tokens } from '../auth/tokens.ts'
+import type { FeedSource } from '../events/fleet-feed.ts'
 import type { ApplianceVm } from '../fleet/appliance-vm.ts'
 import type { Fleet } from '../fleet/fleet.ts'
 import type { HostAgent } from '../host-agent.ts'
 import type { Role } from '../model/access-token.ts'
 import type { RequestMetrics } from './request-metrics.ts'
 import type { Upgrade } from './socket.ts'
-import type { Tickets } from './tickets.ts'
+import type { TicketOffice } from './tickets.ts'
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'DELETE'
 
 /** What a handler gets beside its input. */
 export interface Context {
   readonly agent: HostAgent
+  readonly feeds: FeedSource
   readonly fleet: Fleet | undefined
   readonly appliance: ApplianceVm | undefined
   /** The address at which the host of one project reaches that of another. 409 when there is none. */
@@ -23,7 +25,7 @@ export interface Context {
   readonly version: string
   /** Who asks. */
   readonly identity: Identity
-  readonly tickets: Tickets
+  readonly tickets: TicketOffice
   readonly tokens: Tokens | undefined
   readonly requests: RequestMetrics
   /** Our word for a kind -> the word clients use for it, from the `aliases` setting. */

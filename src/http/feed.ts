@@ -1,6 +1,6 @@
 import { badRequest, notFound } from '../errors.ts'
-import { type FleetItem, withFleet } from '../events/fleet-feed.ts'
-import type { Fleet, FleetEvent } from '../fleet/fleet.ts'
+import type { FleetItem } from '../events/fleet-feed.ts'
+import type { FleetEvent } from '../fleet/fleet.ts'
 import type { FeedItem, LabEvent, NodeChange } from '../model/event.ts'
 import type { Context } from './endpoint.ts'
 import { isUpgrade, type Socket } from './socket.ts'
@@ -24,9 +24,9 @@ interface FeedOptions {
   readonly face: Face
   /** Absent: the feed of the whole compute, whose lines also name the project. */
   readonly projectId?: string
-  readonly since: string | undefined
+  readonly query: { readonly since?: string | undefined; readonly pings?: 'false' | undefined }
   /** Set: what happens to the computes is told, too. */
-  readonly computes?: { readonly fleet: Fleet; readonly line: (event: FleetEvent) => Line } | undefined
+  readonly computeLine?: ((event: FleetEvent) => Line) | undefined
 }
 
 type Items = ReadableStream<FeedItem | FleetItem>
@@ -44,18 +44,20 @@ export async function openFeed(options: FeedOptions): Promise<Response> {
 }
 
 async function opened(
-  { request, context, face, projectId, since, computes }: FeedOptions,
+  { request, context, face, projectId, query, computeLine }: FeedOptions,
   over: AbortController,
 ): Promise<Response> {
-  const from = request.headers.get('last-event-id') ?? since
-  const events = await context.agent.events.open({
+  const from = request.headers.get('last-event-id') ?? query.since
+  const items: Items = await context.feeds({
     ...(projectId !== undefined && { projectId }),
     ...(from !== undefined && { since: sequence(from) }),
+    pings: query.pings === undefined,
+    computes: computeLine !== undefined,
+    key: context.identity.key,
     signal: over.signal,
   })
-  const items: Items = computes === undefined ? events : withFleet(events, computes.fleet, over.signal)
   const line: ToLine = (item) =>
-    item.kind === 'fleet' ? computes?.line(item.event) : lineOf(item, face, projectId === undefined)
+    item.kind === 'fleet' ? computeLine?.(item.event) : lineOf(item, face, projectId === undefined)
   if (isUpgrade(request)) {
     return context.upgrade(request, {
       open: (socket) => void pump(items, line, socket, over),

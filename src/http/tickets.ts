@@ -10,8 +10,15 @@ interface Issued {
   readonly expiry: number
 }
 
+/** Where tickets are given and taken. */
+export interface TicketOffice {
+  issue(identity: Identity): string
+  redeem(ticket: string): Identity | undefined | Promise<Identity | undefined>
+  void(key: string): void
+}
+
 /** Single-use tickets: a browser cannot send Authorization when it opens a websocket. */
-export class Tickets {
+export class Tickets implements TicketOffice {
   readonly #issued = new Map<string, Issued>()
 
   /** A new ticket, which stands for whoever asked for it; beyond a thousand unused ones the oldest is void. */

@@ -118,7 +118,9 @@ export class AskingEnd {
     // To cancel it would end the connection that it comes by, and its sender may still want an answer.
     if (body !== null)
       sendBody(body, stream, (reader) => reader.releaseLock()).catch((error: Error) => stream.reset(error))
-    return responseOf(stream, await answerOf(stream))
+    const answer = await answerOf(stream)
+    if (request.rests === true) this.#link.rest(stream)
+    return responseOf(stream, answer)
   }
 
   /** Opens a websocket of the compute; see `OpenSocket`. */

@@ -12,7 +12,7 @@ export interface LinkOptions {
   readonly wire: Wire
   readonly limits?: TunnelLimits
   readonly patience?: Patience
-  /** `busy`: the other end is watched only while there are streams, so that a program may sleep otherwise. */
+  /** `busy`: the other end is watched only while there are streams that do not rest, so that a program may sleep otherwise. */
   readonly watch?: 'always' | 'busy'
   readonly greeted: (payload: Uint8Array) => void
   /** A stream was opened; undefined where none may be. */
@@ -34,6 +34,8 @@ export class Link {
   readonly #outbox: Outbox
   readonly #liveness: Liveness
   readonly #streams = new Map<number, Stream>()
+  /** Those for which the other end is not watched. */
+  readonly #resting = new Set<Stream>()
   #lastStream = 0
   #isPonging = false
   #isOver = false
@@ -105,6 +107,13 @@ export class Link {
     return stream
   }
 
+  /** The stream may stand still from now on, and is no reason to watch the other end. */
+  rest(stream: Stream): void {
+    if (this.#streams.get(stream.id) !== stream) return
+    this.#resting.add(stream)
+    this.#settle()
+  }
+
   /** All streams are forgotten, and their numbers begin anew. */
   restart(reason: string): void {
     this.#failAll(reason)
@@ -139,7 +148,12 @@ export class Link {
 
   #remove(id: number, stream: Stream): void {
     if (this.#streams.get(id) === stream) this.#streams.delete(id)
-    if (this.#streams.size === 0 && this.#options.watch === 'busy') this.#liveness.stop()
+    this.#resting.delete(stream)
+    this.#settle()
+  }
+
+  #settle(): void {
+    if (this.#streams.size === this.#resting.size && this.#options.watch === 'busy') this.#liveness.stop()
   }
 
   #failAll(reason: string): void {

@@ -93,7 +93,7 @@ export class WorkerGateway {
 }
 
 /** A websocket and what came by it. */
-class OpenSocket {
+export class OpenSocket {
   readonly #socket: WebSocket
   #text = ''
   #wake = () => {}
@@ -117,6 +117,19 @@ class OpenSocket {
         this.#wake = resolve
       })
     this.#text = this.#text.slice(this.#text.indexOf(text) + text.length)
+  }
+
+  /** What came since it was last asked for this, or waited for something. */
+  takeText(): string {
+    const text = this.#text
+    this.#text = ''
+    return text
+  }
+
+  /** Resolves with the code, when the other end has closed it. */
+  async closed(): Promise<number> {
+    const [code] = (await once(this.#socket, 'close')) as [number]
+    return code
   }
 
   async close(): Promise<void> {

@@ -90,7 +90,7 @@ export const projectsV1: readonly Endpoint[] = [
     replies: { 200: { description: 'The feed; it ends when the project is closed', media: 'application/json' } },
     errors: { 404: noSuchProject, 429: 'The project has too many open feeds' },
     handle: ({ params, query, request }, context) =>
-      openFeed({ request, context, face: eventV1, projectId: params.project_id, since: query.since }),
+      openFeed({ request, context, face: eventV1, projectId: params.project_id, query }),
   }),
   ...fileEndpoints(base, tag, { parents: false }),
   udpPortEndpoint(base, tag),

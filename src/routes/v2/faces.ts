@@ -67,7 +67,15 @@ export const ProjectV2Update = Type.Object(
   },
 )
 
-export const feedQuery = Type.Object({ ...since.properties, ...view })
+export const feedQuery = Type.Object({
+  ...since.properties,
+  ...view,
+  pings: Type.Optional(
+    Type.Literal('false', {
+      description: 'Only the first ping is sent: for who notices otherwise that nobody is there any more',
+    }),
+  ),
+})
 /** v2 names of events. */
 export const faceOf =
   ({ view }: Static<typeof feedQuery>): Face =>

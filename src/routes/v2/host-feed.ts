@@ -22,9 +22,8 @@ export const hostFeed = (base: string, { lineOf, ...about }: HostFeed): Endpoint
       errors: { 404: 'The request is no websocket upgrade', 429: 'There are too many open feeds' },
       handle({ query, request }, context) {
         if (path.endsWith('/ws')) requireUpgrade(request)
-        const { fleet } = context
-        const computes = lineOf && fleet && { fleet, line: (event: FleetEvent) => lineOf(event, context) }
-        return openFeed({ request, context, face: faceOf(query), since: query.since, computes })
+        const computeLine = lineOf && ((event: FleetEvent) => lineOf(event, context))
+        return openFeed({ request, context, face: faceOf(query), query, computeLine })
       },
     }),
   )

@@ -103,7 +103,7 @@ function feed(path: string, summary: string, onlyWebsocket = false): Endpoint {
     errors: { 404: noSuchProject, 429: 'The project has too many open feeds' },
     handle({ params, query, request }, context) {
       if (onlyWebsocket) requireUpgrade(request)
-      return openFeed({ request, context, face: faceOf(query), projectId: params.project_id, since: query.since })
+      return openFeed({ request, context, face: faceOf(query), projectId: params.project_id, query })
     },
   })
 }

@@ -39,7 +39,8 @@ export const tokenEndpoints: readonly Endpoint[] = [
     role: 'admin',
     tag,
     summary: 'Revoke a token',
-    description: 'Requests and websockets that are open stay so; tickets that were given for it are void.',
+    description:
+      'Requests and websockets that are open stay so, but for feeds of a gateway that is a Worker; tickets that were given for it are void.',
     params: Type.Object({ token_id: Type.String({ minLength: 1, maxLength: 100, description: 'Id of the token' }) }),
     replies: {
       204: { description: 'It opens nothing any more; in other processes of the service after 10 s at most' },

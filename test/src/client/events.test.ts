@@ -113,6 +113,16 @@ test('a feed that is silent for too long ends with an error', async () => {
   await left
 })
 
+test('a feed that needs no pings still has them, unless something else tells that the compute is there', async () => {
+  const open = async (isWatched: boolean) => {
+    const compute = await lyingCompute((_, res) => res.end(), { isWatched })
+    await compute.agent.events.open({ pings: false, signal: new AbortController().signal })
+    return compute.requests[0]?.url
+  }
+  expect(await open(false)).toBe('/v2/compute/notifications?view=full')
+  expect(await open(true)).toBe('/v2/compute/notifications?view=full&pings=false')
+})
+
 test('a feed that is left ends, and so it does at the compute', async () => {
   for (const how of ['signal', 'cancel']) {
     const over = new AbortController()

@@ -50,6 +50,20 @@ test('a feed begins with a ping that has the load, and then has the events from 
   expect((await take(2)).map(message)).toEqual(['one', 'two'])
 })
 
+test('a feed without pings has the first one only, and no clock runs for it', async () => {
+  vi.useFakeTimers()
+  onTestFinished(() => void vi.useRealTimers())
+  const log = openLog()
+  const reader = log.open({ projectId: project, pings: false, signal: new AbortController().signal }).getReader()
+  expect(await reader.read()).toMatchObject({ value: { kind: 'ping' } })
+  const next = reader.read()
+  await vi.advanceTimersByTimeAsync(60_000)
+  expect(vi.getTimerCount()).toBe(0)
+  say(log, 'after a minute')
+  expect(message((await next).value)).toBe('after a minute')
+  await reader.cancel()
+})
+
 test('numbers grow by one over the whole compute; a project sees its own alone, the compute all', async () => {
   const log = openLog()
   log.openProject(other)

@@ -142,6 +142,25 @@ test('a program that may sleep is watched only while something is under way', as
   expect(await waiting).toBe('The other end is silent')
 })
 
+test('an answer that rests is no reason to watch, and what is asked beside it is', async () => {
+  stoppedClock()
+  const never = new ReadableStream<Uint8Array>({ pull: () => new Promise(() => {}) })
+  const pair = await tunnelPair({
+    fetch: async (it) => new Response(it.url.endsWith('feed') ? never : 'x'),
+    asking: { watch: 'busy' },
+  })
+  const timers = vi.getTimerCount()
+  const feed = await pair.asking.send(request('feed', { rests: true }))
+  expect(vi.getTimerCount()).toBe(timers)
+  pair.up.hold()
+  await pass(15_000)
+  expect(pair.down.sent.some(({ kind }) => kind === 'ping')).toBe(false)
+  const waiting = pair.asking.send(request('x')).catch((error: Error) => error.message)
+  await pass(30_000)
+  expect(await waiting).toBe('The other end is silent')
+  await expect(feed.text()).rejects.toThrow('The other end is silent')
+})
+
 test('who asks for signs of life and does not read is answered once', async () => {
   const pair = await tunnelPair({ fetch: never, most: 0 })
   pair.up.hold()

@@ -1,0 +1,143 @@
+import { ApiError } from '../../src/errors.ts'
+import type { Fleet, FleetEvent } from '../../src/fleet/fleet.ts'
+import { type GatewayEvents, seqOf } from '../../src/gateway/events.ts'
+import type { FeedItem } from '../../src/model/event.ts'
+import type { Load } from '../../src/model/host.ts'
+import { type FeedMessage, revoked, type WantedFeed, wantedIn } from './feed-message.ts'
+import type { LastingSocket, LastingSockets } from './lasting-sockets.ts'
+
+export interface FeedSocketsOptions {
+  readonly sockets: LastingSockets
+  readonly events: GatewayEvents
+  readonly fleet: Pick<Fleet, 'listen'>
+  /** Of the compute that has the project, or of all; undefined while it is not known. */
+  readonly load: (projectId: string | undefined) => Promise<Load | undefined>
+}
+
+interface Open {
+  readonly socket: LastingSocket
+  readonly wanted: WantedFeed
+  readonly over: AbortController
+}
+
+/**
+ * The feeds that isolates read for their clients, each by a websocket that outlives this program. Nothing is told by them while
+ * nothing happens, so that the object can sleep; the isolates add the pings.
+ */
+export class FeedSockets {
+  readonly #options: FeedSocketsOptions
+  readonly #open = new Set<Open>()
+  #unlisten: (() => void) | undefined
+
+  constructor(options: FeedSocketsOptions) {
+    this.#options = options
+  }
+
+  /** Feeds that are open. */
+  get size(): number {
+    return this.#open.size
+  }
+
+  /**
+   * Answers an isolate, at once: requests that overlap were seen to keep an object awake (workerd). Whether there is such a feed
+   * is told by its websocket.
+   */
+  open(request: Request): Response {
+    const wanted = wantedIn(request.url)
+    return this.#options.sockets.accept('feed', request, {
+      open: (socket) => void this.#begin(this.#add({ socket, wanted, over: new AbortController() })),
+    })
+  }
+
+  /** Goes on with those that were open before; who reads them does not notice, but for what was missed. */
+  resume(): void {
+    const { events, sockets } = this.#options
+    for (const { socket, kept } of sockets.survivors('feed')) {
+      const feed = this.#add({ socket, wanted: kept as WantedFeed, over: new AbortController() })
+      if (feed.wanted.projectId !== undefined) void this.#begin(feed)
+      else void this.#pump(feed, events.resume({ pings: false, signal: feed.over.signal }))
+    }
+  }
+
+  /** Ends the feeds of a credential that is not good any more. */
+  revoke(key: string): void {
+    for (const feed of this.#open) if (feed.wanted.key === key) this.#close(feed, revoked, 'The token was revoked')
+  }
+
+  /** Says how busy the computes are, for the pings. */
+  async tellLoads(): Promise<void> {
+    for (const feed of this.#open) {
+      const load = await this.#options.load(feed.wanted.projectId)
+      if (load !== undefined) this.#tell(feed, { kind: 'load', load })
+    }
+  }
+
+  #add(feed: Open): Open {
+    const { socket, wanted } = feed
+    socket.keep(wanted)
+    socket.onClose(() => this.#left(feed))
+    this.#open.add(feed)
+    if (wanted.computes) this.#unlisten ??= this.#options.fleet.listen((event) => this.#happened(event))
+    return feed
+  }
+
+  async #begin(feed: Open): Promise<void> {
+    const { projectId, since } = feed.wanted
+    let items: ReadableStream<FeedItem>
+    try {
+      items = await this.#options.events.open({
+        ...(projectId !== undefined && { projectId }),
+        ...(since !== undefined && { since }),
+        pings: false,
+        signal: feed.over.signal,
+      })
+    } catch (error) {
+      if (!(error instanceof ApiError)) return this.#close(feed, 1011, 'The feed could not be opened')
+      const { status, message, headers } = error
+      this.#tell(feed, { kind: 'refused', status, message, headers })
+      // After a sleep it is an end, of a project that was closed meanwhile.
+      return this.#close(feed, status === 404 ? 1000 : 1001, 'The feed was refused')
+    }
+    await this.#pump(feed, items)
+  }
+
+  async #pump(feed: Open, items: ReadableStream<FeedItem>): Promise<void> {
+    try {
+      for await (const item of items) {
+        this.#tell(feed, item)
+        const since = seqOf(item)
+        // In the feed of all the numbers are ours, and begin anew with the next program.
+        if (feed.wanted.projectId !== undefined && since !== undefined) feed.socket.keep({ ...feed.wanted, since })
+      }
+      this.#close(feed, 1000, 'The project was closed')
+    } catch {
+      this.#close(feed, 1001, 'The feed broke off')
+    }
+  }
+
+  #happened(event: FleetEvent): void {
+    for (const feed of this.#open) if (feed.wanted.computes) this.#tell(feed, { kind: 'fleet', event })
+  }
+
+  #tell(feed: Open, message: FeedMessage): void {
+    try {
+      feed.socket.send(JSON.stringify(message))
+    } catch {
+      // It was closed meanwhile.
+      this.#left(feed)
+    }
+  }
+
+  #close(feed: Open, code: number, reason: string): void {
+    this.#left(feed)
+    feed.socket.close(code, reason)
+  }
+
+  #left(feed: Open): void {
+    this.#open.delete(feed)
+    feed.over.abort()
+    if ([...this.#open].some(({ wanted }) => wanted.computes)) return
+    this.#unlisten?.()
+    this.#unlisten = undefined
+  }
+}

@@ -1,0 +1,72 @@
+import { ApiError } from '../../src/errors.ts'
+import { type FeedSource, withFleet } from '../../src/events/fleet-feed.ts'
+import { Subscriber } from '../../src/events/subscriber.ts'
+import type { FleetEvent } from '../../src/fleet/options.ts'
+import { seqOf } from '../../src/gateway/events.ts'
+import type { FeedItem } from '../../src/model/event.ts'
+import type { Load } from '../../src/model/host.ts'
+import type { Env } from './env.ts'
+import { type FeedMessage, isolateHeader, isolateKey, type Refusal, urlOf } from './feed-message.ts'
+import type { FleetObject } from './fleet-object.ts'
+import { accepted } from './sockets.ts'
+
+/** Items that may wait for a client that asked for what it missed: as much as is kept comes at once. */
+const mostMissed = 4096
+
+/** The feeds of the object as clients read them: it is silent while nothing happens, and the pings are added here. */
+export function objectFeeds(object: () => DurableObjectStub<FleetObject>, env: Env): FeedSource {
+  let key: string | undefined
+  return async ({ pings = true, signal, ...wanted }) => {
+    key ??= await isolateKey(env)
+    const headers = { Upgrade: 'websocket', [isolateHeader]: key }
+    const response = await object().fetch(urlOf(wanted), { headers })
+    const { webSocket } = response
+    if (webSocket === null) throw new Error(`The object answered ${response.status}`)
+    const socket = accepted(webSocket)
+    const listeners = new Set<(event: FleetEvent) => void>()
+    const most = wanted.since === undefined ? undefined : mostMissed
+    let load: Load = { cpu_usage_percent: 0, memory_usage_percent: 0 }
+    let told = 0
+    let isBegun = false
+    const subscriber = new Subscriber({
+      ping: (seq = told) => ({ kind: 'ping', load, seq }),
+      pings,
+      left: () => socket.close(1000),
+      dropped() {},
+    })
+    const take = (item: FeedItem) => {
+      if (item.kind === 'ping') load = item.load
+      told = seqOf(item) ?? told
+      // With another one the object begins again after it has slept.
+      if (item.kind !== 'ping' || !isBegun) subscriber.push(item, most)
+      isBegun = true
+    }
+    const begun = new Promise<void>((resolve, reject) => {
+      socket.onMessage((data) => {
+        const message = JSON.parse(String(data)) as FeedMessage
+        if (message.kind === 'fleet') for (const listener of listeners) listener(message.event)
+        else if (message.kind === 'load') load = message.load
+        else if (message.kind === 'refused') reject(refusal(message))
+        else take(message)
+        if (isBegun) resolve()
+      })
+      socket.onClose((code) => {
+        const failure = new Error(`The feed of the object ended (${code})`)
+        subscriber.finish(code === 1000 ? undefined : failure)
+        reject(failure)
+      })
+    })
+    signal.addEventListener('abort', () => subscriber.leave(), { once: true })
+    if (signal.aborted) subscriber.leave()
+    const fleet = {
+      listen(listener: (event: FleetEvent) => void) {
+        listeners.add(listener)
+        return () => void listeners.delete(listener)
+      },
+    }
+    await begun
+    return wanted.computes ? withFleet(subscriber.stream, fleet, signal) : subscriber.stream
+  }
+}
+
+const refusal = ({ status, message, headers }: Refusal): ApiError => new ApiError(status, message, { headers })

@@ -1,0 +1,81 @@
+import { type Static, Type } from '@sinclair/typebox'
+import { Check } from '@sinclair/typebox/value'
+import type { Tunnels } from '../../src/fleet/tunnels.ts'
+import type { Bookmarks } from '../../src/gateway/events.ts'
+import type { Socket, Upgrade } from '../../src/http/socket.ts'
+import { ComputeHello } from '../../src/model/tunnel.ts'
+import type { LastingSocket, LastingSockets } from './lasting-sockets.ts'
+
+/** What is kept with the websocket of a compute that has joined. */
+type Kept = Static<typeof Kept>
+const Kept = Type.Object({
+  hello: ComputeHello,
+  /** Up to which number it was heard for those who read the feed of all computes. */
+  heard: Type.Optional(Type.Integer({ minimum: 0 })),
+})
+
+/** The websockets of computes that have joined. */
+export class TunnelSockets implements Bookmarks {
+  readonly #sockets: LastingSockets
+  readonly #joined = new Map<string, { readonly socket: LastingSocket; kept: Kept }>()
+
+  constructor(sockets: LastingSockets) {
+    this.#sockets = sockets
+  }
+
+  readonly upgrade: Upgrade = (request, on) =>
+    this.#sockets.accept('tunnel', request, { open: (socket) => on.open(this.#keeping(socket)) })
+
+  /** Goes on with those that were accepted before. */
+  resume(tunnels: Tunnels): void {
+    for (const { socket, kept } of this.#sockets.survivors('tunnel')) {
+      if (!Check(Kept, kept)) {
+        // It had not said who it is; it comes again.
+        socket.close(1012, 'The gateway begins anew')
+        continue
+      }
+      this.#know(socket, kept)
+      const end = tunnels.resume({ ...socket, close: (code, reason) => socket.close(code, reason) }, kept.hello)
+      socket.onMessage((data) => end.message(data))
+      socket.onClose((code) => end.closed(code))
+    }
+  }
+
+  get(id: string): number | undefined {
+    return this.#joined.get(id)?.kept.heard
+  }
+
+  put(id: string, heard: number): void {
+    const joined = this.#joined.get(id)
+    if (joined !== undefined && joined.kept.heard !== heard) this.#keep(joined, { ...joined.kept, heard })
+  }
+
+  clear(): void {
+    for (const joined of this.#joined.values()) this.#keep(joined, { hello: joined.kept.hello })
+  }
+
+  /** What `Tunnels` keeps with a websocket is the HELLO. */
+  #keeping(socket: LastingSocket): Socket {
+    return {
+      ...socket,
+      keep: (value) => {
+        const kept = { hello: value as ComputeHello }
+        this.#know(socket, kept)
+        socket.keep(kept)
+      },
+    }
+  }
+
+  #know(socket: LastingSocket, kept: Kept): void {
+    const id = kept.hello.compute_id.toLowerCase()
+    this.#joined.set(id, { socket, kept })
+    socket.onClose(() => {
+      if (this.#joined.get(id)?.socket === socket) this.#joined.delete(id)
+    })
+  }
+
+  #keep(joined: { readonly socket: LastingSocket; kept: Kept }, kept: Kept): void {
+    joined.kept = kept
+    joined.socket.keep(kept)
+  }
+}

@@ -1,0 +1,98 @@
+import { expect, onTestFinished, test } from 'vitest'
+import { EventLog } from '../../../src/events/event-log.ts'
+import { type Bookmarks, GatewayEvents } from '../../../src/gateway/events.ts'
+import type { Member, Members } from '../../../src/gateway/members.ts'
+import { Whereabouts } from '../../../src/gateway/whereabouts.ts'
+import type { FeedRequest, HostAgent } from '../../../src/host-agent.ts'
+import type { FeedItem } from '../../../src/model/event.ts'
+import { MemoryPlacements } from '../../support/memory-placements.ts'
+
+const load = { cpu_usage_percent: 1, memory_usage_percent: 2 }
+const project = '11111111-1111-4111-8111-111111111111'
+
+/** A compute with a real log, and what was asked of it. */
+function compute() {
+  const log = new EventLog({ history: 100, feeds: () => 10 }, () => load)
+  onTestFinished(() => log.close())
+  const asked: FeedRequest[] = []
+  const events = {
+    async open(request: FeedRequest) {
+      asked.push(request)
+      return log.open(request)
+    },
+  }
+  const member = { id: 'one', name: 'one', agent: { events } as unknown as HostAgent, isConnected: true }
+  return {
+    asked,
+    say: (message: string) => log.emit(project, { type: 'log.info', message }),
+    member: { ...member, load, acceptsProjects: true, weight: 1 } satisfies Member,
+  }
+}
+
+/** What a program that sleeps keeps. */
+class Kept extends Map<string, number> implements Bookmarks {
+  put(id: string, seq: number): void {
+    this.set(id, seq)
+  }
+}
+
+function gateway(member: Member, bookmarks: Bookmarks): GatewayEvents {
+  const members: Members = { all: async () => [member], find: async () => member, watch: () => () => {} }
+  const events = new GatewayEvents(members, new Whereabouts(members, new MemoryPlacements()), () => load, bookmarks)
+  onTestFinished(() => events.close())
+  return events
+}
+
+/** What comes by a feed, item by item, without its pings. */
+function told(feed: ReadableStream<FeedItem>): () => Promise<string> {
+  const reader = feed.getReader()
+  return async () => {
+    for (;;) {
+      const { value } = await reader.read()
+      if (value?.kind === 'event' && 'message' in value.event.happening) return value.event.happening.message
+      if (value?.kind !== 'ping') return value?.kind ?? 'the end'
+    }
+  }
+}
+
+test('who was read to before a sleep is told once what was missed, and nothing is to be read again', async () => {
+  const { asked, say, member } = compute()
+  const bookmarks = new Kept()
+  const before = gateway(member, bookmarks)
+  const over = new AbortController()
+  const first = told(await before.open({ pings: false, signal: over.signal }))
+  say('heard')
+  expect(await first()).toBe('heard')
+  expect(asked).toMatchObject([{ pings: false }])
+
+  // The program is gone, with all that it had in memory; what it kept is not.
+  const kept = new Kept(bookmarks)
+  over.abort()
+  say('missed')
+  const after = gateway(member, kept)
+  const { signal } = new AbortController()
+  const both = [0, 1].map(() => told(after.resume({ pings: false, signal })))
+  for (const next of both) expect(await next()).toBe('missed')
+  say('and on')
+  for (const next of both) expect(await next()).toBe('and on')
+  expect(asked).toHaveLength(2)
+})
+
+test('where it is not known what was heard, who was read to reads the resources again', async () => {
+  const { say, member } = compute()
+  const events = gateway(member, new Kept())
+  const next = told(events.resume({ pings: false, signal: new AbortController().signal }))
+  expect(await next()).toBe('resync')
+  say('from here on')
+  expect(await next()).toBe('from here on')
+})
+
+test('what was heard for readers of another time is not told to a new one', async () => {
+  const { asked, say, member } = compute()
+  say('long ago')
+  const bookmarks = new Kept([['one', 1]])
+  const next = told(await gateway(member, bookmarks).open({ signal: new AbortController().signal }))
+  say('now')
+  expect(await next()).toBe('now')
+  expect(asked[0]?.since).toBeUndefined()
+})
