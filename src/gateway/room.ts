@@ -2,6 +2,8 @@ import type { Member } from './members.ts'
 
 /** How much less room a compute seems to have by each project that was just placed, until its nodes show in the figures. */
 const expectedShare = 0.1
+/** A processor that was busy in the moment of the figure is not taken for busier than this, %: it may be idle in the next. */
+const mostBusy = 90
 /** How long it is counted, ms: a compute tells its load every 5 s, and a lab is filled and started in about a minute. */
 const expectedMs = 60_000
 
@@ -37,7 +39,8 @@ export class Room {
   }
 
   #roomOf({ id, load, weight }: Member): number {
-    const used = load === undefined ? 100 : Math.max(load.cpu_usage_percent, load.memory_usage_percent)
+    const used =
+      load === undefined ? 100 : Math.max(Math.min(load.cpu_usage_percent, mostBusy), load.memory_usage_percent)
     return (weight * (100 - used)) / (1 + expectedShare * this.#recent(id).length)
   }
 

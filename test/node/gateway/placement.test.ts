@@ -185,3 +185,18 @@ test('a compute that went while its feed was to be opened, and loads that cannot
   expect(new TextDecoder().decode((await reader?.read())?.value)).toContain('"ping"')
   await reader?.cancel()
 })
+
+test('a compute whose processor was busy for a moment has its share of many projects, one whose memory is full has none', () => {
+  const room = new Room()
+  const loads = { idle: [0, 0], busy: [100, 0], full: [0, 100] }
+  const members = Object.entries(loads).map(([id, [cpu = 0, memory = 0]]) => ({
+    ...{ id, name: id, isConnected: true, acceptsProjects: true, weight: 1, agent: undefined as never },
+    load: { cpu_usage_percent: cpu, memory_usage_percent: memory },
+  }))
+  const chosen = Array.from({ length: 160 }, () => {
+    const [best] = room.order(members)
+    if (best !== undefined) room.place(best)
+    return best?.id
+  })
+  expect(new Set(chosen)).toEqual(new Set(['idle', 'busy']))
+})

@@ -94,7 +94,7 @@ test.each(['a', 'far'] as const)('a file goes up to %s and down again, as fast a
   expect((await gateway.fetch(project)).status).toBe(200)
 })
 
-test('200 clients at once: each has its project and its node once, and all computes have some', async () => {
+test('200 clients at once: each has its project and its node once, and the computes share them', async () => {
   await serveManyClients(lab.gateway, lab.computes)
 })
 
