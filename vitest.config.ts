@@ -3,6 +3,8 @@ import { join } from 'node:path'
 import { defineConfig } from 'vitest/config'
 
 const handlers = { include: ['test/handlers/**/*.test.ts'], globalSetup: ['test/support/setup.ts'], isolate: false }
+/** Files with tests of what the Worker is not, or does not have: those go to its app in workerd, too. */
+const notByWorker = ['test/handlers/{appliance-vm,computes,http,metrics}.test.ts']
 const host = { globalSetup: ['test/support/bundled.ts'], setupFiles: ['test/support/from-bundle.ts'], isolate: false }
 
 /** Tests of how long something takes, which have the machine to themselves, and mostly wait; a host that is busy for a moment gets another try. */
@@ -17,9 +19,10 @@ export default defineConfig({
     // Most tests wait for processes and clocks most of the time.
     maxWorkers: Math.max(5, Math.ceil(availableParallelism() / 2)),
     projects: [
-      // The same black-box HTTP tests on the Node server and in real workerd.
+      // The same black-box HTTP tests on the Node server and, in real workerd, through the gateway's Worker.
       { extends: true, test: { name: 'node', ...handlers } },
-      { extends: true, test: { name: 'workerd', ...handlers } },
+      { extends: true, test: { name: 'workerd', ...handlers, exclude: ['test/handlers/appliance-vm.test.ts'] } },
+      { extends: true, test: { name: 'app', ...handlers, include: notByWorker } },
       // Everything that needs the host itself: processes, sockets, files, emulators.
       {
         extends: true,

@@ -61,7 +61,10 @@ export class Shortcut {
     const { pathname, searchParams } = new URL(request.url)
     const feed = request.method === 'GET' ? ofFeed.exec(pathname) : null
     if (feed !== null) {
-      if (feed[1] !== undefined) await this.#current(context)
+      const current = this.#current(context)
+      // That of all projects is of the object: it is told meanwhile what was answered here.
+      if (feed[1] === undefined) context.waitUntil(current.catch(() => {}))
+      else await current
       return this.#answer(request, context)
     }
     const project = ofProject.exec(pathname)?.[1]?.toLowerCase()

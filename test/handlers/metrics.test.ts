@@ -97,7 +97,7 @@ ofHost('nodes are counted by kind and status, and projects, ports, events and th
   await del(project.v2)
 })
 
-test('an open websocket is counted as an upgrade, and as a feed', async () => {
+notByWorker('an open websocket is counted as an upgrade, and as a feed', async () => {
   const route = '/v2/compute/notifications/ws'
   const before = requests(await scrape(), 'GET', route, '1xx')
   const feed = await openSocketFeed(route)

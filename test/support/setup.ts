@@ -34,11 +34,9 @@ declare module 'vitest' {
 /** How many VMs the hypervisor of the tests has: `VM 1` and so on, each of 512 MB and with 8 adapters at most. */
 const vmsOfHandlers = 12
 
-/** Computes behind workerd. */
-const computes = Number(process.env.TEST_COMPUTES ?? 2)
-
-/** `TEST_GATEWAY=worker`: the gateway is the Worker itself, with its Durable Object. */
-const isRealWorker = process.env.TEST_GATEWAY === 'worker'
+/** Computes behind the Worker, and behind the app in workerd. */
+const ofWorker = Number(process.env.TEST_COMPUTES ?? 2)
+const ofApp = 2
 
 /** What the computes behind workerd want to hear. */
 const credentials = { user: 'anna', password: 'geheim-geheim' }
@@ -48,23 +46,24 @@ type Undo = () => Promise<unknown>
 /** Starts what the project is named after, over a real host agent, and leaves its address for the test files. */
 export async function setup(project: TestProject): Promise<Undo> {
   const undo: Undo[] = []
-  const isWorker = project.name === 'workerd'
+  const isRealWorker = project.name === 'workerd'
+  const isWorker = isRealWorker || project.name === 'app'
   project.provide('isWorker', isWorker)
-  project.provide('isRealWorker', isWorker && isRealWorker)
-  project.provide('computes', isWorker ? computes : 1)
-  project.provide('baseUrl', await (isWorker ? workerd(undo) : node(undo)))
+  project.provide('isRealWorker', isRealWorker)
+  project.provide('computes', isRealWorker ? ofWorker : isWorker ? ofApp : 1)
+  project.provide('baseUrl', await (isRealWorker ? worker(undo) : isWorker ? appInWorkerd(undo) : node(undo)))
   return async () => {
     for (const step of undo.reverse()) await step()
   }
 }
 
-/** One of `count` that share a thousand ports: the first 400 are of consoles, the last 100 of screens. */
-async function hostAgent(undo: Undo[], thousand: number, index = 0, count = 1): Promise<NodeAgentService> {
+/** One of those that share a thousand ports, from one part of them to another: 400 are of consoles, the last 100 of screens. */
+async function hostAgent(undo: Undo[], thousand: number, from = 0, to = 1): Promise<NodeAgentService> {
   const data = await mkdtemp(join(tmpdir(), 'patchbay-handlers-'))
   undo.push(() => rm(data, { recursive: true, force: true }))
   const range = (first: number, length: number): string => {
-    const share = Math.floor(length / count)
-    return `${thousand + first + index * share}-${thousand + first + (index + 1) * share - 1}`
+    const begin = thousand + first
+    return `${begin + Math.ceil(length * from)}-${begin + Math.ceil(length * to) - 1}`
   }
   const ranges = [
     `--console-port-range=${range(0, 400)}`,
@@ -152,19 +151,27 @@ async function serve(
   return { app, url: server.url }
 }
 
-/** The app in workerd: a gateway in front of computes in Node, as many as `TEST_COMPUTES` says. */
-async function workerd(undo: Undo[]): Promise<string> {
-  const behind = Array.from({ length: computes }, async (_, index): Promise<ComputeRecord> => {
-    const { agent } = await hostAgent(undo, 30_000, index, computes)
+/** Computes in Node, which share a part of the ports of all that are behind workerd. */
+function behind(undo: Undo[], count: number, [from, to]: readonly [number, number]): Promise<ComputeRecord[]> {
+  const share = (to - from) / count
+  const started = Array.from({ length: count }, async (_, index): Promise<ComputeRecord> => {
+    const { agent } = await hostAgent(undo, 30_000, from + index * share, from + (index + 1) * share)
     const { url } = await serve({ agent }, credentials, undo)
     const { hostname: host, port } = new URL(url)
     return { compute_id: `c${index}`, name: null, protocol: 'http', host, port: Number(port), ...credentials }
   })
-  if (isRealWorker) {
-    const worker = await realWorker(await Promise.all(behind))
-    undo.push(() => worker.close())
-    return worker.url
-  }
+  return Promise.all(started)
+}
+
+/** The gateway's Worker, in front of as many computes as `TEST_COMPUTES` says. */
+async function worker(undo: Undo[]): Promise<string> {
+  const running = await realWorker(await behind(undo, ofWorker, [0, 0.75]))
+  undo.push(() => running.close())
+  return running.url
+}
+
+/** The app in workerd, with what the Worker does not have: a gateway in front of two computes, and an appliance VM. */
+async function appInWorkerd(undo: Undo[]): Promise<string> {
   const { outputFiles } = await build({
     entryPoints: [join(import.meta.dirname, 'worker.ts')],
     bundle: true,
@@ -177,7 +184,7 @@ async function workerd(undo: Undo[]): Promise<string> {
   const mf = new Miniflare({
     modules: [{ type: 'ESModule', path: 'worker.js', contents: outputFiles[0]?.text ?? '' }],
     compatibilityDate: '2026-07-01',
-    bindings: { COMPUTES: await Promise.all(behind) },
+    bindings: { COMPUTES: await behind(undo, ofApp, [0.75, 1]) },
   })
   undo.push(() => mf.dispose())
   return (await mf.ready).href.replace(/\/$/, '')
