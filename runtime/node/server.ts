@@ -28,6 +28,8 @@ export interface HttpServer {
 
 const largestHeaders = 32 * 1024
 const keepAliveMs = 30_000
+/** After so long without anything sent it is asked whether the other host is still there, ms. */
+const vanishedMs = 30_000
 const checkMs = 1000
 const closeMs = 1000
 const lingerMs = 500
@@ -66,6 +68,9 @@ export async function listen({
       keepAliveTimeout: keepAliveMs,
       maxHeaderSize: largestHeaders,
       noDelay: true,
+      // A feed without pings writes nothing to a client that has vanished.
+      keepAlive: true,
+      keepAliveInitialDelay: vanishedMs,
     },
     (req, res) => {
       if (!isPlain(req.url ?? '')) return refuse(res)

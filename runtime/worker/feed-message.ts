@@ -1,5 +1,6 @@
+import { type Static, Type } from '@sinclair/typebox'
 import { sha256, toHex } from '../../src/auth/secret.ts'
-import type { ClientFeed, FleetItem } from '../../src/events/fleet-feed.ts'
+import type { FleetItem } from '../../src/events/fleet-feed.ts'
 import type { FeedItem } from '../../src/model/event.ts'
 import type { Load } from '../../src/model/host.ts'
 import type { Env } from './env.ts'
@@ -25,8 +26,14 @@ export const isolateHeader = 'x-patchbay-isolate'
 export const isolateKey = async ({ FLEET_KEY = '' }: Env): Promise<string> =>
   toHex(await sha256(`feeds for isolates, ${FLEET_KEY}`))
 
-/** What an isolate asks for. */
-export type WantedFeed = Omit<ClientFeed, 'pings' | 'signal'>
+/** What an isolate asks for; see `ClientFeed`. */
+export type WantedFeed = Static<typeof WantedFeed>
+export const WantedFeed = Type.Object({
+  projectId: Type.Optional(Type.String()),
+  since: Type.Optional(Type.Integer()),
+  computes: Type.Boolean(),
+  key: Type.String(),
+})
 
 const where = 'http://object/feeds'
 

@@ -1,9 +1,11 @@
+import { Check } from '@sinclair/typebox/value'
+import { unauthorized } from '../../src/auth/identity.ts'
 import { ApiError } from '../../src/errors.ts'
 import type { Fleet, FleetEvent } from '../../src/fleet/fleet.ts'
 import { type GatewayEvents, seqOf } from '../../src/gateway/events.ts'
 import type { FeedItem } from '../../src/model/event.ts'
 import type { Load } from '../../src/model/host.ts'
-import { type FeedMessage, revoked, type WantedFeed, wantedIn } from './feed-message.ts'
+import { type FeedMessage, revoked, WantedFeed, wantedIn } from './feed-message.ts'
 import type { LastingSocket, LastingSockets } from './lasting-sockets.ts'
 
 export interface FeedSocketsOptions {
@@ -12,6 +14,8 @@ export interface FeedSocketsOptions {
   readonly fleet: Pick<Fleet, 'listen'>
   /** Of the compute that has the project, or of all; undefined while it is not known. */
   readonly load: (projectId: string | undefined) => Promise<Load | undefined>
+  /** Whether a credential is still good, by its key; isolates may not know yet that it is not. */
+  readonly isGood: (key: string) => Promise<boolean>
 }
 
 interface Open {
@@ -53,9 +57,13 @@ export class FeedSockets {
   resume(): void {
     const { events, sockets } = this.#options
     for (const { socket, kept } of sockets.survivors('feed')) {
-      const feed = this.#add({ socket, wanted: kept as WantedFeed, over: new AbortController() })
+      if (!Check(WantedFeed, kept)) {
+        socket.close(1012, 'The gateway begins anew')
+        continue
+      }
+      const feed = this.#add({ socket, wanted: kept, over: new AbortController() })
       if (feed.wanted.projectId !== undefined) void this.#begin(feed)
-      else void this.#pump(feed, events.resume({ pings: false, signal: feed.over.signal }))
+      else this.#goOn(feed, events)
     }
   }
 
@@ -81,6 +89,15 @@ export class FeedSockets {
     return feed
   }
 
+  #goOn(feed: Open, events: GatewayEvents): void {
+    try {
+      void this.#pump(feed, events.resume({ pings: false, signal: feed.over.signal }))
+    } catch {
+      // There are too many: it was accepted, and not yet refused.
+      this.#close(feed, 1001, 'The feed was refused')
+    }
+  }
+
   async #begin(feed: Open): Promise<void> {
     const { projectId, since } = feed.wanted
     let items: ReadableStream<FeedItem>
@@ -91,6 +108,8 @@ export class FeedSockets {
         pings: false,
         signal: feed.over.signal,
       })
+      // Asked at last: what is revoked from here on finds the feed among those that are open.
+      if (!(await this.#options.isGood(feed.wanted.key))) throw unauthorized()
     } catch (error) {
       if (!(error instanceof ApiError)) return this.#close(feed, 1011, 'The feed could not be opened')
       const { status, message, headers } = error

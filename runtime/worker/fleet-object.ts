@@ -1,7 +1,7 @@
 import { DurableObject } from 'cloudflare:workers'
 import type { Identity } from '../../src/auth/identity.ts'
 import { sameText } from '../../src/auth/secret.ts'
-import { keyOfToken } from '../../src/auth/tokens.ts'
+import { keyOfToken, tokenOfKey } from '../../src/auth/tokens.ts'
 import { fleetMembers } from '../../src/gateway/fleet-members.ts'
 import type { RouteCounts } from '../../src/http/request-metrics.ts'
 import type { Upgrade } from '../../src/http/socket.ts'
@@ -66,7 +66,13 @@ export class FleetObject extends DurableObject<Env> {
         this.#revision = undefined
       })
       this.#tunnels.resume(fleet.tunnels)
-      const feeds = new FeedSockets({ sockets: this.#sockets, events, fleet, load })
+      const feeds = new FeedSockets({
+        ...{ sockets: this.#sockets, events, fleet, load },
+        async isGood(key) {
+          const id = tokenOfKey(key)
+          return id === undefined || (await gateway.tokens.get(id)) !== undefined
+        },
+      })
       // What it remembers of the computes is said to nobody: feeds come after it.
       const rounds = new Rounds(state.storage, fleet, () => feeds.size)
       feeds.resume()

@@ -52,6 +52,12 @@ export class LastingSockets {
     const ears = this.#ears.get(server)
     this.#ears.delete(server)
     for (const closed of ears?.closed ?? []) closed(code)
+    try {
+      // Who closed it waits for the answer; these two codes are never sent.
+      server.close(code === 1005 || code === 1006 ? 1000 : code)
+    } catch {
+      // It was closed from here, or broke.
+    }
   }
 
   #socketOf(server: WebSocket): LastingSocket {

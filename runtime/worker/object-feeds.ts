@@ -21,7 +21,7 @@ export function objectFeeds(object: () => DurableObjectStub<FleetObject>, env: E
     const headers = { Upgrade: 'websocket', [isolateHeader]: key }
     const response = await object().fetch(urlOf(wanted), { headers })
     const { webSocket } = response
-    if (webSocket === null) throw new Error(`The object answered ${response.status}`)
+    if (webSocket === null) throw broken()
     const socket = accepted(webSocket)
     const listeners = new Set<(event: FleetEvent) => void>()
     const most = wanted.since === undefined ? undefined : mostMissed
@@ -53,7 +53,7 @@ export function objectFeeds(object: () => DurableObjectStub<FleetObject>, env: E
       socket.onClose((code) => {
         const failure = new Error(`The feed of the object ended (${code})`)
         subscriber.finish(code === 1000 ? undefined : failure)
-        reject(failure)
+        reject(broken())
       })
     })
     signal.addEventListener('abort', () => subscriber.leave(), { once: true })
@@ -68,5 +68,9 @@ export function objectFeeds(object: () => DurableObjectStub<FleetObject>, env: E
     return wanted.computes ? withFleet(subscriber.stream, fleet, signal) : subscriber.stream
   }
 }
+
+/** The object ended, or begins anew. */
+const broken = (): ApiError =>
+  new ApiError(503, 'The feed could not be opened; try again', { headers: { 'Retry-After': '1' } })
 
 const refusal = ({ status, message, headers }: Refusal): ApiError => new ApiError(status, message, { headers })

@@ -25,6 +25,8 @@ export class Rounds {
   readonly #fleet: Fleet
   readonly #feeds: () => number
   #usedAt: number
+  /** When all of them were looked at last, ms. */
+  #foundAt: number
   #round: Promise<void> | undefined
   /** Whether what is shown of the computes was found lately. */
   #isFresh = false
@@ -43,7 +45,8 @@ export class Rounds {
     )
     this.#usedAt = this.#kept('used')[0]?.at ?? 0
     const found = this.#kept('computes')
-    const ageMs = Date.now() - (found[0]?.at ?? 0)
+    this.#foundAt = found[0]?.at ?? 0
+    const ageMs = Date.now() - this.#foundAt
     const shown = found.flatMap(({ value }) => JSON.parse(value) as Compute[])
     if (found.length > 0) fleet.recall(shown, ageMs, freshMs)
     const ids = new Set(shown.map(({ compute_id }) => compute_id))
@@ -58,7 +61,7 @@ export class Rounds {
     const now = Date.now()
     if (now - this.#usedAt > usedMs) {
       this.#usedAt = now
-      this.#keep('used', [''])
+      this.#keep('used', [''], now)
     }
     if (this.#round !== undefined) return
     const alarm = await this.#storage.getAlarm()
@@ -96,6 +99,7 @@ export class Rounds {
     await this.#storage.setAlarm(Date.now() + pauseMs)
     await this.#fleet.check()
     this.#isFresh = true
+    this.#foundAt = Date.now()
     await this.#keepFound()
     await this.#storage.setAlarm(Date.now() + pauseMs)
   }
@@ -108,7 +112,7 @@ export class Rounds {
   async #keepFound(): Promise<void> {
     const found = await this.#fleet.list()
     this.#connected = connectedIn(found)
-    this.#keep('computes', rowsOf(found))
+    this.#keep('computes', rowsOf(found), this.#foundAt)
   }
 
   /** What was kept last by that name, in its parts. */
@@ -119,12 +123,11 @@ export class Rounds {
       .toArray()
   }
 
-  #keep(name: string, values: readonly string[]): void {
+  #keep(name: string, values: readonly string[], at: number): void {
     const { sql } = this.#storage
-    const now = Date.now()
     sql.exec('DELETE FROM kept WHERE name = ? AND part >= ?', name, values.length)
     for (const [part, value] of values.entries())
-      sql.exec('INSERT OR REPLACE INTO kept VALUES (?, ?, ?, ?)', name, part, now, value)
+      sql.exec('INSERT OR REPLACE INTO kept VALUES (?, ?, ?, ?)', name, part, at, value)
   }
 }
 

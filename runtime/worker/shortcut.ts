@@ -8,6 +8,7 @@ import { fleetMembers } from '../../src/gateway/fleet-members.ts'
 import { createGateway } from '../../src/gateway/gateway-agent.ts'
 import type { Members } from '../../src/gateway/members.ts'
 import { RequestMetrics } from '../../src/http/request-metrics.ts'
+import { isUpgrade } from '../../src/http/socket.ts'
 import type { TicketOffice } from '../../src/http/tickets.ts'
 import { openAuth } from './auth.ts'
 import { aliasesOf, type Env } from './env.ts'
@@ -65,7 +66,7 @@ export class Shortcut {
       // That of all projects is of the object: it is told meanwhile what was answered here.
       if (feed[1] === undefined) context.waitUntil(current.catch(() => {}))
       else await current
-      return this.#answer(request, context)
+      return this.#answer(isUpgrade(request) ? request : withPings(request), context)
     }
     const project = ofProject.exec(pathname)?.[1]?.toLowerCase()
     // Tickets are where they were given.
@@ -97,7 +98,13 @@ export class Shortcut {
 
   async #take(): Promise<Fleet> {
     const before = this.#taken
-    const snapshot = await this.#object().snapshot(before?.revision, this.#answered.take())
+    const answered = this.#answered.take()
+    const snapshot = await this.#object()
+      .snapshot(before?.revision, answered)
+      .catch((error: unknown) => {
+        this.#answered.add(answered)
+        throw error
+      })
     // Only what is here already is not said again.
     if (snapshot === undefined) return this.#keep(before as Taken)
     const { revision, records, shown } = snapshot
@@ -177,6 +184,14 @@ export class Shortcut {
     const compute = await this.#places.lookUp(project)
     return compute !== undefined && this.#taken !== undefined && (await isConnected(this.#taken.fleet, compute))
   }
+}
+
+/** Here it is noticed by what is sent that the client of a stream has gone, so nothing goes without pings. */
+function withPings(request: Request): Request {
+  const url = new URL(request.url)
+  if (!url.searchParams.has('pings')) return request
+  url.searchParams.delete('pings')
+  return new Request(url, request)
 }
 
 /** Whether the object is asked after all, and counts the request. */

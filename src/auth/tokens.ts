@@ -137,6 +137,9 @@ export class Tokens {
 /** See `Identity.key`. */
 export const keyOfToken = (tokenId: string): string => `token:${tokenId}`
 
+/** The id of the token that such a key is of; undefined for that of another credential. */
+export const tokenOfKey = (key: string): string | undefined => /^token:(.*)$/s.exec(key)?.[1]
+
 /** 400 for what does not go together. */
 function meaning(fields: AccessTokenCreate): Pick<TokenRecord, 'name' | 'role' | 'purpose' | 'compute_id'> {
   const { name, role, compute_id } = fields

@@ -20,7 +20,7 @@ export const remoteEvents = (connection: Connection): EventAgent => ({
       { method: 'GET', path: `${base}/notifications${query}`, rests, signal },
       { idleMs: rests ? undefined : connection.bounds.feedMs },
     )
-    return items(connection, body, projectId, signal)
+    return items(connection, body, { projectId, pings, signal })
   },
 })
 
@@ -28,9 +28,9 @@ export const remoteEvents = (connection: Connection): EventAgent => ({
 function items(
   connection: Connection,
   body: ReadableStream<Uint8Array>,
-  projectId: string | undefined,
-  signal: AbortSignal,
+  { projectId, pings, signal }: { projectId: string | undefined; pings: boolean; signal: AbortSignal },
 ): ReadableStream<FeedItem> {
+  let isPinged = false
   const tooLong = () => connection.wrong(`a line of more than ${connection.bounds.lineBytes} bytes`)
   const source = new Lines(body, connection.bounds.lineBytes, tooLong)
   return new ReadableStream<FeedItem>(
@@ -41,7 +41,9 @@ function items(
             const text = await source.next()
             if (text === undefined) return controller.close()
             const item = itemOf(connection, connection.parse(text), projectId)
-            if (item !== undefined) return controller.enqueue(item)
+            if (item === undefined || (item.kind === 'ping' && isPinged && !pings)) continue
+            isPinged ||= item.kind === 'ping'
+            return controller.enqueue(item)
           }
         } catch (error) {
           source.cancel()

@@ -1,6 +1,6 @@
 import { Check } from '@sinclair/typebox/value'
 import { ApiError } from '../errors.ts'
-import { ConnectionLost, type Outgoing } from '../fleet/transport.ts'
+import { bodiless, ConnectionLost, type Outgoing } from '../fleet/transport.ts'
 import type { Socket } from '../http/socket.ts'
 import {
   AnyHello,
@@ -22,9 +22,6 @@ import type { Stream } from './stream.ts'
 
 /** How long a compute that connected may take to say who it is, ms. */
 const helloMs = 10_000
-/** The statuses that have no body. */
-const bodiless = new Set([204, 205, 304])
-
 export interface AskingOptions {
   readonly wire: Wire
   /** Of this service. */

@@ -230,7 +230,7 @@ notByWorker('ports, and where a compute can be asked directly', async () => {
 })
 
 test('what cannot be asked is told', async () => {
-  for (const path of ['nobody/ports', 'nobody/iou/images', 'nobody/a/b', 'vm/a/b', 'vm']) {
+  for (const path of ['nobody/ports', 'nobody/iou/images', 'nobody/a/b']) {
     expect((await send(`${computes}/${path}`)).status).toBe(404)
   }
   const { input, path } = await newCompute((_, res) => void res.writeHead(401).end())

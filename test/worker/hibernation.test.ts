@@ -200,6 +200,8 @@ test('a feed ends when its token is revoked, and one that is refused says why', 
   const ended = feed.closed()
   await gateway.call('DELETE', `/v2/tokens/${token_id}`)
   expect(await ended).toBe(1001)
+  // Isolates have what they know of a token for some seconds: the object does not take their word for it.
+  expect(await refused('/v2/notifications', { authorization })).toMatchObject([401, {}])
   other.takeText()
   await other.shows('"ping"')
 })

@@ -9,7 +9,14 @@ import {
 import { Agent as HttpsAgent, request as https } from 'node:https'
 import type { LookupFunction } from 'node:net'
 import { connectHost, isForbidden } from '../../../src/fleet/address.ts'
-import { type Address, ConnectionLost, type Outgoing, raceMs, type Transport } from '../../../src/fleet/transport.ts'
+import {
+  type Address,
+  bodiless,
+  ConnectionLost,
+  type Outgoing,
+  raceMs,
+  type Transport,
+} from '../../../src/fleet/transport.ts'
 import { webStream } from '../web-stream.ts'
 
 export const connectMs = 20_000
@@ -107,7 +114,7 @@ export function responseOf(message: IncomingMessage, method: string): Response {
     headers.append(message.rawHeaders[index] ?? '', message.rawHeaders[index + 1] ?? '')
   }
   const status = message.statusCode ?? 0
-  const isBodiless = method === 'HEAD' || [204, 205, 304].includes(status)
+  const isBodiless = method === 'HEAD' || bodiless.has(status)
   const response = new Response(isBodiless ? null : webStream(message), { status, headers })
   if (isBodiless) message.resume()
   return response

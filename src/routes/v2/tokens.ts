@@ -40,7 +40,8 @@ export const tokenEndpoints: readonly Endpoint[] = [
     tag,
     summary: 'Revoke a token',
     description:
-      'Requests and websockets that are open stay so, but for feeds of a gateway that is a Worker; tickets that were given for it are void.',
+      'Requests and websockets that are open stay so, but for those feeds of a Worker that its object has: over all projects, and of ' +
+      'projects at computes that have joined. Tickets that were given for it are void.',
     params: Type.Object({ token_id: Type.String({ minLength: 1, maxLength: 100, description: 'Id of the token' }) }),
     replies: {
       204: { description: 'It opens nothing any more; in other processes of the service after 10 s at most' },

@@ -113,14 +113,15 @@ test('a feed that is silent for too long ends with an error', async () => {
   await left
 })
 
-test('a feed that needs no pings still has them, unless something else tells that the compute is there', async () => {
+test('a feed that needs no pings still asks for them, unless something else tells that the compute is there', async () => {
+  const ping = (seq: number) => line({ action: 'ping', event: load, seq })
   const open = async (isWatched: boolean) => {
-    const compute = await lyingCompute((_, res) => res.end(), { isWatched })
-    await compute.agent.events.open({ pings: false, signal: new AbortController().signal })
-    return compute.requests[0]?.url
+    const compute = await lyingCompute((_, res) => res.end(ping(7) + ping(7)), { isWatched })
+    const stream = await compute.agent.events.open({ pings: false, signal: new AbortController().signal })
+    return { url: compute.requests[0]?.url, told: (await all(stream)).map(({ kind }) => kind) }
   }
-  expect(await open(false)).toBe('/v2/compute/notifications?view=full')
-  expect(await open(true)).toBe('/v2/compute/notifications?view=full&pings=false')
+  expect(await open(false)).toEqual({ url: '/v2/compute/notifications?view=full', told: ['ping'] })
+  expect(await open(true)).toEqual({ url: '/v2/compute/notifications?view=full&pings=false', told: ['ping'] })
 })
 
 test('a feed that is left ends, and so it does at the compute', async () => {
