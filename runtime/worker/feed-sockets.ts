@@ -123,7 +123,7 @@ export class FeedSockets {
   async #pump(feed: Open, items: ReadableStream<FeedItem>): Promise<void> {
     try {
       for await (const item of items) {
-        this.#tell(feed, item)
+        this.#tell(feed, item.kind === 'ping' ? await this.#withLoad(item, feed) : item)
         const since = seqOf(item)
         // In the feed of all the numbers are ours, and begin anew with the next program.
         if (feed.wanted.projectId !== undefined && since !== undefined) feed.socket.keep({ ...feed.wanted, since })
@@ -132,6 +132,11 @@ export class FeedSockets {
     } catch {
       this.#close(feed, 1001, 'The feed broke off')
     }
+  }
+
+  /** The object itself is never busy: what is of interest are the computes. */
+  async #withLoad(ping: Extract<FeedItem, { kind: 'ping' }>, { wanted }: Open): Promise<FeedItem> {
+    return { ...ping, load: (await this.#options.load(wanted.projectId)) ?? ping.load }
   }
 
   #happened(event: FleetEvent): void {

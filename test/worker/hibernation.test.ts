@@ -75,12 +75,12 @@ class Lab {
 
 interface Line {
   readonly action: string
-  readonly event: { readonly name?: string }
+  readonly event: { readonly name?: string; readonly memory_usage_percent?: number }
   readonly seq?: number
 }
 
-/** The lines that came by a feed until now; of pings only how many there were. */
-function linesOf(text: string): { told: string[]; pings: number; seqs: number[] } {
+/** The lines that came by a feed until now; of pings only how many there were, and how many told of a load. */
+function linesOf(text: string): { told: string[]; pings: number; loads: number; seqs: number[] } {
   const lines = text
     .split(/(?<=\})\n?(?=\{"action")/)
     .filter((line) => line !== '')
@@ -89,6 +89,7 @@ function linesOf(text: string): { told: string[]; pings: number; seqs: number[] 
   return {
     told: told.map(({ action, event }) => `${action} ${event.name ?? ''}`),
     pings: lines.filter(({ action }) => action === 'ping').length,
+    loads: lines.filter(({ action, event }) => action === 'ping' && Number(event.memory_usage_percent) > 0).length,
     seqs: lines.flatMap(({ seq }) => seq ?? []),
   }
 }
@@ -163,6 +164,7 @@ test('feeds stay open while the object sleeps, and what happens meanwhile wakes 
     expect(all.told).toEqual(told)
     expect(all.seqs).toEqual(all.seqs.toSorted((a, b) => a - b))
     expect(all.pings).toBeGreaterThanOrEqual(5)
+    expect(all.loads).toBe(all.pings)
   }
   expect(await lab.feeds()).toBe(3)
   // An event that comes while it is awake takes the same way.
