@@ -23,13 +23,17 @@ export interface RunningWorker {
 
 const settings = join(import.meta.dirname, '../wrangler.toml')
 
+/** By which rules workerd runs the Worker: those that `wrangler.toml` says. */
+export async function workerRules(): Promise<{ compatibilityDate: string; compatibilityFlags: string[] }> {
+  const { compatibility_date, compatibility_flags } = parse(await readFile(settings, 'utf8'))
+  return { compatibilityDate: String(compatibility_date), compatibilityFlags: compatibility_flags as string[] }
+}
+
 /** Runs the gateway's Worker on this machine, by the rules that it has at Cloudflare. */
 export async function runWorker({ host, port, data, bindings, script }: WorkerOptions): Promise<RunningWorker> {
-  const { compatibility_date, compatibility_flags } = parse(await readFile(settings, 'utf8'))
   const worker = new Miniflare({
     modules: [{ type: 'ESModule', path: 'worker.js', contents: script ?? (await bundleWorker()) }],
-    compatibilityDate: String(compatibility_date),
-    compatibilityFlags: compatibility_flags as string[],
+    ...(await workerRules()),
     host,
     port,
     bindings,

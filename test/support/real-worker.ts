@@ -1,11 +1,8 @@
-import { readFile } from 'node:fs/promises'
-import { join } from 'node:path'
 import { Miniflare } from 'miniflare'
-import { parse } from 'smol-toml'
 import { bundleWorker } from '../../scripts/bundle-worker.ts'
+import { workerRules } from '../../scripts/run-worker.ts'
 import type { ComputeRecord } from '../../src/model/compute.ts'
 
-const settings = join(import.meta.dirname, '../../wrangler.toml')
 const adminToken = 'the-admin-token-of-handlers'
 
 /**
@@ -31,11 +28,7 @@ export interface RealWorker {
 
 /** The gateway's Worker with its Durable Object, in front of these computes. */
 export async function realWorker(computes: readonly ComputeRecord[]): Promise<RealWorker> {
-  const { compatibility_date, compatibility_flags } = parse(await readFile(settings, 'utf8'))
-  const common = {
-    compatibilityDate: String(compatibility_date),
-    compatibilityFlags: compatibility_flags as string[],
-  }
+  const common = await workerRules()
   const contents = await bundleWorker({ version: '0.0.0-test' })
   const mf = new Miniflare({
     workers: [

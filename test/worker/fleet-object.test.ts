@@ -2,6 +2,7 @@ import { Miniflare } from 'miniflare'
 import { expect, onTestFinished, test } from 'vitest'
 import type { Snapshot } from '../../runtime/worker/fleet-object.ts'
 import { bundleWorker } from '../../scripts/bundle-worker.ts'
+import { workerRules } from '../../scripts/run-worker.ts'
 import { json, StandIn } from '../support/fleet.ts'
 
 const authorization = 'Bearer the-admin-token-of-tests'
@@ -24,7 +25,7 @@ async function startWorker() {
       { type: 'ESModule', path: 'front.js', contents: front },
       { type: 'ESModule', path: 'worker.js', contents: await bundleWorker() },
     ],
-    compatibilityDate: '2026-07-01',
+    ...(await workerRules()),
     bindings: { FLEET_KEY: 'a secret of tests that is long enough', ADMIN_TOKEN: 'the-admin-token-of-tests' },
     durableObjects: { FLEET: { className: 'FleetObject', useSQLite: true } },
   })
