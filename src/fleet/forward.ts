@@ -4,6 +4,7 @@ import { isUpgrade, type Upgrade } from '../http/socket.ts'
 import { localId } from '../model/compute.ts'
 import { readJson } from './answer.ts'
 import { bridge } from './bridge.ts'
+import { keyOf } from './computes.ts'
 import type { Fleet } from './fleet.ts'
 import { messageOf, requireAboutRequest } from './greeting.ts'
 import { bodiless, jsonBody } from './transport.ts'
@@ -63,8 +64,7 @@ export async function forward(
   requirePlain(path)
   const target = `/v2/compute/${path}${queryOf(request.url)}`
   if (isUpgrade(request)) {
-    if (upgrade !== undefined && id.toLowerCase() !== localId)
-      return bridge(fleet, { id, request, path: target, upgrade })
+    if (upgrade !== undefined && keyOf(id) !== localId) return bridge(fleet, { id, request, path: target, upgrade })
     throw badRequest(
       `Upgrade: a websocket is not handed on here; open it at ${fleet.originOf(id) ?? ''}/v2/compute/${path}`,
     )

@@ -1,5 +1,6 @@
 import { agentOf } from '../client/agent-of.ts'
 import { ApiError } from '../errors.ts'
+import { keyOf } from '../fleet/computes.ts'
 import type { Fleet } from '../fleet/fleet.ts'
 import type { Compute } from '../model/compute.ts'
 import type { Member, Members } from './members.ts'
@@ -10,7 +11,7 @@ export function fleetMembers(fleet: Fleet): Members {
     const { compute_id, name, connected, accepts_projects, weight } = compute
     const { cpu_usage_percent: cpu, memory_usage_percent: memory } = compute
     return {
-      id: compute_id.toLowerCase(),
+      id: keyOf(compute_id),
       name,
       isConnected: connected || fleet.isUnclear(compute_id),
       load: cpu === null || memory === null ? undefined : { cpu_usage_percent: cpu, memory_usage_percent: memory },
