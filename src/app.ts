@@ -10,6 +10,7 @@ import type { HostAgent } from './host-agent.ts'
 import { type Access, admit, corsOrigin, isPreflight } from './http/access.ts'
 import { readAnyJson, readJson } from './http/body.ts'
 import type { Answer, Context, Endpoint, Json } from './http/endpoint.ts'
+import { pathOf, queryOf, unalias } from './http/path.ts'
 import { RequestMetrics } from './http/request-metrics.ts'
 import { type Match, Routes } from './http/router.ts'
 import { isUpgrade, type Upgrade, upgradeToken } from './http/socket.ts'
@@ -279,38 +280,6 @@ function optionsHeaders(request: Request, methods: string, headers: Record<strin
     'Access-Control-Allow-Headers': request.headers.get('access-control-request-headers') ?? '*',
     'Access-Control-Max-Age': '600',
   }
-}
-
-/** What comes before the name of a file or an image. */
-const namesOfFiles = /^(\/v1\/[^/]+\/vms|.*?\/(?:files|images))\//
-/** What ends with the id of a compute, which may be any word. */
-const idOfCompute = /^\/v2\/computes\/(?:endpoint\/)?[^/]+/
-
-/** Replaces clients' words for kinds by ours, but not in the names of files and computes. */
-function unalias(path: string, aliases: Readonly<Record<string, string>>): string {
-  for (const _ in aliases) {
-    const kept = idOfCompute.exec(path)?.[0] ?? ''
-    const head = namesOfFiles.exec(path)?.[1] ?? path
-    const ours = head
-      .slice(kept.length)
-      .split('/')
-      .map((word) => (Object.hasOwn(aliases, word) ? (aliases[word] ?? word) : word))
-    return kept + ours.join('/') + path.slice(head.length)
-  }
-  return path
-}
-
-/** The path of a URL as it was sent: URL parsing would resolve `..` and fold other spellings together. */
-function pathOf(url: string): string {
-  const start = url.indexOf('/', url.indexOf('://') + 3)
-  if (start < 0) return '/'
-  const end = url.slice(start).search(/[?#]/)
-  return end < 0 ? url.slice(start) : url.slice(start, start + end)
-}
-
-function queryOf(url: string): Record<string, string> {
-  const start = url.indexOf('?')
-  return start < 0 ? {} : Object.fromEntries(new URLSearchParams(url.slice(start)))
 }
 
 /** Unique over restarts, and cheap: a random word and a count. */

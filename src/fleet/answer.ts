@@ -35,6 +35,13 @@ export function quoted(text: string): string {
   return line.length > 300 ? `${line.slice(0, 297)}...` : line
 }
 
+/** What is inside says more: fetch only says that it failed, and attempts at several addresses say nothing at all. */
+export function reasonOf(error: unknown): string {
+  const { message, cause, errors } = error as Error & { errors?: readonly unknown[] }
+  const inner = errors?.[0] ?? cause
+  return inner instanceof Error ? reasonOf(inner) : quoted(message)
+}
+
 /** Pieces are joined by the decoder; its last call, without any, says whether the text was whole. */
 function decoded(decoder: TextDecoder, bytes: Uint8Array | undefined): string | undefined {
   try {

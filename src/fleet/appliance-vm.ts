@@ -9,11 +9,11 @@ import {
 } from '../model/appliance-vm.ts'
 import { applianceId } from '../model/compute.ts'
 import { abortable } from './abortable.ts'
+import { reasonOf } from './answer.ts'
 import type { ApplianceEngine, ApplianceStore, Place } from './appliance-engine.ts'
 import { computeRecord, isSameVm, merged } from './appliance-record.ts'
 import { type ApplianceBounds, answering, progress, usualApplianceBounds } from './appliance-start.ts'
 import type { Fleet } from './fleet.ts'
-import { reasonOf } from './session.ts'
 import { checkSubnetLater } from './subnet-check.ts'
 import { Turns } from './turns.ts'
 

@@ -2,7 +2,7 @@ import { Check } from '@sinclair/typebox/value'
 import { ApiError } from '../errors.ts'
 import { LateHead, lateHeader, lateType } from '../model/late-answer.ts'
 import { abortable } from './abortable.ts'
-import { reasonOf } from './session.ts'
+import { reasonOf } from './answer.ts'
 import { bodiless, ConnectionLost, type Send } from './transport.ts'
 
 /** Most bytes of the head of an answer. */

@@ -1,6 +1,6 @@
+import type { Bounds } from './bounds.ts'
 import { eachOf } from './each-of.ts'
 import type { RemoteCompute } from './remote-compute.ts'
-import type { Bounds } from './session.ts'
 
 /** How much of the time is for those that are there: what was lost may take long to say nothing. */
 const shareOfConnected = 2 / 3

@@ -1,8 +1,8 @@
 import type { Compute } from '../model/compute.ts'
+import type { Bounds } from './bounds.ts'
 import type { JoinTokens } from './join-tokens.ts'
 import type { LocalHost } from './local-compute.ts'
 import type { Registry } from './registry.ts'
-import type { Bounds } from './session.ts'
 import type { SocketTransport, Transport } from './transport.ts'
 import type { TunnelsOptions } from './tunnels.ts'
 

@@ -1,7 +1,8 @@
 import type { Compute, ComputeCapabilities } from '../model/compute.ts'
 import type { Load } from '../model/host.ts'
 import { abortable } from './abortable.ts'
-import { quoted } from './answer.ts'
+import { reasonOf } from './answer.ts'
+import type { Bounds } from './bounds.ts'
 import { differ, greet, Refusal, requireAnswer } from './greeting.ts'
 import { askLoad, loadIn } from './load.ts'
 import type { Upkeep } from './options.ts'
@@ -11,35 +12,6 @@ import { Unreachable } from './unreachable.ts'
 
 /** How long what a compute said of itself is not asked again by looks, ms. */
 const greetedMs = 120_000
-
-/** How long things may take, ms. */
-export interface Bounds {
-  /** Until a compute has said what it is. */
-  readonly connectMs: number
-  /** A connected compute that says nothing for so long is not there any more. */
-  readonly silenceMs: number
-  /** Wait before another attempt: the first, and the longest. */
-  readonly retryMs: readonly [first: number, longest: number]
-  /** A connection that lived so long makes what failed before it forgotten. */
-  readonly steadyMs: number
-  /** Attempts in a row that fail before requests are refused at once. */
-  readonly failures: number
-  /** Looks at all computes: no more are begun then. */
-  readonly lookMs: number
-  /** Until what did not answer a look is looked at again. */
-  readonly lookAgainMs: number
-}
-
-export const usualBounds: Bounds = {
-  connectMs: 20_000,
-  // A feed says something every 5 s.
-  silenceMs: 16_000,
-  retryMs: [1000, 30_000],
-  steadyMs: 10_000,
-  failures: 3,
-  lookMs: 15_000,
-  lookAgainMs: 1500,
-}
 
 export interface SessionOptions {
   /** As it is called in messages. */
@@ -306,11 +278,4 @@ export class Session {
     if (this.#options.upkeep === true) this.start(wait)
     if (isNew) changed()
   }
-}
-
-/** What is inside says more: fetch only says that it failed, and attempts at several addresses say nothing at all. */
-export function reasonOf(error: unknown): string {
-  const { message, cause, errors } = error as Error & { errors?: readonly unknown[] }
-  const inner = errors?.[0] ?? cause
-  return inner instanceof Error ? reasonOf(inner) : quoted(message)
 }

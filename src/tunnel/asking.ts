@@ -22,6 +22,7 @@ import type { Stream } from './stream.ts'
 
 /** How long a compute that connected may take to say who it is, ms. */
 const helloMs = 10_000
+
 export interface AskingOptions {
   readonly wire: Wire
   /** Of this service. */
