@@ -1,0 +1,13 @@
+import { defineConfig } from 'vitest/config'
+
+/** The second suite: what takes longer than `npm test` may. One file at a time, each with the machine to itself. */
+export default defineConfig({
+  test: {
+    testTimeout: 300_000,
+    hookTimeout: 120_000,
+    include: ['test/long/**/*.test.ts'],
+    globalSetup: ['test/support/bundled.ts'],
+    setupFiles: ['test/support/from-bundle.ts'],
+    fileParallelism: false,
+  },
+})
