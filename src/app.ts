@@ -1,3 +1,4 @@
+import { type Caller, callerOf, callerThroughTunnel } from './auth/caller.ts'
 import { type Identity, requireRole } from './auth/identity.ts'
 import type { RateLimit } from './auth/rate-limit.ts'
 import { roleNeeded } from './auth/role-needed.ts'
@@ -20,8 +21,13 @@ import { openapi } from './openapi.ts'
 import { endpoints } from './routes/index.ts'
 
 export interface AppOptions {
-  /** A function is asked for every request: it tells `absent` the name of every compute that was not there to answer. */
-  readonly agent: HostAgent | ((absent: (name: string) => void) => HostAgent)
+  /**
+   * A function is asked for every request: it tells `absent` the name of every compute that was not there to answer, and
+   * computes are told of the caller.
+   */
+  readonly agent: HostAgent | ((absent: (name: string) => void, caller: Caller) => HostAgent)
+  /** Runs the handler of a request, so that the host knows whom it works for. Without it the host is not told. */
+  readonly within?: <T>(caller: Caller, answer: () => Promise<T>) => Promise<T>
   /** The computes it knows beside its own; without it, their endpoints answer 404. */
   readonly fleet?: Fleet
   /** The VM that is the compute `vm` of the fleet; without it, its endpoints answer 404. */
@@ -69,12 +75,28 @@ export interface App {
   /** Never rejects. */
   fetch(request: Request): Promise<Response>
   /**
-   * The same for a request that was let in already, by the service itself or by the gateway that it has joined: credentials and
-   * origin are not looked at again. Never for what comes from outside. `upgrade`: for a request that did not come by the
-   * runtime's own server. Never rejects.
+   * The same for a request that the service sends to itself: credentials and origin are not looked at again, and its caller is
+   * that of the request which it is a part of. Never for what comes from outside. Never rejects.
    */
-  inside(request: Request, upgrade?: Upgrade): Promise<Response>
+  inside(request: Request): Promise<Response>
+  /**
+   * The same for a request that came through the tunnel of the gateway that this service has joined: the gateway has let its
+   * sender in. `upgrade` makes websockets of the tunnel. Never rejects.
+   */
+  throughTunnel(request: Request, upgrade: Upgrade): Promise<Response>
 }
+
+/** How an endpoint that was found is answered. */
+interface Found {
+  /** Told of the endpoint before it begins; says who asks, or throws. */
+  readonly found: (endpoint: Endpoint, path: string) => Promise<Identity>
+  /** Absent: that of the request which this one is a part of. */
+  readonly caller?: Caller | ((identity: Identity) => Caller)
+  readonly upgrade?: Upgrade
+}
+
+/** The caller of what the service asks of other computes by itself. */
+const itself: Caller = { isDirect: false, mayExecute: false }
 
 /** Who asks where the service asks itself. */
 const ourselves: Identity = { name: 'the service', role: 'operate', key: '' }
@@ -90,7 +112,7 @@ export function createApp(options: AppOptions): App {
   const requests = options.requests ?? new RequestMetrics()
   const words = new Map(Object.entries(aliases).map(([theirs, ours]) => [ours, theirs]))
   let document: string | undefined
-  const rest: Omit<Context, 'agent' | 'feeds' | 'identity' | 'upgrade'> = {
+  const rest: Omit<Context, 'agent' | 'feeds' | 'identity' | 'caller' | 'upgrade'> = {
     fleet: options.fleet,
     appliance: options.appliance,
     between: options.between ?? (async () => '127.0.0.1'),
@@ -116,15 +138,12 @@ export function createApp(options: AppOptions): App {
     return match !== undefined && 'endpoint' in match && match.endpoint.websocket === true ? match.endpoint : undefined
   }
 
-  /** Finds the endpoint and has it answer. `found` is told of it before it begins, and says who asks, or throws. */
+  /** Finds the endpoint and has it answer. */
   const respond = async (
     request: Request,
     path: string,
     headers: Record<string, string>,
-    {
-      found,
-      upgrade = options.upgrade,
-    }: { found: (endpoint: Endpoint, path: string) => Promise<Identity>; upgrade?: Upgrade },
+    { found, caller, upgrade = options.upgrade }: Found,
   ): Promise<Response> => {
     const ours = unalias(path, aliases)
     const match = await routes.find(request.method, ours)
@@ -139,10 +158,13 @@ export function createApp(options: AppOptions): App {
       absent.add(name)
       headers['X-Patchbay-Unreachable'] = [...absent].map(headerWord).join(', ')
     }
-    const ourAgent = typeof agent === 'function' ? agent(tellAbsent) : agent
+    const who = typeof caller === 'function' ? caller(identity) : caller
+    const ourAgent = typeof agent === 'function' ? agent(tellAbsent, who ?? itself) : agent
     const feeds = options.feeds ?? feedsOf(ourAgent.events, options.fleet)
-    const context = { ...rest, identity, upgrade, agent: ourAgent, feeds }
-    return finish(await answer(match, ours, request, context, options.jsonBytes), headers, json)
+    const context = { ...rest, identity, caller: who ?? itself, upgrade, agent: ourAgent, feeds }
+    const work = () => answer(match, ours, request, context, options.jsonBytes)
+    const result = who === undefined || options.within === undefined ? await work() : await options.within(who, work)
+    return finish(result, headers, json)
   }
   const failed = (error: unknown, request: Request, id: string, headers: Record<string, string>): Response => {
     const known = error instanceof ApiError ? error : undefined
@@ -150,6 +172,16 @@ export function createApp(options: AppOptions): App {
     const fault = known ?? unexpected(request.signal.aborted)
     const body = { message: fault.message, status: fault.status, ...fault.extra }
     return finish({ status: fault.status, body }, { ...headers, ...fault.headers }, json)
+  }
+
+  /** Answers a request whose sender was let in elsewhere. */
+  const letIn = async (request: Request, how: Found): Promise<Response> => {
+    const headers: Record<string, string> = {}
+    try {
+      return await respond(request, pathOf(request.url), headers, how)
+    } catch (error) {
+      return failed(error, request, nextId(), headers)
+    }
   }
 
   return {
@@ -176,7 +208,8 @@ export function createApp(options: AppOptions): App {
           requireRole(identity, await roleNeeded(routes, it, request.method, ours))
           return identity
         }
-        response = await respond(request, path, headers, { found })
+        const caller = (it: Identity) => callerOf(it, request)
+        response = await respond(request, path, headers, { found, caller })
         // Told as what the client sees: the token itself has the status of an ordinary answer.
         if (endpoint?.websocket === true && isToken(response)) status = 101
       } catch (error) {
@@ -191,14 +224,10 @@ export function createApp(options: AppOptions): App {
       return response
     },
 
-    async inside(request, upgrade = options.upgrade) {
-      const headers: Record<string, string> = {}
-      try {
-        return await respond(request, pathOf(request.url), headers, { found: async () => ourselves, upgrade })
-      } catch (error) {
-        return failed(error, request, nextId(), headers)
-      }
-    },
+    inside: (request) => letIn(request, { found: async () => ourselves }),
+
+    throughTunnel: (request, upgrade) =>
+      letIn(request, { found: async () => ourselves, caller: callerThroughTunnel(request), upgrade }),
   }
 }
 

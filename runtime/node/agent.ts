@@ -6,6 +6,7 @@ import type { HostAgent } from '../../src/host-agent.ts'
 import type { Happening } from '../../src/model/event.ts'
 import type { Diagnosis } from '../../src/model/host.ts'
 import { isLinkable, type NodeKindName, nodeKinds } from '../../src/model/node.ts'
+import { callerIsLocal } from './caller.ts'
 import type { Config, Resolved } from './config/config.ts'
 import { allowedInterfaces } from './host/allowed-interfaces.ts'
 import { LoadMeter } from './host/load.ts'
@@ -59,7 +60,8 @@ export interface NodeAgentService {
 /** The host agent of this machine. What was open when the service last ran is being opened again when this resolves. */
 export async function createNodeAgent(options: NodeAgentOptions): Promise<NodeAgentService> {
   const { config, log, diagnose } = options
-  const { data, local, limits, console_host } = config.current
+  const { data, limits, console_host } = config.current
+  const isLocal = () => callerIsLocal(config)
   const projectsDirectory = join(data, 'projects')
   await Promise.all([data, projectsDirectory, join(data, 'run')].map(makeDirectory))
 
@@ -80,7 +82,7 @@ export async function createNodeAgent(options: NodeAgentOptions): Promise<NodeAg
   const images = new Images({
     dataDirectory: data,
     additional: () => config.current.additional_images_path,
-    isLocal: local,
+    isLocal,
     checksums,
     floorMb,
     mostGb: () => config.current.limits.image_gb,
@@ -120,7 +122,7 @@ export async function createNodeAgent(options: NodeAgentOptions): Promise<NodeAg
     queued: (key, run) => onNode(key, run),
   }
   const machines = new MachineEmulatorKind({
-    isLocal: local,
+    isLocal,
     runDirectory: join(data, 'run'),
     consoleHost: console_host,
     acceleration: () => config.current.machine_emulator.acceleration,
@@ -167,7 +169,7 @@ export async function createNodeAgent(options: NodeAgentOptions): Promise<NodeAg
   const lifeCycle = new LifeCycle({ keeper, links, listening, emit })
   const consoles = new Consoles({ keeper, ports, listening, consoleHost: console_host })
   const projects: Projects = new Projects({
-    rules: { dataDirectory: data, projectsDirectory, isLocal: local },
+    rules: { dataDirectory: data, projectsDirectory, isLocal },
     floorMb,
     events,
     ports,
@@ -243,7 +245,7 @@ export async function createNodeAgent(options: NodeAgentOptions): Promise<NodeAg
       },
     },
     host: {
-      version: async () => ({ version, local }),
+      version: async () => ({ version, local: isLocal() }),
       capabilities: async () => ({
         version,
         platform: platform(),
@@ -264,7 +266,7 @@ export async function createNodeAgent(options: NodeAgentOptions): Promise<NodeAg
       metrics: () => hostMetrics({ version, projects, nodes, events, ports, keeper }),
       doctor: (signal) => diagnose(config.current, signal),
       async reloadConfig() {
-        if (!local) throw forbidden('The configuration can only be reloaded in local mode')
+        if (!isLocal()) throw forbidden('The configuration can only be reloaded in local mode')
         return config.reload()
       },
     },

@@ -7,6 +7,7 @@ import { type App, createApp } from '../../src/app.ts'
 import type { Verifier } from '../../src/auth/identity.ts'
 import type { Access } from '../../src/http/access.ts'
 import { openAuth } from './auth/open-auth.ts'
+import { within } from './caller.ts'
 import type { LoadedConfig } from './config/load.ts'
 import { docsScript } from './docs-script.ts'
 import { computeIdOf } from './join/compute-id.ts'
@@ -48,6 +49,7 @@ export async function serve(config: LoadedConfig): Promise<number> {
   const app: App = createApp({
     ...host,
     version,
+    within,
     access: accessOf(config, verifier),
     tokens,
     rateLimit,
@@ -92,7 +94,7 @@ export async function serve(config: LoadedConfig): Promise<number> {
 /** Serves the gateway of the configuration, too. */
 function join({ current }: LoadedConfig, compute_id: string, log: Log, app: App): Joiner {
   const who = { version, compute_id, name: hostname() }
-  return new Joiner({ ...current.join, who, fetch: (request, upgrade) => app.inside(request, upgrade), log })
+  return new Joiner({ ...current.join, who, fetch: (request, upgrade) => app.throughTunnel(request, upgrade), log })
 }
 
 function idFor(data: string): Promise<string> {

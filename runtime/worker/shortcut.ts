@@ -150,7 +150,7 @@ export class Shortcut {
     return createApp({
       ...common,
       aliases: aliasesOf(env),
-      agent: (absent) => gateway().agent(absent),
+      agent: (absent, caller) => gateway().agent(absent, caller),
       feeds: this.#feeds(env, (feed) => gateway().events.open(feed)),
       tickets: ticketsOf(this.#object),
       access,

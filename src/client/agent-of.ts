@@ -1,3 +1,4 @@
+import { type Via, viaHeader } from '../auth/caller.ts'
 import type { Fleet } from '../fleet/fleet.ts'
 import type { HostAgent } from '../host-agent.ts'
 import type { Bounds } from './options.ts'
@@ -5,13 +6,22 @@ import { RemoteHostAgent } from './remote-host-agent.ts'
 
 /**
  * The host agent of a compute of a fleet: asked with its credentials, over its session, refused at once while it is. 404 for
- * an unknown id. It holds nothing: one may be made for every request, and has the name by which the compute goes then.
+ * an unknown id. It holds nothing: one may be made for every request, and has the name by which the compute goes then. `via`:
+ * what the compute is told of the caller.
  */
-export function agentOf(fleet: Fleet, id: string, bounds?: Partial<Bounds>): HostAgent {
+export function agentOf(
+  fleet: Fleet,
+  id: string,
+  { via = 'user', bounds }: { via?: Via; bounds?: Partial<Bounds> } = {},
+): HostAgent {
+  const marked = <T extends { readonly headers: Readonly<Record<string, string>> }>(request: T): T => ({
+    ...request,
+    headers: { ...request.headers, [viaHeader]: via },
+  })
   return new RemoteHostAgent({
     name: fleet.nameOf(id),
-    send: (request) => fleet.send(id, request),
-    openSocket: (request) => fleet.openSocket(id, request),
+    send: (request) => fleet.send(id, marked(request)),
+    openSocket: (request) => fleet.openSocket(id, marked(request)),
     isWatched: fleet.isTunnelled(id),
     ...(bounds !== undefined && { bounds }),
   })

@@ -1,3 +1,4 @@
+import { type Caller, viaHeader, viaOf } from '../auth/caller.ts'
 import type { Socket, Upgrade } from '../http/socket.ts'
 import type { Fleet } from './fleet.ts'
 import { passOn } from './forward.ts'
@@ -7,11 +8,12 @@ export interface BridgeOptions {
   readonly request: Request
   /** Of the compute, with the query. */
   readonly path: string
+  readonly caller: Caller
   readonly upgrade: Upgrade
 }
 
 /** Hands a websocket on to a compute. */
-export async function bridge(fleet: Fleet, { id, request, path, upgrade }: BridgeOptions): Promise<Response> {
+export async function bridge(fleet: Fleet, { id, request, path, caller, upgrade }: BridgeOptions): Promise<Response> {
   const over = new AbortController()
   const leave = () => over.abort(request.signal.reason)
   // Once it is open, its own end is what counts.
@@ -19,7 +21,7 @@ export async function bridge(fleet: Fleet, { id, request, path, upgrade }: Bridg
   request.signal.addEventListener('abort', leave, { once: true })
   if (request.signal.aborted) leave()
   try {
-    const opened = await fleet.openSocket(id, { path, headers: {}, signal: over.signal })
+    const opened = await fleet.openSocket(id, { path, headers: { [viaHeader]: viaOf(caller) }, signal: over.signal })
     if (opened instanceof Response) return await passOn(opened, fleet.nameOf(id))
     return upgrade(request, {
       open: (socket) => join(socket, opened),

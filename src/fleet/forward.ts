@@ -1,3 +1,4 @@
+import { type Caller, viaHeader, viaOf } from '../auth/caller.ts'
 import { ApiError, badRequest } from '../errors.ts'
 import { isPlain } from '../http/plain-target.ts'
 import { isUpgrade, type Upgrade } from '../http/socket.ts'
@@ -49,22 +50,27 @@ const toClient = [
   'x-accel-buffering',
 ]
 
-/**
- * Hands a request on to a compute and its answer back, both as streams. `path` is that of the compute after `/v2/compute/`,
- * still percent-encoded; the query is that of the request. `upgrade`: websockets are handed on, too.
- */
-export async function forward(
-  fleet: Fleet,
-  id: string,
-  request: Request,
-  path: string,
-  upgrade?: Upgrade,
-): Promise<Response> {
+/** A request that is handed on. */
+export interface Forwarded {
+  /** Of the compute. */
+  readonly id: string
+  readonly request: Request
+  /** That of the compute after `/v2/compute/`, still percent-encoded; the query is that of the request. */
+  readonly path: string
+  /** The compute is told whether the caller is an administrator, and nothing else of it. */
+  readonly caller: Caller
+  /** With it websockets are handed on, too. */
+  readonly upgrade?: Upgrade
+}
+
+/** Hands a request on to a compute and its answer back, both as streams. */
+export async function forward(fleet: Fleet, { id, request, path, caller, upgrade }: Forwarded): Promise<Response> {
   const name = fleet.nameOf(id)
   requirePlain(path)
   const target = `/v2/compute/${path}${queryOf(request.url)}`
   if (isUpgrade(request)) {
-    if (upgrade !== undefined && keyOf(id) !== localId) return bridge(fleet, { id, request, path: target, upgrade })
+    if (upgrade !== undefined && keyOf(id) !== localId)
+      return bridge(fleet, { id, request, path: target, caller, upgrade })
     throw badRequest(
       `Upgrade: a websocket is not handed on here; open it at ${fleet.originOf(id) ?? ''}/v2/compute/${path}`,
     )
@@ -72,7 +78,7 @@ export async function forward(
   const response = await fleet.send(id, {
     method: request.method,
     path: target,
-    headers: picked(request.headers, toCompute),
+    headers: { ...picked(request.headers, toCompute), [viaHeader]: viaOf(caller) },
     body: request.headers.get('content-length') === '0' ? null : request.body,
     signal: request.signal,
   })
@@ -83,10 +89,12 @@ export async function forward(
 export async function ask(
   fleet: Fleet,
   id: string,
-  { path, body, signal }: { path: string; body: unknown; signal: AbortSignal },
+  { path, body, caller, signal }: { path: string; body: unknown; caller: Caller; signal: AbortSignal },
 ): Promise<Response> {
   const name = fleet.nameOf(id)
-  return passOn(await fleet.send(id, { method: 'POST', path, ...jsonBody(body), signal }), name)
+  const { headers, body: bytes } = jsonBody(body)
+  const outgoing = { method: 'POST', path, headers: { ...headers, [viaHeader]: viaOf(caller) }, body: bytes, signal }
+  return passOn(await fleet.send(id, outgoing), name)
 }
 
 /** The JSON of an answer; undefined when it is none, or longer than that. 504 when the compute goes away meanwhile. */

@@ -1,3 +1,4 @@
+import { type Via, viaHeader } from '../auth/caller.ts'
 import { ApiError } from '../errors.ts'
 import type { Socket } from '../http/socket.ts'
 import { type Compute, type ComputeRecord, tunnelled } from '../model/compute.ts'
@@ -225,13 +226,16 @@ export function senderOf(transport: Transport, record: ComputeRecord): Send {
   const direct = transport(record)
   const send = record.protocol === tunnelled ? direct : awaitingLate(direct, nameOf(record))
   const own = { 'Accept-Encoding': 'identity', ...credentialsOf(record) }
-  return (request) => send({ ...request, headers: { ...request.headers, ...own } })
+  return (request) => send({ ...request, headers: { ...via, ...request.headers, ...own } })
 }
+
+/** Unless a request says that its caller is an administrator. A compute is never in local mode for what comes from here. */
+const via = { [viaHeader]: 'user' satisfies Via }
 
 function openerOf(sockets: RemoteComputeOptions['sockets'], record: ComputeRecord): OpenSocket | undefined {
   const open = sockets(record)
   const own = credentialsOf(record)
-  return open && ((request) => open({ ...request, headers: { ...request.headers, ...own } }))
+  return open && ((request) => open({ ...request, headers: { ...via, ...request.headers, ...own } }))
 }
 
 const credentialsOf = ({ user, password }: ComputeRecord): Record<string, string> =>

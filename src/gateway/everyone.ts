@@ -1,3 +1,4 @@
+import type { Via } from '../auth/caller.ts'
 import { ApiError } from '../errors.ts'
 import { eachOf } from '../fleet/each-of.ts'
 import { Unreachable } from '../fleet/unreachable.ts'
@@ -24,11 +25,13 @@ export interface Said<T> {
 export class Everyone {
   readonly #members: Members
   readonly #absent: (name: string) => void
+  readonly #via: Via
 
-  /** `absent` is told the name of every compute that was not there to answer. */
-  constructor(members: Members, absent: (name: string) => void) {
+  /** `absent` is told the name of every compute that was not there to answer. `via`: what computes are told of the caller. */
+  constructor(members: Members, absent: (name: string) => void, via: Via = 'user') {
     this.#members = members
     this.#absent = absent
+    this.#via = via
   }
 
   /**
@@ -45,7 +48,11 @@ export class Everyone {
       try {
         said[index] = {
           member,
-          value: await inTime(() => question(member.agent), member, Math.min(patience.eachMs, until - Date.now())),
+          value: await inTime(
+            () => question(this.agentOf(member)),
+            member,
+            Math.min(patience.eachMs, until - Date.now()),
+          ),
         }
       } catch (error) {
         this.#absent(member.name)
@@ -83,7 +90,7 @@ export class Everyone {
         continue
       }
       try {
-        return await question(member.agent)
+        return await question(this.agentOf(member))
       } catch (error) {
         if (!(error instanceof ApiError)) throw error
         if (isGone(error)) this.#absent(member.name)
@@ -92,6 +99,11 @@ export class Everyone {
       }
     }
     throw failures.toSorted((a, b) => a.rank - b.rank)[0]?.error ?? noCompute()
+  }
+
+  /** The agent of a compute for the caller. */
+  agentOf(member: Member): HostAgent {
+    return member.agentFor(this.#via)
   }
 
   /** The computes that are there; those that are not are told. */
@@ -112,7 +124,7 @@ export class Everyone {
     let failure: unknown
     await eachOf(members, async (member) => {
       try {
-        said.push({ member, value: await work(member.agent, member) })
+        said.push({ member, value: await work(this.agentOf(member), member) })
       } catch (error) {
         failure ??= members.length > 1 ? named(error, member) : presented(error, member)
       }

@@ -21,6 +21,7 @@ export function fleetMembers(fleet: Fleet): Members {
       get agent() {
         return agentOf(fleet, compute_id)
       },
+      agentFor: (via) => agentOf(fleet, compute_id, { via }),
     }
   }
   return {

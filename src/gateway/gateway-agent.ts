@@ -1,3 +1,4 @@
+import { type Caller, type Via, viaOf } from '../auth/caller.ts'
 import type { HostAgent } from '../host-agent.ts'
 import type { Load } from '../model/host.ts'
 import { Serial } from '../serial.ts'
@@ -10,7 +11,7 @@ import type { Members, PlacementStore } from './members.ts'
 import { gatewayDynamips, gatewayMachines, gatewayNodes, gatewayRouters } from './nodes.ts'
 import { gatewayFiles, gatewayProjects } from './projects.ts'
 import { Room } from './room.ts'
-import { Whereabouts } from './whereabouts.ts'
+import { type AskOwner, Whereabouts } from './whereabouts.ts'
 
 export interface GatewayOptions {
   readonly members: Members
@@ -21,8 +22,11 @@ export interface GatewayOptions {
 }
 
 export interface Gateway {
-  /** The agent for one request; `absent` is told the name of every compute that was not there to answer. */
-  agent(absent: (name: string) => void): HostAgent
+  /**
+   * The agent for one request: `absent` is told the name of every compute that was not there to answer, and computes are told
+   * whether the caller is an administrator.
+   */
+  agent(absent: (name: string) => void, caller: Caller): HostAgent
   readonly events: GatewayEvents
   readonly whereabouts: Whereabouts
   close(): void
@@ -48,20 +52,31 @@ export function createGateway({ members, placements, host, bookmarks }: GatewayO
     return load
   }
   const events = new GatewayEvents(members, whereabouts, loadNow, bookmarks)
-  const nodes = gatewayNodes(whereabouts, new ImageCopies(members, whereabouts))
-  const files = gatewayFiles(whereabouts)
-  const routers = gatewayRouters(whereabouts)
-  const dynamips = gatewayDynamips(whereabouts)
+  const copies = new ImageCopies(members, whereabouts)
+  /** What asks the compute of a project, and holds nothing of a request. */
+  const ofProjects = (via: Via) => {
+    const at: AskOwner = (id, use, how) => whereabouts.at(id, use, { ...how, via })
+    return {
+      at,
+      nodes: gatewayNodes(at, copies),
+      files: gatewayFiles(at),
+      routers: gatewayRouters(at),
+      dynamips: gatewayDynamips(at),
+    }
+  }
+  const asked = { admin: ofProjects('admin'), user: ofProjects('user') }
   return {
-    agent(absent) {
-      const everyone = new Everyone(members, absent)
+    agent(absent, caller) {
+      const via = viaOf(caller)
+      const { at, nodes, files, routers, dynamips } = asked[via]
+      const everyone = new Everyone(members, absent, via)
       return {
         host: gatewayHost(host, members, everyone),
-        projects: gatewayProjects({ members, everyone, whereabouts, room, turns }),
+        projects: gatewayProjects({ members, everyone, whereabouts, at, room, turns }),
         files,
         images: gatewayImages(everyone),
         nodes,
-        machines: gatewayMachines(whereabouts, everyone),
+        machines: gatewayMachines(at, everyone),
         routers,
         dynamips,
         hypervisors: gatewayHypervisors(everyone),

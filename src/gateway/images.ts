@@ -27,7 +27,7 @@ export function gatewayImages(everyone: Everyone): ImageAgent {
       const streams = isAlone ? [content] : shared(content, members.length)
       const work = members.map(async (member, index) => {
         try {
-          return await member.agent.images.write(kind, name, streams[index] as typeof content, options)
+          return await everyone.agentOf(member).images.write(kind, name, streams[index] as typeof content, options)
         } catch (error) {
           // So that the others do not wait for it.
           streams[index]?.cancel().catch(() => {})

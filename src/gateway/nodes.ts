@@ -2,22 +2,22 @@ import type { DynamipsAgent, HostAgent, MachineAgent, NodeAgent, RouterAgent } f
 import type { NodeRef } from '../model/node.ts'
 import { type Everyone, muchPatience } from './everyone.ts'
 import type { ImageCopies } from './image-copies.ts'
-import type { Whereabouts } from './whereabouts.ts'
+import type { AskOwner } from './whereabouts.ts'
 
 /** Asks the compute that has the node's project. */
 type At = <T>(ref: NodeRef, use: (agent: HostAgent) => Promise<T>) => Promise<T>
 
 const atOf =
-  (whereabouts: Whereabouts): At =>
+  (owner: AskOwner): At =>
   (ref, use) =>
-    whereabouts.at(ref.project_id, use)
+    owner(ref.project_id, use)
 
-export function gatewayNodes(whereabouts: Whereabouts, copies: ImageCopies): NodeAgent {
-  const at = atOf(whereabouts)
+export function gatewayNodes(owner: AskOwner, copies: ImageCopies): NodeAgent {
+  const at = atOf(owner)
   return {
-    list: (id, kind) => whereabouts.at(id, ({ nodes }) => nodes.list(id, kind)),
+    list: (id, kind) => owner(id, ({ nodes }) => nodes.list(id, kind)),
     create: (id, kind, input, options) =>
-      copies.with(id, kind, () => whereabouts.at(id, ({ nodes }) => nodes.create(id, kind, input, options))),
+      copies.with(id, kind, () => owner(id, ({ nodes }) => nodes.create(id, kind, input, options))),
     get: (ref) => at(ref, ({ nodes }) => nodes.get(ref)),
     update: (ref, changes) =>
       copies.with(ref.project_id, ref.kind, () => at(ref, ({ nodes }) => nodes.update(ref, changes))),
@@ -42,8 +42,8 @@ export function gatewayNodes(whereabouts: Whereabouts, copies: ImageCopies): Nod
   }
 }
 
-export function gatewayRouters(whereabouts: Whereabouts): RouterAgent {
-  const at = atOf(whereabouts)
+export function gatewayRouters(owner: AskOwner): RouterAgent {
+  const at = atOf(owner)
   return {
     start: (ref, input) => at(ref, ({ routers }) => routers.start(ref, input)),
     configs: (ref) => at(ref, ({ routers }) => routers.configs(ref)),
@@ -51,16 +51,16 @@ export function gatewayRouters(whereabouts: Whereabouts): RouterAgent {
   }
 }
 
-export function gatewayDynamips(whereabouts: Whereabouts): DynamipsAgent {
-  const at = atOf(whereabouts)
+export function gatewayDynamips(owner: AskOwner): DynamipsAgent {
+  const at = atOf(owner)
   return {
     idlePcProposals: (ref, signal) => at(ref, ({ dynamips }) => dynamips.idlePcProposals(ref, signal)),
     autoIdlePc: (ref, signal) => at(ref, ({ dynamips }) => dynamips.autoIdlePc(ref, signal)),
   }
 }
 
-export function gatewayMachines(whereabouts: Whereabouts, everyone: Everyone): MachineAgent {
-  const at = atOf(whereabouts)
+export function gatewayMachines(owner: AskOwner, everyone: Everyone): MachineAgent {
+  const at = atOf(owner)
   return {
     emulators: (platforms) =>
       everyone.union(

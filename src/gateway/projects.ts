@@ -6,7 +6,7 @@ import type { Serial } from '../serial.ts'
 import { absence, type Everyone, noCompute, presented } from './everyone.ts'
 import type { Member, Members } from './members.ts'
 import type { Room } from './room.ts'
-import { elsewhere, type Whereabouts } from './whereabouts.ts'
+import { type AskOwner, elsewhere, type Whereabouts } from './whereabouts.ts'
 
 /** Computes that are tried for a new project, when the one with most room turns out not to be there. */
 const mostTried = 3
@@ -15,6 +15,7 @@ export interface ProjectOptions {
   readonly members: Members
   readonly everyone: Everyone
   readonly whereabouts: Whereabouts
+  readonly at: AskOwner
   readonly room: Room
   /** By project: what places it and what takes it away come one after the other, so that none is placed twice or forgotten. */
   readonly turns: Serial
@@ -22,40 +23,40 @@ export interface ProjectOptions {
 
 /** Every project is on one compute: where it was asked for, else where most room is. */
 export function gatewayProjects(options: ProjectOptions): ProjectAgent {
-  const { everyone, whereabouts, turns } = options
+  const { everyone, whereabouts, at, turns } = options
   return {
     list: () =>
       everyone.union(
         ({ projects }) => projects.list(),
         ({ project_id }) => project_id,
       ),
-    get: (id) => whereabouts.at(id, ({ projects }) => projects.get(id)),
+    get: (id) => at(id, ({ projects }) => projects.get(id)),
     create: (input) => create(input, options),
-    update: (id, changes) => whereabouts.at(id, ({ projects }) => projects.update(id, changes)),
+    update: (id, changes) => at(id, ({ projects }) => projects.update(id, changes)),
     close: (id) =>
       turns.run(id, async () => {
-        const { temporary } = await whereabouts.at(id, ({ projects }) => projects.get(id))
-        await whereabouts.at(id, ({ projects }) => projects.close(id))
+        const { temporary } = await at(id, ({ projects }) => projects.get(id))
+        await at(id, ({ projects }) => projects.close(id))
         // Its files stay where they are otherwise, and it is to be opened there again.
         if (temporary) await whereabouts.forget(id)
       }),
     remove: (id) =>
       turns.run(id, async () => {
-        await whereabouts.at(id, ({ projects }) => projects.remove(id))
+        await at(id, ({ projects }) => projects.remove(id))
         await whereabouts.forget(id)
       }),
-    commit: (id) => whereabouts.at(id, ({ projects }) => projects.commit(id)),
-    releaseUdpPort: (id, port) => whereabouts.at(id, ({ projects }) => projects.releaseUdpPort(id, port)),
-    reserveUdpPort: (id) => whereabouts.at(id, ({ projects }) => projects.reserveUdpPort(id)),
+    commit: (id) => at(id, ({ projects }) => projects.commit(id)),
+    releaseUdpPort: (id, port) => at(id, ({ projects }) => projects.releaseUdpPort(id, port)),
+    reserveUdpPort: (id) => at(id, ({ projects }) => projects.reserveUdpPort(id)),
   }
 }
 
-export function gatewayFiles(whereabouts: Whereabouts): FileAgent {
+export function gatewayFiles(at: AskOwner): FileAgent {
   return {
-    list: (id) => whereabouts.at(id, ({ files }) => files.list(id)),
-    read: (id, path) => whereabouts.at(id, ({ files }) => files.read(id, path)),
+    list: (id) => at(id, ({ files }) => files.list(id)),
+    read: (id, path) => at(id, ({ files }) => files.read(id, path)),
     write: (id, path, content, options) =>
-      whereabouts.at(id, ({ files }) => files.write(id, path, content, options), { once: true }),
+      at(id, ({ files }) => files.write(id, path, content, options), { once: true }),
   }
 }
 
@@ -77,14 +78,17 @@ function create(input: ProjectCreate, options: ProjectOptions): Promise<Created>
 async function place(
   input: ProjectCreate & { project_id: string },
   { asked, known }: { asked: string | undefined; known: Member | undefined },
-  { members, whereabouts, room }: ProjectOptions,
+  { members, everyone, whereabouts, room }: ProjectOptions,
 ): Promise<Created> {
   const { project_id } = input
   if (known !== undefined) {
     if (asked !== undefined && asked !== known.id) throw elsewhere(project_id, known)
-    return known.agent.projects.create(input).catch((error: unknown) => {
-      throw presented(error, known)
-    })
+    return everyone
+      .agentOf(known)
+      .projects.create(input)
+      .catch((error: unknown) => {
+        throw presented(error, known)
+      })
   }
   const candidates = asked === undefined ? room.order(await members.all()) : [await named(members, asked)]
   let failure: unknown
@@ -97,7 +101,7 @@ async function place(
       throw error
     })
     try {
-      return await member.agent.projects.create(input)
+      return await everyone.agentOf(member).projects.create(input)
     } catch (error) {
       if (isUnclear(error)) throw error
       undo()

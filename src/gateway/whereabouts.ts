@@ -1,3 +1,4 @@
+import type { Via } from '../auth/caller.ts'
 import { ApiError, conflict, notFound } from '../errors.ts'
 import { abortable } from '../fleet/abortable.ts'
 import { eachOf } from '../fleet/each-of.ts'
@@ -12,6 +13,13 @@ const mostVain = 1000
 const mostNamed = 5
 /** How long the computes may take to be asked for a project, ms. */
 const searchMs = 15_000
+
+/** Asks the compute that has a project; see `Whereabouts.at`. */
+export type AskOwner = <T>(
+  projectId: string,
+  use: (agent: HostAgent) => Promise<T>,
+  how?: { once?: boolean },
+) => Promise<T>
 
 /**
  * Which compute has a project. What was placed by us is in the store; for what is not, and for a project that has gone from
@@ -32,13 +40,17 @@ export class Whereabouts {
   /**
    * Asks the compute that has the project. 404 when none has it, 503 when it is on a compute that is not there. When the compute
    * says that it has no such project, it is looked for elsewhere and asked for there; `once`: what was sent cannot be sent
-   * again, so that only the next request is asked there.
+   * again, so that only the next request is asked there. `via`: what the compute is told of the caller.
    */
-  async at<T>(projectId: string, use: (agent: HostAgent) => Promise<T>, { once = false } = {}): Promise<T> {
+  async at<T>(
+    projectId: string,
+    use: (agent: HostAgent) => Promise<T>,
+    { once = false, via = 'user' }: { once?: boolean; via?: Via } = {},
+  ): Promise<T> {
     const member = await this.find(projectId)
     if (member === undefined) throw noSuchProject(projectId, await this.#members.all())
     try {
-      return await use(member.agent)
+      return await use(member.agentFor(via))
     } catch (error) {
       if (!(error instanceof ApiError) || error.status !== 404) throw presented(error, member)
       // When it cannot be asked any more, what it said last is what is known.
@@ -46,7 +58,7 @@ export class Whereabouts {
       const other = await this.#search(projectId)
       if (other === undefined || once) throw error
       try {
-        return await use(other.agent)
+        return await use(other.agentFor(via))
       } catch (failure) {
         throw presented(failure, other)
       }

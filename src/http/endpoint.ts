@@ -1,4 +1,5 @@
 import type { Static, TObject, TSchema } from '@sinclair/typebox'
+import type { Caller } from '../auth/caller.ts'
 import type { Identity } from '../auth/identity.ts'
 import type { Tokens } from '../auth/tokens.ts'
 import type { FeedSource } from '../events/fleet-feed.ts'
@@ -25,6 +26,8 @@ export interface Context {
   readonly version: string
   /** Who asks. */
   readonly identity: Identity
+  /** What computes are told of who asks. */
+  readonly caller: Caller
   readonly tickets: TicketOffice
   readonly tokens: Tokens | undefined
   readonly requests: RequestMetrics

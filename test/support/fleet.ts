@@ -188,7 +188,7 @@ export async function bed(): Promise<Bed> {
         duplex: 'half',
         ...init,
       } as RequestInit)
-      return forward(open.fleet, 'one', request, path)
+      return forward(open.fleet, { id: 'one', request, path, caller: { isDirect: true, mayExecute: false } })
     },
   }
 }

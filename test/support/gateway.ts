@@ -47,6 +47,9 @@ export function startGateway(agents: readonly HostAgent[]): TestGateway {
     (agent, index): TestMember => ({
       ...{ id: `c${index}`, name: `Compute ${index}`, agent, isConnected: true, acceptsProjects: true, weight: 1 },
       load: { cpu_usage_percent: 10, memory_usage_percent: 10 },
+      agentFor() {
+        return this.agent
+      },
     }),
   )
   const placements = new Map<string, string>()

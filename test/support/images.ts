@@ -21,7 +21,7 @@ export async function openImages(options: Partial<ImagesOptions> = {}): Promise<
   const images = new Images({
     dataDirectory: data,
     additional: () => [],
-    isLocal: true,
+    isLocal: () => true,
     checksums,
     floorMb: () => 0,
     mostGb: () => 100,

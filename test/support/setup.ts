@@ -5,6 +5,7 @@ import { build } from 'esbuild'
 import { Miniflare } from 'miniflare'
 import type { TestProject } from 'vitest/node'
 import { createNodeAgent, type NodeAgentService } from '../../runtime/node/agent.ts'
+import { within } from '../../runtime/node/caller.ts'
 import { loadConfig } from '../../runtime/node/config/load.ts'
 import { docsScript } from '../../runtime/node/docs-script.ts'
 import { httpTransport } from '../../runtime/node/fleet/http-transport.ts'
@@ -125,6 +126,7 @@ async function serve(
   const webSockets = new WebSockets()
   const app = createApp({
     ...own,
+    within,
     version: '0.0.0-test',
     access: () => ({
       hosts: new Set(['127.0.0.1', 'localhost']),

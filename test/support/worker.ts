@@ -50,14 +50,17 @@ async function open(env: Env): Promise<App> {
       name: 'this',
       address: () => ({ protocol: 'http', host: '127.0.0.1', port: 3080 }),
       user: null,
-      host: gateway.agent(() => {}).host,
+      host: gateway.agent(() => {}, { isDirect: false, mayExecute: false }).host,
       fetch: (request) => opened.inside(request),
     },
   })
   const engines = { remote: new RemoteEngine(fleet) }
   const opened: App = createApp({
     // A feed that one request began ends with it, whoever reads it beside: each has feeds of its own.
-    agent: (absent) => ({ ...gateway.agent(absent), events: createGateway(options).agent(absent).events }),
+    agent: (absent, caller) => ({
+      ...gateway.agent(absent, caller),
+      events: createGateway(options).agent(absent, caller).events,
+    }),
     between: between(behind, gateway.whereabouts),
     fleet,
     appliance: await ApplianceVm.open({ fleet, engines, store: new MemoryAppliance() }),

@@ -256,7 +256,8 @@ function resolveSettings(settings: Settings): Resolved {
     host: settings.host.replace(/^\[(.*)\]$/, '$1'),
     data: absolute(settings.data),
     additional_images_path: settings.additional_images_path.map(absolute),
-    local: settings.local ?? isLoopback,
+    // The clients of a gateway are not people at this machine.
+    local: settings.local ?? (isLoopback && join.url === ''),
     console_host: settings.console_host ?? '127.0.0.1',
   }
 }

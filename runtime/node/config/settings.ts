@@ -36,7 +36,7 @@ export const Settings = Type.Object(
     local: Type.Optional(
       Type.Boolean({
         description:
-          'Local mode: project paths and images anywhere the user may read. Default: on when host is loopback',
+          'Local mode: project paths and images anywhere the user may read; never for requests of a gateway. Default: on when host is loopback and join.url is not set',
       }),
     ),
     gateway: Type.Boolean({

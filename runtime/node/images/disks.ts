@@ -14,7 +14,7 @@ const infoMs = 30_000
 export interface DisksOptions {
   readonly tools: DiskTools
   readonly floorMb: () => number
-  readonly isLocal: boolean
+  readonly isLocal: () => boolean
   /** Nothing is ever written there at a client's wish. */
   readonly dataDirectory: string
 }
@@ -60,7 +60,7 @@ export class Disks {
     const { format, 'full-backing-filename': backing } = JSON.parse(info) as Record<string, unknown>
     if (typeof format !== 'string') throw conflict('path: the tool does not know the format of this image')
     // An uploaded image may name any file or address of the host as the one it is based on.
-    if (backing !== undefined && !this.#options.isLocal) {
+    if (backing !== undefined && !this.#options.isLocal()) {
       throw conflict('path: the image is based on another one, which only local mode opens')
     }
     // The format is named: a raw image that looks like another format must not become one.
@@ -70,7 +70,7 @@ export class Disks {
 
   /** The file an absolute path means, in local mode; 403 elsewhere. */
   async checkedPath(path: string): Promise<string> {
-    if (!this.#options.isLocal) throw forbidden('path: an absolute path is possible in local mode only')
+    if (!this.#options.isLocal()) throw forbidden('path: an absolute path is possible in local mode only')
     // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
     if (/[\u0000-\u001f\u007f"]/.test(path)) throw badRequest('path: it has a character that no image may have')
     const file = resolve(path)

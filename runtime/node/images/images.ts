@@ -25,7 +25,8 @@ import { Uploads } from './uploads.ts'
 export interface ImagesOptions {
   readonly dataDirectory: string
   readonly additional: () => readonly string[]
-  readonly isLocal: boolean
+  /** Whether what is done now is done in local mode. */
+  readonly isLocal: () => boolean
   readonly checksums: Checksums
   readonly floorMb: () => number
   /** Largest upload, GB. */

@@ -14,7 +14,7 @@ export interface LibraryOptions {
   /** `{data}/images`. */
   readonly directory: string
   readonly additional: () => readonly string[]
-  readonly isLocal: boolean
+  readonly isLocal: () => boolean
 }
 
 /** An image file. */
@@ -105,7 +105,7 @@ export class ImageLibrary {
   }
 
   async #mayRead(kind: ImageKindName, file: string, project?: string): Promise<boolean> {
-    return this.#options.isLocal || this.isInside(kind, file, project)
+    return this.#options.isLocal() || this.isInside(kind, file, project)
   }
 
   async #absolute(kind: ImageKindName, file: string): Promise<FoundImage | undefined> {

@@ -47,7 +47,8 @@ export async function resolveInProject(root: string, path: string): Promise<stri
 export interface PlaceRules {
   readonly dataDirectory: string
   readonly projectsDirectory: string
-  readonly isLocal: boolean
+  /** Whether what is done now is done in local mode. */
+  readonly isLocal: () => boolean
 }
 
 /**
@@ -64,7 +65,7 @@ export async function checkedProjectPath(path: string, rules: PlaceRules): Promi
     throw forbidden('path: the directory cannot be reached', { cause: cause as Error })
   })
   const projects = await realish(rules.projectsDirectory)
-  if (!rules.isLocal && (!isInside(projects, real) || real === projects)) {
+  if (!rules.isLocal() && (!isInside(projects, real) || real === projects)) {
     throw forbidden(`path: outside local mode a project is inside ${rules.projectsDirectory}`)
   }
   const precious = [rules.dataDirectory, rules.projectsDirectory, join(rules.dataDirectory, 'run'), homedir(), '/']

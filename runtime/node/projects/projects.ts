@@ -207,7 +207,7 @@ export class Projects implements ProjectAgent {
   /** The directory a change asks for; undefined when it is the one it has. 403, 409. */
   async #newPath(project: OpenProject, wanted: string | undefined): Promise<string | undefined> {
     if (wanted === undefined || wanted === project.path) return undefined
-    if (!this.#options.rules.isLocal)
+    if (!this.#options.rules.isLocal())
       throw forbidden('path: the directory of a project may only be changed in local mode')
     const path = await checkedProjectPath(wanted, this.#options.rules)
     if (path === project.path) return undefined

@@ -1,4 +1,5 @@
 import { Type } from '@sinclair/typebox'
+import type { Caller } from '../../auth/caller.ts'
 import { notFound } from '../../errors.ts'
 import type { Fleet } from '../../fleet/fleet.ts'
 import { ask } from '../../fleet/forward.ts'
@@ -31,9 +32,10 @@ export const autoIdlePc: Endpoint = endpoint({
     507: 'The disk is nearly full',
   },
   async handle({ params, body, request }, context) {
-    const { agent, fleet } = context
+    const { agent, fleet, caller } = context
     if (params.compute_id === applianceId) await context.appliance?.ready(request.signal)
-    if (params.compute_id !== localId) return elsewhere(params.compute_id, request, body, fleet)
+    if (params.compute_id !== localId)
+      return elsewhere(params.compute_id, { body, caller, signal: request.signal }, fleet)
     const { project } = await agent.projects.create({ name, temporary: true })
     const { project_id } = project
     try {
@@ -49,7 +51,11 @@ export const autoIdlePc: Endpoint = endpoint({
 })
 
 /** Another compute is asked the same of itself. */
-function elsewhere(id: string, request: Request, body: IdlePcQuestion, fleet: Fleet | undefined): Promise<Response> {
+function elsewhere(
+  id: string,
+  question: { body: IdlePcQuestion; caller: Caller; signal: AbortSignal },
+  fleet: Fleet | undefined,
+): Promise<Response> {
   if (fleet === undefined) throw notFound(`compute_id: there is no compute ${JSON.stringify(id.slice(0, 100))}`)
-  return ask(fleet, id, { path: `/v2/computes/${localId}/auto_idlepc`, body, signal: request.signal })
+  return ask(fleet, id, { path: `/v2/computes/${localId}/auto_idlepc`, ...question })
 }

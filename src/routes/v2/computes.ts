@@ -113,8 +113,10 @@ export const computeEndpoints: readonly Endpoint[] = [
     params: one,
     replies: { 200: { description: 'The ports', schema: Ports } },
     errors: notThere,
-    handle: async ({ params, request }, context) =>
-      forward(await fleetFor(params.compute_id, request, context), params.compute_id, request, 'network/ports'),
+    async handle({ params, request }, context) {
+      const fleet = await fleetFor(params.compute_id, request, context)
+      return forward(fleet, { id: params.compute_id, request, path: 'network/ports', caller: context.caller })
+    },
   }),
   // Before the general one, which would match these too.
   endpoint({
@@ -146,7 +148,8 @@ export const computeEndpoints: readonly Endpoint[] = [
     async handle({ params, path, request }, context) {
       const fleet = await fleetFor(params.compute_id, request, context)
       const name = fleet.nameOf(params.compute_id)
-      const response = await forward(fleet, params.compute_id, request, after(path, 4))
+      const { caller } = context
+      const response = await forward(fleet, { id: params.compute_id, request, path: after(path, 4), caller })
       if (response.status !== 200 || request.method === 'HEAD') return response
       const list = await readAnswer(response, mostListBytes, name)
       if (Array.isArray(list)) return ok(list.toSorted((a, b) => compare(nameOf(a), nameOf(b))))
@@ -182,7 +185,8 @@ function handOn(method: Extract<Method, 'GET' | 'POST' | 'PUT'>): Endpoint {
     ...(method === 'GET' && { websocket: true }),
     handle: async ({ params, path, request }, context) => {
       const fleet = await fleetFor(params.compute_id, request, context)
-      return forward(fleet, params.compute_id, request, after(path, 4), context.upgrade)
+      const { caller, upgrade } = context
+      return forward(fleet, { id: params.compute_id, request, path: after(path, 4), caller, upgrade })
     },
   })
 }

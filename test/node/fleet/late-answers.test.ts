@@ -18,6 +18,8 @@ const measure = `projects/${router.project_id}/dynamips/nodes/${router.node_id}/
 /** Longer than the proxy waits. */
 const longMs = 1500
 
+const someone = { isDirect: true, mayExecute: false }
+
 /** A gateway that has the compute behind a proxy; without a feed, whose pings come every 5 s. */
 async function gatewayOf(compute: SlowCompute) {
   const { fleet } = await openFleet({ version, upkeep: 'rounds' })
@@ -25,7 +27,8 @@ async function gatewayOf(compute: SlowCompute) {
   await fleet.create({ compute_id: 'one', protocol: 'http', host: '127.0.0.1', port })
   return {
     agent: agentOf(fleet, 'one'),
-    get: (init?: RequestInit) => forward(fleet, 'one', new Request('http://us/x', init), measure),
+    get: (init?: RequestInit) =>
+      forward(fleet, { id: 'one', request: new Request('http://us/x', init), path: measure, caller: someone }),
   }
 }
 

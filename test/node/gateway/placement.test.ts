@@ -161,6 +161,7 @@ test('a project that was not placed after all takes no room, whatever was placed
   const room = new Room()
   const member = (id: string) => ({
     ...{ id, name: id, agent: {} as HostAgent, isConnected: true, acceptsProjects: true, weight: 1 },
+    agentFor: () => ({}) as HostAgent,
     load: { cpu_usage_percent: 0, memory_usage_percent: 0 },
   })
   const [a, b] = [member('a'), member('b')]
@@ -191,6 +192,7 @@ test('a compute whose processor was busy for a moment has its share of many proj
   const loads = { idle: [0, 0], busy: [100, 0], full: [0, 100] }
   const members = Object.entries(loads).map(([id, [cpu = 0, memory = 0]]) => ({
     ...{ id, name: id, isConnected: true, acceptsProjects: true, weight: 1, agent: undefined as never },
+    agentFor: () => undefined as never,
     load: { cpu_usage_percent: cpu, memory_usage_percent: memory },
   }))
   const chosen = Array.from({ length: 160 }, () => {

@@ -98,7 +98,7 @@ test.skipIf(skip)('a disk grows by what is asked, and a format that cannot grow 
 })
 
 test.skipIf(skip)('outside local mode there are no absolute paths, and no image that names another file', async () => {
-  const { images, own } = await openImages({ isLocal: false })
+  const { images, own } = await openImages({ isLocal: () => false })
   const secret = join(await freshDirectory(), 'secret')
   await writeFile(secret, 'x'.repeat(512))
   execFileSync('qemu-img', ['create', '-q', '-f', 'qcow2', '-b', secret, '-F', 'raw', join(own, 'overlay')])

@@ -65,7 +65,11 @@ test('an absolute path is any file in local mode, else one inside the directorie
   expect(await name(join(additional, 'deep/disk'))).toBe('deep/disk')
   expect(await name(join(outside, 'disk'))).toBe(join(outside, 'disk'))
   await expect(name(outside)).rejects.toEqual(missing(outside, 'not there'))
-  const { images: remote } = await openImages({ dataDirectory: data, additional: () => [additional], isLocal: false })
+  const { images: remote } = await openImages({
+    dataDirectory: data,
+    additional: () => [additional],
+    isLocal: () => false,
+  })
   expect((await remote.library.lookup(kind, join(own, 'disk'))).name).toBe('disk')
   expect((await remote.library.lookup(kind, join(additional, 'deep/disk'))).name).toBe('deep/disk')
   for (const path of [join(outside, 'disk'), join(`${own}-other`, 'disk'), join(own, '../../../etc/passwd')]) {
@@ -84,7 +88,7 @@ test('a link that leaves the images is for nodes in local mode alone, and is nev
   const paths = async (it = images) => (await it.list(kind)).map(({ path }) => path)
   expect(await paths()).toEqual(['link', 'real', 'within'])
   expect((await images.library.lookup(kind, 'link')).file).toBe(join(own, 'link'))
-  const { images: remote } = await openImages({ dataDirectory: data, isLocal: false })
+  const { images: remote } = await openImages({ dataDirectory: data, isLocal: () => false })
   expect(await paths(remote)).toEqual(['real', 'within'])
   for (const name of ['link', 'vendor/disk']) {
     await expect(remote.library.lookup(kind, name)).rejects.toEqual(missing(name, 'local mode'))

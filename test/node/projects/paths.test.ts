@@ -114,9 +114,13 @@ test('a project whose directory is gone is 404', async () => {
   await expect(resolveInProject(join(root, 'gone'), 'x')).rejects.toEqual(status(404))
 })
 
-async function openRules(isLocal: boolean): Promise<{ base: string; rules: PlaceRules }> {
+async function openRules(local: boolean): Promise<{ base: string; rules: PlaceRules }> {
   const base = await realpath(await freshDirectory())
-  const rules = { dataDirectory: join(base, 'data'), projectsDirectory: join(base, 'data', 'projects'), isLocal }
+  const rules = {
+    dataDirectory: join(base, 'data'),
+    projectsDirectory: join(base, 'data', 'projects'),
+    isLocal: () => local,
+  }
   await mkdir(join(base, 'data', 'run'), { recursive: true })
   await mkdir(rules.projectsDirectory)
   return { base, rules }

@@ -23,7 +23,12 @@ test('a compute that answers before it has the body gets no more of it', async (
   const body = slowBody('one ')
   const init = { method: 'POST', body: body.stream, duplex: 'half' } as RequestInit
   const request = new Request('http://us/v2/computes/one/x/y', init)
-  const answer = await forward(fleet, 'one', request, 'x/y')
+  const answer = await forward(fleet, {
+    id: 'one',
+    request,
+    path: 'x/y',
+    caller: { isDirect: true, mayExecute: false },
+  })
   expect([answer.status, await answer.json()]).toEqual([409, { message: 'no room', status: 409 }])
   // It is left, not cancelled: that would end the connection on which the client waits for the answer.
   await expect.poll(() => request.body?.locked, { timeout: 5000 }).toBe(false)

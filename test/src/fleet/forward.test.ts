@@ -151,10 +151,14 @@ test.for<readonly [string, Reply, RegExp]>([
   expect(await faultOf(send('x/y'))).toMatchObject({ status: 409, message: expect.stringMatching(message) })
 })
 
+const someone = { isDirect: true, mayExecute: false }
+
 test.for(['x/../../v1/y', 'x/%2e%2E/y', './y', 'x\\y'])('the path %s is refused', async (path) => {
   const { compute, fleet } = await bed()
   compute.asked.length = 0
-  expect(await faultOf(forward(fleet, 'one', new Request('http://us/'), path))).toMatchObject({ status: 400 })
+  expect(
+    await faultOf(forward(fleet, { id: 'one', request: new Request('http://us/'), path, caller: someone })),
+  ).toMatchObject({ status: 400 })
   expect(compute.asked).toEqual([])
 })
 

@@ -21,7 +21,8 @@ function compute() {
       return log.open(request)
     },
   }
-  const member = { id: 'one', name: 'one', agent: { events } as unknown as HostAgent, isConnected: true }
+  const agent = { events } as unknown as HostAgent
+  const member = { id: 'one', name: 'one', agent, agentFor: () => agent, isConnected: true }
   return {
     asked,
     say: (message: string) => log.emit(project, { type: 'log.info', message }),

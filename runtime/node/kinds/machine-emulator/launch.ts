@@ -18,7 +18,7 @@ import { type MachineProperties, propertiesOf } from './properties.ts'
 import { savedStateTag, staleStateHint } from './saved-state.ts'
 
 export interface LaunchOptions {
-  readonly isLocal: boolean
+  readonly isLocal: () => boolean
   readonly runDirectory: string
   readonly consoleHost: string
   readonly acceleration: () => 'auto' | 'kvm' | 'tcg'
@@ -38,7 +38,8 @@ export async function launchOf(
 ): Promise<Launch> {
   const { record, directory, projectId } = node
   const properties = propertiesOf(node)
-  const { isLocal, images } = options
+  const { images } = options
+  const isLocal = options.isLocal()
   const notices: Happening[] = []
   const tell = (type: 'log.warning' | 'log.info', message: string) =>
     notices.push({ type, message: `${record.name}: ${message}` })

@@ -127,7 +127,7 @@ export class MachineEmulatorKind implements NodeKind {
   /** Makes a disk of a stopped machine larger; 409. */
   async resize(node: KindNode, { drive_name, extend }: ResizeDisk): Promise<void> {
     if (node.status !== 'stopped') throw conflict('The disk is in use: stop the node first')
-    const { path } = await resolveEmulator(propertiesOf(node), this.#options.isLocal)
+    const { path } = await resolveEmulator(propertiesOf(node), this.#options.isLocal())
     const tool = findImageTool(path)
     const disk = await this.#images.disk(node, drive_name, tool)
     if (disk.snapshots.includes(savedStateTag)) {
@@ -138,7 +138,7 @@ export class MachineEmulatorKind implements NodeKind {
 
   /** All of the changes, or (when it throws) none. */
   async #apply(node: KindNode, changes: MachineEmulatorUpdate): Promise<void> {
-    const { isLocal } = this.#options
+    const isLocal = this.#options.isLocal()
     const before = propertiesOf(node)
     const next: MachineProperties = { ...before }
     for (const field of plainFields) {

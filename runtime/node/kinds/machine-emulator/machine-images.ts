@@ -32,7 +32,7 @@ const deepestChain = 32
 
 export interface MachineImagesOptions {
   readonly library: ImageLibrary
-  readonly isLocal: boolean
+  readonly isLocal: () => boolean
   readonly floorMb: () => number
 }
 
@@ -122,7 +122,7 @@ export class MachineImages {
 
   /** 409 when images that an emulator has opened read what `disks` would have refused: since then a client may have replaced them. */
   async requireOpened(node: KindNode, images: readonly ToolInfo[]): Promise<void> {
-    if (this.#options.isLocal) return
+    if (this.#options.isLocal()) return
     for (const image of images) {
       for (const file of referencesIn(image)) {
         // An extent in the image itself.
@@ -133,7 +133,7 @@ export class MachineImages {
 
   /** What an image may read; anything in local mode. */
   #allowOf(node: KindNode, tool: string): Overlay['allow'] {
-    return this.#options.isLocal ? undefined : (facts) => this.#requireOwn(node, tool, facts)
+    return this.#options.isLocal() ? undefined : (facts) => this.#requireOwn(node, tool, facts)
   }
 
   #nameOf(node: KindNode, slot: DiskSlot): string {

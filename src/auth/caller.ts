@@ -1,0 +1,33 @@
+import type { Identity } from './identity.ts'
+
+/**
+ * Whether a client may do everything, as the gateway that hands its request on tells a compute: `admin`, or `user`. A compute
+ * believes it because the request came with the credentials of the compute, or through the tunnel. It only takes rights away.
+ */
+export const viaHeader = 'x-patchbay-via'
+
+export type Via = 'admin' | 'user'
+
+/** Who calls, as far as the compute decides by it what a request may name on its disk and what may be run. */
+export interface Caller {
+  /** False for a request that a gateway handed on, or that came through a tunnel: such a request is never in local mode. */
+  readonly isDirect: boolean
+  /** Whether the caller may bring programs that the compute runs: an administrator with credentials. */
+  readonly mayExecute: boolean
+}
+
+/** The caller of a request that came with these credentials; without any (an empty `key`) nobody is an administrator. */
+export function callerOf({ role, key }: Identity, request: Request): Caller {
+  const via = request.headers.get(viaHeader)
+  const isAdmin = role === 'admin' && key !== ''
+  return { isDirect: via === null, mayExecute: isAdmin && (via === null || via === 'admin') }
+}
+
+/** The caller of a request that came through the tunnel of a gateway, which has looked at the credentials. */
+export const callerThroughTunnel = (request: Request): Caller => ({
+  isDirect: false,
+  mayExecute: request.headers.get(viaHeader) === 'admin',
+})
+
+/** What a compute is told of the caller. */
+export const viaOf = ({ mayExecute }: Caller): Via => (mayExecute ? 'admin' : 'user')

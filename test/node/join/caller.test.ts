@@ -1,0 +1,82 @@
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect, onTestFinished, test, vi } from 'vitest'
+import type { Compute } from '../../../src/model/compute.ts'
+import { portRanges, TestService } from '../../support/service.ts'
+
+// Three services are started.
+vi.setConfig({ testTimeout: 90_000 })
+
+const token = 'tunnel-test-0123456789'
+const embedded = { 'pc.engine': 'embedded' }
+const basic = (user: string) => `Basic ${btoa(`${user}:geheim-geheim`)}`
+const credentials = { user: 'anna', password: 'geheim-geheim' }
+
+/** A gateway, a compute that has joined it, and one that is registered by its address. Both are in local mode. */
+async function lab() {
+  const gateway = await TestService.start({ gateway: true, ...credentials, 'fleet.join_tokens': [token] })
+  const joined = await TestService.start({
+    ...{ ...embedded, ...portRanges(112), 'join.url': gateway.url, 'join.token': token },
+    local: true,
+  })
+  const registered = await TestService.start({ ...embedded, ...portRanges(113), ...credentials })
+  const ask = (path: string, init: RequestInit = {}) =>
+    gateway.fetch(path, { ...init, headers: { authorization: basic('anna'), ...init.headers } })
+  const { hostname: host, port } = new URL(registered.url)
+  const input = { compute_id: 'near', protocol: 'http', host, port: Number(port), ...credentials }
+  expect((await ask('/v2/computes', { method: 'POST', body: JSON.stringify(input) })).status).toBe(201)
+  const id = (await readFile(join(joined.data, 'compute-id'), 'utf8')).trim()
+  const isThere = async () => ((await (await ask(`/v2/computes/${id}`)).json()) as Compute).connected
+  await expect.poll(isThere, { timeout: 20_000, interval: 50 }).toBe(true)
+  return { ask, computes: [id, 'near'], joined, registered }
+}
+
+const post = (body: unknown): RequestInit => ({ method: 'POST', body: JSON.stringify(body) })
+
+test('a compute in local mode is not local for requests of a gateway, through a tunnel or by its address', async () => {
+  const { ask, computes, joined, registered } = await lab()
+  const outside = await mkdtemp(join(tmpdir(), 'patchbay-outside-'))
+  onTestFinished(() => rm(outside, { recursive: true, force: true }))
+  for (const id of computes) {
+    // By the gateway's own interface, and handed on as it is.
+    const wanted = { name: 'x', path: join(outside, 'lab'), compute_id: id }
+    expect((await ask('/v2/compute/projects', post(wanted))).status).toBe(403)
+    const { project_id } = (await (await ask('/v2/compute/projects', post({ name: 'y', compute_id: id }))).json()) as {
+      project_id: string
+    }
+    const path = JSON.stringify({ path: join(outside, 'moved') })
+    expect((await ask(`/v2/compute/projects/${project_id}`, { method: 'PUT', body: path })).status).toBe(403)
+    const through = `/v2/computes/${id}/projects/${project_id}`
+    expect((await ask(through, { method: 'PUT', body: path })).status).toBe(403)
+    expect(await (await ask(`/v2/computes/${id}/config/reload`, { method: 'POST' })).json()).toMatchObject({
+      status: 403,
+    })
+    const machine = { name: 'M', platform: 'x86_64', options: '-fsdev local,id=a,path=/,security_model=none' }
+    const made = await ask(`${through}/machine-emulator/nodes`, post(machine))
+    expect([made.status, (await made.json()) as object]).toMatchObject([400, { message: /local mode/ }])
+  }
+  // Whoever asks the computes themselves is at their machine.
+  for (const service of [joined, registered]) {
+    const headers = { authorization: basic('anna') }
+    const path = join(outside, service.url.slice(-5))
+    const answer = await service.fetch('/v2/compute/projects', { ...post({ name: 'z', path }), headers })
+    expect(answer.status).toBe(201)
+    const version = await service.fetch('/v2/compute/version', { headers })
+    expect(await version.json()).toMatchObject({ local: true })
+  }
+})
+
+test('a client that says it comes by a gateway only loses its local mode', async () => {
+  const service = await TestService.start({ ...embedded, ...portRanges(112) })
+  for (const via of ['admin', 'user', 'x']) {
+    const headers = { 'x-patchbay-via': via }
+    expect(await (await service.fetch('/v2/compute/version', { headers })).json()).toMatchObject({ local: false })
+  }
+})
+
+test('a compute that joins a gateway is not in local mode unless its settings say so', async () => {
+  const settings = { ...embedded, ...portRanges(112), 'join.url': 'ws://127.0.0.1:9', 'join.token': token }
+  const service = await TestService.start(settings)
+  expect(await service.call('GET', '/v2/compute/version')).toMatchObject({ local: false })
+})
