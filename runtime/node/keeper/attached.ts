@@ -16,7 +16,8 @@ export class AttachedRunner implements Runner {
   #socket: Socket | undefined
 
   constructor(spec: AttachedSpec, output: (bytes: Uint8Array) => void) {
-    this.ended = this.#hold(spec, output)
+    // Whatever is wrong with its place, it is the end of this guest alone.
+    this.ended = this.#hold(spec, output).catch(() => ({ code: null, signal: null }))
   }
 
   input(bytes: Uint8Array): void {

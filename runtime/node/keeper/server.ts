@@ -1,9 +1,11 @@
 import { once } from 'node:events'
 import { chmodSync, rmSync } from 'node:fs'
 import { createServer, type Server, type Socket } from 'node:net'
+import { Check } from '@sinclair/typebox/value'
+import { complaint } from '../../../src/http/validate.ts'
 import { KeeperError } from './error.ts'
 import { LineReader } from './lines.ts'
-import { type KeeperEvents, type Operations, protocolVersion } from './protocol.ts'
+import { inputs, type KeeperEvents, type Operations, protocolVersion } from './protocol.ts'
 import { socketPath } from './socket-path.ts'
 import type { Switch } from './switch/switch.ts'
 import type { Units } from './units.ts'
@@ -15,8 +17,8 @@ type Handlers = {
 }
 
 interface Request {
-  readonly id: number
-  readonly op: keyof Operations
+  readonly id: number | null
+  readonly op: unknown
   readonly with: unknown
 }
 
@@ -93,7 +95,7 @@ export class KeeperServer {
     const read = (bytes: Buffer) => {
       try {
         for (const line of lines.push(bytes)) {
-          const request = JSON.parse(line) as Request
+          const request = requestOf(JSON.parse(line))
           if (request.op === 'console.attach' || request.op === 'capture.attach') {
             socket.off('data', read)
             void this.#attach(socket, request, lines)
@@ -117,7 +119,7 @@ export class KeeperServer {
     try {
       answer = {
         id,
-        result: op === 'hello' ? this.#hello(socket, input as Operations['hello']['in']) : await this.#run(op, input),
+        result: op === 'hello' ? this.#hello(socket, checked('hello', input)) : await this.#run(op, input),
       }
     } catch (error) {
       const code = error instanceof KeeperError ? error.code : 'internal'
@@ -136,10 +138,13 @@ export class KeeperServer {
     return { protocol: protocolVersion, version, pid: process.pid, packet_path: lan.pathName }
   }
 
-  #run(op: keyof Operations, input: unknown): Promise<unknown> | unknown {
-    const handler = this.#handlers[op] as ((input: unknown) => unknown) | undefined
-    if (handler === undefined) throw new KeeperError('bad_request', `unknown operation ${String(op)}`)
-    return handler(input)
+  #run(op: unknown, input: unknown): Promise<unknown> | unknown {
+    const name = Object.keys(inputs).find((it) => it === op) as keyof Operations | undefined
+    const handler = name && (this.#handlers[name] as ((input: unknown) => unknown) | undefined)
+    if (name === undefined || handler === undefined) {
+      throw new KeeperError('bad_request', `unknown operation ${String(JSON.stringify(op)).slice(0, 100)}`)
+    }
+    return handler(checked(name, input))
   }
 
   /** From here on the socket is the console's, or the capture's. */
@@ -148,13 +153,13 @@ export class KeeperServer {
     const begin = () => socket.write(`${JSON.stringify({ id, result: {} })}\n`)
     try {
       if (op === 'console.attach') {
-        const hub = units.hub((input as Operations['console.attach']['in']).key)
+        const hub = units.hub(checked('console.attach', input).key)
         begin()
         hub.attach(socket)
         if (lines.rest.length > 0) socket.emit('data', lines.rest)
         return
       }
-      const wanted = input as Operations['capture.attach']['in']
+      const wanted = checked('capture.attach', input)
       const recorder = lan.captured(wanted.key)
       if (wanted.from === 'file') recorder.follow(socket, begin)
       else await recorder.stream(socket, wanted.link_type, begin)
@@ -165,6 +170,19 @@ export class KeeperServer {
       socket.end(`${JSON.stringify({ id, error: { code, message: (error as Error).message } })}\n`)
     }
   }
+}
+
+/** What goes into an operation, known to be that; `bad_request` with the member that is wrong. */
+function checked<Op extends keyof Operations>(op: Op, input: unknown): Operations[Op]['in'] {
+  if (Check(inputs[op], input)) return input as Operations[Op]['in']
+  throw new KeeperError('bad_request', `${op}: ${complaint(inputs[op], input, 'with')}`)
+}
+
+/** Throws for a line that is no request, which ends its connection. */
+function requestOf(line: unknown): Request {
+  if (typeof line !== 'object' || line === null || Array.isArray(line)) throw new Error('not a request')
+  const { id, op, with: input } = line as Record<string, unknown>
+  return { id: typeof id === 'number' ? id : null, op, with: input }
 }
 
 const nothing = (_: unknown): Record<string, never> => ({})
