@@ -3,8 +3,8 @@ import { join } from 'node:path'
 import { defineConfig } from 'vitest/config'
 
 const handlers = { include: ['test/handlers/**/*.test.ts'], globalSetup: ['test/support/setup.ts'], isolate: false }
-/** Files with tests of what the Worker is not, or does not have: those go to its app in workerd, too. */
-const notByWorker = ['test/handlers/{appliance-vm,computes,http,metrics}.test.ts']
+/** Files with tests of what the Worker is not, or does not have, and of who is let in: those go to its app in workerd, too. */
+const notByWorker = ['test/handlers/{appliance-vm,browsers,computes,http,metrics}.test.ts']
 const host = { globalSetup: ['test/support/bundled.ts'], setupFiles: ['test/support/from-bundle.ts'], isolate: false }
 
 /** Tests of how long something takes, which have the machine to themselves, and mostly wait; a host that is busy for a moment gets another try. */

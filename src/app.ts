@@ -8,7 +8,9 @@ import { type FeedSource, feedsOf } from './events/fleet-feed.ts'
 import type { ApplianceVm } from './fleet/appliance-vm.ts'
 import type { Fleet } from './fleet/fleet.ts'
 import type { HostAgent } from './host-agent.ts'
-import { type Access, admit, corsOrigin, isPreflight } from './http/access.ts'
+import { type Access, Admission, corsOrigin, isPreflight } from './http/access/access.ts'
+import { type Peer, peerByUrl } from './http/access/peer.ts'
+import { requireDeliberate } from './http/access/source.ts'
 import { readAnyJson, readJson } from './http/body.ts'
 import type { Answer, Context, Endpoint, Json } from './http/endpoint.ts'
 import { pathOf, queryOf, unalias } from './http/path.ts'
@@ -37,6 +39,8 @@ export interface AppOptions {
   readonly version: string
   /** Who is let in; asked for every request. */
   readonly access: () => Access
+  /** From where a request came. Without it only the scheme of the URL is known. */
+  readonly peer?: (request: Request) => Peer
   /** The tokens that its endpoints make and revoke; `access` has the verifier that knows them. Without it they answer 404. */
   readonly tokens?: Tokens | undefined
   /** Without it feeds are those of the agent, and of the fleet. */
@@ -109,6 +113,8 @@ export function createApp(options: AppOptions): App {
   const { agent, version, aliases, json, report, trace } = options
   const routes = new Routes(endpoints)
   const tickets = options.tickets ?? new Tickets()
+  const admission = new Admission({ access: options.access, tickets })
+  const peerOf = options.peer ?? peerByUrl
   const requests = options.requests ?? new RequestMetrics()
   const words = new Map(Object.entries(aliases).map(([theirs, ours]) => [ours, theirs]))
   let document: string | undefined
@@ -196,16 +202,16 @@ export function createApp(options: AppOptions): App {
       let status: number | undefined
       try {
         const webSocket = await webSocketOf(request, path)
+        const peer = peerOf(request)
         const identity =
-          webSocket?.joins === true
-            ? joining
-            : // A ticket stands for the credentials only where a browser could not send them.
-              await admit(request, options.access(), tickets, webSocket !== undefined)
+          webSocket?.joins === true ? joining : await admission.admit(request, peer, webSocket !== undefined)
         allowOrigin(request, path, headers)
         if (identity !== undefined) options.rateLimit?.take(identity.key)
         const found = async (it: Endpoint, ours: string) => {
           endpoint = it
-          requireRole(identity, await roleNeeded(routes, it, request.method, ours))
+          const role = await roleNeeded(routes, it, request.method, ours)
+          requireRole(identity, role)
+          requireDeliberate(request, identity, { endpoint: it, role, isSecure: peer.isSecure })
           return identity
         }
         const caller = (it: Identity) => callerOf(it, request)

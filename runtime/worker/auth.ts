@@ -3,7 +3,7 @@ import { anyOf, type Verifier } from '../../src/auth/identity.ts'
 import { RateLimit } from '../../src/auth/rate-limit.ts'
 import type { TokenStore } from '../../src/auth/token-store.ts'
 import { Tokens } from '../../src/auth/tokens.ts'
-import type { Access } from '../../src/http/access.ts'
+import type { Access } from '../../src/http/access/access.ts'
 import { type Env, listOf, rateOf } from './env.ts'
 
 /** Who comes in with HTTP Basic and the admin token as password, for clients that know nothing else. */

@@ -86,6 +86,8 @@ export interface Endpoint<P extends TObject = TObject, Q extends TObject = TObje
   readonly handsOn?: (path: string) => string
   /** May be opened as a websocket, on which a ticket is accepted. */
   readonly websocket?: boolean
+  /** A page for people, to which links of other sites may lead. All other paths are refused to them. */
+  readonly page?: boolean
   /** A compute opens it to join: its handler looks at the token, and the service's own credentials are not asked for. */
   readonly joins?: boolean
   readonly handle: (

@@ -27,6 +27,7 @@ export const docsEndpoints: readonly Endpoint[] = [
   endpoint({
     method: 'GET',
     path: '/',
+    page: true,
     tag: 'reference',
     summary: 'Leads to the reference page',
     replies: { 302: { description: 'To /docs' } },
@@ -43,6 +44,7 @@ export const docsEndpoints: readonly Endpoint[] = [
   endpoint({
     method: 'GET',
     path: '/docs',
+    page: true,
     tag: 'reference',
     summary: 'The reference page',
     replies: { 200: { description: 'The page', media: 'text/html' } },

@@ -1,5 +1,5 @@
-import { chromium } from 'playwright-core'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, test } from 'vitest'
+import { startChromium } from '../support/chromium.ts'
 import { requireProgram } from '../support/require.ts'
 import { portRanges, TestService } from '../support/service.ts'
 
@@ -9,15 +9,7 @@ test.skipIf(browser.skip)(
   'the reference page shows the interface in a browser, and asks nobody else',
   async () => {
     const service = await TestService.start(portRanges(61))
-    const args = [
-      '--no-sandbox',
-      '--disable-gpu',
-      '--disable-background-networking',
-      '--disable-component-update',
-      '--disable-sync',
-    ]
-    const chrome = await chromium.launch({ executablePath: '/usr/bin/chromium', args })
-    onTestFinished(() => chrome.close())
+    const chrome = await startChromium()
     const page = await chrome.newPage()
     const foreign: string[] = []
     const errors: string[] = []

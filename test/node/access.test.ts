@@ -41,7 +41,10 @@ test('with credentials configured nothing is answered without them', async () =>
   }
   // Who has the credentials was given them: a page of theirs is no foreign page.
   expect(await status('Bearer secret-token', { origin: 'https://elsewhere.example' })).toBe(200)
-  expect(await status(undefined, { origin: 'https://elsewhere.example' })).toBe(401)
+  // Basic is sent by the browser itself, whatever page asks; nor may a page try some out.
+  for (const authorization of [basic('anna', 'geheim:ü'), basic('anna', 'guess'), undefined]) {
+    expect(await status(authorization, { origin: 'https://elsewhere.example' })).toBe(403)
+  }
 })
 
 test('a ticket opens one websocket, and nothing else', async () => {

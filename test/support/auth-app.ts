@@ -5,7 +5,7 @@ import type { TokenStore } from '../../src/auth/token-store.ts'
 import type { Tokens } from '../../src/auth/tokens.ts'
 import type { Fleet } from '../../src/fleet/fleet.ts'
 import type { HostAgent } from '../../src/host-agent.ts'
-import type { Access } from '../../src/http/access.ts'
+import type { Access } from '../../src/http/access/access.ts'
 import type { TokenRecord } from '../../src/model/access-token.ts'
 
 /** A store that is gone with its test, and counts what it is asked. */

@@ -2,8 +2,7 @@ import { Miniflare } from 'miniflare'
 import { bundleWorker } from '../../scripts/bundle-worker.ts'
 import { workerRules } from '../../scripts/run-worker.ts'
 import type { ComputeRecord } from '../../src/model/compute.ts'
-
-const adminToken = 'the-admin-token-of-handlers'
+import { adminToken } from './admin-token.ts'
 
 /**
  * Lets requests in that have no credentials: tests that know of none run unchanged. What is about the fleet goes to a gateway of

@@ -1,5 +1,5 @@
 import { ApiError, notFound } from '../../errors.ts'
-import { bearerOf } from '../../http/access.ts'
+import { bearerOf } from '../../http/access/credentials.ts'
 import { type Endpoint, endpoint } from '../../http/endpoint.ts'
 import { requireUpgrade } from '../../http/feed.ts'
 

@@ -1,0 +1,121 @@
+import { type Identity, unauthorized, type Verifier } from '../../auth/identity.ts'
+import { sameText } from '../../auth/secret.ts'
+import { forbidden } from '../../errors.ts'
+import type { TicketOffice } from '../tickets.ts'
+import { type Credentials, credentialsOf, ticketOf } from './credentials.ts'
+import { hostOf } from './host.ts'
+import type { Peer } from './peer.ts'
+import { requireKnownSource } from './source.ts'
+
+/** Who is let in. Read for every request, so that a reload of the configuration is in force at once. */
+export interface Access {
+  /** Lower-case host names and addresses (IPv6 in brackets) by which clients may call us, without port. */
+  readonly hosts: ReadonlySet<string>
+  /** Origins of web pages that may use the service, beside our own. */
+  readonly allowedOrigins: ReadonlySet<string>
+  /** HTTP Basic; both empty: not used. */
+  readonly user: string
+  readonly password: string
+  /** Bearer; empty: not used. */
+  readonly token: string
+  /** Knows further credentials. With it nobody comes in without any, also where none of those above is set. */
+  readonly verifier?: Verifier | undefined
+}
+
+export interface AdmissionOptions {
+  /** Asked for every request. */
+  readonly access: () => Access
+  readonly tickets: Pick<TicketOffice, 'redeem'>
+}
+
+/** Everybody, where there are no credentials to ask for. */
+const anybody: Identity = { name: 'anybody', role: 'admin', key: '', ambient: true }
+
+const isProtected = ({ user, password, token, verifier }: Access): boolean =>
+  user !== '' || password !== '' || token !== '' || verifier !== undefined
+
+/**
+ * Decides who is let in. Credentials that a browser sends by itself (HTTP Basic after one log-in, what Cloudflare Access adds, or none)
+ * are *ambient*: any page can have such requests made, so they are judged by the page. A Bearer token or a ticket is *explicit*: only
+ * who knows it can send it.
+ */
+export class Admission {
+  readonly #options: AdmissionOptions
+
+  constructor(options: AdmissionOptions) {
+    this.#options = options
+  }
+
+  /**
+   * Who asks. Throws unless the request may come in: 403 for a foreign web page, and for a host name that is not ours (a rebound DNS
+   * name); 401 without valid credentials when some are configured. Undefined for a preflight, which cannot carry credentials.
+   * `takesTicket`: the request opens a websocket.
+   */
+  async admit(request: Request, { isSecure }: Peer, takesTicket: boolean): Promise<Identity | undefined> {
+    const access = this.#options.access()
+    const judge = () => requireKnownSource(request, access, isSecure)
+    if (!isProtected(access)) {
+      requireHost(request, access)
+      judge()
+      return anybody
+    }
+    // A ticket stands for the credentials only where a page could not send them.
+    const ticket = takesTicket ? ticketOf(request) : undefined
+    const holder = ticket === undefined ? undefined : await this.#options.tickets.redeem(ticket)
+    if (holder !== undefined) return holder
+    const credentials = credentialsOf(request)
+    // Before the credentials are looked at: no page can try some out in the name of its visitors.
+    if (credentials.kind !== 'bearer') judge()
+    const identity = await this.#identify(request, credentials, access)
+    if (identity === undefined) {
+      if (!isPreflight(request)) throw unauthorized()
+      requireHost(request, access)
+      return undefined
+    }
+    // A rebound name has none of the credentials that a browser sends by itself, so the name does not matter with any.
+    if (identity.ambient === true) judge()
+    return identity
+  }
+
+  /** Whose credentials these are: those configured first, then what the verifier knows. */
+  async #identify(request: Request, credentials: Credentials, access: Access): Promise<Identity | undefined> {
+    const known = (token: string | undefined) => access.verifier?.(request, token)
+    switch (credentials.kind) {
+      case 'bearer': {
+        const isConfigured = access.token !== '' && (await sameText(credentials.token, access.token))
+        return isConfigured ? configured('token') : known(credentials.token)
+      }
+      case 'basic': {
+        // A configuration with only half of the pair lets nobody in by it.
+        const isUsed = access.user !== '' && access.password !== ''
+        const isConfigured = isUsed && (await sameText(credentials.pair, `${access.user}:${access.password}`))
+        // Old clients know only Basic: the token is their password, for any user.
+        const identity = isConfigured ? configured('user', access.user) : await known(credentials.password)
+        return identity && { ...identity, ambient: true }
+      }
+      default:
+        return known(undefined)
+    }
+  }
+}
+
+function requireHost(request: Request, { hosts }: Access): void {
+  const host = hostOf(request)
+  if (host !== undefined && hosts.has(host.name)) return
+  throw forbidden(
+    `Host: "${host?.text.slice(0, 80) ?? ''}" is not a name of this service; add it to allowed_hosts to use it`,
+  )
+}
+
+/** The origin to name in Access-Control-Allow-Origin for a request that was let in. */
+export const corsOrigin = (request: Request): string | undefined => request.headers.get('origin') ?? undefined
+
+export const isPreflight = (request: Request): boolean =>
+  request.method === 'OPTIONS' && request.headers.has('access-control-request-method')
+
+/** Who has what the configuration says may do everything. */
+const configured = (what: 'token' | 'user', name = 'the configured token'): Identity => ({
+  name,
+  role: 'admin',
+  key: `configured:${what}`,
+})
