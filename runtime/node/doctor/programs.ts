@@ -1,4 +1,3 @@
-import { execFile } from 'node:child_process'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -6,6 +5,7 @@ import type { Check } from '../../../src/model/host.ts'
 import type { Settings } from '../config/settings.ts'
 import { findProgram } from '../find-program.ts'
 import { installHint } from '../kinds/dynamips/program.ts'
+import { runProgram } from '../programs/start.ts'
 
 const probeMs = 5000
 
@@ -67,14 +67,9 @@ async function check(
 async function firstLine(path: string, flag: string, signal: AbortSignal | undefined): Promise<string> {
   // dynamips writes a log where it is run, even when it is only asked for its version.
   const cwd = await mkdtemp(join(tmpdir(), 'patchbay-doctor-'))
-  const options = { cwd, timeout: probeMs, killSignal: 'SIGKILL' as const, ...(signal !== undefined && { signal }) }
   try {
-    return await new Promise((resolve) => {
-      const child = execFile(path, [flag], options, (_, stdout) =>
-        resolve(stdout.trim().split('\n')[0]?.slice(0, 100) ?? ''),
-      )
-      child.stdin?.end()
-    })
+    const { stdout } = await runProgram(path, [flag], { cwd, ms: probeMs, ...(signal !== undefined && { signal }) })
+    return stdout.trim().split('\n')[0]?.slice(0, 100) ?? ''
   } finally {
     await rm(cwd, { recursive: true, force: true })
   }

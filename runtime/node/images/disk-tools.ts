@@ -1,10 +1,10 @@
-import { execFile } from 'node:child_process'
 import { realpathSync } from 'node:fs'
 import { realpath, stat } from 'node:fs/promises'
 import { delimiter, isAbsolute, join } from 'node:path'
 import { conflict } from '../../../src/errors.ts'
 import type { FoundProgram } from '../../../src/model/image.ts'
 import { findProgram } from '../find-program.ts'
+import { runProgram } from '../programs/start.ts'
 
 const name = 'qemu-img'
 const probeMs = 5000
@@ -66,22 +66,16 @@ export interface RunOptions {
 }
 
 /** Runs a tool without a shell; its output, or a 409 with what it complained of. */
-export function runTool(path: string, args: readonly string[], options: RunOptions = {}): Promise<string> {
-  const { signal, timeoutMs, hidden } = options
-  return new Promise((resolve, reject) => {
-    const settings = {
-      env: { PATH: process.env.PATH ?? '', LC_ALL: 'C' },
-      maxBuffer: mostOutput,
-      killSignal: 'SIGKILL' as const,
-      ...(signal !== undefined && { signal }),
-      ...(timeoutMs !== undefined && { timeout: timeoutMs }),
-    }
-    const child = execFile(path, args, settings, (error, stdout, stderr) => {
-      if (error === null) return resolve(stdout)
-      reject(conflict(complaint(stderr, hidden) || `${name} failed`, { cause: error }))
-    })
-    child.stdin?.end()
+export async function runTool(path: string, args: readonly string[], options: RunOptions = {}): Promise<string> {
+  const { signal, timeoutMs = 0, hidden } = options
+  const { error, stdout, stderr } = await runProgram(path, args, {
+    ms: timeoutMs,
+    mostBytes: mostOutput,
+    set: { LC_ALL: 'C' },
+    ...(signal !== undefined && { signal }),
   })
+  if (error === null) return stdout
+  throw conflict(complaint(stderr, hidden) || `${name} failed`, { cause: error })
 }
 
 /** The last words of the tool, shortened to what they say about the request. */

@@ -1,10 +1,11 @@
-import { type ChildProcess, spawn } from 'node:child_process'
+import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { closeSync, existsSync } from 'node:fs'
 import { resolve } from 'node:path'
 import type { Writable } from 'node:stream'
 import { ReadStream } from 'node:tty'
 import { findProgram } from '../find-program.ts'
+import { startProgram } from '../programs/start.ts'
 import { openChildLog } from './child-log.ts'
 import { CpuLimit } from './cpu-limit.ts'
 import { KeeperError } from './error.ts'
@@ -53,9 +54,9 @@ export class ChildProcessRunner implements Runner {
         terminal = new ReadStream(pty.master)
       }
       const [command, args] = withDeathSignal(spec.command, spec.args)
-      const child = spawn(command, args, {
+      const child = startProgram(command, args, {
         cwd: spec.cwd,
-        env: { ...process.env, ...spec.env },
+        ...(spec.env !== undefined && { set: spec.env }),
         detached: true,
         stdio:
           pty !== undefined

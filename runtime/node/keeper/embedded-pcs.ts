@@ -1,4 +1,5 @@
-import { spawn } from 'node:child_process'
+import { forNode } from '../programs/environment.ts'
+import { startProgram } from '../programs/start.ts'
 import type { ChildRecords } from './child-records.ts'
 import { KeeperError } from './error.ts'
 import { encodeFrame, type Frame, FrameReader, frameType } from './frames.ts'
@@ -123,11 +124,17 @@ interface Host {
 function startHost(gone: () => void): Host {
   const guests = new Map<number, Guest>()
   const program = programArguments(new URL('./pc-host.ts', import.meta.url), new URL('./pc-host.js', import.meta.url))
-  const child = spawn(process.execPath, program, { detached: true, stdio: ['pipe', 'pipe', 'inherit'] })
+  const child = startProgram(process.execPath, program, {
+    variables: forNode,
+    detached: true,
+    stdio: ['pipe', 'pipe', 'inherit'],
+  })
+  const { stdin, stdout } = child
+  if (stdin === null || stdout === null) throw new KeeperError('spawn_failed', 'the embedded pcs have no pipe')
   const reader = new FrameReader()
-  child.stdin.on('error', () => {})
-  child.stdout.on('error', () => {})
-  child.stdout.on('data', (bytes: Buffer) => {
+  stdin.on('error', () => {})
+  stdout.on('error', () => {})
+  stdout.on('data', (bytes: Buffer) => {
     for (const frame of reader.push(bytes)) dispatch(guests.get(frame.pc), frame)
   })
   child.once('error', gone)
@@ -136,10 +143,10 @@ function startHost(gone: () => void): Host {
     pid: child.pid ?? 0,
     guests,
     get queued() {
-      return child.stdin.writableLength
+      return stdin.writableLength
     },
-    send: (frame) => void child.stdin.write(frame),
-    close: () => void child.stdin.end(),
+    send: (frame) => void stdin.write(frame),
+    close: () => void stdin.end(),
     kill: () => void child.kill('SIGKILL'),
   }
 }

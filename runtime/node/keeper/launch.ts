@@ -1,7 +1,8 @@
-import { spawn } from 'node:child_process'
 import { closeSync, mkdirSync, openSync, renameSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
+import { forNode } from '../programs/environment.ts'
+import { startProgram } from '../programs/start.ts'
 import { KeeperClient } from './client.ts'
 import { KeeperError } from './error.ts'
 import { programArguments } from './program.ts'
@@ -38,10 +39,11 @@ async function launch(dataDirectory: string, idleMs: number | undefined): Promis
   mkdirSync(runDirectory, { recursive: true, mode: 0o700 })
   const log = openLog(join(runDirectory, 'keeper.log'))
   const program = programArguments(new URL('./main.ts', import.meta.url), new URL('./keeper.js', import.meta.url))
-  const child = spawn(
+  const child = startProgram(
     process.execPath,
     [...program, dataDirectory, ...(idleMs === undefined ? [] : [String(idleMs)])],
     {
+      variables: forNode,
       // Out of our process group and away from our working directory, so that neither holds or ends it.
       detached: true,
       cwd: '/',

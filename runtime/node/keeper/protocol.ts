@@ -43,7 +43,7 @@ const ProcessSpec = Type.Object({
   command: Type.String({ minLength: 1, maxLength: 4096, pattern: noNul }),
   args: list(Text),
   cwd: Path,
-  /** Added to the keeper's own environment. */
+  /** Added to what every program gets of the keeper's own environment (programs/environment.ts). */
   env: Type.Optional(Type.Record(Type.String({ pattern: '^[^=\\u0000]+$' }), Text)),
   /** Receives stdout and stderr that are not the console's, and is read for the last words of a child that dies. */
   log: Path,

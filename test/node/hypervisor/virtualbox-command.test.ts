@@ -4,7 +4,8 @@ import { dirname, join } from 'node:path'
 import { expect, test } from 'vitest'
 import { CommandLine } from '../../../runtime/node/kinds/hypervisor/virtualbox/command-line.ts'
 import { complaintOf } from '../../../runtime/node/kinds/hypervisor/virtualbox/failure.ts'
-import { environmentOf, findManager } from '../../../runtime/node/kinds/hypervisor/virtualbox/program.ts'
+import { findManager, locale, variables } from '../../../runtime/node/kinds/hypervisor/virtualbox/program.ts'
+import { environmentFor } from '../../../runtime/node/programs/environment.ts'
 import { standIn } from '../../stand-in/virtualbox/build.ts'
 import { World } from '../../stand-in/virtualbox/world.ts'
 import { freshDirectory } from '../../support/directory.ts'
@@ -160,9 +161,9 @@ test('it is VBoxManage that is run, or nothing', async () => {
 })
 
 test('it hears English in UTF-8, and nothing that it needs not know', () => {
-  const environment = environmentOf({
+  const environment = environmentFor(variables, locale, {
     ...{ HOME: '/h', PATH: '/p', DISPLAY: ':0', VBOX_USER_HOME: '/v', PATCHBAY_PASSWORD: 'secret' },
-    ...{ LANG: 'de_DE', LC_ALL: 'de_DE.UTF-8', LC_MESSAGES: 'de_DE', LANGUAGE: 'de' },
+    ...{ LANG: 'de_DE', LC_ALL: 'de_DE.UTF-8', LANGUAGE: 'de' },
   })
   expect(environment).toEqual({
     ...{ HOME: '/h', PATH: '/p', DISPLAY: ':0', VBOX_USER_HOME: '/v' },

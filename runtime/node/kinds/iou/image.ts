@@ -1,10 +1,10 @@
-import { type ExecFileException, execFile } from 'node:child_process'
 import { constants, statSync } from 'node:fs'
 import { access, mkdtemp, open, rm, stat } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { conflict } from '../../../../src/errors.ts'
 import { findProgram } from '../../find-program.ts'
+import { type ProgramEnd, runProgram } from '../../programs/start.ts'
 import { translate } from '../../projects/disk.ts'
 import { type ElfHeader, elfHeader, elfHeaderBytes } from './elf.ts'
 
@@ -141,7 +141,7 @@ async function helpOf(path: string): Promise<string> {
   }
 }
 
-function whyNot({ code, signal }: ExecFileException): string {
+function whyNot({ code, signal }: NonNullable<ProgramEnd['error']>): string {
   // A file that the kernel cannot execute gets here too: execvp(3) has a shell try it.
   if (typeof code === 'number') return `it ended with code ${code} and did not say what it knows`
   if (code === 'ERR_CHILD_PROCESS_STDIO_MAXBUFFER') return 'it does not stop talking'
@@ -149,26 +149,13 @@ function whyNot({ code, signal }: ExecFileException): string {
   return signal ? `it was ended by ${signal}` : 'this host cannot execute it'
 }
 
-interface End {
-  readonly error: ExecFileException | null
-  readonly stdout: string
-  readonly stderr: string
-}
-
-function run(program: string, args: readonly string[], cwd?: string): Promise<End> {
-  const bounds = { timeout: askMs, killSignal: 'SIGKILL', maxBuffer: mostOutputBytes } as const
-  const settings = { ...bounds, env: { ...process.env, LC_ALL: 'C' }, ...(cwd !== undefined && { cwd }) }
-  return new Promise((resolve) => {
-    try {
-      const child = execFile(program, args, settings, (error, stdout, stderr) => resolve({ error, stdout, stderr }))
-      child.stdin?.on('error', () => {})
-      child.stdin?.end()
-    } catch (error) {
-      // Some failures of the kernel are thrown at once.
-      resolve({ error: error as ExecFileException, stdout: '', stderr: '' })
-    }
+const run = (program: string, args: readonly string[], cwd?: string): Promise<ProgramEnd> =>
+  runProgram(program, args, {
+    ms: askMs,
+    mostBytes: mostOutputBytes,
+    set: { LC_ALL: 'C' },
+    ...(cwd !== undefined && { cwd }),
   })
-}
 
 /** From lines such as `-n <n>  Size of nvram in Kb (default 64KB)`; an option goes on until the next one. */
 export function factsIn(help: string): Pick<ImageFacts, 'defaultRam' | 'defaultNvram' | 'hasKeepalives'> {

@@ -2,6 +2,7 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { conflict } from '../../../../src/errors.ts'
 import type { Happening } from '../../../../src/model/event.ts'
+import { forDesktop, selected } from '../../programs/environment.ts'
 import { translated } from '../../projects/disk.ts'
 import type { KindNode, Launch, Wire } from '../kind.ts'
 import { checkMemory } from '../memory.ts'
@@ -90,6 +91,8 @@ export async function launchOf(
       cwd: directory,
       log,
       stdio: console_type === 'telnet' ? 'pipe' : 'none',
+      // Its options may open a window in local mode.
+      ...(isLocal && { env: selected(forDesktop) }),
     },
   }
 }

@@ -1,8 +1,8 @@
-import { execFile, spawn } from 'node:child_process'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { conflict } from '../../../../src/errors.ts'
+import { runProgram, startProgram } from '../../programs/start.ts'
 import { isPlatform, type Platform, platformIn } from './platforms.ts'
 import { Qmp, QmpError, type QmpVersion } from './qmp.ts'
 
@@ -106,10 +106,10 @@ async function askOnce(path: string, ms: number) {
     '-qmp',
     `unix:${socket},server=on,wait=off`,
   ]
-  const child = spawn(path, args, { stdio: ['ignore', 'ignore', 'pipe'] })
+  const child = startProgram(path, args, { stdio: ['ignore', 'ignore', 'pipe'] })
   const ended = new AbortController()
   let complaint = ''
-  child.stderr.on('data', (bytes) => {
+  child.stderr?.on('data', (bytes) => {
     complaint = (complaint + String(bytes)).slice(-1024)
   })
   const gone = new Promise<void>((resolve) => {
@@ -168,13 +168,10 @@ async function askAll(qmp: Qmp, ms: number) {
 }
 
 /** What the program prints about itself; nothing when it does not know the question. */
-function run(path: string, args: readonly string[]): Promise<string> {
-  return new Promise((resolve) => {
-    const bounds = { timeout: probeMs, killSignal: 'SIGKILL', maxBuffer: mostOutputBytes } as const
-    // Some versions answer on standard error, and some end with 1.
-    const child = execFile(path, args, bounds, (_, stdout, stderr) => resolve(stdout.trim() === '' ? stderr : stdout))
-    child.stdin?.end()
-  })
+async function run(path: string, args: readonly string[]): Promise<string> {
+  // Some versions answer on standard error, and some end with 1.
+  const { stdout, stderr } = await runProgram(path, args, { ms: probeMs, mostBytes: mostOutputBytes })
+  return stdout.trim() === '' ? stderr : stdout
 }
 
 /** `name "e1000", bus PCI, alias "e1000-82540em", desc "..."` under headings such as `Network devices:`. */

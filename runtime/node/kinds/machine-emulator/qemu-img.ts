@@ -1,8 +1,8 @@
-import { execFile } from 'node:child_process'
 import { lstatSync, statSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { conflict, outOfSpace } from '../../../../src/errors.ts'
 import { findProgram } from '../../find-program.ts'
+import { runProgram } from '../../programs/start.ts'
 
 /** What is asked of the disk of a tool that only reads headers, ms. What works through an image has no bound. */
 const headerMs = 30_000
@@ -36,22 +36,13 @@ export interface ToolEnd {
 }
 
 /** Runs the tool without a shell. Its exit code is the caller's to judge; 409 when it could not run to its end. */
-export function runTool(tool: string, args: readonly string[], ms = 0): Promise<ToolEnd> {
-  return new Promise((resolve, reject) => {
-    const settings = {
-      timeout: ms,
-      killSignal: 'SIGKILL',
-      maxBuffer: mostOutputBytes,
-      env: { ...process.env, LC_ALL: 'C' },
-    } as const
-    const child = execFile(tool, args, settings, (error, stdout, stderr) => {
-      const code = error === null ? 0 : error.code
-      if (typeof code === 'number') return resolve({ code, stdout, stderr })
-      const reason = error?.killed ? `it took longer than ${ms} ms` : (error?.message ?? 'it was killed')
-      reject(conflict(`qemu-img ${args[0]} did not end well: ${reason}`, { cause: error }))
-    })
-    child.stdin?.end()
-  })
+export async function runTool(tool: string, args: readonly string[], ms = 0): Promise<ToolEnd> {
+  const options = { ms, mostBytes: mostOutputBytes, set: { LC_ALL: 'C' } }
+  const { error, stdout, stderr } = await runProgram(tool, args, options)
+  const code = error === null ? 0 : error.code
+  if (typeof code === 'number') return { code, stdout, stderr }
+  const reason = error?.killed ? `it took longer than ${ms} ms` : (error?.message ?? 'it was killed')
+  throw conflict(`qemu-img ${args[0]} did not end well: ${reason}`, { cause: error })
 }
 
 /** The refusal that the tool's complaint means; `what` is what was to be done, with the name of the image. */

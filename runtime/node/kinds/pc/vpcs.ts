@@ -1,6 +1,6 @@
-import { execFile } from 'node:child_process'
 import { statSync } from 'node:fs'
 import { findProgram } from '../../find-program.ts'
+import { runProgram } from '../../programs/start.ts'
 
 export interface Vpcs {
   readonly path: string
@@ -24,19 +24,13 @@ export async function findVpcs(pathOrName: string): Promise<Vpcs | undefined> {
   return probe
 }
 
-function probeVersion(path: string): Promise<Vpcs | undefined> {
-  return new Promise((resolve) => {
-    // It prints its version and then ends with code 1 or 0, depending on the version.
-    const child = execFile(path, ['-v'], { timeout: probeMs, killSignal: 'SIGKILL' }, (_, stdout) => {
-      const version = /Virtual PC Simulator, version (\S+)/.exec(stdout)?.[1]
-      resolve(
-        version === undefined || !isUsable(version)
-          ? undefined
-          : { path, version, hasRelaySwitch: hasRelaySwitch(version) },
-      )
-    })
-    child.stdin?.end()
-  })
+async function probeVersion(path: string): Promise<Vpcs | undefined> {
+  // It prints its version and then ends with code 1 or 0, depending on the version.
+  const { stdout } = await runProgram(path, ['-v'], { ms: probeMs })
+  const version = /Virtual PC Simulator, version (\S+)/.exec(stdout)?.[1]
+  return version === undefined || !isUsable(version)
+    ? undefined
+    : { path, version, hasRelaySwitch: hasRelaySwitch(version) }
 }
 
 /** 0.5b1 and later: what was before knows other switches. */

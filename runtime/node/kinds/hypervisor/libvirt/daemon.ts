@@ -1,6 +1,7 @@
-import { execFile } from 'node:child_process'
 import { delimiter } from 'node:path'
 import { findProgram } from '../../../find-program.ts'
+import { forSession } from '../../../programs/environment.ts'
+import { runProgram } from '../../../programs/start.ts'
 import { LibvirtError } from './libvirt-error.ts'
 
 const startMs = 20_000
@@ -14,19 +15,15 @@ export function findDaemon(): string | undefined {
 }
 
 /** Starts the user's own libvirt as its tools do: it ends by itself when nobody needs it for two minutes. */
-export function startSessionDaemon(): Promise<void> {
+export async function startSessionDaemon(): Promise<void> {
   const program = findDaemon()
   if (program === undefined) {
     throw new LibvirtError('unreachable', `libvirt is not installed (${installCommand})`)
   }
-  return new Promise((resolve, reject) => {
-    const settings = { timeout: startMs, killSignal: 'SIGKILL' } as const
-    // It answers when the program that was started has left it in the background.
-    const child = execFile(program, ['--timeout=120', '-d'], settings, (cause, _, stderr) => {
-      if (cause === null) return resolve()
-      const words = stderr.trim() || cause.message
-      reject(new LibvirtError('unreachable', `${program} could not be started: ${words}`, { cause }))
-    })
-    child.stdin?.end()
-  })
+  // It answers when the program that was started has left it in the background.
+  const options = { ms: startMs, variables: forSession }
+  const { error: cause, stderr } = await runProgram(program, ['--timeout=120', '-d'], options)
+  if (cause === null) return
+  const words = stderr.trim() || cause.message
+  throw new LibvirtError('unreachable', `${program} could not be started: ${words}`, { cause })
 }

@@ -1,7 +1,8 @@
-import { type ChildProcess, spawn } from 'node:child_process'
+import type { ChildProcess } from 'node:child_process'
 import { conflict, tooMany } from '../../../../../src/errors.ts'
+import { startProgram } from '../../../programs/start.ts'
 import { CommandFailure, complaintOf } from './failure.ts'
-import { environmentOf, type FoundManager, findManager } from './program.ts'
+import { type FoundManager, findManager, locale, variables } from './program.ts'
 
 /** Of one command; the description of a machine has some 10 KB. */
 const mostOutputBytes = 4 << 20
@@ -143,7 +144,7 @@ function execute(path: string, args: readonly string[], ms: number): Promise<End
 
 function start(path: string, args: readonly string[]): ChildProcess {
   // In its own session: the first command starts VirtualBox's server, which a Ctrl-C meant for this service would end.
-  return spawn(path, args, { env: environmentOf(process.env), stdio: ['ignore', 'pipe', 'pipe'], detached: true })
+  return startProgram(path, args, { variables, set: locale, stdio: ['ignore', 'pipe', 'pipe'], detached: true })
 }
 
 /** What has come so far, UTF-8 with what is none replaced. */

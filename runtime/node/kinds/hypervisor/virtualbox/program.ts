@@ -2,6 +2,7 @@ import { type Stats, statSync } from 'node:fs'
 import { basename } from 'node:path'
 import { conflict } from '../../../../../src/errors.ts'
 import { findProgram } from '../../../find-program.ts'
+import { forDesktop } from '../../../programs/environment.ts'
 
 const names = ['VBoxManage', 'vboxmanage']
 
@@ -32,20 +33,13 @@ function stampOf(path: string): string {
 
 const quoted = (text: string) => JSON.stringify(text.slice(0, 120))
 
-/** What VirtualBox looks at: where it keeps its settings, and the screen that a window opens on. */
-const passedOn = [
-  ...['PATH', 'HOME', 'USER', 'LOGNAME', 'TMPDIR'],
-  ...['DISPLAY', 'WAYLAND_DISPLAY', 'XAUTHORITY', 'XDG_CONFIG_HOME', 'XDG_RUNTIME_DIR', 'XDG_SESSION_TYPE'],
-  ...['DBUS_SESSION_BUS_ADDRESS', 'PULSE_SERVER'],
-]
+/** What VirtualBox looks at of our environment: where it keeps its settings, and the screen that a window opens on. */
+export const variables = [...forDesktop, 'VBOX_*']
+
+const language = process.platform === 'darwin' ? 'en_US.UTF-8' : 'C.UTF-8'
 
 /**
- * Its environment: English whatever ours is. With the plain C locale VBoxManage does not even begin when an argument is not
- * ASCII, as the name of a machine may be.
+ * English whatever our language is. With the plain C locale VBoxManage does not even begin when an argument is not ASCII, as
+ * the name of a machine may be.
  */
-export function environmentOf(ours: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
-  const isPassed = (name: string) => passedOn.includes(name) || name.startsWith('VBOX_')
-  const kept = Object.entries(ours).filter(([name]) => isPassed(name))
-  const locale = process.platform === 'darwin' ? 'en_US.UTF-8' : 'C.UTF-8'
-  return { ...Object.fromEntries(kept), LC_ALL: locale, LANG: locale, LANGUAGE: 'C' }
-}
+export const locale = { LC_ALL: language, LANG: language, LANGUAGE: 'C' }

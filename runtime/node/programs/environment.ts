@@ -1,0 +1,35 @@
+/** What every program may know of the environment of the service: no setting of the service, and so no secret, is among it. */
+const always = [
+  ...['PATH', 'HOME', 'USER', 'LOGNAME', 'SHELL', 'TMPDIR', 'TZ', 'TERM'],
+  ...['LANG', 'LANGUAGE', 'LC_*'],
+  // Where the libraries of programs are that were installed outside the system's directories.
+  'LD_LIBRARY_PATH',
+]
+
+/** Programs of ours that Node runs: how Node runs, and which path the packets take. */
+export const forNode = ['NODE_OPTIONS', 'NODE_COMPILE_CACHE', 'TSX_TSCONFIG_PATH', 'PATCHBAY_PACKET_PATH']
+/** Programs that may open a window, or play sound. */
+export const forDesktop = [
+  ...['DISPLAY', 'WAYLAND_DISPLAY', 'XAUTHORITY', 'XDG_CONFIG_HOME', 'XDG_RUNTIME_DIR', 'XDG_SESSION_TYPE'],
+  ...['DBUS_SESSION_BUS_ADDRESS', 'PULSE_SERVER'],
+]
+/** The daemon of libvirt that a user has for himself: where it keeps its sockets and its files. */
+export const forSession = ['XDG_RUNTIME_DIR', 'XDG_CONFIG_HOME', 'XDG_CACHE_HOME', 'XDG_DATA_HOME', 'XDG_STATE_HOME']
+
+export type Environment = Readonly<Record<string, string | undefined>>
+
+/** The variables of those names; `*` at the end of a name stands for any text. */
+export function selected(names: readonly string[], from: Environment = process.env): Record<string, string> {
+  const exact = new Set(names.filter((name) => !name.endsWith('*')))
+  const prefixes = names.filter((name) => name.endsWith('*')).map((name) => name.slice(0, -1))
+  const isWanted = (name: string) => exact.has(name) || prefixes.some((prefix) => name.startsWith(prefix))
+  const kept = Object.entries(from).filter((entry): entry is [string, string] => entry[1] !== undefined)
+  return Object.fromEntries(kept.filter(([name]) => isWanted(name)))
+}
+
+/** The environment of a program: what every program may know, what it needs by those names, and what is set for it. */
+export const environmentFor = (
+  names: readonly string[] = [],
+  set: Readonly<Record<string, string>> = {},
+  from: Environment = process.env,
+): Record<string, string> => ({ ...selected([...always, ...names], from), ...set })
