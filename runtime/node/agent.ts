@@ -209,7 +209,7 @@ export async function createNodeAgent(options: NodeAgentOptions): Promise<NodeAg
     lost: () => reopen.lost(),
   })
   const files = new ProjectFiles({
-    directoryOf: async (projectId) => (await projects.find(projectId)).path,
+    project: (projectId) => projects.find(projectId),
     checksums,
     floorMb,
     bodyTimeoutMs: limits.body_timeout_ms,

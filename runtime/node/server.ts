@@ -7,6 +7,7 @@ import type { App } from '../../src/app.ts'
 import type { Json } from '../../src/http/endpoint.ts'
 import { inTime } from '../../src/http/late-answer.ts'
 import { isPlain } from '../../src/http/plain-target.ts'
+import { bodyStream, lingerWhenEarly } from './request-body.ts'
 import type { WebSockets } from './websocket.ts'
 
 export interface ServerOptions {
@@ -57,6 +58,8 @@ export async function listen({
   const handle = toNodeHandler((request) => {
     const { runtime } = request as ServerRequest
     const isReceived = () => runtime?.node?.req.complete !== false
+    const node = runtime?.node as { req: IncomingMessage; res?: ServerResponse } | undefined
+    if (node !== undefined) giveBody(request, node)
     return inTime(request, app.fetch(request), { silenceMs, isReceived })
   }) as (req: IncomingMessage, res: ServerResponse) => unknown
   const server = createServer(
@@ -75,6 +78,7 @@ export async function listen({
     (req, res) => {
       if (!isPlain(req.url ?? '')) return refuse(res)
       boundBody(req, res, bodyTimeoutMs)
+      lingerWhenEarly(req, res)
       endUnread(req, res)
       void handle(req, res)
     },
@@ -87,16 +91,30 @@ export async function listen({
   server.on('connect', (_, socket) =>
     answerMalformed(Object.assign(new Error(), { code: 'CONNECT' }), socket as Socket),
   )
-  server.on('checkContinue', (req, res) => {
-    res.writeContinue()
-    server.emit('request', req, res)
-  })
+  // The client is told to go on when its body is wanted: what is refused before is never sent.
+  server.on('checkContinue', (req, res) => server.emit('request', req, res))
   const listening = once(server, 'listening')
   server.listen({ host, port })
   await listening
   const { address, family, port: bound } = server.address() as AddressInfo
   const shown = address === '0.0.0.0' || address === '::' ? '127.0.0.1' : family === 'IPv6' ? `[${address}]` : address
   return { url: `http://${shown}:${bound}`, close: () => close(server, webSockets) }
+}
+
+/** Has the body of a request be one of ours, made when it is asked for. */
+function giveBody(request: Request, { req, res }: { req: IncomingMessage; res?: ServerResponse }): void {
+  if (req.method === 'GET' || req.method === 'HEAD') return
+  const isAwaited = /^100-continue$/i.test(req.headers.expect ?? '')
+  const begin = () => {
+    if (isAwaited && res?.headersSent === false) res.writeContinue()
+  }
+  let body: ReadableStream<Uint8Array> | undefined
+  Object.defineProperty(request, 'body', {
+    get() {
+      body ??= bodyStream(req, begin)
+      return body
+    },
+  })
 }
 
 function refuse(res: ServerResponse): void {
@@ -110,7 +128,7 @@ function refuse(res: ServerResponse): void {
   res.end(body)
 }
 
-/** A body that nobody read is not taken to its end: the answer has a moment to arrive, then the connection goes. */
+/** A small body that stops coming after its answer was sent is not waited for. */
 function endUnread(req: IncomingMessage, res: ServerResponse): void {
   res.once('finish', () => {
     if (!req.complete) setTimeout(() => !req.complete && req.socket?.destroy(), lingerMs).unref()

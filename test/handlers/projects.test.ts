@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { body, del, newPc, newProject, post, put, send } from '../support/api.ts'
+import { body, del, newPc, newProject, post, put, sameHost, send } from '../support/api.ts'
 
 test('a v1 project is created, read, changed and deleted, with the fields of v1', async () => {
   const created = await post('/v1/projects', { name: 'lab' })
@@ -137,3 +137,21 @@ test('a UDP port is reserved and shown', async () => {
   await del(project.v2)
   expect((await body<{ udp_ports: number[] }>(send('/v2/compute/network/ports'))).udp_ports).not.toContain(udp_port)
 })
+
+test('a project is deleted while files are uploaded to it, and its id can be used again', async () => {
+  const project_id = crypto.randomUUID()
+  const path = `/v2/compute/projects/${project_id}`
+  const content = 'x'.repeat(100_000)
+  const answers = new Set<number>()
+  for (let round = 0; round < 100; round++) {
+    expect((await post('/v2/compute/projects', { project_id, name: 'lab', ...sameHost })).status).toBe(201)
+    const uploads = Array.from({ length: 4 }, (_, index) => post(`${path}/files/deep/er/${round}/${index}`, content))
+    // Some of them have begun by then.
+    if (round % 2 === 0) await Promise.race(uploads)
+    const deleted = await del(path)
+    expect([deleted.status, await deleted.text()]).toEqual([204, ''])
+    for (const upload of uploads) answers.add((await upload).status)
+    expect((await send(path)).status).toBe(404)
+  }
+  expect([200, 201, 204, 404, 409]).toEqual(expect.arrayContaining([...answers]))
+}, 60_000)

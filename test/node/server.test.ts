@@ -1,6 +1,11 @@
+import { execFile } from 'node:child_process'
 import { once } from 'node:events'
+import { writeFile } from 'node:fs/promises'
 import { connect, type Socket } from 'node:net'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
 import { expect, onTestFinished, test } from 'vitest'
+import { freshDirectory } from '../support/directory.ts'
 import { portRanges, TestService } from '../support/service.ts'
 
 const settings = {
@@ -138,4 +143,57 @@ test('more feeds than the limit are refused, and a feed that is left makes room'
   expect((await service.fetch(path)).status).toBe(429)
   one.abort()
   await expect.poll(async () => (await service.fetch(path, { method: 'HEAD' })).status).toBe(200)
+})
+
+test('a large body that is refused early gets its answer, with Connection: close, however it is sent', async () => {
+  const service = await TestService.start({ ...portRanges(31), min_free_space_mb: 10 ** 9, token: 'let-me-in-please' })
+  const directory = await freshDirectory()
+  const file = join(directory, 'large')
+  await writeFile(file, Buffer.alloc(50 * 2 ** 20))
+  const token = ['-H', 'Authorization: Bearer let-me-in-please']
+  const image = '/v2/compute/machine-emulator/images/large'
+  const cases: readonly (readonly [status: number, path: string, options: readonly string[]])[] = [
+    [507, image, token],
+    [401, image, []],
+    [404, '/v2/compute/nothing', token],
+    [413, '/v2/compute/projects', token],
+  ]
+  for (const [status, path, options] of cases) {
+    for (const how of [[], ['-H', 'Expect:'], ['-H', 'Expect:', '-H', 'Transfer-Encoding: chunked']]) {
+      const flags = ['-s', '-S', '-i', '-X', 'POST', '-T', file, ...how, ...options, service.url + path]
+      const { stdout } = await promisify(execFile)('curl', flags)
+      const answer = stdout.replace(/^HTTP\/1\.1 100 Continue\r\n\r\n/, '')
+      expect(answer).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `))
+      expect(answer).toMatch(/\r\nConnection: close\r\n/i)
+      expect(JSON.parse(answer.split('\r\n\r\n')[1] ?? '')).toEqual({ status, message: expect.any(String) })
+    }
+  }
+})
+
+test('a small body that is refused leaves its connection for further requests', async () => {
+  const service = await TestService.start(settings)
+  const socket = await open(service)
+  let answers = ''
+  socket.on('data', (bytes) => {
+    answers += bytes.toString('latin1')
+  })
+  const body = 'x'.repeat(1000)
+  const head = `Host: ${new URL(service.url).host}\r\n`
+  socket.write(`POST /v1/nothing HTTP/1.1\r\n${head}Content-Length: 1000\r\n\r\n${body}`)
+  socket.write(`GET /v1/version HTTP/1.1\r\n${head}Connection: close\r\n\r\n`)
+  await once(socket, 'close')
+  expect(answers.match(/^HTTP\/1\.1 \d+/gm)).toEqual(['HTTP/1.1 404', 'HTTP/1.1 200'])
+})
+
+test('a body that a client breaks off while it is refused ends neither the service nor another request', async () => {
+  const service = await TestService.start({ ...settings, min_free_space_mb: 10 ** 9 })
+  const head = `POST /v2/compute/machine-emulator/images/large HTTP/1.1\r\nHost: ${new URL(service.url).host}\r\n`
+  const breakOff = async (_: unknown, index: number) => {
+    const socket = await open(service)
+    socket.write(`${head}Content-Length: 10000000\r\n\r\n${'x'.repeat(index * 20_000)}`)
+    await once(socket, 'data')
+    socket.destroy()
+  }
+  await Promise.all(Array.from({ length: 40 }, breakOff))
+  expect((await service.fetch('/v1/version')).status).toBe(200)
 })

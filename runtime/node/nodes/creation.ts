@@ -5,7 +5,6 @@ import type { NodeKind } from '../kinds/kind.ts'
 import type { PortAllocator } from '../ports/allocator.ts'
 import { requireSpace, translate } from '../projects/disk.ts'
 import type { OpenProject } from '../projects/open-project.ts'
-import { writeProject } from '../projects/project-record.ts'
 import type { Consoles } from './consoles.ts'
 import { LabNode } from './lab-node.ts'
 
@@ -75,7 +74,7 @@ export class Creation {
 export async function noteDeleted({ project, kind, record }: LabNode): Promise<boolean> {
   const name = `${kind.kind}/${record.node_id}`
   if (!project.record.deleted.includes(name)) project.record.deleted.push(name)
-  return writeProject(project.path, project.record).then(
+  return project.save().then(
     () => true,
     () => false,
   )
@@ -85,5 +84,5 @@ export async function noteDeleted({ project, kind, record }: LabNode): Promise<b
 async function keep(project: OpenProject, name: string): Promise<void> {
   if (!project.record.deleted.includes(name)) return
   project.record.deleted = project.record.deleted.filter((it) => it !== name)
-  await writeProject(project.path, project.record)
+  await project.save()
 }

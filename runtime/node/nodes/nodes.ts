@@ -9,7 +9,7 @@ import type { Node, NodeCreate, NodeKindName, NodeRef, NodeUpdate } from '../../
 import { Serial } from '../../../src/serial.ts'
 import type { Ending, NodeKind } from '../kinds/kind.ts'
 import type { PortAllocator } from '../ports/allocator.ts'
-import { requireSpace, translate, translated } from '../projects/disk.ts'
+import { isFull, requireSpace, translate, translated } from '../projects/disk.ts'
 import type { OpenProject } from '../projects/open-project.ts'
 import type { Captures } from './captures.ts'
 import type { Consoles } from './consoles.ts'
@@ -87,15 +87,13 @@ export class Nodes implements NodeAgent {
 
   async remove(ref: NodeRef, { files }: { files: 'now' | 'later' }): Promise<void> {
     this.#options.lifeCycle.hurry(await this.#find(ref))
-    await this.with(ref, async (node) => {
-      const { directory } = node
-      await this.#teardown(node)
-      await node.removeRecord()
-      // A disk that is full cannot remember what a commit has to remove: then that is removed at once.
-      const isNoted = files === 'later' && (await noteDeleted(node))
-      if (!isNoted) await translated('The directory of the node', () => rm(directory, { recursive: true, force: true }))
-      this.#options.emit(node, { type: 'node.deleted', node: node.view() })
-    })
+    await this.with(ref, (node) => this.#remove(node, files))
+  }
+
+  /** Deletes a node as a service that was killed had begun to. */
+  async finishRemoval(node: LabNode): Promise<void> {
+    const { deleting } = node.record
+    if (deleting !== undefined) await this.exclusively(node, () => this.#remove(node, deleting))
   }
 
   start<K extends NodeKindName>(ref: NodeRef<K>): Promise<Node<K>> {
@@ -276,10 +274,31 @@ export class Nodes implements NodeAgent {
     this.#options.emit(destination, destination.updated())
   }
 
-  async #teardown(node: LabNode): Promise<void> {
-    await this.#options.lifeCycle.stop(node, 'remove')
-    await node.kind.gone?.(node, { isDeleted: true })
+  async #remove(node: LabNode, files: 'now' | 'later'): Promise<void> {
+    node.record.deleting = files
+    try {
+      // A full disk is made emptier by this; on one that cannot be written to nothing is begun.
+      await node.save().catch((error: unknown) => {
+        if (!isFull(error)) throw error
+      })
+      await this.#options.lifeCycle.stop(node, 'remove')
+      await node.kind.gone?.(node, { isDeleted: true })
+    } catch (error) {
+      delete node.record.deleting
+      await node.save().catch(() => {})
+      throw error
+    }
+    // A disk that is full cannot remember what a commit has to remove: then that is removed at once.
+    const isNoted = files === 'later' && (await noteDeleted(node))
+    // The record goes last: it says what is left to do.
+    if (!isNoted) {
+      await translated('The directory of the node', () =>
+        rm(node.directory, { recursive: true, force: true, maxRetries: 3 }),
+      )
+    }
     await this.#release(node)
+    await translated('The record of the node', () => node.removeRecord())
+    this.#options.emit(node, { type: 'node.deleted', node: node.view() })
   }
 
   async #release(node: LabNode): Promise<void> {

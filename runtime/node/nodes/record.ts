@@ -20,6 +20,8 @@ export const NodeRecord = Type.Object({
   status_reason: Type.Union([Type.String(), Type.Null()]),
   /** Whether it ran when this was written, so that a service that comes later can tell what it finds ended. */
   running: Type.Boolean(),
+  /** It is being deleted, its files at once or with the next commit: finished by the next service when this one is killed. */
+  deleting: Type.Optional(Type.Union([Type.Literal('now'), Type.Literal('later')])),
   /** What only its kind knows. */
   properties: Type.Record(Type.String(), Type.Unknown()),
   /** By `{adapter}/{port}`: the guest's UDP port of the private pair, and what is attached. */

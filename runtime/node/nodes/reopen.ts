@@ -49,6 +49,17 @@ export class Reopen {
     if (!isUnclaimed) this.#hold(inventory?.ports ?? [])
     const units = new Map(inventory?.units.map((unit) => [unit.key, unit]))
     await Promise.all(names.map((name) => this.#openNode(project, name, units, isUnclaimed)))
+    // Nothing is deleted while it is not known what runs.
+    if (inventory !== undefined) await this.#finishRemovals(project)
+  }
+
+  /** Deletes the nodes that a service was deleting when it was killed. */
+  async #finishRemovals(project: OpenProject): Promise<void> {
+    for (const node of [...project.nodes.values()]) {
+      await this.#options.nodes.finishRemoval(node).catch((error: Error) => {
+        this.#warn(project, [`${node.record.name} could not be deleted, as it was to be: ${error.message}`])
+      })
+    }
   }
 
   /** Ends what still runs of the nodes of a project that is not opened again. */
@@ -56,7 +67,10 @@ export class Reopen {
     const { keeper } = this.#options
     const names = await listNodeRecords(path)
     const keys = new Set(names.map((name) => name.replace(recordName, '$1:$2')))
-    const units = (await this.#ask())?.units.filter(({ key }) => keys.has(key)) ?? []
+    const inventory = await this.#ask()
+    if (inventory === undefined)
+      throw new Error(`It is not known what runs of the project in ${path}: it is not deleted`)
+    const units = inventory.units.filter(({ key }) => keys.has(key))
     await Promise.all(units.map(({ key }) => keeper.call('unit.stop', { key, grace_ms: strangerMs }).catch(() => {})))
     await Promise.all(names.map((name) => this.#abandon(path, name)))
   }

@@ -16,6 +16,9 @@ export async function requireSpace(directory: string, floorMb: number, bytes = 0
   )
 }
 
+/** Whether something failed only because the disk is full. */
+export const isFull = (error: unknown): boolean => error instanceof ApiError && error.status === 507
+
 /** What the file system refused, as the client may be told it: no errno leaves this room. */
 export async function translated<T>(what: string, run: () => Promise<T>): Promise<T> {
   try {

@@ -6,6 +6,7 @@ import type { FileAgent, StoredFile } from '../../../src/host-agent.ts'
 import type { ProjectFile } from '../../../src/model/project.ts'
 import type { Checksums } from './checksums.ts'
 import { requireSpace, translated } from './disk.ts'
+import type { OpenProject } from './open-project.ts'
 import { markerDirectory, resolveInProject } from './paths.ts'
 import { receive } from './receive.ts'
 import { contentOf, openRegular } from './stored-file.ts'
@@ -16,8 +17,8 @@ const mostAtOnce = 8
 const upload = /^\..+\.[0-9a-f]{12}\.upload$/
 
 export interface FilesOptions {
-  /** Directory of an open project; 404. */
-  readonly directoryOf: (projectId: string) => Promise<string>
+  /** An open project; 404. */
+  readonly project: (projectId: string) => Promise<OpenProject>
   readonly checksums: Checksums
   readonly floorMb: () => number
   /** An upload that brings nothing for so long is given up, ms. */
@@ -33,7 +34,7 @@ export class ProjectFiles implements FileAgent {
   }
 
   async list(projectId: string): Promise<ProjectFile[]> {
-    const root = await this.#options.directoryOf(projectId)
+    const { path: root } = await this.#options.project(projectId)
     const paths = await regularFiles(root)
     const files: ProjectFile[] = []
     const next = paths[Symbol.iterator]()
@@ -63,8 +64,17 @@ export class ProjectFiles implements FileAgent {
     content: ReadableStream<Uint8Array>,
     { parents }: { parents: boolean },
   ): Promise<void> {
-    const root = await this.#options.directoryOf(projectId)
-    const file = await this.#resolve(projectId, path)
+    const project = await this.#options.project(projectId)
+    await project.write((signal) => this.#write(project.path, path, content, { parents, signal }))
+  }
+
+  async #write(
+    root: string,
+    path: string,
+    content: ReadableStream<Uint8Array>,
+    { parents, signal }: { parents: boolean; signal: AbortSignal },
+  ): Promise<void> {
+    const file = await translated('path', () => resolveInProject(root, path))
     await requireSpace(root, this.#options.floorMb())
     await translated('path', async () => {
       const found = await stat(file).catch(() => undefined)
@@ -76,7 +86,8 @@ export class ProjectFiles implements FileAgent {
         throw notFound('path: the parent directory does not exist')
       const temporary = join(parent, `.${basename(file).slice(0, 40)}.${randomBytes(6).toString('hex')}.upload`)
       try {
-        await this.#store(temporary, content, root)
+        await this.#store(temporary, content, root, signal)
+        signal.throwIfAborted()
         await rename(temporary, file)
       } catch (error) {
         await rm(temporary, { force: true })
@@ -85,19 +96,24 @@ export class ProjectFiles implements FileAgent {
     })
   }
 
-  async #store(temporary: string, content: ReadableStream<Uint8Array>, directory: string): Promise<void> {
+  async #store(
+    temporary: string,
+    content: ReadableStream<Uint8Array>,
+    directory: string,
+    signal: AbortSignal,
+  ): Promise<void> {
     const { floorMb, bodyTimeoutMs } = this.#options
     const handle = await open(temporary, 'wx', 0o600)
     try {
-      await receive(content, handle, { directory, floorMb, bodyTimeoutMs, fate: 'nothing was written' })
+      await receive(content, handle, { directory, floorMb, bodyTimeoutMs, signal, fate: 'nothing was written' })
     } finally {
       await handle.close()
     }
   }
 
   async #resolve(projectId: string, path: string): Promise<string> {
-    const root = await this.#options.directoryOf(projectId)
-    return translated('path', () => resolveInProject(root, path))
+    const project = await this.#options.project(projectId)
+    return translated('path', () => resolveInProject(project.path, path))
   }
 }
 

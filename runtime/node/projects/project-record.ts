@@ -1,9 +1,11 @@
-import { readdir } from 'node:fs/promises'
+import { readdir, rm, rmdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Static, Type } from '@sinclair/typebox'
 import { Check } from '@sinclair/typebox/value'
+import { conflict } from '../../../src/errors.ts'
 import { nullable } from '../../../src/model/common.ts'
 import { Variable } from '../../../src/model/project.ts'
+import { translated } from './disk.ts'
 import { makeDirectory, readDurable, removeTemporaries, writeDurable } from './durable-file.ts'
 import { markerDirectory } from './paths.ts'
 
@@ -17,6 +19,8 @@ export const ProjectRecord = Type.Object({
   variables: nullable(Type.Array(Variable)),
   /** Whether a service that starts opens it. */
   open: Type.Boolean(),
+  /** What was begun with it, and is finished by the next service when this one is killed: it is closed, or deleted from disk. */
+  ending: Type.Optional(Type.Union([Type.Literal('close'), Type.Literal('remove')])),
   /** Directories of deleted instances that wait for a commit, as `{kind}/{node_id}`. */
   deleted: Type.Array(Type.String({ pattern: '^[a-z-]+/[0-9a-f-]{36}$' })),
 })
@@ -39,6 +43,49 @@ export async function readProject(directory: string): Promise<{ record: ProjectR
   })
   return found && { record: found.value, damaged: found.damaged }
 }
+
+/** How often the files of a project are removed while another program makes new ones. */
+const maxSweeps = 5
+
+/**
+ * Deletes the directory of a project when it has our marker with its id. The marker is deleted last: until then a service that
+ * comes later can tell that the directory is ours. 409 when another program goes on writing there.
+ */
+export async function deleteProject(directory: string, projectId: string): Promise<void> {
+  const found = await readProject(directory)
+  if (found?.record.project_id !== projectId) return
+  await translated('The directory of the project', async () => {
+    const others = async () => (await readdir(directory)).filter((name) => name !== markerDirectory)
+    for (let sweep = 0; sweep < maxSweeps; sweep++) {
+      for (const name of await others()) await removeTree(join(directory, name))
+    }
+    const [left] = await others()
+    if (left !== undefined) {
+      throw conflict(
+        `The directory of the project: another program writes ${left} there; end it and delete the project again`,
+      )
+    }
+    const marker = join(directory, markerDirectory)
+    for (const name of await readdir(marker))
+      if (join(marker, name) !== fileOf(directory)) await removeTree(join(marker, name))
+    await removeTree(marker)
+    // What another program has there by now, or a file system that is mounted there, is not ours.
+    await rmdir(directory).catch((error: NodeJS.ErrnoException) => {
+      if (!['ENOTEMPTY', 'EEXIST', 'EBUSY', 'ENOENT', 'EACCES', 'EPERM'].includes(error.code ?? '')) throw error
+    })
+  })
+}
+
+/** Removes what a service that was killed while it deleted a project left of its directory, when nothing else is in it. */
+export async function removeEmpty(directory: string): Promise<void> {
+  for (const path of [join(directory, markerDirectory), directory]) {
+    await rmdir(path).catch(() => {
+      // It is not there, or something is in it, or it cannot be removed: it is left as it is.
+    })
+  }
+}
+
+const removeTree = (path: string): Promise<void> => rm(path, { recursive: true, force: true, maxRetries: 3 })
 
 /** Removes what a killed service was writing. */
 export async function tidyProject(directory: string): Promise<void> {

@@ -8,11 +8,18 @@ import { isUuid } from '../../../src/model/common.ts'
 import type { Project, ProjectCreate, ProjectUpdate } from '../../../src/model/project.ts'
 import { Serial } from '../../../src/serial.ts'
 import type { PortAllocator } from '../ports/allocator.ts'
-import { requireSpace, translated } from './disk.ts'
+import { isFull, requireSpace, translated } from './disk.ts'
 import { writeDurable } from './durable-file.ts'
 import { OpenProject } from './open-project.ts'
 import { checkedProjectPath, markerDirectory, type PlaceRules } from './paths.ts'
-import { type ProjectRecord, readProject, tidyProject, writeProject } from './project-record.ts'
+import {
+  deleteProject,
+  type ProjectRecord,
+  readProject,
+  removeEmpty,
+  tidyProject,
+  writeProject,
+} from './project-record.ts'
 
 export interface ProjectsOptions {
   readonly rules: PlaceRules
@@ -78,6 +85,7 @@ export class Projects implements ProjectAgent {
       const open = this.#open.get(id)
       if (open !== undefined) return { project: open.view(), created: false }
       const { rules } = this.#options
+      await this.#finishRemoval(id)
       const wanted = input.path == null ? undefined : await checkedProjectPath(input.path, rules)
       const path = wanted ?? (await this.#pathOnDisk(id)) ?? join(rules.projectsDirectory, id)
       const project = await translated('path', () => this.#openAt(path, id, input))
@@ -93,32 +101,25 @@ export class Projects implements ProjectAgent {
       const path = await this.#newPath(project, changes.path ?? undefined)
       await requireSpace(project.path, this.#options.floorMb())
       if (path !== undefined) await translated('path', () => this.#move(project, path))
-      const record: ProjectRecord = {
-        ...project.record,
+      await this.#save(project, {
         name,
         temporary: changes.temporary ?? project.record.temporary,
         variables: changes.variables ?? project.record.variables,
-      }
-      await translated('The record of the project', () => writeProject(project.path, record))
-      project.record = record
+      })
       this.#options.events.emit(projectId, { type: 'project.updated', project: project.view() })
       return project.view()
     })
   }
 
   close(projectId: string): Promise<void> {
-    return this.#with(projectId, async (project) => {
-      await this.#close(project, project.record.temporary ? 'remove' : 'close')
-      if (project.record.temporary) await deleteMarked(project.path, projectId)
-      else await this.#settle(project)
-    })
+    return this.#with(projectId, (project) => this.#close(project, project.record.temporary ? 'remove' : 'close'))
   }
 
-  remove(projectId: string): Promise<void> {
-    return this.#with(projectId, async (project) => {
-      await this.#close(project, 'remove')
-      await deleteMarked(project.path, projectId)
-      await rm(join(this.#elsewhere, projectId), { force: true })
+  async remove(projectId: string): Promise<void> {
+    await this.#restored
+    if (this.#open.has(projectId)) return this.#with(projectId, (project) => this.#close(project, 'remove'))
+    return this.#serial.run(projectId, async () => {
+      if (!(await this.#finishRemoval(projectId))) await this.find(projectId)
     })
   }
 
@@ -126,7 +127,7 @@ export class Projects implements ProjectAgent {
     return this.#with(projectId, async (project) => {
       await this.#options.commitNodes(project)
       await removeDeleted(project)
-      await translated('The record of the project', () => writeProject(project.path, project.record))
+      await translated('The record of the project', () => project.save())
     })
   }
 
@@ -189,19 +190,59 @@ export class Projects implements ProjectAgent {
   }
 
   async #close(project: OpenProject, how: 'close' | 'remove'): Promise<void> {
-    project.isClosing = true
+    await this.#intend(project, how)
+    await project.beginClosing()
     await this.#options.closeNodes(project, how)
+    if (how === 'close') await this.#settle(project)
     this.#options.ports.releaseAll(project.id)
     this.#open.delete(project.id)
     this.#options.events.emit(project.id, { type: 'project.closed', project: project.view() })
     this.#options.events.closeProject(project.id)
+    if (how === 'remove') await this.#delete(project.id, project.path)
+  }
+
+  /**
+   * Writes down what is about to be done, so that the next service finishes it when this one is killed. A full disk hinders
+   * neither; a disk that cannot be written to does not keep a project open, but refuses to have it deleted.
+   */
+  async #intend(project: OpenProject, ending: 'close' | 'remove'): Promise<void> {
+    await this.#save(project, { ending }).catch((error: unknown) => {
+      if (ending === 'remove' && !isFull(error)) throw error
+    })
+  }
+
+  /** Changes the record of a project, on disk and in memory, or neither. */
+  async #save(project: OpenProject, changes: Partial<ProjectRecord>): Promise<void> {
+    const before = project.record
+    project.record = { ...before, ...changes }
+    try {
+      await translated('The record of the project', () => project.save())
+    } catch (error) {
+      project.record = before
+      throw error
+    }
   }
 
   /** Leaves a closed project on disk as it is to be found again. A full disk does not keep it open. */
   async #settle(project: OpenProject): Promise<void> {
-    project.record = { ...project.record, open: false }
+    const { ending: _, ...record } = project.record
+    project.record = { ...record, open: false }
     await removeDeleted(project)
-    await writeProject(project.path, project.record).catch(() => {})
+    await project.save().catch(() => {})
+  }
+
+  async #delete(projectId: string, path: string): Promise<void> {
+    await deleteProject(path, projectId)
+    await rm(join(this.#elsewhere, projectId), { force: true })
+  }
+
+  /** Deletes what could not be deleted when that was asked for; whether there was such a project. */
+  async #finishRemoval(projectId: string): Promise<boolean> {
+    const path = (await this.#pathOnDisk(projectId)) ?? join(this.#options.rules.projectsDirectory, projectId)
+    const found = await readProject(path)
+    if (found?.record.ending !== 'remove' || found.record.project_id !== projectId) return false
+    await this.#delete(projectId, path)
+    return true
   }
 
   /** The directory a change asks for; undefined when it is the one it has. 403, 409. */
@@ -232,7 +273,7 @@ export class Projects implements ProjectAgent {
       await node.save()
     }
     if (!isThere) return
-    if (project.record.temporary) await deleteMarked(before, project.id)
+    if (project.record.temporary) await deleteProject(before, project.id)
     else await rm(join(before, markerDirectory), { recursive: true, force: true })
   }
 
@@ -262,14 +303,12 @@ export class Projects implements ProjectAgent {
 
   async #restoreOne(path: string): Promise<void> {
     const found = await readProject(path)
-    if (found === undefined) return
+    if (found === undefined) return removeEmpty(path)
     const { record, damaged } = found
     const { events, rules } = this.#options
-    if (record.temporary) {
+    if (record.temporary || record.ending === 'remove') {
       await this.#options.endNodes(path)
-      await deleteMarked(path, record.project_id)
-      await rm(join(this.#elsewhere, record.project_id), { force: true })
-      return
+      return this.#delete(record.project_id, path)
     }
     if (!record.open || this.#open.has(record.project_id)) return
     await tidyProject(path).catch(() => {})
@@ -282,6 +321,7 @@ export class Projects implements ProjectAgent {
         message: 'The record of the project was damaged; the one before is used',
       })
     await this.#options.openNodes(project, false)
+    if (record.ending === 'close') await this.#close(project, 'close')
   }
 
   /** Runs on an open project when it is its turn; 409 when somebody is closing it. */
@@ -299,13 +339,6 @@ async function removeDeleted(project: OpenProject): Promise<void> {
     await rm(join(project.filesDirectory, name), { recursive: true, force: true })
   }
   project.record = { ...project.record, deleted: [] }
-}
-
-/** Deletes the directory of a project, if it is that: it must bear our marker with its id. */
-async function deleteMarked(path: string, projectId: string): Promise<void> {
-  const found = await readProject(path)
-  if (found?.record.project_id !== projectId) return
-  await translated('The directory of the project', () => rm(path, { recursive: true, force: true }))
 }
 
 /** Whether a new project may be made there: nothing, an empty directory, or files of a lab that was saved without records. */

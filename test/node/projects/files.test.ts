@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { Checksums } from '../../../runtime/node/projects/checksums.ts'
 import { ProjectFiles } from '../../../runtime/node/projects/files.ts'
+import { OpenProject } from '../../../runtime/node/projects/open-project.ts'
 import { notFound } from '../../../src/errors.ts'
 import { bodyOf, slowBody, textOf } from '../../support/bodies.ts'
 import { freshDirectory } from '../../support/directory.ts'
@@ -16,10 +17,20 @@ async function openFiles({ floorMb = 0, bodyTimeoutMs = 5000 } = {}): Promise<{ 
   const root = await freshDirectory()
   const checksums = new Checksums()
   onTestFinished(() => checksums.close())
+  const record = {
+    version: 1 as const,
+    project_id: id,
+    name: null,
+    temporary: false,
+    variables: null,
+    open: true,
+    deleted: [],
+  }
+  const project = new OpenProject(record, root, root)
   const files = new ProjectFiles({
-    directoryOf: async (projectId) => {
+    project: async (projectId) => {
       if (projectId !== id) throw notFound('no such project')
-      return root
+      return project
     },
     checksums,
     floorMb: () => floorMb,
