@@ -1,8 +1,9 @@
 import { connect as connectTo, type Socket } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 import { KeeperError } from './error.ts'
+import { InputWindow, type Taken } from './input-window.ts'
 import type { AttachedSpec } from './protocol.ts'
-import { type Ending, mostInputBytes, type Runner } from './runner.ts'
+import type { Ending, Runner } from './runner.ts'
 
 const retryMs = 50
 /** What closed the connection may only have begun anew. */
@@ -13,6 +14,7 @@ export class AttachedRunner implements Runner {
   readonly pid = 0
   readonly ended: Promise<Ending>
   readonly #over = new AbortController()
+  readonly #typed = new InputWindow()
   #socket: Socket | undefined
 
   constructor(spec: AttachedSpec, output: (bytes: Uint8Array) => void) {
@@ -20,9 +22,14 @@ export class AttachedRunner implements Runner {
     this.ended = this.#hold(spec, output).catch(() => ({ code: null, signal: null }))
   }
 
-  input(bytes: Uint8Array): void {
+  input(bytes: Uint8Array): Taken {
     const socket = this.#socket
-    if (socket?.writable && socket.writableLength + bytes.length <= mostInputBytes) socket.write(bytes)
+    if (!socket?.writable) return { isTaken: false }
+    return this.#typed.send(socket, bytes)
+  }
+
+  hold(): void {
+    throw new KeeperError('unsupported', 'a guest of another program cannot be held')
   }
 
   limit(): void {

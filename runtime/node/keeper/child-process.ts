@@ -9,10 +9,11 @@ import { startProgram } from '../programs/start.ts'
 import { openChildLog } from './child-log.ts'
 import { CpuLimit } from './cpu-limit.ts'
 import { KeeperError } from './error.ts'
+import { InputWindow, type Taken } from './input-window.ts'
 import { LineEnds } from './line-ends.ts'
 import type { ProcessSpec } from './protocol.ts'
 import { openPty } from './pty.ts'
-import { type Ending, mostInputBytes, type Runner } from './runner.ts'
+import type { Ending, Runner } from './runner.ts'
 import { signalGroup } from './signal-group.ts'
 
 // The kernel then ends the child with the keeper, whatever ends that; it execs, so the pid is the program's.
@@ -26,7 +27,9 @@ export class ChildProcessRunner implements Runner {
   readonly ended: Promise<Ending>
   readonly #console: Writable | undefined
   readonly #limit: CpuLimit
+  readonly #typed = new InputWindow()
   #isOver = false
+  #isHeld = false
   #stopping: Promise<Ending> | undefined
 
   private constructor(child: ChildProcess, ended: Promise<Ending>, console: Writable | undefined) {
@@ -82,9 +85,18 @@ export class ChildProcessRunner implements Runner {
     }
   }
 
-  input(bytes: Uint8Array): void {
+  input(bytes: Uint8Array): Taken {
     const console = this.#console
-    if (console?.writable && console.writableLength + bytes.length <= mostInputBytes) console.write(bytes)
+    if (!console?.writable) return { isTaken: false }
+    return this.#typed.send(console, bytes)
+  }
+
+  hold(isHeld: boolean): void {
+    if (this.#isOver) throw new KeeperError('not_running', 'the program has ended')
+    // A limit would have it go on.
+    if (isHeld) this.#limit.lift()
+    this.#isHeld = isHeld
+    signalGroup(this.pid, isHeld ? 'SIGSTOP' : 'SIGCONT')
   }
 
   limit(percent: number): void {
@@ -110,6 +122,8 @@ export class ChildProcessRunner implements Runner {
   #runFreely(): void {
     this.#isOver = true
     this.#limit.lift()
+    if (this.#isHeld) signalGroup(this.pid, 'SIGCONT')
+    this.#isHeld = false
   }
 }
 

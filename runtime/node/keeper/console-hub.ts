@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import { createServer, type Server, type Socket } from 'node:net'
 import { Serial } from '../../../src/serial.ts'
 import { KeeperError } from './error.ts'
+import type { Taken } from './input-window.ts'
 import type { Listen } from './protocol.ts'
 import { Scrollback } from './scrollback.ts'
 import { encode, greeting, TelnetDecoder } from './telnet.ts'
@@ -13,8 +14,12 @@ const mostClients = 64
 /** A client that was told to go is gone after this, whether it has read the rest or not, ms. */
 const farewellMs = 2000
 
-/** Where the hub sends what clients type; dropped there when the guest does not read. */
-export type GuestInput = (bytes: Uint8Array) => void
+/** A client is not read from for so long at most while the guest takes nothing, ms: its end would not be noticed. */
+const stalledMs = 10_000
+const refusal = Buffer.from('\r\n[The guest does not read: what is typed is thrown away]\r\n')
+
+/** Where the hub sends what clients type. */
+export type GuestInput = (bytes: Uint8Array) => Taken
 
 /**
  * The console of one unit: one reader of the guest that depends on no client, a scroll-back, and any number of clients,
@@ -24,6 +29,8 @@ export class ConsoleHub {
   readonly #scrollback = new Scrollback(scrollbackBytes)
   readonly #clients = new Map<Socket, 'telnet' | 'raw'>()
   readonly #input: GuestInput
+  /** Clients that were told that nothing is taken. */
+  readonly #refused = new WeakSet<Socket>()
   #server: Server | undefined
   #listen: Listen | null = null
   readonly #serial = new Serial()
@@ -71,7 +78,7 @@ export class ConsoleHub {
   /** Takes over a socket whose bytes are the console's: the scroll-back goes out first. */
   attach(socket: Socket): void {
     this.#join(socket, 'raw', this.#scrollback.read())
-    socket.on('data', (bytes: Buffer) => this.#input(bytes))
+    socket.on('data', (bytes: Buffer) => this.#typed(socket, bytes))
   }
 
   /** The unit has ended: every client is told by the end of its stream. */
@@ -98,8 +105,30 @@ export class ConsoleHub {
     client.on('data', (bytes: Buffer) => {
       const { data, reply } = decoder.decode(bytes)
       if (reply.length > 0) this.#send(client, reply)
-      if (data.length > 0) this.#input(data)
+      if (data.length > 0) this.#typed(client, data)
     })
+  }
+
+  /** A client that types faster than the guest reads, or does not read what it is shown, is not read from for a while. */
+  #typed(client: Socket, bytes: Uint8Array): void {
+    const { isTaken, room } = this.#input(bytes)
+    if (isTaken) this.#refused.delete(client)
+    else if (!this.#refused.has(client)) {
+      this.#refused.add(client)
+      this.#send(client, refusal)
+    }
+    const isBehind = client.writableNeedDrain
+    if (room === undefined && !isBehind) return
+    client.pause()
+    const goOn = () => {
+      clearTimeout(timer)
+      client.off('drain', goOn).off('close', goOn)
+      client.resume()
+    }
+    const timer = setTimeout(goOn, stalledMs)
+    client.once('close', goOn)
+    if (room === undefined) client.once('drain', goOn)
+    else void room.then(goOn)
   }
 
   #join(client: Socket, form: 'telnet' | 'raw', first: Uint8Array): void {
@@ -130,6 +159,8 @@ export class ConsoleHub {
 /** Ends the connection after what is queued for the client; one that neither reads nor goes is not waited for. */
 function dismiss(client: Socket): void {
   client.end()
+  // Its end must be noticed, also when it was not read from.
+  client.resume()
   const timer = setTimeout(() => client.destroy(), farewellMs)
   client.once('close', () => clearTimeout(timer))
 }

@@ -3,18 +3,22 @@ import { startProgram } from '../programs/start.ts'
 import type { ChildRecords } from './child-records.ts'
 import { KeeperError } from './error.ts'
 import { encodeFrame, type Frame, FrameReader, frameType } from './frames.ts'
+import { InputWindow } from './input-window.ts'
 import { programArguments } from './program.ts'
 import type { EmbeddedPcSpec } from './protocol.ts'
-import { type Ending, mostInputBytes, type Runner } from './runner.ts'
+import type { Ending, Runner } from './runner.ts'
 
 /** The process is ended when it has had no pc for this long, ms. */
 const idleMs = 60_000
-/** Starting one pc takes well under a millisecond; a host that needs longer than this hangs. */
+/** Starting one pc takes well under a millisecond; this is for a host that is very busy. */
 const startMs = 10_000
+/** Pcs work in turns of a millisecond. A process that says nothing for so long although it is asked hangs, ms. */
+const hungMs = 20_000
 const recordKey = 'pc-host'
 
 interface Guest {
   readonly output: (bytes: Uint8Array) => void
+  readonly typed: InputWindow
   readonly started: () => void
   readonly failed: (message: string) => void
   readonly ended: (ending: Ending) => void
@@ -37,10 +41,12 @@ export class EmbeddedPcs {
   async start(spec: EmbeddedPcSpec, output: (bytes: Uint8Array) => void): Promise<Runner> {
     const host = this.#running()
     const id = ++this.#last
+    const typed = new InputWindow()
     let ended: (ending: Ending) => void = () => {}
     const ending = new Promise<Ending>((resolve) => {
       ended = (it) => {
         host.guests.delete(id)
+        typed.close()
         if (host.guests.size === 0) this.#startIdle(host)
         resolve(it)
       }
@@ -51,12 +57,17 @@ export class EmbeddedPcs {
         ended({ code: null, signal: null })
         reject(new KeeperError('spawn_failed', `the embedded pc cannot be started: ${message}`))
       }
-      const timer = setTimeout(() => refuse('its process does not answer'), startMs)
+      const timer = setTimeout(() => {
+        // It may start it yet.
+        host.send(encodeFrame(frameType.stop, id))
+        this.#suspect(host)
+        refuse('its process does not answer')
+      }, startMs)
       const started = () => {
         clearTimeout(timer)
         resolve()
       }
-      host.guests.set(id, { output, started, failed: refuse, ended })
+      host.guests.set(id, { output, typed, started, failed: refuse, ended })
       host.send(encodeFrame(frameType.start, id, JSON.stringify(spec)))
       ending.then(
         () => refuse('its process ended'),
@@ -67,14 +78,24 @@ export class EmbeddedPcs {
       pid: 0,
       ended: ending,
       input(bytes) {
-        if (host.queued < mostInputBytes) host.send(encodeFrame(frameType.input, id, bytes))
+        const offer = typed.offer(bytes.length)
+        if (offer.isTaken) host.send(encodeFrame(frameType.input, id, bytes))
+        return offer
+      },
+      hold(isHeld) {
+        host.send(encodeFrame(isHeld ? frameType.hold : frameType.release, id))
       },
       limit() {
         throw new KeeperError('unsupported', 'an embedded pc has no processor time of its own')
       },
-      stop(graceMs) {
+      stop: (graceMs) => {
         host.send(encodeFrame(frameType.stop, id))
-        const timer = setTimeout(() => host.kill(), graceMs)
+        // The others in its process have done nothing: only this one is over.
+        const timer = setTimeout(() => {
+          this.#log(`embedded pc ${id} did not end within ${graceMs} ms`)
+          this.#suspect(host)
+          ended({ code: null, signal: null })
+        }, graceMs)
         return ending.finally(() => clearTimeout(timer))
       },
     }
@@ -100,6 +121,15 @@ export class EmbeddedPcs {
     return host
   }
 
+  /** Ends a process that does nothing any more, for none of its pcs. */
+  #suspect(host: Host): void {
+    void host.answers(hungMs).then((answers) => {
+      if (answers) return
+      this.#log(`the process of the embedded pcs has not answered for ${hungMs} ms and is ended`)
+      host.kill()
+    })
+  }
+
   #startIdle(host: Host): void {
     clearTimeout(this.#idle)
     this.#idle = setTimeout(() => {
@@ -114,8 +144,8 @@ export class EmbeddedPcs {
 interface Host {
   readonly pid: number
   readonly guests: Map<number, Guest>
-  /** Bytes that wait to be read by the process. */
-  readonly queued: number
+  /** Whether the process says anything within a time, ms; true also when it has ended. */
+  answers(ms: number): Promise<boolean>
   send(frame: Buffer): void
   close(): void
   kill(): void
@@ -132,18 +162,40 @@ function startHost(gone: () => void): Host {
   const { stdin, stdout } = child
   if (stdin === null || stdout === null) throw new KeeperError('spawn_failed', 'the embedded pcs have no pipe')
   const reader = new FrameReader()
+  let heard = () => {}
+  let answer: Promise<boolean> | undefined
   stdin.on('error', () => {})
   stdout.on('error', () => {})
   stdout.on('data', (bytes: Buffer) => {
-    for (const frame of reader.push(bytes)) dispatch(guests.get(frame.pc), frame)
+    heard()
+    for (const frame of reader.push(bytes)) {
+      const guest = guests.get(frame.pc)
+      // It was given up before it was there.
+      if (guest === undefined && frame.type === frameType.started) stdin.write(encodeFrame(frameType.stop, frame.pc))
+      dispatch(guest, frame)
+    }
   })
   child.once('error', gone)
-  child.once('exit', gone)
+  child.once('exit', () => {
+    heard()
+    gone()
+  })
   return {
     pid: child.pid ?? 0,
     guests,
-    get queued() {
-      return stdin.writableLength
+    answers(ms) {
+      answer ??= new Promise<boolean>((resolve) => {
+        const timer = setTimeout(() => resolve(false), ms)
+        heard = () => {
+          clearTimeout(timer)
+          resolve(true)
+        }
+        stdin.write(encodeFrame(frameType.areYouThere, 0))
+      }).finally(() => {
+        answer = undefined
+        heard = () => {}
+      })
+      return answer
     },
     send: (frame) => void stdin.write(frame),
     close: () => void stdin.end(),
@@ -153,6 +205,7 @@ function startHost(gone: () => void): Host {
 
 function dispatch(guest: Guest | undefined, { type, payload }: Frame): void {
   if (type === frameType.output) guest?.output(payload)
+  else if (type === frameType.taken) guest?.typed.taken(payload.readUInt32LE(0))
   else if (type === frameType.started) guest?.started()
   else if (type === frameType.failed) guest?.failed(payload.toString())
   else if (type === frameType.ended) guest?.ended({ code: Number(payload.toString()), signal: null })

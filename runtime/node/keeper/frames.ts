@@ -3,7 +3,11 @@
  * length of the rest (4 bytes, little-endian), type (1), number of the pc (4), payload.
  */
 export type FrameType = (typeof frameType)[keyof typeof frameType]
-export const frameType = { start: 1, input: 2, stop: 3, started: 10, failed: 11, output: 12, ended: 13 } as const
+export const frameType = {
+  ...({ start: 1, input: 2, stop: 3, hold: 4, release: 5, areYouThere: 6 } as const),
+  /** `taken`: so many bytes of input (4, little-endian) were read by the pc. */
+  ...({ started: 10, failed: 11, output: 12, ended: 13, taken: 14, there: 15 } as const),
+} as const
 
 export interface Frame {
   readonly type: number

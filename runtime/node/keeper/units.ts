@@ -107,7 +107,7 @@ export class Units {
   async #start(spec: UnitSpec): Promise<Unit> {
     let runner: Runner | undefined
     let shown: () => void = () => {}
-    const hub = new ConsoleHub((bytes) => runner?.input(bytes))
+    const hub = new ConsoleHub((bytes) => runner?.input(bytes) ?? { isTaken: true })
     const output = (bytes: Uint8Array) => {
       hub.output(bytes)
       shown()

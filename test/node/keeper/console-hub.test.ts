@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import { connect, createServer, type Socket } from 'node:net'
 import { expect, onTestFinished, test } from 'vitest'
 import { ConsoleHub } from '../../../runtime/node/keeper/console-hub.ts'
+import { InputWindow } from '../../../runtime/node/keeper/input-window.ts'
 import { greeting } from '../../../runtime/node/keeper/telnet.ts'
 import { TcpClient } from '../../support/tcp-client.ts'
 
@@ -14,6 +15,7 @@ async function openHub(port: number): Promise<{ hub: ConsoleHub; typed: () => st
   const hub = new ConsoleHub((bytes) => {
     pieces.push(Buffer.from(bytes).toString('latin1'))
     wake()
+    return { isTaken: true }
   })
   onTestFinished(() => hub.close())
   await hub.setListen({ host, port })
@@ -178,4 +180,41 @@ test('the end of the unit is the end of every stream, after its last output, als
   const typing = setInterval(() => stubborn.write('x'), 100)
   await closeOf(stubborn)
   clearInterval(typing)
+})
+
+test('a client that types faster than the guest reads waits for it, and nothing of it is lost', async () => {
+  const window = new InputWindow()
+  let [read, unread, most] = [0, 0, 0]
+  const hub = new ConsoleHub((bytes) => {
+    unread += bytes.length
+    most = Math.max(most, unread)
+    return window.offer(bytes.length)
+  })
+  onTestFinished(() => hub.close())
+  await hub.setListen({ host, port: 28020 })
+  const client = await TcpClient.connect(28020)
+  client.socket.write(Buffer.alloc(1 << 20, 'x'))
+  while (read < 1 << 20) {
+    await new Promise(setImmediate)
+    window.taken(unread)
+    read += unread
+    unread = 0
+  }
+  expect(read).toBe(1 << 20)
+  // The window, and one piece more than fits in.
+  expect(most).toBeLessThanOrEqual(128 * 1024)
+})
+
+test('what is typed for a guest that takes nothing is refused with a word, once', async () => {
+  const hub = new ConsoleHub(() => ({ isTaken: false }))
+  onTestFinished(() => hub.close())
+  await hub.setListen({ host, port: 28021 })
+  const client = await TcpClient.connect(28021)
+  client.socket.write('a')
+  const text = '\r\n[The guest does not read: what is typed is thrown away]\r\n'
+  await client.untilLength(greeting.length + text.length)
+  client.socket.write('b')
+  hub.output(Buffer.from('later'))
+  await client.shows('later')
+  expect(client.received.subarray(greeting.length).toString()).toBe(`${text}later`)
 })

@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { readFile } from 'node:fs/promises'
+import { readdir, readFile } from 'node:fs/promises'
 import { type AddressInfo, connect, createServer } from 'node:net'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
@@ -280,4 +280,27 @@ test.skipIf(vpcs.skip)('a program on a pseudo-terminal that ends leaves no descr
     // The kernel removes it when its last descriptor is closed.
     await expect.poll(() => readFile(terminal).then(String, ({ code }) => code as string)).toMatch(/ENOENT|EIO/)
   }
+})
+
+test('the end of a pc that does not answer is the end of that one alone', async () => {
+  const { directory, units } = await openBench()
+  const pc = (name: string, port: number): UnitSpec => ({
+    key: name,
+    run: {
+      ...{ type: 'pc', mac: '00:50:79:66:68:00', directory, script: 'startup.vpc' },
+      ...{ guest_port: port, switch_port: port + 1 },
+    },
+  })
+  await units.start(pc('pc:one', 28_090))
+  await units.start(pc('pc:two', 28_092))
+  const [name = ''] = await readdir(join(directory, 'children'))
+  const { pid } = JSON.parse(await readFile(join(directory, 'children', name), 'utf8')) as { pid: number }
+  process.kill(pid, 'SIGSTOP')
+  expect(await units.stop('pc:one', 100)).toMatchObject({ exit: { requested: true } })
+  expect(units.list().map(({ key, exit }) => [key, exit])).toEqual([['pc:two', null]])
+  process.kill(pid, 'SIGCONT')
+  // It is the same process, and what it was asked for while it was held is done.
+  await units.start(pc('pc:one', 28_090))
+  expect(units.list().map(({ exit }) => exit)).toEqual([null, null])
+  expect(identify(pid)).toBeDefined()
 })

@@ -11,8 +11,10 @@ import { findVpcs, type Vpcs } from './vpcs.ts'
 type PcSettings = Settings['pc']
 type Engine = PcNode['engine']
 
-/** Pc ids are the last byte of the MAC address, from 0 to 254 in a project. */
-const pcIds = 255
+/** VPCS takes the last byte of the MAC address (`-m`): ids up to this one are for either engine. */
+const lastVpcsId = 254
+/** The id is counted on from 00:50:79:66:68:00 to 00:50:79:66:ff:ff. */
+const pcIds = (0x100 - 0x68) * 0x100
 const onlyPort = [{ adapter: 0, port: 0 }]
 
 /** The pc kind: VPCS where it is installed, the embedded simulator where it is not. */
@@ -47,8 +49,8 @@ export class PcKind implements NodeKind {
 
   properties({ siblings }: KindNode): Record<string, unknown> {
     const taken = new Set(siblings.map(({ record }) => record.properties.pc_id))
-    for (let pc_id = 0; pc_id < pcIds; pc_id++) if (!taken.has(pc_id)) return { pc_id }
-    throw conflict(`The project has ${pcIds} pcs already, and there are no more MAC addresses for another one`)
+    for (let pc_id = 0; pc_id < pcIds; pc_id++) if (!taken.has(pc_id) && pc_id !== lastVpcsId + 1) return { pc_id }
+    throw conflict(`The project has ${pcIds - 1} pcs already, and there are no more MAC addresses for another one`)
   }
 
   restored(properties: Record<string, unknown>): Record<string, unknown> {
@@ -76,15 +78,21 @@ export class PcKind implements NodeKind {
   async launch(node: KindNode, wires: ReadonlyMap<string, Wire>): Promise<Launch> {
     const wire = wires.get('0/0')
     if (wire === undefined) throw conflict('The port of the pc is not there')
-    const { vpcs } = await this.engine()
     const { engine, vpcs_path } = this.#settings()
+    const { vpcs } = await this.engine()
+    if (engine === 'vpcs' && pcId(node) > lastVpcsId) {
+      throw conflict(
+        `VPCS has MAC addresses for ${lastVpcsId + 1} pcs in a project only; set pc.engine = "auto" or "embedded" for more`,
+      )
+    }
     if (vpcs === undefined && engine === 'vpcs') {
       throw conflict(
         `VPCS (${vpcs_path}) is not there or older than 0.5b1; install it (apt-get install vpcs), or set pc.engine = "embedded"`,
       )
     }
-    node.record.properties.engine = vpcs === undefined ? 'embedded' : 'vpcs'
-    return vpcs === undefined ? embedded(node, wire) : external(node, wire, vpcs)
+    const isExternal = vpcs !== undefined && pcId(node) <= lastVpcsId
+    node.record.properties.engine = isExternal ? 'vpcs' : 'embedded'
+    return isExternal ? external(node, wire, vpcs) : embedded(node, wire)
   }
 
   view(node: KindNode): PcNode {
@@ -113,7 +121,14 @@ export class PcKind implements NodeKind {
 }
 
 const pcId = ({ record }: KindNode): number => Number(record.properties.pc_id)
-const macOf = (node: KindNode): string => `00:50:79:66:68:${pcId(node).toString(16).padStart(2, '0')}`
+
+/** 00:50:79:66:68:{id}; ids above 255 are carried into the byte before. */
+function macOf(node: KindNode): string {
+  const id = pcId(node)
+  return ['00:50:79:66', 0x68 + (id >> 8), id & 0xff]
+    .map((part) => (typeof part === 'string' ? part : part.toString(16).padStart(2, '0')))
+    .join(':')
+}
 
 function embedded(node: KindNode, { guest_port, switch_port }: Wire): Launch {
   const run = {

@@ -1,10 +1,13 @@
 import { randomBytes } from 'node:crypto'
-import { readFile, rename, rm, writeFile } from 'node:fs/promises'
+import { readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+
+/** A script is a few lines; all pcs share the memory that it is read into. */
+const largestFile = 1 << 20
 
 /** Files that `save` and `load` of a pc may name: those of its own directory. */
 export interface PcFiles {
-  /** Undefined when there is no such file. */
+  /** Undefined when there is no such file. Throws when it is no file that can be a script. */
   read(name: string): Promise<string | undefined>
   write(name: string, text: string): Promise<void>
 }
@@ -14,7 +17,14 @@ const isBareName = (name: string): boolean => name !== '' && !/[/\\\0]/.test(nam
 export function directoryFiles(directory: string): PcFiles {
   return {
     async read(name) {
-      return isBareName(name) ? readFile(join(directory, name), 'utf8').catch(() => undefined) : undefined
+      if (!isBareName(name)) return undefined
+      const file = join(directory, name)
+      const stats = await stat(file).catch(() => undefined)
+      if (stats === undefined) return undefined
+      if (!stats.isFile() || stats.size > largestFile) {
+        throw new Error(`${name} is no file of at most ${largestFile} bytes`)
+      }
+      return readFile(file, 'utf8').catch(() => undefined)
     },
     async write(name, text) {
       if (!isBareName(name)) throw new Error('the name of a file in the directory of the pc is expected')

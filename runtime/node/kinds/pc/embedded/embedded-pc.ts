@@ -6,8 +6,12 @@ import type { PcFiles } from './directory-files.ts'
 import { bytesOf, LineEditor } from './line-editor.ts'
 import { Net } from './net.ts'
 
-/** Lines that may wait while a command runs: a long configuration is pasted at once. */
-const mostWaiting = 10_000
+/** Bytes that typed lines may take while a command runs: a long configuration is pasted at once. */
+const mostWaiting = 4 << 20
+/** What a line takes beside its text. */
+const bytesOfLine = 64
+/** For how long a pc runs lines one after the other before others have their turn, ms. */
+const turnMs = 1
 /** A script that loads itself must end some time. */
 const deepest = 8
 
@@ -21,6 +25,8 @@ export interface EmbeddedPcOptions {
   readonly files: PcFiles
   /** `quit` was typed. */
   readonly quit: () => void
+  /** Resolves when everybody else had a turn; absent: nobody else is there. */
+  readonly turn?: () => Promise<void>
   /** For `show`. */
   readonly lport?: number
   readonly rhost?: string
@@ -32,7 +38,15 @@ export class EmbeddedPc {
   readonly #net: Net
   readonly #editor: LineEditor
   readonly #machine: Machine
-  readonly #waiting: string[] = []
+  readonly #print: (bytes: Uint8Array) => void
+  readonly #turn: (() => Promise<void>) | undefined
+  #waiting: string[] = []
+  #waitingBytes = 0
+  #hasRefused = false
+  /** When the lines that run now began to run. */
+  #turnBegan = 0
+  /** What is shown by the bytes that are being typed: many bytes, one piece of output. */
+  #shown: string | undefined
   /** Of the command that runs: Ctrl-C and the end of the pc. */
   #running: AbortController | undefined
   #isBooting = true
@@ -41,8 +55,12 @@ export class EmbeddedPc {
 
   constructor(options: EmbeddedPcOptions) {
     const print = (text: string) => {
-      if (!this.#isClosed) options.print(bytesOf(text))
+      if (this.#isClosed) return
+      if (this.#shown !== undefined) this.#shown += text
+      else options.print(bytesOf(text))
     }
+    this.#print = options.print
+    this.#turn = options.turn
     this.#net = new Net(parseMac(options.mac), options.send)
     this.#editor = new LineEditor({
       print,
@@ -76,7 +94,18 @@ export class EmbeddedPc {
 
   /** Bytes typed on the console. */
   type(bytes: Uint8Array): void {
-    if (!this.#isClosed) this.#editor.type(bytes)
+    if (this.#isClosed) return
+    this.#shown = ''
+    this.#editor.type(bytes)
+    const shown = this.#shown
+    this.#shown = undefined
+    if (shown !== '' && !this.#isClosed) this.#print(bytesOf(shown))
+  }
+
+  /** Holds the pc, or has it go on: while it is held it runs nothing and shows nothing, and frames are dropped. */
+  hold(isHeld: boolean): void {
+    if (isHeld) this.#net.gate.close()
+    else this.#net.gate.open()
   }
 
   /** Shows the banner, runs the startup script line by line, then shows the prompt. */
@@ -99,13 +128,22 @@ export class EmbeddedPc {
   }
 
   #enter(line: string): void {
-    if (this.#waiting.length < mostWaiting) this.#waiting.push(line)
+    const bytes = line.length + bytesOfLine
+    if (this.#waitingBytes + bytes <= mostWaiting) {
+      this.#waiting.push(line)
+      this.#waitingBytes += bytes
+    } else if (!this.#hasRefused) {
+      this.#hasRefused = true
+      this.#machine.print('Too much is typed ahead: lines are refused until the command has ended\r\n')
+    }
     if (this.#running === undefined && !this.#isBooting) void this.#runWaiting()
   }
 
   /** Ctrl-C: ends the command and what was typed ahead, or the line that is being typed. */
   #interrupt(): void {
-    this.#waiting.length = 0
+    this.#waiting = []
+    this.#waitingBytes = 0
+    this.#hasRefused = false
     if (this.#running !== undefined) this.#running.abort()
     else {
       this.#machine.print('^C\r\n')
@@ -114,10 +152,26 @@ export class EmbeddedPc {
   }
 
   async #runWaiting(): Promise<void> {
-    for (let line = this.#waiting.shift(); line !== undefined && !this.#isClosed; line = this.#waiting.shift()) {
+    for (let line = this.#next(); line !== undefined && !this.#isClosed; line = this.#next()) {
       await this.#run(line)
       this.#prompt()
     }
+  }
+
+  #next(): string | undefined {
+    const line = this.#waiting.shift()
+    if (line === undefined) this.#hasRefused = false
+    else this.#waitingBytes -= line.length + bytesOfLine
+    return line
+  }
+
+  /** Before a line runs: others have their turn when this pc had one, and a pc that is held waits. */
+  async #takeTurn(): Promise<void> {
+    const { gate } = this.#net
+    if (gate.isClosed) await gate.pass()
+    if (this.#turn === undefined || performance.now() - this.#turnBegan < turnMs) return
+    await this.#turn()
+    this.#turnBegan = performance.now()
   }
 
   #prompt(): void {
@@ -134,6 +188,8 @@ export class EmbeddedPc {
     this.#running = controller
     try {
       for (const line of text.split(/\r\n|\n|\r/)) {
+        if (this.#isClosed || controller.signal.aborted) break
+        await this.#takeTurn()
         if (this.#isClosed || controller.signal.aborted) break
         if (/^\s*[#!;]/.test(line)) continue
         this.#echo(line)
@@ -160,7 +216,8 @@ export class EmbeddedPc {
     const controller = new AbortController()
     this.#running = controller
     try {
-      await this.#execute(line, controller.signal)
+      await this.#takeTurn()
+      if (!this.#isClosed && !controller.signal.aborted) await this.#execute(line, controller.signal)
     } finally {
       this.#running = undefined
     }

@@ -50,7 +50,18 @@ export class LineEditor {
   }
 
   type(bytes: Uint8Array): void {
-    for (const byte of bytes) this.#take(byte)
+    for (let at = 0; at < bytes.length; ) {
+      const end = this.#escape === '' ? endOfText(bytes, at) : at
+      // One by one, pasted text would be shown in as many pieces as it has bytes.
+      if (end > at) {
+        this.#lastWasCr = false
+        this.#insert(String.fromCharCode(...bytes.subarray(at, end)))
+        at = end
+      } else {
+        this.#take(bytes[at] ?? 0)
+        at += 1
+      }
+    }
   }
 
   /** Shows the prompt and what has been typed ahead. */
@@ -145,7 +156,11 @@ export class LineEditor {
   }
 
   #insert(text: string): void {
-    if (this.#line.length + text.length > longestLine) return this.#echo('\x07')
+    const room = longestLine - this.#line.length
+    if (text.length > room) {
+      if (room > 0) this.#insert(text.slice(0, room))
+      return this.#echo('\x07')
+    }
     const rest = this.#line.slice(this.#cursor)
     this.#line = this.#line.slice(0, this.#cursor) + text + rest
     this.#cursor += text.length
@@ -194,6 +209,14 @@ export class LineEditor {
   #echo(text: string): void {
     if (text !== '') this.#options.print(text)
   }
+}
+
+/** Where the characters end that are only to be inserted; a piece is never longer than a line. */
+function endOfText(bytes: Uint8Array, from: number): number {
+  const limit = Math.min(bytes.length, from + longestLine)
+  let at = from
+  while (at < limit && (bytes[at] ?? 0) >= 32 && bytes[at] !== key.delete) at++
+  return at
 }
 
 export const bytesOf = (text: string): Uint8Array => encoder.encode(text)

@@ -2,6 +2,7 @@ import { pause } from '../../../../../src/pause.ts'
 import { equalBytes, formatIp4, formatIp6, type Ip6, type Mac, parseIp4, parseIp6 } from './address.ts'
 import { read16 } from './bytes.ts'
 import { etherType } from './ethernet.ts'
+import { Gate } from './gate.ts'
 import { LeaseKeeper } from './lease-keeper.ts'
 import type { Listener, NetEvent, Refusal, SendResult } from './net-event.ts'
 import { Stack4 } from './stack4.ts'
@@ -18,6 +19,8 @@ export class Net {
   readonly ip4: Stack4
   readonly ip6: Stack6
   readonly lease: LeaseKeeper
+  /** While it is closed nothing is sent or received, and nobody goes on who waits. */
+  readonly gate = new Gate()
   dns: number[] = []
   domain = ''
   readonly #listeners = new Set<Listener>()
@@ -29,8 +32,11 @@ export class Net {
     const told: Listener = (event) => {
       for (const listener of this.#listeners) listener(event)
     }
-    this.ip4 = new Stack4(mac, send, told)
-    this.ip6 = new Stack6(mac, send, told)
+    const sendOpen = (frame: Uint8Array) => {
+      if (!this.gate.isClosed) send(frame)
+    }
+    this.ip4 = new Stack4(mac, sendOpen, told)
+    this.ip6 = new Stack6(mac, sendOpen, told)
     this.ip4.isListening = (port) => this.#openPorts.has(port)
     this.ip6.isListening = this.ip4.isListening
     this.lease = new LeaseKeeper(this)
@@ -38,7 +44,7 @@ export class Net {
 
   /** A frame from the wire; what is not for us is dropped. */
   receive(frame: Uint8Array): void {
-    if (frame.length < 14) return
+    if (frame.length < 14 || this.gate.isClosed) return
     const isGroup = ((frame[0] ?? 0) & 1) === 1
     if (!isGroup && !equalBytes(frame.subarray(0, 6), this.mac)) return
     const type = read16(frame, 12)
@@ -71,6 +77,7 @@ export class Net {
         await pause(ms, signal, (over) => {
           wake = over
         })
+        await this.gate.pass()
       }
       return answer === undefined ? {} : { answer }
     } finally {
@@ -87,6 +94,7 @@ export class Net {
   }
 
   close(): void {
+    this.gate.open()
     this.#listeners.clear()
     this.lease.drop()
     this.ip4.close()

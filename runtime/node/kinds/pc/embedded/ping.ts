@@ -47,7 +47,10 @@ export async function ping(
     if (signal.aborted) return
     show(line.text)
     if (line.isFinal) return
-    if (sequence < options.count) await pause(options.intervalMs - (performance.now() - began), signal)
+    if (sequence < options.count) {
+      await pause(options.intervalMs - (performance.now() - began), signal)
+      await net.gate.pass()
+    }
   }
 }
 

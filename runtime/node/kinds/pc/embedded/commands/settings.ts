@@ -133,6 +133,7 @@ export const sleep: Command = {
     const words = seconds === undefined && first !== undefined ? [first, ...text] : text
     if (words.length > 0) machine.print(`${words.join(' ')}\r\n`)
     await pause((seconds ?? 0) * 1000, signal)
+    await machine.net.gate.pass()
   },
 }
 
