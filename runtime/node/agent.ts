@@ -191,7 +191,7 @@ export async function createNodeAgent(options: NodeAgentOptions): Promise<NodeAg
   })
   const measurements = new Measurements({ kind: dynamips, nodes, lifeCycle, bounds: dynamipsBounds })
   const reopen = new Reopen({
-    ...{ kinds, keeper, ports, links, lifeCycle, nodes, log },
+    ...{ kinds, keeper, ports, links, lifeCycle, listening, nodes, log },
     emit: (project, happening) => events.emit(project.id, happening),
   })
   keeper.listen({

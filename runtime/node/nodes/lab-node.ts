@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import type { Happening, NodeChange } from '../../../src/model/event.ts'
 import type { Node } from '../../../src/model/node.ts'
 import type { NodeStatus } from '../../../src/model/node-fields.ts'
+import { Serial } from '../../../src/serial.ts'
 import type { KindNode, NodeKind } from '../kinds/kind.ts'
 import { translated } from '../projects/disk.ts'
 import { writeDurable } from '../projects/durable-file.ts'
@@ -20,11 +21,15 @@ export class LabNode implements KindNode {
   run: number | undefined
   /** Restored when the project was opened again, and not yet asked for by the client that opened it. */
   isUnclaimed = false
+  readonly #saving = new Serial()
+  /** What `guestFacts` was when the record was last written. */
+  #savedFacts: string | undefined
 
   constructor(project: OpenProject, kind: NodeKind, record: NodeRecord) {
     this.project = project
     this.kind = kind
     this.record = record
+    this.#savedFacts = this.#guestFacts
   }
 
   /** Unique on the host; also the key of its unit in the keeper. */
@@ -67,8 +72,24 @@ export class LabNode implements KindNode {
     return { type: 'node.updated', node: this.view(), ...(change !== undefined && { change }) }
   }
 
-  async save(): Promise<void> {
-    await translated('The record of the node', () => writeDurable(this.#file(), JSON.stringify(this.record)))
+  /** Writes the record as it is when it is the turn of this: a later state is never replaced by an earlier one. */
+  save(): Promise<void> {
+    return this.#saving.run('', async () => {
+      const facts = this.#guestFacts
+      await translated('The record of the node', () => writeDurable(this.#file(), JSON.stringify(this.record)))
+      this.#savedFacts = facts
+    })
+  }
+
+  /** Whether what a guest is started with is not on disk yet, and nobody could tell it from the guest. */
+  get hasUnsavedFacts(): boolean {
+    return this.#savedFacts !== this.#guestFacts
+  }
+
+  /** The keeper knows the console and the ports of a node that runs; the console that an emulator opens itself only the record. */
+  get #guestFacts(): string {
+    const { console, console_type, properties } = this.record
+    return JSON.stringify([properties, console_type, console_type === 'telnet' ? null : console])
   }
 
   async removeRecord(): Promise<void> {

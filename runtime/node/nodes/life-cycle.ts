@@ -40,6 +40,8 @@ export class LifeCycle {
       node.record.command_line = launch.command_line
       node.record.status_reason = null
       node.record.running = true
+      // What only the record says of a guest is on disk before the guest has it; the rest is told by the keeper.
+      if (node.hasUnsavedFacts) await node.save()
       const [started] = await Promise.all([this.#run(node, launch.run), node.save()])
       // Another keeper runs it than the one that its ports are in.
       if (this.#processes.losses !== losses) throw conflict(`${keeperDied}; start the node again`)
@@ -253,9 +255,9 @@ export class LifeCycle {
       }
       if (refusal(error) !== 'port_taken' || node.record.console === null) throw error
       await this.#listening.move(node, node.record.console)
-      const started = await start()
+      // Before it is there: a service that is killed now leaves the port that is listened on, or none.
       await node.save()
-      return started
+      return start()
     }
   }
 

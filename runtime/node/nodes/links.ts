@@ -4,7 +4,7 @@ import type { Happening } from '../../../src/model/event.ts'
 import type { Nio, NioState, UdpNio } from '../../../src/model/nio.ts'
 import { nioTypesOf } from '../../../src/model/node.ts'
 import { allowedInterfaces, requireAllowed } from '../host/allowed-interfaces.ts'
-import type { PortReport, SwitchNio } from '../keeper/protocol.ts'
+import type { PortReport, SwitchNio, SwitchPortState } from '../keeper/protocol.ts'
 import type { Wire } from '../kinds/kind.ts'
 import type { PortAllocator } from '../ports/allocator.ts'
 import { isUdpFree } from '../ports/bind-test.ts'
@@ -178,13 +178,22 @@ export class Links {
     return failures
   }
 
-  /** Takes the ports of a node whose guest runs, as they are in the keeper. */
-  adopt(node: LabNode): void {
+  /** Takes the ports of a node whose guest runs, as they are in the keeper; whether the record is another now. */
+  adopt(node: LabNode, found: readonly SwitchPortState[]): boolean {
+    let isChanged = false
+    for (const { key, guest_port } of found) {
+      const slot = slotOf(node, key.slice(node.key.length + 1))
+      if (!(guest_port > 0) || slot.guest_port === guest_port) continue
+      // The guest has this one: with another it would be cut off.
+      slot.guest_port = guest_port
+      isChanged = true
+    }
     for (const [name, { guest_port, nio }] of Object.entries(node.record.ports)) {
       if (guest_port !== null) this.#ports.adopt('udp', guest_port, ownerOf(node, name))
       const lport = lportOf(nio)
       if (lport !== undefined) this.#ports.adopt('udp', lport, ownerOf(node, name))
     }
+    return isChanged
   }
 
   /**

@@ -1,6 +1,6 @@
 import { conflict } from '../../../src/errors.ts'
 import type { Happening } from '../../../src/model/event.ts'
-import type { Listen } from '../keeper/protocol.ts'
+import type { Listen, UnitState } from '../keeper/protocol.ts'
 import type { PortAllocator } from '../ports/allocator.ts'
 import { isTcpFree } from '../ports/bind-test.ts'
 import { type KeeperLink, refusal } from './keeper-link.ts'
@@ -38,6 +38,36 @@ export class Listening {
         throw conflict(`console: ${(error as Error).message}`, { cause: error as Error })
       // It has just ended by itself; the next start listens there.
       if (refusal(error) !== 'not_running') throw error
+    }
+  }
+
+  /**
+   * Takes the console of a node that was found running: where the keeper listens, whatever the record says. Whether the record
+   * is another now.
+   */
+  adopt(node: LabNode, { console: found, exit }: UnitState): boolean {
+    const { record } = node
+    const { ports } = this.#options
+    const pool = node.kind.consolePool(record.console_type)
+    const before = record.console
+    if (found !== null && exit === null && record.console_type === 'telnet') record.console = found.port
+    if (record.console !== null) ports.adopt(pool ?? 'console', record.console, node.owner)
+    return record.console !== before
+  }
+
+  /** Has the keeper listen for a node that runs, where it should and does not; the messages say what became of the console. */
+  async restore(node: LabNode, { console: found }: UnitState): Promise<string[]> {
+    const { console } = node.record
+    if (console === null || found !== null || this.of(node) === undefined) return []
+    try {
+      await this.apply(node).catch(async () => {
+        await this.move(node, console)
+        await node.save()
+        await this.apply(node)
+      })
+      return []
+    } catch (error) {
+      return [`The console of ${node.record.name} cannot be reached: ${(error as Error).message}`]
     }
   }
 

@@ -13,6 +13,7 @@ import type { KeeperLink } from './keeper-link.ts'
 import { LabNode } from './lab-node.ts'
 import { keeperDied, type LifeCycle } from './life-cycle.ts'
 import type { Links } from './links.ts'
+import type { Listening } from './listening.ts'
 import type { Nodes } from './nodes.ts'
 import { type NodeRecord, parseNodeRecord } from './record.ts'
 
@@ -22,6 +23,7 @@ export interface ReopenOptions {
   readonly ports: PortAllocator
   readonly links: Links
   readonly lifeCycle: LifeCycle
+  readonly listening: Listening
   readonly nodes: Nodes
   readonly emit: (project: OpenProject, happening: Happening) => void
   readonly log: Log
@@ -47,8 +49,8 @@ export class Reopen {
     // What was said when the service started is of no use for a project that is opened later.
     const inventory = await (isUnclaimed ? this.#inventoryNow() : this.#ask())
     if (!isUnclaimed) this.#hold(inventory?.ports ?? [])
-    const units = new Map(inventory?.units.map((unit) => [unit.key, unit]))
-    await Promise.all(names.map((name) => this.#openNode(project, name, units, isUnclaimed)))
+    const runs = inventory && byUnit(inventory)
+    await Promise.all(names.map((name) => this.#openNode(project, name, runs, isUnclaimed)))
     // Nothing is deleted while it is not known what runs.
     if (inventory !== undefined) await this.#finishRemovals(project)
   }
@@ -152,7 +154,7 @@ export class Reopen {
   async #openNode(
     project: OpenProject,
     name: string,
-    units: ReadonlyMap<string, UnitState>,
+    runs: ReadonlyMap<string, Run> | undefined,
     isUnclaimed: boolean,
   ): Promise<void> {
     const { kinds, nodes } = this.#options
@@ -175,18 +177,20 @@ export class Reopen {
     await nodes.exclusively(node, async () => {
       // The next service must not take for it what another node has now.
       if (isKnownOtherwise) await node.save().catch(() => {})
-      await this.#settle(node, units.get(node.key))
+      await this.#settle(node, runs?.get(node.key))
     })
   }
 
   /** Has a node be what the keeper says it is. Its guest may tell of something meanwhile. */
-  async #settle(node: LabNode, unit: UnitState | undefined): Promise<void> {
-    const { links, lifeCycle, ports } = this.#options
+  async #settle(node: LabNode, run: Run | undefined): Promise<void> {
+    const { links, lifeCycle, listening } = this.#options
     const { record } = node
+    const unit = run?.unit
     if (unit !== undefined) {
-      links.adopt(node)
-      if (record.console !== null) ports.adopt('console', record.console, node.owner)
+      const isChanged = [links.adopt(node, run?.ports ?? []), listening.adopt(node, unit)].includes(true)
+      if (isChanged) await node.save().catch(() => {})
       await lifeCycle.adopt(node, unit)
+      if (node.status !== 'stopped') this.#warn(node.project, await listening.restore(node, unit))
     } else if (record.running) {
       node.status = 'started'
       await lifeCycle.lost(node, 'It was found stopped when the service started')
@@ -213,6 +217,25 @@ export class Reopen {
   #warn(project: OpenProject, messages: readonly string[]): void {
     for (const message of messages) this.#options.emit(project, { type: 'log.warning', message })
   }
+}
+
+/** What the keeper holds of a node: its unit, when there is one, and its ports. */
+interface Run {
+  unit: UnitState | undefined
+  readonly ports: Inventory['ports'][number][]
+}
+
+/** What a keeper holds, by the keys of units. */
+function byUnit({ units, ports }: Inventory): Map<string, Run> {
+  const runs = new Map<string, Run>()
+  const runOf = (key: string): Run => {
+    const run = runs.get(key) ?? { unit: undefined, ports: [] }
+    runs.set(key, run)
+    return run
+  }
+  for (const unit of units) runOf(unit.key).unit = unit
+  for (const port of ports) runOf(unitOf(port.key)).ports.push(port)
+  return runs
 }
 
 /** `{kind}-{node_id}.json` */
