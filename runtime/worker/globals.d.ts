@@ -2,7 +2,7 @@
 declare const PATCHBAY_VERSION: string
 
 /** As text: the bundler does not look into it. */
-declare module 'rapidoc/dist/rapidoc-min.js' {
+declare module '*/rapidoc-min.js' {
   const script: string
   export default script
 }

@@ -1,7 +1,7 @@
-import script from 'rapidoc/dist/rapidoc-min.js'
 import type { AppOptions } from '../../src/app.ts'
 import type { GatewayHost } from '../../src/gateway/host.ts'
 import type { Json } from '../../src/http/endpoint.ts'
+import script from '../../vendor/rapidoc-min.js'
 
 export const json: Json = (body, status, headers) =>
   new Response(body, { status, headers: { 'Content-Type': 'application/json', ...headers } })

@@ -2,7 +2,7 @@ import { createHash, randomUUID } from 'node:crypto'
 import { readdir, readFile, rename, rm, stat, utimes, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { TestProject } from 'vitest/node'
-import { bundle } from '../../scripts/bundle.ts'
+import { bundle } from '../../scripts/bundle.js'
 
 declare module 'vitest' {
   interface ProvidedContext {

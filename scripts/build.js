@@ -1,6 +1,6 @@
 import { chmod, rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import { bundle } from './bundle.ts'
+import { bundle } from './bundle.js'
 
 /** Where the program comes. */
 const outdir = process.argv[2] ?? 'dist'

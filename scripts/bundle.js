@@ -1,0 +1,85 @@
+import { copyFile, mkdir, mkdtemp, readdir, readFile, rename, rm, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+
+// JavaScript, so that any Node that Patchbay runs on can build it.
+
+const root = join(import.meta.dirname, '..')
+const docsScript = join(root, 'vendor/rapidoc-min.js')
+const weekMs = 7 * 86_400_000
+
+/** Bundles the program, and what it starts in processes and threads of their own, into a directory. */
+export async function bundle(outdir, more = {}) {
+  const { version } = JSON.parse(await readFile(join(root, 'package.json'), 'utf8'))
+  // Only who bundles needs the bundler.
+  const { build } = await import('esbuild')
+  await build({
+    absWorkingDir: root,
+    entryPoints: {
+      patchbay: 'runtime/node/main.ts',
+      keeper: 'runtime/node/keeper/main.ts',
+      'pc-host': 'runtime/node/keeper/pc-host.ts',
+      'packet-worker': 'runtime/node/keeper/switch/fast/worker.ts',
+      'hash-worker': 'runtime/node/projects/hash-worker.ts',
+    },
+    outdir,
+    bundle: true,
+    splitting: true,
+    format: 'esm',
+    platform: 'node',
+    target: 'node20',
+    minifySyntax: true,
+    legalComments: 'none',
+    // A native library, found beside the program in node_modules.
+    external: ['koffi'],
+    define: { PATCHBAY_VERSION: JSON.stringify(version) },
+    // Bundled CommonJS packages ask for Node's modules by require.
+    banner: {
+      js: "import { createRequire as _createRequire } from 'node:module'; const require = _createRequire(import.meta.url);",
+    },
+    logLevel: 'warning',
+    ...more,
+  })
+  await copyFile(docsScript, join(outdir, 'rapidoc-min.js'))
+}
+
+/**
+ * Bundles into a directory from which a service may be running: every file comes to its place whole, those that others
+ * import first, and what an older bundle has there stays for a week.
+ */
+export async function bundleInPlace(outdir) {
+  await mkdir(outdir, { recursive: true })
+  const made = await mkdtemp(join(outdir, '.made-'))
+  try {
+    await bundle(made)
+    const names = await readdir(made)
+    const isPart = (name) => /^(chunk|[\w-]+-[A-Z0-9]{8}\.)/.test(name)
+    for (const name of [...names.filter(isPart), ...names.filter((it) => !isPart(it))]) {
+      await rename(join(made, name), join(outdir, name))
+    }
+  } finally {
+    await rm(made, { recursive: true, force: true })
+  }
+  for (const name of await readdir(outdir)) {
+    const { mtimeMs } = await stat(join(outdir, name)).catch(() => ({ mtimeMs: Date.now() }))
+    if (Date.now() - mtimeMs > weekMs) await rm(join(outdir, name), { recursive: true, force: true })
+  }
+}
+
+/** Whether the program in a directory is there, and was bundled after the last change of its sources. */
+export async function isFresh(outdir) {
+  const { mtimeMs: built } = await stat(join(outdir, 'patchbay.js')).catch(() => ({ mtimeMs: 0 }))
+  if (built === 0) return false
+  for (const place of ['src', 'runtime', 'vendor', 'package.json', 'package-lock.json', 'scripts/bundle.js']) {
+    if ((await lastChange(join(root, place))) > built) return false
+  }
+  return true
+}
+
+/** When a file, or anything in a directory, was changed last, ms; 0 when it is not there. */
+async function lastChange(path) {
+  const stats = await stat(path).catch(() => undefined)
+  if (stats === undefined) return 0
+  if (!stats.isDirectory()) return stats.mtimeMs
+  const inner = await Promise.all((await readdir(path)).map((name) => lastChange(join(path, name))))
+  return Math.max(stats.mtimeMs, ...inner)
+}
