@@ -1,7 +1,9 @@
-import { execFileSync } from 'node:child_process'
+import { execFileSync, spawnSync } from 'node:child_process'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
+import { findProgram } from '../../../runtime/node/find-program.ts'
 import { escaped, membersIn } from '../../../runtime/node/kinds/machine-emulator/option-list.ts'
+import { flags, judge, takingArgument } from '../../../runtime/node/kinds/machine-emulator/option-rules.ts'
 import { type OptionRules, parseOptions } from '../../../runtime/node/kinds/machine-emulator/options.ts'
 import { shellWords } from '../../../runtime/node/kinds/machine-emulator/shell-words.ts'
 
@@ -130,6 +132,62 @@ test.for([
   expect(() => parseOptions(text, local)).toThrow(
     expect.objectContaining({ status: 400, message: expect.stringContaining(`options: ${name}`) }),
   )
+})
+
+test.for([
+  '-only-migratable -monitor stdio',
+  '-async-teardown -daemonize',
+  '-no-such-flag -monitor stdio',
+  '-no-such-flag x -S',
+  '-no-such-flag -append -monitor stdio',
+  '-no-such-flag -append -serial stdio',
+  '-other 1 -cpu max -more -set netdev.pb-net0.x=1',
+])('no word escapes judgement by what is before it: %s', (text) => {
+  expect(() => parseOptions(text, local)).toThrow(expect.objectContaining({ status: 400 }))
+  expect(() => parseOptions(text, remote)).toThrow(expect.objectContaining({ status: 400 }))
+})
+
+test('an unknown option of a newer version goes through in local mode', () => {
+  expect(args('-no-such-option a=b -append "-S -monitor" -cpu max')).toHaveLength(6)
+})
+
+const qemu = findProgram('qemu-system-x86_64')
+
+test.skipIf(qemu === undefined)(
+  'the table knows every option of the QEMU of this host, and whether it has an argument',
+  () => {
+    const help = execFileSync(qemu ?? '', ['-help'], { encoding: 'utf8' })
+    const listed = help
+      .split('\n')
+      .flatMap((line) => [
+        ...(/^--?[\w?].*/.exec(line)?.[0].split(/ {2,}/, 1)[0] ?? '').matchAll(/(?:^|\/| or )--?([\w?-]+)/g),
+      ])
+    const names = [...new Set(listed.map(([, name = '']) => name))]
+    expect(names.length).toBeGreaterThan(90)
+    for (const name of names) expect([name, flags.has(name) || takingArgument.has(name)]).toEqual([name, true])
+    // It complains of one that has no argument before it does anything.
+    const complaint = (name: string) =>
+      spawnSync(qemu ?? '', [`-${name}`], { encoding: 'utf8', timeout: 10_000, input: '' }).stderr
+    const withArgument = names.filter((name) => takingArgument.has(name))
+    for (const name of withArgument)
+      expect([name, complaint(name)]).toEqual([name, expect.stringContaining('requires an argument')])
+    // A flag takes nothing, so the option after it is refused.
+    const flagged = names.filter((name) => flags.has(name) && !['h', 'help', 'version', '?'].includes(name))
+    for (const name of flagged) {
+      const { stderr } = spawnSync(qemu ?? '', [`-${name}`, '-no-such-option'], {
+        encoding: 'utf8',
+        timeout: 10_000,
+        input: '',
+      })
+      expect([name, stderr]).toEqual([name, expect.stringMatching(/invalid option|not supported|deprecated/)])
+    }
+  },
+)
+
+test('what may be used outside local mode without an argument is known to have none', () => {
+  const texts = [...flags].filter((name) => judge(name, '') === 'allowed')
+  expect(texts).toContain('nographic')
+  for (const name of takingArgument) expect(flags.has(name), name).toBe(false)
 })
 
 test('a second console of the same type is refused, another display is not', () => {

@@ -1,12 +1,24 @@
 import { type Members, memberOf, membersIn } from './option-list.ts'
 
-/** Options without an argument, of all versions. Every other one has exactly one. */
+/** Options without an argument, of all versions. */
 export const flags: ReadonlySet<string> = new Set(
   `h help ? version full-screen nographic curses portrait S s snapshot enable-kvm no-kvm no-hax enable-hax no-acpi no-hpet
    no-reboot no-shutdown usb win2k-hack rtc-td-hack daemonize singlestep mlock no-fd-bootchk no-quit no-frame alt-grab
    ctrl-grab sdl old-param semihosting nodefaults no-user-config nodefconfig enable-fips no-kvm-irqchip no-kvm-pit
    no-kvm-pit-reinjection tdf xen-create xen-attach xen-domid-restrict preconfig mem-prealloc enable-sync-profile
-   show-cursor localtime audio-help`.split(/\s+/),
+   show-cursor localtime audio-help only-migratable async-teardown perfmap jitdump std-vga no-code-copy enable-kqemu
+   kernel-kqemu no-kqemu`.split(/\s+/),
+)
+
+/** Options with one argument, of all versions. Of an option that is in neither list it is not known what comes after it. */
+export const takingArgument: ReadonlySet<string> = new Set(
+  `D L M accel acpitable action add-fd append audio audiodev balloon bios blockdev boot bootp bt cdrom chardev chroot clock
+   compat cpu d debugcon device dfilter display drive dtb dump-vmstate echr fda fdb fsdev fw_cfg g gdb global hda hdachs hdb
+   hdc hdd icount incoming initrd iscsi k kernel loadvm m machine mem-path mon monitor msg mtdblock name net netdev nic numa
+   nvram object option-rom osk overcommit parallel pcidevice pflash pidfile plugin prom-env qmp qmp-pretty qtest qtest-log
+   readconfig realtime redir rotate rtc run-with runas sandbox sd seed semihosting-config serial set shm-cache smb smbios smp
+   soundhw spice startdate tb-size tftp tpmdev trace usbdevice uuid vga virtfs virtfs_synth virtioconsole vnc watchdog
+   watchdog-action writeconfig xen-domid`.split(/\s+/),
 )
 
 /** What an option's argument may be outside local mode; undefined when it may not be used at all. */

@@ -1,7 +1,7 @@
 import { badRequest } from '../../../../src/errors.ts'
 import type { MachineEmulatorNode } from '../../../../src/model/machine-emulator.ts'
 import { escaped, type Members, memberOf, membersIn } from './option-list.ts'
-import { flags, judge } from './option-rules.ts'
+import { flags, judge, takingArgument } from './option-rules.ts'
 import { shellWords } from './shell-words.ts'
 
 /** Ids that begin like this are those of our own devices, back ends and channels. */
@@ -48,8 +48,9 @@ interface Option {
 
 /** Splits the text and replaces what stands between percent signs; 400 that names what may not be used. */
 export function parseOptions(text: string, rules: OptionRules): ParsedOptions {
-  const all = optionsIn(shellWords(text, 'options'), rules.placeholders)
-  for (const option of all) refuseOurs(option, rules)
+  const tokens = shellWords(text, 'options')
+  const all = optionsIn(tokens, rules.placeholders)
+  for (const option of [...all, ...suspects(tokens, rules.placeholders)]) refuseOurs(option, rules)
   if (!rules.isLocal) for (const option of all) refuseUnsafe(option)
   const has = (...names: readonly string[]) => all.some(({ name }) => names.includes(name))
   const machines = all.filter(({ name }) => name === 'machine' || name === 'M').map(membersOf)
@@ -75,8 +76,7 @@ function optionsIn(tokens: readonly string[], placeholders: Placeholders): Optio
   const options: Option[] = []
   for (let index = 0; index < tokens.length; index++) {
     const token = tokens[index] ?? ''
-    // Two dashes are one.
-    const name = /^--?(.+)$/.exec(token)?.[1]
+    const name = nameIn(token)
     if (name === undefined) options.push({ name: '', argument: replaced(token, placeholders, false) })
     else if (flags.has(name)) options.push({ name, argument: undefined })
     else {
@@ -87,6 +87,27 @@ function optionsIn(tokens: readonly string[], placeholders: Placeholders): Optio
   }
   return options
 }
+
+/**
+ * Every word after an option that is not known, as an option: the emulator may take that one without the argument that we see
+ * in the next word, and then reads all that follows in another way than we do.
+ */
+function suspects(tokens: readonly string[], placeholders: Placeholders): Option[] {
+  const first = tokens.findIndex((token, index) => {
+    const name = nameIn(token)
+    const isArgument = takingArgument.has(nameIn(tokens[index - 1]) ?? '')
+    return name !== undefined && !isArgument && !flags.has(name) && !takingArgument.has(name)
+  })
+  if (first < 0) return []
+  return tokens.slice(first + 1).flatMap((token, index, rest) => {
+    const name = nameIn(token)
+    const argument = replaced(rest[index + 1] ?? '', placeholders, true)
+    return name === undefined ? [] : [{ name, argument }]
+  })
+}
+
+/** Two dashes are one. */
+const nameIn = (token: string | undefined): string | undefined => /^--?(.+)$/.exec(token ?? '')?.[1]
 
 /** Options whose argument is one text; in all others a comma begins another member. */
 const wholeTexts: ReadonlySet<string> = new Set(
