@@ -163,7 +163,8 @@ export async function createNodeAgent(options: NodeAgentOptions): Promise<NodeAg
   })
   const kinds: Record<NodeKindName, NodeKind> = { pc, iou, hypervisor, 'machine-emulator': machines, dynamips }
   const emit = (node: LabNode, happening: Happening) => events.emit(node.projectId, happening)
-  const links = new Links({ keeper, ports, allowedInterfaces: () => config.current.allowed_interfaces, emit })
+  const interfaceRules = () => ({ patterns: config.current.allowed_interfaces, isLocal: isLocal() })
+  const links = new Links({ keeper, ports, interfaces: interfaceRules, emit })
   const captures = new Captures(keeper, links, floorMb)
   const listening = new Listening({ keeper, ports, consoleHost: console_host, emit })
   const lifeCycle = new LifeCycle({ keeper, links, listening, emit })
@@ -253,7 +254,7 @@ export async function createNodeAgent(options: NodeAgentOptions): Promise<NodeAg
         packet_path: await keeper.packetPath(),
         pc_engine: (await pc.engine()).engine,
       }),
-      interfaces: async () => allowedInterfaces(config.current.allowed_interfaces),
+      interfaces: async () => allowedInterfaces(interfaceRules()),
       ports: async () => ({
         console_port_range: [...config.current.console_port_range],
         console_ports: ports.used('console'),

@@ -1,7 +1,7 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { Check } from '@sinclair/typebox/value'
 import { keyOf } from '../../src/fleet/computes.ts'
-import type { KeptTunnel, Tunnels } from '../../src/fleet/tunnels.ts'
+import type { Tunnels } from '../../src/fleet/tunnels.ts'
 import type { Bookmarks } from '../../src/gateway/events.ts'
 import type { Socket, Upgrade } from '../../src/http/socket.ts'
 import { ComputeHello } from '../../src/model/tunnel.ts'
@@ -11,8 +11,6 @@ import type { LastingSocket, LastingSockets } from './lasting-sockets.ts'
 type Kept = Static<typeof Kept>
 const Kept = Type.Object({
   hello: ComputeHello,
-  /** The key of its token. */
-  token: Type.Optional(Type.String()),
   /** Up to which number it was heard for those who read the feed of all computes. */
   heard: Type.Optional(Type.Integer({ minimum: 0 })),
 })
@@ -38,7 +36,7 @@ export class TunnelSockets implements Bookmarks {
         continue
       }
       this.#know(socket, kept)
-      const end = tunnels.resume({ ...socket, close: (code, reason) => socket.close(code, reason) }, kept)
+      const end = tunnels.resume({ ...socket, close: (code, reason) => socket.close(code, reason) }, kept.hello)
       socket.onMessage((data) => end.message(data))
       socket.onClose((code) => end.closed(code))
     }
@@ -54,18 +52,15 @@ export class TunnelSockets implements Bookmarks {
   }
 
   clear(): void {
-    for (const joined of this.#joined.values()) {
-      const { hello, token } = joined.kept
-      this.#keep(joined, { hello, ...(token !== undefined && { token }) })
-    }
+    for (const joined of this.#joined.values()) this.#keep(joined, { hello: joined.kept.hello })
   }
 
-  /** What `Tunnels` keeps with a websocket is a `KeptTunnel`. */
+  /** What `Tunnels` keeps with a websocket is the HELLO. */
   #keeping(socket: LastingSocket): Socket {
     return {
       ...socket,
       keep: (value) => {
-        const kept: Kept = value as KeptTunnel
+        const kept = { hello: value as ComputeHello }
         this.#know(socket, kept)
         socket.keep(kept)
       },

@@ -8,8 +8,7 @@ import { path } from './paths.ts'
 const list = Type.Array(Project)
 
 export const remoteProjects = (connection: Connection): ProjectAgent => ({
-  list: (status = 'open') =>
-    connection.json(list, { method: 'GET', path: path`/v2/compute/projects?view=full&status=${status}` }),
+  list: () => connection.json(list, { method: 'GET', path: '/v2/compute/projects?view=full' }),
   get: (id) => connection.json(Project, { method: 'GET', path: path`/v2/compute/projects/${id}?view=full` }),
   async create({ name = null, ...input }) {
     const { value, status } = await connection.answer(Project, {

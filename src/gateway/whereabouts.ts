@@ -96,22 +96,18 @@ export class Whereabouts {
   async #ask(projectId: string): Promise<Member | undefined> {
     const before = await this.#store.get(projectId)
     const found: Member[] = []
-    /** Those that have it on disk only, which count when it is open nowhere. */
-    const closed: Member[] = []
     const there = (await this.#members.all()).filter(({ isConnected }) => isConnected)
     const late = new AbortController()
     const timer = setTimeout(() => late.abort(), searchMs)
     await eachOf(there, async (member) => {
       if (found.length > 0 || late.signal.aborted) return
-      const status = await abortable(has(member, projectId), late.signal).catch(() => undefined)
-      if (status === 'open') found.push(member)
-      else if (status === 'closed') closed.push(member)
+      if (await abortable(has(member, projectId), late.signal).catch(() => false)) found.push(member)
     })
     clearTimeout(timer)
     const now = await this.#store.get(projectId)
     // It was placed while the computes were asked: what they said is old.
     if (now !== undefined && now !== before) return this.#members.find(now)
-    const [first] = [...found, ...closed]
+    const [first] = found
     if (first === undefined) this.#remember(projectId)
     else await this.put(projectId, first)
     return first
@@ -131,12 +127,12 @@ export class Whereabouts {
   }
 }
 
-/** Whether a compute has a project, and how; undefined when it has not. */
-async function has({ agent }: Member, projectId: string): Promise<'open' | 'closed' | undefined> {
+async function has({ agent }: Member, projectId: string): Promise<boolean> {
   try {
-    return (await agent.projects.get(projectId)).status ?? 'open'
+    await agent.projects.get(projectId)
+    return true
   } catch (error) {
-    if (error instanceof ApiError && error.status === 404) return undefined
+    if (error instanceof ApiError && error.status === 404) return false
     throw error
   }
 }

@@ -35,6 +35,17 @@ async function expectPings(service: TestService, pc: string, host: Namespace): P
   expect(await service.call('GET', `${pc}/adapters/0/ports/0/nio`)).toMatchObject({ link: 'ok' })
 }
 
+test('outside local mode a UDP link does not lead to a link-local address', async () => {
+  const { service, nio } = await pcLab({ ...portRanges(114), 'pc.engine': 'embedded', local: false })
+  for (const rhost of ['169.254.169.254', 'fe80::1', 'febf::1%lo', '::ffff:169.254.169.254']) {
+    const answer = await refusal(service, nio, { type: 'nio_udp', lport: 28_950, rhost, rport: 80 })
+    expect(answer).toEqual({
+      status: 403,
+      message: `rhost: ${rhost} is a link-local address, which only local mode allows`,
+    })
+  }
+})
+
 describe.skipIf(devices.skip)('a pc beside a host of another network', () => {
   const engines = [
     ['embedded', 70],
@@ -107,6 +118,17 @@ describe.skipIf(devices.skip)('the devices of a host', () => {
     const { message } = await refusal(service, nio, generic('pbt-tap-none'))
     expect(message).toContain(`there are ${allowed.outside}`)
     expect(message).not.toContain(other.outside)
+  })
+
+  test('outside local mode no device may be used that allowed_interfaces does not name', async () => {
+    const settings = { ...portRanges(113), 'pc.engine': 'embedded', local: false }
+    const { service, nio } = await pcLab(settings)
+    for (const wanted of [generic('lo'), { ...generic('lo'), type: 'nio_ethernet' }, tap(freshName())]) {
+      const { status, message } = await refusal(service, nio, wanted)
+      expect(status).toBe(403)
+      expect(message).toContain('outside local mode only devices of the setting allowed_interfaces may be')
+    }
+    expect(await service.call('GET', '/v2/compute/network/interfaces')).toEqual([])
   })
 
   test('without the privilege the refusal says how to grant it, and a link over UDP works on', async () => {

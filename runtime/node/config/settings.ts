@@ -63,7 +63,8 @@ export const Settings = Type.Object(
     udp_port_range: portRange(20000, 30000, 'UDP ports of links, inclusive'),
     allowed_interfaces: Type.Array(Type.String({ minLength: 1, maxLength: 64 }), {
       default: [],
-      description: 'Network devices of the host that NIOs may use, * for any text; without any: all of them',
+      description:
+        'Network devices of the host that NIOs may use, * for any text; without any: all in local mode, else none',
       reload: true,
     }),
     on_exit: Type.Union([Type.Literal('stop'), Type.Literal('keep')], {
@@ -106,8 +107,7 @@ export const Settings = Type.Object(
           }),
           {
             default: [],
-            description:
-              'Tokens with which computes may join, one for each: TOKEN for the first that uses it, or COMPUTE_ID:TOKEN',
+            description: 'Tokens with which computes may join: TOKEN, or COMPUTE_ID:TOKEN for one compute only',
             secret: true,
             reload: true,
           },

@@ -2,23 +2,32 @@ import { forbidden } from '../../../src/errors.ts'
 import type { NetworkInterface } from '../../../src/model/host.ts'
 import { listInterfaces } from './interfaces.ts'
 
-/** Whether NIOs may use a device: `*` stands for any text; without patterns all may be used. */
-export function isAllowed(device: string, patterns: readonly string[]): boolean {
-  return (
-    patterns.length === 0 ||
-    patterns.some((pattern) => {
-      const parts = pattern.split('*').map((part) => part.replace(/[.*+?^${}()|[\]\\]/g, '\\$&'))
-      return new RegExp(`^${parts.join('.*')}$`).test(device)
-    })
-  )
+/** Which devices NIOs may use now. */
+export interface InterfaceRules {
+  /** The setting allowed_interfaces: `*` stands for any text. */
+  readonly patterns: readonly string[]
+  /** Without patterns all devices may be used in local mode, and none outside it. */
+  readonly isLocal: boolean
+}
+
+export function isAllowed(device: string, { patterns, isLocal }: InterfaceRules): boolean {
+  if (patterns.length === 0) return isLocal
+  return patterns.some((pattern) => {
+    const parts = pattern.split('*').map((part) => part.replace(/[.*+?^${}()|[\]\\]/g, '\\$&'))
+    return new RegExp(`^${parts.join('.*')}$`).test(device)
+  })
 }
 
 /** 403 that names the setting. */
-export function requireAllowed(field: string, device: string, patterns: readonly string[]): void {
-  if (isAllowed(device, patterns)) return
-  throw forbidden(`${field}: ${device} may not be used here, allowed_interfaces has ${patterns.join(', ')}`)
+export function requireAllowed(field: string, device: string, rules: InterfaceRules): void {
+  if (isAllowed(device, rules)) return
+  const why =
+    rules.patterns.length === 0
+      ? 'outside local mode only devices of the setting allowed_interfaces may be, and it names none'
+      : `allowed_interfaces has ${rules.patterns.join(', ')}`
+  throw forbidden(`${field}: ${device} may not be used here, ${why}`)
 }
 
 /** The interfaces of this host that NIOs may use. */
-export const allowedInterfaces = (patterns: readonly string[]): NetworkInterface[] =>
-  listInterfaces().filter(({ name }) => isAllowed(name, patterns))
+export const allowedInterfaces = (rules: InterfaceRules): NetworkInterface[] =>
+  listInterfaces().filter(({ name }) => isAllowed(name, rules))

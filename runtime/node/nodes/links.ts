@@ -3,7 +3,7 @@ import type { PortRef } from '../../../src/host-agent.ts'
 import type { Happening } from '../../../src/model/event.ts'
 import type { Nio, NioState, UdpNio } from '../../../src/model/nio.ts'
 import { nioTypesOf } from '../../../src/model/node.ts'
-import { allowedInterfaces, requireAllowed } from '../host/allowed-interfaces.ts'
+import { allowedInterfaces, type InterfaceRules, requireAllowed } from '../host/allowed-interfaces.ts'
 import type { PortReport, SwitchNio, SwitchPortState } from '../keeper/protocol.ts'
 import type { Wire } from '../kinds/kind.ts'
 import type { PortAllocator } from '../ports/allocator.ts'
@@ -14,14 +14,14 @@ import type { LabNode } from './lab-node.ts'
 import { lineOf } from './line.ts'
 import { nothingPassed, stateOf } from './nio-state.ts'
 import { hasCarrier } from './record.ts'
-import { resolveHost } from './resolve-host.ts'
+import { refuseLinkLocal, resolveHost } from './resolve-host.ts'
 import { lportOf, ownerOf, portKey, portName, portOf, requireNio, requirePort, type Slot, slotOf } from './slots.ts'
 import { Wiring } from './wiring.ts'
 
 export interface LinksOptions {
   readonly keeper: KeeperLink
   readonly ports: PortAllocator
-  readonly allowedInterfaces: () => readonly string[]
+  readonly interfaces: () => InterfaceRules
   readonly emit: (node: LabNode, happening: Happening) => void
 }
 
@@ -30,14 +30,14 @@ export class Links {
   readonly #keeper: KeeperLink
   readonly #ports: PortAllocator
   readonly #wiring: Wiring
-  readonly #allowedInterfaces: () => readonly string[]
+  readonly #interfaces: () => InterfaceRules
   readonly #emit: (node: LabNode, happening: Happening) => void
 
-  constructor({ keeper, ports, allowedInterfaces, emit }: LinksOptions) {
+  constructor({ keeper, ports, interfaces, emit }: LinksOptions) {
     this.#keeper = keeper
     this.#ports = ports
     this.#wiring = new Wiring({ keeper, ports, emit })
-    this.#allowedInterfaces = allowedInterfaces
+    this.#interfaces = interfaces
     this.#emit = emit
   }
 
@@ -244,10 +244,12 @@ export class Links {
     const stages = { suspend: nio.suspend ?? false, filters }
     if (nio.type === 'nio_udp') {
       const { lport, rport, rhost } = nio
-      return { type: 'udp', lport, rport, rhost: await resolveHost(rhost), ...stages }
+      const address = await resolveHost(rhost)
+      if (!this.#interfaces().isLocal) refuseLinkLocal(address)
+      return { type: 'udp', lport, rport, rhost: address, ...stages }
     }
     const { field, device } = deviceOf(nio)
-    requireAllowed(field, device, this.#allowedInterfaces())
+    requireAllowed(field, device, this.#interfaces())
     return { type: nio.type === 'nio_tap' ? 'tap' : 'ethernet', device, ...stages }
   }
 
@@ -268,7 +270,7 @@ export class Links {
       case 'bad_request':
         return badRequest(message, { cause })
       case 'no_device': {
-        const names = allowedInterfaces(this.#allowedInterfaces()).map((it) => it.name)
+        const names = allowedInterfaces(this.#interfaces()).map((it) => it.name)
         return notFound(`${message}, there are ${names.join(', ')}`, { cause })
       }
       case 'port_taken':

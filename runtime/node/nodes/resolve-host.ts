@@ -1,6 +1,6 @@
 import { lookup } from 'node:dns/promises'
-import { isIP } from 'node:net'
-import { badRequest } from '../../../src/errors.ts'
+import { BlockList, isIP, isIPv6 } from 'node:net'
+import { badRequest, forbidden } from '../../../src/errors.ts'
 
 const resolveMs = 5000
 
@@ -20,4 +20,18 @@ export async function resolveHost(host: string): Promise<string> {
   } finally {
     clearTimeout(timer)
   }
+}
+
+const linkLocal = new BlockList()
+linkLocal.addSubnet('169.254.0.0', 16, 'ipv4')
+linkLocal.addSubnet('fe80::', 10, 'ipv6')
+
+/**
+ * 403 for a link-local address (RFC 3927, RFC 4291): in a cloud a service that gives out the credentials of the machine is at
+ * one, and the other end of a lab never is.
+ */
+export function refuseLinkLocal(address: string): void {
+  const [plain = ''] = address.split('%')
+  if (!linkLocal.check(plain, isIPv6(plain) ? 'ipv6' : 'ipv4')) return
+  throw forbidden(`rhost: ${address} is a link-local address, which only local mode allows`)
 }
