@@ -9,7 +9,7 @@ import type { MachineCapabilities, ResizeDisk } from './model/machine-emulator.t
 import type { MetricFamily } from './model/metrics.ts'
 import type { Nio, NioState } from './model/nio.ts'
 import type { Node, NodeCreate, NodeKindName, NodeRef, NodeUpdate } from './model/node.ts'
-import type { Project, ProjectCreate, ProjectFile, ProjectUpdate } from './model/project.ts'
+import type { Project, ProjectCreate, ProjectFile, ProjectStatusFilter, ProjectUpdate } from './model/project.ts'
 
 /**
  * What a machine that runs emulators can do; the only thing the routes know of it.
@@ -46,9 +46,9 @@ export interface HostFacts {
 }
 
 export interface ProjectAgent {
-  /** The open projects. */
-  list(): Promise<Project[]>
-  /** 404 when it is not open. */
+  /** The open projects, or those that are closed too. */
+  list(status?: ProjectStatusFilter): Promise<Project[]>
+  /** An open project, or a closed one with that as its status. 404. Everything else that is asked of a closed one is 404. */
   get(projectId: string): Promise<Project>
   /**
    * Opens a new project, or an old one that is on disk; `created` is false when it was open already (nothing is changed then).

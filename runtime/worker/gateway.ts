@@ -59,7 +59,7 @@ export async function openGateway(env: Env, parts: GatewayParts): Promise<Gatewa
     upkeep: 'rounds',
     // What a look finds is in force until the next one.
     bounds: { connectMs: 10_000, failures: 2, retryMs: [2 * roundMs, 2 * roundMs], lookMs: roundMs },
-    joinTokens: { check: (token) => tokens.checkJoinToken(token) },
+    joinTokens: tokens.joinTokens,
     // 32 MiB would wait here when nobody read anything of a compute; all must fit in 128 MB.
     tunnels: { watch: 'busy', limits: { window: 256 * 1024, streams: 128 } },
   })

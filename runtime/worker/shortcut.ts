@@ -206,7 +206,7 @@ const tokensOf = (object: () => Stub): TokenStore => {
   const refused = async () => {
     throw new Error('Tokens are changed by the object')
   }
-  return { get: (id) => object().token(id), list: refused, put: refused, remove: refused }
+  return { get: (id) => object().token(id), list: refused, put: refused, replace: refused, remove: refused }
 }
 
 /** The tickets of the object, which are good once wherever they come. */

@@ -30,6 +30,15 @@ export class TokenTable implements TokenStore {
     this.#sql.exec('INSERT OR REPLACE INTO tokens VALUES (?, ?)', record.token_id, JSON.stringify(record))
   }
 
+  async replace(record: TokenRecord): Promise<boolean> {
+    const { rowsWritten } = this.#sql.exec(
+      'UPDATE tokens SET record = ? WHERE token_id = ?',
+      JSON.stringify(record),
+      record.token_id,
+    )
+    return rowsWritten > 0
+  }
+
   async remove(tokenId: string): Promise<void> {
     this.#sql.exec('DELETE FROM tokens WHERE token_id = ?', tokenId)
     this.#removed(tokenId)

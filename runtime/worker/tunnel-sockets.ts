@@ -1,7 +1,7 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { Check } from '@sinclair/typebox/value'
 import { keyOf } from '../../src/fleet/computes.ts'
-import type { Tunnels } from '../../src/fleet/tunnels.ts'
+import type { KeptTunnel, Tunnels } from '../../src/fleet/tunnels.ts'
 import type { Bookmarks } from '../../src/gateway/events.ts'
 import type { Socket, Upgrade } from '../../src/http/socket.ts'
 import { ComputeHello } from '../../src/model/tunnel.ts'
@@ -11,6 +11,8 @@ import type { LastingSocket, LastingSockets } from './lasting-sockets.ts'
 type Kept = Static<typeof Kept>
 const Kept = Type.Object({
   hello: ComputeHello,
+  /** The key of its token. */
+  token: Type.Optional(Type.String()),
   /** Up to which number it was heard for those who read the feed of all computes. */
   heard: Type.Optional(Type.Integer({ minimum: 0 })),
 })
@@ -36,7 +38,7 @@ export class TunnelSockets implements Bookmarks {
         continue
       }
       this.#know(socket, kept)
-      const end = tunnels.resume({ ...socket, close: (code, reason) => socket.close(code, reason) }, kept.hello)
+      const end = tunnels.resume({ ...socket, close: (code, reason) => socket.close(code, reason) }, kept)
       socket.onMessage((data) => end.message(data))
       socket.onClose((code) => end.closed(code))
     }
@@ -52,15 +54,18 @@ export class TunnelSockets implements Bookmarks {
   }
 
   clear(): void {
-    for (const joined of this.#joined.values()) this.#keep(joined, { hello: joined.kept.hello })
+    for (const joined of this.#joined.values()) {
+      const { hello, token } = joined.kept
+      this.#keep(joined, { hello, ...(token !== undefined && { token }) })
+    }
   }
 
-  /** What `Tunnels` keeps with a websocket is the HELLO. */
+  /** What `Tunnels` keeps with a websocket is a `KeptTunnel`. */
   #keeping(socket: LastingSocket): Socket {
     return {
       ...socket,
       keep: (value) => {
-        const kept = { hello: value as ComputeHello }
+        const kept: Kept = value as KeptTunnel
         this.#know(socket, kept)
         socket.keep(kept)
       },

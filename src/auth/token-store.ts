@@ -6,6 +6,8 @@ export interface TokenStore {
   get(tokenId: string): Promise<TokenRecord | undefined>
   /** Keeps it before it resolves. */
   put(record: TokenRecord): Promise<void>
+  /** Keeps it in place of the one with its id; false when that is not there any more, as it was revoked meanwhile. */
+  replace(record: TokenRecord): Promise<boolean>
   /** Nothing happens when there is none. */
   remove(tokenId: string): Promise<void>
 }

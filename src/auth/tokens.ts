@@ -1,4 +1,5 @@
 import { badRequest, conflict, notFound } from '../errors.ts'
+import type { JoinGrant, JoinTokens } from '../fleet/join-tokens.ts'
 import type { AccessToken, AccessTokenCreate, TokenRecord } from '../model/access-token.ts'
 import type { Identity } from './identity.ts'
 import type { TokenStore } from './token-store.ts'
@@ -43,11 +44,26 @@ export class Tokens {
     return { name: record.name, role: record.role, key: keyOfToken(record.token_id) }
   }
 
-  /** What may join by this token: the compute of that id, or any one; undefined: nothing. */
-  async checkJoinToken(text: string): Promise<{ compute_id?: string } | undefined> {
-    const record = await this.#valid(text)
-    if (record?.purpose !== 'join') return undefined
-    return record.compute_id === undefined ? {} : { compute_id: record.compute_id }
+  /** Those with which computes join; the compute that uses one first becomes its `compute_id`. */
+  readonly joinTokens: JoinTokens = {
+    check: async (text) => {
+      const record = await this.#valid(text)
+      return record?.purpose === 'join' ? grantOf(record) : undefined
+    },
+    bind: async (key, computeId) => {
+      const record = await this.#joinTokenOf(key)
+      if (record === undefined || record.compute_id !== undefined) return record?.compute_id
+      return (await this.#store.replace({ ...record, compute_id: computeId })) ? computeId : undefined
+    },
+    isOwned: async (computeId) => {
+      const wanted = computeId.toLowerCase()
+      const all = await this.#store.list()
+      return all.some((it) => this.#isJoinToken(it) && it.compute_id?.toLowerCase() === wanted)
+    },
+    grantOf: async (key) => {
+      const record = await this.#joinTokenOf(key)
+      return record && grantOf(record)
+    },
   }
 
   /** The oldest first. */
@@ -82,6 +98,16 @@ export class Tokens {
       this.#revoked += 1
       this.#cache.delete(tokenId)
     }
+  }
+
+  async #joinTokenOf(key: string): Promise<TokenRecord | undefined> {
+    const id = tokenOfKey(key)
+    const record = id === undefined ? undefined : await this.#store.get(id)
+    return record !== undefined && this.#isJoinToken(record) ? record : undefined
+  }
+
+  #isJoinToken(record: TokenRecord): boolean {
+    return record.purpose === 'join' && !this.#isExpired(record)
   }
 
   async #valid(text: string): Promise<TokenRecord | undefined> {
@@ -133,6 +159,11 @@ export class Tokens {
     }
   }
 }
+
+const grantOf = ({ token_id, compute_id }: TokenRecord): JoinGrant => ({
+  key: keyOfToken(token_id),
+  ...(compute_id !== undefined && { compute_id }),
+})
 
 /** See `Identity.key`. */
 export const keyOfToken = (tokenId: string): string => `token:${tokenId}`

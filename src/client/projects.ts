@@ -8,7 +8,8 @@ import { path } from './paths.ts'
 const list = Type.Array(Project)
 
 export const remoteProjects = (connection: Connection): ProjectAgent => ({
-  list: () => connection.json(list, { method: 'GET', path: '/v2/compute/projects?view=full' }),
+  list: (status = 'open') =>
+    connection.json(list, { method: 'GET', path: path`/v2/compute/projects?view=full&status=${status}` }),
   get: (id) => connection.json(Project, { method: 'GET', path: path`/v2/compute/projects/${id}?view=full` }),
   async create({ name = null, ...input }) {
     const { value, status } = await connection.answer(Project, {

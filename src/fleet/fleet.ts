@@ -11,9 +11,9 @@ import type { MetricFamily } from '../model/metrics.ts'
 import type { ComputeHello } from '../model/tunnel.ts'
 import { originOf } from './address.ts'
 import { usualBounds } from './bounds.ts'
-import { Computes, isReserved } from './computes.ts'
+import { Computes, isReserved, keyOf } from './computes.ts'
 import { greet, Refusal } from './greeting.ts'
-import type { JoinTokens } from './join-tokens.ts'
+import type { JoinGrant, JoinTokens } from './join-tokens.ts'
 import { LocalCompute } from './local-compute.ts'
 import { Looks } from './looks.ts'
 import type { FleetEvent, FleetOptions } from './options.ts'
@@ -58,7 +58,8 @@ export class Fleet {
     this.tunnels = new Tunnels({
       ...joining.tunnels,
       version,
-      enlist: (hello) => this.#exclusively(() => this.#enlist(hello)),
+      enlist: (hello, grant) => this.#exclusively(() => this.#enlist(hello, grant)),
+      isGood: async (token) => (await this.joinTokens?.grantOf(token)) !== undefined,
       joined: (id) => this.#computes.get(id)?.rejoin(),
       left: (id, reason) => this.#computes.get(id)?.rejoin(reason),
     })
@@ -293,18 +294,36 @@ export class Fleet {
     return compute.show()
   }
 
-  /** Registers a compute that joins, unless it is known. */
-  async #enlist(hello: ComputeHello): Promise<void> {
+  /** Registers a compute that joins, unless it is known; its token belongs to it from then on. */
+  async #enlist(hello: ComputeHello, grant: JoinGrant): Promise<void> {
     if (isReserved(hello.compute_id)) throw conflict(`compute_id: ${hello.compute_id} is reserved`)
     const known = this.#computes.get(hello.compute_id)
-    if (known?.record.protocol === tunnelled) return
-    if (known !== undefined) throw conflict(`There is a compute ${hello.compute_id} already, which has an address`)
+    if (known !== undefined && known.record.protocol !== tunnelled) {
+      throw conflict(`There is a compute ${hello.compute_id} already, which has an address`)
+    }
+    await this.#claim(hello.compute_id, grant)
+    if (known !== undefined) return
     const compute = new RemoteCompute(
       joinedRecord(hello, (name) => this.#computes.isTaken(name)),
       this.#remote,
       notJoined,
     )
     await this.#add(compute)
+  }
+
+  /** 409 for a token of another compute, and for one that was never used when the compute has a token of its own. */
+  async #claim(id: string, { key }: JoinGrant): Promise<void> {
+    const { joinTokens } = this
+    const grant = await joinTokens?.grantOf(key)
+    if (joinTokens === undefined || grant === undefined) throw conflict('The token was revoked')
+    if (grant.compute_id === undefined && (await joinTokens.isOwned(id))) {
+      throw conflict(
+        `The compute ${id} joins with another token: use that one, or revoke it, or make a token with its compute_id`,
+      )
+    }
+    const owner = grant.compute_id ?? (await joinTokens.bind(key, id))
+    if (owner === undefined) throw conflict('The token was revoked')
+    if (keyOf(owner) !== keyOf(id)) throw conflict('The token is for another compute: each compute needs its own')
   }
 
   /** Why a compute cannot be connected yet. */

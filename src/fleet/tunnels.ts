@@ -12,17 +12,35 @@ import type { OpenSocket, Send, SocketTransport, Transport } from './transport.t
 export const notJoined = 'it has not joined'
 
 export interface TunnelsOptions extends Pick<AskingOptions, 'version' | 'limits' | 'patience' | 'watch'> {
-  /** Registers the compute unless it is; rejects when it cannot be. */
-  readonly enlist: (hello: ComputeHello) => Promise<void>
+  /** Registers the compute unless it is, and makes the token its own; rejects when it cannot be. */
+  readonly enlist: (hello: ComputeHello, grant: JoinGrant) => Promise<void>
+  /** Whether a token is still good, by its key. */
+  readonly isGood: (token: string) => Promise<boolean>
   /** It can be asked now, or not any more. */
   readonly joined: (id: string) => void
   readonly left: (id: string, reason: string) => void
 }
 
-/** The tunnels of computes that have joined: one a compute, the newest. */
+/** What must be told to go on with a tunnel in another program. */
+export interface KeptTunnel {
+  readonly hello: ComputeHello
+  /** The key of the token that it was opened with. */
+  readonly token?: string
+}
+
+interface Joined {
+  readonly end: AskingEnd
+  /** Undefined: a version before this one kept nothing of it. */
+  readonly token: string | undefined
+}
+
+/**
+ * The tunnels of computes that have joined: one a compute, the newest that was opened with its token. Another token does not
+ * take the place of a tunnel that is open, unless the token of that one is not good any more.
+ */
 export class Tunnels {
   readonly #options: TunnelsOptions
-  readonly #ends = new Map<string, AskingEnd>()
+  readonly #ends = new Map<string, Joined>()
   /** All that are open, also those that have not said yet who they are. */
   readonly #open = new Set<AskingEnd>()
 
@@ -33,7 +51,7 @@ export class Tunnels {
   /** Asks the compute with that id by its tunnel. */
   readonly transport: Transport = ({ compute_id }): Send => {
     return async (request) => {
-      const end = this.#ends.get(keyOf(compute_id))
+      const end = this.#ends.get(keyOf(compute_id))?.end
       if (end === undefined) throw new Error(notJoined)
       return end.send(request)
     }
@@ -46,7 +64,7 @@ export class Tunnels {
   /** Opens websockets of it in the same way. */
   readonly sockets: SocketTransport = ({ compute_id }): OpenSocket => {
     return async (request) => {
-      const end = this.#ends.get(keyOf(compute_id))
+      const end = this.#ends.get(keyOf(compute_id))?.end
       if (end === undefined) throw new Error(notJoined)
       return end.openSocket(request)
     }
@@ -57,15 +75,18 @@ export class Tunnels {
     const end: AskingEnd = new AskingEnd({
       ...this.#options,
       wire,
-      greeted: (hello) => void this.#greeted(end, hello, grant).then(() => end.isOpen && wire.keep?.(hello)),
+      greeted: (hello) =>
+        void this.#greeted(end, hello, grant).then(() => {
+          if (end.isOpen) wire.keep?.({ hello, token: grant.key } satisfies KeptTunnel)
+        }),
       ended: ({ reason }) => this.#ended(end, reason),
     })
     this.#open.add(end)
     return end
   }
 
-  /** The end for a websocket that was accepted by a program which has slept, or ended, since; `resumed`: what it said then. */
-  resume(wire: Wire, resumed: ComputeHello): AskingEnd {
+  /** The end for a websocket that was accepted by a program which has slept, or ended, since. */
+  resume(wire: Wire, { hello: resumed, token }: KeptTunnel): AskingEnd {
     const end: AskingEnd = new AskingEnd({
       ...this.#options,
       wire,
@@ -73,46 +94,56 @@ export class Tunnels {
       ended: ({ reason }) => this.#ended(end, reason),
     })
     this.#open.add(end)
-    this.#take(end, resumed)
+    this.#take(end, resumed, token)
     this.#options.joined(resumed.compute_id)
     return end
   }
 
   /** Ends the tunnel of a compute that is not wanted any more. */
   dismiss(id: string): void {
-    this.#ends.get(keyOf(id))?.close(codes.removed, 'The compute was removed')
+    this.#ends.get(keyOf(id))?.end.close(codes.removed, 'The compute was removed')
   }
 
   close(): void {
     for (const end of this.#open) end.close(1001, 'The service ends')
   }
 
-  async #greeted(end: AskingEnd, hello: ComputeHello, { compute_id }: JoinGrant): Promise<void> {
-    if (compute_id !== undefined && keyOf(compute_id) !== keyOf(hello.compute_id)) {
-      return end.close(codes.forbidden, 'The token is for another compute')
-    }
+  async #greeted(end: AskingEnd, hello: ComputeHello, grant: JoinGrant): Promise<void> {
     try {
-      await this.#options.enlist(hello)
+      await this.#options.enlist(hello, grant)
     } catch (error) {
       const reason = error instanceof ApiError ? error.message : 'The compute could not be registered'
       return end.close(codes.forbidden, quoted(reason))
     }
+    if (await this.#isHeld(hello.compute_id, grant.key)) {
+      return end.close(codes.replaced, `The compute ${hello.compute_id} is connected with another token`)
+    }
     if (!this.#open.has(end)) return
-    this.#take(end, hello)
+    this.#take(end, hello, grant.key)
     end.accept()
     this.#options.joined(hello.compute_id)
   }
 
-  #take(end: AskingEnd, { compute_id }: ComputeHello): void {
+  /** Whether the compute has a tunnel that was opened with another token which is still good. */
+  async #isHeld(id: string, token: string): Promise<boolean> {
+    for (;;) {
+      const joined = this.#ends.get(keyOf(id))
+      if (joined?.token === undefined || joined.token === token) return false
+      const isGood = await this.#options.isGood(joined.token)
+      if (isGood || this.#ends.get(keyOf(id)) === joined) return isGood
+    }
+  }
+
+  #take(end: AskingEnd, { compute_id }: ComputeHello, token: string | undefined): void {
     const before = this.#ends.get(keyOf(compute_id))
-    this.#ends.set(keyOf(compute_id), end)
-    before?.close(codes.replaced, 'The compute has joined anew')
+    this.#ends.set(keyOf(compute_id), { end, token })
+    before?.end.close(codes.replaced, 'The compute has joined anew')
   }
 
   #ended(end: AskingEnd, reason: string): void {
     this.#open.delete(end)
     const id = end.hello?.compute_id
-    if (id === undefined || this.#ends.get(keyOf(id)) !== end) return
+    if (id === undefined || this.#ends.get(keyOf(id))?.end !== end) return
     this.#ends.delete(keyOf(id))
     this.#options.left(id, quoted(reason))
   }

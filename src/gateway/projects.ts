@@ -25,11 +25,19 @@ export interface ProjectOptions {
 export function gatewayProjects(options: ProjectOptions): ProjectAgent {
   const { everyone, whereabouts, at, turns } = options
   return {
-    list: () =>
-      everyone.union(
-        ({ projects }) => projects.list(),
-        ({ project_id }) => project_id,
-      ),
+    async list(status = 'open') {
+      // A project that is open on one compute may have been left on another, closed.
+      const asked = status === 'open' ? 'open' : 'all'
+      const found = new Map<string, Project>()
+      for (const { value } of await everyone.ask(({ projects }) => projects.list(asked))) {
+        for (const project of value) {
+          const known = found.get(project.project_id)
+          if (known === undefined || (isClosed(known) && !isClosed(project))) found.set(project.project_id, project)
+        }
+      }
+      const all = [...found.values()]
+      return status === 'closed' ? all.filter(isClosed) : all
+    },
     get: (id) => at(id, ({ projects }) => projects.get(id)),
     create: (input) => create(input, options),
     update: (id, changes) => at(id, ({ projects }) => projects.update(id, changes)),
@@ -59,6 +67,8 @@ export function gatewayFiles(at: AskOwner): FileAgent {
       at(id, ({ files }) => files.write(id, path, content, options), { once: true }),
   }
 }
+
+export const isClosed = ({ status }: Project): boolean => status === 'closed'
 
 type Created = { project: Project; created: boolean }
 

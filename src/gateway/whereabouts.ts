@@ -96,18 +96,22 @@ export class Whereabouts {
   async #ask(projectId: string): Promise<Member | undefined> {
     const before = await this.#store.get(projectId)
     const found: Member[] = []
+    /** Those that have it on disk only, which count when it is open nowhere. */
+    const closed: Member[] = []
     const there = (await this.#members.all()).filter(({ isConnected }) => isConnected)
     const late = new AbortController()
     const timer = setTimeout(() => late.abort(), searchMs)
     await eachOf(there, async (member) => {
       if (found.length > 0 || late.signal.aborted) return
-      if (await abortable(has(member, projectId), late.signal).catch(() => false)) found.push(member)
+      const status = await abortable(has(member, projectId), late.signal).catch(() => undefined)
+      if (status === 'open') found.push(member)
+      else if (status === 'closed') closed.push(member)
     })
     clearTimeout(timer)
     const now = await this.#store.get(projectId)
     // It was placed while the computes were asked: what they said is old.
     if (now !== undefined && now !== before) return this.#members.find(now)
-    const [first] = found
+    const [first] = [...found, ...closed]
     if (first === undefined) this.#remember(projectId)
     else await this.put(projectId, first)
     return first
@@ -127,12 +131,12 @@ export class Whereabouts {
   }
 }
 
-async function has({ agent }: Member, projectId: string): Promise<boolean> {
+/** Whether a compute has a project, and how; undefined when it has not. */
+async function has({ agent }: Member, projectId: string): Promise<'open' | 'closed' | undefined> {
   try {
-    await agent.projects.get(projectId)
-    return true
+    return (await agent.projects.get(projectId)).status ?? 'open'
   } catch (error) {
-    if (error instanceof ApiError && error.status === 404) return false
+    if (error instanceof ApiError && error.status === 404) return undefined
     throw error
   }
 }

@@ -39,5 +39,6 @@ export const view = {
     }),
   ),
 }
+export const unknownProject = 'There is no such project, open or closed'
 export const noSuchProject = 'There is no such open project'
 export const noSuchNode = 'There is no such project or node'

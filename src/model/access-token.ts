@@ -19,7 +19,11 @@ export const AccessToken = Type.Object(
     name: Type.String(),
     role: Type.Union(Role.anyOf, { description: 'What may be done with it; of no meaning for a join token' }),
     purpose: Purpose,
-    compute_id: Type.Optional(Type.String({ description: 'The only compute that may join with it' })),
+    compute_id: Type.Optional(
+      Type.String({
+        description: 'The only compute that may join with it: the one it was made for, or that used it first',
+      }),
+    ),
     last_characters: Type.String({ description: 'The last four characters of the token, to know it again' }),
     created_at: Type.String({ description: 'Time in UTC (RFC 3339)' }),
     expires_at: nullable(Type.String({ description: 'Time in UTC (RFC 3339); null: never' })),
@@ -43,7 +47,7 @@ export const AccessTokenCreate = Type.Object(
       Type.String({
         minLength: 1,
         maxLength: 100,
-        description: 'Of a join token: the only compute that may join with it. Default: any one',
+        description: 'Of a join token: the only compute that may join with it. Default: the first that does',
       }),
     ),
     expires_in_s: maybe(

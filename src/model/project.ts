@@ -8,7 +8,14 @@ export const Variable = Type.Object(
   { $id: 'Variable', additionalProperties: false, description: 'A variable of a project' },
 )
 
-/** An open project, with everything both faces show of it. */
+/** Which projects a list has: those that are open, those that are only on disk, or both. */
+export type ProjectStatusFilter = Static<typeof ProjectStatusFilter>
+export const ProjectStatusFilter = Type.Union([Type.Literal('open'), Type.Literal('closed'), Type.Literal('all')], {
+  default: 'open',
+  description: 'Which projects: `closed` ones are on disk, and can be opened again by a POST with their project_id',
+})
+
+/** A project, with everything both faces show of it. */
 export type Project = Static<typeof Project>
 export const Project = Type.Object(
   {
@@ -18,6 +25,11 @@ export const Project = Type.Object(
     location: Type.String({ description: 'Directory under which new projects are created' }),
     temporary: Type.Boolean({ description: 'A temporary project is deleted from disk when it is closed' }),
     variables: nullable(Type.Array(Variable)),
+    status: Type.Optional(
+      Type.Union([Type.Literal('open'), Type.Literal('closed')], {
+        description: 'closed: it is on disk only; a POST with its project_id opens it. Absent: open',
+      }),
+    ),
   },
   { $id: 'Project', description: 'A project: a named working directory with nodes in it' },
 )

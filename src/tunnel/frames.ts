@@ -29,6 +29,7 @@ export const codes = {
   forbidden: 4403,
   otherProtocol: 4406,
   silent: 4408,
+  /** The compute has joined anew, or it is connected with another token than the newcomer's. */
   replaced: 4409,
   removed: 4410,
 } as const

@@ -6,7 +6,7 @@ const projects = '/v2/compute/projects'
 
 test('a project is shown in full where that is asked for', async () => {
   const { id, v1, v2 } = await newProject({ name: 'lab', variables: [{ name: 'AS', value: '1' }] })
-  const full = { ...(await body(send(v1))), variables: [{ name: 'AS', value: '1' }] }
+  const full = { ...(await body(send(v1))), status: 'open', variables: [{ name: 'AS', value: '1' }] }
   expect(await body(send(`${v2}?view=full`))).toEqual(full)
   expect(await body<object[]>(send(`${projects}?view=full`))).toContainEqual(full)
   expect(await body(put(`${v2}?view=full`, { name: 'other' }))).toEqual({ ...full, name: 'other' })

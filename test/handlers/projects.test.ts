@@ -42,11 +42,11 @@ test('what one face creates the other shows', async () => {
   expect(await body(send(`${project.v1}/pc/vms/${pc.id}`))).toMatchObject({ vm_id: pc.id, status: 'stopped' })
 })
 
-test('a closed project is not known any more, and a second close says so', async () => {
+test('a closed project is shown as that, and a second close says so', async () => {
   const project = await newProject()
   expect((await post(`${project.v1}/close`)).status).toBe(204)
   expect((await post(`${project.v1}/close`)).status).toBe(404)
-  expect((await send(project.v2)).status).toBe(404)
+  expect(await body(send(project.v2))).toMatchObject({ status: 'closed' })
 })
 
 test('a closed project is opened again with its nodes and their consoles; v1 may create them again once', async () => {
@@ -155,3 +155,54 @@ test('a project is deleted while files are uploaded to it, and its id can be use
   }
   expect([200, 201, 204, 404, 409]).toEqual(expect.arrayContaining([...answers]))
 }, 60_000)
+
+test('a closed project is listed and read as such in both versions, and what acts on it says how to open it', async () => {
+  const open = await newProject({ name: 'open', ...sameHost })
+  const closed = await newProject({ name: 'shut', variables: [{ name: 'A', value: 'b' }], ...sameHost })
+  const pc = await newPc(closed)
+  expect((await post(`${closed.v2}/close`)).status).toBe(204)
+
+  const ids = async (path: string) => (await body<{ project_id: string }[]>(send(path))).map((it) => it.project_id)
+  for (const version of ['/v1/projects', '/v2/compute/projects']) {
+    const [usual, ofOpen, ofClosed, all] = await Promise.all(
+      ['', '?status=open', '?status=closed', '?status=all'].map((query) => ids(version + query)),
+    )
+    for (const list of [usual, ofOpen, all]) expect(list).toContain(open.id)
+    for (const list of [ofClosed, all]) expect(list?.filter((id) => id === closed.id)).toEqual([closed.id])
+    for (const list of [usual, ofOpen]) expect(list).not.toContain(closed.id)
+    expect(ofClosed).not.toContain(open.id)
+    expect((await send(`${version}?status=shut`)).status).toBe(400)
+  }
+  expect(await body(send(closed.v2))).toEqual({
+    project_id: closed.id,
+    name: 'shut',
+    variables: [{ name: 'A', value: 'b' }],
+    status: 'closed',
+  })
+  expect(await body(send(closed.v1))).toMatchObject({ project_id: closed.id, name: 'shut', status: 'closed' })
+  expect(await body(send(`${closed.v2}?view=full`))).toMatchObject({ temporary: false, status: 'closed' })
+  expect(await body(send(`${open.v2}?view=full`))).toMatchObject({ status: 'open' })
+
+  for (const answer of [
+    put(closed.v2, { name: 'other' }),
+    del(closed.v1),
+    post(`${closed.v2}/close`),
+    send(`${closed.v2}/files`),
+    send(`${closed.v2}/pc/nodes`),
+    send(pc.path),
+    send(`${closed.v2}/notifications`),
+    post(`${closed.v2}/ports/udp`),
+  ]) {
+    expect(await body(answer)).toEqual({
+      message: expect.stringMatching(/is closed; open it first by POST/),
+      status: 404,
+    })
+  }
+
+  expect((await post('/v2/compute/projects', { project_id: closed.id, name: null })).status).toBe(201)
+  expect(await body(send(closed.v2))).not.toHaveProperty('status')
+  expect((await send(pc.path)).status).toBe(200)
+  expect((await del(closed.v2)).status).toBe(204)
+  expect((await send(closed.v2)).status).toBe(404)
+  expect(await ids('/v2/compute/projects?status=all')).not.toContain(closed.id)
+})

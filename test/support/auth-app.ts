@@ -26,6 +26,12 @@ export class MemoryTokens implements TokenStore {
     this.records.set(record.token_id, record)
   }
 
+  async replace(record: TokenRecord): Promise<boolean> {
+    if (!this.records.has(record.token_id)) return false
+    this.records.set(record.token_id, record)
+    return true
+  }
+
   async remove(id: string): Promise<void> {
     this.records.delete(id)
   }

@@ -8,6 +8,7 @@ import type { Bounds } from '../../src/fleet/bounds.ts'
 import { Fleet, type FleetEvent, type FleetOptions } from '../../src/fleet/fleet.ts'
 import { forward } from '../../src/fleet/forward.ts'
 import type { Compute, ComputeCreate } from '../../src/model/compute.ts'
+import { MemoryJoinTokens } from './join-tokens.ts'
 import { MemoryRegistry } from './memory-registry.ts'
 
 export const version = '1.4.2'
@@ -33,6 +34,7 @@ export async function openFleet(options: Partial<FleetOptions> = {}): Promise<Op
     transport,
     sockets: socketTransport,
     version,
+    joinTokens: new MemoryJoinTokens(),
     ...rest,
     registry,
     bounds: { ...soon, ...bounds },

@@ -7,6 +7,7 @@ import type { Compute } from '../../src/model/compute.ts'
 import { basic, bearer } from '../support/auth-app.ts'
 import { figure, parseExposition } from '../support/exposition.ts'
 import { json, listening } from '../support/fleet.ts'
+import { refusedJoiner } from '../support/refused-joiner.ts'
 import { portRanges, TestService } from '../support/service.ts'
 import { adminToken, WorkerGateway } from '../support/worker-gateway.ts'
 
@@ -96,13 +97,22 @@ test('labs run on a compute behind the Worker, which keeps its state when it is 
 
 test('a compute joins by a tunnel, and comes back when the Worker was evicted', async () => {
   const gateway = await WorkerGateway.start()
-  const { token } = await gateway.call('POST', '/v2/tokens', { name: 'behind NAT', purpose: 'join' })
+  const { token, token_id } = await gateway.call('POST', '/v2/tokens', { name: 'behind NAT', purpose: 'join' })
   const service = await TestService.start({
     ...{ ...embedded, ...portRanges(105) },
     ...{ 'join.url': gateway.url.replace('http', 'ws'), 'join.token': token },
   })
   const id = (await readFile(join(service.data, 'compute-id'), 'utf8')).trim()
   expect(await gateway.untilConnected(id)).toMatchObject({ protocol: 'tunnel', last_error: null })
+  // The token is its own from now on.
+  expect(await gateway.call('GET', '/v2/tokens')).toMatchObject([{ token_id, compute_id: id }])
+  const other = await gateway.call('POST', '/v2/tokens', { name: 'another', purpose: 'join' })
+  const takenBy = async () => [
+    await refusedJoiner(gateway.url, token as string, 'thief'),
+    await refusedJoiner(gateway.url, other.token as string, id),
+  ]
+  const refusals = [expect.stringContaining('is for another'), expect.stringContaining('joins with another token')]
+  expect(await takenBy()).toEqual(refusals)
   const { node } = await lab(gateway)
   const typeHelp = async () => {
     const console = await gateway.open(`${node}/console/ws`)
@@ -114,6 +124,7 @@ test('a compute joins by a tunnel, and comes back when the Worker was evicted', 
   const feed = await gateway.open('/v2/compute/notifications/ws')
   await feed.shows('"ping"')
   await gateway.restart()
+  expect(await takenBy()).toEqual(refusals)
   expect(await gateway.untilConnected(id)).toMatchObject({ protocol: 'tunnel', last_error: null })
   expect(await gateway.call('GET', node)).toMatchObject({ status: 'started' })
   await (await typeHelp()).close()

@@ -64,6 +64,14 @@ export class TokenFile implements TokenStore {
     })
   }
 
+  replace(record: TokenRecord): Promise<boolean> {
+    return this.#next(async () => {
+      if (!this.#records.has(record.token_id)) return false
+      await this.#write(new Map(this.#records).set(record.token_id, record))
+      return true
+    })
+  }
+
   remove(tokenId: string): Promise<void> {
     return this.#next(async () => {
       const records = new Map(this.#records)
@@ -77,7 +85,7 @@ export class TokenFile implements TokenStore {
   }
 
   /** One change after the other: each writes the whole file. */
-  #next(change: () => Promise<void>): Promise<void> {
+  #next<T>(change: () => Promise<T>): Promise<T> {
     const changed = this.#written.then(change)
     this.#written = changed.catch(() => {})
     return changed

@@ -107,7 +107,8 @@ export const Settings = Type.Object(
           }),
           {
             default: [],
-            description: 'Tokens with which computes may join: TOKEN, or COMPUTE_ID:TOKEN for one compute only',
+            description:
+              'Tokens with which computes may join, one for each: TOKEN for the first that uses it, or COMPUTE_ID:TOKEN',
             secret: true,
             reload: true,
           },

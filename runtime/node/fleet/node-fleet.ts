@@ -1,12 +1,13 @@
 import { hostname } from 'node:os'
 import type { Tokens } from '../../../src/auth/tokens.ts'
 import { Fleet } from '../../../src/fleet/fleet.ts'
-import { type JoinTokens, listedTokens } from '../../../src/fleet/join-tokens.ts'
+import { eitherTokens, listedTokens } from '../../../src/fleet/join-tokens.ts'
 import type { LocalHost } from '../../../src/fleet/local-compute.ts'
 import type { Config } from '../config/config.ts'
 import type { Log } from '../log.ts'
 import { version } from '../version.ts'
 import { httpTransport } from './http-transport.ts'
+import { JoinBindingsFile } from './join-bindings.ts'
 import { RegistryFile } from './registry-file.ts'
 import { socketTransport } from './socket-transport.ts'
 
@@ -31,14 +32,16 @@ export interface NodeFleet {
 export async function createNodeFleet({ config, log, local, tokens }: NodeFleetOptions): Promise<NodeFleet> {
   const { data, host: ownHost, user } = config.current
   const { transport, close } = httpTransport()
+  const floorMb = () => config.current.min_free_space_mb
+  const bindings = await JoinBindingsFile.open({ data, floorMb, log })
   const fleet = await Fleet.open({
-    registry: new RegistryFile({ data, floorMb: () => config.current.min_free_space_mb, log }),
+    registry: new RegistryFile({ data, floorMb, log }),
     transport,
     sockets: socketTransport,
     version,
-    joinTokens: eitherOf(
-      listedTokens(() => config.current.fleet.join_tokens),
-      tokens && { check: (token) => tokens.checkJoinToken(token) },
+    joinTokens: eitherTokens(
+      listedTokens(() => config.current.fleet.join_tokens, bindings),
+      tokens?.joinTokens,
     ),
     ...(local !== undefined && {
       local: {
@@ -64,10 +67,5 @@ export async function createNodeFleet({ config, log, local, tokens }: NodeFleetO
     },
   }
 }
-
-/** The grant of the first that knows the token. */
-const eitherOf = (first: JoinTokens, second: JoinTokens | undefined): JoinTokens => ({
-  check: async (token) => (await first.check(token)) ?? second?.check(token),
-})
 
 const loopback: Readonly<Record<string, string>> = { '0.0.0.0': '127.0.0.1', '::': '::1' }

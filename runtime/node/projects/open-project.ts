@@ -64,7 +64,14 @@ export class OpenProject {
   }
 
   view(): Project {
-    const { name, temporary, variables } = this.record
-    return { project_id: this.id, name, path: this.path, location: this.location, temporary, variables }
+    return viewOf(this.record, { path: this.path, location: this.location, status: 'open' })
   }
+}
+
+/** A project as it is shown. */
+export function viewOf(
+  { project_id, name, temporary, variables }: ProjectRecord,
+  { path, location, status }: Required<Pick<Project, 'path' | 'location' | 'status'>>,
+): Project {
+  return { project_id, name, path, location, temporary, variables, status }
 }

@@ -3,14 +3,15 @@ import { dirname, join } from 'node:path'
 import { v4 as uuid } from 'uuid'
 import { conflict, forbidden, notFound } from '../../../src/errors.ts'
 import type { EventLog } from '../../../src/events/event-log.ts'
+import { eachOf } from '../../../src/fleet/each-of.ts'
 import type { ProjectAgent } from '../../../src/host-agent.ts'
 import { isUuid } from '../../../src/model/common.ts'
-import type { Project, ProjectCreate, ProjectUpdate } from '../../../src/model/project.ts'
+import type { Project, ProjectCreate, ProjectStatusFilter, ProjectUpdate } from '../../../src/model/project.ts'
 import { Serial } from '../../../src/serial.ts'
 import type { PortAllocator } from '../ports/allocator.ts'
 import { isFull, requireSpace, translated } from './disk.ts'
 import { writeDurable } from './durable-file.ts'
-import { OpenProject } from './open-project.ts'
+import { OpenProject, viewOf } from './open-project.ts'
 import { checkedProjectPath, markerDirectory, type PlaceRules } from './paths.ts'
 import {
   deleteProject,
@@ -61,21 +62,34 @@ export class Projects implements ProjectAgent {
     return this.#open.size
   }
 
-  async list(): Promise<Project[]> {
+  async list(status: ProjectStatusFilter = 'open'): Promise<Project[]> {
     await this.#restored
-    return [...this.#open.values()].map((project) => project.view())
+    const closed = status === 'open' ? [] : await this.#allClosed()
+    // Read afterwards: what was opened meanwhile is shown as that.
+    const open = [...this.#open.values()].map((project) => project.view())
+    const isElsewhere = ({ project_id }: Project) => !this.#open.has(project_id)
+    return [...(status === 'closed' ? [] : open), ...closed.filter(isElsewhere)]
   }
 
   async get(projectId: string): Promise<Project> {
-    return (await this.find(projectId)).view()
+    await this.#restored
+    const open = this.#open.get(projectId)?.view()
+    const found = open ?? (await this.#closed(projectId)) ?? this.#open.get(projectId)?.view()
+    if (found === undefined) throw notFound(`project_id: there is no project ${projectId}`)
+    return found
   }
 
   /** An open project; 404 when there is none, also while it is being closed. */
   async find(projectId: string): Promise<OpenProject> {
     await this.#restored
     const project = this.#open.get(projectId)
-    if (project === undefined) throw notFound(`project_id: there is no open project ${projectId}`)
-    return project
+    if (project !== undefined) return project
+    const closed = await this.#closed(projectId)
+    throw notFound(
+      closed === undefined
+        ? `project_id: there is no open project ${projectId}`
+        : `project_id: project ${projectId} is closed; open it first by POST /v2/compute/projects with its project_id and name`,
+    )
   }
 
   async create(input: ProjectCreate): Promise<{ project: Project; created: boolean }> {
@@ -289,15 +303,38 @@ export class Projects implements ProjectAgent {
     return (await readProject(elsewhere))?.record.project_id === id ? elsewhere : undefined
   }
 
-  async #restore(): Promise<void> {
+  /** A project that is on disk only; not one that is being deleted. */
+  async #closed(projectId: string, path?: string): Promise<Project | undefined> {
+    const { projectsDirectory: location } = this.#options.rules
+    const directory = path ?? (await this.#pathOnDisk(projectId)) ?? join(location, projectId)
+    const record = (await readProject(directory))?.record
+    if (record?.project_id !== projectId || record.ending === 'remove') return undefined
+    return viewOf(record, { path: directory, location, status: 'closed' })
+  }
+
+  async #allClosed(): Promise<Project[]> {
+    const found: Project[] = []
+    await eachOf(await this.#pathsOnDisk(), async (path) => {
+      const id = (await readProject(path))?.record.project_id
+      const project = id === undefined || this.#open.has(id) ? undefined : await this.#closed(id, path)
+      if (project !== undefined) found.push(project)
+    })
+    return found.sort((a, b) => (a.project_id < b.project_id ? -1 : 1))
+  }
+
+  /** The directories that may be those of projects. */
+  async #pathsOnDisk(): Promise<string[]> {
     const { rules } = this.#options
     const [inside, outside] = await Promise.all(
       [rules.projectsDirectory, this.#elsewhere].map((it) => readdir(it).catch(() => [])),
     )
     const elsewhere = await Promise.all((outside ?? []).filter(isUuid).map((id) => this.#pathOnDisk(id)))
     const paths = [...(inside ?? []).filter(isUuid).map((id) => join(rules.projectsDirectory, id)), ...elsewhere]
-    const wanted = new Set(paths.filter((path) => path !== undefined))
-    const results = await Promise.allSettled([...wanted].map((path) => this.#restoreOne(path)))
+    return [...new Set(paths.filter((path) => path !== undefined))]
+  }
+
+  async #restore(): Promise<void> {
+    const results = await Promise.allSettled((await this.#pathsOnDisk()).map((path) => this.#restoreOne(path)))
     for (const result of results) if (result.status === 'rejected') throw result.reason
   }
 

@@ -20,12 +20,13 @@ export const ProjectV1 = Type.Omit(Full, ['variables'], {
   $id: 'Project',
   description: 'A project: a named working directory with nodes in it',
 })
-export const projectV1 = ({ project_id, name, path, location, temporary }: Full): ProjectV1 => ({
+export const projectV1 = ({ project_id, name, path, location, temporary, status }: Full): ProjectV1 => ({
   project_id,
   name,
   path,
   location,
   temporary,
+  ...(status === 'closed' && { status }),
 })
 
 const path = Type.String({

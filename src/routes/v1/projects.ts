@@ -2,7 +2,8 @@ import { Type } from '@sinclair/typebox'
 import { conflict } from '../../errors.ts'
 import { created, type Endpoint, endpoint, noContent, ok } from '../../http/endpoint.ts'
 import { openFeed } from '../../http/feed.ts'
-import { noSuchProject, projectParams as params, since } from '../../http/params.ts'
+import { noSuchProject, projectParams as params, since, unknownProject } from '../../http/params.ts'
+import { ProjectStatusFilter } from '../../model/project.ts'
 import { fileEndpoints } from '../files.ts'
 import { projectEnds } from '../project-ends.ts'
 import { udpPortEndpoint } from '../udp-port.ts'
@@ -10,15 +11,17 @@ import { eventV1, ProjectV1, ProjectV1Create, ProjectV1Update, projectV1 } from 
 
 const base = '/v1/projects'
 const tag = 'v1 projects'
+const wanted = Type.Object({ status: Type.Optional(ProjectStatusFilter) })
 
 export const projectsV1: readonly Endpoint[] = [
   endpoint({
     method: 'GET',
     path: base,
     tag,
-    summary: 'List the open projects',
-    replies: { 200: { description: 'The open projects', schema: Type.Array(ProjectV1) } },
-    handle: async (_, { agent }) => ok((await agent.projects.list()).map(projectV1)),
+    summary: 'List the open projects, or those that are closed',
+    query: wanted,
+    replies: { 200: { description: 'The projects', schema: Type.Array(ProjectV1) } },
+    handle: async ({ query }, { agent }) => ok((await agent.projects.list(query.status)).map(projectV1)),
   }),
   endpoint({
     method: 'POST',
@@ -40,10 +43,10 @@ export const projectsV1: readonly Endpoint[] = [
     method: 'GET',
     path: `${base}/{project_id}`,
     tag,
-    summary: 'Read a project',
+    summary: 'Read a project, open or closed',
     params,
     replies: { 200: { description: 'The project', schema: ProjectV1 } },
-    errors: { 404: noSuchProject },
+    errors: { 404: unknownProject },
     handle: async ({ params }, { agent }) => ok(projectV1(await agent.projects.get(params.project_id))),
   }),
   endpoint({

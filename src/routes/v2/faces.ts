@@ -15,12 +15,13 @@ export const ProjectV2 = Type.Object(
     path: Type.Optional(inFull(Project.properties.path)),
     location: Type.Optional(inFull(Project.properties.location)),
     temporary: Type.Optional(inFull(Project.properties.temporary)),
+    status: Project.properties.status,
   },
   { $id: 'ComputeProject', description: 'A project, as v2 shows it' },
 )
 export const projectV2 = (project: Project, view?: 'full'): ProjectV2 => {
-  const { project_id, name, variables } = project
-  return view === 'full' ? project : { project_id, name, variables }
+  const { project_id, name, variables, status } = project
+  return view === 'full' ? project : { project_id, name, variables, ...(status === 'closed' && { status }) }
 }
 
 function inFull<T extends TSchema>(schema: T): T {

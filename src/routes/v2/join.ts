@@ -13,7 +13,7 @@ export const joinEndpoint: Endpoint = endpoint({
   summary: 'Join as a compute: `patchbay serve --join` keeps this websocket open, and answers requests that come by it',
   description:
     'Authorization: Bearer, with a join token. What is spoken is described in src/tunnel/frames.ts. 4403 closes it when the ' +
-    'compute cannot be taken, 4409 when it has joined anew.',
+    'compute cannot be taken, such as when the token is that of another; 4409 when it has joined anew, or is connected with another token.',
   websocket: true,
   joins: true,
   replies: { 200: { description: 'The frames of the tunnel', media: 'application/octet-stream' } },

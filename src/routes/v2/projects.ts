@@ -1,7 +1,8 @@
 import { Type } from '@sinclair/typebox'
 import { created, type Endpoint, endpoint, ok } from '../../http/endpoint.ts'
 import { openFeed, requireUpgrade } from '../../http/feed.ts'
-import { noSuchProject, projectParams as params, view } from '../../http/params.ts'
+import { noSuchProject, projectParams as params, unknownProject, view } from '../../http/params.ts'
+import { ProjectStatusFilter } from '../../model/project.ts'
 import { fileEndpoints } from '../files.ts'
 import { projectEnds } from '../project-ends.ts'
 import { releaseUdpPort, udpPortEndpoint } from '../udp-port.ts'
@@ -18,11 +19,11 @@ export const projectsV2: readonly Endpoint[] = [
     method: 'GET',
     path: base,
     tag,
-    summary: 'List the open projects',
-    query: seen,
-    replies: { 200: { description: 'The open projects', schema: Type.Array(ProjectV2) } },
+    summary: 'List the open projects, or those that are closed',
+    query: Type.Object({ ...view, status: Type.Optional(ProjectStatusFilter) }),
+    replies: { 200: { description: 'The projects', schema: Type.Array(ProjectV2) } },
     handle: async ({ query }, { agent }) =>
-      ok((await agent.projects.list()).map((project) => projectV2(project, query.view))),
+      ok((await agent.projects.list(query.status)).map((project) => projectV2(project, query.view))),
   }),
   endpoint({
     method: 'POST',
@@ -50,11 +51,11 @@ export const projectsV2: readonly Endpoint[] = [
     method: 'GET',
     path: `${base}/{project_id}`,
     tag,
-    summary: 'Read a project',
+    summary: 'Read a project, open or closed',
     params,
     query: seen,
     replies: { 200: { description: 'The project', schema: ProjectV2 } },
-    errors: { 404: noSuchProject },
+    errors: { 404: unknownProject },
     handle: async ({ params, query }, { agent }) =>
       ok(projectV2(await agent.projects.get(params.project_id), query.view)),
   }),

@@ -5,12 +5,14 @@ import { join } from 'node:path'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { WebSocket } from 'ws'
 import type { Compute } from '../../../src/model/compute.ts'
+import { refusedJoiner } from '../../support/refused-joiner.ts'
 import { portRanges, TestService } from '../../support/service.ts'
 
 // Two services are started, and started again.
 vi.setConfig({ testTimeout: 90_000 })
 
 const token = 'tunnel-test-0123456789'
+const second = 'tunnel-test-9876543210'
 const embedded = { 'pc.engine': 'embedded' }
 const gatewaySettings = {
   ...embedded,
@@ -180,4 +182,24 @@ test('nobody joins without a token, and no page or ticket opens the door', async
   // A plain request is none that joins.
   const plain = await gateway.fetch('/v2/computes/join', { headers: { authorization: `Bearer ${token}` } })
   expect(plain.status).toBe(401)
+})
+
+test('a token belongs to the compute that used it first, also after both services began anew', async () => {
+  const gateway = await TestService.start({ ...gatewaySettings, 'fleet.join_tokens': [token, second] })
+  const service = await TestService.start({
+    ...{ ...embedded, ...portRanges(111), 'join.url': gateway.url, 'join.token': token },
+  })
+  const id = (await readFile(join(service.data, 'compute-id'), 'utf8')).trim()
+  await until(gateway, id, isConnected)
+  const refused = 'The token is for another compute: each compute needs its own'
+  expect(await refusedJoiner(gateway.url, token, 'thief')).toBe(refused)
+  expect(await refusedJoiner(gateway.url, second, id)).toContain('joins with another token')
+  await service.end()
+  await until(gateway, id, (compute) => compute?.connected === false)
+  await gateway.end()
+  await gateway.restart(Number(new URL(gateway.url).port))
+  expect(await refusedJoiner(gateway.url, token, 'thief')).toBe(refused)
+  expect(await refusedJoiner(gateway.url, second, id)).toContain('joins with another token')
+  await service.restart()
+  await until(gateway, id, isConnected)
 })

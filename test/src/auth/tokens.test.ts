@@ -63,11 +63,41 @@ test('a join token opens the way to join, and only that', async () => {
   const one = await tokens.create({ name: 'j', purpose: 'join', compute_id: 'lab-1' })
   expect(await tokens.identify(any.token)).toBeUndefined()
   expect(any.role).toBe('read')
-  expect(await tokens.checkJoinToken(any.token)).toEqual({})
-  expect(await tokens.checkJoinToken(one.token)).toEqual({ compute_id: 'lab-1' })
-  expect(await tokens.checkJoinToken(user.token)).toBeUndefined()
+  const { joinTokens } = tokens
+  expect(await joinTokens.check(any.token)).toEqual({ key: `token:${any.token_id}` })
+  expect(await joinTokens.check(one.token)).toEqual({ key: `token:${one.token_id}`, compute_id: 'lab-1' })
+  expect(await joinTokens.check(user.token)).toBeUndefined()
   await expect(tokens.create({ name: 'x', role: 'read', compute_id: 'lab-1' })).rejects.toMatchObject({ status: 400 })
   await expect(tokens.create({ name: 'x' })).rejects.toMatchObject({ status: 400 })
+})
+
+test('a join token belongs to the compute that used it first, also after a restart, and is shown so', async () => {
+  const { tokens, store, clock } = atTime()
+  const { token, token_id } = await tokens.create({ name: 'j', purpose: 'join', expires_in_s: 60 })
+  const key = `token:${token_id}`
+  expect(await tokens.joinTokens.isOwned('lab-1')).toBe(false)
+  expect(await tokens.joinTokens.bind(key, 'Lab-1')).toBe('Lab-1')
+  const { tokens: next } = atTime({ store })
+  expect(await next.joinTokens.check(token)).toEqual({ key, compute_id: 'Lab-1' })
+  expect(await next.joinTokens.bind(key, 'lab-2')).toBe('Lab-1')
+  expect(await next.list()).toMatchObject([{ token_id, compute_id: 'Lab-1' }])
+  expect(await next.joinTokens.isOwned('LAB-1')).toBe(true)
+  // One that has ended protects nothing.
+  clock.now += 60_000
+  expect([await tokens.joinTokens.isOwned('lab-1'), await tokens.joinTokens.grantOf(key)]).toEqual([false, undefined])
+})
+
+test('a join token that is revoked while a compute greets with it does not come back', async () => {
+  const { tokens, store } = atTime()
+  const { token_id } = await tokens.create({ name: 'j', purpose: 'join' })
+  const { get } = store
+  store.get = async (id) => {
+    const record = await get.call(store, id)
+    store.records.delete(id)
+    return record
+  }
+  expect(await tokens.joinTokens.bind(`token:${token_id}`, 'lab-1')).toBeUndefined()
+  expect(store.records.size).toBe(0)
 })
 
 test('a store that is far is asked again only after some time, which is bounded', async () => {

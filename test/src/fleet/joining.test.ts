@@ -1,8 +1,9 @@
 import { expect, test } from 'vitest'
-import { listedTokens } from '../../../src/fleet/join-tokens.ts'
+import { type JoinGrant, listedTokens } from '../../../src/fleet/join-tokens.ts'
 import { AnsweringEnd, type AnsweringOptions } from '../../../src/tunnel/answering.ts'
 import type { TunnelEnd } from '../../../src/tunnel/link.ts'
 import { openFleet, version } from '../../support/fleet.ts'
+import { MemoryJoinTokens } from '../../support/join-tokens.ts'
 import { MemoryRegistry } from '../../support/memory-registry.ts'
 import { Lane, request, until } from '../../support/tunnel.ts'
 
@@ -22,7 +23,11 @@ const compute =
 type OpenFleet = Awaited<ReturnType<typeof openFleet>>
 
 /** A compute that joins; `end`: how that ended. */
-function join({ fleet }: OpenFleet, who: object = {}, { grant = {}, fetch = compute() } = {}) {
+function join(
+  { fleet }: OpenFleet,
+  who: object = {},
+  { grant = { key: 'token' } as JoinGrant, fetch = compute() } = {},
+) {
   let end: TunnelEnd | undefined
   const down: Lane = new Lane(() => answering)
   const up: Lane = new Lane(() => asking)
@@ -114,10 +119,12 @@ test('the newest tunnel of a compute counts', async () => {
 
 test('a compute that cannot be taken is told why', async () => {
   const registry = new MemoryRegistry()
-  const it = await openFleet({ registry })
+  const joinTokens = new MemoryJoinTokens()
+  joinTokens.owners.set('bound', 'two')
+  const it = await openFleet({ registry, joinTokens })
   const address = { protocol: 'http', host: '127.0.0.1', port: 1 } as const
   await it.fleet.create({ compute_id: 'placed', ...address })
-  const refused = async (who: object, grant = {}) => {
+  const refused = async (who: object, grant: JoinGrant = { key: 'other' }) => {
     const { end } = join(it, who, { grant })
     await until(() => end() !== undefined)
     return end()
@@ -126,7 +133,9 @@ test('a compute that cannot be taken is told why', async () => {
     ...{ code: 4403, reason: 'There is a compute placed already, which has an address' },
   })
   expect(await refused({ compute_id: 'local' })).toMatchObject({ code: 4403 })
-  expect(await refused({}, { compute_id: 'two' })).toEqual({ code: 4403, reason: 'The token is for another compute' })
+  expect(await refused({}, { key: 'bound' })).toEqual({
+    ...{ code: 4403, reason: 'The token is for another compute: each compute needs its own' },
+  })
   expect(await refused({ compute_id: '../x' })).toMatchObject({ code: 4400 })
   registry.fault = new Error('no disk')
   expect(await refused({})).toEqual({ code: 4403, reason: 'The compute could not be registered' })
@@ -137,7 +146,7 @@ test('computes of the same name are told apart, and one can be renamed, but not 
   const it = await openFleet()
   join(it)
   await joined(it)
-  join(it, { compute_id: '2d1f5ab0-1111-4222-8333-123456789abc' })
+  join(it, { compute_id: '2d1f5ab0-1111-4222-8333-123456789abc' }, { grant: { key: 'other' } })
   const other = await joined(it, '2d1f5ab0-1111-4222-8333-123456789abc')
   expect(other.name).toBe('lab host (2d1f5ab0)')
   const renamed = await it.fleet.update('one', { name: 'attic', protocol: 'tunnel', host: 'lab host', port: 0 })
@@ -176,13 +185,85 @@ test('a service that keeps nothing between requests asks by the tunnel that is t
   expect(await (await it.fleet.send('one', request('x'))).text()).toBe('x')
 })
 
-test('tokens are for everybody or for one compute', async () => {
-  const tokens = listedTokens(() => ['0123456789abcdef', 'attic:fedcba9876543210'])
-  expect(await tokens.check('0123456789abcdef')).toEqual({})
-  expect(await tokens.check('fedcba9876543210')).toEqual({ compute_id: 'attic' })
+test('tokens of the settings are for the first compute that uses them, or for the one they name', async () => {
+  const bound = new Map<string, string>()
+  const put = async (key: string, id: string) => void bound.set(key, id)
+  const tokens = listedTokens(() => ['0123456789abcdef', 'attic:fedcba9876543210'], {
+    get: (key) => bound.get(key),
+    put,
+  })
+  const free = await tokens.check('0123456789abcdef')
+  const key = free?.key ?? ''
+  expect(free).toEqual({ key: expect.stringMatching(/^[0-9a-f]{64}$/) })
+  expect(await tokens.check('fedcba9876543210')).toMatchObject({ compute_id: 'attic' })
   for (const wrong of ['', 'attic', 'attic:fedcba9876543210', '0123456789abcde']) {
     expect(await tokens.check(wrong)).toBeUndefined()
   }
+  expect([await tokens.isOwned('ATTIC'), await tokens.isOwned('cellar')]).toEqual([true, false])
+  expect(await tokens.bind(key, 'cellar')).toBe('cellar')
+  expect(await tokens.bind(key, 'kitchen')).toBe('cellar')
+  expect(await tokens.check('0123456789abcdef')).toEqual({ key, compute_id: 'cellar' })
+  expect([await tokens.isOwned('cellar'), await tokens.grantOf('x')]).toEqual([true, undefined])
+  expect(await tokens.bind('x', 'kitchen')).toBeUndefined()
+})
+
+test('a token belongs to the compute that used it first', async () => {
+  const registry = new MemoryRegistry()
+  const joinTokens = new MemoryJoinTokens()
+  const before = await openFleet({ registry, joinTokens })
+  const first = join(before)
+  await joined(before)
+  const refusal = { code: 4403, reason: 'The token is for another compute: each compute needs its own' }
+  const second = join(before, { compute_id: 'two' })
+  await until(() => second.end() !== undefined)
+  expect([second.end(), first.end()]).toEqual([refusal, undefined])
+  // Also when the first is not there, and after a restart.
+  await before.fleet.close()
+  const after = await openFleet({ registry, joinTokens })
+  const third = join(after, { compute_id: 'two' }, { grant: { key: 'token' } })
+  await until(() => third.end() !== undefined)
+  expect(third.end()).toEqual(refusal)
+  expect((await after.fleet.list()).map(({ compute_id }) => compute_id)).toEqual(['One'])
+})
+
+test('a compute that is connected is not displaced by another token, nor is its place taken while it is away', async () => {
+  const joinTokens = new MemoryJoinTokens()
+  const it = await openFleet({ joinTokens })
+  const first = join(it)
+  await joined(it)
+  const attempt = async (grant: JoinGrant) => {
+    const other = join(it, { compute_id: 'ONE' }, { grant, fetch: compute(async () => new Response('stolen')) })
+    await until(() => other.end() !== undefined)
+    return other.end()
+  }
+  const owned = { code: 4403, reason: expect.stringContaining('joins with another token') }
+  expect(await attempt({ key: 'second' })).toEqual(owned)
+  // An administrator made it for this compute, which is connected.
+  const made = { key: 'made' }
+  joinTokens.owners.set('made', 'one')
+  const connected = { code: 4409, reason: 'The compute ONE is connected with another token' }
+  expect(await attempt(made)).toEqual(connected)
+  expect(await (await it.fleet.send('one', request('x'))).text()).toBe('x')
+  expect([first.end(), joinTokens.owners.has('second')]).toEqual([undefined, false])
+
+  first.answering.close(1001, 'The compute ends')
+  await it.until('one', { connected: false })
+  expect(await attempt({ key: 'second' })).toEqual(owned)
+  join(it, {}, { grant: made })
+  await it.until('one', { connected: true })
+})
+
+test('a token that was revoked protects neither a compute nor its tunnel', async () => {
+  const joinTokens = new MemoryJoinTokens()
+  const it = await openFleet({ joinTokens })
+  const first = join(it)
+  await joined(it)
+  joinTokens.revoked.add('token')
+  join(it, {}, { grant: { key: 'second' }, fetch: compute(async () => new Response('second')) })
+  await until(() => first.end() !== undefined)
+  expect(first.end()).toEqual({ code: 4409, reason: 'The compute has joined anew' })
+  await it.until('one', { connected: true })
+  expect(await (await it.fleet.send('one', request('x'))).text()).toBe('second')
 })
 
 test('a gateway that has slept takes the tunnels up again that are open', async () => {
@@ -191,9 +272,15 @@ test('a gateway that has slept takes the tunnels up again that are open', async 
   const { down, up } = join(asleep)
   await until(() => asleep.events.length > 0)
   const hello = { protocol: 1, version, compute_id: 'One', name: 'lab host', window: 2 ** 18, streams: 512 } as const
-  const awake = await openFleet({ registry, upkeep: false, tunnels: { watch: 'busy' } })
-  const end = awake.fleet.tunnels.resume(down, hello)
+  const joinTokens = new MemoryJoinTokens()
+  joinTokens.owners.set('made', 'One')
+  const awake = await openFleet({ registry, joinTokens, upkeep: false, tunnels: { watch: 'busy' } })
+  const end = awake.fleet.tunnels.resume(down, { hello, token: 'token' })
   up.deliverTo(end)
+  // It is still known with which token that was opened.
+  const other = join(awake, {}, { grant: { key: 'made' } })
+  await until(() => other.end() !== undefined)
+  expect(other.end()).toMatchObject({ code: 4409 })
   expect(await (await awake.fleet.send('one', request('x'))).text()).toBe('x')
   expect(await awake.fleet.get('one')).toMatchObject({ connected: true })
 })
