@@ -1,5 +1,6 @@
 import { type Caller, callerOf, callerThroughTunnel } from './auth/caller.ts'
 import { type Identity, requireRole } from './auth/identity.ts'
+import { LoginLimit } from './auth/login-limit.ts'
 import type { RateLimit } from './auth/rate-limit.ts'
 import { roleNeeded } from './auth/role-needed.ts'
 import type { Tokens } from './auth/tokens.ts'
@@ -47,6 +48,8 @@ export interface AppOptions {
   readonly feeds?: FeedSource
   /** Without it tickets are given and taken here alone. */
   readonly tickets?: TicketOffice
+  /** Without it wrong log-ins are counted, and not limited. */
+  readonly logins?: LoginLimit
   /** Without it credentials are not counted. */
   readonly rateLimit?: RateLimit
   /** Most bytes of a JSON body. */
@@ -113,7 +116,8 @@ export function createApp(options: AppOptions): App {
   const { agent, version, aliases, json, report, trace } = options
   const routes = new Routes(endpoints)
   const tickets = options.tickets ?? new Tickets()
-  const admission = new Admission({ access: options.access, tickets })
+  const logins = options.logins ?? new LoginLimit({ perMinute: () => 0 })
+  const admission = new Admission({ access: options.access, tickets, logins })
   const peerOf = options.peer ?? peerByUrl
   const requests = options.requests ?? new RequestMetrics()
   const words = new Map(Object.entries(aliases).map(([theirs, ours]) => [ours, theirs]))
@@ -127,6 +131,7 @@ export function createApp(options: AppOptions): App {
     tickets,
     tokens: options.tokens,
     requests,
+    logins,
     aliasOf: (word) => words.get(word) ?? word,
     json,
     docsScript: options.docsScript,
@@ -215,7 +220,8 @@ export function createApp(options: AppOptions): App {
           return identity
         }
         const caller = (it: Identity) => callerOf(it, request)
-        response = await respond(request, path, headers, { found, caller })
+        const respondToIt = () => respond(request, path, headers, { found, caller })
+        response = webSocket?.joins === true ? await joined(admission, request, peer, respondToIt) : await respondToIt()
         // Told as what the client sees: the token itself has the status of an ordinary answer.
         if (endpoint?.websocket === true && isToken(response)) status = 101
       } catch (error) {
@@ -235,6 +241,27 @@ export function createApp(options: AppOptions): App {
     throughTunnel: (request, upgrade) =>
       letIn(request, { found: async () => ourselves, caller: callerThroughTunnel(request), upgrade }),
   }
+}
+
+/** The answer to a compute that joins; a 401 among them is a wrong log-in. */
+async function joined(
+  admission: Admission,
+  request: Request,
+  peer: Peer,
+  respond: () => Promise<Response>,
+): Promise<Response> {
+  let refusal: unknown
+  const response = await admission.join(request, peer, async () => {
+    try {
+      return await respond()
+    } catch (error) {
+      if (!(error instanceof ApiError) || error.status !== 401) throw error
+      refusal = error
+      return undefined
+    }
+  })
+  if (response === undefined) throw refusal
+  return response
 }
 
 async function answer(

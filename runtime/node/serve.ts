@@ -14,6 +14,7 @@ import { computeIdOf } from './join/compute-id.ts'
 import { Joiner } from './join/joiner.ts'
 import { openCompute, openGateway } from './lab-host.ts'
 import { createLog, type Log } from './log.ts'
+import { peerOf } from './peer.ts'
 import { json, listen } from './server.ts'
 import { version } from './version.ts'
 import { WebSockets } from './websocket.ts'
@@ -40,7 +41,7 @@ export async function serve(config: LoadedConfig): Promise<number> {
   process.on('uncaughtException', fatal('uncaught exception'))
   process.on('unhandledRejection', fatal('unhandled rejection'))
 
-  const { tokens, verifier, rateLimit } = await openAuth({ config, log, isGateway: current.gateway })
+  const { tokens, verifier, rateLimit, logins } = await openAuth({ config, log, isGateway: current.gateway })
   const computeId = current.join.url === '' ? undefined : await idFor(current.data)
   const webSockets = new WebSockets()
   let { port } = current
@@ -51,8 +52,10 @@ export async function serve(config: LoadedConfig): Promise<number> {
     version,
     within,
     access: accessOf(config, verifier),
+    peer: peerOf(config),
     tokens,
     rateLimit,
+    logins,
     jsonBytes: current.limits.json_kb * 1024,
     aliases: current.aliases,
     json,

@@ -1,6 +1,7 @@
 import type { Static, TObject, TSchema } from '@sinclair/typebox'
 import type { Caller } from '../auth/caller.ts'
 import type { Identity } from '../auth/identity.ts'
+import type { LoginLimit } from '../auth/login-limit.ts'
 import type { Tokens } from '../auth/tokens.ts'
 import type { FeedSource } from '../events/fleet-feed.ts'
 import type { ApplianceVm } from '../fleet/appliance-vm.ts'
@@ -31,6 +32,7 @@ export interface Context {
   readonly tickets: TicketOffice
   readonly tokens: Tokens | undefined
   readonly requests: RequestMetrics
+  readonly logins: LoginLimit
   /** Our word for a kind -> the word clients use for it, from the `aliases` setting. */
   readonly aliasOf: (word: string) => string
   readonly json: Json

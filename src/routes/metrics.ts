@@ -11,8 +11,11 @@ export const metricsEndpoints: readonly Endpoint[] = [
     tag: 'server',
     summary: 'Figures of the service and its labs, in the text format of Prometheus',
     replies: { 200: { description: 'The figures, format 0.0.4', media: 'text/plain' } },
-    async handle(_, { agent, fleet, requests }) {
-      const text = exposition([...(await agent.host.metrics()), ...(fleet?.metrics() ?? []), ...requests.families()])
+    async handle(_, { agent, fleet, requests, logins }) {
+      const ofFleet = fleet?.metrics() ?? []
+      const text = exposition([
+        ...[...(await agent.host.metrics()), ...ofFleet, ...requests.families(), ...logins.families()],
+      ])
       return new Response(text, { headers: { 'Content-Type': expositionMedia, 'Cache-Control': 'no-store' } })
     },
   }),

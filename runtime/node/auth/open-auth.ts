@@ -1,6 +1,7 @@
 import { access as exists } from 'node:fs/promises'
 import { join } from 'node:path'
 import { anyOf, type Verifier } from '../../../src/auth/identity.ts'
+import { LoginLimit } from '../../../src/auth/login-limit.ts'
 import { RateLimit } from '../../../src/auth/rate-limit.ts'
 import { Tokens } from '../../../src/auth/tokens.ts'
 import type { Config, Resolved } from '../config/config.ts'
@@ -16,6 +17,7 @@ export interface Auth {
   /** For `Access`. */
   readonly verifier: Verifier | undefined
   readonly rateLimit: RateLimit
+  readonly logins: LoginLimit
 }
 
 /** Without credentials in the configuration there are no tokens: everybody may do everything then. */
@@ -34,6 +36,10 @@ export async function openAuth({
     const perSecond = per_s ?? (isGateway ? perSecondOfGateway : 0)
     return { perSecond, burst: burst === 0 ? 3 * perSecond : burst }
   })
+  const logins = new LoginLimit({
+    perMinute: () => config.current.limits.wrong_logins,
+    limited: (login) => log.warn(login, 'too many wrong log-ins from this address: more are refused unseen'),
+  })
   const verifiers: Verifier[] = []
   let tokens: Tokens | undefined
   if (hasCredentials(current)) {
@@ -50,7 +56,7 @@ export async function openAuth({
     const { cloudflareAccess } = await import('../../../src/auth/cloudflare-access.ts')
     verifiers.push(cloudflareAccess({ teamDomain: team_domain, audience, role, admins }))
   }
-  return { tokens, verifier: verifiers.length === 0 ? undefined : anyOf(...verifiers), rateLimit }
+  return { tokens, verifier: verifiers.length === 0 ? undefined : anyOf(...verifiers), rateLimit, logins }
 }
 
 const hasCredentials = ({ user, token, cloudflare_access }: Resolved): boolean =>

@@ -9,6 +9,7 @@ import { conflict } from '../../../src/errors.ts'
 import { nearest } from '../../../src/http/nearest.ts'
 import { complaint, expectation } from '../../../src/http/validate.ts'
 import type { Reloaded } from '../../../src/model/host.ts'
+import { proxyList } from '../peer.ts'
 import type { Config, Effective, Resolved } from './config.ts'
 import { flagOf, fromText, getAt, isSecret, keys, setAt, shown, variableOf } from './keys.ts'
 import { Settings } from './settings.ts'
@@ -249,6 +250,11 @@ function resolveSettings(settings: Settings): Resolved {
     )
   }
   checkRanges(settings)
+  try {
+    proxyList(settings.trusted_proxies)
+  } catch (error) {
+    throw new ConfigError(`trusted_proxies: ${(error as Error).message}`)
+  }
   const join = resolveJoin(settings)
   return {
     ...settings,

@@ -57,6 +57,12 @@ export const Settings = Type.Object(
       description: 'Origins of web pages that may use the service',
       reload: true,
     }),
+    trusted_proxies: Type.Array(Type.String({ minLength: 1 }), {
+      default: [],
+      description:
+        'Addresses or networks (10.0.0.0/8) of proxies whose X-Forwarded-For, X-Forwarded-Proto and Forwarded are believed',
+      reload: true,
+    }),
     console_host: Type.Optional(Type.String({ description: 'Address of telnet consoles. Default: loopback' })),
     console_port_range: portRange(5000, 10000, 'TCP ports of consoles, inclusive'),
     vnc_port_range: portRange(11000, 12000, 'TCP ports of VNC consoles, inclusive'),
@@ -136,6 +142,14 @@ export const Settings = Type.Object(
           minimum: 1,
           default: 1024,
           description: 'Events kept for a feed that reconnects, a project',
+        }),
+        wrong_logins: Type.Integer({
+          minimum: 0,
+          maximum: 1_000_000,
+          default: 10,
+          description:
+            'Wrong log-ins a minute from one address with one name, and ten times as many from the address; 0: no limit',
+          reload: true,
         }),
         header_timeout_ms: Type.Integer({
           minimum: 100,

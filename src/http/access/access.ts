@@ -1,8 +1,9 @@
 import { type Identity, unauthorized, type Verifier } from '../../auth/identity.ts'
-import { sameText } from '../../auth/secret.ts'
+import { type LoginLimit, madeToken } from '../../auth/login-limit.ts'
+import { isSecret } from '../../auth/secret.ts'
 import { forbidden } from '../../errors.ts'
 import type { TicketOffice } from '../tickets.ts'
-import { type Credentials, credentialsOf, ticketOf } from './credentials.ts'
+import { bearerOf, type Credentials, credentialsOf, ticketOf } from './credentials.ts'
 import { hostOf } from './host.ts'
 import type { Peer } from './peer.ts'
 import { requireKnownSource } from './source.ts'
@@ -26,6 +27,7 @@ export interface AdmissionOptions {
   /** Asked for every request. */
   readonly access: () => Access
   readonly tickets: Pick<TicketOffice, 'redeem'>
+  readonly logins: LoginLimit
 }
 
 /** Everybody, where there are no credentials to ask for. */
@@ -51,9 +53,9 @@ export class Admission {
    * name); 401 without valid credentials when some are configured. Undefined for a preflight, which cannot carry credentials.
    * `takesTicket`: the request opens a websocket.
    */
-  async admit(request: Request, { isSecure }: Peer, takesTicket: boolean): Promise<Identity | undefined> {
+  async admit(request: Request, peer: Peer, takesTicket: boolean): Promise<Identity | undefined> {
     const access = this.#options.access()
-    const judge = () => requireKnownSource(request, access, isSecure)
+    const judge = () => requireKnownSource(request, access, peer.isSecure)
     if (!isProtected(access)) {
       requireHost(request, access)
       judge()
@@ -61,12 +63,15 @@ export class Admission {
     }
     // A ticket stands for the credentials only where a page could not send them.
     const ticket = takesTicket ? ticketOf(request) : undefined
-    const holder = ticket === undefined ? undefined : await this.#options.tickets.redeem(ticket)
-    if (holder !== undefined) return holder
+    if (ticket !== undefined) {
+      const login = { kind: 'ticket', address: peer.address, name: '', secret: ticket } as const
+      const holder = await this.#options.logins.attempt(login, async () => this.#options.tickets.redeem(ticket))
+      if (holder !== undefined) return holder
+    }
     const credentials = credentialsOf(request)
     // Before the credentials are looked at: no page can try some out in the name of its visitors.
     if (credentials.kind !== 'bearer') judge()
-    const identity = await this.#identify(request, credentials, access)
+    const identity = await this.#identify(request, credentials, access, peer)
     if (identity === undefined) {
       if (!isPreflight(request)) throw unauthorized()
       requireHost(request, access)
@@ -77,20 +82,41 @@ export class Admission {
     return identity
   }
 
-  /** Whose credentials these are: those configured first, then what the verifier knows. */
-  async #identify(request: Request, credentials: Credentials, access: Access): Promise<Identity | undefined> {
+  /**
+   * Lets a compute join, or what else `check` lets in for a Bearer token; undefined: the token is wrong, which is counted. 429 after
+   * too many wrong ones from there.
+   */
+  join<T>(request: Request, { address }: Peer, check: () => Promise<T | undefined>): Promise<T | undefined> {
+    const secret = bearerOf(request)
+    if (secret === undefined) return check()
+    return this.#options.logins.attempt({ kind: 'join', address, name: nameOfToken(secret), secret }, check)
+  }
+
+  /** Whose credentials these are: those configured first, then what the verifier knows. 429 after too many wrong ones from there. */
+  async #identify(
+    request: Request,
+    credentials: Credentials,
+    access: Access,
+    { address }: Peer,
+  ): Promise<Identity | undefined> {
+    const { logins } = this.#options
     const known = (token: string | undefined) => access.verifier?.(request, token)
     switch (credentials.kind) {
       case 'bearer': {
-        const isConfigured = access.token !== '' && (await sameText(credentials.token, access.token))
-        return isConfigured ? configured('token') : known(credentials.token)
+        const secret = credentials.token
+        return logins.attempt({ kind: 'bearer', address, name: nameOfToken(secret), secret }, () =>
+          isSecret(secret, access.token) ? configured('token') : known(secret),
+        )
       }
       case 'basic': {
+        const { pair, user, password } = credentials
         // A configuration with only half of the pair lets nobody in by it.
         const isUsed = access.user !== '' && access.password !== ''
-        const isConfigured = isUsed && (await sameText(credentials.pair, `${access.user}:${access.password}`))
+        const name = madeToken.test(password) ? nameOfToken(password) : user
         // Old clients know only Basic: the token is their password, for any user.
-        const identity = isConfigured ? configured('user', access.user) : await known(credentials.password)
+        const identity = await logins.attempt({ kind: 'basic', address, name, secret: password }, () =>
+          isUsed && isSecret(pair, `${access.user}:${access.password}`) ? configured('user', user) : known(password),
+        )
         return identity && { ...identity, ambient: true }
       }
       default:
@@ -98,6 +124,9 @@ export class Admission {
     }
   }
 }
+
+/** By what name the wrong log-ins with a token are counted. */
+const nameOfToken = (token: string): string => (madeToken.test(token) ? token.slice(0, 19) : '')
 
 function requireHost(request: Request, { hosts }: Access): void {
   const host = hostOf(request)

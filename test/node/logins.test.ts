@@ -1,0 +1,86 @@
+import { once } from 'node:events'
+import { type IncomingMessage, request } from 'node:http'
+import { expect, test } from 'vitest'
+import { basic, bearer } from '../support/auth-app.ts'
+import { figure, parseExposition } from '../support/exposition.ts'
+import { portRanges, TestService } from '../support/service.ts'
+
+const path = '/v2/compute/version'
+
+/** From one of the addresses of loopback: each is another client. */
+async function ask(service: TestService, headers: Record<string, string>, localAddress = '127.0.0.1', target = path) {
+  const sent = request(service.url + target, { agent: false, headers, localAddress })
+  sent.end()
+  const [answer] = (await once(sent, 'response')) as [IncomingMessage]
+  answer.resume()
+  return { status: answer.statusCode ?? 0, retryAfter: answer.headers['retry-after'] }
+}
+
+const upgrade = {
+  ...{ connection: 'Upgrade', upgrade: 'websocket', 'sec-websocket-version': '13' },
+  'sec-websocket-key': 'AAAAAAAAAAAAAAAAAAAAAA==',
+}
+
+test('of 30 wrong log-ins at once most are refused unseen, whatever they log in with', async () => {
+  const service = await TestService.start({ ...portRanges(126), user: 'anna', password: 'geheim', token: 't0ken' })
+  const headersOf: readonly [kind: string, (index: number) => Record<string, string>, target?: string][] = [
+    ['basic', (index) => ({ authorization: basic('anna', `guess ${index}`) })],
+    ['bearer', (index) => ({ authorization: bearer(`guess-${index}`) })],
+    ['join', (index) => ({ ...upgrade, authorization: bearer(`guess-of-16-letters-${index}`) }), '/v2/computes/join'],
+    ['ticket', () => upgrade, '/v2/compute/notifications/ws?ticket='],
+  ]
+  for (const [number, [kind, headers, target = path]] of headersOf.entries()) {
+    const from = `127.0.1.${number + 1}`
+    const answers = await Promise.all(
+      Array.from({ length: 30 }, (_, index) =>
+        ask(service, headers(index), from, kind === 'ticket' ? `${target}${index}` : target),
+      ),
+    )
+    const statuses = answers.map(({ status }) => status)
+    expect([kind, statuses.filter((it) => it === 401).length]).toEqual([kind, 10])
+    expect([kind, statuses.filter((it) => it === 429).length]).toEqual([kind, 20])
+    for (const { status, retryAfter } of answers) if (status === 429) expect(retryAfter).toMatch(/^[1-6]$/)
+  }
+  // The right ones are refused there, and nowhere else.
+  const right = { authorization: basic('anna', 'geheim') }
+  expect((await ask(service, right, '127.0.1.1')).status).toBe(429)
+  expect((await ask(service, right, '127.0.1.2')).status).toBe(200)
+  const made = await service.fetch('/v2/tokens', {
+    ...{ method: 'POST', headers: { authorization: bearer('t0ken') } },
+    body: '{"name": "ci", "role": "read"}',
+  })
+  const { token } = (await made.json()) as { token: string }
+  expect((await ask(service, { authorization: bearer(token) }, '127.0.1.1')).status).toBe(200)
+  const scraped = await service.fetch('/metrics', { headers: { authorization: bearer('t0ken') } })
+  const figures = parseExposition(await scraped.text())
+  for (const [kind] of headersOf) {
+    const of = (name: string) => figure(figures, `patchbay_login_${name}_total`, { kind })
+    expect([kind, of('failures')]).toEqual([kind, 10])
+    expect(of('refusals')).toBeGreaterThanOrEqual(20)
+  }
+})
+
+test('behind a trusted proxy the client counts, and not the proxy; nobody else is believed', async () => {
+  const service = await TestService.start({
+    ...portRanges(107),
+    ...{ user: 'anna', password: 'geheim', trusted_proxies: ['127.0.2.0/24'] },
+  })
+  const guess = async (headers: Record<string, string>, from: string) => {
+    const one = (index: number) => ask(service, { ...headers, authorization: basic('anna', `guess ${index}`) }, from)
+    const answers = await Promise.all(Array.from({ length: 12 }, (_, index) => one(index)))
+    return answers.filter(({ status }) => status === 429).length
+  }
+  const status = async (headers: Record<string, string>, from: string) =>
+    (await ask(service, { ...headers, authorization: basic('anna', 'geheim') }, from)).status
+  expect(await guess({ 'x-forwarded-for': '198.51.100.1' }, '127.0.2.1')).toBe(2)
+  expect(await status({ 'x-forwarded-for': '198.51.100.1' }, '127.0.2.1')).toBe(429)
+  expect(await status({ 'x-forwarded-for': '6.6.6.6, 198.51.100.1, 127.0.2.2' }, '127.0.2.1')).toBe(429)
+  expect(await status({ forwarded: 'for="[2001:db8::1]:4711", for=198.51.100.1' }, '127.0.2.1')).toBe(429)
+  expect(await status({ 'x-forwarded-for': '198.51.100.2' }, '127.0.2.1')).toBe(200)
+  // A proxy passes on what it does not know: a client that writes the other header is not believed.
+  expect(await guess({ 'x-forwarded-for': '198.51.100.3', forwarded: 'for=198.51.100.2' }, '127.0.2.1')).toBe(2)
+  expect(await status({ 'x-forwarded-for': '198.51.100.2' }, '127.0.2.1')).toBe(200)
+  // Nobody else may say who it is.
+  expect(await guess({ 'x-forwarded-for': '198.51.100.9' }, '127.0.0.1')).toBe(2)
+  expect(await status({ 'x-forwarded-for': '198.51.100.2' }, '127.0.0.1')).toBe(429)
+})
