@@ -61,14 +61,17 @@ async function answered(begin: () => ClientRequest, outgoing: Outgoing, address:
       return await exchange(request, outgoing)
     } catch (error) {
       if (outgoing.signal.aborted) throw outgoing.signal.reason
-      // A server may end an idle connection just when it is used again: then nothing was read of the request.
+      // A server may end an idle connection just when it is used again. Whether it has read the request is not known, so only
+      // what changes nothing is asked again: a second start or reload would act twice (RFC 9110, section 9.2.2).
       const mayBeUnread = request.reusedSocket && performance.now() - began < raceMs
-      if (mayBeUnread && outgoing.body === null && attempt === 0) continue
+      if (mayBeUnread && isSafe(outgoing) && attempt === 0) continue
       const { message } = error as Error
       throw isReached() ? new ConnectionLost(message, { cause: error }) : error
     }
   }
 }
+
+const isSafe = ({ method, body }: Outgoing): boolean => (method === 'GET' || method === 'HEAD') && body === null
 
 /** Bounds the time until there is a connection; the result says whether there was one. */
 export function watchConnection(request: ClientRequest, { protocol }: Address): () => boolean {

@@ -89,6 +89,36 @@ test('a request that was under way for some time when its connection ended is no
   expect(requests).toBe(2)
 })
 
+test.for(['POST', 'PUT', 'DELETE'])(
+  'a %s without a body is not sent again when its connection is reset after it was read',
+  async (method) => {
+    const asked: string[] = []
+    const server = createHttp((req, res) => {
+      asked.push(req.method ?? '')
+      // The first answer leaves a connection that is used again; what comes by it is read, and then reset.
+      if (asked.length === 1) res.end()
+      else req.socket.resetAndDestroy()
+    })
+    const send = sender(await listening(server))
+    await (await send(get)).text()
+    await expect(send({ ...get, method, path: '/v2/compute/start' })).rejects.toThrow(ConnectionLost)
+    expect(asked).toEqual(['GET', method])
+  },
+)
+
+test.for(['GET', 'HEAD'])('a %s is sent again once when the connection that it used again is reset', async (method) => {
+  const asked: string[] = []
+  const server = createHttp((req, res) => {
+    asked.push(req.method ?? '')
+    if (asked.length === 2) req.socket.resetAndDestroy()
+    else res.end()
+  })
+  const send = sender(await listening(server))
+  await (await send(get)).text()
+  await (await send({ ...get, method })).text()
+  expect(asked).toEqual(['GET', method, method])
+})
+
 test('requests that come together time after time find their connections again', async () => {
   let connections = 0
   const server = createHttp(answer).on('connection', () => void connections++)
