@@ -56,7 +56,7 @@ export async function openConsole(service: TestService, node: string): Promise<T
   const { console: port } = await service.call<{ console: number }>('GET', node)
   const terminal = await Terminal.connect(port)
   // The scroll-back has the prompt. What is typed before it is thrown away by VPCS.
-  await terminal.expect(/PC\d> /)
+  await terminal.expect(/PC\d+> /)
   return terminal
 }
 

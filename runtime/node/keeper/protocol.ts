@@ -54,6 +54,8 @@ const ProcessSpec = Type.Object({
    * fail with its last words.
    */
   ready: Type.Optional(Type.String({ minLength: 1, maxLength: 4096 })),
+  /** The program has failed when its console shows this text within seconds of its start: it is ended, as if by itself. */
+  failure: Type.Optional(Type.String({ minLength: 1, maxLength: 4096 })),
   /** Bound of the wait for `ready`, ms. */
   ready_ms: Type.Optional(Milliseconds),
 })

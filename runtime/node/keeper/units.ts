@@ -12,6 +12,8 @@ import type { Runner } from './runner.ts'
 
 const lastWordsBytes = 2048
 const defaultReadyMs = 10_000
+/** For how long after its start a program may say that it has failed, ms. */
+const failureMs = 3000
 
 interface Unit {
   readonly run: number
@@ -107,10 +109,12 @@ export class Units {
   async #start(spec: UnitSpec): Promise<Unit> {
     let runner: Runner | undefined
     let shown: () => void = () => {}
+    let looked: () => void = () => {}
     const hub = new ConsoleHub((bytes) => runner?.input(bytes) ?? { isTaken: true })
     const output = (bytes: Uint8Array) => {
       hub.output(bytes)
       shown()
+      looked()
     }
     // Other runs have written to it before.
     const logStart = spec.run.type === 'process' ? await sizeOf(spec.run.log) : 0
@@ -130,6 +134,18 @@ export class Units {
       // It would be left over by a keeper that is killed.
       await this.#abandon(unit)
       throw new KeeperError('spawn_failed', `${spec.key} cannot be recorded: ${(cause as Error).message}`, { cause })
+    }
+    if (spec.run.type === 'process' && spec.run.failure !== undefined) {
+      const { failure } = spec.run
+      const until = performance.now() + failureMs
+      looked = () => {
+        if (performance.now() > until) looked = () => {}
+        else if (hub.shown.includes(failure)) {
+          looked = () => {}
+          void unit.runner.stop(0)
+        }
+      }
+      looked()
     }
     if (spec.run.type === 'process' && spec.run.ready !== undefined) {
       const { ready, ready_ms = defaultReadyMs } = spec.run

@@ -9,6 +9,13 @@ import type { Links } from './links.ts'
 import type { Listening } from './listening.ts'
 import { RunningProcesses } from './running.ts'
 
+/** As the C library says it (EADDRINUSE), and QEMU after it. */
+const saysPortTaken = /address already in use/i
+/** How often a program is started at once, with other ports every time. */
+const maxStarts = 4
+/** A program that said it so long after its start, ms, meant something else. */
+const startAgainMs = 30_000
+
 export interface LifeCycleOptions {
   readonly keeper: KeeperLink
   readonly links: Links
@@ -21,6 +28,7 @@ export class LifeCycle {
   readonly #options: LifeCycleOptions
   readonly #listening: Listening
   readonly #processes = new RunningProcesses()
+  readonly #starts = new WeakMap<LabNode, { tries: number; readonly at: number }>()
 
   constructor(options: LifeCycleOptions) {
     this.#options = options
@@ -31,6 +39,29 @@ export class LifeCycle {
   async start(node: LabNode): Promise<void> {
     if (node.status === 'suspended') return this.resume(node)
     if (node.status === 'started') return
+    this.#starts.set(node, { tries: 1, at: performance.now() })
+    for (;;) {
+      try {
+        return await this.#startOnce(node)
+      } catch (error) {
+        if (!this.#changesPorts(node, (error as Error).message)) throw error
+      }
+    }
+  }
+
+  /** Whether a program ended because a port of it was taken, and may be started again: it has other ports then. */
+  #changesPorts(node: LabNode, words: string): boolean {
+    const start = this.#starts.get(node)
+    if (!saysPortTaken.test(words) || start === undefined) return false
+    if (start.tries >= maxStarts || performance.now() - start.at > startAgainMs) return false
+    start.tries++
+    this.#options.links.changePorts(node)
+    const message = `${node.record.name}: a port of the program is in use by another one; it is started again with other ports`
+    this.#options.emit(node, { type: 'log.warning', message })
+    return true
+  }
+
+  async #startOnce(node: LabNode): Promise<void> {
     let launch: Launch | undefined
     const { losses } = this.#processes
     try {
@@ -144,7 +175,10 @@ export class LifeCycle {
     node.record.status_reason = isQuiet ? quietly : `The program ended by itself ${end}`
     await node.save().catch(() => {})
     await this.#stopped(node)
-    if (!isQuiet) {
+    if (!isQuiet && this.#changesPorts(node, exit.last_words)) {
+      // Why it does not run is in its `status_reason`.
+      await this.#startOnce(node).catch(() => {})
+    } else if (!isQuiet) {
       const message = `${node.record.name}: the program ended by itself ${end}`
       this.#options.emit(node, { type: 'log.error', message })
     }

@@ -151,16 +151,26 @@ export class Links {
     for (const port of node.kind.ports(node.record)) {
       const name = portName(port)
       const slot = slotOf(node, name)
-      if (slot.guest_port !== null && !(await isUdpFree(slot.guest_port))) {
+      if (slot.guest_port !== null && !(await this.#isFree(node, slot.guest_port))) {
         // Somebody else has it by now; the guest is not running, so another one will do.
-        this.#ports.release('udp', slot.guest_port, ownerOf(node, name))
-        slot.guest_port = null
+        this.#wiring.release(node, name, slot)
       }
       const wire = await this.#wiring.open(node, name, slot)
       if (slot.nio !== null) await this.#connect(node, name, await this.#resolve(node, name, slot.nio))
       wires.set(name, wire)
     }
     return wires
+  }
+
+  async #isFree(node: LabNode, port: number): Promise<boolean> {
+    for (const distance of [0, ...(node.kind.portsBeside?.(node) ?? [])])
+      if (!(await isUdpFree(port + distance))) return false
+    return true
+  }
+
+  /** Has the next start of a node use other UDP ports: another program has one of these. */
+  changePorts(node: LabNode): void {
+    for (const [name, slot] of Object.entries(node.record.ports)) this.#wiring.release(node, name, slot)
   }
 
   /** After a restart: gives the node its ports back, and attaches again what was. The messages say what did not work. */
@@ -189,7 +199,8 @@ export class Links {
       isChanged = true
     }
     for (const [name, { guest_port, nio }] of Object.entries(node.record.ports)) {
-      if (guest_port !== null) this.#ports.adopt('udp', guest_port, ownerOf(node, name))
+      const beside = node.kind.portsBeside?.(node) ?? []
+      if (guest_port !== null) this.#ports.adopt('udp', guest_port, ownerOf(node, name), beside)
       const lport = lportOf(nio)
       if (lport !== undefined) this.#ports.adopt('udp', lport, ownerOf(node, name))
     }

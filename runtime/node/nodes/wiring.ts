@@ -35,10 +35,32 @@ export class Wiring {
     if (netio !== undefined) return this.#openNetio(node, name, netio)
     const { ports } = this.#options
     const owner = ownerOf(node, name)
-    const isOurs = slot.guest_port !== null && ports.adopt('udp', slot.guest_port, owner)
-    const guest_port = isOurs && slot.guest_port !== null ? slot.guest_port : await ports.allocate('udp', owner)
+    const beside = node.kind.portsBeside?.(node) ?? []
+    const isOurs = slot.guest_port !== null && (await this.#keeps(node, slot.guest_port, owner, beside))
+    const guest_port =
+      isOurs && slot.guest_port !== null ? slot.guest_port : await ports.allocateWith('udp', owner, beside)
     slot.guest_port = guest_port
     return this.#openWith(node, name, { guest_port })
+  }
+
+  /** Whether a port, with what is bound beside it, can stay the node's. What a program that runs has bound, it has. */
+  async #keeps(node: LabNode, port: number, owner: string, beside: readonly number[]): Promise<boolean> {
+    const { ports } = this.#options
+    if (node.status !== 'stopped') return ports.adopt('udp', port, owner, beside)
+    if (!ports.adopt('udp', port, owner)) return false
+    if (await ports.takeBeside('udp', owner, port, beside)) return true
+    ports.release('udp', port, owner)
+    return false
+  }
+
+  /** Gives up the UDP ports of a node that does not run: the next start has others. */
+  release(node: LabNode, name: string, slot: Slot): void {
+    if (slot.guest_port === null) return
+    const { ports } = this.#options
+    const owner = ownerOf(node, name)
+    ports.releaseBeside('udp', owner, slot.guest_port, node.kind.portsBeside?.(node) ?? [])
+    ports.release('udp', slot.guest_port, owner)
+    slot.guest_port = null
   }
 
   async #openNetio(node: LabNode, name: string, netio: NetioPort, left = mostChanges): Promise<Wire> {

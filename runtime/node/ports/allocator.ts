@@ -42,18 +42,38 @@ export class PortAllocator {
 
   /** A free port; `wanted` when that one can be had. 409 when the range is used up. */
   async allocate(pool: Pool, owner: string, wanted?: number): Promise<number> {
-    if (wanted !== undefined && (await this.#take(pool, owner, wanted))) return wanted
+    return this.allocateWith(pool, owner, [], wanted)
+  }
+
+  /** The same for a port whose user also binds others, so far above it. */
+  async allocateWith(pool: Pool, owner: string, beside: readonly number[], wanted?: number): Promise<number> {
+    if (wanted !== undefined && (await this.#takeWith(pool, owner, wanted, beside))) return wanted
     const [first, last] = this.range(pool)
     const size = last - first + 1
     for (let tried = 0; tried < size; tried++) {
       // The cursor moves before anything is awaited, so that two searches never look at the same port.
       const port = this.#next.get(pool) ?? first
       this.#next.set(pool, port >= last ? first : port + 1)
-      if (await this.#take(pool, owner, port)) return port
+      if (await this.#takeWith(pool, owner, port, beside)) return port
     }
     throw conflict(
       `No ${pool} port from ${first} to ${last} is free; delete nodes or links, or widen ${pool}_port_range`,
     )
+  }
+
+  /** Takes what is bound beside a port that the owner has: all of it, or (false) nothing. */
+  async takeBeside(pool: Pool, owner: string, port: number, beside: readonly number[]): Promise<boolean> {
+    for (const distance of beside) {
+      const isTaken = this.#owners(pool).get(port + distance) === besideOf(owner)
+      if (isTaken || (await this.#take(pool, besideOf(owner), port + distance))) continue
+      this.releaseBeside(pool, owner, port, beside)
+      return false
+    }
+    return true
+  }
+
+  releaseBeside(pool: Pool, owner: string, port: number, beside: readonly number[]): void {
+    for (const distance of beside) this.release(pool, port + distance, besideOf(owner))
   }
 
   /** Makes a UDP port the `lport` of a link. It may be free, or reserved by the same project. 409 when it is another's. */
@@ -85,12 +105,20 @@ export class PortAllocator {
   }
 
   /** Takes a port without asking the system: it is known to be bound by a node of ours. False when another of ours has it. */
-  adopt(pool: Pool, port: number, owner: string): boolean {
+  adopt(pool: Pool, port: number, owner: string, beside: readonly number[] = []): boolean {
     const owners = this.#owners(pool)
     const holder = owners.get(port)
     if (holder !== undefined && holder !== owner) return false
     owners.set(port, owner)
+    for (const distance of beside) if (!owners.has(port + distance)) owners.set(port + distance, besideOf(owner))
     return true
+  }
+
+  async #takeWith(pool: Pool, owner: string, port: number, beside: readonly number[]): Promise<boolean> {
+    if (!(await this.#take(pool, owner, port))) return false
+    if (await this.takeBeside(pool, owner, port, beside)) return true
+    this.release(pool, port, owner)
+    return false
   }
 
   async #take(pool: Pool, owner: string, port: number): Promise<boolean> {
@@ -109,3 +137,6 @@ export class PortAllocator {
     return pool === 'udp' ? this.#udp : this.#tcp
   }
 }
+
+/** Below the owner, so that it goes with what is the owner's, and no link of the owner has it. */
+const besideOf = (owner: string): string => `${owner}/beside`

@@ -157,3 +157,27 @@ test('asking whether a port is free leaves it free', async () => {
   expect(await isUdpFree(27_690)).toBe(false)
   expect(await isTcpFree(27_691, '203.0.113.1')).toBe(false)
 })
+
+test("what a program binds beside a port is nobody else's, also not that of a link of the same node", async () => {
+  const ports = allocator({ udp: [27_660, 27_680] })
+  const got = await Promise.all(
+    Array.from({ length: 4 }, (_, n) => ports.allocateWith('udp', `${project}/pc:${n}`, [9])),
+  )
+  const bound = got.flatMap((port) => [port, port + 9])
+  expect(new Set(bound).size).toBe(8)
+  expect(ports.used('udp')).toEqual(bound.sort((a, b) => a - b))
+  for (const [n, port] of got.entries()) {
+    expect(() => ports.claimUdp(port + 9, `${project}/pc:${n}`)).toThrow('in use')
+    expect(await ports.takeBeside('udp', `${project}/pc:${n}`, port, [9])).toBe(true)
+  }
+  ports.releaseAll(`${project}/pc:0`)
+  expect(ports.used('udp')).toHaveLength(6)
+})
+
+test("a port is not given when what is bound beside it is another program's", async () => {
+  const ports = allocator({ udp: [27_682, 27_692] })
+  await occupyUdp(27_691)
+  expect(await ports.allocateWith('udp', project, [9])).toBe(27_683)
+  await expect(ports.allocateWith('udp', project, [9])).rejects.toMatchObject({ status: 409 })
+  expect(ports.used('udp')).toEqual([27_683, 27_692])
+})

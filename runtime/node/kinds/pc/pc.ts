@@ -15,6 +15,8 @@ type Engine = PcNode['engine']
 const lastVpcsId = 254
 /** The id is counted on from 00:50:79:66:68:00 to 00:50:79:66:ff:ff. */
 const pcIds = (0x100 - 0x68) * 0x100
+/** VPCS without -R binds the UDP port so far above the one of `-s`, too. */
+const vpcsBeside = 9
 const onlyPort = [{ adapter: 0, port: 0 }]
 
 /** The pc kind: VPCS where it is installed, the embedded simulator where it is not. */
@@ -25,6 +27,8 @@ export class PcKind implements NodeKind {
   readonly #settings: () => PcSettings
   /** Shown for pcs that were never started. */
   #engineNow: Engine = 'embedded'
+  /** Whether the VPCS that is started now binds a second port; until it has been asked, it may. */
+  #bindsBeside = true
 
   constructor(settings: () => PcSettings) {
     this.#settings = settings
@@ -36,11 +40,17 @@ export class PcKind implements NodeKind {
     const { engine, vpcs_path } = this.#settings()
     const vpcs = engine === 'embedded' ? undefined : await findVpcs(vpcs_path)
     this.#engineNow = vpcs === undefined ? 'embedded' : 'vpcs'
+    this.#bindsBeside = vpcs !== undefined && !vpcs.hasRelaySwitch
     return { engine: this.#engineNow, vpcs }
   }
 
   ports() {
     return onlyPort
+  }
+
+  portsBeside({ status, record }: KindNode): readonly number[] {
+    const bindsBeside = status === 'stopped' ? this.#bindsBeside : record.properties.engine === 'vpcs'
+    return bindsBeside ? [vpcsBeside] : []
   }
 
   consolePool(type: KindNode['record']['console_type']) {
@@ -160,6 +170,8 @@ function external(node: KindNode, { guest_port, switch_port }: Wire, { path, has
       // It wants a terminal, and is then in the foreground with its console on it: no port of its own, open to everybody.
       stdio: 'pty',
       ready: 'Virtual PC Simulator',
+      // It goes on without the port, deaf.
+      failure: '[Address already in use]',
     },
   }
 }
