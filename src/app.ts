@@ -66,6 +66,21 @@ export interface AppOptions {
   readonly requests?: RequestMetrics
   /** Told of every request when its answer begins. The query is left out: it may hold a ticket. */
   readonly trace?: (entry: Trace) => void
+  /**
+   * Asked for every request that was let in and that has an endpoint: another process may answer it, and counts it. Undefined: it
+   * is answered here.
+   */
+  readonly elsewhere?: (asked: Asked) => Promise<Response | undefined>
+}
+
+/** A request that was let in. */
+export interface Asked {
+  readonly request: Request
+  readonly endpoint: Endpoint
+  /** The path in our words. */
+  readonly path: string
+  /** Who asks; of an endpoint by which computes join nobody in particular: its token was not looked at. */
+  readonly identity: Identity
 }
 
 export interface Trace {
@@ -79,8 +94,8 @@ export interface Trace {
 }
 
 export interface App {
-  /** Never rejects. */
-  fetch(request: Request): Promise<Response>
+  /** `admitted`: who asks, where another process of this service has let the request in already. Never rejects. */
+  fetch(request: Request, admitted?: Identity): Promise<Response>
   /**
    * The same for a request that the service sends to itself: credentials and origin are not looked at again, and its caller is
    * that of the request which it is a part of. Never for what comes from outside. Never rejects.
@@ -155,7 +170,7 @@ export function createApp(options: AppOptions): App {
     path: string,
     headers: Record<string, string>,
     { found, caller, upgrade = options.upgrade }: Found,
-  ): Promise<Response> => {
+  ): Promise<Response | Elsewhere> => {
     const ours = unalias(path, aliases)
     const match = await routes.find(request.method, ours)
     if ('methods' in match) {
@@ -163,6 +178,8 @@ export function createApp(options: AppOptions): App {
     }
     headers['X-ROUTE'] = match.endpoint.path
     const identity = await found(match.endpoint, ours)
+    const there = await options.elsewhere?.({ request, endpoint: match.endpoint, path: ours, identity })
+    if (there !== undefined) return new Elsewhere(there)
     const absent = new Set<string>()
     // Said also with an error, which may be one because of them.
     const tellAbsent = (name: string) => {
@@ -189,14 +206,15 @@ export function createApp(options: AppOptions): App {
   const letIn = async (request: Request, how: Found): Promise<Response> => {
     const headers: Record<string, string> = {}
     try {
-      return await respond(request, pathOf(request.url), headers, how)
+      const answered = await respond(request, pathOf(request.url), headers, how)
+      return answered instanceof Elsewhere ? answered.response : answered
     } catch (error) {
       return failed(error, request, nextId(), headers)
     }
   }
 
   return {
-    async fetch(request) {
+    async fetch(request, admitted) {
       const began = performance.now()
       requests.begin()
       const id = nextId()
@@ -209,7 +227,8 @@ export function createApp(options: AppOptions): App {
         const webSocket = await webSocketOf(request, path)
         const peer = peerOf(request)
         const identity =
-          webSocket?.joins === true ? joining : await admission.admit(request, peer, webSocket !== undefined)
+          admitted ??
+          (webSocket?.joins === true ? joining : await admission.admit(request, peer, webSocket !== undefined))
         allowOrigin(request, path, headers)
         if (identity !== undefined) options.rateLimit?.take(identity.key)
         const found = async (it: Endpoint, ours: string) => {
@@ -221,7 +240,13 @@ export function createApp(options: AppOptions): App {
         }
         const caller = (it: Identity) => callerOf(it, request)
         const respondToIt = () => respond(request, path, headers, { found, caller })
-        response = webSocket?.joins === true ? await joined(admission, request, peer, respondToIt) : await respondToIt()
+        const answered =
+          webSocket?.joins === true ? await joined(admission, request, peer, respondToIt) : await respondToIt()
+        if (answered instanceof Elsewhere) {
+          requests.left()
+          return answered.response
+        }
+        response = answered
         // Told as what the client sees: the token itself has the status of an ordinary answer.
         if (endpoint?.websocket === true && isToken(response)) status = 101
       } catch (error) {
@@ -248,8 +273,8 @@ async function joined(
   admission: Admission,
   request: Request,
   peer: Peer,
-  respond: () => Promise<Response>,
-): Promise<Response> {
+  respond: () => Promise<Response | Elsewhere>,
+): Promise<Response | Elsewhere> {
   let refusal: unknown
   const response = await admission.join(request, peer, async () => {
     try {
@@ -262,6 +287,15 @@ async function joined(
   })
   if (response === undefined) throw refusal
   return response
+}
+
+/** An answer that another process gave, as it goes to the client. */
+class Elsewhere {
+  readonly response: Response
+
+  constructor(response: Response) {
+    this.response = response
+  }
 }
 
 async function answer(

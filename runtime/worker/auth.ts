@@ -1,8 +1,7 @@
 import { cloudflareAccess } from '../../src/auth/cloudflare-access.ts'
-import { anyOf, type Verifier } from '../../src/auth/identity.ts'
+import { anyOf, type Identity, type Verifier } from '../../src/auth/identity.ts'
 import { RateLimit } from '../../src/auth/rate-limit.ts'
-import type { TokenStore } from '../../src/auth/token-store.ts'
-import { Tokens } from '../../src/auth/tokens.ts'
+import { signingKey } from '../../src/auth/signed-text.ts'
 import type { Access } from '../../src/http/access/access.ts'
 import { type Env, listOf, rateOf } from './env.ts'
 
@@ -18,14 +17,22 @@ class AnyName extends Set<string> {
 
 export interface Auth {
   readonly access: () => Access
-  readonly tokens: Tokens
   readonly rateLimit: RateLimit
 }
 
-/** Who may come in, and how often. `cacheMs`: see `Tokens`. */
-export function openAuth(env: Env, store: TokenStore, cacheMs = 0): Auth {
-  const tokens = new Tokens({ store, cacheMs })
-  const verifiers: Verifier[] = [async (_, token) => (token === undefined ? undefined : tokens.identify(token))]
+/** The key by which tokens and tickets are signed, in the object and in isolates alike. */
+export function tokenKey({ FLEET_KEY = '' }: Env): () => Promise<CryptoKey> {
+  let key: CryptoKey | undefined
+  // What is shared between requests is the key, and never the promise: a Worker forbids to wait for that of another request.
+  return async () => {
+    key ??= await signingKey(FLEET_KEY, 'tokens')
+    return key
+  }
+}
+
+/** Who may come in, and how often. `identify` knows tokens. */
+export function openAuth(env: Env, identify: (token: string) => Promise<Identity | undefined>): Auth {
+  const verifiers: Verifier[] = [async (_, token) => (token === undefined ? undefined : identify(token))]
   const { ADMIN_TOKEN = '', ACCESS_TEAM_DOMAIN: teamDomain = '', ACCESS_AUDIENCE: audience = '' } = env
   if (teamDomain !== '') {
     const admins = listOf(env.ACCESS_ADMINS)
@@ -40,5 +47,5 @@ export function openAuth(env: Env, store: TokenStore, cacheMs = 0): Auth {
     verifier: anyOf(...verifiers),
   }
   const perSecond = rateOf(env)
-  return { access: () => access, tokens, rateLimit: new RateLimit(() => ({ perSecond, burst: 3 * perSecond })) }
+  return { access: () => access, rateLimit: new RateLimit(() => ({ perSecond, burst: 3 * perSecond })) }
 }

@@ -1,15 +1,16 @@
 import { DurableObject } from 'cloudflare:workers'
-import type { Identity } from '../../src/auth/identity.ts'
+import type { ListReason, TokenList } from '../../src/auth/listed-tokens.ts'
 import { sameText } from '../../src/auth/secret.ts'
 import { keyOfToken, tokenOfKey } from '../../src/auth/tokens.ts'
 import { fleetMembers } from '../../src/gateway/fleet-members.ts'
 import type { RouteCounts } from '../../src/http/request-metrics.ts'
+import { SignedTickets, type TicketUse } from '../../src/http/signed-tickets.ts'
 import type { Upgrade } from '../../src/http/socket.ts'
-import { type TicketOffice, Tickets, ticketLifeMs } from '../../src/http/tickets.ts'
-import type { TokenRecord } from '../../src/model/access-token.ts'
 import { type Compute, type ComputeRecord, tunnelled } from '../../src/model/compute.ts'
 import { type MetricFamily, single } from '../../src/model/metrics.ts'
 import { joinPath } from '../../src/routes/v2/join.ts'
+import { Admissions } from './admitted.ts'
+import { tokenKey } from './auth.ts'
 import type { Env } from './env.ts'
 import { isolateHeader, isolateKey } from './feed-message.ts'
 import { FeedSockets } from './feed-sockets.ts'
@@ -18,6 +19,7 @@ import { LastingSockets } from './lasting-sockets.ts'
 import { Rounds } from './rounds.ts'
 import { upgrade } from './sockets.ts'
 import { TunnelSockets } from './tunnel-sockets.ts'
+import { UsedTickets } from './used-tickets.ts'
 
 /** The computes that have an address: with their secrets, and as they are shown. */
 export interface Snapshot {
@@ -39,11 +41,11 @@ interface Opened extends Gateway {
 export class FleetObject extends DurableObject<Env> {
   readonly #sockets: LastingSockets
   readonly #tunnels: TunnelSockets
-  readonly #tickets = new Tickets()
+  readonly #usedTickets: UsedTickets
+  readonly #admissions: Admissions
   readonly #beganAt = Date.now()
   #isolateKey = ''
   #gateway: Opened | undefined
-  #awake: ReturnType<typeof setTimeout> | null = null
   /** Of the snapshot; undefined: another one is to be made up. */
   #revision: string | undefined
 
@@ -51,13 +53,15 @@ export class FleetObject extends DurableObject<Env> {
     super(state, env)
     this.#sockets = new LastingSockets(state)
     this.#tunnels = new TunnelSockets(this.#sockets)
+    this.#usedTickets = new UsedTickets(state.storage.sql)
+    this.#admissions = new Admissions(env)
     void state.blockConcurrencyWhile(async () => {
       this.#isolateKey = await isolateKey(env)
       const gateway = await openGateway(env, {
         sql: state.storage.sql,
         upgrade: this.#upgrade,
         bookmarks: this.#tunnels,
-        tickets: this.#ticketOffice(),
+        tickets: new SignedTickets({ key: tokenKey(env), use: (ticket) => this.useTicket(ticket) }),
         metrics: async () => this.#figures(),
         revoked: (tokenId) => this.#gateway?.feeds.revoke(keyOfToken(tokenId)),
       })
@@ -68,10 +72,7 @@ export class FleetObject extends DurableObject<Env> {
       this.#tunnels.resume(fleet.tunnels)
       const feeds = new FeedSockets({
         ...{ sockets: this.#sockets, events, fleet, load },
-        async isGood(key) {
-          const id = tokenOfKey(key)
-          return id === undefined || (await gateway.tokens.get(id)) !== undefined
-        },
+        isGood: (key) => this.#isGood(key),
       })
       // What it remembers of the computes is said to nobody: feeds come after it.
       const rounds = new Rounds(state.storage, fleet, () => feeds.size)
@@ -86,7 +87,9 @@ export class FleetObject extends DurableObject<Env> {
     const key = request.headers.get(isolateHeader)
     if (key !== null && (await sameText(key, this.#isolateKey))) return feeds.open(request)
     if (isAboutAll(request)) await rounds.known()
-    return app.fetch(request)
+    const admitted = await this.#admissions.read(request)
+    // A token that was revoked a moment ago may still hold for an isolate: its credentials are looked at again.
+    return app.fetch(request, admitted !== undefined && (await this.#isGood(admitted.key)) ? admitted : undefined)
   }
 
   /**
@@ -102,6 +105,11 @@ export class FleetObject extends DurableObject<Env> {
     const revision = this.#revision
     const shown = (await fleet.list()).filter(({ protocol }) => protocol !== tunnelled)
     return { revision, records: [...fleet.registered().values()], shown }
+  }
+
+  /** Takes what an isolate has answered since it told that last. */
+  count(answered: readonly RouteCounts[]): void {
+    this.#open.requests.add(answered)
   }
 
   /** Somebody could not reach them. */
@@ -122,13 +130,14 @@ export class FleetObject extends DurableObject<Env> {
     return this.#open.placements.remove(projectId)
   }
 
-  token(tokenId: string): Promise<TokenRecord | undefined> {
-    return this.#open.tokens.get(tokenId)
+  /** The tokens that hold, for an isolate; see `ListedTokens`. */
+  tokenList(known: string | undefined, reason: ListReason): Promise<TokenList> {
+    return this.#open.tokens.listed(known, reason)
   }
 
-  /** Whom a ticket stands for that was given here; it is void from then on. */
-  redeem(ticket: string): Identity | undefined {
-    return this.#tickets.redeem(ticket)
+  /** Takes note of the use of a ticket; false: it does not hold any more. */
+  async useTicket({ id, key, expires }: TicketUse): Promise<boolean> {
+    return (await this.#isGood(key)) && this.#usedTickets.use(id, expires)
   }
 
   override async alarm(): Promise<void> {
@@ -160,18 +169,10 @@ export class FleetObject extends DurableObject<Env> {
     return (isJoin ? this.#tunnels.upgrade : upgrade)(request, on)
   }
 
-  #ticketOffice(): TicketOffice {
-    const tickets = this.#tickets
-    return {
-      issue: (identity) => {
-        // They are in memory only: it does not sleep while one may be used.
-        clearTimeout(this.#awake)
-        this.#awake = setTimeout(() => {}, ticketLifeMs)
-        return tickets.issue(identity)
-      },
-      redeem: (ticket) => tickets.redeem(ticket),
-      void: (key) => tickets.void(key),
-    }
+  /** Whether a credential is still good, by its key: a token may have been revoked since an isolate looked at it. */
+  async #isGood(key: string): Promise<boolean> {
+    const id = tokenOfKey(key)
+    return id === undefined || (await this.#gateway?.tokens.get(id)) !== undefined
   }
 
   #figures(): MetricFamily[] {
@@ -180,6 +181,7 @@ export class FleetObject extends DurableObject<Env> {
     return [
       single('patchbay_object_start_time_seconds', 'gauge', began, this.#beganAt / 1000),
       single('patchbay_object_feeds_open', 'gauge', 'Feeds that isolates read of the Durable Object.', feeds),
+      this.#open.tokens.figures(),
     ]
   }
 }

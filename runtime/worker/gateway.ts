@@ -1,5 +1,5 @@
 import { type App, createApp } from '../../src/app.ts'
-import type { TokenStore } from '../../src/auth/token-store.ts'
+import { Tokens } from '../../src/auth/tokens.ts'
 import { Fleet } from '../../src/fleet/fleet.ts'
 import { fetchTransport } from '../../src/fleet/transport.ts'
 import { between } from '../../src/gateway/between.ts'
@@ -13,7 +13,7 @@ import type { Upgrade } from '../../src/http/socket.ts'
 import type { TicketOffice } from '../../src/http/tickets.ts'
 import type { Load } from '../../src/model/host.ts'
 import type { MetricFamily } from '../../src/model/metrics.ts'
-import { openAuth } from './auth.ts'
+import { openAuth, tokenKey } from './auth.ts'
 import { aliasesOf, type Env } from './env.ts'
 import { common, gatewayHost } from './host.ts'
 import { PlacementTable } from './placement-table.ts'
@@ -27,7 +27,7 @@ export interface Gateway {
   readonly app: App
   readonly fleet: Fleet
   readonly placements: PlacementStore
-  readonly tokens: TokenStore
+  readonly tokens: TokenTable
   /** Requests that were answered, by the object and by isolates. */
   readonly requests: RequestMetrics
   readonly events: GatewayEvents
@@ -49,7 +49,8 @@ export interface GatewayParts {
 export async function openGateway(env: Env, parts: GatewayParts): Promise<Gateway> {
   const { sql, upgrade, bookmarks, tickets, metrics, revoked } = parts
   const store = new TokenTable(sql, warn, revoked)
-  const { access, tokens, rateLimit } = openAuth(env, store)
+  const tokens = new Tokens({ store, key: tokenKey(env) })
+  const { access, rateLimit } = openAuth(env, (token) => tokens.identify(token))
   const fetchOf = (url: string, init: RequestInit) => fetch(url, init)
   const fleet = await Fleet.open({
     registry: new RegistryTable(sql, new Sealer(env.FLEET_KEY ?? ''), warn),

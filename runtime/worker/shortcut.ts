@@ -1,5 +1,7 @@
-import { type App, createApp } from '../../src/app.ts'
-import type { TokenStore } from '../../src/auth/token-store.ts'
+import { waitUntil } from 'cloudflare:workers'
+import { type App, type Asked, createApp } from '../../src/app.ts'
+import type { Identity } from '../../src/auth/identity.ts'
+import { ListedTokens } from '../../src/auth/listed-tokens.ts'
 import { ApiError } from '../../src/errors.ts'
 import type { FeedSource } from '../../src/events/fleet-feed.ts'
 import { Fleet } from '../../src/fleet/fleet.ts'
@@ -7,10 +9,16 @@ import { fetchTransport } from '../../src/fleet/transport.ts'
 import { fleetMembers } from '../../src/gateway/fleet-members.ts'
 import { createGateway } from '../../src/gateway/gateway-agent.ts'
 import type { Members } from '../../src/gateway/members.ts'
+import { bearerOf } from '../../src/http/access/credentials.ts'
+import type { Endpoint } from '../../src/http/endpoint.ts'
 import { RequestMetrics } from '../../src/http/request-metrics.ts'
+import { SignedTickets } from '../../src/http/signed-tickets.ts'
 import { isUpgrade } from '../../src/http/socket.ts'
-import type { TicketOffice } from '../../src/http/tickets.ts'
-import { openAuth } from './auth.ts'
+import { metricsPath } from '../../src/routes/metrics.ts'
+import { ticketPath } from '../../src/routes/server.ts'
+import { noJoinToken } from '../../src/routes/v2/join.ts'
+import { Admissions } from './admitted.ts'
+import { openAuth, tokenKey } from './auth.ts'
 import { aliasesOf, type Env } from './env.ts'
 import type { FleetObject, Snapshot } from './fleet-object.ts'
 import { common, gatewayHost } from './host.ts'
@@ -25,10 +33,6 @@ const staleMs = 10_000
 /** What is about one project. */
 const ofProject = /^\/(?:v1|v2\/compute)\/projects\/([0-9a-f-]{36})(?:\/|$)/i
 
-/** The feeds; that of a project names it. */
-const ofFeed =
-  /^\/(?:v2\/(?:compute\/)?notifications|(?:v1|v2\/compute)\/projects\/([0-9a-f-]{36})\/notifications)(?:\/ws)?\/?$/i
-
 type Stub = DurableObjectStub<FleetObject>
 
 /** What the object said last, and when, ms. */
@@ -38,61 +42,92 @@ interface Taken extends Pick<Snapshot, 'revision' | 'shown'> {
 }
 
 /**
- * Answers what is about one project at a compute with an address, without the object: it would be the way of every byte of
+ * Decides who is let in, with nothing but what this isolate knows: the object is asked nothing for a request without credentials.
+ * It answers what is about one project at a compute with an address, without the object: it would be the way of every byte of
  * every lab. It answers all feeds, too, so that the object sleeps while nothing happens in them. What was found out is shared by
  * the requests of this isolate, and never what is under way.
  */
 export class Shortcut {
   readonly #object: () => Stub
   readonly #places: Places
+  readonly #tokens: ListedTokens
+  readonly #admissions: Admissions
   readonly #app: App
   #taken: Taken | undefined
   readonly #lost = new Set<string>()
   /** What was answered here since the object was told. */
   readonly #answered = new RequestMetrics()
+  /** Who asks, of requests that are answered of a compute and not by the object. */
+  readonly #near = new WeakMap<Request, Identity>()
 
   constructor(env: Env) {
     this.#object = () => env.FLEET.getByName('fleet')
     this.#places = new Places(this.#object)
+    this.#admissions = new Admissions(env)
+    this.#tokens = new ListedTokens({
+      key: tokenKey(env),
+      read: (known, reason) => this.#object().tokenList(known, reason),
+      beside: waitUntil,
+    })
     this.#app = this.#open(env)
   }
 
-  /** Undefined: the object has to be asked. */
-  async answer(request: Request, context: ExecutionContext): Promise<Response | undefined> {
-    const { pathname, searchParams } = new URL(request.url)
-    const feed = request.method === 'GET' ? ofFeed.exec(pathname) : null
-    if (feed !== null) {
-      const current = this.#current(context)
-      // That of all projects is of the object: it is told meanwhile what was answered here.
-      if (feed[1] === undefined) context.waitUntil(current.catch(() => {}))
-      else await current
-      return this.#answer(isUpgrade(request) ? request : withPings(request), context)
-    }
-    const project = ofProject.exec(pathname)?.[1]?.toLowerCase()
-    // Tickets are where they were given.
-    if (project === undefined || searchParams.has('ticket')) return undefined
-    await this.#current(context)
-    if (!(await this.#isNear(project))) return undefined
-    const response = await this.#answer(request, context)
-    if (response.status !== 404) return response
+  async answer(asked: Request): Promise<Response> {
+    const request = withPings(asked)
+    const response = await this.#app.fetch(request)
+    if (this.#lost.size > 0) waitUntil(this.#tell())
+    const identity = this.#near.get(request)
+    if (identity === undefined || response.status !== 404) return response
     // It may be elsewhere: the object can look for it.
-    this.#places.avoid(project)
+    this.#places.avoid(projectOf(new URL(request.url).pathname) ?? '')
     if (!isLeft(request.method, response.status)) return response
     response.body?.cancel().catch(() => {})
-    return undefined
+    return this.#hand(request, identity)
   }
 
-  async #answer(request: Request, context: ExecutionContext): Promise<Response> {
-    const response = await this.#app.fetch(request)
-    if (this.#lost.size > 0) context.waitUntil(this.#tell())
-    return response
+  /** What is not answered here; undefined: it is. */
+  async #elsewhere({ request, endpoint, path, identity }: Asked): Promise<Response | undefined> {
+    if (endpoint.joins === true) {
+      if (!(await this.#tokens.isJoinToken(bearerOf(request) ?? ''))) throw noJoinToken()
+      // The object looks at the token itself, as it may belong to one compute.
+      return this.#hand(request, undefined)
+    }
+    if (endpoint.path === ticketPath) return undefined
+    if (endpoint.path === metricsPath) await this.#count()
+    const project = projectOf(path)
+    if (isFeed(endpoint)) {
+      // That of all projects is of the object: it is told meanwhile what was answered here.
+      if (project === undefined) waitUntil(this.#current().catch(() => {}))
+      else await this.#current()
+      return undefined
+    }
+    if (project !== undefined) {
+      await this.#current()
+      if (await this.#isNear(project)) {
+        this.#near.set(request, identity)
+        return undefined
+      }
+    }
+    return this.#hand(request, identity)
   }
 
-  async #current(context: ExecutionContext): Promise<Fleet> {
+  /** Tells the object what was answered here, of which it gives the figures. */
+  async #count(): Promise<void> {
+    const answered = this.#answered.take()
+    await this.#object()
+      .count(answered)
+      .catch(() => this.#answered.add(answered))
+  }
+
+  async #hand(request: Request, identity: Identity | undefined): Promise<Response> {
+    return this.#object().fetch(await this.#admissions.mark(request, identity))
+  }
+
+  async #current(): Promise<Fleet> {
     const taken = this.#taken
     const ageMs = Date.now() - (taken?.at ?? 0)
     if (taken === undefined || ageMs > staleMs) return this.#take()
-    if (ageMs > freshMs) context.waitUntil(this.#take().catch(() => {}))
+    if (ageMs > freshMs) waitUntil(this.#take().catch(() => {}))
     return taken.fleet
   }
 
@@ -143,7 +178,7 @@ export class Shortcut {
       find: async (id) => this.#taken && fleetMembers(this.#taken.fleet).find(id),
       watch: () => () => {},
     }
-    const { access, rateLimit } = openAuth(env, tokensOf(this.#object), freshMs)
+    const { access, rateLimit } = openAuth(env, (token) => this.#tokens.identify(token))
     const placements = this.#places
     // Anew for every request: none may wait for what another one began.
     const gateway = () => createGateway({ members, placements, host: gatewayHost() })
@@ -152,12 +187,13 @@ export class Shortcut {
       aliases: aliasesOf(env),
       agent: (absent, caller) => gateway().agent(absent, caller),
       feeds: this.#feeds(env, (feed) => gateway().events.open(feed)),
-      tickets: ticketsOf(this.#object),
+      tickets: new SignedTickets({ key: tokenKey(env), use: (ticket) => this.#object().useTicket(ticket) }),
+      elsewhere: (asked) => this.#elsewhere(asked),
       access,
       rateLimit,
       upgrade,
       trace: ({ route, method, status, ms }) => {
-        if (!isLeft(method, status) || route.includes('/notifications'))
+        if (!isLeft(method, status) || !route.includes('{project_id}') || route.includes('/notifications'))
           this.#answered.count(route, method, status, ms / 1000)
       },
     })
@@ -186,8 +222,14 @@ export class Shortcut {
   }
 }
 
-/** Here it is noticed by what is sent that the client of a stream has gone, so nothing goes without pings. */
+/** The project that a path is about. */
+const projectOf = (path: string): string | undefined => ofProject.exec(path)?.[1]?.toLowerCase()
+
+const isFeed = ({ path, websocket }: Endpoint): boolean => websocket === true && path.includes('/notifications')
+
+/** Here it is noticed by what is sent that the client of a feed has gone, so no feed goes without pings, but for a websocket. */
 function withPings(request: Request): Request {
+  if (request.method !== 'GET' || isUpgrade(request) || !request.url.includes('/notifications')) return request
   const url = new URL(request.url)
   if (!url.searchParams.has('pings')) return request
   url.searchParams.delete('pings')
@@ -199,20 +241,4 @@ const isLeft = (method: string, status: number): boolean => status === 404 && (m
 
 async function isConnected(fleet: Fleet, id: string): Promise<boolean> {
   return (await fleetMembers(fleet).find(id))?.isConnected === true
-}
-
-/** The tokens of the object; they are made and revoked there. */
-const tokensOf = (object: () => Stub): TokenStore => {
-  const refused = async () => {
-    throw new Error('Tokens are changed by the object')
-  }
-  return { get: (id) => object().token(id), list: refused, put: refused, replace: refused, remove: refused }
-}
-
-/** The tickets of the object, which are good once wherever they come. */
-const ticketsOf = (object: () => Stub): TicketOffice => {
-  const refused = () => {
-    throw new Error('Tickets are given by the object')
-  }
-  return { redeem: (ticket) => object().redeem(ticket), issue: refused, void: refused }
 }

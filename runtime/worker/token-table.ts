@@ -1,12 +1,17 @@
 import { Check } from '@sinclair/typebox/value'
+import type { ListReason, TokenList } from '../../src/auth/listed-tokens.ts'
 import type { TokenStore } from '../../src/auth/token-store.ts'
 import { TokenRecord } from '../../src/model/access-token.ts'
+import type { MetricFamily } from '../../src/model/metrics.ts'
 
 /** The tokens in a table of the Durable Object; of their secrets there are only hashes. */
 export class TokenTable implements TokenStore {
   readonly #sql: SqlStorage
   readonly #warn: (message: string) => void
   readonly #removed: (tokenId: string) => void
+  readonly #readings: Record<ListReason, number> = { signed: 0, old: 0 }
+  /** Of the list for isolates; undefined: another one is to be made up. */
+  #revision: string | undefined
 
   /** `removed` is told of every token that is not good any more because somebody said so. */
   constructor(sql: SqlStorage, warn: (message: string) => void, removed: (tokenId: string) => void) {
@@ -27,6 +32,7 @@ export class TokenTable implements TokenStore {
   }
 
   async put(record: TokenRecord): Promise<void> {
+    this.#revision = undefined
     this.#sql.exec('INSERT OR REPLACE INTO tokens VALUES (?, ?)', record.token_id, JSON.stringify(record))
   }
 
@@ -40,8 +46,30 @@ export class TokenTable implements TokenStore {
   }
 
   async remove(tokenId: string): Promise<void> {
+    this.#revision = undefined
     this.#sql.exec('DELETE FROM tokens WHERE token_id = ?', tokenId)
     this.#removed(tokenId)
+  }
+
+  /** The tokens that hold, for an isolate that has the list of the revision `known`. */
+  async listed(known: string | undefined, reason: ListReason): Promise<TokenList> {
+    this.#readings[reason] += 1
+    this.#revision ??= crypto.randomUUID()
+    const told = { revision: this.#revision, at: Date.now() }
+    if (known === told.revision) return told
+    const records = await this.list()
+    const ids = records.map(({ token_id }) => token_id)
+    return { ...told, tokens: { ids, old: records.filter(({ signed }) => signed !== true) } }
+  }
+
+  /** How often isolates have read the list. */
+  figures(): MetricFamily {
+    return {
+      name: 'patchbay_object_token_lists_total',
+      help: 'Times that isolates read the list of tokens; old: for a text that could be a token without a signature.',
+      type: 'counter',
+      samples: Object.entries(this.#readings).map(([reason, value]) => ({ labels: { reason }, value })),
+    }
   }
 
   #recordOf({ record }: Row): TokenRecord | undefined {

@@ -6,14 +6,13 @@ export { FleetObject } from './fleet-object.ts'
 
 let shortcut: Shortcut | undefined
 
-/** The gateway at the edge. All its state is in one object, which also answers what needs all of it. */
+/** The gateway at the edge. Isolates decide who is let in; all state is in one object, which also answers what needs all of it. */
 export default {
-  async fetch(request, env, context): Promise<Response> {
+  async fetch(request, env): Promise<Response> {
     const message = missing(env)
     if (message !== undefined) return json(`${JSON.stringify({ message, status: 503 })}\n`, 503, {})
     shortcut ??= new Shortcut(env)
-    const response = await shortcut.answer(request, context)
-    return flowing(response ?? (await env.FLEET.getByName('fleet').fetch(request)))
+    return flowing(await shortcut.answer(request))
   },
 } satisfies ExportedHandler<Env>
 

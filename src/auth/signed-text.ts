@@ -5,7 +5,7 @@
  */
 
 /** Most characters of a signed text; longer ones are neither made nor looked at. */
-export const maxSignedTextLength = 2048
+export const maxSignedTextLength = 4096
 
 const macBytes = 32
 const algorithm = { name: 'HMAC', hash: 'SHA-256' }

@@ -1,23 +1,77 @@
+import { Type } from '@sinclair/typebox'
+import { Check } from '@sinclair/typebox/value'
+import type { TokenRecord } from '../model/access-token.ts'
 import { randomHex, sameBytes, sha256, toHex } from './secret.ts'
+import { sign, verify } from './signed-text.ts'
 
 /** `pb_{id}_{secret}`: found by its id, and proven by a secret of 256 random bits. */
 const form = /^pb_([0-9a-f]{16})_([0-9a-f]{64})$/
+/** `pb_{id}_{signed text}`: proven by its signature, and says itself what it is good for. */
+const signedForm = /^pb_([0-9a-f]{16})_([A-Za-z0-9_-]+\.[A-Za-z0-9_-]+)$/
+const purpose = 'token'
 
 export interface TokenParts {
   readonly id: string
   readonly secret: string
 }
 
-/** The parts of a text that has the form of a token. */
+/** What a token is good for; a signed token carries it. */
+export type TokenMeaning = Pick<
+  TokenRecord,
+  'token_id' | 'name' | 'role' | 'purpose' | 'compute_id' | 'created_at' | 'expires_at'
+>
+
+/** The members of a signed token, by short names: every request carries them. */
+const Payload = Type.Object({
+  id: Type.String(),
+  n: Type.String(),
+  r: Type.Union([Type.Literal('read'), Type.Literal('operate'), Type.Literal('admin')]),
+  p: Type.Union([Type.Literal('user'), Type.Literal('join')]),
+  c: Type.Optional(Type.String()),
+  /** Created and expires, ms since 1970. */
+  at: Type.Integer(),
+  exp: Type.Optional(Type.Integer()),
+})
+
+/** The parts of a text that has the form of a token without a signature. */
 export function parseToken(text: string): TokenParts | undefined {
   const [, id, secret] = form.exec(text) ?? []
   return id === undefined || secret === undefined ? undefined : { id, secret }
 }
 
+/** A new token that means nothing by itself: it is looked up by its id. `hash` is kept in its place. */
 export async function newToken(): Promise<{ id: string; text: string; hash: string }> {
-  const [id, secret] = [randomHex(8), randomHex(32)]
+  const [id, secret] = [newTokenId(), randomHex(32)]
   return { id, text: `pb_${id}_${secret}`, hash: await hashOf(secret) }
 }
+
+export const newTokenId = (): string => randomHex(8)
+
+/** A new token that every process with the key knows without looking it up. */
+export async function newSignedToken(key: CryptoKey, meaning: TokenMeaning): Promise<{ text: string; hash: string }> {
+  const { token_id: id, name: n, role: r, purpose: p, compute_id: c, created_at, expires_at } = meaning
+  const exp = expires_at === null ? {} : { exp: Date.parse(expires_at) }
+  const payload = { id, n, r, p, ...(c !== undefined && { c }), at: Date.parse(created_at), ...exp }
+  const signed = await sign(key, purpose, payload)
+  return { text: `pb_${id}_${signed}`, hash: await hashOf(signed) }
+}
+
+/** What a token says that one of the keys signed; undefined for every other text. Neither expiry nor revocation is judged. */
+export async function readSignedToken(keys: readonly CryptoKey[], text: string): Promise<TokenMeaning | undefined> {
+  const [, id, signed] = signedForm.exec(text) ?? []
+  if (signed === undefined) return undefined
+  const payload = await verify(keys, purpose, signed)
+  if (!Check(Payload, payload) || payload.id !== id) return undefined
+  return {
+    ...{ token_id: id, name: payload.n, role: payload.r, purpose: payload.p },
+    ...(payload.c !== undefined && { compute_id: payload.c }),
+    created_at: new Date(payload.at).toISOString(),
+    expires_at: payload.exp === undefined ? null : new Date(payload.exp).toISOString(),
+  }
+}
+
+export const isExpired = ({ expires_at }: Pick<TokenMeaning, 'expires_at'>, now: number): boolean =>
+  expires_at !== null && Date.parse(expires_at) <= now
 
 /** A secret that is random needs no salt, and no hash that is slow. */
 export const hashOf = async (secret: string): Promise<string> => toHex(await sha256(secret))

@@ -3,7 +3,16 @@ import type { JoinGrant, JoinTokens } from '../fleet/join-tokens.ts'
 import type { AccessToken, AccessTokenCreate, TokenRecord } from '../model/access-token.ts'
 import type { Identity } from './identity.ts'
 import type { TokenStore } from './token-store.ts'
-import { isSecretOf, newToken, parseToken } from './token-text.ts'
+import {
+  isExpired,
+  isSecretOf,
+  newSignedToken,
+  newToken,
+  newTokenId,
+  parseToken,
+  readSignedToken,
+  type TokenMeaning,
+} from './token-text.ts'
 
 /** Longest that a revoked token may go on working where another process revoked it, ms. */
 const longestCacheMs = 10_000
@@ -15,6 +24,8 @@ export interface TokensOptions {
   /** How long a record may be used before the store is asked again, at most 10 s; 0 for a store that answers at once. */
   readonly cacheMs?: number
   readonly now?: () => number
+  /** With it new tokens are signed. Those that were made without it hold on. */
+  readonly key?: () => Promise<CryptoKey>
 }
 
 interface Cached {
@@ -27,21 +38,21 @@ export class Tokens {
   readonly #store: TokenStore
   readonly #cacheMs: number
   readonly #now: () => number
+  readonly #key: (() => Promise<CryptoKey>) | undefined
   readonly #cache = new Map<string, Cached>()
   /** Counts revocations: what was read before one is not kept. */
   #revoked = 0
 
-  constructor({ store, cacheMs = 0, now = Date.now }: TokensOptions) {
+  constructor({ store, cacheMs = 0, now = Date.now, key }: TokensOptions) {
     this.#store = store
+    this.#key = key
     this.#cacheMs = Math.min(cacheMs, longestCacheMs)
     this.#now = now
   }
 
   /** Whose token this is, if it is one for requests. */
   async identify(text: string): Promise<Identity | undefined> {
-    const record = await this.#valid(text)
-    if (record?.purpose !== 'user') return undefined
-    return { name: record.name, role: record.role, key: keyOfToken(record.token_id) }
+    return identityOf(await this.#valid(text))
   }
 
   /** Those with which computes join; the compute that uses one first becomes its `compute_id`. */
@@ -74,18 +85,11 @@ export class Tokens {
 
   /** The only time that the token itself is given. 409 when there are too many. */
   async create(fields: AccessTokenCreate): Promise<AccessToken & { token: string }> {
-    const { id, text, hash } = await newToken()
-    const record: TokenRecord = {
-      token_id: id,
-      ...meaning(fields),
-      hash,
-      last_characters: text.slice(-4),
-      ...this.#times(fields.expires_in_s ?? undefined),
-    }
+    const { text, record } = await this.#make({ ...meaning(fields), ...this.#times(fields.expires_in_s ?? undefined) })
     await this.#store.put(record)
     // Counted after it is kept: two that come together both see the other.
     const all = await this.#store.list()
-    if (all.length > mostTokens) await this.#makeRoom(all, id)
+    if (all.length > mostTokens) await this.#makeRoom(all, record.token_id)
     return { ...shown(record), token: text }
   }
 
@@ -107,15 +111,31 @@ export class Tokens {
   }
 
   #isJoinToken(record: TokenRecord): boolean {
-    return record.purpose === 'join' && !this.#isExpired(record)
+    return record.purpose === 'join' && !isExpired(record, this.#now())
+  }
+
+  async #make(fields: Omit<TokenMeaning, 'token_id'>): Promise<{ text: string; record: TokenRecord }> {
+    const recordOf = (token_id: string, text: string, hash: string): TokenRecord => ({
+      ...{ token_id, ...fields, hash, last_characters: text.slice(-4) },
+    })
+    if (this.#key === undefined) {
+      const { id, text, hash } = await newToken()
+      return { text, record: recordOf(id, text, hash) }
+    }
+    const token_id = newTokenId()
+    const { text, hash } = await newSignedToken(await this.#key(), { token_id, ...fields })
+    return { text, record: { ...recordOf(token_id, text, hash), signed: true } }
   }
 
   async #valid(text: string): Promise<TokenRecord | undefined> {
+    const signed = this.#key && (await readSignedToken([await this.#key()], text))
     const parts = parseToken(text)
-    if (parts === undefined) return undefined
-    const record = await this.#read(parts.id)
-    if (record === undefined || this.#isExpired(record)) return undefined
-    return (await isSecretOf(record.hash, parts.secret)) ? record : undefined
+    const id = signed?.token_id ?? parts?.id
+    if (id === undefined) return undefined
+    const record = await this.#read(id)
+    if (record === undefined || isExpired(record, this.#now())) return undefined
+    if (signed !== undefined) return record
+    return parts !== undefined && (await isSecretOf(record.hash, parts.secret)) ? record : undefined
   }
 
   // Only what was read is shared between requests, never a read under way: a Worker forbids to wait for that of another request.
@@ -140,15 +160,11 @@ export class Tokens {
   }
 
   async #makeRoom(all: readonly TokenRecord[], newest: string): Promise<void> {
-    const expired = all.filter((it) => this.#isExpired(it))
+    const expired = all.filter((it) => isExpired(it, this.#now()))
     for (const { token_id } of expired) await this.#store.remove(token_id)
     if (all.length - expired.length <= mostTokens) return
     await this.#store.remove(newest)
     throw conflict(`There are ${mostTokens} tokens already, and no more are possible: revoke some first`)
-  }
-
-  #isExpired({ expires_at }: TokenRecord): boolean {
-    return expires_at !== null && Date.parse(expires_at) <= this.#now()
   }
 
   #times(seconds: number | undefined): { created_at: string; expires_at: string | null } {
@@ -164,6 +180,12 @@ const grantOf = ({ token_id, compute_id }: TokenRecord): JoinGrant => ({
   key: keyOfToken(token_id),
   ...(compute_id !== undefined && { compute_id }),
 })
+
+/** Who asks with a token that is good; undefined for one that is not for requests. */
+export function identityOf(token: TokenMeaning | undefined): Identity | undefined {
+  if (token?.purpose !== 'user') return undefined
+  return { name: token.name, role: token.role, key: keyOfToken(token.token_id) }
+}
 
 /** See `Identity.key`. */
 export const keyOfToken = (tokenId: string): string => `token:${tokenId}`
@@ -182,7 +204,7 @@ function meaning(fields: AccessTokenCreate): Pick<TokenRecord, 'name' | 'role' |
   return { name, role, purpose: 'user' }
 }
 
-function shown({ hash: _, ...rest }: TokenRecord): AccessToken {
+function shown({ hash: _, signed: __, ...rest }: TokenRecord): AccessToken {
   return rest
 }
 

@@ -39,6 +39,11 @@ export class RequestMetrics {
     this.count(route, method, status, seconds)
   }
 
+  /** A request that had begun here is counted elsewhere. */
+  left(): void {
+    this.#inFlight -= 1
+  }
+
   /** A request of which nothing was told before. */
   count(route: string, method: string, status: number, seconds: number): void {
     const figures = this.#figures(route)

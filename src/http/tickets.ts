@@ -12,7 +12,7 @@ interface Issued {
 
 /** Where tickets are given and taken. */
 export interface TicketOffice {
-  issue(identity: Identity): string
+  issue(identity: Identity): string | Promise<string>
   redeem(ticket: string): Identity | undefined | Promise<Identity | undefined>
   void(key: string): void
 }

@@ -15,7 +15,7 @@ const seconds = 365 * 24 * 3600
 export type AccessToken = Static<typeof AccessToken>
 export const AccessToken = Type.Object(
   {
-    token_id: Type.String({ description: 'The part of the token between its two "_"' }),
+    token_id: Type.String({ description: 'The part of the token between its first two "_"' }),
     name: Type.String(),
     role: Type.Union(Role.anyOf, { description: 'What may be done with it; of no meaning for a join token' }),
     purpose: Purpose,
@@ -72,5 +72,7 @@ export const TokenRecord = Type.Composite([
   Type.Object({
     /** SHA-256 of the secret, in hex. */
     hash: Type.String({ pattern: '^[0-9a-f]{64}$' }),
+    /** Whether the token is a signed one, which is known without this record. */
+    signed: Type.Optional(Type.Boolean()),
   }),
 ])

@@ -3,11 +3,14 @@ import { type Endpoint, endpoint, ok } from '../http/endpoint.ts'
 import { exposition, expositionMedia } from '../http/exposition.ts'
 import { MetricFamily } from '../model/metrics.ts'
 
+/** Where Prometheus reads the figures. */
+export const metricsPath = '/metrics'
+
 /** The figures of the service, for programs that watch it. */
 export const metricsEndpoints: readonly Endpoint[] = [
   endpoint({
     method: 'GET',
-    path: '/metrics',
+    path: metricsPath,
     tag: 'server',
     summary: 'Figures of the service and its labs, in the text format of Prometheus',
     replies: { 200: { description: 'The figures, format 0.0.4', media: 'text/plain' } },

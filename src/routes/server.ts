@@ -59,6 +59,9 @@ const feeds = hostFeed('/v2/compute/notifications', {
   summary: 'Feed of the events of all projects; each line names its project',
 })
 
+/** Where single-use tickets are given. */
+export const ticketPath = '/v2/compute/tickets'
+
 export const serverEndpoints: readonly Endpoint[] = [
   ...versions,
   ...interfaces,
@@ -131,11 +134,12 @@ export const serverEndpoints: readonly Endpoint[] = [
   }),
   endpoint({
     method: 'POST',
-    path: '/v2/compute/tickets',
+    path: ticketPath,
     tag: 'server',
     summary: 'A single-use ticket for opening a websocket from a browser',
     bodyKind: 'ignored',
     replies: { 201: { description: 'The ticket', schema: Ticket } },
-    handle: (_, { tickets, identity }) => created({ ticket: tickets.issue(identity), expires_in_ms: ticketLifeMs }),
+    handle: async (_, { tickets, identity }) =>
+      created({ ticket: await tickets.issue(identity), expires_in_ms: ticketLifeMs }),
   }),
 ]

@@ -6,6 +6,12 @@ import { requireUpgrade } from '../../http/feed.ts'
 /** Where a compute that no address leads to keeps a websocket open. */
 export const joinPath = '/v2/computes/join'
 
+/** 401: the request has no token that lets a compute join. */
+export const noJoinToken = () =>
+  new ApiError(401, 'Authorization: a join token of this service is needed, as Bearer token', {
+    headers: { 'WWW-Authenticate': 'Bearer realm="patchbay"', Connection: 'close' },
+  })
+
 export const joinEndpoint: Endpoint = endpoint({
   method: 'GET',
   path: joinPath,
@@ -21,11 +27,7 @@ export const joinEndpoint: Endpoint = endpoint({
   async handle({ request }, { fleet, upgrade }) {
     if (fleet?.joinTokens === undefined) throw notFound('No compute can join this service')
     const grant = await fleet.joinTokens.check(bearerOf(request) ?? '')
-    if (grant === undefined) {
-      throw new ApiError(401, 'Authorization: a join token of this service is needed, as Bearer token', {
-        headers: { 'WWW-Authenticate': 'Bearer realm="patchbay"', Connection: 'close' },
-      })
-    }
+    if (grant === undefined) throw noJoinToken()
     requireUpgrade(request)
     return upgrade(request, {
       open(socket) {

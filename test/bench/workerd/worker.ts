@@ -54,8 +54,8 @@ export class FleetObject extends RealObject {
 
 /** The Worker, and what an isolate of it asks its object, so often that it can be measured from outside. */
 export default {
-  async fetch(request, env, context) {
-    if (new URL(request.url).pathname !== '/bench') return real.fetch(request, env, context)
+  async fetch(request, env) {
+    if (new URL(request.url).pathname !== '/bench') return real.fetch(request, env)
     const order: BenchOrder = await request.json()
     const object = (env.FLEET as unknown as DurableObjectNamespace<FleetObject>).getByName('fleet')
     if (order.computes !== undefined) await object.enlist(order.computes)

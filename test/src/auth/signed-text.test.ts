@@ -44,7 +44,7 @@ test('what has not the form of a signed text is refused without an error', async
 test('a signed text has a bounded length', async () => {
   const key = await signingKey(secret, 'tests')
   await expect(sign(key, 'ticket', 'x'.repeat(maxSignedTextLength))).rejects.toThrow(RangeError)
-  expect((await sign(key, 'ticket', 'x'.repeat(1480))).length).toBeLessThanOrEqual(maxSignedTextLength)
+  expect((await sign(key, 'ticket', 'x'.repeat(3000))).length).toBeLessThanOrEqual(maxSignedTextLength)
   expect(await verify([key], 'ticket', `${'A'.repeat(maxSignedTextLength)}.${'A'.repeat(43)}`)).toBeUndefined()
 })
 

@@ -1,0 +1,58 @@
+import { type Static, Type } from '@sinclair/typebox'
+import { Check } from '@sinclair/typebox/value'
+import type { Identity } from '../../src/auth/identity.ts'
+import { sameText, sha256, toHex } from '../../src/auth/secret.ts'
+import { Role } from '../../src/model/access-token.ts'
+import type { Env } from './env.ts'
+import { isolateHeader } from './feed-message.ts'
+
+/** The header by which an isolate tells the object whom it has let in. Clients' headers of that name go no further. */
+const admittedHeader = 'x-patchbay-admitted'
+
+const Told = Type.Object({
+  name: Type.String(),
+  role: Role,
+  key: Type.String(),
+  ambient: Type.Optional(Type.Boolean()),
+})
+
+/** Proves that an isolate speaks: only the secrets of the Worker give it. */
+const proofOf = async ({ FLEET_KEY = '' }: Env): Promise<string> => toHex(await sha256(`admitted, ${FLEET_KEY}`))
+
+/** Tells the object who asks, and reads that there. */
+export class Admissions {
+  readonly #env: Env
+  #proof: string | undefined
+
+  constructor(env: Env) {
+    this.#env = env
+  }
+
+  /** The request as the object gets it. `identity`: who asks; undefined: the object looks at the credentials itself. */
+  async mark(request: Request, identity: Identity | undefined): Promise<Request> {
+    const headers = new Headers(request.headers)
+    headers.delete(isolateHeader)
+    headers.delete(admittedHeader)
+    if (identity !== undefined) {
+      const { name, role, key, ambient } = identity
+      const told: Static<typeof Told> = { name, role, key, ...(ambient !== undefined && { ambient }) }
+      headers.set(admittedHeader, `${await this.#proofOf()} ${encodeURIComponent(JSON.stringify(told))}`)
+    }
+    return new Request(request, { headers })
+  }
+
+  /** Whom an isolate has let in; undefined: no isolate says so. */
+  async read(request: Request): Promise<Identity | undefined> {
+    const [proof, told] = request.headers.get(admittedHeader)?.split(' ') ?? []
+    if (proof === undefined || told === undefined || !(await sameText(proof, await this.#proofOf()))) return undefined
+    const identity: unknown = JSON.parse(decodeURIComponent(told))
+    if (!Check(Told, identity)) return undefined
+    const { ambient, ...rest } = identity
+    return ambient === undefined ? rest : { ...rest, ambient }
+  }
+
+  async #proofOf(): Promise<string> {
+    this.#proof ??= await proofOf(this.#env)
+    return this.#proof
+  }
+}

@@ -1,0 +1,65 @@
+import { Type } from '@sinclair/typebox'
+import { Check } from '@sinclair/typebox/value'
+import type { Identity } from '../auth/identity.ts'
+import { randomHex } from '../auth/secret.ts'
+import { sign, verify } from '../auth/signed-text.ts'
+import { Role } from '../model/access-token.ts'
+import { type TicketOffice, ticketLifeMs } from './tickets.ts'
+
+const purpose = 'ticket'
+
+const Payload = Type.Object({
+  id: Type.String({ minLength: 1, maxLength: 64 }),
+  name: Type.String(),
+  role: Role,
+  key: Type.String(),
+  /** Expires, ms since 1970. */
+  exp: Type.Integer(),
+})
+
+/** A ticket whose signature is good and that has not expired. */
+export interface TicketUse {
+  readonly id: string
+  /** The credential that it was given for; see `Identity.key`. */
+  readonly key: string
+  /** When it expires, ms since 1970. */
+  readonly expires: number
+}
+
+export interface SignedTicketsOptions {
+  readonly key: () => Promise<CryptoKey>
+  /** Takes note of a use; false: the ticket was used before, or its credential does not hold any more. */
+  readonly use: (ticket: TicketUse) => Promise<boolean>
+  readonly now?: () => number
+}
+
+/**
+ * Single-use tickets that any process with the key gives and judges by itself. Only that a ticket is used once is noted in one
+ * place, which is not asked for a text without a good signature.
+ */
+export class SignedTickets implements TicketOffice {
+  readonly #options: SignedTicketsOptions
+  readonly #now: () => number
+
+  constructor(options: SignedTicketsOptions) {
+    this.#options = options
+    this.#now = options.now ?? Date.now
+  }
+
+  async issue({ name, role, key }: Identity): Promise<string> {
+    const payload = { id: randomHex(16), name, role, key, exp: this.#now() + ticketLifeMs }
+    return sign(await this.#options.key(), purpose, payload)
+  }
+
+  async redeem(ticket: string): Promise<Identity | undefined> {
+    const payload = await verify([await this.#options.key()], purpose, ticket)
+    if (!Check(Payload, payload) || payload.exp <= this.#now()) return undefined
+    const { id, name, role, key, exp } = payload
+    if (!(await this.#options.use({ id, key, expires: exp }))) return undefined
+    // A page has to be given a ticket: no browser sends it by itself.
+    return { name, role, key, ambient: false }
+  }
+
+  /** Whoever notes the uses looks whether the credential still holds. */
+  void(): void {}
+}

@@ -1,0 +1,107 @@
+import { once } from 'node:events'
+import { request as httpRequest, type IncomingMessage } from 'node:http'
+import { Miniflare } from 'miniflare'
+import { onTestFinished } from 'vitest'
+import { bundleWorker } from '../../scripts/bundle-worker.ts'
+import { workerRules } from '../../scripts/run-worker.ts'
+import type { TokenRecord } from '../../src/model/access-token.ts'
+
+const adminToken = 'the-admin-token-of-tests'
+export const asAdmin = { authorization: `Bearer ${adminToken}` }
+export const fleetKey = 'a secret of tests that is long enough'
+
+/** The Worker, which counts what it asks its object, and how often that began. A token can be put as an older version kept it. */
+const front = `import gateway, { FleetObject as Real } from './worker.js'
+const counts = { calls: {}, began: 0 }
+const counting = (stub) => new Proxy({}, {
+  get: (_, name) => (...given) => {
+    counts.calls[name] = (counts.calls[name] ?? 0) + 1
+    return stub[name](...given)
+  },
+})
+let known
+export class FleetObject extends Real {
+  constructor(state, env) {
+    super(state, env)
+    counts.began += 1
+  }
+  keepToken(record) {
+    this.ctx.storage.sql.exec('INSERT INTO tokens VALUES (?, ?)', record.token_id, JSON.stringify(record))
+  }
+}
+export default {
+  async fetch(request, env, context) {
+    const { pathname } = new URL(request.url)
+    if (pathname === '/test/counts') return Response.json(counts)
+    if (pathname === '/test/token') {
+      await env.FLEET.getByName('fleet').keepToken(await request.json())
+      return new Response(null, { status: 204 })
+    }
+    known ??= { ...env, FLEET: { getByName: (name) => counting(env.FLEET.getByName(name)) } }
+    return gateway.fetch(request, known, context)
+  },
+}`
+
+export interface Counts {
+  /** Calls of the object's methods, by name. */
+  readonly calls: Readonly<Record<string, number>>
+  /** How often the program of the object began. */
+  readonly began: number
+}
+
+/** The gateway's Worker in workerd, which tells what its object was asked. */
+export class CountingWorker {
+  readonly url: string
+
+  private constructor(url: string) {
+    this.url = url
+  }
+
+  static async start(more: Record<string, string> = {}): Promise<CountingWorker> {
+    const worker = new Miniflare({
+      modules: [
+        { type: 'ESModule', path: 'front.js', contents: front },
+        { type: 'ESModule', path: 'worker.js', contents: await bundleWorker() },
+      ],
+      ...(await workerRules()),
+      bindings: { FLEET_KEY: fleetKey, ADMIN_TOKEN: adminToken, ...more },
+      durableObjects: { FLEET: { className: 'FleetObject', useSQLite: true } },
+    })
+    onTestFinished(() => worker.dispose())
+    return new CountingWorker((await worker.ready).href.replace(/\/$/, ''))
+  }
+
+  async counts(): Promise<Counts> {
+    return (await (await fetch(`${this.url}/test/counts`)).json()) as Counts
+  }
+
+  async keepToken(record: TokenRecord): Promise<void> {
+    await fetch(`${this.url}/test/token`, { method: 'POST', body: JSON.stringify(record) })
+  }
+
+  /** The status of an answer; 101 when a websocket opens, which is closed then. */
+  async status(method: string, path: string, headers: Record<string, string> = {}): Promise<number> {
+    const asked = httpRequest(this.url + path, { method, headers, agent: false })
+    asked.end()
+    const answered = once(asked, 'response').then(([response]) => response as IncomingMessage)
+    const upgraded = once(asked, 'upgrade').then(([response, socket]) => {
+      socket.destroy()
+      return response as IncomingMessage
+    })
+    upgraded.catch(() => {})
+    answered.catch(() => {})
+    const response = await Promise.race([answered, upgraded])
+    response.resume()
+    asked.destroy()
+    return response.statusCode ?? 0
+  }
+
+  /** A request of the admin that must succeed; its JSON answer. */
+  async call<T = Record<string, unknown>>(method: string, path: string, body?: unknown): Promise<T> {
+    const init = { method, headers: asAdmin, ...(body !== undefined && { body: JSON.stringify(body) }) }
+    const answer = await fetch(this.url + path, init)
+    const text = await answer.text()
+    if (!answer.ok) throw new Error(`${method} ${path}: ${answer.status} ${text}`)
+    return (text === '' ? undefined : JSON.parse(text)) as T
+  }
+}
