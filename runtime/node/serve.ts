@@ -5,9 +5,12 @@ import { createServer } from 'node:net'
 import { hostname, networkInterfaces } from 'node:os'
 import { type App, createApp } from '../../src/app.ts'
 import type { Verifier } from '../../src/auth/identity.ts'
+import { isLoopback } from '../../src/auth/network.ts'
 import type { Access } from '../../src/http/access/access.ts'
 import { openAuth } from './auth/open-auth.ts'
 import { within } from './caller.ts'
+import { Certificate } from './certificate.ts'
+import type { Resolved } from './config/config.ts'
 import type { LoadedConfig } from './config/load.ts'
 import { docsScript } from './docs-script.ts'
 import { computeIdOf } from './join/compute-id.ts'
@@ -41,7 +44,12 @@ export async function serve(config: LoadedConfig): Promise<number> {
   process.on('uncaughtException', fatal('uncaught exception'))
   process.on('unhandledRejection', fatal('unhandled rejection'))
 
+  const certificate = await Certificate.open(config, log).catch(({ message }: Error) => {
+    throw new StartError(message)
+  })
   const { tokens, verifier, rateLimit, logins } = await openAuth({ config, log, isGateway: current.gateway })
+  if (isBasicRefused(current))
+    log.warn({}, 'HTTP Basic is refused to other hosts: set tls.cert and tls.key, or insecure')
   const computeId = current.join.url === '' ? undefined : await idFor(current.data)
   const webSockets = new WebSockets()
   let { port } = current
@@ -74,6 +82,7 @@ export async function serve(config: LoadedConfig): Promise<number> {
     bodyTimeoutMs: current.limits.body_timeout_ms,
     app,
     webSockets,
+    certificate,
   }).catch(async (error: NodeJS.ErrnoException) => {
     await host.close()
     if (error.code === 'EADDRINUSE')
@@ -87,6 +96,7 @@ export async function serve(config: LoadedConfig): Promise<number> {
   const joiner = computeId === undefined ? undefined : join(config, computeId, log, app)
   await end
   await joiner?.close()
+  certificate?.close()
   await inTime(() => server.close())
   // A guest takes its time to end; how long is bounded there.
   await host.end()
@@ -120,6 +130,15 @@ async function ended(): Promise<void> {
   for (const signal of signals) process.on(signal, () => process.exit(1))
 }
 
+/** Whether `user` and `password` are of no use to clients on other hosts. */
+const isBasicRefused = ({ host, user, tls, trusted_proxies, insecure }: Resolved): boolean =>
+  user !== '' &&
+  !isLoopback(host) &&
+  host !== 'localhost' &&
+  tls.cert === '' &&
+  trusted_proxies.length === 0 &&
+  !insecure
+
 /** Our names: those of the address we listen on, and what the configuration adds. */
 function accessOf(config: LoadedConfig, verifier: Verifier | undefined): () => Access {
   let seen: object | undefined
@@ -135,6 +154,7 @@ function accessOf(config: LoadedConfig, verifier: Verifier | undefined): () => A
         password: current.password,
         token: current.token,
         verifier,
+        takesPlainBasic: current.insecure,
       }
     }
     return access

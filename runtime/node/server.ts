@@ -1,5 +1,14 @@
 import { once } from 'node:events'
-import { createServer, type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from 'node:http'
+import {
+  createServer as createHttp,
+  type ServerOptions as HttpOptions,
+  type IncomingMessage,
+  type RequestListener,
+  type Server,
+  type ServerResponse,
+  STATUS_CODES,
+} from 'node:http'
+import { createServer as createHttps, type Server as HttpsServer } from 'node:https'
 import type { AddressInfo, Socket } from 'node:net'
 import type { ServerRequest } from 'srvx'
 import { FastResponse, toNodeHandler } from 'srvx/node'
@@ -7,6 +16,7 @@ import type { App } from '../../src/app.ts'
 import type { Json } from '../../src/http/endpoint.ts'
 import { inTime } from '../../src/http/late-answer.ts'
 import { isPlain } from '../../src/http/plain-target.ts'
+import type { Certificate } from './certificate.ts'
 import { bodyStream, lingerWhenEarly } from './request-body.ts'
 import type { WebSockets } from './websocket.ts'
 
@@ -19,6 +29,8 @@ export interface ServerOptions {
   readonly silenceMs?: number
   readonly app: App
   readonly webSockets: WebSockets
+  /** With it https is spoken, by HTTP/1.1. */
+  readonly certificate?: Certificate | undefined
 }
 
 export interface HttpServer {
@@ -53,6 +65,7 @@ export async function listen({
   silenceMs,
   app,
   webSockets,
+  certificate,
 }: ServerOptions): Promise<HttpServer> {
   // Its type also covers HTTP/2, which this server does not speak.
   const handle = toNodeHandler((request) => {
@@ -62,7 +75,8 @@ export async function listen({
     if (node !== undefined) giveBody(request, node)
     return inTime(request, app.fetch(request), { silenceMs, isReceived })
   }) as (req: IncomingMessage, res: ServerResponse) => unknown
-  const server = createServer(
+  const server = serverOf(
+    certificate,
     {
       headersTimeout: headerTimeoutMs,
       // An upload may take hours; what is bounded is how long nothing of a body comes.
@@ -98,7 +112,19 @@ export async function listen({
   await listening
   const { address, family, port: bound } = server.address() as AddressInfo
   const shown = address === '0.0.0.0' || address === '::' ? '127.0.0.1' : family === 'IPv6' ? `[${address}]` : address
-  return { url: `http://${shown}:${bound}`, close: () => close(server, webSockets) }
+  const scheme = certificate === undefined ? 'http' : 'https'
+  return { url: `${scheme}://${shown}:${bound}`, close: () => close(server, webSockets) }
+}
+
+function serverOf(certificate: Certificate | undefined, options: HttpOptions, listener: RequestListener): Server {
+  if (certificate === undefined) return createHttp(options, listener)
+  const handshakeTimeout = options.headersTimeout
+  const server: HttpsServer = createHttps(
+    { ...options, ...certificate.current, ...(handshakeTimeout !== undefined && { handshakeTimeout }) },
+    listener,
+  )
+  certificate.follow((pair) => server.setSecureContext(pair))
+  return server
 }
 
 /** Has the body of a request be one of ours, made when it is asked for. */

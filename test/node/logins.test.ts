@@ -63,7 +63,7 @@ test('of 30 wrong log-ins at once most are refused unseen, whatever they log in 
 test('behind a trusted proxy the client counts, and not the proxy; nobody else is believed', async () => {
   const service = await TestService.start({
     ...portRanges(107),
-    ...{ user: 'anna', password: 'geheim', trusted_proxies: ['127.0.2.0/24'] },
+    ...{ user: 'anna', password: 'geheim', insecure: true, trusted_proxies: ['127.0.2.0/24'] },
   })
   const guess = async (headers: Record<string, string>, from: string) => {
     const one = (index: number) => ask(service, { ...headers, authorization: basic('anna', `guess ${index}`) }, from)

@@ -109,7 +109,7 @@ export class TestService {
     })
     this.#child = child
     for await (const line of createInterface({ input: child.stdout })) {
-      const url = /http:\/\/\S+/.exec(line)?.[0]
+      const url = /https?:\/\/\S+/.exec(line)?.[0]
       if (url === undefined) continue
       this.#url = url
       return

@@ -48,6 +48,7 @@ export function loadConfig(sources: ConfigSources): LoadedConfig {
 export class LoadedConfig implements Config {
   #current: Resolved
   #effective: readonly Effective[]
+  readonly #listeners = new Set<() => void | Promise<void>>()
   readonly #flags: Layer
   readonly #environment: Layer
   readonly #file: { readonly path: string; readonly mustExist: boolean }
@@ -74,6 +75,12 @@ export class LoadedConfig implements Config {
     return this.#current
   }
 
+  /** Has a listener called, and waited for, after every reload; the result ends that. */
+  listen(listener: () => void | Promise<void>): () => void {
+    this.#listeners.add(listener)
+    return () => void this.#listeners.delete(listener)
+  }
+
   /** Every setting with its source, secrets masked. */
   effective(): readonly Effective[] {
     return this.#effective
@@ -94,7 +101,8 @@ export class LoadedConfig implements Config {
     for (const { key, path, schema } of keys) {
       const value = getAt(next.resolved as unknown as Tree, path)
       if (JSON.stringify(value) === JSON.stringify(getAt(applied, path))) continue
-      if (schema.reload !== true) needs_restart.push(key)
+      const isOther = key.startsWith('tls.') && (value === '' || getAt(applied, path) === '')
+      if (schema.reload !== true || isOther) needs_restart.push(key)
       else {
         changed.push(key)
         setAt(applied, path, value)
@@ -102,6 +110,7 @@ export class LoadedConfig implements Config {
     }
     this.#current = applied as unknown as Resolved
     this.#effective = next.effective
+    for (const listener of this.#listeners) await listener()
     return { changed, needs_restart }
   }
 
@@ -238,6 +247,9 @@ function resolveSettings(settings: Settings): Resolved {
   if (hasUser && (settings.user === '' || settings.password === '')) {
     throw new ConfigError('user and password go together: set both, or neither')
   }
+  if ((settings.tls.cert === '') !== (settings.tls.key === '')) {
+    throw new ConfigError('tls.cert and tls.key go together: set both, or neither')
+  }
   const { team_domain, audience } = settings.cloudflare_access
   if ((team_domain === '') !== (audience === '')) {
     throw new ConfigError(
@@ -261,6 +273,10 @@ function resolveSettings(settings: Settings): Resolved {
     join,
     host: settings.host.replace(/^\[(.*)\]$/, '$1'),
     data: absolute(settings.data),
+    tls: {
+      cert: settings.tls.cert === '' ? '' : absolute(settings.tls.cert),
+      key: settings.tls.key === '' ? '' : absolute(settings.tls.key),
+    },
     additional_images_path: settings.additional_images_path.map(absolute),
     // The clients of a gateway are not people at this machine.
     local: settings.local ?? (isLoopback && join.url === ''),

@@ -43,7 +43,10 @@ export const Settings = Type.Object(
       default: false,
       description: 'Be a gateway: run no nodes, but give labs to the computes that are registered or join',
     }),
-    insecure: Type.Boolean({ default: false, description: 'Listen beyond loopback without credentials' }),
+    insecure: Type.Boolean({
+      default: false,
+      description: 'Listen beyond loopback without credentials, and take HTTP Basic there without TLS',
+    }),
     user: Type.String({ default: '', description: 'User of HTTP Basic' }),
     password: Type.String({ default: '', description: 'Password of HTTP Basic', secret: true }),
     token: Type.String({ default: '', description: 'Bearer token', secret: true }),
@@ -89,6 +92,18 @@ export const Settings = Type.Object(
       default: {},
       description: 'Other path words for ours, such as vpcs = "pc"',
     }),
+    tls: Type.Object(
+      {
+        cert: Type.String({
+          default: '',
+          description:
+            'PEM file of the certificate, with its chain: the service speaks https. Read again when it changes',
+          reload: true,
+        }),
+        key: Type.String({ default: '', description: 'PEM file of its private key', reload: true }),
+      },
+      { default: {}, additionalProperties: false },
+    ),
     join: Type.Object(
       {
         url: Type.String({

@@ -30,7 +30,7 @@ export interface NodeFleet {
 
 /** The fleet of this service: this host as `local`, and the computes in the data directory. */
 export async function createNodeFleet({ config, log, local, tokens }: NodeFleetOptions): Promise<NodeFleet> {
-  const { data, host: ownHost, user } = config.current
+  const { data, host: ownHost, user, tls } = config.current
   const { transport, close } = httpTransport()
   const floorMb = () => config.current.min_free_space_mb
   const bindings = await JoinBindingsFile.open({ data, floorMb, log })
@@ -47,7 +47,11 @@ export async function createNodeFleet({ config, log, local, tokens }: NodeFleetO
       local: {
         name: hostname(),
         // Everybody on this machine reaches it so; others have to know better.
-        address: () => ({ protocol: 'http', host: loopback[ownHost] ?? ownHost, port: local.port() }),
+        address: () => ({
+          protocol: tls.cert === '' ? 'http' : 'https',
+          host: loopback[ownHost] ?? ownHost,
+          port: local.port(),
+        }),
         user: user === '' ? null : user,
         host: local.host,
         fetch: local.fetch,

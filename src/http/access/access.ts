@@ -1,5 +1,6 @@
 import { type Identity, unauthorized, type Verifier } from '../../auth/identity.ts'
 import { type LoginLimit, madeToken } from '../../auth/login-limit.ts'
+import { isLoopback } from '../../auth/network.ts'
 import { isSecret } from '../../auth/secret.ts'
 import { forbidden } from '../../errors.ts'
 import type { TicketOffice } from '../tickets.ts'
@@ -21,6 +22,8 @@ export interface Access {
   readonly token: string
   /** Knows further credentials. With it nobody comes in without any, also where none of those above is set. */
   readonly verifier?: Verifier | undefined
+  /** HTTP Basic is taken from other hosts also where it came without TLS. */
+  readonly takesPlainBasic?: boolean
 }
 
 export interface AdmissionOptions {
@@ -97,8 +100,9 @@ export class Admission {
     request: Request,
     credentials: Credentials,
     access: Access,
-    { address }: Peer,
+    peer: Peer,
   ): Promise<Identity | undefined> {
+    const { address } = peer
     const { logins } = this.#options
     const known = (token: string | undefined) => access.verifier?.(request, token)
     switch (credentials.kind) {
@@ -109,6 +113,7 @@ export class Admission {
         )
       }
       case 'basic': {
+        requirePrivate(peer, access)
         const { pair, user, password } = credentials
         // A configuration with only half of the pair lets nobody in by it.
         const isUsed = access.user !== '' && access.password !== ''
@@ -133,6 +138,15 @@ function requireHost(request: Request, { hosts }: Access): void {
   if (host !== undefined && hosts.has(host.name)) return
   throw forbidden(
     `Host: "${host?.text.slice(0, 80) ?? ''}" is not a name of this service; add it to allowed_hosts to use it`,
+  )
+}
+
+/** Throws for a password that others could read on its way. */
+export function requirePrivate({ address, isSecure }: Peer, { takesPlainBasic }: Access): void {
+  if (isSecure || takesPlainBasic === true || address === '' || isLoopback(address)) return
+  throw forbidden(
+    'Authorization: without https others can read the password on its way: set tls.cert and tls.key, or name the proxy that ' +
+      'speaks https in trusted_proxies; insecure = true takes it so',
   )
 }
 
