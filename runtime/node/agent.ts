@@ -6,7 +6,7 @@ import type { HostAgent } from '../../src/host-agent.ts'
 import type { Happening } from '../../src/model/event.ts'
 import type { Diagnosis } from '../../src/model/host.ts'
 import { isLinkable, type NodeKindName, nodeKinds } from '../../src/model/node.ts'
-import { callerIsLocal } from './caller.ts'
+import { callerIsLocal, callerMayExecute } from './caller.ts'
 import type { Config, Resolved } from './config/config.ts'
 import { allowedInterfaces } from './host/allowed-interfaces.ts'
 import { LoadMeter } from './host/load.ts'
@@ -87,6 +87,8 @@ export async function createNodeAgent(options: NodeAgentOptions): Promise<NodeAg
     floorMb,
     mostGb: () => config.current.limits.image_gb,
     bodyTimeoutMs: limits.body_timeout_ms,
+    listedExecutables: () => config.current.executables,
+    mayExecute: callerMayExecute,
   })
   await images.open()
   const onNode = (key: string, run: (node: LabNode) => Promise<void>) => {
@@ -136,6 +138,7 @@ export async function createNodeAgent(options: NodeAgentOptions): Promise<NodeAg
   })
   const iou = new IouKind({
     library: images.library,
+    admit: (file) => images.executables.admit(file),
     runDirectory: join(data, 'run'),
     settings: () => config.current.iou,
     md5Of: (file) => images.md5Of(file),

@@ -76,6 +76,23 @@ export const Settings = Type.Object(
         'Network devices of the host that NIOs may use, * for any text; without any: all in local mode, else none',
       reload: true,
     }),
+    sandbox: Type.Union(
+      [Type.Literal('auto'), Type.Literal('bubblewrap'), Type.Literal('namespaces'), Type.Literal('off')],
+      {
+        default: 'auto',
+        description:
+          'How emulators are confined outside local mode: auto takes bubblewrap where it is installed, else namespaces',
+      },
+    ),
+    executables: Type.Array(
+      Type.String({ pattern: '^[0-9a-fA-F]{64}$', expects: 'a SHA-256 digest, 64 hexadecimal digits' }),
+      {
+        default: [],
+        description:
+          'SHA-256 digests of IOU images that may be run outside local mode, beside those that an administrator uploaded',
+        reload: true,
+      },
+    ),
     on_exit: Type.Union([Type.Literal('stop'), Type.Literal('keep')], {
       default: 'stop',
       description: 'What a polite end of the service does with running nodes: stop or keep',

@@ -17,10 +17,11 @@ import { isInside, realish } from '../projects/paths.ts'
 import { contentOf, openRegular } from '../projects/stored-file.ts'
 import { DiskTools } from './disk-tools.ts'
 import { Disks, existing } from './disks.ts'
+import { Executables, isExecutable } from './executables.ts'
 import { ImageLibrary } from './library.ts'
 import { checkedName, removeLeftovers } from './names.ts'
 import { ImageSums } from './sums.ts'
-import { Uploads } from './uploads.ts'
+import { type Admission, Uploads } from './uploads.ts'
 
 export interface ImagesOptions {
   readonly dataDirectory: string
@@ -34,12 +35,18 @@ export interface ImagesOptions {
   /** An upload that brings nothing for so long is given up, ms. */
   readonly bodyTimeoutMs: number
   readonly tools?: DiskTools
+  /** The setting executables; without it the list is empty. */
+  readonly listedExecutables?: () => readonly string[]
+  /** Whether the caller of the request under way may bring programs that this host runs; default: no. */
+  readonly mayExecute?: () => boolean
 }
 
 /** The images of this host. */
 export class Images implements ImageAgent {
   /** What a name of an image means; for the kinds of node that start from images. */
   readonly library: ImageLibrary
+  /** Which images that are programs may be run. */
+  readonly executables: Executables
   readonly #options: ImagesOptions
   readonly #directory: string
   readonly #sums: ImageSums
@@ -55,6 +62,15 @@ export class Images implements ImageAgent {
     this.#sums = new ImageSums(join(this.#directory, 'sums.json'), checksums)
     const summed = (file: string, md5sum: string) => this.#sums.remember(file, md5sum)
     this.#uploads = new Uploads({ checksums, floorMb, mostGb, bodyTimeoutMs, summed })
+    this.executables = new Executables({
+      file: join(this.#directory, 'executables.json'),
+      directory: join(dataDirectory, 'run', 'executables'),
+      listed: options.listedExecutables ?? (() => []),
+      mayExecute: options.mayExecute ?? (() => false),
+      isLocal,
+      checksums,
+      floorMb,
+    })
     this.#tools = options.tools ?? new DiskTools()
     this.#disks = new Disks({ tools: this.#tools, floorMb, isLocal, dataDirectory })
   }
@@ -62,6 +78,7 @@ export class Images implements ImageAgent {
   /** Makes the directories, and removes what uploads and tools that were killed left there. */
   async open(): Promise<void> {
     await makeDirectory(this.#directory)
+    await this.executables.open()
     for (const kind of imageKinds) {
       await makeDirectory(this.library.ownDirectory(kind))
       await removeLeftovers(this.library.ownDirectory(kind))
@@ -70,6 +87,7 @@ export class Images implements ImageAgent {
 
   async close(): Promise<void> {
     this.#disks.close()
+    await this.executables.close()
     await this.#sums.close()
   }
 
@@ -126,11 +144,20 @@ export class Images implements ImageAgent {
     content: ReadableStream<Uint8Array>,
     options: UploadOptions,
   ): Promise<UploadProgress> {
-    return this.#uploads.write(await this.#placeFor(kind, name), content, options)
+    const file = await this.#placeFor(kind, name)
+    if (!isExecutable(kind)) return this.#uploads.write(file, content, options)
+    const { executables } = this
+    executables.requireUpload(name, options.digests.find(({ algorithm }) => algorithm === 'sha-256')?.hex)
+    const admission: Admission = {
+      group: executables.uploadGroup,
+      admit: (complete) => executables.admitUpload(complete, name),
+    }
+    return this.#uploads.write(file, content, options, admission)
   }
 
   async progress(kind: ImageKindName, name: string, total: number): Promise<UploadProgress> {
-    return this.#uploads.progress(join(this.library.ownDirectory(kind), ...checkedName(name)), total)
+    const group = isExecutable(kind) ? this.executables.uploadGroup : ''
+    return this.#uploads.progress(join(this.library.ownDirectory(kind), ...checkedName(name)), total, group)
   }
 
   diskTools(): Promise<FoundProgram[]> {

@@ -26,9 +26,15 @@ const random = () => randomBytes(8).toString('hex')
 
 /** Beside a file: where a whole upload of it is written. */
 export const uploadBeside = (file: string): string => join(dirname(file), `${mark}${random()}.upload`)
-/** Beside a file: where the parts of an upload of so many bytes are gathered. Named by a hash, as names may be long. */
-export const partsBeside = (file: string, total: number): string => {
-  const hash = createHash('sha256').update(basename(file)).digest('hex').slice(0, 16)
+/**
+ * Beside a file: where the parts of an upload of so many bytes are gathered, those of a group together. Named by a hash, as
+ * names may be long.
+ */
+export const partsBeside = (file: string, total: number, group = ''): string => {
+  const hash = createHash('sha256')
+    .update(`${basename(file)}${group}`)
+    .digest('hex')
+    .slice(0, 16)
   return join(dirname(file), `${mark}${hash}-${total}.part`)
 }
 /** Beside a file: a directory in which a disk tool works. */

@@ -22,6 +22,15 @@ export interface UploadsOptions {
 
 type Part = NonNullable<UploadOptions['part']>
 type Content = ReadableStream<Uint8Array>
+
+/** What is asked of an upload beside its digests. */
+export interface Admission {
+  /** Parts that are put together have this in common. */
+  readonly group: string
+  /** Looks at the complete file before it takes its place; throws when it must not. */
+  readonly admit: (file: string) => Promise<void>
+}
+const anything: Admission = { group: '', admit: async () => {} }
 const algorithms = { md5: 'md5', 'sha-256': 'sha256', 'sha-512': 'sha512' } as const
 
 /** Writes uploads beside the file that they become, so that a reader sees the old or the new one. */
@@ -38,7 +47,12 @@ export class Uploads {
   }
 
   /** Stores a file in a directory that exists, from a body that is all of it or a part; see `ImageAgent.write`. */
-  async write(file: string, content: Content, options: UploadOptions): Promise<UploadProgress> {
+  async write(
+    file: string,
+    content: Content,
+    options: UploadOptions,
+    admission: Admission = anything,
+  ): Promise<UploadProgress> {
     const { part, size, digests } = options
     this.#checkSize(part?.total ?? size ?? 0)
     const directory = dirname(file)
@@ -46,22 +60,29 @@ export class Uploads {
     await requireSpace(directory, this.#options.floorMb(), expected)
     await removeAbandoned(directory)
     return translated('path', () =>
-      part === undefined ? this.#whole(file, content, digests) : this.#takeOver(file, content, part, digests),
+      part === undefined
+        ? this.#whole(file, content, digests, admission)
+        : this.#takeOver(file, content, part, digests, admission),
     )
   }
 
   /** How much of an upload in parts has come. */
-  async progress(file: string, total: number): Promise<UploadProgress> {
-    return { received: await sizeOf(partsBeside(file, total)), done: false }
+  async progress(file: string, total: number, group = ''): Promise<UploadProgress> {
+    return { received: await sizeOf(partsBeside(file, total, group)), done: false }
   }
 
-  async #whole(file: string, content: Content, digests: readonly Digest[]): Promise<UploadProgress> {
+  async #whole(
+    file: string,
+    content: Content,
+    digests: readonly Digest[],
+    admission: Admission,
+  ): Promise<UploadProgress> {
     const temporary = uploadBeside(file)
     try {
       const handle = await open(temporary, 'wx', 0o700)
       const checkSize = (bytes: number) => this.#checkSize(bytes)
       await this.#receive(handle, content, { directory: dirname(file), fate: 'nothing was stored', checkSize })
-      return await this.#finish(temporary, file, digests)
+      return await this.#finish(temporary, file, digests, admission)
     } catch (error) {
       await rm(temporary, { force: true })
       throw error
@@ -69,15 +90,21 @@ export class Uploads {
   }
 
   /** A client whose connection broke comes again before we know of it: what the old one still sends is not waited for. */
-  #takeOver(file: string, content: Content, part: Part, digests: readonly Digest[]): Promise<UploadProgress> {
-    const gathered = partsBeside(file, part.total)
+  #takeOver(
+    file: string,
+    content: Content,
+    part: Part,
+    digests: readonly Digest[],
+    admission: Admission,
+  ): Promise<UploadProgress> {
+    const gathered = partsBeside(file, part.total, admission.group)
     const own = new AbortController()
     this.#writing.get(gathered)?.abort(new ApiError(409, 'Another upload of this image took over'))
     this.#writing.set(gathered, own)
     return this.#serial.run(gathered, async () => {
       try {
         own.signal.throwIfAborted()
-        return await this.#part(gathered, file, content, part, digests, own.signal)
+        return await this.#part(gathered, file, content, part, digests, own.signal, admission)
       } finally {
         if (this.#writing.get(gathered) === own) this.#writing.delete(gathered)
       }
@@ -91,6 +118,7 @@ export class Uploads {
     { first, last, total }: Part,
     digests: readonly Digest[],
     signal: AbortSignal,
+    admission: Admission,
   ): Promise<UploadProgress> {
     const there = await sizeOf(gathered)
     if (first > there) {
@@ -110,7 +138,7 @@ export class Uploads {
     const received = await sizeOf(gathered)
     if (received < total) return { received, done: false }
     try {
-      return await this.#finish(gathered, file, this.#digests.get(gathered) ?? [])
+      return await this.#finish(gathered, file, this.#digests.get(gathered) ?? [], admission)
     } catch (error) {
       await rm(gathered, { force: true })
       throw error
@@ -132,13 +160,19 @@ export class Uploads {
     }
   }
 
-  async #finish(temporary: string, file: string, digests: readonly Digest[]): Promise<UploadProgress> {
+  async #finish(
+    temporary: string,
+    file: string,
+    digests: readonly Digest[],
+    { admit }: Admission,
+  ): Promise<UploadProgress> {
     for (const { algorithm, hex } of digests) {
       const sum = await this.#options.checksums.hash(temporary, algorithms[algorithm])
       if (sum === undefined) throw new ApiError(503, 'The digest could not be made, try again')
       if (sum === hex) continue
       throw badRequest(`${algorithm}: expected ${hex}, but what came has ${sum}; nothing was stored`)
     }
+    await admit(temporary)
     const { size } = await stat(temporary)
     await rename(temporary, file)
     await syncDirectory(dirname(file))

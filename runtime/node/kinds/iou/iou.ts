@@ -35,6 +35,8 @@ import { fitting, type IouProperties, plainFields, propertiesOf, withDefaultsOf 
 
 export interface IouOptions {
   readonly library: ImageLibrary
+  /** The path at which an image is run; 409 when it may not be run here. Before that nothing runs of it, not even to ask it. */
+  readonly admit: (file: string) => Promise<string>
   /** Where what is not worth a backup is: the licence files that clients gave. */
   readonly runDirectory: string
   readonly settings: () => { readonly iourc_path: string; readonly license_check: boolean }
@@ -142,7 +144,7 @@ export class IouKind implements NodeKind {
   async launch(node: KindNode): Promise<Launch> {
     const { license_check } = this.#options.settings()
     return launchOf(node, {
-      image: await this.#imageOf(node),
+      image: await this.#options.admit(await this.#imageOf(node)),
       places: this.#licencePlaces(node),
       isLicenceChecked: license_check && this.#withId(node.record).license_check,
     })
@@ -267,7 +269,7 @@ export class IouKind implements NodeKind {
   /** Memory and NVRAM are those of the image where they are known. */
   async #withDefaults(node: KindNode, next: IouProperties, factsOf: typeof knownFactsOf): Promise<IouProperties> {
     if (!next.use_default_iou_values) return next
-    const facts = this.#imageOf(node, next).then(factsOf)
+    const facts = this.#imageOf(node, next).then(this.#options.admit).then(factsOf)
     return withDefaultsOf(next, await facts.catch(() => undefined))
   }
 
