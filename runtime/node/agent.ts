@@ -49,10 +49,18 @@ export interface NodeAgentOptions {
   readonly dynamipsBounds?: Partial<DynamipsBounds>
 }
 
+/** What an earlier service left open. */
+export interface TakenOver {
+  readonly projects: number
+  readonly runningNodes: number
+}
+
 export interface NodeAgentService {
   readonly agent: HostAgent
   /** The managers of VMs, which end with the agent. */
   readonly drivers: Drivers
+  /** Told when everything that was open is open again, or could not be. */
+  readonly takenOver: Promise<TakenOver>
   /** A polite end: stops the nodes and the keeper, unless `on_exit` is keep. */
   close(): Promise<void>
 }
@@ -275,9 +283,14 @@ export async function createNodeAgent(options: NodeAgentOptions): Promise<NodeAg
       },
     },
   }
+  const takenOver = restored.then(async () => ({
+    projects: (await projects.list('open')).length,
+    runningNodes: [...nodes.all.values()].filter(({ status }) => status !== 'stopped').length,
+  }))
   return {
     agent,
     drivers,
+    takenOver,
     async close() {
       const stop = config.current.on_exit === 'stop'
       events.close()

@@ -4,7 +4,7 @@ import type { ApplianceVm } from '../../src/fleet/appliance-vm.ts'
 import { between } from '../../src/gateway/between.ts'
 import { fleetMembers } from '../../src/gateway/fleet-members.ts'
 import { createGateway } from '../../src/gateway/gateway-agent.ts'
-import { createNodeAgent } from './agent.ts'
+import { createNodeAgent, type TakenOver } from './agent.ts'
 import { openAppliance } from './appliance-vm/node-appliance.ts'
 import type { LoadedConfig } from './config/load.ts'
 import { diagnose } from './doctor/doctor.ts'
@@ -16,6 +16,8 @@ import { version } from './version.ts'
 
 /** What runs the labs of a service: this host, or the computes that it is a gateway of. */
 export interface LabHost extends Pick<AppOptions, 'agent' | 'fleet' | 'appliance' | 'between'> {
+  /** What was open, and what ran, when the service before ended. Absent where nothing runs. */
+  readonly takenOver?: Promise<TakenOver>
   /** Ends what takes its time, in bounds of its own: the appliance VM. */
   end(): Promise<void>
   close(): Promise<void>
@@ -33,7 +35,7 @@ export interface LabHostOptions {
 
 /** The host agent of this machine, with the computes beside it. */
 export async function openCompute({ config, log, tokens, port, inside }: LabHostOptions): Promise<LabHost> {
-  const { agent, drivers, close: closeAgent } = await createNodeAgent({ config, log, diagnose })
+  const { agent, drivers, takenOver, close: closeAgent } = await createNodeAgent({ config, log, diagnose })
   const local = { port, host: agent.host, fetch: inside }
   const { fleet, close: closeFleet } = await createNodeFleet({ config, log, tokens, local })
   const appliance: ApplianceVm = await openAppliance({ config, log, fleet, drivers })
@@ -41,6 +43,7 @@ export async function openCompute({ config, log, tokens, port, inside }: LabHost
     agent,
     fleet,
     appliance,
+    takenOver,
     end: () => appliance.close(),
     async close() {
       await closeFleet()

@@ -1,4 +1,5 @@
-import { destination, pino } from 'pino'
+import { type DestinationStream, destination, pino } from 'pino'
+import { logForPeople } from './log-for-people.ts'
 
 /** The part of a logger that the rooms use. */
 export interface Log {
@@ -8,7 +9,7 @@ export interface Log {
   error(details: object, message: string): void
 }
 
-/** JSON lines on standard error; credentials never get into them. `level` can be changed later. */
+/** To standard error: for people where that is a terminal, else JSON lines. Credentials never get into it. `level` can be changed later. */
 export function createLog(level: string): Log & { level: string } {
   const secret = [
     'authorization',
@@ -20,5 +21,13 @@ export function createLog(level: string): Log & { level: string } {
     '*.token',
     '*.ticket',
   ]
-  return pino({ level, redact: secret, base: { pid: process.pid } }, destination({ fd: 2, sync: true }))
+  return pino({ level, redact: secret, base: { pid: process.pid } }, whereTo())
+}
+
+function whereTo(): DestinationStream {
+  const { stderr, env } = process
+  if (stderr.isTTY !== true) return destination({ fd: 2, sync: true })
+  // https://no-color.org: any text that is not empty.
+  const hasColours = (env.NO_COLOR ?? '') === '' && env.TERM !== 'dumb'
+  return logForPeople({ write: (text) => stderr.write(text), hasColours })
 }

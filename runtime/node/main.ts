@@ -4,19 +4,6 @@ import { consoleCommand } from './cli/console.ts'
 import { ConfigError, loadConfig } from './config/load.ts'
 import { version } from './version.ts'
 
-const help = `Patchbay ${version}: runs emulated network labs over HTTP
-
-patchbay serve [flags]           run the service (the default)
-patchbay doctor [--json]         check what labs need on this machine
-patchbay config [flags]          the settings in force, and where each came from
-patchbay console [HOST:]PORT     a terminal on a telnet console; Ctrl-] leaves it
-patchbay version
-patchbay help
-
-Flags are settings: --port 3080, --join wss://GATEWAY, --host, --data DIR, --config FILE, --log-level, --insecure, --pc-engine, ...
-"patchbay config" lists them all; so does the README.
-`
-
 // What a command needs is loaded by it: the terminal client must not wait for the service's modules.
 const commands: Readonly<Record<string, (argv: string[]) => Promise<number>>> = {
   serve: async (argv) => (await import('./serve.ts')).serve(loadConfig({ argv, env: process.env })),
@@ -24,7 +11,7 @@ const commands: Readonly<Record<string, (argv: string[]) => Promise<number>>> = 
   config: async (argv) => (await import('./cli/config.ts')).configCommand(argv),
   console: consoleCommand,
   version: async () => say(`${version}\n`),
-  help: async () => say(help),
+  help: async ([of]) => showHelp(of),
 }
 
 function say(text: string): number {
@@ -32,18 +19,29 @@ function say(text: string): number {
   return 0
 }
 
-async function main([first, ...rest]: string[]): Promise<number> {
-  if (first === '--help' || first === '-h') return say(help)
-  if (first === '--version') return say(`${version}\n`)
-  const isCommand = first !== undefined && !first.startsWith('-')
-  const name = isCommand ? first : 'serve'
-  const command = Object.hasOwn(commands, name) ? commands[name] : undefined
-  if (command !== undefined) return command(isCommand ? rest : [...(first === undefined ? [] : [first]), ...rest])
+/** What a command does; what all do, when none is named. */
+async function showHelp(command?: string): Promise<number> {
+  const { helpOf, overview } = await import('./cli/help.ts')
+  const text = command === undefined ? overview : helpOf(command)
+  return text === undefined ? unknownCommand(command ?? '') : say(text)
+}
+
+function unknownCommand(name: string): number {
   const guess = nearest(name, Object.keys(commands))
   process.stderr.write(
     `patchbay: unknown command ${name}${guess === undefined ? '' : `, did you mean ${guess}?`} ("patchbay help" lists them)\n`,
   )
   return 2
+}
+
+async function main([first, ...rest]: string[]): Promise<number> {
+  if (first === undefined || first === '--help' || first === '-h') return showHelp(rest[0])
+  if (first === '--version' || first === '-v') return say(`${version}\n`)
+  // Flags alone are those of the service.
+  const [name, ...argv] = first.startsWith('-') ? ['serve', first, ...rest] : [first, ...rest]
+  const command = Object.hasOwn(commands, name) ? commands[name] : undefined
+  if (command === undefined) return unknownCommand(name)
+  return argv.includes('--help') || argv.includes('-h') ? showHelp(name) : command(argv)
 }
 
 try {

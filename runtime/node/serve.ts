@@ -15,9 +15,10 @@ import type { LoadedConfig } from './config/load.ts'
 import { docsScript } from './docs-script.ts'
 import { computeIdOf } from './join/compute-id.ts'
 import { Joiner } from './join/joiner.ts'
-import { openCompute, openGateway } from './lab-host.ts'
+import { type LabHost, openCompute, openGateway } from './lab-host.ts'
 import { createLog, type Log } from './log.ts'
 import { peerOf } from './peer.ts'
+import { reasonOf } from './reason.ts'
 import { json, listen } from './server.ts'
 import { version } from './version.ts'
 import { WebSockets } from './websocket.ts'
@@ -87,10 +88,12 @@ export async function serve(config: LoadedConfig): Promise<number> {
     await host.close()
     if (error.code === 'EADDRINUSE')
       throw new StartError(`Port ${current.port} of ${current.host} is in use; choose another one with --port`)
-    throw new StartError(`${current.host}:${current.port} cannot be listened on: ${error.message}`)
+    throw new StartError(
+      `${current.host}:${current.port} cannot be listened on: ${reasonOf(error)}; choose others with --host and --port`,
+    )
   })
   port = Number(new URL(server.url).port)
-  process.stdout.write(`Patchbay ${version} is ready on ${server.url}\n`)
+  sayReady(server.url, current.data, host.takenOver)
   // It takes minutes, and the compute `vm` shows how far it is.
   host.appliance?.ready().catch(({ message }: Error) => log.warn({}, message))
   const joiner = computeId === undefined ? undefined : join(config, computeId, log, app)
@@ -104,6 +107,19 @@ export async function serve(config: LoadedConfig): Promise<number> {
   return 0
 }
 
+/** On standard output: the line that tools look for, what a person wants to know next, and what was found from before. */
+function sayReady(url: string, data: string, takenOver: LabHost['takenOver']): void {
+  // Who started us may read the first line only.
+  process.stdout.on('error', () => {})
+  process.stdout.write(`Patchbay ${version} is ready on ${url}\n  reference   ${url}/docs\n  data        ${data}\n`)
+  void takenOver?.then(({ projects, runningNodes }) => {
+    if (projects === 0) return
+    process.stdout.write(`  taken over  ${count(projects, 'project')}, ${count(runningNodes, 'running node')}\n`)
+  })
+}
+
+const count = (number: number, what: string): string => `${number} ${what}${number === 1 ? '' : 's'}`
+
 /** Serves the gateway of the configuration, too. */
 function join({ current }: LoadedConfig, compute_id: string, log: Log, app: App): Joiner {
   const who = { version, compute_id, name: hostname() }
@@ -112,7 +128,7 @@ function join({ current }: LoadedConfig, compute_id: string, log: Log, app: App)
 
 function idFor(data: string): Promise<string> {
   return computeIdOf(data).catch((error: Error) => {
-    throw new StartError(`The id of this compute cannot be written to ${data}: ${error.message}`)
+    throw new StartError(`The id of this compute cannot be written to ${data}: ${reasonOf(error)}`)
   })
 }
 
@@ -178,7 +194,9 @@ async function lock(data: string): Promise<void> {
   try {
     mkdirSync(data, { recursive: true, mode: 0o700 })
   } catch (error) {
-    throw new StartError(`The data directory ${data} cannot be made: ${(error as Error).message}`)
+    throw new StartError(
+      `The data directory ${data} cannot be made: ${reasonOf(error)}; choose another one with --data`,
+    )
   }
   const name = createHash('sha256').update(realpathSync(data)).digest('hex').slice(0, 32)
   const holder = createServer((socket) => socket.destroy())

@@ -1,3 +1,4 @@
+import { aliasFault } from '../../src/http/foreign-words.ts'
 import type { FleetObject } from './fleet-object.ts'
 
 /** What the Worker is given: by wrangler.toml, and by `wrangler secret put`. */
@@ -34,6 +35,10 @@ export function missing({ FLEET_KEY = '', ADMIN_TOKEN = '', ...more }: Env): str
     return 'ACCESS_TEAM_DOMAIN is set, and ACCESS_AUDIENCE is not: the AUD tag of the application is needed'
   if (!(rateOf(more) >= 0)) return 'RATE_PER_S: a number of requests is needed, or 0'
   if (listOf(more.ALIASES).some((pair) => !aliasForm.test(pair))) return 'ALIASES: pairs such as vpcs=pc are needed'
+  for (const [theirs, ours] of Object.entries(aliasesOf(more))) {
+    const fault = aliasFault(theirs, ours)
+    if (fault !== undefined) return `ALIASES: ${theirs}: ${fault}`
+  }
   return undefined
 }
 

@@ -1,8 +1,11 @@
-import { execFile } from 'node:child_process'
+import { execFile, spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { mkdtemp, readFile, rm, stat } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { createInterface } from 'node:readline'
 import { expect, onTestFinished, test } from 'vitest'
+import { flagOf, keys } from '../../runtime/node/config/keys.ts'
 import { createPc, openConsole, start } from '../support/lab.ts'
 import { bundledProgram, portRanges, TestService } from '../support/service.ts'
 
@@ -24,6 +27,52 @@ test('version and help', async () => {
   }
   expect(await run(['version'])).toEqual({ code: 0, out: `${version}\n`, err: '' })
   expect((await run(['help'])).out).toContain('patchbay serve')
+})
+
+test('patchbay alone shows what it can do, and every command has a --help', async () => {
+  const { code, out } = await run([])
+  expect({ code, out }).toEqual({ code: 0, out: expect.stringContaining('patchbay serve [flags]') })
+  const commands = out.matchAll(/^patchbay (\w+)/gm)
+  for (const [, command = ''] of commands) {
+    const help = await run([command, '--help'])
+    expect(help).toMatchObject({ code: 0, out: expect.stringMatching(new RegExp(`^patchbay ${command}`)), err: '' })
+    expect((await run(['help', command])).out).toBe(help.out)
+  }
+  const { out: serve } = await run(['serve', '--help'])
+  for (const key of keys) expect(serve).toContain(`${flagOf(key)}`)
+  expect(await run(['config', '--help'])).toMatchObject({
+    out: expect.stringContaining('--console-port-range FIRST-LAST'),
+  })
+})
+
+test('the ready lines name the address, the reference, the data directory and what was taken over', async () => {
+  const service = await TestService.start({ ...portRanges(128), 'pc.engine': 'embedded' })
+  const { project_id } = await service.call<{ project_id: string }>('POST', '/v2/compute/projects', { name: 'lab' })
+  await start(service, await createPc(service, `/v2/compute/projects/${project_id}`, 1))
+  await createPc(service, `/v2/compute/projects/${project_id}`, 2)
+  await service.kill('SIGKILL')
+  const flags = ['--port', '0', '--data', service.data, '--config', join(service.data, 'config.toml')]
+  const child = spawn(process.execPath, [bundledProgram(), 'serve', ...flags], { stdio: ['ignore', 'pipe', 'inherit'] })
+  const gone = once(child, 'exit')
+  onTestFinished(() => void child.kill('SIGKILL'))
+  const lines: string[] = []
+  for await (const line of createInterface({ input: child.stdout })) {
+    lines.push(line)
+    if (line.includes('taken over')) break
+  }
+  const url = /^Patchbay \S+ is ready on (http:\/\/127\.0\.0\.1:\d+)$/.exec(lines[0] ?? '')?.[1]
+  expect(lines.slice(1)).toEqual([
+    `  reference   ${url}/docs`,
+    `  data        ${service.data}`,
+    '  taken over  1 project, 1 running node',
+  ])
+  child.kill('SIGTERM')
+  await gone
+})
+
+test('a console that nobody serves is said in words', async () => {
+  expect(await run(['console', '1'])).toMatchObject({ code: 1, err: expect.stringContaining('nothing listens there') })
+  expect(await run(['console', '70000'])).toMatchObject({ code: 2, err: expect.stringContaining('[HOST:]PORT') })
 })
 
 test('a checkout runs as it is, also what it starts', async () => {

@@ -60,6 +60,14 @@ test('texts become what they stand for', () => {
   expect(load(['--no-local']).current.local).toBe(false)
 })
 
+test('a range is taken in the file as it is shown, and as a list', () => {
+  const file = 'console_port_range = "5000-6000"\nudp_port_range = [20000, 21000]'
+  const config = load([], {}, file)
+  expect(config.current).toMatchObject({ console_port_range: [5000, 6000], udp_port_range: [20_000, 21_000] })
+  const row = config.effective().find(({ key }) => key === 'console_port_range')
+  expect(row).toMatchObject({ value: '5000-6000', source: expect.stringMatching(/^file .*, line 1$/) })
+})
+
 test.for<[argv: string[], env: Record<string, string>, toml: string | undefined, message: string | RegExp]>([
   [['--prot', '1'], {}, undefined, 'did you mean --port?'],
   [['--port', 'many'], {}, undefined, 'flag --port: port: expected an integer from 0 to 65535, got "many"'],
@@ -70,10 +78,30 @@ test.for<[argv: string[], env: Record<string, string>, toml: string | undefined,
     undefined,
     'variable PATCHBAY_INSECURE: insecure: expected true or false, got "maybe"',
   ],
-  [[], {}, 'prot = 1', /file .*config\.toml: prot: unknown key, did you mean port\?/],
+  [[], {}, 'prot = 1', /file .*config\.toml, line 1: prot: unknown key, did you mean port\?/],
   [[], {}, '[pc]\nengin = "vpcs"', /pc\.engin: unknown key, did you mean pc\.engine\?/],
   [[], {}, 'local = "False"', /local: expected true or false, got "False"/],
-  [[], {}, 'port = ', /not valid TOML/],
+  [[], {}, 'host = "a"\nport = ', /config\.toml, line 2, column \d+: not valid TOML: .*\n {2}2 \| port = \n +\^/],
+  [
+    [],
+    {},
+    'log_level = "info\n',
+    /line 1, column \d+: not valid TOML: the closing quote is missing\n {2}1 \| log_level = "info\n/,
+  ],
+  [[], {}, 'token = "geheim', /^(?!.*geheim)[^]*line 1[^]*token = \.\.\.$/],
+  [[], {}, '# a\n[pc]\nengine = "vpc"', /config\.toml, line 3: pc\.engine: expected "auto"/],
+  [
+    [],
+    {},
+    'udp_port_range = "many"',
+    /line 1: udp_port_range: expected a range of ports .* such as 20000-30000, got "many"/,
+  ],
+  [[], {}, 'aliases = { vpcs = "pcs" }', 'aliases.vpcs: expected one of pc, iou, hypervisor, machine-emulator'],
+  [['--aliases', 'qemu=qemu'], {}, undefined, 'got "qemu" (did you mean machine-emulator?)'],
+  [['--aliases', 'pc=iou'], {}, undefined, '"pc" is a word of ours'],
+  [['--port'], {}, undefined, '--port: a value is missing, expected an integer from 0 to 65535'],
+  [['3080'], {}, undefined, 'a flag begins with --'],
+  [['--gateway=yes'], {}, undefined, '--no-gateway off'],
   [['--host', '0.0.0.0'], {}, undefined, 'is not loopback'],
   [['--user', 'x'], {}, undefined, 'user and password go together'],
   [['--udp-port-range', '9000-11000'], {}, undefined, 'overlap'],

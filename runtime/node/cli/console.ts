@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { TelnetStripper } from '../keeper/telnet.ts'
+import { reasonOf } from '../reason.ts'
 
 const leaveKey = 0x1d
 const connectMs = 5000
@@ -8,10 +9,14 @@ const connectMs = 5000
 const quietMs = 1500
 
 /** `patchbay console [HOST:]PORT`: a raw terminal on a telnet console. Piped, it sends its input and shows the output. */
-export async function consoleCommand([target]: readonly string[]): Promise<number> {
+export async function consoleCommand([target, ...more]: readonly string[]): Promise<number> {
   const [, host = '127.0.0.1', port] = /^(?:\[?([^\]]+?)\]?:)?(\d{1,5})$/.exec(target ?? '') ?? []
-  if (port === undefined) {
-    process.stderr.write('usage: patchbay console [HOST:]PORT\n')
+  if (port === undefined || more.length > 0 || Number(port) === 0 || Number(port) > 65_535) {
+    const got =
+      target === undefined ? '' : `patchbay: expected the port of a console, got ${[target, ...more].join(' ')}\n`
+    process.stderr.write(
+      `${got}usage: patchbay console [HOST:]PORT\nThe port is "console" in what the service answers for a node.\n`,
+    )
     return 2
   }
   const socket = connect({ host, port: Number(port), timeout: connectMs })
@@ -19,11 +24,12 @@ export async function consoleCommand([target]: readonly string[]): Promise<numbe
     await Promise.race([
       once(socket, 'connect'),
       once(socket, 'timeout').then(() => {
-        throw new Error('no answer')
+        throw new Error('there was no answer in time')
       }),
     ])
   } catch (error) {
-    process.stderr.write(`patchbay: ${host}:${port}: ${(error as Error).message}\n`)
+    const hint = 'Is the node started, and is that its "console"? The list of the nodes of its project tells.'
+    process.stderr.write(`patchbay: ${host}:${port} does not answer: ${reasonOf(error)}. ${hint}\n`)
     return 1
   }
   socket.setTimeout(0)

@@ -4,14 +4,16 @@ import { isAbsolute, join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import { Kind, type TSchema } from '@sinclair/typebox'
 import { Check } from '@sinclair/typebox/value'
-import { parse as parseToml } from 'smol-toml'
+import { parse as parseToml, TomlError } from 'smol-toml'
 import { conflict } from '../../../src/errors.ts'
+import { aliasFault } from '../../../src/http/foreign-words.ts'
 import { nearest } from '../../../src/http/nearest.ts'
 import { complaint, expectation } from '../../../src/http/validate.ts'
 import type { Reloaded } from '../../../src/model/host.ts'
 import { proxyList } from '../peer.ts'
+import { reasonOf } from '../reason.ts'
 import type { Config, Effective, Resolved } from './config.ts'
-import { flagOf, fromText, getAt, isSecret, keys, setAt, shown, variableOf } from './keys.ts'
+import { flagOf, fromText, getAt, isSecret, type Key, keys, setAt, shown, variableOf } from './keys.ts'
 import { Settings } from './settings.ts'
 
 /** A configuration that cannot be used; the message is for the person who wrote it. */
@@ -116,7 +118,9 @@ export class LoadedConfig implements Config {
 
   #load(): Loaded {
     const { path } = this.#file
-    const file: Layer = { values: readFile(this.#file), source: () => `file ${path}` }
+    const { values: inFile, lines } = readFile(this.#file)
+    const where = (key: string) => (lines.has(key) ? `file ${path}, line ${lines.get(key)}` : `file ${path}`)
+    const file: Layer = { values: inFile, source: where }
     const layers = [this.#flags, this.#environment, file]
     for (const layer of layers) verify(layer)
     const values: Tree = {}
@@ -162,7 +166,7 @@ function verify({ values, source }: Layer): void {
             keys.map((it) => it.key),
           )
         throw new ConfigError(
-          `${source(key)}: ${key}: unknown key${guess === undefined ? '' : `, did you mean ${guess}?`}`,
+          `${source(key)}: ${key}: unknown key${guess === undefined ? ' ("patchbay config" lists the known ones)' : `, did you mean ${guess}?`}`,
         )
       }
       if (schema[Kind] === 'Object' && value !== null && typeof value === 'object' && !Array.isArray(value)) {
@@ -178,18 +182,65 @@ function verify({ values, source }: Layer): void {
   check(values, Settings.properties as Record<string, TSchema>, '')
 }
 
-function readFile({ path, mustExist }: { path: string; mustExist: boolean }): Tree {
+/** What a file says, and in which line it says it. */
+interface FromFile {
+  readonly values: Tree
+  readonly lines: ReadonlyMap<string, number>
+}
+
+function readFile({ path, mustExist }: { path: string; mustExist: boolean }): FromFile {
   let text: string
   try {
     text = readFileSync(path, 'utf8')
   } catch (error) {
-    if (!mustExist && (error as NodeJS.ErrnoException).code === 'ENOENT') return {}
-    throw new ConfigError(`file ${path}: cannot be read: ${(error as Error).message}`)
+    if (!mustExist && (error as NodeJS.ErrnoException).code === 'ENOENT') return { values: {}, lines: new Map() }
+    throw new ConfigError(`file ${path}: cannot be read: ${reasonOf(error)}`)
   }
+  let tree: Tree
   try {
-    return parseToml(text)
+    tree = parseToml(text)
   } catch (error) {
-    throw new ConfigError(`file ${path}: not valid TOML: ${(error as Error).message.split('\n')[0]}`)
+    if (!(error instanceof TomlError)) throw error
+    const { line, column, message } = error
+    const said = (message.split('\n')[0] ?? '').replace(/^Invalid TOML document: /, '')
+    const isAtEnd = column > (text.split(/\r?\n/)[line - 1] ?? '').length
+    // The parser takes the end of the line for a part of the text.
+    const what = isAtEnd && said.startsWith('control characters') ? 'the closing quote is missing' : said
+    throw new ConfigError(
+      `file ${path}, line ${line}, column ${column}: not valid TOML: ${what}\n${lineOf(text, line, column)}`,
+    )
+  }
+  readRanges(tree)
+  return { values: tree, lines: linesOf(text) }
+}
+
+/** The line in which each key is, counted from 1; of what is written in an unusual way it is not known. */
+function linesOf(text: string): Map<string, number> {
+  const lines = new Map<string, number>()
+  let table = ''
+  for (const [index, line] of text.split('\n').entries()) {
+    const header = /^\s*\[\s*([\w.-]+)\s*\]/.exec(line)?.[1]
+    if (header !== undefined) table = `${header}.`
+    const key = header ?? /^\s*([\w.-]+)\s*=/.exec(line)?.[1]
+    if (key !== undefined) lines.set(header ?? table + key, index + 1)
+  }
+  return lines
+}
+
+/** The line of a file in which something is wrong, with a mark below the place; what may be a secret is left out. */
+function lineOf(text: string, line: number, column: number): string {
+  const found = text.split(/\r?\n/)[line - 1] ?? ''
+  const secret = /^(\s*"?[\w.]*(?:password|token)[\w.]*"?\s*=).*/.exec(found)?.[1]
+  const number = `  ${line} | `
+  if (secret !== undefined) return `${number}${secret} ...`
+  return `${number}${found.slice(0, 200)}\n${' '.repeat(number.length + Math.max(0, Math.min(column, 200) - 1))}^`
+}
+
+/** A range may be written as it is shown: "5000-10000". */
+function readRanges(tree: Tree): void {
+  for (const { path, schema } of keys) {
+    const value = schema[Kind] === 'Tuple' ? getAt(tree, path) : undefined
+    if (typeof value === 'string') setAt(tree, path, fromText(value, schema))
   }
 }
 
@@ -201,7 +252,9 @@ function readEnvironment(env: Readonly<Record<string, string | undefined>>): Tre
     const key = byName.get(name)
     if (key === undefined) {
       const guess = nearest(name, [...byName.keys()])
-      throw new ConfigError(`variable ${name}: unknown${guess === undefined ? '' : `, did you mean ${guess}?`}`)
+      throw new ConfigError(
+        `variable ${name}: unknown${guess === undefined ? ' ("patchbay serve --help" says how they are named)' : `, did you mean ${guess}?`}`,
+      )
     }
     setAt(values, key.path, fromText(text, key.schema))
   }
@@ -226,11 +279,7 @@ function readFlags(argv: readonly string[]): { values: Tree; file: string | unde
     })
     parsed = result.values as Record<string, string | boolean | undefined>
   } catch (error) {
-    const name = /'--?([\w-]+)/.exec((error as Error).message)?.[1]
-    const guess = name === undefined || byName.has(name) ? undefined : nearest(name, [...byName.keys(), 'config'])
-    throw new ConfigError(
-      `${(error as Error).message.split('. ')[0]}${guess === undefined ? '' : `, did you mean --${guess}?`}`,
-    )
+    throw new ConfigError(flagFault(error as Error & { code?: string }, byName))
   }
   const values: Tree = {}
   for (const [name, key] of byName) {
@@ -238,6 +287,23 @@ function readFlags(argv: readonly string[]): { values: Tree; file: string | unde
     if (value !== undefined) setAt(values, key.path, typeof value === 'string' ? fromText(value, key.schema) : value)
   }
   return { values, file: typeof parsed.config === 'string' ? parsed.config : undefined }
+}
+
+/** What is wrong with the flags, and what would be right. */
+function flagFault({ code, message }: Error & { code?: string }, byName: ReadonlyMap<string, Key>): string {
+  const name = /'(?:-\w, )?--?([\w-]+)/.exec(message)?.[1] ?? ''
+  const schema = byName.get(name.replace(/^no-/, ''))?.schema
+  const list = '("patchbay serve --help" lists the flags)'
+  if (code === 'ERR_PARSE_ARGS_UNEXPECTED_POSITIONAL') {
+    const word = /'([^']*)'/.exec(message)?.[1] ?? ''
+    return `${JSON.stringify(word)} is not expected here: a flag begins with --, such as --port 3080 ${list}`
+  }
+  if (code === 'ERR_PARSE_ARGS_INVALID_OPTION_VALUE') {
+    if (schema?.[Kind] === 'Boolean') return `--${name}: takes no value; --${name} turns it on, --no-${name} off`
+    return `--${name}: a value is missing, expected ${schema === undefined ? 'the path of a file' : expectation(schema)}`
+  }
+  const guess = schema === undefined ? nearest(name, [...byName.keys(), 'config']) : undefined
+  return `--${name}: unknown flag${guess === undefined ? '' : `, did you mean --${guess}?`} ${list}`
 }
 
 /** Fills in what depends on other settings, and refuses what does not go together. */
@@ -267,6 +333,7 @@ function resolveSettings(settings: Settings): Resolved {
   } catch (error) {
     throw new ConfigError(`trusted_proxies: ${(error as Error).message}`)
   }
+  checkAliases(settings)
   const join = resolveJoin(settings)
   return {
     ...settings,
@@ -300,6 +367,14 @@ function resolveJoin({ join, token, insecure }: Settings): Settings['join'] {
   }
   if (join.token === '' && token === '') throw new ConfigError('join.url: set join.token, too, or token')
   return { url: join.url, token: join.token === '' ? token : join.token }
+}
+
+/** An alias for a word that no path has would never do anything. */
+function checkAliases({ aliases }: Settings): void {
+  for (const [theirs, ours] of Object.entries(aliases)) {
+    const fault = aliasFault(theirs, ours)
+    if (fault !== undefined) throw new ConfigError(`aliases.${theirs}: ${fault}`)
+  }
 }
 
 function checkRanges(settings: Settings): void {

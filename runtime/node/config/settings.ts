@@ -5,6 +5,7 @@ const portRange = (first: number, last: number, description: string) =>
   Type.Tuple([Type.Integer({ minimum: 1024, maximum: 65535 }), Type.Integer({ minimum: 1024, maximum: 65535 })], {
     default: [first, last],
     description,
+    expects: `a range of ports from 1024 to 65535, such as ${first}-${last}`,
   })
 const words = (description: string) => Type.Array(Type.String({ minLength: 1 }), { default: [], description })
 

@@ -1,0 +1,63 @@
+import { inspect } from 'node:util'
+
+/** Where lines go, and whether that shows colours. */
+export interface Terminal {
+  write(text: string): unknown
+  readonly hasColours: boolean
+}
+
+const levels: Readonly<Record<number, readonly [word: string, colour: number]>> = {
+  20: ['debug', 90],
+  30: ['info', 32],
+  40: ['warn', 33],
+  50: ['error', 31],
+  60: ['fatal', 31],
+}
+/** What every line has, and what is shown in another way. */
+const usual = new Set(['level', 'time', 'pid', 'hostname', 'msg', 'err'])
+
+/** Takes the JSON lines of the log and writes each as a person reads it: time, level, message, details. */
+export function logForPeople({ write, hasColours }: Terminal): { write(line: string): void } {
+  const paint = (text: string, code: number) => (hasColours ? `\u001b[${code}m${text}\u001b[0m` : text)
+  return {
+    write(line) {
+      let entry: Record<string, unknown>
+      try {
+        entry = JSON.parse(line) as Record<string, unknown>
+      } catch {
+        write(line)
+        return
+      }
+      const [word, colour] = levels[Number(entry.level)] ?? ['log', 0]
+      const details = Object.entries(entry)
+        .filter(([name]) => !usual.has(name))
+        .map(([name, value]) => paint(` ${name}=${plain(value)}`, 90))
+      const time = new Date(Number(entry.time)).toTimeString().slice(0, 8)
+      write(
+        `${paint(time, 90)} ${paint(word.padEnd(5), colour)} ${visible(entry.msg)}${details.join('')}${fault(entry.err)}\n`,
+      )
+    },
+  }
+}
+
+/** The lines of an error's trace below the message. */
+function fault(error: unknown): string {
+  if (error === null || typeof error !== 'object') return ''
+  const { stack, message } = error as { stack?: unknown; message?: unknown }
+  const text = typeof stack === 'string' ? stack : String(message)
+  return text
+    .split('\n')
+    .map((line) => `\n      ${visible(line.trim())}`)
+    .join('')
+}
+
+function plain(value: unknown): string {
+  if (typeof value === 'number') return String(Math.round(value * 100) / 100)
+  if (typeof value === 'string' && /^[\w./:@{}-]+$/.test(value)) return value
+  return inspect(value, { breakLength: Number.POSITIVE_INFINITY })
+}
+
+/** Text of guests and clients must not drive the terminal. */
+const visible = (value: unknown): string =>
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is replaced
+  String(value ?? '').replace(/[\u0000-\u001f\u007f-\u009f]/g, '\u00b7')
