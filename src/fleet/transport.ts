@@ -68,7 +68,8 @@ export const fetchTransport =
       return await fetch(originOf(address) + path, init)
     } catch (error) {
       // A server may end an idle connection just when it is used again; what changes nothing can be asked again.
-      if ((method !== 'GET' && method !== 'HEAD') || body !== null || signal.aborted || Date.now() - began > raceMs) throw error
+      if ((method !== 'GET' && method !== 'HEAD') || body !== null || signal.aborted || Date.now() - began > raceMs)
+        throw error
       return fetch(originOf(address) + path, init)
     }
   }

@@ -83,11 +83,12 @@ export const LinkVerdict = Type.Union(
     Type.Literal('one_way'),
     Type.Literal('silent'),
     Type.Literal('peer_unreachable'),
+    Type.Literal('suspended'),
     Type.Literal('port_taken'),
   ],
   {
     description:
-      'ok: frames or probes go both ways; one_way: only one of them; silent: nothing passed; peer_unreachable: the other end refuses, or its device is down; port_taken: another program has the local port or device',
+      'ok: frames or probes go both ways; one_way: only one of them; silent: nothing passed; peer_unreachable: the other end refuses, or its device is down; suspended: it was told to drop all frames; port_taken: another program has the local port or device',
   },
 )
 
@@ -117,6 +118,7 @@ const counters = {
 
 const state = {
   link: LinkVerdict,
+  link_reason: Type.Optional(nullable(Type.String({ description: 'Why nothing passes, as far as that is known' }))),
   counters: Type.Object(counters, { $id: 'PortCounters', description: 'Counted since the port was opened' }),
   capture: nullable(
     Type.Object(

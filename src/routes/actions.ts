@@ -17,6 +17,7 @@ type Action = 'start' | 'stop' | 'suspend' | 'resume' | 'reload'
 function wordsOf({
   noun,
   canBePaused,
+  canBeReset = canBePaused,
   isStrict,
   conflicts,
 }: KindFacts): Readonly<Record<Action, [summary: string, not: string]>> {
@@ -38,7 +39,7 @@ function wordsOf({
         ? `The ${noun} is not suspended, or does not obey`
         : `The ${noun} is stopped: it is started instead; or it does not obey`,
     ],
-    reload: canBePaused
+    reload: canBeReset
       ? isStrict
         ? [`Reset a ${noun}, as by its button`, `The ${noun} is stopped, or does not obey`]
         : [`Reset a ${noun}, as by its button; a stopped one is left alone`, disobeys]

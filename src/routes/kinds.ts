@@ -4,8 +4,10 @@ import type { NodeKindName } from '../model/node.ts'
 export interface KindFacts {
   /** A node of the kind, within a sentence. */
   readonly noun: string
-  /** Whether its nodes can be paused and reset; else they are only started and stopped. */
+  /** Whether its nodes can be paused. */
   readonly canBePaused: boolean
+  /** Whether they can be reset; absent: as they can be paused. Else a reload is a stop and a start. */
+  readonly canBeReset?: boolean
   /** What the console of a node may be. */
   readonly consoles: readonly ('text' | 'screen')[]
   /** Whether a start of what runs (v1), a resume of what is not paused and a reset of what is stopped are refused. */
@@ -23,7 +25,8 @@ const machineNeeds = 'the emulator or an image is missing (its name is then in `
 export const kindFacts: Readonly<Record<NodeKindName, KindFacts>> = {
   pc: {
     noun: 'pc',
-    canBePaused: false,
+    canBePaused: true,
+    canBeReset: false,
     consoles: ['text'],
     conflicts: {
       create: 'no port or pc id is left',

@@ -27,7 +27,7 @@ test('an action shows the node in full where that is asked for', async () => {
   const { id, path } = await newPc(await newProject())
   const rows = [
     ['start', 'started'],
-    ['suspend', 'started'],
+    ['suspend', 'suspended'],
     ['resume', 'started'],
     ['reload', 'started'],
     ['stop', 'stopped'],

@@ -34,7 +34,7 @@ test.each(engines)('what %s pcs see of a link changes with its filters, while th
   await console.expect('PC1> ')
   console.type('ping 10.0.0.2 -c 1 -w 300\r')
   await console.expect(/timeout|not reachable/)
-  expect(await service.call('GET', port)).toMatchObject({ link: 'silent', suspend: true })
+  expect(await service.call('GET', port)).toMatchObject({ link: 'suspended', suspend: true })
 
   await change({ suspend: false })
   await console.expect('PC1> ')

@@ -12,11 +12,12 @@ export const udp = (
   lport: number,
   rport: number,
   stages: { suspend?: boolean; filters?: Filter[] } = {},
+  rhost = '127.0.0.1',
 ): SwitchNio => ({
   type: 'udp',
   lport,
   rport,
-  rhost: '127.0.0.1',
+  rhost,
   suspend: stages.suspend ?? false,
   filters: stages.filters ?? [],
 })

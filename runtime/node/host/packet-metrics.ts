@@ -5,7 +5,7 @@ import type { LabNode } from '../nodes/lab-node.ts'
 
 /** A scrape does not wait longer for the keeper, ms. */
 const keeperMs = 1000
-const verdicts: readonly Verdict[] = ['ok', 'one_way', 'silent', 'peer_unreachable']
+const verdicts: readonly Verdict[] = ['ok', 'one_way', 'silent', 'peer_unreachable', 'suspended']
 
 /** What passed the ports of nodes, summed a node, and how their links are; nothing when the keeper does not answer. */
 export async function packetMetrics(

@@ -119,6 +119,8 @@ export interface UnitState {
   /** Number of this run; tells the end of one run from that of a later one, also of a later keeper. */
   readonly run: number
   readonly console: Listen | null
+  /** Whether it is held (`unit.hold`); keepers of earlier versions do not tell. */
+  readonly is_held?: boolean
   /** Set when it has ended; kept until `unit.forget`, so that a service that was away learns of it. */
   readonly exit: Exit | null
 }
@@ -227,6 +229,8 @@ export interface PortReport {
   readonly counters: PortCounters
   /** null when nothing is attached. */
   readonly link: Verdict | null
+  /** Why nothing passes; keepers of earlier versions do not tell. */
+  readonly reason?: string | null
   readonly capture: CaptureState | null
 }
 
@@ -242,6 +246,7 @@ export const inputs = {
   'unit.start': UnitSpec,
   'unit.stop': Type.Object({ key: Key, grace_ms: Milliseconds }),
   'unit.limit': Type.Object({ key: Key, cpu_percent: Type.Number({ minimum: 0, maximum: 800 }) }),
+  'unit.hold': Type.Object({ key: Key, is_held: Type.Boolean() }),
   'unit.forget': Type.Object({ key: Key }),
   'console.listen': Type.Object({ key: Key, listen: Type.Union([Listen, Type.Null()]) }),
   'console.attach': Type.Object({ key: Key }),
@@ -289,6 +294,11 @@ export interface Operations {
    * `not_running`; `unsupported` for an embedded pc, and where /proc cannot be read.
    */
   'unit.limit': { in: Input<'unit.limit'>; out: Record<string, never> }
+  /**
+   * Stops a running unit where it is, or has it go on: a process with its group (SIGSTOP), an embedded pc in its process. Frames to
+   * it are lost meanwhile. `not_running`; `unsupported` for a guest of another program.
+   */
+  'unit.hold': { in: Input<'unit.hold'>; out: Record<string, never> }
   /** Drops the record of a unit that has ended. */
   'unit.forget': { in: Input<'unit.forget'>; out: Record<string, never> }
   /** Moves, opens or (null) closes the telnet listener of a running unit. `port_taken`. */

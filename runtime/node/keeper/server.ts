@@ -50,6 +50,7 @@ export class KeeperServer {
       'unit.start': (spec) => units.start(spec),
       'unit.stop': ({ key, grace_ms }) => units.stop(key, grace_ms),
       'unit.limit': async ({ key, cpu_percent }) => nothing(await units.limit(key, cpu_percent)),
+      'unit.hold': async ({ key, is_held }) => nothing(await units.hold(key, is_held)),
       'unit.forget': ({ key }) => nothing(units.forget(key)),
       'console.listen': async ({ key, listen }) => nothing(await units.hub(key).setListen(listen)),
       'port.open': ({ key, ...guest }) => lan.open(key, 'netio' in guest ? guest.netio : guest.guest_port),

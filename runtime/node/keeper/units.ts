@@ -21,6 +21,7 @@ interface Unit {
   readonly hub: ConsoleHub
   readonly runner: Runner
   isStopping: boolean
+  isHeld: boolean
   exit: Exit | null
   /** Settles when the unit has been cleaned up after its end. */
   readonly over: Promise<Exit>
@@ -49,11 +50,12 @@ export class Units {
   }
 
   list(): UnitState[] {
-    return [...this.#units].map(([key, { runner, run, hub, exit }]) => ({
+    return [...this.#units].map(([key, { runner, run, hub, exit, isHeld }]) => ({
       key,
       pid: runner.pid,
       run,
       console: hub.listen,
+      is_held: isHeld,
       exit,
     }))
   }
@@ -94,6 +96,16 @@ export class Units {
   /** Limits the processor time of a running unit until it ends; 0: no limit. `not_running`, `unsupported`. */
   limit(key: string, percent: number): Promise<void> {
     return this.#serial.run(key, async () => this.#running(key).runner.limit(percent))
+  }
+
+  /** Stops a running unit where it is, or has it go on. `not_running`, `unsupported`. */
+  hold(key: string, isHeld: boolean): Promise<void> {
+    return this.#serial.run(key, async () => {
+      const unit = this.#running(key)
+      if (unit.isHeld === isHeld) return
+      unit.runner.hold(isHeld)
+      unit.isHeld = isHeld
+    })
   }
 
   async stopAll(graceMs: number): Promise<void> {
@@ -181,6 +193,7 @@ export class Units {
       hub,
       runner,
       isStopping: false,
+      isHeld: false,
       exit: null,
       over: runner.ended.then(async ({ code, signal }) => {
         if (runner.pid > 0) this.#records.remove(spec.key)

@@ -55,6 +55,8 @@ export interface NodeKind {
   readonly guests?: Guests
   /** Of nodes that do not run; absent when only their ports are theirs on the host. */
   readonly identity?: HostIdentity
+  /** Whether its program can be stopped where it is, and go on; for a kind without `guests`. */
+  readonly canBeHeld?: boolean
   /** Its ports; they may depend on its settings. */
   ports(record: NodeRecord): readonly PortRef[]
   /** Where console ports of a type come from; undefined when there is none. Those of type telnet are the keeper's, others the emulator's. */

@@ -120,18 +120,32 @@ export class LifeCycle {
 
   /** A kind that cannot be paused goes on running, as its clients expect. 409 when the guest does not obey. */
   async suspend(node: LabNode): Promise<void> {
-    const { guests } = node.kind
-    if (guests === undefined || node.status !== 'started') return
-    await guests.suspend(node)
+    const { guests, canBeHeld } = node.kind
+    if (node.status !== 'started') return
+    if (guests !== undefined) await guests.suspend(node)
+    else if (canBeHeld === true) await this.#hold(node, true)
+    else return
     await this.#became(node, { status: 'suspended', reason: null })
   }
 
   async resume(node: LabNode): Promise<void> {
     if (node.status === 'stopped') throw conflict('The node is stopped: start it instead')
     const { guests } = node.kind
-    if (guests === undefined || (node.status === 'started' && guests.isForeign !== true)) return
-    await guests.resume(node)
+    if (node.status === 'started' && guests?.isForeign !== true) return
+    if (guests !== undefined) await guests.resume(node)
+    else if (node.kind.canBeHeld === true) await this.#hold(node, false)
+    else return
     await this.#became(node, { status: 'started', reason: null })
+  }
+
+  /** 409 when its program cannot be held, or has just ended. */
+  async #hold(node: LabNode, is_held: boolean): Promise<void> {
+    await this.#options.keeper.call('unit.hold', { key: node.key, is_held }).catch((error: unknown) => {
+      if (refusal(error) === 'bad_request')
+        throw conflict('The node was started by an earlier version, which cannot hold it: stop it and start it again')
+      if (refusal(error) === undefined) throw error
+      throw conflict((error as Error).message, { cause: error as Error })
+    })
   }
 
   /** A hardware reset where there is one: a stopped machine is left alone then. */
@@ -195,6 +209,7 @@ export class LifeCycle {
       this.#processes.end(node.key, unit.run)
       return this.exited(node, unit.run, exit, 'It ended by itself while no service was there')
     }
+    if (unit.is_held === true) node.status = 'suspended'
     node.kind.begun?.(node, false)
     await this.#adoptGuest(node, process)
   }

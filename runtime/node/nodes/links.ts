@@ -102,7 +102,8 @@ export class Links {
       return { ...nio, ...stateOf(await this.#attached(node, name, nio, true)) }
     } catch (error) {
       if (!(error instanceof ApiError)) throw error
-      return { ...nio, link: error.status === 409 ? 'port_taken' : 'peer_unreachable', ...nothingPassed }
+      const link = error.status === 409 ? 'port_taken' : 'peer_unreachable'
+      return { ...nio, link, link_reason: error.message, ...nothingPassed }
     }
   }
 

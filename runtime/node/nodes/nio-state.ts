@@ -2,10 +2,10 @@ import { linkTypes } from '../../../src/model/capture.ts'
 import type { NioState } from '../../../src/model/nio.ts'
 import type { PortReport } from '../keeper/protocol.ts'
 
-type State = Pick<NioState, 'link' | 'counters' | 'capture'>
+type State = Pick<NioState, 'link' | 'link_reason' | 'counters' | 'capture'>
 
 /** Of a port that the switch does not have. */
-export const nothingPassed: Omit<State, 'link'> = {
+export const nothingPassed: Omit<State, 'link' | 'link_reason'> = {
   counters: {
     ...{ out_frames: 0, out_bytes: 0, in_frames: 0, in_bytes: 0, corrupted: 0, duplicated: 0 },
     dropped: {
@@ -17,9 +17,10 @@ export const nothingPassed: Omit<State, 'link'> = {
 }
 
 /** What the switch says of a port, as clients are shown it. */
-export function stateOf({ link, counters, capture }: PortReport): State {
+export function stateOf({ link, reason, counters, capture }: PortReport): State {
   return {
     link: link ?? 'silent',
+    link_reason: reason ?? null,
     counters,
     capture: capture && {
       pcap_file_path: capture.file,

@@ -90,11 +90,27 @@ describe.each(packetPaths)('a link of the %s packet path', (path) => {
     expect((await report('a')).link).toBe('silent')
   })
 
-  test('that is suspended is silent', async () => {
+  test('that is suspended is told so', async () => {
     const { lan: it, report } = await lan(path, 'a', 'b')
     await it.attach('a', udp(base + 51, base + 52, { suspend: true }))
     await it.attach('b', udp(base + 52, base + 51))
-    expect((await report('a')).link).toBe('silent')
+    expect(await report('a')).toMatchObject({ link: 'suspended', reason: null })
+  })
+
+  test('with IPv4 at one end and IPv6 at the other is refused, and the reason names both', async () => {
+    const { lan: it, report } = await lan(path, 'a', 'b')
+    await it.attach('a', udp(base + 61, base + 62))
+    await it.attach('b', udp(base + 62, base + 61, {}, '::1'))
+    const reason =
+      'this end uses IPv4 (rhost 127.0.0.1), the other end IPv6 (rhost ::1): use addresses of one family at both'
+    await vi.waitFor(async () => expect(await report('a')).toMatchObject({ link: 'peer_unreachable', reason }), settled)
+  })
+
+  test('to a port where nothing listens names that port', async () => {
+    const { lan: it, report } = await lan(path, 'a')
+    await it.attach('a', udp(base + 71, base + 72))
+    const reason = `nothing listens on UDP port ${base + 72} of 127.0.0.1`
+    await vi.waitFor(async () => expect(await report('a')).toMatchObject({ link: 'peer_unreachable', reason }), settled)
   })
 })
 

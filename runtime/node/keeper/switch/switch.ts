@@ -11,7 +11,7 @@ import type { PacketPath, PathListener } from './path.ts'
 import { endOf, isLoopback, isSamePlace, placeOf } from './places.ts'
 import { PortablePath } from './portable/portable-path.ts'
 import { Prober } from './prober.ts'
-import { judge } from './verdict.ts'
+import { judge, reasonOf } from './verdict.ts'
 
 interface Port {
   readonly key: string
@@ -206,7 +206,8 @@ export class Switch {
     await this.#path.shutdown()
   }
 
-  #report({ key, row, link, joined, recorder }: Port): PortReport {
+  #report(port: Port): PortReport {
+    const { key, row, link, joined, recorder } = port
     const verdict =
       link === null
         ? null
@@ -222,7 +223,8 @@ export class Switch {
             },
             this.#counters,
           )
-    return { key, counters: this.#counters.read(row), link: verdict, capture: recorder.state }
+    const reason = link === null || verdict === null ? null : reasonOf(verdict, link.nio, this.#back(port))
+    return { key, counters: this.#counters.read(row), link: verdict, reason, capture: recorder.state }
   }
 
   async #close(port: Port): Promise<void> {
@@ -313,6 +315,14 @@ export class Switch {
       }
     }
     await this.#path.close(link.end)
+  }
+
+  /** The link of this switch that leads back to this one, also when its address is of another kind. */
+  #back(port: Port): SwitchNio | null {
+    const nio = port.link?.nio
+    if (nio?.type !== 'udp' || !isLoopback(nio.rhost)) return null
+    const back = this.#byLport.get(nio.rport)?.link?.nio
+    return back?.type === 'udp' && back.rport === nio.lport ? back : null
   }
 
   /** The port in this switch whose link is the other end of this one's. */

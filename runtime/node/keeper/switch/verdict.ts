@@ -1,3 +1,4 @@
+import { isIPv6 } from 'node:net'
 import type { SwitchNio, Verdict } from '../protocol.ts'
 import { at, type Counters } from './counters.ts'
 import { isDeviceLost } from './device.ts'
@@ -24,7 +25,7 @@ export interface LinkFacts {
 export function judge(facts: LinkFacts, counters: Counters): Verdict {
   const { row, nio, deviceIndex, joinedRow, finding, base } = facts
   const get = (place: number) => counters.get(row, place)
-  if (nio.suspend) return 'silent'
+  if (nio.suspend) return 'suspended'
   if (joinedRow !== null) {
     const refused = counters.get(joinedRow, at.guestRefused) > 0
     const hasSpokenSince = counters.get(joinedRow, at.outFrames) > counters.get(joinedRow, at.outAtGuestRefusal)
@@ -43,4 +44,16 @@ export function judge(facts: LinkFacts, counters: Counters): Verdict {
   if (sent === 0 && received === 0) return 'silent'
   if (sent === 0 || received === 0) return 'one_way'
   return get(at.outFrames) - get(at.outAtLastIn) >= unanswered ? 'one_way' : 'ok'
+}
+
+/** Why nothing passes a link that is refused; `back`: the link of this switch at its other end, if there is one. */
+export function reasonOf(verdict: Verdict, nio: SwitchNio, back: SwitchNio | null): string | null {
+  if (verdict !== 'peer_unreachable') return null
+  if (nio.type !== 'udp') return `the network device ${nio.device} is down or gone`
+  if (back?.type === 'udp' && isIPv6(back.rhost) !== isIPv6(nio.rhost)) {
+    const [here, there] = [nio, back].map(({ rhost }) => `${isIPv6(rhost) ? 'IPv6' : 'IPv4'} (rhost ${rhost})`)
+    return `this end uses ${here}, the other end ${there}: use addresses of one family at both`
+  }
+  if (back !== null) return 'the program of the node at the other end does not take frames'
+  return `nothing listens on UDP port ${nio.rport} of ${nio.rhost}`
 }

@@ -23,7 +23,7 @@ const onlyPort = [{ adapter: 0, port: 0 }]
 export class PcKind implements NodeKind {
   readonly kind = 'pc'
   readonly stopGraceMs = 3000
-  readonly canSuspend = false
+  readonly canBeHeld = true
   readonly #settings: () => PcSettings
   /** Shown for pcs that were never started. */
   #engineNow: Engine = 'embedded'

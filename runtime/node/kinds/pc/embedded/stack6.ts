@@ -287,7 +287,8 @@ export class Stack6 {
   }
 
   #receiveUdp(payload: Uint8Array, source: Ip6, destination: Ip6, limit: number, from: Mac, whole: Uint8Array): void {
-    const datagram = parseUdp(payload, this.pseudo(source, destination))
+    // Without a checksum it is none (RFC 8200, 8.1).
+    const datagram = read16(payload, 6) === 0 ? undefined : parseUdp(payload, this.pseudo(source, destination))
     if (datagram === undefined) return
     this.#told({ type: 'udp', from: formatIp6(source), ttl: limit, datagram })
     const { sourcePort, destinationPort, data } = datagram
