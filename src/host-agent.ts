@@ -208,6 +208,8 @@ export interface NodeAgent {
   followCapture(ref: NodeRef, port: PortRef, signal: AbortSignal): Promise<CaptureSource>
   /** What passes the port from now on until nothing is attached to it any more: classic pcap. 400, 409 as before. */
   streamCapture(ref: NodeRef, port: PortRef, wanted: CaptureStream, signal: AbortSignal): Promise<CaptureSource>
+  /** Ends the clients of the console of a node that runs, and listens for new ones; its guest does not notice. 409. */
+  resetConsole(ref: NodeRef): Promise<void>
   /** The console as a pair of streams: scroll-back first, then live; 409 when the node does not run. */
   console(ref: NodeRef, signal: AbortSignal): Promise<ConsoleStream>
   /** The screen as a pair of streams that speak RFB (VNC); 409 when the node does not run, or has no screen of this kind. */

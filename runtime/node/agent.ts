@@ -185,6 +185,7 @@ export async function createNodeAgent(options: NodeAgentOptions): Promise<NodeAg
     floorMb,
     events,
     ports,
+    log,
     openNodes: (project, isUnclaimed) => reopen.openNodes(project, isUnclaimed),
     endNodes: (path) => reopen.endNodes(path),
     commitNodes: (project) => nodes.commitProject(project),

@@ -7,7 +7,18 @@ import { path, search } from './paths.ts'
 
 type Lives = Pick<
   NodeAgent,
-  'list' | 'create' | 'get' | 'update' | 'remove' | 'start' | 'stop' | 'suspend' | 'resume' | 'reload' | 'duplicate'
+  | 'list'
+  | 'create'
+  | 'get'
+  | 'update'
+  | 'remove'
+  | 'start'
+  | 'stop'
+  | 'suspend'
+  | 'resume'
+  | 'reload'
+  | 'duplicate'
+  | 'resetConsole'
 >
 
 /** What a node of each kind is shown as. */
@@ -73,6 +84,9 @@ export function remoteLives(connection: Connection): Lives {
     suspend: action('suspend'),
     resume: action('resume'),
     reload: action('reload'),
+    async resetConsole(ref) {
+      await connection.done({ method: 'POST', path: `${nodePath(ref)}/console/reset` })
+    },
     async duplicate<K extends NodeKindName>(ref: NodeRef<K>, destinationId: string) {
       return (await connection.json(schemaOf(ref.kind, 'node'), {
         method: 'POST',

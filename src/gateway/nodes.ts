@@ -37,6 +37,7 @@ export function gatewayNodes(owner: AskOwner, copies: ImageCopies): NodeAgent {
     followCapture: (ref, port, signal) => at(ref, ({ nodes }) => nodes.followCapture(ref, port, signal)),
     streamCapture: (ref, port, wanted, signal) =>
       at(ref, ({ nodes }) => nodes.streamCapture(ref, port, wanted, signal)),
+    resetConsole: (ref) => at(ref, ({ nodes }) => nodes.resetConsole(ref)),
     console: (ref, signal) => at(ref, ({ nodes }) => nodes.console(ref, signal)),
     screen: (ref, signal) => at(ref, ({ nodes }) => nodes.screen(ref, signal)),
   }

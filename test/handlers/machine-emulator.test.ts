@@ -213,7 +213,6 @@ machineTest.for([
   [{ qemu_path: '/bin/sh' }, /^qemu_path: sh is not the name of an emulator/],
   [{ platform: 'unicore32' }, /qemu-system-unicore32 is not installed/],
   [{}, /^qemu_path: .*platform/],
-  [{ console_type: 'vnc', console: 5000, platform: 'x86_64' }, /^console: .*5900/],
 ] as const)('%j is a conflict that says why', async ([input, message]) => {
   const project = await newProject()
   const answer = await post(nodes(project), { name: 'R1', ...input })

@@ -11,8 +11,6 @@ import type { Listening } from './listening.ts'
 
 /** What listens on the host itself answers within this, ms. */
 const connectMs = 5000
-/** VNC displays are counted from here (RFC 6143, appendix of the numbers in use). */
-const firstVncPort = 5900
 
 export interface ConsolesOptions {
   readonly keeper: KeeperLink
@@ -25,6 +23,8 @@ export interface ConsolesOptions {
 /** The consoles of nodes. Callers hold the lock of the node, but for opening one. */
 export class Consoles {
   readonly #options: ConsolesOptions
+  /** What was opened for clients of the interface, by the keys of nodes. */
+  readonly #sockets = new Map<string, Set<Socket>>()
 
   constructor(options: ConsolesOptions) {
     this.#options = options
@@ -40,7 +40,7 @@ export class Consoles {
         `The console of the node speaks ${console_type}: use a client of it at port ${node.record.console}`,
       )
     try {
-      return streams(await this.#options.keeper.attachConsole(node.key), signal)
+      return this.#streams(node, await this.#options.keeper.attachConsole(node.key), signal)
     } catch (error) {
       if (refusal(error) === 'not_running')
         throw conflict('The node does not run: start it first', { cause: error as Error })
@@ -68,33 +68,68 @@ export class Consoles {
       throw conflict(`The screen of the node cannot be reached: ${(cause as Error).message}`, { cause })
     }
     socket.setNoDelay(true)
+    return this.#streams(node, socket, signal)
+  }
+
+  /** Ends every client of the console of a node that runs, and listens for new ones. 409. */
+  async reset(node: LabNode): Promise<void> {
+    if (node.status === 'stopped') throw conflict('The node does not run: start it first')
+    for (const socket of this.#sockets.get(node.key) ?? []) socket.destroy()
+    await this.#options.listening.reset(node)
+  }
+
+  #streams({ key }: LabNode, socket: Socket, signal: AbortSignal): ConsoleStream {
+    const sockets = this.#sockets.get(key) ?? new Set()
+    this.#sockets.set(key, sockets.add(socket))
+    socket.once('close', () => {
+      sockets.delete(socket)
+      if (sockets.size === 0 && this.#sockets.get(key) === sockets) this.#sockets.delete(key)
+    })
     return streams(socket, signal)
   }
 
-  /** A console for a new node. */
-  async give(node: LabNode, wanted: number | undefined): Promise<void> {
-    const pool = node.kind.consolePool(node.record.console_type)
-    requireScreenPort(node, wanted)
-    node.record.console = pool === undefined ? null : await this.#options.ports.allocate(pool, node.owner, wanted)
+  /** A console for a node that is created: the wanted port, or another one; the message for its user says why. */
+  async give(node: LabNode, wanted: number | undefined): Promise<string | undefined> {
+    const { record, owner } = node
+    const { ports } = this.#options
+    const pool = node.kind.consolePool(record.console_type)
+    const reason = pool === undefined || wanted === undefined ? undefined : ports.refusal(pool, owner, wanted)
+    record.console = pool === undefined ? null : await ports.allocate(pool, owner, wanted)
+    if (record.console === null || wanted === undefined || record.console === wanted) return undefined
+    return `${record.name}: console ${reason ?? `port ${wanted} is in use by another program`}; it is ${record.console} now`
   }
 
-  /** Gives the node the console that fits its type and the wish; the port that is then free again. 409. */
-  async change(node: LabNode, wanted: number | undefined, typeBefore: string): Promise<number | undefined> {
+  /**
+   * Gives the node the console that fits its type and the wish; the port that is then free again. 409 when `isExact` and the
+   * wanted port cannot be had; else another one is given, and `tell` gets the message for the user.
+   */
+  async change(
+    node: LabNode,
+    wanted: number | undefined,
+    { typeBefore, isExact, tell }: { typeBefore: string; isExact: boolean; tell: (message: string) => void },
+  ): Promise<number | undefined> {
     const { record } = node
     const before = record.console
     const isSameType = record.console_type === typeBefore
     const isKept = before !== null && (wanted === undefined || wanted === before)
     if (isSameType && (isKept || record.console_type === 'none')) return undefined
     if (record.console_type !== 'telnet' && node.status !== 'stopped') throw conflict('console: stop the node first')
-    await this.give(node, wanted)
+    const pool = node.kind.consolePool(record.console_type)
+    if (isExact && pool !== undefined && wanted !== undefined) {
+      await this.#options.ports.take(pool, node.owner, wanted)
+      record.console = wanted
+    } else {
+      const message = await this.give(node, wanted)
+      if (message !== undefined) tell(message)
+    }
     await this.#options.listening.apply(node)
     return before ?? undefined
   }
-}
 
-function requireScreenPort({ record }: LabNode, wanted: number | undefined): void {
-  if (record.console_type === 'vnc' && wanted !== undefined && wanted < firstVncPort)
-    throw conflict(`console: a vnc console has port ${firstVncPort} or above, got ${wanted}`)
+  /** Has the keeper listen as the record says, after a change that was undone. */
+  async undone(node: LabNode): Promise<void> {
+    await this.#options.listening.apply(node)
+  }
 }
 
 /** Where something that listens on every address can be reached from here. */

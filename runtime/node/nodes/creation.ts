@@ -48,8 +48,9 @@ export class Creation {
     // From here on its properties are seen by siblings, so that two creates at once do not get the same.
     project.nodes.set(node.key, node)
     let isMade = false
+    let moved: string | undefined
     try {
-      await this.#options.consoles.give(node, wanted ?? undefined)
+      moved = await this.#options.consoles.give(node, wanted ?? undefined)
       // What a saved lab has there is not ours to remove when this fails.
       isMade = (await mkdir(node.directory, { recursive: true, mode: 0o700 })) !== undefined
       await kind.prepare(node, input)
@@ -66,6 +67,7 @@ export class Creation {
     }
     this.#options.all.set(node.key, node)
     this.#options.emit(node, { type: 'node.created', node: node.view() })
+    if (moved !== undefined) this.#options.emit(node, { type: 'log.warning', message: moved })
     return node
   }
 }

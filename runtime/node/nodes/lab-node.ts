@@ -78,7 +78,18 @@ export class LabNode implements KindNode {
       const facts = this.#guestFacts
       await translated('The record of the node', () => writeDurable(this.#file(), JSON.stringify(this.record)))
       this.#savedFacts = facts
+      this.project.saved(this.key)
     })
+  }
+
+  /** The same where the node goes on whether that works or not: its user is told once. */
+  async saveOrTell(): Promise<void> {
+    await this.save().catch((error: unknown) => this.unsaved(error))
+  }
+
+  /** What is known of the node could not be saved. */
+  unsaved(error: unknown): void {
+    this.project.unsaved(this.key, this.record.name, error)
   }
 
   /** Whether what a guest is started with is not on disk yet, and nobody could tell it from the guest. */

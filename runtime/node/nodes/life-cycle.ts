@@ -114,7 +114,7 @@ export class LifeCycle {
     node.record.running = false
     node.record.status_reason = null
     // A disk that is full must not keep a node running; the next service would only find it stopped without a reason.
-    await node.save().catch(() => {})
+    await node.saveOrTell()
     await this.#stopped(node)
   }
 
@@ -187,7 +187,7 @@ export class LifeCycle {
     const end = `${endOf(exit)}${hinted(node.kind.hint?.(exit))}`
     node.record.running = false
     node.record.status_reason = isQuiet ? quietly : `The program ended by itself ${end}`
-    await node.save().catch(() => {})
+    await node.saveOrTell()
     await this.#stopped(node)
     if (!isQuiet && this.#changesPorts(node, exit.last_words)) {
       // Why it does not run is in its `status_reason`.
@@ -231,7 +231,7 @@ export class LifeCycle {
     if (mayRun && (await this.#options.keeper.unit(node.key, node.run))?.exit === null) return
     node.record.running = false
     node.record.status_reason = reason
-    await node.save().catch(() => {})
+    await node.saveOrTell()
     await this.#stopped(node)
   }
 
@@ -261,7 +261,7 @@ export class LifeCycle {
     if (isSame && node.record.status_reason === reason) return
     node.status = status
     node.record.status_reason = reason
-    await node.save().catch(() => {})
+    await node.saveOrTell()
     this.#options.emit(node, node.updated(isSame ? undefined : status === 'suspended' ? 'suspended' : 'resumed'))
   }
 
@@ -279,7 +279,7 @@ export class LifeCycle {
     const reason = failureOf(error, isToBeTold ? exit : null, hint)
     node.record.running = false
     node.record.status_reason = reason.message.slice(0, 2000)
-    await node.save().catch(() => {})
+    await node.saveOrTell()
     if (launch !== undefined) await this.#over(node)
     this.#options.emit(node, node.updated())
     return reason

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util'
 import { ApiError, badRequest, conflict, notFound } from '../../../src/errors.ts'
 import type { PortRef } from '../../../src/host-agent.ts'
 import type { Happening } from '../../../src/model/event.ts'
@@ -43,9 +44,19 @@ export class Links {
 
   /**
    * Attaches or replaces. 404 for a missing port or device, 400 for a host that is not known or a filter that is wrong, 403 for
-   * a device that is not allowed, 409 when the local port or the device is taken.
+   * a device that is not allowed, 409 when the local port or the device is taken. What it replaces is told of.
    */
   async attach(node: LabNode, port: PortRef, nio: Nio): Promise<Nio> {
+    const before = node.record.ports[portName(port)]?.nio ?? null
+    const attached = await this.#attach(node, port, nio)
+    if (before === null || isDeepStrictEqual(before, attached)) return attached
+    const what = `${node.record.name}: what was attached to adapter ${port.adapter}, port ${port.port}`
+    const message = `${what} (${described(before)}) is replaced by ${described(attached)}`
+    this.#emit(node, { type: 'log.warning', message })
+    return attached
+  }
+
+  async #attach(node: LabNode, port: PortRef, nio: Nio): Promise<Nio> {
     const name = requirePort(node, port)
     if (!nioTypesOf[node.kind.kind].includes(nio.type)) {
       throw badRequest(`type: nodes of kind ${node.kind.kind} do not take ${nio.type}`)
@@ -57,6 +68,7 @@ export class Links {
     const lport = lportOf(nio)
     const owner = ownerOf(node, name)
     const holder = lport === undefined ? undefined : this.#ports.ownerOfUdp(lport)
+    if (lport !== undefined && holder === undefined) await this.#requireUsable(lport)
     if (lport !== undefined) this.#ports.claimUdp(lport, owner)
     try {
       await this.#wiring.open(node, name, slot)
@@ -65,12 +77,21 @@ export class Links {
       if (lport !== undefined) this.#giveBack(lport, owner, holder)
       throw error
     }
-    if (before !== undefined && before !== lport) this.#ports.release('udp', before, owner)
     slot.nio = nio
+    if (before !== undefined && before !== lport) await this.#giveUp(node, name, before)
     if (node.kind.lineOf !== undefined) slot.line = lineOf(node, port)
     await node.save()
     await this.#showCarrier(node, port)
     return nio
+  }
+
+  /** 409 for a local port that is none of ours to give: in local mode a user may take one that is free. */
+  async #requireUsable(lport: number): Promise<void> {
+    const reason = this.#ports.refusal('udp', '', lport)
+    if (reason === undefined || (this.#interfaces().isLocal && (await isUdpFree(lport)))) return
+    throw conflict(
+      `lport: ${reason}${this.#interfaces().isLocal ? ', and another program has it' : ''}; POST .../ports/udp gives a free one`,
+    )
   }
 
   /** 404 when nothing is attached. */
@@ -78,7 +99,7 @@ export class Links {
     const { suspend, filters } = requireNio(node, requirePort(node, port))
     // What a change does not name keeps its value.
     const kept = { ...(suspend !== undefined && { suspend }), ...(filters !== undefined && { filters }) }
-    return this.attach(node, port, { ...kept, ...nio })
+    return this.#attach(node, port, { ...kept, ...nio })
   }
 
   /** 404 when nothing is attached. */
@@ -89,7 +110,7 @@ export class Links {
       if (refusal(error) !== 'unknown_key') throw error
     })
     slotOf(node, name).nio = null
-    if (lport !== undefined) this.#ports.release('udp', lport, ownerOf(node, name))
+    if (lport !== undefined) await this.#giveUp(node, name, lport)
     await node.save()
     await this.#showCarrier(node, port)
   }
@@ -222,7 +243,7 @@ export class Links {
     for (const [name, slot] of gone) {
       const owner = ownerOf(node, name)
       const lport = lportOf(slot.nio)
-      if (lport !== undefined) this.#ports.release('udp', lport, owner)
+      if (lport !== undefined) await this.#giveUp(node, name, lport)
       if (node.status === 'stopped') {
         await this.#keeper.call('port.close', { key: portKey(node, name) }).catch(() => {})
         this.#ports.releaseAll(owner)
@@ -235,7 +256,7 @@ export class Links {
       }
     }
     // A disk that is full must not undo what was done; a start prunes again.
-    if (gone.length > 0) await node.save().catch(() => {})
+    if (gone.length > 0) await node.saveOrTell()
     if (lost.length === 0) return
     const message = `${record.name}: its adapters have changed, and what was attached to ${lost.join(', ')} is removed`
     this.#emit(node, { type: 'log.warning', message })
@@ -300,12 +321,22 @@ export class Links {
     if (node.status !== 'stopped') await node.kind.guests?.setCarrier(node, port, hasCarrier(node.record, port))
   }
 
+  /** The local port of a NIO that is gone is anybody's, also when it was reserved for the project. */
+  async #giveUp(node: LabNode, name: string, lport: number): Promise<void> {
+    this.#ports.release('udp', lport, ownerOf(node, name))
+    await node.project.forgetUdpPorts([lport]).catch((error: unknown) => node.unsaved(error))
+  }
+
   #giveBack(port: number, owner: string, before: string | undefined): void {
     if (before === owner) return
     this.#ports.release('udp', port, owner)
     if (before !== undefined) this.#ports.adopt('udp', port, before)
   }
 }
+
+/** A NIO, in words. */
+const described = (nio: Nio): string =>
+  nio.type === 'nio_udp' ? `UDP port ${nio.lport} to ${nio.rhost}:${nio.rport}` : `${nio.type} ${deviceOf(nio).device}`
 
 function deviceOf(nio: Exclude<Nio, UdpNio>): { field: string; device: string } {
   return nio.type === 'nio_tap'

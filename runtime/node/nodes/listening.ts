@@ -41,6 +41,16 @@ export class Listening {
     }
   }
 
+  /** Ends the telnet clients of a node that runs, and listens for new ones at the same port. */
+  async reset(node: LabNode): Promise<void> {
+    if (this.of(node) === undefined) return
+    await this.#options.keeper.call('console.listen', { key: node.key, listen: null }).catch((error: unknown) => {
+      if (refusal(error) !== 'not_running') throw error
+    })
+    const [problem] = await this.restore(node, { console: null })
+    if (problem !== undefined) throw conflict(problem)
+  }
+
   /**
    * Takes the console of a node that was found running: where the keeper listens, whatever the record says. Whether the record
    * is another now.
@@ -56,7 +66,7 @@ export class Listening {
   }
 
   /** Has the keeper listen for a node that runs, where it should and does not; the messages say what became of the console. */
-  async restore(node: LabNode, { console: found }: UnitState): Promise<string[]> {
+  async restore(node: LabNode, { console: found }: Pick<UnitState, 'console'>): Promise<string[]> {
     const { console } = node.record
     if (console === null || found !== null || this.of(node) === undefined) return []
     try {

@@ -18,6 +18,7 @@ import { Creation, noteDeleted } from './creation.ts'
 import type { LabNode } from './lab-node.ts'
 import type { LifeCycle } from './life-cycle.ts'
 import type { Links } from './links.ts'
+import { lportOf } from './slots.ts'
 
 export interface NodesOptions {
   readonly kinds: Readonly<Record<NodeKindName, NodeKind>>
@@ -75,7 +76,7 @@ export class Nodes implements NodeAgent {
       if (known.project !== project) throw conflict(`node_id: ${nodeId} is a node of another project`)
       const created = known.isUnclaimed
       if (!created && existing === 'refuse') throw conflict(`The node ${nodeId} exists already`)
-      await this.#update(known, known.kind.claimed(input, known))
+      await this.#update(known, known.kind.claimed(input, known), { isExact: false })
       known.isUnclaimed = false
       return { node: viewOf<K>(known), created }
     })
@@ -173,6 +174,10 @@ export class Nodes implements NodeAgent {
     return this.with(ref, (node) => this.#options.captures.stream(node, port, wanted, signal))
   }
 
+  resetConsole(ref: NodeRef): Promise<void> {
+    return this.with(ref, (node) => this.#options.consoles.reset(node))
+  }
+
   async console(ref: NodeRef, signal: AbortSignal): Promise<ConsoleStream> {
     return this.#options.consoles.open(await this.#find(ref), signal)
   }
@@ -228,7 +233,8 @@ export class Nodes implements NodeAgent {
     await Promise.all(nodes.map((node) => this.exclusively(node, () => end(node))))
   }
 
-  async #update(node: LabNode, changes: NodeUpdate): Promise<void> {
+  /** `isExact`: a console port that cannot be had is refused, and not replaced. */
+  async #update(node: LabNode, changes: NodeUpdate, { isExact } = { isExact: true }): Promise<void> {
     const { record } = node
     const { name, console: wanted, console_type } = changes
     const { console: port, console_type: type, properties } = record
@@ -241,13 +247,16 @@ export class Nodes implements NodeAgent {
     try {
       record.name = name ?? record.name
       record.console_type = console_type ?? record.console_type
-      released = await this.#options.consoles.change(node, wanted ?? undefined, type)
+      const tell = (message: string) => this.#options.emit(node, { type: 'log.warning', message })
+      released = await this.#options.consoles.change(node, wanted ?? undefined, { typeBefore: type, isExact, tell })
       await node.kind.update(node, changes, before.name)
       await node.save()
     } catch (error) {
-      if (record.console !== before.console && record.console !== null)
-        this.#options.ports.release('console', record.console, node.owner)
+      const isMoved = record.console !== before.console
+      if (isMoved && record.console !== null) this.#options.ports.release('console', record.console, node.owner)
       Object.assign(record, before)
+      // Where the console was before it is free: this node has it until now.
+      if (isMoved) await this.#options.consoles.undone(node).catch(() => {})
       throw translate('The record of the node', error)
     }
     if (released !== undefined) this.#options.ports.release('console', released, node.owner)
@@ -276,16 +285,18 @@ export class Nodes implements NodeAgent {
 
   async #remove(node: LabNode, files: 'now' | 'later'): Promise<void> {
     node.record.deleting = files
-    try {
+    await node.save().catch((error: unknown) => {
       // A full disk is made emptier by this; on one that cannot be written to nothing is begun.
-      await node.save().catch((error: unknown) => {
-        if (!isFull(error)) throw error
-      })
+      if (isFull(error)) return node.unsaved(error)
+      delete node.record.deleting
+      throw error
+    })
+    try {
       await this.#options.lifeCycle.stop(node, 'remove')
       await node.kind.gone?.(node, { isDeleted: true })
     } catch (error) {
       delete node.record.deleting
-      await node.save().catch(() => {})
+      await node.saveOrTell()
       throw error
     }
     // A disk that is full cannot remember what a commit has to remove: then that is removed at once.
@@ -303,6 +314,8 @@ export class Nodes implements NodeAgent {
 
   async #release(node: LabNode): Promise<void> {
     await this.#options.links.release(node)
+    const lports = Object.values(node.record.ports).flatMap(({ nio }) => lportOf(nio) ?? [])
+    await node.project.forgetUdpPorts(lports).catch((error: unknown) => node.unsaved(error))
     this.#options.ports.releaseAll(node.owner)
     node.project.nodes.delete(node.key)
     this.all.delete(node.key)

@@ -176,7 +176,7 @@ export class Reopen {
     nodes.all.set(node.key, node)
     await nodes.exclusively(node, async () => {
       // The next service must not take for it what another node has now.
-      if (isKnownOtherwise) await node.save().catch(() => {})
+      if (isKnownOtherwise) await node.saveOrTell()
       await this.#settle(node, runs?.get(node.key))
     })
   }
@@ -188,7 +188,7 @@ export class Reopen {
     const unit = run?.unit
     if (unit !== undefined) {
       const isChanged = [links.adopt(node, run?.ports ?? []), listening.adopt(node, unit)].includes(true)
-      if (isChanged) await node.save().catch(() => {})
+      if (isChanged) await node.saveOrTell()
       await lifeCycle.adopt(node, unit)
       if (node.status !== 'stopped') this.#warn(node.project, await listening.restore(node, unit))
     } else if (record.running) {

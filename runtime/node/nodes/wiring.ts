@@ -88,7 +88,7 @@ export class Wiring {
   async #changeIdentity(node: LabNode): Promise<void> {
     const happening = node.kind.identity?.change(node)
     if (happening === undefined) return
-    await node.save().catch(() => {})
+    await node.saveOrTell()
     this.#options.emit(node, happening)
     this.#options.emit(node, node.updated())
   }

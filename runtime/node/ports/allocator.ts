@@ -76,6 +76,25 @@ export class PortAllocator {
     for (const distance of beside) this.release(pool, port + distance, besideOf(owner))
   }
 
+  /** A certain port of a pool. 409 with the reason when that one cannot be had. */
+  async take(pool: Pool, owner: string, port: number): Promise<void> {
+    const refusal = this.refusal(pool, owner, port)
+    if (refusal !== undefined) throw conflict(`${pool === 'udp' ? 'udp_port' : 'console'}: ${refusal}`)
+    if (!(await this.#take(pool, owner, port))) {
+      throw conflict(`${pool === 'udp' ? 'udp_port' : 'console'}: port ${port} is in use by another program`)
+    }
+  }
+
+  /** Why a port of a pool cannot be given, as far as that is known without asking the system. */
+  refusal(pool: Pool, owner: string, port: number): string | undefined {
+    const [first, last] = this.range(pool)
+    if (port < first || port > last) return `port ${port} is outside of ${pool}_port_range, ${first} to ${last}`
+    const holder = this.#owners(pool).get(port)
+    if (holder !== undefined) return `port ${port} is in use by ${holder === owner ? 'this' : 'another'} node or link`
+    if (pool !== 'udp' && browserBlocked.has(port)) return `browsers do not connect to port ${port}`
+    return undefined
+  }
+
   /** Makes a UDP port the `lport` of a link. It may be free, or reserved by the same project. 409 when it is another's. */
   claimUdp(port: number, owner: string): void {
     const holder = this.#udp.get(port)

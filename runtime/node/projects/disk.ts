@@ -1,4 +1,6 @@
-import { statfs } from 'node:fs/promises'
+import { constants } from 'node:fs'
+import { access, statfs } from 'node:fs/promises'
+import { dirname } from 'node:path'
 import { ApiError, conflict, forbidden, outOfSpace } from '../../../src/errors.ts'
 
 /**
@@ -6,6 +8,7 @@ import { ApiError, conflict, forbidden, outOfSpace } from '../../../src/errors.t
  * asks.
  */
 export async function requireSpace(directory: string, floorMb: number, bytes = 0): Promise<void> {
+  await requireWritable(directory)
   const { bavail, bsize } = await statfs(directory).catch(() => ({ bavail: Number.MAX_SAFE_INTEGER, bsize: 1 }))
   const freeMb = Math.floor((bavail * bsize) / 2 ** 20)
   const wantedMb = Math.ceil(bytes / 2 ** 20)
@@ -16,8 +19,24 @@ export async function requireSpace(directory: string, floorMb: number, bytes = 0
   )
 }
 
+/** 507 when a directory is on a disk that cannot be written to. */
+async function requireWritable(directory: string): Promise<void> {
+  try {
+    await access(directory, constants.W_OK)
+  } catch (cause) {
+    // What else is wrong with it is said by what is about to be done there.
+    if ((cause as NodeJS.ErrnoException).code === 'EROFS') throw readOnly(directory, cause)
+  }
+}
+
+const readOnly = (path: string, cause: unknown): ApiError =>
+  outOfSpace(`The disk that holds ${path} is read-only: mount it for writing, then try again`, { cause })
+
 /** Whether something failed only because the disk is full. */
-export const isFull = (error: unknown): boolean => error instanceof ApiError && error.status === 507
+export function isFull(error: unknown): boolean {
+  const cause = error instanceof ApiError ? error.cause : error
+  return ['ENOSPC', 'EDQUOT'].includes((cause as NodeJS.ErrnoException | undefined)?.code ?? '')
+}
 
 /** What the file system refused, as the client may be told it: no errno leaves this room. */
 export async function translated<T>(what: string, run: () => Promise<T>): Promise<T> {
@@ -36,8 +55,14 @@ export function translate(what: string, cause: unknown): unknown {
       return outOfSpace(`${what}: the disk is full; delete something first`, { cause })
     case 'EACCES':
     case 'EPERM':
-    case 'EROFS':
       return forbidden(`${what}: the service has no permission`, { cause })
+    case 'EROFS':
+      return readOnly(dirname((cause as NodeJS.ErrnoException).path ?? what), cause)
+    case 'EIO':
+      return outOfSpace(`${what}: the disk reports errors; see the log of the system`, { cause })
+    case 'EBUSY':
+    case 'ENOTEMPTY':
+      return conflict(`${what}: another program uses it; end that and try again`, { cause })
     case 'ENAMETOOLONG':
       return conflict(`${what}: the name is too long for the file system`, { cause })
     case 'ENOTDIR':

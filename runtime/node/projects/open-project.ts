@@ -5,6 +5,9 @@ import { Serial } from '../../../src/serial.ts'
 import type { LabNode } from '../nodes/lab-node.ts'
 import { type ProjectRecord, writeProject } from './project-record.ts'
 
+/** Told, for the user and the log, of what could not be saved. */
+export type UnsavedListener = (message: string, error: unknown) => void
+
 /** A project in memory. */
 export class OpenProject {
   readonly id: string
@@ -19,11 +22,17 @@ export class OpenProject {
   /** Uploads and other work that writes into the directory. */
   readonly #writers = new Set<Promise<unknown>>()
 
-  constructor(record: ProjectRecord, path: string, location: string) {
+  readonly #tell: UnsavedListener
+  /** Records that could not be saved, and have not been saved since. */
+  readonly #unsaved = new Set<string>()
+
+  /** `tell` hears of records that could not be saved. */
+  constructor(record: ProjectRecord, path: string, location: string, tell: UnsavedListener = () => {}) {
     this.id = record.project_id
     this.record = record
     this.path = path
     this.location = location
+    this.#tell = tell
   }
 
   get filesDirectory(): string {
@@ -54,8 +63,31 @@ export class OpenProject {
   }
 
   /** Writes the record as it is when it is the turn of this: a later state is never replaced by an earlier one. */
-  save(): Promise<void> {
-    return this.#saving.run(this.id, () => writeProject(this.path, this.record))
+  async save(): Promise<void> {
+    await this.#saving.run(this.id, () => writeProject(this.path, this.record))
+    this.saved(this.id)
+  }
+
+  /** A record could not be saved, and what it is of goes on all the same: told once, until it has been saved. */
+  unsaved(record: string, name: string, error: unknown): void {
+    if (this.#unsaved.has(record)) return
+    this.#unsaved.add(record)
+    const why = (error as Error).message
+    this.#tell(`${name} could not be saved, and what has changed is lost when the service ends: ${why}`, error)
+  }
+
+  /** A record was saved. */
+  saved(record: string): void {
+    this.#unsaved.delete(record)
+  }
+
+  /** Writes down that UDP ports are not reserved for the project any more, where one of them is. */
+  async forgetUdpPorts(ports: readonly number[]): Promise<void> {
+    const { udp_ports = [] } = this.record
+    if (!udp_ports.some((port) => ports.includes(port))) return
+    this.record = { ...this.record, udp_ports: udp_ports.filter((port) => !ports.includes(port)) }
+    // A project that is being closed keeps none.
+    if (!this.isClosing) await this.save()
   }
 
   /** 409 while it is being closed. */

@@ -21,6 +21,8 @@ export const ProjectRecord = Type.Object({
   open: Type.Boolean(),
   /** What was begun with it, and is finished by the next service when this one is killed: it is closed, or deleted from disk. */
   ending: Type.Optional(Type.Union([Type.Literal('close'), Type.Literal('remove')])),
+  /** UDP ports that were reserved for links, until the NIO that uses one is deleted, or it is given back. */
+  udp_ports: Type.Optional(Type.Array(Type.Integer({ minimum: 1, maximum: 65535 }))),
   /** Directories of deleted instances that wait for a commit, as `{kind}/{node_id}`. */
   deleted: Type.Array(Type.String({ pattern: '^[a-z-]+/[0-9a-f-]{36}$' })),
 })

@@ -8,6 +8,7 @@ import type { ProjectAgent } from '../../../src/host-agent.ts'
 import { isUuid } from '../../../src/model/common.ts'
 import type { Project, ProjectCreate, ProjectStatusFilter, ProjectUpdate } from '../../../src/model/project.ts'
 import { Serial } from '../../../src/serial.ts'
+import type { Log } from '../log.ts'
 import type { PortAllocator } from '../ports/allocator.ts'
 import { isFull, requireSpace, translated } from './disk.ts'
 import { writeDurable } from './durable-file.ts'
@@ -27,6 +28,7 @@ export interface ProjectsOptions {
   readonly floorMb: () => number
   readonly events: EventLog
   readonly ports: PortAllocator
+  readonly log: Log
   /** Opens the nodes of a project from their records; they are unclaimed when a client opened it. */
   readonly openNodes: (project: OpenProject, isUnclaimed: boolean) => Promise<void>
   /** Ends what still runs of a project in a directory that is not opened again. */
@@ -149,18 +151,27 @@ export class Projects implements ProjectAgent {
     const project = await this.find(projectId)
     project.requireUsable()
     const port = await this.#options.ports.allocate('udp', projectId)
-    // It may have been closed while the port was tested; nobody would release it then.
-    if (project.isClosing) this.#options.ports.release('udp', port, projectId)
-    project.requireUsable()
+    try {
+      // It may have been closed while the port was tested; nobody would release it then.
+      project.requireUsable()
+      // In memory at once, so that of two changes at the same time the later one has both.
+      project.record = { ...project.record, udp_ports: [...(project.record.udp_ports ?? []), port] }
+      await translated('The record of the project', () => project.save())
+    } catch (error) {
+      this.#options.ports.release('udp', port, projectId)
+      project.record = { ...project.record, udp_ports: project.record.udp_ports?.filter((it) => it !== port) ?? [] }
+      throw error
+    }
     return port
   }
 
   async releaseUdpPort(projectId: string, port: number): Promise<void> {
-    await this.find(projectId)
+    const project = await this.find(projectId)
     const { ports } = this.#options
     if (ports.ownerOfUdp(port) !== projectId) {
       throw notFound(`udp_port: ${port} is not reserved for the project; a NIO that uses it is to be deleted instead`)
     }
+    await translated('The record of the project', () => project.forgetUdpPorts([port]))
     ports.release('udp', port, projectId)
   }
 
@@ -194,13 +205,21 @@ export class Projects implements ProjectAgent {
       if (made !== undefined) await rm(made, { recursive: true, force: true }).catch(() => {})
       throw error
     }
-    const project = new OpenProject(record, path, rules.projectsDirectory)
+    const project = this.#projectOf(record, path)
     events.openProject(id)
     this.#open.set(id, project)
     if (found?.damaged)
       events.emit(id, { type: 'log.warning', message: 'The record of the project was damaged; the one before is used' })
     if (found !== undefined) await this.#options.openNodes(project, true)
     return project
+  }
+
+  #projectOf(record: ProjectRecord, path: string): OpenProject {
+    const { rules, events, log } = this.#options
+    return new OpenProject(record, path, rules.projectsDirectory, (message, error) => {
+      log.error({ err: error, project: record.project_id }, message)
+      events.emit(record.project_id, { type: 'log.error', message })
+    })
   }
 
   async #close(project: OpenProject, how: 'close' | 'remove'): Promise<void> {
@@ -222,6 +241,7 @@ export class Projects implements ProjectAgent {
   async #intend(project: OpenProject, ending: 'close' | 'remove'): Promise<void> {
     await this.#save(project, { ending }).catch((error: unknown) => {
       if (ending === 'remove' && !isFull(error)) throw error
+      project.unsaved(project.id, 'The project', error)
     })
   }
 
@@ -240,9 +260,11 @@ export class Projects implements ProjectAgent {
   /** Leaves a closed project on disk as it is to be found again. A full disk does not keep it open. */
   async #settle(project: OpenProject): Promise<void> {
     const { ending: _, ...record } = project.record
-    project.record = { ...record, open: false }
+    project.record = { ...record, open: false, udp_ports: [] }
     await removeDeleted(project)
-    await project.save().catch(() => {})
+    await translated('The record of the project', () => project.save()).catch((error: unknown) =>
+      project.unsaved(project.id, 'The closed project', error),
+    )
   }
 
   async #delete(projectId: string, path: string): Promise<void> {
@@ -334,7 +356,14 @@ export class Projects implements ProjectAgent {
   }
 
   async #restore(): Promise<void> {
-    const results = await Promise.allSettled((await this.#pathsOnDisk()).map((path) => this.#restoreOne(path)))
+    const paths = await this.#pathsOnDisk()
+    // Before any project is opened, so that no other one is given them.
+    await eachOf(paths, async (path) => {
+      const record = (await readProject(path))?.record
+      for (const port of record?.open ? (record.udp_ports ?? []) : [])
+        this.#options.ports.adopt('udp', port, record?.project_id ?? '')
+    })
+    const results = await Promise.allSettled(paths.map((path) => this.#restoreOne(path)))
     for (const result of results) if (result.status === 'rejected') throw result.reason
   }
 
@@ -342,14 +371,15 @@ export class Projects implements ProjectAgent {
     const found = await readProject(path)
     if (found === undefined) return removeEmpty(path)
     const { record, damaged } = found
-    const { events, rules } = this.#options
+    const { events } = this.#options
     if (record.temporary || record.ending === 'remove') {
+      this.#options.ports.releaseAll(record.project_id)
       await this.#options.endNodes(path)
       return this.#delete(record.project_id, path)
     }
     if (!record.open || this.#open.has(record.project_id)) return
     await tidyProject(path).catch(() => {})
-    const project = new OpenProject(record, path, rules.projectsDirectory)
+    const project = this.#projectOf(record, path)
     events.openProject(record.project_id)
     this.#open.set(record.project_id, project)
     if (damaged)

@@ -1,7 +1,7 @@
 import { type Static, type TObject, Type } from '@sinclair/typebox'
 import type { ConsoleStream, HostAgent } from '../../host-agent.ts'
 import { bridgeConsole, bridgeScreen } from '../../http/console.ts'
-import { type Endpoint, endpoint } from '../../http/endpoint.ts'
+import { type Endpoint, endpoint, noContent } from '../../http/endpoint.ts'
 import { requireUpgrade } from '../../http/feed.ts'
 import { noSuchNode, since } from '../../http/params.ts'
 import type { NodeRef } from '../../model/node.ts'
@@ -52,7 +52,22 @@ export function consoleEndpoints<P extends TObject>(
     'The node does not run, its console_type is not vnc, or its screen cannot be reached',
     { open: (agent, ref, signal) => agent.nodes.screen(ref, signal), bridge: bridgeScreen },
   )
-  return consoles.map((it) => ({ text, screen })[it])
+  const reset = endpoint({
+    method: 'POST',
+    path: `${node}/console/reset`,
+    tag,
+    summary:
+      'End the clients of the console, telnet and websockets, and listen for new ones; the guest does not notice',
+    params,
+    bodyKind: 'ignored',
+    replies: { 204: { description: 'Done' } },
+    errors: { 404: noSuchNode, 409: 'The node does not run' },
+    async handle({ params }, { agent }) {
+      await agent.nodes.resetConsole(ref(params))
+      return noContent
+    },
+  })
+  return [...consoles.map((it) => ({ text, screen })[it]), reset]
 }
 
 interface Transport {
