@@ -3,6 +3,7 @@ import { type Identity, requireRole } from './auth/identity.ts'
 import { LoginLimit } from './auth/login-limit.ts'
 import type { RateLimit } from './auth/rate-limit.ts'
 import { roleNeeded } from './auth/role-needed.ts'
+import type { Sessions } from './auth/sessions.ts'
 import type { Tokens } from './auth/tokens.ts'
 import { ApiError } from './errors.ts'
 import { type FeedSource, feedsOf } from './events/fleet-feed.ts'
@@ -50,6 +51,8 @@ export interface AppOptions {
   readonly tickets?: TicketOffice
   /** Without it wrong log-ins are counted, and not limited. */
   readonly logins?: LoginLimit
+  /** Without it nobody logs in for a session. */
+  readonly sessions?: Sessions | undefined
   /** Without it credentials are not counted. */
   readonly rateLimit?: RateLimit
   /** Most bytes of a JSON body. */
@@ -114,6 +117,7 @@ interface Found {
   readonly found: (endpoint: Endpoint, path: string) => Promise<Identity>
   /** Absent: that of the request which this one is a part of. */
   readonly caller?: Caller | ((identity: Identity) => Caller)
+  readonly peer: Peer
   readonly upgrade?: Upgrade
 }
 
@@ -122,6 +126,9 @@ const itself: Caller = { isDirect: false, mayExecute: false }
 
 /** Who asks where the service asks itself. */
 const ourselves: Identity = { name: 'the service', role: 'operate', key: '' }
+
+/** Where requests come from that come by no connection of their own: wrong log-ins among them count together. */
+const ofOurs: Peer = { address: 'inside', isSecure: true }
 
 /** Who opens the websocket that only a join token opens; that is looked at there. */
 const joining: Identity = { name: 'a compute that joins', role: 'read', key: '' }
@@ -132,12 +139,12 @@ export function createApp(options: AppOptions): App {
   const routes = new Routes(endpoints)
   const tickets = options.tickets ?? new Tickets()
   const logins = options.logins ?? new LoginLimit({ perMinute: () => 0 })
-  const admission = new Admission({ access: options.access, tickets, logins })
+  const admission = new Admission({ access: options.access, tickets, logins, sessions: options.sessions })
   const peerOf = options.peer ?? peerByUrl
   const requests = options.requests ?? new RequestMetrics()
   const words = new Map(Object.entries(aliases).map(([theirs, ours]) => [ours, theirs]))
   let document: string | undefined
-  const rest: Omit<Context, 'agent' | 'feeds' | 'identity' | 'caller' | 'upgrade'> = {
+  const rest: Omit<Context, 'agent' | 'feeds' | 'identity' | 'caller' | 'peer' | 'upgrade'> = {
     fleet: options.fleet,
     appliance: options.appliance,
     between: options.between ?? (async () => '127.0.0.1'),
@@ -147,6 +154,7 @@ export function createApp(options: AppOptions): App {
     tokens: options.tokens,
     requests,
     logins,
+    admission,
     aliasOf: (word) => words.get(word) ?? word,
     json,
     docsScript: options.docsScript,
@@ -155,6 +163,8 @@ export function createApp(options: AppOptions): App {
       return document
     },
   }
+  const publicPaths = new Set(endpoints.filter((it) => it.public).map(({ method, path }) => `${method} ${path}`))
+  const isPublic = (method: string, path: string): boolean => publicPaths.has(`${method} ${path}`)
   const server = `patchbay/${version}`
   const nextId = requestIds()
   /** The endpoint that a request opens as a websocket. */
@@ -169,7 +179,7 @@ export function createApp(options: AppOptions): App {
     request: Request,
     path: string,
     headers: Record<string, string>,
-    { found, caller, upgrade = options.upgrade }: Found,
+    { found, caller, peer, upgrade = options.upgrade }: Found,
   ): Promise<Response | Elsewhere> => {
     const ours = unalias(path, aliases)
     const match = await routes.find(request.method, ours)
@@ -189,7 +199,7 @@ export function createApp(options: AppOptions): App {
     const who = typeof caller === 'function' ? caller(identity) : caller
     const ourAgent = typeof agent === 'function' ? agent(tellAbsent, who ?? itself) : agent
     const feeds = options.feeds ?? feedsOf(ourAgent.events, options.fleet)
-    const context = { ...rest, identity, caller: who ?? itself, upgrade, agent: ourAgent, feeds }
+    const context = { ...rest, identity, caller: who ?? itself, peer, upgrade, agent: ourAgent, feeds }
     const work = () => answer(match, ours, request, context, options.jsonBytes)
     const result = who === undefined || options.within === undefined ? await work() : await options.within(who, work)
     return finish(result, headers, json)
@@ -228,7 +238,11 @@ export function createApp(options: AppOptions): App {
         const peer = peerOf(request)
         const identity =
           admitted ??
-          (webSocket?.joins === true ? joining : await admission.admit(request, peer, webSocket !== undefined))
+          (webSocket?.joins === true
+            ? joining
+            : isPublic(request.method, path)
+              ? admission.admitAnybody(request, peer)
+              : await admission.admit(request, peer, webSocket !== undefined))
         allowOrigin(request, path, headers)
         if (identity !== undefined) options.rateLimit?.take(identity.key)
         const found = async (it: Endpoint, ours: string) => {
@@ -239,7 +253,7 @@ export function createApp(options: AppOptions): App {
           return identity
         }
         const caller = (it: Identity) => callerOf(it, request)
-        const respondToIt = () => respond(request, path, headers, { found, caller })
+        const respondToIt = () => respond(request, path, headers, { found, caller, peer })
         const answered =
           webSocket?.joins === true ? await joined(admission, request, peer, respondToIt) : await respondToIt()
         if (answered instanceof Elsewhere) {
@@ -261,10 +275,10 @@ export function createApp(options: AppOptions): App {
       return response
     },
 
-    inside: (request) => letIn(request, { found: async () => ourselves }),
+    inside: (request) => letIn(request, { found: async () => ourselves, peer: ofOurs }),
 
     throughTunnel: (request, upgrade) =>
-      letIn(request, { found: async () => ourselves, caller: callerThroughTunnel(request), upgrade }),
+      letIn(request, { found: async () => ourselves, caller: callerThroughTunnel(request), peer: ofOurs, upgrade }),
   }
 }
 

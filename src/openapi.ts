@@ -29,12 +29,16 @@ export function openapi(endpoints: readonly Endpoint[], version: string): Json {
       license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
     },
     servers: [{ url: '/' }],
-    security: [{}, { basic: [] }, { bearer: [] }],
+    security: [{}, { basic: [] }, { bearer: [] }, { session: [] }],
     tags: [...new Set(endpoints.map(({ tag }) => tag))].map((name) => ({ name })),
     paths,
     components: {
       schemas: components.schemas,
-      securitySchemes: { basic: { type: 'http', scheme: 'basic' }, bearer: { type: 'http', scheme: 'bearer' } },
+      securitySchemes: {
+        basic: { type: 'http', scheme: 'basic' },
+        bearer: { type: 'http', scheme: 'bearer' },
+        session: { type: 'apiKey', in: 'cookie', name: 'patchbay', description: 'What `POST /v2/session` sets' },
+      },
     },
   }
 }
@@ -44,7 +48,7 @@ function operation(endpoint: Endpoint, components: Components): Json {
   const notes = [
     description,
     websocket === true ? 'Can be opened as a websocket.' : undefined,
-    `Needs the role \`${roleOf(endpoint)}\`.`,
+    endpoint.public === true ? 'Needs no credentials.' : `Needs the role \`${roleOf(endpoint)}\`.`,
   ].filter((it) => it !== undefined)
   return {
     operationId: method.toLowerCase() + path.replace(/\W+(\w)?/g, (_, letter?: string) => letter?.toUpperCase() ?? ''),

@@ -48,7 +48,7 @@ export async function serve(config: LoadedConfig): Promise<number> {
   const certificate = await Certificate.open(config, log).catch(({ message }: Error) => {
     throw new StartError(message)
   })
-  const { tokens, verifier, rateLimit, logins } = await openAuth({ config, log, isGateway: current.gateway })
+  const { tokens, verifier, rateLimit, logins, sessions } = await openAuth({ config, log, isGateway: current.gateway })
   if (isBasicRefused(current))
     log.warn({}, 'HTTP Basic is refused to other hosts: set tls.cert and tls.key, or insecure')
   const computeId = current.join.url === '' ? undefined : await idFor(current.data)
@@ -65,6 +65,7 @@ export async function serve(config: LoadedConfig): Promise<number> {
     tokens,
     rateLimit,
     logins,
+    sessions,
     jsonBytes: current.limits.json_kb * 1024,
     aliases: current.aliases,
     json,

@@ -21,11 +21,16 @@ export interface Auth {
 }
 
 /** The key by which tokens and tickets are signed, in the object and in isolates alike. */
-export function tokenKey({ FLEET_KEY = '' }: Env): () => Promise<CryptoKey> {
+export const tokenKey = (env: Env): (() => Promise<CryptoKey>) => keyFor(env, 'tokens')
+
+/** The key by which sessions are signed. */
+export const sessionKey = (env: Env): (() => Promise<CryptoKey>) => keyFor(env, 'sessions')
+
+function keyFor({ FLEET_KEY = '' }: Env, use: string): () => Promise<CryptoKey> {
   let key: CryptoKey | undefined
   // What is shared between requests is the key, and never the promise: a Worker forbids to wait for that of another request.
   return async () => {
-    key ??= await signingKey(FLEET_KEY, 'tokens')
+    key ??= await signingKey(FLEET_KEY, use)
     return key
   }
 }

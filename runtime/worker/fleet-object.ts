@@ -1,4 +1,5 @@
 import { DurableObject } from 'cloudflare:workers'
+import type { EndedSession } from '../../src/auth/ended-sessions.ts'
 import type { ListReason, TokenList } from '../../src/auth/listed-tokens.ts'
 import { sameText } from '../../src/auth/secret.ts'
 import { keyOfToken, tokenOfKey } from '../../src/auth/tokens.ts'
@@ -133,6 +134,11 @@ export class FleetObject extends DurableObject<Env> {
   /** The tokens that hold, for an isolate; see `ListedTokens`. */
   tokenList(known: string | undefined, reason: ListReason): Promise<TokenList> {
     return this.#open.tokens.listed(known, reason)
+  }
+
+  /** Takes note that a session was ended before its time. */
+  endSession(session: EndedSession): void {
+    this.#open.tokens.endSession(session)
   }
 
   /** Takes note of the use of a ticket; false: it does not hold any more. */

@@ -2,6 +2,7 @@ import { waitUntil } from 'cloudflare:workers'
 import { type App, type Asked, createApp } from '../../src/app.ts'
 import type { Identity } from '../../src/auth/identity.ts'
 import { ListedTokens } from '../../src/auth/listed-tokens.ts'
+import { Sessions } from '../../src/auth/sessions.ts'
 import { ApiError } from '../../src/errors.ts'
 import type { FeedSource } from '../../src/events/fleet-feed.ts'
 import { Fleet } from '../../src/fleet/fleet.ts'
@@ -17,8 +18,9 @@ import { isUpgrade } from '../../src/http/socket.ts'
 import { metricsPath } from '../../src/routes/metrics.ts'
 import { ticketPath } from '../../src/routes/server.ts'
 import { noJoinToken } from '../../src/routes/v2/join.ts'
+import { sessionPath } from '../../src/routes/v2/session.ts'
 import { Admissions } from './admitted.ts'
-import { openAuth, tokenKey } from './auth.ts'
+import { openAuth, sessionKey, tokenKey } from './auth.ts'
 import { aliasesOf, type Env } from './env.ts'
 import type { FleetObject, Snapshot } from './fleet-object.ts'
 import { common, gatewayHost } from './host.ts'
@@ -92,7 +94,7 @@ export class Shortcut {
       // The object looks at the token itself, as it may belong to one compute.
       return this.#hand(request, undefined)
     }
-    if (endpoint.path === ticketPath) return undefined
+    if (endpoint.path === ticketPath || endpoint.path === sessionPath) return undefined
     if (endpoint.path === metricsPath) await this.#count()
     const project = projectOf(path)
     if (isFeed(endpoint)) {
@@ -188,6 +190,7 @@ export class Shortcut {
       agent: (absent, caller) => gateway().agent(absent, caller),
       feeds: this.#feeds(env, (feed) => gateway().events.open(feed)),
       tickets: new SignedTickets({ key: tokenKey(env), use: (ticket) => this.#object().useTicket(ticket) }),
+      sessions: this.#sessions(env),
       elsewhere: (asked) => this.#elsewhere(asked),
       access,
       rateLimit,
@@ -195,6 +198,22 @@ export class Shortcut {
       trace: ({ route, method, status, ms }) => {
         if (!isLeft(method, status) || !route.includes('{project_id}') || route.includes('/notifications'))
           this.#answered.count(route, method, status, ms / 1000)
+      },
+    })
+  }
+
+  #sessions(env: Env): Sessions {
+    const tokens = this.#tokens
+    const object = this.#object
+    return new Sessions({
+      key: sessionKey(env),
+      keeper: {
+        holds: (session) => tokens.holdsSession(session),
+        async end(session) {
+          const { id, begunAt, endsAt } = session
+          await object().endSession({ id, begunAt, endsAt })
+          tokens.endSession(session)
+        },
       },
     })
   }

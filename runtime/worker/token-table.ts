@@ -1,4 +1,5 @@
 import { Check } from '@sinclair/typebox/value'
+import { type EndedRecord, type EndedSession, EndedSessions } from '../../src/auth/ended-sessions.ts'
 import type { ListReason, TokenList } from '../../src/auth/listed-tokens.ts'
 import type { TokenStore } from '../../src/auth/token-store.ts'
 import { TokenRecord } from '../../src/model/access-token.ts'
@@ -19,6 +20,9 @@ export class TokenTable implements TokenStore {
     this.#warn = warn
     this.#removed = removed
     sql.exec('CREATE TABLE IF NOT EXISTS tokens (token_id TEXT PRIMARY KEY, record TEXT NOT NULL) WITHOUT ROWID')
+    sql.exec(
+      'CREATE TABLE IF NOT EXISTS ended_sessions (only INTEGER PRIMARY KEY CHECK (only = 1), record TEXT NOT NULL)',
+    )
   }
 
   async list(): Promise<readonly TokenRecord[]> {
@@ -51,6 +55,19 @@ export class TokenTable implements TokenStore {
     this.#removed(tokenId)
   }
 
+  /** Takes note that a session was ended before its time. */
+  endSession(session: EndedSession): void {
+    const ended = new EndedSessions(this.#endedSessions())
+    ended.add(session, Date.now())
+    this.#revision = undefined
+    this.#sql.exec('INSERT OR REPLACE INTO ended_sessions VALUES (1, ?)', JSON.stringify(ended.record()))
+  }
+
+  #endedSessions(): EndedRecord {
+    const [row] = this.#sql.exec<Row>('SELECT record FROM ended_sessions').toArray()
+    return row === undefined ? { until: 0, sessions: [] } : (JSON.parse(row.record) as EndedRecord)
+  }
+
   /** The tokens that hold, for an isolate that has the list of the revision `known`. */
   async listed(known: string | undefined, reason: ListReason): Promise<TokenList> {
     this.#readings[reason] += 1
@@ -59,7 +76,8 @@ export class TokenTable implements TokenStore {
     if (known === told.revision) return told
     const records = await this.list()
     const ids = records.map(({ token_id }) => token_id)
-    return { ...told, tokens: { ids, old: records.filter(({ signed }) => signed !== true) } }
+    const old = records.filter(({ signed }) => signed !== true)
+    return { ...told, tokens: { ids, old, ended: this.#endedSessions() } }
   }
 
   /** How often isolates have read the list. */

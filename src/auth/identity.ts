@@ -1,5 +1,6 @@
 import { ApiError, forbidden } from '../errors.ts'
 import type { Role } from '../model/access-token.ts'
+import type { Session } from './sessions.ts'
 
 /** Who asks. */
 export interface Identity {
@@ -10,6 +11,10 @@ export interface Identity {
   readonly key: string
   /** The credential is one that browsers send by themselves, whatever page asks: pages are still judged by their origin. */
   readonly ambient?: boolean
+  /** When the credential expires, ms since 1970. */
+  readonly expiresAt?: number
+  /** The session by which it came. */
+  readonly session?: Session
 }
 
 /**
@@ -40,7 +45,11 @@ export function requireRole(identity: Identity | undefined, role: Role): asserts
   throw forbidden(`Authorization: this needs the role ${role}, and "${identity.name}" has the role ${identity.role}`)
 }
 
-export const unauthorized = () =>
+/** `asksBasic`: a browser asks for a user and a password then, and sends them by itself from then on. */
+export const unauthorized = ({ asksBasic } = { asksBasic: true }) =>
   new ApiError(401, 'Authorization: valid credentials are needed, HTTP Basic or a Bearer token', {
-    headers: { 'WWW-Authenticate': 'Basic realm="patchbay", charset="UTF-8"', Connection: 'close' },
+    headers: {
+      'WWW-Authenticate': asksBasic ? 'Basic realm="patchbay", charset="UTF-8"' : 'Bearer realm="patchbay"',
+      Connection: 'close',
+    },
   })

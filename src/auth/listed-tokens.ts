@@ -1,8 +1,10 @@
 import { ApiError } from '../errors.ts'
 import type { TokenRecord } from '../model/access-token.ts'
+import { type EndedRecord, EndedSessions } from './ended-sessions.ts'
 import type { Identity } from './identity.ts'
+import type { Session } from './sessions.ts'
 import { isExpired, isSecretOf, parseToken, readSignedToken, type TokenMeaning, type TokenParts } from './token-text.ts'
-import { identityOf } from './tokens.ts'
+import { identityOf, tokenOfKey } from './tokens.ts'
 
 /** How old the list of tokens may be before it is read again beside a request, and at most, ms. */
 const freshMs = 5000
@@ -30,6 +32,8 @@ export interface TokenList {
     readonly ids: readonly string[]
     /** Those of them without a signature. There are never more later: new ones are signed. */
     readonly old: readonly TokenRecord[]
+    /** Sessions that were ended before their time. */
+    readonly ended: EndedRecord
   }
 }
 
@@ -48,6 +52,7 @@ interface Held {
   readonly readAt: number
   readonly ids: ReadonlySet<string>
   readonly old: ReadonlyMap<string, TokenRecord>
+  readonly ended: EndedSessions
 }
 
 /**
@@ -77,6 +82,19 @@ export class ListedTokens {
     return (await this.#valid(text))?.purpose === 'join'
   }
 
+  /** Whether a session goes on: neither was it ended, nor the token revoked that it was begun with. 503 as for tokens. */
+  async holdsSession(session: Session): Promise<boolean> {
+    const token = tokenOfKey(session.key)
+    const created_at = new Date(session.begunAt).toISOString()
+    const held = await this.#current(token === undefined ? undefined : { token_id: token, created_at })
+    return !held.ended.has(session) && (token === undefined || held.ids.has(token))
+  }
+
+  /** A session was ended by this process: it does not go on here, however old the list is. */
+  endSession(session: Session): void {
+    this.#held?.ended.add(session, this.#now())
+  }
+
   async #valid(text: string): Promise<TokenMeaning | undefined> {
     const signed = await readSignedToken([await this.#options.key()], text)
     const parts = parseToken(text)
@@ -93,7 +111,7 @@ export class ListedTokens {
   }
 
   /** A list that is young enough, and that has the token if it was made before this and holds. */
-  async #current(signed: TokenMeaning | undefined): Promise<Held> {
+  async #current(signed: Pick<TokenMeaning, 'token_id' | 'created_at'> | undefined): Promise<Held> {
     const held = this.#held
     const ageMs = this.#now() - (held?.readAt ?? 0)
     if (held === undefined || ageMs > staleMs) return this.#read('signed')
@@ -129,11 +147,12 @@ export class ListedTokens {
       throw unknown(error)
     })
     const { revision, at: madeAt, tokens } = list
-    const { ids, old } =
-      tokens === undefined
-        ? { ids: before?.ids ?? new Set<string>(), old: before?.old ?? new Map() }
-        : { ids: new Set(tokens.ids), old: new Map(tokens.old.map((record) => [record.token_id, record])) }
-    const held: Held = { revision, madeAt, readAt, ids, old }
+    const held: Held = {
+      ...{ revision, madeAt, readAt },
+      ids: tokens === undefined ? (before?.ids ?? new Set()) : new Set(tokens.ids),
+      old: tokens === undefined ? (before?.old ?? new Map()) : new Map(tokens.old.map((it) => [it.token_id, it])),
+      ended: tokens === undefined ? (before?.ended ?? new EndedSessions()) : new EndedSessions(tokens.ended),
+    }
     // One that another request read meanwhile may be younger.
     if (this.#held === undefined || this.#held.readAt <= readAt) this.#held = held
     return held

@@ -77,6 +77,12 @@ export class Tokens {
     },
   }
 
+  /** Whether there still is such a token for requests. */
+  async holds(tokenId: string): Promise<boolean> {
+    const record = await this.#read(tokenId)
+    return record !== undefined && record.purpose === 'user' && !isExpired(record, this.#now())
+  }
+
   /** The oldest first. */
   async list(): Promise<AccessToken[]> {
     const records = await this.#store.list()
@@ -184,7 +190,9 @@ const grantOf = ({ token_id, compute_id }: TokenRecord): JoinGrant => ({
 /** Who asks with a token that is good; undefined for one that is not for requests. */
 export function identityOf(token: TokenMeaning | undefined): Identity | undefined {
   if (token?.purpose !== 'user') return undefined
-  return { name: token.name, role: token.role, key: keyOfToken(token.token_id) }
+  const { name, role, token_id, expires_at } = token
+  const expiry = expires_at === null ? {} : { expiresAt: Date.parse(expires_at) }
+  return { name, role, key: keyOfToken(token_id), ...expiry }
 }
 
 /** See `Identity.key`. */

@@ -8,6 +8,8 @@ import type { ApplianceVm } from '../fleet/appliance-vm.ts'
 import type { Fleet } from '../fleet/fleet.ts'
 import type { HostAgent } from '../host-agent.ts'
 import type { Role } from '../model/access-token.ts'
+import type { Admission } from './access/access.ts'
+import type { Peer } from './access/peer.ts'
 import type { RequestMetrics } from './request-metrics.ts'
 import type { Upgrade } from './socket.ts'
 import type { TicketOffice } from './tickets.ts'
@@ -33,6 +35,9 @@ export interface Context {
   readonly tokens: Tokens | undefined
   readonly requests: RequestMetrics
   readonly logins: LoginLimit
+  readonly admission: Admission
+  /** The other end of the request. */
+  readonly peer: Peer
   /** Our word for a kind -> the word clients use for it, from the `aliases` setting. */
   readonly aliasOf: (word: string) => string
   readonly json: Json
@@ -88,6 +93,8 @@ export interface Endpoint<P extends TObject = TObject, Q extends TObject = TObje
   readonly handsOn?: (path: string) => string
   /** May be opened as a websocket, on which a ticket is accepted. */
   readonly websocket?: boolean
+  /** Credentials are not asked for; which page asks is looked at all the same. The path has no parameters. */
+  readonly public?: boolean
   /** A page for people, to which links of other sites may lead. All other paths are refused to them. */
   readonly page?: boolean
   /** A compute opens it to join: its handler looks at the token, and the service's own credentials are not asked for. */

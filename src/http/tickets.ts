@@ -40,8 +40,10 @@ export class Tickets implements TicketOffice {
     return issued !== undefined && issued.expiry > now ? issued.identity : undefined
   }
 
-  /** Makes those void that were given for a credential. */
+  /** Makes those void that were given for a credential, or for a session with this id. */
   void(key: string): void {
-    for (const [ticket, { identity }] of this.#issued) if (identity.key === key) this.#issued.delete(ticket)
+    for (const [ticket, { identity }] of this.#issued) {
+      if (identity.key === key || identity.session?.id === key) this.#issued.delete(ticket)
+    }
   }
 }

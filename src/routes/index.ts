@@ -16,6 +16,7 @@ import { nodeLinkEndpoints } from './v2/node-links.ts'
 import { nodesV2 } from './v2/nodes.ts'
 import { notificationEndpoints } from './v2/notifications.ts'
 import { projectsV2 } from './v2/projects.ts'
+import { sessionEndpoints } from './v2/session.ts'
 import { tokenEndpoints } from './v2/tokens.ts'
 
 /** Every endpoint of the service. */
@@ -38,4 +39,5 @@ export const endpoints: readonly Endpoint[] = [
   ...notificationEndpoints,
   ...nodeLinkEndpoints,
   ...tokenEndpoints,
+  ...sessionEndpoints,
 ]

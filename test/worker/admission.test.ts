@@ -83,7 +83,9 @@ test('a request without valid credentials asks nothing of the object, whatever i
   ])
     for (const headers of bad) for (const more of [{}, upgrade]) await ask('GET', path, { ...headers, ...more })
   expect(answers.size).toBeGreaterThan(1000)
-  const entered = [...answers].filter(([, status]) => ![401, 403].includes(status))
+  // Where somebody logs in, credentials are in the body; to log out without a session is nothing.
+  const atDoor = /^(POST|DELETE) \/v2\/session /
+  const entered = [...answers].filter(([what, status]) => ![401, 403].includes(status) && !atDoor.test(what))
   // Pages of an allowed origin may ask what methods there are.
   expect(entered.filter(([what]) => !what.startsWith('OPTIONS'))).toEqual([])
   expect(await worker.counts()).toEqual({ calls: {}, began: 0 })

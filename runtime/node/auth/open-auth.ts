@@ -3,9 +3,11 @@ import { join } from 'node:path'
 import { anyOf, type Verifier } from '../../../src/auth/identity.ts'
 import { LoginLimit } from '../../../src/auth/login-limit.ts'
 import { RateLimit } from '../../../src/auth/rate-limit.ts'
+import { Sessions } from '../../../src/auth/sessions.ts'
 import { Tokens } from '../../../src/auth/tokens.ts'
 import type { Config, Resolved } from '../config/config.ts'
 import type { Log } from '../log.ts'
+import { SessionFiles, sessionKey } from './session-files.ts'
 import { TokenFile } from './token-file.ts'
 
 /** Requests a second that a gateway allows each credential where the configuration says nothing. */
@@ -18,6 +20,7 @@ export interface Auth {
   readonly verifier: Verifier | undefined
   readonly rateLimit: RateLimit
   readonly logins: LoginLimit
+  readonly sessions: Sessions | undefined
 }
 
 /** Without credentials in the configuration there are no tokens: everybody may do everything then. */
@@ -42,11 +45,15 @@ export async function openAuth({
   })
   const verifiers: Verifier[] = []
   let tokens: Tokens | undefined
+  let sessions: Sessions | undefined
   if (hasCredentials(current)) {
     const ours = new Tokens({
       store: await TokenFile.open({ data: current.data, floorMb: () => config.current.min_free_space_mb, log }),
     })
     tokens = ours
+    const key = await sessionKey(current.data)
+    const keeper = await SessionFiles.open({ data: current.data, tokens: ours, log })
+    sessions = new Sessions({ key: async () => key, keeper })
     verifiers.push(async (_, token) => (token === undefined ? undefined : ours.identify(token)))
   } else if (await isThere(join(current.data, 'tokens.json'))) {
     log.warn({}, 'no credentials are configured: everybody may use the service, and the tokens it has mean nothing')
@@ -56,7 +63,7 @@ export async function openAuth({
     const { cloudflareAccess } = await import('../../../src/auth/cloudflare-access.ts')
     verifiers.push(cloudflareAccess({ teamDomain: team_domain, audience, role, admins }))
   }
-  return { tokens, verifier: verifiers.length === 0 ? undefined : anyOf(...verifiers), rateLimit, logins }
+  return { tokens, verifier: verifiers.length === 0 ? undefined : anyOf(...verifiers), rateLimit, logins, sessions }
 }
 
 const hasCredentials = ({ user, token, cloudflare_access }: Resolved): boolean =>

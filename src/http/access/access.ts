@@ -1,8 +1,9 @@
 import { type Identity, unauthorized, type Verifier } from '../../auth/identity.ts'
-import { type LoginLimit, madeToken } from '../../auth/login-limit.ts'
+import { type LoginKind, type LoginLimit, madeToken } from '../../auth/login-limit.ts'
 import { isLoopback } from '../../auth/network.ts'
 import { isSecret } from '../../auth/secret.ts'
-import { forbidden } from '../../errors.ts'
+import type { Session, Sessions } from '../../auth/sessions.ts'
+import { forbidden, notFound } from '../../errors.ts'
 import type { TicketOffice } from '../tickets.ts'
 import { bearerOf, type Credentials, credentialsOf, ticketOf } from './credentials.ts'
 import { hostOf } from './host.ts'
@@ -31,6 +32,8 @@ export interface AdmissionOptions {
   readonly access: () => Access
   readonly tickets: Pick<TicketOffice, 'redeem'>
   readonly logins: LoginLimit
+  /** Without it nobody logs in for a session. */
+  readonly sessions?: Sessions | undefined
 }
 
 /** Everybody, where there are no credentials to ask for. */
@@ -76,13 +79,67 @@ export class Admission {
     if (credentials.kind !== 'bearer') judge()
     const identity = await this.#identify(request, credentials, access, peer)
     if (identity === undefined) {
-      if (!isPreflight(request)) throw unauthorized()
+      if (!isPreflight(request)) throw unauthorized({ asksBasic: !isByScript(request) })
       requireHost(request, access)
       return undefined
     }
     // A rebound name has none of the credentials that a browser sends by itself, so the name does not matter with any.
     if (identity.ambient === true) judge()
     return identity
+  }
+
+  /** Who asks for what is public; 403 for a foreign page, as in `admit`. */
+  admitAnybody(request: Request, { isSecure }: Peer): Identity {
+    requireKnownSource(request, this.#options.access(), isSecure)
+    return { ...anybody, role: 'read' }
+  }
+
+  /**
+   * A new session and the cookie that has it. 401 for wrong credentials, 429 after too many, 403 for a password that others could
+   * read on its way, 404 where there are no sessions.
+   */
+  async logIn(
+    given: { readonly token: string } | { readonly user: string; readonly password: string },
+    request: Request,
+    peer: Peer,
+  ): Promise<{ session: Session; cookie: string }> {
+    const sessions = this.#sessions()
+    const access = this.#options.access()
+    const credentials: Credentials =
+      'token' in given
+        ? { kind: 'bearer', token: given.token }
+        : { kind: 'basic', ...given, pair: `${given.user}:${given.password}` }
+    // What else the request has says nothing: these are the credentials that count.
+    const identity = await this.#identify(new Request(request.url), credentials, access, peer, 'session')
+    if (identity === undefined) throw unauthorized({ asksBasic: false })
+    const { session, text } = await sessions.begin(identity, configuredSecret(identity.key, access))
+    const lifeS = Math.ceil((session.endsAt - session.begunAt) / 1000)
+    return { session, cookie: await cookieOf(sessions, text, lifeS, peer.isSecure) }
+  }
+
+  /** Ends the session of the request, if it has one; the cookie takes it back. */
+  async logOut(request: Request, { isSecure }: Peer): Promise<{ ended: Session | undefined; cookie: string }> {
+    const sessions = this.#sessions()
+    const ended = await this.#sessionOf(request, isSecure)
+    if (ended !== undefined) await sessions.end(ended)
+    return { ended, cookie: await cookieOf(sessions, '', 0, isSecure) }
+  }
+
+  #sessions(): Sessions {
+    const { sessions, access } = this.#options
+    if (sessions === undefined || !isProtected(access())) {
+      throw notFound('This service has no sessions: no credentials are configured, so that none are needed')
+    }
+    return sessions
+  }
+
+  async #sessionOf(request: Request, isSecure: boolean): Promise<Session | undefined> {
+    const { sessions } = this.#options
+    const cookies = request.headers.get('cookie')
+    if (sessions === undefined || cookies === null) return undefined
+    const text = cookieIn(cookies, await sessions.cookieName(isSecure))
+    const access = this.#options.access()
+    return text === undefined ? undefined : sessions.read(text, (key) => configuredSecret(key, access))
   }
 
   /**
@@ -101,6 +158,7 @@ export class Admission {
     credentials: Credentials,
     access: Access,
     peer: Peer,
+    way?: LoginKind,
   ): Promise<Identity | undefined> {
     const { address } = peer
     const { logins } = this.#options
@@ -108,7 +166,7 @@ export class Admission {
     switch (credentials.kind) {
       case 'bearer': {
         const secret = credentials.token
-        return logins.attempt({ kind: 'bearer', address, name: nameOfToken(secret), secret }, () =>
+        return logins.attempt({ kind: way ?? 'bearer', address, name: nameOfToken(secret), secret }, () =>
           isSecret(secret, access.token) ? configured('token') : known(secret),
         )
       }
@@ -119,10 +177,16 @@ export class Admission {
         const isUsed = access.user !== '' && access.password !== ''
         const name = madeToken.test(password) ? nameOfToken(password) : user
         // Old clients know only Basic: the token is their password, for any user.
-        const identity = await logins.attempt({ kind: 'basic', address, name, secret: password }, () =>
+        const identity = await logins.attempt({ kind: way ?? 'basic', address, name, secret: password }, () =>
           isUsed && isSecret(pair, `${access.user}:${access.password}`) ? configured('user', user) : known(password),
         )
         return identity && { ...identity, ambient: true }
+      }
+      case 'none': {
+        const session = await this.#sessionOf(request, peer.isSecure)
+        if (session === undefined) return known(undefined)
+        const { name, role, key, endsAt } = session
+        return { name, role, key, ambient: true, expiresAt: endsAt, session }
       }
       default:
         return known(undefined)
@@ -130,8 +194,31 @@ export class Admission {
   }
 }
 
+/** What a session was begun with, where that is configured. */
+function configuredSecret(key: string, { user, password, token }: Access): string | undefined {
+  if (key === keyOfUser) return `${user}:${password}`
+  return key === keyOfConfiguredToken ? token : undefined
+}
+
+async function cookieOf(sessions: Sessions, text: string, lifeS: number, isSecure: boolean): Promise<string> {
+  const name = await sessions.cookieName(isSecure)
+  return `${name}=${text}; Path=/; Max-Age=${lifeS}; HttpOnly; SameSite=Strict${isSecure ? '; Secure' : ''}`
+}
+
+/** The value of the cookie (RFC 6265, 4.2.1). */
+function cookieIn(header: string, name: string): string | undefined {
+  const found = header
+    .split(';')
+    .map((pair) => pair.trim())
+    .find((pair) => pair.startsWith(`${name}=`))
+  return found?.slice(name.length + 1)
+}
+
 /** By what name the wrong log-ins with a token are counted. */
 const nameOfToken = (token: string): string => (madeToken.test(token) ? token.slice(0, 19) : '')
+
+/** A page that asks in the background shows its own form; a browser would cover it with a window that asks for Basic. */
+const isByScript = ({ headers }: Request): boolean => headers.get('sec-fetch-dest') === 'empty'
 
 function requireHost(request: Request, { hosts }: Access): void {
   const host = hostOf(request)
@@ -156,9 +243,12 @@ export const corsOrigin = (request: Request): string | undefined => request.head
 export const isPreflight = (request: Request): boolean =>
   request.method === 'OPTIONS' && request.headers.has('access-control-request-method')
 
+const keyOfUser = 'configured:user'
+const keyOfConfiguredToken = 'configured:token'
+
 /** Who has what the configuration says may do everything. */
 const configured = (what: 'token' | 'user', name = 'the configured token'): Identity => ({
   name,
   role: 'admin',
-  key: `configured:${what}`,
+  key: what === 'user' ? keyOfUser : keyOfConfiguredToken,
 })

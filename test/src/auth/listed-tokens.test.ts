@@ -22,7 +22,11 @@ function two() {
       const revision = records.map(({ token_id }) => token_id).join()
       if (known === revision) return { revision, at: clock.now }
       const old = records.filter(({ signed }) => signed !== true)
-      return { revision, at: clock.now, tokens: { ids: records.map(({ token_id }) => token_id), old } }
+      return {
+        revision,
+        at: clock.now,
+        tokens: { ids: records.map(({ token_id }) => token_id), old, ended: { until: 0, sessions: [] } },
+      }
     },
   }
   const beside: Promise<unknown>[] = []
@@ -44,8 +48,9 @@ async function oldToken(store: MemoryTokens): Promise<{ text: string; id: string
 
 test('a signed token says itself what it is good for, and is in force wherever the key is', async () => {
   const { tokens, listed, asked } = two()
-  const { token, token_id } = await tokens.create({ name: 'Zoë "x"', role: 'operate', expires_in_s: 60 })
-  const identity = { name: 'Zoë "x"', role: 'operate', key: `token:${token_id}` }
+  const { token, token_id, expires_at } = await tokens.create({ name: 'Zoë "x"', role: 'operate', expires_in_s: 60 })
+  const expiresAt = Date.parse(expires_at ?? '')
+  const identity = { name: 'Zoë "x"', role: 'operate', key: `token:${token_id}`, expiresAt }
   expect(token).toMatch(new RegExp(`^pb_${token_id}_[\\w-]+\\.[\\w-]+$`))
   expect(await listed.identify(token)).toEqual(identity)
   expect(await tokens.identify(token)).toEqual(identity)

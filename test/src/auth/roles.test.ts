@@ -72,6 +72,7 @@ test('endpoints that are not what their method says have a role of their own', (
       ...['POST /v2/computes', 'PUT /v2/computes/{compute_id}', 'DELETE /v2/computes/{compute_id}'].map(
         (it) => `admin ${it}`,
       ),
+      ...['POST', 'DELETE'].map((method) => `read ${method} /v2/session`),
       ...['GET /v2/tokens', 'POST /v2/tokens', 'DELETE /v2/tokens/{token_id}'].map((it) => `admin ${it}`),
     ].sort(),
   )

@@ -1,0 +1,51 @@
+import type { Session } from './sessions.ts'
+
+/** How many sessions that were ended are remembered until their time is over. */
+const maxEnded = 10_000
+
+/** A session that was ended before its time; ms since 1970. */
+export interface EndedSession {
+  readonly id: string
+  readonly begunAt: number
+  readonly endsAt: number
+}
+
+/** What is remembered of sessions that were ended, as it is stored. */
+export interface EndedRecord {
+  /** Sessions that were begun until then have ended, all of them; ms since 1970. */
+  readonly until: number
+  readonly sessions: readonly EndedSession[]
+}
+
+/**
+ * Sessions that were ended before their time. When there are too many the older half is forgotten, and with it end all sessions
+ * that are as old as those: whoever has one logs in again.
+ */
+export class EndedSessions {
+  #until: number
+  readonly #sessions: Map<string, EndedSession>
+
+  constructor({ until, sessions }: EndedRecord = { until: 0, sessions: [] }) {
+    this.#until = until
+    this.#sessions = new Map(sessions.map((it) => [it.id, it]))
+  }
+
+  has({ id, begunAt }: Pick<Session, 'id' | 'begunAt'>): boolean {
+    return begunAt <= this.#until || this.#sessions.has(id)
+  }
+
+  add({ id, begunAt, endsAt }: EndedSession, now: number): void {
+    for (const [other, it] of this.#sessions) if (it.endsAt <= now) this.#sessions.delete(other)
+    this.#sessions.set(id, { id, begunAt, endsAt })
+    if (this.#sessions.size <= maxEnded) return
+    const oldest = [...this.#sessions.values()].toSorted((a, b) => a.begunAt - b.begunAt).slice(0, maxEnded / 2)
+    for (const it of oldest) {
+      this.#sessions.delete(it.id)
+      this.#until = Math.max(this.#until, it.begunAt)
+    }
+  }
+
+  record(): EndedRecord {
+    return { until: this.#until, sessions: [...this.#sessions.values()] }
+  }
+}

@@ -1,0 +1,113 @@
+import { type Static, Type } from '@sinclair/typebox'
+import { Check } from '@sinclair/typebox/value'
+import { Role } from '../model/access-token.ts'
+import type { Identity } from './identity.ts'
+import { randomHex, toHex } from './secret.ts'
+import { sign, verify } from './signed-text.ts'
+
+/** How long a session lasts, ms; shorter when the token that it was begun with expires before. */
+export const sessionLifeMs = 12 * 3_600_000
+const purpose = 'session'
+
+/** The members of a session's text, by short names: every request of a browser carries them. */
+const Payload = Type.Object({
+  id: Type.String({ minLength: 1, maxLength: 64 }),
+  n: Type.String(),
+  r: Role,
+  k: Type.String(),
+  /** Proof of the configured credentials that it was begun with. */
+  c: Type.Optional(Type.String()),
+  /** Begun and ends, ms since 1970. */
+  at: Type.Integer(),
+  exp: Type.Integer(),
+})
+
+/** What somebody has who has logged in, until it ends. */
+export interface Session {
+  readonly id: string
+  readonly name: string
+  readonly role: Static<typeof Role>
+  /** The credential that it was begun with; see `Identity.key`. */
+  readonly key: string
+  /** ms since 1970. */
+  readonly begunAt: number
+  /** ms since 1970. */
+  readonly endsAt: number
+}
+
+/** Knows which sessions were ended before their time, and which tokens still hold. */
+export interface SessionKeeper {
+  /** False when the session was ended, or the token that it was begun with does not hold any more. */
+  holds(session: Session): Promise<boolean>
+  /** From when this resolves the session does not hold any more: here at once, in other processes after 10 s at most. */
+  end(session: Session): Promise<void>
+}
+
+export interface SessionsOptions {
+  readonly key: () => Promise<CryptoKey>
+  readonly keeper: SessionKeeper
+  readonly now?: () => number
+}
+
+/**
+ * Sessions as texts that the service signs: any process with the key knows them, and nothing is kept for one that lasts. A session
+ * begun with a token ends with that token; one begun with configured credentials ends when those change.
+ */
+export class Sessions {
+  readonly #options: SessionsOptions
+  readonly #now: () => number
+  #proof: readonly [secret: string, proof: string] | undefined
+  #name: string | undefined
+
+  constructor(options: SessionsOptions) {
+    this.#options = options
+    this.#now = options.now ?? Date.now
+  }
+
+  /** A new session. `secret`: the configured credentials, where it was begun with those. */
+  async begin(identity: Identity, secret: string | undefined): Promise<{ session: Session; text: string }> {
+    const { name, role, key, expiresAt } = identity
+    const begunAt = this.#now()
+    const endsAt = Math.min(begunAt + sessionLifeMs, expiresAt ?? Number.POSITIVE_INFINITY)
+    const session = { id: randomHex(16), name, role, key, begunAt, endsAt }
+    const c = secret === undefined ? {} : { c: await this.#proofOf(secret) }
+    const payload = { id: session.id, n: name, r: role, k: key, ...c, at: begunAt, exp: endsAt }
+    return { session, text: await sign(await this.#options.key(), purpose, payload) }
+  }
+
+  /** The session that the text is of, if it holds. `secretOf`: the configured credentials of a key, as they are now. */
+  async read(text: string, secretOf: (key: string) => string | undefined): Promise<Session | undefined> {
+    const payload = await verify([await this.#options.key()], purpose, text)
+    if (!Check(Payload, payload) || payload.exp <= this.#now()) return undefined
+    const { id, n: name, r: role, k: key, c: proof, at: begunAt, exp: endsAt } = payload
+    const secret = secretOf(key)
+    if (proof !== (secret === undefined ? undefined : await this.#proofOf(secret))) return undefined
+    const session = { id, name, role, key, begunAt, endsAt }
+    return (await this.#options.keeper.holds(session)) ? session : undefined
+  }
+
+  end(session: Session): Promise<void> {
+    return this.#options.keeper.end(session)
+  }
+
+  /**
+   * The name of the cookie: another one for each service, as cookies are shared by all ports of a host. With `__Host-` a browser
+   * takes it by https only, and from no other host (RFC 6265bis, 4.1.3).
+   */
+  async cookieName(isSecure: boolean): Promise<string> {
+    if (this.#name === undefined) {
+      const bytes = new TextEncoder().encode('cookie')
+      const mac = new Uint8Array(await crypto.subtle.sign('HMAC', await this.#options.key(), bytes))
+      this.#name = `patchbay-${toHex(mac.slice(0, 4))}`
+    }
+    return isSecure ? `__Host-${this.#name}` : this.#name
+  }
+
+  async #proofOf(secret: string): Promise<string> {
+    const known = this.#proof
+    if (known?.[0] === secret) return known[1]
+    const proof = (await sign(await this.#options.key(), 'configured credentials', secret)).slice(-43)
+    this.#proof = [secret, proof]
+    return proof
+  }
+}

@@ -1,0 +1,76 @@
+import { badRequest } from '../../errors.ts'
+import { type Context, type Endpoint, endpoint } from '../../http/endpoint.ts'
+import { type SessionCreate, SessionCreate as SessionCreateSchema, SessionView } from '../../model/session.ts'
+
+/** Where browsers log in. */
+export const sessionPath = '/v2/session'
+const tag = 'v2 session'
+const noneHere = 'This service has no sessions: no credentials are configured, so that none are needed'
+
+export const sessionEndpoints: readonly Endpoint[] = [
+  endpoint({
+    method: 'POST',
+    path: sessionPath,
+    tag,
+    public: true,
+    role: 'read',
+    summary: 'Log in: a cookie stands for the credentials from then on',
+    description:
+      'For pages of this service. The cookie is HttpOnly and SameSite=Strict, and opens websockets, feeds and downloads, too. The ' +
+      'session ends after 12 hours, with the token, or when the configured credentials change.',
+    body: SessionCreateSchema,
+    replies: { 201: { description: 'The session; Set-Cookie has it', schema: SessionView } },
+    errors: { 404: noneHere },
+    async handle({ body, request }, context) {
+      const { session, cookie } = await context.admission.logIn(credentialsIn(body), request, context.peer)
+      return shown(context, session, 201, { 'Set-Cookie': cookie })
+    },
+  }),
+  endpoint({
+    method: 'GET',
+    path: sessionPath,
+    tag,
+    summary: 'Who asks, by whatever credentials, and when the session ends',
+    replies: { 200: { description: 'Who asks', schema: SessionView } },
+    handle: (_, context) => shown(context, { ...context.identity, endsAt: context.identity.session?.endsAt }, 200, {}),
+  }),
+  endpoint({
+    method: 'DELETE',
+    path: sessionPath,
+    tag,
+    public: true,
+    role: 'read',
+    summary: 'Log out: the session of the cookie ends, wherever a copy of it is',
+    description: 'Without a session nothing happens. Requests and websockets that are open stay so.',
+    replies: {
+      204: {
+        description: 'The session has ended, and the cookie is taken back; in other processes after 10 s at most',
+      },
+    },
+    errors: { 404: noneHere, 507: 'The disk is full: the session has ended until the service starts again' },
+    async handle({ request }, { admission, peer, tickets }) {
+      const { ended, cookie } = await admission.logOut(request, peer)
+      if (ended !== undefined) tickets.void(ended.id)
+      return new Response(null, { status: 204, headers: { 'Set-Cookie': cookie, 'Cache-Control': 'no-store' } })
+    },
+  }),
+]
+
+type Given = { readonly token: string } | { readonly user: string; readonly password: string }
+
+/** 400 for what is neither of both. */
+function credentialsIn({ token, user, password }: SessionCreate): Given {
+  if (token !== undefined && user === undefined && password === undefined) return { token }
+  if (token === undefined && user !== undefined && password !== undefined) return { user, password }
+  throw badRequest('body: expected either token, or user and password')
+}
+
+function shown(
+  { json }: Context,
+  { name, role, endsAt }: { name: string; role: SessionView['role']; endsAt: number | undefined },
+  status: number,
+  headers: Record<string, string>,
+): Response {
+  const view: SessionView = { name, role, expires_at: endsAt === undefined ? null : new Date(endsAt).toISOString() }
+  return json(`${JSON.stringify(view)}\n`, status, { ...headers, 'Cache-Control': 'no-store' })
+}

@@ -1,0 +1,40 @@
+import { expect, test, vi } from 'vitest'
+import { logIn } from '../support/log-in.ts'
+import { adminToken, WorkerGateway } from '../support/worker-gateway.ts'
+
+// workerd is started, and what is cached gets old.
+vi.setConfig({ testTimeout: 60_000 })
+
+test('a session works at the Worker, until it is ended or its token is revoked', async () => {
+  const gateway = await WorkerGateway.start()
+  const as = async (cookie: string, method = 'GET', path = '/v2/session') =>
+    fetch(gateway.url + path, { method, headers: { cookie, origin: gateway.url } })
+  const admin = await logIn(gateway.url, { user: 'admin', password: adminToken })
+  expect([admin.status, admin.body]).toMatchObject([201, { name: 'admin', role: 'admin' }])
+  expect(await (await as(admin.cookie)).json()).toEqual(admin.body)
+  // What the isolate answers, what the object answers, and a feed.
+  for (const path of ['/v2/session', '/v2/computes', '/v2/compute/projects', '/v2/compute/version']) {
+    expect([path, (await as(admin.cookie, 'GET', path)).status]).toEqual([path, 200])
+  }
+  const feed = await as(admin.cookie, 'GET', '/v2/compute/notifications')
+  expect(feed.status).toBe(200)
+  await feed.body?.cancel()
+  const made = await gateway.call<{ token: string; token_id: string }>('POST', '/v2/tokens', {
+    name: 'ci',
+    role: 'read',
+  })
+  const ci = await logIn(gateway.url, { token: made.token })
+  expect(ci.body).toMatchObject({ name: 'ci', role: 'read' })
+  expect([
+    (await as(ci.cookie, 'GET', '/v2/computes')).status,
+    (await as(ci.cookie, 'GET', '/v2/tokens')).status,
+  ]).toEqual([200, 403])
+  expect((await as(admin.cookie, 'DELETE')).status).toBe(204)
+  expect((await as(admin.cookie, 'GET', '/v2/computes')).status).toBe(401)
+  await gateway.fetch('DELETE', `/v2/tokens/${made.token_id}`)
+  await expect.poll(async () => (await as(ci.cookie)).status, { timeout: 20_000, interval: 500 }).toBe(401)
+  // Another isolate, and the object after its eviction, know it, too.
+  await gateway.restart()
+  expect([(await as(admin.cookie)).status, (await as(ci.cookie)).status]).toEqual([401, 401])
+  expect((await logIn(gateway.url, { user: 'admin', password: 'wrong' })).status).toBe(401)
+})
