@@ -1,4 +1,4 @@
-import { type Caller, callerOf, callerThroughTunnel } from './auth/caller.ts'
+import { type Caller, callerOf, callerThroughTunnel, requestIdOf } from './auth/caller.ts'
 import { type Identity, requireRole } from './auth/identity.ts'
 import { LoginLimit } from './auth/login-limit.ts'
 import type { RateLimit } from './auth/rate-limit.ts'
@@ -9,6 +9,7 @@ import { ApiError } from './errors.ts'
 import { type FeedSource, feedsOf } from './events/fleet-feed.ts'
 import type { ApplianceVm } from './fleet/appliance-vm.ts'
 import type { Fleet } from './fleet/fleet.ts'
+import type { Asker } from './gateway/asker.ts'
 import type { HostAgent } from './host-agent.ts'
 import { type Access, Admission, corsOrigin, isPreflight } from './http/access/access.ts'
 import { type Peer, peerByUrl } from './http/access/peer.ts'
@@ -25,11 +26,8 @@ import { openapi } from './openapi.ts'
 import { endpoints } from './routes/index.ts'
 
 export interface AppOptions {
-  /**
-   * A function is asked for every request: it tells `absent` the name of every compute that was not there to answer, and
-   * computes are told of the caller.
-   */
-  readonly agent: HostAgent | ((absent: (name: string) => void, caller: Caller) => HostAgent)
+  /** A function is asked for every request, and told on whose behalf computes are asked. */
+  readonly agent: HostAgent | ((asker: Asker) => HostAgent)
   /** Runs the handler of a request, so that the host knows whom it works for. Without it the host is not told. */
   readonly within?: <T>(caller: Caller, answer: () => Promise<T>) => Promise<T>
   /** The computes it knows beside its own; without it, their endpoints answer 404. */
@@ -144,7 +142,7 @@ export function createApp(options: AppOptions): App {
   const requests = options.requests ?? new RequestMetrics()
   const words = new Map(Object.entries(aliases).map(([theirs, ours]) => [ours, theirs]))
   let document: string | undefined
-  const rest: Omit<Context, 'agent' | 'feeds' | 'identity' | 'caller' | 'peer' | 'upgrade'> = {
+  const rest: Omit<Context, 'agent' | 'feeds' | 'identity' | 'caller' | 'answered' | 'peer' | 'upgrade'> = {
     fleet: options.fleet,
     appliance: options.appliance,
     between: options.between ?? (async () => '127.0.0.1'),
@@ -196,10 +194,14 @@ export function createApp(options: AppOptions): App {
       absent.add(name)
       headers['X-Patchbay-Unreachable'] = [...absent].map(headerWord).join(', ')
     }
+    const answered = (computeId: string) => {
+      headers['X-Patchbay-Compute'] = computeId
+    }
     const who = typeof caller === 'function' ? caller(identity) : caller
-    const ourAgent = typeof agent === 'function' ? agent(tellAbsent, who ?? itself) : agent
+    const asker: Asker = { caller: who ?? itself, absent: tellAbsent, answered }
+    const ourAgent = typeof agent === 'function' ? agent(asker) : agent
     const feeds = options.feeds ?? feedsOf(ourAgent.events, options.fleet)
-    const context = { ...rest, identity, caller: who ?? itself, peer, upgrade, agent: ourAgent, feeds }
+    const context = { ...rest, identity, caller: asker.caller, answered, peer, upgrade, agent: ourAgent, feeds }
     const work = () => answer(match, ours, request, context, options.jsonBytes)
     const result = who === undefined || options.within === undefined ? await work() : await options.within(who, work)
     return finish(result, headers, json)
@@ -213,13 +215,13 @@ export function createApp(options: AppOptions): App {
   }
 
   /** Answers a request whose sender was let in elsewhere. */
-  const letIn = async (request: Request, how: Found): Promise<Response> => {
+  const letIn = async (request: Request, id: string, how: Found): Promise<Response> => {
     const headers: Record<string, string> = {}
     try {
       const answered = await respond(request, pathOf(request.url), headers, how)
       return answered instanceof Elsewhere ? answered.response : answered
     } catch (error) {
-      return failed(error, request, nextId(), headers)
+      return failed(error, request, id, headers)
     }
   }
 
@@ -227,7 +229,7 @@ export function createApp(options: AppOptions): App {
     async fetch(request, admitted) {
       const began = performance.now()
       requests.begin()
-      const id = nextId()
+      const id = requestIdOf(request) ?? nextId()
       const path = pathOf(request.url)
       const headers: Record<string, string> = { Server: server, 'X-Request-Id': id }
       let response: Response
@@ -252,7 +254,7 @@ export function createApp(options: AppOptions): App {
           requireDeliberate(request, identity, { endpoint: it, role, isSecure: peer.isSecure })
           return identity
         }
-        const caller = (it: Identity) => callerOf(it, request)
+        const caller = (it: Identity) => callerOf(it, request, id)
         const respondToIt = () => respond(request, path, headers, { found, caller, peer })
         const answered =
           webSocket?.joins === true ? await joined(admission, request, peer, respondToIt) : await respondToIt()
@@ -275,10 +277,26 @@ export function createApp(options: AppOptions): App {
       return response
     },
 
-    inside: (request) => letIn(request, { found: async () => ourselves, peer: ofOurs }),
+    inside: (request) => letIn(request, nextId(), { found: async () => ourselves, peer: ofOurs }),
 
-    throughTunnel: (request, upgrade) =>
-      letIn(request, { found: async () => ourselves, caller: callerThroughTunnel(request), peer: ofOurs, upgrade }),
+    async throughTunnel(request, upgrade) {
+      const began = performance.now()
+      const id = requestIdOf(request) ?? nextId()
+      let route = ''
+      const found = async (it: Endpoint) => {
+        route = it.path
+        return ourselves
+      }
+      const response = await letIn(request, id, {
+        found,
+        caller: callerThroughTunnel(request, id),
+        peer: ofOurs,
+        upgrade,
+      })
+      const { method, url } = request
+      trace?.({ id, method, path: pathOf(url), route, status: response.status, ms: performance.now() - began })
+      return response
+    },
   }
 }
 

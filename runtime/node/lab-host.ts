@@ -61,6 +61,7 @@ export async function openGateway({ config, log, tokens }: LabHostOptions): Prom
   const gateway = createGateway({
     members,
     placements,
+    warn: (message) => log.warn({}, message),
     host: {
       version,
       metrics: async () => [versionFamily(version), ...(await processMetrics())],

@@ -69,7 +69,7 @@ export async function openGateway(env: Env, parts: GatewayParts): Promise<Gatewa
   })
   const placements = new PlacementTable(sql)
   const members = fleetMembers(fleet)
-  const gateway = createGateway({ members, placements, host: gatewayHost(metrics), bookmarks })
+  const gateway = createGateway({ members, placements, host: gatewayHost(metrics), bookmarks, warn })
   const requests = new RequestMetrics()
   const app = createApp({
     ...common,

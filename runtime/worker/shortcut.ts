@@ -187,7 +187,7 @@ export class Shortcut {
     return createApp({
       ...common,
       aliases: aliasesOf(env),
-      agent: (absent, caller) => gateway().agent(absent, caller),
+      agent: (asker) => gateway().agent(asker),
       feeds: this.#feeds(env, (feed) => gateway().events.open(feed)),
       tickets: new SignedTickets({ key: tokenKey(env), use: (ticket) => this.#object().useTicket(ticket) }),
       sessions: this.#sessions(env),

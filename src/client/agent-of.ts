@@ -1,4 +1,4 @@
-import { type Via, viaHeader } from '../auth/caller.ts'
+import { type Caller, headersFor } from '../auth/caller.ts'
 import type { Fleet } from '../fleet/fleet.ts'
 import type { HostAgent } from '../host-agent.ts'
 import type { Bounds } from './options.ts'
@@ -6,17 +6,18 @@ import { RemoteHostAgent } from './remote-host-agent.ts'
 
 /**
  * The host agent of a compute of a fleet: asked with its credentials, over its session, refused at once while it is. 404 for
- * an unknown id. It holds nothing: one may be made for every request, and has the name by which the compute goes then. `via`:
- * what the compute is told of the caller.
+ * an unknown id. It holds nothing: one may be made for every request, and has the name by which the compute goes then. `caller`:
+ * of whom the compute is told; without one it is a user.
  */
 export function agentOf(
   fleet: Fleet,
   id: string,
-  { via = 'user', bounds }: { via?: Via; bounds?: Partial<Bounds> } = {},
+  { caller, bounds }: { caller?: Caller; bounds?: Partial<Bounds> } = {},
 ): HostAgent {
+  const ofCaller = caller && headersFor(caller)
   const marked = <T extends { readonly headers: Readonly<Record<string, string>> }>(request: T): T => ({
     ...request,
-    headers: { ...request.headers, [viaHeader]: via },
+    headers: { ...request.headers, ...ofCaller },
   })
   return new RemoteHostAgent({
     name: fleet.nameOf(id),

@@ -1,4 +1,4 @@
-import { type Caller, viaHeader, viaOf } from '../auth/caller.ts'
+import { type Caller, headersFor } from '../auth/caller.ts'
 import type { Socket, Upgrade } from '../http/socket.ts'
 import type { Fleet } from './fleet.ts'
 import { passOn } from './forward.ts'
@@ -21,7 +21,7 @@ export async function bridge(fleet: Fleet, { id, request, path, caller, upgrade 
   request.signal.addEventListener('abort', leave, { once: true })
   if (request.signal.aborted) leave()
   try {
-    const opened = await fleet.openSocket(id, { path, headers: { [viaHeader]: viaOf(caller) }, signal: over.signal })
+    const opened = await fleet.openSocket(id, { path, headers: headersFor(caller), signal: over.signal })
     if (opened instanceof Response) return await passOn(opened, fleet.nameOf(id))
     return upgrade(request, {
       open: (socket) => join(socket, opened),

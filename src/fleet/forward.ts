@@ -1,4 +1,4 @@
-import { type Caller, viaHeader, viaOf } from '../auth/caller.ts'
+import { type Caller, headersFor } from '../auth/caller.ts'
 import { ApiError, badRequest } from '../errors.ts'
 import { isPlain } from '../http/plain-target.ts'
 import { isUpgrade, type Upgrade } from '../http/socket.ts'
@@ -78,7 +78,7 @@ export async function forward(fleet: Fleet, { id, request, path, caller, upgrade
   const response = await fleet.send(id, {
     method: request.method,
     path: target,
-    headers: { ...picked(request.headers, toCompute), [viaHeader]: viaOf(caller) },
+    headers: { ...picked(request.headers, toCompute), ...headersFor(caller) },
     body: request.headers.get('content-length') === '0' ? null : request.body,
     signal: request.signal,
   })
@@ -93,7 +93,7 @@ export async function ask(
 ): Promise<Response> {
   const name = fleet.nameOf(id)
   const { headers, body: bytes } = jsonBody(body)
-  const outgoing = { method: 'POST', path, headers: { ...headers, [viaHeader]: viaOf(caller) }, body: bytes, signal }
+  const outgoing = { method: 'POST', path, headers: { ...headers, ...headersFor(caller) }, body: bytes, signal }
   return passOn(await fleet.send(id, outgoing), name)
 }
 

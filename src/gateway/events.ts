@@ -2,6 +2,7 @@ import { EventLog } from '../events/event-log.ts'
 import type { EventAgent, FeedRequest } from '../host-agent.ts'
 import type { FeedItem } from '../model/event.ts'
 import type { Load } from '../model/host.ts'
+import { type MetricFamily, single } from '../model/metrics.ts'
 import { pause } from '../pause.ts'
 import type { Member, Members } from './members.ts'
 import type { Whereabouts } from './whereabouts.ts'
@@ -39,6 +40,7 @@ export class GatewayEvents implements EventAgent {
   readonly #bookmarks: Bookmarks
   readonly #feeds = new Map<string, Feed>()
   #readers = 0
+  #dropped = 0
   /** Whether anybody reads already what is told now. */
   #isServing = false
   #unwatch = () => {}
@@ -98,6 +100,17 @@ export class GatewayEvents implements EventAgent {
     options.signal.addEventListener('abort', leave, { once: true })
     if (options.signal.aborted) leave()
     return watched(feed, leave)
+  }
+
+  /** Something that a person has to look at, in the feeds of the project and of all. */
+  warn(projectId: string, message: string): void {
+    this.#log.emit(projectId, { type: 'log.warning', message })
+  }
+
+  /** Events that computes told of projects which are not theirs; they are told to nobody. */
+  metrics(): MetricFamily[] {
+    const help = 'Events that were dropped because the compute that told them does not have the project.'
+    return [single('patchbay_gateway_foreign_events_total', 'counter', help, this.#dropped)]
   }
 
   /** Ends all feeds. */
@@ -163,7 +176,8 @@ export class GatewayEvents implements EventAgent {
           // What was read before the end is not told after it.
           if (signal.aborted) return
           wait = againMs[0]
-          this.#heard(member, item)
+          await this.#heard(member, item)
+          if (signal.aborted) return
         }
       } catch {
         // It is opened again; that the compute has gone is told by the fleet.
@@ -172,11 +186,14 @@ export class GatewayEvents implements EventAgent {
     }
   }
 
-  #heard({ id }: Member, item: FeedItem): void {
-    if (item.kind === 'event') this.#log.emit(item.event.project_id, item.event.happening)
-    else if (item.kind !== 'ping') this.#log.gap()
+  async #heard(member: Member, item: FeedItem): Promise<void> {
+    if (item.kind === 'event') {
+      const { project_id, happening } = item.event
+      if (await this.#whereabouts.isAt(project_id, member)) this.#log.emit(project_id, happening)
+      else this.#dropped += 1
+    } else if (item.kind !== 'ping') this.#log.gap()
     const seq = seqOf(item)
-    if (seq !== undefined) this.#bookmarks.put(id, seq)
+    if (seq !== undefined) this.#bookmarks.put(member.id, seq)
   }
 }
 

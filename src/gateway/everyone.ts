@@ -1,8 +1,8 @@
-import type { Via } from '../auth/caller.ts'
 import { ApiError } from '../errors.ts'
 import { eachOf } from '../fleet/each-of.ts'
 import { Unreachable } from '../fleet/unreachable.ts'
 import type { HostAgent } from '../host-agent.ts'
+import type { Asker } from './asker.ts'
 import type { Member, Members } from './members.ts'
 
 /** How long a compute may take to tell what it has, and how long all may take together, ms. */
@@ -24,14 +24,11 @@ export interface Said<T> {
 /** Questions to all computes of a gateway. */
 export class Everyone {
   readonly #members: Members
-  readonly #absent: (name: string) => void
-  readonly #via: Via
+  readonly #asker: Asker
 
-  /** `absent` is told the name of every compute that was not there to answer. `via`: what computes are told of the caller. */
-  constructor(members: Members, absent: (name: string) => void, via: Via = 'user') {
+  constructor(members: Members, asker: Asker) {
     this.#members = members
-    this.#absent = absent
-    this.#via = via
+    this.#asker = asker
   }
 
   /**
@@ -44,7 +41,7 @@ export class Everyone {
     const until = Date.now() + patience.allMs
     let failure: unknown
     await eachOf(members, async (member, index) => {
-      if (!member.isConnected) return this.#absent(member.name)
+      if (!member.isConnected) return this.#asker.absent(member.name)
       try {
         said[index] = {
           member,
@@ -55,7 +52,7 @@ export class Everyone {
           ),
         }
       } catch (error) {
-        this.#absent(member.name)
+        this.#asker.absent(member.name)
         failure ??= presented(error, member)
       }
     })
@@ -86,14 +83,16 @@ export class Everyone {
     const failures: { error: ApiError; rank: number }[] = []
     for (const member of await this.#members.all()) {
       if (!member.isConnected) {
-        this.#absent(member.name)
+        this.#asker.absent(member.name)
         continue
       }
       try {
-        return await question(this.agentOf(member))
+        const answer = await question(this.agentOf(member))
+        this.answered(member)
+        return answer
       } catch (error) {
         if (!(error instanceof ApiError)) throw error
-        if (isGone(error)) this.#absent(member.name)
+        if (isGone(error)) this.#asker.absent(member.name)
         const rank = lacks(error) ? 2 : isGone(error) ? 1 : 0
         failures.push({ error: presented(error, member) as ApiError, rank })
       }
@@ -103,13 +102,18 @@ export class Everyone {
 
   /** The agent of a compute for the caller. */
   agentOf(member: Member): HostAgent {
-    return member.agentFor(this.#via)
+    return member.agentFor(this.#asker.caller)
+  }
+
+  /** The answer to the client is that of this compute. */
+  answered({ id }: Member): void {
+    this.#asker.answered(id)
   }
 
   /** The computes that are there; those that are not are told. */
   async present(): Promise<Member[]> {
     const members = await this.#members.all()
-    for (const { isConnected, name } of members) if (!isConnected) this.#absent(name)
+    for (const { isConnected, name } of members) if (!isConnected) this.#asker.absent(name)
     return members.filter(({ isConnected }) => isConnected)
   }
 

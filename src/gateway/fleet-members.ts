@@ -21,7 +21,7 @@ export function fleetMembers(fleet: Fleet): Members {
       get agent() {
         return agentOf(fleet, compute_id)
       },
-      agentFor: (via) => agentOf(fleet, compute_id, { via }),
+      agentFor: (caller) => agentOf(fleet, compute_id, { caller }),
     }
   }
   return {

@@ -1,7 +1,7 @@
-import { type Caller, type Via, viaOf } from '../auth/caller.ts'
 import type { HostAgent } from '../host-agent.ts'
 import type { Load } from '../model/host.ts'
 import { Serial } from '../serial.ts'
+import type { Asker } from './asker.ts'
 import { type Bookmarks, GatewayEvents } from './events.ts'
 import { Everyone } from './everyone.ts'
 import { type GatewayHost, gatewayHost, gatewayHypervisors, loadOf } from './host.ts'
@@ -19,14 +19,13 @@ export interface GatewayOptions {
   readonly host: GatewayHost
   /** Given by a program that may sleep while feeds are open. */
   readonly bookmarks?: Bookmarks
+  /** Told what a person has to look at, beside the feeds. */
+  readonly warn?: (message: string) => void
 }
 
 export interface Gateway {
-  /**
-   * The agent for one request: `absent` is told the name of every compute that was not there to answer, and computes are told
-   * whether the caller is an administrator.
-   */
-  agent(absent: (name: string) => void, caller: Caller): HostAgent
+  /** The agent for one request. */
+  agent(asker: Asker): HostAgent
   readonly events: GatewayEvents
   readonly whereabouts: Whereabouts
   close(): void
@@ -36,8 +35,11 @@ export interface Gateway {
  * The host agent of many computes: every project is on one of them, which is asked all that is about it; what is about hosts is
  * asked of all.
  */
-export function createGateway({ members, placements, host, bookmarks }: GatewayOptions): Gateway {
-  const whereabouts = new Whereabouts(members, placements)
+export function createGateway({ members, placements, host, bookmarks, warn }: GatewayOptions): Gateway {
+  const whereabouts = new Whereabouts(members, placements, (projectId, message) => {
+    events.warn(projectId, message)
+    warn?.(message)
+  })
   const room = new Room()
   const turns = new Serial()
   let load: Load = { cpu_usage_percent: 0, memory_usage_percent: 0 }
@@ -51,36 +53,30 @@ export function createGateway({ members, placements, host, bookmarks }: GatewayO
     )
     return load
   }
-  const events = new GatewayEvents(members, whereabouts, loadNow, bookmarks)
+  const events: GatewayEvents = new GatewayEvents(members, whereabouts, loadNow, bookmarks)
+  const metrics = async () => [...(await host.metrics()), ...events.metrics()]
   const copies = new ImageCopies(members, whereabouts)
-  /** What asks the compute of a project, and holds nothing of a request. */
-  const ofProjects = (via: Via) => {
-    const at: AskOwner = (id, use, how) => whereabouts.at(id, use, { ...how, via })
-    return {
-      at,
-      nodes: gatewayNodes(at, copies),
-      files: gatewayFiles(at),
-      routers: gatewayRouters(at),
-      dynamips: gatewayDynamips(at),
-    }
-  }
-  const asked = { admin: ofProjects('admin'), user: ofProjects('user') }
   return {
-    agent(absent, caller) {
-      const via = viaOf(caller)
-      const { at, nodes, files, routers, dynamips } = asked[via]
-      const everyone = new Everyone(members, absent, via)
+    agent(asker) {
+      const everyone = new Everyone(members, asker)
+      const at: AskOwner = (id, use, how) => whereabouts.at(id, use, { ...how, asker })
       return {
-        host: gatewayHost(host, members, everyone),
+        host: gatewayHost({ ...host, metrics }, members, everyone),
         projects: gatewayProjects({ members, everyone, whereabouts, at, room, turns }),
-        files,
+        files: gatewayFiles(at),
         images: gatewayImages(everyone),
-        nodes,
+        nodes: gatewayNodes(at, copies),
         machines: gatewayMachines(at, everyone),
-        routers,
-        dynamips,
+        routers: gatewayRouters(at),
+        dynamips: gatewayDynamips(at),
         hypervisors: gatewayHypervisors(everyone),
-        events,
+        events: {
+          open(options) {
+            const { projectId } = options
+            if (projectId === undefined) return events.open(options)
+            return at(projectId, (agent) => agent.events.open({ ...options, projectId }))
+          },
+        },
       }
     },
     events,

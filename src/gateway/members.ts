@@ -1,4 +1,4 @@
-import type { Via } from '../auth/caller.ts'
+import type { Caller } from '../auth/caller.ts'
 import type { HostAgent } from '../host-agent.ts'
 import type { Load } from '../model/host.ts'
 
@@ -9,8 +9,8 @@ export interface Member {
   /** As messages call it. */
   readonly name: string
   readonly agent: HostAgent
-  /** The agent that tells the compute this of the caller; `agent` says `user`. */
-  agentFor(via: Via): HostAgent
+  /** The agent that tells the compute of the caller; for `agent` that is a user. */
+  agentFor(caller: Caller): HostAgent
   readonly isConnected: boolean
   /** As last told; undefined while that is not known. */
   readonly load: Load | undefined

@@ -28,15 +28,15 @@ export function gatewayProjects(options: ProjectOptions): ProjectAgent {
     async list(status = 'open') {
       // A project that is open on one compute may have been left on another, closed.
       const asked = status === 'open' ? 'open' : 'all'
-      const found = new Map<string, Project>()
-      for (const { value } of await everyone.ask(({ projects }) => projects.list(asked))) {
-        for (const project of value) {
-          const known = found.get(project.project_id)
-          if (known === undefined || (isClosed(known) && !isClosed(project))) found.set(project.project_id, project)
+      const found = new Map<string, Found[]>()
+      for (const { member, value } of await everyone.ask(({ projects }) => projects.list(asked))) {
+        for (const it of value) {
+          const known = found.get(it.project_id) ?? []
+          found.set(it.project_id, [...known, { member, project: { ...it, compute_id: member.id } }])
         }
       }
-      const all = [...found.values()]
-      return status === 'closed' ? all.filter(isClosed) : all
+      const projects = [...found].flatMap(([id, all]) => shownOf(id, all, whereabouts))
+      return status === 'closed' ? projects.filter(isClosed) : projects
     },
     get: (id) => at(id, ({ projects }) => projects.get(id)),
     create: (input) => create(input, options),
@@ -68,6 +68,23 @@ export function gatewayFiles(at: AskOwner): FileAgent {
   }
 }
 
+interface Found {
+  readonly member: Member
+  readonly project: Project
+}
+
+/** A project as a list has it: where it is open, which a person is told of when it is open on several computes, else once. */
+function shownOf(id: string, all: readonly Found[], whereabouts: Whereabouts): Project[] {
+  const open = all.filter(({ project }) => !isClosed(project))
+  if (open.length > 1) {
+    whereabouts.shared(
+      id,
+      open.map(({ member }) => member),
+    )
+  }
+  return (open.length > 0 ? open : all.slice(0, 1)).map(({ project }) => project)
+}
+
 export const isClosed = ({ status }: Project): boolean => status === 'closed'
 
 type Created = { project: Project; created: boolean }
@@ -93,6 +110,7 @@ async function place(
   const { project_id } = input
   if (known !== undefined) {
     if (asked !== undefined && asked !== known.id) throw elsewhere(project_id, known)
+    everyone.answered(known)
     return everyone
       .agentOf(known)
       .projects.create(input)
@@ -111,6 +129,7 @@ async function place(
       throw error
     })
     try {
+      everyone.answered(member)
       return await everyone.agentOf(member).projects.create(input)
     } catch (error) {
       if (isUnclear(error)) throw error

@@ -1,8 +1,8 @@
-import type { Via } from '../auth/caller.ts'
 import { ApiError, conflict, notFound } from '../errors.ts'
 import { abortable } from '../fleet/abortable.ts'
 import { eachOf } from '../fleet/each-of.ts'
 import type { HostAgent } from '../host-agent.ts'
+import type { Asker } from './asker.ts'
 import { absence, presented } from './everyone.ts'
 import type { Member, Members, PlacementStore } from './members.ts'
 
@@ -13,6 +13,13 @@ const mostVain = 1000
 const mostNamed = 5
 /** How long the computes may take to be asked for a project, ms. */
 const searchMs = 15_000
+/** How long the others may take when one was found, ms: it may be on two. */
+const othersMs = 3000
+/** How long events of a project that was deleted are still those of its compute, ms. */
+const leftMs = 60_000
+const mostLeft = 1000
+/** Projects on several computes that are told of once. */
+const mostShared = 1000
 
 /** Asks the compute that has a project; see `Whereabouts.at`. */
 export type AskOwner = <T>(
@@ -23,7 +30,8 @@ export type AskOwner = <T>(
 
 /**
  * Which compute has a project. What was placed by us is in the store; for what is not, and for a project that has gone from
- * where it was, all computes are asked.
+ * where it was, all computes are asked. What a compute says of a project that was placed on another one never takes it away from
+ * there; one that was not placed by us and is open on several computes is on none of them until a person has decided.
  */
 export class Whereabouts {
   readonly #members: Members
@@ -31,26 +39,41 @@ export class Whereabouts {
   readonly #searches = new Map<string, Promise<Member | undefined>>()
   /** Project -> until when it is not looked for. */
   readonly #vain = new Map<string, number>()
+  /** Project that was deleted -> where it was, and until when that counts. */
+  readonly #left = new Map<string, { readonly id: string; readonly until: number }>()
+  /** Project on several computes -> what was told of it last. */
+  readonly #shared = new Map<string, string>()
+  readonly #isShared: (projectId: string, message: string) => void
 
-  constructor(members: Members, store: PlacementStore) {
+  /** `isShared` is told of each project that is open on several computes, once. */
+  constructor(
+    members: Members,
+    store: PlacementStore,
+    isShared: (projectId: string, message: string) => void = () => {},
+  ) {
     this.#members = members
     this.#store = store
+    this.#isShared = isShared
   }
 
   /**
    * Asks the compute that has the project. 404 when none has it, 503 when it is on a compute that is not there. When the compute
    * says that it has no such project, it is looked for elsewhere and asked for there; `once`: what was sent cannot be sent
-   * again, so that only the next request is asked there. `via`: what the compute is told of the caller.
+   * again, so that only the next request is asked there. `asker`: on whose behalf.
    */
   async at<T>(
     projectId: string,
     use: (agent: HostAgent) => Promise<T>,
-    { once = false, via = 'user' }: { once?: boolean; via?: Via } = {},
+    { once = false, asker }: { once?: boolean; asker?: Asker } = {},
   ): Promise<T> {
     const member = await this.find(projectId)
     if (member === undefined) throw noSuchProject(projectId, await this.#members.all())
+    const ask = (at: Member): Promise<T> => {
+      asker?.answered(at.id)
+      return use(asker === undefined ? at.agent : at.agentFor(asker.caller))
+    }
     try {
-      return await use(member.agentFor(via))
+      return await ask(member)
     } catch (error) {
       if (!(error instanceof ApiError) || error.status !== 404) throw presented(error, member)
       // When it cannot be asked any more, what it said last is what is known.
@@ -58,7 +81,7 @@ export class Whereabouts {
       const other = await this.#search(projectId)
       if (other === undefined || once) throw error
       try {
-        return await use(other.agentFor(via))
+        return await ask(other)
       } catch (failure) {
         throw presented(failure, other)
       }
@@ -76,11 +99,41 @@ export class Whereabouts {
 
   async put(projectId: string, { id }: Member): Promise<void> {
     this.#vain.delete(projectId)
+    this.#left.delete(projectId)
     await this.#store.put(projectId, id)
   }
 
   async forget(projectId: string): Promise<void> {
+    const id = await this.#store.get(projectId)
+    // The event of its end may come later than the answer.
+    if (id !== undefined) keep(this.#left, projectId, { id, until: Date.now() + leftMs }, mostLeft)
     await this.#store.remove(projectId)
+  }
+
+  /** Whether the project is, or was until just now, at that compute: only then what the compute tells of it counts. Never rejects. */
+  async isAt(projectId: string, { id }: Member): Promise<boolean> {
+    const left = this.#left.get(projectId)
+    if (left !== undefined && left.until > Date.now() && left.id === id) return true
+    try {
+      const placed = await this.#store.get(projectId)
+      if (placed !== undefined) return placed === id
+      return !this.#isVain(projectId) && (await this.#search(projectId))?.id === id
+    } catch {
+      return false
+    }
+  }
+
+  /** Tells of a project that is open on several computes, unless that was told; the error for who asks for it. */
+  shared(projectId: string, members: readonly Member[]): ApiError {
+    const names = members.map(({ name, id }) => `${name} (${id})`).join(' and ')
+    const message =
+      `The project ${projectId} is open on the computes ${names}: ` +
+      'close it on all but one by POST /v2/computes/{compute_id}/projects/{project_id}/close'
+    if (this.#shared.get(projectId) !== names) {
+      keep(this.#shared, projectId, names, mostShared)
+      this.#isShared(projectId, message)
+    }
+    return conflict(`project_id: ${message}`)
   }
 
   /** Asks all computes, once for all who want to know at the same time. */
@@ -100,17 +153,26 @@ export class Whereabouts {
     const closed: Member[] = []
     const there = (await this.#members.all()).filter(({ isConnected }) => isConnected)
     const late = new AbortController()
-    const timer = setTimeout(() => late.abort(), searchMs)
+    let timer = setTimeout(() => late.abort(), searchMs)
     await eachOf(there, async (member) => {
-      if (found.length > 0 || late.signal.aborted) return
+      if (late.signal.aborted) return
       const status = await abortable(has(member, projectId), late.signal).catch(() => undefined)
-      if (status === 'open') found.push(member)
-      else if (status === 'closed') closed.push(member)
+      if (status === 'open') {
+        found.push(member)
+        clearTimeout(timer)
+        timer = setTimeout(() => late.abort(), othersMs)
+      } else if (status === 'closed') closed.push(member)
     })
     clearTimeout(timer)
     const now = await this.#store.get(projectId)
     // It was placed while the computes were asked: what they said is old.
     if (now !== undefined && now !== before) return this.#members.find(now)
+    if (found.length > 1)
+      throw this.shared(
+        projectId,
+        there.filter((member) => found.includes(member)),
+      )
+    this.#shared.delete(projectId)
     const [first] = [...found, ...closed]
     if (first === undefined) this.#remember(projectId)
     else await this.put(projectId, first)
@@ -118,9 +180,7 @@ export class Whereabouts {
   }
 
   #remember(projectId: string): void {
-    this.#vain.set(projectId, Date.now() + vainMs)
-    const [oldest] = this.#vain.keys()
-    if (this.#vain.size > mostVain && oldest !== undefined) this.#vain.delete(oldest)
+    keep(this.#vain, projectId, Date.now() + vainMs, mostVain)
   }
 
   #isVain(projectId: string): boolean {
@@ -151,3 +211,11 @@ function noSuchProject(projectId: string, members: readonly Member[]): ApiError 
 
 export const elsewhere = (projectId: string, { name }: Member): ApiError =>
   conflict(`compute_id: the project ${projectId} is on the compute ${name}; leave compute_id out, or name that one`)
+
+/** The newest at the end; the oldest goes when there are too many. */
+function keep<K, V>(map: Map<K, V>, key: K, value: V, most: number): void {
+  map.delete(key)
+  map.set(key, value)
+  const [oldest] = map.keys()
+  if (map.size > most && oldest !== undefined) map.delete(oldest)
+}

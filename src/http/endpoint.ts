@@ -31,6 +31,8 @@ export interface Context {
   readonly identity: Identity
   /** What computes are told of who asks. */
   readonly caller: Caller
+  /** Told the id of the compute whose answer this is, before it is asked (`X-Patchbay-Compute`). */
+  readonly answered: (computeId: string) => void
   readonly tickets: TicketOffice
   readonly tokens: Tokens | undefined
   readonly requests: RequestMetrics

@@ -25,6 +25,7 @@ export const Project = Type.Object(
     location: Type.String({ description: 'Directory under which new projects are created' }),
     temporary: Type.Boolean({ description: 'A temporary project is deleted from disk when it is closed' }),
     variables: nullable(Type.Array(Variable)),
+    compute_id: Type.Optional(Type.String({ description: 'In the lists of a gateway: the compute that has it' })),
     status: Type.Optional(
       Type.Union([Type.Literal('open'), Type.Literal('closed')], {
         description: 'closed: it is on disk only; a POST with its project_id opens it. Absent: open',

@@ -1,5 +1,11 @@
 import { once } from 'node:events'
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import {
+  createServer,
+  type IncomingHttpHeaders,
+  type IncomingMessage,
+  type Server,
+  type ServerResponse,
+} from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { expect, onTestFinished } from 'vitest'
 import { httpTransport } from '../../runtime/node/fleet/http-transport.ts'
@@ -73,6 +79,8 @@ export class StandIn {
   readonly #feeds = new Set<ServerResponse>()
   /** What it was asked, in order. */
   readonly asked: string[] = []
+  /** The headers of what it was asked, in the same order. */
+  readonly headers: IncomingHttpHeaders[] = []
   capabilities: Answer = (_, res) => json(res, 200, { version, platform: 'linux', node_types: ['pc'] })
   /** Everything but capabilities and feed. */
   answer: Answer = (_, res) => json(res, 404, { message: 'There is nothing', status: 404 })
@@ -87,6 +95,7 @@ export class StandIn {
   private constructor() {
     this.#server = createServer((req, res) => {
       this.asked.push(`${req.method} ${req.url}`)
+      this.headers.push(req.headers)
       if (req.url === '/v2/compute/capabilities') return this.capabilities(req, res)
       if (req.url === '/v2/compute/notifications') return this.feed(req, res)
       this.answer(req, res)

@@ -2,10 +2,14 @@ import { onTestFinished } from 'vitest'
 import { createNodeAgent } from '../../runtime/node/agent.ts'
 import { loadConfig } from '../../runtime/node/config/load.ts'
 import { type App, createApp } from '../../src/app.ts'
-import { createGateway } from '../../src/gateway/gateway-agent.ts'
+import type { Fleet } from '../../src/fleet/fleet.ts'
+import { fleetMembers } from '../../src/gateway/fleet-members.ts'
+import { createGateway, type Gateway } from '../../src/gateway/gateway-agent.ts'
 import type { Member, PlacementStore } from '../../src/gateway/members.ts'
 import type { HostAgent } from '../../src/host-agent.ts'
+import type { Access } from '../../src/http/access/access.ts'
 import { freshDirectory } from './directory.ts'
+import { MemoryPlacements } from './memory-placements.ts'
 import { portRanges } from './service.ts'
 
 const quiet = () => {}
@@ -71,20 +75,7 @@ export function startGateway(agents: readonly HostAgent[]): TestGateway {
     host: { version: '1.4.2', metrics: async () => [], reloadConfig: async () => ({ changed: [], needs_restart: [] }) },
   })
   onTestFinished(() => gateway.close())
-  const app = createApp({
-    agent: gateway.agent,
-    version: '1.4.2',
-    access: () => ({ hosts: new Set(['localhost']), allowedOrigins: new Set(), user: '', password: '', token: '' }),
-    jsonBytes: 64 * 1024,
-    aliases: {},
-    json: (body, status, headers) =>
-      new Response(body, { status, headers: { 'Content-Type': 'application/json', ...headers } }),
-    upgrade: () => {
-      throw new Error('not here')
-    },
-    docsScript: async () => '',
-    report: (error) => process.stderr.write(`${(error as Error).stack}\n`),
-  })
+  const app = appOf(gateway)
   const request = (method: string, path: string, body?: unknown, init?: RequestInit): Promise<Response> =>
     app.fetch(
       new Request(`http://localhost${path}`, {
@@ -108,4 +99,40 @@ export function startGateway(agents: readonly HostAgent[]): TestGateway {
       return (text === '' ? undefined : JSON.parse(text)) as T
     },
   }
+}
+
+/** A gateway in front of the computes of a fleet. */
+export function startFleetGateway(fleet: Fleet, access: Partial<Access> = {}): { app: App; gateway: Gateway } {
+  const gateway = createGateway({
+    members: fleetMembers(fleet),
+    placements: new MemoryPlacements(),
+    host: { version: '1.4.2', metrics: async () => [], reloadConfig: async () => ({ changed: [], needs_restart: [] }) },
+  })
+  onTestFinished(() => gateway.close())
+  return { app: appOf(gateway, { fleet, access }), gateway }
+}
+
+function appOf(gateway: Gateway, { fleet, access }: { fleet?: Fleet; access?: Partial<Access> } = {}): App {
+  return createApp({
+    agent: gateway.agent,
+    ...(fleet !== undefined && { fleet }),
+    version: '1.4.2',
+    access: () => ({
+      hosts: new Set(['localhost']),
+      allowedOrigins: new Set(),
+      user: '',
+      password: '',
+      token: '',
+      ...access,
+    }),
+    jsonBytes: 64 * 1024,
+    aliases: {},
+    json: (body, status, headers) =>
+      new Response(body, { status, headers: { 'Content-Type': 'application/json', ...headers } }),
+    upgrade: () => {
+      throw new Error('not here')
+    },
+    docsScript: async () => '',
+    report: (error) => process.stderr.write(`${(error as Error).stack}\n`),
+  })
 }

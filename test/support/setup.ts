@@ -71,6 +71,8 @@ async function hostAgent(undo: Undo[], thousand: number, from = 0, to = 1): Prom
     `--udp-port-range=${range(400, 500)}`,
     `--vnc-port-range=${range(900, 100)}`,
   ]
+  // What comes by a gateway is outside local mode, where no device may be used that is not named.
+  ranges.push('--allowed-interfaces=*')
   const dynamips = await niceDynamips(data)
   const more = dynamips === undefined ? [] : [`--dynamips-path=${dynamips}`]
   const { world, path } = await virtualBoxWorld(data)

@@ -50,17 +50,14 @@ async function open(env: Env): Promise<App> {
       name: 'this',
       address: () => ({ protocol: 'http', host: '127.0.0.1', port: 3080 }),
       user: null,
-      host: gateway.agent(() => {}, { isDirect: false, mayExecute: false }).host,
+      host: gateway.agent({ caller: { isDirect: false, mayExecute: false }, absent() {}, answered() {} }).host,
       fetch: (request) => opened.inside(request),
     },
   })
   const engines = { remote: new RemoteEngine(fleet) }
   const opened: App = createApp({
     // A feed that one request began ends with it, whoever reads it beside: each has feeds of its own.
-    agent: (absent, caller) => ({
-      ...gateway.agent(absent, caller),
-      events: createGateway(options).agent(absent, caller).events,
-    }),
+    agent: (asker) => ({ ...gateway.agent(asker), events: createGateway(options).agent(asker).events }),
     between: between(behind, gateway.whereabouts),
     fleet,
     appliance: await ApplianceVm.open({ fleet, engines, store: new MemoryAppliance() }),

@@ -34,8 +34,10 @@ export const autoIdlePc: Endpoint = endpoint({
   async handle({ params, body, request }, context) {
     const { agent, fleet, caller } = context
     if (params.compute_id === applianceId) await context.appliance?.ready(request.signal)
-    if (params.compute_id !== localId)
+    if (params.compute_id !== localId) {
+      context.answered(params.compute_id)
       return elsewhere(params.compute_id, { body, caller, signal: request.signal }, fleet)
+    }
     const { project } = await agent.projects.create({ name, temporary: true })
     const { project_id } = project
     try {

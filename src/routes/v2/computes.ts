@@ -115,7 +115,9 @@ export const computeEndpoints: readonly Endpoint[] = [
     errors: notThere,
     async handle({ params, request }, context) {
       const fleet = await fleetFor(params.compute_id, request, context)
-      return forward(fleet, { id: params.compute_id, request, path: 'network/ports', caller: context.caller })
+      const { caller, answered } = context
+      answered(params.compute_id)
+      return forward(fleet, { id: params.compute_id, request, path: 'network/ports', caller })
     },
   }),
   // Before the general one, which would match these too.
@@ -148,7 +150,8 @@ export const computeEndpoints: readonly Endpoint[] = [
     async handle({ params, path, request }, context) {
       const fleet = await fleetFor(params.compute_id, request, context)
       const name = fleet.nameOf(params.compute_id)
-      const { caller } = context
+      const { caller, answered } = context
+      answered(params.compute_id)
       const response = await forward(fleet, { id: params.compute_id, request, path: after(path, 4), caller })
       if (response.status !== 200 || request.method === 'HEAD') return response
       const list = await readAnswer(response, mostListBytes, name)
@@ -185,7 +188,8 @@ function handOn(method: Extract<Method, 'GET' | 'POST' | 'PUT'>): Endpoint {
     ...(method === 'GET' && { websocket: true }),
     handle: async ({ params, path, request }, context) => {
       const fleet = await fleetFor(params.compute_id, request, context)
-      const { caller, upgrade } = context
+      const { caller, answered, upgrade } = context
+      answered(params.compute_id)
       return forward(fleet, { id: params.compute_id, request, path: after(path, 4), caller, upgrade })
     },
   })

@@ -15,13 +15,19 @@ export const ProjectV2 = Type.Object(
     path: Type.Optional(inFull(Project.properties.path)),
     location: Type.Optional(inFull(Project.properties.location)),
     temporary: Type.Optional(inFull(Project.properties.temporary)),
+    compute_id: Project.properties.compute_id,
     status: Project.properties.status,
   },
   { $id: 'ComputeProject', description: 'A project, as v2 shows it' },
 )
 export const projectV2 = (project: Project, view?: 'full'): ProjectV2 => {
-  const { project_id, name, variables, status } = project
-  return view === 'full' ? project : { project_id, name, variables, ...(status === 'closed' && { status }) }
+  const { project_id, name, variables, status, compute_id } = project
+  if (view === 'full') return project
+  return {
+    ...{ project_id, name, variables },
+    ...(compute_id !== undefined && { compute_id }),
+    ...(status === 'closed' && { status }),
+  }
 }
 
 function inFull<T extends TSchema>(schema: T): T {

@@ -202,3 +202,68 @@ test('a compute whose processor was busy for a moment has its share of many proj
   })
   expect(new Set(chosen)).toEqual(new Set(['idle', 'busy']))
 })
+
+test('a project that is open on two computes and was not placed is 409 that names both, and a list has both', async () => {
+  const [one, two, three] = [compute(), compute(), compute()]
+  const gateway = startGateway([one.agent, two.agent, three.agent])
+  const id = crypto.randomUUID()
+  for (const { agent } of [one, two]) await agent.projects.create({ project_id: id, name: 'lab', temporary: false })
+  const over = new AbortController()
+  onTestFinished(() => over.abort())
+  const feed = gateway.fetch('GET', '/v2/compute/notifications', undefined, { signal: over.signal })
+  const lines = (await feed).body?.pipeThrough(new TextDecoderStream()).getReader()
+  expect((await lines?.read())?.value).toContain('"ping"')
+
+  const both = { message: expect.stringMatching(/open on the computes Compute 0 \(c0\) and Compute 1 \(c1\)/) }
+  for (const [method, path] of [
+    ['GET', ''],
+    ['PUT', ''],
+    ['POST', '/close'],
+    ['GET', '/pc/nodes'],
+  ] as const) {
+    const body = method === 'PUT' ? { name: 'x' } : undefined
+    const answer = await gateway.fetch(method, `${projects}/${id}${path}`, body)
+    expect([answer.status, await answer.json()]).toMatchObject([409, both])
+  }
+  const again = await gateway.fetch('POST', projects, { name: 'lab', project_id: id })
+  expect([again.status, await again.json()]).toMatchObject([409, both])
+  const listed = await gateway.call<Project[]>('GET', projects)
+  expect(listed.map(({ project_id, compute_id }) => [project_id, compute_id])).toEqual([
+    [id, 'c0'],
+    [id, 'c1'],
+  ])
+  // It is told once.
+  let line = ''
+  while (!line.includes('log.warning')) line = (await lines?.read())?.value ?? 'log.warning: the end'
+  expect(line).toContain(`The project ${id} is open on the computes`)
+
+  // A person decides.
+  await two.agent.projects.close(id)
+  const answer = await gateway.fetch('GET', `${projects}/${id}`)
+  expect([answer.status, answer.headers.get('x-patchbay-compute')]).toEqual([200, 'c0'])
+})
+
+test('a compute that says it has a project which was placed elsewhere takes nothing from there', async () => {
+  const [one, thief] = [compute(), compute()]
+  const gateway = startGateway([thief.agent, one.agent])
+  const { project_id } = await gateway.call('POST', projects, { name: 'lab', compute_id: 'c1' })
+  const id = String(project_id)
+  await thief.agent.projects.create({ project_id: id, name: 'stolen', temporary: false })
+  const shown = await gateway.call<Project[]>('GET', projects)
+  expect(shown.map(({ name, compute_id }) => [name, compute_id])).toEqual([
+    ['stolen', 'c0'],
+    ['lab', 'c1'],
+  ])
+  const answer = await gateway.fetch('GET', `${projects}/${id}`)
+  expect([await answer.json(), answer.headers.get('x-patchbay-compute')]).toMatchObject([{ name: 'lab' }, 'c1'])
+})
+
+test('every answer that is of one compute names it, also an error', async () => {
+  const [one, two] = [compute(), compute({ update: () => Promise.reject(conflict('it is busy')) })]
+  const gateway = startGateway([one.agent, two.agent])
+  const created = await gateway.fetch('POST', projects, { name: 'lab', compute_id: 'c1' })
+  expect(created.headers.get('x-patchbay-compute')).toBe('c1')
+  const { project_id } = (await created.json()) as Project
+  const refused = await gateway.fetch('PUT', `${projects}/${project_id}`, { name: 'x' })
+  expect([refused.status, refused.headers.get('x-patchbay-compute')]).toEqual([409, 'c1'])
+})

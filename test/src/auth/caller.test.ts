@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { createApp } from '../../../src/app.ts'
-import { type Caller, callerOf, callerThroughTunnel, viaOf } from '../../../src/auth/caller.ts'
+import { type Caller, callerOf, callerThroughTunnel, headersFor } from '../../../src/auth/caller.ts'
 import type { Role } from '../../../src/model/access-token.ts'
 
 const asked = (via?: string) =>
@@ -8,24 +8,34 @@ const asked = (via?: string) =>
 const who = (role: Role, key = 'configured:token') => ({ name: 'anna', role, key })
 
 test('only an administrator with credentials may bring programs, and the word of a gateway takes that away', () => {
-  expect(callerOf(who('admin'), asked())).toEqual({ isDirect: true, mayExecute: true })
-  expect(callerOf(who('admin', ''), asked())).toEqual({ isDirect: true, mayExecute: false })
-  expect(callerOf(who('operate'), asked())).toEqual({ isDirect: true, mayExecute: false })
-  expect(callerOf(who('admin'), asked('admin'))).toEqual({ isDirect: false, mayExecute: true })
-  expect(callerOf(who('admin'), asked('user'))).toEqual({ isDirect: false, mayExecute: false })
-  expect(callerOf(who('operate'), asked('admin'))).toEqual({ isDirect: false, mayExecute: false })
-  expect(callerOf(who('admin', ''), asked('admin'))).toEqual({ isDirect: false, mayExecute: false })
+  expect(callerOf(who('admin'), asked(), 'r')).toEqual({ isDirect: true, mayExecute: true, requestId: 'r' })
+  expect(callerOf(who('admin', ''), asked(), 'r')).toEqual({ isDirect: true, mayExecute: false, requestId: 'r' })
+  expect(callerOf(who('operate'), asked(), 'r')).toEqual({ isDirect: true, mayExecute: false, requestId: 'r' })
+  expect(callerOf(who('admin'), asked('admin'), 'r')).toEqual({ isDirect: false, mayExecute: true, requestId: 'r' })
+  expect(callerOf(who('admin'), asked('user'), 'r')).toEqual({ isDirect: false, mayExecute: false, requestId: 'r' })
+  expect(callerOf(who('operate'), asked('admin'), 'r')).toEqual({ isDirect: false, mayExecute: false, requestId: 'r' })
+  expect(callerOf(who('admin', ''), asked('admin'), 'r')).toEqual({
+    isDirect: false,
+    mayExecute: false,
+    requestId: 'r',
+  })
 })
 
 test('what comes through a tunnel is believed, and an older gateway that says nothing has users only', () => {
-  expect(callerThroughTunnel(asked('admin'))).toEqual({ isDirect: false, mayExecute: true })
-  expect(callerThroughTunnel(asked('user'))).toEqual({ isDirect: false, mayExecute: false })
-  expect(callerThroughTunnel(asked())).toEqual({ isDirect: false, mayExecute: false })
+  expect(callerThroughTunnel(asked('admin'), 'r')).toEqual({ isDirect: false, mayExecute: true, requestId: 'r' })
+  expect(callerThroughTunnel(asked('user'), 'r')).toEqual({ isDirect: false, mayExecute: false, requestId: 'r' })
+  expect(callerThroughTunnel(asked(), 'r')).toEqual({ isDirect: false, mayExecute: false, requestId: 'r' })
 })
 
 test('a gateway behind a gateway tells of an administrator only when both know one', () => {
-  expect(viaOf(callerOf(who('admin'), asked('user')))).toBe('user')
-  expect(viaOf(callerOf(who('admin'), asked('admin')))).toBe('admin')
+  expect(headersFor(callerOf(who('admin'), asked('user'), 'r'))).toEqual({
+    'x-patchbay-via': 'user',
+    'x-request-id': 'r',
+  })
+  expect(headersFor(callerOf(who('admin'), asked('admin'), 'r'))).toEqual({
+    'x-patchbay-via': 'admin',
+    'x-request-id': 'r',
+  })
 })
 
 test('a handler runs on behalf of its caller, and what the service asks itself runs on behalf of the same one', async () => {
@@ -54,7 +64,7 @@ test('a handler runs on behalf of its caller, and what the service asks itself r
   }
   const headers = { authorization: 'Bearer geheim' }
   expect((await app.fetch(new Request(inside, { headers }))).status).toBe(200)
-  expect(callers).toEqual([{ isDirect: true, mayExecute: true }])
+  expect(callers).toMatchObject([{ isDirect: true, mayExecute: true }])
   expect((await app.throughTunnel(inside, () => new Response(null))).status).toBe(200)
-  expect(callers[1]).toEqual({ isDirect: false, mayExecute: false })
+  expect(callers[1]).toMatchObject({ isDirect: false, mayExecute: false })
 })

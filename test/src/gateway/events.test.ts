@@ -5,6 +5,7 @@ import type { Member, Members } from '../../../src/gateway/members.ts'
 import { Whereabouts } from '../../../src/gateway/whereabouts.ts'
 import type { FeedRequest, HostAgent } from '../../../src/host-agent.ts'
 import type { FeedItem } from '../../../src/model/event.ts'
+import type { Project } from '../../../src/model/project.ts'
 import { MemoryPlacements } from '../../support/memory-placements.ts'
 
 const load = { cpu_usage_percent: 1, memory_usage_percent: 2 }
@@ -25,6 +26,7 @@ function compute() {
   const member = { id: 'one', name: 'one', agent, agentFor: () => agent, isConnected: true }
   return {
     asked,
+    log,
     say: (message: string) => log.emit(project, { type: 'log.info', message }),
     member: { ...member, load, acceptsProjects: true, weight: 1 } satisfies Member,
   }
@@ -37,11 +39,18 @@ class Kept extends Map<string, number> implements Bookmarks {
   }
 }
 
-function gateway(member: Member, bookmarks: Bookmarks): GatewayEvents {
+function gateway(member: Member, bookmarks: Bookmarks, placements = placedAt('one')): GatewayEvents {
   const members: Members = { all: async () => [member], find: async () => member, watch: () => () => {} }
-  const events = new GatewayEvents(members, new Whereabouts(members, new MemoryPlacements()), () => load, bookmarks)
+  const events = new GatewayEvents(members, new Whereabouts(members, placements), () => load, bookmarks)
   onTestFinished(() => events.close())
   return events
+}
+
+/** The project is at that compute. */
+function placedAt(id: string): MemoryPlacements {
+  const placements = new MemoryPlacements()
+  placements.map.set(project, id)
+  return placements
 }
 
 /** What comes by a feed, item by item, without its pings. */
@@ -96,4 +105,32 @@ test('what was heard for readers of another time is not told to a new one', asyn
   say('now')
   expect(await next()).toBe('now')
   expect(asked[0]?.since).toBeUndefined()
+})
+
+test('what a compute tells of a project that is placed elsewhere, or nowhere, is dropped and counted', async () => {
+  const { log, member } = compute()
+  const placements = placedAt('two')
+  const events = gateway(member, new Kept(), placements)
+  const next = told(await events.open({ pings: false, signal: new AbortController().signal }))
+  const unknown = '22222222-2222-4222-8222-222222222222'
+  const own = '33333333-3333-4333-8333-333333333333'
+  placements.map.set(own, 'one')
+  log.emit(project, { type: 'project.closed', project: { project_id: project } as Project })
+  log.emit(unknown, { type: 'log.info', message: 'of nobody' })
+  log.emit(own, { type: 'log.info', message: 'its own' })
+  expect(await next()).toBe('its own')
+  expect(events.metrics()).toMatchObject([{ name: 'patchbay_gateway_foreign_events_total', samples: [{ value: 2 }] }])
+})
+
+test('the last events of a project that was just deleted are told', async () => {
+  const { say, member } = compute()
+  const placements = placedAt('one')
+  const members: Members = { all: async () => [member], find: async () => member, watch: () => () => {} }
+  const whereabouts = new Whereabouts(members, placements)
+  const events = new GatewayEvents(members, whereabouts, () => load)
+  onTestFinished(() => events.close())
+  const next = told(await events.open({ pings: false, signal: new AbortController().signal }))
+  await whereabouts.forget(project)
+  say('the last')
+  expect(await next()).toBe('the last')
 })
