@@ -30,7 +30,7 @@ export class Computes {
     const found = keyOf(id) === localId ? this.local : this.get(id)
     if (found !== undefined) return found
     if (keyOf(id) === applianceId) throw notFound('compute_id: the appliance VM does not run')
-    throw notFound(`compute_id: there is no compute ${id}`)
+    throw notFound(`compute_id: there is no compute ${id}; GET /v2/computes lists those that there are`)
   }
 
   has(id: string): boolean {

@@ -1,4 +1,5 @@
 import { badRequest, tooLarge } from '../errors.ts'
+import { jsonFault } from './json-fault.ts'
 
 const decoder = () => new TextDecoder('utf-8', { fatal: true, ignoreBOM: false })
 
@@ -10,7 +11,7 @@ export async function readJson(request: Request, limit: number): Promise<Record<
   const value = await readAnyJson(request, limit)
   if (value === null || typeof value !== 'object' || Array.isArray(value)) {
     throw badRequest(
-      `body: expected a JSON object, got ${Array.isArray(value) ? 'a list' : String(value).slice(0, 40)}`,
+      `body: expected a JSON object such as {"name": "lab"}, got ${Array.isArray(value) ? 'a list' : value === null ? 'null' : `a ${typeof value === 'string' ? 'text' : typeof value}`}`,
     )
   }
   return value as Record<string, unknown>
@@ -23,9 +24,8 @@ export async function readAnyJson(request: Request, limit: number): Promise<unkn
   try {
     return JSON.parse(text)
   } catch (cause) {
-    // What the parser says may have a piece of the text in it.
-    if (mayBeSecret.test(text)) throw badRequest('body: not JSON')
-    throw badRequest(`body: not JSON: ${(cause as Error).message.slice(0, 120)}`, { cause })
+    // What the parser says may have a piece of the text in it, and is another sentence in every runtime.
+    throw badRequest(`body: not JSON: ${jsonFault(text)}`, mayBeSecret.test(text) ? {} : { cause })
   }
 }
 
@@ -63,8 +63,8 @@ function decode(bytes: Uint8Array, limit: number): string {
   try {
     return decoder().decode(bytes)
   } catch (cause) {
-    throw badRequest('body: expected UTF-8 text', { cause })
+    throw badRequest('body: expected text in UTF-8, got bytes that are none; send it in that encoding', { cause })
   }
 }
 
-const tooBig = (limit: number) => tooLarge(`body: larger than the ${limit} bytes this service takes`)
+const tooBig = (limit: number) => tooLarge(`body: larger than the ${limit} bytes this service takes (limits.json_kb)`)

@@ -12,6 +12,13 @@ const foreign: Readonly<Record<string, string>> = {
   vmware: 'hypervisor',
   ios: 'dynamips',
   gns3vm: 'appliancevm',
+  // Of emulators.
+  amd64: 'x86_64',
+  'x86-64': 'x86_64',
+  x64: 'x86_64',
+  x86: 'i386',
+  arm64: 'aarch64',
+  poweroff: 'power_off',
 }
 
 /** Our word for a word of another program; undefined for one that is not known. */

@@ -1,6 +1,7 @@
 import { type IRequestStrict, Router } from 'itty-router'
 import { ApiError, badRequest, notFound } from '../errors.ts'
 import type { Endpoint, Method } from './endpoint.ts'
+import { pathHint } from './path-hint.ts'
 
 /** An endpoint and the still percent-encoded parameters of the path that matched it. */
 export interface Match {
@@ -22,6 +23,7 @@ interface Found {
 /** Finds the endpoint of a request, and answers for what has none: 404, or 405 with the methods that there are. */
 export class Routes {
   readonly #table = Router() as unknown as Table
+  readonly #templates: readonly string[]
 
   constructor(endpoints: readonly Endpoint[]) {
     const byPath = new Map<string, Map<Method, Endpoint>>()
@@ -29,6 +31,7 @@ export class Routes {
       const methods = byPath.get(endpoint.path) ?? new Map<Method, Endpoint>()
       byPath.set(endpoint.path, methods.set(endpoint.method, endpoint))
     }
+    this.#templates = [...byPath.keys()]
     for (const [path, methods] of byPath) {
       this.#table.all(ittyPath(path), ({ params }) => ({ methods, params }))
     }
@@ -36,16 +39,20 @@ export class Routes {
 
   /** `methods` of the path beside the match, for OPTIONS. 404, 405 with `Allow`, 400 for a path that is malformed. */
   async find(method: string, path: string): Promise<Match | { methods: string }> {
-    if (path.includes('//') && !path.includes('/files/')) throw notFound(`There is nothing at ${path.slice(0, 200)}`)
+    if (path.includes('//') && !path.includes('/files/')) throw this.#nothingAt(path)
     // Itty reads only the path of the URL; `//` in a tail is given to it as something it takes for one segment.
     const probe = { method: 'GET', url: `http://path${path.replaceAll('//', '/%2F')}`, params: {} }
     const found = await this.#table.fetch(probe)
-    if (found === undefined) throw notFound(`There is nothing at ${path.slice(0, 200)}`)
+    if (found === undefined) throw this.#nothingAt(path)
     const allow = allowed(found.methods)
     if (method === 'OPTIONS') return { methods: allow }
     const endpoint = found.methods.get((method === 'HEAD' ? 'GET' : method) as Method)
     if (endpoint !== undefined) return { endpoint, params: decode(found.params) }
     throw new ApiError(405, `${method} is not possible here; ${allow} are`, { headers: { Allow: allow } })
+  }
+
+  #nothingAt(path: string): ApiError {
+    return notFound(`There is nothing at ${path.slice(0, 200)}${pathHint(path, this.#templates)}`)
   }
 }
 
@@ -69,7 +76,9 @@ function decode(params: Readonly<Record<string, string>>): Record<string, string
     try {
       decoded[name] = value.includes('%') ? decodeURIComponent(value) : value
     } catch (cause) {
-      throw badRequest(`${name}: malformed percent-encoding in the path`, { cause })
+      throw badRequest(`${name}: malformed percent-encoding in the path: a percent sign itself is written %25`, {
+        cause,
+      })
     }
     if (decoded[name]?.includes('\0')) throw badRequest(`${name}: a NUL character is not possible here`)
   }

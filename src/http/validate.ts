@@ -3,6 +3,7 @@ import { Errors, type ValueError, ValueErrorType } from '@sinclair/typebox/error
 import { Check } from '@sinclair/typebox/value'
 import { badRequest } from '../errors.ts'
 import { mayBeSecret } from './body.ts'
+import { oursFor } from './foreign-words.ts'
 import { nearest } from './nearest.ts'
 
 /** The value, known to fit the schema; else a 400 that names the field, what was expected and what came. */
@@ -13,13 +14,60 @@ export function check<T extends TSchema>(schema: T, value: unknown, where = 'bod
 
 /** The sentence about the first thing that is wrong with a value; `where` names the value itself when no field does. */
 export function complaint(schema: TSchema, value: unknown, where: string): string {
-  const [error] = Errors(schema, value)
-  if (error === undefined) return `${where}: not valid`
-  const { path, schema: wanted, value: got, unknownIn } = blame(error)
+  const found = firstOf(Errors(schema, value))
+  if (found === undefined) return `${where}: not valid`
+  const { path, schema: wanted, value: got, unknownIn } = found
   const field = fieldName(path) || where
   if (unknownIn !== undefined) return unknownField(field, unknownIn)
   if (got === undefined) return `${field}: missing, expected ${expectation(wanted)}`
-  return `${field}: expected ${expectation(wanted)}, got ${shown(got, field)}`
+  return `${field}: expected ${expectation(wanted)}, got ${shown(got, field)}${hint(wanted, got, field)}`
+}
+
+/** Of a misspelt field both its own name is unknown and the right one is missing: what was written is told. */
+function firstOf(errors: Iterable<ValueError>): Blame | undefined {
+  let first: Blame | undefined
+  let looked = 0
+  for (const error of errors) {
+    const blamed = blame(error)
+    first ??= blamed
+    if (first.value !== undefined || first.unknownIn !== undefined) return first
+    if (blamed.unknownIn !== undefined && parentOf(blamed.path) === parentOf(first.path)) return blamed
+    looked += 1
+    if (looked === mostErrors) break
+  }
+  return first
+}
+
+const mostErrors = 100
+const parentOf = (pointer: string): string => pointer.slice(0, pointer.lastIndexOf('/'))
+
+/** What to change about a value, where that can be told from it. */
+function hint(wanted: TSchema, got: unknown, field: string): string {
+  if (typeof got !== 'string' || mayBeSecret.test(field)) return ''
+  const words = literalsOf(wanted)
+  const guess = words.includes(oursFor(got) ?? '') ? oursFor(got) : got.length < 3 ? undefined : nearest(got, words)
+  if (guess !== undefined) return `, did you mean ${JSON.stringify(guess)}?`
+  const kinds = new Set(branchesOf(wanted).map((it) => it[Kind]))
+  if (kinds.has('String')) return ''
+  if (kinds.has('Integer') || kinds.has('Number')) {
+    if (/^-?\d+(\.\d+)?$/.test(got)) return ': write the number without quotes'
+    if (/^-?\d+(\.\d+)?\s*[a-z%]+$/i.test(got))
+      return `: write the number alone, without unit and quotes${unitOf(wanted)}`
+  }
+  if (kinds.has('Boolean') && /^(yes|no|on|off|true|false|0|1)$/i.test(got))
+    return ': write true or false, without quotes'
+  return ''
+}
+
+const branchesOf = (schema: TSchema): TSchema[] =>
+  (Array.isArray(schema.anyOf) ? schema.anyOf : [schema]).flatMap((it) => (it === schema ? [it] : branchesOf(it)))
+const literalsOf = (schema: TSchema): string[] =>
+  branchesOf(schema).flatMap(({ const: word }) => (typeof word === 'string' ? [word] : []))
+
+/** ` (Memory, MB)`: descriptions name the units. */
+function unitOf(schema: TSchema): string {
+  const description = branchesOf(schema).find((it) => it.description !== undefined)?.description ?? schema.description
+  return description === undefined ? '' : ` (${description})`
 }
 
 interface Blame {
@@ -44,12 +92,32 @@ const isUnknownProperty = (error: ValueError): boolean => error.type === ValueEr
 
 function unknownField(field: string, object: TSchema): string {
   const known = Object.keys((object.properties ?? {}) as Record<string, unknown>)
-  const guess = nearest(field.split('.').at(-1) ?? field, known)
+  const name = field.split('.').at(-1) ?? field
+  if (onlyShown.has(name) && !known.includes(name)) {
+    return `${field}: this is shown and cannot be set${known.length === 0 ? '' : `; what can be set: ${known.join(', ')}`}`
+  }
+  const guess = nearest(name, known)
   if (guess !== undefined) return `${field}: unknown field, did you mean ${guess}?`
   return known.length === 0
     ? `${field}: unknown field, none is expected here`
     : `${field}: unknown field, expected one of ${known.join(', ')}`
 }
+
+/** Members of what is shown that no request sets. */
+const onlyShown = new Set([
+  'status',
+  'status_reason',
+  'node_id',
+  'vm_id',
+  'project_id',
+  'node_directory',
+  'working_dir',
+  'command_line',
+  'console_host',
+  'engine',
+  'connected',
+  'last_error',
+])
 
 /** `/a/b~1c/0` -> `a.b/c[0]`. */
 function fieldName(pointer: string): string {
@@ -66,8 +134,9 @@ export function expectation(schema: TSchema): string {
   if (typeof schema.expects === 'string') return schema.expects
   if (schema.const !== undefined) return JSON.stringify(schema.const)
   if (Array.isArray(schema.anyOf)) {
-    const branches = (schema.anyOf as TSchema[]).map(expectation)
-    return branches.length === 1 ? (branches[0] ?? '') : `${branches.slice(0, -1).join(', ')} or ${branches.at(-1)}`
+    // That null is taken, too, helps nobody.
+    const branches = (schema.anyOf as TSchema[]).filter((it) => it[Kind] !== 'Null').map(expectation)
+    return branches.length < 2 ? (branches[0] ?? 'null') : `${branches.slice(0, -1).join(', ')} or ${branches.at(-1)}`
   }
   switch (schema[Kind]) {
     case 'Null':
@@ -80,7 +149,7 @@ export function expectation(schema: TSchema): string {
       return bounded('a number', schema.minimum, schema.maximum)
     case 'Array':
     case 'Tuple':
-      return schema.maxItems === undefined ? 'a list' : `a list of at most ${schema.maxItems} items`
+      return listOf(schema)
     case 'Object':
     case 'Record':
       return 'an object'
@@ -90,6 +159,14 @@ export function expectation(schema: TSchema): string {
       return 'another value'
   }
 }
+
+function listOf({ minItems = 0, maxItems }: TSchema): string {
+  if (maxItems === undefined) return minItems === 0 ? 'a list' : `a list of at least ${items(minItems)}`
+  if (minItems === maxItems) return `a list of ${items(maxItems)}`
+  return minItems === 0 ? `a list of at most ${items(maxItems)}` : `a list of ${minItems} to ${items(maxItems)}`
+}
+
+const items = (count: number): string => `${count} item${count === 1 ? '' : 's'}`
 
 function text({ format, pattern, minLength, maxLength }: TSchema): string {
   if (format === 'uuid') return 'a UUID'
@@ -106,7 +183,7 @@ function bounded(what: string, minimum: unknown, maximum: unknown): string {
 /** A value as it may be repeated to the client: short, and never a secret. */
 function shown(value: unknown, field: string): string {
   if (mayBeSecret.test(field)) return 'another value'
-  if (Array.isArray(value)) return 'a list'
+  if (Array.isArray(value)) return value.length === 0 ? 'an empty list' : `a list of ${items(value.length)}`
   if (value !== null && typeof value === 'object') return 'an object'
   const text = JSON.stringify(value) ?? String(value)
   return text.length > 60 ? `${text.slice(0, 57)}...` : text

@@ -45,6 +45,7 @@ export const Filters = Type.Object(
   {
     $id: 'Filters',
     additionalProperties: false,
+    expects: 'an object of filters, such as {"delay": [50, 10], "packet_loss": [1]}',
     description:
       'Impairment of a link, in both directions. Frames meet the filters in the order in which the object has them',
   },

@@ -75,6 +75,14 @@ export const Nio = Type.Union([UdpNio, GenericEthernetNio, EthernetNio, TapNio],
   description: 'What a port is attached to',
 })
 
+/** A change of what is attached: any members of a NIO; without `type` it keeps that, too. */
+export const NioChange = Type.Union(
+  [UdpNio, GenericEthernetNio, EthernetNio, TapNio].map((it) =>
+    Type.Partial(it, { additionalProperties: false, $id: `${it.$id}Change` }),
+  ),
+  { $id: 'NioChange', description: 'What is to be changed of a NIO; what is not named keeps its value' },
+)
+
 /** What is known of a link. */
 export type LinkVerdict = Static<typeof LinkVerdict>
 export const LinkVerdict = Type.Union(

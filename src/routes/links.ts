@@ -1,9 +1,11 @@
 import { type Static, type TObject, Type } from '@sinclair/typebox'
 import { badRequest } from '../errors.ts'
+import type { NodeAgent, PortRef } from '../host-agent.ts'
 import { created, type Endpoint, endpoint, noContent, ok } from '../http/endpoint.ts'
+import { nearest } from '../http/nearest.ts'
 import { portOf, portParams } from '../http/params.ts'
 import { check } from '../http/validate.ts'
-import { Nio, NioState, nioSchemas, nioTypes } from '../model/nio.ts'
+import { Nio, NioChange, NioState, nioSchemas, nioTypes } from '../model/nio.ts'
 import { type NodeKindName, type NodeRef, nioTypesOf } from '../model/node.ts'
 
 /** The body of a NIO request, as far as it is known before its type was looked at. */
@@ -55,11 +57,15 @@ export function linkEndpoints<P extends TObject>(
       summary: 'Change the NIO of a port in place; what is not named keeps its value',
       params: withPort,
       body: anyNio,
-      bodyShown: Nio,
+      bodyShown: NioChange,
       replies: { 201: { description: 'Changed', schema: Nio } },
       errors: { 404: nothingAttached, 409: taken },
-      handle: async ({ params, body }, { agent }) =>
-        created(await agent.nodes.updateNio(nodeOf(params), portOf(params), nioOf(body, kind))),
+      async handle({ params, body }, { agent }) {
+        const node = nodeOf(params)
+        const port = portOf(params)
+        const whole = isWhole(body, kind) ? body : { ...(await attached(agent.nodes, node, port, body)), ...body }
+        return created(await agent.nodes.updateNio(node, port, nioOf(whole, kind)))
+      },
     }),
     endpoint({
       method: 'DELETE',
@@ -77,6 +83,24 @@ export function linkEndpoints<P extends TObject>(
   ]
 }
 
+/** Whether a body has all that a NIO of its type needs, so that the one that is attached need not be asked for. */
+function isWhole({ type, ...rest }: Record<string, unknown>, kind: NodeKindName): boolean {
+  const wanted = nioTypesOf[kind].find((it) => it === type)
+  if (wanted === undefined) return type !== undefined
+  return (nioSchemas[wanted].required ?? []).every((name) => name === 'type' || Object.hasOwn(rest, name))
+}
+
+/** What is attached to a port, without what is only known of it; nothing when it is of another type. 404. */
+async function attached(
+  nodes: NodeAgent,
+  node: NodeRef,
+  port: PortRef,
+  { type }: Record<string, unknown>,
+): Promise<object> {
+  const { link: _, counters: __, capture: ___, ...nio } = await nodes.nioState(node, port)
+  return type === undefined || nio.type === type ? nio : {}
+}
+
 const articleOf = (word: string) => (/^[aeiou]/.test(word) ? 'an' : 'a')
 
 /** The NIO in a body; 400 that names the types the kind takes, or the field that is wrong. */
@@ -86,8 +110,14 @@ function nioOf(body: Record<string, unknown>, kind: NodeKindName): Nio {
   const wanted = takes.find((it) => it === type)
   if (wanted !== undefined) return check(nioSchemas[wanted], body)
   const isKnown = typeof type === 'string' && (nioTypes as readonly string[]).includes(type)
-  const unknown = `unknown NIO type ${JSON.stringify(type)?.slice(0, 40) ?? 'missing'}`
-  throw badRequest(
-    `type: ${isKnown ? `${articleOf(kind)} ${kind} node does not take ${type}` : unknown}, expected one of ${takes.join(', ')}`,
-  )
+  const guess =
+    typeof type === 'string' && !isKnown ? (nearest(type, takes) ?? nearest(`nio_${type}`, takes)) : undefined
+  const fault =
+    type === undefined
+      ? 'missing'
+      : isKnown
+        ? `${articleOf(kind)} ${kind} node does not take ${type}`
+        : `unknown NIO type ${JSON.stringify(type).slice(0, 40)}`
+  const meant = guess === undefined ? '' : `, did you mean ${guess}?`
+  throw badRequest(`type: ${fault}, expected one of ${takes.join(', ')}${meant}`)
 }

@@ -57,7 +57,7 @@ test('the settings are merged, bounded, and shown without the password', async (
 })
 
 test.for([
-  [{ engine: 'vmware' }, /engine: expected "libvirt", "virtualbox" or "remote" or null, got "vmware"/],
+  [{ engine: 'vmware' }, /engine: expected "libvirt", "virtualbox" or "remote", got "vmware"/],
   [{ engine: 'hyper-v' }, /engine: expected "libvirt", "virtualbox" or "remote"/],
   [{ when_exit: 'die' }, /when_exit: expected/],
   [{ ram: 0 }, /ram: expected/],

@@ -44,12 +44,12 @@ test('OPTIONS names the methods, HEAD answers without a body', async () => {
 })
 
 test.for([
-  ['{"name": 5}', 'name: expected a text of 1 to 255 characters, in one line or null, got 5'],
-  ['{"name": "x", "project_id": "nope"}', 'project_id: expected a UUID or null, got "nope"'],
+  ['{"name": 5}', 'name: expected a text of 1 to 255 characters, in one line, got 5'],
+  ['{"name": "x", "project_id": "nope"}', 'project_id: expected a UUID, got "nope"'],
   ['{"nmae": "x"}', 'nmae: unknown field, did you mean name?'],
-  ['{"name": "x", "temporary": "yes"}', 'temporary: expected true or false or null, got "yes"'],
-  ['[1]', 'body: expected a JSON object, got a list'],
-  ['"x"', 'body: expected a JSON object, got x'],
+  ['{"name": "x", "temporary": "yes"}', 'temporary: expected true or false, got "yes"'],
+  ['[1]', 'body: expected a JSON object such as {"name": "lab"}, got a list'],
+  ['"x"', 'body: expected a JSON object such as {"name": "lab"}, got a text'],
   ['{"name":', /^body: not JSON/],
   ['{"__proto__": {"name": "x"}}', /^__proto__: unknown field/],
 ] as const)('the body %s is refused', async ([input, message]) => {

@@ -75,8 +75,8 @@ for (const face of ['v1', 'v2'] as const) {
     const nio = await udpNio(project)
     for (const [adapter, port, why] of [
       [2, 0, 'adapter_number: the node has no adapter 2, its adapters are numbered from 0 to 1'],
-      [0, 4, 'port_number: adapter 0 has no port 4'],
-      [1, 16, 'port_number: adapter 1 has no port 16'],
+      [0, 4, 'port_number: adapter 0 has no port 4, its ports are numbered from 0 to 3'],
+      [1, 16, 'port_number: adapter 1 has no port 16, its ports are numbered from 0 to 3'],
     ] as const) {
       const at = `${portOf(router[face], adapter, port)}/nio`
       for (const answer of [await post(at, nio), await put(at, nio), await del(at)]) {
@@ -238,7 +238,7 @@ test.skipIf(libpcap.skip)('expressions of a serial port are of serial frames, an
   for (const [bpf, why] of [
     [
       ['ether host 00:11:22:33:44:55'],
-      /^ethernet addresses.* at character \d+ .*; frames of this port are read as DLT_C_HDLC$/,
+      /^filters\.bpf: ethernet addresses.* at character \d+ .*; frames of this port are read as DLT_C_HDLC$/,
     ],
     [['vlan 3', 'DLT_PPP_SERIAL'], /no VLAN.*; frames of this port are read as DLT_PPP_SERIAL$/],
     [['icmp', 'EN10MB'], /^filters\.bpf\[1\]: a serial port has no DLT_EN10MB frames, expected one of DLT_C_HDLC, /],

@@ -207,6 +207,38 @@ test.for([
   expect((await post(`${pc.path}/${port}/nio`, nio(await reserve(project)))).status).toBe(status)
 })
 
+test('a change of a NIO keeps what it does not name, also its type and its address', async () => {
+  const project = await newProject()
+  const pc = await newPc(project)
+  const at = `${pc.path}/adapters/0/ports/0/nio`
+  const whole = nio(await reserve(project))
+  expect((await put(at, { filters: { delay: [5] } })).status).toBe(404)
+  await post(at, whole)
+  const changed = await put(at, { filters: { delay: [5] } })
+  expect([changed.status, await body(changed)]).toEqual([201, { ...whole, filters: { delay: [5] } }])
+  expect(await body(put(at, { suspend: true }))).toEqual({ ...whole, filters: { delay: [5] }, suspend: true })
+  expect(await body(put(at, { type: 'nio_udp', rport: 9, suspend: false }))).toMatchObject({
+    ...{ ...whole, rport: 9 },
+    ...{ filters: { delay: [5] }, suspend: false },
+  })
+  const wrong = await put(at, { filter: { delay: [5] } })
+  expect([wrong.status, await body<{ message: string }>(wrong)]).toMatchObject([
+    400,
+    { message: 'filter: unknown field, did you mean filters?' },
+  ])
+})
+
+test('a copy goes into a node that is there', async () => {
+  const project = await newProject()
+  const pc = await newPc(project)
+  const none = crypto.randomUUID()
+  const answer = await post(`${pc.path}/duplicate`, { destination_node_id: none })
+  expect([answer.status, (await body<{ message: string }>(answer)).message]).toEqual([
+    404,
+    `destination_node_id: the project has no pc node ${none}; create it first, then copy into it`,
+  ])
+})
+
 test.for([
   [{ type: 'nio_vde' }, `type: a pc node does not take nio_vde, expected one of ${types}`],
   [{ type: 'nio_tap', tap_device: 'a/b' }, /^tap_device: expected the name of a network device/],
@@ -222,7 +254,7 @@ test.for([
   [{ ...nio(30_999), filters: { latency: [1] } }, /^filters.latency: unknown field/],
   [{ ...nio(30_999), filters: { bpf: ['icmp and prot 1'] } }, /at character 10/],
   [{ type: 'nio_magic' }, `type: unknown NIO type "nio_magic", expected one of ${types}`],
-  [{ lport: 1 }, `type: unknown NIO type missing, expected one of ${types}`],
+  [{ lport: 1 }, `type: missing, expected one of ${types}`],
   [{ ...nio(30_999), rport: 70_000 }, 'rport: expected an integer from 1 to 65535, got 70000'],
   [{ ...nio(30_999), rhosts: 'x' }, 'rhosts: unknown field, did you mean rhost?'],
   [{ ...nio(30_999), rhost: 'no.such.host.invalid' }, /^rhost: "no\.such\.host\.invalid" cannot be resolved/],

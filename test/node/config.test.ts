@@ -88,7 +88,7 @@ test.for<[argv: string[], env: Record<string, string>, toml: string | undefined,
     'log_level = "info\n',
     /line 1, column \d+: not valid TOML: the closing quote is missing\n {2}1 \| log_level = "info\n/,
   ],
-  [[], {}, 'token = "geheim', /^(?!.*geheim)[^]*line 1[^]*token = \.\.\.$/],
+  [[], {}, 'token = "geheim', /^(?!.*geheim)[\s\S]*line 1[\s\S]*token = \.\.\.$/],
   [[], {}, '# a\n[pc]\nengine = "vpc"', /config\.toml, line 3: pc\.engine: expected "auto"/],
   [
     [],

@@ -111,7 +111,11 @@ export class Images implements ImageAgent {
     name: string,
     { range, onlyIf }: { range?: WantedRange; onlyIf?: string },
   ): Promise<StoredImage> {
-    const missing = () => missingImage(`image: there is no ${JSON.stringify(name.slice(0, 200))}`, name)
+    const missing = () =>
+      missingImage(
+        `image: there is no ${JSON.stringify(name.slice(0, 200))}; GET .../images lists those that there are`,
+        name,
+      )
     const found = await this.library.find(kind, checkedName(name, Number.POSITIVE_INFINITY))
     if (found === undefined) throw missing()
     // In every mode: what a link leads to outside is for the nodes of this host, not to be fetched.

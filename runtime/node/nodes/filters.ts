@@ -62,8 +62,12 @@ function compiled(expression: string, dlt: number, linkType: LinkTypeName): BpfP
   try {
     return compileBpf(expression, dlt)
   } catch (error) {
-    if (!(error instanceof ApiError) || error.status !== 400 || linkType === 'DLT_EN10MB') throw error
+    if (!(error instanceof ApiError) || error.status !== 400) throw error
     // Most expressions are of Ethernet, and the fault is often that the line is not.
-    throw badRequest(`${error.message}; frames of this port are read as ${linkType}`, { cause: error })
+    const more =
+      linkType === 'DLT_EN10MB'
+        ? '; expected tcpdump expressions such as "icmp" or "tcp port 80"'
+        : `; frames of this port are read as ${linkType}`
+    throw badRequest(`filters.bpf: ${error.message}${more}`, { cause: error })
   }
 }

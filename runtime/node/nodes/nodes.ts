@@ -1,6 +1,6 @@
 import { rm } from 'node:fs/promises'
 import { v4 as uuid } from 'uuid'
-import { badRequest, conflict, notFound } from '../../../src/errors.ts'
+import { ApiError, badRequest, conflict, notFound } from '../../../src/errors.ts'
 import type { CaptureSource, ConsoleStream, NodeAgent, PortRef } from '../../../src/host-agent.ts'
 import type { CaptureStart, CaptureStarted, CaptureStream } from '../../../src/model/capture.ts'
 import type { Happening } from '../../../src/model/event.ts'
@@ -126,10 +126,18 @@ export class Nodes implements NodeAgent {
   }
 
   async duplicate<K extends NodeKindName>(ref: NodeRef<K>, destinationId: string): Promise<Node<K>> {
-    if (destinationId === ref.node_id) throw badRequest('The destination must be another node')
+    if (destinationId === ref.node_id)
+      throw badRequest('destination_node_id: this is the node itself; expected the id of another one')
     const wanted = { ...ref, node_id: destinationId }
     const source = await this.#find(ref)
-    const keys = [source.key, (await this.#find(wanted)).key].sort() as [string, string]
+    const destination = await this.#find(wanted).catch((error: unknown) => {
+      if (!(error instanceof ApiError) || error.status !== 404) throw error
+      throw notFound(
+        `destination_node_id: the project has no ${ref.kind} node ${destinationId}; create it first, then copy into it`,
+        { cause: error },
+      )
+    })
+    const keys = [source.key, destination.key].sort() as [string, string]
     // Both hold still; in one order, so that two copies into each other do not wait for each other.
     return this.#serial.run(keys[0], () =>
       this.#serial.run(keys[1], async () => {
@@ -333,7 +341,14 @@ export class Nodes implements NodeAgent {
     const project = await this.#options.project(project_id)
     const node = project.nodes.get(`${kind}:${node_id}`)
     if (node === undefined || this.all.get(node.key) !== node) {
-      throw notFound(`node_id: the project has no ${kind} node ${node_id}`)
+      const other = [...project.nodes.values()].find(
+        (it) => it.record.node_id === node_id && this.all.get(it.key) === it,
+      )
+      const instead =
+        other === undefined
+          ? `GET .../${kind}/nodes lists those that it has`
+          : `it is the id of a node of the kind ${other.record.kind}`
+      throw notFound(`node_id: the project has no ${kind} node ${node_id}; ${instead}`)
     }
     return node
   }

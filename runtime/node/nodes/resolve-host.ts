@@ -1,6 +1,7 @@
 import { lookup } from 'node:dns/promises'
 import { BlockList, isIP, isIPv6 } from 'node:net'
 import { badRequest, forbidden } from '../../../src/errors.ts'
+import { reasonOf } from '../reason.ts'
 
 const resolveMs = 5000
 
@@ -14,9 +15,12 @@ export async function resolveHost(host: string): Promise<string> {
     })
     return (await Promise.race([lookup(host, { family: 0, verbatim: false }), late])).address
   } catch (cause) {
-    throw badRequest(`rhost: ${JSON.stringify(host)} cannot be resolved: ${(cause as Error).message}`, {
-      cause: cause as Error,
-    })
+    throw badRequest(
+      `rhost: ${JSON.stringify(host)} cannot be resolved: ${reasonOf(cause)}; expected an IP address, or a name that this host knows`,
+      {
+        cause: cause as Error,
+      },
+    )
   } finally {
     clearTimeout(timer)
   }

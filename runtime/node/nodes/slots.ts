@@ -27,7 +27,11 @@ export function requirePort(node: LabNode, wanted: PortRef): string {
   const ports = node.kind.ports(node.record)
   if (ports.some(({ adapter, port }) => adapter === wanted.adapter && port === wanted.port)) return portName(wanted)
   const adapters = new Set(ports.map(({ adapter }) => adapter))
-  if (adapters.has(wanted.adapter)) throw notFound(`port_number: adapter ${wanted.adapter} has no port ${wanted.port}`)
+  if (adapters.has(wanted.adapter)) {
+    const numbers = ports.filter(({ adapter }) => adapter === wanted.adapter).map(({ port }) => port)
+    const range = `its ports are numbered from ${Math.min(...numbers)} to ${Math.max(...numbers)}`
+    throw notFound(`port_number: adapter ${wanted.adapter} has no port ${wanted.port}, ${range}`)
+  }
   const there = adapters.size === 0 ? 'it has none' : `its adapters are numbered from 0 to ${Math.max(...adapters)}`
   throw notFound(`adapter_number: the node has no adapter ${wanted.adapter}, ${there}`)
 }
@@ -35,6 +39,7 @@ export function requirePort(node: LabNode, wanted: PortRef): string {
 /** What is attached to a port; 404. */
 export function requireNio(node: LabNode, name: string): Nio {
   const nio = node.record.ports[name]?.nio
-  if (nio == null) throw notFound(`Nothing is attached to adapter ${name.replace('/', ', port ')}`)
+  if (nio == null)
+    throw notFound(`Nothing is attached to adapter ${name.replace('/', ', port ')}; POST of a NIO attaches something`)
   return nio
 }

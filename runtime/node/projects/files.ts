@@ -52,7 +52,9 @@ export class ProjectFiles implements FileAgent {
   async read(projectId: string, path: string): Promise<StoredFile> {
     const file = await this.#resolve(projectId, path)
     const handle = await openRegular(file, () =>
-      notFound(`path: there is no file ${JSON.stringify(path.slice(0, 120))}`),
+      notFound(
+        `path: there is no file ${JSON.stringify(path.slice(0, 120))}; GET .../files lists those of the project`,
+      ),
     )
     const { size, mtimeMs } = await handle.stat()
     return { content: contentOf(handle, size), size, modified: mtimeMs }

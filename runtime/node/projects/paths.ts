@@ -29,7 +29,10 @@ export async function realish(path: string): Promise<string> {
  * A missing file is fine: then it is where it would be created.
  */
 export async function resolveInProject(root: string, path: string): Promise<string> {
-  const refuse = () => forbidden(`path: ${JSON.stringify(path.slice(0, 120))} is not inside the project`)
+  const refuse = () =>
+    forbidden(
+      `path: ${JSON.stringify(path.slice(0, 120))} is not inside the project: expected a path below its directory, without ".."`,
+    )
   if (path.includes('\0')) throw badRequest('path: a NUL character is not possible here')
   if (path.startsWith('/') || path.includes('\\')) throw refuse()
   const base = await realpath(root).catch(() => {
@@ -75,10 +78,11 @@ export async function checkedProjectPath(path: string, rules: PlaceRules): Promi
   }
   // Not file systems that keep anything; making a directory in /proc does not even fail.
   if (['/proc', '/sys', '/dev'].some((place) => isInside(place, real)))
-    throw forbidden('path: the system keeps no projects there')
+    throw forbidden('path: /proc, /sys and /dev keep no files; choose a directory of a disk')
   if (isInside(await realish(join(rules.dataDirectory, 'run')), real))
     throw forbidden('path: this directory belongs to the service')
   const found = await stat(wanted).catch(() => undefined)
-  if (found !== undefined && !found.isDirectory()) throw conflict('path: there is a file, not a directory')
+  if (found !== undefined && !found.isDirectory())
+    throw conflict('path: there is a file, not a directory; choose another path')
   return wanted
 }

@@ -77,7 +77,8 @@ export class Projects implements ProjectAgent {
     await this.#restored
     const open = this.#open.get(projectId)?.view()
     const found = open ?? (await this.#closed(projectId)) ?? this.#open.get(projectId)?.view()
-    if (found === undefined) throw notFound(`project_id: there is no project ${projectId}`)
+    if (found === undefined)
+      throw notFound(`project_id: there is no project ${projectId}; GET /v2/compute/projects lists those that are open`)
     return found
   }
 
@@ -89,7 +90,7 @@ export class Projects implements ProjectAgent {
     const closed = await this.#closed(projectId)
     throw notFound(
       closed === undefined
-        ? `project_id: there is no open project ${projectId}`
+        ? `project_id: there is no open project ${projectId}; GET /v2/compute/projects lists those that there are`
         : `project_id: project ${projectId} is closed; open it first by POST /v2/compute/projects with its project_id and name`,
     )
   }

@@ -114,7 +114,7 @@ function kindEndpoints(kind: NodeKindName, schemas: KindSchemas): readonly Endpo
     method: 'POST',
     path: `${one}/duplicate`,
     tag,
-    summary: 'Copy the settings and files of a node into another one',
+    summary: 'Copy the settings and files of a node into another one, which is there and stopped',
     params,
     body: Duplicate,
     replies: { 201: node('The copy') },

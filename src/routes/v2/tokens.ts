@@ -6,7 +6,7 @@ import { AccessToken, AccessTokenCreate, NewAccessToken } from '../../model/acce
 
 const base = '/v2/tokens'
 const tag = 'v2 tokens'
-const noneHere = 'This service has no tokens: it needs credentials in its configuration for that'
+const noneHere = 'This service has no tokens: set token, or user and password, in its configuration first'
 
 export const tokenEndpoints: readonly Endpoint[] = [
   endpoint({

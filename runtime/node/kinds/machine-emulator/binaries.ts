@@ -81,7 +81,8 @@ export async function resolveEmulator(wanted: WantedEmulator, isLocal: boolean):
     if (typeof path === 'string') return factsOf(path)
     if (platform === undefined) throw conflict(path.refusal)
   }
-  if (platform === undefined) throw conflict('qemu_path: expected the emulator to use, or a platform')
+  if (platform === undefined)
+    throw conflict('qemu_path: missing, expected the emulator to use, or instead platform, such as "x86_64"')
   const program = findProgram(programOf(platform))
   if (program === undefined) {
     throw conflict(`${programOf(platform)} is not installed; install it (${installHint(platform)})`)
@@ -92,7 +93,8 @@ export async function resolveEmulator(wanted: WantedEmulator, isLocal: boolean):
 /** Only emulators: the client must not be able to have any program run. */
 function allowedPath(wanted: string, isLocal: boolean): string | { refusal: string } {
   const name = basename(wanted)
-  if (!isEmulatorName(name)) return { refusal: `qemu_path: ${name} is not the name of an emulator (qemu-system-...)` }
+  if (!isEmulatorName(name))
+    return { refusal: `qemu_path: ${name} is not the name of an emulator; expected one such as qemu-system-x86_64` }
   const path = findProgram(wanted)
   if (path === undefined) {
     const program = /^qemu-system-(\w+)$/.exec(name)?.[1] ?? 'x86_64'

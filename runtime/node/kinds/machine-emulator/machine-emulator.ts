@@ -76,7 +76,7 @@ export class MachineEmulatorKind implements NodeKind {
 
   async prepare(node: KindNode, input: MachineEmulatorCreate): Promise<void> {
     if (!input.qemu_path && platformAsked(input.platform) === undefined) {
-      throw conflict('qemu_path: expected the emulator to use, or platform')
+      throw conflict('qemu_path: missing, expected the emulator to use, or instead platform, such as "x86_64"')
     }
     this.#made.set(node.key, node)
     await this.#apply(node, input)

@@ -150,7 +150,7 @@ const ours: Readonly<Record<string, string>> = {
 function refuseOurs(option: Option, { consoleType }: OptionRules): void {
   const { name } = option
   const reason = Object.hasOwn(ours, name) ? ours[name] : undefined
-  if (reason !== undefined) throw badRequest(`options: -${name} cannot be used, ${reason}`)
+  if (reason !== undefined) throw badRequest(`options: -${name} cannot be used, ${reason}: leave it out`)
   const isOurConsole =
     (name === 'vnc' && consoleType === 'vnc') || (name === 'spice' && consoleType.startsWith('spice'))
   if (isOurConsole) throw badRequest(`options: -${name} cannot be used, console_type is ${consoleType} already`)

@@ -1,0 +1,54 @@
+/** What is wrong with a text that is not JSON, and what would be right. Nothing of the text is repeated. */
+export function jsonFault(text: string): string {
+  const begin = text.trimStart()
+  if (begin === '') return 'it has blanks only; send an object such as {"name": "lab"}, or nothing'
+  if (begin.startsWith('<')) return `it looks like XML or HTML; ${example}`
+  if (begin.startsWith('--')) return `it looks like a form with parts; ${example}`
+  if (!/^[[{"]/.test(begin)) {
+    if (/^[\w.-]+=/.test(begin)) return `it looks like a form (name=value); ${example}`
+    if (/^[\w.-]+:(\s|$)/.test(begin)) return `it looks like YAML; ${example}`
+    return `it begins with none of { [ "; ${example}`
+  }
+  return withPlace(text, begin)
+}
+
+const example = 'send JSON such as {"name": "lab"}'
+
+/** What stands before the first thing that is not JSON decides. */
+function withPlace(text: string, begin: string): string {
+  const bare = withoutTexts(text)
+  const rules: readonly (readonly [RegExp, string])[] = [
+    [/'/, 'names and texts are written in double quotes, not in single ones'],
+    [/,\s*[}\]]/, 'there is a comma before } or ]: leave it out'],
+    [
+      /\b(?:NaN|Infinity|undefined|None)\b/,
+      'NaN, Infinity, undefined and None are no values of JSON: use a number or null',
+    ],
+    [/\b(?:True|False)\b/, 'true and false are written in small letters'],
+    [/\/\/|\/\*|#/, 'JSON has no comments: leave them out'],
+    [/[{,]\s*[A-Za-z_]\w*\s*:/, 'names are written in double quotes'],
+    [
+      /\b0\d|\b0x|(?:^|[^\d])\.\d|\d\.(?:$|[^\d])|\+\d/,
+      'a number is written in a way that JSON does not have: such as 10, -0.5 or 1e3',
+    ],
+  ]
+  for (const [pattern, fault] of rules) {
+    const at = pattern.exec(bare)?.index
+    if (at !== undefined) return `${place(text, at)}: ${fault}`
+  }
+  if (begin.startsWith('{') && count(bare, '{') > count(bare, '}')) return 'it ends too early: a } is missing'
+  if (count(bare, '[') > count(bare, ']')) return 'it ends too early: a ] is missing'
+  if (count(bare, '"') % 2 === 1) return 'a closing double quote is missing'
+  return `there is a sign too many, too few or at the wrong place; ${example}`
+}
+
+/** The text with what is between double quotes blanked, so that only the signs of JSON are left. */
+const withoutTexts = (text: string): string =>
+  text.replace(/"(?:[^"\\]|\\.)*"/gs, (it) => `"${' '.repeat(Math.max(0, it.length - 2))}"`)
+
+const count = (text: string, sign: string): number => text.split(sign).length - 1
+
+function place(text: string, at: number): string {
+  const before = text.slice(0, at).split('\n')
+  return `line ${before.length}, column ${(before.at(-1)?.length ?? 0) + 1}`
+}

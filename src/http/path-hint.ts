@@ -1,0 +1,84 @@
+import { oursFor } from './foreign-words.ts'
+import { nearest } from './nearest.ts'
+
+const longestPath = 400
+const most = 8
+
+/** What was probably meant by a path at which there is nothing, as the end of a sentence about it. */
+export function pathHint(path: string, templates: readonly string[]): string {
+  if (path.length <= longestPath) {
+    const [theirs, ours] = foreignWord(path, templates) ?? []
+    if (theirs !== undefined) {
+      return `: "${theirs}" is called "${ours}" here; write that, or set aliases = { ${theirs} = "${ours}" } in the configuration`
+    }
+    const meant = respelt(path).find((it) =>
+      templates.some((template) => matches(segmentsOf(it), segmentsOf(template))),
+    )
+    if (meant !== undefined) return `, did you mean ${meant}?`
+    const hint = oneWordWrong(segmentsOf(path), templates)
+    if (hint !== undefined) return hint
+  }
+  return '; /docs shows all paths, and /openapi.json has them for programs'
+}
+
+const segmentsOf = (path: string): string[] => path.split('/').slice(1)
+const isParameter = (segment: string): boolean => segment.startsWith('{')
+
+function matches(path: readonly string[], template: readonly string[]): boolean {
+  return path.length === template.length && template.every((word, at) => fits(path[at], word))
+}
+
+const fits = (segment: string | undefined, word: string): boolean =>
+  isParameter(word) ? segment !== '' : segment === word
+
+/** A word of another program with which the path would be one of ours. */
+function foreignWord(path: string, templates: readonly string[]): [theirs: string, ours: string] | undefined {
+  const segments = segmentsOf(path)
+  for (const [at, word] of segments.entries()) {
+    const ours = oursFor(word)
+    if (ours === undefined) continue
+    const translated = segments.map((it, index) => (index === at ? ours : it))
+    // The kind is right, even where what follows is not.
+    const isOurs = templates.some((template) => {
+      const words = segmentsOf(template)
+      return translated.slice(0, at + 1).every((it, index) => fits(it, words[index] ?? ''))
+    })
+    if (isOurs) return [word, ours]
+  }
+  return undefined
+}
+
+/** The path as it would be with another beginning, in small letters, or without what is too much. */
+function respelt(path: string): string[] {
+  const plain = `/${path
+    .split('/')
+    .filter((it) => it !== '')
+    .map((it) => (/^[A-Z]/.test(it) ? it.toLowerCase() : it))
+    .join('/')}`
+  const rest = plain.replace(/^\/api(?=\/)/, '').replace(/^\/v\d+(\/compute)?(?=\/)/, '')
+  const candidates = [plain, plain.replace(/^\/api(?=\/)/, ''), ...['/v2/compute', '/v2', '/v1'].map((it) => it + rest)]
+  return candidates.filter((it) => it !== path)
+}
+
+/** Where all but one word fit: the word that was meant, or those that are possible there. */
+function oneWordWrong(path: readonly string[], templates: readonly string[]): string | undefined {
+  const possible = new Map<number, Set<string>>()
+  for (const template of templates) {
+    const words = segmentsOf(template)
+    if (words.length !== path.length) continue
+    const wrong = words.flatMap((word, at) => (fits(path[at], word) ? [] : [at]))
+    const [at] = wrong
+    const word = words[at ?? 0] ?? ''
+    if (at === undefined || wrong.length > 1 || isParameter(word)) continue
+    possible.set(at, (possible.get(at) ?? new Set()).add(word))
+  }
+  for (const [at, words] of possible) {
+    const guess = nearest(path[at] ?? '', [...words])
+    if (guess !== undefined) return `, did you mean /${path.map((it, index) => (index === at ? guess : it)).join('/')}?`
+  }
+  const [first] = possible
+  if (first === undefined) return undefined
+  const [at, words] = first
+  const shown = [...words].slice(0, most).join(', ')
+  return `: expected ${shown}${words.size > most ? ', ...' : ''} in the place of "${(path[at] ?? '').slice(0, 60)}"`
+}
