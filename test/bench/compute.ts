@@ -1,11 +1,12 @@
 import { randomUUID } from 'node:crypto'
 import { performance } from 'node:perf_hooks'
+import { type Effort, inOneGo } from './effort.ts'
 import { load } from './load.ts'
 import { type Service, startService } from './service.ts'
 import type { Row } from './table.ts'
 
 /** Requests per second and latencies of two GETs. */
-export async function requests(): Promise<Row[]> {
+export async function requests({ seconds, warmUpSeconds }: Effort = inOneGo): Promise<Row[]> {
   const service = await startService()
   try {
     const [node] = await createPcs(service, await projects(service, 1), 1)
@@ -15,7 +16,7 @@ export async function requests(): Promise<Row[]> {
       ['GET version', '/v2/compute/version'],
     ] as const) {
       for (const connections of [8, 64]) {
-        const { perSecond, p50, p99 } = await load(service.url + path, connections, 4)
+        const { perSecond, p50, p99 } = await load(service.url + path, connections, seconds, warmUpSeconds)
         rows.push([
           `${what}, ${connections} connections`,
           `${Math.round(perSecond)} req/s`,
@@ -56,16 +57,22 @@ export async function pcs(engine: 'vpcs' | 'embedded', count: number): Promise<R
   }
 }
 
-/** From exec to the first answer, with nothing on disk; the median of seven. */
-export async function coldStart(): Promise<Row[]> {
+/** From exec to the first answer, with nothing on disk; the median of the rounds. */
+export async function coldStart({ rounds }: Effort = inOneGo): Promise<Row[]> {
   const times: number[] = []
-  for (let round = 0; round < 7; round++) {
+  for (let round = 0; round < rounds; round++) {
     const service = await startService()
     times.push(service.coldStartMs)
     await service.close()
   }
   times.sort((a, b) => a - b)
-  return [['cold start to first answer', ms(times[3] ?? Number.NaN), `best ${ms(times[0] ?? Number.NaN)}`]]
+  return [
+    [
+      'cold start to first answer',
+      ms(times[Math.floor(rounds / 2)] ?? Number.NaN),
+      `best ${ms(times[0] ?? Number.NaN)}`,
+    ],
+  ]
 }
 
 const ms = (value: number) => (value < 10 ? `${value.toFixed(2)} ms` : `${Math.round(value)} ms`)

@@ -8,6 +8,7 @@ import { Fleet } from '../../src/fleet/fleet.ts'
 import { fleetMembers } from '../../src/gateway/fleet-members.ts'
 import { Room } from '../../src/gateway/room.ts'
 import type { ComputeRecord } from '../../src/model/compute.ts'
+import type { Effort } from './effort.ts'
 import { at, ms, precise } from './medians.ts'
 import { nearAndFar } from './near-and-far.ts'
 import { type Service, startService } from './service.ts'
@@ -21,13 +22,14 @@ const mostProjects = 100_000
 
 /** What a gateway adds to a request, and what it does with many computes and projects. */
 export async function gateway(): Promise<Row[]> {
-  return [...(await requests()), ...(await registry()), ...(await placements())]
+  return [...(await gatewayRequests()), ...(await registry()), ...(await placements())]
 }
 
 const quiet = () => {}
 const log = { debug: quiet, info: quiet, warn: quiet, error: quiet }
 
-async function requests(): Promise<Row[]> {
+/** What a gateway adds to a request. */
+export async function gatewayRequests(effort?: Effort): Promise<Row[]> {
   const services: Service[] = []
   try {
     const front = await startService('--gateway', `--fleet-join-tokens=${token}`, '--rate-limit-per-s=0')
@@ -39,7 +41,7 @@ async function requests(): Promise<Row[]> {
       ['by tunnel', front.url + onFar],
     ] as const
     const rows: Row[] = []
-    for (const connections of [1, 16]) rows.push(...(await compared(ways, connections)))
+    for (const connections of [1, 16]) rows.push(...(await compared(ways, connections, effort)))
     return rows
   } finally {
     for (const service of services.reverse()) await service.close()

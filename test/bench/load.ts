@@ -9,7 +9,7 @@ export interface LoadResult {
 }
 
 /** A closed loop: every connection sends a GET, waits for the whole answer, and sends the next. Credentials are those of the URL. */
-export async function load(url: string, connections: number, seconds: number): Promise<LoadResult> {
+export async function load(url: string, connections: number, seconds: number, warmUpSeconds = 1): Promise<LoadResult> {
   const target = new URL(url)
   const { username, password } = target
   const authorization =
@@ -18,7 +18,7 @@ export async function load(url: string, connections: number, seconds: number): P
   const latencies: number[] = []
   const state = { measuring: false, over: false }
   const sockets = Array.from({ length: connections }, () => loop(target, request, latencies, state))
-  await wait(1000)
+  await wait(warmUpSeconds * 1000)
   state.measuring = true
   const began = performance.now()
   await wait(seconds * 1000)

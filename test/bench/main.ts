@@ -1,9 +1,15 @@
+import { existsSync } from 'node:fs'
 import { cpus, release, totalmem } from 'node:os'
+import { join, resolve } from 'node:path'
+import { parseArgs } from 'node:util'
+import { against, type Suite } from './against.ts'
 import { coldStart, pcs, requests } from './compute.ts'
-import { gateway } from './gateway.ts'
+import { gateway, gatewayRequests } from './gateway.ts'
 import { machines } from './machines/machines.ts'
+import { starts } from './machines/starts.ts'
 import { netio } from './packets/netio.ts'
 import { packets } from './packets/packets.ts'
+import { measure } from './service.ts'
 import { printTable, type Row } from './table.ts'
 import { worker } from './worker.ts'
 
@@ -22,21 +28,49 @@ const suites: Readonly<Record<string, () => Promise<Row[]>>> = {
   'pcs-1000': () => pcs('embedded', 1000),
 }
 
-// `npm run bench` runs everything, `npm run bench -- start requests` those two; the built program is measured.
-const wanted = process.argv.slice(2)
-const unknown = wanted.filter((name) => !(name in suites))
-if (unknown.length > 0) {
-  console.error(`No such suite: ${unknown.join(', ')}; there are: ${Object.keys(suites).join(', ')}`)
-  process.exit(2)
+/** What is compared with another build: what its program does, in parts that are short enough for many turns. */
+const comparable: Readonly<Record<string, Suite>> = {
+  start: coldStart,
+  requests,
+  gateway: gatewayRequests,
+  machines: starts,
+  'pcs-50-vpcs': () => pcs('vpcs', 50),
+  'pcs-50': () => pcs('embedded', 50),
+  'pcs-500': () => pcs('embedded', 500),
 }
+
+// `npm run bench` runs everything, `npm run bench -- start requests` those two; the built program is measured, or that in the
+// directory of --build. --against DIRECTORY runs the build there in turns with it, for 7 rounds or those of --rounds.
+const { values, positionals: wanted } = parseArgs({
+  allowPositionals: true,
+  options: { against: { type: 'string' }, rounds: { type: 'string', default: '7' }, build: { type: 'string' } },
+})
+const rounds = Number(values.rounds)
+const ours = resolve(values.build ?? join(import.meta.dirname, '../../dist'))
+const theirs = values.against === undefined ? undefined : resolve(values.against)
+const known: readonly string[] = Object.keys(theirs === undefined ? suites : comparable)
+const unknown = wanted.filter((name) => !known.includes(name))
+if (unknown.length > 0) fail(`No such suite: ${unknown.join(', ')}; there are: ${known.join(', ')}`)
+if (!Number.isInteger(rounds) || rounds < 1) fail(`--rounds: expected a number from 1, got ${values.rounds}`)
+for (const directory of theirs === undefined ? [ours] : [ours, theirs])
+  if (!existsSync(join(directory, 'patchbay.js'))) fail(`There is no build in ${directory}: patchbay.js is not there`)
 
 const [cpu] = cpus()
 console.log(
   `${cpus().length} x ${cpu?.model ?? 'unknown CPU'}, ${Math.round(totalmem() / 2 ** 30)} GB, Linux ${release()}, Node ${process.version}\n`,
 )
-const rows: Row[] = []
-for (const [name, run] of Object.entries(suites)) {
-  if (wanted.length > 0 && !wanted.includes(name)) continue
-  rows.push(...(await run()))
+const chosen = <T>(all: Readonly<Record<string, T>>) =>
+  Object.fromEntries(Object.entries(all).filter(([name]) => wanted.length === 0 || wanted.includes(name)))
+measure(ours)
+if (theirs !== undefined) {
+  if (!(await against(chosen(comparable), { ours, theirs }, rounds))) process.exitCode = 1
+} else {
+  const rows: Row[] = []
+  for (const run of Object.values(chosen(suites))) rows.push(...(await run()))
+  printTable(rows)
 }
-printTable(rows)
+
+function fail(message: string): never {
+  console.error(message)
+  process.exit(2)
+}

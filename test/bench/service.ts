@@ -6,8 +6,15 @@ import { join } from 'node:path'
 import { performance } from 'node:perf_hooks'
 import { createInterface } from 'node:readline'
 import { tickMs } from '../../runtime/node/keeper/processor-time.ts'
+import { endsWithUs } from '../support/ends-with-us.ts'
 
-const program = join(import.meta.dirname, '../../dist/patchbay.js')
+/** The build that is measured: a directory with `patchbay.js` in it. */
+let build = join(import.meta.dirname, '../../dist')
+
+/** Measures another build from now on. */
+export function measure(directory: string): void {
+  build = directory
+}
 
 /** The built program, running on a data directory of its own. */
 export interface Service {
@@ -30,13 +37,14 @@ export interface Usage {
   readonly cpuMs: number
 }
 
-/** Starts `dist/patchbay.js serve` with these extra flags. */
+/** Starts `patchbay.js serve` of the build with these extra flags. It ends with this process, however that ends. */
 export async function startService(...flags: string[]): Promise<Service> {
   const data = await mkdtemp(join(tmpdir(), 'patchbay-bench-'))
+  endsWithUs(data)
   const began = performance.now()
   const child = spawn(
     process.execPath,
-    [program, 'serve', '--port', '0', '--data', data, '--log-level', 'error', ...flags],
+    [join(build, 'patchbay.js'), 'serve', '--port', '0', '--data', data, '--log-level', 'error', ...flags],
     {
       stdio: ['ignore', 'pipe', 'inherit'],
     },

@@ -1,15 +1,21 @@
+import type { Effort } from './effort.ts'
 import { type LoadResult, load } from './load.ts'
 import { added, median, medianDifference, precise, ratio } from './medians.ts'
 import type { Row } from './table.ts'
 
-const rounds = 3
-const secondsEach = 2
+const usual: Effort = { rounds: 3, seconds: 2, warmUpSeconds: 1 }
 
 /** The first way, and what the others take more than it. */
-export async function compared(ways: readonly (readonly [string, string])[], connections: number): Promise<Row[]> {
+export async function compared(
+  ways: readonly (readonly [string, string])[],
+  connections: number,
+  effort: Effort = usual,
+): Promise<Row[]> {
+  const { rounds, seconds, warmUpSeconds } = effort
   const results = ways.map((): LoadResult[] => [])
   for (let round = 0; round < rounds; round++) {
-    for (const [index, [, url]] of ways.entries()) results[index]?.push(await load(url, connections, secondsEach))
+    for (const [index, [, url]] of ways.entries())
+      results[index]?.push(await load(url, connections, seconds, warmUpSeconds))
   }
   const of = (index: number, name: keyof LoadResult) => (results[index] ?? []).map((it) => it[name])
   return ways.map(([way], index) => {

@@ -6,6 +6,7 @@ import type { KeeperClient } from '../../runtime/node/keeper/client.ts'
 import { identify } from '../../runtime/node/keeper/identity.ts'
 import { ensureKeeper } from '../../runtime/node/keeper/launch.ts'
 import type { Exit, ProcessSpec } from '../../runtime/node/keeper/protocol.ts'
+import { endsWithUs } from './ends-with-us.ts'
 
 export interface TestKeeper {
   readonly data: string
@@ -19,6 +20,7 @@ export interface TestKeeper {
 /** A keeper of its own for a test; it is shut down when the test ends. */
 export async function startKeeper({ data, idleMs }: { data?: string; idleMs?: number } = {}): Promise<TestKeeper> {
   const directory = data ?? (await mkdtemp(join(tmpdir(), 'patchbay-keeper-')))
+  endsWithUs(directory)
   const { client } = await ensureKeeper(directory, idleMs)
   onTestFinished(async () => {
     await client.call('shutdown', { grace_ms: 200 }).catch(() => {})

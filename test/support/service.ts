@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { inject, onTestFinished } from 'vitest'
+import { endsWithUs } from './ends-with-us.ts'
 
 const sources = join(import.meta.dirname, '../../runtime/node/main.ts')
 
@@ -35,6 +36,7 @@ export class TestService {
 
   private constructor(data: string, launcher: readonly string[] = [], program = bundledProgram()) {
     this.data = data
+    endsWithUs(data)
     this.#launcher = launcher
     this.#program = program
   }

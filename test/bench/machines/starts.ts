@@ -1,9 +1,10 @@
+import type { Effort } from '../effort.ts'
 import { added, at, median, medianDifference, ms, target } from '../medians.ts'
 import type { Row } from '../table.ts'
 import { startDirect } from './direct.ts'
 import { baseName, MachineLab } from './lab.ts'
 
-const rounds = 20
+const usualRounds = 20
 const wantedOverheadMs = 80
 const wantedStopMs = 50
 
@@ -28,7 +29,7 @@ interface Times {
 }
 
 /** What `start` and `stop` of one machine take beside the same emulator run directly, in turns. */
-export async function starts(): Promise<Row[]> {
+export async function starts({ rounds }: Pick<Effort, 'rounds'> = { rounds: usualRounds }): Promise<Row[]> {
   await using lab = await MachineLab.open('tcg')
   const found = await Promise.all(
     variants.map(async (variant) => ({

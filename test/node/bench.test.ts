@@ -1,0 +1,83 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { readdir, readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { expect, inject, onTestFinished, test } from 'vitest'
+import { compared, figuresOf } from '../bench/against.ts'
+import { freshDirectory } from '../support/directory.ts'
+
+const bench = join(import.meta.dirname, '../bench/main.ts')
+
+test('a bench that is killed leaves no service, keeper or emulator running', async () => {
+  const directory = await freshDirectory()
+  const child = spawn(process.execPath, [bench, 'pcs-500', '--build', inject('bundled')], {
+    env: { ...process.env, TMPDIR: directory },
+    stdio: 'ignore',
+  })
+  onTestFinished(() => void child.kill('SIGKILL'))
+  const ours = () => processesNaming(directory)
+  // The process of the pcs, which names no directory, runs as soon as its keeper has a child.
+  await expect
+    .poll(async () => (await ours()).filter(({ hasChildren }) => hasChildren).length, { timeout: 15_000 })
+    .toBeGreaterThan(0)
+  const before = (await ours()).flatMap(({ pid, children }) => [pid, ...children])
+  child.kill('SIGKILL')
+  await once(child, 'exit')
+  await expect.poll(ours, { timeout: 10_000 }).toEqual([])
+  const alive = async () => (await processes()).filter(({ pid, state }) => before.includes(pid) && state !== 'Z')
+  await expect.poll(alive, { timeout: 5000 }).toEqual([])
+  await expect.poll(() => readdir(directory), { timeout: 10_000 }).toEqual([])
+}, 40_000)
+
+test('the figures of a row are those of this build: no difference, target, or emulator run beside it', () => {
+  const figures = figuresOf([
+    'machine start',
+    '+12 ms p50',
+    'p50 45 ms, p90 60 ms; directly p50 33 ms, meets the target of 80 ms',
+  ])
+  expect([...figures]).toEqual([
+    ['machine start: p50', { unit: 'ms', value: 45 }],
+    ['machine start: p90', { unit: 'ms', value: 60 }],
+  ])
+  expect([...figuresOf(['GET', '1200 req/s', 'p50 0.61 ms']).keys()]).toEqual(['GET', 'GET: p50'])
+})
+
+test.for([
+  ['ms', [10, 11, 10], [10, 10, 10], false],
+  ['ms', [12, 13, 12], [10, 10, 10], true],
+  ['ms', [12, 13, 12], [10, 15, 9], false],
+  ['req/s', [80, 80, 80], [100, 100, 101], true],
+  ['req/s', [120, 120, 120], [100, 100, 101], false],
+] as const)('%s %j beside %j is worse: %s', ([unit, ours, theirs, isWorse]) => {
+  expect(compared('row', { unit, values: [...ours] }, { unit, values: [...theirs] }).isWorse).toBe(isWorse)
+})
+
+interface Process {
+  readonly pid: number
+  readonly parent: number
+  readonly state: string
+  readonly command: string
+}
+
+async function processesNaming(directory: string) {
+  const all = await processes()
+  return all
+    .filter(({ command, state }) => command.includes(directory) && state !== 'Z' && !command.startsWith('/bin/sh'))
+    .map(({ pid }) => {
+      const children = all.filter(({ parent }) => parent === pid).map((it) => it.pid)
+      return { pid, children, hasChildren: children.length > 0 }
+    })
+}
+
+async function processes(): Promise<Process[]> {
+  const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name))
+  return Promise.all(
+    pids.map(async (pid) => {
+      const [command = '', stat = ''] = await Promise.all(
+        ['cmdline', 'stat'].map((file) => readFile(`/proc/${pid}/${file}`, 'utf8').catch(() => '')),
+      )
+      const [, state = '', parent] = /\) (\S) (\d+)/.exec(stat) ?? []
+      return { pid: Number(pid), parent: Number(parent), state, command }
+    }),
+  )
+}
