@@ -37,6 +37,7 @@ export async function serve(config: LoadedConfig): Promise<number> {
   const end = ended()
   await lock(current.data)
   const log = createLog(current.log_level)
+  for (const warning of config.warnings) log.warn({}, warning)
   const fatal = (event: string) => (error: unknown) => {
     // The keeper holds the lab: ending is safer than going on in an unknown state.
     log.error({ err: error }, event)

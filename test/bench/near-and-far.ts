@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { type Service, startService } from './service.ts'
+import { type Service, startServiceWith } from './service.ts'
 
 /** What is asked by `call`. */
 export type Front = Pick<Service, 'call'>
@@ -20,13 +20,13 @@ export async function nearAndFar(
   front: Front,
   { url, token, services }: Joining,
 ): Promise<{ near: Service; onNear: string; onFar: string }> {
-  const open = async (...flags: string[]): Promise<Service> => {
-    const service = await startService(...flags)
+  const open = async (flags: readonly string[], env: Record<string, string> = {}): Promise<Service> => {
+    const service = await startServiceWith(env, ...flags)
     services.push(service)
     return service
   }
-  const near = await open(...ports(11_000))
-  const far = await open(...ports(12_000), '--join', url.replace('http', 'ws'), '--join-token', token)
+  const near = await open(ports(11_000))
+  const far = await open([...ports(12_000), '--join', url.replace('http', 'ws')], { PATCHBAY_JOIN_TOKEN: token })
   const { hostname: host, port } = new URL(near.url)
   await front.call('POST', '/v2/computes', { compute_id: 'near', protocol: 'http', host, port: Number(port) })
   const farId = (await readFile(join(far.data, 'compute-id'), 'utf8')).trim()

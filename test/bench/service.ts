@@ -38,7 +38,10 @@ export interface Usage {
 }
 
 /** Starts `patchbay.js serve` of the build with these extra flags. It ends with this process, however that ends. */
-export async function startService(...flags: string[]): Promise<Service> {
+export const startService = (...flags: string[]): Promise<Service> => startServiceWith({}, ...flags)
+
+/** The same with these variables: secrets are no flags. */
+export async function startServiceWith(env: Record<string, string>, ...flags: string[]): Promise<Service> {
   const data = await mkdtemp(join(tmpdir(), 'patchbay-bench-'))
   endsWithUs(data)
   const began = performance.now()
@@ -47,6 +50,7 @@ export async function startService(...flags: string[]): Promise<Service> {
     [join(build, 'patchbay.js'), 'serve', '--port', '0', '--data', data, '--log-level', 'error', ...flags],
     {
       stdio: ['ignore', 'pipe', 'inherit'],
+      env: { ...process.env, ...env },
     },
   )
   const url = await readyUrl(child)

@@ -9,11 +9,15 @@ import { flagOf, keys } from '../../runtime/node/config/keys.ts'
 import { createPc, openConsole, start } from '../support/lab.ts'
 import { bundledProgram, portRanges, TestService } from '../support/service.ts'
 
-async function run(argv: string[], input = ''): Promise<{ code: number | null; out: string; err: string }> {
+async function run(
+  argv: string[],
+  input = '',
+  more: Record<string, string> = {},
+): Promise<{ code: number | null; out: string; err: string }> {
   const data = await mkdtemp(join(tmpdir(), 'patchbay-cli-'))
   onTestFinished(() => rm(data, { recursive: true, force: true }))
   return new Promise((resolve) => {
-    const env = { ...process.env, XDG_CONFIG_HOME: data }
+    const env = { ...process.env, XDG_CONFIG_HOME: data, ...more }
     const child = execFile(process.execPath, [bundledProgram(), ...argv], { env, timeout: 40_000 }, (_, out, err) =>
       resolve({ code: child.exitCode, out, err }),
     )
@@ -94,9 +98,12 @@ test('what is not known is said, with what was probably meant', async () => {
 })
 
 test('config shows where each value came from, and no secret', async () => {
-  const { out } = await run(['config', '--port', '4000', '--token', 'hidden'])
+  const { out } = await run(['config', '--port', '4000'], '', { PATCHBAY_TOKEN: 'hidden' })
   expect(out).toMatch(/^port +4000 +flag --port$/m)
-  expect(out).toMatch(/^token +\*{8} +flag --token$/m)
+  expect(out).toMatch(/^token +\*{8} +variable PATCHBAY_TOKEN$/m)
+  // Not at a terminal: what is in the list of processes is no secret.
+  const refused = await run(['config', '--token', 'hidden'])
+  expect(refused).toMatchObject({ code: 2, out: '', err: expect.stringContaining('--token-file FILE') })
 })
 
 test('doctor says what it found, and how to mend what it did not', { timeout: 90_000 }, async () => {

@@ -1,4 +1,4 @@
-import { mkdtempSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdtempSync, writeFileSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -17,7 +17,24 @@ const load = (argv: string[] = [], env: Record<string, string> = {}, toml?: stri
   return loadConfig({
     argv: toml === undefined ? argv : [...argv, '--config', join(path, 'config.toml')],
     env: { XDG_CONFIG_HOME: path, ...env },
+    isTerminal: true,
   })
+}
+
+/** A file that nobody else may read. */
+function secretFile(text: string): string {
+  const path = join(directory(), 'secret')
+  writeFileSync(path, text, { mode: 0o600 })
+  return path
+}
+
+function messageOf(work: () => unknown): string {
+  try {
+    work()
+    return ''
+  } catch (error) {
+    return (error as Error).message
+  }
 }
 
 test('there is nothing to configure', () => {
@@ -133,6 +150,74 @@ test('secrets are masked', () => {
   expect(shown).toContainEqual({ key: 'password', value: '********', source: 'flag --password' })
 })
 
+test('secrets that everybody on the machine could read are refused as flags, with other ways named', () => {
+  for (const [flag, value, others] of [
+    ['--password', 'geheim', '--password-file FILE, the variable PATCHBAY_PASSWORD, or the configuration file'],
+    ['--token', 'geheim', '--token-file FILE, the variable PATCHBAY_TOKEN'],
+    ['--join-token', 'geheim', '--join-token-file FILE, the variable PATCHBAY_JOIN_TOKEN'],
+    ['--fleet-join-tokens', 'geheim-geheim-geheim', 'use the variable PATCHBAY_FLEET_JOIN_TOKENS'],
+  ] as const) {
+    const argv = ['--user', 'anna', flag, value]
+    const open = (isTerminal: boolean) =>
+      loadConfig({ argv, env: { XDG_CONFIG_HOME: directory(), PATCHBAY_PASSWORD: 'x' }, isTerminal })
+    const message = messageOf(() => open(false))
+    expect(message).toContain(`${flag} can be read by every user of this machine in the list of processes: `)
+    expect(message).toContain(others)
+    expect(message).not.toContain(value)
+    // Who sits at a terminal is warned.
+    expect(open(true).warnings).toEqual([expect.stringContaining(`${flag} can be read by every user`)])
+  }
+  expect(load(['--token-file', secretFile('geheim')]).warnings).toEqual([])
+})
+
+test('secrets come from files of their own, and from systemd', () => {
+  const config = load(
+    ['--user', 'anna', '--password-file', secretFile('geheim'), '--join', 'wss://gw.example'],
+    { PATCHBAY_TOKEN_FILE: secretFile('t0ken\n') },
+    `[join]\ntoken_file = "${secretFile('j0in\r\n')}"`,
+  )
+  expect(config.current).toMatchObject({ password: 'geheim', token: 't0ken', join: { token: 'j0in' } })
+  const rows = config.effective().filter(({ key }) => ['password', 'token', 'join.token'].includes(key))
+  for (const { value, source } of rows)
+    expect([value, source]).toEqual(['********', expect.stringMatching(/^file \/.*secret$/)])
+  const credentials = directory()
+  for (const name of ['password', 'token', 'join.token'])
+    writeFileSync(join(credentials, `patchbay.${name}`), `of ${name}\n`)
+  const bySystemd = (argv: string[]) =>
+    load(['--user', 'anna', '--join', 'wss://gw.example', ...argv], { CREDENTIALS_DIRECTORY: credentials })
+  expect(bySystemd([]).current).toMatchObject({
+    password: 'of password',
+    token: 'of token',
+    join: { token: 'of join.token' },
+  })
+  expect(bySystemd([]).effective()).toContainEqual({
+    key: 'token',
+    value: '********',
+    source: 'credential patchbay.token',
+  })
+  // What the settings say counts before it.
+  expect(bySystemd(['--token-file', secretFile('mine')]).current.token).toBe('mine')
+  expect(load([], { CREDENTIALS_DIRECTORY: directory() }).current.token).toBe('')
+})
+
+test('files of secrets that cannot be used are told by name', () => {
+  expect(messageOf(() => load(['--token-file', '/nowhere']))).toMatch(/^token_file: \/nowhere cannot be read: ENOENT/)
+  expect(messageOf(() => load(['--token-file', secretFile('')]))).toContain(
+    'expected one line with the secret, got nothing',
+  )
+  const two = messageOf(() => load(['--token-file', secretFile('geheim\nzwei')]))
+  expect(two).toContain('got several')
+  expect(two).not.toContain('geheim')
+  expect(messageOf(() => load(['--token-file', secretFile('a')], { PATCHBAY_TOKEN: 'b' }))).toBe(
+    'token and token_file are the same secret: set one of them',
+  )
+  const open = secretFile('geheim')
+  chmodSync(open, 0o644)
+  expect(load(['--token-file', open]).warnings).toEqual([
+    `token_file: other users of this machine may read ${open}: chmod 600 ${open}`,
+  ])
+})
+
 test('the README has every setting', async () => {
   const { readFile } = await import('node:fs/promises')
   const readme = await readFile(join(import.meta.dirname, '../../README.md'), 'utf8')
@@ -160,7 +245,7 @@ test('a gateway to join needs a token, and a way on which nobody can read it', (
     'join.url: no user, query or fragment is possible in it; the token goes to join.token',
   )
   for (const url of ['wss://gw.example', 'https://gw.example/lab', 'ws://127.0.0.1:3080']) {
-    expect(load(['--join', url, ...token]).current.join).toEqual({ url, token: 'abc' })
+    expect(load(['--join', url, ...token]).current.join).toMatchObject({ url, token: 'abc' })
   }
   const config = load(['--join', 'wss://gw.example', '--token', 'mine'])
   expect(config.current.join.token).toBe('mine')

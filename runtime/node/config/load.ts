@@ -13,24 +13,26 @@ import type { Reloaded } from '../../../src/model/host.ts'
 import { proxyList } from '../peer.ts'
 import { reasonOf } from '../reason.ts'
 import type { Config, Effective, Resolved } from './config.ts'
+import { ConfigError } from './config-error.ts'
 import { flagOf, fromText, getAt, isSecret, type Key, keys, setAt, shown, variableOf } from './keys.ts'
+import { readSecretFiles, warnOfFlags } from './secrets.ts'
 import { Settings } from './settings.ts'
 
-/** A configuration that cannot be used; the message is for the person who wrote it. */
-export class ConfigError extends Error {
-  override readonly name = 'ConfigError'
-}
+export { ConfigError }
 
 export interface ConfigSources {
   /** Flags, without the command. */
   readonly argv: readonly string[]
   readonly env: Readonly<Record<string, string | undefined>>
+  /** Whether a person started this at a terminal. Elsewhere secrets are not taken from flags. Default: what this process has. */
+  readonly isTerminal?: boolean
 }
 
 type Tree = Record<string, unknown>
 interface Loaded {
   readonly resolved: Resolved
   readonly effective: readonly Effective[]
+  readonly warnings: readonly string[]
 }
 interface Layer {
   readonly values: Tree
@@ -51,12 +53,18 @@ export class LoadedConfig implements Config {
   #current: Resolved
   #effective: readonly Effective[]
   readonly #listeners = new Set<() => void | Promise<void>>()
+  /** What a person who starts the service should hear. */
+  readonly warnings: readonly string[]
+  /** The directory in which systemd puts credentials. */
+  readonly #credentials: string | undefined
   readonly #flags: Layer
   readonly #environment: Layer
   readonly #file: { readonly path: string; readonly mustExist: boolean }
 
-  constructor({ argv, env }: ConfigSources) {
+  constructor({ argv, env, isTerminal = isAtTerminal() }: ConfigSources) {
     const { values, file } = readFlags(argv)
+    const ofFlags = warnOfFlags(values, isTerminal)
+    this.#credentials = env.CREDENTIALS_DIRECTORY
     this.#flags = { values, source: (key) => `flag --${flagNamed(key)}` }
     this.#environment = {
       values: readEnvironment(env),
@@ -68,9 +76,10 @@ export class LoadedConfig implements Config {
       path: named === undefined ? join(base, 'patchbay', 'config.toml') : resolve(named),
       mustExist: named !== undefined,
     }
-    const { resolved, effective } = this.#load()
+    const { resolved, effective, warnings } = this.#load()
     this.#current = resolved
     this.#effective = effective
+    this.warnings = [...ofFlags, ...warnings]
   }
 
   get current(): Resolved {
@@ -131,6 +140,12 @@ export class LoadedConfig implements Config {
       if (value !== undefined) setAt(values, at, value)
       sources.set(key, layer === undefined ? 'default' : layer.source(key))
     }
+    const warnings: string[] = []
+    for (const { path: at, schema } of keys) {
+      const value = getAt(values, at)
+      if (schema.fileOf !== undefined && typeof value === 'string' && value !== '') setAt(values, at, absolute(value))
+    }
+    readSecretFiles(values, { credentials: this.#credentials, sources, warnings })
     const resolved = resolveSettings(values as unknown as Settings)
     const effective = keys.map((it) => {
       const value = getAt(resolved as unknown as Tree, it.path)
@@ -140,9 +155,11 @@ export class LoadedConfig implements Config {
         source: sources.get(it.key) ?? '',
       }
     })
-    return { resolved, effective }
+    return { resolved, effective, warnings }
   }
 }
+
+const isAtTerminal = (): boolean => process.stdin.isTTY === true || process.stdout.isTTY === true
 
 function flagNamed(key: string): string {
   const known = keys.find((it) => it.key === key)
@@ -366,7 +383,7 @@ function resolveJoin({ join, token, insecure }: Settings): Settings['join'] {
     throw new ConfigError('join.url: without wss:// others could read the token on its way (insecure allows it)')
   }
   if (join.token === '' && token === '') throw new ConfigError('join.url: set join.token, too, or token')
-  return { url: join.url, token: join.token === '' ? token : join.token }
+  return { ...join, token: join.token === '' ? token : join.token }
 }
 
 /** An alias for a word that no path has would never do anything. */

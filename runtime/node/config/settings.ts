@@ -12,7 +12,7 @@ const words = (description: string) => Type.Array(Type.String({ minLength: 1 }),
 /**
  * Every setting, once: the configuration file, the environment (`PATCHBAY_` and the key in capitals, `.` as `_`) and the flags
  * (`--` and the key with `-`, or `flag`) are all read by this schema. `reload: true` marks what a reload puts in force without a restart;
- * `secret: true` what is never shown.
+ * `secret: true` what is never shown; `fileOf` names the secret that the file of this setting has.
  */
 export type Settings = Static<typeof Settings>
 export const Settings = Type.Object(
@@ -50,7 +50,9 @@ export const Settings = Type.Object(
     }),
     user: Type.String({ default: '', description: 'User of HTTP Basic' }),
     password: Type.String({ default: '', description: 'Password of HTTP Basic', secret: true }),
+    password_file: Type.String({ default: '', description: 'File with the password, in one line', fileOf: 'password' }),
     token: Type.String({ default: '', description: 'Bearer token', secret: true }),
+    token_file: Type.String({ default: '', description: 'File with the token, in one line', fileOf: 'token' }),
     allowed_hosts: Type.Array(Type.String({ minLength: 1 }), {
       default: [],
       description: 'Host names by which clients may call the service, beside its own addresses',
@@ -133,6 +135,11 @@ export const Settings = Type.Object(
           default: '',
           description: 'Join token of that gateway. Default: token',
           secret: true,
+        }),
+        token_file: Type.String({
+          default: '',
+          description: 'File with the join token, in one line',
+          fileOf: 'join.token',
         }),
       },
       { default: {}, additionalProperties: false },

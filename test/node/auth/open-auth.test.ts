@@ -6,7 +6,11 @@ import { freshDirectory } from '../../support/directory.ts'
 
 async function open(argv: string[], data?: string, isGateway = false) {
   const directory = data ?? (await freshDirectory())
-  const config = loadConfig({ argv: ['--data', directory, ...argv], env: { XDG_CONFIG_HOME: join(directory, 'none') } })
+  const config = loadConfig({
+    argv: ['--data', directory, ...argv],
+    env: { XDG_CONFIG_HOME: join(directory, 'none') },
+    isTerminal: true,
+  })
   const said: string[] = []
   const say = (_: object, message: string) => void said.push(message)
   const auth = await openAuth({ config, log: { debug: say, info: say, warn: say, error: say }, isGateway })

@@ -1,0 +1,83 @@
+import { readFileSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { ConfigError } from './config-error.ts'
+import { flagOf, getAt, isSecret, type Key, keys, setAt, variableOf } from './keys.ts'
+
+type Tree = Record<string, unknown>
+
+/** A secret that is longer is none: a wrong file was named. */
+const maxBytes = 64 * 1024
+
+/**
+ * What a person is warned of who gives secrets as flags. Every user of the host can read those in the list of processes, so that they
+ * are refused (ConfigError) where nobody sits at a terminal: a script or a unit file can do better.
+ */
+export function warnOfFlags(flags: Tree, isTerminal: boolean): string[] {
+  return keys
+    .filter((it) => isSecret(it) && getAt(flags, it.path) !== undefined)
+    .map((it) => {
+      const why = `--${flagOf(it)} can be read by every user of this machine in the list of processes`
+      if (!isTerminal) throw new ConfigError(`${why}: ${otherWays(it)}`)
+      return `${why}; ${otherWays(it)}`
+    })
+}
+
+function otherWays(secret: Key): string {
+  const file = keys.find((it) => it.schema.fileOf === secret.key)
+  const byFile = file === undefined ? '' : `--${flagOf(file)} FILE, `
+  return `use ${byFile}the variable ${variableOf(secret)}, or the configuration file`
+}
+
+/**
+ * Fills in the secrets that are in files of their own: those that the settings name (`token_file` for `token`), else those that systemd
+ * gives the service (LoadCredential=patchbay.token:PATH). ConfigError for a file that cannot be used, and for a secret that is
+ * given twice. `sources` and `warnings` are added to.
+ */
+export function readSecretFiles(
+  values: Tree,
+  {
+    credentials,
+    sources,
+    warnings,
+  }: { credentials: string | undefined; sources: Map<string, string>; warnings: string[] },
+): void {
+  for (const file of keys) {
+    const secret = keys.find((it) => it.key === file.schema.fileOf)
+    if (secret === undefined) continue
+    const named = String(getAt(values, file.path) ?? '')
+    const isGiven = String(getAt(values, secret.path) ?? '') !== ''
+    if (named !== '') {
+      if (isGiven) throw new ConfigError(`${secret.key} and ${file.key} are the same secret: set one of them`)
+      setAt(values, secret.path, secretIn(file.key, named))
+      sources.set(secret.key, `file ${named}`)
+      if (isOpen(named)) warnings.push(`${file.key}: other users of this machine may read ${named}: chmod 600 ${named}`)
+    } else if (!isGiven && credentials !== undefined) {
+      const name = `patchbay.${secret.key}`
+      const text = secretIn(`credential ${name}`, join(credentials, name), true)
+      if (text === undefined) continue
+      setAt(values, secret.path, text)
+      sources.set(secret.key, `credential ${name}`)
+    }
+  }
+}
+
+function secretIn(what: string, path: string): string
+function secretIn(what: string, path: string, mayBeAbsent: true): string | undefined
+function secretIn(what: string, path: string, mayBeAbsent = false): string | undefined {
+  let text: string
+  try {
+    if (statSync(path).size > maxBytes) throw new Error(`it is larger than ${maxBytes} bytes`)
+    text = readFileSync(path, 'utf8').replace(/\r?\n$/, '')
+  } catch (error) {
+    if (mayBeAbsent && (error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
+    throw new ConfigError(`${what}: ${path} cannot be read: ${(error as Error).message}`)
+  }
+  if (text === '' || /[\r\n]/.test(text)) {
+    throw new ConfigError(
+      `${what}: ${path}: expected one line with the secret, got ${text === '' ? 'nothing' : 'several'}`,
+    )
+  }
+  return text
+}
+
+const isOpen = (path: string): boolean => (statSync(path).mode & 0o077) !== 0
