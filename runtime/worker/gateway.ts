@@ -22,6 +22,7 @@ import { roundMs } from './rounds.ts'
 import { Sealer } from './sealed.ts'
 import { socketTransport } from './sockets.ts'
 import { TokenTable } from './token-table.ts'
+import { wholeFetch } from './whole-bodies.ts'
 
 export interface Gateway {
   readonly app: App
@@ -54,7 +55,7 @@ export async function openGateway(env: Env, parts: GatewayParts): Promise<Gatewa
   const fetchOf = (url: string, init: RequestInit) => fetch(url, init)
   const fleet = await Fleet.open({
     registry: new RegistryTable(sql, new Sealer(env.FLEET_KEY ?? ''), warn),
-    transport: fetchTransport(fetchOf),
+    transport: fetchTransport(wholeFetch(fetchOf)),
     sockets: socketTransport(fetchOf),
     version: PATCHBAY_VERSION,
     upkeep: 'rounds',

@@ -27,6 +27,7 @@ import { common, gatewayHost } from './host.ts'
 import { objectFeeds } from './object-feeds.ts'
 import { Places } from './places.ts'
 import { socketTransport, upgrade } from './sockets.ts'
+import { lengthIn, torn, unfailing, wholeFetch } from './whole-bodies.ts'
 
 /** How long what the object said of the computes is used, ms: until it is asked again beside a request, and at most. */
 const freshMs = 5000
@@ -122,7 +123,16 @@ export class Shortcut {
   }
 
   async #hand(request: Request, identity: Identity | undefined): Promise<Response> {
-    return this.#object().fetch(await this.#admissions.mark(request, identity))
+    const marked = await this.#admissions.mark(request, identity)
+    if (marked.body === null || lengthIn(marked.headers) !== undefined) return this.#object().fetch(marked)
+    // Else the object would take a body that broke off for a whole one.
+    const { stream, failed } = unfailing(marked.body)
+    const init = { body: stream, signal: AbortSignal.any([request.signal, failed]) }
+    return this.#object()
+      .fetch(marked, init)
+      .catch((error: unknown) => {
+        throw failed.aborted ? torn(error) : error
+      })
   }
 
   async #current(): Promise<Fleet> {
@@ -148,7 +158,7 @@ export class Shortcut {
     const fetchOf = (url: string, init: RequestInit) => fetch(url, init)
     const fleet = await Fleet.open({
       registry: { load: async () => records, save: async () => {}, remove: async () => {} },
-      transport: fetchTransport(fetchOf),
+      transport: fetchTransport(wholeFetch(fetchOf)),
       sockets: socketTransport(fetchOf),
       version: PATCHBAY_VERSION,
       upkeep: false,
