@@ -8,6 +8,7 @@ import { createNodeAgent, type TakenOver } from './agent.ts'
 import { openAppliance } from './appliance-vm/node-appliance.ts'
 import type { LoadedConfig } from './config/load.ts'
 import { diagnose } from './doctor/doctor.ts'
+import { ImageDigestFile, nodeHasher } from './fleet/image-digest-file.ts'
 import { createNodeFleet } from './fleet/node-fleet.ts'
 import { PlacementLog } from './fleet/placement-log.ts'
 import { processMetrics, versionFamily } from './host/process-metrics.ts'
@@ -61,6 +62,7 @@ export async function openGateway({ config, log, tokens }: LabHostOptions): Prom
   const gateway = createGateway({
     members,
     placements,
+    digests: { store: await ImageDigestFile.open({ data: config.current.data, floorMb, log }), newHasher: nodeHasher },
     warn: (message) => log.warn({}, message),
     host: {
       version,

@@ -16,6 +16,7 @@ import type { MetricFamily } from '../../src/model/metrics.ts'
 import { openAuth, tokenKey } from './auth.ts'
 import { aliasesOf, type Env } from './env.ts'
 import { common, gatewayHost } from './host.ts'
+import { ImageDigestTable, workerHasher } from './image-digest-table.ts'
 import { PlacementTable } from './placement-table.ts'
 import { RegistryTable } from './registry-table.ts'
 import { roundMs } from './rounds.ts'
@@ -69,8 +70,9 @@ export async function openGateway(env: Env, parts: GatewayParts): Promise<Gatewa
     if (event.type === 'log.warning') warn(event.message)
   })
   const placements = new PlacementTable(sql)
+  const digests = { store: new ImageDigestTable(sql), newHasher: workerHasher }
   const members = fleetMembers(fleet)
-  const gateway = createGateway({ members, placements, host: gatewayHost(metrics), bookmarks, warn })
+  const gateway = createGateway({ members, placements, host: gatewayHost(metrics), digests, bookmarks, warn })
   const requests = new RequestMetrics()
   const app = createApp({
     ...common,

@@ -6,6 +6,7 @@ import { type Bookmarks, GatewayEvents } from './events.ts'
 import { Everyone } from './everyone.ts'
 import { type GatewayHost, gatewayHost, gatewayHypervisors, loadOf } from './host.ts'
 import { ImageCopies } from './image-copies.ts'
+import { type Hasher, type ImageDigests, UploadDigests } from './image-digests.ts'
 import { gatewayImages } from './images.ts'
 import type { Members, PlacementStore } from './members.ts'
 import { gatewayDynamips, gatewayMachines, gatewayNodes, gatewayRouters } from './nodes.ts'
@@ -17,6 +18,8 @@ export interface GatewayOptions {
   readonly members: Members
   readonly placements: PlacementStore
   readonly host: GatewayHost
+  /** Of the images that are uploaded; without it images are not copied between computes. */
+  readonly digests?: { readonly store: ImageDigests; readonly newHasher: () => Hasher }
   /** Given by a program that may sleep while feeds are open. */
   readonly bookmarks?: Bookmarks
   /** Told what a person has to look at, beside the feeds. */
@@ -35,7 +38,7 @@ export interface Gateway {
  * The host agent of many computes: every project is on one of them, which is asked all that is about it; what is about hosts is
  * asked of all.
  */
-export function createGateway({ members, placements, host, bookmarks, warn }: GatewayOptions): Gateway {
+export function createGateway({ members, placements, host, digests, bookmarks, warn }: GatewayOptions): Gateway {
   const whereabouts = new Whereabouts(members, placements, (projectId, message) => {
     events.warn(projectId, message)
     warn?.(message)
@@ -55,7 +58,8 @@ export function createGateway({ members, placements, host, bookmarks, warn }: Ga
   }
   const events: GatewayEvents = new GatewayEvents(members, whereabouts, loadNow, bookmarks)
   const metrics = async () => [...(await host.metrics()), ...events.metrics()]
-  const copies = new ImageCopies(members, whereabouts)
+  const uploads = digests && new UploadDigests(digests.store, digests.newHasher)
+  const copies = new ImageCopies(members, whereabouts, digests?.store)
   return {
     agent(asker) {
       const everyone = new Everyone(members, asker)
@@ -64,7 +68,7 @@ export function createGateway({ members, placements, host, bookmarks, warn }: Ga
         host: gatewayHost({ ...host, metrics }, members, everyone),
         projects: gatewayProjects({ members, everyone, whereabouts, at, room, turns }),
         files: gatewayFiles(at),
-        images: gatewayImages(everyone),
+        images: gatewayImages(everyone, { uploads, byAdmin: asker.caller.mayExecute }),
         nodes: gatewayNodes(at, copies),
         machines: gatewayMachines(at, everyone),
         routers: gatewayRouters(at),

@@ -1,24 +1,36 @@
-import { ApiError } from '../errors.ts'
+import type { Caller } from '../auth/caller.ts'
+import { ApiError, missingImage } from '../errors.ts'
 import { type ImageKindName, imageKinds } from '../model/image.ts'
 import type { NodeKindName } from '../model/node.ts'
 import { Serial } from '../serial.ts'
+import type { ImageDigest, ImageDigests } from './image-digests.ts'
 import type { Member, Members } from './members.ts'
 import type { Whereabouts } from './whereabouts.ts'
 
 /** Images that are brought for one request: no node has more. */
 const mostImages = 12
 
-/** Brings images to computes that lack them, such as one that joined after they were stored. */
+/** Why an image was not brought; undefined: it was, or nothing is known that would help. */
+type Outcome = 'brought' | ApiError | undefined
+
+/**
+ * Brings images to computes that lack them, such as one that joined after they were stored. Only what was uploaded through the gateway is
+ * brought: its digest was recorded then, and the compute that gets a copy looks whether it is that image. What a compute says that it
+ * has is no reason to give it to another.
+ */
 export class ImageCopies {
   readonly #members: Members
   readonly #whereabouts: Whereabouts
+  readonly #digests: ImageDigests | undefined
   /** One after the other for each compute. */
   readonly #turns = new Serial()
-  readonly #underWay = new Map<string, Promise<boolean>>()
+  readonly #underWay = new Map<string, Promise<Outcome>>()
 
-  constructor(members: Members, whereabouts: Whereabouts) {
+  /** Without `digests` nothing is brought. */
+  constructor(members: Members, whereabouts: Whereabouts, digests: ImageDigests | undefined) {
     this.#members = members
     this.#whereabouts = whereabouts
+    this.#digests = digests
   }
 
   /** Does something with a node; each image that its compute lacks is copied from one that has it, and it is done again. */
@@ -31,42 +43,68 @@ export class ImageCopies {
         const image = error instanceof ApiError ? error.extra.image : undefined
         if (image === undefined || brought.has(image) || brought.size === mostImages) throw error
         brought.add(image)
-        // What cannot be copied is still missing; whoever asks may upload it.
-        if (!(await this.#bring(projectId, kind, image).catch(() => false))) throw error
+        const outcome = await this.#bring(projectId, kind, image).catch(() => undefined)
+        if (outcome !== 'brought') throw outcome ?? error
       }
     }
   }
 
-  async #bring(projectId: string, kind: NodeKindName, image: string): Promise<boolean> {
+  async #bring(projectId: string, kind: NodeKindName, image: string): Promise<Outcome> {
+    const digests = this.#digests
     const to = await this.#whereabouts.find(projectId)
     // An absolute path is one of that machine.
-    if (to === undefined || !isImageKind(kind) || image.startsWith('/')) return false
+    if (digests === undefined || to === undefined || !isImageKind(kind) || image.startsWith('/')) return undefined
     const key = `${to.id} ${kind} ${image}`
     let copying = this.#underWay.get(key)
     if (copying === undefined) {
-      copying = this.#turns.run(to.id, () => this.#copy(kind, image, to)).finally(() => this.#underWay.delete(key))
+      copying = this.#turns
+        .run(to.id, async () => this.#copy({ kind, image, to }, await digests.get(kind, image)))
+        .finally(() => this.#underWay.delete(key))
       this.#underWay.set(key, copying)
     }
     return copying
   }
 
-  /** False when no other compute has it. */
-  async #copy(kind: ImageKindName, image: string, to: Member): Promise<boolean> {
+  /** Undefined when no other compute has it; an error when those that have it, have another one, or none may be trusted to. */
+  async #copy({ kind, image, to }: Copy, digest: ImageDigest | undefined): Promise<Outcome> {
+    let has = 0
     for (const from of await this.#members.all()) {
       if (!from.isConnected || from.id === to.id) continue
       const found = await from.agent.images.read(kind, image, {}).catch(() => undefined)
       if (found === undefined) continue
       const { content, size } = found
+      has += 1
       try {
-        await to.agent.images.write(kind, image, content, { size, digests: [] })
+        if (digest === undefined) break
+        const digests = [{ algorithm: 'sha-256' as const, hex: digest.sha256 }]
+        await to.agentFor(onBehalfOf(digest)).images.write(kind, image, content, { size, digests })
+        return 'brought'
+      } catch (error) {
+        // It was another image: the next compute may have the right one.
+        if (!(error instanceof ApiError) || error.status !== 400) throw error
       } finally {
         // It may have been refused before anything of it was read.
         content.cancel().catch(() => {})
       }
-      return true
     }
-    return false
+    if (has === 0) return undefined
+    const quoted = JSON.stringify(image.slice(0, 200))
+    const why =
+      digest === undefined
+        ? 'the gateway has no digest of it, so it is not copied from the computes that have it'
+        : 'no compute has it as it was uploaded through the gateway'
+    const wanted = `upload it by POST /v2/compute/${kind}/images/{filename} at the gateway, then try again`
+    return missingImage(`image: ${quoted} is not on the compute ${to.name}, and ${why}; ${wanted}`, image)
   }
 }
+
+interface Copy {
+  readonly kind: ImageKindName
+  readonly image: string
+  readonly to: Member
+}
+
+/** The gateway copies on behalf of who uploaded the image. */
+const onBehalfOf = ({ byAdmin }: ImageDigest): Caller => ({ isDirect: false, mayExecute: byAdmin })
 
 const isImageKind = (kind: string): kind is ImageKindName => (imageKinds as readonly string[]).includes(kind)

@@ -1,12 +1,17 @@
 import type { ImageAgent, UploadProgress } from '../host-agent.ts'
 import { type Everyone, muchPatience, named, noCompute, presented } from './everyone.ts'
+import type { UploadDigests } from './image-digests.ts'
 import { shared } from './shared-stream.ts'
 
 /**
  * Images are wanted wherever a lab may be placed: what is stored goes to every compute that is connected, what is read comes
- * from the first that has it. One that joins later is brought an image when a node needs it; see `ImageCopies`.
+ * from the first that has it. One that joins later is brought an image when a node needs it; see `ImageCopies`. The digest of what is
+ * uploaded is recorded for that; `byAdmin`: whether the caller is an administrator.
  */
-export function gatewayImages(everyone: Everyone): ImageAgent {
+export function gatewayImages(
+  everyone: Everyone,
+  { uploads, byAdmin }: { uploads: UploadDigests | undefined; byAdmin: boolean },
+): ImageAgent {
   return {
     list: (kind) =>
       everyone.union(
@@ -19,10 +24,12 @@ export function gatewayImages(everyone: Everyone): ImageAgent {
         ({ images }) => images.read(kind, name, options),
         ({ extra }) => extra.image !== undefined,
       ),
-    async write(kind, name, content, options) {
+    async write(kind, name, given, options) {
       const members = await everyone.present()
       const [only] = members
       if (only === undefined) throw noCompute()
+      const watched = uploads?.watch({ kind, name, byAdmin }, given, options)
+      const content = watched?.content ?? given
       const isAlone = members.length === 1
       const streams = isAlone ? [content] : shared(content, members.length)
       const work = members.map(async (member, index) => {
@@ -37,7 +44,9 @@ export function gatewayImages(everyone: Everyone): ImageAgent {
       // All have ended when the first failure is told.
       const failed = (await Promise.allSettled(work)).find(({ status }) => status === 'rejected')
       if (failed?.status === 'rejected') throw failed.reason
-      return least(await Promise.all(work))
+      const progress = least(await Promise.all(work))
+      await watched?.taken(progress.done)
+      return progress
     },
     async progress(kind, name, total) {
       const said = await everyone.order(({ images }) => images.progress(kind, name, total))
@@ -50,8 +59,11 @@ export function gatewayImages(everyone: Everyone): ImageAgent {
       ),
     async createDisk(kind, input) {
       await everyone.order(({ images }) => images.createDisk(kind, input))
+      await uploads?.changed(kind, input.path)
     },
     async extendDisk(kind, input) {
+      // Before: a copy of what it was must not replace what some have made of it.
+      await uploads?.changed(kind, input.path)
       await everyone.order(({ images }) => images.extendDisk(kind, input))
     },
   }

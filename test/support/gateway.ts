@@ -9,6 +9,7 @@ import type { Member, PlacementStore } from '../../src/gateway/members.ts'
 import type { HostAgent } from '../../src/host-agent.ts'
 import type { Access } from '../../src/http/access/access.ts'
 import { freshDirectory } from './directory.ts'
+import { MemoryDigests, testHasher } from './memory-digests.ts'
 import { MemoryPlacements } from './memory-placements.ts'
 import { portRanges } from './service.ts'
 
@@ -22,6 +23,7 @@ export interface TestGateway {
   readonly app: App
   readonly members: TestMember[]
   readonly placements: Map<string, string>
+  readonly digests: MemoryDigests
   /** Tells the gateway that something of a member is another. */
   changed(): void
   fetch(method: string, path: string, body?: unknown, init?: RequestInit): Promise<Response>
@@ -57,6 +59,7 @@ export function startGateway(agents: readonly HostAgent[]): TestGateway {
     }),
   )
   const placements = new Map<string, string>()
+  const digests = new MemoryDigests()
   const store: PlacementStore = {
     get: async (project) => placements.get(project),
     put: async (project, compute) => void placements.set(project, compute),
@@ -72,6 +75,7 @@ export function startGateway(agents: readonly HostAgent[]): TestGateway {
       },
     },
     placements: store,
+    digests: { store: digests, newHasher: testHasher },
     host: { version: '1.4.2', metrics: async () => [], reloadConfig: async () => ({ changed: [], needs_restart: [] }) },
   })
   onTestFinished(() => gateway.close())
@@ -88,6 +92,7 @@ export function startGateway(agents: readonly HostAgent[]): TestGateway {
     app,
     members,
     placements,
+    digests,
     changed() {
       for (const listener of listeners) listener()
     },

@@ -1,10 +1,12 @@
 import { expect, onTestFinished, test, vi } from 'vitest'
-import { missingImage, outOfSpace } from '../../../src/errors.ts'
+import { badRequest, missingImage, outOfSpace } from '../../../src/errors.ts'
 import { shared } from '../../../src/gateway/shared-stream.ts'
-import type { HostAgent, StoredImage } from '../../../src/host-agent.ts'
+import type { HostAgent, StoredImage, UploadOptions } from '../../../src/host-agent.ts'
 import type { NodeCreate } from '../../../src/model/node.ts'
-import { startGateway } from '../../support/gateway.ts'
+import { startGateway, type TestGateway } from '../../support/gateway.ts'
+import { sha256Of } from '../../support/memory-digests.ts'
 
+const base64 = (hex: string) => Buffer.from(hex, 'hex').toString('base64')
 const bytes = (text: string) => new TextEncoder().encode(text)
 
 interface ImageCompute {
@@ -35,9 +37,10 @@ function compute(images: Record<string, string>, more: Partial<HostAgent['images
         const content = bytes(has.get(name) as string)
         return { content: new Blob([content]).stream(), size: content.byteLength }
       },
-      async write(_: string, name: string, content: ReadableStream<Uint8Array>) {
+      async write(_: string, name: string, content: ReadableStream<Uint8Array>, { digests }: UploadOptions) {
         written.push(name)
         const text = await new Response(content).text()
+        for (const { hex } of digests) if (hex !== sha256Of(text)) throw badRequest(`sha-256: expected ${hex}`)
         has.set(name, text)
         return { received: text.length, done: true }
       },
@@ -45,6 +48,13 @@ function compute(images: Record<string, string>, more: Partial<HostAgent['images
     },
   } as unknown as HostAgent
   return { agent, images: has, written }
+}
+
+/** As if these had been uploaded through the gateway. */
+function uploaded({ digests }: TestGateway, images: Record<string, string>): void {
+  for (const [name, content] of Object.entries(images)) {
+    void digests.put('machine-emulator', name, { sha256: sha256Of(content), byAdmin: false })
+  }
 }
 
 /** Creates a node on the last of these computes. */
@@ -59,7 +69,8 @@ async function createOn(computes: readonly ImageCompute[]) {
 
 test('what a compute lacks is copied to it from one that has it, once', async () => {
   const [none, one, newcomer] = [compute({}), compute({ 'a.qcow2': 'A', 'b.qcow2': 'B' }), compute({})]
-  const { create } = await createOn([none, one, newcomer])
+  const { create, gateway } = await createOn([none, one, newcomer])
+  uploaded(gateway, { 'a.qcow2': 'A', 'b.qcow2': 'B' })
   const answers = await Promise.all([create(), create()])
   expect(answers.map(({ status }) => status)).toEqual([201, 201])
   expect(newcomer.images).toEqual(one.images)
@@ -69,13 +80,106 @@ test('what a compute lacks is copied to it from one that has it, once', async ()
 
 test('what nobody has, or cannot be copied, is missing as on one compute', async () => {
   const [one, newcomer] = [compute({ 'a.qcow2': 'A' }), compute({})]
-  const { create } = await createOn([one, newcomer])
+  const { create, gateway } = await createOn([one, newcomer])
+  uploaded(gateway, { 'a.qcow2': 'A' })
   const answer = await create()
   expect([answer.status, await answer.json()]).toMatchObject([409, { image: 'b.qcow2' }])
 
   const full = compute({}, { write: () => Promise.reject(outOfSpace('full')) })
-  const refused = await (await createOn([one, full])).create()
+  const second = await createOn([one, full])
+  uploaded(second.gateway, { 'a.qcow2': 'A' })
+  const refused = await second.create()
   expect([refused.status, await refused.json()]).toMatchObject([409, { image: 'a.qcow2' }])
+})
+
+test('what was not uploaded through the gateway is not copied, and the error says what to do', async () => {
+  const [one, newcomer] = [compute({ 'a.qcow2': 'A', 'b.qcow2': 'B' }), compute({})]
+  const { create } = await createOn([one, newcomer])
+  const refused = await create()
+  const why = /not on the compute Compute 1, and the gateway has no digest of it.*upload it by POST .* at the gateway/
+  expect([refused.status, await refused.json()]).toMatchObject([
+    409,
+    { image: 'a.qcow2', message: expect.stringMatching(why) },
+  ])
+  expect(newcomer.written).toEqual([])
+})
+
+test('a compute that has another image under the name gives it to nobody', async () => {
+  const [fake, newcomer] = [compute({ 'a.qcow2': 'malware', 'b.qcow2': 'B' }), compute({})]
+  const { create, gateway } = await createOn([fake, newcomer])
+  uploaded(gateway, { 'a.qcow2': 'A', 'b.qcow2': 'B' })
+  const refused = await create()
+  const message = expect.stringContaining('no compute has it as it was uploaded through the gateway')
+  expect([refused.status, await refused.json()]).toMatchObject([409, { image: 'a.qcow2', message }])
+  expect(newcomer.images.size).toBe(0)
+
+  // One that has the right one gives it, whoever was asked before.
+  const [liar, honest, third] = [
+    compute({ 'a.qcow2': 'malware' }),
+    compute({ 'a.qcow2': 'A', 'b.qcow2': 'B' }),
+    compute({}),
+  ]
+  const second = await createOn([liar, honest, third])
+  uploaded(second.gateway, { 'a.qcow2': 'A', 'b.qcow2': 'B' })
+  expect((await second.create()).status).toBe(201)
+  expect(third.images).toEqual(honest.images)
+})
+
+test('the digest of an upload is recorded, whole or in parts that follow each other, and what it replaces is forgotten', async () => {
+  const gateway = startGateway([compute({}).agent, compute({}).agent])
+  const path = '/v2/compute/machine-emulator/images/x.img'
+  const post = async (body: string, headers: Record<string, string> = {}) =>
+    (await gateway.fetch('POST', path, undefined, { body, headers })).status
+  const recorded = () => gateway.digests.map.get('machine-emulator/x.img')
+  expect(await post('content')).toBe(204)
+  expect(recorded()).toEqual({ sha256: sha256Of('content'), byAdmin: false })
+  // The stand-ins take every part for the last one.
+  const part = (first: number, text: string, total: number) => ({
+    'content-range': `bytes ${first}-${first + text.length - 1}/${total}`,
+  })
+  expect(await post('wor', part(3, 'wor', 6))).toBe(204)
+  expect(recorded()).toBeUndefined()
+  expect(await post('wor', { ...part(3, 'wor', 6), 'repr-digest': `sha-256=:${base64(sha256Of('hhwor'))}:` })).toBe(400)
+  expect(recorded()).toBeUndefined()
+})
+
+test('the digest of an upload in parts is that of the image', async () => {
+  const stored: string[] = []
+  const inParts = compute(
+    {},
+    {
+      async write(_, __, content, { part }) {
+        stored.push(await new Response(content).text())
+        const done = part === undefined || part.last + 1 === part.total
+        return { received: stored.join('').length, done }
+      },
+    },
+  )
+  const gateway = startGateway([inParts.agent])
+  const path = '/v2/compute/machine-emulator/images/x.img'
+  for (const [first, body] of [
+    [0, 'abc'],
+    [3, 'def'],
+    [6, 'g'],
+  ] as const) {
+    const headers = { 'content-range': `bytes ${first}-${first + body.length - 1}/7` }
+    await gateway.fetch('POST', path, undefined, { body, headers })
+  }
+  expect(gateway.digests.map.get('machine-emulator/x.img')).toEqual({ sha256: sha256Of('abcdefg'), byAdmin: false })
+  // A part that was sent again is not seen twice: then nothing is known, unless the client says it.
+  for (const [first, body] of [
+    [0, 'abc'],
+    [0, 'ab'],
+    [3, 'def'],
+    [6, 'g'],
+  ] as const) {
+    const headers = { 'content-range': `bytes ${first}-${first + body.length - 1}/7` }
+    await gateway.fetch('POST', path, undefined, { body, headers })
+  }
+  expect(gateway.digests.map.size).toBe(0)
+  const named = { 'content-range': 'bytes 6-6/7', 'repr-digest': `sha-256=:${base64(sha256Of('abcdefg'))}:` }
+  await gateway.fetch('POST', path, undefined, { body: 'g', headers: named })
+  expect(gateway.digests.map.get('machine-emulator/x.img')).toEqual({ sha256: sha256Of('abcdefg'), byAdmin: false })
 })
 
 test('an upload that one compute refuses is refused with its name, and the others have it', async () => {

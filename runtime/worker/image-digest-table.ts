@@ -1,0 +1,47 @@
+import { toHex } from '../../src/auth/secret.ts'
+import type { Hasher, ImageDigest, ImageDigests } from '../../src/gateway/image-digests.ts'
+import type { ImageKindName } from '../../src/model/image.ts'
+
+/** The digests of images that were uploaded through the gateway, in a table of the Durable Object. */
+export class ImageDigestTable implements ImageDigests {
+  readonly #sql: SqlStorage
+
+  constructor(sql: SqlStorage) {
+    this.#sql = sql
+    sql.exec(
+      'CREATE TABLE IF NOT EXISTS image_digests (kind TEXT, name TEXT, sha256 TEXT NOT NULL, by_admin INTEGER NOT NULL, PRIMARY KEY (kind, name)) WITHOUT ROWID',
+    )
+  }
+
+  async get(kind: ImageKindName, name: string): Promise<ImageDigest | undefined> {
+    const [row] = this.#sql
+      .exec<Row>('SELECT sha256, by_admin FROM image_digests WHERE kind = ? AND name = ?', kind, name)
+      .toArray()
+    return row && { sha256: row.sha256, byAdmin: row.by_admin === 1 }
+  }
+
+  async put(kind: ImageKindName, name: string, { sha256, byAdmin }: ImageDigest): Promise<void> {
+    this.#sql.exec('INSERT OR REPLACE INTO image_digests VALUES (?, ?, ?, ?)', kind, name, sha256, byAdmin ? 1 : 0)
+  }
+
+  async remove(kind: ImageKindName, name: string): Promise<void> {
+    this.#sql.exec('DELETE FROM image_digests WHERE kind = ? AND name = ?', kind, name)
+  }
+}
+
+interface Row extends Record<string, SqlStorageValue> {
+  sha256: string
+  by_admin: number
+}
+
+export function workerHasher(): Hasher {
+  const stream = new crypto.DigestStream('SHA-256')
+  const writer = stream.getWriter()
+  return {
+    update: (bytes) => writer.write(bytes),
+    async hex() {
+      await writer.close()
+      return toHex(new Uint8Array(await stream.digest))
+    },
+  }
+}

@@ -1,0 +1,113 @@
+import type { UploadOptions } from '../host-agent.ts'
+import type { ImageKindName } from '../model/image.ts'
+
+/** Uploads in parts whose digest is being made; of the oldest none is known when there are more. */
+const mostUploads = 64
+
+/** What an image was when it was uploaded through the gateway. */
+export interface ImageDigest {
+  /** Lower-case hexadecimal digits. */
+  readonly sha256: string
+  /** Whether an administrator uploaded it: then it may be a program, wherever it is copied. */
+  readonly byAdmin: boolean
+}
+
+/** The digests of images by kind and name: what must not be forgotten. A change is kept when its promise resolves. */
+export interface ImageDigests {
+  get(kind: ImageKindName, name: string): Promise<ImageDigest | undefined>
+  put(kind: ImageKindName, name: string, digest: ImageDigest): Promise<void>
+  /** Nothing is done for one that is not known. */
+  remove(kind: ImageKindName, name: string): Promise<void>
+}
+
+/** Makes a SHA-256 of what comes piece by piece, which the web's own cannot. */
+export interface Hasher {
+  update(bytes: Uint8Array): void | Promise<void>
+  /** In lower-case hexadecimal digits; nothing comes after it. */
+  hex(): Promise<string>
+}
+
+interface Begun {
+  readonly hasher: Hasher
+  /** Bytes that it has seen. */
+  at: number
+}
+
+/** An upload whose bytes are looked at on their way to the computes. */
+export interface WatchedUpload {
+  readonly content: ReadableStream<Uint8Array>
+  /** The computes have taken it; `isWhole`: the image is complete now. */
+  taken(isWhole: boolean): Promise<void>
+}
+
+/**
+ * Records the digest of what is uploaded, so that a copy of an image between computes is known to be what a client has uploaded. Of an
+ * upload in parts it is known when they came one after the other to this process, or when the client named it.
+ */
+export class UploadDigests {
+  readonly #store: ImageDigests
+  readonly #newHasher: () => Hasher
+  readonly #begun = new Map<string, Begun>()
+
+  constructor(store: ImageDigests, newHasher: () => Hasher) {
+    this.#store = store
+    this.#newHasher = newHasher
+  }
+
+  watch(
+    { kind, name, byAdmin }: { kind: ImageKindName; name: string; byAdmin: boolean },
+    content: ReadableStream<Uint8Array>,
+    { part, digests }: Pick<UploadOptions, 'part' | 'digests'>,
+  ): WatchedUpload {
+    const key = `${kind} ${part?.total ?? ''} ${name}`
+    const begun = this.#goOn(key, part?.first ?? 0)
+    const named = digests.find(({ algorithm }) => algorithm === 'sha-256')?.hex
+    return {
+      content: begun === undefined ? content : hashed(content, begun),
+      taken: async (isWhole) => {
+        if (!isWhole) return
+        this.#begun.delete(key)
+        const made = begun?.at === (part?.total ?? begun?.at) ? await begun?.hasher.hex() : undefined
+        const sha256 = made ?? named
+        // Another image has this name now: what was known of the one before means nothing.
+        if (sha256 === undefined || (named !== undefined && named !== sha256)) await this.#store.remove(kind, name)
+        else await this.#store.put(kind, name, { sha256, byAdmin })
+      },
+    }
+  }
+
+  /** The image is another one now, and nobody knows which. */
+  async changed(kind: ImageKindName, name: string): Promise<void> {
+    await this.#store.remove(kind, name)
+  }
+
+  /** What was begun and is at this byte; undefined when its beginning did not come here. */
+  #goOn(key: string, first: number): Begun | undefined {
+    const before = this.#begun.get(key)
+    this.#begun.delete(key)
+    const begun = first === 0 ? { hasher: this.#newHasher(), at: 0 } : before
+    if (begun?.at !== first) return undefined
+    this.#begun.set(key, begun)
+    const [oldest] = this.#begun.keys()
+    if (this.#begun.size > mostUploads && oldest !== undefined) this.#begun.delete(oldest)
+    return begun
+  }
+}
+
+/** The same bytes; each piece is seen by the hasher before it goes on. */
+function hashed(content: ReadableStream<Uint8Array>, begun: Begun): ReadableStream<Uint8Array> {
+  const reader = content.getReader()
+  return new ReadableStream<Uint8Array>(
+    {
+      async pull(controller) {
+        const { done, value } = await reader.read()
+        if (done) return controller.close()
+        begun.at += value.byteLength
+        await begun.hasher.update(value)
+        controller.enqueue(value)
+      },
+      cancel: (reason) => reader.cancel(reason),
+    },
+    { highWaterMark: 0 },
+  )
+}

@@ -1,0 +1,26 @@
+import { readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { ImageDigestFile } from '../../../runtime/node/fleet/image-digest-file.ts'
+import { freshDirectory } from '../../support/directory.ts'
+
+const digest = { sha256: 'a'.repeat(64), byAdmin: true }
+
+test('digests of images outlive the service, and a file that cannot be read is put aside', async () => {
+  const data = await freshDirectory()
+  const said: string[] = []
+  const say = (_: object, message: string) => void said.push(message)
+  const log = { debug: say, info: say, warn: say, error: say }
+  const open = () => ImageDigestFile.open({ data, floorMb: () => 0, log })
+  const first = await open()
+  await Promise.all([first.put('iou', 'a.bin', digest), first.put('machine-emulator', 'b.img', digest)])
+  await first.remove('machine-emulator', 'b.img')
+  const second = await open()
+  expect([await second.get('iou', 'a.bin'), await second.get('machine-emulator', 'b.img')]).toEqual([digest, undefined])
+  expect(said).toEqual([])
+  for (const name of ['image-digests.json', 'image-digests.json.bak']) await writeFile(join(data, name), '{')
+  const third = await open()
+  expect(await third.get('iou', 'a.bin')).toBeUndefined()
+  expect(said).toEqual([expect.stringContaining('put aside')])
+  expect(await readFile(join(data, 'image-digests.json.damaged'), 'utf8')).toBe('{')
+})

@@ -1,0 +1,26 @@
+import { createHash } from 'node:crypto'
+import type { Hasher, ImageDigest, ImageDigests } from '../../src/gateway/image-digests.ts'
+
+/** Digests of images that are gone with their test. */
+export class MemoryDigests implements ImageDigests {
+  readonly map = new Map<string, ImageDigest>()
+
+  async get(kind: string, name: string): Promise<ImageDigest | undefined> {
+    return this.map.get(`${kind}/${name}`)
+  }
+
+  async put(kind: string, name: string, digest: ImageDigest): Promise<void> {
+    this.map.set(`${kind}/${name}`, digest)
+  }
+
+  async remove(kind: string, name: string): Promise<void> {
+    this.map.delete(`${kind}/${name}`)
+  }
+}
+
+export const sha256Of = (content: string | Uint8Array): string => createHash('sha256').update(content).digest('hex')
+
+export function testHasher(): Hasher {
+  const hash = createHash('sha256')
+  return { update: (bytes) => void hash.update(bytes), hex: async () => hash.digest('hex') }
+}
