@@ -4,7 +4,7 @@ import { join } from 'node:path'
 // JavaScript, so that any Node that Patchbay runs on can build it.
 
 const root = join(import.meta.dirname, '..')
-const docsScript = join(root, 'vendor/rapidoc-min.js')
+const docsScript = join(root, 'runtime/vendor/rapidoc-min.js')
 const weekMs = 7 * 86_400_000
 
 /** Bundles the program, and what it starts in processes and threads of their own, into a directory. */
@@ -69,7 +69,7 @@ export async function bundleInPlace(outdir) {
 export async function isFresh(outdir) {
   const { mtimeMs: built } = await stat(join(outdir, 'patchbay.js')).catch(() => ({ mtimeMs: 0 }))
   if (built === 0) return false
-  for (const place of ['src', 'runtime', 'vendor', 'package.json', 'package-lock.json', 'scripts/bundle.js']) {
+  for (const place of ['src', 'runtime', 'package.json', 'package-lock.json', 'scripts/bundle.js']) {
     if ((await lastChange(join(root, place))) > built) return false
   }
   return true

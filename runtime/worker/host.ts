@@ -2,7 +2,7 @@ import type { AppOptions } from '../../src/app.ts'
 import { LoginLimit } from '../../src/auth/login-limit.ts'
 import type { GatewayHost } from '../../src/gateway/host.ts'
 import type { Json } from '../../src/http/endpoint.ts'
-import script from '../../vendor/rapidoc-min.js'
+import script from '../vendor/rapidoc-min.js'
 
 export const json: Json = (body, status, headers) =>
   new Response(body, { status, headers: { 'Content-Type': 'application/json', ...headers } })

@@ -40,9 +40,9 @@ test('the package has the program in it, and the README says how a checkout star
 })
 
 test('the script of the reference page is the released one', async () => {
-  const script = await readFile(join(root, 'vendor/rapidoc-min.js'))
+  const script = await readFile(join(root, 'runtime/vendor/rapidoc-min.js'))
   const sum = createHash('sha256').update(script).digest('hex')
-  expect(await readFile(join(root, 'vendor/README.md'), 'utf8')).toContain(sum)
+  expect(await readFile(join(root, 'runtime/vendor/README.md'), 'utf8')).toContain(sum)
 })
 
 type Version = readonly [major: number, minor: number, patch: number]
