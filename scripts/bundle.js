@@ -1,5 +1,6 @@
+import { createHash } from 'node:crypto'
 import { copyFile, mkdir, mkdtemp, readdir, readFile, rename, rm, stat } from 'node:fs/promises'
-import { join } from 'node:path'
+import { join, relative } from 'node:path'
 
 // JavaScript, so that any Node that Patchbay runs on can build it.
 
@@ -7,8 +8,11 @@ const root = join(import.meta.dirname, '..')
 const docsScript = join(root, 'runtime/vendor/rapidoc-min.js')
 const weekMs = 7 * 86_400_000
 
-/** Bundles the program, and what it starts in processes and threads of their own, into a directory. */
-export async function bundle(outdir, more = {}) {
+/**
+ * Bundles the program, and what it starts in processes and threads of their own, into a directory. Two bundles with the same
+ * `build` share their keepers: it is the digest of the sources unless a test says otherwise.
+ */
+export async function bundle(outdir, { build: given, define, ...more } = {}) {
   const { version } = JSON.parse(await readFile(join(root, 'package.json'), 'utf8'))
   // Only who bundles needs the bundler.
   const { build } = await import('esbuild')
@@ -31,7 +35,11 @@ export async function bundle(outdir, more = {}) {
     legalComments: 'none',
     // A native library, found beside the program in node_modules.
     external: ['koffi'],
-    define: { PATCHBAY_VERSION: JSON.stringify(version) },
+    define: {
+      PATCHBAY_VERSION: JSON.stringify(version),
+      PATCHBAY_BUILD: JSON.stringify(given ?? (await digestOfSources())),
+      ...define,
+    },
     // Bundled CommonJS packages ask for Node's modules by require.
     banner: {
       js: "import { createRequire as _createRequire } from 'node:module'; const require = _createRequire(import.meta.url);",
@@ -40,6 +48,21 @@ export async function bundle(outdir, more = {}) {
     ...more,
   })
   await copyFile(docsScript, join(outdir, 'rapidoc-min.js'))
+}
+
+async function digestOfSources() {
+  const hash = createHash('sha256')
+  const sources = await Promise.all(['src', 'runtime/node'].map(sourcesIn))
+  for (const name of [...sources.flat().sort(), 'package-lock.json']) {
+    hash.update(name).update(await readFile(join(root, name)).catch(() => ''))
+  }
+  return hash.digest('hex').slice(0, 12)
+}
+
+async function sourcesIn(directory) {
+  const entries = await readdir(join(root, directory), { withFileTypes: true, recursive: true })
+  const files = entries.filter((it) => it.isFile() && it.name.endsWith('.ts'))
+  return files.map((it) => relative(root, join(it.parentPath ?? it.path, it.name)))
 }
 
 /**

@@ -190,6 +190,7 @@ export async function createNodeAgent(options: NodeAgentOptions): Promise<NodeAg
     endNodes: (path) => reopen.endNodes(path),
     commitNodes: (project) => nodes.commitProject(project),
     closeNodes: (project, how) => nodes.closeProject(project, how),
+    requireKnown: (project) => nodes.requireKnown(project),
   })
   const nodes = new Nodes({
     kinds,
@@ -201,10 +202,12 @@ export async function createNodeAgent(options: NodeAgentOptions): Promise<NodeAg
     consoles,
     floorMb,
     emit,
+    troubleOf: (key) => keeper.troubleOf(key),
   })
   const measurements = new Measurements({ kind: dynamips, nodes, lifeCycle, bounds: dynamipsBounds })
   const reopen = new Reopen({
     ...{ kinds, keeper, ports, links, lifeCycle, listening, nodes, log },
+    finishProjects: () => projects.finish(),
     emit: (project, happening) => events.emit(project.id, happening),
   })
   keeper.listen({
@@ -219,7 +222,10 @@ export async function createNodeAgent(options: NodeAgentOptions): Promise<NodeAg
       const what = `The capture of ${node.record.name} into ${basename(file)} ended: ${message}`
       events.emit(node.projectId, { type: 'log.error', message: what })
     },
-    lost: () => reopen.lost(),
+    lost: (isHeld, isOwn) => reopen.lost(isHeld, isOwn),
+    silent: (why) => reopen.silent(why),
+    answered: () => reopen.answered(),
+    moved: (keys) => reopen.moved(keys),
   })
   const files = new ProjectFiles({
     project: (projectId) => projects.find(projectId),

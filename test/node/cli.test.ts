@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { expect, onTestFinished, test } from 'vitest'
 import { flagOf, keys } from '../../runtime/node/config/keys.ts'
+import { keeperDirectory } from '../../runtime/node/keeper/generation.ts'
 import { createPc, openConsole, start } from '../support/lab.ts'
 import { bundledProgram, portRanges, TestService } from '../support/service.ts'
 
@@ -127,11 +128,11 @@ test('a data directory has one service, its files are private, and a polite end 
   const service = await TestService.start(portRanges(80))
   expect((await stat(join(service.data, 'run'))).mode & 0o777).toBe(0o700)
   await expect
-    .poll(async () => (await stat(join(service.data, 'run/keeper.sock')).catch(() => undefined))?.mode, {
+    .poll(async () => (await stat(join(keeperDirectory(service.data), 'keeper.sock')).catch(() => undefined))?.mode, {
       timeout: 10_000,
     })
     .toBeDefined()
-  expect((await stat(join(service.data, 'run/keeper.sock'))).mode & 0o777).toBe(0o600)
+  expect((await stat(join(keeperDirectory(service.data), 'keeper.sock'))).mode & 0o777).toBe(0o600)
   const second = await run(['serve', '--port', '0', '--data', service.data])
   expect(second).toMatchObject({ code: 1, err: expect.stringContaining('Another Patchbay runs on the data directory') })
   const { port } = new URL(service.url)

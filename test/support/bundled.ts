@@ -28,7 +28,8 @@ export async function setup(project: TestProject): Promise<void> {
 async function bundled(): Promise<string> {
   const made = join(cache, randomUUID())
   // With NODE_OPTIONS=--enable-source-maps traces show the sources; it is not the default, as it slows each start.
-  await bundle(made, { sourcemap: true })
+  // The test processes run the sources, and are to find the keepers of the bundle.
+  await bundle(made, { sourcemap: true, build: 'source' })
   await writeFile(join(made, 'package.json'), '{ "type": "module" }\n')
   const hash = createHash('sha256')
   for (const name of (await readdir(made)).sort()) hash.update(name).update(await readFile(join(made, name)))

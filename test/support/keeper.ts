@@ -21,7 +21,7 @@ export interface TestKeeper {
 export async function startKeeper({ data, idleMs }: { data?: string; idleMs?: number } = {}): Promise<TestKeeper> {
   const directory = data ?? (await mkdtemp(join(tmpdir(), 'patchbay-keeper-')))
   endsWithUs(directory)
-  const { client } = await ensureKeeper(directory, idleMs)
+  const { client } = await ensureKeeper(directory, idleMs === undefined ? {} : { idleMs })
   onTestFinished(async () => {
     await client.call('shutdown', { grace_ms: 200 }).catch(() => {})
     await client.closed

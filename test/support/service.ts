@@ -32,7 +32,7 @@ export class TestService {
   #url = ''
 
   readonly #launcher: readonly string[]
-  readonly #program: string
+  #program: string
 
   private constructor(data: string, launcher: readonly string[] = [], program = bundledProgram()) {
     this.data = data
@@ -52,6 +52,16 @@ export class TestService {
   /** The same, from the sources instead of the bundle. */
   static async startFromSources(settings: Record<string, unknown> = {}): Promise<TestService> {
     return new TestService(await mkdtemp(join(tmpdir(), 'patchbay-')), [], sources).#begin(settings)
+  }
+
+  /** The same, of a program that is not the present one. */
+  static async startProgram(program: string, settings: Record<string, unknown> = {}): Promise<TestService> {
+    return new TestService(await mkdtemp(join(tmpdir(), 'patchbay-')), [], program).#begin(settings)
+  }
+
+  /** From its next start on it is another program, on the same data. */
+  become(program: string): void {
+    this.#program = program
   }
 
   async #begin(settings: Record<string, unknown>): Promise<TestService> {

@@ -9,6 +9,7 @@ import { defaultUri } from '../kinds/hypervisor/libvirt/address.ts'
 import { findVpcs } from '../kinds/pc/vpcs.ts'
 import { isTcpFree, isUdpFree } from '../ports/bind-test.ts'
 import { libvirtCheck } from './hypervisors.ts'
+import { keeperCheck } from './keepers.ts'
 import { libpcapCheck, machineChecks } from './machines.ts'
 import { programChecks } from './programs.ts'
 
@@ -21,6 +22,7 @@ export async function diagnose(settings: Resolved, signal?: AbortSignal): Promis
   const groups = await Promise.all([
     nodeVersion(),
     dataDirectory(settings),
+    keeperCheck(settings.data),
     ports(settings),
     vpcs(settings),
     kvm(),

@@ -1,22 +1,34 @@
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
-import { join } from 'node:path'
 import { KeeperError } from './error.ts'
+import { keeperDirectory } from './generation.ts'
 import { LineReader } from './lines.ts'
 import {
   type ErrorCode,
   type Exit,
+  hasOperation,
+  helloProtocols,
+  isFullProtocol,
   type KeeperEvents,
   type Operations,
   type PacketPathName,
-  protocolVersion,
 } from './protocol.ts'
 import { socketPath } from './socket-path.ts'
 
 const callMs = 30_000
-const connectMs = 5000
+/** How long a keeper may take to accept a connection and say who it is before it counts as one that hangs, ms. */
+const helloMs = 5000
+/**
+ * A keeper that says nothing for so long while something is asked of it is asked for a sign of life, and counts as one that
+ * hangs after as long again, ms. What it said just before counts for one more such time, so that every wait ends within 10 s.
+ */
+const quietMs = 3000
+
+export const hangs = 'the process that holds the nodes (the keeper) runs, but does not answer'
 
 interface Pending {
+  readonly op: keyof Operations
+  readonly key: string | undefined
   readonly resolve: (result: unknown) => void
   readonly reject: (error: Error) => void
   readonly timer: NodeJS.Timeout
@@ -25,30 +37,38 @@ interface Pending {
 /** The service's side of the keeper's socket. */
 export class KeeperClient {
   readonly pid: number
+  /** Version of the program that the keeper is of, and of the protocol that it speaks. */
+  readonly version: string
+  readonly protocol: number
   readonly packetPath: PacketPathName
   /** Called for every unit that ends. */
   onExit: (key: string, run: number, exit: Exit) => void = () => {}
   /** Called for every capture that ended because its file cannot be written. */
   onCaptureFailed: (failure: KeeperEvents['capture.failed']) => void = () => {}
+  /** Called when the keeper stops answering, and when it answers again. */
+  onSilence: (isSilent: boolean) => void = () => {}
   /** Resolves when the connection has ended, which means that the keeper has. */
   readonly closed: Promise<void>
   readonly #socket: Socket
   readonly #runDirectory: string
   readonly #pending = new Map<number, Pending>()
   #last = 0
+  #isSilent = false
+  #watch: NodeJS.Timeout | undefined
+  /** Whether something came since the watch last looked, and whether it has asked for a sign of life. */
+  #hasHeard = false
+  #hasAsked = false
 
-  private constructor(
-    socket: Socket,
-    runDirectory: string,
-    { pid, packet_path }: Operations['hello']['out'],
-    rest: Buffer,
-  ) {
+  private constructor(socket: Socket, runDirectory: string, hello: Operations['hello']['out'], rest: Buffer) {
     this.#socket = socket
     this.#runDirectory = runDirectory
-    this.pid = pid
-    this.packetPath = packet_path
+    this.pid = hello.pid
+    this.version = hello.version
+    this.protocol = hello.protocol
+    this.packetPath = hello.packet_path
     const lines = new LineReader(64 << 20)
     const read = (bytes: Buffer) => {
+      this.#heard()
       for (const line of lines.push(bytes)) this.#take(line)
     }
     read(rest)
@@ -56,40 +76,65 @@ export class KeeperClient {
     socket.resume()
     this.closed = new Promise((resolve) => {
       socket.on('close', () => {
-        for (const { reject, timer } of this.#pending.values()) {
-          clearTimeout(timer)
-          reject(new KeeperError('internal', 'the keeper has ended'))
-        }
-        this.#pending.clear()
+        clearTimeout(this.#watch)
+        this.#rejectAll(new KeeperError('internal', 'the keeper has ended'))
         resolve()
       })
     })
   }
 
-  /** Connects to the keeper of a data directory; rejects when there is none, or with `protocol` when it is of another version. */
-  static async connect(dataDirectory: string): Promise<KeeperClient> {
-    const runDirectory = join(dataDirectory, 'run')
-    const socket = await open(runDirectory)
-    const [{ result, error }, rest] = await ask(socket, 'hello', { protocol: protocolVersion })
-    if (error !== undefined) {
-      socket.destroy()
-      const hint = error.code === 'protocol' ? '; stop the nodes with the version of Patchbay that started them' : ''
-      throw new KeeperError(error.code, error.message + hint)
-    }
-    return new KeeperClient(socket, runDirectory, result as Operations['hello']['out'], rest)
+  /** Connects to the keeper of this build in a data directory; rejects when there is none. */
+  static connect(dataDirectory: string): Promise<KeeperClient> {
+    return KeeperClient.open(keeperDirectory(dataDirectory))
   }
 
-  /** Rejects with a KeeperError: the keeper's refusal, its end, or no answer within `ms`. */
+  /**
+   * Connects to the keeper in a directory, of whatever version; rejects when there is none, with `no_answer` when it hangs, and
+   * with `protocol` when it refuses to talk to this version. With `onLate` one that hangs is waited for, and told of.
+   */
+  static async open(runDirectory: string, onLate?: () => void): Promise<KeeperClient> {
+    let refusal: KeeperError | undefined
+    for (const protocol of helloProtocols) {
+      const socket = await open(runDirectory)
+      const [{ result, error }, rest] = await ask(socket, 'hello', { protocol }, onLate)
+      if (error === undefined) {
+        return new KeeperClient(socket, runDirectory, result as Operations['hello']['out'], rest)
+      }
+      socket.destroy()
+      refusal = new KeeperError(error.code, error.message)
+      if (error.code !== 'protocol') break
+    }
+    throw refusal ?? new KeeperError('internal', 'the keeper gives no answer')
+  }
+
+  /** Whether every operation can be asked of it; of one of another version only the core can. */
+  get isFull(): boolean {
+    return isFullProtocol(this.protocol)
+  }
+
+  get isSilent(): boolean {
+    return this.#isSilent
+  }
+
+  /**
+   * Rejects with a KeeperError: the keeper's refusal, its end, `no_answer` when it hangs or takes longer than `ms`,
+   * `other_version` when a keeper of another version does not have the operation.
+   */
   call<Op extends keyof Operations>(op: Op, input: Operations[Op]['in'], ms = callMs): Promise<Operations[Op]['out']> {
     return new Promise((resolve, reject) => {
       if (this.#socket.destroyed) return reject(new KeeperError('internal', 'the keeper has ended'))
+      if (this.#isSilent) return reject(new KeeperError('no_answer', hangs))
+      if (!hasOperation(this.protocol, op)) return reject(this.#isOther(op))
       const id = ++this.#last
       const timer = setTimeout(() => {
         this.#pending.delete(id)
-        reject(new KeeperError('internal', `the keeper did not answer ${op} within ${ms} ms`))
+        reject(new KeeperError('no_answer', `the keeper did not answer ${op} within ${ms} ms`))
       }, ms)
-      this.#pending.set(id, { resolve: resolve as (result: unknown) => void, reject, timer })
-      this.#socket.write(`${JSON.stringify({ id, op, with: input })}\n`)
+      const key = 'key' in input ? input.key : undefined
+      this.#pending.set(id, { op, key, resolve: resolve as (result: unknown) => void, reject, timer })
+      this.#send(id, op, input)
+      if (this.#pending.size === 1) this.#stopWatch()
+      this.#startWatch()
     })
   }
 
@@ -104,6 +149,7 @@ export class KeeperClient {
   }
 
   async #attach<Op extends 'console.attach' | 'capture.attach'>(op: Op, input: Operations[Op]['in']): Promise<Socket> {
+    if (!hasOperation(this.protocol, op)) throw this.#isOther(op)
     const socket = await open(this.#runDirectory)
     const [{ error }, rest] = await ask(socket, op, input)
     if (error !== undefined) {
@@ -119,11 +165,68 @@ export class KeeperClient {
     this.#socket.destroy()
   }
 
+  #isOther(op: string): KeeperError {
+    const who = `a keeper of Patchbay ${this.version} (protocol ${this.protocol})`
+    return new KeeperError('other_version', `the node is held by ${who}, which does not know ${op}`)
+  }
+
+  #send<Op extends keyof Operations>(id: number, op: Op, input: Operations[Op]['in']): void {
+    this.#socket.write(`${JSON.stringify({ id, op, with: input })}\n`)
+  }
+
+  #startWatch(): void {
+    if (this.#watch !== undefined) return
+    this.#hasHeard = false
+    this.#hasAsked = false
+    this.#watch = setTimeout(() => this.#look(), quietMs)
+  }
+
+  #stopWatch(): void {
+    clearTimeout(this.#watch)
+    this.#watch = undefined
+  }
+
+  #look(): void {
+    this.#watch = undefined
+    if (this.#pending.size === 0 || this.#socket.destroyed) return
+    if (this.#hasHeard) return this.#startWatch()
+    if (this.#hasAsked) return this.#fallSilent()
+    this.#hasAsked = true
+    this.#send(++this.#last, 'ping', {})
+    this.#watch = setTimeout(() => this.#look(), quietMs)
+  }
+
+  /** Whatever it will answer comes too late. Its answer to the ping is how it is known to be back. */
+  #fallSilent(): void {
+    this.#isSilent = true
+    // What nobody waits for any more must not run unseen: it is told to end at once after it was started.
+    for (const { op, key } of this.#pending.values())
+      if (op === 'unit.start' && key !== undefined) this.#send(++this.#last, 'unit.stop', { key, grace_ms: 0 })
+    this.#rejectAll(new KeeperError('no_answer', hangs))
+    this.onSilence(true)
+  }
+
+  #heard(): void {
+    this.#hasHeard = true
+    if (!this.#isSilent) return
+    this.#isSilent = false
+    this.onSilence(false)
+  }
+
+  #rejectAll(error: KeeperError): void {
+    for (const { reject, timer } of this.#pending.values()) {
+      clearTimeout(timer)
+      reject(error)
+    }
+    this.#pending.clear()
+  }
+
   #take(line: string): void {
     const message = JSON.parse(line) as Reply | Told
     if ('event' in message) {
       if (message.event === 'unit.exit') this.onExit(message.with.key, message.with.run, message.with.exit)
-      else this.onCaptureFailed(message.with)
+      // A keeper of another version may tell of more.
+      else if (message.event === 'capture.failed') this.onCaptureFailed(message.with)
       return
     }
     const pending = this.#pending.get(message.id)
@@ -155,7 +258,7 @@ async function open(runDirectory: string): Promise<Socket> {
 }
 
 /** The first exchange on a connection: the reply, and what had come after it (bytes of a console). */
-async function ask(socket: Socket, op: string, input: unknown): Promise<[Reply, Buffer]> {
+async function ask(socket: Socket, op: string, input: unknown, onLate?: () => void): Promise<[Reply, Buffer]> {
   const lines = new LineReader(1 << 20)
   socket.write(`${JSON.stringify({ id: 0, op, with: input })}\n`)
   return new Promise((resolve, reject) => {
@@ -165,14 +268,13 @@ async function ask(socket: Socket, op: string, input: unknown): Promise<[Reply, 
       finish()
     }
     const gone = () => settle(() => reject(new KeeperError('internal', 'the keeper has ended')))
-    const timer = setTimeout(
-      () =>
-        settle(() => {
-          socket.destroy()
-          reject(new KeeperError('internal', 'the keeper does not answer'))
-        }),
-      connectMs,
-    )
+    const timer = setTimeout(() => {
+      if (onLate !== undefined) return onLate()
+      settle(() => {
+        socket.destroy()
+        reject(new KeeperError('no_answer', hangs))
+      })
+    }, helloMs)
     const read = (bytes: Buffer) => {
       const end = bytes.indexOf(10)
       if (end < 0) return void lines.push(bytes)

@@ -5,6 +5,7 @@ import { forNode } from '../programs/environment.ts'
 import { startProgram } from '../programs/start.ts'
 import { KeeperClient } from './client.ts'
 import { KeeperError } from './error.ts'
+import { generation, keeperDirectory } from './generation.ts'
 import { programArguments } from './program.ts'
 
 const launchMs = 10_000
@@ -12,20 +13,30 @@ const retryMs = 50
 const largestLog = 1 << 20
 /** Exit code of a keeper that found another one: then that one is ours. */
 const taken = 3
+/** Exit code of a keeper whose files are not those of this service. */
+const replaced = 4
+const defaultIdleMs = 15_000
 
-/** Connects to the keeper of a data directory, and starts one when there is none. `created` tells which. */
+export interface EnsureOptions {
+  /** How long a new keeper stays that serves nobody and holds nothing, ms. */
+  readonly idleMs?: number
+  /** Called when there is a keeper that hangs; it is then waited for. Without this it is an error (`no_answer`). */
+  readonly onLate?: () => void
+}
+
+/** Connects to the keeper of this build in a data directory, and starts one when there is none. `created` tells which. */
 export async function ensureKeeper(
   dataDirectory: string,
-  idleMs?: number,
+  { idleMs, onLate }: EnsureOptions = {},
 ): Promise<{ client: KeeperClient; created: boolean }> {
   const deadline = Date.now() + launchMs
   let created = false
   for (;;) {
     try {
-      return { client: await KeeperClient.connect(dataDirectory), created }
+      return { client: await KeeperClient.open(keeperDirectory(dataDirectory), onLate), created }
     } catch (error) {
-      const isOther = error instanceof KeeperError && error.code === 'protocol'
-      if (isOther || created || Date.now() > deadline) throw error
+      const isThere = error instanceof KeeperError && ['protocol', 'no_answer'].includes(error.code)
+      if (isThere || created || Date.now() > deadline) throw error
     }
     created = await launch(dataDirectory, idleMs)
     // The directory has a keeper that does not answer: it has just begun, or is just ending.
@@ -41,7 +52,7 @@ async function launch(dataDirectory: string, idleMs: number | undefined): Promis
   const program = programArguments(new URL('./main.ts', import.meta.url), new URL('./keeper.js', import.meta.url))
   const child = startProgram(
     process.execPath,
-    [...program, dataDirectory, ...(idleMs === undefined ? [] : [String(idleMs)])],
+    [...program, dataDirectory, String(idleMs ?? defaultIdleMs), generation()],
     {
       variables: forNode,
       // Out of our process group and away from our working directory, so that neither holds or ends it.
@@ -68,6 +79,15 @@ async function launch(dataDirectory: string, idleMs: number | undefined): Promis
       )
       child.once('exit', (code) => {
         if (code === taken) settle(() => resolve(false))
+        else if (code === replaced)
+          settle(() =>
+            reject(
+              new KeeperError(
+                'internal',
+                'the files of the program were replaced since the service started: restart it',
+              ),
+            ),
+          )
         else
           settle(() =>
             reject(

@@ -1,25 +1,27 @@
-import { createHash } from 'node:crypto'
 import { once } from 'node:events'
-import { mkdirSync, realpathSync, writeSync } from 'node:fs'
+import { mkdirSync, writeSync } from 'node:fs'
 import { createServer } from 'node:net'
-import { join } from 'node:path'
 import { version } from '../version.ts'
 import { ChildRecords } from './child-records.ts'
 import { EmbeddedPcs } from './embedded-pcs.ts'
+import { generation, keeperDirectory, lockName } from './generation.ts'
 import { KeeperServer } from './server.ts'
 import { Switch } from './switch/switch.ts'
 import { Units } from './units.ts'
 
 /** Exit code of a keeper that found another one in its directory. */
 const taken = 3
+/** Exit code of a keeper whose files are not those of the service that starts it. */
+const replaced = 4
 /** Descriptor on which the launcher waits for the line that says the socket is there. */
 const readyDescriptor = 3
 
-const [data, idleText] = process.argv.slice(2)
-if (data === undefined) throw new Error('usage: keeper DATA_DIRECTORY [IDLE_MS]')
+const [data, idleText, wanted] = process.argv.slice(2)
+if (data === undefined) throw new Error('usage: keeper DATA_DIRECTORY [IDLE_MS] [GENERATION]')
 const idleMs = Number(idleText ?? 15_000)
+if (wanted !== undefined && wanted !== generation()) process.exit(replaced)
 
-const runDirectory = join(data, 'run')
+const runDirectory = keeperDirectory(data)
 mkdirSync(runDirectory, { recursive: true, mode: 0o700 })
 await lock(runDirectory)
 
@@ -86,11 +88,10 @@ async function shutdown(graceMs: number): Promise<void> {
 
 /** One keeper a directory: an abstract socket goes with its process, however that ends. */
 async function lock(directory: string): Promise<void> {
-  const name = createHash('sha256').update(realpathSync(directory)).digest('hex').slice(0, 32)
   const holder = createServer((socket) => socket.destroy())
   try {
     const listening = once(holder, 'listening')
-    holder.listen(`\0patchbay-keeper-${process.getuid?.() ?? 0}-${name}`)
+    holder.listen(lockName(directory))
     await listening
   } catch {
     process.exit(taken)

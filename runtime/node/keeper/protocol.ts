@@ -17,7 +17,36 @@ import { longestSocketPath } from './socket-path.ts'
  * What goes into an operation is declared once, as a schema: the types are derived from it, and the keeper checks every
  * request against it, whoever sends it. Members that are not known are ignored.
  */
-export const protocolVersion = 5
+export const protocolVersion: number = typeof PATCHBAY_PROTOCOL === 'number' ? PATCHBAY_PROTOCOL : 6
+
+/** Put in by tests alone, which build a program of a later protocol. */
+declare const PATCHBAY_PROTOCOL: number | undefined
+
+/** Earlier versions whose operations are the same as those of this one, as far as they have them. */
+const sameProtocols: readonly number[] = [5]
+
+/** The first version that has an operation, when that is not version 5. */
+const since: Readonly<Partial<Record<string, number>>> = { ping: 6, 'unit.hold': 6 }
+
+/** Whether a keeper of that protocol takes the operations that its version has; of another one only the core is the same. */
+export const isFullProtocol = (protocol: number): boolean =>
+  protocol === protocolVersion || sameProtocols.includes(protocol)
+
+/** Whether a keeper of that protocol has an operation, as this version means it. */
+export const hasOperation = (protocol: number, op: string): boolean =>
+  coreOperations.has(op) || (isFullProtocol(protocol) && (since[op] ?? 0) <= protocol)
+
+/** The versions to say hello with, in this order: until version 5 a keeper refused every other than its own. */
+export const helloProtocols: readonly number[] = [protocolVersion, 5]
+
+/**
+ * What every keeper from version 5 on answers in the same way, whatever the version of the service: docs/keeper-protocol.md says
+ * how it may grow.
+ */
+const coreOperations: ReadonlySet<string> = new Set([
+  ...['hello', 'inventory', 'unit.stop', 'unit.forget', 'console.listen', 'console.attach'],
+  ...['port.close', 'capture.stop', 'shutdown'],
+])
 
 export type PacketPathName = 'fast' | 'portable'
 
@@ -242,6 +271,7 @@ export interface Inventory {
 /** What goes into an operation. */
 export const inputs = {
   hello: Type.Object({ protocol: Type.Integer() }),
+  ping: Type.Object({}),
   inventory: Type.Object({}),
   'unit.start': UnitSpec,
   'unit.stop': Type.Object({ key: Key, grace_ms: Milliseconds }),
@@ -278,11 +308,13 @@ type Input<Op extends keyof typeof inputs> = Static<(typeof inputs)[Op]>
 
 /** Every operation with what goes in and what comes out. All are safe to repeat. */
 export interface Operations {
-  /** First on every control connection. Refused with `protocol` when the versions differ. */
+  /** First on every control connection. Answered whatever the version of the service; version 5 refused others with `protocol`. */
   hello: {
     in: Input<'hello'>
     out: { protocol: number; version: string; pid: number; packet_path: PacketPathName }
   }
+  /** A sign of life. Version 5 does not know it, and its refusal is one. */
+  ping: { in: Input<'ping'>; out: Record<string, never> }
   inventory: { in: Input<'inventory'>; out: Inventory }
   /** Binds the console first (`port_taken`), then starts. `exists` when the key runs; `spawn_failed` with the reason. */
   'unit.start': { in: Input<'unit.start'>; out: { pid: number; run: number } }
@@ -368,3 +400,7 @@ export type ErrorCode =
   | 'unsupported'
   | 'spawn_failed'
   | 'internal'
+  /** Said by the service's side: the keeper runs and does not answer. */
+  | 'no_answer'
+  /** Said by the service's side: a keeper of another version does not have the operation. */
+  | 'other_version'

@@ -46,6 +46,7 @@ export class KeeperServer {
     this.#server = createServer((socket) => this.#accept(socket))
     const { units, switch: lan } = options
     this.#handlers = {
+      ping: () => ({}),
       inventory: () => ({ units: units.list(), ports: lan.list() }),
       'unit.start': (spec) => units.start(spec),
       'unit.stop': ({ key, grace_ms }) => units.stop(key, grace_ms),
@@ -120,7 +121,7 @@ export class KeeperServer {
     try {
       answer = {
         id,
-        result: op === 'hello' ? this.#hello(socket, checked('hello', input)) : await this.#run(op, input),
+        result: op === 'hello' ? this.#hello(socket, input) : await this.#run(op, input),
       }
     } catch (error) {
       const code = error instanceof KeeperError ? error.code : 'internal'
@@ -129,10 +130,9 @@ export class KeeperServer {
     if (socket.writable) socket.write(`${JSON.stringify(answer)}\n`)
   }
 
-  #hello(socket: Socket, { protocol }: Operations['hello']['in']): Operations['hello']['out'] {
-    if (protocol !== protocolVersion) {
-      throw new KeeperError('protocol', `this keeper speaks protocol ${protocolVersion}, the service ${protocol}`)
-    }
+  /** A service of any version: it is the service that judges what it can ask of this keeper. */
+  #hello(socket: Socket, input: unknown): Operations['hello']['out'] {
+    checked('hello', input)
     this.#services.add(socket)
     this.#options.onServices(this.#services.size)
     const { version, switch: lan } = this.#options

@@ -15,6 +15,8 @@ export interface CreationOptions {
   readonly consoles: Consoles
   readonly floorMb: () => number
   readonly emit: (node: LabNode, happening: Happening) => void
+  /** Why nothing is known of a node now, by its key. */
+  readonly troubleOf: (key?: string) => string | undefined
 }
 
 /** How nodes come to be. Callers hold the lock of the node. */
@@ -43,7 +45,7 @@ export class Creation {
       properties: {},
       ports: {},
     }
-    const node = new LabNode(project, kind, record)
+    const node = new LabNode(project, kind, record, this.#options.troubleOf)
     record.properties = kind.properties(node)
     // From here on its properties are seen by siblings, so that two creates at once do not get the same.
     project.nodes.set(node.key, node)

@@ -19,13 +19,24 @@ export class LabNode implements KindNode {
   status: NodeStatus = 'stopped'
   /** Number of the keeper's run of it. */
   run: number | undefined
+  /** Whether its keeper has said what it does, since this service opened it. */
+  isSettled = true
   /** Restored when the project was opened again, and not yet asked for by the client that opened it. */
   isUnclaimed = false
   readonly #saving = new Serial()
   /** What `guestFacts` was when the record was last written. */
   #savedFacts: string | undefined
 
-  constructor(project: OpenProject, kind: NodeKind, record: NodeRecord) {
+  readonly #troubleOf: (key?: string) => string | undefined
+
+  /** `troubleOf`: why nothing is known of a node now, by its key. */
+  constructor(
+    project: OpenProject,
+    kind: NodeKind,
+    record: NodeRecord,
+    troubleOf: (key?: string) => string | undefined = () => undefined,
+  ) {
+    this.#troubleOf = troubleOf
     this.project = project
     this.kind = kind
     this.record = record
@@ -58,8 +69,21 @@ export class LabNode implements KindNode {
     return [...this.project.nodes.values()].filter((node) => node !== this && node.kind === this.kind)
   }
 
+  /** Why it is not known what the node does now; undefined when it is. What does not run is known not to. */
+  get trouble(): string | undefined {
+    if (!this.isSettled) return this.#troubleOf() ?? 'the process that holds the nodes (the keeper) has not said it yet'
+    return this.status === 'stopped' ? undefined : this.keeperTrouble
+  }
+
+  /** Why its keeper cannot be asked for anything now. */
+  get keeperTrouble(): string | undefined {
+    return this.#troubleOf(this.key)
+  }
+
   view(): Node {
-    return this.kind.view(this)
+    const view = this.kind.view(this)
+    const { trouble } = this
+    return trouble === undefined ? view : { ...view, status_reason: `This is the last known status: ${trouble}` }
   }
 
   /** Runs something while its files do not change. */

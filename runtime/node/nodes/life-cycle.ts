@@ -183,7 +183,8 @@ export class LifeCycle {
   async exited(node: LabNode, run: number, exit: Exit, quietly: string | null = null): Promise<void> {
     if (node.run !== run || node.status === 'stopped') return
     await this.#options.keeper.call('unit.forget', { key: node.key }).catch(() => {})
-    const isQuiet = exit.code === 0
+    // What was asked for and not waited for is no accident.
+    const isQuiet = exit.code === 0 || exit.requested
     const end = `${endOf(exit)}${hinted(node.kind.hint?.(exit))}`
     node.record.running = false
     node.record.status_reason = isQuiet ? quietly : `The program ended by itself ${end}`
@@ -219,9 +220,9 @@ export class LifeCycle {
     this.#processes.hurry(node.key)
   }
 
-  /** The keeper died, and all that ran with it. */
-  heardLoss(): void {
-    this.#processes.lost()
+  /** A keeper died, and all that ran with it. */
+  heardLoss(isHeld: (key: string) => boolean, isOwn: boolean): void {
+    this.#processes.lost(isHeld, isOwn)
   }
 
   /** What held the node is gone; it does not run any more, unless it was started again before this had its turn. */

@@ -167,6 +167,7 @@ export class Links {
 
   /** Makes sure that every port is wired for a start; what is attached comes along. */
   async wires(node: LabNode): Promise<Map<string, Wire>> {
+    await this.#keeper.bring(node.key)
     await this.prune(node)
     await this.#wiring.claimIdentity(node)
     const wires = new Map<string, Wire>()
@@ -197,6 +198,7 @@ export class Links {
 
   /** After a restart: gives the node its ports back, and attaches again what was. The messages say what did not work. */
   async restore(node: LabNode): Promise<string[]> {
+    if (!this.#keeper.isChangeable(node.key)) return []
     await this.prune(node)
     const failures: string[] = []
     for (const [name, slot] of Object.entries(node.record.ports)) {
@@ -260,6 +262,15 @@ export class Links {
     if (lost.length === 0) return
     const message = `${record.name}: its adapters have changed, and what was attached to ${lost.join(', ')} is removed`
     this.#emit(node, { type: 'log.warning', message })
+  }
+
+  /** Takes away what is attached in the keeper, and not by the record: the answer to it was not waited for. */
+  async reconcile(node: LabNode, found: readonly SwitchPortState[]): Promise<void> {
+    if (!this.#keeper.isChangeable(node.key)) return
+    for (const { key, nio } of found) {
+      const isKnown = node.record.ports[key.slice(node.key.length + 1)]?.nio != null
+      if (nio != null && !isKnown) await this.#keeper.call('nio.detach', { key }).catch(() => {})
+    }
   }
 
   /** Closes the ports of a node that goes. */

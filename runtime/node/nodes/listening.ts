@@ -55,7 +55,7 @@ export class Listening {
    * Takes the console of a node that was found running: where the keeper listens, whatever the record says. Whether the record
    * is another now.
    */
-  adopt(node: LabNode, { console: found, exit }: UnitState): boolean {
+  adopt(node: LabNode, { console: found, exit = null }: Pick<UnitState, 'console'> & Partial<UnitState>): boolean {
     const { record } = node
     const { ports } = this.#options
     const pool = node.kind.consolePool(record.console_type)

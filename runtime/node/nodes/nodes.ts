@@ -15,6 +15,7 @@ import type { Captures } from './captures.ts'
 import type { Consoles } from './consoles.ts'
 import { replaceDirectory } from './copy.ts'
 import { Creation, noteDeleted } from './creation.ts'
+import { unknown } from './keeper-link.ts'
 import type { LabNode } from './lab-node.ts'
 import type { LifeCycle } from './life-cycle.ts'
 import type { Links } from './links.ts'
@@ -31,6 +32,8 @@ export interface NodesOptions {
   readonly consoles: Consoles
   readonly floorMb: () => number
   readonly emit: (node: LabNode, happening: Happening) => void
+  /** Why nothing is known of a node now, by its key. */
+  readonly troubleOf: (key?: string) => string | undefined
 }
 
 /** The nodes of all open projects. Operations on one node happen one after the other, in the order they came. */
@@ -76,6 +79,7 @@ export class Nodes implements NodeAgent {
       if (known.project !== project) throw conflict(`node_id: ${nodeId} is a node of another project`)
       const created = known.isUnclaimed
       if (!created && existing === 'refuse') throw conflict(`The node ${nodeId} exists already`)
+      requireKnown(known.trouble)
       await this.#update(known, known.kind.claimed(input, known), { isExact: false })
       known.isUnclaimed = false
       return { node: viewOf<K>(known), created }
@@ -143,6 +147,7 @@ export class Nodes implements NodeAgent {
       this.#serial.run(keys[1], async () => {
         const [from, to] = [await this.#find(ref), await this.#find(wanted)]
         to.project.requireUsable()
+        for (const it of [from, to]) requireKnown(it.trouble)
         if (to.status !== 'stopped') throw conflict('The destination runs: stop it first')
         await this.#copy(from, to)
         return viewOf<K>(to)
@@ -200,6 +205,7 @@ export class Nodes implements NodeAgent {
     return this.#serial.run(`${ref.kind}:${ref.node_id}`, async () => {
       const node = await this.#find(ref)
       node.project.requireUsable()
+      requireKnown(node.trouble)
       return run(node)
     })
   }
@@ -225,11 +231,18 @@ export class Nodes implements NodeAgent {
   /** Takes the nodes of a project that is being closed out of memory: stopped, their ports released. */
   async closeProject(project: OpenProject, how: Ending): Promise<void> {
     const nodes = [...project.nodes.values()]
+    this.requireKnown(project)
     for (const node of nodes) this.#options.lifeCycle.hurry(node)
     // A keeper that fails must not keep a project open: what it leaves behind is ended with it, or by the next service.
     const end = async (node: LabNode) => {
       const { lifeCycle } = this.#options
-      await lifeCycle.stop(node, how).catch(() => lifeCycle.abandon(node).catch(() => {}))
+      await lifeCycle.stop(node, how).catch(async (error: unknown) => {
+        // What may run on must not lose its files.
+        if (isUnknown(error)) throw error
+        await lifeCycle.abandon(node).catch((failure: unknown) => {
+          if (isUnknown(failure)) throw failure
+        })
+      })
       const isDeleted = how === 'remove'
       await node.kind.gone?.(node, { isDeleted }).catch(async (error: unknown) => {
         await node.kind.left?.(node, { isDeleted })
@@ -238,7 +251,13 @@ export class Nodes implements NodeAgent {
       })
       await this.#release(node)
     }
-    await Promise.all(nodes.map((node) => this.exclusively(node, () => end(node))))
+    const ended = await Promise.allSettled(nodes.map((node) => this.exclusively(node, () => end(node))))
+    for (const result of ended) if (result.status === 'rejected') throw result.reason
+  }
+
+  /** 503 while it is not known what runs of a project. */
+  requireKnown(project: OpenProject): void {
+    for (const node of project.nodes.values()) requireKnown(node.trouble ?? node.keeperTrouble)
   }
 
   /** `isExact`: a console port that cannot be had is refused, and not replaced. */
@@ -292,6 +311,7 @@ export class Nodes implements NodeAgent {
   }
 
   async #remove(node: LabNode, files: 'now' | 'later'): Promise<void> {
+    requireKnown(node.trouble ?? node.keeperTrouble)
     node.record.deleting = files
     await node.save().catch((error: unknown) => {
       // A full disk is made emptier by this; on one that cannot be written to nothing is begun.
@@ -353,6 +373,13 @@ export class Nodes implements NodeAgent {
     return node
   }
 }
+
+/** 503 while something is not known. */
+function requireKnown(trouble: string | undefined): void {
+  if (trouble !== undefined) throw unknown(new Error(trouble))
+}
+
+const isUnknown = (error: unknown): boolean => error instanceof ApiError && error.status === 503
 
 /** The view of a node whose kind the caller knows, as it found it by that. */
 const viewOf = <K extends NodeKindName>(node: LabNode): Node<K> => node.view() as Node<K>

@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import type { Happening } from '../../../src/model/event.ts'
 import type { NodeKindName } from '../../../src/model/node.ts'
+import { Serial } from '../../../src/serial.ts'
 import type { Inventory, UnitState } from '../keeper/protocol.ts'
 import type { NodeKind } from '../kinds/kind.ts'
 import type { Log } from '../log.ts'
@@ -9,13 +10,14 @@ import { readDurable } from '../projects/durable-file.ts'
 import type { OpenProject } from '../projects/open-project.ts'
 import { listNodeRecords, nodeRecords } from '../projects/project-record.ts'
 import { tidyCopies } from './copy.ts'
-import type { KeeperLink } from './keeper-link.ts'
+import { type KeeperLink, unknown } from './keeper-link.ts'
 import { LabNode } from './lab-node.ts'
 import { keeperDied, type LifeCycle } from './life-cycle.ts'
 import type { Links } from './links.ts'
 import type { Listening } from './listening.ts'
 import type { Nodes } from './nodes.ts'
 import { type NodeRecord, parseNodeRecord } from './record.ts'
+import { unitOf } from './slots.ts'
 
 export interface ReopenOptions {
   readonly kinds: Readonly<Record<NodeKindName, NodeKind>>
@@ -25,6 +27,8 @@ export interface ReopenOptions {
   readonly lifeCycle: LifeCycle
   readonly listening: Listening
   readonly nodes: Nodes
+  /** Ends projects that were to be closed or deleted while it was not known what runs of them. */
+  readonly finishProjects: () => Promise<void>
   readonly emit: (project: OpenProject, happening: Happening) => void
   readonly log: Log
 }
@@ -34,6 +38,10 @@ export class Reopen {
   readonly #options: ReopenOptions
   /** One question to the keeper for all projects that are restored together. */
   #inventory: Promise<Inventory | undefined> | undefined
+  /** Whether what belongs to no node is still to be ended, as it was not known what runs. */
+  #hasStrangers = false
+  readonly #settling = new Serial()
+  #retry: NodeJS.Timeout | undefined
 
   constructor(options: ReopenOptions) {
     this.#options = options
@@ -70,8 +78,7 @@ export class Reopen {
     const names = await listNodeRecords(path)
     const keys = new Set(names.map((name) => name.replace(recordName, '$1:$2')))
     const inventory = await this.#ask()
-    if (inventory === undefined)
-      throw new Error(`It is not known what runs of the project in ${path}: it is not deleted`)
+    if (inventory === undefined) throw unknown(new Error(`the project in ${path} is not deleted`))
     const units = inventory.units.filter(({ key }) => keys.has(key))
     await Promise.all(units.map(({ key }) => keeper.call('unit.stop', { key, grace_ms: strangerMs }).catch(() => {})))
     await Promise.all(names.map((name) => this.#abandon(path, name)))
@@ -87,31 +94,70 @@ export class Reopen {
     })
   }
 
-  /** After all projects were restored: what runs in the keeper and belongs to no node is ended. */
+  /** After all projects were restored: what runs in the keeper and belongs to no node is ended, once that is known. */
   async endStrangers(): Promise<void> {
     const { keeper, kinds, nodes, log } = this.#options
     const inventory = await this.#ask()
     this.#inventory = undefined
-    for (const { key } of inventory?.units ?? []) {
+    this.#hasStrangers = inventory === undefined
+    if (inventory === undefined) return this.#retryLater()
+    for (const { key } of inventory.units) {
       if (nodes.all.has(key)) continue
       log.warn({ unit: key }, 'ended a unit that belongs to no node')
       await keeper.call('unit.stop', { key, grace_ms: strangerMs }).catch(() => {})
     }
-    for (const { key, netio } of inventory?.ports ?? []) {
+    for (const { key, netio } of inventory.ports) {
       if (nodes.all.has(unitOf(key))) continue
       await keeper.call('port.close', { key }).catch(() => {})
-      if (netio !== null) await keeper.tidyNetio(netio.application_id)
+      if (netio != null) await keeper.tidyNetio(netio.application_id)
     }
     for (const kind of Object.values(kinds)) await kind.strangers?.((key) => nodes.all.has(key))
   }
 
-  /** The keeper died with all that ran in it, and a new one is there. */
-  async lost(): Promise<void> {
+  /** The keepers answer: nodes that were opened while that was not known become what the keepers say, and what differs is settled. */
+  answered(): Promise<void> {
+    return this.#settling.run('', async () => {
+      clearTimeout(this.#retry)
+      const { nodes, emit } = this.#options
+      this.#inventory = undefined
+      const inventory = await this.#inventoryNow()
+      if (inventory === undefined) return this.#retryLater()
+      this.#hold(inventory.ports)
+      const runs = byUnit(inventory)
+      const unsettled = new Set([...nodes.all.values()].filter((node) => !node.isSettled))
+      await Promise.all(
+        [...nodes.all.values()].map((node) =>
+          nodes.exclusively(node, async () => {
+            if (nodes.all.get(node.key) !== node) return
+            if (node.isSettled) return this.#reconcile(node, runs.get(node.key))
+            node.isSettled = true
+            node.status = 'stopped'
+            await this.#settle(node, runs.get(node.key))
+            emit(node.project, node.updated())
+          }),
+        ),
+      )
+      for (const project of new Set([...unsettled].map(({ project }) => project))) await this.#finishRemovals(project)
+      await this.#options.finishProjects()
+      if (this.#hasStrangers) await this.endStrangers()
+    })
+  }
+
+  /** A keeper does not answer: the clients are told that what they see is the last that was known. */
+  silent(why: string): void {
+    const { nodes, emit } = this.#options
+    const doubtful = [...nodes.all.values()].filter((node) => node.trouble !== undefined)
+    for (const project of new Set(doubtful.map(({ project }) => project)))
+      emit(project, { type: 'log.error', message: `It is not known what runs: ${why}` })
+    for (const node of doubtful) emit(node.project, node.updated())
+  }
+
+  /** A keeper died with all that ran in it; `isOwn`: a new one is there. */
+  async lost(isHeld: (key: string) => boolean, isOwn: boolean): Promise<void> {
     const { nodes, lifeCycle, links, emit } = this.#options
-    lifeCycle.heardLoss()
-    const hurt = new Set(
-      [...nodes.all.values()].filter(({ status }) => status !== 'stopped').map(({ project }) => project),
-    )
+    lifeCycle.heardLoss(isHeld, isOwn)
+    const held = [...nodes.all.values()].filter(({ key }) => isHeld(key))
+    const hurt = new Set(held.filter(({ status }) => status !== 'stopped').map(({ project }) => project))
     for (const project of hurt) {
       emit(project, {
         type: 'log.error',
@@ -119,10 +165,10 @@ export class Reopen {
       })
     }
     await Promise.all(
-      [...nodes.all.values()].map((node) =>
+      held.map((node) =>
         nodes.exclusively(node, async () => {
-          // One that has gone by now has no ports to be given.
-          if (nodes.all.get(node.key) !== node) return
+          // One that has gone by now has no ports to be given; what was not known before is asked for.
+          if (nodes.all.get(node.key) !== node || !node.isSettled) return
           await lifeCycle.lost(node, keeperDied)
           this.#warn(node.project, await links.restore(node))
         }),
@@ -130,12 +176,46 @@ export class Reopen {
     )
   }
 
+  /** Nodes have left an older keeper: their links are made again in the present one. */
+  moved(keys: readonly string[]): void {
+    const { nodes, links, log } = this.#options
+    for (const key of keys) {
+      const node = nodes.all.get(key)
+      if (node === undefined) continue
+      void nodes
+        .exclusively(node, async () => {
+          if (nodes.all.get(key) === node && node.isSettled) this.#warn(node.project, await links.restore(node))
+        })
+        .catch((error: unknown) => log.error({ err: error, node: key }, 'a node that moved to another keeper'))
+    }
+  }
+
+  /** Ends what was begun with a node, and not waited for, while its keeper did not answer. */
+  async #reconcile(node: LabNode, run: Run | undefined): Promise<void> {
+    const { keeper, links } = this.#options
+    if (run?.unit?.exit === null && node.status === 'stopped')
+      await keeper.call('unit.stop', { key: node.key, grace_ms: strangerMs })
+    await links.reconcile(node, run?.ports ?? [])
+    this.#warn(node.project, await links.restore(node))
+  }
+
+  /** For what a keeper that answers did not say. */
+  #retryLater(): void {
+    clearTimeout(this.#retry)
+    this.#retry = setTimeout(() => {
+      // Of one that does not answer it is told when it does.
+      if (this.#options.keeper.trouble === undefined) this.answered().catch(() => {})
+      else this.#retryLater()
+    }, retryMs)
+    this.#retry.unref()
+  }
+
   /** Before any node is opened, so that none is given what another one has that runs. */
   #hold(ports: Inventory['ports']): void {
     for (const { key, netio } of ports) {
       const unit = unitOf(key)
       const kind = Object.values(this.#options.kinds).find((it) => unit.startsWith(`${it.kind}:`))
-      if (netio !== null) kind?.held?.(unit, netio)
+      if (netio != null) kind?.held?.(unit, netio)
     }
   }
 
@@ -157,7 +237,7 @@ export class Reopen {
     runs: ReadonlyMap<string, Run> | undefined,
     isUnclaimed: boolean,
   ): Promise<void> {
-    const { kinds, nodes } = this.#options
+    const { kinds, nodes, keeper } = this.#options
     const found = await readDurable(join(nodeRecords(project.path), name), parseNodeRecord)
     const record = found?.value ?? placeholder(name, kinds)
     if (record === undefined || nodes.all.has(`${record.kind}:${record.node_id}`)) {
@@ -166,7 +246,7 @@ export class Reopen {
     }
     if (found === undefined || found.damaged) this.#warn(project, [`The record of node ${record.name} was damaged`])
     const kind = kinds[record.kind]
-    const node = new LabNode(project, kind, record)
+    const node = new LabNode(project, kind, record, (key) => keeper.troubleOf(key))
     const before = JSON.stringify(record.properties)
     record.properties = kind.restored(record.properties, node)
     const isKnownOtherwise =
@@ -175,10 +255,19 @@ export class Reopen {
     project.nodes.set(node.key, node)
     nodes.all.set(node.key, node)
     await nodes.exclusively(node, async () => {
+      if (runs === undefined) return this.#leave(node)
       // The next service must not take for it what another node has now.
       if (isKnownOtherwise) await node.saveOrTell()
-      await this.#settle(node, runs?.get(node.key))
+      await this.#settle(node, runs.get(node.key))
     })
+  }
+
+  /** It is not known what runs: the node is shown as it was last, and keeps what it had. */
+  #leave(node: LabNode): void {
+    node.isSettled = false
+    node.status = node.record.running ? 'started' : 'stopped'
+    this.#options.links.adopt(node, [])
+    this.#options.listening.adopt(node, { console: null })
   }
 
   /** Has a node be what the keeper says it is. Its guest may tell of something meanwhile. */
@@ -242,8 +331,8 @@ function byUnit({ units, ports }: Inventory): Map<string, Run> {
 const recordName = /^([a-z-]+)-([0-9a-f-]{36})\.json$/
 /** Between the signals that end what belongs to no node, ms. */
 const strangerMs = 3000
-/** Of the node to which a port of the keeper belongs. */
-const unitOf = (port: string): string => port.split('/')[0] ?? ''
+/** When the keepers are asked again what runs, after they did not say it, ms. */
+const retryMs = 2000
 
 /** Stands for a node whose record and the one before it cannot be read: its id is in the name of the file. */
 function placeholder(name: string, kinds: Readonly<Record<NodeKindName, NodeKind>>): NodeRecord | undefined {

@@ -16,7 +16,7 @@ export class RunningProcesses {
   readonly #ended = new Map<string, number>()
   #losses = 0
 
-  /** How many keepers have died: what was begun with one cannot be ended with another. */
+  /** How often the keeper died that starts nodes: what was begun with one cannot be ended with another. */
   get losses(): number {
     return this.#losses
   }
@@ -48,10 +48,10 @@ export class RunningProcesses {
     this.#ended.delete(key)
   }
 
-  /** All of them ended at once, with the keeper. */
-  lost(): void {
-    this.#losses++
-    for (const { over } of this.#running.values()) over.abort()
-    this.#ended.clear()
+  /** All of one keeper ended at once, with it; `isOwn`: it is the one that starts nodes. */
+  lost(isHeld: (key: string) => boolean, isOwn: boolean): void {
+    if (isOwn) this.#losses++
+    for (const [key, { over }] of this.#running) if (isHeld(key)) over.abort()
+    for (const key of [...this.#ended.keys()]) if (isHeld(key)) this.#ended.delete(key)
   }
 }

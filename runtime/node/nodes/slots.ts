@@ -13,6 +13,8 @@ export const portOf = (name: string): PortRef => {
 }
 /** What a port is in the keeper. */
 export const portKey = (node: LabNode, name: string): string => `${node.key}/${name}`
+/** The key of the unit to which a port of the keeper belongs. */
+export const unitOf = (port: string): string => port.split('/')[0] ?? ''
 /** Who owns the UDP ports of a port. */
 export const ownerOf = (node: LabNode, name: string): string => `${node.owner}/${name}`
 export const lportOf = (nio: Nio | null): number | undefined => (nio?.type === 'nio_udp' ? nio.lport : undefined)

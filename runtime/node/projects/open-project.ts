@@ -18,7 +18,7 @@ export class OpenProject {
   record: ProjectRecord
   path: string
   readonly #saving = new Serial()
-  readonly #closing = new AbortController()
+  #closing = new AbortController()
   /** Uploads and other work that writes into the directory. */
   readonly #writers = new Set<Promise<unknown>>()
 
@@ -48,6 +48,11 @@ export class OpenProject {
   async beginClosing(): Promise<void> {
     this.#closing.abort(conflict(`project_id: project ${this.id} is being closed; nothing was written`))
     await Promise.allSettled(this.#writers)
+  }
+
+  /** It could not be closed: it goes on. */
+  endClosing(): void {
+    this.#closing = new AbortController()
   }
 
   /** Runs what writes into the directory of the project; `signal` aborts when the project is being closed. 409 when it is. */

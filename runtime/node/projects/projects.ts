@@ -1,7 +1,7 @@
 import { cp, mkdir, readdir, readFile, rename, rm, stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { v4 as uuid } from 'uuid'
-import { conflict, forbidden, notFound } from '../../../src/errors.ts'
+import { ApiError, conflict, forbidden, notFound } from '../../../src/errors.ts'
 import type { EventLog } from '../../../src/events/event-log.ts'
 import { eachOf } from '../../../src/fleet/each-of.ts'
 import type { ProjectAgent } from '../../../src/host-agent.ts'
@@ -34,6 +34,8 @@ export interface ProjectsOptions {
   /** Ends what still runs of a project in a directory that is not opened again. */
   readonly endNodes: (path: string) => Promise<void>
   readonly commitNodes: (project: OpenProject) => Promise<void>
+  /** 503 while it is not known what runs of a project. */
+  readonly requireKnown: (project: OpenProject) => void
   readonly closeNodes: (project: OpenProject, how: 'close' | 'remove') => Promise<void>
 }
 
@@ -45,6 +47,8 @@ export class Projects implements ProjectAgent {
   /** Small files that say where the projects are that are not in our directory. */
   readonly #elsewhere: string
   #restored: Promise<void> = Promise.resolve()
+  /** What is still to be done, by the directories of projects. */
+  readonly #unfinished = new Map<string, () => Promise<void>>()
 
   constructor(options: ProjectsOptions) {
     this.#options = options
@@ -224,9 +228,19 @@ export class Projects implements ProjectAgent {
   }
 
   async #close(project: OpenProject, how: 'close' | 'remove'): Promise<void> {
+    this.#options.requireKnown(project)
     await this.#intend(project, how)
     await project.beginClosing()
-    await this.#options.closeNodes(project, how)
+    try {
+      await this.#options.closeNodes(project, how)
+    } catch (error) {
+      // It stopped being known what runs while nodes were stopped: what is left of the project is open.
+      project.endClosing()
+      const { ending: _, ...record } = project.record
+      project.record = record
+      await project.save().catch(() => {})
+      throw error
+    }
     if (how === 'close') await this.#settle(project)
     this.#options.ports.releaseAll(project.id)
     this.#open.delete(project.id)
@@ -278,6 +292,7 @@ export class Projects implements ProjectAgent {
     const path = (await this.#pathOnDisk(projectId)) ?? join(this.#options.rules.projectsDirectory, projectId)
     const found = await readProject(path)
     if (found?.record.ending !== 'remove' || found.record.project_id !== projectId) return false
+    if (this.#unfinished.delete(path)) await this.#options.endNodes(path)
     await this.#delete(projectId, path)
     return true
   }
@@ -289,6 +304,7 @@ export class Projects implements ProjectAgent {
       throw forbidden('path: the directory of a project may only be changed in local mode')
     const path = await checkedProjectPath(wanted, this.#options.rules)
     if (path === project.path) return undefined
+    this.#options.requireKnown(project)
     const running = [...project.nodes.values()].find(({ status }) => status !== 'stopped')
     if (running !== undefined) throw conflict(`path: ${running.record.name} runs in the old directory, stop it first`)
     const found = await readProject(path)
@@ -375,8 +391,10 @@ export class Projects implements ProjectAgent {
     const { events } = this.#options
     if (record.temporary || record.ending === 'remove') {
       this.#options.ports.releaseAll(record.project_id)
-      await this.#options.endNodes(path)
-      return this.#delete(record.project_id, path)
+      return this.#whenKnown(path, async () => {
+        await this.#options.endNodes(path)
+        await this.#delete(record.project_id, path)
+      })
     }
     if (!record.open || this.#open.has(record.project_id)) return
     await tidyProject(path).catch(() => {})
@@ -389,7 +407,23 @@ export class Projects implements ProjectAgent {
         message: 'The record of the project was damaged; the one before is used',
       })
     await this.#options.openNodes(project, false)
-    if (record.ending === 'close') await this.#close(project, 'close')
+    if (record.ending === 'close') await this.#whenKnown(path, () => this.#close(project, 'close'))
+  }
+
+  /** Does what needs to know what runs; later when that is not known. */
+  async #whenKnown(path: string, run: () => Promise<void>): Promise<void> {
+    try {
+      await run()
+      this.#unfinished.delete(path)
+    } catch (error) {
+      if (!(error instanceof ApiError) || error.status !== 503) throw error
+      this.#unfinished.set(path, run)
+    }
+  }
+
+  /** Ends what was to be closed or deleted while it was not known what runs. Never rejects for what has to be tried again. */
+  async finish(): Promise<void> {
+    await Promise.all([...this.#unfinished].map(([path, run]) => this.#whenKnown(path, run)))
   }
 
   /** Runs on an open project when it is its turn; 409 when somebody is closing it. */

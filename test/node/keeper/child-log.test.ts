@@ -3,6 +3,7 @@ import { createHash, randomUUID } from 'node:crypto'
 import { mkdir, readFile, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import { keeperDirectory } from '../../../runtime/node/keeper/generation.ts'
 import { startKeeper } from '../../support/keeper.ts'
 
 test('a log that is a FIFO, a link or a device is refused, and the keeper goes on', async () => {
@@ -35,7 +36,7 @@ test('a child that cannot be recorded does not run: nobody would find it', async
   const { data, client, shell } = await startKeeper()
   const mark = randomUUID()
   const record = createHash('sha256').update('iou:a').digest('hex').slice(0, 32)
-  await mkdir(join(data, 'run/children', `${record}.json`))
+  await mkdir(join(keeperDirectory(data), 'children', `${record}.json`))
   const started = shell('iou:a', `sleep 9; : ${mark}`)
   await expect(started).rejects.toMatchObject({ code: 'spawn_failed' })
   expect((await client.call('inventory', {})).units).toEqual([])

@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { expect, inject, onTestFinished, test } from 'vitest'
 import { reapLeftovers } from '../../../runtime/node/keeper/child-records.ts'
 import { KeeperClient } from '../../../runtime/node/keeper/client.ts'
+import { keeperDirectory } from '../../../runtime/node/keeper/generation.ts'
 import { identify } from '../../../runtime/node/keeper/identity.ts'
 import { ensureKeeper } from '../../../runtime/node/keeper/launch.ts'
 import { LineReader } from '../../../runtime/node/keeper/lines.ts'
@@ -17,7 +18,7 @@ import { TcpClient } from '../../support/tcp-client.ts'
 /** A keeper of a fresh directory, ended with the test. */
 async function openKeeper(idleMs?: number): Promise<{ data: string; client: KeeperClient }> {
   const data = await freshDirectory()
-  const { client, created } = await ensureKeeper(data, idleMs)
+  const { client, created } = await ensureKeeper(data, idleMs === undefined ? {} : { idleMs })
   expect(created).toBe(true)
   endWith(client)
   return { data, client }
@@ -32,7 +33,7 @@ function endWith(client: KeeperClient): void {
 
 /** A connection to the socket that speaks for itself. */
 async function rawSocket(data: string): Promise<{ socket: Socket; ask: (line: string) => Promise<unknown> }> {
-  const socket = connect(join(data, 'run', 'keeper.sock'))
+  const socket = connect(join(keeperDirectory(data), 'keeper.sock'))
   await once(socket, 'connect')
   onTestFinished(() => void socket.destroy())
   const lines = new LineReader(1 << 20)
@@ -103,13 +104,13 @@ test('a keeper killed with -9 closes its clients, fails what they wait for, and 
   await failed
   await expect(client.call('inventory', {})).rejects.toMatchObject({ code: 'internal' })
   // Its socket is still there, and is no obstacle.
-  expect(existsSync(join(data, 'run', 'keeper.sock'))).toBe(true)
+  expect(existsSync(join(keeperDirectory(data), 'keeper.sock'))).toBe(true)
   const next = await ensureKeeper(data)
   endWith(next.client)
   expect(next.created).toBe(true)
   expect(next.client.pid).not.toBe(client.pid)
   // With a death signal they are gone already; without one they are the leftovers.
-  await reapLeftovers(join(data, 'run'))
+  await reapLeftovers(keeperDirectory(data))
   await expect.poll(() => identify(pid)).toBeUndefined()
 })
 
@@ -117,13 +118,15 @@ test('a service that comes while an idle keeper ends gets one that works', async
   const data = await freshDirectory()
   let last = 0
   for (let round = 0; round < 3; round++) {
-    const { client } = await ensureKeeper(data, 500)
+    const { client } = await ensureKeeper(data, { idleMs: 500 })
     expect(client.pid).not.toBe(last)
     last = client.pid
     expect(await client.call('inventory', {})).toEqual({ units: [], ports: [] })
     client.disconnect()
     // Its socket goes first; the process still holds the directory for a moment.
-    await expect.poll(() => existsSync(join(data, 'run', 'keeper.sock')), { interval: 1, timeout: 10_000 }).toBe(false)
+    await expect
+      .poll(() => existsSync(join(keeperDirectory(data), 'keeper.sock')), { interval: 1, timeout: 10_000 })
+      .toBe(false)
   }
   await expect.poll(() => identify(last), { timeout: 10_000 }).toBeUndefined()
 })
@@ -139,7 +142,7 @@ test('an idle keeper ends after its time, and its children and its socket with i
   again.disconnect()
   await expect.poll(() => identify(again.pid), { timeout: 10_000 }).toBeUndefined()
   expect(identify(pid)).toBeUndefined()
-  expect(existsSync(join(data, 'run', 'keeper.sock'))).toBe(false)
+  expect(existsSync(join(keeperDirectory(data), 'keeper.sock'))).toBe(false)
 })
 
 test('Ctrl-C and a closed terminal do not end the keeper, SIGTERM ends it politely with its units', async () => {
@@ -152,16 +155,13 @@ test('Ctrl-C and a closed terminal do not end the keeper, SIGTERM ends it polite
   await expect.poll(() => identify(client.pid)).toBeUndefined()
 })
 
-test('a service of another version is refused, and so is what nobody knows', async () => {
-  const { data } = await openKeeper()
+test('a service of whatever version is told what the keeper speaks, and what nobody knows is refused', async () => {
+  const { data, client } = await openKeeper()
   const { ask } = await rawSocket(data)
-  for (const protocol of [protocolVersion - 1, protocolVersion + 1]) {
-    expect(await ask(JSON.stringify({ id: 1, op: 'hello', with: { protocol } }))).toEqual({
+  for (const protocol of [protocolVersion - 1, protocolVersion, protocolVersion + 1]) {
+    expect(await ask(JSON.stringify({ id: 1, op: 'hello', with: { protocol } }))).toMatchObject({
       id: 1,
-      error: {
-        code: 'protocol',
-        message: `this keeper speaks protocol ${protocolVersion}, the service ${protocol}`,
-      },
+      result: { protocol: protocolVersion, pid: client.pid },
     })
   }
   expect(await ask('{"id":2,"op":"unit.dance","with":{}}')).toMatchObject({ id: 2, error: { code: 'bad_request' } })
@@ -172,19 +172,16 @@ test('a service of another version is refused, and so is what nobody knows', asy
   })
 })
 
-test('a service that finds a keeper of another version says what to do, and starts none beside it', async () => {
+test('a keeper that refuses to talk to this version is not taken for none: no other is started beside it', async () => {
   const data = await freshDirectory()
-  mkdirSync(join(data, 'run'))
+  mkdirSync(keeperDirectory(data), { recursive: true })
   const message = 'this keeper speaks protocol 1, the service another'
   const other = createServer((socket) => {
     socket.once('data', () => socket.write(`${JSON.stringify({ id: 0, error: { code: 'protocol', message } })}\n`))
-  }).listen(join(data, 'run', 'keeper.sock'))
+  }).listen(join(keeperDirectory(data), 'keeper.sock'))
   await once(other, 'listening')
   onTestFinished(() => void other.close())
-  await expect(ensureKeeper(data)).rejects.toMatchObject({
-    code: 'protocol',
-    message: `${message}; stop the nodes with the version of Patchbay that started them`,
-  })
+  await expect(ensureKeeper(data)).rejects.toMatchObject({ code: 'protocol', message })
   expect(existsSync(join(data, 'run', 'keeper.log'))).toBe(false)
 })
 

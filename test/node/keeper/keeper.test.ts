@@ -8,6 +8,7 @@ import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { ChildRecords, reapLeftovers } from '../../../runtime/node/keeper/child-records.ts'
 import { KeeperClient } from '../../../runtime/node/keeper/client.ts'
+import { keeperDirectory } from '../../../runtime/node/keeper/generation.ts'
 import { ensureKeeper } from '../../../runtime/node/keeper/launch.ts'
 import { isAlive, startKeeper } from '../../support/keeper.ts'
 import { requireProgram } from '../../support/require.ts'
@@ -174,7 +175,7 @@ test('the socket is ours alone, and found in a directory of any length', async (
   const data = join(base, 'd'.repeat(200))
   mkdirSync(data)
   const { client } = await startKeeper({ data })
-  expect((await stat(join(data, 'run/keeper.sock'))).mode & 0o777).toBe(0o600)
+  expect((await stat(join(keeperDirectory(data), 'keeper.sock'))).mode & 0o777).toBe(0o600)
   expect(await client.call('inventory', {})).toEqual({ units: [], ports: [] })
   onTestFinished(() => rm(base, { recursive: true, force: true }))
 })
@@ -189,7 +190,7 @@ test('two services at once share one keeper', async () => {
 test('a keeper that serves nobody and holds nothing ends by itself, one that holds something does not', async () => {
   const data = await mkdtemp(join(tmpdir(), 'patchbay-idle-'))
   onTestFinished(() => rm(data, { recursive: true, force: true }))
-  const { client } = await ensureKeeper(data, 1000)
+  const { client } = await ensureKeeper(data, { idleMs: 1000 })
   const { pid } = client
   await client.call('unit.start', {
     key: 'a',

@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import fc from 'fast-check'
 import { expect, onTestFinished, test } from 'vitest'
+import { keeperDirectory } from '../../../runtime/node/keeper/generation.ts'
 import { inputs } from '../../../runtime/node/keeper/protocol.ts'
 import { startKeeper } from '../../support/keeper.ts'
 
@@ -15,7 +16,7 @@ interface Answer {
 
 /** Sends what the client of the service would not; one connection for all. */
 async function rawConnection(data: string) {
-  const socket = connect(join(data, 'run/keeper.sock'))
+  const socket = connect(join(keeperDirectory(data), 'keeper.sock'))
   await once(socket, 'connect')
   onTestFinished(() => void socket.destroy())
   const lines = createInterface({ input: socket })[Symbol.asyncIterator]()
@@ -94,7 +95,7 @@ test('a malformed start of a pc is refused and ends no other pc', async () => {
 test('a line that is no request ends its own connection alone', async () => {
   const { data, stillRunning } = await busyKeeper(27_640)
   for (const line of ['null', '[]', '7', '{', '"x"', '\u0000']) {
-    const socket = connect(join(data, 'run/keeper.sock'))
+    const socket = connect(join(keeperDirectory(data), 'keeper.sock'))
     socket.on('error', () => {})
     socket.write(`${line}\n`)
     await once(socket, 'close')

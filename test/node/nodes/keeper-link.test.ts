@@ -14,7 +14,11 @@ async function open() {
   const link = new KeeperLink(data, log)
   onTestFinished(() => link.close({ stop: true }))
   let losses = 0
-  link.listen({ exited: quiet, captureFailed: quiet, lost: async () => void losses++ })
+  link.listen({
+    ...{ exited: quiet, captureFailed: quiet, silent: quiet, moved: quiet },
+    answered: async () => {},
+    lost: async () => void losses++,
+  })
   await link.inventory()
   const kill = async () => {
     const client = await KeeperClient.connect(data)

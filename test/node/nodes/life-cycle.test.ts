@@ -87,7 +87,7 @@ test('a node is shown as stopped when nothing of it is left', async () => {
   await lifeCycle.start(node)
   await lifeCycle.stop(node)
   await lifeCycle.start(node)
-  lifeCycle.heardLoss()
+  lifeCycle.heardLoss(() => true, true)
   await lifeCycle.lost(node, 'it is gone')
   expect([seen, node.status]).toEqual([['started', 'started'], 'stopped'])
 })

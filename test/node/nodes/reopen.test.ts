@@ -25,7 +25,10 @@ test('a project that is opened again is what the keeper says now, not what it sa
 
 test('a node that has gone when it is its turn gets no ports back from a new keeper', async () => {
   const done: string[] = []
-  const [stays, goes] = ['stays', 'goes'].map((key) => ({ key, status: 'stopped', project: {} })) as [LabNode, LabNode]
+  const [stays, goes] = ['stays', 'goes'].map((key) => ({ key, status: 'stopped', project: {}, isSettled: true })) as [
+    LabNode,
+    LabNode,
+  ]
   const all = new Map([stays, goes].map((node) => [node.key, node]))
   const reopen = new Reopen({
     nodes: {
@@ -38,6 +41,6 @@ test('a node that has gone when it is its turn gets no ports back from a new kee
     lifeCycle: { heardLoss() {}, lost: async ({ key }: LabNode) => void done.push(key) },
     links: { restore: async () => [] },
   } as unknown as ReopenOptions)
-  await reopen.lost()
+  await reopen.lost(() => true, true)
   expect(done).toEqual(['stays'])
 })
