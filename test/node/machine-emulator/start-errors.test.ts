@@ -49,20 +49,6 @@ const cases: readonly Case[] = [
     mend: { hda_disk_image: '' },
   },
   {
-    when: 'it wants more memory than the host has',
-    settings: { ram: 1 << 24 },
-    answer: { message: expect.stringMatching(/^ram: this host has \d+ MB, the node wants 16777216 MB$/) },
-    mend: { ram: 16 },
-  },
-  {
-    when: 'its emulator has no such adapter',
-    settings: { adapters: 1, adapter_type: 'ne9000' },
-    answer: {
-      message: expect.stringMatching(/^adapter_type: this emulator has no network adapter ne9000, it has .*e1000/),
-    },
-    mend: { adapter_type: 'e1000' },
-  },
-  {
     when: 'its emulator does not like its options',
     settings: { options: '-vga none -device nonsense' },
     answer: {
@@ -85,6 +71,20 @@ const cases: readonly Case[] = [
     mend: { kernel_command_line: '' },
   },
 ]
+
+/** Files that are nothing but the signs of what they are. */
+async function plantForms(lab: MachineLab): Promise<void> {
+  const kernel = Buffer.alloc(1024)
+  kernel.write('HdrS', 0x202)
+  kernel.set([0x55, 0xaa], 0x1fe)
+  const parted = Buffer.alloc(1 << 20)
+  parted.set([0x55, 0xaa], 0x1fe)
+  parted.set([0x80, 0, 0, 0, 0x83], 0x1be)
+  await writeFile(lab.imagePath('vmlinuz'), kernel)
+  await writeFile(lab.imagePath('elf'), '\u007fELF')
+  await writeFile(lab.imagePath('parted.img'), parted)
+  qemuImg('create', '-q', '-f', 'qcow2', lab.imagePath('disk.qcow2'), '16M')
+}
 
 describe.skipIf(requireProgram(qemuName).skip)('a machine that cannot start', () => {
   test.for(cases.map((it) => [it.when, it] as const))('because %s', async ([, { settings, spoil, answer, mend }]) => {
@@ -123,6 +123,45 @@ describe.skipIf(requireProgram(qemuName).skip)('a machine that cannot start', ()
     await writeFile(unknown, `#!/bin/sh\nexec ${findProgram(qemuName)} "$@"\n`, { mode: 0o755 })
     const other = await lab.ask({ qemu_path: unknown, platform: null })
     expect(other.body).toMatchObject({ platform: 'x86_64', qemu_path: unknown })
+  })
+
+  test.for([
+    [{ adapter_type: 'ne9000' }, /^adapter_type: this emulator has no network adapter ne9000, it has .*e1000/],
+    [
+      { custom_adapters: [{ adapter_number: 0, adapter_type: 'ne9000' }] },
+      /^adapter_type: .* no network adapter ne9000/,
+    ],
+    [{ ram: 1 << 24 }, /^ram: this host has \d+ MB, the node wants 16777216 MB$/],
+    [
+      { hda_disk_image: 'vmlinuz' },
+      /^hda_disk_image: "vmlinuz" is a Linux kernel; expected a disk, as .* kernel_image$/,
+    ],
+    [{ hdb_disk_image: 'elf' }, /^hdb_disk_image: "elf" is a program or kernel \(ELF\); expected a disk/],
+    [
+      { kernel_image: 'disk.qcow2' },
+      /^kernel_image: "disk.qcow2" is a disk in the format qcow2; expected a kernel, as .* hda_disk_image$/,
+    ],
+    [{ kernel_image: 'parted.img' }, /^kernel_image: "parted.img" is a raw disk with partitions/],
+    [{ initrd: 'disk.qcow2' }, /^initrd: "disk.qcow2" is a disk in the format qcow2; expected an initial RAM disk/],
+  ] as const)('is refused when it is created or changed to %j', async ([settings, message]) => {
+    const lab = await MachineLab.create(service())
+    await plantForms(lab)
+    const refusal = { status: 409, body: { status: 409, message: expect.stringMatching(message) } }
+    expect(await lab.ask({ adapters: 1, ...settings })).toEqual(refusal)
+    const machine = await lab.machine({ adapters: 1 })
+    const before = await machine.view()
+    expect(await machine.update({ ...settings, cpus: 2 })).toEqual(refusal)
+    expect(await machine.view()).toEqual(before)
+    await machine.remove()
+  })
+
+  test('a kernel, a program and disks are taken where they belong', async () => {
+    const lab = await MachineLab.create(service())
+    await plantForms(lab)
+    const fields = { kernel_image: 'vmlinuz', hda_disk_image: 'disk.qcow2', hdb_disk_image: 'parted.img' }
+    const machine = await lab.machine({ ...fields, adapters: 1, adapter_type: 'virtio-net-pci' })
+    expect((await machine.update({ kernel_image: 'elf' })).status).toBe(200)
+    await machine.remove()
   })
 
   test.for([

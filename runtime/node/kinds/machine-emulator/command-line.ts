@@ -145,7 +145,8 @@ const datagrams = (id: string, { guest_port, switch_port }: Wire): string =>
 const olderDatagrams = (id: string, { guest_port, switch_port }: Wire): string =>
   `socket,id=${id},udp=127.0.0.1:${switch_port},localaddr=127.0.0.1:${guest_port}`
 
-function requireModel({ devices }: BinaryFacts, model: string) {
+/** What the emulator knows of a network adapter; 409 with those that it has. */
+export function requireModel({ devices }: Pick<BinaryFacts, 'devices'>, model: string) {
   const device = devices.get(model)
   if (device?.category === 'Network') return device
   const known = [...devices].filter(([, it]) => it.category === 'Network').map(([name]) => name)

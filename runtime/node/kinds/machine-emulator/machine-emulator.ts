@@ -10,14 +10,18 @@ import { diskSlots } from '../../../../src/model/machine-emulator.ts'
 import type { NodeRecord } from '../../nodes/record.ts'
 import type { Pool } from '../../ports/allocator.ts'
 import type { KindNode, Launch, NodeKind, Wire } from '../kind.ts'
+import { checkMemory } from '../memory.ts'
 import { fieldsOf } from '../node-view.ts'
-import { resolveEmulator } from './binaries.ts'
+import { factsOf, resolveEmulator } from './binaries.ts'
+import { requireModel } from './command-line.ts'
 import { findImageTool, resizeDisk } from './disks.ts'
 import { MachineGuests, type MachineGuestsOptions } from './guests.ts'
+import { requireForm } from './image-form.ts'
 import { type LaunchOptions, launchOf, macOf, optionsOf } from './launch.ts'
 import { MachineImages, type MachineImagesOptions } from './machine-images.ts'
 import { MachineSums } from './machine-sums.ts'
 import { platformAsked } from './platforms.ts'
+import type { BinaryFacts } from './probe.ts'
 import { fitting, imageFields, type MachineProperties, plainFields, propertiesOf } from './properties.ts'
 import { savedStateTag } from './saved-state.ts'
 
@@ -151,14 +155,20 @@ export class MachineEmulatorKind implements NodeKind {
     }
     requireOnce(next.custom_adapters.map(({ adapter_number }) => adapter_number))
     for (const field of imageFields) {
-      if (changes[field]) next[field] = (await this.#images.named(node, field, next[field])).name
+      if (!changes[field]) continue
+      const { name, file } = await this.#images.named(node, field, next[field])
+      await requireForm(field, name, file)
+      next[field] = name
     }
+    if (changes.ram != null) checkMemory(changes.ram)
     const { qemu_path, platform } = changes
+    let facts: BinaryFacts | undefined
     if (qemu_path || platformAsked(platform) !== undefined) {
-      const facts = await resolveEmulator({ qemu_path: qemu_path ?? null, platform: platform ?? null }, isLocal)
+      facts = await resolveEmulator({ qemu_path: qemu_path ?? null, platform: platform ?? null }, isLocal)
       next.qemu_path = facts.path
       next.platform = facts.platform
     }
+    await requireModels(changes, next, facts)
     this.#requireUnshared(node, next)
     // Its properties are read through the node, so they are put back when they turn out to be wrong.
     node.record.properties = next
@@ -184,6 +194,27 @@ export class MachineEmulatorKind implements NodeKind {
         throw conflict(`${field}: ${other.record.name} writes to this image itself; use linked_clone`)
       }
     }
+  }
+}
+
+/** 409 when the emulator has no adapter of a model that is named. What it has was asked once; without it the start says why. */
+async function requireModels(
+  changes: MachineEmulatorUpdate,
+  next: MachineProperties,
+  found: BinaryFacts | undefined,
+): Promise<void> {
+  const custom = (changes.custom_adapters ?? []).filter(({ adapter_number }) => adapter_number < next.adapters)
+  const models = [changes.adapter_type, ...custom.map(({ adapter_type }) => adapter_type)].filter((it) => it != null)
+  if (models.length === 0 || next.adapters === 0) return
+  const facts = found ?? (await knownFacts(next.qemu_path))
+  if (facts !== undefined) for (const model of models) requireModel(facts, model)
+}
+
+async function knownFacts(path: string): Promise<BinaryFacts | undefined> {
+  try {
+    return await factsOf(path)
+  } catch {
+    return undefined
   }
 }
 
