@@ -59,7 +59,8 @@ export class Connection {
   async answer<T extends TSchema>(schema: T, call: Call): Promise<{ value: Static<T>; status: number }> {
     const { response, exchange } = await this.#send(call)
     const text = await this.#text(response, exchange)
-    if (text === undefined) throw this.wrong(`more than ${this.bounds.answerBytes} bytes, or no text`)
+    if (text === undefined)
+      throw this.wrong(`more than the ${this.bounds.answerBytes} bytes that are read of an answer, or no UTF-8`)
     return { value: this.fitting(schema, this.parse(text)), status: response.status }
   }
 

@@ -1,3 +1,4 @@
+import { maxAnswerBytes } from '../fleet/answer-budget.ts'
 import type { OpenSocket, Send } from '../fleet/transport.ts'
 
 export interface Bounds {
@@ -23,7 +24,7 @@ export const usualBounds: Bounds = {
   workMs: 600_000,
   idleMs: 60_000,
   feedMs: 30_000,
-  answerBytes: 64 << 20,
+  answerBytes: maxAnswerBytes,
   lineBytes: 4 << 20,
   consoleBytes: 16 << 20,
 }

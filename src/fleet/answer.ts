@@ -1,20 +1,34 @@
-/** The text of a body; undefined when it is longer than that many bytes, or is no UTF-8. */
-export async function readText(response: Response, most: number): Promise<string | undefined> {
+import { answerBudget, type Reservation } from './answer-budget.ts'
+
+/**
+ * The text of a body; undefined when it is longer than that many bytes, or is no UTF-8. 503 when too much is being read of other
+ * answers at the same time.
+ */
+export async function readText(response: Response, most: number, budget = answerBudget): Promise<string | undefined> {
   if (response.body === null) return ''
+  const announced = Number(response.headers.get('content-length') ?? most)
   const reader = response.body.getReader()
-  const decoder = new TextDecoder('utf-8', { fatal: true })
-  let text = ''
-  let size = 0
-  for (;;) {
-    const { done, value } = await reader.read()
-    size += value?.byteLength ?? 0
-    const piece = size > most ? undefined : decoded(decoder, value)
-    if (piece === undefined) {
-      reader.cancel().catch(() => {})
-      return undefined
+  let reservation: Reservation | undefined
+  try {
+    if (announced > most) return undefined
+    const decoder = new TextDecoder('utf-8', { fatal: true })
+    let text = ''
+    let size = 0
+    for (;;) {
+      const { done, value } = await reader.read()
+      size += value?.byteLength ?? 0
+      if (size > most) return undefined
+      if (reservation === undefined && budget.isDue(size)) reservation = await budget.reserve(most)
+      reservation?.touch()
+      const piece = decoded(decoder, value)
+      if (piece === undefined) return undefined
+      text += piece
+      if (done) return text
     }
-    text += piece
-    if (done) return text
+  } finally {
+    reservation?.release()
+    // Nothing happens to a body that was read to its end.
+    reader.cancel().catch(() => {})
   }
 }
 

@@ -102,6 +102,7 @@ export async function readAnswer(response: Response, mostBytes: number, name: st
   try {
     return await readJson(response, mostBytes)
   } catch (cause) {
+    if (cause instanceof ApiError) throw cause
     throw new ApiError(504, `The compute ${name} went away before it had answered`, { cause })
   }
 }

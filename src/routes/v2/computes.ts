@@ -1,5 +1,6 @@
 import { Type } from '@sinclair/typebox'
 import { conflict, notFound } from '../../errors.ts'
+import { maxAnswerBytes } from '../../fleet/answer-budget.ts'
 import type { Fleet } from '../../fleet/fleet.ts'
 import { forward, readAnswer } from '../../fleet/forward.ts'
 import { type Context, created, type Endpoint, endpoint, type Method, noContent, ok } from '../../http/endpoint.ts'
@@ -9,8 +10,6 @@ import { joinEndpoint } from './join.ts'
 
 const base = '/v2/computes'
 const tag = 'v2 computes'
-/** Most bytes of a list of images. */
-const mostListBytes = 16 * 2 ** 20
 
 const compute_id = Type.String({ minLength: 1, maxLength: 100, description: 'Id of the compute, such as `local`' })
 const emulator = Type.String({
@@ -154,9 +153,11 @@ export const computeEndpoints: readonly Endpoint[] = [
       answered(params.compute_id)
       const response = await forward(fleet, { id: params.compute_id, request, path: after(path, 4), caller })
       if (response.status !== 200 || request.method === 'HEAD') return response
-      const list = await readAnswer(response, mostListBytes, name)
+      const list = await readAnswer(response, maxAnswerBytes, name)
       if (Array.isArray(list)) return ok(list.toSorted((a, b) => compare(nameOf(a), nameOf(b))))
-      throw conflict(`The compute ${name} answered with what is no list of images`)
+      throw conflict(
+        `The compute ${name} answered with what is no list of images, or has more than ${maxAnswerBytes} bytes`,
+      )
     },
   }),
   ...(['GET', 'POST', 'PUT'] as const).map(handOn),
