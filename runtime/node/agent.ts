@@ -190,6 +190,7 @@ export async function createNodeAgent(options: NodeAgentOptions): Promise<NodeAg
     endNodes: (path) => reopen.endNodes(path),
     commitNodes: (project) => nodes.commitProject(project),
     closeNodes: (project, how) => nodes.closeProject(project, how),
+    leaveNodes: (path) => reopen.leaveNodes(path),
     requireKnown: (project) => nodes.requireKnown(project),
   })
   const nodes = new Nodes({

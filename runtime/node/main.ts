@@ -2,6 +2,7 @@
 import { nearest } from '../../src/http/nearest.ts'
 import { consoleCommand } from './cli/console.ts'
 import { ConfigError, loadConfig } from './config/load.ts'
+import { NewerRecord } from './projects/newer-record.ts'
 import { version } from './version.ts'
 
 // What a command needs is loaded by it: the terminal client must not wait for the service's modules.
@@ -49,7 +50,7 @@ try {
   // A socket or a timer that is left must not keep an ended command alive.
   process.exit()
 } catch (error) {
-  const isOurs = error instanceof ConfigError || (error as Error).name === 'StartError'
+  const isOurs = error instanceof ConfigError || (error as Error).name === 'StartError' || error instanceof NewerRecord
   process.stderr.write(`patchbay: ${isOurs ? (error as Error).message : (error as Error).stack}\n`)
   process.exit(error instanceof ConfigError ? 2 : 1)
 }

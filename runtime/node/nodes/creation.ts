@@ -4,6 +4,7 @@ import type { NodeCreate } from '../../../src/model/node.ts'
 import type { NodeKind } from '../kinds/kind.ts'
 import type { PortAllocator } from '../ports/allocator.ts'
 import { requireSpace, translate } from '../projects/disk.ts'
+import { recordVersion } from '../projects/newer-record.ts'
 import type { OpenProject } from '../projects/open-project.ts'
 import type { Consoles } from './consoles.ts'
 import { LabNode } from './lab-node.ts'
@@ -33,7 +34,7 @@ export class Creation {
     project.requireUsable()
     const { name, console: wanted, console_type } = input
     const record: LabNode['record'] = {
-      version: 1,
+      version: recordVersion,
       kind: kind.kind,
       node_id: nodeId,
       name,

@@ -1,5 +1,6 @@
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
+import { conflict } from '../../../src/errors.ts'
 import type { Happening, NodeChange } from '../../../src/model/event.ts'
 import type { Node } from '../../../src/model/node.ts'
 import type { NodeStatus } from '../../../src/model/node-fields.ts'
@@ -7,6 +8,7 @@ import { Serial } from '../../../src/serial.ts'
 import type { KindNode, NodeKind } from '../kinds/kind.ts'
 import { translated } from '../projects/disk.ts'
 import { writeDurable } from '../projects/durable-file.ts'
+import { type NewerRecord, newerReason, recordVersion } from '../projects/newer-record.ts'
 import type { OpenProject } from '../projects/open-project.ts'
 import { nodeRecords } from '../projects/project-record.ts'
 import type { NodeRecord } from './record.ts'
@@ -19,6 +21,8 @@ export class LabNode implements KindNode {
   status: NodeStatus = 'stopped'
   /** Number of the keeper's run of it. */
   run: number | undefined
+  /** A newer program wrote its record: the node is shown, can be stopped, and is not changed. */
+  newer: NewerRecord | undefined
   /** Whether its keeper has said what it does, since this service opened it. */
   isSettled = true
   /** Restored when the project was opened again, and not yet asked for by the client that opened it. */
@@ -83,7 +87,14 @@ export class LabNode implements KindNode {
   view(): Node {
     const view = this.kind.view(this)
     const { trouble } = this
-    return trouble === undefined ? view : { ...view, status_reason: `This is the last known status: ${trouble}` }
+    if (trouble !== undefined) return { ...view, status_reason: `This is the last known status: ${trouble}` }
+    if (this.newer === undefined) return view
+    return { ...view, status_reason: `Of the node little is known: ${newerReason(this.newer.version)}` }
+  }
+
+  /** 409 when a newer program wrote the record. */
+  requireUnsealed(): void {
+    if (this.newer !== undefined) throw conflict(`The node ${this.record.name}: ${newerReason(this.newer.version)}`)
   }
 
   /** Runs something while its files do not change. */
@@ -98,9 +109,13 @@ export class LabNode implements KindNode {
 
   /** Writes the record as it is when it is the turn of this: a later state is never replaced by an earlier one. */
   save(): Promise<void> {
+    // What a newer program wrote stays as it is.
+    if (this.newer !== undefined) return Promise.resolve()
     return this.#saving.run('', async () => {
       const facts = this.#guestFacts
-      await translated('The record of the node', () => writeDurable(this.#file(), JSON.stringify(this.record)))
+      await translated('The record of the node', () =>
+        writeDurable(this.#file(), JSON.stringify({ ...this.record, version: recordVersion })),
+      )
       this.#savedFacts = facts
       this.project.saved(this.key)
     })

@@ -80,6 +80,7 @@ export class Nodes implements NodeAgent {
       const created = known.isUnclaimed
       if (!created && existing === 'refuse') throw conflict(`The node ${nodeId} exists already`)
       requireKnown(known.trouble)
+      known.requireUnsealed()
       await this.#update(known, known.kind.claimed(input, known), { isExact: false })
       known.isUnclaimed = false
       return { node: viewOf<K>(known), created }
@@ -114,7 +115,14 @@ export class Nodes implements NodeAgent {
   }
 
   stop<K extends NodeKindName>(ref: NodeRef<K>): Promise<Node<K>> {
-    return this.#act(ref, (node) => this.#options.lifeCycle.stop(node))
+    return this.with(
+      ref,
+      async (node) => {
+        await this.#options.lifeCycle.stop(node)
+        return viewOf<K>(node)
+      },
+      { sealed: true },
+    )
   }
 
   suspend<K extends NodeKindName>(ref: NodeRef<K>): Promise<Node<K>> {
@@ -147,7 +155,10 @@ export class Nodes implements NodeAgent {
       this.#serial.run(keys[1], async () => {
         const [from, to] = [await this.#find(ref), await this.#find(wanted)]
         to.project.requireUsable()
-        for (const it of [from, to]) requireKnown(it.trouble)
+        for (const it of [from, to]) {
+          requireKnown(it.trouble)
+          it.requireUnsealed()
+        }
         if (to.status !== 'stopped') throw conflict('The destination runs: stop it first')
         await this.#copy(from, to)
         return viewOf<K>(to)
@@ -199,13 +210,17 @@ export class Nodes implements NodeAgent {
     return this.#options.consoles.screen(await this.#find(ref), signal)
   }
 
-  /** Runs on the node when it is its turn; it may have gone by then. 404. */
-  async with<T>(ref: NodeRef, run: (node: LabNode) => Promise<T>): Promise<T> {
+  /**
+   * Runs on the node when it is its turn; it may have gone by then. 404; 503 while it is not known what the node does; 409 when a
+   * newer program wrote its record, but for `sealed`.
+   */
+  async with<T>(ref: NodeRef, run: (node: LabNode) => Promise<T>, { sealed } = { sealed: false }): Promise<T> {
     await this.#find(ref)
     return this.#serial.run(`${ref.kind}:${ref.node_id}`, async () => {
       const node = await this.#find(ref)
       node.project.requireUsable()
       requireKnown(node.trouble)
+      if (!sealed) node.requireUnsealed()
       return run(node)
     })
   }

@@ -4,11 +4,12 @@ import type { PortRef } from '../../../src/host-agent.ts'
 import { machineSettings } from '../../../src/model/machine-emulator.ts'
 import { Nio } from '../../../src/model/nio.ts'
 import { nodeKinds } from '../../../src/model/node.ts'
+import { recordVersion } from '../projects/newer-record.ts'
 
 /** A node on disk: `.patchbay/nodes/{kind}-{node_id}.json` in its project. */
 export type NodeRecord = Static<typeof NodeRecord>
 export const NodeRecord = Type.Object({
-  version: Type.Literal(1),
+  version: Type.Integer({ minimum: 1, maximum: recordVersion }),
   kind: Type.Union(nodeKinds.map((kind) => Type.Literal(kind))),
   node_id: Type.String({ format: 'uuid' }),
   name: Type.String({ minLength: 1 }),

@@ -4,9 +4,11 @@ import type { NodeKindName } from '../../../src/model/node.ts'
 import { Serial } from '../../../src/serial.ts'
 import type { Inventory, UnitState } from '../keeper/protocol.ts'
 import type { NodeKind } from '../kinds/kind.ts'
+import { sealedKind } from '../kinds/sealed.ts'
 import type { Log } from '../log.ts'
 import type { PortAllocator } from '../ports/allocator.ts'
 import { readDurable } from '../projects/durable-file.ts'
+import { NewerRecord, newerReason, recordVersion } from '../projects/newer-record.ts'
 import type { OpenProject } from '../projects/open-project.ts'
 import { listNodeRecords, nodeRecords } from '../projects/project-record.ts'
 import { tidyCopies } from './copy.ts'
@@ -41,6 +43,8 @@ export class Reopen {
   /** Whether what belongs to no node is still to be ended, as it was not known what runs. */
   #hasStrangers = false
   readonly #settling = new Serial()
+  /** Keys of units whose nodes are not opened, as a newer program wrote them: they are left alone. */
+  readonly #left = new Set<string>()
   #retry: NodeJS.Timeout | undefined
 
   constructor(options: ReopenOptions) {
@@ -76,12 +80,19 @@ export class Reopen {
   async endNodes(path: string): Promise<void> {
     const { keeper } = this.#options
     const names = await listNodeRecords(path)
-    const keys = new Set(names.map((name) => name.replace(recordName, '$1:$2')))
+    const keys = new Set(names.map(keyOf))
     const inventory = await this.#ask()
     if (inventory === undefined) throw unknown(new Error(`the project in ${path} is not deleted`))
+    // Nothing is ended when one of them is a newer program's.
+    for (const name of names) await readDurable(join(nodeRecords(path), name), parseNodeRecord)
     const units = inventory.units.filter(({ key }) => keys.has(key))
     await Promise.all(units.map(({ key }) => keeper.call('unit.stop', { key, grace_ms: strangerMs }).catch(() => {})))
     await Promise.all(names.map((name) => this.#abandon(path, name)))
+  }
+
+  /** What runs of the nodes in a directory goes on, though they are not opened. */
+  async leaveNodes(path: string): Promise<void> {
+    for (const name of await listNodeRecords(path)) this.#left.add(keyOf(name))
   }
 
   async #abandon(path: string, name: string): Promise<void> {
@@ -101,17 +112,18 @@ export class Reopen {
     this.#inventory = undefined
     this.#hasStrangers = inventory === undefined
     if (inventory === undefined) return this.#retryLater()
+    const isThere = (key: string) => nodes.all.has(key) || this.#left.has(key)
     for (const { key } of inventory.units) {
-      if (nodes.all.has(key)) continue
+      if (isThere(key)) continue
       log.warn({ unit: key }, 'ended a unit that belongs to no node')
       await keeper.call('unit.stop', { key, grace_ms: strangerMs }).catch(() => {})
     }
     for (const { key, netio } of inventory.ports) {
-      if (nodes.all.has(unitOf(key))) continue
+      if (isThere(unitOf(key))) continue
       await keeper.call('port.close', { key }).catch(() => {})
       if (netio != null) await keeper.tidyNetio(netio.application_id)
     }
-    for (const kind of Object.values(kinds)) await kind.strangers?.((key) => nodes.all.has(key))
+    for (const kind of Object.values(kinds)) await kind.strangers?.(isThere)
   }
 
   /** The keepers answer: nodes that were opened while that was not known become what the keepers say, and what differs is settled. */
@@ -170,7 +182,7 @@ export class Reopen {
           // One that has gone by now has no ports to be given; what was not known before is asked for.
           if (nodes.all.get(node.key) !== node || !node.isSettled) return
           await lifeCycle.lost(node, keeperDied)
-          this.#warn(node.project, await links.restore(node))
+          if (node.newer === undefined) this.#warn(node.project, await links.restore(node))
         }),
       ),
     )
@@ -184,7 +196,8 @@ export class Reopen {
       if (node === undefined) continue
       void nodes
         .exclusively(node, async () => {
-          if (nodes.all.get(key) === node && node.isSettled) this.#warn(node.project, await links.restore(node))
+          if (nodes.all.get(key) === node && node.isSettled && node.newer === undefined)
+            this.#warn(node.project, await links.restore(node))
         })
         .catch((error: unknown) => log.error({ err: error, node: key }, 'a node that moved to another keeper'))
     }
@@ -195,6 +208,7 @@ export class Reopen {
     const { keeper, links } = this.#options
     if (run?.unit?.exit === null && node.status === 'stopped')
       await keeper.call('unit.stop', { key: node.key, grace_ms: strangerMs })
+    if (node.newer !== undefined) return
     await links.reconcile(node, run?.ports ?? [])
     this.#warn(node.project, await links.restore(node))
   }
@@ -238,19 +252,23 @@ export class Reopen {
     isUnclaimed: boolean,
   ): Promise<void> {
     const { kinds, nodes, keeper } = this.#options
-    const found = await readDurable(join(nodeRecords(project.path), name), parseNodeRecord)
-    const record = found?.value ?? placeholder(name, kinds)
+    const { newer, ...found } = await this.#read(project, name)
+    const record = found.value ?? placeholder(name, kinds, newer)
     if (record === undefined || nodes.all.has(`${record.kind}:${record.node_id}`)) {
       this.#warn(project, [`The record ${name} is not that of a node that can be opened; it is left as it is`])
+      this.#left.add(keyOf(name))
       return
     }
-    if (found === undefined || found.damaged) this.#warn(project, [`The record of node ${record.name} was damaged`])
-    const kind = kinds[record.kind]
+    if (newer !== undefined) this.#warn(project, [`The node ${record.name}: ${newerReason(newer.version)}`])
+    else if (found.damaged) this.#warn(project, [`The record of node ${record.name} was damaged`])
+    const ours = kinds[record.kind]
+    const kind = newer === undefined ? ours : sealedKind(ours, ours)
     const node = new LabNode(project, kind, record, (key) => keeper.troubleOf(key))
     const before = JSON.stringify(record.properties)
-    record.properties = kind.restored(record.properties, node)
+    record.properties = ours.restored(record.properties, node)
+    node.newer = newer
     const isKnownOtherwise =
-      found !== undefined && kind.identity !== undefined && JSON.stringify(record.properties) !== before
+      found.value !== undefined && kind.identity !== undefined && JSON.stringify(record.properties) !== before
     node.isUnclaimed = isUnclaimed
     project.nodes.set(node.key, node)
     nodes.all.set(node.key, node)
@@ -260,6 +278,19 @@ export class Reopen {
       if (isKnownOtherwise) await node.saveOrTell()
       await this.#settle(node, runs.get(node.key))
     })
+  }
+
+  async #read(
+    project: OpenProject,
+    name: string,
+  ): Promise<{ value?: NodeRecord; damaged: boolean; newer?: NewerRecord }> {
+    try {
+      const found = await readDurable(join(nodeRecords(project.path), name), parseNodeRecord)
+      return found ?? { damaged: true }
+    } catch (error) {
+      if (error instanceof NewerRecord) return { damaged: false, newer: error }
+      throw error
+    }
   }
 
   /** It is not known what runs: the node is shown as it was last, and keeps what it had. */
@@ -275,6 +306,14 @@ export class Reopen {
     const { links, lifeCycle, listening } = this.#options
     const { record } = node
     const unit = run?.unit
+    if (node.newer !== undefined) {
+      // Its links are as the keeper has them; the record is another program's.
+      if (unit !== undefined) {
+        listening.adopt(node, unit)
+        await lifeCycle.adopt(node, unit)
+      }
+      return
+    }
     if (unit !== undefined) {
       const isChanged = [links.adopt(node, run?.ports ?? []), listening.adopt(node, unit)].includes(true)
       if (isChanged) await node.saveOrTell()
@@ -334,21 +373,34 @@ const strangerMs = 3000
 /** When the keepers are asked again what runs, after they did not say it, ms. */
 const retryMs = 2000
 
-/** Stands for a node whose record and the one before it cannot be read: its id is in the name of the file. */
-function placeholder(name: string, kinds: Readonly<Record<NodeKindName, NodeKind>>): NodeRecord | undefined {
+const keyOf = (name: string): string => name.replace(recordName, '$1:$2')
+
+/**
+ * Stands for a node whose record and the one before it cannot be read, or only by a newer program: its id is in the name of the
+ * file.
+ */
+function placeholder(
+  name: string,
+  kinds: Readonly<Record<NodeKindName, NodeKind>>,
+  newer?: NewerRecord,
+): NodeRecord | undefined {
   const [, kind, node_id] = recordName.exec(name) ?? []
   if (kind === undefined || node_id === undefined || !(kind in kinds)) return undefined
   return {
-    version: 1,
+    version: recordVersion,
     kind: kind as NodeKindName,
     node_id,
-    name: node_id,
-    console: null,
+    name: typeof newer?.content.name === 'string' ? newer.content.name : node_id,
+    console: isPort(newer?.content.console) ? newer.content.console : null,
     console_type: 'telnet',
     command_line: '',
-    status_reason: 'The record of the node is damaged: its settings are lost, its files are there',
-    running: false,
+    status_reason:
+      newer === undefined ? 'The record of the node is damaged: its settings are lost, its files are there' : null,
+    running: newer?.content.running === true,
     properties: {},
     ports: {},
   }
 }
+
+const isPort = (value: unknown): value is number =>
+  Number.isInteger(value) && Number(value) > 0 && Number(value) < 65536

@@ -1,14 +1,21 @@
 import { randomBytes } from 'node:crypto'
 import { link, mkdir, open, readdir, readFile, rename, rm } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
+import { NewerRecord, requireKnownVersion } from './newer-record.ts'
 
 const temporaryMark = '.writing-'
 
+/** Records that a newer program wrote, which nothing here may replace. */
+const newer = new Map<string, NewerRecord>()
+
 /**
  * Writes a record so that a crash leaves the old or the new one, never less: temporary file, sync, rename, sync of the
- * directory. The version before stays beside as `{path}.bak`.
+ * directory. The version before stays beside as `{path}.bak`. NewerRecord (409) where
+ * the record that was read there is that of a newer program.
  */
 export async function writeDurable(path: string, text: string): Promise<void> {
+  const found = newer.get(path)
+  if (found !== undefined) throw found
   const directory = dirname(path)
   const temporary = join(directory, `${temporaryMark}${basename(path)}-${randomBytes(6).toString('hex')}`)
   try {
@@ -38,7 +45,8 @@ export async function makeDirectory(path: string): Promise<void> {
 
 /**
  * Reads a record with `parse`, which throws on what is no record. A damaged one is replaced by the version before; `damaged`
- * says so. Undefined when there is neither.
+ * says so. Undefined when there is neither. Rejects with NewerRecord for one that a newer program wrote: from then on it is
+ * written over by nobody here.
  */
 export async function readDurable<T>(
   path: string,
@@ -47,8 +55,15 @@ export async function readDurable<T>(
   let damaged = false
   for (const candidate of [path, `${path}.bak`]) {
     try {
-      return { value: parse(await readFile(candidate, 'utf8')), damaged }
-    } catch {
+      const text = await readFile(candidate, 'utf8')
+      requireKnownVersion(path, text)
+      newer.delete(path)
+      return { value: parse(text), damaged }
+    } catch (error) {
+      if (error instanceof NewerRecord) {
+        newer.set(path, error)
+        throw error
+      }
       damaged = true
     }
   }

@@ -7,12 +7,13 @@ import { nullable } from '../../../src/model/common.ts'
 import { Variable } from '../../../src/model/project.ts'
 import { translated } from './disk.ts'
 import { makeDirectory, readDurable, removeTemporaries, writeDurable } from './durable-file.ts'
+import { NewerRecord, recordVersion } from './newer-record.ts'
 import { markerDirectory } from './paths.ts'
 
 /** A project on disk: `.patchbay/project.json`. Its presence is also the marker that the directory is ours. */
 export type ProjectRecord = Static<typeof ProjectRecord>
 export const ProjectRecord = Type.Object({
-  version: Type.Literal(1),
+  version: Type.Integer({ minimum: 1, maximum: recordVersion }),
   project_id: Type.String({ format: 'uuid' }),
   name: nullable(Type.String()),
   temporary: Type.Boolean(),
@@ -33,17 +34,33 @@ export const nodeRecords = (directory: string): string => join(directory, marker
 /** Writes the record, and with the first one the marker. */
 export async function writeProject(directory: string, record: ProjectRecord): Promise<void> {
   await makeDirectory(nodeRecords(directory))
-  await writeDurable(fileOf(directory), JSON.stringify(record))
+  await writeDurable(fileOf(directory), JSON.stringify({ ...record, version: recordVersion }))
 }
 
-/** The record in a directory; undefined when there is none that can be read, which means that the directory is not ours. */
-export async function readProject(directory: string): Promise<{ record: ProjectRecord; damaged: boolean } | undefined> {
-  const found = await readDurable(fileOf(directory), (text) => {
-    const value: unknown = JSON.parse(text)
-    if (!Check(ProjectRecord, value)) throw new Error('not the record of a project')
-    return value
-  })
-  return found && { record: found.value, damaged: found.damaged }
+/**
+ * The record in a directory; undefined when there is none that can be read, which means that the directory is not ours. `newer`:
+ * a newer program wrote it, and of what it says only the name is known.
+ */
+export async function readProject(
+  directory: string,
+): Promise<{ record: ProjectRecord; damaged: boolean; newer?: NewerRecord } | undefined> {
+  try {
+    const found = await readDurable(fileOf(directory), (text) => {
+      const value: unknown = JSON.parse(text)
+      if (!Check(ProjectRecord, value)) throw new Error('not the record of a project')
+      return value
+    })
+    return found && { record: found.value, damaged: found.damaged }
+  } catch (error) {
+    if (!(error instanceof NewerRecord)) throw error
+    const { project_id, name } = error.content
+    if (typeof project_id !== 'string') return undefined
+    const record: ProjectRecord = {
+      ...{ version: recordVersion, project_id, temporary: false, variables: null, open: false, deleted: [] },
+      name: typeof name === 'string' ? name : null,
+    }
+    return { record, damaged: false, newer: error }
+  }
 }
 
 /** How often the files of a project are removed while another program makes new ones. */
@@ -56,6 +73,7 @@ const maxSweeps = 5
 export async function deleteProject(directory: string, projectId: string): Promise<void> {
   const found = await readProject(directory)
   if (found?.record.project_id !== projectId) return
+  if (found.newer !== undefined) throw found.newer
   await translated('The directory of the project', async () => {
     const others = async () => (await readdir(directory)).filter((name) => name !== markerDirectory)
     for (let sweep = 0; sweep < maxSweeps; sweep++) {

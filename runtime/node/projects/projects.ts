@@ -12,6 +12,7 @@ import type { Log } from '../log.ts'
 import type { PortAllocator } from '../ports/allocator.ts'
 import { isFull, requireSpace, translated } from './disk.ts'
 import { writeDurable } from './durable-file.ts'
+import { NewerRecord, recordVersion } from './newer-record.ts'
 import { OpenProject, viewOf } from './open-project.ts'
 import { checkedProjectPath, markerDirectory, type PlaceRules } from './paths.ts'
 import {
@@ -34,6 +35,8 @@ export interface ProjectsOptions {
   /** Ends what still runs of a project in a directory that is not opened again. */
   readonly endNodes: (path: string) => Promise<void>
   readonly commitNodes: (project: OpenProject) => Promise<void>
+  /** The nodes in a directory are not opened, and what runs of them goes on. */
+  readonly leaveNodes: (path: string) => Promise<void>
   /** 503 while it is not known what runs of a project. */
   readonly requireKnown: (project: OpenProject) => void
   readonly closeNodes: (project: OpenProject, how: 'close' | 'remove') => Promise<void>
@@ -92,6 +95,8 @@ export class Projects implements ProjectAgent {
     const project = this.#open.get(projectId)
     if (project !== undefined) return project
     const closed = await this.#closed(projectId)
+    const newer = closed && (await readProject(closed.path))?.newer
+    if (newer !== undefined) throw newer
     throw notFound(
       closed === undefined
         ? `project_id: there is no open project ${projectId}; GET /v2/compute/projects lists those that there are`
@@ -183,6 +188,7 @@ export class Projects implements ProjectAgent {
   async #openAt(path: string, id: string, input: ProjectCreate): Promise<OpenProject> {
     const { rules, floorMb, events } = this.#options
     const found = await readProject(path)
+    if (found?.newer !== undefined) throw found.newer
     if (found !== undefined && found.record.project_id !== id) {
       throw conflict(`path: it holds project ${found.record.project_id}`)
     }
@@ -193,7 +199,7 @@ export class Projects implements ProjectAgent {
     }
     await requireSpace(dirname(rules.projectsDirectory), floorMb())
     const record: ProjectRecord = {
-      version: 1,
+      version: recordVersion,
       project_id: id,
       name: input.name ?? found?.record.name ?? null,
       temporary: input.temporary ?? found?.record.temporary ?? false,
@@ -229,6 +235,7 @@ export class Projects implements ProjectAgent {
 
   async #close(project: OpenProject, how: 'close' | 'remove'): Promise<void> {
     this.#options.requireKnown(project)
+    if (how === 'remove') requireUnsealed(project)
     await this.#intend(project, how)
     await project.beginClosing()
     try {
@@ -307,7 +314,9 @@ export class Projects implements ProjectAgent {
     this.#options.requireKnown(project)
     const running = [...project.nodes.values()].find(({ status }) => status !== 'stopped')
     if (running !== undefined) throw conflict(`path: ${running.record.name} runs in the old directory, stop it first`)
+    requireUnsealed(project)
     const found = await readProject(path)
+    if (found?.newer !== undefined) throw found.newer
     if (found !== undefined && found.record.project_id !== project.id)
       throw conflict(`path: it holds project ${found.record.project_id}`)
     return path
@@ -387,8 +396,12 @@ export class Projects implements ProjectAgent {
   async #restoreOne(path: string): Promise<void> {
     const found = await readProject(path)
     if (found === undefined) return removeEmpty(path)
-    const { record, damaged } = found
-    const { events } = this.#options
+    const { record, damaged, newer } = found
+    const { events, log } = this.#options
+    if (newer !== undefined) {
+      log.warn({ project: record.project_id }, newer.message)
+      return this.#options.leaveNodes(path)
+    }
     if (record.temporary || record.ending === 'remove') {
       this.#options.ports.releaseAll(record.project_id)
       return this.#whenKnown(path, async () => {
@@ -416,6 +429,10 @@ export class Projects implements ProjectAgent {
       await run()
       this.#unfinished.delete(path)
     } catch (error) {
+      if (error instanceof NewerRecord) {
+        this.#options.log.warn({}, error.message)
+        return this.#options.leaveNodes(path)
+      }
       if (!(error instanceof ApiError) || error.status !== 503) throw error
       this.#unfinished.set(path, run)
     }
@@ -463,4 +480,9 @@ async function moveDirectory(from: string, to: string): Promise<void> {
     }
     await rm(from, { recursive: true, force: true })
   }
+}
+
+/** 409 when a newer program wrote the record of a node: the files of such a node are left alone. */
+function requireUnsealed(project: OpenProject): void {
+  for (const node of project.nodes.values()) node.requireUnsealed()
 }

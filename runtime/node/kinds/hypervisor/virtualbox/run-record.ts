@@ -92,7 +92,8 @@ export class RunRecords {
     const names = await readdir(this.#directory).catch(() => [])
     const records = new Map<string, RunRecord>()
     for (const name of names.filter((each) => each.endsWith(suffix))) {
-      const found = await readDurable(join(this.#directory, name), parseRunRecord)
+      // One that a newer program wrote is that program's to follow.
+      const found = await readDurable(join(this.#directory, name), parseRunRecord).catch(() => undefined)
       if (found !== undefined && `${found.value.uuid}${suffix}` === name) records.set(found.value.uuid, found.value)
     }
     return records
