@@ -92,6 +92,10 @@ export interface Trace {
   readonly route: string
   readonly status: number
   readonly ms: number
+  /** Of the token or the user; absent where no credentials were asked for, or none were right. */
+  readonly name?: string
+  /** The same, and the client of the gateway that asks. */
+  readonly by?: string
 }
 
 export interface App {
@@ -235,6 +239,7 @@ export function createApp(options: AppOptions): App {
       let response: Response
       let endpoint: Endpoint | undefined
       let status: number | undefined
+      let asks: Identity | undefined
       try {
         const webSocket = await webSocketOf(request, path)
         const peer = peerOf(request)
@@ -245,6 +250,7 @@ export function createApp(options: AppOptions): App {
             : isPublic(request.method, path)
               ? admission.admitAnybody(request, peer)
               : await admission.admit(request, peer, webSocket !== undefined))
+        asks = identity
         allowOrigin(request, path, headers)
         if (identity !== undefined) options.rateLimit?.take(identity.key)
         const found = async (it: Endpoint, ours: string) => {
@@ -272,8 +278,11 @@ export function createApp(options: AppOptions): App {
       status ??= response.status
       const route = endpoint?.path ?? ''
       const ms = performance.now() - began
-      requests.end(route, request.method, status, ms / 1000)
-      trace?.({ id, method: request.method, path, route, status, ms })
+      const name = asks === undefined || asks.key === '' ? undefined : asks.name
+      requests.end(route, request.method, status, ms / 1000, name)
+      const by = asks === undefined || trace === undefined ? undefined : callerOf(asks, request, id).name
+      const who = { ...(name !== undefined && { name }), ...(by !== undefined && { by }) }
+      trace?.({ id, method: request.method, path, route, status, ms, ...who })
       return response
     },
 

@@ -6,7 +6,7 @@ import type { HostAgent } from '../../src/host-agent.ts'
 import type { Happening } from '../../src/model/event.ts'
 import type { Diagnosis } from '../../src/model/host.ts'
 import { isLinkable, type NodeKindName, nodeKinds } from '../../src/model/node.ts'
-import { callerIsLocal, callerMayExecute } from './caller.ts'
+import { callerIsLocal, callerMayExecute, callerName } from './caller.ts'
 import type { Config, Resolved } from './config/config.ts'
 import { allowedInterfaces } from './host/allowed-interfaces.ts'
 import { LoadMeter } from './host/load.ts'
@@ -75,7 +75,11 @@ export async function createNodeAgent(options: NodeAgentOptions): Promise<NodeAg
 
   const floorMb = () => config.current.min_free_space_mb
   const meter = new LoadMeter()
-  const events = new EventLog({ history: limits.history, feeds: () => config.current.limits.feeds }, () => meter.read())
+  const events = new EventLog(
+    { history: limits.history, feeds: () => config.current.limits.feeds },
+    () => meter.read(),
+    callerName,
+  )
   const ports = new PortAllocator({
     ranges: {
       console: config.current.console_port_range,

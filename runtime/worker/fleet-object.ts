@@ -4,7 +4,7 @@ import type { ListReason, TokenList } from '../../src/auth/listed-tokens.ts'
 import { sameText } from '../../src/auth/secret.ts'
 import { keyOfToken, tokenOfKey } from '../../src/auth/tokens.ts'
 import { fleetMembers } from '../../src/gateway/fleet-members.ts'
-import type { RouteCounts } from '../../src/http/request-metrics.ts'
+import type { RequestCounts } from '../../src/http/request-metrics.ts'
 import { SignedTickets, type TicketUse } from '../../src/http/signed-tickets.ts'
 import type { Upgrade } from '../../src/http/socket.ts'
 import { type Compute, type ComputeRecord, tunnelled } from '../../src/model/compute.ts'
@@ -97,7 +97,10 @@ export class FleetObject extends DurableObject<Env> {
    * What isolates need to ask computes themselves; undefined: it is still what they have by the revision `known`. `answered`:
    * requests that they have answered since they told that last.
    */
-  async snapshot(known?: string, answered: readonly RouteCounts[] = []): Promise<Snapshot | undefined> {
+  async snapshot(
+    known?: string,
+    answered: RequestCounts = { routes: [], credentials: [] },
+  ): Promise<Snapshot | undefined> {
     const { fleet, rounds, requests } = this.#open
     requests.add(answered)
     await rounds.used()
@@ -109,7 +112,7 @@ export class FleetObject extends DurableObject<Env> {
   }
 
   /** Takes what an isolate has answered since it told that last. */
-  count(answered: readonly RouteCounts[]): void {
+  count(answered: RequestCounts): void {
     this.#open.requests.add(answered)
   }
 

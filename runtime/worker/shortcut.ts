@@ -205,9 +205,9 @@ export class Shortcut {
       access,
       rateLimit,
       upgrade,
-      trace: ({ route, method, status, ms }) => {
+      trace: ({ route, method, status, ms, name }) => {
         if (!isLeft(method, status) || !route.includes('{project_id}') || route.includes('/notifications'))
-          this.#answered.count(route, method, status, ms / 1000)
+          this.#answered.count(route, method, status, ms / 1000, name)
       },
     })
   }

@@ -61,7 +61,8 @@ function items(
 const seq = Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })
 const AnyLine = Type.Object({ action: Type.String(), seq: Type.Optional(seq) })
 const Message = Type.Object({ message: Type.String() })
-const line = <T extends TSchema>(event: T) => Type.Object({ seq, project_id: Type.Optional(Uuid), event })
+const by = Type.Optional(Type.String())
+const line = <T extends TSchema>(event: T) => Type.Object({ seq, project_id: Type.Optional(Uuid), by, event })
 const Ping = Type.Object({ seq, event: Load })
 const Resync = Type.Object({ seq })
 const Dropped = Type.Object({ event: Type.Object({ dropped: Type.Integer({ minimum: 1 }) }) })
@@ -77,10 +78,10 @@ const OfLog = line(Message)
 /** What a line says; undefined for what only a newer compute tells. */
 function itemOf(connection: Connection, value: unknown, projectId: string | undefined): FeedItem | undefined {
   const { action, seq } = connection.fitting(AnyLine, value)
-  const event = (at: { seq: number; project_id?: string }, happening: Happening): FeedItem => {
+  const event = (at: { seq: number; project_id?: string; by?: string }, happening: Happening): FeedItem => {
     const project_id = projectId ?? at.project_id
     if (project_id === undefined) throw connection.wrong('an event without its project')
-    return { kind: 'event', event: { seq: at.seq, project_id, happening } }
+    return { kind: 'event', event: { seq: at.seq, project_id, happening, ...(at.by !== undefined && { by: at.by }) } }
   }
   switch (action) {
     case 'ping': {

@@ -59,6 +59,7 @@ class Channel {
 export class EventLog {
   readonly #limits: Limits
   readonly #load: () => Load
+  readonly #by: () => string | undefined
   readonly #projects = new Map<string, Channel>()
   readonly #all: Channel
   // Numbers must grow over restarts without being written down: the clock does, and no lab has a thousand events a ms.
@@ -67,9 +68,11 @@ export class EventLog {
   #resyncs = 0
   #dropped = 0
 
-  constructor(limits: Limits, load: () => Load) {
+  /** `by`: who has done what is done now. */
+  constructor(limits: Limits, load: () => Load, by: () => string | undefined = () => undefined) {
     this.#limits = limits
     this.#load = load
+    this.#by = by
     this.#all = new Channel(limits.history * 4, this.#last)
   }
 
@@ -84,8 +87,8 @@ export class EventLog {
     for (const subscriber of channel?.subscribers ?? []) subscriber.finish()
   }
 
-  emit(projectId: string, happening: Happening): void {
-    const event = { seq: ++this.#last, project_id: projectId, happening }
+  emit(projectId: string, happening: Happening, by = this.#by()): void {
+    const event = { seq: ++this.#last, project_id: projectId, happening, ...(by !== undefined && { by }) }
     this.#emitted += 1
     this.#projects.get(projectId)?.add(event)
     this.#all.add(event)

@@ -188,8 +188,8 @@ export class GatewayEvents implements EventAgent {
 
   async #heard(member: Member, item: FeedItem): Promise<void> {
     if (item.kind === 'event') {
-      const { project_id, happening } = item.event
-      if (await this.#whereabouts.isAt(project_id, member)) this.#log.emit(project_id, happening)
+      const { project_id, happening, by } = item.event
+      if (await this.#whereabouts.isAt(project_id, member)) this.#log.emit(project_id, happening, by)
       else this.#dropped += 1
     } else if (item.kind !== 'ping') this.#log.gap()
     const seq = seqOf(item)

@@ -13,6 +13,8 @@ export interface Line {
   readonly change?: NodeChange
   readonly seq?: number
   readonly project_id?: string
+  /** See `LabEvent.by`. */
+  readonly by?: string
 }
 
 /** How a face of the interface names an event; undefined: the face does not have it. */
@@ -103,9 +105,9 @@ function lineOf(item: FeedItem, face: Face, isComputeWide: boolean): Line | unde
         },
       }
     case 'event': {
-      const { seq, project_id } = item.event
+      const { seq, project_id, by } = item.event
       const named = face(item.event)
-      return named && { ...named, seq, ...(isComputeWide && { project_id }) }
+      return named && { ...named, seq, ...(isComputeWide && { project_id }), ...(by !== undefined && { by }) }
     }
   }
 }

@@ -23,9 +23,21 @@ export interface RouteCounts {
   readonly seconds: number
 }
 
+/** What was counted, as one program tells another. */
+export interface RequestCounts {
+  readonly routes: readonly RouteCounts[]
+  /** Requests by the name of the credentials. */
+  readonly credentials: readonly (readonly [name: string, requests: number])[]
+}
+
+/** So many names of credentials have a series of their own; all others are counted together. */
+const maxNames = 100
+const otherNames = 'other'
+
 /** Counts the requests of the app. The number of series is bounded by the number of endpoints. */
 export class RequestMetrics {
   readonly #routes = new Map<string, RouteFigures>()
+  readonly #credentials = new Map<string, number>()
   #inFlight = 0
 
   /** A request came; `end` must follow. */
@@ -34,9 +46,9 @@ export class RequestMetrics {
   }
 
   /** The answer of a request begins. `route` is the template of its endpoint, empty when it has none: never the path. */
-  end(route: string, method: string, status: number, seconds: number): void {
+  end(route: string, method: string, status: number, seconds: number, name?: string): void {
     this.#inFlight -= 1
-    this.count(route, method, status, seconds)
+    this.count(route, method, status, seconds, name)
   }
 
   /** A request that had begun here is counted elsewhere. */
@@ -45,7 +57,8 @@ export class RequestMetrics {
   }
 
   /** A request of which nothing was told before. */
-  count(route: string, method: string, status: number, seconds: number): void {
+  count(route: string, method: string, status: number, seconds: number, name?: string): void {
+    if (name !== undefined) this.#countName(name, 1)
     const figures = this.#figures(route)
     const request = indexOfMethod(method) * statuses.length + indexOfStatus(status)
     figures.requests[request] = (figures.requests[request] ?? 0) + 1
@@ -55,17 +68,20 @@ export class RequestMetrics {
   }
 
   /** What was counted since it was taken last. */
-  take(): RouteCounts[] {
-    const counts = [...this.#routes].map(([route, { requests, buckets, seconds }]) => ({
+  take(): RequestCounts {
+    const routes = [...this.#routes].map(([route, { requests, buckets, seconds }]) => ({
       ...{ route, requests: [...requests], buckets: [...buckets], seconds },
     }))
+    const credentials = [...this.#credentials]
     this.#routes.clear()
-    return counts
+    this.#credentials.clear()
+    return { routes, credentials }
   }
 
   /** Adds what was counted elsewhere. */
-  add(counts: readonly RouteCounts[]): void {
-    for (const { route, requests, buckets, seconds } of counts) {
+  add({ routes, credentials }: RequestCounts): void {
+    for (const [name, requests] of credentials) this.#countName(name, requests)
+    for (const { route, requests, buckets, seconds } of routes) {
       const figures = this.#figures(route)
       for (const index of figures.requests.keys())
         figures.requests[index] = (figures.requests[index] ?? 0) + (requests[index] ?? 0)
@@ -91,6 +107,12 @@ export class RequestMetrics {
         type: 'histogram',
         samples: routes.flatMap(([route, figures]) => durationSamples(route, figures)),
       },
+      {
+        name: 'patchbay_credential_requests_total',
+        help: `Requests of clients with credentials, by the name of the token or the user; beyond ${maxNames} names all others are "${otherNames}".`,
+        type: 'counter',
+        samples: [...this.#credentials].map(([credential, value]) => ({ labels: { credential }, value })),
+      },
       single(
         'patchbay_http_requests_in_flight',
         'gauge',
@@ -98,6 +120,12 @@ export class RequestMetrics {
         this.#inFlight,
       ),
     ]
+  }
+
+  #countName(name: string, requests: number): void {
+    const isOwn = this.#credentials.has(name) || this.#credentials.size < maxNames
+    const counted = isOwn ? name : otherNames
+    this.#credentials.set(counted, (this.#credentials.get(counted) ?? 0) + requests)
   }
 
   #figures(route: string): RouteFigures {

@@ -23,6 +23,8 @@ export interface LabEvent {
   readonly seq: number
   readonly project_id: string
   readonly happening: Happening
+  /** Who had it done: the name of a token or a user. Absent for what happened by itself. */
+  readonly by?: string
 }
 
 /** What a subscriber of the event log receives. */

@@ -44,10 +44,11 @@ interface Options {
   readonly rateLimit?: RateLimit
   readonly fleet?: Partial<Fleet>
   readonly upgrade?: AppOptions['upgrade']
+  readonly trace?: AppOptions['trace']
 }
 
 /** The app over an agent that knows its version, and can reload. */
-export function authApp({ access, verifier, tokens, rateLimit, fleet, upgrade }: Options): App {
+export function authApp({ access, verifier, tokens, rateLimit, fleet, upgrade, trace }: Options): App {
   const agent = {
     host: {
       version: async () => ({ version: '1.2.3', local: false }),
@@ -67,6 +68,7 @@ export function authApp({ access, verifier, tokens, rateLimit, fleet, upgrade }:
     }),
     tokens,
     ...(rateLimit !== undefined && { rateLimit }),
+    ...(trace !== undefined && { trace }),
     jsonBytes: 64 * 1024,
     aliases: {},
     json: (body, status, headers) =>

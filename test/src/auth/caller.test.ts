@@ -8,13 +8,25 @@ const asked = (via?: string) =>
 const who = (role: Role, key = 'configured:token') => ({ name: 'anna', role, key })
 
 test('only an administrator with credentials may bring programs, and the word of a gateway takes that away', () => {
-  expect(callerOf(who('admin'), asked(), 'r')).toEqual({ isDirect: true, mayExecute: true, requestId: 'r' })
-  expect(callerOf(who('admin', ''), asked(), 'r')).toEqual({ isDirect: true, mayExecute: false, requestId: 'r' })
-  expect(callerOf(who('operate'), asked(), 'r')).toEqual({ isDirect: true, mayExecute: false, requestId: 'r' })
-  expect(callerOf(who('admin'), asked('admin'), 'r')).toEqual({ isDirect: false, mayExecute: true, requestId: 'r' })
-  expect(callerOf(who('admin'), asked('user'), 'r')).toEqual({ isDirect: false, mayExecute: false, requestId: 'r' })
-  expect(callerOf(who('operate'), asked('admin'), 'r')).toEqual({ isDirect: false, mayExecute: false, requestId: 'r' })
-  expect(callerOf(who('admin', ''), asked('admin'), 'r')).toEqual({
+  expect(callerOf(who('admin'), asked(), 'r')).toMatchObject({ isDirect: true, mayExecute: true, requestId: 'r' })
+  expect(callerOf(who('admin', ''), asked(), 'r')).toMatchObject({ isDirect: true, mayExecute: false, requestId: 'r' })
+  expect(callerOf(who('operate'), asked(), 'r')).toMatchObject({ isDirect: true, mayExecute: false, requestId: 'r' })
+  expect(callerOf(who('admin'), asked('admin'), 'r')).toMatchObject({
+    isDirect: false,
+    mayExecute: true,
+    requestId: 'r',
+  })
+  expect(callerOf(who('admin'), asked('user'), 'r')).toMatchObject({
+    isDirect: false,
+    mayExecute: false,
+    requestId: 'r',
+  })
+  expect(callerOf(who('operate'), asked('admin'), 'r')).toMatchObject({
+    isDirect: false,
+    mayExecute: false,
+    requestId: 'r',
+  })
+  expect(callerOf(who('admin', ''), asked('admin'), 'r')).toMatchObject({
     isDirect: false,
     mayExecute: false,
     requestId: 'r',
@@ -29,12 +41,10 @@ test('what comes through a tunnel is believed, and an older gateway that says no
 
 test('a gateway behind a gateway tells of an administrator only when both know one', () => {
   expect(headersFor(callerOf(who('admin'), asked('user'), 'r'))).toEqual({
-    'x-patchbay-via': 'user',
-    'x-request-id': 'r',
+    ...{ 'x-patchbay-via': 'user', 'x-request-id': 'r', 'x-patchbay-by': 'anna' },
   })
   expect(headersFor(callerOf(who('admin'), asked('admin'), 'r'))).toEqual({
-    'x-patchbay-via': 'admin',
-    'x-request-id': 'r',
+    ...{ 'x-patchbay-via': 'admin', 'x-request-id': 'r', 'x-patchbay-by': 'anna' },
   })
 })
 
