@@ -4,11 +4,13 @@ import type { ListReason, TokenList } from '../../src/auth/listed-tokens.ts'
 import { sameText } from '../../src/auth/secret.ts'
 import { keyOfToken, tokenOfKey } from '../../src/auth/tokens.ts'
 import { fleetMembers } from '../../src/gateway/fleet-members.ts'
+import type { Outcome } from '../../src/gateway/image-copies.ts'
 import type { RequestCounts } from '../../src/http/request-metrics.ts'
 import { SignedTickets, type TicketUse } from '../../src/http/signed-tickets.ts'
 import type { Upgrade } from '../../src/http/socket.ts'
 import { type Compute, type ComputeRecord, tunnelled } from '../../src/model/compute.ts'
 import { type MetricFamily, single } from '../../src/model/metrics.ts'
+import type { NodeKindName } from '../../src/model/node.ts'
 import { joinPath } from '../../src/routes/v2/join.ts'
 import { Admissions } from './admitted.ts'
 import { tokenKey } from './auth.ts'
@@ -120,6 +122,11 @@ export class FleetObject extends DurableObject<Env> {
   async look(computeIds: readonly string[]): Promise<void> {
     const { fleet } = this.#open
     await Promise.all(computeIds.slice(0, 6).map((id) => fleet.check(id)))
+  }
+
+  /** Brings an image to the compute that has the project, for an isolate: it knows no other compute. */
+  bringImage(projectId: string, kind: NodeKindName, image: string): Promise<Outcome> {
+    return this.#open.bring(projectId, kind, image)
   }
 
   placeOf(projectId: string): Promise<string | undefined> {

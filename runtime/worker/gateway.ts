@@ -7,6 +7,7 @@ import type { Bookmarks, GatewayEvents } from '../../src/gateway/events.ts'
 import { fleetMembers } from '../../src/gateway/fleet-members.ts'
 import { createGateway } from '../../src/gateway/gateway-agent.ts'
 import { loadOf } from '../../src/gateway/host.ts'
+import type { BringImage } from '../../src/gateway/image-copies.ts'
 import type { PlacementStore } from '../../src/gateway/members.ts'
 import { RequestMetrics } from '../../src/http/request-metrics.ts'
 import type { Upgrade } from '../../src/http/socket.ts'
@@ -33,6 +34,7 @@ export interface Gateway {
   /** Requests that were answered, by the object and by isolates. */
   readonly requests: RequestMetrics
   readonly events: GatewayEvents
+  readonly bring: BringImage
   /** Of the compute that has the project, or of all together; undefined while it is not known. */
   load(projectId: string | undefined): Promise<Load | undefined>
 }
@@ -92,7 +94,7 @@ export async function openGateway(env: Env, parts: GatewayParts): Promise<Gatewa
     const compute = await placements.get(projectId)
     return compute === undefined ? undefined : (await members.find(compute))?.load
   }
-  return { app, fleet, placements, tokens: store, requests, events: gateway.events, load }
+  return { app, fleet, placements, tokens: store, requests, events: gateway.events, bring: gateway.bring, load }
 }
 
 // biome-ignore lint/suspicious/noConsole: the log of a Worker

@@ -9,6 +9,7 @@ import { Fleet } from '../../src/fleet/fleet.ts'
 import { fetchTransport } from '../../src/fleet/transport.ts'
 import { fleetMembers } from '../../src/gateway/fleet-members.ts'
 import { createGateway } from '../../src/gateway/gateway-agent.ts'
+import type { BringImage } from '../../src/gateway/image-copies.ts'
 import type { Members } from '../../src/gateway/members.ts'
 import { bearerOf } from '../../src/http/access/credentials.ts'
 import type { Endpoint } from '../../src/http/endpoint.ts'
@@ -192,8 +193,9 @@ export class Shortcut {
     }
     const { access, rateLimit } = openAuth(env, (token) => this.#tokens.identify(token))
     const placements = this.#places
+    const bring: BringImage = (project, kind, image) => this.#object().bringImage(project, kind, image)
     // Anew for every request: none may wait for what another one began.
-    const gateway = () => createGateway({ members, placements, host: gatewayHost() })
+    const gateway = () => createGateway({ members, placements, host: gatewayHost(), bring })
     return createApp({
       ...common,
       aliases: aliasesOf(env),

@@ -5,7 +5,7 @@ import type { Asker } from './asker.ts'
 import { type Bookmarks, GatewayEvents } from './events.ts'
 import { Everyone } from './everyone.ts'
 import { type GatewayHost, gatewayHost, gatewayHypervisors, loadOf } from './host.ts'
-import { ImageCopies } from './image-copies.ts'
+import { type BringImage, ImageCopies } from './image-copies.ts'
 import { type Hasher, type ImageDigests, UploadDigests } from './image-digests.ts'
 import { gatewayImages } from './images.ts'
 import type { Members, PlacementStore } from './members.ts'
@@ -20,6 +20,8 @@ export interface GatewayOptions {
   readonly host: GatewayHost
   /** Of the images that are uploaded; without it images are not copied between computes. */
   readonly digests?: { readonly store: ImageDigests; readonly newHasher: () => Hasher }
+  /** Has another program bring the images that computes lack. */
+  readonly bring?: BringImage
   /** Given by a program that may sleep while feeds are open. */
   readonly bookmarks?: Bookmarks
   /** Told what a person has to look at, beside the feeds. */
@@ -31,6 +33,7 @@ export interface Gateway {
   agent(asker: Asker): HostAgent
   readonly events: GatewayEvents
   readonly whereabouts: Whereabouts
+  readonly bring: BringImage
   close(): void
 }
 
@@ -38,7 +41,15 @@ export interface Gateway {
  * The host agent of many computes: every project is on one of them, which is asked all that is about it; what is about hosts is
  * asked of all.
  */
-export function createGateway({ members, placements, host, digests, bookmarks, warn }: GatewayOptions): Gateway {
+export function createGateway({
+  members,
+  placements,
+  host,
+  digests,
+  bookmarks,
+  warn,
+  ...more
+}: GatewayOptions): Gateway {
   const whereabouts = new Whereabouts(members, placements, (projectId, message) => {
     events.warn(projectId, message)
     warn?.(message)
@@ -59,7 +70,7 @@ export function createGateway({ members, placements, host, digests, bookmarks, w
   const events: GatewayEvents = new GatewayEvents(members, whereabouts, loadNow, bookmarks)
   const metrics = async () => [...(await host.metrics()), ...events.metrics()]
   const uploads = digests && new UploadDigests(digests.store, digests.newHasher)
-  const copies = new ImageCopies(members, whereabouts, digests?.store)
+  const bring = more.bring ?? new ImageCopies(members, whereabouts, digests?.store).bring
   return {
     agent(asker) {
       const everyone = new Everyone(members, asker)
@@ -69,7 +80,7 @@ export function createGateway({ members, placements, host, digests, bookmarks, w
         projects: gatewayProjects({ members, everyone, whereabouts, at, room, turns }),
         files: gatewayFiles(at),
         images: gatewayImages(everyone, { uploads, byAdmin: asker.caller.mayExecute }),
-        nodes: gatewayNodes(at, copies),
+        nodes: gatewayNodes(at, bring),
         machines: gatewayMachines(at, everyone),
         routers: gatewayRouters(at),
         dynamips: gatewayDynamips(at),
@@ -85,6 +96,7 @@ export function createGateway({ members, placements, host, digests, bookmarks, w
     },
     events,
     whereabouts,
+    bring,
     close: () => events.close(),
   }
 }

@@ -10,8 +10,31 @@ import type { Whereabouts } from './whereabouts.ts'
 /** Images that are brought for one request: no node has more. */
 const mostImages = 12
 
-/** Why an image was not brought; undefined: it was, or nothing is known that would help. */
-type Outcome = 'brought' | ApiError | undefined
+/** What became of an image that a compute lacks; undefined: no other compute has it. */
+export type Outcome = 'brought' | { readonly refused: string } | undefined
+
+/** Brings an image to the compute that has the project. */
+export type BringImage = (projectId: string, kind: NodeKindName, image: string) => Promise<Outcome>
+
+/** Does something with a node; each image that its compute lacks is brought there, and it is done again. */
+export async function withImages<T>(
+  bring: BringImage,
+  { projectId, kind }: { projectId: string; kind: NodeKindName },
+  work: () => Promise<T>,
+): Promise<T> {
+  const brought = new Set<string>()
+  for (;;) {
+    try {
+      return await work()
+    } catch (error) {
+      const image = error instanceof ApiError ? error.extra.image : undefined
+      if (image === undefined || brought.has(image) || brought.size === mostImages) throw error
+      brought.add(image)
+      const outcome = await bring(projectId, kind, image).catch(() => undefined)
+      if (outcome !== 'brought') throw outcome === undefined ? error : missingImage(outcome.refused, image)
+    }
+  }
+}
 
 /**
  * Brings images to computes that lack them, such as one that joined after they were stored. Only what was uploaded through the gateway is
@@ -33,23 +56,8 @@ export class ImageCopies {
     this.#digests = digests
   }
 
-  /** Does something with a node; each image that its compute lacks is copied from one that has it, and it is done again. */
-  async with<T>(projectId: string, kind: NodeKindName, work: () => Promise<T>): Promise<T> {
-    const brought = new Set<string>()
-    for (;;) {
-      try {
-        return await work()
-      } catch (error) {
-        const image = error instanceof ApiError ? error.extra.image : undefined
-        if (image === undefined || brought.has(image) || brought.size === mostImages) throw error
-        brought.add(image)
-        const outcome = await this.#bring(projectId, kind, image).catch(() => undefined)
-        if (outcome !== 'brought') throw outcome ?? error
-      }
-    }
-  }
-
-  async #bring(projectId: string, kind: NodeKindName, image: string): Promise<Outcome> {
+  /** See `BringImage`. What is asked for several times at once is copied once. */
+  readonly bring: BringImage = async (projectId, kind, image) => {
     const digests = this.#digests
     const to = await this.#whereabouts.find(projectId)
     // An absolute path is one of that machine.
@@ -65,7 +73,7 @@ export class ImageCopies {
     return copying
   }
 
-  /** Undefined when no other compute has it; an error when those that have it, have another one, or none may be trusted to. */
+  /** Undefined when no other compute has it; a reason when those that have it, have another one, or none may be trusted to. */
   async #copy({ kind, image, to }: Copy, digest: ImageDigest | undefined): Promise<Outcome> {
     let has = 0
     for (const from of await this.#members.all()) {
@@ -94,7 +102,7 @@ export class ImageCopies {
         ? 'the gateway has no digest of it, so it is not copied from the computes that have it'
         : 'no compute has it as it was uploaded through the gateway'
     const wanted = `upload it by POST /v2/compute/${kind}/images/{filename} at the gateway, then try again`
-    return missingImage(`image: ${quoted} is not on the compute ${to.name}, and ${why}; ${wanted}`, image)
+    return { refused: `image: ${quoted} is not on the compute ${to.name}, and ${why}; ${wanted}` }
   }
 }
 

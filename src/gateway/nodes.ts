@@ -1,7 +1,7 @@
 import type { DynamipsAgent, HostAgent, MachineAgent, NodeAgent, RouterAgent } from '../host-agent.ts'
 import type { NodeRef } from '../model/node.ts'
 import { type Everyone, muchPatience } from './everyone.ts'
-import type { ImageCopies } from './image-copies.ts'
+import { type BringImage, withImages } from './image-copies.ts'
 import type { AskOwner } from './whereabouts.ts'
 
 /** Asks the compute that has the node's project. */
@@ -12,15 +12,19 @@ const atOf =
   (ref, use) =>
     owner(ref.project_id, use)
 
-export function gatewayNodes(owner: AskOwner, copies: ImageCopies): NodeAgent {
+export function gatewayNodes(owner: AskOwner, bring: BringImage): NodeAgent {
   const at = atOf(owner)
   return {
     list: (id, kind) => owner(id, ({ nodes }) => nodes.list(id, kind)),
     create: (id, kind, input, options) =>
-      copies.with(id, kind, () => owner(id, ({ nodes }) => nodes.create(id, kind, input, options))),
+      withImages(bring, { projectId: id, kind }, () =>
+        owner(id, ({ nodes }) => nodes.create(id, kind, input, options)),
+      ),
     get: (ref) => at(ref, ({ nodes }) => nodes.get(ref)),
     update: (ref, changes) =>
-      copies.with(ref.project_id, ref.kind, () => at(ref, ({ nodes }) => nodes.update(ref, changes))),
+      withImages(bring, { projectId: ref.project_id, kind: ref.kind }, () =>
+        at(ref, ({ nodes }) => nodes.update(ref, changes)),
+      ),
     remove: (ref, options) => at(ref, ({ nodes }) => nodes.remove(ref, options)),
     start: (ref) => at(ref, ({ nodes }) => nodes.start(ref)),
     stop: (ref) => at(ref, ({ nodes }) => nodes.stop(ref)),
