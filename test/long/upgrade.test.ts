@@ -1,7 +1,9 @@
-import { existsSync, readdirSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { copyFile, mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { protocolVersion } from '../../runtime/node/keeper/protocol.ts'
+import { recordVersion } from '../../runtime/node/projects/newer-record.ts'
 import { ideDisk, pcDefinition } from '../node/hypervisor/libvirt-definitions.ts'
 import { LibvirtLab, sharedLibvirt } from '../node/hypervisor/libvirt-lab.ts'
 import { counting } from '../node/machine-emulator/boot-sectors.ts'
@@ -12,7 +14,7 @@ import { hex } from '../support/dynamips.ts'
 import { IouConsole, iourc, requireGcc, standIn } from '../support/iou.ts'
 import { attach, createPc, openConsole, reserve, start } from '../support/lab.ts'
 import { requireLibvirt } from '../support/libvirt.ts'
-import { program010 } from '../support/old-program.ts'
+import { nextProgram, program010 } from '../support/old-program.ts'
 import { readPcap } from '../support/pcap.ts'
 import { requireProgram } from '../support/require.ts'
 import { bundledProgram, portRanges, TestService } from '../support/service.ts'
@@ -201,6 +203,107 @@ describe('an upgrade from 0.1.0', () => {
     expect(readdirSync(join(service.data, 'projects'))).toEqual([])
   }, 300_000)
 })
+
+describe('a downgrade', () => {
+  test('destroys nothing: what a newer version runs and wrote is shown as such, and is there after the next upgrade', async () => {
+    const settings = { ...portRanges(119), 'pc.engine': 'embedded', 'machine_emulator.acceleration': 'tcg' }
+    const [present, next] = [bundledProgram(), await nextProgram(protocolVersion, recordVersion)]
+    const service = await TestService.startProgram(present, settings)
+    const newProject = async () => {
+      const { project_id } = await service.call<{ project_id: string }>('POST', '/v2/compute/projects', { name: 'lab' })
+      return `/v2/compute/projects/${project_id}`
+    }
+    const project = await newProject()
+    const [kept, early] = [await createPc(service, project, 1), await createPc(service, project, 2)]
+    await start(service, kept)
+
+    // The newer version takes over what runs, and has nodes and projects of its own.
+    await service.kill('SIGKILL')
+    service.become(next)
+    await service.restart()
+    const udp = (await service.call<{ udp_port_range: [number, number] }>('GET', '/v2/compute/network/ports'))
+      .udp_port_range[1]
+    const late = await createPc(service, project, 3)
+    await attach(service, early, udp, udp - 1)
+    await attach(service, late, udp - 1, udp)
+    await start(service, early, late)
+    const theirs = await newProject()
+    const hidden = await createPc(service, theirs, 4)
+    await start(service, hidden)
+    const capture = `${late}/adapters/0/ports/0`
+    const { pcap_file_path } = await service.call<{ pcap_file_path: string }>('POST', `${capture}/start_capture`, {
+      capture_file_name: 'downgrade.pcap',
+    })
+    const console = await openConsole(service, early)
+    console.type('ping 10.0.0.3 -c 2000 -i 20\r')
+    await console.expect('icmp_seq=3 ')
+    const view = async (node: string) => summary(await service.call<Shown>('GET', node))
+    const before = await Promise.all([kept, early, late, hidden].map(view))
+    const files = () => contents(join(service.data, 'projects'))
+    const pids = await keepers(service.data)
+    expect(pids).toHaveLength(2)
+
+    await service.kill('SIGKILL')
+    service.become(present)
+    const written = files()
+    await service.restart()
+    const newer = expect.stringContaining('written by a newer version')
+    expect(await view(kept)).toEqual(before[0])
+    for (const [index, node] of [early, late].entries()) {
+      const { name, console, status } = before[index + 1] as Shown
+      expect(await view(node)).toMatchObject({ name, console, status, status_reason: newer })
+    }
+    for (const [method, path] of [
+      ['DELETE', early],
+      ['POST', `${late}/start`],
+      ['DELETE', `${late}/adapters/0/ports/0/nio`],
+      ['PUT', early],
+      ['DELETE', project],
+      ['DELETE', theirs],
+      ['GET', hidden],
+    ] as const) {
+      const answer = await service.fetch(path, { method, ...(method === 'PUT' && { body: '{"name":"x"}' }) })
+      expect([answer.status, ((await answer.json()) as { message: string }).message], path).toEqual([409, newer])
+    }
+    const { checks } = await service.call<{ checks: { name: string; status: string }[] }>('GET', '/v2/compute/doctor')
+    expect(checks.find(({ name }) => name === 'keeper')).toMatchObject({ status: 'warning' })
+    // Guests, links and consoles go on; one that is told to stop does, and new nodes start beside them.
+    const numbers = (text: string) => [...text.matchAll(/icmp_seq=(\d+) /g)].map((match) => Number(match[1]))
+    expect(numbers(await console.expect('icmp_seq=200 ', 30_000))).toHaveLength(197)
+    await (await Terminal.connect((before[1] as Shown).console)).expect('icmp_seq=')
+    const ours = await createPc(service, project, 5)
+    await start(service, ours)
+    await service.call('POST', `${late}/stop`)
+    expect((await view(late)).status).toBe('stopped')
+    expect(readPcap(await readFile(pcap_file_path)).records.length).toBeGreaterThan(200)
+    const lost = [...written].filter(([name, text]) => !name.endsWith('.pcap') && files().get(name) !== text)
+    expect(lost.map(([name]) => name)).toEqual([])
+    expect(await keepers(service.data)).toEqual(pids)
+
+    await service.kill('SIGKILL')
+    service.become(next)
+    await service.restart()
+    expect(await Promise.all([kept, early, hidden].map(view))).toEqual([before[0], before[1], before[3]])
+    expect(await view(late)).toMatchObject({ status: 'stopped' })
+    expect((await view(ours)).status).toBe('started')
+    await start(service, late)
+    await openConsole(service, late).then(async (it) => {
+      it.type('ping 10.0.0.2 -c 1\r')
+      await it.expect('icmp_seq=1 ttl=64')
+    })
+    await service.call('DELETE', project)
+    await service.call('DELETE', theirs)
+    await expect.poll(() => keepers(service.data), { timeout: 15_000 }).toHaveLength(1)
+    expect(readdirSync(join(service.data, 'projects'))).toEqual([])
+  }, 300_000)
+})
+
+/** The files below a directory by their paths. */
+function contents(directory: string): Map<string, string> {
+  const entries = readdirSync(directory, { recursive: true, withFileTypes: true }).filter((it) => it.isFile())
+  const paths = entries.map(({ parentPath, name }) => join(parentPath, name))
+  return new Map(paths.map((path) => [path, readFileSync(path, 'latin1')]))
+}
 
 const summary = ({ name, status, status_reason, console, command_line }: Shown) => ({
   ...{ name, status, status_reason, console, command_line },
