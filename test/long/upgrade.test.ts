@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
-import { copyFile, mkdir, readFile, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
-import { describe, expect, test } from 'vitest'
+import { copyFile, cp, mkdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import { protocolVersion } from '../../runtime/node/keeper/protocol.ts'
 import { recordVersion } from '../../runtime/node/projects/newer-record.ts'
 import { ideDisk, pcDefinition } from '../node/hypervisor/libvirt-definitions.ts'
@@ -203,6 +203,32 @@ describe('an upgrade from 0.1.0', () => {
     expect(readdirSync(join(service.data, 'projects'))).toEqual([])
   }, 300_000)
 })
+
+test('files of the program that are replaced under a running service are not mixed with it', async () => {
+  const [present, next] = [dirname(bundledProgram()), dirname(await nextProgram(protocolVersion, recordVersion))]
+  const place = join(dirname(next), `replaced-${process.pid}`)
+  onTestFinished(() => rm(place, { recursive: true, force: true }))
+  await cp(present, place, { recursive: true })
+  const settings = { ...portRanges(120), 'pc.engine': 'embedded' }
+  const service = await TestService.startProgram(join(place, 'patchbay.js'), settings)
+  const { project_id } = await service.call<{ project_id: string }>('POST', '/v2/compute/projects', { name: 'lab' })
+  const pc = await createPc(service, `/v2/compute/projects/${project_id}`, 1)
+  const [keeper = ''] = await keepers(service.data)
+  await rm(place, { recursive: true })
+  await cp(next, place, { recursive: true })
+  const start = async () => {
+    const answer = await service.fetch(`${pc}/start`, { method: 'POST' })
+    return [answer.status, await answer.text()]
+  }
+  const refused = [409, expect.stringContaining('the files of the program were replaced')]
+  expect(await start()).toEqual(refused)
+  // Neither is a keeper.
+  process.kill(Number(keeper), 'SIGKILL')
+  await expect.poll(start, { timeout: 10_000 }).toEqual(refused)
+  await service.kill('SIGKILL')
+  await service.restart()
+  expect(await start()).toEqual([200, expect.stringContaining('started')])
+}, 60_000)
 
 describe('a downgrade', () => {
   test('destroys nothing: what a newer version runs and wrote is shown as such, and is there after the next upgrade', async () => {

@@ -1,8 +1,9 @@
 import { forNode } from '../programs/environment.ts'
 import { startProgram } from '../programs/start.ts'
+import { build } from '../version.ts'
 import type { ChildRecords } from './child-records.ts'
 import { KeeperError } from './error.ts'
-import { encodeFrame, type Frame, FrameReader, frameType } from './frames.ts'
+import { encodeFrame, exitOfReplaced, type Frame, FrameReader, frameType } from './frames.ts'
 import { InputWindow } from './input-window.ts'
 import { programArguments } from './program.ts'
 import type { EmbeddedPcSpec } from './protocol.ts'
@@ -70,7 +71,7 @@ export class EmbeddedPcs {
       host.guests.set(id, { output, typed, started, failed: refuse, ended })
       host.send(encodeFrame(frameType.start, id, JSON.stringify(spec)))
       ending.then(
-        () => refuse('its process ended'),
+        () => refuse(host.whyEnded),
         () => {},
       )
     })
@@ -144,6 +145,8 @@ export class EmbeddedPcs {
 interface Host {
   readonly pid: number
   readonly guests: Map<number, Guest>
+  /** What is said of its end. */
+  readonly whyEnded: string
   /** Whether the process says anything within a time, ms; true also when it has ended. */
   answers(ms: number): Promise<boolean>
   send(frame: Buffer): void
@@ -154,7 +157,7 @@ interface Host {
 function startHost(gone: () => void): Host {
   const guests = new Map<number, Guest>()
   const program = programArguments(new URL('./pc-host.ts', import.meta.url), new URL('./pc-host.js', import.meta.url))
-  const child = startProgram(process.execPath, program, {
+  const child = startProgram(process.execPath, [...program, build], {
     variables: forNode,
     detached: true,
     stdio: ['pipe', 'pipe', 'inherit'],
@@ -163,6 +166,7 @@ function startHost(gone: () => void): Host {
   if (stdin === null || stdout === null) throw new KeeperError('spawn_failed', 'the embedded pcs have no pipe')
   const reader = new FrameReader()
   let heard = () => {}
+  let isReplaced = false
   let answer: Promise<boolean> | undefined
   stdin.on('error', () => {})
   stdout.on('error', () => {})
@@ -176,13 +180,17 @@ function startHost(gone: () => void): Host {
     }
   })
   child.once('error', gone)
-  child.once('exit', () => {
+  child.once('exit', (code) => {
+    isReplaced = code === exitOfReplaced
     heard()
     gone()
   })
   return {
     pid: child.pid ?? 0,
     guests,
+    get whyEnded() {
+      return isReplaced ? 'the files of the program were replaced, restart the service' : 'its process ended'
+    },
     answers(ms) {
       answer ??= new Promise<boolean>((resolve) => {
         const timer = setTimeout(() => resolve(false), ms)

@@ -1,3 +1,6 @@
+/** Exit code of a process of the embedded pcs that is of another build than its keeper, because the program was upgraded. */
+export const exitOfReplaced = 4
+
 /**
  * Messages between the keeper and the process of the embedded pcs, over its stdin and stdout:
  * length of the rest (4 bytes, little-endian), type (1), number of the pc (4), payload.

@@ -3,8 +3,12 @@ import { createSocket, type Socket } from 'node:dgram'
 import { directoryFiles } from '../kinds/pc/embedded/directory-files.ts'
 import { EmbeddedPc } from '../kinds/pc/embedded/embedded-pc.ts'
 import { Turns } from '../kinds/pc/embedded/turns.ts'
-import { encodeFrame, type Frame, FrameReader, type FrameType, frameType } from './frames.ts'
+import { build } from '../version.ts'
+import { encodeFrame, exitOfReplaced, type Frame, FrameReader, type FrameType, frameType } from './frames.ts'
 import type { EmbeddedPcSpec } from './protocol.ts'
+
+// These messages are of one build: the keeper that started us may have been there before our files were replaced.
+if (process.argv[2] !== undefined && process.argv[2] !== build) process.exit(exitOfReplaced)
 
 /** The process that all embedded pcs of a keeper share. It ends with its stdin, that is with the keeper. */
 interface Hosted {
