@@ -1,4 +1,5 @@
 import { type TSchema, Type } from '@sinclair/typebox'
+import { Check } from '@sinclair/typebox/value'
 import { Lines } from '../fleet/lines.ts'
 import type { EventAgent } from '../host-agent.ts'
 import { Uuid } from '../model/common.ts'
@@ -9,6 +10,7 @@ import { Project } from '../model/project.ts'
 import type { Connection } from './connection.ts'
 import { AnyNode } from './nodes.ts'
 import { path, search } from './paths.ts'
+import { tolerant } from './tolerant.ts'
 
 export const remoteEvents = (connection: Connection): EventAgent => ({
   async open({ projectId, since, pings = true, signal }) {
@@ -66,22 +68,38 @@ const line = <T extends TSchema>(event: T) => Type.Object({ seq, project_id: Typ
 const Ping = Type.Object({ seq, event: Load })
 const Resync = Type.Object({ seq })
 const Dropped = Type.Object({ event: Type.Object({ dropped: Type.Integer({ minimum: 1 }) }) })
-const OfNode = Type.Object({
-  ...line(AnyNode).properties,
-  change: Type.Optional(
-    Type.Union([Type.Literal('started'), Type.Literal('stopped'), Type.Literal('suspended'), Type.Literal('resumed')]),
-  ),
+const OfNode = tolerant(
+  Type.Object({
+    ...line(AnyNode).properties,
+    change: Type.Optional(
+      Type.Union([
+        Type.Literal('started'),
+        Type.Literal('stopped'),
+        Type.Literal('suspended'),
+        Type.Literal('resumed'),
+      ]),
+    ),
+  }),
+)
+const OfProject = tolerant(line(Project))
+const OfAny = Type.Object({
+  ...AnyLine.properties,
+  project_id: Type.Optional(Uuid),
+  by,
+  event: Type.Optional(Type.Unknown()),
 })
-const OfProject = line(Project)
-const OfLog = line(Message)
+const OfLog = tolerant(line(Message))
 
-/** What a line says; undefined for what only a newer compute tells. */
+/** What a line says; undefined for what is of no project and only a newer compute tells. */
 function itemOf(connection: Connection, value: unknown, projectId: string | undefined): FeedItem | undefined {
   const { action, seq } = connection.fitting(AnyLine, value)
-  const event = (at: { seq: number; project_id?: string; by?: string }, happening: Happening): FeedItem => {
+  const event = (
+    { seq, by, ...at }: { seq: number; project_id?: string; by?: string },
+    happening: Happening,
+  ): FeedItem | undefined => {
     const project_id = projectId ?? at.project_id
-    if (project_id === undefined) throw connection.wrong('an event without its project')
-    return { kind: 'event', event: { seq: at.seq, project_id, happening, ...(at.by !== undefined && { by: at.by }) } }
+    if (project_id === undefined) return undefined
+    return { kind: 'event', event: { seq, project_id, happening, ...(by !== undefined && { by }) } }
   }
   switch (action) {
     case 'ping': {
@@ -93,23 +111,33 @@ function itemOf(connection: Connection, value: unknown, projectId: string | unde
     case 'node.created':
     case 'node.updated':
     case 'node.deleted': {
-      const { change, ...it } = connection.fitting(OfNode, value)
+      if (!Check(OfNode, value)) return other(connection, value, projectId)
+      const { change, ...it } = value
       return event(it, { type: action, node: it.event as Node, ...(change !== undefined && { change }) })
     }
     case 'project.updated':
     case 'project.closed': {
-      const it = connection.fitting(OfProject, value)
-      return event(it, { type: action, project: it.event })
+      if (!Check(OfProject, value)) return other(connection, value, projectId)
+      return event(value, { type: action, project: value.event })
     }
     case 'log.error':
     case 'log.warning':
     case 'log.info': {
       // What the feed says of itself has no number.
       if (seq === undefined) return { kind: 'dropped', count: connection.fitting(Dropped, value).event.dropped }
-      const it = connection.fitting(OfLog, value)
-      return event(it, { type: action, message: it.event.message })
+      if (!Check(OfLog, value)) return other(connection, value, projectId)
+      return event(value, { type: action, message: value.event.message })
     }
     default:
-      return undefined
+      return other(connection, value, projectId)
   }
+}
+
+/** An event that is not known here, or has a form that is not: handed on as it is. Undefined for one of no project. */
+function other(connection: Connection, value: unknown, projectId: string | undefined): FeedItem | undefined {
+  const { action, seq, project_id: named, by, event, ...more } = connection.fitting(OfAny, value)
+  const project_id = projectId ?? named
+  if (project_id === undefined || seq === undefined) return undefined
+  const happening = { type: 'other', action, event, more } as const
+  return { kind: 'event', event: { seq, project_id, happening, ...(by !== undefined && { by }) } }
 }

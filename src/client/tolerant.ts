@@ -1,19 +1,26 @@
-import type { TSchema } from '@sinclair/typebox'
+import { Kind, type TSchema, Type } from '@sinclair/typebox'
 
 const made = new WeakMap<TSchema, TSchema>()
 
-/** The schema with all its objects open: a newer compute may tell more than we know of. */
+/**
+ * The schema for what a newer compute may say: objects may have more members, a word may be another than those of a list, an object
+ * of which there are several forms may have a form that is not known, and texts and lists may be longer. What is only handed on is
+ * not judged; what is known must still have its form.
+ */
 export function tolerant<T extends TSchema>(schema: T): T {
   const known = made.get(schema)
   if (known !== undefined) return known as T
-  const { additionalProperties, properties, patternProperties, items, anyOf, allOf, ...rest } = schema
+  const { additionalProperties, properties, patternProperties, items, anyOf, allOf, maxItems, maxLength, ...rest } =
+    schema
   const open = {
     ...rest,
     ...(isSchema(additionalProperties) && { additionalProperties: tolerant(additionalProperties) }),
     ...(properties !== undefined && { properties: each(properties) }),
     ...(patternProperties !== undefined && { patternProperties: each(patternProperties) }),
     ...(items !== undefined && { items: Array.isArray(items) ? items.map(tolerant) : tolerant(items) }),
-    ...(anyOf !== undefined && { anyOf: anyOf.map(tolerant) }),
+    // A tuple has just as many items as it has schemas.
+    ...(schema[Kind] === 'Tuple' && { maxItems }),
+    ...(anyOf !== undefined && { anyOf: forms(anyOf) }),
     ...(allOf !== undefined && { allOf: allOf.map(tolerant) }),
   } as unknown as T
   made.set(schema, open)
@@ -24,4 +31,24 @@ const isSchema = (value: unknown): value is TSchema => value !== null && typeof 
 
 function each(schemas: Record<string, TSchema>): Record<string, TSchema> {
   return Object.fromEntries(Object.entries(schemas).map(([name, schema]) => [name, tolerant(schema)]))
+}
+
+/** The members of a union, and those that a newer compute may have. */
+function forms(members: readonly TSchema[]): TSchema[] {
+  const words = members.filter(({ const: value }) => typeof value === 'string')
+  // One word alone, or null, is no list that could grow.
+  const open = words.length > 1 ? [...members.filter((member) => !words.includes(member)), Type.String()] : [...members]
+  const objects = members.filter((member) => member[Kind] === 'Object')
+  return [...open.map(tolerant), ...(objects.length > 1 ? unknownForm(objects) : [])]
+}
+
+/** An object whose form is another than those: a member that tells them apart has another word. */
+function unknownForm(objects: readonly TSchema[]): TSchema[] {
+  const [first] = objects
+  const name = Object.keys(first?.properties ?? {}).find((it) =>
+    objects.every(({ properties }) => typeof properties?.[it]?.const === 'string'),
+  )
+  if (name === undefined) return []
+  const known = Type.Union(objects.map(({ properties }) => Type.Literal(properties[name].const as string)))
+  return [Type.Object({ [name]: Type.Intersect([Type.String(), Type.Not(known)]) })]
 }

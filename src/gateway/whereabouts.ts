@@ -194,7 +194,8 @@ export class Whereabouts {
 /** Whether a compute has a project, and how; undefined when it has not. */
 async function has({ agent }: Member, projectId: string): Promise<'open' | 'closed' | undefined> {
   try {
-    return (await agent.projects.get(projectId)).status ?? 'open'
+    // A newer compute may have other words.
+    return (await agent.projects.get(projectId)).status === 'closed' ? 'closed' : 'open'
   } catch (error) {
     if (error instanceof ApiError && error.status === 404) return undefined
     throw error

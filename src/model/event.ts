@@ -11,6 +11,13 @@ export type Happening =
     }
   | { readonly type: 'project.updated' | 'project.closed'; readonly project: Project }
   | { readonly type: 'log.error' | 'log.warning' | 'log.info'; readonly message: string }
+  /** What only a newer compute tells: handed on as it is. `more`: the members of its line beside `action` and `event`. */
+  | {
+      readonly type: 'other'
+      readonly action: string
+      readonly event: unknown
+      readonly more: Readonly<Record<string, unknown>>
+    }
 
 /** Set on `node.updated` when the status changed, so that v1 can say vm.started and vm.stopped. */
 export type NodeChange = 'started' | 'stopped' | 'suspended' | 'resumed'

@@ -102,6 +102,10 @@ function shown({ happening }: LabEvent, view: 'full' | undefined): ReturnType<Fa
     case 'project.updated':
     case 'project.closed':
       return { action: happening.type, event: projectV2(happening.project, view) }
+    case 'other': {
+      const { action, event, more } = happening
+      return { ...(view === 'full' && more), action, event }
+    }
     default:
       return { action: happening.type, event: { message: happening.message } }
   }
