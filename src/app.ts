@@ -1,3 +1,4 @@
+import type { TObject } from '@sinclair/typebox'
 import { type Caller, callerOf, callerThroughTunnel, requestIdOf } from './auth/caller.ts'
 import { type Identity, requireRole } from './auth/identity.ts'
 import { LoginLimit } from './auth/login-limit.ts'
@@ -20,6 +21,7 @@ import { pathOf, queryOf, unalias } from './http/path.ts'
 import { RequestMetrics } from './http/request-metrics.ts'
 import { type Match, Routes } from './http/router.ts'
 import { isUpgrade, type Upgrade, upgradeToken } from './http/socket.ts'
+import { takenBack } from './http/taken-back.ts'
 import { type TicketOffice, Tickets } from './http/tickets.ts'
 import { check } from './http/validate.ts'
 import { openapi } from './openapi.ts'
@@ -346,19 +348,25 @@ async function answer(
   context: Context,
   jsonBytes: number,
 ): Promise<Response | Answer> {
-  return endpoint.handle(
-    {
-      params: endpoint.params === undefined ? {} : lowerIds(check(endpoint.params, params, 'path')),
-      query: endpoint.query === undefined ? {} : check(endpoint.query, queryOf(request.url), 'query'),
-      body: await bodyOf(endpoint, request, jsonBytes),
-      path,
-      request,
-    },
-    context,
-  )
+  const input = {
+    params: endpoint.params === undefined ? {} : lowerIds(check(endpoint.params, params, 'path')),
+    query: endpoint.query === undefined ? {} : check(endpoint.query, queryOf(request.url), 'query'),
+  }
+  const body = await bodyOf(endpoint, request, jsonBytes, (current) => current(input, context))
+  return endpoint.handle({ ...input, body, path, request }, context)
 }
 
-async function bodyOf(endpoint: Endpoint, request: Request, limit: number): Promise<unknown> {
+async function bodyOf(
+  endpoint: Endpoint,
+  request: Request,
+  limit: number,
+  ask: (current: NonNullable<Endpoint['current']>) => Promise<unknown>,
+): Promise<unknown> {
+  const { body, takesBack, current } = endpoint
+  if (body !== undefined && takesBack !== undefined) {
+    const given = await readJson(request, limit)
+    return takenBack(body as TObject, takesBack).read(given, current && (() => ask(current)))
+  }
   if (endpoint.body !== undefined) return check(endpoint.body, await readJson(request, limit))
   if (endpoint.bodyKind === 'ignored') await readAnyJson(request, limit)
   return undefined

@@ -2,8 +2,8 @@
 export class ApiError extends Error {
   override readonly name = 'ApiError'
   readonly status: number
-  /** Members the error body carries beside `message` and `status`; only a missing image has one (its name). */
-  readonly extra: { readonly image?: string }
+  /** Members the error body carries beside `message` and `status`; only a missing image has them: its name, and a word for it. */
+  readonly extra: { readonly image?: string; readonly exception?: string }
   /** Headers of the answer, such as `Allow` or `WWW-Authenticate`. */
   readonly headers: Readonly<Record<string, string>>
 
@@ -14,7 +14,7 @@ export class ApiError extends Error {
   ) {
     super(message, options)
     this.status = status
-    this.extra = options.image === undefined ? {} : { image: options.image }
+    this.extra = options.image === undefined ? {} : { image: options.image, exception: 'ImageMissingError' }
     this.headers = options.headers ?? {}
   }
 }

@@ -1,6 +1,7 @@
 import { Kind, type TObject, type TSchema } from '@sinclair/typebox'
 import { type Endpoint, type Reply, roleOf } from './http/endpoint.ts'
 import { fault } from './http/params.ts'
+import { takenBack } from './http/taken-back.ts'
 
 type Json = Record<string, unknown>
 
@@ -83,7 +84,7 @@ function parameters(schemas: TObject | undefined, place: 'path' | 'query', compo
   }))
 }
 
-function requestBody({ method, body, bodyShown, bodyKind }: Endpoint, components: Components): Json {
+function requestBody({ method, body, bodyShown, bodyKind, takesBack }: Endpoint, components: Components): Json {
   if (bodyKind === 'raw') {
     return {
       requestBody: {
@@ -92,7 +93,8 @@ function requestBody({ method, body, bodyShown, bodyKind }: Endpoint, components
       },
     }
   }
-  const schema = body === undefined ? undefined : components.reference(bodyShown ?? body)
+  const taken = body === undefined || takesBack === undefined ? body : takenBack(body as TObject, takesBack).schema
+  const schema = taken === undefined ? undefined : components.reference(bodyShown ?? taken)
   if (schema !== undefined) {
     return { requestBody: { required: method !== 'GET', content: { 'application/json': { schema } } } }
   }
@@ -144,7 +146,7 @@ class Components {
   readonly schemas: Record<string, unknown> = {}
 
   reference(schema: TSchema): Json {
-    const { $id, expects, ...rest } = Object.fromEntries(
+    const { $id, expects, changesByItself, ...rest } = Object.fromEntries(
       Object.entries(schema).map(([key, value]) => [key, this.#visit(value)]),
     )
     if (typeof $id !== 'string') return rest

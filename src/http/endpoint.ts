@@ -82,6 +82,16 @@ export interface Endpoint<P extends TObject = TObject, Q extends TObject = TObje
   readonly query?: Q
   /** Schema of the JSON body. */
   readonly body?: B
+  /**
+   * What the resource is shown as: its members that `body` has not are taken back, as `http/taken-back.ts` says. The handler does
+   * not get them.
+   */
+  readonly takesBack?: TObject
+  /** The resource as it is shown now, for changes of it; absent for creates. */
+  readonly current?: (
+    input: Pick<Input<Static<P>, Static<Q>, never>, 'params' | 'query'>,
+    context: Context,
+  ) => Promise<unknown>
   /** What the document shows, where the handler looks closer than `body`. */
   readonly bodyShown?: TSchema
   /** `raw`: the body is a stream of bytes for the handler; `ignored`: any JSON object or nothing. */

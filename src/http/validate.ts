@@ -20,7 +20,7 @@ export function complaint(schema: TSchema, value: unknown, where: string): strin
   const field = fieldName(path) || where
   if (unknownIn !== undefined) return unknownField(field, unknownIn)
   if (got === undefined) return `${field}: missing, expected ${expectation(wanted)}`
-  return `${field}: expected ${expectation(wanted)}, got ${shown(got, field)}${hint(wanted, got, field)}`
+  return `${field}: expected ${expectation(wanted)}, got ${quoted(got, field)}${hint(wanted, got, field)}`
 }
 
 /** Of a misspelt field both its own name is unknown and the right one is missing: what was written is told. */
@@ -91,33 +91,16 @@ function blame(error: ValueError): Blame {
 const isUnknownProperty = (error: ValueError): boolean => error.type === ValueErrorType.ObjectAdditionalProperties
 
 function unknownField(field: string, object: TSchema): string {
-  const known = Object.keys((object.properties ?? {}) as Record<string, unknown>)
+  const known = Object.entries((object.properties ?? {}) as Record<string, TSchema>).flatMap(([name, { readOnly }]) =>
+    readOnly === true ? [] : name,
+  )
   const name = field.split('.').at(-1) ?? field
-  if (onlyShown.has(name) && !known.includes(name)) {
-    return `${field}: this is shown and cannot be set${known.length === 0 ? '' : `; what can be set: ${known.join(', ')}`}`
-  }
   const guess = nearest(name, known)
   if (guess !== undefined) return `${field}: unknown field, did you mean ${guess}?`
   return known.length === 0
     ? `${field}: unknown field, none is expected here`
     : `${field}: unknown field, expected one of ${known.join(', ')}`
 }
-
-/** Members of what is shown that no request sets. */
-const onlyShown = new Set([
-  'status',
-  'status_reason',
-  'node_id',
-  'vm_id',
-  'project_id',
-  'node_directory',
-  'working_dir',
-  'command_line',
-  'console_host',
-  'engine',
-  'connected',
-  'last_error',
-])
 
 /** `/a/b~1c/0` -> `a.b/c[0]`. */
 function fieldName(pointer: string): string {
@@ -181,7 +164,7 @@ function bounded(what: string, minimum: unknown, maximum: unknown): string {
 }
 
 /** A value as it may be repeated to the client: short, and never a secret. */
-function shown(value: unknown, field: string): string {
+export function quoted(value: unknown, field: string): string {
   if (mayBeSecret.test(field)) return 'another value'
   if (Array.isArray(value)) return value.length === 0 ? 'an empty list' : `a list of ${items(value.length)}`
   if (value !== null && typeof value === 'object') return 'an object'

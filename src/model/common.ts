@@ -22,12 +22,21 @@ export const nullable = <T extends TSchema>(schema: T) => Type.Union([schema, Ty
 /** An input member that may be absent or null. */
 export const maybe = <T extends TSchema>(schema: T) => Type.Optional(nullable(schema))
 
+/**
+ * Marks what changes without a request: who sends it back may have been shown another value than it has now, and any value is
+ * taken for one that was shown.
+ */
+export const changing = <T extends TSchema>(schema: T): T => ({ ...schema, changesByItself: true })
+
 /** The body of every error. */
 export type Fault = Static<typeof Fault>
 export const Fault = Type.Object(
   {
     message: Type.String({ description: 'What was wrong and what would be right' }),
     status: Type.Integer({ description: 'The HTTP status again' }),
+    exception: Type.Optional(
+      Type.String({ description: 'Only for a missing image: `ImageMissingError`, which older clients look for' }),
+    ),
     image: Type.Optional(Type.String({ description: 'Only for a missing image: the name that was asked for' })),
   },
   { $id: 'Fault', description: 'Body of every error' },

@@ -1,5 +1,5 @@
 import { type Static, Type } from '@sinclair/typebox'
-import { maybe, Name, nullable, PortNumber } from './common.ts'
+import { changing, maybe, Name, nullable, PortNumber } from './common.ts'
 
 /** The service itself. */
 export const localId = 'local'
@@ -61,7 +61,9 @@ export const ComputeCapabilities = Type.Object(
 )
 
 const percent = (what: string) =>
-  nullable(Type.Number({ minimum: 0, maximum: 100, description: `${what}, as last told; null while not connected` }))
+  changing(
+    nullable(Type.Number({ minimum: 0, maximum: 100, description: `${what}, as last told; null while not connected` })),
+  )
 
 /** A compute as it is shown: everything but its password. */
 export type Compute = Static<typeof Compute>
@@ -73,14 +75,14 @@ export const Compute = Type.Object(
     host: Type.String({ description: 'Of a compute that has joined: its name' }),
     port: Type.Integer({ description: 'Of a compute that has joined: 0' }),
     user: nullable(Type.String()),
-    connected: Type.Boolean(),
+    connected: changing(Type.Boolean()),
     accepts_projects: Accepts,
     weight: Weight,
     cpu_usage_percent: percent('Load of its processors'),
     memory_usage_percent: percent('Memory in use'),
-    capabilities: ComputeCapabilities,
-    last_error: nullable(
-      Type.String({ description: 'Why it is not connected; null when it is, or was not tried yet' }),
+    capabilities: changing(ComputeCapabilities),
+    last_error: changing(
+      nullable(Type.String({ description: 'Why it is not connected; null when it is, or was not tried yet' })),
     ),
   },
   { $id: 'Compute', description: 'A machine that runs nodes, as the fleet knows it' },

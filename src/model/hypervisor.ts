@@ -1,5 +1,5 @@
 import { type Static, Type } from '@sinclair/typebox'
-import { maybe, Name, nullable, PortNumber } from './common.ts'
+import { changing, maybe, Name, nullable, PortNumber } from './common.ts'
 import { consolePort, newNodeId, nodeFields } from './node-fields.ts'
 
 /** Managers of VMs that nodes can stand for a VM of. */
@@ -86,12 +86,14 @@ export const HypervisorNode = Type.Object(
     linked_clone: Type.Boolean({ description: 'Whether the VM is an overlay of another one, and goes with the node' }),
     ram,
     acpi_shutdown: acpiShutdown,
-    remote_console: nullable(
-      Type.Integer({
-        ...PortNumber,
-        description:
-          'TCP port of the screen; null unless enable_remote_console, and until the next start when that came while it ran',
-      }),
+    remote_console: changing(
+      nullable(
+        Type.Integer({
+          ...PortNumber,
+          description:
+            'TCP port of the screen; null unless enable_remote_console, and until the next start when that came while it ran',
+        }),
+      ),
     ),
     driver: Type.Union([Type.Literal('libvirt'), Type.Literal('virtualbox')], {
       description: 'The hypervisor that has the VM',

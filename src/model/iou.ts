@@ -1,5 +1,5 @@
 import { type Static, Type } from '@sinclair/typebox'
-import { maybe, Name, nullable, Uuid } from './common.ts'
+import { maybe, Name, nullable } from './common.ts'
 import { consolePort, newNodeId, nodeFields } from './node-fields.ts'
 
 const consoleType = Type.Union([Type.Literal('telnet'), Type.Literal('none')], { default: 'telnet' })
@@ -78,29 +78,17 @@ export const iouInputs = {
   iourc_content: maybe(iourc),
 }
 
-/** What nobody can set. Clients of v2 send back all that they were shown, so it is taken, and does nothing. */
-const shown = {
-  project_id: maybe(IouNode.properties.project_id),
-  node_directory: maybe(IouNode.properties.node_directory),
-  status: maybe(IouNode.properties.status),
-  status_reason: maybe(Type.String()),
-  command_line: maybe(IouNode.properties.command_line),
-  startup_config: maybe(Type.String()),
-  private_config: maybe(Type.String()),
-  iourc_path: maybe(Type.String()),
-}
-
 /** What a new router may be given. Null and absent mean the default. */
 export type IouCreate = Static<typeof IouCreate>
 export const IouCreate = Type.Object(
-  { name: Name, path: iouPath, node_id: newNodeId, ...iouInputs, ...shown },
+  { name: Name, path: iouPath, node_id: newNodeId, ...iouInputs },
   { additionalProperties: false },
 )
 
 /** Changes of a router. Null and absent mean "leave as it is". */
 export type IouUpdate = Static<typeof IouUpdate>
 export const IouUpdate = Type.Object(
-  { name: maybe(Name), path: maybe(iouPath), node_id: maybe(Uuid), ...iouInputs, ...shown },
+  { name: maybe(Name), path: maybe(iouPath), ...iouInputs },
   { additionalProperties: false },
 )
 

@@ -1,5 +1,5 @@
 import { type Static, type TProperties, Type } from '@sinclair/typebox'
-import { nullable, PortNumber } from './common.ts'
+import { changing, nullable, PortNumber } from './common.ts'
 import { Filters } from './filters.ts'
 
 const onEvery = {
@@ -75,14 +75,6 @@ export const Nio = Type.Union([UdpNio, GenericEthernetNio, EthernetNio, TapNio],
   description: 'What a port is attached to',
 })
 
-/** A change of what is attached: any members of a NIO; without `type` it keeps that, too. */
-export const NioChange = Type.Union(
-  [UdpNio, GenericEthernetNio, EthernetNio, TapNio].map((it) =>
-    Type.Partial(it, { additionalProperties: false, $id: `${it.$id}Change` }),
-  ),
-  { $id: 'NioChange', description: 'What is to be changed of a NIO; what is not named keeps its value' },
-)
-
 /** What is known of a link. */
 export type LinkVerdict = Static<typeof LinkVerdict>
 export const LinkVerdict = Type.Union(
@@ -125,18 +117,22 @@ const counters = {
 }
 
 const state = {
-  link: LinkVerdict,
-  link_reason: Type.Optional(nullable(Type.String({ description: 'Why nothing passes, as far as that is known' }))),
-  counters: Type.Object(counters, { $id: 'PortCounters', description: 'Counted since the port was opened' }),
-  capture: nullable(
-    Type.Object(
-      {
-        pcap_file_path: Type.String(),
-        data_link_type: Type.String(),
-        frames: count('Frames in the file'),
-        missed: count('Frames that came faster than they could be stored'),
-      },
-      { description: 'The capture that runs; null when there is none' },
+  link: changing(LinkVerdict),
+  link_reason: Type.Optional(
+    changing(nullable(Type.String({ description: 'Why nothing passes, as far as that is known' }))),
+  ),
+  counters: changing(Type.Object(counters, { $id: 'PortCounters', description: 'Counted since the port was opened' })),
+  capture: changing(
+    nullable(
+      Type.Object(
+        {
+          pcap_file_path: Type.String(),
+          data_link_type: Type.String(),
+          frames: count('Frames in the file'),
+          missed: count('Frames that came faster than they could be stored'),
+        },
+        { description: 'The capture that runs; null when there is none' },
+      ),
     ),
   ),
 }

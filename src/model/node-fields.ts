@@ -1,9 +1,10 @@
 import { type Static, Type } from '@sinclair/typebox'
-import { Name, nullable, PortNumber, Uuid } from './common.ts'
+import { changing, Name, nullable, PortNumber, Uuid } from './common.ts'
 
 /** `suspended` exists only for kinds that can be paused. */
 export type NodeStatus = Static<typeof NodeStatus>
 export const NodeStatus = Type.Union([Type.Literal('started'), Type.Literal('stopped'), Type.Literal('suspended')], {
+  changesByItself: true,
   description: 'State of the node',
 })
 
@@ -15,11 +16,16 @@ export const nodeFields = {
   node_directory: Type.String({ description: 'Working directory of the node on the compute' }),
   status: NodeStatus,
   console: nullable(Type.Integer({ ...PortNumber, description: 'Console TCP port; null when console_type is none' })),
-  command_line: Type.String({ description: 'Command line of the last start, empty before the first one' }),
-  status_reason: nullable(
-    Type.String({
-      description: 'Why the node is stopped or cannot start (missing program, exit code); null when nothing is wrong',
-    }),
+  command_line: Type.String({
+    changesByItself: true,
+    description: 'Command line of the last start, empty before the first one',
+  }),
+  status_reason: changing(
+    nullable(
+      Type.String({
+        description: 'Why the node is stopped or cannot start (missing program, exit code); null when nothing is wrong',
+      }),
+    ),
   ),
 }
 

@@ -1,5 +1,5 @@
 import { type Static, Type } from '@sinclair/typebox'
-import { maybe, Name, nullable, Uuid } from './common.ts'
+import { changing, maybe, Name, nullable, Uuid } from './common.ts'
 
 /** A project variable, handed on to nodes and clients as it is. */
 export type Variable = Static<typeof Variable>
@@ -27,9 +27,11 @@ export const Project = Type.Object(
     variables: nullable(Type.Array(Variable)),
     compute_id: Type.Optional(Type.String({ description: 'In the lists of a gateway: the compute that has it' })),
     status: Type.Optional(
-      Type.Union([Type.Literal('open'), Type.Literal('closed')], {
-        description: 'closed: it is on disk only; a POST with its project_id opens it. Absent: open',
-      }),
+      changing(
+        Type.Union([Type.Literal('open'), Type.Literal('closed')], {
+          description: 'closed: it is on disk only; a POST with its project_id opens it. Absent: open',
+        }),
+      ),
     ),
   },
   { $id: 'Project', description: 'A project: a named working directory with nodes in it' },

@@ -4,12 +4,30 @@ import type { NodeAgent, PortRef } from '../host-agent.ts'
 import { created, type Endpoint, endpoint, noContent, ok } from '../http/endpoint.ts'
 import { nearest } from '../http/nearest.ts'
 import { portOf, portParams } from '../http/params.ts'
-import { check } from '../http/validate.ts'
-import { Nio, NioChange, NioState, nioSchemas, nioTypes } from '../model/nio.ts'
+import { type TakenBack, takenBack } from '../http/taken-back.ts'
+import { Nio, NioState, nioSchemas, nioTypes } from '../model/nio.ts'
 import { type NodeKindName, type NodeRef, nioTypesOf } from '../model/node.ts'
 
 /** The body of a NIO request, as far as it is known before its type was looked at. */
 const anyNio = Type.Record(Type.String(), Type.Unknown())
+/** What is taken for a NIO of a type: the NIO, and the state of its link that is shown with it. */
+function inputOf(type: keyof typeof nioSchemas): TakenBack {
+  const shown = NioState.anyOf.find(({ properties }) => properties.type.const === type)
+  if (shown === undefined) throw new Error(`no NIO of the type ${type} is shown`)
+  return takenBack(nioSchemas[type] as TObject, shown)
+}
+const inputs = Object.entries(nioSchemas).map(([type, { $id }]) => ({
+  $id,
+  schema: inputOf(type as keyof typeof nioSchemas).schema as TObject,
+}))
+const NioInput = Type.Union(
+  inputs.map(({ $id, schema }) => ({ ...schema, $id: `${$id}Input` })),
+  { $id: 'NioInput', description: 'What a port is to be attached to' },
+)
+const NioChange = Type.Union(
+  inputs.map(({ $id, schema }) => Type.Partial(schema, { additionalProperties: false, $id: `${$id}Change` })),
+  { $id: 'NioChange', description: 'What is to be changed of a NIO; what is not named keeps its value' },
+)
 const noSuchPort = 'There is no such node, adapter, port or device'
 const nothingAttached = `${noSuchPort}, or nothing is attached`
 const taken = 'The local port or the device is taken, or a privilege is missing'
@@ -44,11 +62,11 @@ export function linkEndpoints<P extends TObject>(
       summary: 'Attach a NIO to a port; it replaces the one that is attached',
       params: withPort,
       body: anyNio,
-      bodyShown: Nio,
+      bodyShown: NioInput,
       replies: { 201: { description: 'Attached', schema: Nio } },
       errors: { 404: noSuchPort, 409: taken },
       handle: async ({ params, body }, { agent }) =>
-        created(await agent.nodes.attachNio(nodeOf(params), portOf(params), nioOf(body, kind))),
+        created(await agent.nodes.attachNio(nodeOf(params), portOf(params), await nioOf(body, kind))),
     }),
     endpoint({
       method: 'PUT',
@@ -64,7 +82,7 @@ export function linkEndpoints<P extends TObject>(
         const node = nodeOf(params)
         const port = portOf(params)
         const whole = isWhole(body, kind) ? body : { ...(await attached(agent.nodes, node, port, body)), ...body }
-        return created(await agent.nodes.updateNio(node, port, nioOf(whole, kind)))
+        return created(await agent.nodes.updateNio(node, port, await nioOf(whole, kind)))
       },
     }),
     endpoint({
@@ -90,25 +108,25 @@ function isWhole({ type, ...rest }: Record<string, unknown>, kind: NodeKindName)
   return (nioSchemas[wanted].required ?? []).every((name) => name === 'type' || Object.hasOwn(rest, name))
 }
 
-/** What is attached to a port, without what is only known of it; nothing when it is of another type. 404. */
+/** What is attached to a port; nothing when it is of another type. 404. */
 async function attached(
   nodes: NodeAgent,
   node: NodeRef,
   port: PortRef,
   { type }: Record<string, unknown>,
 ): Promise<object> {
-  const { link: _, counters: __, capture: ___, ...nio } = await nodes.nioState(node, port)
+  const nio = await nodes.nioState(node, port)
   return type === undefined || nio.type === type ? nio : {}
 }
 
 const articleOf = (word: string) => (/^[aeiou]/.test(word) ? 'an' : 'a')
 
 /** The NIO in a body; 400 that names the types the kind takes, or the field that is wrong. */
-function nioOf(body: Record<string, unknown>, kind: NodeKindName): Nio {
+async function nioOf(body: Record<string, unknown>, kind: NodeKindName): Promise<Nio> {
   const { type } = body
   const takes = nioTypesOf[kind]
   const wanted = takes.find((it) => it === type)
-  if (wanted !== undefined) return check(nioSchemas[wanted], body)
+  if (wanted !== undefined) return inputOf(wanted).read(body) as Promise<Nio>
   const isKnown = typeof type === 'string' && (nioTypes as readonly string[]).includes(type)
   const guess =
     typeof type === 'string' && !isKnown ? (nearest(type, takes) ?? nearest(`nio_${type}`, takes)) : undefined

@@ -163,7 +163,15 @@ notByWorker('the service is a compute of its own', async () => {
   expect([pc.status, await body(pc)]).toEqual([201, expect.objectContaining({ name: 'PC' })])
   const missing = await send(`${computes}/local/machine-emulator/images/nothing.img`)
   expect([missing.status, await body(missing)]).toEqual([
-    ...[409, { message: expect.stringContaining('nothing.img'), status: 409, image: 'nothing.img' }],
+    ...[
+      409,
+      {
+        message: expect.stringContaining('nothing.img'),
+        status: 409,
+        image: 'nothing.img',
+        exception: 'ImageMissingError',
+      },
+    ],
   ])
   expect((await send(`${computes}/local/nowhere/at/all`)).status).toBe(404)
   const path = `${computes}/local/projects/${project.id}/files/a%20b/c.txt`

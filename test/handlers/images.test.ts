@@ -73,6 +73,7 @@ test('a missing image is a conflict that says which one', async () => {
     message: expect.stringContaining('not-there.qcow2'),
     status: 409,
     image: 'not-there.qcow2',
+    exception: 'ImageMissingError',
   })
 })
 

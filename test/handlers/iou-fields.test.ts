@@ -156,9 +156,10 @@ test('a v2 client may send back all that it was shown', async () => {
   expect([answer.status, await body(answer)]).toEqual([200, { ...view, name: 'R2' }])
   const again = await post(`${project.v2}/iou/nodes`, { ...view, ram: 300 })
   expect([again.status, await body(again)]).toEqual([201, { ...view, ram: 300 }])
-  // What nobody can set stays, whatever is sent.
-  const changes = { status: 'started', application_id: 500, command_line: 'rm', node_id: crypto.randomUUID() }
+  // What changes by itself may have been shown before, and what is computed stays, whatever is sent.
+  const changes = { status: 'started', application_id: 500, command_line: 'rm' }
   expect(await body(put(v2, changes))).toEqual({ ...view, ram: 300 })
+  expect((await put(v2, { node_id: crypto.randomUUID() })).status).toBe(400)
   expect(await body(send(`${project.v2}/iou/nodes`))).toMatchObject([{ node_id: id }])
 })
 

@@ -176,7 +176,8 @@ test.for([
   [{ custom_adapters: {} }, 'custom_adapters: expected a list'],
   [{ node_id: 'x' }, 'node_id: expected a UUID'],
   [{ hda_disk_imgae: 'x' }, 'hda_disk_imgae: unknown field, did you mean hda_disk_image?'],
-  [{ status: 'started' }, 'status: this is shown and cannot be set'],
+  [{ state: 'started' }, 'state: unknown field'],
+  [{ status: 'flying' }, 'status: expected "started"'],
 ] as const)('%j is refused by name, in both faces', async ([input, message]) => {
   const project = await newProject()
   const isNameless = Object.keys(input).length === 0
@@ -248,7 +249,12 @@ machineTest.for(['hda_disk_image', 'hdd_disk_image', 'cdrom_image', 'bios_image'
     ]) {
       expect(answer.status).toBe(409)
       const fault = await body<Fault>(answer)
-      expect(fault).toEqual({ message: expect.any(String), status: 409, image: 'no-such.img' })
+      expect(fault).toEqual({
+        message: expect.any(String),
+        status: 409,
+        image: 'no-such.img',
+        exception: 'ImageMissingError',
+      })
       expect(fault.message).toContain(field)
     }
     expect(await body(send(nodes(project)))).toEqual([before])

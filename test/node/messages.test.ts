@@ -233,15 +233,15 @@ const mistakes: readonly Mistake[] = [
   [`PUT ${pc}`, { startup_scripts: 'x' }, 400, 'startup_scripts: unknown field, «did you mean startup_script?»'],
   [
     `PUT ${pc}`,
-    { status: 'started' },
+    { mac_address: '00:50:79:66:68:fe' },
     400,
-    'status: this is shown and cannot be set; «what can be set: name, console, console_type, startup_script»',
+    'mac_address: this is shown and cannot be set: it is "*", got "00:50:79:66:68:fe"; «what can be set: name, console, console_type, startup_script»',
   ],
   [
     `PUT ${pc}`,
     { node_id: '{none}' },
     400,
-    'node_id: this is shown and cannot be set; «what can be set: name, console, console_type, startup_script»',
+    'node_id: this is shown and cannot be set: it is "*", got "*"; «what can be set: name, console, console_type, startup_script»',
   ],
   [`POST ${pcs}`, { name: 'a\nb' }, 400, 'name: «expected a text of 1 to 255 characters, in one line», got "a\\nb"'],
   [
@@ -633,7 +633,7 @@ const mistakes: readonly Mistake[] = [
     `GET ${pc}/console/vnc`,
     undefined,
     404,
-    'There is nothing at /v2/compute/projects/{P}/pc/nodes/{PC}/console/vnc: «expected ws in the place of "vnc"»',
+    'There is nothing at /v2/compute/projects/{P}/pc/nodes/{PC}/console/vnc: «expected ws, reset in the place of "vnc"»',
   ],
   [
     `POST ${compute}/projects`,

@@ -62,10 +62,13 @@ test('no request that can be made from the declarations, valid or spoiled, is an
         answer.status < 500 &&
         (declared.has(answer.status) || undeclared.has(answer.status) || method !== endpoint.method || isResolved(path))
       const isFault = answer.status >= 400 && method !== 'HEAD'
-      const { image, ...fault } = isFault ? ((await answer.json()) as { image?: string }) : {}
+      const { image, exception, ...fault } = isFault
+        ? ((await answer.json()) as { image?: string; exception?: string })
+        : {}
       over.abort()
       expect({ answer: answer.status, isExpected }).toMatchObject({ isExpected: true })
-      // The one thing an error may have beside its message: the name of an image that is missing.
+      // What an error may have beside its message: the name of an image that is missing, and a word for that.
+      expect(exception).toBe(image === undefined ? undefined : 'ImageMissingError')
       if (image !== undefined) expect(answer.status).toBe(409)
       if (isFault) expect(fault).toEqual({ message: expect.stringMatching(/./), status: answer.status })
     }),

@@ -1,5 +1,5 @@
 import { type Static, Type } from '@sinclair/typebox'
-import { maybe, Name, nullable, Uuid } from '../../model/common.ts'
+import { changing, maybe, Name, nullable, Uuid } from '../../model/common.ts'
 import type { LabEvent } from '../../model/event.ts'
 import {
   type MachineEmulatorNode as Machine,
@@ -62,7 +62,7 @@ export const PcV1 = Type.Object(
     vm_directory: PcNode.properties.node_directory,
     project_id: Uuid,
     name: Name,
-    status: Type.Union([Type.Literal('started'), Type.Literal('stopped')]),
+    status: changing(Type.Union([Type.Literal('started'), Type.Literal('stopped')])),
     console: PcNode.properties.console,
     startup_script: PcNode.properties.startup_script,
     startup_script_path: PcNode.properties.startup_script_path,

@@ -104,6 +104,7 @@ function instanceEndpoints(kind: NodeKindName, schemas: InstanceSchemas): readon
       summary: `Create a ${noun}`,
       params: projectParams,
       body: schemas.create,
+      takesBack: schemas.instance,
       replies: { 201: instance('Created, stopped') },
       errors: { 404: noSuchProject, 409: `The id is known, ${conflicts.create}`, 507: 'The disk is nearly full' },
       async handle({ params, body }, { agent }) {
@@ -135,6 +136,8 @@ function instanceEndpoints(kind: NodeKindName, schemas: InstanceSchemas): readon
       summary: `Change a ${noun}`,
       params,
       body: schemas.update,
+      takesBack: schemas.instance,
+      current: async ({ params }, { agent }) => instanceV1(await agent.nodes.get(ref(params))),
       replies: { 200: instance(`The changed ${noun}`) },
       errors: { 404: noSuchNode, 409: conflicts.update, 507: 'The disk is nearly full' },
       handle: async ({ params, body }, { agent }) =>

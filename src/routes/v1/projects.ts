@@ -29,6 +29,7 @@ export const projectsV1: readonly Endpoint[] = [
     tag,
     summary: 'Create a project, or open one that is on disk',
     body: ProjectV1Create,
+    takesBack: ProjectV1,
     replies: { 201: { description: 'Created', schema: ProjectV1 } },
     errors: { 403: 'The path is not allowed', 409: 'The project is open already', 507: 'The disk is nearly full' },
     async handle({ body }, { agent }) {
@@ -56,6 +57,8 @@ export const projectsV1: readonly Endpoint[] = [
     summary: 'Change a project',
     params,
     body: ProjectV1Update,
+    takesBack: ProjectV1,
+    current: async ({ params }, { agent }) => projectV1(await agent.projects.get(params.project_id)),
     replies: { 200: { description: 'The changed project', schema: ProjectV1 } },
     errors: {
       403: 'The property may not be changed',

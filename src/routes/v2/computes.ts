@@ -57,6 +57,7 @@ export const computeEndpoints: readonly Endpoint[] = [
       'A compute that cannot be reached is registered with its `last_error`, and tried again by itself. What answers and is not ' +
       'a compute of the same major version, or refuses the credentials, is not registered.',
     body: ComputeCreate,
+    takesBack: Compute,
     replies: { 201: { description: 'Registered', schema: Compute } },
     errors: {
       404: 'This service has no fleet',
@@ -85,6 +86,8 @@ export const computeEndpoints: readonly Endpoint[] = [
     summary: 'Change a compute; it is connected anew, unless only its share of the labs is another',
     params: one,
     body: ComputeUpdate,
+    takesBack: Compute,
+    current: async ({ params }, context) => fleetOf(context).get(params.compute_id),
     replies: { 200: { description: 'The changed compute', schema: Compute } },
     errors: { 404: noSuchCompute, 409: 'It is one of the service itself', 507: 'The disk is full' },
     handle: async ({ params, body }, context) =>

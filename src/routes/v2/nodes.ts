@@ -144,6 +144,7 @@ function kindEndpoints(kind: NodeKindName, schemas: KindSchemas): readonly Endpo
       params: projectParams,
       query: creation,
       body: schemas.create,
+      takesBack: schemas.node,
       replies: { 200: node('With view=full: it was known, and changed'), 201: node('Created, stopped') },
       errors: {
         404: noSuchProject,
@@ -180,6 +181,8 @@ function kindEndpoints(kind: NodeKindName, schemas: KindSchemas): readonly Endpo
       summary: 'Change a node',
       params,
       body: schemas.update,
+      takesBack: schemas.node,
+      current: async ({ params }, { agent }) => agent.nodes.get(ref(params)),
       replies: { 200: node('The changed node') },
       errors: { 404: noSuchNode, 409: conflicts.update, 507: 'The disk is nearly full' },
       handle: async ({ params, body }, { agent }) =>

@@ -32,6 +32,7 @@ export const projectsV2: readonly Endpoint[] = [
     summary: 'Create a project, or open one that is on disk; an open one is given back as it is',
     query: seen,
     body: ProjectV2Create,
+    takesBack: ProjectV2,
     replies: {
       200: { description: 'With view=full: it was open already', schema: ProjectV2 },
       201: { description: 'Open', schema: ProjectV2 },
@@ -67,6 +68,8 @@ export const projectsV2: readonly Endpoint[] = [
     params,
     query: seen,
     body: ProjectV2Update,
+    takesBack: ProjectV2,
+    current: async ({ params }, { agent }) => agent.projects.get(params.project_id),
     replies: { 200: { description: 'The changed project', schema: ProjectV2 } },
     errors: {
       403: 'The property may not be changed',

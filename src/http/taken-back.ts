@@ -1,0 +1,78 @@
+import { type Static, type TObject, type TSchema, Type } from '@sinclair/typebox'
+import { Check } from '@sinclair/typebox/value'
+import { badRequest } from '../errors.ts'
+import { maybe } from '../model/common.ts'
+import { check, quoted } from './validate.ts'
+
+/**
+ * Clients send back what they were shown. The members that a resource shows and that cannot be set are those of its schema that
+ * its input has not: a create ignores them, and a change takes them with the value that they have.
+ */
+export interface TakenBack<T extends TObject = TObject> {
+  /** The input, and beside it the members that are only shown. */
+  readonly schema: TSchema
+  /**
+   * The input in a body. 400 for a member that is only shown and has another value now; `current` reads the resource, and is
+   * asked only when that has to be known. Without it the members are ignored.
+   */
+  read(body: unknown, current?: () => Promise<unknown>): Promise<Static<T>>
+}
+
+const made = new WeakMap<TObject, WeakMap<TObject, TakenBack>>()
+
+/** What an input takes back of what is shown as `shown`. */
+export function takenBack<T extends TObject>(input: T, shown: TObject): TakenBack<T> {
+  const ofInput = made.get(input) ?? new WeakMap<TObject, TakenBack>()
+  made.set(input, ofInput)
+  const known = ofInput.get(shown)
+  if (known !== undefined) return known as TakenBack<T>
+  const taken = derive(input, shown)
+  ofInput.set(shown, taken)
+  return taken as TakenBack<T>
+}
+
+function derive<T extends TObject>(input: T, shown: TObject): TakenBack<T> {
+  const only = Object.entries<TSchema>(shown.properties).filter(([name]) => !Object.hasOwn(input.properties, name))
+  const added = only.map(([name, schema]) => [name, Type.Optional({ ...maybe(schema), readOnly: true })] as const)
+  const schema: TSchema = { ...input, properties: { ...input.properties, ...Object.fromEntries(added) } }
+  const names = new Map(only)
+  return {
+    schema,
+    async read(body, current) {
+      const given = check(schema, body) as Record<string, unknown>
+      const sent = Object.keys(given).filter((name) => names.has(name))
+      if (sent.length === 0) return given as Static<T>
+      const fixed = sent.filter((name) => given[name] !== null && names.get(name)?.changesByItself !== true)
+      if (current !== undefined && fixed.length > 0)
+        requireSame(given, fixed, await current(), Object.keys(input.properties))
+      return Object.fromEntries(Object.entries(given).filter(([name]) => !names.has(name))) as Static<T>
+    },
+  }
+}
+
+function requireSame(
+  given: Record<string, unknown>,
+  names: readonly string[],
+  current: unknown,
+  settable: readonly string[],
+): void {
+  const now = current as Record<string, unknown>
+  const wrong = names.find((name) => !isSame(given[name], now[name]))
+  if (wrong === undefined) return
+  throw badRequest(
+    `${wrong}: this is shown and cannot be set: it is ${quoted(now[wrong], wrong)}, got ${quoted(given[wrong], wrong)}; what can be set: ${settable.join(', ')}`,
+  )
+}
+
+/** Ids are compared without regard to case, and members of objects in any order. */
+function isSame(a: unknown, b: unknown): boolean {
+  if (a === b) return true
+  if (typeof a === 'string' && typeof b === 'string') return Check(uuid, a) && a.toLowerCase() === b.toLowerCase()
+  if (a === null || b === null || typeof a !== 'object' || typeof b !== 'object') return false
+  if (Array.isArray(a) !== Array.isArray(b)) return false
+  const [one, other] = [a as Record<string, unknown>, b as Record<string, unknown>]
+  const keys = Object.keys(one)
+  return keys.length === Object.keys(other).length && keys.every((key) => isSame(one[key], other[key]))
+}
+
+const uuid = Type.String({ format: 'uuid' })
