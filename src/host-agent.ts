@@ -113,6 +113,11 @@ export interface ImageAgent {
     content: ReadableStream<Uint8Array>,
     options: UploadOptions,
   ): Promise<UploadProgress>
+  /**
+   * Deletes an image. 403 for a name that leaves the images or is in an additional directory, 404 when there is none, 409 when a
+   * node of an open project or another image needs it.
+   */
+  remove(kind: ImageKindName, name: string): Promise<void>
   /** How much of an upload in parts has come. */
   progress(kind: ImageKindName, name: string, total: number): Promise<UploadProgress>
   /** The disk-image tools that were found, in the order of PATH. */

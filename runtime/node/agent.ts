@@ -12,6 +12,7 @@ import { allowedInterfaces } from './host/allowed-interfaces.ts'
 import { LoadMeter } from './host/load.ts'
 import { hostMetrics } from './host/metrics.ts'
 import { Images } from './images/images.ts'
+import type { ImageUser } from './images/users.ts'
 import { type DynamipsBounds, usualBounds as usualDynamipsBounds } from './kinds/dynamips/bounds.ts'
 import { DynamipsKind } from './kinds/dynamips/dynamips.ts'
 import { Measurements } from './kinds/dynamips/measurements.ts'
@@ -65,6 +66,13 @@ export interface NodeAgentService {
   close(): Promise<void>
 }
 
+const imageUser = (node: LabNode): ImageUser => ({
+  kind: node.record.kind,
+  name: node.record.name,
+  projectPath: node.projectPath,
+  images: node.kind.images?.(node) ?? [],
+})
+
 /** The host agent of this machine. What was open when the service last ran is being opened again when this resolves. */
 export async function createNodeAgent(options: NodeAgentOptions): Promise<NodeAgentService> {
   const { config, log, diagnose } = options
@@ -101,6 +109,7 @@ export async function createNodeAgent(options: NodeAgentOptions): Promise<NodeAg
     bodyTimeoutMs: limits.body_timeout_ms,
     listedExecutables: () => config.current.executables,
     mayExecute: callerMayExecute,
+    nodes: () => [...nodes.all.values()].map((node) => imageUser(node)),
   })
   await images.open()
   const onNode = (key: string, run: (node: LabNode) => Promise<void>) => {

@@ -14,6 +14,9 @@ export const remoteImages = (connection: Connection): ImageAgent => ({
   list: (kind) => connection.json(list, { method: 'GET', path: path`/v2/compute/${kind}/images`, pace: 'work' }),
   read: (kind, name, options) => read(connection, kind, name, options),
   write: (kind, name, content, options) => write(connection, kind, name, content, options),
+  async remove(kind, name) {
+    await connection.done({ method: 'DELETE', path: imagePath(kind, name) })
+  },
   async progress(kind, name, total) {
     const headers = { 'Content-Range': `bytes */${total}` }
     return progressOf(

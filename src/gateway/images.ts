@@ -1,3 +1,4 @@
+import { ApiError } from '../errors.ts'
 import type { ImageAgent, UploadProgress } from '../host-agent.ts'
 import { type Everyone, muchPatience, named, noCompute, presented } from './everyone.ts'
 import type { UploadDigests } from './image-digests.ts'
@@ -47,6 +48,23 @@ export function gatewayImages(
       const progress = least(await Promise.all(work))
       await watched?.taken(progress.done)
       return progress
+    },
+    async remove(kind, name) {
+      // Before: what is deleted must not be brought from one compute to another.
+      await uploads?.changed(kind, name)
+      let found = false
+      let missing: unknown
+      await everyone.order(async ({ images }) => {
+        try {
+          await images.remove(kind, name)
+          found = true
+        } catch (error) {
+          // Not every compute has every image.
+          if (!(error instanceof ApiError) || error.status !== 404) throw error
+          missing = error
+        }
+      })
+      if (!found) throw missing
     },
     async progress(kind, name, total) {
       const said = await everyone.order(({ images }) => images.progress(kind, name, total))

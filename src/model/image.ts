@@ -12,6 +12,11 @@ export const Image = Type.Object(
     filename: Type.String({ description: 'Name of the file, without directories' }),
     path: Type.String({ description: 'Path relative to its directory of images; a node is given this' }),
     md5sum: Type.String({ description: '32 hexadecimal digits' }),
+    sha256: Type.Optional(
+      Type.String({
+        description: '64 hexadecimal digits. At a gateway absent for images of computes of earlier versions',
+      }),
+    ),
     filesize: Type.Integer({ description: 'Bytes' }),
   },
   { $id: 'Image', description: 'An image that nodes of a kind can be given' },

@@ -37,7 +37,7 @@ function imagesV2(kind: ImageKindName): readonly Endpoint[] {
   const base = `/v2/compute/${kind}/images`
   const one = `${base}/{filename}`
   const tag = `v2 ${kind} images`
-  return [list(base, tag, kind), download(one, tag, kind), upload(one, 'filename', tag, kind)]
+  return [list(base, tag, kind), download(one, tag, kind), upload(one, 'filename', tag, kind), remove(one, tag, kind)]
 }
 
 function list(path: string, tag: string, kind: ImageKindName): Endpoint {
@@ -83,6 +83,26 @@ function download(path: string, tag: string, kind: ImageKindName): Endpoint {
   })
 }
 
+function remove(path: string, tag: string, kind: ImageKindName): Endpoint {
+  return endpoint({
+    method: 'DELETE',
+    path,
+    tag,
+    summary: 'Delete an image; at a gateway, on every compute',
+    params: Type.Object({ filename: name }),
+    replies: { 204: { description: 'Deleted' } },
+    errors: {
+      403: 'The name leaves the images, the image is in an additional directory, or is a program and the caller no administrator',
+      404: 'There is no such image',
+      409: 'A node of an open project, or another image, needs it: the message names them',
+    },
+    async handle({ params }, { agent }) {
+      await agent.images.remove(kind, params.filename)
+      return noContent
+    },
+  })
+}
+
 function upload(path: string, field: 'path' | 'filename', tag: string, kind: ImageKindName): Endpoint {
   return endpoint({
     method: 'POST',
@@ -91,7 +111,7 @@ function upload(path: string, field: 'path' | 'filename', tag: string, kind: Ima
     summary: 'Store an image, whole or in parts',
     description:
       'The image replaces one of the same name when it is complete, and not before. With `Content-Range: bytes ' +
-      'FIRST-LAST/TOTAL` the body is a part: the answer is 308 until the last one, and its `Range` header says which bytes ' +
+      'FIRST-LAST/TOTAL` the body is a part, also of an upload that was to come whole and broke off: the answer is 308 until the last one, and its `Range` header says which bytes ' +
       'are there (none without it), also of a part that broke off; `Content-Range: bytes */TOTAL` without a body ' +
       'asks. `Repr-Digest` (sha-256, sha-512, md5), `?md5sum=` or, for a whole image, `Content-MD5` is checked before ' +
       'the image is stored.',

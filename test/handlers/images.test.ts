@@ -9,6 +9,7 @@ interface Listed {
   readonly filename: string
   readonly path: string
   readonly md5sum: string
+  readonly sha256?: string
   readonly filesize: number
 }
 
@@ -24,15 +25,17 @@ const part = (name: string, range: string, content = '', more: Record<string, st
   store(name, content, { 'content-range': `bytes ${range}`, ...more })
 
 const md5OfHello = '5d41402abc4b2a76b9719d911017c592'
+const sha256OfHello = '2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824'
 const helloInMd5 = 'XUFAKrxLKna5cZ2REBfFkg=='
 const helloInSha256 = 'LPJNul+wow4m6DsqxbninhsWHlwfp0JecwQzYpOLmCQ='
 
-test('an image is stored, listed with its sum and size, and read back', async () => {
+test('an image is stored, listed with its sums and size, and read back', async () => {
   const name = fresh()
   const answer = await store(name, 'hello')
   expect(answer.status).toBe(204)
   expect(answer.headers.get('x-route')).toBe(one)
-  expect(await listed(name)).toEqual([{ filename: name, path: name, md5sum: md5OfHello, filesize: 5 }])
+  const sums = { md5sum: md5OfHello, sha256: sha256OfHello }
+  expect(await listed(name)).toEqual([{ filename: name, path: name, ...sums, filesize: 5 }])
   const stored = await read(name)
   expect(stored.status).toBe(200)
   expect(stored.headers.get('x-route')).toBe(one)
@@ -49,6 +52,26 @@ test('an image may be in one directory, written with a slash or with %2F, and is
   expect(await (await read(`vendor/${name}`)).text()).toBe('new')
   expect(await (await read(name)).text()).toBe('new')
   expect((await store(`a/b/${name}`, 'x')).status).toBe(400)
+})
+
+test('an image is deleted, once, and nothing outside the images', async () => {
+  const name = fresh()
+  await store(`vendor/${name}`, 'hello')
+  await store(name, 'other')
+  const gone = await send(`${images}/vendor/${name}`, { method: 'DELETE' })
+  expect([gone.status, gone.headers.get('x-route'), await gone.text()]).toEqual([204, one, ''])
+  expect(await listed(`vendor/${name}`)).toEqual([])
+  expect(await listed(name)).toHaveLength(1)
+  const again = await send(`${images}/vendor/${name}`, { method: 'DELETE' })
+  expect([again.status, (await body<{ message: string }>(again)).message]).toEqual([
+    404,
+    `image: there is no "vendor/${name}"; GET .../images lists those that there are`,
+  ])
+  expect((await send(`${images}/vendor`, { method: 'DELETE' })).status).toBe(404)
+  for (const path of ['..%2Fiou', '.hidden', 'a%2F..%2Fb']) {
+    expect((await send(`${images}/${path}`, { method: 'DELETE' })).status).toBe(403)
+  }
+  expect((await send(`${images}/${name}`, { method: 'DELETE' })).status).toBe(204)
 })
 
 test('v1 has the same images', async () => {

@@ -70,6 +70,15 @@ export class Executables {
     if (isHopeless) throw refused(name, sha256)
   }
 
+  /** 403 when the caller may not delete programs. */
+  requireRemoval(name: string): void {
+    const { isLocal, mayExecute } = this.#options
+    if (isLocal() || mayExecute()) return
+    throw forbidden(
+      `${name}: it is a program that this host runs, so outside local mode only an administrator deletes it`,
+    )
+  }
+
   /** Looks at an upload that is complete, and records it when an administrator brought it; 403. */
   async admitUpload(file: string, name: string): Promise<void> {
     const { mayExecute, isLocal, checksums } = this.#options

@@ -1,6 +1,6 @@
-import { mkdir, realpath } from 'node:fs/promises'
+import { lstat, mkdir, realpath, rm } from 'node:fs/promises'
 import { basename, dirname, isAbsolute, join } from 'node:path'
-import { ApiError, forbidden, missingImage } from '../../../src/errors.ts'
+import { ApiError, conflict, forbidden, missingImage, notFound } from '../../../src/errors.ts'
 import type { ImageAgent, StoredImage, UploadOptions, UploadProgress, WantedRange } from '../../../src/host-agent.ts'
 import {
   type DiskCreate,
@@ -12,7 +12,7 @@ import {
 } from '../../../src/model/image.ts'
 import type { Checksums } from '../projects/checksums.ts'
 import { requireSpace, translated } from '../projects/disk.ts'
-import { makeDirectory } from '../projects/durable-file.ts'
+import { makeDirectory, syncDirectory } from '../projects/durable-file.ts'
 import { isInside, realish } from '../projects/paths.ts'
 import { contentOf, openRegular } from '../projects/stored-file.ts'
 import { DiskTools } from './disk-tools.ts'
@@ -20,8 +20,9 @@ import { Disks, existing } from './disks.ts'
 import { Executables, isExecutable } from './executables.ts'
 import { ImageLibrary } from './library.ts'
 import { checkedName, removeLeftovers } from './names.ts'
-import { ImageSums } from './sums.ts'
+import { ImageSums, type Sums } from './sums.ts'
 import { type Admission, Uploads } from './uploads.ts'
+import { type ImageUser, usersOf } from './users.ts'
 
 export interface ImagesOptions {
   readonly dataDirectory: string
@@ -37,6 +38,8 @@ export interface ImagesOptions {
   readonly tools?: DiskTools
   /** The setting executables; without it the list is empty. */
   readonly listedExecutables?: () => readonly string[]
+  /** The nodes of open projects. */
+  readonly nodes?: () => Iterable<ImageUser>
   /** Whether the caller of the request under way may bring programs that this host runs; default: no. */
   readonly mayExecute?: () => boolean
 }
@@ -60,7 +63,7 @@ export class Images implements ImageAgent {
     this.#directory = join(dataDirectory, 'images')
     this.library = new ImageLibrary({ directory: this.#directory, additional, isLocal })
     this.#sums = new ImageSums(join(this.#directory, 'sums.json'), checksums)
-    const summed = (file: string, md5sum: string) => this.#sums.remember(file, md5sum)
+    const summed = (file: string, sums: Sums) => this.#sums.remember(file, sums)
     this.#uploads = new Uploads({ checksums, floorMb, mostGb, bodyTimeoutMs, summed })
     this.executables = new Executables({
       file: join(this.#directory, 'executables.json'),
@@ -98,10 +101,11 @@ export class Images implements ImageAgent {
 
   async list(kind: ImageKindName): Promise<Image[]> {
     const images = await this.#sums.ofAll(await this.library.all(kind))
-    return images.map(({ file, name, md5sum, size }) => ({
+    return images.map(({ file, name, md5sum, sha256, size }) => ({
       filename: basename(file),
       path: name,
       md5sum,
+      sha256,
       filesize: size,
     }))
   }
@@ -159,6 +163,35 @@ export class Images implements ImageAgent {
     return this.#uploads.write(file, content, options, admission)
   }
 
+  async remove(kind: ImageKindName, name: string): Promise<void> {
+    const shown = JSON.stringify(name.slice(0, 200))
+    if (isExecutable(kind)) this.executables.requireRemoval(name)
+    const own = this.library.ownDirectory(kind)
+    const file = join(own, ...checkedName(name))
+    await translated('path', async () => {
+      if (!isInside(await realpath(own), await realish(dirname(file)))) {
+        throw forbidden('path: the directory is a link that leaves the images')
+      }
+      const stats = await lstat(file).catch(() => undefined)
+      if (stats === undefined || stats.isDirectory()) throw await this.#notOurs(kind, name)
+      const users = await usersOf({ kind, file, library: this.library, nodes: this.#options.nodes?.() ?? [] })
+      if (users.length > 0) throw conflict(`image: ${shown} is needed by ${someOf(users)}`)
+      await rm(file)
+      await syncDirectory(dirname(file))
+    })
+  }
+
+  /** Why an image that is not in our own directory is not deleted. */
+  async #notOurs(kind: ImageKindName, name: string): Promise<Error> {
+    const shown = JSON.stringify(name.slice(0, 200))
+    if ((await this.library.find(kind, checkedName(name))) === undefined) {
+      return notFound(`image: there is no ${shown}; GET .../images lists those that there are`)
+    }
+    return forbidden(
+      `image: ${shown} is not in the directory of uploads under this name; what is elsewhere is deleted there`,
+    )
+  }
+
   async progress(kind: ImageKindName, name: string, total: number): Promise<UploadProgress> {
     const group = isExecutable(kind) ? this.executables.uploadGroup : ''
     return this.#uploads.progress(join(this.library.ownDirectory(kind), ...checkedName(name)), total, group)
@@ -201,6 +234,13 @@ export class Images implements ImageAgent {
       return join(directory, basename(file))
     })
   }
+}
+
+/** The first few of a list. */
+function someOf(names: readonly string[]): string {
+  const most = 5
+  const more = names.length - most
+  return names.slice(0, most).join(', ') + (more > 0 ? ` and ${more} more` : '')
 }
 
 /** The bytes of a file that a range means; undefined when it has none of them. */

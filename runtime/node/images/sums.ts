@@ -14,16 +14,20 @@ interface Kept {
   /** Nanoseconds, as digits. */
   readonly mtime: string
   readonly md5sum: string
+  readonly sha256: string
 }
 
+/** The sums of a file. */
+export type Sums = Pick<Kept, 'md5sum' | 'sha256'>
+
 /**
- * MD5 sums of images, kept over restarts: summing up a hundred gigabytes again takes minutes. A sum holds as long as path,
+ * MD5 and SHA-256 sums of images, kept over restarts: summing up a hundred gigabytes again takes minutes. A sum holds as long as path,
  * size and time of the file do.
  */
 export class ImageSums {
   readonly #file: string
   readonly #checksums: Checksums
-  readonly #pending = new Map<string, Promise<string | undefined>>()
+  readonly #pending = new Map<string, Promise<Sums | undefined>>()
   #kept: Promise<Map<string, Kept>> | undefined
   #timer: NodeJS.Timeout | undefined
   #saved: Promise<void> = Promise.resolve()
@@ -36,8 +40,8 @@ export class ImageSums {
   /** The files that can be read, with their sums and sizes, in their order. */
   async ofAll<T extends { readonly file: string }>(
     files: readonly T[],
-  ): Promise<(T & { readonly md5sum: string; readonly size: number })[]> {
-    const summed: (T & { md5sum: string; size: number })[] = []
+  ): Promise<(T & Sums & { readonly size: number })[]> {
+    const summed: (T & Sums & { size: number })[] = []
     const next = files.entries()
     const work = async () => {
       for (let it = next.next(); it.done !== true; it = next.next()) {
@@ -51,10 +55,10 @@ export class ImageSums {
     return summed.filter(() => true)
   }
 
-  /** Keeps a sum that was made while the file had another name. */
-  async remember(file: string, md5sum: string): Promise<void> {
+  /** Keeps the sums that were made while the file had another name. */
+  async remember(file: string, sums: Sums): Promise<void> {
     const stats = await stat(file, { bigint: true }).catch(() => undefined)
-    if (stats !== undefined) await this.#keep(file, { size: Number(stats.size), mtime: String(stats.mtimeNs), md5sum })
+    if (stats !== undefined) await this.#keep(file, { size: Number(stats.size), mtime: String(stats.mtimeNs), ...sums })
   }
 
   /** Saves what is to be saved. */
@@ -63,25 +67,31 @@ export class ImageSums {
     await this.#saved
   }
 
-  /** The sum and size of one file; undefined when it cannot be read. */
-  async of(file: string): Promise<{ md5sum: string; size: number } | undefined> {
+  /** Both sums of a file as it is now, made in one pass; undefined when it cannot be read. Nothing is kept. */
+  async made(file: string): Promise<Sums | undefined> {
+    const [md5sum, sha256] = (await this.#checksums.hashes(file, ['md5', 'sha256'])) ?? []
+    return md5sum === undefined || sha256 === undefined ? undefined : { md5sum, sha256 }
+  }
+
+  /** The sums and size of one file; undefined when it cannot be read. */
+  async of(file: string): Promise<(Sums & { size: number }) | undefined> {
     const stats = await stat(file, { bigint: true }).catch(() => undefined)
     if (stats === undefined) return undefined
     const size = Number(stats.size)
     const mtime = String(stats.mtimeNs)
     const known = (await this.#load()).get(file)
-    if (known?.size === size && known.mtime === mtime) return { md5sum: known.md5sum, size }
+    if (known?.size === size && known.mtime === mtime) return { md5sum: known.md5sum, sha256: known.sha256, size }
     const key = `${size}:${mtime}:${file}`
     // Clients ask again while a large image is being summed up.
-    const summing = this.#pending.get(key) ?? this.#checksums.of(file, stats)
+    const summing = this.#pending.get(key) ?? this.made(file)
     this.#pending.set(key, summing)
-    const md5sum = await summing
+    const sums = await summing
     this.#pending.delete(key)
-    if (md5sum === undefined) return undefined
+    if (sums === undefined) return undefined
     const after = await stat(file, { bigint: true }).catch(() => undefined)
     const isSettled = String(after?.mtimeNs) === mtime && Date.now() - Number(stats.mtimeMs) > settleMs
-    if (isSettled) await this.#keep(file, { size, mtime, md5sum })
-    return { md5sum, size }
+    if (isSettled) await this.#keep(file, { size, mtime, ...sums })
+    return { ...sums, size }
   }
 
   async #keep(file: string, kept: Kept): Promise<void> {
@@ -109,8 +119,12 @@ export class ImageSums {
 }
 
 function parse(text: string): [string, Kept][] {
-  return Object.entries(JSON.parse(text) as Record<string, Partial<Kept>>).map(([file, { size, mtime, md5sum }]) => {
-    if (typeof size !== 'number' || typeof mtime !== 'string' || typeof md5sum !== 'string') throw new Error('no sums')
-    return [file, { size, mtime, md5sum }]
-  })
+  return Object.entries(JSON.parse(text) as Record<string, Partial<Kept>>).flatMap(
+    ([file, { size, mtime, md5sum, sha256 }]): [string, Kept][] => {
+      if (typeof size !== 'number' || typeof mtime !== 'string' || typeof md5sum !== 'string')
+        throw new Error('no sums')
+      // An earlier version made one sum only: both are made when the file is next listed.
+      return typeof sha256 === 'string' ? [[file, { size, mtime, md5sum, sha256 }]] : []
+    },
+  )
 }

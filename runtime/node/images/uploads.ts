@@ -6,8 +6,9 @@ import { Serial } from '../../../src/serial.ts'
 import type { Checksums } from '../projects/checksums.ts'
 import { requireSpace, translated } from '../projects/disk.ts'
 import { syncDirectory } from '../projects/durable-file.ts'
-import { receive } from '../projects/receive.ts'
+import { BrokenOff, receive } from '../projects/receive.ts'
 import { partsBeside, removeAbandoned, uploadBeside } from './names.ts'
+import type { Sums } from './sums.ts'
 
 export interface UploadsOptions {
   readonly checksums: Checksums
@@ -16,8 +17,8 @@ export interface UploadsOptions {
   readonly mostGb: () => number
   /** An upload that brings nothing for so long is given up, ms. */
   readonly bodyTimeoutMs: number
-  /** Told of a stored file whose MD5 sum was looked at. */
-  readonly summed: (file: string, md5sum: string) => Promise<void>
+  /** Told of a stored file whose sums were made. */
+  readonly summed: (file: string, sums: Sums) => Promise<void>
 }
 
 type Part = NonNullable<UploadOptions['part']>
@@ -31,6 +32,8 @@ export interface Admission {
   readonly admit: (file: string) => Promise<void>
 }
 const anything: Admission = { group: '', admit: async () => {} }
+/** The sums that lists show. */
+const listed = ['md5', 'sha256'] as const
 const algorithms = { md5: 'md5', 'sha-256': 'sha256', 'sha-512': 'sha512' } as const
 
 /** Writes uploads beside the file that they become, so that a reader sees the old or the new one. */
@@ -61,7 +64,7 @@ export class Uploads {
     await removeAbandoned(directory)
     return translated('path', () =>
       part === undefined
-        ? this.#whole(file, content, digests, admission)
+        ? this.#whole(file, content, options, admission)
         : this.#takeOver(file, content, part, digests, admission),
     )
   }
@@ -74,19 +77,37 @@ export class Uploads {
   async #whole(
     file: string,
     content: Content,
-    digests: readonly Digest[],
+    { size, digests }: UploadOptions,
     admission: Admission,
   ): Promise<UploadProgress> {
     const temporary = uploadBeside(file)
     try {
       const handle = await open(temporary, 'wx', 0o700)
       const checkSize = (bytes: number) => this.#checkSize(bytes)
-      await this.#receive(handle, content, { directory: dirname(file), fate: 'nothing was stored', checkSize })
+      const fate =
+        size === undefined
+          ? 'nothing was stored'
+          : `what came is kept for a day: Content-Range: bytes */${size} asks how much, and a part continues it`
+      await this.#receive(handle, content, { directory: dirname(file), fate, checkSize })
       return await this.#finish(temporary, file, digests, admission)
     } catch (error) {
+      if (size !== undefined && isBrokenOff(error)) {
+        await this.#keepAsPart(temporary, partsBeside(file, size, admission.group), digests)
+      }
       await rm(temporary, { force: true })
       throw error
     }
+  }
+
+  /** What came of an upload that broke off is a part of one that goes on; one that has more already stays. */
+  async #keepAsPart(temporary: string, gathered: string, digests: readonly Digest[]): Promise<void> {
+    if (this.#writing.has(gathered)) return
+    const received = await sizeOf(temporary)
+    if (received <= (await sizeOf(gathered))) return
+    await this.#serial.run(gathered, async () => {
+      await rename(temporary, gathered)
+      this.#digests.set(gathered, digests)
+    })
   }
 
   /** A client whose connection broke comes again before we know of it: what the old one still sends is not waited for. */
@@ -166,8 +187,14 @@ export class Uploads {
     digests: readonly Digest[],
     { admit }: Admission,
   ): Promise<UploadProgress> {
+    // Those of lists are made in the same pass.
+    const wanted = [
+      ...new Set([...(digests.length === 0 ? [] : listed), ...digests.map((it) => algorithms[it.algorithm])]),
+    ]
+    const made = wanted.length === 0 ? [] : await this.#options.checksums.hashes(temporary, wanted)
+    const sums = new Map(wanted.map((algorithm, index) => [algorithm, made?.[index]]))
     for (const { algorithm, hex } of digests) {
-      const sum = await this.#options.checksums.hash(temporary, algorithms[algorithm])
+      const sum = sums.get(algorithms[algorithm])
       if (sum === undefined) throw new ApiError(503, 'The digest could not be made, try again')
       if (sum === hex) continue
       throw badRequest(`${algorithm}: expected ${hex}, but what came has ${sum}; nothing was stored`)
@@ -176,8 +203,8 @@ export class Uploads {
     const { size } = await stat(temporary)
     await rename(temporary, file)
     await syncDirectory(dirname(file))
-    const md5 = digests.find(({ algorithm }) => algorithm === 'md5')
-    if (md5 !== undefined) await this.#options.summed(file, md5.hex)
+    const [md5sum, sha256] = listed.map((algorithm) => sums.get(algorithm))
+    if (md5sum !== undefined && sha256 !== undefined) await this.#options.summed(file, { md5sum, sha256 })
     return { received: size, done: true }
   }
 
@@ -186,6 +213,9 @@ export class Uploads {
     if (bytes > mostGb * 2 ** 30) throw tooLarge(`An image may have ${mostGb} GB (limits.image_gb)`)
   }
 }
+
+/** The connection ended, or nothing came any more; and not what is wrong with the upload itself. */
+const isBrokenOff = (error: unknown): boolean => error instanceof BrokenOff
 
 const sizeOf = async (file: string): Promise<number> =>
   stat(file).then(

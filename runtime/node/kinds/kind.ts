@@ -82,6 +82,8 @@ export interface NodeKind {
   update(node: KindNode, changes: NodeUpdate, before: string): Promise<void>
   /** Checks and makes what `start` needs; 409 with the reason when it cannot run. */
   launch(node: KindNode, wires: ReadonlyMap<string, Wire>): Promise<Launch>
+  /** Names or paths of the images that its settings name; absent where nodes have none. */
+  images?(node: KindNode): readonly string[]
   /** A node as the interface shows it. */
   view(node: KindNode): Node
   /**

@@ -6,10 +6,12 @@ const idleMs = 10_000
 /** The clock of file times ticks so coarsely, ms: a file changed a moment ago may change again without looking different. */
 const tickMs = 20
 
+export type Algorithm = 'md5' | 'sha256' | 'sha512'
+
 /** MD5 sums of files, made in a worker thread and kept as long as size, times and inode of the file stay. */
 export class Checksums {
   readonly #cache = new Map<string, string>()
-  readonly #pending = new Map<number, (sum: string | undefined) => void>()
+  readonly #pending = new Map<number, (sums: readonly string[] | undefined) => void>()
   #worker: Worker | undefined
   #idle: NodeJS.Timeout | undefined
   #last = 0
@@ -31,11 +33,16 @@ export class Checksums {
   }
 
   /** The sum of a file as it is now, in hexadecimal digits; undefined when it cannot be read. Nothing is kept. */
-  hash(path: string, algorithm: 'md5' | 'sha256' | 'sha512'): Promise<string | undefined> {
+  async hash(path: string, algorithm: Algorithm): Promise<string | undefined> {
+    return (await this.hashes(path, [algorithm]))?.[0]
+  }
+
+  /** Several sums of a file, in one pass. */
+  hashes(path: string, algorithms: readonly Algorithm[]): Promise<readonly string[] | undefined> {
     return new Promise((resolve) => {
       const id = ++this.#last
       this.#pending.set(id, resolve)
-      this.#running().postMessage({ id, path, algorithm })
+      this.#running().postMessage({ id, path, algorithms })
     })
   }
 
@@ -49,8 +56,8 @@ export class Checksums {
     if (this.#worker !== undefined) return this.#worker
     const file = import.meta.url.endsWith('.ts') ? './hash-worker.ts' : './hash-worker.js'
     const worker = new Worker(new URL(file, import.meta.url), { execArgv: [] })
-    worker.on('message', ({ id, sum }: { id: number; sum: string | undefined }) => {
-      this.#pending.get(id)?.(sum)
+    worker.on('message', ({ id, sums }: { id: number; sums: readonly string[] | undefined }) => {
+      this.#pending.get(id)?.(sums)
       this.#pending.delete(id)
       if (this.#pending.size === 0) this.#endWhenIdle(worker)
     })

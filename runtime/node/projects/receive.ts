@@ -19,6 +19,9 @@ export interface ReceiveOptions {
   readonly signal?: AbortSignal
 }
 
+/** 400 or 408: the body ended before its time, or nothing came any more. What came of it is fine. */
+export class BrokenOff extends ApiError {}
+
 /** Writes a body to the end of what was written to a file, and syncs it. 400 or 408 when it breaks off, 507 when the disk gets full. */
 export async function receive(
   content: ReadableStream<Uint8Array>,
@@ -52,7 +55,7 @@ async function bounded<T>(reading: Promise<T>, ms: number, fate: string, signal:
   let timer: NodeJS.Timeout | undefined
   let giveUp: (() => void) | undefined
   const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new ApiError(408, `The body stopped coming for ${ms} ms; ${fate}`)), ms)
+    timer = setTimeout(() => reject(new BrokenOff(408, `The body stopped coming for ${ms} ms; ${fate}`)), ms)
     giveUp = () => reject(signal?.reason)
     if (signal?.aborted === true) giveUp()
     else signal?.addEventListener('abort', giveUp, { once: true })
@@ -60,7 +63,7 @@ async function bounded<T>(reading: Promise<T>, ms: number, fate: string, signal:
   try {
     return await Promise.race([
       reading.catch((cause: unknown) => {
-        throw new ApiError(400, `The body ended before its time; ${fate}`, { cause: cause as Error })
+        throw new BrokenOff(400, `The body ended before its time; ${fate}`, { cause: cause as Error })
       }),
       late,
     ])

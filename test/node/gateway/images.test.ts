@@ -1,5 +1,5 @@
 import { expect, onTestFinished, test, vi } from 'vitest'
-import { badRequest, missingImage, outOfSpace } from '../../../src/errors.ts'
+import { badRequest, conflict, missingImage, notFound, outOfSpace } from '../../../src/errors.ts'
 import { shared } from '../../../src/gateway/shared-stream.ts'
 import type { HostAgent, StoredImage, UploadOptions } from '../../../src/host-agent.ts'
 import type { NodeCreate } from '../../../src/model/node.ts'
@@ -66,6 +66,31 @@ async function createOn(computes: readonly ImageCompute[]) {
   const create = () => gateway.fetch('POST', `/v2/compute/projects/${id}/machine-emulator/nodes`, input)
   return { gateway, create }
 }
+
+test('an image is deleted on every compute that has it', async () => {
+  const deleted: string[] = []
+  const having = (id: string, has: boolean, refusal?: Error) =>
+    compute(
+      {},
+      {
+        async remove(_, name) {
+          if (refusal !== undefined) throw refusal
+          if (!has) throw notFound('image: there is no such image')
+          deleted.push(`${id} ${name}`)
+        },
+      },
+    ).agent
+  const path = '/v2/compute/machine-emulator/images/a.qcow2'
+  const remove = async (...agents: HostAgent[]) => startGateway(agents).fetch('DELETE', path)
+  expect((await remove(having('one', true), having('two', false), having('three', true))).status).toBe(204)
+  expect(deleted.sort()).toEqual(['one a.qcow2', 'three a.qcow2'])
+  expect((await remove(having('one', false), having('two', false))).status).toBe(404)
+  const refused = await remove(having('one', true), having('two', true, conflict('it is needed by the node R1')))
+  expect([refused.status, await refused.json()]).toMatchObject([
+    409,
+    { message: expect.stringContaining('the node R1') },
+  ])
+})
 
 test('what a compute lacks is copied to it from one that has it, once', async () => {
   const [none, one, newcomer] = [compute({}), compute({ 'a.qcow2': 'A', 'b.qcow2': 'B' }), compute({})]

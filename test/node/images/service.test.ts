@@ -1,7 +1,9 @@
+import { execFileSync } from 'node:child_process'
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
 import { request } from 'node:http'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import { requireProgram } from '../../support/require.ts'
 import { portRanges, TestService } from '../../support/service.ts'
 
 const images = '/v2/compute/machine-emulator/images'
@@ -36,7 +38,7 @@ test('a service that is killed in the middle of uploads leaves the old image, an
   expect(await service.call('GET', images)).toMatchObject([{ path: 'disk', filesize: 3 }])
 })
 
-test('an upload whose connection broke goes on where it was, and a whole one leaves nothing', async () => {
+test('an upload whose connection broke goes on where it was, also one that was to come whole', async () => {
   const service = await TestService.start(portRanges(77))
   const own = join(service.data, 'images/machine-emulator')
   const { drop } = begin(service, 'disk', { 'content-length': '8', 'content-range': 'bytes 0-7/8' }, 'half')
@@ -49,8 +51,43 @@ test('an upload whose connection broke goes on where it was, and a whole one lea
   const whole = begin(service, 'other', { 'content-length': '8' }, 'half')
   await expect.poll(() => hidden(own)).toHaveLength(1)
   whole.drop()
+  const other = (range: string, body?: string) =>
+    service.fetch(`${images}/other`, { method: 'POST', ...(body && { body }), headers: { 'content-range': range } })
+  await expect.poll(async () => (await other('bytes */8')).headers.get('range')).toBe('bytes=0-3')
+  expect((await other('bytes 4-7/8', 'rest')).status).toBe(204)
+  expect(await (await service.fetch(`${images}/other`)).text()).toBe('halfrest')
+  // Of what came without its length nobody can say what is missing.
+  const endless = begin(service, 'third', { 'transfer-encoding': 'chunked' }, 'half')
+  await expect.poll(() => hidden(own)).toHaveLength(1)
+  endless.drop()
   await expect.poll(() => hidden(own)).toEqual([])
 })
+
+test(
+  'an image that a node of an open project or another image needs is not deleted',
+  requireProgram('qemu-system-x86_64'),
+  async () => {
+    const service = await TestService.start(portRanges(125))
+    const own = join(service.data, 'images/machine-emulator')
+    const make = (...args: string[]) => execFileSync('qemu-img', ['create', '-q', '-f', 'qcow2', ...args])
+    make(join(own, 'base.qcow2'), '1M')
+    make('-F', 'qcow2', '-b', 'base.qcow2', join(own, 'child.qcow2'))
+    const remove = async (name: string) => {
+      const answer = await service.fetch(`${images}/${name}`, { method: 'DELETE' })
+      return answer.status === 204 ? 'deleted' : ((await answer.json()) as { message: string }).message
+    }
+    const { project_id } = await service.call<{ project_id: string }>('POST', '/v2/compute/projects', { name: 'lab' })
+    const nodes = `/v2/compute/projects/${project_id}/machine-emulator/nodes`
+    const input = { name: 'R1', platform: 'x86_64', hda_disk_image: 'child.qcow2' }
+    await service.call('POST', nodes, input)
+    expect(await remove('child.qcow2')).toBe('image: "child.qcow2" is needed by the node R1')
+    expect(await remove('base.qcow2')).toBe('image: "base.qcow2" is needed by the image child.qcow2')
+    await service.call('POST', `/v2/compute/projects/${project_id}/close`)
+    expect(await remove('child.qcow2')).toBe('deleted')
+    expect(await remove('base.qcow2')).toBe('deleted')
+    expect(await service.call('GET', images)).toEqual([])
+  },
+)
 
 test('an image larger than the limit is refused before it is sent, and a range has its length', async () => {
   const service = await TestService.start({ ...portRanges(78), 'limits.image_gb': 1 })

@@ -37,6 +37,45 @@ test('a whole upload that breaks off or stops coming leaves nothing', async () =
   expect(await readdir(own)).toEqual([])
 })
 
+test('a whole upload that breaks off goes on as a part, with the digests that it had', async () => {
+  const { images, own } = await openImages()
+  const broken = async (digests: { algorithm: 'md5'; hex: string }[]) => {
+    const { stream, wanted, fail } = slowBody('half')
+    const writing = images.write(kind, 'disk', stream, { digests, size: 8 })
+    await wanted
+    fail()
+    await expect(writing).rejects.toEqual(status(400, 'what came is kept for a day: Content-Range: bytes */8 asks'))
+  }
+  await broken([md5('halfhalf')])
+  expect(await images.list(kind)).toEqual([])
+  expect(await images.progress(kind, 'disk', 8)).toEqual({ received: 4, done: false })
+  await expect(images.write(kind, 'disk', bodyOf('HALF'), part(4, 7, 8))).rejects.toEqual(status(400, 'md5: expected'))
+  expect(await images.progress(kind, 'disk', 8)).toEqual({ received: 0, done: false })
+  await broken([md5('halfhalf')])
+  expect(await images.write(kind, 'disk', bodyOf('half'), part(4, 7, 8))).toEqual({ received: 8, done: true })
+  expect(await readFile(join(own, 'disk'), 'utf8')).toBe('halfhalf')
+  expect(await readdir(own)).toEqual(['disk'])
+})
+
+test('what came of a whole upload takes nothing from one in parts that has more', async () => {
+  const { images, own } = await openImages()
+  await images.write(kind, 'disk', bodyOf('abcdef'), part(0, 7, 8))
+  const { stream, wanted, fail } = slowBody('zz')
+  const writing = images.write(kind, 'disk', stream, { digests: [], size: 8 })
+  await wanted
+  fail()
+  await expect(writing).rejects.toEqual(status(400))
+  expect(await images.write(kind, 'disk', bodyOf('gh'), part(6, 7, 8))).toEqual({ received: 8, done: true })
+  expect(await readFile(join(own, 'disk'), 'utf8')).toBe('abcdefgh')
+})
+
+test('an upload that is wrong, and not broken off, leaves no part', async () => {
+  const { images, own } = await openImages()
+  const wrong = images.write(kind, 'disk', bodyOf('halfhalf'), { digests: [md5('other')], size: 8 })
+  await expect(wrong).rejects.toEqual(status(400, 'md5: expected'))
+  expect(await readdir(own)).toEqual([])
+})
+
 test('a part that breaks off is kept as far as it came, and the upload goes on from there', async () => {
   const { images, own } = await openImages()
   const { stream, wanted, fail } = slowBody('half')

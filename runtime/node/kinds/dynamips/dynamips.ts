@@ -112,6 +112,10 @@ export class DynamipsKind implements NodeKind {
     }
   }
 
+  images(node: KindNode): readonly string[] {
+    return [propertiesOf(node).image]
+  }
+
   view(node: KindNode): DynamipsNode {
     const { control_port: _, is_measured: __, ...settings } = propertiesOf(node)
     return { ...fieldsOf(node), console_type: 'none', ...settings }

@@ -154,6 +154,10 @@ export class IouKind implements NodeKind {
     return hintOf(exit)
   }
 
+  images(node: KindNode): readonly string[] {
+    return [propertiesOf(node).path]
+  }
+
   view(node: KindNode): IouNode {
     const { record, directory } = node
     const { sum, link: _, license_check: __, ...settings } = propertiesOf(node)

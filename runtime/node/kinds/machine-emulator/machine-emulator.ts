@@ -102,6 +102,11 @@ export class MachineEmulatorKind implements NodeKind {
     return launchOf(node, wires, { ...this.#options, images: this.#images })
   }
 
+  images(node: KindNode): readonly string[] {
+    const properties = propertiesOf(node)
+    return imageFields.map((field) => properties[field]).filter((name) => name !== '')
+  }
+
   view(node: KindNode): MachineEmulatorNode {
     const { record, projectId } = node
     const { sums: _, formats: __, ...settings } = propertiesOf(node)

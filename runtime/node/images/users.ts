@@ -1,0 +1,69 @@
+import { open, realpath } from 'node:fs/promises'
+import { basename, dirname, resolve } from 'node:path'
+import type { ImageKindName } from '../../../src/model/image.ts'
+import type { ImageLibrary } from './library.ts'
+
+/** A node, as far as images are concerned. */
+export interface ImageUser {
+  readonly kind: string
+  readonly name: string
+  readonly projectPath: string
+  /** Names or paths of the images that its settings name. */
+  readonly images: readonly string[]
+}
+
+/** What needs an image file, in words: nodes, and disks that are based on it. */
+export async function usersOf({
+  kind,
+  file,
+  library,
+  nodes,
+}: {
+  readonly kind: ImageKindName
+  readonly file: string
+  readonly library: ImageLibrary
+  readonly nodes: Iterable<ImageUser>
+}): Promise<string[]> {
+  const real = await realpath(file).catch(() => file)
+  const isIt = async (other: string) => (await realpath(other).catch(() => other)) === real
+  const users: string[] = []
+  for (const node of nodes) {
+    if (node.kind !== kind) continue
+    for (const name of node.images) {
+      const found = await library.lookup(kind, name, node.projectPath).catch(() => undefined)
+      if (found === undefined || !(await isIt(found.file))) continue
+      users.push(`the node ${node.name}`)
+      break
+    }
+  }
+  if (kind !== 'machine-emulator') return users
+  for (const image of await library.all(kind)) {
+    const base = await baseOf(image.file)
+    if (base !== undefined && image.file !== file && (await isIt(base))) users.push(`the image ${basename(image.file)}`)
+  }
+  return users
+}
+
+const headerBytes = 20
+/** As the format has it. */
+const longestName = 1023
+
+/** The file that a qcow2 image is based on; undefined when it is based on none, or is no such image. */
+async function baseOf(file: string): Promise<string | undefined> {
+  const handle = await open(file).catch(() => undefined)
+  if (handle === undefined) return undefined
+  try {
+    const header = Buffer.alloc(headerBytes)
+    await handle.read(header, 0, headerBytes, 0)
+    if (header.toString('latin1', 0, 4) !== 'QFI\u00fb') return undefined
+    const [offset, length] = [Number(header.readBigUInt64BE(8)), header.readUInt32BE(16)]
+    if (offset === 0 || length === 0 || length > longestName) return undefined
+    const name = Buffer.alloc(length)
+    await handle.read(name, 0, length, offset)
+    return resolve(dirname(file), name.toString())
+  } catch {
+    return undefined
+  } finally {
+    await handle.close()
+  }
+}
