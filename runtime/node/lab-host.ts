@@ -67,7 +67,6 @@ export async function openGateway({ config, log, tokens }: LabHostOptions): Prom
     host: {
       version,
       metrics: async () => [versionFamily(version), ...(await processMetrics())],
-      reloadConfig: () => config.reload(),
     },
   })
   return {

@@ -11,8 +11,6 @@ export const json: Json = (body, status, headers) =>
 export const gatewayHost = (metrics: GatewayHost['metrics'] = async () => []): GatewayHost => ({
   version: PATCHBAY_VERSION,
   metrics,
-  // Settings come with the next deployment.
-  reloadConfig: async () => ({ changed: [], needs_restart: [] }),
 })
 
 /** Cloudflare sets the header, and takes away what a client sent in it. */

@@ -1,3 +1,4 @@
+import { forbidden } from '../errors.ts'
 import type { HostFacts, HypervisorAgent } from '../host-agent.ts'
 import type { Check, Load } from '../model/host.ts'
 import { type Everyone, muchPatience, noCompute } from './everyone.ts'
@@ -6,7 +7,6 @@ import type { Members } from './members.ts'
 export interface GatewayHost {
   readonly version: string
   readonly metrics: HostFacts['metrics']
-  readonly reloadConfig: HostFacts['reloadConfig']
 }
 
 /** What the computes are together. */
@@ -66,7 +66,12 @@ export function gatewayHost(own: GatewayHost, members: Members, everyone: Everyo
       }
       return { ok: checks.every(({ status }) => status !== 'error'), checks }
     },
-    reloadConfig: own.reloadConfig,
+    // As a compute beyond local mode does, which a gateway never is in.
+    reloadConfig: async () => {
+      throw forbidden(
+        'The configuration of a gateway is not reloaded by a request: restart it to read its settings again',
+      )
+    },
   }
 }
 

@@ -74,7 +74,10 @@ export const serverEndpoints: readonly Endpoint[] = [
     summary: 'Read the configuration file again',
     bodyKind: 'ignored',
     replies: { 201: { description: 'In force; headers X-Changed and X-Needs-Restart name the keys' } },
-    errors: { 409: 'The file is not valid; the old values stay' },
+    errors: {
+      403: 'The service is not in local mode, as no gateway is',
+      409: 'The file is not valid; the old values stay',
+    },
     async handle(_, { agent }) {
       const { changed, needs_restart } = await agent.host.reloadConfig()
       const headers = {
@@ -93,7 +96,10 @@ export const serverEndpoints: readonly Endpoint[] = [
     summary: 'Read the configuration file again, and say what changed',
     bodyKind: 'ignored',
     replies: { 200: { description: 'In force', schema: Reloaded } },
-    errors: { 409: 'The file is not valid; the old values stay' },
+    errors: {
+      403: 'The service is not in local mode, as no gateway is',
+      409: 'The file is not valid; the old values stay',
+    },
     handle: async (_, { agent }) => ok(await agent.host.reloadConfig()),
   }),
   endpoint({

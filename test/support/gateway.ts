@@ -76,7 +76,7 @@ export function startGateway(agents: readonly HostAgent[]): TestGateway {
     },
     placements: store,
     digests: { store: digests, newHasher: testHasher },
-    host: { version: '1.4.2', metrics: async () => [], reloadConfig: async () => ({ changed: [], needs_restart: [] }) },
+    host: { version: '1.4.2', metrics: async () => [] },
   })
   onTestFinished(() => gateway.close())
   const app = appOf(gateway)
@@ -111,7 +111,7 @@ export function startFleetGateway(fleet: Fleet, access: Partial<Access> = {}): {
   const gateway = createGateway({
     members: fleetMembers(fleet),
     placements: new MemoryPlacements(),
-    host: { version: '1.4.2', metrics: async () => [], reloadConfig: async () => ({ changed: [], needs_restart: [] }) },
+    host: { version: '1.4.2', metrics: async () => [] },
   })
   onTestFinished(() => gateway.close())
   return { app: appOf(gateway, { fleet, access }), gateway }

@@ -40,7 +40,7 @@ async function open(env: Env): Promise<App> {
   const options = {
     members: connected(behind),
     placements: new MemoryPlacements(),
-    host: { version: '0.0.0-test', metrics: async () => [], reloadConfig },
+    host: { version: '0.0.0-test', metrics: async () => [] },
   }
   const gateway = createGateway(options)
   const fleet = await Fleet.open({
@@ -97,5 +97,3 @@ function connected(fleet: Fleet): Members {
     },
   }
 }
-
-const reloadConfig = async () => ({ changed: [], needs_restart: [] })

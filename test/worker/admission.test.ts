@@ -6,7 +6,7 @@ import { basic, bearer } from '../support/auth-app.ts'
 import { asAdmin, CountingWorker, fleetKey } from '../support/counting-worker.ts'
 
 // workerd is started, and asked for every endpoint.
-vi.setConfig({ testTimeout: 60_000 })
+vi.setConfig({ testTimeout: 120_000 })
 
 const projects = '/v2/compute/projects'
 const upgrade = {

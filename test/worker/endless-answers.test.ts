@@ -4,7 +4,7 @@ import { json, listening } from '../support/fleet.ts'
 import { WorkerGateway } from '../support/worker-gateway.ts'
 
 // workerd is started.
-vi.setConfig({ testTimeout: 60_000 })
+vi.setConfig({ testTimeout: 120_000 })
 
 const projects = '/v2/compute/projects'
 

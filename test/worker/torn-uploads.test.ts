@@ -8,7 +8,7 @@ import { portRanges, TestService } from '../support/service.ts'
 import { adminToken, WorkerGateway } from '../support/worker-gateway.ts'
 
 // Services and workerd are started.
-vi.setConfig({ testTimeout: 60_000 })
+vi.setConfig({ testTimeout: 120_000 })
 
 const projects = '/v2/compute/projects'
 const announced = 1_000_000

@@ -1,0 +1,33 @@
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { expect, test, vi } from 'vitest'
+import { bearer } from '../../support/auth-app.ts'
+import { expectNotLocal } from '../../support/not-local.ts'
+import { portRanges, TestService } from '../../support/service.ts'
+
+// Three services are started.
+vi.setConfig({ testTimeout: 120_000 })
+
+test('a gateway is not in local mode, and refuses what only local mode allows', async () => {
+  const token = 'the-admin-token-of-tests'
+  const gateway = await TestService.start({ gateway: true, token, 'fleet.join_tokens': ['tunnel-test-0123456789'] })
+  const [near, far] = await Promise.all([
+    TestService.start({ 'pc.engine': 'embedded', ...portRanges(104), local: true }),
+    TestService.start({
+      ...{ 'pc.engine': 'embedded', ...portRanges(105), local: true },
+      ...{ 'join.url': gateway.url, 'join.token': 'tunnel-test-0123456789' },
+    }),
+  ])
+  const ask = (method: string, path: string, body?: unknown) =>
+    gateway.fetch(path, {
+      ...{ method, headers: { authorization: bearer(token) } },
+      ...(body !== undefined && { body: JSON.stringify(body) }),
+    })
+  const { port } = new URL(near.url)
+  const input = { compute_id: 'near', protocol: 'http', host: '127.0.0.1', port: Number(port) }
+  expect((await ask('POST', '/v2/computes', input)).status).toBe(201)
+  const joined = (await readFile(join(far.data, 'compute-id'), 'utf8')).trim()
+  const shown = async () => (await (await ask('GET', `/v2/computes/${joined}`)).json()) as { connected?: boolean }
+  await expect.poll(async () => (await shown()).connected, { timeout: 20_000 }).toBe(true)
+  await expectNotLocal(ask, ['near', joined])
+})
