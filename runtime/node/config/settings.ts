@@ -87,6 +87,18 @@ export const Settings = Type.Object(
           'How emulators are confined outside local mode: auto takes bubblewrap where it is installed, else namespaces',
       },
     ),
+    require_sandbox: Type.Boolean({
+      default: false,
+      description: 'Outside local mode run no emulator where nothing confines it',
+      reload: true,
+    }),
+    emulator_user: Type.String({
+      minLength: 1,
+      default: 'nobody',
+      description:
+        'User (or UID:GID) as whom confined emulators run when the service is root; other users run them as themselves',
+      reload: true,
+    }),
     executables: Type.Array(
       Type.String({ pattern: '^[0-9a-fA-F]{64}$', expects: 'a SHA-256 digest, 64 hexadecimal digits' }),
       {

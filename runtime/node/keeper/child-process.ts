@@ -2,7 +2,7 @@ import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { closeSync, existsSync } from 'node:fs'
 import { resolve } from 'node:path'
-import type { Writable } from 'node:stream'
+import type { Readable, Writable } from 'node:stream'
 import { ReadStream } from 'node:tty'
 import { findProgram } from '../find-program.ts'
 import { startProgram } from '../programs/start.ts'
@@ -15,16 +15,22 @@ import type { ProcessSpec } from './protocol.ts'
 import { openPty } from './pty.ts'
 import type { Ending, Runner } from './runner.ts'
 import { signalGroup } from './signal-group.ts'
+import { endOfWrapped, said, WrappedProgram } from './wrapped.ts'
 
 // The kernel then ends the child with the keeper, whatever ends that; it execs, so the pid is the program's.
 const setpriv = ['/usr/bin/setpriv', '/bin/setpriv'].find((path) => existsSync(path))
 const withDeathSignal = (command: string, args: readonly string[]): [string, readonly string[]] =>
   setpriv === undefined ? [command, args] : [setpriv, ['--pdeathsig', 'KILL', '--', command, ...args]]
 
+/** How long a wrapper may take to make its confinement, ms. */
+const longestWrapMs = 10_000
+
 /** One child and its whole process group. */
 export class ChildProcessRunner implements Runner {
   readonly pid: number
+  readonly leader: number
   readonly ended: Promise<Ending>
+  readonly #wrapped: WrappedProgram | undefined
   readonly #console: Writable | undefined
   readonly #limit: CpuLimit
   readonly #typed = new InputWindow()
@@ -32,11 +38,18 @@ export class ChildProcessRunner implements Runner {
   #isHeld = false
   #stopping: Promise<Ending> | undefined
 
-  private constructor(child: ChildProcess, ended: Promise<Ending>, console: Writable | undefined) {
-    this.pid = child.pid ?? 0
+  private constructor(
+    child: ChildProcess,
+    ended: Promise<Ending>,
+    console: Writable | undefined,
+    wrapped: WrappedProgram | undefined,
+  ) {
+    this.leader = child.pid ?? 0
+    this.pid = wrapped?.pid ?? this.leader
+    this.#wrapped = wrapped
     this.ended = ended
     this.#console = console
-    this.#limit = new CpuLimit(this.pid)
+    this.#limit = new CpuLimit(this.pid, this.leader)
     // At once, and not when all has been read: somebody else may get the pid.
     child.once('exit', () => this.#runFreely())
   }
@@ -61,12 +74,14 @@ export class ChildProcessRunner implements Runner {
         cwd: spec.cwd,
         ...(spec.env !== undefined && { set: spec.env }),
         detached: true,
-        stdio:
-          pty !== undefined
+        stdio: [
+          ...(pty !== undefined
             ? [pty.slave, pty.slave, pty.slave]
             : spec.stdio === 'pipe'
-              ? ['pipe', 'pipe', log]
-              : ['ignore', log, log],
+              ? ['pipe' as const, 'pipe' as const, log]
+              : ['ignore' as const, log, log]),
+          ...(spec.is_wrapped === true ? ['pipe' as const] : []),
+        ],
       })
       const streams = terminal === undefined ? [child.stdout, child.stdin] : [terminal]
       // EIO is how a master learns that nobody has the terminal any more.
@@ -74,9 +89,12 @@ export class ChildProcessRunner implements Runner {
       const source = terminal ?? child.stdout
       const lineEnds = new LineEnds()
       source?.on('data', terminal === undefined ? output : (bytes: Buffer) => output(lineEnds.complete(bytes)))
-      const ended = endOf(child, source)
+      const ended = endOf(child, source, spec.is_wrapped === true)
       await once(child, 'spawn')
-      return new ChildProcessRunner(child, ended, terminal ?? child.stdin ?? undefined)
+      const begin = spec.is_wrapped === true ? child.stdio[3] : null
+      if (begin != null) await said(begin as Readable, longestWrapMs)
+      const wrapped = begin == null ? undefined : WrappedProgram.of(child.pid ?? 0)
+      return new ChildProcessRunner(child, ended, terminal ?? child.stdin ?? undefined, wrapped)
     } catch (cause) {
       terminal?.destroy()
       throw new KeeperError('spawn_failed', `${spec.command} cannot be started: ${(cause as Error).message}`, { cause })
@@ -96,7 +114,7 @@ export class ChildProcessRunner implements Runner {
     // A limit would have it go on.
     if (isHeld) this.#limit.lift()
     this.#isHeld = isHeld
-    signalGroup(this.pid, isHeld ? 'SIGSTOP' : 'SIGCONT')
+    signalGroup(this.leader, isHeld ? 'SIGSTOP' : 'SIGCONT')
   }
 
   limit(percent: number): void {
@@ -110,10 +128,11 @@ export class ChildProcessRunner implements Runner {
   }
 
   async #stop(graceMs: number): Promise<Ending> {
-    signalGroup(this.pid, 'SIGTERM')
+    if (this.#wrapped === undefined) signalGroup(this.leader, 'SIGTERM')
+    else this.#wrapped.signal('SIGTERM')
     // Its end takes processor time, too, and a stopped process would not hear of it.
     this.#runFreely()
-    const timer = setTimeout(() => signalGroup(this.pid, 'SIGKILL'), graceMs)
+    const timer = setTimeout(() => signalGroup(this.leader, 'SIGKILL'), graceMs)
     const ending = await this.ended
     clearTimeout(timer)
     return ending
@@ -122,18 +141,22 @@ export class ChildProcessRunner implements Runner {
   #runFreely(): void {
     this.#isOver = true
     this.#limit.lift()
-    if (this.#isHeld) signalGroup(this.pid, 'SIGCONT')
+    if (this.#isHeld) signalGroup(this.leader, 'SIGCONT')
     this.#isHeld = false
   }
 }
 
 /** The end of the process, once what it wrote last has been read; a grandchild that holds the pipe does not delay it. */
-async function endOf(child: ChildProcess, source: NodeJS.ReadableStream | ReadStream | null): Promise<Ending> {
+async function endOf(
+  child: ChildProcess,
+  source: NodeJS.ReadableStream | ReadStream | null,
+  isWrapped: boolean,
+): Promise<Ending> {
   const ending = await new Promise<Ending>((resolve) => {
     child.once('exit', (code, signal) => {
       // The leader may have left children of its own, whether it was told to go or went.
       if (child.pid !== undefined) signalGroup(child.pid, 'SIGKILL')
-      resolve({ code, signal })
+      resolve(isWrapped ? endOfWrapped({ code, signal }) : { code, signal })
     })
     child.once('error', () => resolve({ code: null, signal: null }))
   })

@@ -21,6 +21,7 @@ const mostPercent = 800
  */
 export class CpuLimit {
   readonly #pid: number
+  readonly #leader: number
   #time: ProcessorTime | undefined
   #timer: NodeJS.Timeout | undefined
   /** Of one processor; 0: no limit. */
@@ -36,8 +37,10 @@ export class CpuLimit {
   #lookedAt = 0
   #usedBefore = 0
 
-  constructor(pid: number) {
+  /** The time is that of a process, and what is stopped is its group. */
+  constructor(pid: number, leader = pid) {
     this.#pid = pid
+    this.#leader = leader
   }
 
   /** Percent of one processor; 0 lifts the limit. `bad_request`, `unsupported` where processor time cannot be read. */
@@ -61,7 +64,7 @@ export class CpuLimit {
     this.#share = 0
     if (!this.#isStopped) return
     this.#isStopped = false
-    signalGroup(this.#pid, 'SIGCONT')
+    signalGroup(this.#leader, 'SIGCONT')
   }
 
   #begin(): void {
@@ -107,7 +110,7 @@ export class CpuLimit {
     const mayRun = this.#left > 0
     if (mayRun === this.#isStopped) {
       this.#isStopped = !mayRun
-      signalGroup(this.#pid, mayRun ? 'SIGCONT' : 'SIGSTOP')
+      signalGroup(this.#leader, mayRun ? 'SIGCONT' : 'SIGSTOP')
     }
     this.#timer = setTimeout(() => this.#look(), Math.ceil(mayRun ? this.#untilUsed() : this.#untilEnough()))
   }

@@ -74,6 +74,11 @@ const ProcessSpec = Type.Object({
   cwd: Path,
   /** Added to what every program gets of the keeper's own environment (programs/environment.ts). */
   env: Type.Optional(Type.Record(Type.String({ pattern: '^[^=\\u0000]+$' }), Text)),
+  /**
+   * The command confines the program (sandbox/): it runs that as its grandchild in the same process group, and closes
+   * descriptor 3 when the program begins. The pid of the unit is that of the program.
+   */
+  is_wrapped: Type.Optional(Type.Boolean()),
   /** Receives stdout and stderr that are not the console's, and is read for the last words of a child that dies. */
   log: Path,
   /** `pty`: the child's terminal is the console; `pipe`: its stdin and stdout are; `none`: it has no console of its own. */

@@ -4,6 +4,8 @@ import type { Taken } from './input-window.ts'
 export interface Runner {
   /** 0 for what is no process of ours. */
   readonly pid: number
+  /** The leader of its process group, where that is another process. */
+  readonly leader?: number
   /** Settles once, never rejects. */
   readonly ended: Promise<Ending>
   /** Bytes typed on the console. */

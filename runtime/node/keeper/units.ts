@@ -141,7 +141,7 @@ export class Units {
     const unit = this.#watch(spec, hub, runner, logStart)
     this.#units.set(spec.key, unit)
     try {
-      if (runner.pid > 0) this.#records.add(spec.key, runner.pid)
+      if (runner.pid > 0) this.#records.add(spec.key, runner.leader ?? runner.pid)
     } catch (cause) {
       // It would be left over by a keeper that is killed.
       await this.#abandon(unit)

@@ -1,4 +1,4 @@
-import { lstatSync, readFileSync, rmSync } from 'node:fs'
+import { chmodSync, lstatSync, readFileSync, rmSync } from 'node:fs'
 import { KeeperError } from '../../error.ts'
 import { type Libc, linux, type Pointer } from './libc.ts'
 import { LockFile } from './lock-file.ts'
@@ -85,6 +85,8 @@ export class NetioSocket {
       if (libc.bind(fd, name, netioNameBytes) < 0) {
         throw new KeeperError('internal', `${path} cannot be made: errno ${libc.errno()}`)
       }
+      // A confined instance may run as another user. The directory lets nobody else in.
+      chmodSync(path, 0o666)
       return new NetioSocket(libc, memory, fd, ids, lock, path)
     } catch (error) {
       if (fd >= 0) libc.close(fd)

@@ -1,0 +1,144 @@
+import { findProgram } from '../find-program.ts'
+
+/**
+ * The last step before a confined program, in Perl, which Debian and its kin always have: there is no compiler on a user's
+ * machine, and Node would take 40 ms. It makes the namespaces where bubblewrap does not, gives up privileges, has the kernel
+ * restrict the network (Landlock), says on descriptor 3 that the program begins, and becomes the program.
+ */
+export const findPerl = (): string | undefined => findProgram('/usr/bin/perl') ?? findProgram('perl')
+
+/** Numbers of system calls: mount, pivot_root, umount2, unshare, prctl, capset, setresuid, setresgid, statfs. */
+const calls: Readonly<Partial<Record<NodeJS.Architecture, string>>> = {
+  x64: '165,155,166,272,157,126,117,119,137',
+  arm64: '40,41,39,97,167,91,147,149,43',
+}
+
+/** The numbers for this processor; undefined where they are not known. */
+export const callNumbers = (): string | undefined => calls[process.arch]
+
+/** What a mount makes: `ro`, `rw` and `dev` from a path at a path, `link` to a text, `tmp` and `proc` of nothing. */
+export type Operation = readonly [type: 'ro' | 'rw' | 'dev' | 'link' | 'tmp' | 'proc', from: string, to: string]
+
+export interface Step {
+  /** The directory that becomes the root, and what is in it; absent: the namespaces are there already. */
+  readonly namespaces?: {
+    readonly root: string
+    readonly operations: readonly Operation[]
+    readonly hasNetwork: boolean
+    /** Without privileges: by a user namespace, in which the program is root without any power. */
+    readonly isUser: boolean
+  }
+  readonly cwd: string
+  /** Whom it becomes; absent: it stays who it is. */
+  readonly user?: { readonly uid: number; readonly gid: number; readonly groups: readonly number[] }
+  /** TCP ports it may listen on, while it connects to none; absent: no restriction. */
+  readonly listens?: readonly number[]
+}
+
+/** The arguments of Perl for a program. */
+export function stepArguments(step: Step, command: string, args: readonly string[]): string[] {
+  const { namespaces, cwd, user, listens } = step
+  const operations = namespaces?.operations ?? []
+  // linux/sched.h: mount, IPC and PID namespaces, one of users, one of the network.
+  const flags =
+    namespaces === undefined
+      ? 0
+      : 0x2802_0000 | (namespaces.isUser ? 0x1000_0000 : 0) | (namespaces.hasNetwork ? 0 : 0x4000_0000)
+  return [
+    ...['-e', script, callNumbers() ?? '', String(flags), namespaces?.root ?? '', cwd],
+    user === undefined ? '' : [user.uid, user.gid, ...user.groups].join(','),
+    listens === undefined ? '-' : listens.join(','),
+    String(operations.length),
+    ...operations.flat(),
+    ...[command, ...args],
+  ]
+}
+
+/** Exit code of a confinement that could not be made. */
+export const failureCode = 125
+
+const script = String.raw`
+my ($numbers, $flags, $root, $cwd, $user, $listens, $count, @rest) = @ARGV;
+my ($MOUNT, $PIVOT, $UMOUNT, $UNSHARE, $PRCTL, $CAPSET, $SETRESUID, $SETRESGID, $STATFS) = map { $_ + 0 } split /,/, $numbers;
+$flags += 0;
+sub fail { print STDERR "the confinement cannot be made: $_[0]: $!\n"; exit ${failureCode} }
+sub attempt { my ($number, @values) = @_; syscall($number, @values) }
+sub call { my ($what, @values) = @_; my $r = attempt(@values); $r >= 0 or fail($what); $r }
+sub parents { my ($path) = @_; my $at = $root; my @parts = grep { length } split m{/}, $path; my $last = pop @parts;
+  for (@parts) { $at .= "/$_"; -d $at or mkdir $at, 0755 or fail("mkdir $at") } "$at/$last" }
+sub place { my ($from, $to) = @_; my $at = parents($to);
+  if (-d $from) { -d $at or mkdir $at, 0755 or fail("mkdir $at") }
+  elsif (!-e $at) { open(my $f, '>', $at) or fail("create $at"); close $f }
+  $at }
+sub remount { my ($at, $more) = @_; my ($path, $buffer) = ($at, "\0" x 256);
+  syscall($STATFS, $path, $buffer) >= 0 or fail("statfs $at");
+  my $has = unpack('Q', substr($buffer, 80, 8));
+  my $keep = ($has & (2 | 4 | 8 | 1024 | 2048)) | ($has & 4096 ? 1 << 21 : 0);
+  call("remount $at", $MOUNT, 'none', $at, 'none', 4096 | 32 | $keep | $more, 0) }
+sub attach { my ($from, $at, $more) = @_;
+  if (attempt($MOUNT, $from, $at, 'none', 4096, 0) < 0) { call("bind $from", $MOUNT, $from, $at, 'none', 4096 | 16384, 0) }
+  return unless $more;
+  remount($at, $more);
+  open(my $f, '<', '/proc/self/mountinfo') or fail('mountinfo');
+  for (<$f>) { my $point = (split / /)[4]; $point =~ s/\\(\d{3})/chr(oct($1))/ge; remount($point, $more) if index($point, "$at/") == 0 }
+  close $f }
+umask 022;
+if ($flags) {
+  my ($uid, $gid) = ($>, $) + 0);
+  call('unshare', $UNSHARE, $flags);
+  if ($flags & 0x10000000) {
+    for (['setgroups', 'deny'], ['uid_map', "0 $uid 1"], ['gid_map', "0 $gid 1"]) {
+      open(my $f, '>', "/proc/self/$$_[0]") or fail($$_[0]); (syswrite $f, $$_[1]) or fail($$_[0]); close $f }
+  }
+  my $init = fork; defined $init or fail('fork');
+  if ($init) {
+    $SIG{TERM} = 'IGNORE'; open STDIN, '<', '/dev/null'; close STDOUT; open(my $f, '<&=', 3) and close $f;
+    waitpid($init, 0); exit($? & 127 ? 128 + ($? & 127) : $? >> 8) }
+  syscall($PRCTL, 1, 9, 0, 0, 0);
+  call('private mounts', $MOUNT, 'none', '/', 'none', 262144 | 16384, 0);
+  call('tmpfs', $MOUNT, 'tmpfs', $root, 'tmpfs', 2 | 4, 'mode=755');
+  mkdir "$root/.old", 0755 or fail('mkdir');
+  for (1 .. $count) {
+    my ($type, $from, $to) = splice(@rest, 0, 3);
+    if ($type eq 'ro') { attach($from, place($from, $to), 1 | 2 | 4) }
+    elsif ($type eq 'rw') { attach($from, place($from, $to), 2 | 4) }
+    elsif ($type eq 'dev') { attach($from, place($from, $to), 0) }
+    elsif ($type eq 'link') { symlink($from, parents($to)) or fail("link $to") }
+    else { my $at = parents($to); -d $at or mkdir $at, 0755 or fail("mkdir $at");
+      my $kind = $type eq 'proc' ? 'proc' : 'tmpfs';
+      call("$kind $to", $MOUNT, $kind, $at, $kind, 2 | 4 | ($type eq 'proc' ? 8 : 0), $type eq 'proc' ? 0 : 'mode=1777') }
+  }
+  call('pivot_root', $PIVOT, $root, "$root/.old");
+  chdir '/' or fail('chdir');
+  call('umount', $UMOUNT, '/.old', 2);
+  rmdir '/.old';
+  call('remount /', $MOUNT, 'none', '/', 'none', 4096 | 32 | 1 | 2 | 4, 0);
+  my $child = fork; defined $child or fail('fork');
+  if ($child) {
+    open STDIN, '<', '/dev/null'; close STDOUT; open(my $f, '<&=', 3) and close $f;
+    my $code = 0;
+    for (;;) { my $pid = waitpid(-1, 0); last if $pid < 0; if ($pid == $child) { exit($? & 127 ? 128 + ($? & 127) : $? >> 8) } }
+    exit 1 }
+} else { splice(@rest, 0, 3 * $count) }
+chdir $cwd or fail("chdir $cwd");
+syscall($PRCTL, 24, $_, 0, 0, 0) for 0 .. 63;
+if (length $user) {
+  my ($uid, $gid, @groups) = map { $_ + 0 } split /,/, $user;
+  $) = join ' ', $gid, @groups ? @groups : $gid;
+  call('setresgid', $SETRESGID, $gid, $gid, $gid);
+  call('setresuid', $SETRESUID, $uid, $uid, $uid);
+}
+call('capset', $CAPSET, pack('LL', 0x20080522, 0), "\0" x 24);
+call('no_new_privs', $PRCTL, 38, 1, 0, 0, 0);
+if ($listens ne '-') {
+  my $abi = syscall(444, 0, 0, 1);
+  if ($abi >= 4) {
+    my $ruleset = call('Landlock', 444, pack('QQQ', 0, 3, $abi >= 6 ? 3 : 0), $abi >= 6 ? 24 : 16, 0);
+    for (split /,/, $listens) { call('Landlock', 445, $ruleset, 2, pack('QQ', 1, $_ + 0), 0) }
+    call('Landlock', 446, $ruleset, 0);
+    open(my $f, '<&=', $ruleset) and close $f;
+  }
+}
+if (open(my $f, '>&=', 3)) { syswrite $f, "\n"; close $f }
+exec { $rest[0] } @rest or fail($rest[0]);
+`
