@@ -40,6 +40,7 @@ import { Checksums } from './projects/checksums.ts'
 import { makeDirectory } from './projects/durable-file.ts'
 import { ProjectFiles } from './projects/files.ts'
 import { Projects } from './projects/projects.ts'
+import { Sandbox } from './sandbox/sandbox.ts'
 import { version } from './version.ts'
 
 export interface NodeAgentOptions {
@@ -96,10 +97,12 @@ export async function createNodeAgent(options: NodeAgentOptions): Promise<NodeAg
     },
     consoleHost: console_host,
   })
-  const pc = new PcKind(() => config.current.pc)
+  const pc = new PcKind(() => config.current.pc, isLocal)
   const keeper = new KeeperLink(data, log)
   const checksums = new Checksums()
+  const sandbox = new Sandbox({ settings: () => config.current, isLocal, runDirectory: join(data, 'run') })
   const images = new Images({
+    sandbox,
     dataDirectory: data,
     additional: () => config.current.additional_images_path,
     isLocal,
@@ -145,6 +148,7 @@ export async function createNodeAgent(options: NodeAgentOptions): Promise<NodeAg
     queued: (key, run) => onNode(key, run),
   }
   const machines = new MachineEmulatorKind({
+    sandbox,
     isLocal,
     runDirectory: join(data, 'run'),
     consoleHost: console_host,
@@ -158,6 +162,7 @@ export async function createNodeAgent(options: NodeAgentOptions): Promise<NodeAg
     listener,
   })
   const iou = new IouKind({
+    sandbox,
     library: images.library,
     admit: (file) => images.executables.admit(file),
     runDirectory: join(data, 'run'),
@@ -168,6 +173,7 @@ export async function createNodeAgent(options: NodeAgentOptions): Promise<NodeAg
   })
   const dynamipsBounds = { ...usualDynamipsBounds, ...options.dynamipsBounds }
   const dynamips = new DynamipsKind({
+    sandbox,
     library: images.library,
     ports,
     runDirectory: join(data, 'run'),
@@ -267,7 +273,10 @@ export async function createNodeAgent(options: NodeAgentOptions): Promise<NodeAg
     hypervisors: { vms: () => hypervisor.vms() },
     machines: {
       emulators: async (platforms) =>
-        (await usableEmulators(platforms)).map(({ path, version }) => ({ path, version: versionText(version) })),
+        (await usableEmulators(platforms, await sandbox.confinement())).map(({ path, version }) => ({
+          path,
+          version: versionText(version),
+        })),
       capabilities: async () => ({ kvm: [...kvmPlatforms()] }),
       resizeDisk: (ref, input) => nodes.with(ref, (node) => machines.resize(node, input)),
     },

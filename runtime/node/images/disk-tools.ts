@@ -63,12 +63,17 @@ export interface RunOptions {
   readonly timeoutMs?: number
   /** A directory that the tool's complaints need not name. */
   readonly hidden?: string
+  /** Puts the tool into a cell. */
+  readonly wrap?: Wrap | undefined
 }
+
+export type Wrap = (command: string, args: readonly string[]) => { command: string; args: string[] }
 
 /** Runs a tool without a shell; its output, or a 409 with what it complained of. */
 export async function runTool(path: string, args: readonly string[], options: RunOptions = {}): Promise<string> {
-  const { signal, timeoutMs = 0, hidden } = options
-  const { error, stdout, stderr } = await runProgram(path, args, {
+  const { signal, timeoutMs = 0, hidden, wrap } = options
+  const run = wrap?.(path, args) ?? { command: path, args }
+  const { error, stdout, stderr } = await runProgram(run.command, run.args, {
     ms: timeoutMs,
     mostBytes: mostOutput,
     set: { LC_ALL: 'C' },

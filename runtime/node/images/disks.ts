@@ -5,7 +5,9 @@ import type { DiskCreate, DiskExtend } from '../../../src/model/image.ts'
 import { requireSpace, translated } from '../projects/disk.ts'
 import { syncDirectory } from '../projects/durable-file.ts'
 import { isInside, realish } from '../projects/paths.ts'
-import { type DiskTools, runTool } from './disk-tools.ts'
+import { give, letRead, takeBack } from '../sandbox/box.ts'
+import type { Confinement, Sandbox } from '../sandbox/sandbox.ts'
+import { type DiskTools, runTool, type Wrap } from './disk-tools.ts'
 import { workshopBeside } from './names.ts'
 
 /** Reading the header of an image takes no longer, unless it was made to take long. */
@@ -15,6 +17,8 @@ export interface DisksOptions {
   readonly tools: DiskTools
   readonly floorMb: () => number
   readonly isLocal: () => boolean
+  /** Confines the tool outside local mode. */
+  readonly sandbox?: Sandbox | undefined
   /** Nothing is ever written there at a client's wish. */
   readonly dataDirectory: string
 }
@@ -42,7 +46,11 @@ export class Disks {
         const made = join(workshop, basename(file))
         const options = optionsOf(input).flatMap(([name, value]) => ['-o', `${name}=${value}`])
         const args = ['create', '-q', '-f', input.format, ...options, made, `${input.size}M`]
-        await runTool(tool, args, { signal: this.#closing.signal, hidden: workshop })
+        const confinement = await this.#options.sandbox?.confinement()
+        await give(confinement?.user, workshop)
+        const wrap = inCell(confinement, workshop)
+        await runTool(tool, args, { signal: this.#closing.signal, hidden: workshop, wrap })
+        await takeBack(confinement?.user, workshop)
         await publish(workshop, file)
       } finally {
         await rm(workshop, { recursive: true, force: true })
@@ -56,7 +64,10 @@ export class Disks {
     const tool = await this.#options.tools.choose(input.qemu_img)
     const directory = dirname(file)
     await requireSpace(directory, this.#options.floorMb())
-    const info = await runTool(tool, ['info', '--output=json', file], { timeoutMs: infoMs, hidden: directory })
+    const confinement = await this.#options.sandbox?.confinement()
+    await letRead(confinement?.user, file, [], true)
+    const wrap = inCell(confinement, file)
+    const info = await runTool(tool, ['info', '--output=json', file], { timeoutMs: infoMs, hidden: directory, wrap })
     const { format, 'full-backing-filename': backing } = JSON.parse(info) as Record<string, unknown>
     if (typeof format !== 'string') throw conflict('path: the tool does not know the format of this image')
     // An uploaded image may name any file or address of the host as the one it is based on.
@@ -65,7 +76,7 @@ export class Disks {
     }
     // The format is named: a raw image that looks like another format must not become one.
     const args = ['resize', '-q', '-f', format, file, `+${input.extend}M`]
-    await runTool(tool, args, { signal: this.#closing.signal, hidden: directory })
+    await runTool(tool, args, { signal: this.#closing.signal, hidden: directory, wrap })
   }
 
   /** The file an absolute path means, in local mode; 403 elsewhere. */
@@ -89,6 +100,12 @@ export class Disks {
     this.#closing.abort()
   }
 }
+
+/** The tool sees nothing but the file, or the directory that it works in. */
+const inCell = (confinement: Confinement | undefined, path: string): Wrap | undefined =>
+  confinement === undefined
+    ? undefined
+    : (command, args) => confinement.wrap({ cwd: '/', network: 'none', writable: [path] }, command, args)
 
 /** 409 with `image` unless there is a regular file; its real path. */
 export async function existing(file: string, name: string): Promise<string> {

@@ -15,6 +15,7 @@ import { requireSpace, translated } from '../projects/disk.ts'
 import { makeDirectory, syncDirectory } from '../projects/durable-file.ts'
 import { isInside, realish } from '../projects/paths.ts'
 import { contentOf, openRegular } from '../projects/stored-file.ts'
+import type { Sandbox } from '../sandbox/sandbox.ts'
 import { DiskTools } from './disk-tools.ts'
 import { Disks, existing } from './disks.ts'
 import { Executables, isExecutable } from './executables.ts'
@@ -36,6 +37,8 @@ export interface ImagesOptions {
   /** An upload that brings nothing for so long is given up, ms. */
   readonly bodyTimeoutMs: number
   readonly tools?: DiskTools
+  /** Confines tools that read images. */
+  readonly sandbox?: Sandbox
   /** The setting executables; without it the list is empty. */
   readonly listedExecutables?: () => readonly string[]
   /** The nodes of open projects. */
@@ -75,7 +78,7 @@ export class Images implements ImageAgent {
       floorMb,
     })
     this.#tools = options.tools ?? new DiskTools()
-    this.#disks = new Disks({ tools: this.#tools, floorMb, isLocal, dataDirectory })
+    this.#disks = new Disks({ tools: this.#tools, floorMb, isLocal, dataDirectory, sandbox: options.sandbox })
   }
 
   /** Makes the directories, and removes what uploads and tools that were killed left there. */

@@ -40,7 +40,7 @@ export class ImageLibrary {
 
   /** Every image of a kind, each directory sorted. A file name in an additional directory is hidden by an earlier one. */
   async all(kind: ImageKindName): Promise<FoundImage[]> {
-    const [own = '', ...additional] = this.#directories(kind)
+    const [own = '', ...additional] = this.directories(kind)
     const { isListed } = imageKindsOfHost[kind]
     const listed = async (images: readonly FoundImage[]) => {
       const shown: FoundImage[] = []
@@ -83,7 +83,7 @@ export class ImageLibrary {
   /** The first image whose path ends with the components, whether or not links lead it out of the directories. */
   async find(kind: ImageKindName, parts: readonly string[], project?: string): Promise<FoundImage | undefined> {
     if (parts.some((part) => part === '' || part.startsWith('.'))) return undefined
-    const [own = '', ...additional] = this.#directories(kind)
+    const [own = '', ...additional] = this.directories(kind)
     const ending = parts.join('/')
     const places = [own, ...additional, ...(project === undefined ? [] : [project])]
     for (const [index, directory] of places.entries()) {
@@ -99,7 +99,7 @@ export class ImageLibrary {
   /** Whether a file, links resolved, is inside the directories of images. */
   async isInside(kind: ImageKindName, file: string, project?: string): Promise<boolean> {
     const real = await realpath(file).catch(() => undefined)
-    const places = [...this.#directories(kind), ...(project === undefined ? [] : [project])]
+    const places = [...this.directories(kind), ...(project === undefined ? [] : [project])]
     const bases = await Promise.all(places.map((place) => realpath(place).catch(() => undefined)))
     return real !== undefined && bases.some((base) => base !== undefined && isInside(base, real))
   }
@@ -111,11 +111,12 @@ export class ImageLibrary {
   async #absolute(kind: ImageKindName, file: string): Promise<FoundImage | undefined> {
     const path = resolve(file)
     if (!(await isFile(path))) return undefined
-    const directory = this.#directories(kind).find((it) => isInside(it, path))
+    const directory = this.directories(kind).find((it) => isInside(it, path))
     return { file: path, name: directory === undefined ? path : slashed(path.slice(directory.length + 1)) }
   }
 
-  #directories(kind: ImageKindName): string[] {
+  /** Where images of a kind are: our own directory first. */
+  directories(kind: ImageKindName): string[] {
     const additional = this.#options.additional().map((it) => resolve(it.replace(/^~(?=\/|$)/, homedir())))
     return [this.ownDirectory(kind), ...additional]
   }

@@ -34,6 +34,12 @@ export async function give(user: EmulatorUser | undefined, ...paths: readonly st
   for (const path of paths) await giveTree(path, user)
 }
 
+/** Takes back what was given, with what the program has made in it. */
+export async function takeBack(user: EmulatorUser | undefined, path: string): Promise<void> {
+  const [uid, gid] = [process.getuid?.() ?? 0, process.getgid?.() ?? 0]
+  if (user !== undefined) await giveTree(path, { name: String(uid), uid, gid })
+}
+
 /** Lets the user of confined programs read (or write) a file, and pass the directories to it from those that it sees. */
 export async function letRead(
   user: EmulatorUser | undefined,
@@ -45,7 +51,9 @@ export async function letRead(
   await letIn(file, user, permissions.read | (isWritable ? permissions.write : 0))
   const root = seen.find((directory) => file.startsWith(directory + sep))
   if (root === undefined) return
-  const steps = relative(root, dirname(file)).split(sep).filter((step) => step !== '')
+  const steps = relative(root, dirname(file))
+    .split(sep)
+    .filter((step) => step !== '')
   let directory = root
   await letIn(directory, user, permissions.pass)
   for (const step of steps) {

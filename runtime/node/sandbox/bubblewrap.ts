@@ -4,7 +4,7 @@ import type { Operation } from './step.ts'
 /** Arguments of bwrap(1), up to the program. With `isRoot` the program may still become another user. */
 export function bubblewrapArguments(
   operations: readonly Operation[],
-  { hasNetwork, isRoot, cwd }: { readonly hasNetwork: boolean; readonly isRoot: boolean; readonly cwd: string },
+  { hasNetwork, isRoot }: { readonly hasNetwork: boolean; readonly isRoot: boolean },
 ): string[] {
   const made = new Set<string>()
   return [
@@ -12,7 +12,7 @@ export function bubblewrapArguments(
     ...operations.flatMap((operation) => [...parents(operation[2], made), ...argumentsOf(operation)]),
     ...['--cap-drop', 'ALL'],
     ...(isRoot ? ['CAP_SETUID', 'CAP_SETGID', 'CAP_SETPCAP'].flatMap((name) => ['--cap-add', name]) : []),
-    ...['--chdir', cwd, '--'],
+    ...['--chdir', '/', '--'],
   ]
 }
 

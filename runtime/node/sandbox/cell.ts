@@ -30,13 +30,15 @@ const devices = ['null', 'zero', 'full', 'random', 'urandom'].map((name) => join
 export function operationsOf(cell: Cell, program: string): Operation[] {
   const there = (paths: readonly string[] = []) => paths.filter((path) => existsSync(path))
   const placed = cell.placed ?? []
+  const shown = [...(cell.readable ?? []), ...(cell.writable ?? [])]
+  const isShown = (path: string) => shown.some((place) => path === place || path.startsWith(`${place}/`))
   return [
     ...system.flatMap(systemDirectory),
     ...there(etc).map((path): Operation => ['ro', path, path]),
     ['proc', '', '/proc'],
     ['tmp', '', '/tmp'],
     ...there([...devices, ...(cell.devices ?? [])]).map((path): Operation => ['dev', path, path]),
-    ...placesOf(program).map((path): Operation => ['ro', path, path]),
+    ...placesOf(program).flatMap((path): Operation[] => (isShown(path) ? [] : [['ro', path, path]])),
     // What is deeper comes later, as it would be hidden by what is above.
     ...[
       ...there(cell.readable).map((path): Operation => ['ro', path, path]),

@@ -161,11 +161,11 @@ class Confiner implements Confinement {
     }
     const bwrap = findProgram('bwrap')
     if (bwrap === undefined) throw conflict('Programs cannot be confined: bwrap is gone')
-    const before = bubblewrapArguments(operations, { hasNetwork, isRoot: user !== undefined, cwd: cell.cwd })
+    const before = bubblewrapArguments(operations, { hasNetwork, isRoot: user !== undefined })
     const after =
       perl !== undefined && callNumbers() !== undefined
         ? [realpathSync(perl), ...stepArguments(step, command, args)]
-        : [...(becomes === undefined ? [] : setpriv(becomes)), '/bin/sh', '-c', begins, 'sh', command, ...args]
+        : [...(becomes === undefined ? [] : setpriv(becomes)), '/bin/sh', '-c', begins, cell.cwd, command, ...args]
     return { command: bwrap, args: [...before, ...after] }
   }
 
@@ -178,7 +178,7 @@ class Confiner implements Confinement {
 }
 
 /** Says that the program begins, and becomes it; where there is no Perl. */
-const begins = 'echo >&3; exec 3>&-; exec "$@"'
+const begins = 'cd "$0" || exit; echo >&3; exec 3>&-; exec "$@"'
 
 const setpriv = ({ uid, gid, groups }: { uid: number; gid: number; groups: readonly number[] }): string[] => [
   ...['/usr/bin/setpriv', '--reuid', String(uid), '--regid', String(gid)],

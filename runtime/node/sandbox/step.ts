@@ -120,7 +120,6 @@ if ($flags) {
     for (;;) { my $pid = waitpid(-1, 0); last if $pid < 0; if ($pid == $child) { exit($? & 127 ? 128 + ($? & 127) : $? >> 8) } }
     exit 1 }
 } else { splice(@rest, 0, 3 * $count) }
-chdir $cwd or fail("chdir $cwd");
 syscall($PRCTL, 24, $_, 0, 0, 0) for 0 .. 63;
 if (length $user) {
   my ($uid, $gid, @groups) = map { $_ + 0 } split /,/, $user;
@@ -130,6 +129,7 @@ if (length $user) {
 }
 call('capset', $CAPSET, pack('LL', 0x20080522, 0), "\0" x 24);
 call('no_new_privs', $PRCTL, 38, 1, 0, 0, 0);
+chdir $cwd or fail("chdir $cwd");
 if ($listens ne '-') {
   my $abi = syscall(444, 0, 0, 1);
   if ($abi >= 4) {

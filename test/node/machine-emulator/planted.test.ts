@@ -72,7 +72,10 @@ describe.skipIf(requireProgram(qemuName).skip)('what a client sends to the direc
     const script = `#!/bin/sh\n[ -f hda_disk.qcow2 ] && cp ${planted} hda_disk.qcow2\nexec $(PATH=/usr/bin:/bin which ${qemuName}) "$@"\n`
     await writeFile(join(programs, qemuName), script, { mode: 0o755 })
     const launcher = ['env', `PATH=${programs}:${process.env.PATH}`]
-    const service = await TestService.start(machineService(88, { local: false, host: '127.0.0.1' }), launcher)
+    const service = await TestService.start(
+      machineService(88, { local: false, host: '127.0.0.1', sandbox: 'off' }),
+      launcher,
+    )
     const lab = await MachineLab.create(service)
     const machine = await lab.machine({ hda_disk_image: await lab.image('empty.img') })
     const { status, body } = await machine.do('start')

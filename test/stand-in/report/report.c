@@ -50,7 +50,7 @@ static int connects_tcp(int port) {
 
 /* By what the kernel shows of it, is a keeper there? */
 static int sees_keeper(void) {
-  FILE *list = popen("grep -lz keeper /proc/[0-9]*/cmdline 2>/dev/null", "r");
+  FILE *list = popen("grep -lz '[k]eeper' /proc/[0-9]*/cmdline 2>/dev/null", "r");
   char line[256];
   int seen = 0;
   while (list != NULL && fgets(line, sizeof line, list) != NULL) seen |= strstr(line, "/self/") == NULL;

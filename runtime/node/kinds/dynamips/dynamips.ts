@@ -1,3 +1,4 @@
+import { chmod, realpath } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { PortRef } from '../../../../src/host-agent.ts'
 import {
@@ -9,8 +10,11 @@ import {
 import type { Happening } from '../../../../src/model/event.ts'
 import { Serial } from '../../../../src/serial.ts'
 import type { ImageLibrary } from '../../images/library.ts'
+import type { ProcessSpec } from '../../keeper/protocol.ts'
 import type { PortAllocator } from '../../ports/allocator.ts'
 import { translated } from '../../projects/disk.ts'
+import { give, letRead } from '../../sandbox/box.ts'
+import type { Confinement, Sandbox } from '../../sandbox/sandbox.ts'
 import type { KindNode, Launch, NodeKind } from '../kind.ts'
 import { checkMemory } from '../memory.ts'
 import { fieldsOf } from '../node-view.ts'
@@ -23,6 +27,7 @@ import { type DynamipsProperties, fitting, propertiesOf } from './properties.ts'
 
 export interface DynamipsOptions {
   readonly library: ImageLibrary
+  readonly sandbox: Sandbox
   readonly ports: PortAllocator
   /** Where what is not worth a backup is: the program without its capabilities. */
   readonly runDirectory: string
@@ -84,9 +89,11 @@ export class DynamipsKind implements NodeKind {
     const { directory, record } = node
     const { ports, runDirectory, settings } = this.#options
     const properties = propertiesOf(node)
-    const warning = checkMemory(properties.ram)
-    const notices: Happening[] =
-      warning === undefined ? [] : [{ type: 'log.warning', message: `${record.name}: ${warning}` }]
+    const warnings = [checkMemory(properties.ram)]
+    const confinement = await this.#options.sandbox.confinement((reason) => warnings.push(reason))
+    const notices = warnings.flatMap((warning): Happening[] =>
+      warning === undefined ? [] : [{ type: 'log.warning', message: `${record.name}: ${warning}` }],
+    )
     const program = requireDynamips(settings().path)
     const { file } = await this.#imageNamed(node, properties.image)
     const command = await translated('dynamips', async () => {
@@ -97,13 +104,14 @@ export class DynamipsKind implements NodeKind {
     const control_port = await ports.allocate('console', controlOf(node))
     record.properties = { ...properties, control_port, is_measured: this.startedToMeasure.has(node.key) }
     const args = ['-N1', '-l', logName, '-H', `127.0.0.1:${control_port}`]
+    const run =
+      confinement === undefined ? { command, args } : await this.#confined(node, confinement, { command, args, file })
     return {
       command_line: [program, ...args].join(' '),
       notices,
       run: {
         type: 'process',
-        command,
-        args,
+        ...run,
         cwd: directory,
         log: join(directory, errorsName),
         // What it complains of is then apart from what it tells, of which most comes when it ends.
@@ -114,6 +122,23 @@ export class DynamipsKind implements NodeKind {
 
   images(node: KindNode): readonly string[] {
     return [propertiesOf(node).image]
+  }
+
+  /** In a cell that sees the image and the directory of the router. Commands come by a TCP port, so the network is the host's. */
+  async #confined(
+    node: KindNode,
+    confinement: Confinement,
+    { command, args, file }: { command: string; args: readonly string[]; file: string },
+  ): Promise<Pick<ProcessSpec, 'command' | 'args' | 'is_wrapped'>> {
+    const { directory } = node
+    const image = await realpath(file)
+    await letRead(confinement.user, image, [])
+    // The copy of the program is for us alone.
+    if (confinement.user !== undefined && command.startsWith(this.#options.runDirectory)) await chmod(command, 0o755)
+    await give(confinement.user, directory)
+    const listens = [propertiesOf(node).control_port]
+    const cell = { cwd: directory, network: 'host', writable: [directory], readable: [image], listens } as const
+    return { ...confinement.wrap(cell, command, args), is_wrapped: true }
   }
 
   view(node: KindNode): DynamipsNode {

@@ -6,6 +6,7 @@ import { conflict } from '../../../../src/errors.ts'
 import { findProgram } from '../../find-program.ts'
 import { type ProgramEnd, runProgram } from '../../programs/start.ts'
 import { translate } from '../../projects/disk.ts'
+import type { Confinement } from '../../sandbox/sandbox.ts'
 import { type ElfHeader, elfHeader, elfHeaderBytes } from './elf.ts'
 
 /** What an image says of itself. */
@@ -30,12 +31,12 @@ const known = new Map<string, { readonly stamp: string; readonly facts: Promise<
  * What the image at that path is, and can do; asked once for every file, and again when the file has changed. 409 when this host
  * cannot run it.
  */
-export function imageFactsOf(path: string): Promise<ImageFacts> {
+export function imageFactsOf(path: string, confinement?: Confinement): Promise<ImageFacts> {
   const stamp = stampOf(path)
   if (stamp === undefined) return Promise.reject(conflict(`The image ${basename(path)} is not there`))
   const before = known.get(path)
   if (before?.stamp === stamp) return before.facts
-  const facts = ask(path)
+  const facts = ask(path, confinement)
   const entry = { stamp, facts }
   known.set(path, entry)
   // The next one asks again: the host may just have been too busy, or gets what was missing.
@@ -60,10 +61,10 @@ function stampOf(path: string): string | undefined {
   }
 }
 
-async function ask(path: string): Promise<ImageFacts> {
+async function ask(path: string, confinement: Confinement | undefined): Promise<ImageFacts> {
   const { bits } = await requireIouImage(path)
-  await requireLibraries(path)
-  return { path, bits, ...factsIn(await helpOf(path)) }
+  await requireLibraries(path, confinement)
+  return { path, bits, ...factsIn(await helpOf(path, confinement)) }
 }
 
 /** 409 unless the file is a program that this host can load. */
@@ -105,11 +106,11 @@ async function beginOf(path: string): Promise<Buffer> {
 }
 
 /** 409 naming the shared libraries that the image needs and this host has not. A host without `ldd` cannot be asked. */
-export async function requireLibraries(path: string): Promise<void> {
+export async function requireLibraries(path: string, confinement?: Confinement): Promise<void> {
   const ldd = findProgram('ldd')
   if (ldd === undefined) return
   // It ends with an error for what is linked statically.
-  const { error, stdout, stderr } = await run(ldd, [path])
+  const { error, stdout, stderr } = await run(ldd, [path], { image: path, confinement })
   const missing = error === null ? missingIn(`${stdout}\n${stderr}`) : []
   if (missing.length === 0) return
   throw conflict(`The image ${basename(path)} needs libraries that are missing on this host: ${missing.join(', ')}`)
@@ -127,11 +128,11 @@ export const missingIn = (listing: string): string[] => [
 /** What all of them know. The exit code says nothing. */
 const isHelp = /^\s*-[esnm]\b/m
 
-async function helpOf(path: string): Promise<string> {
+async function helpOf(path: string, confinement: Confinement | undefined): Promise<string> {
   // It must not leave anything among the images.
   const directory = await mkdtemp(join(tmpdir(), 'patchbay-iou-'))
   try {
-    const { error, stdout, stderr } = await run(path, ['-h'], directory)
+    const { error, stdout, stderr } = await run(path, ['-h'], { image: path, confinement, cwd: directory })
     const text = `${stdout}\n${stderr}`
     if (error === null || (typeof error.code === 'number' && isHelp.test(text))) return text
     const reason = error.killed ? `it did not answer -h within ${askMs} ms` : whyNot(error)
@@ -149,13 +150,23 @@ function whyNot({ code, signal }: NonNullable<ProgramEnd['error']>): string {
   return signal ? `it was ended by ${signal}` : 'this host cannot execute it'
 }
 
-const run = (program: string, args: readonly string[], cwd?: string): Promise<ProgramEnd> =>
-  runProgram(program, args, {
+interface Question {
+  readonly image: string
+  readonly confinement: Confinement | undefined
+  readonly cwd?: string
+}
+
+/** Outside of a cell the program runs in the directory; in one its working directory is of the cell. */
+function run(program: string, args: readonly string[], { image, confinement, cwd }: Question): Promise<ProgramEnd> {
+  const cell = { cwd: '/tmp', network: 'none' as const, readable: [image] }
+  const wrapped = confinement?.wrap(cell, program, args) ?? { command: program, args }
+  return runProgram(wrapped.command, wrapped.args, {
     ms: askMs,
     mostBytes: mostOutputBytes,
     set: { LC_ALL: 'C' },
     ...(cwd !== undefined && { cwd }),
   })
+}
 
 /** From lines such as `-n <n>  Size of nvram in Kb (default 64KB)`; an option goes on until the next one. */
 export function factsIn(help: string): Pick<ImageFacts, 'defaultRam' | 'defaultNvram' | 'hasKeepalives'> {

@@ -8,6 +8,8 @@ import type { ImageLibrary } from '../../images/library.ts'
 import type { Exit, NetioPort } from '../../keeper/protocol.ts'
 import type { NodeRecord } from '../../nodes/record.ts'
 import type { Pool } from '../../ports/allocator.ts'
+import { removeBox } from '../../sandbox/box.ts'
+import type { Sandbox } from '../../sandbox/sandbox.ts'
 import type { HostIdentity, KindListener, KindNode, Launch, NodeKind } from '../kind.ts'
 import { fieldsOf } from '../node-view.ts'
 import { ApplicationIds, hasInstance } from './application-ids.ts'
@@ -24,7 +26,7 @@ import {
   startupConfigName,
 } from './configs.ts'
 import { hintOf } from './hints.ts'
-import { imageFactsOf, knownFactsOf } from './image.ts'
+import { type ImageFacts, imageFactsOf, knownFactsOf } from './image.ts'
 import { unlinkImage } from './image-link.ts'
 import { launchOf } from './launch.ts'
 import { type LicencePlaces, licenceName, licencePath, licencePlace, removeLicences, writeLicence } from './licence.ts'
@@ -35,6 +37,7 @@ import { fitting, type IouProperties, plainFields, propertiesOf, withDefaultsOf 
 
 export interface IouOptions {
   readonly library: ImageLibrary
+  readonly sandbox: Sandbox
   /** The path at which an image is run; 409 when it may not be run here. Before that nothing runs of it, not even to ask it. */
   readonly admit: (file: string) => Promise<string>
   /** Where what is not worth a backup is: the licence files that clients gave. */
@@ -144,6 +147,8 @@ export class IouKind implements NodeKind {
   async launch(node: KindNode): Promise<Launch> {
     const { license_check } = this.#options.settings()
     return launchOf(node, {
+      sandbox: this.#options.sandbox,
+      runDirectory: this.#options.runDirectory,
       image: await this.#options.admit(await this.#imageOf(node)),
       places: this.#licencePlaces(node),
       isLicenceChecked: license_check && this.#withId(node.record).license_check,
@@ -217,6 +222,7 @@ export class IouKind implements NodeKind {
   async over(node: KindNode): Promise<void> {
     this.#nvram.end(node.key)
     await this.#nvram.pullQuietly(node, { isRunning: false, why: 'in case' })
+    await removeBox(this.#options.runDirectory, node.record.node_id).catch(() => {})
     await this.idle(node)
   }
 
@@ -267,7 +273,11 @@ export class IouKind implements NodeKind {
     }
     // Whoever creates many, or changes something else, does not wait for an answer of the image.
     const isReread = !isNew && (changes.use_default_iou_values === true || changes.path != null)
-    return this.#withDefaults(node, next, isReread ? imageFactsOf : knownFactsOf)
+    return this.#withDefaults(node, next, isReread ? (path) => this.#ask(path) : knownFactsOf)
+  }
+
+  async #ask(path: string): Promise<ImageFacts> {
+    return imageFactsOf(path, await this.#options.sandbox.confinement())
   }
 
   /** Memory and NVRAM are those of the image where they are known. */

@@ -1,13 +1,20 @@
+import { existsSync } from 'node:fs'
+import { mkdir, rm, symlink } from 'node:fs/promises'
 import { hostname } from 'node:os'
 import { join } from 'node:path'
 import type { Happening } from '../../../../src/model/event.ts'
+import type { ProcessSpec } from '../../keeper/protocol.ts'
+import { netioDirectory } from '../../keeper/switch/fast/netio-directory.ts'
+import { bridgeOffset } from '../../keeper/switch/fast/netio-socket.ts'
+import { give, insideBox, makeBox, putIntoBox } from '../../sandbox/box.ts'
+import type { Confinement, Sandbox } from '../../sandbox/sandbox.ts'
 import type { KindNode, Launch } from '../kind.ts'
 import { checkMemory } from '../memory.ts'
 import { commandLine } from './command-line.ts'
 import { adoptFiles } from './configs.ts'
 import { type ImageFacts, imageFactsOf, requireIouImage } from './image.ts'
 import { linkImage } from './image-link.ts'
-import { findLicence, hostnameWarning, type LicencePlaces, requireLicence } from './licence.ts'
+import { findLicence, hostnameWarning, type LicencePlaces, licenceName, requireLicence } from './licence.ts'
 import { netmapName, netmapText } from './netmap.ts'
 import { pushConfigs } from './nvram-files.ts'
 import { replaceOwn } from './own-files.ts'
@@ -16,6 +23,8 @@ import { propertiesOf, withDefaultsOf } from './properties.ts'
 export const logName = 'iou.log'
 
 export interface LaunchOptions {
+  readonly sandbox: Sandbox
+  readonly runDirectory: string
   /** Absolute. */
   readonly image: string
   readonly places: LicencePlaces
@@ -25,7 +34,9 @@ export interface LaunchOptions {
 /** Checks and makes what a router needs, and says how it is run; 409 with what is missing. */
 export async function launchOf(node: KindNode, options: LaunchOptions): Promise<Launch> {
   const { record, directory } = node
-  const facts = await factsOf(options.image)
+  const notConfined: string[] = []
+  const confinement = await options.sandbox.confinement((reason) => notConfined.push(reason))
+  const facts = await factsOf(options.image, confinement)
   node.record.properties = withDefaultsOf(propertiesOf(node), facts)
   const properties = propertiesOf(node)
   const { application_id, nvram, ram } = properties
@@ -38,6 +49,7 @@ export async function launchOf(node: KindNode, options: LaunchOptions): Promise<
     ...(await pushConfigs(directory, application_id, nvram)),
     memoryWarning,
     hostnameWarning(hostname()),
+    ...notConfined,
   ]
   const link = await linkImage(directory, options.image, properties.link)
   node.record.properties = { ...properties, link: link.name }
@@ -49,20 +61,57 @@ export async function launchOf(node: KindNode, options: LaunchOptions): Promise<
     notices,
     run: {
       type: 'process',
-      command: link.path,
-      args,
+      ...(confinement === undefined
+        ? { command: link.path, args, env: { IOURC: licence } }
+        : await confined(node, confinement, { command: link.path, args, licence, options })),
       cwd: directory,
       log: join(directory, logName),
       stdio: 'pipe',
-      env: { IOURC: licence },
     },
   }
 }
 
 /** What it said once is known, but whether this host can run it may have changed since. */
-async function factsOf(image: string): Promise<ImageFacts> {
+async function factsOf(image: string, confinement: Confinement | undefined): Promise<ImageFacts> {
   await requireIouImage(image)
-  return imageFactsOf(image)
+  return imageFactsOf(image, confinement)
+}
+
+interface Confined {
+  readonly command: string
+  readonly args: readonly string[]
+  readonly licence: string
+  readonly options: LaunchOptions
+}
+
+/**
+ * The router in a cell. The directory of its sockets is its own: it meets the socket of its bridge there, which is the switch,
+ * and no other instance. The switch finds its socket by a link where those of all instances are.
+ */
+async function confined(
+  node: KindNode,
+  confinement: Confinement,
+  { command, args, licence, options }: Confined,
+): Promise<Pick<ProcessSpec, 'command' | 'args' | 'env' | 'is_wrapped'>> {
+  const { directory, record } = node
+  const { application_id } = propertiesOf(node)
+  const box = await makeBox(options.runDirectory, record.node_id)
+  const sockets = join(box, 'netio')
+  await mkdir(sockets, { mode: 0o700 })
+  const own = join(netioDirectory(), String(application_id))
+  await rm(own, { force: true })
+  await symlink(join(sockets, String(application_id)), own)
+  const env = { IOURC: await putIntoBox(box, licence, licenceName) }
+  await give(confinement.user, directory, box)
+  const inside = `/tmp/netio${confinement.uidInside}`
+  const bridge = String(application_id + bridgeOffset)
+  const placed = [
+    { from: join(box, licenceName), at: join(insideBox, licenceName), isWritable: false },
+    { from: sockets, at: inside, isWritable: true },
+    { from: join(netioDirectory(), bridge), at: join(inside, bridge), isWritable: true },
+  ].filter(({ from }) => existsSync(from))
+  const cell = { cwd: directory, network: 'none', writable: [directory], readable: [options.image], placed } as const
+  return { ...confinement.wrap(cell, command, args), env, is_wrapped: true }
 }
 
 async function licenceOf({ places, isLicenceChecked }: LaunchOptions): Promise<string> {

@@ -3,6 +3,7 @@ import { basename, delimiter, dirname, join } from 'node:path'
 import { conflict } from '../../../../src/errors.ts'
 import type { MachineEmulatorNode } from '../../../../src/model/machine-emulator.ts'
 import { findProgram } from '../../find-program.ts'
+import type { Confinement, Sandbox } from '../../sandbox/sandbox.ts'
 import { installHint, isEmulatorName, nativePlatforms, type Platform, platformAsked, programOf } from './platforms.ts'
 import { type BinaryFacts, probe } from './probe.ts'
 
@@ -11,11 +12,11 @@ export type Accelerator = 'kvm' | 'tcg'
 const known = new Map<string, Promise<BinaryFacts>>()
 
 /** What the program at that path can do; asked once for every file, and again when the file has changed. */
-export function factsOf(path: string): Promise<BinaryFacts> {
+export function factsOf(path: string, confinement?: Confinement): Promise<BinaryFacts> {
   const key = fileKey(path)
   const before = known.get(key)
   if (before !== undefined) return before
-  const facts = probe(path)
+  const facts = probe(path, confinement)
   known.set(key, facts)
   // The next one asks again: the host may just have been too busy.
   facts.catch(() => known.delete(key))
@@ -55,8 +56,11 @@ function namesIn(directory: string): string[] {
 }
 
 /** Those in PATH that answer, of the wanted platforms when some are named. */
-export async function usableEmulators(platforms?: readonly string[]): Promise<readonly BinaryFacts[]> {
-  const answers = await Promise.allSettled(findEmulators().map((path) => factsOf(path)))
+export async function usableEmulators(
+  platforms?: readonly string[],
+  confinement?: Confinement,
+): Promise<readonly BinaryFacts[]> {
+  const answers = await Promise.allSettled(findEmulators().map((path) => factsOf(path, confinement)))
   return answers
     .flatMap((answer) => (answer.status === 'fulfilled' ? [answer.value] : []))
     .filter(({ platform }) => platforms === undefined || platforms.includes(platform))
@@ -73,12 +77,17 @@ export interface WantedEmulator {
  * The program for a node: `qemu_path` when it can be used, else that of the platform. 409 saying what is missing and how it
  * is installed. Outside local mode only what is in PATH is run.
  */
-export async function resolveEmulator(wanted: WantedEmulator, isLocal: boolean): Promise<BinaryFacts> {
+export async function resolveEmulator(
+  wanted: WantedEmulator,
+  isLocal: boolean,
+  sandbox?: Sandbox,
+): Promise<BinaryFacts> {
+  const confinement = await sandbox?.confinement()
   const { qemu_path } = wanted
   const platform = platformAsked(wanted.platform)
   if (qemu_path) {
     const path = allowedPath(qemu_path, isLocal)
-    if (typeof path === 'string') return factsOf(path)
+    if (typeof path === 'string') return factsOf(path, confinement)
     if (platform === undefined) throw conflict(path.refusal)
   }
   if (platform === undefined)
@@ -87,7 +96,7 @@ export async function resolveEmulator(wanted: WantedEmulator, isLocal: boolean):
   if (program === undefined) {
     throw conflict(`${programOf(platform)} is not installed; install it (${installHint(platform)})`)
   }
-  return factsOf(program)
+  return factsOf(program, confinement)
 }
 
 /** Only emulators: the client must not be able to have any program run. */

@@ -4,6 +4,7 @@ import { basename, isAbsolute } from 'node:path'
 import { conflict } from '../../../../src/errors.ts'
 import type { DiskSlot } from '../../../../src/model/machine-emulator.ts'
 import { translated } from '../../projects/disk.ts'
+import type { ImageTool } from './confined-tool.ts'
 import { type ImageFacts, inspectImage, mustRun, refusal, requireImage, runTool, type ToolEnd } from './qemu-img.ts'
 
 export { findImageTool, type ImageFacts, inspectImage } from './qemu-img.ts'
@@ -44,15 +45,16 @@ export interface Overlay {
 }
 
 /** The overlay, made when it is not there, repaired when it has errors, and following an image that has moved. */
-export async function prepareOverlay(tool: string, { path, base, allow }: Overlay): Promise<PreparedDisk> {
+export async function prepareOverlay(tool: ImageTool, { path, base, allow }: Overlay): Promise<PreparedDisk> {
   mustBeAbsolute(path, base)
   const { facts: below, warnings: found } = await lookAt(tool, base, allow)
   const warnings = [...found]
   const snapshots: string[] = []
-  warnings.push(...(await choose(tool, path, base)))
+  const chosen = await choose(tool, path, base)
+  warnings.push(...chosen.warnings)
   if (!existsSync(path)) await createOverlay(tool, path, base, below.format)
   else {
-    const facts = await readOverlay(tool, path)
+    const facts = chosen.facts ?? (await readOverlay(tool, path))
     // The image below is about to be the one that was looked at; whatever else it reads was chosen by who made it.
     await allow?.({ ...facts, references: facts.references.filter((file) => file !== facts.backing) })
     snapshots.push(...facts.snapshots)
@@ -65,7 +67,7 @@ export async function prepareOverlay(tool: string, { path, base, allow }: Overla
 
 /** An image that the machine itself writes to. `format` is what it was recognised as before a guest ever wrote to it. */
 export async function prepareImage(
-  tool: string,
+  tool: ImageTool,
   path: string,
   { format, allow }: { readonly format?: string | undefined } & Pick<Overlay, 'allow'> = {},
 ): Promise<PreparedDisk> {
@@ -78,7 +80,7 @@ export async function prepareImage(
 
 /** A disk that holds nothing but the state of a machine that has no other. */
 export async function prepareStateDisk(
-  tool: string,
+  tool: ImageTool,
   path: string,
   { allow }: Pick<Overlay, 'allow'> = {},
 ): Promise<PreparedDisk> {
@@ -91,7 +93,7 @@ export async function prepareStateDisk(
 
 /** Makes a disk larger; 409 with the tool's words when it refuses, as for one that is in use. */
 export async function resizeDisk(
-  tool: string,
+  tool: ImageTool,
   { path, format }: Pick<PreparedDisk, 'path' | 'format'>,
   extendMb: number,
 ): Promise<void> {
@@ -102,7 +104,7 @@ export async function resizeDisk(
 
 /** Removes a saved state; one that is not there is fine. */
 export async function deleteSnapshot(
-  tool: string,
+  tool: ImageTool,
   { path, format }: Pick<PreparedDisk, 'path' | 'format'>,
   name: string,
 ): Promise<void> {
@@ -116,19 +118,25 @@ export async function deleteSnapshot(
  * Has the overlay that is there be one of the image: what an overlay of another image holds makes no sense above this one. That
  * is kept under the name of its image until it is wanted again. Where the image is does not matter.
  */
-async function choose(tool: string, path: string, base: string): Promise<readonly string[]> {
+async function choose(
+  tool: ImageTool,
+  path: string,
+  base: string,
+): Promise<{ warnings: readonly string[]; facts?: ImageFacts }> {
   const kept = (image: string) => path.replace(/\.qcow2$/, `.${basename(image).slice(-180)}.qcow2`)
-  const { backing } = existsSync(path) ? await readOverlay(tool, path) : { backing: undefined }
+  const facts = existsSync(path) ? await readOverlay(tool, path) : undefined
+  const backing = facts?.backing
   const isAnother = backing !== undefined && basename(backing) !== basename(base)
   if (isAnother) await rename(path, kept(backing))
   if (!existsSync(path) && existsSync(kept(base))) await rename(kept(base), path)
-  if (!isAnother) return []
+  if (!isAnother) return { warnings: [], ...(facts !== undefined && { facts }) }
   const [name, now] = [basename(path), basename(base)]
-  return [`${name} was made of ${basename(backing)} and is kept as ${basename(kept(backing))}; it is one of ${now} now`]
+  const kind = `${name} was made of ${basename(backing)} and is kept as ${basename(kept(backing))}`
+  return { warnings: [`${kind}; it is one of ${now} now`] }
 }
 
 /** Under another name until it is complete: a disk that is full, or a crash, leaves no half of an overlay. */
-async function createOverlay(tool: string, path: string, base: string, baseFormat: string): Promise<void> {
+async function createOverlay(tool: ImageTool, path: string, base: string, baseFormat: string): Promise<void> {
   const temporary = `${path}.creating`
   const what = `Creating ${basename(path)}`
   try {
@@ -149,13 +157,13 @@ async function createOverlay(tool: string, path: string, base: string, baseForma
   }
 }
 
-async function readOverlay(tool: string, path: string): Promise<ImageFacts> {
+async function readOverlay(tool: ImageTool, path: string): Promise<ImageFacts> {
   if (statSync(path).size > 0) return inspectImage(tool, path, 'qcow2')
   throw conflict(`${basename(path)} is empty: it was not written to its end; delete it to begin again from the image`)
 }
 
 /** The tool must not touch what is in the image, so the new place is only noted. */
-async function follow(tool: string, path: string, facts: ImageFacts, base: string, format: string): Promise<void> {
+async function follow(tool: ImageTool, path: string, facts: ImageFacts, base: string, format: string): Promise<void> {
   // It stands by itself, and what it does not have is empty; with an image below it that would be the image's.
   if (facts.backing === undefined) return
   if (facts.backing === base && facts.backingFormat === format) return
@@ -164,7 +172,7 @@ async function follow(tool: string, path: string, facts: ImageFacts, base: strin
 }
 
 /** What an image below an overlay is. It is asked again whenever its file has been written to or replaced. */
-async function lookAt(tool: string, path: string, allow: Overlay['allow']): Promise<Base> {
+async function lookAt(tool: ImageTool, path: string, allow: Overlay['allow']): Promise<Base> {
   requireImage(path)
   const { ino, size, mtimeMs, ctimeMs } = statSync(path)
   const key = `${path}:${ino}:${size}:${mtimeMs}:${ctimeMs}`
@@ -191,7 +199,7 @@ const complaints = (path: string, end: ToolEnd): readonly string[] =>
     ? [`The image ${basename(path)} has errors: ${lastLine(end)}. Replace it by a good one`]
     : []
 
-async function checkAndRepair(tool: string, path: string, format: string): Promise<readonly string[]> {
+async function checkAndRepair(tool: ImageTool, path: string, format: string): Promise<readonly string[]> {
   const { code } = await check(tool, path, format)
   const repair = code === ends.leaks ? 'leaks' : code === ends.corrupt ? 'all' : undefined
   if (repair === undefined) return []
@@ -200,7 +208,7 @@ async function checkAndRepair(tool: string, path: string, format: string): Promi
 }
 
 /** Ends with what the check found; 409 when it could not be done. */
-async function check(tool: string, path: string, format: string, repair: readonly string[] = []): Promise<ToolEnd> {
+async function check(tool: ImageTool, path: string, format: string, repair: readonly string[] = []): Promise<ToolEnd> {
   const end = await runTool(tool, ['check', '-q', '-f', format, ...repair, path])
   const known: readonly number[] = Object.values(ends)
   if (end.code === ends.failed || !known.includes(end.code)) throw refusal(`Checking ${basename(path)}`, end)

@@ -1,17 +1,21 @@
-import { writeFile } from 'node:fs/promises'
+import { rm, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { conflict } from '../../../../src/errors.ts'
 import type { Happening } from '../../../../src/model/event.ts'
 import { forDesktop, selected } from '../../programs/environment.ts'
 import { translated } from '../../projects/disk.ts'
+import { give, insideBox, letRead, makeBox } from '../../sandbox/box.ts'
+import type { Cell } from '../../sandbox/cell.ts'
+import type { Confinement, Sandbox } from '../../sandbox/sandbox.ts'
 import type { KindNode, Launch, Wire } from '../kind.ts'
 import { checkMemory } from '../memory.ts'
 import { adaptersOf, generatedMac } from './adapters.ts'
 import { type Accelerator, acceleratorsOf, resolveEmulator } from './binaries.ts'
 import { commandLine } from './command-line.ts'
+import type { ConfinedTool, ImageTool } from './confined-tool.ts'
 import { firmwareOf, systemUefis } from './firmware.ts'
 import type { MachineImages } from './machine-images.ts'
-import { monitorPath } from './monitor-path.ts'
+import { monitorName, monitorPath } from './monitor-path.ts'
 import { type ParsedOptions, parseOptions } from './options.ts'
 import { nativePlatforms } from './platforms.ts'
 import type { BinaryFacts } from './probe.ts'
@@ -20,6 +24,7 @@ import { savedStateTag, staleStateHint } from './saved-state.ts'
 
 export interface LaunchOptions {
   readonly isLocal: () => boolean
+  readonly sandbox: Sandbox
   readonly runDirectory: string
   readonly consoleHost: string
   readonly acceleration: () => 'auto' | 'kvm' | 'tcg'
@@ -48,8 +53,14 @@ export async function launchOf(
   const memoryWarning = checkMemory(properties.ram)
   if (memoryWarning !== undefined) tell('log.warning', memoryWarning)
   const parsed = optionsOf(node, isLocal)
-  const facts = await resolveEmulator(properties, isLocal)
-  const { disks, stateDisk, warnings, hasState } = await images.disks(node, facts.path)
+  const confinement = await options.sandbox.confinement((reason) => tell('log.warning', reason))
+  const facts = await resolveEmulator(properties, isLocal, options.sandbox)
+  let tool: ImageTool | undefined
+  const toolFor = async () => {
+    tool ??= await images.tool(directory, facts.path)
+    return tool
+  }
+  const { disks, stateDisk, warnings, hasState } = await images.disks(node, toolFor)
   for (const warning of warnings) tell('log.warning', warning)
   const [cdrom, bios, kernel, initrd] = await Promise.all(
     (['cdrom_image', 'bios_image', 'kernel_image', 'initrd'] as const).map((field) => images.find(node, field)),
@@ -73,21 +84,30 @@ export async function launchOf(
     adapters: adaptersOf({ ...properties, mac_address: macOf(projectId, record.node_id, properties) }),
     wires,
     console: console === null || console_type === 'telnet' ? null : { host: options.consoleHost, port: console },
-    monitor: monitorPath(options.runDirectory, record.node_id, directory),
+    monitor:
+      confinement === undefined
+        ? monitorPath(options.runDirectory, record.node_id, directory)
+        : join(insideBox, insideName),
     isPaused: true,
     ...(hasState && { savedState: savedStateTag }),
   })
   const command_line = [facts.path, ...args].map(quoted).join(' ')
   const log = join(directory, logName)
   await translated(logName, () => writeFile(log, `${command_line}\n`, { mode: 0o600 }))
+  let run = { command: facts.path, args, is_wrapped: false }
+  if (confinement !== undefined) {
+    const shown = [cdrom, bios, kernel, initrd].filter((file) => file !== undefined)
+    const confined = { files: shown, tool: typeof tool === 'object' ? tool : undefined, hasKvm: accelerator === 'kvm' }
+    const wrapped = await confine(node, confinement, { ...confined, command: facts.path, args, options })
+    run = { ...wrapped, is_wrapped: true }
+  }
   return {
     command_line,
     notices,
     hint: hasState ? staleStateHint : undefined,
     run: {
       type: 'process',
-      command: facts.path,
-      args,
+      ...run,
       cwd: directory,
       log,
       stdio: console_type === 'telnet' ? 'pipe' : 'none',
@@ -95,6 +115,50 @@ export async function launchOf(
       ...(isLocal && { env: selected(forDesktop) }),
     },
   }
+}
+
+interface Confined {
+  readonly command: string
+  readonly args: readonly string[]
+  /** Images that are no disks. */
+  readonly files: readonly string[]
+  /** Knows the disks. */
+  readonly tool: ConfinedTool | undefined
+  readonly hasKvm: boolean
+  readonly options: LaunchOptions
+}
+
+/** The name of the monitor in the box. */
+const insideName = 'qmp'
+
+/** The emulator in a cell: it sees its node, its images, and the box with its monitor. */
+async function confine(
+  { record, directory }: KindNode,
+  confinement: Confinement,
+  { command, args, files, tool, hasKvm, options }: Confined,
+): Promise<{ command: string; args: string[] }> {
+  const { runDirectory, images } = options
+  const directories = images.directories()
+  const box = await makeBox(runDirectory, record.node_id)
+  // Where the monitor is looked for.
+  const monitor = join(runDirectory, monitorName(record.node_id))
+  await rm(monitor, { force: true })
+  await symlink(join(box, insideName), monitor)
+  for (const file of files) await letRead(confinement.user, file, directories)
+  await give(confinement.user, directory, box)
+  const { console, console_type } = record
+  const hasScreen = console !== null && console_type !== 'telnet' && console_type !== 'none'
+  const cell: Cell = {
+    cwd: directory,
+    writable: tool?.writable ?? [directory],
+    readable: [...(tool?.readable ?? directories), ...files],
+    placed: [{ from: box, at: insideBox, isWritable: true }],
+    devices: hasKvm ? ['/dev/kvm'] : [],
+    // Its links are UDP sockets of the host, and so is the port of its screen.
+    network: 'host',
+    listens: hasScreen ? [console] : [],
+  }
+  return confinement.wrap(cell, command, args)
 }
 
 /** The further options of a machine; 400. */

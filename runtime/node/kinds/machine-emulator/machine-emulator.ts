@@ -9,12 +9,13 @@ import type {
 import { diskSlots } from '../../../../src/model/machine-emulator.ts'
 import type { NodeRecord } from '../../nodes/record.ts'
 import type { Pool } from '../../ports/allocator.ts'
+import { removeBox } from '../../sandbox/box.ts'
 import type { KindNode, Launch, NodeKind, Wire } from '../kind.ts'
 import { checkMemory } from '../memory.ts'
 import { fieldsOf } from '../node-view.ts'
 import { factsOf, resolveEmulator } from './binaries.ts'
 import { requireModel } from './command-line.ts'
-import { findImageTool, resizeDisk } from './disks.ts'
+import { resizeDisk } from './disks.ts'
 import { MachineGuests, type MachineGuestsOptions } from './guests.ts'
 import { requireForm } from './image-form.ts'
 import { type LaunchOptions, launchOf, macOf, optionsOf } from './launch.ts'
@@ -92,7 +93,9 @@ export class MachineEmulatorKind implements NodeKind {
     if (node.status === 'stopped') return
     const now = propertiesOf(node)
     if (now.cdrom_image !== cdrom_image) {
-      await this.guests.changeCdrom(node, (await this.#images.find(node, 'cdrom_image')) ?? null)
+      const image = (await this.#images.find(node, 'cdrom_image')) ?? null
+      if (image !== null) await this.#images.showLate(image)
+      await this.guests.changeCdrom(node, image)
     }
     if (now.cpu_throttling !== cpu_throttling) await this.guests.limit(node, now.cpu_throttling)
   }
@@ -105,6 +108,10 @@ export class MachineEmulatorKind implements NodeKind {
   images(node: KindNode): readonly string[] {
     const properties = propertiesOf(node)
     return imageFields.map((field) => properties[field]).filter((name) => name !== '')
+  }
+
+  async over({ record }: KindNode): Promise<void> {
+    await removeBox(this.#options.runDirectory, record.node_id)
   }
 
   view(node: KindNode): MachineEmulatorNode {
@@ -136,8 +143,8 @@ export class MachineEmulatorKind implements NodeKind {
   /** Makes a disk of a stopped machine larger; 409. */
   async resize(node: KindNode, { drive_name, extend }: ResizeDisk): Promise<void> {
     if (node.status !== 'stopped') throw conflict('The disk is in use: stop the node first')
-    const { path } = await resolveEmulator(propertiesOf(node), this.#options.isLocal())
-    const tool = findImageTool(path)
+    const { path } = await resolveEmulator(propertiesOf(node), this.#options.isLocal(), this.#options.sandbox)
+    const tool = await this.#images.tool(node.directory, path)
     const disk = await this.#images.disk(node, drive_name, tool)
     if (disk.snapshots.includes(savedStateTag)) {
       throw conflict('The disk holds the saved state of the machine: start it and let it power off first')
@@ -169,7 +176,8 @@ export class MachineEmulatorKind implements NodeKind {
     const { qemu_path, platform } = changes
     let facts: BinaryFacts | undefined
     if (qemu_path || platformAsked(platform) !== undefined) {
-      facts = await resolveEmulator({ qemu_path: qemu_path ?? null, platform: platform ?? null }, isLocal)
+      const wanted = { qemu_path: qemu_path ?? null, platform: platform ?? null }
+      facts = await resolveEmulator(wanted, isLocal, this.#options.sandbox)
       next.qemu_path = facts.path
       next.platform = facts.platform
     }

@@ -5,7 +5,10 @@ import { ApiError, conflict, missingImage } from '../../../../src/errors.ts'
 import { type DiskSlot, diskSlots } from '../../../../src/model/machine-emulator.ts'
 import type { ImageLibrary } from '../../images/library.ts'
 import { requireSpace, translated } from '../../projects/disk.ts'
+import { letRead } from '../../sandbox/box.ts'
+import type { Sandbox } from '../../sandbox/sandbox.ts'
 import type { KindNode } from '../kind.ts'
+import { ConfinedTool, type ImageTool } from './confined-tool.ts'
 import {
   deleteSnapshot,
   findImageTool,
@@ -33,6 +36,7 @@ const deepestChain = 32
 export interface MachineImagesOptions {
   readonly library: ImageLibrary
   readonly isLocal: () => boolean
+  readonly sandbox: Sandbox
   readonly floorMb: () => number
 }
 
@@ -62,6 +66,26 @@ export class MachineImages {
     }
   }
 
+  /** The tool for disks beside an emulator, in a cell where programs are confined; `directory` is that of a node. 409. */
+  async tool(directory: string, emulator: string): Promise<ImageTool> {
+    const path = findImageTool(emulator)
+    const confinement = await this.#options.sandbox.confinement()
+    if (confinement === undefined) return path
+    return new ConfinedTool({ path, confinement, directory, images: this.#options.library.directories(kind) })
+  }
+
+  /** Where images are. */
+  directories(): string[] {
+    return this.#options.library.directories(kind)
+  }
+
+  /** Lets an emulator that runs confined read an image that it is to open now. */
+  async showLate(file: string): Promise<void> {
+    const found = await this.#options.sandbox.find()
+    if (!('protection' in found) || this.#options.isLocal()) return
+    await letRead(found.protection.user, file, this.#options.library.directories(kind))
+  }
+
   /** The file of a field; undefined when it names none. */
   async find(node: KindNode, field: ImageField): Promise<string | undefined> {
     const name = propertiesOf(node)[field]
@@ -69,7 +93,7 @@ export class MachineImages {
   }
 
   /** Makes and checks the disks of a machine that is about to start. */
-  async disks(node: KindNode, emulator: string): Promise<PreparedDisks> {
+  async disks(node: KindNode, toolFor: () => Promise<ImageTool>): Promise<PreparedDisks> {
     const { on_close } = propertiesOf(node)
     const saves = on_close === 'save_vm_state'
     const used = diskSlots.filter((slot) => this.#nameOf(node, slot) !== '')
@@ -77,8 +101,8 @@ export class MachineImages {
     // A directory too: a client may have sent files there.
     if (!saves) await translated(stateDiskName, () => rm(stateDisk, { recursive: true, force: true }))
     if (used.length === 0 && !saves) return { disks: [], stateDisk: undefined, warnings: [], hasState: false }
+    const tool = await toolFor()
     await requireSpace(node.directory, this.#options.floorMb())
-    const tool = findImageTool(emulator)
     const prepared: (PreparedDisk & { slot?: DiskSlot })[] = []
     for (const slot of used) prepared.push({ ...(await this.disk(node, slot, tool)), slot })
     if (saves && used.length === 0)
@@ -99,12 +123,13 @@ export class MachineImages {
   }
 
   /** Makes and checks one disk; 409 when the node has none there. */
-  async disk(node: KindNode, slot: DiskSlot, tool: string): Promise<PreparedDisk> {
+  async disk(node: KindNode, slot: DiskSlot, tool: ImageTool): Promise<PreparedDisk> {
     const { linked_clone, formats } = propertiesOf(node)
     const name = this.#nameOf(node, slot)
     if (name === '') throw conflict(`The node has no disk ${slot}: set ${slot}_disk_image first`)
     const { file } = await this.named(node, `${slot}_disk_image`, name)
     const allow = this.#allowOf(node, tool)
+    if (typeof tool !== 'string') await tool.see(file, !linked_clone)
     if (linked_clone) return prepareOverlay(tool, { path: join(node.directory, overlayName(slot)), base: file, allow })
     const disk = await prepareImage(tool, file, { format: formats[file], allow })
     node.record.properties = { ...node.record.properties, formats: { ...formats, [file]: disk.format } }
@@ -116,7 +141,7 @@ export class MachineImages {
     const names = (await readdir(directory)).filter((name) => ownDisk.test(name))
     for (const name of names) {
       const disk = { path: join(directory, name), format: 'qcow2' }
-      await deleteSnapshot(findImageTool(emulator), disk, savedStateTag)
+      await deleteSnapshot(await this.tool(directory, emulator), disk, savedStateTag)
     }
   }
 
@@ -132,7 +157,7 @@ export class MachineImages {
   }
 
   /** What an image may read; anything in local mode. */
-  #allowOf(node: KindNode, tool: string): Overlay['allow'] {
+  #allowOf(node: KindNode, tool: ImageTool): Overlay['allow'] {
     return this.#options.isLocal() ? undefined : (facts) => this.#requireOwn(node, tool, facts)
   }
 
@@ -141,9 +166,10 @@ export class MachineImages {
   }
 
   /** 409 when an image reads a file that is none of ours: it could show a guest any file of the host. */
-  async #requireOwn(node: KindNode, tool: string, facts: ImageFacts, depth = 0): Promise<void> {
+  async #requireOwn(node: KindNode, tool: ImageTool, facts: ImageFacts, depth = 0): Promise<void> {
     for (const file of facts.references) {
       if (!(await this.#isOwn(node, file)) || depth >= deepestChain) throw notAmongImages(file)
+      if (typeof tool !== 'string') await tool.see(file)
       await this.#requireOwn(
         node,
         tool,
@@ -162,7 +188,7 @@ const notAmongImages = (file: string): Error =>
   conflict(`The image is made of another file, ${file}, that is not among the images; only local mode allows that`)
 
 /** A machine that had no disk when its state was saved cannot go on with one. */
-async function requireNoState(tool: string, stateDisk: string): Promise<void> {
+async function requireNoState(tool: ImageTool, stateDisk: string): Promise<void> {
   if (!existsSync(stateDisk)) return
   const { snapshots } = await inspectImage(tool, stateDisk, 'qcow2')
   if (snapshots.includes(savedStateTag))

@@ -3,6 +3,8 @@ import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { conflict } from '../../../../src/errors.ts'
 import { runProgram, startProgram } from '../../programs/start.ts'
+import { give } from '../../sandbox/box.ts'
+import type { Confinement } from '../../sandbox/sandbox.ts'
 import { isPlatform, type Platform, platformIn } from './platforms.ts'
 import { Qmp, QmpError, type QmpVersion } from './qmp.ts'
 
@@ -51,12 +53,12 @@ export const isAtLeast = (version: Pick<QmpVersion, 'major' | 'minor'>, major: n
 export const versionText = ({ major, minor, micro }: QmpVersion): string => `${major}.${minor}.${micro}`
 
 /** Asks the program what it can do; 409 with its own words when it is no emulator, or a broken one. */
-export async function probe(path: string): Promise<BinaryFacts> {
+export async function probe(path: string, confinement?: Confinement): Promise<BinaryFacts> {
   try {
     const [answers, devices, netdevs] = await Promise.all([
-      askMonitor(path),
-      run(path, ['-machine', 'none', '-device', 'help']).then(devicesIn),
-      run(path, ['-machine', 'none', '-netdev', 'help']).then(netdevsIn),
+      askMonitor(path, confinement),
+      run(path, ['-machine', 'none', '-device', 'help'], confinement).then(devicesIn),
+      run(path, ['-machine', 'none', '-netdev', 'help'], confinement).then(netdevsIn),
     ])
     const { version, arch, machines, types, commands, kvm } = answers
     const named = platformIn(path)
@@ -80,12 +82,12 @@ export async function probe(path: string): Promise<BinaryFacts> {
   }
 }
 
-async function askMonitor(path: string) {
+async function askMonitor(path: string, confinement: Confinement | undefined) {
   try {
-    return await askOnce(path, firstTryMs)
+    return await askOnce(path, firstTryMs, confinement)
   } catch (error) {
     if (!isStuck(error)) throw error
-    return askOnce(path, probeMs - firstTryMs)
+    return askOnce(path, probeMs - firstTryMs, confinement)
   }
 }
 
@@ -93,7 +95,7 @@ async function askMonitor(path: string) {
 const isStuck = (error: unknown): boolean =>
   error instanceof QmpError && (error.code === 'timeout' || error.code === 'unreachable')
 
-async function askOnce(path: string, ms: number) {
+async function askOnce(path: string, ms: number, confinement: Confinement | undefined) {
   const directory = await mkdtemp(join(tmpdir(), 'patchbay-probe-'))
   const socket = join(directory, 'qmp')
   const args = [
@@ -106,7 +108,10 @@ async function askOnce(path: string, ms: number) {
     '-qmp',
     `unix:${socket},server=on,wait=off`,
   ]
-  const child = startProgram(path, args, { stdio: ['ignore', 'ignore', 'pipe'] })
+  await give(confinement?.user, directory)
+  const cell = { cwd: '/', network: 'none' as const, writable: [directory] }
+  const run = confinement?.wrap(cell, path, args) ?? { command: path, args }
+  const child = startProgram(run.command, run.args, { stdio: ['ignore', 'ignore', 'pipe'] })
   const ended = new AbortController()
   let complaint = ''
   child.stderr?.on('data', (bytes) => {
@@ -168,9 +173,13 @@ async function askAll(qmp: Qmp, ms: number) {
 }
 
 /** What the program prints about itself; nothing when it does not know the question. */
-async function run(path: string, args: readonly string[]): Promise<string> {
+async function run(path: string, args: readonly string[], confinement: Confinement | undefined): Promise<string> {
+  const wrapped = confinement?.wrap({ cwd: '/', network: 'none' }, path, args) ?? { command: path, args }
   // Some versions answer on standard error, and some end with 1.
-  const { stdout, stderr } = await runProgram(path, args, { ms: probeMs, mostBytes: mostOutputBytes })
+  const { stdout, stderr } = await runProgram(wrapped.command, wrapped.args, {
+    ms: probeMs,
+    mostBytes: mostOutputBytes,
+  })
   return stdout.trim() === '' ? stderr : stdout
 }
 

@@ -3,6 +3,7 @@ import { basename, dirname, join } from 'node:path'
 import { conflict, outOfSpace } from '../../../../src/errors.ts'
 import { findProgram } from '../../find-program.ts'
 import { runProgram } from '../../programs/start.ts'
+import type { ImageTool } from './confined-tool.ts'
 
 /** What is asked of the disk of a tool that only reads headers, ms. What works through an image has no bound. */
 const headerMs = 30_000
@@ -36,9 +37,10 @@ export interface ToolEnd {
 }
 
 /** Runs the tool without a shell. Its exit code is the caller's to judge; 409 when it could not run to its end. */
-export async function runTool(tool: string, args: readonly string[], ms = 0): Promise<ToolEnd> {
+export async function runTool(tool: ImageTool, args: readonly string[], ms = 0): Promise<ToolEnd> {
   const options = { ms, mostBytes: mostOutputBytes, set: { LC_ALL: 'C' } }
-  const { error, stdout, stderr } = await runProgram(tool, args, options)
+  const { command, args: words } = typeof tool === 'string' ? { command: tool, args } : await tool.wrap(args)
+  const { error, stdout, stderr } = await runProgram(command, words, options)
   const code = error === null ? 0 : error.code
   if (typeof code === 'number') return { code, stdout, stderr }
   const reason = error?.killed ? `it took longer than ${ms} ms` : (error?.message ?? 'it was killed')
@@ -62,7 +64,7 @@ export function refusal(what: string, { stderr, code }: ToolEnd): Error {
 }
 
 /** Runs the tool and wants it to succeed. */
-export async function mustRun(what: string, tool: string, args: readonly string[], ms = 0): Promise<string> {
+export async function mustRun(what: string, tool: ImageTool, args: readonly string[], ms = 0): Promise<string> {
   const end = await runTool(tool, args, ms)
   if (end.code !== 0) throw refusal(what, end)
   return end.stdout
@@ -100,7 +102,7 @@ export interface ToolInfo {
  * Reads the header of an image. A running machine does not hinder that. Without a format it is recognised by its content,
  * which is safe only as long as no guest has written to the image.
  */
-export async function inspectImage(tool: string, path: string, format?: string): Promise<ImageFacts> {
+export async function inspectImage(tool: ImageTool, path: string, format?: string): Promise<ImageFacts> {
   requireImage(path)
   const args = ['info', '-U', '--output=json', ...(format === undefined ? [] : ['-f', format]), path]
   const info = JSON.parse(await mustRun(`Reading ${basename(path)}`, tool, args, headerMs)) as ToolInfo

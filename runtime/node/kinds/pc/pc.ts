@@ -25,20 +25,23 @@ export class PcKind implements NodeKind {
   readonly stopGraceMs = 3000
   readonly canBeHeld = true
   readonly #settings: () => PcSettings
+  readonly #isLocal: () => boolean
   /** Shown for pcs that were never started. */
   #engineNow: Engine = 'embedded'
   /** Whether the VPCS that is started now binds a second port; until it has been asked, it may. */
   #bindsBeside = true
 
-  constructor(settings: () => PcSettings) {
+  /** Outside local mode VPCS is not run: its console opens connections to every port of the host (`rlogin`). */
+  constructor(settings: () => PcSettings, isLocal: () => boolean = () => true) {
     this.#settings = settings
+    this.#isLocal = isLocal
     void this.engine()
   }
 
   /** The engine of a pc that is started now; 409 when it is wanted and not there. */
   async engine(): Promise<{ engine: Engine; vpcs: Vpcs | undefined }> {
     const { engine, vpcs_path } = this.#settings()
-    const vpcs = engine === 'embedded' ? undefined : await findVpcs(vpcs_path)
+    const vpcs = engine === 'embedded' || !this.#isLocal() ? undefined : await findVpcs(vpcs_path)
     this.#engineNow = vpcs === undefined ? 'embedded' : 'vpcs'
     this.#bindsBeside = vpcs !== undefined && !vpcs.hasRelaySwitch
     return { engine: this.#engineNow, vpcs }
@@ -90,6 +93,11 @@ export class PcKind implements NodeKind {
     if (wire === undefined) throw conflict('The port of the pc is not there')
     const { engine, vpcs_path } = this.#settings()
     const { vpcs } = await this.engine()
+    if (engine === 'vpcs' && !this.#isLocal()) {
+      throw conflict(
+        'VPCS runs in local mode only, because its console reaches every TCP port of the host; set pc.engine = "embedded" or "auto"',
+      )
+    }
     if (engine === 'vpcs' && pcId(node) > lastVpcsId) {
       throw conflict(
         `VPCS has MAC addresses for ${lastVpcsId + 1} pcs in a project only; set pc.engine = "auto" or "embedded" for more`,

@@ -1,0 +1,28 @@
+import { expect, test } from 'vitest'
+import { findProgram } from '../../runtime/node/find-program.ts'
+import { confinedService } from '../support/confined.ts'
+import { byOther, byRoot, confinementTests, newNode, newProject } from '../support/confinement-tests.ts'
+
+confinementTests([
+  { by: 'bubblewrap', file: 123, ...byRoot },
+  { by: 'namespaces', file: 126, ...byOther },
+])
+
+test.skipIf(findProgram('vpcs') === undefined)(
+  'outside local mode the console of a pc reaches no port of the host: VPCS is not run',
+  async () => {
+    const service = await confinedService(127, 'auto')
+    const pc = await newNode(service, await newProject(service), 'pc', { name: 'PC1' })
+    await service.call('POST', `${pc}/start`)
+    expect(await service.call('GET', pc)).toMatchObject({ engine: 'embedded' })
+    await service.configure({ local: false, 'pc.engine': 'vpcs' })
+    await service.call('POST', `${pc}/stop`)
+    await service.end()
+    await service.restart()
+    const answer = await service.fetch(`${pc}/start`, { method: 'POST', body: '{}' })
+    expect([answer.status, await answer.json()]).toMatchObject([
+      409,
+      { message: expect.stringContaining('VPCS runs in local mode only') },
+    ])
+  },
+)
