@@ -181,7 +181,7 @@ export class MachineEmulatorKind implements NodeKind {
       next.qemu_path = facts.path
       next.platform = facts.platform
     }
-    await requireModels(changes, next, facts)
+    await requireModels(changes, next, async () => facts ?? (await this.#knownFacts(next.qemu_path)))
     this.#requireUnshared(node, next)
     // Its properties are read through the node, so they are put back when they turn out to be wrong.
     node.record.properties = next
@@ -192,6 +192,14 @@ export class MachineEmulatorKind implements NodeKind {
       throw error
     }
     await this.#sums.update(node)
+  }
+
+  async #knownFacts(path: string): Promise<BinaryFacts | undefined> {
+    try {
+      return await factsOf(path, await this.#options.sandbox.confinement())
+    } catch {
+      return undefined
+    }
   }
 
   /** 409 when an image that the machine would write to itself is written to by another one. */
@@ -214,21 +222,13 @@ export class MachineEmulatorKind implements NodeKind {
 async function requireModels(
   changes: MachineEmulatorUpdate,
   next: MachineProperties,
-  found: BinaryFacts | undefined,
+  find: () => Promise<BinaryFacts | undefined>,
 ): Promise<void> {
   const custom = (changes.custom_adapters ?? []).filter(({ adapter_number }) => adapter_number < next.adapters)
   const models = [changes.adapter_type, ...custom.map(({ adapter_type }) => adapter_type)].filter((it) => it != null)
   if (models.length === 0 || next.adapters === 0) return
-  const facts = found ?? (await knownFacts(next.qemu_path))
+  const facts = await find()
   if (facts !== undefined) for (const model of models) requireModel(facts, model)
-}
-
-async function knownFacts(path: string): Promise<BinaryFacts | undefined> {
-  try {
-    return await factsOf(path)
-  } catch {
-    return undefined
-  }
 }
 
 const diskFields = diskSlots.map((slot) => `${slot}_disk_image` as const)
