@@ -807,10 +807,13 @@ function send([sent, body, , , headers]: Mistake): Promise<{ status: number; tex
     const length = text === '' ? {} : { 'Content-Length': Buffer.byteLength(text) }
     const asked = request(
       { hostname, port, method, path: filled(path), headers: { ...length, ...headers } },
-      async (answer) => {
+      (answer) => {
         let got = ''
-        for await (const part of answer) got += part
-        resolve({ status: answer.statusCode ?? 0, text: got })
+        answer.setEncoding('utf8').on('data', (part: string) => {
+          got += part
+        })
+        answer.on('error', reject)
+        answer.on('end', () => resolve({ status: answer.statusCode ?? 0, text: got }))
       },
     )
     asked.on('error', reject)
