@@ -12,7 +12,7 @@ import { qemuName } from '../node/machine-emulator/qemu-process.ts'
 import { idling, ring } from '../stand-in/mips/programs.ts'
 import { hex } from '../support/dynamips.ts'
 import { IouConsole, iourc, requireGcc, standIn } from '../support/iou.ts'
-import { attach, createPc, openConsole, reserve, start } from '../support/lab.ts'
+import { attach, createLab, createPc, openConsole, reserve, start } from '../support/lab.ts'
 import { requireLibvirt } from '../support/libvirt.ts'
 import { nextProgram, program010 } from '../support/old-program.ts'
 import { readPcap } from '../support/pcap.ts'
@@ -204,6 +204,65 @@ describe('an upgrade from 0.1.0', () => {
   }, 300_000)
 })
 
+/** Two embedded pcs on one link in 0.1.0, of which the first runs; the pid of its keeper. */
+async function smallLab(file: number) {
+  const settings = { ...portRanges(file), 'pc.engine': 'embedded' }
+  const service = await TestService.startProgram(await program010(), settings)
+  const lab = await createLab(service)
+  await start(service, lab.pc1)
+  const [keeper = ''] = await keepers(service.data)
+  const before = await service.call<Shown>('GET', lab.pc1)
+  return { service, lab, before, keeper: Number(keeper) }
+}
+
+test('what the keeper of before an upgrade holds is unknown while it hangs, and settled when it answers', async () => {
+  const { service, lab, before, keeper } = await smallLab(121)
+  process.kill(keeper, 'SIGSTOP')
+  onTestFinished(() => {
+    if (existsSync(`/proc/${keeper}`)) process.kill(keeper, 'SIGCONT')
+  })
+  await service.kill('SIGKILL')
+  service.become(bundledProgram())
+  await service.restart()
+  const reason = expect.stringContaining('last known status')
+  expect(await service.call<Shown>('GET', lab.pc1)).toMatchObject({ ...summary(before), status_reason: reason })
+  for (const path of [lab.pc1, lab.pc2, lab.project])
+    expect((await service.fetch(path, { method: 'DELETE' })).status).toBe(503)
+  // A node that is new is none of that keeper's.
+  const fresh = await createPc(service, lab.project, 7)
+  await start(service, fresh)
+  process.kill(keeper, 'SIGCONT')
+  await expect
+    .poll(async () => summary(await service.call<Shown>('GET', lab.pc1)), { timeout: 15_000 })
+    .toEqual(summary(before))
+  expect((await service.call<Shown>('GET', fresh)).status).toBe('started')
+  await start(service, lab.pc2)
+  const console = await openConsole(service, lab.pc1)
+  console.type('ping 10.0.0.2 -c 1\r')
+  await console.expect('icmp_seq=1 ttl=64')
+  await service.call('DELETE', lab.project)
+  await expect.poll(() => existsSync(`/proc/${keeper}`), { timeout: 10_000 }).toBe(false)
+}, 60_000)
+
+test('a keeper of before an upgrade that is killed leaves its nodes stopped, told, and able to start in the new one', async () => {
+  const { service, lab, keeper } = await smallLab(122)
+  await service.kill('SIGKILL')
+  service.become(bundledProgram())
+  await service.restart()
+  const fresh = await createPc(service, lab.project, 7)
+  await start(service, fresh)
+  process.kill(keeper, 'SIGKILL')
+  await expect
+    .poll(() => service.call<Shown>('GET', lab.pc1), { timeout: 10_000 })
+    .toMatchObject({ status: 'stopped', status_reason: expect.stringContaining('died') })
+  expect((await service.call<Shown>('GET', fresh)).status).toBe('started')
+  await start(service, lab.pc1, lab.pc2)
+  const console = await openConsole(service, lab.pc1)
+  console.type('ping 10.0.0.2 -c 1\r')
+  await console.expect('icmp_seq=1 ttl=64')
+  expect(existsSync(join(service.data, 'run/keeper.sock'))).toBe(false)
+}, 60_000)
+
 test('files of the program that are replaced under a running service are not mixed with it', async () => {
   const [present, next] = [dirname(bundledProgram()), dirname(await nextProgram(protocolVersion, recordVersion))]
   const place = join(dirname(next), `replaced-${process.pid}`)
@@ -213,6 +272,9 @@ test('files of the program that are replaced under a running service are not mix
   const service = await TestService.startProgram(join(place, 'patchbay.js'), settings)
   const { project_id } = await service.call<{ project_id: string }>('POST', '/v2/compute/projects', { name: 'lab' })
   const pc = await createPc(service, `/v2/compute/projects/${project_id}`, 1)
+  await expect.poll(() => keepers(service.data), { timeout: 10_000 }).toHaveLength(1)
+  // It answers, so it has started.
+  await service.call('GET', '/v2/compute/capabilities')
   const [keeper = ''] = await keepers(service.data)
   await rm(place, { recursive: true })
   await cp(next, place, { recursive: true })

@@ -254,7 +254,8 @@ export class KeeperLink {
     const directories = otherKeeperDirectories(this.#dataDirectory)
     await Promise.all(
       directories.map(async (directory) => {
-        if (await hasKeeper(directory)) this.#holdOlder(directory)
+        // One that cannot be looked at may hold nodes.
+        if (await hasKeeper(directory).catch(() => true)) this.#holdOlder(directory)
         else await this.#clear(directory)
       }),
     )
