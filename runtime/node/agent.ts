@@ -8,6 +8,7 @@ import type { Diagnosis } from '../../src/model/host.ts'
 import { isLinkable, type NodeKindName, nodeKinds } from '../../src/model/node.ts'
 import { callerIsLocal, callerMayExecute, callerName } from './caller.ts'
 import type { Config, Resolved } from './config/config.ts'
+import { protectionText } from './doctor/confinement.ts'
 import { allowedInterfaces } from './host/allowed-interfaces.ts'
 import { LoadMeter } from './host/load.ts'
 import { hostMetrics } from './host/metrics.ts'
@@ -40,7 +41,7 @@ import { Checksums } from './projects/checksums.ts'
 import { makeDirectory } from './projects/durable-file.ts'
 import { ProjectFiles } from './projects/files.ts'
 import { Projects } from './projects/projects.ts'
-import { Sandbox } from './sandbox/sandbox.ts'
+import { type Found, Sandbox } from './sandbox/sandbox.ts'
 import { version } from './version.ts'
 
 export interface NodeAgentOptions {
@@ -101,6 +102,7 @@ export async function createNodeAgent(options: NodeAgentOptions): Promise<NodeAg
   const keeper = new KeeperLink(data, log)
   const checksums = new Checksums()
   const sandbox = new Sandbox({ settings: () => config.current, isLocal, runDirectory: join(data, 'run') })
+  if (!config.current.local) void tellProtection(sandbox, config.current, log)
   const images = new Images({
     sandbox,
     dataDirectory: data,
@@ -340,4 +342,17 @@ export async function createNodeAgent(options: NodeAgentOptions): Promise<NodeAg
       await checksums.close()
     },
   }
+}
+
+/** Says at the start of a service outside local mode what protects the host from its emulators. */
+async function tellProtection(
+  sandbox: Sandbox,
+  { require_sandbox, sandbox: wanted }: Resolved,
+  log: Log,
+): Promise<void> {
+  const found: Found = wanted === 'off' ? { reason: 'the setting sandbox is off' } : await sandbox.find()
+  if ('protection' in found) return log.info({}, `Emulators are confined: ${protectionText(found.protection)}`)
+  if (require_sandbox)
+    log.error({}, `No emulator will run (require_sandbox), because nothing confines it: ${found.reason}`)
+  else log.warn({}, `Emulators run without confinement: ${found.reason}`)
 }

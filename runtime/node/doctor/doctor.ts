@@ -8,6 +8,7 @@ import type { Resolved } from '../config/config.ts'
 import { defaultUri } from '../kinds/hypervisor/libvirt/address.ts'
 import { findVpcs } from '../kinds/pc/vpcs.ts'
 import { isTcpFree, isUdpFree } from '../ports/bind-test.ts'
+import { confinementCheck } from './confinement.ts'
 import { libvirtCheck } from './hypervisors.ts'
 import { keeperCheck } from './keepers.ts'
 import { libpcapCheck, machineChecks } from './machines.ts'
@@ -29,6 +30,7 @@ export async function diagnose(settings: Resolved, signal?: AbortSignal): Promis
     machineChecks(),
     programChecks(settings, signal),
     libvirtCheck(settings.hypervisor.libvirt_uri || defaultUri()),
+    confinementCheck(settings),
     privileges(),
     ffi(),
     libpcapCheck(),
