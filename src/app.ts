@@ -126,7 +126,7 @@ interface Found {
 }
 
 /** The caller of what the service asks of other computes by itself. */
-const itself: Caller = { isDirect: false, mayExecute: false }
+const ourOwn: Caller = { isDirect: false, mayExecute: false }
 
 /** Who asks where the service asks itself. */
 const ourselves: Identity = { name: 'the service', role: 'operate', key: '' }
@@ -148,7 +148,7 @@ export function createApp(options: AppOptions): App {
   const requests = options.requests ?? new RequestMetrics()
   const words = new Map(Object.entries(aliases).map(([theirs, ours]) => [ours, theirs]))
   let document: string | undefined
-  const rest: Omit<Context, 'agent' | 'feeds' | 'identity' | 'caller' | 'answered' | 'peer' | 'upgrade'> = {
+  const rest: Omit<Context, 'agent' | 'feeds' | 'identity' | 'caller' | 'answered' | 'itself' | 'peer' | 'upgrade'> = {
     fleet: options.fleet,
     appliance: options.appliance,
     between: options.between ?? (async () => '127.0.0.1'),
@@ -204,10 +204,19 @@ export function createApp(options: AppOptions): App {
       headers['X-Patchbay-Compute'] = computeId
     }
     const who = typeof caller === 'function' ? caller(identity) : caller
-    const asker: Asker = { caller: who ?? itself, absent: tellAbsent, answered }
+    /** Says of the inner answer what it says of itself. */
+    const isGateway = options.fleet !== undefined && !options.fleet.hasLocal
+    const itself = isGateway
+      ? async (inner: Request, to: string): Promise<Response> => {
+          const how: Found = { found: async () => identity, peer, upgrade: (_, on) => upgrade(request, on) }
+          const response = await respond(inner, to, headers, { ...how, ...(who !== undefined && { caller: who }) })
+          return response instanceof Elsewhere ? response.response : response
+        }
+      : undefined
+    const asker: Asker = { caller: who ?? ourOwn, absent: tellAbsent, answered }
     const ourAgent = typeof agent === 'function' ? agent(asker) : agent
     const feeds = options.feeds ?? feedsOf(ourAgent.events, options.fleet)
-    const context = { ...rest, identity, caller: asker.caller, answered, peer, upgrade, agent: ourAgent, feeds }
+    const context = { ...rest, identity, caller: asker.caller, answered, itself, peer, upgrade, agent: ourAgent, feeds }
     const work = () => answer(match, ours, request, context, options.jsonBytes)
     const result = who === undefined || options.within === undefined ? await work() : await options.within(who, work)
     return finish(result, headers, json)

@@ -127,9 +127,11 @@ function serverOf(certificate: Certificate | undefined, options: HttpOptions, li
   return server
 }
 
-/** Has the body of a request be one of ours, made when it is asked for. */
+/** Has the body of a request be one of ours, made when it is asked for. A GET may have one, too: older clients send filters so. */
 function giveBody(request: Request, { req, res }: { req: IncomingMessage; res?: ServerResponse }): void {
-  if (req.method === 'GET' || req.method === 'HEAD') return
+  const { 'content-length': length = '0', 'transfer-encoding': encoding } = req.headers
+  const isEmpty = length === '0' && encoding === undefined
+  if (isEmpty && (req.method === 'GET' || req.method === 'HEAD')) return
   const isAwaited = /^100-continue$/i.test(req.headers.expect ?? '')
   const begin = () => {
     if (isAwaited && res?.headersSent === false) res.writeContinue()

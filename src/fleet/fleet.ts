@@ -217,6 +217,11 @@ export class Fleet {
     if (compute !== undefined) this.#take(compute)
   }
 
+  /** Whether the service runs nodes itself, as the compute `local`. A gateway does not. */
+  get hasLocal(): boolean {
+    return this.#computes.local !== undefined
+  }
+
   /** The name by which messages call it. */
   nameOf(id: string): string {
     return this.#computes.find(id).name

@@ -79,7 +79,8 @@ export async function forward(fleet: Fleet, { id, request, path, caller, upgrade
     method: request.method,
     path: target,
     headers: { ...picked(request.headers, toCompute), ...headersFor(caller) },
-    body: request.headers.get('content-length') === '0' ? null : request.body,
+    // What is left of a GET's body cannot be carried by every way to a compute, and no endpoint needs it.
+    body: request.headers.get('content-length') === '0' || request.method === 'GET' ? null : request.body,
     signal: request.signal,
   })
   return passOn(response, name)

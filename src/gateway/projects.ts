@@ -1,6 +1,7 @@
 import { ApiError, badRequest, conflict } from '../errors.ts'
 import { Unreachable } from '../fleet/unreachable.ts'
 import type { FileAgent, ProjectAgent } from '../host-agent.ts'
+import { localId } from '../model/compute.ts'
 import type { Project, ProjectCreate } from '../model/project.ts'
 import type { Serial } from '../serial.ts'
 import { absence, type Everyone, noCompute, presented } from './everyone.ts'
@@ -93,7 +94,9 @@ function create(input: ProjectCreate, options: ProjectOptions): Promise<Created>
   const { compute_id, ...wanted } = input
   const given = wanted.project_id?.toLowerCase()
   const project_id = given ?? crypto.randomUUID()
-  const asked = compute_id?.toLowerCase()
+  const named = compute_id?.toLowerCase()
+  // At a gateway that is wherever most room is.
+  const asked = named === localId ? undefined : named
   return options.turns.run(project_id, async () => {
     // No compute has one of an id that was just made up: none is asked.
     const known = given === undefined ? undefined : await options.whereabouts.find(given)

@@ -32,9 +32,11 @@ export async function readAnyJson(request: Request, limit: number): Promise<unkn
 async function readText(request: Request, limit: number): Promise<string> {
   const announced = Number(request.headers.get('content-length') ?? 0)
   if (announced > limit) throw tooBig(limit)
-  // The common case: a short body with its length announced is read in one go.
-  if (announced > 0) return decode(new Uint8Array(await request.arrayBuffer()), limit)
-  if (request.headers.get('transfer-encoding') === null && request.headers.get('content-length') !== null) return ''
+  // The common case: a short body with its length announced is read in one go. That of a GET cannot be, on Node.
+  const isGet = request.method === 'GET' || request.method === 'HEAD'
+  if (announced > 0 && !isGet) return decode(new Uint8Array(await request.arrayBuffer()), limit)
+  const isChunked = request.headers.get('transfer-encoding') !== null
+  if (announced === 0 && !isChunked && request.headers.get('content-length') !== null) return ''
   if (request.body === null) return ''
   const parts: Uint8Array[] = []
   let size = 0

@@ -51,8 +51,7 @@ function tools(base: string, tag: string): readonly Endpoint[] {
       path: `${base}/binaries`,
       tag,
       summary: 'Emulators of the host',
-      description:
-        'A body is for older clients: it is seen where the runtime lets a GET have one, and `?archs=` works everywhere.',
+      description: 'A body with `archs` is for older clients; `?archs=` says the same, and counts more.',
       query,
       body: Archs,
       replies: { 200: { description: 'Every emulator in PATH that answers', schema: Type.Array(FoundProgram) } },

@@ -1,6 +1,6 @@
 import { createServer, type IncomingMessage, type RequestListener } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, inject, onTestFinished, test } from 'vitest'
 import { base, body, del, newPc, newProject, notByWorker, post, put, send } from '../support/api.ts'
 import { figure, parseExposition } from '../support/exposition.ts'
 import { type Line, openFeed, openSocketFeed } from '../support/feed.ts'
@@ -249,7 +249,33 @@ test('what cannot be asked is told', async () => {
     socket.onerror = () => resolve(true)
     socket.onopen = () => resolve(false)
   })
-  expect(await refused).toBe(true)
+  // At a gateway `local` is the gateway itself.
+  expect(await refused).toBe(!inject('isRealWorker'))
+  socket.close()
+})
+
+test('paths of one segment are handed on, too, also at a gateway, whose local compute is itself', async () => {
+  const at = (path: string) => `${computes}/local/${path}`
+  expect(await body(send(at('version')))).toEqual(await body(send('/v2/compute/version')))
+  expect(await body(send(at('capabilities?view=full')))).toEqual(await body(send('/v2/compute/capabilities?view=full')))
+  const made = await post(at('projects'), { name: 'by way of local' })
+  expect(made.status).toBe(201)
+  const { project_id } = await body<{ project_id: string }>(made)
+  const listed = await body<{ project_id: string }[]>(send(at('projects')))
+  expect(listed.map((it) => it.project_id)).toContain(project_id)
+  expect((await send(at(`projects/${project_id}`))).status).toBe(200)
+  expect((await put(at(`projects/${project_id}`), { name: 'renamed' })).status).toBe(200)
+  // What a client comes in with is given by the service itself only.
+  expect((await post(at('tickets'), {})).status).toBe(404)
+  expect((await send(at('nowhere'))).status).toBe(404)
+  await del(`/v2/compute/projects/${project_id}`)
+  const { path, input } = await newCompute((req, res) => {
+    res.writeHead(200, { 'Content-Type': 'application/json' })
+    res.end(JSON.stringify({ asked: `${req.method} ${req.url}` }))
+  })
+  await post(computes, input)
+  expect(await body(send(`${path}/projects?status=all`))).toEqual({ asked: 'GET /v2/compute/projects?status=all' })
+  expect(await body(post(`${path}/projects`, { name: 'x' }))).toEqual({ asked: 'POST /v2/compute/projects' })
 })
 
 notByWorker('computes are counted by state', async () => {

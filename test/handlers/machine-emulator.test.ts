@@ -443,14 +443,22 @@ for (const face of ['/v1/machine-emulator', tools]) {
     expect((await body<Fault>(answer)).message).toMatch(/^archs\[0\]: expected .*, got "pdp11"$/)
   })
 
-  machineTest(`${face}: a GET with a body, as older clients send it, is answered`, async () => {
-    const filter = JSON.stringify({ archs: ['i386'] })
-    const sent = request(`${base}${face}/binaries`, { headers: { 'content-length': filter.length } }).end(filter)
-    const [answer] = (await once(sent, 'response')) as [import('node:http').IncomingMessage]
-    const parts: Buffer[] = []
-    for await (const part of answer) parts.push(part as Buffer)
-    expect(answer.statusCode).toBe(200)
-    expect(Buffer.concat(parts).toString()).toContain('qemu-system-i386')
+  machineTest(`${face}: a GET with a body, as older clients send it, is filtered by it`, async () => {
+    for (const path of [`${face}/binaries`, '/v2/computes/local/machine-emulator/binaries']) {
+      const ask = async (text: string, headers: Record<string, string | number>) => {
+        const sent = request(base + path, { headers }).end(text)
+        const [answer] = (await once(sent, 'response')) as [import('node:http').IncomingMessage]
+        const parts: Buffer[] = []
+        for await (const part of answer) parts.push(part as Buffer)
+        return { status: answer.statusCode, said: JSON.parse(Buffer.concat(parts).toString()) as unknown }
+      }
+      const filter = JSON.stringify({ archs: ['i386'] })
+      const only = { status: 200, said: [{ path: expect.stringMatching(/qemu-system-i386$/) }] }
+      expect(await ask(filter, { 'content-length': filter.length })).toMatchObject(only)
+      expect(await ask(filter, { 'transfer-encoding': 'chunked' })).toMatchObject(only)
+      const wrong = JSON.stringify({ archs: ['pdp11'] })
+      expect(await ask(wrong, { 'content-length': wrong.length })).toMatchObject({ status: 400 })
+    }
   })
 
   test(`${face}: what is accelerated is listed`, async () => {

@@ -1,15 +1,19 @@
 import { Type } from '@sinclair/typebox'
 import type { Caller } from '../../auth/caller.ts'
+import { agentOf } from '../../client/agent-of.ts'
 import { notFound } from '../../errors.ts'
 import type { Fleet } from '../../fleet/fleet.ts'
 import { ask } from '../../fleet/forward.ts'
-import { type Endpoint, endpoint, ok } from '../../http/endpoint.ts'
+import { type Context, type Endpoint, endpoint, ok } from '../../http/endpoint.ts'
 import { applianceId, localId } from '../../model/compute.ts'
 import { IdlePc, IdlePcQuestion } from '../../model/dynamips.ts'
 import { measuring } from '../idle-pc.ts'
 
 const params = Type.Object({
-  compute_id: Type.String({ minLength: 1, description: 'Id of a compute; local: this one' }),
+  compute_id: Type.String({
+    minLength: 1,
+    description: 'Id of a compute; local: this one, or one of a gateway that has the image',
+  }),
 })
 /** The name of the projects that are made for a question, as clients know it. */
 const name = 'AUTOIDLEPC'
@@ -38,6 +42,12 @@ export const autoIdlePc: Endpoint = endpoint({
       context.answered(params.compute_id)
       return elsewhere(params.compute_id, { body, caller, signal: request.signal }, fleet)
     }
+    const there = context.itself && (await holderOf(body.image, context))
+    // The gateway brings it to the compute that it chooses, or says that it is missing.
+    if (there !== undefined) {
+      context.answered(there)
+      return elsewhere(there, { body, caller, signal: request.signal }, fleet)
+    }
     const { project } = await agent.projects.create({ name, temporary: true })
     const { project_id } = project
     try {
@@ -51,6 +61,20 @@ export const autoIdlePc: Endpoint = endpoint({
     }
   },
 })
+
+/** The first compute of a gateway that is connected and has the image. */
+async function holderOf(image: string, { fleet, caller }: Context): Promise<string | undefined> {
+  for (const { compute_id, connected } of (await fleet?.list()) ?? []) {
+    if (fleet === undefined || !connected) continue
+    const found = await agentOf(fleet, compute_id, { caller })
+      .images.read('dynamips', image, { range: { first: 0, last: 0 } })
+      .catch(() => undefined)
+    if (found === undefined) continue
+    found.content.cancel().catch(() => {})
+    return compute_id
+  }
+  return undefined
+}
 
 /** Another compute is asked the same of itself. */
 function elsewhere(

@@ -1,14 +1,17 @@
-import { Type } from '@sinclair/typebox'
+import { type TObject, Type } from '@sinclair/typebox'
 import { conflict, notFound } from '../../errors.ts'
 import { maxAnswerBytes } from '../../fleet/answer-budget.ts'
 import type { Fleet } from '../../fleet/fleet.ts'
 import { forward, readAnswer } from '../../fleet/forward.ts'
+import { readJson } from '../../http/body.ts'
 import { type Context, created, type Endpoint, endpoint, type Method, noContent, ok } from '../../http/endpoint.ts'
-import { applianceId, Compute, ComputeCreate, ComputeUpdate } from '../../model/compute.ts'
+import { applianceId, Compute, ComputeCreate, ComputeUpdate, localId } from '../../model/compute.ts'
 import { Ports } from '../../model/host.ts'
 import { joinEndpoint } from './join.ts'
 
 const base = '/v2/computes'
+/** Most bytes of a filter in the body of a GET. */
+const mostFilterBytes = 64 * 1024
 const tag = 'v2 computes'
 
 const compute_id = Type.String({ minLength: 1, maxLength: 100, description: 'Id of the compute, such as `local`' })
@@ -19,6 +22,7 @@ const emulator = Type.String({
 })
 const action = Type.String({ minLength: 1, description: 'The rest of the path; slashes are part of it' })
 const one = Type.Object({ compute_id })
+const pair = Type.Object({ compute_id, emulator })
 const noSuchCompute = 'There is no such compute'
 const notThere = {
   404: noSuchCompute,
@@ -115,12 +119,7 @@ export const computeEndpoints: readonly Endpoint[] = [
     params: one,
     replies: { 200: { description: 'The ports', schema: Ports } },
     errors: notThere,
-    async handle({ params, request }, context) {
-      const fleet = await fleetFor(params.compute_id, request, context)
-      const { caller, answered } = context
-      answered(params.compute_id)
-      return forward(fleet, { id: params.compute_id, request, path: 'network/ports', caller })
-    },
+    handle: ({ params, request }, context) => handedOn(params.compute_id, request, 'network/ports', context),
   }),
   // Before the general one, which would match these too.
   endpoint({
@@ -134,7 +133,9 @@ export const computeEndpoints: readonly Endpoint[] = [
     errors: { 404: noSuchCompute, 409: 'The appliance VM was not started; the message says why' },
     async handle({ params, path, request }, context) {
       const id = params.compute_id
+      const isOurs = id === localId && context.itself !== undefined
       const fleet = await fleetFor(id, request, context)
+      if (isOurs) return ok({ endpoint: `${new URL(request.url).origin}/v2/compute/${after(path, 5)}` })
       const origin = fleet.originOf(id)
       // Only this service leads to a compute that has joined.
       const at = origin === undefined ? `${new URL(request.url).origin}${base}/${id}` : `${origin}/v2/compute`
@@ -150,12 +151,9 @@ export const computeEndpoints: readonly Endpoint[] = [
     replies: { 200: { description: 'The images', schema: ImageList } },
     errors: notThere,
     async handle({ params, path, request }, context) {
-      const fleet = await fleetFor(params.compute_id, request, context)
-      const name = fleet.nameOf(params.compute_id)
-      const { caller, answered } = context
-      answered(params.compute_id)
-      const response = await forward(fleet, { id: params.compute_id, request, path: after(path, 4), caller })
+      const response = await handedOn(params.compute_id, request, after(path, 4), context)
       if (response.status !== 200 || request.method === 'HEAD') return response
+      const name = params.compute_id
       const list = await readAnswer(response, maxAnswerBytes, name)
       if (Array.isArray(list)) return ok(list.toSorted((a, b) => compare(nameOf(a), nameOf(b))))
       throw conflict(
@@ -163,19 +161,26 @@ export const computeEndpoints: readonly Endpoint[] = [
       )
     },
   }),
-  ...(['GET', 'POST', 'PUT'] as const).map(handOn),
+  ...(['GET', 'POST', 'PUT'] as const).flatMap((method) => [
+    handOn(method, '{emulator}', pair),
+    handOn(method, '{emulator}/{action}', Type.Composite([pair, Type.Object({ action })])),
+  ]),
 ]
 
-function handOn(method: Extract<Method, 'GET' | 'POST' | 'PUT'>): Endpoint {
+/** What a compute gives a client to come in with: it is for who asks the compute itself. */
+const notHandedOn: ReadonlySet<string> = new Set(['tickets', 'session'])
+
+function handOn(method: Extract<Method, 'GET' | 'POST' | 'PUT'>, rest: string, params: TObject): Endpoint {
   return endpoint({
     method,
-    path: `${base}/{compute_id}/{emulator}/{action}`,
+    path: `${base}/{compute_id}/${rest}`,
     tag,
-    summary: `${method} /v2/compute/{emulator}/{action} of a compute`,
+    summary: `${method} /v2/compute/${rest} of a compute`,
     description:
       'The query is kept, bodies are streams in both directions, and status and body of the answer are those of the compute, ' +
-      'which also has errors of its own beside those here. A websocket is handed on to a compute that has joined.',
-    params: Type.Object({ compute_id, emulator, action }),
+      'which also has errors of its own beside those here. A websocket is handed on to a compute that has joined. At a gateway ' +
+      '`local` is the gateway itself: placement chooses for what is new, lists are of all computes.',
+    params,
     ...(method !== 'GET' && { bodyKind: 'raw' as const }),
     replies: {
       200: { description: 'What the compute answered', media: 'application/octet-stream' },
@@ -190,13 +195,41 @@ function handOn(method: Extract<Method, 'GET' | 'POST' | 'PUT'>): Endpoint {
     errors: notThere,
     handsOn: (path) => `/v2/compute/${after(path, 4)}`,
     ...(method === 'GET' && { websocket: true }),
-    handle: async ({ params, path, request }, context) => {
-      const fleet = await fleetFor(params.compute_id, request, context)
-      const { caller, answered, upgrade } = context
-      answered(params.compute_id)
-      return forward(fleet, { id: params.compute_id, request, path: after(path, 4), caller, upgrade })
+    async handle({ params, path, request }, context) {
+      const { compute_id: id = '', emulator: word = '' } = params as Record<string, string>
+      if (notHandedOn.has(word)) {
+        throw notFound(`${word}: this is not handed on; ask the service that you want to come in to`)
+      }
+      return handedOn(id, await filtered(request, path), after(path, 4), context)
     },
   })
+}
+
+/** Hands a request on to a compute; `local` of a gateway is the gateway itself. */
+async function handedOn(id: string, request: Request, path: string, context: Context): Promise<Response> {
+  const { caller, answered, upgrade, itself } = context
+  const fleet = await fleetFor(id, request, context)
+  if (id === localId && itself !== undefined) {
+    const { url, method, headers, body, signal } = request
+    const inner = new URL(`/v2/compute/${path}${new URL(url).search}`, url)
+    const init = { method, headers, signal, ...(body !== null && method !== 'GET' && { body, duplex: 'half' }) }
+    return itself(new Request(inner, init), inner.pathname)
+  }
+  answered(id)
+  return forward(fleet, { id, request, path, caller, upgrade })
+}
+
+/**
+ * The same request, whose filter for emulators is in the query: older clients send it as the body of a GET, which not every way to a
+ * compute can carry.
+ */
+async function filtered(request: Request, path: string): Promise<Request> {
+  if (request.method !== 'GET' || request.body === null || !path.endsWith('/machine-emulator/binaries')) return request
+  const { archs } = await readJson(request, mostFilterBytes)
+  const url = new URL(request.url)
+  if (!Array.isArray(archs) || url.searchParams.has('archs')) return request
+  for (const arch of archs) url.searchParams.append('archs', String(arch))
+  return new Request(url, { headers: request.headers, signal: request.signal })
 }
 
 /** The path from that segment on, as it was sent: decoded and encoded again it might be another. */
