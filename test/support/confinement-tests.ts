@@ -5,6 +5,7 @@ import { chmod, mkdir, writeFile } from 'node:fs/promises'
 import { type AddressInfo, createServer } from 'node:net'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
+import { keeperDirectory } from '../../runtime/node/keeper/generation.ts'
 import { counting } from '../node/machine-emulator/boot-sectors.ts'
 import { idling, ring } from '../stand-in/mips/programs.ts'
 import { reachBits, report } from '../stand-in/report/build.ts'
@@ -136,7 +137,7 @@ export function confinementTests(ways: readonly Way[]): void {
             '/root/.profile',
           ],
           directories: [otherDirectory, home, join(service.data, 'images/iou'), '/usr/share', '/var/tmp'],
-          sockets: [join(service.data, 'run/keeper.sock')],
+          sockets: [join(keeperDirectory(service.data), 'keeper.sock')],
           ports: [port, Number(new URL(service.url).port)],
           pids: [service.pid, process.pid],
         })
