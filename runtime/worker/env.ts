@@ -18,6 +18,8 @@ export interface Env {
   readonly ALLOWED_ORIGINS?: string
   /** Requests a second for each credential; 0: no limit. */
   readonly RATE_PER_S?: string
+  /** Counts wrong log-ins of all isolates of a location; without it each counts for itself. */
+  readonly LOGINS?: RateLimit
   /** Path words of clients for ours, separated by commas: vpcs=pc. */
   readonly ALIASES?: string
 }

@@ -1,8 +1,10 @@
+import { env } from 'cloudflare:workers'
 import type { AppOptions } from '../../src/app.ts'
 import { LoginLimit } from '../../src/auth/login-limit.ts'
 import type { GatewayHost } from '../../src/gateway/host.ts'
 import type { Json } from '../../src/http/endpoint.ts'
 import script from '../vendor/rapidoc-min.js'
+import type { Env } from './env.ts'
 
 export const json: Json = (body, status, headers) =>
   new Response(body, { status, headers: { 'Content-Type': 'application/json', ...headers } })
@@ -19,8 +21,17 @@ const peer: AppOptions['peer'] = ({ headers, url }) => ({
   isSecure: url.startsWith('https:'),
 })
 
-/** Counted by each isolate for itself. */
+/**
+ * Wrong log-ins. Each isolate counts those that it sees; with the binding LOGINS all isolates of a location count together, too.
+ * One is counted there after it was found to be wrong, so an isolate that has seen none lets one more through.
+ */
 const logins = new LoginLimit({
+  async counted(key) {
+    const { LOGINS } = env as unknown as Env
+    // A count that cannot be had is no reason to refuse.
+    const counted = await LOGINS?.limit({ key }).catch(() => undefined)
+    return counted?.success !== false
+  },
   perMinute: () => wrongLoginsPerMinute,
   // biome-ignore lint/suspicious/noConsole: the log of a Worker
   limited: ({ address }) => console.warn(`too many wrong log-ins from ${address}: more are refused unseen`),

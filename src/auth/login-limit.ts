@@ -33,6 +33,11 @@ export interface LoginLimitOptions {
   /** Told once when the log-ins of an address begin to be refused. */
   readonly limited?: (login: Pick<Login, 'kind' | 'address'>) => void
   readonly now?: () => number
+  /**
+   * Counts a wrong log-in by address and name where further processes count theirs; false: there were too many. Without it every
+   * process counts for itself.
+   */
+  readonly counted?: (key: string) => Promise<boolean>
 }
 
 /**
@@ -90,7 +95,7 @@ export class LoginLimit {
     if (found !== undefined) {
       if (finding instanceof Promise) tries.giveBack()
       remember(this.#known, tries.pair, this.#now() + knownMs)
-    }
+    } else if ((await this.#options.counted?.(tries.pair)) === false) tries.exhaust()
     return this.#counted(login, found)
   }
 
@@ -125,7 +130,7 @@ export class LoginLimit {
   }
 
   /** The tries that are left for a log-in; 429 when there are none. */
-  #tries(login: Login, perMinute: number): { pair: string; take(): void; giveBack(): void } {
+  #tries(login: Login, perMinute: number): { pair: string; take(): void; giveBack(): void; exhaust(): void } {
     const address = networkOf(login.address)
     const pair = `${address} ${login.kind} ${login.name.slice(0, 100)}`
     const guess = `${address} ${login.kind} ${this.#digest(`${login.name}\n${login.secret}`)}`
@@ -145,6 +150,11 @@ export class LoginLimit {
         this.#guesses.take(guess, ofName)
         if (!isRepeated) this.#pairs.take(pair, ofName)
         this.#addresses.take(address, ofAddress)
+      },
+      exhaust: () => {
+        while (this.#pairs.take(pair, ofName)) {
+          // Until none is left.
+        }
       },
       giveBack: () => {
         this.#guesses.delete(guess)

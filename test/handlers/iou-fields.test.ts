@@ -216,5 +216,5 @@ test('the image is shown relative to the images, however it was named', async ()
       expect([answer.status, await body(answer)]).toMatchObject([409, { image: path }])
     }
   }
-  expect(await body(send(v1))).toMatchObject({ path: inject('isWorker') ? 'nested/deep.bin' : elsewhere })
+  expect(await body(send(v1))).toMatchObject({ path: inject('isWorker') ? iouImage : elsewhere })
 })

@@ -55,7 +55,7 @@ test('a request without valid credentials asks nothing of the object, whatever i
   })
   const answers = new Map<string, number>()
   // Each from an address of its own: an address with too many wrong log-ins is refused before they are looked at.
-  const addressOf = (number: number) => `10.0.${number >> 8}.${number & 255}`
+  const addressOf = (number: number) => `127.1.${number >> 8}.${number & 255}`
   let asked = 0
   const ask = async (method: string, path: string, headers: Record<string, string>) => {
     const from = { 'cf-connecting-ip': addressOf(asked++) }

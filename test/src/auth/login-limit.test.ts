@@ -138,3 +138,26 @@ test.for([
 ] as const)('%s is of the network %s', ([address, network]) => {
   expect(networkOf(address)).toBe(network)
 })
+
+test('wrong log-ins that another process counts with hold here, too, and right ones are not counted there', async () => {
+  // As two isolates of a Worker that share a count.
+  const counts = new Map<string, number>()
+  const counted = async (key: string) => {
+    counts.set(key, (counts.get(key) ?? 0) + 1)
+    return (counts.get(key) ?? 0) <= 10
+  }
+  const [here, there] = [1, 2].map(() => new LoginLimit({ perMinute: () => 10, now: () => 0, counted }))
+  const login = (limit: LoginLimit | undefined, secret: string, name = 'anna') =>
+    limit
+      ?.attempt({ kind: 'basic', address: '192.0.2.1', name, secret }, () => secret === 'right' || undefined)
+      .catch(({ status }: ApiError) => status)
+  for (let count = 0; count < 20; count++) expect(await login(here, 'right')).toBe(true)
+  expect(counts.size).toBe(0)
+  for (let count = 0; count < 10; count++) expect(await login(here, `wrong ${count}`)).toBeUndefined()
+  expect(await login(here, 'wrong again')).toBe(429)
+  // The other process learns it with the first wrong one that it sees itself.
+  expect(await login(there, 'wrong there')).toBeUndefined()
+  expect(await login(there, 'wrong there, too')).toBe(429)
+  expect(await login(there, 'wrong', 'ben')).toBeUndefined()
+  expect([...counts.values()]).toEqual([11, 1])
+})
