@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
-import { mkdirSync, realpathSync } from 'node:fs'
+import { realpathSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { hostname, networkInterfaces } from 'node:os'
 import { type App, createApp } from '../../src/app.ts'
@@ -12,6 +12,7 @@ import { within } from './caller.ts'
 import { Certificate } from './certificate.ts'
 import type { Resolved } from './config/config.ts'
 import type { LoadedConfig } from './config/load.ts'
+import { openDataDirectory } from './data-directory.ts'
 import { docsScript } from './docs-script.ts'
 import { computeIdOf } from './join/compute-id.ts'
 import { Joiner } from './join/joiner.ts'
@@ -194,10 +195,10 @@ const bracketed = (host: string): string =>
 /** One service a data directory: an abstract socket goes with its process, however that ends. */
 async function lock(data: string): Promise<void> {
   try {
-    mkdirSync(data, { recursive: true, mode: 0o700 })
+    openDataDirectory(data)
   } catch (error) {
     throw new StartError(
-      `The data directory ${data} cannot be made: ${reasonOf(error)}; choose another one with --data`,
+      `The data directory ${data} cannot be made or written to: ${reasonOf(error)}; choose another one with --data`,
     )
   }
   const name = createHash('sha256').update(realpathSync(data)).digest('hex').slice(0, 32)

@@ -154,3 +154,35 @@ test('console is a terminal on the console of a pc, also piped', async () => {
   await expect.poll(() => service.call('GET', pc)).toMatchObject({ status: 'stopped', status_reason: null })
   await start(service, pc)
 })
+
+test('a data directory that cannot be made or written to ends the program at once, with a message that names it', async () => {
+  for (const data of ['/proc/x', '/proc/x/y', '/proc', '/sys/x', '/sys', '/dev/null/x']) {
+    const { code, out, err } = await run(['serve', '--port', '0', '--data', data])
+    expect([code, out, err]).toEqual([
+      1,
+      '',
+      expect.stringMatching(
+        new RegExp(`^patchbay: The data directory ${data} cannot be made or written to: .*--data\n$`),
+      ),
+    ])
+  }
+})
+
+test('a signal to npm ends the service that npm start has started', async () => {
+  const data = await mkdtemp(join(tmpdir(), 'patchbay-cli-'))
+  onTestFinished(() => rm(data, { recursive: true, force: true }))
+  const flags = ['--port', '0', '--data', data]
+  const root = join(import.meta.dirname, '../..')
+  const child = spawn('npm', ['start', '--', ...flags], { cwd: root, stdio: ['ignore', 'pipe', 'inherit'] })
+  const gone = once(child, 'exit')
+  let url: string | undefined
+  // The output ends with the last process that has it: the service.
+  for await (const line of createInterface({ input: child.stdout })) {
+    const found = /is ready on (http:\S+)/.exec(line)?.[1]
+    if (found === undefined) continue
+    url = found
+    child.kill('SIGTERM')
+  }
+  await gone
+  await expect(fetch(`${url}/v1/version`)).rejects.toThrow()
+})
