@@ -293,6 +293,53 @@ machineTest('MAC addresses are made of the ids unless one is given, and again wh
   expect(await body(put(path, { mac_address: '' }))).toMatchObject({ mac_address: macOf(project, id) })
 })
 
+machineTest(
+  'no adapter of a duplicate has a MAC address of its source, and those it was given itself stay',
+  async () => {
+    const project = await newProject()
+    const source = await newMachine(project, {
+      ...{ adapters: 4, mac_address: '0c:aa:aa:aa:aa:00' },
+      custom_adapters: [
+        { adapter_number: 1, adapter_type: 'e1000', mac_address: '0c:aa:aa:aa:bb:01' },
+        { adapter_number: 2, port_name: 'wan', mac_address: '0c:aa:aa:aa:bb:02' },
+      ],
+    })
+    const duplicate = async (input: object) => {
+      const { id } = await newMachine(project, { ...input })
+      const answer = await post(`${source.path}/duplicate`, { destination_node_id: id })
+      expect(answer.status).toBe(201)
+      return body<{ mac_address: string }>(answer)
+    }
+    const plain = await duplicate({ name: 'R2' })
+    expect(plain).toMatchObject({
+      adapters: 4,
+      custom_adapters: [
+        { adapter_number: 1, adapter_type: 'e1000' },
+        { adapter_number: 2, port_name: 'wan' },
+      ],
+    })
+    expect(JSON.stringify(plain)).not.toMatch(/0c:aa:aa:aa/i)
+
+    const own = { adapter_number: 2, mac_address: '0c:cc:cc:cc:cc:02' }
+    const given = await duplicate({
+      ...{ name: 'R3', adapters: 9, mac_address: '0c:cc:cc:cc:cc:00' },
+      custom_adapters: [
+        own,
+        { adapter_number: 3, mac_address: '0c:cc:cc:cc:cc:03' },
+        { adapter_number: 8, mac_address: '0c:cc:cc:cc:cc:08' },
+      ],
+    })
+    expect(given).toMatchObject({
+      mac_address: '0c:cc:cc:cc:cc:00',
+      custom_adapters: [
+        { adapter_number: 1, adapter_type: 'e1000' },
+        { ...own, port_name: 'wan' },
+        { adapter_number: 3, mac_address: '0c:cc:cc:cc:cc:03' },
+      ],
+    })
+  },
+)
+
 machineTest('a duplicate has the settings of the source, and a MAC address of its own', async () => {
   const project = await newProject()
   const source = await newMachine(project, { name: 'A', ram: 64, adapters: 2, usage: 'notes' })

@@ -22,6 +22,28 @@ export function adaptersOf({ adapters, adapter_type, mac_address, custom_adapter
   }))
 }
 
+/**
+ * The adapters of a copy that differ from the others: as those of the machine that it is copied from, with the MAC addresses
+ * that the copy was given itself, and none of the other machine. Two machines in a network must not have the same.
+ */
+export function withOwnAddresses(
+  { adapters, custom_adapters }: Pick<AdapterSettings, 'adapters' | 'custom_adapters'>,
+  own: readonly CustomAdapter[],
+): CustomAdapter[] {
+  const addresses = new Map(own.flatMap(({ adapter_number, mac_address }) => [[adapter_number, mac_address] as const]))
+  const copied = custom_adapters.map(({ mac_address: _, ...rest }) => {
+    const mac_address = addresses.get(rest.adapter_number)
+    return mac_address == null ? rest : { ...rest, mac_address }
+  })
+  const numbers = new Set(copied.map(({ adapter_number }) => adapter_number))
+  const others = own.flatMap(({ adapter_number, mac_address }) =>
+    mac_address == null || adapter_number >= adapters || numbers.has(adapter_number)
+      ? []
+      : [{ adapter_number, mac_address }],
+  )
+  return [...copied, ...others]
+}
+
 /** The address of the first adapter of a machine that was given none: from the ends of both ids. */
 export function generatedMac(projectId: string, nodeId: string): string {
   const end = (id: string) => id.slice(-4).toLowerCase()

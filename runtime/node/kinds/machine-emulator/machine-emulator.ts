@@ -13,6 +13,7 @@ import { removeBox } from '../../sandbox/box.ts'
 import type { KindNode, Launch, NodeKind, Wire } from '../kind.ts'
 import { checkMemory } from '../memory.ts'
 import { fieldsOf } from '../node-view.ts'
+import { withOwnAddresses } from './adapters.ts'
 import { factsOf, resolveEmulator } from './binaries.ts'
 import { requireModel } from './command-line.ts'
 import { resizeDisk } from './disks.ts'
@@ -132,7 +133,12 @@ export class MachineEmulatorKind implements NodeKind {
     const properties = propertiesOf(source)
     this.#requireUnshared(destination, properties)
     await copy((directory) => this.#images.forgetState(directory, properties.qemu_path))
-    record.properties = { ...properties }
+    const { mac_address, custom_adapters } = propertiesOf(destination)
+    record.properties = {
+      ...properties,
+      mac_address,
+      custom_adapters: withOwnAddresses(properties, custom_adapters),
+    }
   }
 
   forget({ key }: KindNode): void {
