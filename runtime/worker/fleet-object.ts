@@ -152,7 +152,8 @@ export class FleetObject extends DurableObject<Env> {
   }
 
   /** Takes note of the use of a ticket; false: it does not hold any more. */
-  async useTicket({ id, key, expires }: TicketUse): Promise<boolean> {
+  async useTicket({ id, key, expires, session }: TicketUse): Promise<boolean> {
+    if (session !== undefined && this.#open.tokens.hasEnded(session)) return false
     return (await this.#isGood(key)) && this.#usedTickets.use(id, expires)
   }
 

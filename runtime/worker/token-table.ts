@@ -63,6 +63,11 @@ export class TokenTable implements TokenStore {
     this.#sql.exec('INSERT OR REPLACE INTO ended_sessions VALUES (1, ?)', JSON.stringify(ended.record()))
   }
 
+  /** Whether a session was ended before its time. */
+  hasEnded(session: EndedSession): boolean {
+    return new EndedSessions(this.#endedSessions()).has(session)
+  }
+
   #endedSessions(): EndedRecord {
     const [row] = this.#sql.exec<Row>('SELECT record FROM ended_sessions').toArray()
     return row === undefined ? { until: 0, sessions: [] } : (JSON.parse(row.record) as EndedRecord)

@@ -1,5 +1,6 @@
 import { Type } from '@sinclair/typebox'
 import { Check } from '@sinclair/typebox/value'
+import type { EndedSession } from '../auth/ended-sessions.ts'
 import type { Identity } from '../auth/identity.ts'
 import { randomHex } from '../auth/secret.ts'
 import { sign, verify } from '../auth/signed-text.ts'
@@ -13,6 +14,8 @@ const Payload = Type.Object({
   name: Type.String(),
   role: Role,
   key: Type.String(),
+  /** The session that it was given in: its id, when it was begun, and when it ends, ms since 1970. */
+  s: Type.Optional(Type.Object({ id: Type.String(), at: Type.Integer(), exp: Type.Integer() })),
   /** Expires, ms since 1970. */
   exp: Type.Integer(),
 })
@@ -24,11 +27,13 @@ export interface TicketUse {
   readonly key: string
   /** When it expires, ms since 1970. */
   readonly expires: number
+  /** The session that it was given in. */
+  readonly session?: EndedSession
 }
 
 export interface SignedTicketsOptions {
   readonly key: () => Promise<CryptoKey>
-  /** Takes note of a use; false: the ticket was used before, or its credential does not hold any more. */
+  /** Takes note of a use; false: the ticket was used before, or its credential or session does not hold any more. */
   readonly use: (ticket: TicketUse) => Promise<boolean>
   readonly now?: () => number
 }
@@ -46,16 +51,18 @@ export class SignedTickets implements TicketOffice {
     this.#now = options.now ?? Date.now
   }
 
-  async issue({ name, role, key }: Identity): Promise<string> {
-    const payload = { id: randomHex(16), name, role, key, exp: this.#now() + ticketLifeMs }
+  async issue({ name, role, key, session }: Identity): Promise<string> {
+    const s = session === undefined ? {} : { s: { id: session.id, at: session.begunAt, exp: session.endsAt } }
+    const payload = { id: randomHex(16), name, role, key, ...s, exp: this.#now() + ticketLifeMs }
     return sign(await this.#options.key(), purpose, payload)
   }
 
   async redeem(ticket: string): Promise<Identity | undefined> {
     const payload = await verify([await this.#options.key()], purpose, ticket)
     if (!Check(Payload, payload) || payload.exp <= this.#now()) return undefined
-    const { id, name, role, key, exp } = payload
-    if (!(await this.#options.use({ id, key, expires: exp }))) return undefined
+    const { id, name, role, key, s, exp } = payload
+    const session = s === undefined ? {} : { session: { id: s.id, begunAt: s.at, endsAt: s.exp } }
+    if (!(await this.#options.use({ id, key, expires: exp, ...session }))) return undefined
     // A page has to be given a ticket: no browser sends it by itself.
     return { name, role, key, ambient: false }
   }

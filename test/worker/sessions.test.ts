@@ -29,7 +29,13 @@ test('a session works at the Worker, until it is ended or its token is revoked',
     (await as(ci.cookie, 'GET', '/v2/computes')).status,
     (await as(ci.cookie, 'GET', '/v2/tokens')).status,
   ]).toEqual([200, 403])
+  const ticketOf = async () =>
+    ((await (await as(admin.cookie, 'POST', '/v2/compute/tickets')).json()) as { ticket: string }).ticket
+  const [used, left] = [await ticketOf(), await ticketOf()]
+  await (await gateway.open(`/v2/compute/notifications/ws?ticket=${used}`, {})).close()
   expect((await as(admin.cookie, 'DELETE')).status).toBe(204)
+  // A ticket that was given in the session goes with it.
+  await expect(gateway.open(`/v2/compute/notifications/ws?ticket=${left}`, {})).rejects.toThrow('401')
   expect((await as(admin.cookie, 'GET', '/v2/computes')).status).toBe(401)
   await gateway.fetch('DELETE', `/v2/tokens/${made.token_id}`)
   await expect.poll(async () => (await as(ci.cookie)).status, { timeout: 20_000, interval: 500 }).toBe(401)
