@@ -23,6 +23,7 @@ import { IouKind } from './kinds/iou/iou.ts'
 import type { KindListener, NodeKind } from './kinds/kind.ts'
 import { kvmPlatforms, usableEmulators } from './kinds/machine-emulator/binaries.ts'
 import { type MachineBounds, usualBounds } from './kinds/machine-emulator/bounds.ts'
+import { kvmVerdict } from './kinds/machine-emulator/kvm-guest.ts'
 import { MachineEmulatorKind } from './kinds/machine-emulator/machine-emulator.ts'
 import { versionText } from './kinds/machine-emulator/probe.ts'
 import { PcKind } from './kinds/pc/pc.ts'
@@ -279,7 +280,7 @@ export async function createNodeAgent(options: NodeAgentOptions): Promise<NodeAg
           path,
           version: versionText(version),
         })),
-      capabilities: async () => ({ kvm: [...kvmPlatforms()] }),
+      capabilities: async () => ({ kvm: await platformsOfKvm() }),
       resizeDisk: (ref, input) => nodes.with(ref, (node) => machines.resize(node, input)),
     },
     events: {
@@ -355,4 +356,11 @@ async function tellProtection(
   if (require_sandbox)
     log.error({}, `No emulator will run (require_sandbox), because nothing confines it: ${found.reason}`)
   else log.warn({}, `Emulators run without confinement: ${found.reason}`)
+}
+
+/** The platforms whose guests KVM runs here; none where it was seen that it does not. */
+async function platformsOfKvm(): Promise<string[]> {
+  const platforms = [...kvmPlatforms()]
+  if (platforms.length === 0) return []
+  return ['hangs', 'fails'].includes(await kvmVerdict()) ? [] : platforms
 }

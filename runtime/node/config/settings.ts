@@ -307,7 +307,8 @@ export const Settings = Type.Object(
       {
         acceleration: Type.Union([Type.Literal('auto'), Type.Literal('kvm'), Type.Literal('tcg')], {
           default: 'auto',
-          description: 'auto takes KVM where it can be used; kvm refuses to start without it, tcg never uses it',
+          description:
+            'auto takes KVM where a guest boots under it; kvm refuses to start without the device, tcg never uses it',
           reload: true,
         }),
       },

@@ -6,6 +6,7 @@ import { dirname } from 'node:path'
 import type { Check, Diagnosis } from '../../../src/model/host.ts'
 import type { Resolved } from '../config/config.ts'
 import { defaultUri } from '../kinds/hypervisor/libvirt/address.ts'
+import { type KvmVerdict, kvmVerdict } from '../kinds/machine-emulator/kvm-guest.ts'
 import { findVpcs } from '../kinds/pc/vpcs.ts'
 import { isTcpFree, isUdpFree } from '../ports/bind-test.ts'
 import { confinementCheck } from './confinement.ts'
@@ -117,7 +118,7 @@ async function vpcs({ pc }: Resolved): Promise<Check> {
 async function kvm(): Promise<Check> {
   try {
     await access('/dev/kvm', constants.R_OK | constants.W_OK)
-    return ok('KVM', '/dev/kvm can be used')
+    return kvmCheck(await kvmVerdict())
   } catch (reason) {
     return (reason as NodeJS.ErrnoException).code === 'EACCES'
       ? warning('KVM', '/dev/kvm is there, but not for this user', 'sudo usermod -aG kvm "$USER", then log in again')
@@ -126,6 +127,22 @@ async function kvm(): Promise<Check> {
           'no /dev/kvm: virtual machines would be emulated, slowly',
           'enable virtualisation in the firmware, or nested virtualisation',
         )
+  }
+}
+
+/** What was found when a guest was booted under KVM, and what to do. */
+export function kvmCheck(verdict: KvmVerdict): Check {
+  const use = 'machines run emulated, slowly, unless machine_emulator.acceleration is kvm'
+  const fix = 'on a virtual host switch nested virtualisation on, or take a newer kernel there'
+  switch (verdict) {
+    case 'runs':
+      return ok('KVM', '/dev/kvm can be used, a guest boots under it')
+    case 'hangs':
+      return warning('KVM', `/dev/kvm opens, but a guest hangs at its boot under it: ${use}`, fix)
+    case 'fails':
+      return warning('KVM', `/dev/kvm opens, but QEMU cannot run a guest under it: ${use}`, fix)
+    case 'unknown':
+      return ok('KVM', '/dev/kvm can be opened; whether a guest boots under it could not be tried')
   }
 }
 

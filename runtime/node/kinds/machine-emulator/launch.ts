@@ -14,6 +14,7 @@ import { type Accelerator, acceleratorsOf, resolveEmulator } from './binaries.ts
 import { commandLine } from './command-line.ts'
 import type { ConfinedTool, ImageTool } from './confined-tool.ts'
 import { firmwareOf, systemUefis } from './firmware.ts'
+import { kvmVerdict } from './kvm-guest.ts'
 import type { MachineImages } from './machine-images.ts'
 import { monitorName, monitorPath } from './monitor-path.ts'
 import { type ParsedOptions, parseOptions } from './options.ts'
@@ -68,7 +69,9 @@ export async function launchOf(
   if (!isLocal && initrd?.includes(',')) throw conflict(`initrd: ${commaInInitrd}`)
   const uefi = properties.firmware === 'uefi' ? await systemUefi(facts, parsed) : undefined
   const firmware = bios ?? uefi
-  const accelerator = acceleratorFor(facts, parsed, options.acceleration(), (message) => tell('log.info', message))
+  const accelerator = await acceleratorFor(facts, parsed, options.acceleration(), (message) =>
+    tell('log.info', message),
+  )
   const { console, console_type } = record
   const args = commandLine({
     settings: { ...properties, name: record.name, node_id: record.node_id, console_type },
@@ -194,14 +197,20 @@ async function systemUefi({ platform, machines }: BinaryFacts, { machine }: Pars
   return uefi.code
 }
 
-function acceleratorFor(
+async function acceleratorFor(
   facts: BinaryFacts,
   { acceleration }: ParsedOptions,
   wanted: 'auto' | 'kvm' | 'tcg',
   tell: (message: string) => void,
-): Accelerator {
+): Promise<Accelerator> {
   const usable = acceleratorsOf(facts)
   if (acceleration !== 'ours') return 'tcg'
+  const verdict = wanted === 'auto' && usable.includes('kvm') ? await kvmVerdict() : 'unknown'
+  if (usable.includes('tcg') && (verdict === 'hangs' || verdict === 'fails')) {
+    const what = verdict === 'hangs' ? 'a guest hangs at its boot' : 'QEMU cannot run a guest'
+    tell(`it runs without KVM, much slower: under KVM ${what} on this host (see patchbay doctor)`)
+    return 'tcg'
+  }
   if (wanted === 'kvm' && !usable.includes('kvm')) {
     throw conflict('KVM is required (machine_emulator.acceleration) and cannot be used by this emulator on this host')
   }
