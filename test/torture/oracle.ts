@@ -161,8 +161,10 @@ export class Oracle {
       if (isFinal) this.#tally.lost(`GET ${entry.path}: ${status <= 0 ? 'no answer' : status}`)
       return
     }
-    if (status !== 200 && status !== 404) return this.#tally.lost(`GET ${entry.path}: ${status} ${body}`)
-    const value = status === 404 ? null : entry.valueOf(body)
+    // An image that is missing is a conflict to whoever needs it.
+    const isMissing = status === 404 || (status === 409 && entry.what === 'image')
+    if (status !== 200 && !isMissing) return this.#tally.lost(`GET ${entry.path}: ${status} ${body}`)
+    const value = isMissing ? null : entry.valueOf(body)
     if (!entry.may.has(value)) {
       const may = [...entry.may].map((it) => it?.slice(0, 12) ?? 'nothing').join(' or ')
       this.#tally.lost(`${entry.what} ${entry.path} is ${value?.slice(0, 12) ?? 'not there'}, acknowledged was ${may}`)
