@@ -18,6 +18,7 @@ class Counter {
   #line = ''
   #last: number | undefined
   #isOver = false
+  onLoss = () => {}
 
   constructor(port: number, name: string, tally: Tally) {
     this.#socket = connect(port, '127.0.0.1')
@@ -47,7 +48,10 @@ class Counter {
     const number = Number(/icmp_seq=(\d+) /.exec(line)?.[1])
     if (this.#isOver || Number.isNaN(number)) return
     this.pings++
-    if (!line.includes('ttl=')) tally.lost(`${name}: ping ${number}: ${line.trim()}`)
+    if (!line.includes('ttl=')) {
+      tally.lost(`${name}: ping ${number}: ${line.trim()}`)
+      this.onLoss()
+    }
     // A new run begins with 1, and one that was joined late anywhere.
     if (this.#last !== undefined && number !== this.#last + 1 && number !== 1)
       tally.lost(`${name}: ping ${number} follows ${this.#last} on the console`)
@@ -140,6 +144,15 @@ export class Lab {
     }
   }
 
+  /** What is known of both ends of a link, into the list of events. */
+  async #tellStates(name: string): Promise<void> {
+    const link = this.#links.find((it) => it.name === name)
+    for (const node of [link?.a, link?.b]) {
+      for (const path of [`${node}`, `${node}/adapters/0/ports/0/nio`])
+        this.#tally.happened(`${path}: ${(await this.#victim.ask('GET', path)).body}`)
+    }
+  }
+
   count(): void {
     this.quiet()
     this.#tally.tried('bytes on consoles', this.#bytes)
@@ -172,6 +185,7 @@ export class Lab {
     const console = port
     const counters = [1, 2].map((client) => new Counter(console, `${name}, client ${client}`, this.#tally))
     this.#counters.push(...counters)
+    for (const counter of counters) counter.onLoss = () => void this.#tellStates(name)
     const other = Number(name.split(' ')[1]) - 1
     counters[0]?.type(`ping 10.${other}.0.2 -c 100000 -i 50 -w ${pingMs}\r`)
   }

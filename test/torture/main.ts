@@ -20,7 +20,10 @@ if (!existsSync(join(build, 'patchbay.js'))) fail(`There is no build in ${build}
 const directory = await mkdtemp(join(tmpdir(), 'patchbay-torture-'))
 const losses = await torture({ minutes, seed, build, directory })
 if (losses === 0) await rm(directory, { recursive: true, force: true })
-else console.log(`The log of the service is in ${directory}; the same choices again: --seed ${seed}`)
+else
+  console.log(
+    `The log of the service and a list of what happened are in ${directory}; the same choices again: --seed ${seed}`,
+  )
 process.exit(losses === 0 ? 0 : 1)
 
 function fail(message: string): never {

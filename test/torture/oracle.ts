@@ -32,6 +32,7 @@ export class Oracle {
   readonly #tally: Tally
   readonly #projects: Entry[] = []
   readonly #images: Entry[] = []
+  readonly #history = new Map<string, string[]>()
 
   constructor(victim: Victim, random: Random, tally: Tally) {
     this.#victim = victim
@@ -51,6 +52,11 @@ export class Oracle {
   async verifyAll(): Promise<void> {
     for (const entry of [...this.#projects.flatMap((project) => [project, ...project.below]), ...this.#images])
       await this.#verify(entry, true)
+  }
+
+  /** What was done to a project, and how it was answered. */
+  historyOf(project: string): string {
+    return this.#history.get(project)?.slice(-8).join(', ') ?? 'not ours'
   }
 
   /** Deletes all projects. */
@@ -135,6 +141,7 @@ export class Oracle {
     this.#tally.tried(`${verb} ${entry.what}`)
     const before = [...entry.may]
     const { status, body } = await send()
+    if (entry.what === 'project') this.#note(entry, `${verb} ${status}`)
     if (status < 0) return
     // A refusal of what somebody may just have done, or be doing, says nothing of it.
     const isSettled = before.length === 1 && this.#victim.ends === ends
@@ -154,6 +161,11 @@ export class Oracle {
     if (value === null) for (const it of entry.below) it.may.add(null)
   }
 
+  #note({ path }: Entry, text: string): void {
+    const id = path.split('/').at(-1) ?? ''
+    this.#history.set(id, [...(this.#history.get(id) ?? []), text])
+  }
+
   async #verify(entry: Entry, isFinal: boolean): Promise<void> {
     this.#tally.tried(`look at ${entry.what}`)
     const { status, body } = await this.#victim.ask('GET', entry.path)
@@ -164,6 +176,7 @@ export class Oracle {
     // An image that is missing is a conflict to whoever needs it.
     const isMissing = status === 404 || (status === 409 && entry.what === 'image')
     if (status !== 200 && !isMissing) return this.#tally.lost(`GET ${entry.path}: ${status} ${body}`)
+    if (entry.what === 'project') this.#note(entry, `look ${status}`)
     const value = isMissing ? null : entry.valueOf(body)
     if (!entry.may.has(value)) {
       const may = [...entry.may].map((it) => it?.slice(0, 12) ?? 'nothing').join(' or ')

@@ -43,7 +43,7 @@ export interface TortureOptions {
 /** Tortures a service for a time; prints what was tried and lost, and gives the number of losses. */
 export async function torture({ minutes, seed, build, directory }: TortureOptions): Promise<number> {
   const random = new Random(seed)
-  const tally = new Tally()
+  const tally = new Tally(join(directory, 'events.log'))
   const data = join(directory, 'data')
   await mkdir(data)
   endsWithUs(data)
@@ -137,7 +137,9 @@ class Chaos {
           return roll < 0
         }) ?? (all[0] as (typeof all)[0])
       tally.tried(what)
+      tally.happened(what)
       await run()
+      tally.happened(`${what}: done`)
     }
   }
 
@@ -155,7 +157,7 @@ class Chaos {
     lab.quiet()
     const { keepers } = await victim.running()
     for (const { pid } of keepers) kill(pid)
-    await this.#allStopped()
+    await this.#areStopped(lab.nodes, 'its keeper was killed')
     await lab.up()
   }
 
@@ -176,8 +178,18 @@ class Chaos {
     const { programs } = await victim.running()
     if (programs.length === 0) return
     lab.quiet()
-    kill(random.one(programs).pid)
-    await delay(random.between(50, 300))
+    const { pid, command, cwd } = random.one(programs)
+    // The process of the embedded pcs has all of them in it.
+    const isTheirs = (node: string, engine: string | undefined) =>
+      /pc-host\.js/.test(command) ? engine === 'embedded' : `${command} ${cwd}`.includes(node.split('/').at(-1) ?? '')
+    const nodes: string[] = []
+    for (const node of lab.nodes) {
+      const { status, body } = await victim.ask('GET', node)
+      const shown = status === 200 ? (JSON.parse(body.toString()) as { engine?: string }) : {}
+      if (isTheirs(node, shown.engine)) nodes.push(node)
+    }
+    kill(pid)
+    await this.#areStopped(nodes, 'its program was killed')
     await lab.up()
   }
 
@@ -217,17 +229,17 @@ class Chaos {
     }
   }
 
-  /** The service has noticed that its keeper is gone. */
-  async #allStopped(): Promise<void> {
-    const { victim, lab, tally } = this.#o
+  /** The service has noticed what was killed. */
+  async #areStopped(nodes: readonly string[], why: string): Promise<void> {
+    const { victim, tally } = this.#o
     const until = performance.now() + endMs
-    for (const node of lab.nodes) {
+    for (const node of nodes) {
       for (;;) {
         const { status, body } = await victim.ask('GET', node)
         const shown = status === 200 ? (JSON.parse(body.toString()) as { status: string }).status : status
         if (shown === 'stopped') break
         if (performance.now() > until) {
-          tally.lost(`${node} is ${shown} though its keeper was killed`)
+          tally.lost(`${node} is ${shown} though ${why}`)
           break
         }
         await delay(50)
@@ -288,7 +300,12 @@ async function clear(victim: Victim, lab: Lab, oracle: Oracle, conflicts: Confli
   const reserved = [...ports.console_ports, ...ports.udp_ports]
   if (reserved.length > 0) tally.lost(`ports are still reserved: ${reserved.join(', ')}`)
   const projects = await readdir(join(victim.data, 'projects')).catch(() => [])
-  if (projects.length > 0) tally.lost(`directories are left: ${projects.join(', ')}`)
+  for (const project of projects) {
+    const files = readdirSync(join(victim.data, 'projects', project), { recursive: true })
+    tally.lost(
+      `a directory is left: ${project} with ${files.join(', ') || 'nothing in it'}; ${oracle.historyOf(project)}`,
+    )
+  }
   const { programs } = await victim.running()
   for (const { command } of programs.filter((it) => !/pc-host\.js/.test(it.command)))
     tally.lost(`still runs though everything was deleted: ${command}`)
