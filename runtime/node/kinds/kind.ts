@@ -68,7 +68,7 @@ export interface NodeKind {
   /** What a port has a line for; absent: all of them are Ethernet. */
   lineOf?(record: NodeRecord, port: PortRef): Line
   /** What the program binds beside the UDP port of a port: so far above it. Absent: nothing. */
-  portsBeside?(node: KindNode): readonly number[]
+  portsBeside?(node: KindNode, isRunning: boolean): readonly number[]
   /** How a port is wired that is no private pair of UDP sockets. */
   netioOf?(record: NodeRecord, port: PortRef): NetioPort
   /** Applies what a new node is created with, and writes what its directory must hold. */

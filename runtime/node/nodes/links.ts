@@ -186,7 +186,7 @@ export class Links {
   }
 
   async #isFree(node: LabNode, port: number): Promise<boolean> {
-    for (const distance of [0, ...(node.kind.portsBeside?.(node) ?? [])])
+    for (const distance of [0, ...(node.kind.portsBeside?.(node, false) ?? [])])
       if (!(await isUdpFree(port + distance))) return false
     return true
   }
@@ -223,7 +223,7 @@ export class Links {
       isChanged = true
     }
     for (const [name, { guest_port, nio }] of Object.entries(node.record.ports)) {
-      const beside = node.kind.portsBeside?.(node) ?? []
+      const beside = node.kind.portsBeside?.(node, true) ?? []
       if (guest_port !== null) this.#ports.adopt('udp', guest_port, ownerOf(node, name), beside)
       const lport = lportOf(nio)
       if (lport !== undefined) this.#ports.adopt('udp', lport, ownerOf(node, name))

@@ -35,7 +35,7 @@ export class Wiring {
     if (netio !== undefined) return this.#openNetio(node, name, netio)
     const { ports } = this.#options
     const owner = ownerOf(node, name)
-    const beside = node.kind.portsBeside?.(node) ?? []
+    const beside = node.kind.portsBeside?.(node, node.status !== 'stopped') ?? []
     const isOurs = slot.guest_port !== null && (await this.#keeps(node, slot.guest_port, owner, beside))
     const guest_port =
       isOurs && slot.guest_port !== null ? slot.guest_port : await ports.allocateWith('udp', owner, beside)
@@ -46,7 +46,10 @@ export class Wiring {
   /** Whether a port, with what is bound beside it, can stay the node's. What a program that runs has bound, it has. */
   async #keeps(node: LabNode, port: number, owner: string, beside: readonly number[]): Promise<boolean> {
     const { ports } = this.#options
-    if (node.status !== 'stopped') return ports.adopt('udp', port, owner, beside)
+    if (node.status !== 'stopped') {
+      ports.adopt('udp', port, owner, beside)
+      return true
+    }
     if (!ports.adopt('udp', port, owner)) return false
     if (await ports.takeBeside('udp', owner, port, beside)) return true
     ports.release('udp', port, owner)
@@ -58,7 +61,7 @@ export class Wiring {
     if (slot.guest_port === null) return
     const { ports } = this.#options
     const owner = ownerOf(node, name)
-    ports.releaseBeside('udp', owner, slot.guest_port, node.kind.portsBeside?.(node) ?? [])
+    ports.releaseBeside('udp', owner, slot.guest_port, node.kind.portsBeside?.(node, false) ?? [])
     ports.release('udp', slot.guest_port, owner)
     slot.guest_port = null
   }

@@ -127,7 +127,8 @@ export class PortAllocator {
   adopt(pool: Pool, port: number, owner: string, beside: readonly number[] = []): boolean {
     const owners = this.#owners(pool)
     const holder = owners.get(port)
-    if (holder !== undefined && holder !== owner) return false
+    // What is bound goes before what may be bound beside something else.
+    if (holder !== undefined && holder !== owner && !isBeside(holder)) return false
     owners.set(port, owner)
     for (const distance of beside) if (!owners.has(port + distance)) owners.set(port + distance, besideOf(owner))
     return true
@@ -159,3 +160,4 @@ export class PortAllocator {
 
 /** Below the owner, so that it goes with what is the owner's, and no link of the owner has it. */
 const besideOf = (owner: string): string => `${owner}/beside`
+const isBeside = (owner: string): boolean => owner.endsWith('/beside')

@@ -181,3 +181,11 @@ test("a port is not given when what is bound beside it is another program's", as
   await expect(ports.allocateWith('udp', project, [9])).rejects.toMatchObject({ status: 409 })
   expect(ports.used('udp')).toEqual([27_683, 27_692])
 })
+
+test("a port that is bound is the one's who has it, whatever may be bound beside another", () => {
+  const ports = allocator({})
+  expect(ports.adopt('udp', 27_620, `${project}/pc:1`, [9])).toBe(true)
+  expect(ports.adopt('udp', 27_629, `${project}/pc:2`)).toBe(true)
+  expect(ports.ownerOfUdp(27_629)).toBe(`${project}/pc:2`)
+  expect(ports.adopt('udp', 27_629, `${project}/pc:3`)).toBe(false)
+})

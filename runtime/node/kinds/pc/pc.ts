@@ -51,8 +51,8 @@ export class PcKind implements NodeKind {
     return onlyPort
   }
 
-  portsBeside({ status, record }: KindNode): readonly number[] {
-    const bindsBeside = status === 'stopped' ? this.#bindsBeside : record.properties.engine === 'vpcs'
+  portsBeside({ record }: KindNode, isRunning: boolean): readonly number[] {
+    const bindsBeside = isRunning ? record.properties.engine === 'vpcs' : this.#bindsBeside
     return bindsBeside ? [vpcsBeside] : []
   }
 
