@@ -72,8 +72,9 @@ export class LifeCycle {
       node.record.status_reason = null
       node.record.running = true
       // What only the record says of a guest is on disk before the guest has it; the rest is told by the keeper.
-      if (node.hasUnsavedFacts) await node.save()
-      const [started] = await Promise.all([this.#run(node, launch.run), node.save()])
+      const isFirst = node.hasUnsavedFacts
+      if (isFirst) await node.save()
+      const [started] = await Promise.all([this.#run(node, launch.run), isFirst ? undefined : node.save()])
       // Another keeper runs it than the one that its ports are in.
       if (this.#processes.losses !== losses) throw conflict(`${keeperDied}; start the node again`)
       node.run = started.run
