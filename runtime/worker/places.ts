@@ -7,9 +7,9 @@ const mostPlaces = 10_000
 const avoidMs = 10_000
 
 interface Place {
-  /** Undefined: it is left to the object. */
   readonly compute: string | undefined
-  readonly until: number
+  /** Until when it is left to the object, ms since 1970; 0: it is not. */
+  readonly avoidedUntil: number
 }
 
 /** Which compute has which project, as far as this isolate was told by the object. */
@@ -24,27 +24,29 @@ export class Places implements PlacementStore {
   /** Undefined: the object has to look for it. */
   async lookUp(project: string): Promise<string | undefined> {
     const known = this.#known.get(project)
-    if (known !== undefined && known.until > Date.now()) {
+    if (known !== undefined && known.avoidedUntil > Date.now()) return undefined
+    if (known?.compute !== undefined && known.avoidedUntil === 0) {
       this.#keep(project, known)
       return known.compute
     }
     const compute = await this.#object().placeOf(project)
-    if (compute !== undefined) this.#keep(project, { compute, until: Number.POSITIVE_INFINITY })
+    if (compute !== undefined) this.#keep(project, { compute, avoidedUntil: 0 })
     return compute
   }
 
-  /** The project is not where it was thought to be. */
+  /** The project is not where it was thought to be: requests that come from now on are left to the object. */
   avoid(project: string): void {
-    this.#keep(project, { compute: undefined, until: Date.now() + avoidMs })
+    this.#keep(project, { compute: this.#known.get(project)?.compute, avoidedUntil: Date.now() + avoidMs })
   }
 
-  get(project: string): Promise<string | undefined> {
-    return this.lookUp(project)
+  /** For a request that is answered here: it goes where it was thought to go when it came. */
+  async get(project: string): Promise<string | undefined> {
+    return this.#known.get(project)?.compute ?? this.lookUp(project)
   }
 
   async put(project: string, compute: string): Promise<void> {
     await this.#object().place(project, compute)
-    this.#keep(project, { compute, until: Number.POSITIVE_INFINITY })
+    this.#keep(project, { compute, avoidedUntil: 0 })
   }
 
   async remove(project: string): Promise<void> {
