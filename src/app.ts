@@ -1,7 +1,7 @@
 import type { TObject } from '@sinclair/typebox'
 import { type Caller, callerOf, callerThroughTunnel, requestIdOf } from './auth/caller.ts'
 import { type Identity, requireRole } from './auth/identity.ts'
-import { LoginLimit } from './auth/login-limit.ts'
+import { LoginLimit, tooMany } from './auth/login-limit.ts'
 import type { RateLimit } from './auth/rate-limit.ts'
 import { roleNeeded } from './auth/role-needed.ts'
 import type { Sessions } from './auth/sessions.ts'
@@ -104,6 +104,11 @@ export interface App {
   /** `admitted`: who asks, where another process of this service has let the request in already. Never rejects. */
   fetch(request: Request, admitted?: Identity): Promise<Response>
   /**
+   * For a runtime that has the head of a request and has not made it one yet: what it is answered when too many log-ins of its
+   * sender were wrong. Undefined: it is to be fetched.
+   */
+  early(head: { readonly method: string; readonly authorization: string; readonly peer: Peer }): Early | undefined
+  /**
    * The same for a request that the service sends to itself: credentials and origin are not looked at again, and its caller is
    * that of the request which it is a part of. Never for what comes from outside. Never rejects.
    */
@@ -113,6 +118,13 @@ export interface App {
    * sender in. `upgrade` makes websockets of the tunnel. Never rejects.
    */
   throughTunnel(request: Request, upgrade: Upgrade): Promise<Response>
+}
+
+/** An answer that takes nothing but the head of a request. */
+export interface Early {
+  readonly status: number
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: string
 }
 
 /** How an endpoint that was found is answered. */
@@ -295,6 +307,20 @@ export function createApp(options: AppOptions): App {
       const who = { ...(name !== undefined && { name }), ...(by !== undefined && { by }) }
       trace?.({ id, method: request.method, path, route, status, ms, ...who })
       return response
+    },
+
+    early({ method, authorization, peer }) {
+      const seconds = admission.refusal(authorization, peer)
+      if (seconds === 0) return undefined
+      requests.count('', method, 429, 0)
+      return {
+        status: 429,
+        headers: {
+          ...{ Server: server, 'X-Request-Id': nextId(), 'Content-Type': 'application/json' },
+          'Retry-After': String(seconds),
+        },
+        body: `${JSON.stringify({ message: tooMany(peer, seconds), status: 429 })}\n`,
+      }
     },
 
     inside: (request) => letIn(request, nextId(), { found: async () => ourselves, peer: ofOurs }),

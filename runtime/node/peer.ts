@@ -1,4 +1,4 @@
-import type { IncomingMessage } from 'node:http'
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import { BlockList, isIP } from 'node:net'
 import type { TLSSocket } from 'node:tls'
 import type { ServerRequest } from 'srvx'
@@ -21,25 +21,32 @@ export function proxyList(networks: readonly string[]): BlockList {
   return list
 }
 
-/** Who is at the other end of requests: the client that a trusted proxy names, else whoever opened the connection. */
+/** Who is at the other end of a request to the app. */
 export function peerOf(config: Config): (request: Request) => Peer {
+  const of = peerOfMessage(config)
+  return (request) => {
+    const message = (request as ServerRequest).runtime?.node?.req as IncomingMessage | undefined
+    return message === undefined ? { address: '', isSecure: false } : of(message)
+  }
+}
+
+/** Who is at the other end of requests: the client that a trusted proxy names, else whoever opened the connection. */
+export function peerOfMessage(config: Config): (message: IncomingMessage) => Peer {
   let networks: readonly string[] | undefined
   let proxies = new BlockList()
-  return (request) => {
+  const isTrusted = (it: string) => isIP(it) !== 0 && proxies.check(it, isIP(it) === 4 ? 'ipv4' : 'ipv6')
+  return ({ socket, headers }) => {
     const { trusted_proxies } = config.current
     if (networks !== trusted_proxies) {
       networks = trusted_proxies
       proxies = proxyList(trusted_proxies)
     }
-    const req = (request as ServerRequest).runtime?.node?.req as IncomingMessage | undefined
-    const socket = req?.socket
-    const address = plainAddress(socket?.remoteAddress ?? '')
-    const isSecure = (socket as TLSSocket | undefined)?.encrypted === true
-    const isTrusted = (it: string) => isIP(it) !== 0 && proxies.check(it, isIP(it) === 4 ? 'ipv4' : 'ipv6')
-    if (!isTrusted(address)) return { address, isSecure }
+    const address = plainAddress(socket.remoteAddress ?? '')
+    const isSecure = (socket as TLSSocket).encrypted === true
+    if (trusted_proxies.length === 0 || !isTrusted(address)) return { address, isSecure }
     return {
-      address: clientOf(request.headers, isTrusted) ?? address,
-      isSecure: isForwardedSecure(request.headers) ?? isSecure,
+      address: clientOf(headers, isTrusted) ?? address,
+      isSecure: isForwardedSecure(headers) ?? isSecure,
     }
   }
 }
@@ -48,23 +55,27 @@ export function peerOf(config: Config): (request: Request) => Peer {
  * The last address that no trusted proxy has: everything before it a client may have written. A proxy adds one header, and passes
  * the other one on as the client sent it: where both are there, they have to say the same.
  */
-function clientOf(headers: Headers, isTrusted: (address: string) => boolean): string | undefined {
-  const [byName, standard] = [headers.get('x-forwarded-for'), headers.get('forwarded')]
+function clientOf(headers: IncomingHttpHeaders, isTrusted: (address: string) => boolean): string | undefined {
+  const [byName, standard] = [textOf(headers['x-forwarded-for']), headers.forwarded]
   const last = (hops: readonly (string | undefined)[]) => {
     for (const hop of hops.toReversed()) if (hop === undefined || !isTrusted(hop)) return hop
     return hops[0]
   }
   const found = [
-    ...(byName === null ? [] : [last(byName.split(',').map(addressIn))]),
-    ...(standard === null ? [] : [last(standard.split(',').map((hop) => addressIn(parameter(hop, 'for') ?? '')))]),
+    ...(byName === undefined ? [] : [last(byName.split(',').map(addressIn))]),
+    ...(standard === undefined ? [] : [last(standard.split(',').map((hop) => addressIn(parameter(hop, 'for') ?? '')))]),
   ]
   return found.every((it) => it === found[0]) ? found[0] : undefined
 }
 
+/** Several headers of a name are one list (RFC 9110, 5.3). */
+const textOf = (value: string | string[] | undefined): string | undefined =>
+  Array.isArray(value) ? value.join(',') : value
+
 /** What the nearest proxy says. */
-function isForwardedSecure(headers: Headers): boolean | undefined {
-  const byName = headers.get('x-forwarded-proto')?.split(',').at(-1)?.trim()
-  const standard = parameter(headers.get('forwarded')?.split(',').at(-1) ?? '', 'proto')
+function isForwardedSecure(headers: IncomingHttpHeaders): boolean | undefined {
+  const byName = textOf(headers['x-forwarded-proto'])?.split(',').at(-1)?.trim()
+  const standard = parameter(headers.forwarded?.split(',').at(-1) ?? '', 'proto')
   const said = [byName, standard].filter((it) => it !== undefined)
   return said.length === 0 ? undefined : said.every((it) => it.toLowerCase() === 'https')
 }

@@ -18,7 +18,7 @@ import { computeIdOf } from './join/compute-id.ts'
 import { Joiner } from './join/joiner.ts'
 import { type LabHost, openCompute, openGateway } from './lab-host.ts'
 import { createLog, type Log } from './log.ts'
-import { peerOf } from './peer.ts'
+import { peerOf, peerOfMessage } from './peer.ts'
 import { reasonOf } from './reason.ts'
 import { json, listen } from './server.ts'
 import { version } from './version.ts'
@@ -86,6 +86,7 @@ export async function serve(config: LoadedConfig): Promise<number> {
     bodyTimeoutMs: current.limits.body_timeout_ms,
     app,
     webSockets,
+    peer: peerOfMessage(config),
     certificate,
   }).catch(async (error: NodeJS.ErrnoException) => {
     await host.close()

@@ -12,7 +12,8 @@ import { createServer as createHttps, type Server as HttpsServer } from 'node:ht
 import type { AddressInfo, Socket } from 'node:net'
 import type { ServerRequest } from 'srvx'
 import { FastResponse, toNodeHandler } from 'srvx/node'
-import type { App } from '../../src/app.ts'
+import type { App, Early } from '../../src/app.ts'
+import type { Peer } from '../../src/http/access/peer.ts'
 import type { Json } from '../../src/http/endpoint.ts'
 import { inTime } from '../../src/http/late-answer.ts'
 import { isPlain } from '../../src/http/plain-target.ts'
@@ -29,6 +30,8 @@ export interface ServerOptions {
   readonly silenceMs?: number
   readonly app: App
   readonly webSockets: WebSockets
+  /** Who is at the other end; without it requests are refused by the app alone. */
+  readonly peer?: (message: IncomingMessage) => Peer
   /** With it https is spoken, by HTTP/1.1. */
   readonly certificate?: Certificate | undefined
 }
@@ -65,6 +68,7 @@ export async function listen({
   silenceMs,
   app,
   webSockets,
+  peer,
   certificate,
 }: ServerOptions): Promise<HttpServer> {
   // Its type also covers HTTP/2, which this server does not speak.
@@ -90,6 +94,9 @@ export async function listen({
       keepAliveInitialDelay: vanishedMs,
     },
     (req, res) => {
+      endRefused(req, res)
+      const early = earlyOf(req, app, peer)
+      if (early !== undefined) return void res.writeHead(early.status, early.headers).end(early.body)
       if (!isPlain(req.url ?? '')) return refuse(res)
       boundBody(req, res, bodyTimeoutMs)
       lingerWhenEarly(req, res)
@@ -154,6 +161,33 @@ function refuse(res: ServerResponse): void {
     Connection: 'close',
   })
   res.end(body)
+}
+
+/** What a request without a body is answered by its head alone. */
+function earlyOf(req: IncomingMessage, app: App, peer: ServerOptions['peer']): Early | undefined {
+  const { authorization, 'content-length': length, 'transfer-encoding': encoding } = req.headers
+  if (peer === undefined || authorization === undefined || length !== undefined || encoding !== undefined)
+    return undefined
+  return app.early({ method: req.method ?? '', authorization, peer: peer(req) })
+}
+
+const refusals = new WeakMap<Socket, number>()
+const maxRefusals = 1000
+
+/**
+ * Ends a connection on which everything is refused with 429. A client may have written thousands of requests ahead: they wait in
+ * the buffers of the system, and would be answered before those of others even when the client has gone.
+ */
+function endRefused({ socket }: IncomingMessage, res: ServerResponse): void {
+  res.once('finish', () => {
+    if (res.statusCode !== 429) {
+      if (refusals.has(socket)) refusals.delete(socket)
+      return
+    }
+    const count = (refusals.get(socket) ?? 0) + 1
+    refusals.set(socket, count)
+    if (count >= maxRefusals) socket.destroySoon()
+  })
 }
 
 /** A small body that stops coming after its answer was sent is not waited for. */

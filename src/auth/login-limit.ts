@@ -78,10 +78,10 @@ export class LoginLimit {
     if (perMinute <= 0 || login.address === '') return this.#counted(login, await check())
     if (isUnguessable(login)) {
       const found = await check()
-      if (found === undefined) this.#tries(login, perMinute).take()
+      if (found === undefined) this.#allowed(login, perMinute).take()
       return this.#counted(login, found)
     }
-    const tries = this.#tries(login, perMinute)
+    const tries = this.#allowed(login, perMinute)
     const finding = check()
     // Taken before it is known to be wrong: many that come at once are all counted.
     if (finding === undefined || finding instanceof Promise) tries.take()
@@ -97,6 +97,18 @@ export class LoginLimit {
       remember(this.#known, tries.pair, this.#now() + knownMs)
     } else if ((await this.#options.counted?.(tries.pair)) === false) tries.exhaust()
     return this.#counted(login, found)
+  }
+
+  /**
+   * How long a log-in has to wait, in whole seconds; it is counted as refused then. 0: it may be tried. For a runtime that can answer
+   * before it has looked at the rest of a request.
+   */
+  refusal(login: Login): number {
+    const perMinute = this.#options.perMinute()
+    if (perMinute <= 0 || login.address === '' || isUnguessable(login)) return 0
+    const { wait, address } = this.#tries(login, perMinute)
+    if (wait > 0) this.#countRefusal(login, address)
+    return wait
   }
 
   /** How much is remembered: addresses, names and guesses. */
@@ -130,7 +142,14 @@ export class LoginLimit {
   }
 
   /** The tries that are left for a log-in; 429 when there are none. */
-  #tries(login: Login, perMinute: number): { pair: string; take(): void; giveBack(): void; exhaust(): void } {
+  #allowed(login: Login, perMinute: number): Tries {
+    const tries = this.#tries(login, perMinute)
+    if (tries.wait === 0) return tries
+    this.#countRefusal(login, tries.address)
+    throw new ApiError(429, tooMany(login, tries.wait), { headers: { 'Retry-After': String(tries.wait) } })
+  }
+
+  #tries(login: Login, perMinute: number): Tries {
     const address = networkOf(login.address)
     const pair = `${address} ${login.kind} ${login.name.slice(0, 100)}`
     const guess = `${address} ${login.kind} ${this.#digest(`${login.name}\n${login.secret}`)}`
@@ -143,9 +162,8 @@ export class LoginLimit {
       this.#guesses.wait(guess, ofName) ||
       (isRepeated ? 0 : this.#pairs.wait(pair, ofName)) ||
       (isKnown ? 0 : this.#addresses.wait(address, ofAddress))
-    if (wait > 0) this.#refuse(login, address, wait)
     return {
-      pair,
+      ...{ wait, address, pair },
       take: () => {
         this.#guesses.take(guess, ofName)
         if (!isRepeated) this.#pairs.take(pair, ofName)
@@ -164,15 +182,12 @@ export class LoginLimit {
     }
   }
 
-  #refuse({ kind, address: whole }: Login, address: string, seconds: number): never {
+  #countRefusal({ kind, address: whole }: Login, address: string): void {
     this.#refused[kind] += 1
     const now = this.#now()
     const isNew = (this.#bursts.get(address) ?? 0) <= now
     remember(this.#bursts, address, now + burstPauseMs)
     if (isNew) this.#options.limited?.({ kind, address: whole })
-    throw new ApiError(429, `Too many wrong log-ins from ${whole}; wait ${seconds} s`, {
-      headers: { 'Retry-After': String(seconds) },
-    })
   }
 
   /** Another one in every process, so that nothing can be learnt from where two texts meet. */
@@ -188,6 +203,21 @@ export class LoginLimit {
     b = Math.imul(b ^ (b >>> 16), 2246822507) ^ Math.imul(a ^ (a >>> 13), 3266489909)
     return `${(a >>> 0).toString(36)}.${(b >>> 0).toString(36)}`
   }
+}
+
+/** What a client is told that has to wait, seconds. */
+export const tooMany = ({ address }: Pick<Login, 'address'>, seconds: number): string =>
+  `Too many wrong log-ins from ${address}; wait ${seconds} s`
+
+interface Tries {
+  /** Until there is one, whole seconds; 0: there is. */
+  readonly wait: number
+  readonly address: string
+  readonly pair: string
+  take(): void
+  giveBack(): void
+  /** Takes all that are left for the name. */
+  exhaust(): void
 }
 
 /** Tokens that the service made have at least 256 random bits, tickets 192. */

@@ -5,6 +5,7 @@ import { parseArgs } from 'node:util'
 import { against, type Suite } from './against.ts'
 import { coldStart, pcs, requests } from './compute.ts'
 import { gateway, gatewayRequests } from './gateway.ts'
+import { logins } from './logins.ts'
 import { machines } from './machines/machines.ts'
 import { starts } from './machines/starts.ts'
 import { netio } from './packets/netio.ts'
@@ -18,6 +19,7 @@ const suites: Readonly<Record<string, () => Promise<Row[]>>> = {
   requests,
   gateway,
   worker,
+  logins,
   packets,
   netio,
   machines,

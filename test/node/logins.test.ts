@@ -1,5 +1,6 @@
 import { once } from 'node:events'
 import { type IncomingMessage, request } from 'node:http'
+import { connect } from 'node:net'
 import { expect, test } from 'vitest'
 import { basic, bearer } from '../support/auth-app.ts'
 import { figure, parseExposition } from '../support/exposition.ts'
@@ -83,4 +84,24 @@ test('behind a trusted proxy the client counts, and not the proxy; nobody else i
   // Nobody else may say who it is.
   expect(await guess({ 'x-forwarded-for': '198.51.100.9' }, '127.0.0.1')).toBe(2)
   expect(await status({ 'x-forwarded-for': '198.51.100.2' }, '127.0.0.1')).toBe(429)
+})
+
+test('a connection on which everything is refused is ended, with what was written ahead on it', async () => {
+  const service = await TestService.start({ ...portRanges(122), user: 'anna', password: 'geheim' })
+  const socket = connect(Number(new URL(service.url).port), '127.0.0.1')
+  const written = 20_000
+  const one = (index: number) =>
+    `GET ${path} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: ${basic('anna', `guess ${index}`)}\r\n\r\n`
+  // A 401 ends its connection, too.
+  for (let index = 0; index < 12; index++) await ask(service, { authorization: basic('anna', `other ${index}`) })
+  let answers = 0
+  socket.on('data', (data) => {
+    answers += data.toString('latin1').split('HTTP/1.1 429').length - 1
+  })
+  socket.on('error', () => {})
+  socket.write(Array.from({ length: written }, (_, index) => one(index)).join(''))
+  await once(socket, 'close')
+  expect(answers).toBeGreaterThan(0)
+  expect(answers).toBeLessThan(written / 2)
+  expect((await ask(service, { authorization: basic('anna', 'geheim') }, '127.0.3.1')).status).toBe(200)
 })

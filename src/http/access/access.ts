@@ -1,11 +1,11 @@
 import { type Identity, unauthorized, type Verifier } from '../../auth/identity.ts'
-import { type LoginKind, type LoginLimit, madeToken } from '../../auth/login-limit.ts'
+import { type Login, type LoginKind, type LoginLimit, madeToken } from '../../auth/login-limit.ts'
 import { isLoopback } from '../../auth/network.ts'
 import { isSecret } from '../../auth/secret.ts'
 import type { Session, Sessions } from '../../auth/sessions.ts'
 import { forbidden, notFound } from '../../errors.ts'
 import type { TicketOffice } from '../tickets.ts'
-import { bearerOf, type Credentials, credentialsOf, ticketOf } from './credentials.ts'
+import { bearerOf, type Credentials, credentialsIn, credentialsOf, ticketOf } from './credentials.ts'
 import { hostOf } from './host.ts'
 import type { Peer } from './peer.ts'
 import { requireKnownSource } from './source.ts'
@@ -88,6 +88,13 @@ export class Admission {
     return identity
   }
 
+  /** How long a request with this Authorization has to wait, in whole seconds, as too many were wrong; 0: it may be looked at. */
+  refusal(authorization: string, { address }: Peer): number {
+    if (!isProtected(this.#options.access())) return 0
+    const login = loginOf(credentialsIn(authorization), address)
+    return login === undefined ? 0 : this.#options.logins.refusal(login)
+  }
+
   /** Who asks for what is public; 403 for a foreign page, as in `admit`. */
   admitAnybody(request: Request, { isSecure }: Peer): Identity {
     requireKnownSource(request, this.#options.access(), isSecure)
@@ -166,7 +173,7 @@ export class Admission {
     switch (credentials.kind) {
       case 'bearer': {
         const secret = credentials.token
-        return logins.attempt({ kind: way ?? 'bearer', address, name: nameOfToken(secret), secret }, () =>
+        return logins.attempt(loginOf(credentials, address, way), () =>
           isSecret(secret, access.token) ? configured('token') : known(secret),
         )
       }
@@ -175,9 +182,8 @@ export class Admission {
         const { pair, user, password } = credentials
         // A configuration with only half of the pair lets nobody in by it.
         const isUsed = access.user !== '' && access.password !== ''
-        const name = madeToken.test(password) ? nameOfToken(password) : user
         // Old clients know only Basic: the token is their password, for any user.
-        const identity = await logins.attempt({ kind: way ?? 'basic', address, name, secret: password }, () =>
+        const identity = await logins.attempt(loginOf(credentials, address, way), () =>
           isUsed && isSecret(pair, `${access.user}:${access.password}`) ? configured('user', user) : known(password),
         )
         return identity && { ...identity, ambient: true }
@@ -212,6 +218,22 @@ function cookieIn(header: string, name: string): string | undefined {
     .map((pair) => pair.trim())
     .find((pair) => pair.startsWith(`${name}=`))
   return found?.slice(name.length + 1)
+}
+
+type Guess = Extract<Credentials, { kind: 'bearer' | 'basic' }>
+
+/** As what credentials are counted when they are wrong; undefined for what nobody can try out. */
+function loginOf(credentials: Guess, address: string, way?: LoginKind): Login
+function loginOf(credentials: Credentials, address: string): Login | undefined
+function loginOf(credentials: Credentials, address: string, way?: LoginKind): Login | undefined {
+  if (credentials.kind === 'bearer') {
+    const { token } = credentials
+    return { kind: way ?? 'bearer', address, name: nameOfToken(token), secret: token }
+  }
+  if (credentials.kind !== 'basic') return undefined
+  const { user, password } = credentials
+  const name = madeToken.test(password) ? nameOfToken(password) : user
+  return { kind: way ?? 'basic', address, name, secret: password }
 }
 
 /** By what name the wrong log-ins with a token are counted. */

@@ -8,8 +8,10 @@ export type Credentials =
   | { readonly kind: 'none' }
 
 /** What came with the request, unchecked. */
-export function credentialsOf(request: Request): Credentials {
-  const authorization = request.headers.get('authorization')
+export const credentialsOf = ({ headers }: Request): Credentials => credentialsIn(headers.get('authorization'))
+
+/** What a header Authorization says, unchecked. */
+export function credentialsIn(authorization: string | null): Credentials {
   if (authorization === null) return { kind: 'none' }
   const [, scheme = '', value = ''] = /^(\w+)\s+(\S+)$/.exec(authorization) ?? []
   switch (scheme.toLowerCase()) {
