@@ -21,7 +21,9 @@ export async function niceDynamips(directory: string): Promise<string | undefine
   const [copy, nice] = [await copyOfDynamips(directory), findProgram('nice')]
   if (copy === undefined || nice === undefined) return undefined
   const script = join(directory, 'nice-dynamips')
-  await writeFile(script, `#!/bin/sh\nexec ${nice} -n 10 '${copy}' "$@"\n`, { mode: 0o755 })
+  // A confined router sees the programs of the system only.
+  const program = `program='${copy}'; test -x "$program" || program=dynamips`
+  await writeFile(script, `#!/bin/sh\n${program}\nexec ${nice} -n 10 "$program" "$@"\n`, { mode: 0o755 })
   return script
 }
 
