@@ -16,6 +16,16 @@ export const nodeFields = {
   node_directory: Type.String({ description: 'Working directory of the node on the compute' }),
   status: NodeStatus,
   console: nullable(Type.Integer({ ...PortNumber, description: 'Console TCP port; null when console_type is none' })),
+  console_host: Type.Optional(
+    changing(
+      nullable(
+        Type.String({
+          description:
+            'Address of the compute at which the console listens, 0.0.0.0 or :: for all that it has; null without a console',
+        }),
+      ),
+    ),
+  ),
   command_line: Type.String({
     changesByItself: true,
     description: 'Command line of the last start, empty before the first one',

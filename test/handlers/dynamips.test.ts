@@ -58,6 +58,7 @@ describe('a router', () => {
       node_directory: expect.stringContaining(`dynamips/${node.node_id}`),
       status: 'stopped',
       console: null,
+      console_host: null,
       console_type: 'none',
       command_line: '',
       status_reason: null,

@@ -67,6 +67,7 @@ test('a VM is shown with every field, in v1 under its own names and without a st
     vmname: 'VM 1',
     driver: 'virtualbox',
     console: expect.any(Number),
+    console_host: '127.0.0.1',
     remote_console: null,
     command_line: '',
     status_reason: null,

@@ -86,6 +86,7 @@ machineTest('a machine is created stopped, with every field', async () => {
     status: 'stopped',
     status_reason: null,
     console: expect.any(Number),
+    console_host: '127.0.0.1',
     command_line: '',
     qemu_path: expect.stringMatching(/^\/.*qemu-system-x86_64$/),
     platform: 'x86_64',

@@ -228,6 +228,15 @@ test('a change of a NIO keeps what it does not name, also its type and its addre
   ])
 })
 
+test('a node shows where its console listens, in both faces', async () => {
+  const pc = await newPc(await newProject())
+  expect(await body(send(pc.path))).toMatchObject({ console: expect.any(Number), console_host: '127.0.0.1' })
+  expect(await body(send(pc.path.replace('/v2/compute', '/v1').replace('/nodes/', '/vms/')))).toMatchObject({
+    console_host: '127.0.0.1',
+  })
+  expect(await body(put(pc.path, { console_type: 'none' }))).toMatchObject({ console: null, console_host: null })
+})
+
 test('a copy goes into a node that is there', async () => {
   const project = await newProject()
   const pc = await newPc(project)

@@ -85,7 +85,8 @@ export class LabNode implements KindNode {
   }
 
   view(): Node {
-    const view = this.kind.view(this)
+    const console_host = this.record.console === null ? null : this.project.consoleHost
+    const view = { ...this.kind.view(this), console_host }
     const { trouble } = this
     if (trouble !== undefined) return { ...view, status_reason: `This is the last known status: ${trouble}` }
     if (this.newer === undefined) return view

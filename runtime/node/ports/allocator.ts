@@ -19,6 +19,11 @@ export class PortAllocator {
   /** Where the next search of a pool begins. */
   readonly #next = new Map<Pool, number>()
 
+  /** Address of consoles. */
+  get consoleHost(): string {
+    return this.#options.consoleHost
+  }
+
   constructor(options: AllocatorOptions) {
     this.#options = options
   }

@@ -13,6 +13,8 @@ export class OpenProject {
   readonly id: string
   /** Where new projects are created. */
   readonly location: string
+  /** Address of the consoles of its nodes. */
+  readonly consoleHost: string
   /** By `{kind}:{node_id}`. */
   readonly nodes = new Map<string, LabNode>()
   record: ProjectRecord
@@ -27,12 +29,19 @@ export class OpenProject {
   readonly #unsaved = new Set<string>()
 
   /** `tell` hears of records that could not be saved. */
-  constructor(record: ProjectRecord, path: string, location: string, tell: UnsavedListener = () => {}) {
+  constructor(
+    record: ProjectRecord,
+    path: string,
+    location: string,
+    tell: UnsavedListener = () => {},
+    consoleHost = '127.0.0.1',
+  ) {
     this.id = record.project_id
     this.record = record
     this.path = path
     this.location = location
     this.#tell = tell
+    this.consoleHost = consoleHost
   }
 
   get filesDirectory(): string {

@@ -226,11 +226,12 @@ export class Projects implements ProjectAgent {
   }
 
   #projectOf(record: ProjectRecord, path: string): OpenProject {
-    const { rules, events, log } = this.#options
-    return new OpenProject(record, path, rules.projectsDirectory, (message, error) => {
+    const { rules, events, log, ports } = this.#options
+    const tell = (message: string, error: unknown) => {
       log.error({ err: error, project: record.project_id }, message)
       events.emit(record.project_id, { type: 'log.error', message })
-    })
+    }
+    return new OpenProject(record, path, rules.projectsDirectory, tell, ports.consoleHost)
   }
 
   async #close(project: OpenProject, how: 'close' | 'remove'): Promise<void> {

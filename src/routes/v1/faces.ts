@@ -64,6 +64,7 @@ export const PcV1 = Type.Object(
     name: Name,
     status: changing(Type.Union([Type.Literal('started'), Type.Literal('stopped')])),
     console: PcNode.properties.console,
+    console_host: PcNode.properties.console_host,
     startup_script: PcNode.properties.startup_script,
     startup_script_path: PcNode.properties.startup_script_path,
     command_line: PcNode.properties.command_line,
