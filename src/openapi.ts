@@ -2,6 +2,8 @@ import { Kind, type TObject, type TSchema } from '@sinclair/typebox'
 import { type Endpoint, type Reply, roleOf } from './http/endpoint.ts'
 import { fault } from './http/params.ts'
 import { takenBack } from './http/taken-back.ts'
+import { overview, tagOf, tagsOf, titlesOf } from './openapi-outline.ts'
+import { shared } from './openapi-sharing.ts'
 
 type Json = Record<string, unknown>
 
@@ -17,21 +19,22 @@ const everywhere: Readonly<Record<number, string>> = {
 export function openapi(endpoints: readonly Endpoint[], version: string): Json {
   const components = new Components()
   const paths: Record<string, Json> = {}
+  const titles = titlesOf(endpoints)
   for (const endpoint of endpoints) {
-    paths[endpoint.path] = { ...paths[endpoint.path], [endpoint.method.toLowerCase()]: operation(endpoint, components) }
+    const shown = { ...endpoint, tag: tagOf(endpoint), summary: titles.get(endpoint) ?? endpoint.summary }
+    paths[endpoint.path] = { ...paths[endpoint.path], [endpoint.method.toLowerCase()]: operation(shown, components) }
   }
-  return {
+  return shared({
     openapi: '3.1.1',
     info: {
       title: 'Patchbay',
       version,
-      description:
-        'Runs emulated network labs: projects, nodes, links, consoles. v1 and v2 are two faces of the same things.',
+      description: overview,
       license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
     },
     servers: [{ url: '/' }],
     security: [{}, { basic: [] }, { bearer: [] }, { session: [] }],
-    tags: [...new Set(endpoints.map(({ tag }) => tag))].map((name) => ({ name })),
+    tags: tagsOf(endpoints),
     paths,
     components: {
       schemas: components.schemas,
@@ -41,7 +44,7 @@ export function openapi(endpoints: readonly Endpoint[], version: string): Json {
         session: { type: 'apiKey', in: 'cookie', name: 'patchbay', description: 'What `POST /v2/session` sets' },
       },
     },
-  }
+  })
 }
 
 function operation(endpoint: Endpoint, components: Components): Json {
@@ -141,6 +144,18 @@ function responses({ replies, errors, body, bodyKind, websocket }: Endpoint, com
 const faults = (errors: Readonly<Record<number, string>>): Record<number, Reply> =>
   Object.fromEntries(Object.entries(errors).map(([status, description]) => [status, fault(description)]))
 
+/** A choice of words is shorter, and easier to read, as one list. */
+function asEnum(schema: Json): Json {
+  const { anyOf, ...rest } = schema
+  if (!Array.isArray(anyOf) || anyOf.length < 2) return schema
+  const words = (anyOf as Json[]).map((it) =>
+    Object.keys(it).every((key) => key === 'const' || key === 'type') ? it : {},
+  )
+  const [first] = words
+  const isChoice = words.every((it) => typeof it.const === 'string' && it.type === first?.type)
+  return isChoice ? { ...rest, type: 'string', enum: words.map((it) => it.const) } : schema
+}
+
 /** Collects schemas that have an $id: written once, referenced everywhere else. */
 class Components {
   readonly schemas: Record<string, unknown> = {}
@@ -149,7 +164,7 @@ class Components {
     const { $id, expects, changesByItself, ...rest } = Object.fromEntries(
       Object.entries(schema).map(([key, value]) => [key, this.#visit(value)]),
     )
-    if (typeof $id !== 'string') return rest
+    if (typeof $id !== 'string') return asEnum(rest)
     this.schemas[$id] = rest
     return { $ref: `#/components/schemas/${$id}` }
   }

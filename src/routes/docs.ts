@@ -11,13 +11,30 @@ const page = `<!doctype html>
 <link rel="icon" href="data:,">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>Patchbay reference</title>
+<style>html { color-scheme: light dark } body { margin: 0 }</style>
+<script src="/docs/theme.js" defer></script>
 <script src="/docs/rapidoc.js" defer></script>
 </head>
 <body>
 <rapi-doc spec-url="/openapi.json" render-style="focused" load-fonts="false" show-header="false" allow-server-selection="false"
-  schema-style="table" sort-endpoints-by="none" regular-font="system-ui, sans-serif" mono-font="ui-monospace, monospace"></rapi-doc>
+  schema-style="table" sort-endpoints-by="none" show-method-in-nav-bar="as-colored-text" nav-item-spacing="compact" on-nav-tag-click="expand-collapse"
+  allow-advanced-search="true" schema-description-expanded="true" primary-color="#2f7d95" regular-font="system-ui, sans-serif" mono-font="ui-monospace, monospace"></rapi-doc>
 </body>
 </html>
+`
+
+/** The page is as light or dark as the rest of the desktop, also when that changes. */
+const theme = `const page = () => document.querySelector('rapi-doc')
+const dark = matchMedia('(prefers-color-scheme: dark)')
+const show = () => {
+  page().setAttribute('theme', dark.matches ? 'dark' : 'light')
+  page().setAttribute('bg-color', dark.matches ? '#16191d' : '#ffffff')
+  page().setAttribute('text-color', dark.matches ? '#d8dde3' : '#22272e')
+  page().setAttribute('nav-bg-color', dark.matches ? '#101317' : '#f3f5f7')
+  page().setAttribute('nav-text-color', dark.matches ? '#b4bcc6' : '#3b434d')
+}
+show()
+dark.addEventListener('change', show)
 `
 
 const headers = { 'X-Content-Type-Options': 'nosniff', 'Referrer-Policy': 'no-referrer' }
@@ -52,6 +69,14 @@ export const docsEndpoints: readonly Endpoint[] = [
       new Response(page, {
         headers: { ...headers, 'Content-Type': 'text/html; charset=utf-8', 'Content-Security-Policy': policy },
       }),
+  }),
+  endpoint({
+    method: 'GET',
+    path: '/docs/theme.js',
+    tag: 'reference',
+    summary: 'The script that makes the reference page light or dark',
+    replies: { 200: { description: 'The script', media: 'text/javascript' } },
+    handle: () => new Response(theme, { headers: { ...headers, 'Content-Type': 'text/javascript; charset=utf-8' } }),
   }),
   endpoint({
     method: 'GET',

@@ -150,6 +150,7 @@ test('the reference page and its document are there', async () => {
   expect(page.headers.get('content-security-policy')).toContain("default-src 'none'")
   expect(await page.text()).toContain('spec-url="/openapi.json"')
   expect((await send('/docs/rapidoc.js')).status).toBe(200)
+  expect((await send('/docs/theme.js')).headers.get('content-type')).toContain('text/javascript')
   expect(await body(send('/openapi.json'))).toMatchObject({ openapi: '3.1.1' })
 })
 

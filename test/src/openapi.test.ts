@@ -6,14 +6,29 @@ import { endpoints } from '../../src/routes/index.ts'
 interface Operation {
   readonly operationId: string
   readonly summary: string
+  readonly tags: readonly string[]
   readonly responses: Readonly<Record<string, { description: string }>>
   readonly parameters: readonly { name: string; in: string; description?: string }[]
 }
-const document = openapi(endpoints, '1.2.3') as {
+interface Document {
   paths: Record<string, Record<string, Operation>>
-  components: { schemas: Record<string, unknown> }
+  tags: { name: string }[]
+  components: Record<'schemas' | 'parameters' | 'responses', Record<string, unknown>>
 }
-const operations = Object.values(document.paths).flatMap((methods) => Object.values(methods))
+const document = openapi(endpoints, '1.2.3') as unknown as Document
+/** What a reference leads to, and everything else as it is. */
+function resolved<T>(value: T): T {
+  const [, section = '', name = ''] =
+    /^#\/components\/(\w+)\/([\w.-]+)$/.exec((value as { $ref?: string }).$ref ?? '') ?? []
+  return section === '' ? value : (document.components[section as 'schemas'][name] as T)
+}
+/** With what it refers to in its place. */
+const whole = ({ parameters, responses, ...rest }: Operation): Operation => ({
+  ...rest,
+  parameters: parameters.map(resolved),
+  responses: Object.fromEntries(Object.entries(responses).map(([status, it]) => [status, resolved(it)])),
+})
+const operations = Object.values(document.paths).flatMap((methods) => Object.values(methods).map(whole))
 
 test('the document is valid OpenAPI 3.1', async () => {
   const { valid, errors } = await new Validator().validate(
@@ -43,15 +58,42 @@ test('every operation says what it is for, and what may be wrong with the reques
 
 test('every schema has a description, and no reference leads nowhere', () => {
   const text = JSON.stringify(document)
-  for (const [, name] of text.matchAll(/"#\/components\/schemas\/(\w+)"/g)) {
-    expect(document.components.schemas[name ?? '']).toHaveProperty('description')
+  for (const [, section = '', name = ''] of text.matchAll(/"#\/components\/(\w+)\/([\w.-]+)"/g)) {
+    expect(document.components[section as 'schemas'][name]).toHaveProperty('description')
   }
+})
+
+test('what stands in it several times is written once', () => {
+  expect(JSON.stringify(document).length).toBeLessThan(550_000)
+  for (const response of Object.values(document.components.responses)) {
+    expect(JSON.stringify(document.paths)).not.toContain(JSON.stringify(response))
+  }
+})
+
+test('a group has operations of one face, and no title twice', () => {
+  const faces = new Map<string, Set<string>>()
+  const titles = new Set<string>()
+  for (const [path, methods] of Object.entries(document.paths)) {
+    const face = /^\/(v\d)\//.exec(path)?.[1] ?? 'none'
+    for (const {
+      tags: [tag = ''],
+      summary,
+    } of Object.values(methods)) {
+      faces.set(tag, (faces.get(tag) ?? new Set()).add(face))
+      expect([...titles], `${tag}: ${summary}`).not.toContain(`${tag}: ${summary}`)
+      titles.add(`${tag}: ${summary}`)
+    }
+  }
+  for (const [tag, its] of faces) expect([tag, [...its]]).toEqual([tag, [its.values().next().value]])
+  const names = document.tags.map(({ name }) => name)
+  expect(names.sort()).toEqual([...faces.keys()].sort())
+  expect((openapi(endpoints, '1') as unknown as Document).tags[0]?.name).toBe('v2 compute projects')
 })
 
 test('every path parameter of a template is declared', () => {
   for (const [path, methods] of Object.entries(document.paths)) {
     const names = [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name)
-    for (const { parameters } of Object.values(methods)) {
+    for (const { parameters } of Object.values(methods).map(whole)) {
       expect(
         parameters
           .filter((it) => it.in === 'path')

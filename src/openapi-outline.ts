@@ -1,0 +1,84 @@
+import type { Endpoint } from './http/endpoint.ts'
+
+/** The first page of the reference, in Markdown. */
+export const overview = `Runs emulated network labs over HTTP: projects, nodes, links, consoles.
+
+**Two faces.** \`/v2\` is the interface to use; its groups come first. \`/v1\` is the older face of the same projects and nodes, for clients that know it.
+
+**A first lab.** Create a project, put nodes in it, patch their ports together, start them:
+
+\`\`\`sh
+url=http://127.0.0.1:3080/v2/compute/projects
+curl $url -d '{"name": "first lab"}'               # answers project_id
+curl $url/{project_id}/pc/nodes -d '{"name": "PC1",
+  "startup_script": "ip 10.0.0.1/24"}'             # node_id, console
+curl -X POST $url/{project_id}/pc/nodes/{node_id}/start
+telnet 127.0.0.1 {console}
+\`\`\`
+
+A link is two NIOs whose ports mirror each other: \`POST .../adapters/0/ports/0/nio\` at both ends, or \`POST /v2/links\` for both at once.
+
+**Credentials.** On the machine itself none are needed, unless some are configured. Then send \`Authorization: Bearer TOKEN\`, or user and password by HTTP Basic; pages
+log in once with \`POST /v2/session\`. Every operation names the role that it needs: \`read\`, \`operate\` or \`admin\`.
+
+**Errors** are \`{"message", "status"}\`: what was wrong and what would be right. Nothing was changed by a request that was refused. Ids are UUIDs, compared without regard to case; what an update does not name, or names with null, stays as it is.
+
+**Events.** \`GET /v2/compute/notifications\` and the feed of a project are JSON lines, server-sent events (\`Accept: text/event-stream\`) or websockets, and go on after a broken
+connection with \`Last-Event-ID\`.
+
+This page is made from the declarations that validate the requests. \`/openapi.json\` is the same for programs.
+`
+
+/** Groups that have operations of both faces, or of none. */
+const mixed = new Set(['server', 'reference'])
+/** What people look for first; other groups of the face follow in the order of their endpoints. */
+const first = [
+  'v2 compute projects',
+  'v2 pc nodes',
+  'v2 machine-emulator nodes',
+  'v2 iou nodes',
+  'v2 hypervisor nodes',
+  'v2 dynamips nodes',
+  'v2 links',
+]
+
+/** The group under which an endpoint is shown: of one face, or of none. */
+export function tagOf({ tag, path }: Pick<Endpoint, 'tag' | 'path'>): string {
+  if (!mixed.has(tag)) return tag
+  const face = /^\/(v\d)\//.exec(path)?.[1]
+  return face === undefined ? 'service' : `${face} service`
+}
+
+const descriptions: Readonly<Record<string, string>> = {
+  service: 'What is about the service itself, in no face: metrics, this reference.',
+}
+
+/** The groups in the order of the reference: v2, then what has no face, then v1. Those of v1 are folded. */
+export function tagsOf(endpoints: readonly Endpoint[]): readonly object[] {
+  const names = [...new Set(endpoints.map(tagOf))]
+  const rank = (name: string) => {
+    const place = first.indexOf(name)
+    if (place >= 0) return place
+    return first.length + (name.startsWith('v2') ? 0 : name.startsWith('v1') ? 2 : 1)
+  }
+  return names
+    .toSorted((a, b) => rank(a) - rank(b))
+    .map((name) => ({
+      name,
+      ...(descriptions[name] !== undefined && { description: descriptions[name] }),
+      ...(name !== first[0] && { 'x-tag-expanded': false }),
+    }))
+}
+
+/** The title of every endpoint; where a group has the same one twice, with its path. */
+export function titlesOf(endpoints: readonly Endpoint[]): ReadonlyMap<Endpoint, string> {
+  const keyOf = (endpoint: Endpoint) => `${tagOf(endpoint)}: ${endpoint.summary}`
+  const counts = new Map<string, number>()
+  for (const endpoint of endpoints) counts.set(keyOf(endpoint), (counts.get(keyOf(endpoint)) ?? 0) + 1)
+  return new Map(
+    endpoints.map((endpoint) => {
+      const isAlone = counts.get(keyOf(endpoint)) === 1
+      return [endpoint, isAlone ? endpoint.summary : `${endpoint.summary} (${endpoint.path})`]
+    }),
+  )
+}
