@@ -76,6 +76,7 @@ export class ImageCopies {
   /** Undefined when no other compute has it; a reason when those that have it, have another one, or none may be trusted to. */
   async #copy({ kind, image, to }: Copy, digest: ImageDigest | undefined): Promise<Outcome> {
     let has = 0
+    let isBroken = false
     for (const from of await this.#members.all()) {
       if (!from.isConnected || from.id === to.id) continue
       const found = await from.agent.images.read(kind, image, {}).catch(() => undefined)
@@ -88,14 +89,15 @@ export class ImageCopies {
         await to.agentFor(onBehalfOf(digest)).images.write(kind, image, content, { size, digests })
         return 'brought'
       } catch (error) {
-        // It was another image: the next compute may have the right one.
-        if (!(error instanceof ApiError) || error.status !== 400) throw error
+        if (!(error instanceof ApiError) || ofReceiver.has(error.status)) throw error
+        // It was another image (400), or it broke off: the next compute may have the right one.
+        if (error.status !== 400) isBroken = true
       } finally {
         // It may have been refused before anything of it was read.
         content.cancel().catch(() => {})
       }
     }
-    if (has === 0) return undefined
+    if (has === 0 || isBroken) return undefined
     const quoted = JSON.stringify(image.slice(0, 200))
     const why =
       digest === undefined
@@ -105,6 +107,9 @@ export class ImageCopies {
     return { refused: `image: ${quoted} is not on the compute ${to.name}, and ${why}; ${wanted}` }
   }
 }
+
+/** Why the compute that lacks an image cannot store it: not allowed there, too large, or its disk is full. */
+const ofReceiver: ReadonlySet<number> = new Set([403, 413, 507])
 
 interface Copy {
   readonly kind: ImageKindName

@@ -1,5 +1,5 @@
 import { expect, onTestFinished, test, vi } from 'vitest'
-import { badRequest, conflict, missingImage, notFound, outOfSpace } from '../../../src/errors.ts'
+import { ApiError, badRequest, conflict, missingImage, notFound, outOfSpace } from '../../../src/errors.ts'
 import { shared } from '../../../src/gateway/shared-stream.ts'
 import type { HostAgent, StoredImage, UploadOptions } from '../../../src/host-agent.ts'
 import type { NodeCreate } from '../../../src/model/node.ts'
@@ -138,13 +138,18 @@ test('a compute that has another image under the name gives it to nobody', async
   expect([refused.status, await refused.json()]).toMatchObject([409, { image: 'a.qcow2', message }])
   expect(newcomer.images.size).toBe(0)
 
-  // One that has the right one gives it, whoever was asked before.
+  // One that has the right one gives it, whoever was asked before, and however that one failed.
+  const read = async () => ({
+    content: new ReadableStream({ pull: (controller) => controller.error(new ApiError(502, 'it broke off')) }),
+    ...{ size: 1, modified: 0, etag: '"1"' },
+  })
+  const broken = compute({}, { read })
   const [liar, honest, third] = [
     compute({ 'a.qcow2': 'malware' }),
     compute({ 'a.qcow2': 'A', 'b.qcow2': 'B' }),
     compute({}),
   ]
-  const second = await createOn([liar, honest, third])
+  const second = await createOn([broken, liar, honest, third])
   uploaded(second.gateway, { 'a.qcow2': 'A', 'b.qcow2': 'B' })
   expect((await second.create()).status).toBe(201)
   expect(third.images).toEqual(honest.images)
