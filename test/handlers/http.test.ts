@@ -158,3 +158,16 @@ test('a nullable field of an update is left alone by null', async () => {
   const project = await newProject({ name: 'kept' })
   expect(await body(put(project.v2, { name: null, variables: null }))).toMatchObject({ name: 'kept' })
 })
+
+test('the id that a client gives its request is kept, and an answer of a gateway names its compute', async () => {
+  const { v1, v2 } = await newProject()
+  for (const path of [v1, v2, `${v2}/pc/nodes/${crypto.randomUUID()}`, '/v2/compute/projects', '/nowhere']) {
+    const kept = await send(path, { headers: { 'X-Request-Id': 'Order-66' } })
+    expect([path, kept.headers.get('x-request-id')]).toEqual([path, 'Order-66'])
+    const made = await send(path, { headers: { 'X-Request-Id': 'no id' } })
+    expect(made.headers.get('x-request-id')).toMatch(/^[A-Za-z0-9-]{5,64}$/)
+    const isOfProject = path.startsWith(v1) || path.startsWith(v2)
+    const named = isOfProject && inject('isWorker') ? expect.stringMatching(/^c\d+$/) : null
+    expect([path, kept.headers.get('x-patchbay-compute')]).toEqual([path, named])
+  }
+})
