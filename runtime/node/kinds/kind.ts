@@ -73,6 +73,8 @@ export interface NodeKind {
   netioOf?(record: NodeRecord, port: PortRef): NetioPort
   /** Applies what a new node is created with, and writes what its directory must hold. */
   prepare(node: KindNode, input: NodeCreate): Promise<void>
+  /** The node is made, and its record written. */
+  created?(node: KindNode): Promise<void>
   /** What a create with the id of a node that is there changes of it. */
   claimed(input: NodeCreate, node: KindNode): NodeUpdate
   /**

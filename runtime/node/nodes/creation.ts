@@ -69,6 +69,7 @@ export class Creation {
       throw translate('The directory of the node', error)
     }
     this.#options.all.set(node.key, node)
+    await kind.created?.(node)
     this.#options.emit(node, { type: 'node.created', node: node.view() })
     if (moved !== undefined) this.#options.emit(node, { type: 'log.warning', message: moved })
     return node

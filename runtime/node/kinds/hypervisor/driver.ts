@@ -50,6 +50,8 @@ export interface CloneWanted {
   /** The VM it is an overlay of. */
   readonly uuid: string
   readonly name: string
+  /** The id that it is to have; absent: a new one. */
+  readonly clone_uuid?: string
   /** Absolute; everything of the clone is in it. */
   readonly directory: string
 }
@@ -87,6 +89,8 @@ export interface HypervisorDriver {
   setCarrier(uuid: string, adapter: VmAdapter): Promise<void>
   /** A linked clone, stopped; nothing is left when it fails. */
   clone(wanted: CloneWanted): Promise<Vm>
+  /** Whether what failed so may have been done, or still be done: the manager did not answer. */
+  isUnclear(error: unknown): boolean
   /** 409 while it runs, or when another VM has the name. */
   renameClone(uuid: string, name: string): Promise<void>
   /** What is known of the clone in `directory`: it is made known to the manager again. */

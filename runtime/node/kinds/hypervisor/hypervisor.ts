@@ -1,3 +1,5 @@
+import { randomUUID } from 'node:crypto'
+import { join } from 'node:path'
 import { conflict } from '../../../../src/errors.ts'
 import type { PortRef } from '../../../../src/host-agent.ts'
 import {
@@ -12,6 +14,7 @@ import type { Exit } from '../../keeper/protocol.ts'
 import type { Log } from '../../log.ts'
 import type { NodeRecord } from '../../nodes/record.ts'
 import type { Pool, PortAllocator } from '../../ports/allocator.ts'
+import { nodeRecords } from '../../projects/project-record.ts'
 import type { KindListener, KindNode, Launch, NodeKind, Wire } from '../kind.ts'
 import { checkMemory } from '../memory.ts'
 import { fieldsOf } from '../node-view.ts'
@@ -97,9 +100,31 @@ export class HypervisorKind implements NodeKind {
     const found = await driver.find(input.vmname)
     this.#use.made(node)
     if (!isClone) this.#use.requireUnused(node, found)
-    const vm = isClone ? await driver.clone({ uuid: found.uuid, name: input.name, directory: node.directory }) : found
+    const vm = isClone ? await this.#clone(node, driver, found, input.name) : found
     node.record.properties = { ...propertiesOf(node), ...namesOf(vm), driver: driverName, linked_clone: isClone }
     await this.#apply(node, input)
+  }
+
+  /** Written down before it is asked for: a clone that is made too late, or for a service that is killed, is removed. */
+  async #clone(
+    { directory, projectPath, record }: KindNode,
+    driver: HypervisorDriver,
+    source: Vm,
+    name: string,
+  ): Promise<Vm> {
+    const clone_uuid = randomUUID()
+    const recordFile = join(nodeRecords(projectPath), `${this.kind}-${record.node_id}.json`)
+    await this.#leftovers.begin({ driver: driver.name, uuid: clone_uuid, directory }, recordFile)
+    try {
+      return await driver.clone({ uuid: source.uuid, name, directory, clone_uuid })
+    } catch (error) {
+      await (driver.isUnclear(error) ? this.#leftovers.failed(clone_uuid) : this.#leftovers.done(clone_uuid))
+      throw error
+    }
+  }
+
+  async created(node: KindNode): Promise<void> {
+    await this.#leftovers.done(propertiesOf(node).vm_uuid)
   }
 
   async update(node: KindNode, changes: HypervisorUpdate, before: string): Promise<void> {
@@ -238,6 +263,7 @@ export class HypervisorKind implements NodeKind {
     const driver = this.driverOf(node)
     await (isDeleted ? driver.removeClone(vm_uuid) : driver.closeClone(vm_uuid))
     await driver.forgetMissingDisks?.(node.directory)
+    if (isDeleted) await this.#leftovers.done(vm_uuid)
   }
 
   left(node: KindNode, { isDeleted }: { isDeleted: boolean }): Promise<void> {

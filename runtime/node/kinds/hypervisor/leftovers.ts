@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { type Static, Type } from '@sinclair/typebox'
 import { Check } from '@sinclair/typebox/value'
@@ -6,6 +7,9 @@ import { Serial } from '../../../../src/serial.ts'
 import type { Log } from '../../log.ts'
 import { makeDirectory, readDurable, writeDurable } from '../../projects/durable-file.ts'
 import type { HypervisorDriver } from './driver.ts'
+
+/** A manager answers a request within some minutes, or never, ms. */
+const soughtMs = 600_000
 
 /** What is still to be done with a VM whose node does not run any more, or is gone. */
 export type Leftover = Static<typeof Leftover>
@@ -18,6 +22,11 @@ const Leftover = Type.Object({
   clone: Type.Union([Type.Literal('close'), Type.Literal('remove'), Type.Null()]),
   /** Of the node. */
   directory: Type.String(),
+  /**
+   * The clone is being made, or that failed without it being known how far it came: it is removed when it is found until then
+   * (ms since 1970), unless its node has a record.
+   */
+  creating: Type.Optional(Type.Object({ record: Type.String(), until: Type.Integer() })),
 })
 const Written = Type.Array(Leftover)
 
@@ -30,6 +39,8 @@ export interface LeftoversOptions {
   readonly log: Log
   /** Between two attempts: the first wait and the longest, ms. */
   readonly retryMs?: readonly [number, number]
+  /** How long a clone that may still be made is looked for, ms. */
+  readonly soughtMs?: number
 }
 
 /** What a hypervisor that did not answer could not be told to do; it is told when it answers again. */
@@ -37,6 +48,8 @@ export class Leftovers {
   readonly #options: LeftoversOptions
   readonly #serial = new Serial()
   #known: Promise<Map<string, Leftover>> | undefined
+  /** Clones that this service is making. */
+  readonly #making = new Set<string>()
   #timer: NodeJS.Timeout | undefined
   #wait = 0
   #isClosed = false
@@ -52,11 +65,36 @@ export class Leftovers {
 
   /** Never throws: a disk that is full remembers nothing, this service does. */
   async add(leftover: Leftover): Promise<void> {
+    this.#making.delete(leftover.uuid)
     const all = await this.#all()
     all.set(leftover.uuid, { ...leftover, clone: leftover.clone ?? all.get(leftover.uuid)?.clone ?? null })
     await this.#save()
     this.#wait = 0
     this.#plan(this.#longer())
+  }
+
+  /** A clone is about to be made for a node whose record will be at `record`: what is left of it when that fails is removed. */
+  async begin(clone: Pick<Leftover, 'driver' | 'uuid' | 'directory'>, record: string): Promise<void> {
+    this.#making.add(clone.uuid)
+    const until = Date.now() + (this.#options.soughtMs ?? soughtMs)
+    const all = await this.#all()
+    all.set(clone.uuid, { ...clone, serial_port: null, clone: 'remove', creating: { record, until } })
+    await this.#save()
+  }
+
+  /** The clone could not be made, as far as that is known. */
+  async failed(uuid: string): Promise<void> {
+    this.#making.delete(uuid)
+    if (!(await this.#all()).has(uuid)) return
+    this.#wait = 0
+    this.#plan(this.#longer())
+  }
+
+  /** The clone is that of its node, or is gone. */
+  async done(uuid: string): Promise<void> {
+    this.#making.delete(uuid)
+    const leftover = (await this.#all()).get(uuid)
+    if (leftover?.creating !== undefined) await this.#forget(leftover)
   }
 
   /** A node is about to run the VM: what is left of the run before is ended first. 409 when it cannot be. */
@@ -96,7 +134,9 @@ export class Leftovers {
     if (leftover === undefined || this.#isClosed) return
     const { drivers, useOf, log } = this.#options
     const { clone, directory } = leftover
+    if (this.#making.has(uuid)) return
     try {
+      if (leftover.creating !== undefined) return await this.#seek(leftover, leftover.creating)
       if (useOf(uuid) === 'runs') return
       await this.#end(leftover)
       const driver = drivers[leftover.driver]
@@ -111,6 +151,20 @@ export class Leftovers {
     } catch (cause) {
       log.debug({ vm: uuid, err: cause }, 'what a node has left of its VM cannot be tidied up yet')
     }
+  }
+
+  /** A request to make a clone that was not answered in time may still be done: it is looked for more than once. */
+  async #seek(leftover: Leftover, { record, until }: NonNullable<Leftover['creating']>): Promise<void> {
+    const { drivers, useOf, log } = this.#options
+    const { uuid, directory } = leftover
+    const driver = drivers[leftover.driver]
+    const isMade = useOf(uuid) !== 'none' || existsSync(record)
+    if (!isMade && (await driver.get(uuid)) !== undefined) {
+      await driver.removeClone(uuid)
+      await driver.forgetMissingDisks?.(directory)
+      log.info({ vm: uuid }, 'a clone that could not be made for a node is removed')
+    } else if (!isMade && Date.now() < until) return
+    await this.#forget(leftover)
   }
 
   async #end({ driver, uuid, serial_port }: Leftover): Promise<void> {

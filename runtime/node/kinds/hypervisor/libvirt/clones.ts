@@ -41,11 +41,10 @@ export class Clones {
     this.#domains = domains
   }
 
-  async make({ uuid: source, name, directory }: CloneWanted): Promise<Vm> {
+  async make({ uuid: source, name, directory, clone_uuid: uuid = randomUUID() }: CloneWanted): Promise<Vm> {
     const { disks, original, domain } = await this.#source(source)
     await this.#requireFree(name)
     if (hasRecord(directory)) throw conflict(`There is a clone in ${directory} already`)
-    const uuid = randomUUID()
     const made: string[] = []
     try {
       const created = await mkdir(directory, { recursive: true, mode: 0o700 })

@@ -1,4 +1,4 @@
-import { conflict } from '../../../../../src/errors.ts'
+import { ApiError, conflict } from '../../../../../src/errors.ts'
 import type { ApplianceDriver, ApplianceRun, CloneWanted, Vm, VmAdapter, VmEnding, VmPlan, VmState } from '../driver.ts'
 import { adapterType, adapterTypes } from './adapter-types.ts'
 import { LibvirtClient } from './client.ts'
@@ -10,7 +10,7 @@ import type { Domain } from './domain.ts'
 import { type DomainBounds, Domains, domainBounds, domainStates } from './domains.ts'
 import { GuestAddresses } from './guest-addresses.ts'
 import { macIn, mostAdapters, recabled } from './interfaces.ts'
-import { isRefusal, libvirtErrors } from './libvirt-error.ts'
+import { isRefusal, LibvirtError, libvirtErrors } from './libvirt-error.ts'
 import { liveXml, resumedXml, servesSerial } from './live-xml.ts'
 import { sizedXml } from './sized-xml.ts'
 import { parseXml, xmlText } from './xml.ts'
@@ -145,6 +145,12 @@ export class LibvirtDriver implements ApplianceDriver {
 
   async clone(wanted: CloneWanted): Promise<Vm> {
     return this.#clones.make(wanted)
+  }
+
+  isUnclear(error: unknown): boolean {
+    return error instanceof LibvirtError
+      ? ['timeout', 'closed', 'protocol'].includes(error.code)
+      : !(error instanceof ApiError)
   }
 
   async renameClone(uuid: string, name: string): Promise<void> {

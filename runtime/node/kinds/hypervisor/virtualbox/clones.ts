@@ -28,12 +28,11 @@ export class Clones {
   }
 
   /** A clone of a machine; what is made is undone when it fails. */
-  async make(source: Machine, { name, directory }: CloneWanted): Promise<Machine> {
+  async make(source: Machine, { name, directory, clone_uuid: uuid = randomUUID() }: CloneWanted): Promise<Machine> {
     await this.#requireFreeName(name)
     await translated('The directory of a clone', () => makeDirectory(directory))
     const known = source.snapshots.find((each) => baseNames.includes(each.name))
     const base = known ?? (await this.#takeBase(source))
-    const uuid = randomUUID()
     this.#making.add(uuid)
     try {
       await this.#machines.run(

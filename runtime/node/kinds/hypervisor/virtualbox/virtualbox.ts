@@ -1,10 +1,11 @@
-import { conflict } from '../../../../../src/errors.ts'
+import { ApiError, conflict } from '../../../../../src/errors.ts'
 import type { Log } from '../../../log.ts'
 import type { ApplianceDriver, ApplianceRun, CloneWanted, Vm, VmAdapter, VmEnding, VmPlan } from '../driver.ts'
 import { adapterTypeNames, adapterTypeOf } from './adapter-types.ts'
 import { Appliances } from './appliances.ts'
 import { Clones } from './clones.ts'
 import type { CommandLineOptions } from './command-line.ts'
+import { hasTimedOut } from './failure.ts'
 import type { Machine } from './machine.ts'
 import { Machines } from './machines.ts'
 import { isFree } from './preparation.ts'
@@ -141,6 +142,10 @@ export class VirtualBoxDriver implements ApplianceDriver {
     // What is cloned is the machine as its owner has it.
     const source = await this.#runs.settle(await this.#machines.get(wanted.uuid))
     return await this.#vm(await this.#clones.make(source, wanted))
+  }
+
+  isUnclear(error: unknown): boolean {
+    return hasTimedOut(error) || !(error instanceof ApiError)
   }
 
   async renameClone(uuid: string, name: string): Promise<void> {
