@@ -315,6 +315,14 @@ describe('a downgrade', () => {
     await attach(service, early, udp, udp - 1)
     await attach(service, late, udp - 1, udp)
     await start(service, early, late)
+    // It speaks only the core of the protocol with the keeper of before.
+    const nio = { type: 'nio_udp', lport: udp - 2, rhost: '127.0.0.1', rport: udp - 3 }
+    const refused = await service.fetch(`${kept}/adapters/0/ports/0/nio`, { method: 'POST', body: JSON.stringify(nio) })
+    expect([refused.status, await refused.text()]).toEqual([
+      409,
+      expect.stringContaining('stop the node and start it again'),
+    ])
+    await (await Terminal.connect((await service.call<Shown>('GET', kept)).console)).expect(/PC\d> /)
     const theirs = await newProject()
     const hidden = await createPc(service, theirs, 4)
     await start(service, hidden)
@@ -379,6 +387,9 @@ describe('a downgrade', () => {
       it.type('ping 10.0.0.2 -c 1\r')
       await it.expect('icmp_seq=1 ttl=64')
     })
+    await service.call('POST', `${kept}/stop`)
+    await start(service, kept)
+    await service.call('POST', `${kept}/adapters/0/ports/0/nio`, nio)
     await service.call('DELETE', project)
     await service.call('DELETE', theirs)
     await expect.poll(() => keepers(service.data), { timeout: 15_000 }).toHaveLength(1)
