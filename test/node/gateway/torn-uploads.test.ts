@@ -1,0 +1,39 @@
+import { test, vi } from 'vitest'
+import { bearer } from '../../support/auth-app.ts'
+import { portRanges, TestService } from '../../support/service.ts'
+import { expectTornUploadsChangeNothing, type Gateway } from '../../support/torn-uploads.ts'
+
+// Three services are started.
+vi.setConfig({ testTimeout: 120_000 })
+
+const token = 'the-admin-token-of-tests'
+
+async function startGateway(): Promise<Gateway> {
+  const service = await TestService.start({ gateway: true, token })
+  const ask: Gateway['fetch'] = (method, path, body, init = {}) =>
+    service.fetch(path, {
+      method,
+      ...(body !== undefined && { body: JSON.stringify(body) }),
+      ...init,
+      headers: { authorization: bearer(token), ...init.headers },
+    })
+  return {
+    url: service.url,
+    token,
+    fetch: ask,
+    async call<T>(method: string, path: string, body?: unknown): Promise<T> {
+      const answer = await ask(method, path, body)
+      if (!answer.ok) throw new Error(`${method} ${path}: ${answer.status} ${await answer.text()}`)
+      return (await answer.json()) as T
+    },
+  }
+}
+
+test('an upload to a gateway whose connection breaks changes nothing on its computes, and they stay connected', async () => {
+  const [gateway, a, b] = await Promise.all([
+    startGateway(),
+    TestService.start({ 'pc.engine': 'embedded', ...portRanges(104) }),
+    TestService.start({ 'pc.engine': 'embedded', ...portRanges(105) }),
+  ])
+  await expectTornUploadsChangeNothing(gateway, a, b)
+})

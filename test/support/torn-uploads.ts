@@ -1,0 +1,100 @@
+import { once } from 'node:events'
+import { readdir } from 'node:fs/promises'
+import { connect } from 'node:net'
+import { join } from 'node:path'
+import { expect } from 'vitest'
+import { figure, parseExposition } from './exposition.ts'
+import type { TestService } from './service.ts'
+
+/** A gateway, asked as its administrator. */
+export interface Gateway {
+  readonly url: string
+  readonly token: string
+  fetch(method: string, path: string, body?: unknown, init?: RequestInit): Promise<Response>
+  call<T = Record<string, unknown>>(method: string, path: string, body?: unknown): Promise<T>
+}
+
+export const projects = '/v2/compute/projects'
+const announced = 1_000_000
+const sent = 300_000
+
+interface Torn {
+  readonly path: string
+  /** How the length of the body is said. */
+  readonly framing: 'length' | 'chunked'
+  /** How the connection breaks. */
+  readonly end: 'reset' | 'close'
+}
+
+/** Sends a part of a body to the gateway, waits until `begun`, and breaks the connection off. */
+export async function tear(gateway: Gateway, { path, framing, end }: Torn, begun: () => Promise<void>): Promise<void> {
+  const { host, port } = new URL(gateway.url)
+  const client = connect(Number(port), '127.0.0.1').on('error', () => {})
+  const closed = once(client, 'close')
+  await once(client, 'connect')
+  const length = framing === 'length' ? `Content-Length: ${announced}` : 'Transfer-Encoding: chunked'
+  client.write(`POST ${path} HTTP/1.1\r\nHost: ${host}\r\nAuthorization: Bearer ${gateway.token}\r\n${length}\r\n\r\n`)
+  const bytes = Buffer.alloc(sent, 'x')
+  client.write(
+    framing === 'length' ? bytes : Buffer.concat([Buffer.from(`${sent.toString(16)}\r\n`), bytes, Buffer.from('\r\n')]),
+  )
+  await begun()
+  if (end === 'reset') client.resetAndDestroy()
+  else client.destroy()
+  await closed
+}
+
+/** Requests that are being answered. */
+const inFlight = async (metrics: Promise<Response>) =>
+  (figure(parseExposition(await (await metrics).text()), 'patchbay_http_requests_in_flight') ?? 0) - 1
+
+/** Resolves when so many requests are being answered. */
+export const untilInFlight = (metrics: () => Promise<Response>, count: number) =>
+  expect.poll(() => inFlight(metrics()), { timeout: 10_000 }).toBe(count)
+
+/** The names of the images of computes; what came of those that broke off is kept beside them, to be gone on with. */
+export const imagesOf = async (services: readonly TestService[]) =>
+  (await Promise.all(services.map(({ data }) => readdir(join(data, 'images/machine-emulator')))))
+    .flat()
+    .filter((name) => !name.startsWith('.'))
+
+export const everyWay = (['length', 'chunked'] as const).flatMap((framing) =>
+  (['reset', 'close'] as const).map((end) => ({ framing, end })),
+)
+
+/** Registers two computes by their addresses, and sees that no upload which breaks off changes anything on them. */
+export async function expectTornUploadsChangeNothing(gateway: Gateway, a: TestService, b: TestService): Promise<void> {
+  for (const [compute_id, service] of [['a', a] as const, ['b', b] as const]) {
+    const port = Number(new URL(service.url).port)
+    await gateway.call('POST', '/v2/computes', { compute_id, protocol: 'http', host: '127.0.0.1', port })
+  }
+  const { project_id } = await gateway.call('POST', projects, { name: 'lab', compute_id: 'a' })
+  const file = `${projects}/${project_id}/files/notes.txt`
+  expect((await gateway.fetch('POST', file, undefined, { body: 'kept' })).ok).toBe(true)
+  const uploads: [string, TestService[]][] = [
+    [file, [a]],
+    [`/v1/projects/${project_id}/files/notes.txt`, [a]],
+    ['/v2/compute/machine-emulator/images/v2.img', [a, b]],
+    ['/v1/machine-emulator/vms/v1.img', [a, b]],
+    ['/v2/computes/a/machine-emulator/images/handed-on.img', [a]],
+    [`/v2/computes/a/projects/${project_id}/files/notes.txt`, [a]],
+  ]
+  for (const [path, services] of uploads)
+    for (const way of everyWay) {
+      const reached = async (count: number) => {
+        for (const service of services) await untilInFlight(() => service.fetch('/metrics'), count)
+      }
+      await tear(gateway, { path, ...way }, () => reached(1))
+      await reached(0)
+      const kept = [await (await gateway.fetch('GET', file)).text(), await imagesOf([a, b])]
+      expect([path, way, ...kept]).toEqual([path, way, 'kept', []])
+    }
+  expect(await gateway.call('GET', '/v2/computes')).toMatchObject([{ connected: true }, { connected: true }])
+  // What comes whole is stored as ever.
+  for (const [path] of uploads) {
+    const content = new Blob(['whole, ', path]).stream()
+    const answer = await gateway.fetch('POST', path, undefined, { body: content, duplex: 'half' } as RequestInit)
+    expect([path, answer.ok]).toEqual([path, true])
+  }
+  expect((await imagesOf([a, b])).toSorted()).toEqual(['handed-on.img', 'v1.img', 'v1.img', 'v2.img', 'v2.img'])
+}
