@@ -14,7 +14,7 @@ import type { Asker } from './gateway/asker.ts'
 import type { HostAgent } from './host-agent.ts'
 import { type Access, Admission, corsOrigin, isPreflight } from './http/access/access.ts'
 import { type Peer, peerByUrl } from './http/access/peer.ts'
-import { requireDeliberate } from './http/access/source.ts'
+import { isForeignSite, requireDeliberate } from './http/access/source.ts'
 import { readAnyJson, readJson } from './http/body.ts'
 import type { Answer, Context, Endpoint, Json } from './http/endpoint.ts'
 import { pathOf, queryOf, unalias } from './http/path.ts'
@@ -443,6 +443,8 @@ const unexpected = (isAborted: boolean): ApiError =>
 /** v1 says `*`, as its clients expect; v2 names an allowed origin. Only requests that were let in come here. */
 function allowOrigin(request: Request, path: string, headers: Record<string, string>): void {
   const origin = corsOrigin(request)
+  // A link of another site: no script gets its answer, and most are refused.
+  if (origin === undefined && isForeignSite(request)) return
   if (path.startsWith('/v1/')) headers['Access-Control-Allow-Origin'] = '*'
   else if (origin !== undefined) {
     headers['Access-Control-Allow-Origin'] = origin

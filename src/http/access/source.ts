@@ -63,7 +63,8 @@ export function requireDeliberate(
 
 const isRead = ({ method }: Request): boolean => method === 'GET' || method === 'HEAD'
 
-function isForeignSite({ headers }: Request): boolean {
+/** Whether a page of another site had the request made, as far as Sec-Fetch-Site says it. */
+export function isForeignSite({ headers }: Request): boolean {
   const site = headers.get('sec-fetch-site')
   return site === 'cross-site' || site === 'same-site'
 }
