@@ -50,6 +50,7 @@ test('a gateway behind a gateway tells of an administrator only when both know o
 
 test('a handler runs on behalf of its caller, and what the service asks itself runs on behalf of the same one', async () => {
   const callers: Caller[] = []
+  const traced: string[] = []
   let version = async () => ({ version: '1.0.0', local: true })
   const app = createApp({
     agent: { host: { version: () => version() }, events: { open: async () => new ReadableStream() } } as never,
@@ -65,6 +66,7 @@ test('a handler runs on behalf of its caller, and what the service asks itself r
     upgrade: () => new Response(null),
     docsScript: async () => '',
     report: () => {},
+    trace: ({ id, route, status }) => void traced.push(`${id} ${route} ${status}`),
   })
   const inside = new Request('http://us/v2/compute/version')
   version = async () => {
@@ -75,6 +77,9 @@ test('a handler runs on behalf of its caller, and what the service asks itself r
   const headers = { authorization: 'Bearer geheim' }
   expect((await app.fetch(new Request(inside, { headers }))).status).toBe(200)
   expect(callers).toMatchObject([{ isDirect: true, mayExecute: true }])
-  expect((await app.throughTunnel(inside, () => new Response(null))).status).toBe(200)
+  const handedOn = new Request(inside, { headers: { 'x-request-id': 'Order-66' } })
+  expect((await app.throughTunnel(handedOn, () => new Response(null))).status).toBe(200)
   expect(callers[1]).toMatchObject({ isDirect: false, mayExecute: false })
+  // The log of the compute has the id that the gateway gave, too.
+  expect(traced[1]).toBe('Order-66 /v2/compute/version 200')
 })

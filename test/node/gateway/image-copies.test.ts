@@ -1,0 +1,49 @@
+import { randomBytes } from 'node:crypto'
+import { readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { expect, test, vi } from 'vitest'
+import type { Compute } from '../../../src/model/compute.ts'
+import { portRanges, TestService } from '../../support/service.ts'
+
+// Three services are started, and one again.
+vi.setConfig({ testTimeout: 90_000 })
+
+const images = '/v2/compute/machine-emulator/images'
+const embedded = { 'pc.engine': 'embedded' }
+
+test('an image is brought to a compute as it was uploaded, also after a restart of the gateway, and never as another has it', async () => {
+  const gateway = await TestService.start({ gateway: true })
+  const [first, second] = await Promise.all([
+    TestService.start({ ...embedded, ...portRanges(115) }),
+    TestService.start({ ...embedded, ...portRanges(116) }),
+  ])
+  const register = (compute_id: string, { url }: TestService) => {
+    const port = Number(new URL(url).port)
+    return gateway.call('POST', '/v2/computes', { compute_id, protocol: 'http', host: '127.0.0.1', port })
+  }
+  await register('first', first)
+  const disk = randomBytes(300_000)
+  expect((await gateway.fetch(`${images}/disk.img`, { method: 'POST', body: disk })).status).toBe(204)
+  await register('second', second)
+  await gateway.end()
+  await gateway.restart()
+  const connected = async () =>
+    (await gateway.call<Compute[]>('GET', '/v2/computes')).filter(({ connected }) => connected).length
+  await expect.poll(connected, { timeout: 20_000 }).toBe(2)
+
+  const there = (service: TestService) => join(service.data, 'images/machine-emulator/disk.img')
+  const { project_id } = await gateway.call('POST', '/v2/compute/projects', { name: 'lab', compute_id: 'second' })
+  const create = async () => {
+    const input = { name: 'R1', platform: 'x86_64', hda_disk_image: 'disk.img' }
+    const path = `/v2/compute/projects/${project_id}/machine-emulator/nodes`
+    const answer = await gateway.fetch(path, { method: 'POST', body: JSON.stringify(input) })
+    return [answer.status, await answer.json()]
+  }
+  await writeFile(there(first), randomBytes(300_000))
+  const message = expect.stringContaining('no compute has it as it was uploaded through the gateway')
+  expect(await create()).toMatchObject([409, { image: 'disk.img', message }])
+  await expect(readFile(there(second))).rejects.toThrow('ENOENT')
+  await writeFile(there(first), disk)
+  expect(await create()).toMatchObject([201, { name: 'R1' }])
+  expect((await readFile(there(second))).equals(disk)).toBe(true)
+})
