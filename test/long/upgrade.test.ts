@@ -58,6 +58,15 @@ describe('an upgrade from 0.1.0', () => {
       await attach(service, b, right, left, adapters[1])
     }
 
+    const shellOf = async (router: string) => {
+      const shell = await IouConsole.connect((await service.call<Shown>('GET', router)).console)
+      await shell.run('enable')
+      return shell
+    }
+    const configure = async (router: string, address: string) => {
+      await (await shellOf(router)).setAddress('Ethernet0/0', address)
+    }
+
     // A lab of every kind, which runs.
     const [one, two] = [await createPc(service, project, 1), await createPc(service, project, 2)]
     const stopped = await createPc(service, project, 3)
@@ -80,6 +89,7 @@ describe('an upgrade from 0.1.0', () => {
         routers.push(await create('iou', { name, path: 'stand-in.bin', iourc_content: iourc() }))
       await linkTo(routers[0] ?? '', routers[1] ?? '')
       await start(service, ...routers)
+      for (const [index, router] of routers.entries()) await configure(router, `10.0.9.${index + 1}`)
       running.push(...routers)
     }
     if (has.dynamips) {
@@ -145,13 +155,14 @@ describe('an upgrade from 0.1.0', () => {
     }
     const again = await Terminal.connect((after[0] as Shown).console)
     await again.expect('icmp_seq=3 ')
-    if (routers[0] !== undefined && routers[1] !== undefined) {
-      const shell = await IouConsole.connect((await service.call<Shown>('GET', routers[0])).console)
-      await shell.run('enable')
-      // The link of the two is up: frames of the stand-in pass.
-      await expect
-        .poll(async () => (await service.call<{ link: string }>('GET', `${routers[0]}/adapters/0/ports/0/nio`)).link)
-        .not.toBe('port_taken')
+    const [left, right] = routers
+    if (left !== undefined && right !== undefined) {
+      expect(await (await shellOf(left)).ping('10.0.9.2', { repeat: 2 })).toBe(2)
+      // One of them moves to the new keeper, and the link is between both.
+      await service.call('POST', `${right}/stop`)
+      await start(service, right)
+      await configure(right, '10.0.9.2')
+      expect(await (await shellOf(left)).ping('10.0.9.2', { repeat: 2 })).toBe(2)
     }
     const nio = await service.call<{ link: string; capture: { frames: number } | null }>('GET', `${port}/nio`)
     expect(nio).toMatchObject({ link: 'ok' })
