@@ -246,7 +246,7 @@ export class Projects implements ProjectAgent {
       project.endClosing()
       const { ending: _, ...record } = project.record
       project.record = record
-      await project.save().catch(() => {})
+      await project.save().catch((failure: unknown) => project.unsaved(project.id, 'The project', failure))
       throw error
     }
     if (how === 'close') await this.#settle(project)

@@ -1,8 +1,10 @@
+import { execFileSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
-import { readFile, rm, writeFile } from 'node:fs/promises'
+import { mkdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { createPc, start } from '../../support/lab.ts'
+import { requireRoot } from '../../support/require.ts'
 import { portRanges, TestService } from '../../support/service.ts'
 
 /** Rewrites a record as a service leaves it that is killed right after it wrote down what it is about to do. */
@@ -82,3 +84,23 @@ test('a directory of a project that is only half deleted is deleted to its end',
   expect((await service.fetch(project)).status).toBe(404)
   expect(existsSync(path)).toBe(false)
 })
+
+test.skipIf(requireRoot().skip)(
+  'a project that cannot be deleted is refused with the reason, and deleted when it is asked for again',
+  async () => {
+    const { service, project, path } = await lab(44)
+    const mounted = join(path, 'project-files/mounted')
+    await mkdir(mounted)
+    execFileSync('mount', ['-t', 'tmpfs', 'none', mounted])
+    const refused = await service.fetch(project, { method: 'DELETE' })
+    execFileSync('umount', [mounted])
+    expect([refused.status, await refused.json()]).toEqual([
+      409,
+      { status: 409, message: expect.stringMatching(/^The directory of the project: .*try again$/) },
+    ])
+    expect((await service.fetch(project)).status).toBe(404)
+    expect((await service.fetch(project, { method: 'DELETE' })).status).toBe(204)
+    expect(existsSync(path)).toBe(false)
+    expect((await service.fetch(project, { method: 'DELETE' })).status).toBe(404)
+  },
+)
