@@ -28,6 +28,9 @@ function matches(path: readonly string[], template: readonly string[]): boolean 
   return path.length === template.length && template.every((word, at) => fits(path[at], word))
 }
 
+const beginsLike = (path: readonly string[], template: readonly string[]): boolean =>
+  path.every((segment, at) => fits(segment, template[at] ?? ''))
+
 const fits = (segment: string | undefined, word: string): boolean =>
   isParameter(word) ? segment !== '' : segment === word
 
@@ -39,10 +42,7 @@ function foreignWord(path: string, templates: readonly string[]): [theirs: strin
     if (ours === undefined) continue
     const translated = segments.map((it, index) => (index === at ? ours : it))
     // The kind is right, even where what follows is not.
-    const isOurs = templates.some((template) => {
-      const words = segmentsOf(template)
-      return translated.slice(0, at + 1).every((it, index) => fits(it, words[index] ?? ''))
-    })
+    const isOurs = templates.some((template) => beginsLike(translated.slice(0, at + 1), segmentsOf(template)))
     if (isOurs) return [word, ours]
   }
   return undefined
@@ -62,23 +62,17 @@ function respelt(path: string): string[] {
 
 /** Where all but one word fit: the word that was meant, or those that are possible there. */
 function oneWordWrong(path: readonly string[], templates: readonly string[]): string | undefined {
-  const possible = new Map<number, Set<string>>()
-  for (const template of templates) {
-    const words = segmentsOf(template)
-    if (words.length !== path.length) continue
-    const wrong = words.flatMap((word, at) => (fits(path[at], word) ? [] : [at]))
-    const [at] = wrong
-    const word = words[at ?? 0] ?? ''
-    if (at === undefined || wrong.length > 1 || isParameter(word)) continue
-    possible.set(at, (possible.get(at) ?? new Set()).add(word))
+  const all = templates.map(segmentsOf)
+  // What comes before the first word that no path has there is as it was meant.
+  const at = path.findIndex((_, end) => !all.some((words) => beginsLike(path.slice(0, end + 1), words)))
+  const words = new Set<string>()
+  for (const template of all) {
+    if (template.length !== path.length || isParameter(template[at] ?? '{')) continue
+    if (template.every((word, index) => index === at || fits(path[index], word))) words.add(template[at] ?? '')
   }
-  for (const [at, words] of possible) {
-    const guess = nearest(path[at] ?? '', [...words])
-    if (guess !== undefined) return `, did you mean /${path.map((it, index) => (index === at ? guess : it)).join('/')}?`
-  }
-  const [first] = possible
-  if (first === undefined) return undefined
-  const [at, words] = first
+  if (words.size === 0) return undefined
+  const guess = nearest(path[at] ?? '', [...words])
+  if (guess !== undefined) return `, did you mean /${path.map((it, index) => (index === at ? guess : it)).join('/')}?`
   const shown = [...words].slice(0, most).join(', ')
   return `: expected ${shown}${words.size > most ? ', ...' : ''} in the place of "${(path[at] ?? '').slice(0, 60)}"`
 }
