@@ -58,3 +58,17 @@ test('a link is removed and another one attached while the pcs run', async () =>
   console.type('ping 10.0.0.2 -c 1\r')
   await console.expect('icmp_seq=1 ttl=64')
 })
+
+test.skipIf(vpcs.skip)('Ctrl-C on the console of VPCS ends a ping', async () => {
+  const service = await TestService.start({ ...portRanges(115), 'pc.engine': 'vpcs' })
+  const lab = await createLab(service)
+  await start(service, lab.pc1, lab.pc2)
+  const console = await openConsole(service, lab.pc1)
+  console.type('ping 10.0.0.2 -c 100000 -i 50\r')
+  await console.expect('icmp_seq=2 ttl=64')
+  console.type('\x03')
+  // Once for the ping, and once for the key.
+  for (const _ of [1, 2]) await console.expect('PC1> ')
+  console.type('ping 10.0.0.2 -c 2 -i 50\r')
+  await console.expect('icmp_seq=2 ttl=64')
+})

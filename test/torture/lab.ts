@@ -183,6 +183,8 @@ export class Lab {
       else await this.#start(node, until)
     }
     const console = port
+    // VPCS shows a prompt for the end of its ping, and one for the key, before which it throws away what was typed.
+    await delay(500)
     const counters = [1, 2].map((client) => new Counter(console, `${name}, client ${client}`, this.#tally))
     this.#counters.push(...counters)
     for (const counter of counters) counter.onLoss = () => void this.#tellStates(name)

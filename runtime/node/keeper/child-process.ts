@@ -25,6 +25,8 @@ const withDeathSignal = (command: string, args: readonly string[]): [string, rea
 /** How long a wrapper may take to make its confinement, ms. */
 const longestWrapMs = 10_000
 
+const ctrlC = 3
+
 /** One child and its whole process group. */
 export class ChildProcessRunner implements Runner {
   readonly pid: number
@@ -34,6 +36,7 @@ export class ChildProcessRunner implements Runner {
   readonly #console: Writable | undefined
   readonly #limit: CpuLimit
   readonly #typed = new InputWindow()
+  readonly #interrupts: boolean
   #isOver = false
   #isHeld = false
   #stopping: Promise<Ending> | undefined
@@ -43,7 +46,9 @@ export class ChildProcessRunner implements Runner {
     ended: Promise<Ending>,
     console: Writable | undefined,
     wrapped: WrappedProgram | undefined,
+    interrupts: boolean,
   ) {
+    this.#interrupts = interrupts
     this.leader = child.pid ?? 0
     this.pid = wrapped?.pid ?? this.leader
     this.#wrapped = wrapped
@@ -94,7 +99,13 @@ export class ChildProcessRunner implements Runner {
       const begin = spec.is_wrapped === true ? child.stdio[3] : null
       if (begin != null) await said(begin as Readable, longestWrapMs)
       const wrapped = begin == null ? undefined : WrappedProgram.of(child.pid ?? 0)
-      return new ChildProcessRunner(child, ended, terminal ?? child.stdin ?? undefined, wrapped)
+      return new ChildProcessRunner(
+        child,
+        ended,
+        terminal ?? child.stdin ?? undefined,
+        wrapped,
+        spec.interrupts ?? false,
+      )
     } catch (cause) {
       terminal?.destroy()
       throw new KeeperError('spawn_failed', `${spec.command} cannot be started: ${(cause as Error).message}`, { cause })
@@ -106,7 +117,9 @@ export class ChildProcessRunner implements Runner {
   input(bytes: Uint8Array): Taken {
     const console = this.#console
     if (!console?.writable) return { isTaken: false }
-    return this.#typed.send(console, bytes)
+    const taken = this.#typed.send(console, bytes)
+    if (this.#interrupts && bytes.includes(ctrlC) && !this.#isOver) signalGroup(this.leader, 'SIGINT')
+    return taken
   }
 
   hold(isHeld: boolean): void {

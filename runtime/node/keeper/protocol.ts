@@ -90,6 +90,8 @@ const ProcessSpec = Type.Object({
   ready: Type.Optional(Type.String({ minLength: 1, maxLength: 4096 })),
   /** The program has failed when its console shows this text within seconds of its start: it is ended, as if by itself. */
   failure: Type.Optional(Type.String({ minLength: 1, maxLength: 4096 })),
+  /** Ctrl-C typed on the console is SIGINT to the program, too: its pseudo-terminal is raw and sends none. */
+  interrupts: Type.Optional(Type.Boolean()),
   /** Bound of the wait for `ready`, ms. */
   ready_ms: Type.Optional(Milliseconds),
 })

@@ -180,6 +180,8 @@ function external(node: KindNode, { guest_port, switch_port }: Wire, { path, has
       ready: 'Virtual PC Simulator',
       // It goes on without the port, deaf.
       failure: '[Address already in use]',
+      // A ping is ended by nothing else.
+      interrupts: true,
     },
   }
 }
