@@ -29,8 +29,8 @@ export class MachineLab implements AsyncDisposable {
     this.#project = project
   }
 
-  static async open(acceleration: 'tcg' | 'kvm'): Promise<MachineLab> {
-    const service = await startService('--machine-emulator-acceleration', acceleration)
+  static async open(acceleration: 'tcg' | 'kvm', ...flags: readonly string[]): Promise<MachineLab> {
+    const service = await startService('--machine-emulator-acceleration', acceleration, ...flags)
     const images = join(service.data, 'images/machine-emulator')
     await mkdir(images, { recursive: true })
     const raw = join(service.data, 'base.raw')

@@ -1,5 +1,6 @@
 import { findProgram } from '../../../runtime/node/find-program.ts'
 import type { Row } from '../table.ts'
+import { confined } from './confined.ts'
 import { crowd } from './crowd.ts'
 import { guests } from './guests.ts'
 import { starts } from './starts.ts'
@@ -8,5 +9,5 @@ import { starts } from './starts.ts'
 export async function machines(): Promise<Row[]> {
   const missing = ['qemu-system-x86_64', 'qemu-img'].find((name) => findProgram(name) === undefined)
   if (missing !== undefined) return [['machines', '-', `${missing} is not installed`]]
-  return [...(await starts()), ...(await crowd()), ...(await guests())]
+  return [...(await starts()), ...(await confined()), ...(await crowd()), ...(await guests())]
 }
