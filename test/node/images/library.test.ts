@@ -6,7 +6,11 @@ import { freshDirectory } from '../../support/directory.ts'
 import { kind, openImages } from '../../support/images.ts'
 
 const missing = (image: string, message = '') =>
-  expect.objectContaining({ status: 409, extra: { image }, message: expect.stringContaining(message) })
+  expect.objectContaining({
+    status: 409,
+    extra: { image, exception: 'ImageMissingError' },
+    message: expect.stringContaining(message),
+  })
 const forbidden = expect.objectContaining({ status: 403 })
 
 async function filled(...paths: readonly string[]): Promise<string> {

@@ -28,7 +28,11 @@ const cases: readonly Case[] = [
     when: 'its image has gone',
     settings: { hda_disk_image: 'gone.img' },
     spoil: (lab) => rm(lab.imagePath('gone.img')),
-    answer: { message: 'hda_disk_image: "gone.img" is not there; upload it, then try again', image: 'gone.img' },
+    answer: {
+      message: 'hda_disk_image: "gone.img" is not there; upload it, then try again',
+      image: 'gone.img',
+      exception: 'ImageMissingError',
+    },
     mend: (lab) => lab.image('gone.img'),
   },
   {
