@@ -7,20 +7,9 @@ import { createInterface } from 'node:readline'
 import { inject, onTestFinished } from 'vitest'
 import { endsWithUs } from './ends-with-us.ts'
 
-const sources = join(import.meta.dirname, '../../runtime/node/main.ts')
+export { portRanges } from './port-ranges.ts'
 
-/**
- * A port range that no other test file uses; give each file its own number, 0 to 129. Below the ports that the system gives
- * out by itself (from 32,768), as all fixed ports of tests are: another test's connection might have one of those.
- */
-export function portRanges(file: number): Record<string, [number, number]> {
-  const first = 10_500 + file * 150
-  return {
-    console_port_range: [first, first + 59],
-    udp_port_range: [first + 60, first + 139],
-    vnc_port_range: [first + 140, first + 149],
-  }
-}
+const sources = join(import.meta.dirname, '../../runtime/node/main.ts')
 
 /** The program that tests start. */
 export const bundledProgram = (): string => join(inject('bundled'), 'patchbay.js')
