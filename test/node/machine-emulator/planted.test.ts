@@ -1,4 +1,5 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { execFileSync } from 'node:child_process'
+import { mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
@@ -25,7 +26,7 @@ describe.skipIf(requireProgram(qemuName).skip)('what a client sends to the direc
     ['state.qcow2', 200, {}],
     ['qemu.log', 409, {}],
     ['hda_disk.qcow2.creating', 409, { hda_disk_image: 'empty.img' }],
-    ['uefi_vars.fd.creating', 409, { firmware: 'uefi' }],
+    ['uefi_vars.fd.creating', 200, { firmware: 'uefi' }],
   ] as const)('a directory that is called %s: a start is answered %i', async ([name, status, settings]) => {
     const lab = await MachineLab.create(service())
     await lab.image('empty.img')
@@ -83,3 +84,57 @@ describe.skipIf(requireProgram(qemuName).skip)('what a client sends to the direc
     expect(pidsOf(machine.id)).toEqual([])
   })
 })
+
+/** Where a machine has its files: a guest that broke out of its emulator makes links there, too. */
+const directoryOf = ({ lab, id }: Machine): string =>
+  join(lab.service.data, 'projects', lab.id, 'project-files/machine-emulator', id)
+
+describe.skipIf(requireProgram(qemuName).skip)(
+  'what a guest that broke out puts into the directory of its machine',
+  () => {
+    const outside = async (content: string): Promise<string> => {
+      const directory = await mkdtemp(join(tmpdir(), 'patchbay-'))
+      onTestFinished(() => rm(directory, { recursive: true, force: true }))
+      await writeFile(join(directory, 'file'), content)
+      return join(directory, 'file')
+    }
+
+    test.for([
+      ['qemu.log', {}],
+      ['uefi_vars.fd.creating', { firmware: 'uefi' }],
+    ] as const)('a link that is called %s has no file of the host written to', async ([name, settings]) => {
+      const file = await outside('of the host')
+      const lab = await MachineLab.create(service())
+      const machine = await lab.machine(settings)
+      await symlink(file, join(directoryOf(machine), name))
+      expect((await machine.do('start')).status).toBe(200)
+      expect(await readFile(file, 'utf8')).toBe('of the host')
+      await machine.remove()
+    })
+
+    test('a FIFO in place of the log holds nothing up', async () => {
+      const lab = await MachineLab.create(service())
+      const machine = await lab.machine()
+      execFileSync('mkfifo', [join(directoryOf(machine), 'qemu.log')])
+      expect((await machine.do('start')).status).toBe(200)
+      await machine.remove()
+    })
+
+    test('a link in place of the variables that belong to a firmware is not read', async () => {
+      const file = await outside('a secret of the host')
+      const lab = await MachineLab.create(service())
+      const machine = await lab.machine()
+      const directory = directoryOf(machine)
+      const code = Buffer.alloc(1 << 16)
+      code.write('_FVH', 40)
+      await writeFile(join(directory, 'CODE.fd'), code)
+      await symlink(file, join(directory, 'VARS.fd'))
+      const bios_image = `project-files/machine-emulator/${machine.id}/CODE.fd`
+      expect((await machine.update({ bios_image })).status).toBe(200)
+      await machine.do('start')
+      const made = await readFile(join(directory, 'uefi_vars.fd'), 'utf8').catch(() => 'none')
+      expect(made).not.toContain('a secret of the host')
+      await machine.remove()
+    })
+  },
+)

@@ -1,11 +1,13 @@
-import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
+import { endOfChildLog } from '../../keeper/child-log.ts'
 import { logName } from './files.ts'
 import { Hypervisor } from './hypervisor.ts'
 import { HypervisorError } from './hypervisor-error.ts'
 
 const retryMs = 20
+/** It is said at the beginning of the log, of which little is there then. */
+const mostLogBytes = 1 << 20
 
 export interface Reach {
   /** Where the program was started. */
@@ -34,7 +36,7 @@ export async function reach({ directory, port, ms, signal }: Reach): Promise<Hyp
 
 /** Waits until dynamips says in its log that it has the port; it does so at once, and no event tells of it. */
 async function said(log: string, text: string, deadline: number, signal: AbortSignal): Promise<void> {
-  while (!(await readFile(log, 'latin1').catch(() => '')).includes(text)) {
+  while (!(await endOfChildLog(log, 0, mostLogBytes)).includes(text, 0, 'latin1')) {
     if (signal.aborted) throw new HypervisorError('aborted', 'Dynamips ended before it took commands')
     if (Date.now() >= deadline) throw new HypervisorError('unreachable', 'Dynamips does not begin to take commands')
     await pause(retryMs, undefined, { signal }).catch(() => {})

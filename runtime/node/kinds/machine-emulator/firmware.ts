@@ -1,4 +1,4 @@
-import { existsSync } from 'node:fs'
+import { constants, existsSync, lstatSync } from 'node:fs'
 import { copyFile, open, readdir, readFile, realpath, rename, rm } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { translated } from '../../projects/disk.ts'
@@ -69,17 +69,19 @@ async function varsTemplate(image: string): Promise<string | undefined> {
   // As packages name the two halves.
   const name = basename(image)
   const sibling = join(dirname(image), name.replace('CODE', 'VARS').replace('code', 'vars'))
-  return sibling !== image && existsSync(sibling) ? sibling : undefined
+  // In a project a link may lead to any file of the host.
+  return sibling !== image && lstatSync(sibling, { throwIfNoEntry: false })?.isFile() === true ? sibling : undefined
 }
 
 /** Half a copy would be a firmware that does not start. */
 async function copyWhole(from: string, to: string): Promise<void> {
   const temporary = `${to}.creating`
   try {
-    await copyFile(from, temporary)
+    // What was left there, or put there by a guest that broke out, is not written to: a link may lead to any file of the host.
+    await rm(temporary, { recursive: true, force: true })
+    await copyFile(from, temporary, constants.COPYFILE_EXCL)
     await rename(temporary, to)
   } catch (error) {
-    // Recursively: a client may have sent files to a directory of that name.
     await rm(temporary, { recursive: true, force: true })
     throw error
   }

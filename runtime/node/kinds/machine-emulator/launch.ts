@@ -1,12 +1,12 @@
-import { rm, symlink, writeFile } from 'node:fs/promises'
+import { rm, symlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { conflict } from '../../../../src/errors.ts'
 import type { Happening } from '../../../../src/model/event.ts'
 import { forDesktop, selected } from '../../programs/environment.ts'
-import { translated } from '../../projects/disk.ts'
 import { give, insideBox, letRead, makeBox } from '../../sandbox/box.ts'
 import type { Cell } from '../../sandbox/cell.ts'
 import type { Confinement, Sandbox } from '../../sandbox/sandbox.ts'
+import { replaceOwn } from '../iou/own-files.ts'
 import type { KindNode, Launch, Wire } from '../kind.ts'
 import { checkMemory } from '../memory.ts'
 import { adaptersOf, generatedMac } from './adapters.ts'
@@ -96,7 +96,8 @@ export async function launchOf(
   })
   const command_line = [facts.path, ...args].map(quoted).join(' ')
   const log = join(directory, logName)
-  await translated(logName, () => writeFile(log, `${command_line}\n`, { mode: 0o600 }))
+  // A link or a FIFO that a guest which broke out has put there is replaced, and not written to.
+  await replaceOwn(directory, logName, `${command_line}\n`)
   let run = { command: facts.path, args, is_wrapped: false }
   if (confinement !== undefined) {
     const shown = [cdrom, bios, kernel, initrd].filter((file) => file !== undefined)
