@@ -32,7 +32,8 @@ export const uploadBeside = (file: string): string => join(dirname(file), `${mar
  */
 export const partsBeside = (file: string, total: number, group = ''): string => {
   const hash = createHash('sha256')
-    .update(`${basename(file)}${group}`)
+    // No name has a NUL, so no other name and group make the same text.
+    .update(`${basename(file)}\0${group}`)
     .digest('hex')
     .slice(0, 16)
   return join(dirname(file), `${mark}${hash}-${total}.part`)

@@ -152,6 +152,23 @@ describe.skipIf(skip)('outside local mode', { timeout: 60_000 }, () => {
     expect((await student('GET', images)).status).toBe(200)
   })
 
+  test('no name of an image leads to the parts of an administrator', async () => {
+    const listed = sha256(Buffer.from('some other program'))
+    const service = await TestService.start({ ...portRanges(115), ...settings, executables: [listed] })
+    const { bytes } = await tellTale()
+    const half = bytes.length >> 1
+    const partOf = (token: string, first: number, last: number): User =>
+      user(service, token, { 'content-range': `bytes ${first}-${last}/${bytes.length}` })
+    const { token } = await user(service, admin)('POST', '/v2/tokens', { name: 'student', role: 'operate' })
+    const planted = partOf(String(token), 0, half - 1)
+    for (const group of ['administrators', '.administrators', 'administrators/']) {
+      const path = `${images}/${name}${encodeURIComponent(group)}`
+      expect((await planted('POST', path, bytes.subarray(0, half))).status).toBeLessThan(500)
+    }
+    const rest = partOf(admin, half, bytes.length - 1)
+    expect(await rest('POST', `${images}/${name}`, bytes.subarray(half))).toMatchObject({ status: 409 })
+  })
+
   test('without credentials only the list counts', async () => {
     const service = await TestService.start({ ...portRanges(119), local: false, sandbox: 'off' })
     const { bytes, hasRun } = await tellTale()
