@@ -1,10 +1,13 @@
 import { readFile, writeFile } from 'node:fs/promises'
-import { keys, shown } from '../runtime/node/config/keys.ts'
+import { choicesOf, keys, shown } from '../runtime/node/config/keys.ts'
 
 // Writes the table of settings into the README, from the one schema that has them.
-const rows = keys.map(({ key, schema }) => {
+const rows = keys.map((setting) => {
+  const { key, schema } = setting
+  const words = choicesOf(setting).map((word) => `\`${word}\``)
+  const choices = words.length === 0 ? [] : [`(${words.join(', ')})`]
   const value = shown(schema.default, schema)
-  return `| \`${key}\` | ${value === '' ? '' : `\`${value}\``} | ${String(schema.description)} |`
+  return `| \`${key}\` | ${value === '' ? '' : `\`${value}\``} | ${[String(schema.description), ...choices].join(' ')} |`
 })
 const table = ['| key | default | meaning |', '|---|---|---|', ...rows].join('\n')
 const readme = await readFile('README.md', 'utf8')

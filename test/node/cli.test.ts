@@ -44,6 +44,7 @@ test('patchbay alone shows what it can do, and every command has a --help', asyn
     expect((await run(['help', command])).out).toBe(help.out)
   }
   const { out: serve } = await run(['serve', '--help'])
+  expect(serve).toContain('--pc-engine auto|vpcs|embedded')
   for (const key of keys) expect(serve).toContain(`${flagOf(key)}`)
   expect(await run(['config', '--help'])).toMatchObject({
     out: expect.stringContaining('--console-port-range FIRST-LAST'),

@@ -1,5 +1,5 @@
 import { Kind } from '@sinclair/typebox'
-import { flagOf, type Key, keys, shown } from '../config/keys.ts'
+import { choicesOf, flagOf, type Key, keys, shown } from '../config/keys.ts'
 import { version } from '../version.ts'
 
 /** What a person who types "patchbay" sees. */
@@ -17,7 +17,8 @@ Flags are settings: --port 3080, --data DIR, --config FILE, --log-level debug, .
 
 const flagsIntro = `Flags win over environment variables (--pc-engine is PATCHBAY_PC_ENGINE), and those over the file
 (pc.engine in ~/.config/patchbay/config.toml). A password or token on the command line can be seen by
-other users of the machine: set PATCHBAY_PASSWORD or PATCHBAY_TOKEN instead.
+other users of the machine, and is refused outside a terminal: take --password-file, --token-file or
+--join-token-file, or the variables PATCHBAY_PASSWORD and PATCHBAY_TOKEN.
 `
 
 const texts: Readonly<Record<string, () => string>> = {
@@ -78,6 +79,8 @@ function usage(key: Key): string {
       return `--${flag} A,B,...`
     case 'Record':
       return `--${flag} A=B,...`
+    case 'Union':
+      return `--${flag} ${choicesOf(key).join('|')}`
     default:
       return `--${flag} VALUE`
   }

@@ -23,6 +23,9 @@ export const keys: readonly Key[] = Object.entries(Settings.properties as Record
 export const variableOf = ({ path }: Key): string => `PATCHBAY_${path.join('_').toUpperCase()}`
 export const flagOf = ({ path, schema }: Key): string =>
   typeof schema.flag === 'string' ? schema.flag : path.join('-').replaceAll('_', '-')
+/** The words that a setting may be; none where it may be anything of its type. */
+export const choicesOf = ({ schema }: Key): string[] =>
+  schema[Kind] === 'Union' ? (schema.anyOf as TSchema[]).map((choice) => String(choice.const)) : []
 export const isSecret = ({ schema }: Key): boolean => schema.secret === true
 
 type Tree = Record<string, unknown>

@@ -32,7 +32,7 @@ export const Settings = Type.Object(
         Type.Literal('info'),
         Type.Literal('debug'),
       ],
-      { default: 'info', description: 'silent, error, warn, info or debug', reload: true },
+      { default: 'info', description: 'Least severity of what is logged', reload: true },
     ),
     local: Type.Optional(
       Type.Boolean({
@@ -84,7 +84,7 @@ export const Settings = Type.Object(
       {
         default: 'auto',
         description:
-          'How emulators are confined outside local mode: auto takes bubblewrap where it is installed, else namespaces',
+          'How emulators are confined outside local mode; auto takes bubblewrap where it is installed, else namespaces',
       },
     ),
     require_sandbox: Type.Boolean({
@@ -110,7 +110,7 @@ export const Settings = Type.Object(
     ),
     on_exit: Type.Union([Type.Literal('stop'), Type.Literal('keep')], {
       default: 'stop',
-      description: 'What a polite end of the service does with running nodes: stop or keep',
+      description: 'What a polite end of the service does with running nodes',
       reload: true,
     }),
     min_free_space_mb: Type.Integer({
@@ -248,7 +248,7 @@ export const Settings = Type.Object(
         audience: Type.String({ default: '', description: 'The Application Audience (AUD) tag there' }),
         role: Type.Union(Role.anyOf, {
           default: 'operate',
-          description: 'What people whom Access lets in may do: read, operate or admin',
+          description: 'What people whom Access lets in may do',
         }),
         admins: Type.Array(Type.String({ minLength: 3 }), {
           default: [],
@@ -308,7 +308,7 @@ export const Settings = Type.Object(
         acceleration: Type.Union([Type.Literal('auto'), Type.Literal('kvm'), Type.Literal('tcg')], {
           default: 'auto',
           description:
-            'auto takes KVM where a guest boots under it; kvm refuses to start without the device, tcg never uses it',
+            'How processors are emulated; auto takes KVM where a guest boots under it, kvm refuses to start without the device, tcg never uses it',
           reload: true,
         }),
       },
@@ -318,7 +318,8 @@ export const Settings = Type.Object(
       {
         engine: Type.Union([Type.Literal('auto'), Type.Literal('vpcs'), Type.Literal('embedded')], {
           default: 'auto',
-          description: 'auto takes VPCS when it is installed',
+          description:
+            'What runs pcs; auto takes VPCS when it is installed, and outside local mode the embedded simulator',
           reload: true,
         }),
         vpcs_path: Type.String({

@@ -73,7 +73,7 @@ test('the places are looked at in order', async () => {
   }
   const configured = join(own, 'list')
   await expect(findLicence({ ...places, configured })).rejects.toMatchObject({
-    ...{ status: 409, message: 'iourc_path: list is not there' },
+    ...{ status: 409, message: 'iou.iourc_path: list is not there' },
   })
   expect(licencePath({ ...places, configured })).toBe(null)
   await writeFile(configured, good)

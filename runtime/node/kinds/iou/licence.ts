@@ -28,11 +28,11 @@ export interface LicencePlaces {
 /** The licence file of a router that is about to start; 409 when there is none. */
 export async function findLicence({ configured, home, directory, own }: LicencePlaces): Promise<string> {
   if (configured !== undefined && configured !== '') {
-    if (await isFile(configured, 'iourc_path')) return configured
-    throw conflict(`iourc_path: ${basename(configured)} is not there`)
+    if (await isFile(configured, 'iou.iourc_path')) return configured
+    throw conflict(`iou.iourc_path: ${basename(configured)} is not there`)
   }
   for (const place of placesOf({ home, directory, own })) if (await isFile(place, 'The licence file')) return place
-  throw conflict('There is no licence file for IOU: set iourc_path, make ~/.iourc, or give the node iourc_content')
+  throw conflict('There is no licence file for IOU: give the node iourc_content, make ~/.iourc, or set iou.iourc_path')
 }
 
 /** The path of what a start would take now; null when there is nothing. */
