@@ -35,6 +35,10 @@ const show = () => {
 }
 show()
 dark.addEventListener('change', show)
+// The licence begins where the lines around it begin.
+const aligned = new CSSStyleSheet()
+aligned.replaceSync('#api-info { margin-left: 0 }')
+page().addEventListener('spec-loaded', () => page().shadowRoot.adoptedStyleSheets.push(aligned), { once: true })
 `
 
 const headers = { 'X-Content-Type-Options': 'nosniff', 'Referrer-Policy': 'no-referrer' }
