@@ -59,7 +59,8 @@ export class UploadDigests {
     content: ReadableStream<Uint8Array>,
     { part, digests }: Pick<UploadOptions, 'part' | 'digests'>,
   ): WatchedUpload {
-    const key = `${kind} ${part?.total ?? ''} ${name}`
+    // As computes gather them: nobody replaces what an administrator has begun.
+    const key = `${kind} ${byAdmin} ${part?.total ?? ''} ${name}`
     const begun = this.#goOn(key, part?.first ?? 0)
     const named = digests.find(({ algorithm }) => algorithm === 'sha-256')?.hex
     return {
