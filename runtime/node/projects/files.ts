@@ -9,7 +9,7 @@ import { requireSpace, translated } from './disk.ts'
 import type { OpenProject } from './open-project.ts'
 import { markerDirectory, resolveInProject } from './paths.ts'
 import { receive } from './receive.ts'
-import { contentOf, openRegular } from './stored-file.ts'
+import { contentOf, openPlace, openRegular } from './stored-file.ts'
 
 /** Files hashed at a time: more only makes the disk seek. */
 const mostAtOnce = 8
@@ -86,11 +86,12 @@ export class ProjectFiles implements FileAgent {
       if (parents) await mkdir(parent, { recursive: true, mode: 0o700 })
       else if ((await stat(parent).catch(() => undefined)) === undefined)
         throw notFound('path: the parent directory does not exist')
-      const temporary = join(parent, `.${basename(file).slice(0, 40)}.${randomBytes(6).toString('hex')}.upload`)
+      await using place = await openPlace(parent, () => conflict('path: the directory has just become another one'))
+      const temporary = place.path(`.${basename(file).slice(0, 40)}.${randomBytes(6).toString('hex')}.upload`)
       try {
         await this.#store(temporary, content, root, signal)
         signal.throwIfAborted()
-        await rename(temporary, file)
+        await rename(temporary, place.path(basename(file)))
       } catch (error) {
         await rm(temporary, { force: true })
         throw error

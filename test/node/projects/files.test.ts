@@ -1,11 +1,12 @@
 import { execFileSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { mkdir, readdir, readFile, stat, symlink, writeFile } from 'node:fs/promises'
+import { mkdir, readdir, readFile, rename, stat, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { Checksums } from '../../../runtime/node/projects/checksums.ts'
 import { ProjectFiles } from '../../../runtime/node/projects/files.ts'
 import { OpenProject } from '../../../runtime/node/projects/open-project.ts'
+import { openPlace, openRegular } from '../../../runtime/node/projects/stored-file.ts'
 import { notFound } from '../../../src/errors.ts'
 import { bodyOf, slowBody, textOf } from '../../support/bodies.ts'
 import { freshDirectory } from '../../support/directory.ts'
@@ -157,4 +158,41 @@ test('a large body is written completely and can be read back while it grows no 
   const { content, size } = await files.read(id, 'disk')
   await writeFile(join(root, 'disk'), 'more', { flag: 'a' })
   expect((await new Response(content).arrayBuffer()).byteLength).toBe(size)
+})
+
+test('a directory that became a link after its path was resolved is not read from and not written to', async () => {
+  const [root, outside] = [await freshDirectory(), await freshDirectory()]
+  await writeFile(join(outside, 'secret'), 'a secret of the host')
+  await mkdir(join(root, 'node'))
+  await writeFile(join(root, 'node/secret'), 'of the node')
+  const missing = () => notFound('gone')
+  await (await openRegular(join(root, 'node/secret'), missing)).close()
+  await rename(join(root, 'node'), join(root, 'away'))
+  await symlink(outside, join(root, 'node'))
+  await expect(openRegular(join(root, 'node/secret'), missing)).rejects.toEqual(status(404))
+  await expect(openPlace(join(root, 'node'), missing)).rejects.toEqual(status(404))
+  await mkdir(join(outside, 'below'))
+  await expect(openPlace(join(root, 'node/below'), missing)).rejects.toEqual(status(404))
+})
+
+test('a directory that becomes a link while a body comes leads out of no project', async () => {
+  const { root, files } = await openFiles()
+  const outside = await freshDirectory()
+  await mkdir(join(root, 'node'))
+  let isSwapped = false
+  const body = new ReadableStream<Uint8Array>(
+    {
+      async pull(controller) {
+        if (isSwapped) return controller.close()
+        isSwapped = true
+        await rename(join(root, 'node'), join(root, 'away'))
+        await symlink(outside, join(root, 'node'))
+        controller.enqueue(new TextEncoder().encode('text'))
+      },
+    },
+    { highWaterMark: 0 },
+  )
+  await files.write(id, 'node/file', body, { parents: false })
+  expect(await readdir(outside)).toEqual([])
+  expect(await readFile(join(root, 'away/file'), 'utf8')).toBe('text')
 })
