@@ -185,7 +185,7 @@ export function createApp(options: AppOptions): App {
   const nextId = requestIds()
   /** The endpoint that a request opens as a websocket. */
   const webSocketOf = async (request: Request, path: string): Promise<Endpoint | undefined> => {
-    if (!isUpgrade(request) || request.method !== 'GET') return undefined
+    if (request.method !== 'GET') return undefined
     const match = await routes.find('GET', unalias(path, aliases)).catch(() => undefined)
     return match !== undefined && 'endpoint' in match && match.endpoint.websocket === true ? match.endpoint : undefined
   }
@@ -263,8 +263,9 @@ export function createApp(options: AppOptions): App {
       let endpoint: Endpoint | undefined
       let status: number | undefined
       let asks: Identity | undefined
+      let calls: Caller | undefined
       try {
-        const webSocket = await webSocketOf(request, path)
+        const webSocket = isUpgrade(request) ? await webSocketOf(request, path) : undefined
         const peer = peerOf(request)
         const identity =
           admitted ??
@@ -283,7 +284,10 @@ export function createApp(options: AppOptions): App {
           requireDeliberate(request, identity, { endpoint: it, role, isSecure: peer.isSecure })
           return identity
         }
-        const caller = (it: Identity) => callerOf(it, request, id)
+        const caller = (it: Identity) => {
+          calls = callerOf(it, request, id)
+          return calls
+        }
         const respondToIt = () => respond(request, path, headers, { found, caller, peer })
         const answered =
           webSocket?.joins === true ? await joined(admission, request, peer, respondToIt) : await respondToIt()
@@ -303,7 +307,8 @@ export function createApp(options: AppOptions): App {
       const ms = performance.now() - began
       const name = asks === undefined || asks.key === '' ? undefined : asks.name
       requests.end(route, request.method, status, ms / 1000, name)
-      const by = asks === undefined || trace === undefined ? undefined : callerOf(asks, request, id).name
+      // A request that was refused before it had a caller is logged with its sender, too.
+      const by = asks === undefined || trace === undefined ? undefined : (calls ?? callerOf(asks, request, id)).name
       const who = { ...(name !== undefined && { name }), ...(by !== undefined && { by }) }
       trace?.({ id, method: request.method, path, route, status, ms, ...who })
       return response

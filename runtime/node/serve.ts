@@ -75,7 +75,8 @@ export async function serve(config: LoadedConfig): Promise<number> {
     docsScript,
     report: (error, request) => log.error({ err: error, request }, 'a request failed'),
     trace(entry) {
-      log.level = config.current.log_level
+      const { log_level } = config.current
+      if (log.level !== log_level) log.level = log_level
       log.debug(entry, 'request')
     },
   })

@@ -94,13 +94,16 @@ export async function listen({
       keepAliveInitialDelay: vanishedMs,
     },
     (req, res) => {
-      endRefused(req, res)
+      // Only wrong credentials are refused so often.
+      if (req.headers.authorization !== undefined) endRefused(req, res)
       const early = earlyOf(req, app, peer)
       if (early !== undefined) return void res.writeHead(early.status, early.headers).end(early.body)
       if (!isPlain(req.url ?? '')) return refuse(res)
-      boundBody(req, res, bodyTimeoutMs)
-      lingerWhenEarly(req, res)
-      endUnread(req, res)
+      if (hasBody(req)) {
+        boundBody(req, res, bodyTimeoutMs)
+        lingerWhenEarly(req, res)
+        endUnread(req, res)
+      }
       void handle(req, res)
     },
   )
@@ -136,9 +139,7 @@ function serverOf(certificate: Certificate | undefined, options: HttpOptions, li
 
 /** Has the body of a request be one of ours, made when it is asked for. A GET may have one, too: older clients send filters so. */
 function giveBody(request: Request, { req, res }: { req: IncomingMessage; res?: ServerResponse }): void {
-  const { 'content-length': length = '0', 'transfer-encoding': encoding } = req.headers
-  const isEmpty = length === '0' && encoding === undefined
-  if (isEmpty && (req.method === 'GET' || req.method === 'HEAD')) return
+  if (!hasBody(req) && (req.method === 'GET' || req.method === 'HEAD')) return
   const isAwaited = /^100-continue$/i.test(req.headers.expect ?? '')
   const begin = () => {
     if (isAwaited && res?.headersSent === false) res.writeContinue()
@@ -150,6 +151,12 @@ function giveBody(request: Request, { req, res }: { req: IncomingMessage; res?: 
       return body
     },
   })
+}
+
+/** Whether a body was announced. */
+function hasBody({ headers }: IncomingMessage): boolean {
+  const { 'content-length': length, 'transfer-encoding': encoding } = headers
+  return (length !== undefined && length !== '0') || encoding !== undefined
 }
 
 function refuse(res: ServerResponse): void {
@@ -199,8 +206,6 @@ function endUnread(req: IncomingMessage, res: ServerResponse): void {
 
 /** Ends a connection on which a body was announced and stops coming. */
 function boundBody(req: IncomingMessage, res: ServerResponse, ms: number): void {
-  const { 'content-length': length, 'transfer-encoding': encoding } = req.headers
-  if ((length === undefined || length === '0') && encoding === undefined) return
   const { socket } = req
   const stalled = () => answerMalformed(Object.assign(new Error(), { code: 'BODY_TIMEOUT' }), socket)
   // By the request: with a listener there, Node leaves the socket to us.
