@@ -1,7 +1,9 @@
 import { randomUUID } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import { STATUS_CODES } from 'node:http'
-import type { Duplex } from 'node:stream'
+import { type Duplex, Readable } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
+import type { ReadableStream } from 'node:stream/web'
 import { NodeRequest } from 'srvx/node'
 import { type WebSocket, WebSocketServer } from 'ws'
 import { badRequest } from '../../src/errors.ts'
@@ -129,13 +131,22 @@ async function drained(socket: WebSocket): Promise<void> {
   }
 }
 
+/**
+ * Answers without a websocket, and closes the connection. The answer may be a download or a feed: it goes on its way as it comes,
+ * and ends with the connection.
+ */
 async function refuse(connection: Duplex, response: Response): Promise<void> {
-  const body = Buffer.from(await response.arrayBuffer())
   response.headers.set('Connection', 'close')
-  response.headers.set('Content-Length', String(body.length))
   const head = [
     `HTTP/1.1 ${response.status} ${STATUS_CODES[response.status] ?? ''}`,
     ...[...response.headers].map(([name, value]) => `${name}: ${value}`),
   ]
-  connection.end(Buffer.concat([Buffer.from(`${head.join('\r\n')}\r\n\r\n`), body]))
+  const { body } = response
+  connection.write(`${head.join('\r\n')}\r\n\r\n`)
+  if (body === null) {
+    connection.end()
+    return
+  }
+  // A client that goes away ends what was being sent.
+  await pipeline(Readable.fromWeb(body as ReadableStream), connection).catch(() => {})
 }
