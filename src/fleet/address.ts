@@ -13,9 +13,7 @@ export function hostOf(text: string): string {
   const host = urlHost(text)
   if (host === undefined) throw badRequest(`host: expected a host name or an address, got ${JSON.stringify(text)}`)
   if (isForbidden(host)) {
-    throw badRequest(
-      `host: ${text} is an address of the link, of a group, or of the machine's provider; no compute can have it`,
-    )
+    throw badRequest(`host: ${text} is a link-local, multicast or cloud metadata address; no compute can have it`)
   }
   return unbracketed(text)
 }

@@ -39,12 +39,14 @@ function withPlace(text: string, begin: string): string {
   if (begin.startsWith('{') && count(bare, '{') > count(bare, '}')) return 'it ends too early: a } is missing'
   if (count(bare, '[') > count(bare, ']')) return 'it ends too early: a ] is missing'
   if (count(bare, '"') % 2 === 1) return 'a closing double quote is missing'
+  const gap = /(?:"·*"|[\w\]}])\s*(?=["{[])/.exec(bare)
+  if (gap !== null) return `${place(text, gap.index + gap[0].length)}: a comma or a colon is missing before it`
   return `there is a sign too many, too few or at the wrong place; ${example}`
 }
 
-/** The text with what is between double quotes blanked, so that only the signs of JSON are left. */
+/** The text with a dot for every sign between double quotes, so that only the signs of JSON are left. */
 const withoutTexts = (text: string): string =>
-  text.replace(/"(?:[^"\\]|\\.)*"/gs, (it) => `"${' '.repeat(Math.max(0, it.length - 2))}"`)
+  text.replace(/"(?:[^"\\]|\\.)*"/gs, (it) => `"${'·'.repeat(Math.max(0, it.length - 2))}"`)
 
 const count = (text: string, sign: string): number => text.split(sign).length - 1
 

@@ -65,7 +65,7 @@ test.for([
   [{ port: 65_536 }, /port: expected/],
   [{ vmname: 'two\nlines' }, /vmname: expected the name of a VM/],
   [{ vmname: '' }, /vmname: expected/],
-  [{ address: '169.254.1.1' }, /host: 169\.254\.1\.1 is an address of the link/],
+  [{ address: '169.254.1.1' }, /host: 169\.254\.1\.1 is a link-local/],
   [{ memory: 1 }, /memory: unknown field/],
 ] as const)('%j is refused, and nothing is changed', async ([input, message]) => {
   const answer = await put(appliance, { enable: true, ...input })

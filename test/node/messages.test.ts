@@ -53,6 +53,18 @@ const mistakes: readonly Mistake[] = [
     400,
     'body: not JSON: line 1, column 1: «names are written in double quotes»',
   ],
+  [
+    `POST ${compute}/projects`,
+    '{"name": "a" "zoom": 1}',
+    400,
+    'body: not JSON: line 1, column 14: «a comma or a colon is missing before it»',
+  ],
+  [
+    `POST ${compute}/projects`,
+    '{"name" "a"}',
+    400,
+    'body: not JSON: line 1, column 9: «a comma or a colon is missing before it»',
+  ],
   [`POST ${compute}/projects`, '{"name": "a"', 400, 'body: not JSON: «it ends too early: a } is missing»'],
   [
     `POST ${compute}/projects`,
@@ -553,7 +565,7 @@ const mistakes: readonly Mistake[] = [
     'POST /v2/computes',
     { protocol: 'http', host: '169.254.169.254', port: 80 },
     400,
-    "host: 169.254.169.254 is an address of the link, of a group, or of the machine's provider; «no compute can have it»",
+    'host: 169.254.169.254 is a link-local, multicast or cloud metadata address; «no compute can have it»',
   ],
   [
     'POST /v2/tokens',
