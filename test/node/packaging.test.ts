@@ -25,12 +25,12 @@ test('nothing that "npm ci" installs wants a newer Node than the package does', 
   expect(newer).toEqual([])
 })
 
-test('the package has the program in it, and the README says how a checkout starts', async () => {
+test('the package has the program and its documents in it, and the README says how a checkout starts', async () => {
   const { stdout } = await run('npm', ['pack', '--dry-run', '--ignore-scripts', '--json'], { cwd: root })
   const [{ files }] = JSON.parse(stdout) as [{ files: { path: string }[] }]
   const paths = files.map(({ path }) => path)
   expect(paths).toEqual(expect.arrayContaining(['README.md', 'LICENSE', 'CHANGELOG.md', 'package.json']))
-  expect(paths.filter((path) => !/^(dist\/.*|[A-Z]+(\.md)?|package\.json)$/.test(path))).toEqual([])
+  expect(paths.filter((path) => !/^(dist\/.*|docs\/.*|[A-Z]+(\.md)?|package\.json)$/.test(path))).toEqual([])
   const { scripts } = JSON.parse(await readFile(join(root, 'package.json'), 'utf8')) as {
     scripts: Record<string, string>
   }
