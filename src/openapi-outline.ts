@@ -3,7 +3,7 @@ import type { Endpoint } from './http/endpoint.ts'
 /** The first page of the reference, in Markdown. */
 export const overview = `Runs emulated network labs over HTTP: projects, nodes, links, consoles.
 
-**Two faces.** \`/v2\` is the interface to use; its groups come first. \`/v1\` is the older face of the same projects and nodes, for clients that know it.
+**Two versions.** \`/v2\` is the interface to use; its groups come first. \`/v1\` is the older version, with the same projects and nodes, for clients that know it.
 
 **A first lab.** Create a project, put nodes in it, patch their ports together, start them:
 
@@ -50,7 +50,7 @@ export function tagOf({ tag, path }: Pick<Endpoint, 'tag' | 'path'>): string {
 }
 
 const descriptions: Readonly<Record<string, string>> = {
-  service: 'What is about the service itself, in no face: metrics, this reference.',
+  service: 'What is about the service itself, in no version of the interface: metrics, this reference.',
 }
 
 /** The groups in the order of the reference: v2, then what has no face, then v1. Those of v1 are folded. */

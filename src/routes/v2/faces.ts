@@ -57,7 +57,7 @@ export const ProjectV2Create = Type.Object(
   {
     ...ignored,
     name: nullable(Name),
-    path: maybe(Type.String({ minLength: 1, maxLength: 4096, description: 'Absolute directory; see the v1 face' })),
+    path: maybe(Type.String({ minLength: 1, maxLength: 4096, description: 'Absolute directory; see v1' })),
     project_id: maybe(Uuid),
     temporary: maybe(Type.Boolean({ default: false, description: 'Deleted from disk when it is closed' })),
     variables: maybe(Type.Array(Variable, { maxItems: 1000 })),

@@ -1,4 +1,4 @@
-/** An NVRAM file as the contract describes it, built apart from the code under test. */
+/** An NVRAM file as the descriptions of its layout have it, built apart from the code under test. */
 export interface Described {
   readonly kb: number
   readonly version?: number
