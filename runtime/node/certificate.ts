@@ -4,6 +4,7 @@ import { readFile } from 'node:fs/promises'
 import { createSecureContext } from 'node:tls'
 import type { LoadedConfig } from './config/load.ts'
 import type { Log } from './log.ts'
+import { reasonOf } from './reason.ts'
 
 /** How often the files are looked at, ms. By their times: a tool that renews certificates replaces files and links. */
 const lookMs = 5000
@@ -103,6 +104,6 @@ async function text(key: string, path: string): Promise<string> {
   try {
     return await readFile(path, 'utf8')
   } catch (cause) {
-    throw new Error(`${key}: ${path} cannot be read: ${(cause as Error).message}`, { cause })
+    throw new Error(`${key}: ${path} cannot be read: ${reasonOf(cause)}`, { cause })
   }
 }

@@ -201,7 +201,9 @@ test('secrets come from files of their own, and from systemd', () => {
 })
 
 test('files of secrets that cannot be used are told by name', () => {
-  expect(messageOf(() => load(['--token-file', '/nowhere']))).toMatch(/^token_file: \/nowhere cannot be read: ENOENT/)
+  expect(messageOf(() => load(['--token-file', '/nowhere']))).toMatch(
+    /^token_file: \/nowhere cannot be read: there is no such file/,
+  )
   expect(messageOf(() => load(['--token-file', secretFile('')]))).toContain(
     'expected one line with the secret, got nothing',
   )

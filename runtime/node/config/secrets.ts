@@ -1,5 +1,6 @@
 import { readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
+import { reasonOf } from '../reason.ts'
 import { ConfigError } from './config-error.ts'
 import { flagOf, getAt, isSecret, type Key, keys, setAt, variableOf } from './keys.ts'
 
@@ -70,7 +71,7 @@ function secretIn(what: string, path: string, mayBeAbsent = false): string | und
     text = readFileSync(path, 'utf8').replace(/\r?\n$/, '')
   } catch (error) {
     if (mayBeAbsent && (error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
-    throw new ConfigError(`${what}: ${path} cannot be read: ${(error as Error).message}`)
+    throw new ConfigError(`${what}: ${path} cannot be read: ${reasonOf(error)}`)
   }
   if (text === '' || /[\r\n]/.test(text)) {
     throw new ConfigError(
