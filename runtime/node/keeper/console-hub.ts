@@ -5,7 +5,7 @@ import { KeeperError } from './error.ts'
 import type { Taken } from './input-window.ts'
 import type { Listen } from './protocol.ts'
 import { Scrollback } from './scrollback.ts'
-import { encode, greeting, TelnetDecoder } from './telnet.ts'
+import { encode, greeting, isHttpRequest, TelnetDecoder } from './telnet.ts'
 
 const scrollbackBytes = 64 * 1024
 /** A client that lets this much pile up is dropped; the others never wait for it. */
@@ -102,7 +102,14 @@ export class ConsoleHub {
     client.setNoDelay(true)
     client.setKeepAlive(true, 30_000)
     this.#join(client, 'telnet', Buffer.concat([greeting, encode(this.#scrollback.read())]))
+    let isFirst = true
     client.on('data', (bytes: Buffer) => {
+      if (isFirst && isHttpRequest(bytes)) {
+        this.#clients.delete(client)
+        client.destroy()
+        return
+      }
+      isFirst = false
       const { data, reply } = decoder.decode(bytes)
       if (reply.length > 0) this.#send(client, reply)
       if (data.length > 0) this.#typed(client, data)

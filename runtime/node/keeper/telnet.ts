@@ -116,6 +116,21 @@ export function encode(output: Uint8Array): Uint8Array {
   return encoded
 }
 
+/** A request line that goes on for so long is one of a page, and nothing that somebody types. */
+const longRequestLine = 1024
+
+/**
+ * Whether the first bytes of a client are a request of HTTP. Any web page can have a browser send one to any port, with a body that
+ * would be typed at the console.
+ */
+export function isHttpRequest(first: Uint8Array): boolean {
+  const head = Buffer.from(first.buffer, first.byteOffset, Math.min(first.byteLength, longRequestLine)).toString(
+    'latin1',
+  )
+  if (/^[A-Z]{3,10} \/\S* HTTP\/1\.[01]\r\n/.test(head)) return true
+  return head.length === longRequestLine && /^[A-Z]{3,10} \/\S*( HTTP\/1\.[01]\r?)?$/.test(head)
+}
+
 /** For a terminal that shows a telnet console: the output without the server's commands, which it agrees to by silence. */
 export class TelnetStripper {
   #pending: 'none' | 'iac' | 'option' = 'none'

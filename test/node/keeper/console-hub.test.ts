@@ -218,3 +218,33 @@ test('what is typed for a guest that takes nothing is refused with a word, once'
   await client.shows('later')
   expect(client.received.subarray(greeting.length).toString()).toBe(`${text}later`)
 })
+
+test.for([
+  ['a form', '/'],
+  ['a form with a long path', `/${'a'.repeat(100_000)}`],
+] as const)('%s that a web page has sent to the port of a console types nothing', async ([, path]) => {
+  const { hub, typed } = await openHub(28040)
+  const page = connect(28040, host)
+  page.on('error', () => {})
+  await once(page, 'connect')
+  const body = 'x=\r\nenable\r\nreload\r\n'
+  page.write(
+    `POST ${path} HTTP/1.1\r\nHost: ${host}:28040\r\nContent-Type: text/plain\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
+  )
+  page.resume()
+  await closeOf(page)
+  expect(typed()).toBe('')
+  await hub.setListen(null)
+})
+
+test('what somebody types or pastes reaches the guest, also when it speaks of HTTP', async () => {
+  const { typed } = await openHub(28041)
+  for (const text of ['P', 'GET / now\r', 'GET / HTTP/1.1\r', '\xff\xfd\x03POST / HTTP/1.1\r\n']) {
+    const client = connect(28041, host)
+    await once(client, 'connect')
+    const before = typed().length
+    client.write(Buffer.from(text, 'latin1'))
+    await expect.poll(() => typed().length, { interval: 5 }).toBeGreaterThan(before)
+    client.destroy()
+  }
+})
