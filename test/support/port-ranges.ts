@@ -20,8 +20,8 @@ const held = new Map<number, number>()
 let heldFor: string | undefined
 
 /**
- * A port range that no other test has: the same one for the same number in a test file, until another file begins. `number` tells
- * the blocks of one file apart, and nothing else.
+ * A port range that no other test has: the same one for the same number in a test file, until another file begins. It is the block
+ * of that number where no other process has it.
  */
 export function portRanges(number: number): Record<string, [number, number]> {
   const first = firstPort + blockOf(number) * blockSize
@@ -41,15 +41,15 @@ function blockOf(number: number): number {
   }
   const known = held.get(number)
   if (known !== undefined) return known
-  const block = exclusively(claim)
+  const block = exclusively(() => claim(number))
   held.set(number, block)
   return block
 }
 
-/** A block that no process has which is still there. */
-function claim(): number {
+/** A block that no process has which is still there: the wanted one, or else another. */
+function claim(wanted: number): number {
   const taken = new Set(readdirSync(directory).filter((name) => name !== 'lock' && isOfLiving(join(directory, name))))
-  for (let block = 0; block < blocks; block++) {
+  for (const block of [wanted, ...Array(blocks).keys()]) {
     if (taken.has(String(block))) continue
     writeFileSync(join(directory, String(block)), String(process.pid))
     return block
