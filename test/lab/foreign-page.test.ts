@@ -58,6 +58,8 @@ test.skipIf(browser.skip)(
     expect(sent.authorization).toBe(authorization)
     expect(sent['content-type']).toBe('text/plain')
     expect(answer.status()).toBe(403)
+    // The answer is shown in the place of the page.
+    await page.waitForURL(target)
     expect(await projects()).toEqual([])
     // A page of the service itself may.
     await page.goto(`${service.url}/docs`)
