@@ -152,7 +152,7 @@ export class Uploads {
     const checkSize = (bytes: number) => {
       if (bytes > length) throw badRequest(`Content-Range: expected a body of ${length} bytes, got more`)
     }
-    this.#digests.set(gathered, [...(first === 0 ? [] : (this.#digests.get(gathered) ?? [])), ...digests])
+    this.#digests.set(gathered, together(first === 0 ? [] : (this.#digests.get(gathered) ?? []), digests))
     const handle = await open(gathered, 'a', 0o700)
     await handle.truncate(first)
     await this.#receive(handle, content, { directory: dirname(file), fate: 'what came is kept', checkSize, signal })
@@ -212,6 +212,18 @@ export class Uploads {
     const mostGb = this.#options.mostGb()
     if (bytes > mostGb * 2 ** 30) throw tooLarge(`An image may have ${mostGb} GB (limits.image_gb)`)
   }
+}
+
+/** The digests of one upload: one of each algorithm, however many parts name it. 400 for two that differ. */
+function together(known: readonly Digest[], digests: readonly Digest[]): readonly Digest[] {
+  const all = new Map(known.map((it) => [it.algorithm, it]))
+  for (const digest of digests) {
+    const { algorithm, hex } = digest
+    const before = all.get(algorithm)?.hex ?? hex
+    if (before !== hex) throw badRequest(`${algorithm}: an earlier part named ${before}, this one names ${hex}`)
+    all.set(algorithm, digest)
+  }
+  return [...all.values()]
 }
 
 /** The connection ended, or nothing came any more; and not what is wrong with the upload itself. */

@@ -69,6 +69,17 @@ test('what came of a whole upload takes nothing from one in parts that has more'
   expect(await readFile(join(own, 'disk'), 'utf8')).toBe('abcdefgh')
 })
 
+test('parts of one upload name one digest of a kind, and nothing grows with how often they do', async () => {
+  const { images, own } = await openImages()
+  const named = (first: number, of: string) => ({ ...part(first, 7, 8), digests: [md5(of)] })
+  await images.write(kind, 'disk', bodyOf('half'), named(0, 'halfhalf'))
+  await images.write(kind, 'disk', bodyOf('f'), named(3, 'halfhalf'))
+  const other = images.write(kind, 'disk', bodyOf('half'), named(4, 'other'))
+  await expect(other).rejects.toEqual(status(400, 'an earlier part named'))
+  expect(await images.write(kind, 'disk', bodyOf('half'), named(4, 'halfhalf'))).toMatchObject({ done: true })
+  expect(await readdir(own)).toEqual(['disk'])
+})
+
 test('an upload that is wrong, and not broken off, leaves no part', async () => {
   const { images, own } = await openImages()
   const wrong = images.write(kind, 'disk', bodyOf('halfhalf'), { digests: [md5('other')], size: 8 })
