@@ -1,14 +1,14 @@
 import { expect, test } from 'vitest'
-import { findProgram } from '../../runtime/node/find-program.ts'
 import { confinedService } from '../support/confined.ts'
 import { byOther, byRoot, confinementTests, newNode, newProject } from '../support/confinement-tests.ts'
+import { requireProgram } from '../support/require.ts'
 
 confinementTests([
   { by: 'bubblewrap', file: 123, ...byRoot },
   { by: 'namespaces', file: 126, ...byOther },
 ])
 
-test.skipIf(findProgram('vpcs') === undefined)(
+test.skipIf(requireProgram('vpcs').skip)(
   'outside local mode the console of a pc reaches no port of the host: VPCS is not run',
   async () => {
     const service = await confinedService(127, 'auto')

@@ -6,6 +6,7 @@ import { escaped, membersIn } from '../../../runtime/node/kinds/machine-emulator
 import { flags, judge, takingArgument } from '../../../runtime/node/kinds/machine-emulator/option-rules.ts'
 import { type OptionRules, parseOptions } from '../../../runtime/node/kinds/machine-emulator/options.ts'
 import { shellWords } from '../../../runtime/node/kinds/machine-emulator/shell-words.ts'
+import { requireProgram } from '../../support/require.ts'
 
 const placeholders = {
   ...{ 'vm-name': "R1, the 'first'", 'vm-id': 'v-id', 'project-id': 'p-id', 'project-path': '/labs/one' },
@@ -153,7 +154,7 @@ test('an unknown option of a newer version goes through in local mode', () => {
 
 const qemu = findProgram('qemu-system-x86_64')
 
-test.skipIf(qemu === undefined)(
+test.skipIf(requireProgram('qemu-system-x86_64').skip)(
   'the table knows every option of the QEMU of this host, and whether it has an argument',
   () => {
     const help = execFileSync(qemu ?? '', ['-help'], { encoding: 'utf8' })
