@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { chmod, readdir, readFile, stat, utimes, writeFile } from 'node:fs/promises'
-import { createServer } from 'node:net'
+import { connect, createServer } from 'node:net'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { unprivileged } from '../../../runtime/node/kinds/dynamips/program.ts'
@@ -60,6 +60,24 @@ describe.skipIf(skip)('a router', () => {
     expect(lab.pids).toHaveLength(2)
     expect(new Set(await lab.ports()).size).toBe(2)
   })
+
+  test.runIf(process.platform === 'linux')(
+    'takes no commands at 127.0.0.1, where a web page could give them',
+    async () => {
+      const lab = await RouterLab.open({ ports })
+      const ref = await lab.router(idling)
+      await lab.agent.nodes.start(ref)
+      const [port = 0] = await lab.ports()
+      const log = await readFile(join((await lab.get(ref)).node_directory, 'dynamips.log'), 'utf8')
+      expect(log).toMatch(new RegExp(`IP = 127(\\.\\d+){3}, TCP port = ${port}\\.`))
+      const page = connect(port, '127.0.0.1')
+      const refused = await new Promise((resolve) => {
+        page.once('connect', () => resolve('connected')).once('error', ({ message }) => resolve(message))
+      })
+      page.destroy()
+      expect(refused).toContain('ECONNREFUSED')
+    },
+  )
 
   test('takes commands on a port that no other program has', async () => {
     const [first = 0] = portRanges(ports).console_port_range ?? []

@@ -24,6 +24,7 @@ import { DynamipsGuests } from './guests.ts'
 import { requireIosImage } from './image.ts'
 import { requireDynamips, unprivileged } from './program.ts'
 import { type DynamipsProperties, fitting, propertiesOf } from './properties.ts'
+import { controlAddress } from './ready.ts'
 
 export interface DynamipsOptions {
   readonly library: ImageLibrary
@@ -103,7 +104,7 @@ export class DynamipsKind implements NodeKind {
     // It cannot be told to choose one.
     const control_port = await ports.allocate('console', controlOf(node))
     record.properties = { ...properties, control_port, is_measured: this.startedToMeasure.has(node.key) }
-    const args = ['-N1', '-l', logName, '-H', `127.0.0.1:${control_port}`]
+    const args = ['-N1', '-l', logName, '-H', `${controlAddress()}:${control_port}`]
     const run =
       confinement === undefined ? { command, args } : await this.#confined(node, confinement, { command, args, file })
     return {

@@ -1,3 +1,4 @@
+import { randomInt } from 'node:crypto'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { endOfChildLog } from '../../keeper/child-log.ts'
@@ -22,9 +23,9 @@ export interface Reach {
 /** A connection to the dynamips of a directory, and to no other program that may have its port. */
 export async function reach({ directory, port, ms, signal }: Reach): Promise<Hypervisor> {
   const deadline = Date.now() + ms
-  await said(join(directory, logName), `TCP port = ${port}.`, deadline, signal)
+  const host = await said(join(directory, logName), port, deadline, signal)
   const left = () => Math.max(1, deadline - Date.now())
-  const client = await Hypervisor.connect({ port, ms: left() })
+  const client = await Hypervisor.connect({ host, port, ms: left() })
   try {
     await client.run('hypervisor version', [], { ms: left(), signal })
     return client
@@ -34,9 +35,22 @@ export async function reach({ directory, port, ms, signal }: Reach): Promise<Hyp
   }
 }
 
-/** Waits until dynamips says in its log that it has the port; it does so at once, and no event tells of it. */
-async function said(log: string, text: string, deadline: number, signal: AbortSignal): Promise<void> {
-  while (!(await endOfChildLog(log, 0, mostLogBytes)).includes(text, 0, 'latin1')) {
+/**
+ * A loopback address for the port on which dynamips takes commands. It asks for no credentials and skips what it does not understand, so
+ * a web page could give commands by a form to a port of 127.0.0.1: it cannot guess one address of 16 million. Elsewhere than on Linux
+ * there is only that one.
+ */
+export function controlAddress(): string {
+  if (process.platform !== 'linux') return '127.0.0.1'
+  return `127.${randomInt(1, 255)}.${randomInt(0, 256)}.${randomInt(1, 255)}`
+}
+
+/** Waits until dynamips says in its log that it has the port, and at which address; it does so at once, and no event tells of it. */
+async function said(log: string, port: number, deadline: number, signal: AbortSignal): Promise<string> {
+  const begun = new RegExp(`IP = (127(?:\\.\\d{1,3}){3}), TCP port = ${port}\\.`)
+  for (;;) {
+    const [, host] = begun.exec((await endOfChildLog(log, 0, mostLogBytes)).toString('latin1')) ?? []
+    if (host !== undefined) return host
     if (signal.aborted) throw new HypervisorError('aborted', 'Dynamips ended before it took commands')
     if (Date.now() >= deadline) throw new HypervisorError('unreachable', 'Dynamips does not begin to take commands')
     await pause(retryMs, undefined, { signal }).catch(() => {})
