@@ -143,7 +143,7 @@ describe('a router', () => {
     const status = async () => (await body(send(at))).status
     expect(await body(post(`${at}/start`))).toMatchObject({
       status: 'started',
-      command_line: expect.stringMatching(/dynamips -N1 .*-H 127\.0\.0\.1:\d+$/),
+      command_line: expect.stringMatching(/dynamips -N1 .*-H 127(\.\d+){3}:\d+$/),
     })
     for (const [action, expected] of [
       ['suspend', 'suspended'],
