@@ -16,7 +16,7 @@ import { type Access, Admission, corsOrigin, isPreflight } from './http/access/a
 import { type Peer, peerByUrl } from './http/access/peer.ts'
 import { isForeignSite, requireDeliberate } from './http/access/source.ts'
 import { readAnyJson, readJson } from './http/body.ts'
-import type { Answer, Context, Endpoint, Json } from './http/endpoint.ts'
+import { type Answer, type Context, type Endpoint, type Json, roleOf } from './http/endpoint.ts'
 import { pathOf, queryOf, unalias } from './http/path.ts'
 import { RequestMetrics } from './http/request-metrics.ts'
 import { type Match, Routes } from './http/router.ts'
@@ -204,8 +204,10 @@ export function createApp(options: AppOptions): App {
     }
     headers['X-ROUTE'] = match.endpoint.path
     const identity = await found(match.endpoint, ours)
-    const there = await options.elsewhere?.({ request, endpoint: match.endpoint, path: ours, identity })
-    if (there !== undefined) return new Elsewhere(there)
+    if (options.elsewhere !== undefined) {
+      const there = await options.elsewhere({ request, endpoint: match.endpoint, path: ours, identity })
+      if (there !== undefined) return new Elsewhere(there)
+    }
     const absent = new Set<string>()
     // Said also with an error, which may be one because of them.
     const tellAbsent = (name: string) => {
@@ -279,7 +281,7 @@ export function createApp(options: AppOptions): App {
         if (identity !== undefined) options.rateLimit?.take(identity.key)
         const found = async (it: Endpoint, ours: string) => {
           endpoint = it
-          const role = await roleNeeded(routes, it, request.method, ours)
+          const role = it.handsOn === undefined ? roleOf(it) : await roleNeeded(routes, it, request.method, ours)
           requireRole(identity, role)
           requireDeliberate(request, identity, { endpoint: it, role, isSecure: peer.isSecure })
           return identity
@@ -309,8 +311,9 @@ export function createApp(options: AppOptions): App {
       requests.end(route, request.method, status, ms / 1000, name)
       // A request that was refused before it had a caller is logged with its sender, too.
       const by = asks === undefined || trace === undefined ? undefined : (calls ?? callerOf(asks, request, id)).name
-      const who = { ...(name !== undefined && { name }), ...(by !== undefined && { by }) }
-      trace?.({ id, method: request.method, path, route, status, ms, ...who })
+      const entry: Trace = { id, method: request.method, path, route, status, ms }
+      if (name === undefined && by === undefined) trace?.(entry)
+      else trace?.({ ...entry, ...(name !== undefined && { name }), ...(by !== undefined && { by }) })
       return response
     },
 
