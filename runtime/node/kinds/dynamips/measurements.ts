@@ -13,7 +13,7 @@ import { isDynamips } from './program.ts'
 
 export interface MeasurementsOptions {
   readonly kind: DynamipsKind
-  readonly nodes: Pick<Nodes, 'with'>
+  readonly nodes: Pick<Nodes, 'with' | 'get'>
   readonly lifeCycle: Pick<LifeCycle, 'start' | 'stop'>
   readonly bounds: DynamipsBounds
 }
@@ -33,11 +33,11 @@ export class Measurements implements DynamipsAgent {
   }
 
   idlePcProposals(ref: NodeRef<'dynamips'>, signal?: AbortSignal): Promise<string[]> {
-    return this.#alone(() => this.#measure(ref, signal, idleProposals))
+    return this.#alone(ref, () => this.#measure(ref, signal, idleProposals))
   }
 
   autoIdlePc(ref: NodeRef<'dynamips'>, signal?: AbortSignal): Promise<string> {
-    return this.#alone(() => this.#measure(ref, signal, autoIdlePc))
+    return this.#alone(ref, () => this.#measure(ref, signal, autoIdlePc))
   }
 
   /** Ends what runs. */
@@ -47,8 +47,12 @@ export class Measurements implements DynamipsAgent {
   }
 
   /** Two that are measured at the same time would each take the processor from the other. */
-  async #alone<T>(run: () => Promise<T>): Promise<T> {
-    if (this.#running !== undefined) throw conflict('An idle-PC value is being looked for already; try again later')
+  async #alone<T>(ref: NodeRef<'dynamips'>, run: () => Promise<T>): Promise<T> {
+    if (this.#running !== undefined) {
+      // A router that is not there is 404, whatever else is measured.
+      await this.#options.nodes.get(ref)
+      throw conflict('An idle-PC value is being looked for already; try again later')
+    }
     const answer = run()
     this.#running = answer.catch(() => {})
     try {
