@@ -1,21 +1,31 @@
-import { DOMParser, type Element, XMLSerializer } from '@xmldom/xmldom'
+import { createRequire } from 'node:module'
+import type { Element } from '@xmldom/xmldom'
 import { conflict } from '../../../../../src/errors.ts'
 
 export type { Element } from '@xmldom/xmldom'
+
+const load = createRequire(import.meta.url)
+let loaded: typeof import('@xmldom/xmldom') | undefined
+
+/** The library is loaded when the first VM of libvirt is looked at: it would be a part of every start of the service. */
+function library(): typeof import('@xmldom/xmldom') {
+  loaded ??= load('@xmldom/xmldom') as typeof import('@xmldom/xmldom')
+  return loaded
+}
 
 /** The outermost element; 409 when the text is no XML. */
 export function parseXml(text: string): Element {
   const onError = (_: string, message: string) => {
     throw conflict(`What libvirt says of the VM is not XML: ${message}`)
   }
-  const root = new DOMParser({ onError }).parseFromString(text, 'text/xml').documentElement
+  const root = new (library().DOMParser)({ onError }).parseFromString(text, 'text/xml').documentElement
   if (root === null) throw conflict('What libvirt says of the VM is not XML')
   return root
 }
 
 /** Throws on characters that XML cannot have. */
 export function xmlText(element: Element): string {
-  return new XMLSerializer().serializeToString(element, { requireWellFormed: true })
+  return new (library().XMLSerializer)().serializeToString(element, { requireWellFormed: true })
 }
 
 /** The elements in it, in order; those of one name when that is given. */
