@@ -26,7 +26,9 @@ exec sleep 60
 `,
   )
   await chmod(program, 0o755)
-  const service = await TestService.start({ ...portRanges(89), 'pc.engine': 'vpcs', 'pc.vpcs_path': program })
+  const range = portRanges(89)
+  const third = String((range.udp_port_range?.[0] ?? 0) + 2)
+  const service = await TestService.start({ ...range, 'pc.engine': 'vpcs', 'pc.vpcs_path': program })
   const { project_id } = await service.call<{ project_id: string }>('POST', '/v2/compute/projects', { name: 'lab' })
   const project = `/v2/compute/projects/${project_id}`
   const pc = await createPc(service, project, 1)
@@ -36,7 +38,7 @@ exec sleep 60
       async () => (await service.call<{ command_line: string; status: string }>('GET', pc)).command_line.split(' ')[6],
       { timeout: 10_000 },
     )
-    .toBe('23912')
+    .toBe(third)
   await expect.poll(() => status(service, pc), { timeout: 10_000 }).toBe('started')
   const console = await openConsole(service, pc)
   console.type('show ip\r')

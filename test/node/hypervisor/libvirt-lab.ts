@@ -79,8 +79,16 @@ export class LibvirtLab {
 }
 
 /** A plan with the ports of a test file, from the given place on in them. */
-export function planOf(file: number, { adapters = 0, at = 0, ...wanted }: PlanWanted = {}): VmPlan {
+export function planOf(file: number, wanted: PlanWanted = {}): VmPlan {
   const { console_port_range: [console = 0] = [], udp_port_range: [udp = 0] = [] } = portRanges(file)
+  return planAt({ console, udp }, wanted)
+}
+
+/** A plan whose ports begin at certain ones. */
+export function planAt(
+  { console, udp }: { console: number; udp: number },
+  { adapters = 0, at = 0, ...wanted }: PlanWanted = {},
+): VmPlan {
   return {
     adapters: Array.from({ length: adapters }, (_, index) => adapterOf(udp + 2 * (at + index), index)),
     adapterType: 'e1000',
