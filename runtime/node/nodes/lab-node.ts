@@ -1,4 +1,3 @@
-import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { conflict } from '../../../src/errors.ts'
 import type { Happening, NodeChange } from '../../../src/model/event.ts'
@@ -7,7 +6,7 @@ import type { NodeStatus } from '../../../src/model/node-fields.ts'
 import { Serial } from '../../../src/serial.ts'
 import type { KindNode, NodeKind } from '../kinds/kind.ts'
 import { translated } from '../projects/disk.ts'
-import { writeDurable } from '../projects/durable-file.ts'
+import { removeDurable, writeDurable } from '../projects/durable-file.ts'
 import { type NewerRecord, newerReason, recordVersion } from '../projects/newer-record.ts'
 import type { OpenProject } from '../projects/open-project.ts'
 import { nodeRecords } from '../projects/project-record.ts'
@@ -144,8 +143,7 @@ export class LabNode implements KindNode {
   }
 
   async removeRecord(): Promise<void> {
-    await rm(`${this.#file()}.bak`, { force: true })
-    await rm(this.#file(), { force: true })
+    await removeDurable(this.#file())
   }
 
   #file(): string {

@@ -11,7 +11,7 @@ import { Serial } from '../../../src/serial.ts'
 import type { Log } from '../log.ts'
 import type { PortAllocator } from '../ports/allocator.ts'
 import { isFull, requireSpace, translated } from './disk.ts'
-import { writeDurable } from './durable-file.ts'
+import { removeDurable, removeTreeDurable, writeDurable } from './durable-file.ts'
 import { NewerRecord, recordVersion } from './newer-record.ts'
 import { OpenProject, viewOf } from './open-project.ts'
 import { checkedProjectPath, markerDirectory, type PlaceRules } from './paths.ts'
@@ -292,7 +292,7 @@ export class Projects implements ProjectAgent {
 
   async #delete(projectId: string, path: string): Promise<void> {
     await deleteProject(path, projectId)
-    await rm(join(this.#elsewhere, projectId), { force: true })
+    await removeDurable(join(this.#elsewhere, projectId))
   }
 
   /** Deletes what could not be deleted when that was asked for; whether there was such a project. */
@@ -337,7 +337,7 @@ export class Projects implements ProjectAgent {
     }
     if (!isThere) return
     if (project.record.temporary) await deleteProject(before, project.id)
-    else await rm(join(before, markerDirectory), { recursive: true, force: true })
+    else await removeTreeDurable(join(before, markerDirectory))
   }
 
   async #noteElsewhere(id: string, path: string): Promise<void> {
