@@ -8,7 +8,7 @@ const notByWorker = ['test/handlers/{appliance-vm,browsers,computes,http,metrics
 const host = { globalSetup: ['test/support/bundled.ts'], setupFiles: ['test/support/from-bundle.ts'], isolate: false }
 
 /** Tests of how long something takes, which have the machine to themselves, and mostly wait; a host that is busy for a moment gets another try. */
-const timing = ['test/node/keeper/{impairment-timing,cpu-limit}.test.ts', 'test/lab/impairment.test.ts']
+const timing = ['test/node/{switch/impairment-timing,keeper/cpu-limit}.test.ts', 'test/lab/impairment.test.ts']
 
 export default defineConfig({
   test: {

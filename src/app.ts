@@ -3,17 +3,17 @@ import { type Caller, callerOf, callerThroughTunnel, requestIdOf } from './auth/
 import { type Identity, requireRole } from './auth/identity.ts'
 import { LoginLimit, tooMany } from './auth/login-limit.ts'
 import type { RateLimit } from './auth/rate-limit.ts'
-import { roleNeeded } from './auth/role-needed.ts'
 import type { Sessions } from './auth/sessions.ts'
 import type { Tokens } from './auth/tokens.ts'
-import { ApiError } from './errors.ts'
+import { ApiError } from './errors/api-error.ts'
 import { type FeedSource, feedsOf } from './events/fleet-feed.ts'
-import type { ApplianceVm } from './fleet/appliance-vm.ts'
+import type { ApplianceVmService } from './fleet/appliance-vm.ts'
 import type { Fleet } from './fleet/fleet.ts'
-import type { Asker } from './gateway/asker.ts'
+import type { RequestingCaller } from './gateway/asker.ts'
 import type { HostAgent } from './host-agent.ts'
 import { type Access, Admission, corsOrigin, isPreflight } from './http/access/access.ts'
 import { type Peer, peerByUrl } from './http/access/peer.ts'
+import { roleNeeded } from './http/access/role-needed.ts'
 import { isForeignSite, requireDeliberate } from './http/access/source.ts'
 import { readAnyJson, readJson } from './http/body.ts'
 import { type Answer, type Context, type Endpoint, type Json, roleOf } from './http/endpoint.ts'
@@ -25,17 +25,17 @@ import { takenBack } from './http/taken-back.ts'
 import { type TicketOffice, Tickets } from './http/tickets.ts'
 import { check } from './http/validate.ts'
 import { openapi } from './openapi.ts'
-import { endpoints } from './routes/index.ts'
+import { endpoints } from './routes.ts'
 
 export interface AppOptions {
   /** A function is asked for every request, and told on whose behalf computes are asked. */
-  readonly agent: HostAgent | ((asker: Asker) => HostAgent)
+  readonly agent: HostAgent | ((asker: RequestingCaller) => HostAgent)
   /** Runs the handler of a request, so that the host knows whom it works for. Without it the host is not told. */
   readonly within?: <T>(caller: Caller, answer: () => Promise<T>) => Promise<T>
   /** The computes it knows beside its own; without it, their endpoints answer 404. */
   readonly fleet?: Fleet
   /** The VM that is the compute `vm` of the fleet; without it, its endpoints answer 404. */
-  readonly appliance?: ApplianceVm
+  readonly appliance?: ApplianceVmService
   /** See `Context.between`; without it all projects are on one host. */
   readonly between?: Context['between']
   readonly version: string
@@ -227,7 +227,7 @@ export function createApp(options: AppOptions): App {
           return response instanceof Elsewhere ? response.response : response
         }
       : undefined
-    const asker: Asker = { caller: who ?? ourOwn, absent: tellAbsent, answered }
+    const asker: RequestingCaller = { caller: who ?? ourOwn, absent: tellAbsent, answered }
     const ourAgent = typeof agent === 'function' ? agent(asker) : agent
     const feeds = options.feeds ?? feedsOf(ourAgent.events, options.fleet)
     const context = { ...rest, identity, caller: asker.caller, answered, itself, peer, upgrade, agent: ourAgent, feeds }

@@ -1,7 +1,7 @@
 type Json = Record<string, unknown>
 
 /** Shorter than this a reference saves nothing, characters. */
-const leastLength = 120
+const minLength = 120
 const methods = new Set(['get', 'post', 'put', 'delete'])
 
 /**
@@ -73,7 +73,7 @@ class Pool {
   of(value: unknown, inner: (value: Json) => unknown = (it) => it): unknown {
     const text = JSON.stringify(value)
     const known = this.#seen.get(text)
-    if (known === undefined || known.count < 2 || text.length < leastLength) return inner(value as Json)
+    if (known === undefined || known.count < 2 || text.length < minLength) return inner(value as Json)
     if (known.name === undefined) {
       known.name = this.#free(this.#nameOf(value as Json, known.place))
       this.members[known.name] = inner(value as Json)

@@ -1,33 +1,33 @@
 import { platform } from 'node:os'
 import { basename, join } from 'node:path'
-import { forbidden } from '../../src/errors.ts'
+import { forbidden } from '../../src/errors/api-error.ts'
 import { EventLog } from '../../src/events/event-log.ts'
 import type { HostAgent } from '../../src/host-agent.ts'
-import type { Happening } from '../../src/model/event.ts'
+import type { EventPayload } from '../../src/model/event.ts'
 import type { Diagnosis } from '../../src/model/host.ts'
 import { isLinkable, type NodeKindName, nodeKinds } from '../../src/model/node.ts'
-import { callerIsLocal, callerMayExecute, callerName } from './caller.ts'
 import type { Config, Resolved } from './config/config.ts'
 import { protectionText } from './doctor/confinement.ts'
 import { allowedInterfaces } from './host/allowed-interfaces.ts'
 import { LoadMeter } from './host/load.ts'
 import { hostMetrics } from './host/metrics.ts'
+import { callerIsLocal, callerMayExecute, callerName } from './http/caller.ts'
 import { Images } from './images/images.ts'
 import type { ImageUser } from './images/users.ts'
-import { type DynamipsBounds, usualBounds as usualDynamipsBounds } from './kinds/dynamips/bounds.ts'
+import { type DynamipsTimeouts, defaultDynamipsTimeouts as usualDynamipsBounds } from './kinds/dynamips/bounds.ts'
 import { DynamipsKind } from './kinds/dynamips/dynamips.ts'
 import { Measurements } from './kinds/dynamips/measurements.ts'
-import { createDrivers, type Drivers, usualDriver } from './kinds/hypervisor/drivers.ts'
+import { createDrivers, type Drivers, defaultDriver } from './kinds/hypervisor/drivers.ts'
 import { HypervisorKind } from './kinds/hypervisor/hypervisor.ts'
 import { IouKind } from './kinds/iou/iou.ts'
 import type { KindListener, NodeKind } from './kinds/kind.ts'
 import { kvmPlatforms, usableEmulators } from './kinds/machine-emulator/binaries.ts'
-import { type MachineBounds, usualBounds } from './kinds/machine-emulator/bounds.ts'
+import { defaultMachineTimeouts, type MachineTimeouts } from './kinds/machine-emulator/bounds.ts'
 import { kvmVerdict } from './kinds/machine-emulator/kvm-guest.ts'
 import { MachineEmulatorKind } from './kinds/machine-emulator/machine-emulator.ts'
 import { versionText } from './kinds/machine-emulator/probe.ts'
 import { PcKind } from './kinds/pc/pc.ts'
-import type { Log } from './log.ts'
+import type { Log } from './log/log.ts'
 import { Captures } from './nodes/captures.ts'
 import { Consoles } from './nodes/consoles.ts'
 import { KeeperLink } from './nodes/keeper-link.ts'
@@ -38,19 +38,19 @@ import { Listening } from './nodes/listening.ts'
 import { Nodes } from './nodes/nodes.ts'
 import { Reopen } from './nodes/reopen.ts'
 import { PortAllocator } from './ports/allocator.ts'
-import { Checksums } from './projects/checksums.ts'
-import { makeDirectory } from './projects/durable-file.ts'
 import { ProjectFiles } from './projects/files.ts'
 import { Projects } from './projects/projects.ts'
 import { type Found, Sandbox } from './sandbox/sandbox.ts'
-import { version } from './version.ts'
+import { Checksums } from './storage/checksums.ts'
+import { makeDirectory } from './storage/durable-file.ts'
+import { version } from './system/version.ts'
 
 export interface NodeAgentOptions {
   readonly config: Config
   readonly log: Log
   readonly diagnose: (settings: Resolved, signal?: AbortSignal) => Promise<Diagnosis>
-  readonly machineBounds?: Partial<MachineBounds>
-  readonly dynamipsBounds?: Partial<DynamipsBounds>
+  readonly machineBounds?: Partial<MachineTimeouts>
+  readonly dynamipsBounds?: Partial<DynamipsTimeouts>
 }
 
 /** What an earlier service left open. */
@@ -84,7 +84,7 @@ export async function createNodeAgent(options: NodeAgentOptions): Promise<NodeAg
   const projectsDirectory = join(data, 'projects')
   await Promise.all([data, projectsDirectory, join(data, 'run')].map(makeDirectory))
 
-  const floorMb = () => config.current.min_free_space_mb
+  const minFreeMb = () => config.current.min_free_space_mb
   const meter = new LoadMeter()
   const events = new EventLog(
     { history: limits.history, feeds: () => config.current.limits.feeds },
@@ -110,8 +110,8 @@ export async function createNodeAgent(options: NodeAgentOptions): Promise<NodeAg
     additional: () => config.current.additional_images_path,
     isLocal,
     checksums,
-    floorMb,
-    mostGb: () => config.current.limits.image_gb,
+    minFreeMb,
+    maxGb: () => config.current.limits.image_gb,
     bodyTimeoutMs: limits.body_timeout_ms,
     listedExecutables: () => config.current.executables,
     mayExecute: callerMayExecute,
@@ -144,9 +144,9 @@ export async function createNodeAgent(options: NodeAgentOptions): Promise<NodeAg
         await node.save()
         emit(node, node.updated())
       }),
-    happened: (key, happening) => {
+    happened: (key, payload) => {
       const node = nodes.all.get(key)
-      if (node !== undefined) emit(node, happening)
+      if (node !== undefined) emit(node, payload)
     },
     queued: (key, run) => onNode(key, run),
   }
@@ -157,8 +157,8 @@ export async function createNodeAgent(options: NodeAgentOptions): Promise<NodeAg
     consoleHost: console_host,
     acceleration: () => config.current.machine_emulator.acceleration,
     library: images.library,
-    floorMb,
-    bounds: { ...usualBounds, ...options.machineBounds },
+    minFreeMb,
+    timeouts: { ...defaultMachineTimeouts, ...options.machineBounds },
     md5Of: (file) => images.md5Of(file),
     nodes: () => nodes.all.values(),
     limit: async (key, cpu_percent) => void (await keeper.call('unit.limit', { key, cpu_percent })),
@@ -181,12 +181,12 @@ export async function createNodeAgent(options: NodeAgentOptions): Promise<NodeAg
     ports,
     runDirectory: join(data, 'run'),
     settings: () => config.current.dynamips,
-    bounds: dynamipsBounds,
+    timeouts: dynamipsBounds,
   })
   const drivers = createDrivers(() => config.current.hypervisor, join(data, 'run'), log)
   const hypervisor = new HypervisorKind({
     drivers,
-    usual: () => usualDriver(drivers, config.current.hypervisor),
+    usual: () => defaultDriver(drivers, config.current.hypervisor),
     ports,
     consoleHost: console_host,
     nodes: () => nodes.all.values(),
@@ -195,16 +195,16 @@ export async function createNodeAgent(options: NodeAgentOptions): Promise<NodeAg
     log,
   })
   const kinds: Record<NodeKindName, NodeKind> = { pc, iou, hypervisor, 'machine-emulator': machines, dynamips }
-  const emit = (node: LabNode, happening: Happening) => events.emit(node.projectId, happening)
+  const emit = (node: LabNode, payload: EventPayload) => events.emit(node.projectId, payload)
   const interfaceRules = () => ({ patterns: config.current.allowed_interfaces, isLocal: isLocal() })
   const links = new Links({ keeper, ports, interfaces: interfaceRules, emit })
-  const captures = new Captures(keeper, links, floorMb)
+  const captures = new Captures(keeper, links, minFreeMb)
   const listening = new Listening({ keeper, ports, consoleHost: console_host, emit })
   const lifeCycle = new LifeCycle({ keeper, links, listening, emit })
   const consoles = new Consoles({ keeper, ports, listening, consoleHost: console_host })
   const projects: Projects = new Projects({
     rules: { dataDirectory: data, projectsDirectory, isLocal },
-    floorMb,
+    minFreeMb,
     events,
     ports,
     log,
@@ -223,15 +223,15 @@ export async function createNodeAgent(options: NodeAgentOptions): Promise<NodeAg
     captures,
     lifeCycle,
     consoles,
-    floorMb,
+    minFreeMb,
     emit,
     troubleOf: (key) => keeper.troubleOf(key),
   })
-  const measurements = new Measurements({ kind: dynamips, nodes, lifeCycle, bounds: dynamipsBounds })
+  const measurements = new Measurements({ kind: dynamips, nodes, lifeCycle, timeouts: dynamipsBounds })
   const reopen = new Reopen({
     ...{ kinds, keeper, ports, links, lifeCycle, listening, nodes, log },
     finishProjects: () => projects.finish(),
-    emit: (project, happening) => events.emit(project.id, happening),
+    emit: (project, payload) => events.emit(project.id, payload),
   })
   keeper.listen({
     exited(key, run, exit) {
@@ -253,7 +253,7 @@ export async function createNodeAgent(options: NodeAgentOptions): Promise<NodeAg
   const files = new ProjectFiles({
     project: (projectId) => projects.find(projectId),
     checksums,
-    floorMb,
+    minFreeMb,
     bodyTimeoutMs: limits.body_timeout_ms,
   })
   // A restore that fails for one project must not keep the others, or the service, from working.
@@ -332,7 +332,7 @@ export async function createNodeAgent(options: NodeAgentOptions): Promise<NodeAg
       await measurements.close()
       if (stop) {
         const running = [...nodes.all.values()].filter(({ status }) => status !== 'stopped')
-        for (const node of running) lifeCycle.hurry(node)
+        for (const node of running) lifeCycle.expedite(node)
         await Promise.all(
           running.map((node) => nodes.exclusively(node, () => lifeCycle.stop(node, 'close')).catch(() => {})),
         )

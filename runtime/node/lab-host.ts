@@ -1,9 +1,9 @@
 import type { AppOptions } from '../../src/app.ts'
 import type { Tokens } from '../../src/auth/tokens.ts'
-import type { ApplianceVm } from '../../src/fleet/appliance-vm.ts'
-import { between } from '../../src/gateway/between.ts'
+import type { ApplianceVmService } from '../../src/fleet/appliance-vm.ts'
 import { fleetMembers } from '../../src/gateway/fleet-members.ts'
 import { createGateway } from '../../src/gateway/gateway-agent.ts'
+import { peerAddress } from '../../src/gateway/peer-address.ts'
 import { createNodeAgent, type TakenOver } from './agent.ts'
 import { openAppliance } from './appliance-vm/node-appliance.ts'
 import type { LoadedConfig } from './config/load.ts'
@@ -12,8 +12,8 @@ import { ImageDigestFile, nodeHasher } from './fleet/image-digest-file.ts'
 import { createNodeFleet } from './fleet/node-fleet.ts'
 import { PlacementLog } from './fleet/placement-log.ts'
 import { processMetrics, versionFamily } from './host/process-metrics.ts'
-import type { Log } from './log.ts'
-import { version } from './version.ts'
+import type { Log } from './log/log.ts'
+import { version } from './system/version.ts'
 
 /** What runs the labs of a service: this host, or the computes that it is a gateway of. */
 export interface LabHost extends Pick<AppOptions, 'agent' | 'fleet' | 'appliance' | 'between'> {
@@ -39,7 +39,7 @@ export async function openCompute({ config, log, tokens, port, inside }: LabHost
   const { agent, drivers, takenOver, close: closeAgent } = await createNodeAgent({ config, log, diagnose })
   const local = { port, host: agent.host, fetch: inside }
   const { fleet, close: closeFleet } = await createNodeFleet({ config, log, tokens, local })
-  const appliance: ApplianceVm = await openAppliance({ config, log, fleet, drivers })
+  const appliance: ApplianceVmService = await openAppliance({ config, log, fleet, drivers })
   return {
     agent,
     fleet,
@@ -55,14 +55,17 @@ export async function openCompute({ config, log, tokens, port, inside }: LabHost
 
 /** The computes of a fleet as one host. */
 export async function openGateway({ config, log, tokens }: LabHostOptions): Promise<LabHost> {
-  const floorMb = () => config.current.min_free_space_mb
-  const placements = await PlacementLog.open({ data: config.current.data, floorMb, log })
+  const minFreeMb = () => config.current.min_free_space_mb
+  const placements = await PlacementLog.open({ data: config.current.data, minFreeMb, log })
   const { fleet, close: closeFleet } = await createNodeFleet({ config, log, tokens })
   const members = fleetMembers(fleet)
   const gateway = createGateway({
     members,
     placements,
-    digests: { store: await ImageDigestFile.open({ data: config.current.data, floorMb, log }), newHasher: nodeHasher },
+    digests: {
+      store: await ImageDigestFile.open({ data: config.current.data, minFreeMb, log }),
+      newHasher: nodeHasher,
+    },
     warn: (message) => log.warn({}, message),
     host: {
       version,
@@ -72,7 +75,7 @@ export async function openGateway({ config, log, tokens }: LabHostOptions): Prom
   return {
     agent: gateway.agent,
     fleet,
-    between: between(fleet, gateway.whereabouts),
+    between: peerAddress(fleet, gateway.locator),
     end: async () => {},
     async close() {
       gateway.close()

@@ -1,9 +1,9 @@
 #!/usr/bin/env node
-import { nearest } from '../../src/http/nearest.ts'
+import { nearest } from '../../src/http/nearest-word.ts'
 import { consoleCommand } from './cli/console.ts'
 import { ConfigError, loadConfig } from './config/load.ts'
-import { NewerRecord } from './projects/newer-record.ts'
-import { version } from './version.ts'
+import { NewerRecord } from './storage/newer-record.ts'
+import { version } from './system/version.ts'
 
 // What a command needs is loaded by it: the terminal client must not wait for the service's modules.
 const commands: Readonly<Record<string, (argv: string[]) => Promise<number>>> = {

@@ -8,21 +8,21 @@ import type { Verifier } from '../../src/auth/identity.ts'
 import { isLoopback } from '../../src/auth/network.ts'
 import type { Access } from '../../src/http/access/access.ts'
 import { openAuth } from './auth/open-auth.ts'
-import { within } from './caller.ts'
-import { Certificate } from './certificate.ts'
 import type { Resolved } from './config/config.ts'
 import type { LoadedConfig } from './config/load.ts'
-import { openDataDirectory } from './data-directory.ts'
 import { docsScript } from './docs-script.ts'
+import { within } from './http/caller.ts'
+import { Certificate } from './http/certificate.ts'
+import { peerOf, peerOfMessage } from './http/peer.ts'
+import { json, listen } from './http/server.ts'
+import { WebSockets } from './http/websocket.ts'
 import { computeIdOf } from './join/compute-id.ts'
 import { Joiner } from './join/joiner.ts'
 import { type LabHost, openCompute, openGateway } from './lab-host.ts'
-import { createLog, type Log } from './log.ts'
-import { peerOf, peerOfMessage } from './peer.ts'
-import { reasonOf } from './reason.ts'
-import { json, listen } from './server.ts'
-import { version } from './version.ts'
-import { WebSockets } from './websocket.ts'
+import { createLog, type Log } from './log/log.ts'
+import { openDataDirectory } from './storage/data-directory.ts'
+import { reasonOf } from './system/error-reason.ts'
+import { version } from './system/version.ts'
 
 const endMs = 20_000
 
@@ -105,10 +105,10 @@ export async function serve(config: LoadedConfig): Promise<number> {
   await end
   await joiner?.close()
   certificate?.close()
-  await inTime(() => server.close())
+  await withTimeout(() => server.close())
   // A guest takes its time to end; how long is bounded there.
   await host.end()
-  await inTime(() => host.close())
+  await withTimeout(() => host.close())
   return 0
 }
 
@@ -138,7 +138,7 @@ function idFor(data: string): Promise<string> {
 }
 
 /** Ends the process when the work takes too long. */
-async function inTime(work: () => Promise<void>): Promise<void> {
+async function withTimeout(work: () => Promise<void>): Promise<void> {
   const timer = setTimeout(() => process.exit(1), endMs)
   await work()
   clearTimeout(timer)

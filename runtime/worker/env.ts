@@ -45,8 +45,8 @@ export function missing({ FLEET_KEY = '', ADMIN_TOKEN = '', ...more }: Env): str
 }
 
 export const rateOf = ({ RATE_PER_S = '' }: Pick<Env, 'RATE_PER_S'>): number =>
-  RATE_PER_S === '' ? usualRate : Number(RATE_PER_S)
-const usualRate = 100
+  RATE_PER_S === '' ? defaultRate : Number(RATE_PER_S)
+const defaultRate = 100
 
 const aliasForm = /^([a-z0-9-]+)=([a-z0-9-]+)$/
 export const aliasesOf = ({ ALIASES }: Pick<Env, 'ALIASES'>): Record<string, string> =>

@@ -6,7 +6,7 @@ import type { Load } from '../../src/model/host.ts'
 import type { Env } from './env.ts'
 
 /** The feed was not opened; nothing follows. */
-export interface Refusal {
+export interface FeedRefusal {
   readonly kind: 'refused'
   readonly status: number
   readonly message: string
@@ -14,7 +14,7 @@ export interface Refusal {
 }
 
 /** What the object tells an isolate by the websocket of a feed, as JSON: first a ping, or a refusal. */
-export type FeedMessage = FeedItem | FleetItem | Refusal | { readonly kind: 'load'; readonly load: Load }
+export type FeedMessage = FeedItem | FleetItem | FeedRefusal | { readonly kind: 'load'; readonly load: Load }
 
 /** How the websocket of a feed was closed whose credential is not good any more. */
 export const revoked = 4401

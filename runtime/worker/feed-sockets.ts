@@ -1,15 +1,15 @@
 import { Check } from '@sinclair/typebox/value'
 import { unauthorized } from '../../src/auth/identity.ts'
-import { ApiError } from '../../src/errors.ts'
+import { ApiError } from '../../src/errors/api-error.ts'
 import type { Fleet, FleetEvent } from '../../src/fleet/fleet.ts'
 import { type GatewayEvents, seqOf } from '../../src/gateway/events.ts'
 import type { FeedItem } from '../../src/model/event.ts'
 import type { Load } from '../../src/model/host.ts'
 import { type FeedMessage, revoked, WantedFeed, wantedIn } from './feed-message.ts'
-import type { LastingSocket, LastingSockets } from './lasting-sockets.ts'
+import type { HibernatableSocket, HibernatableSockets } from './hibernatable-sockets.ts'
 
 export interface FeedSocketsOptions {
-  readonly sockets: LastingSockets
+  readonly sockets: HibernatableSockets
   readonly events: GatewayEvents
   readonly fleet: Pick<Fleet, 'listen'>
   /** Of the compute that has the project, or of all; undefined while it is not known. */
@@ -19,7 +19,7 @@ export interface FeedSocketsOptions {
 }
 
 interface Open {
-  readonly socket: LastingSocket
+  readonly socket: HibernatableSocket
   readonly wanted: WantedFeed
   readonly over: AbortController
 }

@@ -18,8 +18,8 @@ import type { Env } from './env.ts'
 import { isolateHeader, isolateKey } from './feed-message.ts'
 import { FeedSockets } from './feed-sockets.ts'
 import { type Gateway, openGateway } from './gateway.ts'
-import { LastingSockets } from './lasting-sockets.ts'
-import { Rounds } from './rounds.ts'
+import { HealthCheckLoop } from './health-check-loop.ts'
+import { HibernatableSockets } from './hibernatable-sockets.ts'
 import { upgrade } from './sockets.ts'
 import { TunnelSockets } from './tunnel-sockets.ts'
 import { UsedTickets } from './used-tickets.ts'
@@ -33,7 +33,7 @@ export interface Snapshot {
 }
 
 interface Opened extends Gateway {
-  readonly rounds: Rounds
+  readonly healthChecks: HealthCheckLoop
   readonly feeds: FeedSockets
 }
 
@@ -42,7 +42,7 @@ interface Opened extends Gateway {
  * its tables: its memory goes whenever nothing happens.
  */
 export class FleetObject extends DurableObject<Env> {
-  readonly #sockets: LastingSockets
+  readonly #sockets: HibernatableSockets
   readonly #tunnels: TunnelSockets
   readonly #usedTickets: UsedTickets
   readonly #admissions: Admissions
@@ -54,7 +54,7 @@ export class FleetObject extends DurableObject<Env> {
 
   constructor(state: DurableObjectState, env: Env) {
     super(state, env)
-    this.#sockets = new LastingSockets(state)
+    this.#sockets = new HibernatableSockets(state)
     this.#tunnels = new TunnelSockets(this.#sockets)
     this.#usedTickets = new UsedTickets(state.storage.sql)
     this.#admissions = new Admissions(env)
@@ -78,18 +78,18 @@ export class FleetObject extends DurableObject<Env> {
         isGood: (key) => this.#isGood(key),
       })
       // What it remembers of the computes is said to nobody: feeds come after it.
-      const rounds = new Rounds(state.storage, fleet, () => feeds.size)
+      const healthChecks = new HealthCheckLoop(state.storage, fleet, () => feeds.size)
       feeds.resume()
-      this.#gateway = { ...gateway, feeds, rounds }
+      this.#gateway = { ...gateway, feeds, healthChecks }
     })
   }
 
   override async fetch(request: Request): Promise<Response> {
-    const { app, feeds, rounds } = this.#open
-    await rounds.used()
+    const { app, feeds, healthChecks } = this.#open
+    await healthChecks.used()
     const key = request.headers.get(isolateHeader)
     if (key !== null && (await sameText(key, this.#isolateKey))) return feeds.open(request)
-    if (isAboutAll(request)) await rounds.known()
+    if (isAboutAll(request)) await healthChecks.known()
     const admitted = await this.#admissions.read(request)
     // A token that was revoked a moment ago may still hold for an isolate: its credentials are looked at again.
     return app.fetch(request, admitted !== undefined && (await this.#isGood(admitted.key)) ? admitted : undefined)
@@ -103,9 +103,9 @@ export class FleetObject extends DurableObject<Env> {
     known?: string,
     answered: RequestCounts = { routes: [], credentials: [] },
   ): Promise<Snapshot | undefined> {
-    const { fleet, rounds, requests } = this.#open
+    const { fleet, healthChecks, requests } = this.#open
     requests.add(answered)
-    await rounds.used()
+    await healthChecks.used()
     if (known !== undefined && known === this.#revision) return undefined
     this.#revision ??= crypto.randomUUID()
     const revision = this.#revision
@@ -158,8 +158,8 @@ export class FleetObject extends DurableObject<Env> {
   }
 
   override async alarm(): Promise<void> {
-    const { rounds, feeds } = this.#open
-    await rounds.run()
+    const { healthChecks, feeds } = this.#open
+    await healthChecks.run()
     await feeds.tellLoads()
   }
 

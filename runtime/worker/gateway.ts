@@ -1,14 +1,14 @@
 import { type App, createApp } from '../../src/app.ts'
 import { Tokens } from '../../src/auth/tokens.ts'
+import { fetchTransport } from '../../src/client/transport.ts'
 import { Fleet } from '../../src/fleet/fleet.ts'
-import { fetchTransport } from '../../src/fleet/transport.ts'
-import { between } from '../../src/gateway/between.ts'
 import type { Bookmarks, GatewayEvents } from '../../src/gateway/events.ts'
 import { fleetMembers } from '../../src/gateway/fleet-members.ts'
 import { createGateway } from '../../src/gateway/gateway-agent.ts'
 import { loadOf } from '../../src/gateway/host.ts'
 import type { BringImage } from '../../src/gateway/image-copies.ts'
 import type { PlacementStore } from '../../src/gateway/members.ts'
+import { peerAddress } from '../../src/gateway/peer-address.ts'
 import { RequestMetrics } from '../../src/http/request-metrics.ts'
 import type { Upgrade } from '../../src/http/socket.ts'
 import type { TicketOffice } from '../../src/http/tickets.ts'
@@ -16,11 +16,11 @@ import type { Load } from '../../src/model/host.ts'
 import type { MetricFamily } from '../../src/model/metrics.ts'
 import { openAuth, tokenKey } from './auth.ts'
 import { aliasesOf, type Env } from './env.ts'
+import { roundMs } from './health-check-loop.ts'
 import { common, gatewayHost } from './host.ts'
 import { ImageDigestTable, workerHasher } from './image-digest-table.ts'
 import { PlacementTable } from './placement-table.ts'
 import { RegistryTable } from './registry-table.ts'
-import { roundMs } from './rounds.ts'
 import { Sealer } from './sealed.ts'
 import { socketTransport } from './sockets.ts'
 import { TokenTable } from './token-table.ts'
@@ -63,7 +63,7 @@ export async function openGateway(env: Env, parts: GatewayParts): Promise<Gatewa
     version: PATCHBAY_VERSION,
     upkeep: 'rounds',
     // What a look finds is in force until the next one.
-    bounds: { connectMs: 10_000, failures: 2, retryMs: [2 * roundMs, 2 * roundMs], lookMs: roundMs },
+    timeouts: { connectMs: 10_000, failures: 2, retryMs: [2 * roundMs, 2 * roundMs], lookMs: roundMs },
     joinTokens: tokens.joinTokens,
     // 32 MiB would wait here when nobody read anything of a compute; all must fit in 128 MB.
     tunnels: { watch: 'busy', limits: { window: 256 * 1024, streams: 128 } },
@@ -82,7 +82,7 @@ export async function openGateway(env: Env, parts: GatewayParts): Promise<Gatewa
     aliases: aliasesOf(env),
     agent: gateway.agent,
     fleet,
-    between: between(fleet, gateway.whereabouts),
+    between: peerAddress(fleet, gateway.locator),
     access,
     tokens,
     tickets,

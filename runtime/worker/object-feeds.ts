@@ -1,4 +1,4 @@
-import { ApiError } from '../../src/errors.ts'
+import { ApiError } from '../../src/errors/api-error.ts'
 import { type FeedSource, withFleet } from '../../src/events/fleet-feed.ts'
 import { Subscriber } from '../../src/events/subscriber.ts'
 import type { FleetEvent } from '../../src/fleet/options.ts'
@@ -6,12 +6,12 @@ import { seqOf } from '../../src/gateway/events.ts'
 import type { FeedItem } from '../../src/model/event.ts'
 import type { Load } from '../../src/model/host.ts'
 import type { Env } from './env.ts'
-import { type FeedMessage, isolateHeader, isolateKey, type Refusal, urlOf } from './feed-message.ts'
+import { type FeedMessage, type FeedRefusal, isolateHeader, isolateKey, urlOf } from './feed-message.ts'
 import type { FleetObject } from './fleet-object.ts'
 import { accepted } from './sockets.ts'
 
 /** Items that may wait for a client that asked for what it missed: as much as is kept comes at once. */
-const mostMissed = 4096
+const maxMissed = 4096
 
 /** The feeds of the object as clients read them: it is silent while nothing happens, and the pings are added here. */
 export function objectFeeds(object: () => DurableObjectStub<FleetObject>, env: Env): FeedSource {
@@ -24,7 +24,7 @@ export function objectFeeds(object: () => DurableObjectStub<FleetObject>, env: E
     if (webSocket === null) throw broken()
     const socket = accepted(webSocket)
     const listeners = new Set<(event: FleetEvent) => void>()
-    const most = wanted.since === undefined ? undefined : mostMissed
+    const most = wanted.since === undefined ? undefined : maxMissed
     let load: Load = { cpu_usage_percent: 0, memory_usage_percent: 0 }
     let told = 0
     let isBegun = false
@@ -73,4 +73,4 @@ export function objectFeeds(object: () => DurableObjectStub<FleetObject>, env: E
 const broken = (): ApiError =>
   new ApiError(503, 'The feed could not be opened; try again', { headers: { 'Retry-After': '1' } })
 
-const refusal = ({ status, message, headers }: Refusal): ApiError => new ApiError(status, message, { headers })
+const refusal = ({ status, message, headers }: FeedRefusal): ApiError => new ApiError(status, message, { headers })

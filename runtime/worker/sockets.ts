@@ -1,5 +1,5 @@
-import { originOf } from '../../src/fleet/address.ts'
-import type { SocketTransport } from '../../src/fleet/transport.ts'
+import { originOf } from '../../src/client/address.ts'
+import type { SocketTransport } from '../../src/client/transport.ts'
 import { type Socket, subprotocolOf, type Upgrade } from '../../src/http/socket.ts'
 
 /** A websocket as Workers have it: it tells nothing before it is accepted. */

@@ -5,7 +5,7 @@ import type { KeptTunnel, Tunnels } from '../../src/fleet/tunnels.ts'
 import type { Bookmarks } from '../../src/gateway/events.ts'
 import type { Socket, Upgrade } from '../../src/http/socket.ts'
 import { ComputeHello } from '../../src/model/tunnel.ts'
-import type { LastingSocket, LastingSockets } from './lasting-sockets.ts'
+import type { HibernatableSocket, HibernatableSockets } from './hibernatable-sockets.ts'
 
 /** What is kept with the websocket of a compute that has joined. */
 type Kept = Static<typeof Kept>
@@ -19,10 +19,10 @@ const Kept = Type.Object({
 
 /** The websockets of computes that have joined. */
 export class TunnelSockets implements Bookmarks {
-  readonly #sockets: LastingSockets
-  readonly #joined = new Map<string, { readonly socket: LastingSocket; kept: Kept }>()
+  readonly #sockets: HibernatableSockets
+  readonly #joined = new Map<string, { readonly socket: HibernatableSocket; kept: Kept }>()
 
-  constructor(sockets: LastingSockets) {
+  constructor(sockets: HibernatableSockets) {
     this.#sockets = sockets
   }
 
@@ -61,7 +61,7 @@ export class TunnelSockets implements Bookmarks {
   }
 
   /** What `Tunnels` keeps with a websocket is a `KeptTunnel`. */
-  #keeping(socket: LastingSocket): Socket {
+  #keeping(socket: HibernatableSocket): Socket {
     return {
       ...socket,
       keep: (value) => {
@@ -72,7 +72,7 @@ export class TunnelSockets implements Bookmarks {
     }
   }
 
-  #know(socket: LastingSocket, kept: Kept): void {
+  #know(socket: HibernatableSocket, kept: Kept): void {
     const id = keyOf(kept.hello.compute_id)
     this.#joined.set(id, { socket, kept })
     socket.onClose(() => {
@@ -80,7 +80,7 @@ export class TunnelSockets implements Bookmarks {
     })
   }
 
-  #keep(joined: { readonly socket: LastingSocket; kept: Kept }, kept: Kept): void {
+  #keep(joined: { readonly socket: HibernatableSocket; kept: Kept }, kept: Kept): void {
     joined.kept = kept
     joined.socket.keep(kept)
   }

@@ -1,4 +1,4 @@
-import { badRequest } from '../../src/errors.ts'
+import { badRequest } from '../../src/errors/api-error.ts'
 
 type Fetch = (url: string, init: RequestInit) => Promise<Response>
 

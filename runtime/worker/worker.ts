@@ -1,18 +1,18 @@
+import { EdgeRouter } from './edge-router.ts'
 import { type Env, missing } from './env.ts'
 import { json } from './host.ts'
-import { Shortcut } from './shortcut.ts'
 
 export { FleetObject } from './fleet-object.ts'
 
-let shortcut: Shortcut | undefined
+let edgeRouter: EdgeRouter | undefined
 
 /** The gateway at the edge. Isolates decide who is let in; all state is in one object, which also answers what needs all of it. */
 export default {
   async fetch(request, env): Promise<Response> {
     const message = missing(env)
     if (message !== undefined) return json(`${JSON.stringify({ message, status: 503 })}\n`, 503, {})
-    shortcut ??= new Shortcut(env)
-    return flowing(await shortcut.answer(request))
+    edgeRouter ??= new EdgeRouter(env)
+    return flowing(await edgeRouter.answer(request))
   },
 } satisfies ExportedHandler<Env>
 

@@ -1,5 +1,5 @@
 import { createRemoteJWKSet, customFetch, errors, type JWTPayload, jwtVerify } from 'jose'
-import { ApiError } from '../errors.ts'
+import { ApiError } from '../errors/api-error.ts'
 import type { Role } from '../model/access-token.ts'
 import type { Identity, Verifier } from './identity.ts'
 

@@ -1,4 +1,4 @@
-import { ApiError, forbidden } from '../errors.ts'
+import { ApiError, forbidden } from '../errors/api-error.ts'
 import type { Role } from '../model/access-token.ts'
 import type { Session } from './sessions.ts'
 

@@ -1,4 +1,4 @@
-import { ApiError } from '../errors.ts'
+import { ApiError } from '../errors/api-error.ts'
 import type { TokenRecord } from '../model/access-token.ts'
 import { type EndedRecord, EndedSessions } from './ended-sessions.ts'
 import type { Identity } from './identity.ts'

@@ -1,4 +1,4 @@
-import { ApiError } from '../errors.ts'
+import { ApiError } from '../errors/api-error.ts'
 import type { MetricFamily } from '../model/metrics.ts'
 import { Buckets, type Rate } from './buckets.ts'
 import { networkOf } from './network.ts'

@@ -1,4 +1,4 @@
-import { ApiError } from '../errors.ts'
+import { ApiError } from '../errors/api-error.ts'
 import { Buckets } from './buckets.ts'
 
 /** How many credentials are remembered; the one that was used longest ago is forgotten first. */

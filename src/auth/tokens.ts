@@ -1,4 +1,4 @@
-import { badRequest, conflict, notFound } from '../errors.ts'
+import { badRequest, conflict, notFound } from '../errors/api-error.ts'
 import type { JoinGrant, JoinTokens } from '../fleet/join-tokens.ts'
 import type { AccessToken, AccessTokenCreate, TokenRecord } from '../model/access-token.ts'
 import type { Identity } from './identity.ts'
@@ -16,8 +16,8 @@ import {
 
 /** Longest that a revoked token may go on working where another process revoked it, ms. */
 const longestCacheMs = 10_000
-const mostCached = 2000
-export const mostTokens = 1000
+const maxCached = 2000
+export const maxTokens = 1000
 
 export interface TokensOptions {
   readonly store: TokenStore
@@ -95,7 +95,7 @@ export class Tokens {
     await this.#store.put(record)
     // Counted after it is kept: two that come together both see the other.
     const all = await this.#store.list()
-    if (all.length > mostTokens) await this.#makeRoom(all, record.token_id)
+    if (all.length > maxTokens) await this.#makeRoom(all, record.token_id)
     return { ...shown(record), token: text }
   }
 
@@ -160,7 +160,7 @@ export class Tokens {
     this.#cache.delete(id)
     this.#cache.set(id, cached)
     for (const oldest of this.#cache.keys()) {
-      if (this.#cache.size <= mostCached) break
+      if (this.#cache.size <= maxCached) break
       this.#cache.delete(oldest)
     }
   }
@@ -168,9 +168,9 @@ export class Tokens {
   async #makeRoom(all: readonly TokenRecord[], newest: string): Promise<void> {
     const expired = all.filter((it) => isExpired(it, this.#now()))
     for (const { token_id } of expired) await this.#store.remove(token_id)
-    if (all.length - expired.length <= mostTokens) return
+    if (all.length - expired.length <= maxTokens) return
     await this.#store.remove(newest)
-    throw conflict(`There are ${mostTokens} tokens already, and no more are possible: revoke some first`)
+    throw conflict(`There are ${maxTokens} tokens already, and no more are possible: revoke some first`)
   }
 
   #times(seconds: number | undefined): { created_at: string; expires_at: string | null } {

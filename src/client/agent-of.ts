@@ -1,7 +1,7 @@
 import { type Caller, headersFor } from '../auth/caller.ts'
 import type { Fleet } from '../fleet/fleet.ts'
 import type { HostAgent } from '../host-agent.ts'
-import type { Bounds } from './options.ts'
+import type { ClientLimits } from './options.ts'
 import { RemoteHostAgent } from './remote-host-agent.ts'
 
 /**
@@ -12,7 +12,7 @@ import { RemoteHostAgent } from './remote-host-agent.ts'
 export function agentOf(
   fleet: Fleet,
   id: string,
-  { caller, bounds }: { caller?: Caller; bounds?: Partial<Bounds> } = {},
+  { caller, limits }: { caller?: Caller; limits?: Partial<ClientLimits> } = {},
 ): HostAgent {
   const ofCaller = caller && headersFor(caller)
   const marked = <T extends { readonly headers: Readonly<Record<string, string>> }>(request: T): T => ({
@@ -24,6 +24,6 @@ export function agentOf(
     send: (request) => fleet.send(id, marked(request)),
     openSocket: (request) => fleet.openSocket(id, marked(request)),
     isWatched: fleet.isTunnelled(id),
-    ...(bounds !== undefined && { bounds }),
+    ...(limits !== undefined && { limits }),
   })
 }

@@ -1,6 +1,6 @@
-import { ApiError, badRequest } from '../errors.ts'
+import { ApiError, badRequest } from '../errors/api-error.ts'
 import type { Exchange } from './exchange.ts'
-import type { Bounds } from './options.ts'
+import type { ClientLimits } from './options.ts'
 
 interface Received {
   /** How long it may stand still while somebody reads, ms; undefined: for ever. */
@@ -70,7 +70,7 @@ export class Upload {
   }
 
   /** The body of the request; what the exchange waits for is bounded while it is the compute's turn. */
-  begin(exchange: Exchange, { idleMs, workMs }: Bounds): ReadableStream<Uint8Array> {
+  begin(exchange: Exchange, { idleMs, workMs }: ClientLimits): ReadableStream<Uint8Array> {
     return new ReadableStream<Uint8Array>(
       {
         pull: async (controller) => {

@@ -1,18 +1,18 @@
 import type { Static, TSchema } from '@sinclair/typebox'
 import { Check } from '@sinclair/typebox/value'
-import { ApiError } from '../errors.ts'
-import { readText, reasonOf } from '../fleet/answer.ts'
-import { isRedirect } from '../fleet/greeting.ts'
-import { ConnectionLost, jsonBody, type Outgoing, type Send } from '../fleet/transport.ts'
+import { ApiError } from '../errors/api-error.ts'
 import type { Method } from '../http/endpoint.ts'
 import { complaint } from '../http/validate.ts'
+import { causeOf, readText } from './answer.ts'
 import { received, type Upload } from './bodies.ts'
 import { Exchange } from './exchange.ts'
 import { faultOf } from './faults.ts'
-import { type Bounds, type RemoteOptions, usualBounds } from './options.ts'
+import { isRedirect } from './greeting.ts'
+import { type ClientLimits, defaultClientLimits, type RemoteOptions } from './options.ts'
 import { tolerant } from './tolerant.ts'
+import { ConnectionLost, jsonBody, type Outgoing, type Send } from './transport.ts'
 
-const mostRetries = 2
+const maxRetries = 2
 /** Times between tries are between these, ms; the second one is twice as long. */
 const retryMs = [50, 150] as const
 const faultBytes = 64 << 10
@@ -37,14 +37,14 @@ export interface Call {
 
 /** What may be said to a compute, and how it is heard: with bounds, retries, and errors that a client may be told. */
 export class Connection {
-  readonly bounds: Bounds
+  readonly limits: ClientLimits
   /** See `RemoteOptions.isWatched`. */
   readonly isWatched: boolean
   readonly #name: string
   readonly #transport: Send
 
-  constructor({ name, send, bounds, isWatched = false }: RemoteOptions) {
-    this.bounds = { ...usualBounds, ...bounds }
+  constructor({ name, send, limits, isWatched = false }: RemoteOptions) {
+    this.limits = { ...defaultClientLimits, ...limits }
     this.isWatched = isWatched
     this.#name = name
     this.#transport = send
@@ -60,7 +60,7 @@ export class Connection {
     const { response, exchange } = await this.#send(call)
     const text = await this.#text(response, exchange)
     if (text === undefined)
-      throw this.wrong(`more than the ${this.bounds.answerBytes} bytes that are read of an answer, or no UTF-8`)
+      throw this.wrong(`more than the ${this.limits.answerBytes} bytes that are read of an answer, or no UTF-8`)
     return { value: this.fitting(schema, this.parse(text)), status: response.status }
   }
 
@@ -116,8 +116,8 @@ export class Connection {
     if (exchange.ending === 'late') {
       return this.#error(504, `did not ${broke === undefined ? 'answer' : 'go on'} within ${exchange.bound} ms`, error)
     }
-    if (broke !== undefined) return this.wrong(`the answer broke off: ${reasonOf(error)}`, error)
-    return this.#error(503, `cannot be reached: ${reasonOf(error)}`, error)
+    if (broke !== undefined) return this.wrong(`the answer broke off: ${causeOf(error)}`, error)
+    return this.#error(503, `cannot be reached: ${causeOf(error)}`, error)
   }
 
   /** 502: what had begun came to nothing. */
@@ -134,8 +134,8 @@ export class Connection {
   async #send(call: Call): Promise<{ response: Response; exchange: Exchange }> {
     const { method, upload, accepts = [], pace = method === 'GET' ? 'read' : 'work' } = call
     const exchange = new Exchange(call.signal)
-    exchange.within(pace === 'read' ? this.bounds.readMs : this.bounds.workMs)
-    const body = upload?.begin(exchange, this.bounds)
+    exchange.within(pace === 'read' ? this.limits.readMs : this.limits.workMs)
+    const body = upload?.begin(exchange, this.limits)
     try {
       const response = await this.#tries(call, exchange, body)
       const isAnswer = response.ok || (accepts.includes(response.status) && !isRedirect(response))
@@ -156,7 +156,7 @@ export class Connection {
         return await this.#ask(call, exchange, body)
       } catch (error) {
         if (call.upload?.failure !== undefined) throw call.upload.failure
-        const isFinal = !isSafe || tries === mostRetries || exchange.ending !== undefined || !mayPass(error)
+        const isFinal = !isSafe || tries === maxRetries || exchange.ending !== undefined || !mayPass(error)
         if (isFinal) throw this.lost(error, exchange)
         const [least, most] = retryMs
         await exchange.pause((least + Math.random() * (most - least)) * (tries + 1))
@@ -186,7 +186,7 @@ export class Connection {
   /** Undefined: it is too long, or no UTF-8. */
   async #text(response: Response, exchange: Exchange): Promise<string | undefined> {
     try {
-      return await exchange.until(readText(response, this.bounds.answerBytes))
+      return await exchange.until(readText(response, this.limits.answerBytes))
     } catch (error) {
       const lost = this.lost(error, exchange, 'broke off')
       exchange.abort()

@@ -1,11 +1,11 @@
-import { ApiError } from '../errors.ts'
-import type { OpenSocket } from '../fleet/transport.ts'
+import { ApiError } from '../errors/api-error.ts'
 import type { ConsoleStream, NodeAgent } from '../host-agent.ts'
 import type { NodeRef } from '../model/node.ts'
 import type { Connection } from './connection.ts'
 import { Exchange } from './exchange.ts'
 import { nodePath } from './nodes.ts'
 import { SocketStream } from './socket-stream.ts'
+import type { OpenSocket } from './transport.ts'
 
 const paths = { console: 'console/ws', screen: 'console/vnc' } as const
 
@@ -16,7 +16,7 @@ export function remoteConsoles(
 ): Pick<NodeAgent, 'console' | 'screen'> {
   const open = async (what: keyof typeof paths, ref: NodeRef, signal: AbortSignal): Promise<ConsoleStream> => {
     const exchange = new Exchange(signal)
-    exchange.within(connection.bounds.workMs)
+    exchange.within(connection.limits.workMs)
     try {
       const path = `${nodePath(ref)}/${paths[what]}`
       const opening = openSocket({ path, headers: {}, signal: exchange.signal })
@@ -28,8 +28,8 @@ export function remoteConsoles(
       if (socket instanceof Response) throw await connection.refusal(socket, exchange)
       return new SocketStream(socket, {
         signal,
-        mostWaiting: connection.bounds.consoleBytes,
-        idleMs: connection.bounds.idleMs,
+        maxWaiting: connection.limits.consoleBytes,
+        idleMs: connection.limits.idleMs,
         failed: (words) => connection.failed(`${what} ${words}`),
       })
     } catch (error) {

@@ -1,13 +1,13 @@
 import { type TSchema, Type } from '@sinclair/typebox'
 import { Check } from '@sinclair/typebox/value'
-import { Lines } from '../fleet/lines.ts'
 import type { EventAgent } from '../host-agent.ts'
 import { Uuid } from '../model/common.ts'
-import type { FeedItem, Happening } from '../model/event.ts'
+import type { EventPayload, FeedItem } from '../model/event.ts'
 import { Load } from '../model/host.ts'
 import type { Node } from '../model/node.ts'
 import { Project } from '../model/project.ts'
 import type { Connection } from './connection.ts'
+import { Lines } from './lines.ts'
 import { AnyNode } from './nodes.ts'
 import { path, search } from './paths.ts'
 import { tolerant } from './tolerant.ts'
@@ -20,7 +20,7 @@ export const remoteEvents = (connection: Connection): EventAgent => ({
     const query = search({ since, view: 'full', pings: rests ? 'false' : undefined })
     const { body } = await connection.stream(
       { method: 'GET', path: `${base}/notifications${query}`, rests, signal },
-      { idleMs: rests ? undefined : connection.bounds.feedMs },
+      { idleMs: rests ? undefined : connection.limits.feedMs },
     )
     return items(connection, body, { projectId, pings, signal })
   },
@@ -33,8 +33,8 @@ function items(
   { projectId, pings, signal }: { projectId: string | undefined; pings: boolean; signal: AbortSignal },
 ): ReadableStream<FeedItem> {
   let isPinged = false
-  const tooLong = () => connection.wrong(`a line of more than ${connection.bounds.lineBytes} bytes`)
-  const source = new Lines(body, connection.bounds.lineBytes, tooLong)
+  const tooLong = () => connection.wrong(`a line of more than ${connection.limits.lineBytes} bytes`)
+  const source = new Lines(body, connection.limits.lineBytes, tooLong)
   return new ReadableStream<FeedItem>(
     {
       async pull(controller) {
@@ -95,11 +95,11 @@ function itemOf(connection: Connection, value: unknown, projectId: string | unde
   const { action, seq } = connection.fitting(AnyLine, value)
   const event = (
     { seq, by, ...at }: { seq: number; project_id?: string; by?: string },
-    happening: Happening,
+    payload: EventPayload,
   ): FeedItem | undefined => {
     const project_id = projectId ?? at.project_id
     if (project_id === undefined) return undefined
-    return { kind: 'event', event: { seq, project_id, happening, ...(by !== undefined && { by }) } }
+    return { kind: 'event', event: { seq, project_id, payload, ...(by !== undefined && { by }) } }
   }
   switch (action) {
     case 'ping': {
@@ -138,6 +138,6 @@ function other(connection: Connection, value: unknown, projectId: string | undef
   const { action, seq, project_id: named, by, event, ...more } = connection.fitting(OfAny, value)
   const project_id = projectId ?? named
   if (project_id === undefined || seq === undefined) return undefined
-  const happening = { type: 'other', action, event, more } as const
-  return { kind: 'event', event: { seq, project_id, happening, ...(by !== undefined && { by }) } }
+  const payload = { type: 'other', action, event, more } as const
+  return { kind: 'event', event: { seq, project_id, payload, ...(by !== undefined && { by }) } }
 }

@@ -1,7 +1,7 @@
-import { abortable } from '../fleet/abortable.ts'
+import { abortable } from '../async/abortable.ts'
 
 /** Why an exchange was ended by ourselves. */
-export type Ending = 'late' | 'cancelled'
+export type ExchangeEnd = 'late' | 'cancelled'
 
 /** One request and its answer: ended by the caller's signal, or when what is waited for takes too long. */
 export class Exchange {
@@ -9,7 +9,7 @@ export class Exchange {
   readonly #caller: AbortSignal | undefined
   readonly #cancelled = () => this.abort('cancelled')
   #timer: ReturnType<typeof setTimeout> | undefined
-  #ending: Ending | undefined
+  #ending: ExchangeEnd | undefined
   #bound = 0
   #isOver = false
 
@@ -23,7 +23,7 @@ export class Exchange {
     return this.#over.signal
   }
 
-  get ending(): Ending | undefined {
+  get ending(): ExchangeEnd | undefined {
     return this.#ending
   }
 
@@ -61,7 +61,7 @@ export class Exchange {
   }
 
   /** Ends what is under way. */
-  abort(ending: Ending = 'cancelled'): void {
+  abort(ending: ExchangeEnd = 'cancelled'): void {
     this.#ending ??= ending
     this.#over.abort()
     this.release()

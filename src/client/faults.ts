@@ -1,7 +1,7 @@
 import { Check } from '@sinclair/typebox/value'
-import { ApiError } from '../errors.ts'
-import { requireAboutRequest } from '../fleet/greeting.ts'
+import { ApiError } from '../errors/api-error.ts'
 import { Fault } from '../model/common.ts'
+import { requireAboutRequest } from './greeting.ts'
 import { tolerant } from './tolerant.ts'
 
 /** Headers of an error that say more about it. */

@@ -14,7 +14,7 @@ export const remoteFiles = (connection: Connection): FileAgent => ({
   async read(id, file) {
     const { response, body } = await connection.stream(
       { method: 'GET', path: path`/v2/compute/projects/${id}/files/${file}` },
-      { idleMs: connection.bounds.idleMs, size: (response) => factsOf(connection, response).size },
+      { idleMs: connection.limits.idleMs, size: (response) => factsOf(connection, response).size },
     )
     return { content: body, ...factsOf(connection, response) }
   },

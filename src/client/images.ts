@@ -48,7 +48,7 @@ async function read(
   }
   const { response, body } = await connection.stream(
     { method: 'GET', path: imagePath(kind, name), headers },
-    { idleMs: connection.bounds.idleMs, size: (response) => imageFacts(connection, response).bytes },
+    { idleMs: connection.limits.idleMs, size: (response) => imageFacts(connection, response).bytes },
   )
   const { bytes: _, ...facts } = imageFacts(connection, response)
   return { content: body, ...facts }

@@ -1,7 +1,7 @@
-import { maxAnswerBytes } from '../fleet/answer-budget.ts'
-import type { OpenSocket, Send } from '../fleet/transport.ts'
+import { maxAnswerBytes } from '../http/answer-budget.ts'
+import type { OpenSocket, Send } from './transport.ts'
 
-export interface Bounds {
+export interface ClientLimits {
   /** How long an answer may take that only tells what is known, ms. */
   readonly readMs: number
   /** How long what is to be done may take, ms: the compute has its own, shorter bounds. */
@@ -18,7 +18,7 @@ export interface Bounds {
   readonly consoleBytes: number
 }
 
-export const usualBounds: Bounds = {
+export const defaultClientLimits: ClientLimits = {
   // As long as a fleet takes a compute for there that says nothing: what only tells what is known is not waited for longer.
   readMs: 16_000,
   workMs: 600_000,
@@ -36,7 +36,7 @@ export interface RemoteOptions {
   readonly send: Send
   /** How consoles are opened; 501 without it. */
   readonly openSocket?: OpenSocket
-  readonly bounds?: Partial<Bounds>
+  readonly limits?: Partial<ClientLimits>
   /** Whoever sends finds out by itself when the compute is not there any more, also when nothing is asked. */
   readonly isWatched?: boolean
 }

@@ -1,4 +1,4 @@
-import { badRequest } from '../errors.ts'
+import { badRequest } from '../errors/api-error.ts'
 
 /**
  * A path of the interface whose values are encoded: each stays one segment, slashes in it too, and none becomes a dot segment,

@@ -9,7 +9,7 @@ const ahead = 256 << 10
 export interface SocketStreamOptions {
   readonly signal: AbortSignal
   /** Most bytes that wait for a reader; more end it, where the runtime cannot hold the other end up. */
-  readonly mostWaiting: number
+  readonly maxWaiting: number
   /** How long the other end may not take what is sent, ms. */
   readonly idleMs: number
   /** The error for whoever uses the streams. */
@@ -82,7 +82,7 @@ export class SocketStream implements ConsoleStream {
     output.enqueue(bytes)
     const room = output.desiredSize ?? 0
     if (room <= 0) this.#socket.pause?.()
-    if (ahead - room > this.#options.mostWaiting) this.#end(this.#options.failed('tells more than is read'))
+    if (ahead - room > this.#options.maxWaiting) this.#end(this.#options.failed('tells more than is read'))
   }
 
   async #send(bytes: Uint8Array): Promise<void> {

@@ -1,6 +1,6 @@
-import { notFound, tooMany } from '../errors.ts'
+import { notFound, tooMany } from '../errors/api-error.ts'
 import type { FeedRequest } from '../host-agent.ts'
-import type { FeedItem, Happening, LabEvent } from '../model/event.ts'
+import type { EventPayload, FeedItem, LabEvent } from '../model/event.ts'
 import type { Load } from '../model/host.ts'
 import { Subscriber } from './subscriber.ts'
 
@@ -87,8 +87,8 @@ export class EventLog {
     for (const subscriber of channel?.subscribers ?? []) subscriber.finish()
   }
 
-  emit(projectId: string, happening: Happening, by = this.#by()): void {
-    const event = { seq: ++this.#last, project_id: projectId, happening, ...(by !== undefined && { by }) }
+  emit(projectId: string, payload: EventPayload, by = this.#by()): void {
+    const event = { seq: ++this.#last, project_id: projectId, payload, ...(by !== undefined && { by }) }
     this.#emitted += 1
     this.#projects.get(projectId)?.add(event)
     this.#all.add(event)

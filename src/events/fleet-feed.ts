@@ -4,7 +4,7 @@ import type { EventAgent, FeedRequest } from '../host-agent.ts'
 import type { FeedItem } from '../model/event.ts'
 
 /** Computes and warnings that may wait for a reader: more than there can be computes. */
-const mostWaiting = 1200
+const maxWaiting = 1200
 
 /** Something happened to a compute. It has no number: what was missed is not told again. */
 export interface FleetItem {
@@ -144,7 +144,7 @@ class Waiting {
     this.#events.delete(key)
     this.#events.set(key, event)
     for (const oldest of this.#events.keys()) {
-      if (this.#events.size <= mostWaiting) break
+      if (this.#events.size <= maxWaiting) break
       this.#events.delete(oldest)
       this.#dropped += 1
     }

@@ -1,7 +1,7 @@
 import type { FeedItem } from '../model/event.ts'
 
 /** Items that may wait for a subscriber before its oldest are dropped. */
-const mostQueued = 256
+const maxQueued = 256
 const pingMs = 5000
 /** A feed on which something happens all the time tells the load, too. */
 const busyPingMs = 10_000
@@ -36,7 +36,7 @@ export class Subscriber {
     )
   }
 
-  push(item: FeedItem, most = mostQueued): void {
+  push(item: FeedItem, most = maxQueued): void {
     if (this.#isFinished) return
     this.#queue.push(item)
     if (this.#queue.length > most) {

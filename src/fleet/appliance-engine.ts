@@ -18,7 +18,7 @@ export interface ApplianceEngine {
   places(settings: ApplianceVmRecord): Promise<readonly Place[]>
   isRunning(settings: ApplianceVmRecord): Promise<boolean>
   /** Ends it, if it runs. The signal says that its guest is not waited for any longer. */
-  end(settings: ApplianceVmRecord, how: 'stop' | 'suspend', hurry: AbortSignal): Promise<void>
+  end(settings: ApplianceVmRecord, how: 'stop' | 'suspend', expedite: AbortSignal): Promise<void>
   /** Calls back when it may have changed, whoever changed it; the function that comes back ends that. */
   watch(settings: ApplianceVmRecord, changed: () => void): () => void
 }

@@ -1,6 +1,6 @@
+import { hostOf } from '../client/address.ts'
 import type { ApplianceVmRecord, ApplianceVmUpdate } from '../model/appliance-vm.ts'
 import { applianceId, type ComputeRecord } from '../model/compute.ts'
-import { hostOf } from './address.ts'
 import type { Place } from './appliance-engine.ts'
 import { credentials } from './record.ts'
 

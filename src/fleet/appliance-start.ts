@@ -1,15 +1,15 @@
-import { conflict } from '../errors.ts'
+import { abortable } from '../async/abortable.ts'
+import { pause } from '../async/pause.ts'
+import { originOf } from '../client/address.ts'
+import { ComputeRefused } from '../client/greeting.ts'
+import { conflict } from '../errors/api-error.ts'
 import type { ApplianceVmRecord } from '../model/appliance-vm.ts'
-import { pause } from '../pause.ts'
-import { abortable } from './abortable.ts'
-import { originOf } from './address.ts'
 import type { ApplianceEngine, Place } from './appliance-engine.ts'
 import { computeRecord } from './appliance-record.ts'
 import type { Fleet } from './fleet.ts'
-import { Refusal } from './greeting.ts'
 
 /** How long things may take, ms. */
-export interface ApplianceBounds {
+export interface ApplianceTimeouts {
   /** From the start of the VM until a service answers in it. */
   readonly startMs: number
   /** One question whether a service is there, and the pause before the next one. */
@@ -24,7 +24,7 @@ export interface ApplianceBounds {
   readonly checkMs: number
 }
 
-export const usualApplianceBounds: ApplianceBounds = {
+export const defaultApplianceTimeouts: ApplianceTimeouts = {
   startMs: 300_000,
   probeMs: 10_000,
   pauseMs: 1000,
@@ -39,32 +39,33 @@ export interface Wanted {
   readonly engine: ApplianceEngine
   readonly settings: ApplianceVmRecord
   readonly signal: AbortSignal
-  readonly bounds: ApplianceBounds
+  readonly timeouts: ApplianceTimeouts
   /** Told what is waited for. */
   readonly tell: (what: string) => void
 }
 
 /** Waits until a service answers in the VM that can be used as a compute; where. */
-export async function answering({ fleet, engine, settings, signal, bounds, tell }: Wanted): Promise<Place> {
+export async function answering({ fleet, engine, settings, signal, timeouts, tell }: Wanted): Promise<Place> {
   for (;;) {
     const places = await abortable(engine.places(settings), signal)
     const known = places.map(originOf).join(', ')
     tell(known === '' ? 'is starting: its address is not known yet' : `is starting: nothing answers yet at ${known}`)
-    let refusal: Refusal | undefined
+    let refusal: ComputeRefused | undefined
     for (const place of places) {
       try {
-        const soon = AbortSignal.any([signal, AbortSignal.timeout(bounds.probeMs)])
+        const soon = AbortSignal.any([signal, AbortSignal.timeout(timeouts.probeMs)])
         await abortable(fleet.probe(computeRecord(settings, place), soon), soon)
         return place
       } catch (error) {
         signal.throwIfAborted()
-        if (error instanceof Refusal) refusal ??= new Refusal(`what answers at ${originOf(place)}: ${error.message}`)
+        if (error instanceof ComputeRefused)
+          refusal ??= new ComputeRefused(`what answers at ${originOf(place)}: ${error.message}`)
       }
     }
     if (refusal !== undefined) throw refusal
     if (!(await abortable(engine.isRunning(settings), signal)))
       throw conflict('it ended before a service answered in it')
-    await pause(bounds.pauseMs, signal)
+    await pause(timeouts.pauseMs, signal)
     signal.throwIfAborted()
   }
 }

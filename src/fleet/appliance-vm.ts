@@ -1,39 +1,39 @@
-import { ApiError, conflict, notFound } from '../errors.ts'
+import { abortable } from '../async/abortable.ts'
+import { SerialQueue } from '../async/serial-queue.ts'
+import { causeOf } from '../client/answer.ts'
+import { ApiError, conflict, notFound } from '../errors/api-error.ts'
 import {
   type ApplianceEngineName,
   type ApplianceEngineShown,
   type ApplianceVmRecord,
   type ApplianceVmUpdate,
+  defaultAppliance,
   type ApplianceVm as Settings,
-  usualAppliance,
 } from '../model/appliance-vm.ts'
 import { applianceId } from '../model/compute.ts'
-import { abortable } from './abortable.ts'
-import { reasonOf } from './answer.ts'
 import type { ApplianceEngine, ApplianceStore, Place } from './appliance-engine.ts'
 import { computeRecord, isSameVm, merged } from './appliance-record.ts'
-import { type ApplianceBounds, answering, progress, usualApplianceBounds } from './appliance-start.ts'
+import { type ApplianceTimeouts, answering, defaultApplianceTimeouts, progress } from './appliance-start.ts'
 import type { Fleet } from './fleet.ts'
 import { checkSubnetLater } from './subnet-check.ts'
-import { Turns } from './turns.ts'
 
 export interface ApplianceVmOptions {
   readonly fleet: Fleet
   /** Of this runtime. */
   readonly engines: Readonly<Partial<Record<ApplianceEngineName, ApplianceEngine>>>
   readonly store: ApplianceStore
-  readonly bounds?: Partial<ApplianceBounds>
+  readonly timeouts?: Partial<ApplianceTimeouts>
 }
 
 /** `on`: the compute `vm` is that of the VM. Only `starting` is ever left by itself. */
 export type ApplianceState = 'off' | 'starting' | 'on' | 'failed'
 
 /** A VM with a service that is the compute `vm` of the fleet while it runs: started, watched and ended, one change at a time. */
-export class ApplianceVm {
+export class ApplianceVmService {
   readonly #fleet: Fleet
   readonly #engines: ApplianceVmOptions['engines']
   readonly #store: ApplianceStore
-  readonly #bounds: ApplianceBounds
+  readonly #timeouts: ApplianceTimeouts
   #settings: ApplianceVmRecord
   #state: ApplianceState = 'off'
   /** The settings with which a VM is ours: it may run, and is to be ended. */
@@ -44,7 +44,7 @@ export class ApplianceVm {
   /** Ends the start that is under way. */
   #cancel: AbortController | undefined
   /** Has the guest that is being ended not waited for. */
-  #hurry: AbortController | undefined
+  #expedite: AbortController | undefined
   /** The call that starts the VM, which may go on when nobody waits for it any more. */
   #launch: Promise<void> = Promise.resolve()
   #unwatch = () => {}
@@ -52,21 +52,21 @@ export class ApplianceVm {
   #isLooking = false
   #failure: { readonly reason: string; readonly at: number } | undefined
   #attempt: Promise<void> | undefined
-  readonly #writing = new Turns()
-  readonly #working = new Turns()
+  readonly #writing = new SerialQueue()
+  readonly #working = new SerialQueue()
   #isClosed = false
 
-  private constructor({ fleet, engines, store, bounds }: ApplianceVmOptions, settings: ApplianceVmRecord) {
+  private constructor({ fleet, engines, store, timeouts }: ApplianceVmOptions, settings: ApplianceVmRecord) {
     this.#fleet = fleet
     this.#engines = engines
     this.#store = store
-    this.#bounds = { ...usualApplianceBounds, ...bounds }
+    this.#timeouts = { ...defaultApplianceTimeouts, ...timeouts }
     this.#settings = settings
   }
 
   /** Nothing is started yet. */
-  static async open(options: ApplianceVmOptions): Promise<ApplianceVm> {
-    return new ApplianceVm(options, { ...usualAppliance, ...(await options.store.load()) })
+  static async open(options: ApplianceVmOptions): Promise<ApplianceVmService> {
+    return new ApplianceVmService(options, { ...defaultAppliance, ...(await options.store.load()) })
   }
 
   get state(): ApplianceState {
@@ -113,7 +113,7 @@ export class ApplianceVm {
     const { enable, vmname } = this.#settings
     if (!enable || vmname === null || this.#state === 'on' || this.#isClosed) return
     const failure = this.#failure
-    if (failure !== undefined && performance.now() - failure.at < this.#bounds.againMs) throw conflict(failure.reason)
+    if (failure !== undefined && performance.now() - failure.at < this.#timeouts.againMs) throw conflict(failure.reason)
     this.#attempt ??= this.#working
       .run(() => this.#converge(this.#settings))
       .finally(() => {
@@ -127,8 +127,8 @@ export class ApplianceVm {
     this.#isClosed = true
     this.#cancel?.abort(ending())
     await this.#writing.idle()
-    const { exitMs } = this.#bounds
-    const under = this.#hurry
+    const { exitMs } = this.#timeouts
+    const under = this.#expedite
     const soon = setTimeout(() => under?.abort(), exitMs)
     const ended = this.#working.run(() => {
       this.#held ??= this.#unended
@@ -159,7 +159,7 @@ export class ApplianceVm {
     this.#unended = undefined
     const isWanted = settings.enable && settings.vmname !== null
     if (this.#held !== undefined && !(isWanted && isSameVm(this.#held, settings))) {
-      await this.#release(this.#bounds.endMs)
+      await this.#release(this.#timeouts.endMs)
       this.#requireCurrent(settings)
     }
     if (!isWanted) return this.#off()
@@ -176,10 +176,10 @@ export class ApplianceVm {
     const cancel = new AbortController()
     this.#cancel = cancel
     const { signal } = cancel
-    const seconds = this.#bounds.startMs / 1000
+    const seconds = this.#timeouts.startMs / 1000
     const late = setTimeout(
       () => cancel.abort(conflict(`no Patchbay answered in it within ${seconds} s`)),
-      this.#bounds.startMs,
+      this.#timeouts.startMs,
     )
     this.#state = 'starting'
     const tell = progress(this.#fleet, settings)
@@ -188,13 +188,13 @@ export class ApplianceVm {
       this.#held = settings
       this.#launch = engine.start(settings, signal)
       await abortable(this.#launch, signal)
-      this.#place = await answering({ fleet: this.#fleet, engine, settings, signal, bounds: this.#bounds, tell })
+      this.#place = await answering({ fleet: this.#fleet, engine, settings, signal, timeouts: this.#timeouts, tell })
       this.#fleet.enrol(computeRecord(settings, this.#place))
       await abortable(this.#fleet.connect(applianceId), signal)
       this.#state = 'on'
       this.#failure = undefined
       this.#unwatch = engine.watch(settings, () => void this.#look())
-      this.#uncheck = checkSubnetLater(this.#fleet, settings, this.#bounds.checkMs)
+      this.#uncheck = checkSubnetLater(this.#fleet, settings, this.#timeouts.checkMs)
       void this.#look()
     } catch (error) {
       throw this.#failed(settings, 'was not started', error)
@@ -212,17 +212,17 @@ export class ApplianceVm {
     this.#held = undefined
     this.#place = undefined
     if (held === undefined) return this.#off()
-    const hurry = new AbortController()
-    this.#hurry = hurry
-    const timer = setTimeout(() => hurry.abort(), ms)
+    const expedite = new AbortController()
+    this.#expedite = expedite
+    const timer = setTimeout(() => expedite.abort(), ms)
     try {
       // What was given up may have its effect yet.
-      await abortable(this.#launch, hurry.signal).catch(() => {})
+      await abortable(this.#launch, expedite.signal).catch(() => {})
       if (how !== 'keep') {
         // Of one that has ended by itself there is nothing to tell.
         if (this.#state !== 'off')
           progress(this.#fleet, held)(how === 'suspend' ? 'is being suspended' : 'is being stopped')
-        await this.#engine(held).end(held, how, hurry.signal)
+        await this.#engine(held).end(held, how, expedite.signal)
       }
       this.#off()
     } catch (error) {
@@ -230,7 +230,7 @@ export class ApplianceVm {
       throw this.#failed(held, `was not ${how === 'suspend' ? 'suspended' : 'stopped'}`, error)
     } finally {
       clearTimeout(timer)
-      this.#hurry = undefined
+      this.#expedite = undefined
     }
   }
 
@@ -273,7 +273,7 @@ export class ApplianceVm {
   }
 
   #failed(settings: ApplianceVmRecord, what: string, error: unknown): ApiError {
-    const reason = `The appliance VM ${JSON.stringify(settings.vmname)} ${what}: ${error instanceof ApiError ? error.message : reasonOf(error)}`
+    const reason = `The appliance VM ${JSON.stringify(settings.vmname)} ${what}: ${error instanceof ApiError ? error.message : causeOf(error)}`
     this.#state = 'failed'
     this.#failure = { reason, at: performance.now() }
     this.#fleet.enrol(computeRecord(settings), reason)

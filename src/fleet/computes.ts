@@ -1,9 +1,9 @@
-import { conflict, notFound } from '../errors.ts'
+import { conflict, notFound } from '../errors/api-error.ts'
 import { applianceId, type ComputeRecord, localId, tunnelled } from '../model/compute.ts'
 import type { LocalCompute } from './local-compute.ts'
 import type { RemoteCompute } from './remote-compute.ts'
 
-const mostComputes = 1000
+const maxComputes = 1000
 /** `endpoint` and `join` stand in a path where an id would. */
 const reserved: ReadonlySet<string> = new Set([localId, applianceId, 'endpoint', 'join'])
 
@@ -60,8 +60,7 @@ export class Computes {
 
   /** 409 when there are too many, or the name is another's. */
   requireRoom({ name }: Pick<ComputeRecord, 'name'>): void {
-    if (this.#remote.size >= mostComputes)
-      throw conflict(`There are ${mostComputes} computes already; delete one first`)
+    if (this.#remote.size >= maxComputes) throw conflict(`There are ${maxComputes} computes already; delete one first`)
     if (name !== null && this.isTaken(name)) {
       throw conflict(`name: there is a compute ${JSON.stringify(name)} already`)
     }

@@ -1,4 +1,7 @@
-import { conflict } from '../errors.ts'
+import { originOf } from '../client/address.ts'
+import { ComputeRefused, greet } from '../client/greeting.ts'
+import type { OpenSocket, Outgoing } from '../client/transport.ts'
+import { conflict } from '../errors/api-error.ts'
 import type { Socket } from '../http/socket.ts'
 import {
   type Compute,
@@ -9,24 +12,21 @@ import {
 } from '../model/compute.ts'
 import type { MetricFamily } from '../model/metrics.ts'
 import type { ComputeHello } from '../model/tunnel.ts'
-import { originOf } from './address.ts'
-import { usualBounds } from './bounds.ts'
 import { Computes, isReserved, keyOf } from './computes.ts'
-import { greet, Refusal } from './greeting.ts'
+import { HealthCheck } from './health-check.ts'
 import type { JoinGrant, JoinTokens } from './join-tokens.ts'
 import { LocalCompute } from './local-compute.ts'
-import { Looks } from './looks.ts'
 import type { FleetEvent, FleetOptions } from './options.ts'
 import { changed, isOnlyShare, joinedRecord, recordOf } from './record.ts'
 import type { Registry } from './registry.ts'
 import { RemoteCompute, type RemoteComputeOptions, senderOf } from './remote-compute.ts'
 import { stateMetrics } from './states.ts'
-import type { OpenSocket, Outgoing } from './transport.ts'
+import { defaultFleetTimeouts } from './timeouts.ts'
 import { notJoined, Tunnels } from './tunnels.ts'
 
 /** Attempts after a start are spread over so much time a compute, ms, and no more than this in all. */
 const spreadMs = 20
-const mostSpreadMs = 10_000
+const maxSpreadMs = 10_000
 
 export type { FleetEvent, FleetOptions } from './options.ts'
 
@@ -38,7 +38,7 @@ export class Fleet {
   readonly #registry: Registry
   readonly #remote: RemoteComputeOptions
   readonly #computes: Computes
-  readonly #looks = new Looks()
+  readonly #looks = new HealthCheck()
   readonly #listeners = new Set<(event: FleetEvent) => void>()
   #writing: Promise<unknown> = Promise.resolve()
   #isClosed = false
@@ -49,7 +49,7 @@ export class Fleet {
     sockets,
     version,
     local,
-    bounds,
+    timeouts,
     upkeep = true,
     ...joining
   }: FleetOptions) {
@@ -68,7 +68,7 @@ export class Fleet {
       transport: (address) => (address.protocol === tunnelled ? this.tunnels.transport : transport)(address),
       sockets: (address) => (address.protocol === tunnelled ? this.tunnels.sockets : sockets)?.(address),
       version,
-      bounds: { ...usualBounds, ...bounds },
+      timeouts: { ...defaultFleetTimeouts, ...timeouts },
       upkeep,
       changed: (compute) => this.#tell('compute.updated', compute),
       warn: (message) => this.warn(message),
@@ -79,7 +79,7 @@ export class Fleet {
   static async open(options: FleetOptions): Promise<Fleet> {
     const fleet = new Fleet(options)
     const records = await options.registry.load()
-    const spread = Math.min(records.length * spreadMs, mostSpreadMs)
+    const spread = Math.min(records.length * spreadMs, maxSpreadMs)
     for (const record of records) {
       const compute = new RemoteCompute(record, fleet.#remote, fleet.#waiting(record))
       fleet.#computes.add(compute)
@@ -117,7 +117,8 @@ export class Fleet {
     const compute = new RemoteCompute(record, this.#remote)
     try {
       await compute.connect().catch((error: Error) => {
-        if (error instanceof Refusal) throw conflict(`The compute ${compute.name} was not registered: ${error.message}`)
+        if (error instanceof ComputeRefused)
+          throw conflict(`The compute ${compute.name} was not registered: ${error.message}`)
       })
       return await this.#exclusively(() => this.#add(compute))
     } catch (error) {
@@ -171,20 +172,20 @@ export class Fleet {
   async check(id?: string): Promise<void> {
     const found = id === undefined ? this.#computes.remote : [this.#computes.get(id)]
     const there = found.filter((compute) => compute !== undefined)
-    await this.#looks.all(there, this.#remote.bounds)
+    await this.#looks.all(there, this.#remote.timeouts)
   }
 
   /**
    * What `list` gave to a program that has ended since; `ageMs`: how long ago. Of what is elsewhere now nothing is known, nor of
    * what was found more than `mostMs` ago, unless it has joined: then its tunnel is there still.
    */
-  recall(found: readonly Compute[], ageMs: number, mostMs = Number.POSITIVE_INFINITY): void {
+  recall(found: readonly Compute[], ageMs: number, maxMs = Number.POSITIVE_INFINITY): void {
     for (const one of found) {
       const compute = this.#computes.get(one.compute_id)
       const now = compute?.record
       const isThere = now?.protocol === one.protocol && now.host === one.host && now.port === one.port
       if (!isThere || now.user !== one.user) continue
-      const isKnown = now.protocol === tunnelled ? one.connected && this.tunnels.has(one.compute_id) : ageMs <= mostMs
+      const isKnown = now.protocol === tunnelled ? one.connected && this.tunnels.has(one.compute_id) : ageMs <= maxMs
       if (isKnown) compute?.recall(one, ageMs)
     }
   }

@@ -1,16 +1,16 @@
 import { type Caller, headersFor } from '../auth/caller.ts'
-import { ApiError, badRequest } from '../errors.ts'
-import { isPlain } from '../http/plain-target.ts'
+import { readJson } from '../client/answer.ts'
+import { messageOf, requireAboutRequest } from '../client/greeting.ts'
+import { bodiless, jsonBody } from '../client/transport.ts'
+import { ApiError, badRequest } from '../errors/api-error.ts'
+import { isPlainTarget } from '../http/plain-target.ts'
 import { isUpgrade, type Upgrade } from '../http/socket.ts'
 import { localId } from '../model/compute.ts'
-import { readJson } from './answer.ts'
 import { bridge } from './bridge.ts'
 import { keyOf } from './computes.ts'
 import type { Fleet } from './fleet.ts'
-import { messageOf, requireAboutRequest } from './greeting.ts'
-import { bodiless, jsonBody } from './transport.ts'
 
-const mostErrorBytes = 64 * 1024
+const maxErrorBytes = 64 * 1024
 
 /** What a compute is told of a request: what the body is, and what is wanted of the answer. Never who asks. */
 const toCompute = [
@@ -99,9 +99,9 @@ export async function ask(
 }
 
 /** The JSON of an answer; undefined when it is none, or longer than that. 504 when the compute goes away meanwhile. */
-export async function readAnswer(response: Response, mostBytes: number, name: string): Promise<unknown> {
+export async function readAnswer(response: Response, maxBytes: number, name: string): Promise<unknown> {
   try {
-    return await readJson(response, mostBytes)
+    return await readJson(response, maxBytes)
   } catch (cause) {
     if (cause instanceof ApiError) throw cause
     throw new ApiError(504, `The compute ${name} went away before it had answered`, { cause })
@@ -123,7 +123,7 @@ export async function passOn(response: Response, name: string): Promise<Response
 /** An error in the form of all errors: what the compute says, when it says it in that form, with the status that it has. */
 async function failed(response: Response, headers: Headers, name: string): Promise<Response> {
   const { status } = response
-  const said = await readAnswer(response, mostErrorBytes, name)
+  const said = await readAnswer(response, maxErrorBytes, name)
   const body =
     messageOf(said) === undefined
       ? { message: `The compute ${name} answered ${status}, and not why`, status }
@@ -139,7 +139,7 @@ async function failed(response: Response, headers: Headers, name: string): Promi
 
 /** A transport may fold dot segments and backslashes, and so leave what may be asked. */
 function requirePlain(path: string): void {
-  if (isPlain(path)) return
+  if (isPlainTarget(path)) return
   throw badRequest('action: a dot segment or a backslash is not possible here')
 }
 

@@ -1,14 +1,14 @@
 import { Check } from '@sinclair/typebox/value'
-import { ApiError } from '../errors.ts'
+import { abortable } from '../async/abortable.ts'
+import { causeOf } from '../client/answer.ts'
+import { bodiless, ConnectionLost, type Send } from '../client/transport.ts'
+import { ApiError } from '../errors/api-error.ts'
 import { LateHead, lateHeader, lateType } from '../model/late-answer.ts'
-import { abortable } from './abortable.ts'
-import { reasonOf } from './answer.ts'
-import { bodiless, ConnectionLost, type Send } from './transport.ts'
 
 /** Most bytes of the head of an answer. */
-const mostHeadBytes = 64 * 1024
+const maxHeadBytes = 64 * 1024
 /** A compute that has begun a late answer says something every 30 s. */
-const usualSilenceMs = 120_000
+const defaultSilenceMs = 120_000
 const space = 0x20
 const newline = 0x0a
 const nothing = new Uint8Array()
@@ -23,7 +23,7 @@ class Malformed extends Error {}
  * that has come is an answer. Rejects with ConnectionLost when none comes, or nothing for `silenceMs`; 502 for what is malformed.
  */
 export const awaitingLate =
-  (send: Send, name: string, silenceMs = usualSilenceMs): Send =>
+  (send: Send, name: string, silenceMs = defaultSilenceMs): Send =>
   async (request) => {
     if (request.method === 'HEAD') return send(request)
     const { signal } = request
@@ -36,7 +36,7 @@ export const awaitingLate =
     } catch (error) {
       reader.cancel().catch(() => {})
       if (signal.aborted) throw signal.reason
-      if (!(error instanceof Malformed)) throw new ConnectionLost(reasonOf(error), { cause: error })
+      if (!(error instanceof Malformed)) throw new ConnectionLost(causeOf(error), { cause: error })
       const message = `The compute ${name} answered something else than expected: ${error.message}`
       throw new ApiError(502, message, { cause: error })
     }
@@ -58,7 +58,7 @@ async function readLine(reader: Reader, silenceMs: number): Promise<{ line: stri
     const end = value.indexOf(newline, begin)
     const piece = value.subarray(begin, end < 0 ? undefined : end)
     size += piece.length
-    if (size > mostHeadBytes) throw new Malformed(`the head of a late answer has more than ${mostHeadBytes} bytes`)
+    if (size > maxHeadBytes) throw new Malformed(`the head of a late answer has more than ${maxHeadBytes} bytes`)
     try {
       line += decoder.decode(piece, { stream: end < 0 })
     } catch (cause) {

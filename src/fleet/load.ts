@@ -1,15 +1,15 @@
 import { Check } from '@sinclair/typebox/value'
+import { readJson } from '../client/answer.ts'
+import type { Send } from '../client/transport.ts'
 import { Load } from '../model/host.ts'
-import { readJson } from './answer.ts'
-import type { Send } from './transport.ts'
 
-const mostBytes = 4096
+const maxBytes = 4096
 
 /** How busy a compute is; undefined where it does not say so. */
 export async function askLoad(send: Send, signal: AbortSignal): Promise<Load | undefined> {
   const path = '/v2/compute/load'
   const response = await send({ method: 'GET', path, headers: { Accept: 'application/json' }, body: null, signal })
-  const said = await readJson(response, mostBytes)
+  const said = await readJson(response, maxBytes)
   return response.status === 200 ? loadIn(said) : undefined
 }
 

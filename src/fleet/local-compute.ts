@@ -1,7 +1,7 @@
+import { quoted } from '../client/answer.ts'
+import type { Outgoing } from '../client/transport.ts'
 import type { HostFacts } from '../host-agent.ts'
 import { type Compute, type ComputeCapabilities, localId } from '../model/compute.ts'
-import { quoted } from './answer.ts'
-import type { Outgoing } from './transport.ts'
 
 /** This service as a compute of its own fleet. */
 export interface LocalHost {

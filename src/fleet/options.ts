@@ -1,9 +1,9 @@
+import type { SocketTransport, Transport } from '../client/transport.ts'
 import type { Compute } from '../model/compute.ts'
-import type { Bounds } from './bounds.ts'
 import type { JoinTokens } from './join-tokens.ts'
 import type { LocalHost } from './local-compute.ts'
 import type { Registry } from './registry.ts'
-import type { SocketTransport, Transport } from './transport.ts'
+import type { FleetTimeouts } from './timeouts.ts'
 import type { TunnelsOptions } from './tunnels.ts'
 
 /** How computes are looked after; see `FleetOptions.upkeep`. */
@@ -18,7 +18,7 @@ export interface FleetOptions {
   readonly version: string
   /** Absent where the service runs no nodes itself. */
   readonly local?: LocalHost
-  readonly bounds?: Partial<Bounds>
+  readonly timeouts?: Partial<FleetTimeouts>
   /**
    * Default: true. False where nothing lives between requests, and none may touch what another began: no feed is held, only
    * requests make attempts, and what is under way to a compute that is lost is not ended early. `rounds`: a program that may
@@ -28,7 +28,7 @@ export interface FleetOptions {
   /** With which computes may join; absent where none may. */
   readonly joinTokens?: JoinTokens
   /** How the tunnels of those are kept. */
-  readonly tunnels?: Pick<TunnelsOptions, 'limits' | 'patience' | 'watch'>
+  readonly tunnels?: Pick<TunnelsOptions, 'limits' | 'timeouts' | 'watch'>
 }
 
 /** What happens in a fleet. Never has a password. */

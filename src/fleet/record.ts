@@ -1,7 +1,7 @@
-import { badRequest, conflict } from '../errors.ts'
+import { hostOf } from '../client/address.ts'
+import { badRequest, conflict } from '../errors/api-error.ts'
 import { type ComputeCreate, type ComputeRecord, type ComputeUpdate, tunnelled } from '../model/compute.ts'
 import type { ComputeHello } from '../model/tunnel.ts'
-import { hostOf } from './address.ts'
 
 /** What is kept of a compute that was asked for. */
 export function recordOf({

@@ -1,21 +1,28 @@
 import { type Via, viaHeader } from '../auth/caller.ts'
-import { ApiError } from '../errors.ts'
+import { nameOf } from '../client/address.ts'
+import { causeOf } from '../client/answer.ts'
+import {
+  type ComputeAddress,
+  ConnectionLost,
+  type OpenSocket,
+  type Outgoing,
+  type Send,
+  type Transport,
+} from '../client/transport.ts'
+import { ApiError } from '../errors/api-error.ts'
 import type { Socket } from '../http/socket.ts'
 import { type Compute, type ComputeRecord, tunnelled } from '../model/compute.ts'
-import { nameOf } from './address.ts'
-import { reasonOf } from './answer.ts'
-import type { Bounds } from './bounds.ts'
 import { awaitingLate } from './late-answer.ts'
 import type { Upkeep } from './options.ts'
 import { Session } from './session.ts'
-import { type Address, ConnectionLost, type OpenSocket, type Outgoing, type Send, type Transport } from './transport.ts'
+import type { FleetTimeouts } from './timeouts.ts'
 import { Unreachable } from './unreachable.ts'
 
 export interface RemoteComputeOptions {
   readonly transport: Transport
-  readonly sockets: (address: Address) => OpenSocket | undefined
+  readonly sockets: (address: ComputeAddress) => OpenSocket | undefined
   readonly version: string
-  readonly bounds: Bounds
+  readonly timeouts: FleetTimeouts
   readonly upkeep: Upkeep
   /** Something that is shown is another. */
   readonly changed: (compute: RemoteCompute) => void
@@ -160,7 +167,7 @@ export class RemoteCompute {
       return await (this.#options.upkeep ? this.#fly(signal, ask) : ask(signal))
     } catch (error) {
       if (error instanceof ApiError || signal.aborted) throw error
-      const reason = reasonOf(error)
+      const reason = causeOf(error)
       if (error instanceof ConnectionLost) throw goneAway(this.name, reason, error)
       session.lose(reason)
       throw new Unreachable(409, `The compute ${this.name} cannot be reached: ${reason}`, { cause: error })
@@ -203,12 +210,12 @@ export class RemoteCompute {
   }
 
   #newSession(waiting: string | undefined): Session {
-    const { version, bounds, upkeep, changed, warn } = this.#options
+    const { version, timeouts, upkeep, changed, warn } = this.#options
     return new Session({
       name: this.name,
       send: this.#send,
       version,
-      bounds,
+      timeouts,
       upkeep,
       ...(waiting !== undefined && { waiting }),
       changed: () => changed(this),

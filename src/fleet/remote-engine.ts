@@ -1,4 +1,4 @@
-import { conflict } from '../errors.ts'
+import { conflict } from '../errors/api-error.ts'
 import type { ApplianceVmRecord } from '../model/appliance-vm.ts'
 import type { ComputeRecord } from '../model/compute.ts'
 import type { ApplianceEngine, Place } from './appliance-engine.ts'

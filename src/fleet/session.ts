@@ -1,13 +1,13 @@
+import { abortable } from '../async/abortable.ts'
+import { causeOf } from '../client/answer.ts'
+import { ComputeRefused, differ, greet, requireAnswer } from '../client/greeting.ts'
+import type { Send } from '../client/transport.ts'
 import type { Compute, ComputeCapabilities } from '../model/compute.ts'
 import type { Load } from '../model/host.ts'
-import { abortable } from './abortable.ts'
-import { reasonOf } from './answer.ts'
-import type { Bounds } from './bounds.ts'
-import { differ, greet, Refusal, requireAnswer } from './greeting.ts'
+import { follow } from './heartbeat.ts'
 import { askLoad, loadIn } from './load.ts'
 import type { Upkeep } from './options.ts'
-import { follow } from './pulse.ts'
-import type { Send } from './transport.ts'
+import type { FleetTimeouts } from './timeouts.ts'
 import { Unreachable } from './unreachable.ts'
 
 /** How long what a compute said of itself is not asked again by looks, ms. */
@@ -19,7 +19,7 @@ export interface SessionOptions {
   readonly send: Send
   /** Of this service. */
   readonly version: string
-  readonly bounds: Bounds
+  readonly timeouts: FleetTimeouts
   /** See `FleetOptions.upkeep`. */
   readonly upkeep: Upkeep
   /** Set: it cannot be connected yet, for this reason. */
@@ -76,7 +76,7 @@ export class Session {
 
   /** Whether requests are refused without an attempt. */
   get isRefusing(): boolean {
-    if (this.#isConnected || this.#failures < this.#options.bounds.failures) return false
+    if (this.#isConnected || this.#failures < this.#options.timeouts.failures) return false
     return Date.now() < Math.max(this.#retryAt, this.#attemptUntil)
   }
 
@@ -138,7 +138,7 @@ export class Session {
       this.capabilities = found.capabilities
       this.#busy(found.load)
     } catch (error) {
-      if (!this.#isClosed) this.lose(reasonOf(error))
+      if (!this.#isClosed) this.lose(causeOf(error))
     } finally {
       clearTimeout(late)
     }
@@ -151,8 +151,8 @@ export class Session {
     this.load = load
     this.lastError = last_error
     if (connected || last_error === null) return
-    this.#failures = this.#options.bounds.failures
-    this.#retryAt = Date.now() - ageMs + this.#options.bounds.retryMs[0]
+    this.#failures = this.#options.timeouts.failures
+    this.#retryAt = Date.now() - ageMs + this.#options.timeouts.retryMs[0]
   }
 
   /** The next attempt is made at once, whatever failed before. */
@@ -164,7 +164,7 @@ export class Session {
   /** It is not there any more. */
   lose(reason: string): void {
     if (!this.#isConnected) return
-    if (Date.now() - this.#connectedAt >= this.#options.bounds.steadyMs) this.#failures = 0
+    if (Date.now() - this.#connectedAt >= this.#options.timeouts.steadyMs) this.#failures = 0
     this.#fail(reason)
   }
 
@@ -177,19 +177,19 @@ export class Session {
 
   async #try(): Promise<void> {
     clearTimeout(this.#timer)
-    const { bounds, unreachable, upkeep } = this.#options
+    const { timeouts, unreachable, upkeep } = this.#options
     const link = new AbortController()
     if (upkeep) this.#link = link
     const late = this.#bound(link)
-    this.#attemptUntil = Date.now() + bounds.connectMs
+    this.#attemptUntil = Date.now() + timeouts.connectMs
     try {
       this.#connected(link, await abortable(this.#begin(link.signal), link.signal))
     } catch (error) {
       link.abort()
       if (this.#isClosed) throw error
-      const reason = reasonOf(error)
+      const reason = causeOf(error)
       this.#fail(reason)
-      if (error instanceof Refusal) throw error
+      if (error instanceof ComputeRefused) throw error
       unreachable(reason)
       throw new Error(reason, { cause: error })
     } finally {
@@ -199,7 +199,7 @@ export class Session {
   }
 
   #bound(link: AbortController): ReturnType<typeof setTimeout> {
-    const { connectMs } = this.#options.bounds
+    const { connectMs } = this.#options.timeouts
     return setTimeout(() => link.abort(new Error(`it did not answer in ${connectMs / 1000} s`)), connectMs)
   }
 
@@ -221,13 +221,13 @@ export class Session {
     const path = '/v2/compute/notifications'
     const response = await send({ method: 'GET', path, headers: { Accept: 'application/json' }, body: null, signal })
     requireAnswer(response)
-    if (response.body === null) throw new Refusal('its feed of events has nothing in it')
+    if (response.body === null) throw new ComputeRefused('its feed of events has nothing in it')
     return { capabilities, feed: response.body }
   }
 
   #connected(link: AbortController, { capabilities, feed, load }: Found): void {
     link.signal.throwIfAborted()
-    const { bounds, changed, version } = this.#options
+    const { timeouts, changed, version } = this.#options
     this.#isConnected = true
     this.#connectedAt = Date.now()
     // What comes and goes is not taken for well at once.
@@ -238,7 +238,7 @@ export class Session {
     this.#warnOf(capabilities.version, version)
     changed()
     if (feed === undefined) return
-    const options = { silenceMs: bounds.silenceMs, signal: link.signal, line: (line: object) => this.#heard(line) }
+    const options = { silenceMs: timeouts.silenceMs, signal: link.signal, line: (line: object) => this.#heard(line) }
     void follow(feed, options).then((reason) => {
       link.abort()
       if (this.#link === link && !this.#isClosed) this.lose(reason)
@@ -264,14 +264,14 @@ export class Session {
   }
 
   #fail(reason: string): void {
-    const { bounds, changed } = this.#options
+    const { timeouts, changed } = this.#options
     const isNew = this.#isConnected || this.lastError !== reason
     this.#isConnected = false
     this.#link?.abort()
     this.#failures += 1
     this.load = undefined
     this.lastError = reason
-    const [first, longest] = bounds.retryMs
+    const [first, longest] = timeouts.retryMs
     // By chance too: what was lost together must not come back together.
     const wait = Math.min(first * 2 ** (this.#failures - 1), longest) * (0.5 + Math.random() / 2)
     this.#retryAt = Date.now() + wait

@@ -1,12 +1,12 @@
 import { Type } from '@sinclair/typebox'
 import { Check } from '@sinclair/typebox/value'
+import { readJson } from '../client/answer.ts'
 import type { ApplianceVmRecord } from '../model/appliance-vm.ts'
 import { applianceId, localId } from '../model/compute.ts'
 import { NetworkInterface } from '../model/host.ts'
-import { readJson } from './answer.ts'
 import type { Fleet } from './fleet.ts'
 
-const mostBytes = 1 << 20
+const maxBytes = 1 << 20
 const askMs = 20_000
 const Interfaces = Type.Array(Type.Pick(NetworkInterface, ['ip_address', 'netmask']))
 
@@ -43,7 +43,7 @@ async function networkOf(
   const host = new URL(origin).hostname
   const path = '/v2/compute/network/interfaces'
   const response = await fleet.send(id, { method: 'GET', path, headers: {}, body: null, signal })
-  const said = await readJson(response, mostBytes)
+  const said = await readJson(response, maxBytes)
   const own = Check(Interfaces, said) ? said.find(({ ip_address }) => ip_address === host) : undefined
   const [address, mask] = [numberOf(host), numberOf(own?.netmask ?? '')]
   if (address === undefined || mask === undefined) return undefined

@@ -1,17 +1,17 @@
-import { ApiError } from '../errors.ts'
+import { quoted } from '../client/answer.ts'
+import type { OpenSocket, Send, SocketTransport, Transport } from '../client/transport.ts'
+import { ApiError } from '../errors/api-error.ts'
 import type { ComputeHello } from '../model/tunnel.ts'
 import { AskingEnd, type AskingOptions } from '../tunnel/asking.ts'
 import { codes } from '../tunnel/frames.ts'
 import type { Wire } from '../tunnel/outbox.ts'
-import { quoted } from './answer.ts'
 import { keyOf } from './computes.ts'
 import type { JoinGrant } from './join-tokens.ts'
-import type { OpenSocket, Send, SocketTransport, Transport } from './transport.ts'
 
 /** Why a compute that joins by itself cannot be asked. */
 export const notJoined = 'it has not joined'
 
-export interface TunnelsOptions extends Pick<AskingOptions, 'version' | 'limits' | 'patience' | 'watch'> {
+export interface TunnelsOptions extends Pick<AskingOptions, 'version' | 'limits' | 'timeouts' | 'watch'> {
   /** Registers the compute unless it is, and makes the token its own; rejects when it cannot be. */
   readonly enlist: (hello: ComputeHello, grant: JoinGrant) => Promise<void>
   /** Whether a token is still good, by its key. */

@@ -1,7 +1,7 @@
 import type { Caller } from '../auth/caller.ts'
 
 /** On whose behalf computes are asked, and what its answer is to say of them. */
-export interface Asker {
+export interface RequestingCaller {
   readonly caller: Caller
   /** Told the name of every compute that was not there to answer (`X-Patchbay-Unreachable`). */
   absent(name: string): void

@@ -1,15 +1,15 @@
+import { pause } from '../async/pause.ts'
 import { EventLog } from '../events/event-log.ts'
 import type { EventAgent, FeedRequest } from '../host-agent.ts'
 import type { FeedItem } from '../model/event.ts'
 import type { Load } from '../model/host.ts'
 import { type MetricFamily, single } from '../model/metrics.ts'
-import { pause } from '../pause.ts'
-import type { Member, Members } from './members.ts'
-import type { Whereabouts } from './whereabouts.ts'
+import type { FleetMembers, Member } from './members.ts'
+import type { ProjectLocator } from './project-locator.ts'
 
 /** Events kept for feeds that are opened again. */
 const history = 1000
-const mostFeeds = 64
+const maxFeeds = 64
 /** How long a new reader waits for the feeds of the computes, ms. */
 const openMs = 3000
 /** Wait before a feed of a compute is opened again, ms: the first, and the longest. */
@@ -34,8 +34,8 @@ const noBookmarks: Bookmarks = { get: () => undefined, put() {}, clear() {} }
  * a compute told while its feed was not read is lost: then readers are told to read the resources again.
  */
 export class GatewayEvents implements EventAgent {
-  readonly #members: Members
-  readonly #whereabouts: Whereabouts
+  readonly #members: FleetMembers
+  readonly #locator: ProjectLocator
   readonly #log: EventLog
   readonly #bookmarks: Bookmarks
   readonly #feeds = new Map<string, Feed>()
@@ -45,17 +45,17 @@ export class GatewayEvents implements EventAgent {
   #isServing = false
   #unwatch = () => {}
 
-  constructor(members: Members, whereabouts: Whereabouts, load: () => Load, bookmarks = noBookmarks) {
+  constructor(members: FleetMembers, locator: ProjectLocator, load: () => Load, bookmarks = noBookmarks) {
     this.#members = members
-    this.#whereabouts = whereabouts
+    this.#locator = locator
     this.#bookmarks = bookmarks
-    this.#log = new EventLog({ history, feeds: () => mostFeeds }, load)
+    this.#log = new EventLog({ history, feeds: () => maxFeeds }, load)
   }
 
   async open(options: FeedRequest): Promise<ReadableStream<FeedItem>> {
     const { projectId, signal } = options
     if (projectId !== undefined)
-      return this.#whereabouts.at(projectId, ({ events }) => events.open({ ...options, projectId }))
+      return this.#locator.at(projectId, ({ events }) => events.open({ ...options, projectId }))
     const leave = this.#come()
     // What was heard for readers of another time says nothing about now.
     if (this.#readers === 1) this.#bookmarks.clear()
@@ -188,8 +188,8 @@ export class GatewayEvents implements EventAgent {
 
   async #heard(member: Member, item: FeedItem): Promise<void> {
     if (item.kind === 'event') {
-      const { project_id, happening, by } = item.event
-      if (await this.#whereabouts.isAt(project_id, member)) this.#log.emit(project_id, happening, by)
+      const { project_id, payload, by } = item.event
+      if (await this.#locator.isAt(project_id, member)) this.#log.emit(project_id, payload, by)
       else this.#dropped += 1
     } else if (item.kind !== 'ping') this.#log.gap()
     const seq = seqOf(item)

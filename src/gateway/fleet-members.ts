@@ -1,12 +1,12 @@
 import { agentOf } from '../client/agent-of.ts'
-import { ApiError } from '../errors.ts'
+import { ApiError } from '../errors/api-error.ts'
 import { keyOf } from '../fleet/computes.ts'
 import type { Fleet } from '../fleet/fleet.ts'
 import type { Compute } from '../model/compute.ts'
-import type { Member, Members } from './members.ts'
+import type { FleetMembers, Member } from './members.ts'
 
 /** The computes of a fleet as those of a gateway. */
-export function fleetMembers(fleet: Fleet): Members {
+export function fleetMembers(fleet: Fleet): FleetMembers {
   const memberOf = (compute: Compute): Member => {
     const { compute_id, name, connected, accepts_projects, weight } = compute
     const { cpu_usage_percent: cpu, memory_usage_percent: memory } = compute

@@ -1,21 +1,21 @@
+import { KeyedMutex } from '../async/keyed-mutex.ts'
 import type { HostAgent } from '../host-agent.ts'
 import type { Load } from '../model/host.ts'
-import { Serial } from '../serial.ts'
-import type { Asker } from './asker.ts'
+import type { RequestingCaller } from './asker.ts'
 import { type Bookmarks, GatewayEvents } from './events.ts'
-import { Everyone } from './everyone.ts'
+import { FanOut } from './fan-out.ts'
 import { type GatewayHost, gatewayHost, gatewayHypervisors, loadOf } from './host.ts'
 import { type BringImage, ImageCopies } from './image-copies.ts'
 import { type Hasher, type ImageDigests, UploadDigests } from './image-digests.ts'
 import { gatewayImages } from './images.ts'
-import type { Members, PlacementStore } from './members.ts'
+import type { FleetMembers, PlacementStore } from './members.ts'
 import { gatewayDynamips, gatewayMachines, gatewayNodes, gatewayRouters } from './nodes.ts'
+import { type AskOwner, ProjectLocator } from './project-locator.ts'
 import { gatewayFiles, gatewayProjects } from './projects.ts'
-import { Room } from './room.ts'
-import { type AskOwner, Whereabouts } from './whereabouts.ts'
+import { Scheduler } from './scheduler.ts'
 
 export interface GatewayOptions {
-  readonly members: Members
+  readonly members: FleetMembers
   readonly placements: PlacementStore
   readonly host: GatewayHost
   /** Of the images that are uploaded; without it images are not copied between computes. */
@@ -30,9 +30,9 @@ export interface GatewayOptions {
 
 export interface Gateway {
   /** The agent for one request. */
-  agent(asker: Asker): HostAgent
+  agent(caller: RequestingCaller): HostAgent
   readonly events: GatewayEvents
-  readonly whereabouts: Whereabouts
+  readonly locator: ProjectLocator
   readonly bring: BringImage
   close(): void
 }
@@ -50,12 +50,12 @@ export function createGateway({
   warn,
   ...more
 }: GatewayOptions): Gateway {
-  const whereabouts = new Whereabouts(members, placements, (projectId, message) => {
+  const locator = new ProjectLocator(members, placements, (projectId, message) => {
     events.warn(projectId, message)
     warn?.(message)
   })
-  const room = new Room()
-  const turns = new Serial()
+  const scheduler = new Scheduler()
+  const turns = new KeyedMutex()
   let load: Load = { cpu_usage_percent: 0, memory_usage_percent: 0 }
   const loadNow = () => {
     // A ping must not wait; the figures are those of the ping before.
@@ -67,24 +67,24 @@ export function createGateway({
     )
     return load
   }
-  const events: GatewayEvents = new GatewayEvents(members, whereabouts, loadNow, bookmarks)
+  const events: GatewayEvents = new GatewayEvents(members, locator, loadNow, bookmarks)
   const metrics = async () => [...(await host.metrics()), ...events.metrics()]
   const uploads = digests && new UploadDigests(digests.store, digests.newHasher)
-  const bring = more.bring ?? new ImageCopies(members, whereabouts, digests?.store).bring
+  const bring = more.bring ?? new ImageCopies(members, locator, digests?.store).bring
   return {
-    agent(asker) {
-      const everyone = new Everyone(members, asker)
-      const at: AskOwner = (id, use, how) => whereabouts.at(id, use, { ...how, asker })
+    agent(caller) {
+      const fanOut = new FanOut(members, caller)
+      const at: AskOwner = (id, use, how) => locator.at(id, use, { ...how, caller })
       return {
-        host: gatewayHost({ ...host, metrics }, members, everyone),
-        projects: gatewayProjects({ members, everyone, whereabouts, at, room, turns }),
+        host: gatewayHost({ ...host, metrics }, members, fanOut),
+        projects: gatewayProjects({ members, fanOut, locator, at, scheduler, turns }),
         files: gatewayFiles(at),
-        images: gatewayImages(everyone, { uploads, byAdmin: asker.caller.mayExecute }),
+        images: gatewayImages(fanOut, { uploads, byAdmin: caller.caller.mayExecute }),
         nodes: gatewayNodes(at, bring),
-        machines: gatewayMachines(at, everyone),
+        machines: gatewayMachines(at, fanOut),
         routers: gatewayRouters(at),
         dynamips: gatewayDynamips(at),
-        hypervisors: gatewayHypervisors(everyone),
+        hypervisors: gatewayHypervisors(fanOut),
         events: {
           open(options) {
             const { projectId } = options
@@ -95,7 +95,7 @@ export function createGateway({
       }
     },
     events,
-    whereabouts,
+    locator,
     bring,
     close: () => events.close(),
   }

@@ -1,8 +1,8 @@
-import { forbidden } from '../errors.ts'
+import { forbidden } from '../errors/api-error.ts'
 import type { HostFacts, HypervisorAgent } from '../host-agent.ts'
 import type { Check, Load } from '../model/host.ts'
-import { type Everyone, muchPatience, noCompute } from './everyone.ts'
-import type { Members } from './members.ts'
+import { type FanOut, longTimeouts, noCompute } from './fan-out.ts'
+import type { FleetMembers } from './members.ts'
 
 export interface GatewayHost {
   readonly version: string
@@ -10,11 +10,11 @@ export interface GatewayHost {
 }
 
 /** What the computes are together. */
-export function gatewayHost(own: GatewayHost, members: Members, everyone: Everyone): HostFacts {
+export function gatewayHost(own: GatewayHost, members: FleetMembers, fanOut: FanOut): HostFacts {
   return {
     version: async () => ({ version: own.version, local: false }),
     async capabilities() {
-      const all = (await everyone.ask(({ host }) => host.capabilities())).map(({ value }) => value)
+      const all = (await fanOut.ask(({ host }) => host.capabilities())).map(({ value }) => value)
       const [first] = all
       return {
         version: own.version,
@@ -25,14 +25,14 @@ export function gatewayHost(own: GatewayHost, members: Members, everyone: Everyo
       }
     },
     async interfaces() {
-      const found = await everyone.union(
+      const found = await fanOut.union(
         ({ host }) => host.interfaces(),
         ({ name }) => name,
       )
       return found.sort((a, b) => (a.name < b.name ? -1 : 1))
     },
     async ports() {
-      const all = (await everyone.ask(({ host }) => host.ports())).map(({ value }) => value)
+      const all = (await fanOut.ask(({ host }) => host.ports())).map(({ value }) => value)
       if (all.length === 0) throw noCompute()
       const range = (of: 'console_port_range' | 'vnc_port_range' | 'udp_port_range'): [number, number] => [
         Math.min(...all.map((ports) => ports[of][0])),
@@ -75,17 +75,17 @@ export function gatewayHost(own: GatewayHost, members: Members, everyone: Everyo
   }
 }
 
-export const gatewayHypervisors = (everyone: Everyone): HypervisorAgent => ({
+export const gatewayHypervisors = (fanOut: FanOut): HypervisorAgent => ({
   vms: () =>
-    everyone.union(
+    fanOut.union(
       ({ hypervisors }) => hypervisors.vms(),
       ({ vmname }) => vmname,
-      muchPatience,
+      longTimeouts,
     ),
 })
 
 /** The mean of the computes whose load is known. */
-export async function loadOf(members: Members): Promise<Load> {
+export async function loadOf(members: FleetMembers): Promise<Load> {
   const loads = (await members.all()).flatMap(({ load }) => (load === undefined ? [] : [load]))
   const mean = (figure: (load: Load) => number): number =>
     loads.length === 0 ? 0 : loads.reduce((sum, load) => sum + figure(load), 0) / loads.length

@@ -1,14 +1,14 @@
+import { KeyedMutex } from '../async/keyed-mutex.ts'
 import type { Caller } from '../auth/caller.ts'
-import { ApiError, missingImage } from '../errors.ts'
+import { ApiError, missingImage } from '../errors/api-error.ts'
 import { type ImageKindName, imageKinds } from '../model/image.ts'
 import type { NodeKindName } from '../model/node.ts'
-import { Serial } from '../serial.ts'
 import type { ImageDigest, ImageDigests } from './image-digests.ts'
-import type { Member, Members } from './members.ts'
-import type { Whereabouts } from './whereabouts.ts'
+import type { FleetMembers, Member } from './members.ts'
+import type { ProjectLocator } from './project-locator.ts'
 
 /** Images that are brought for one request: no node has more. */
-const mostImages = 12
+const maxImages = 12
 
 /** What became of an image that a compute lacks; undefined: no other compute has it. */
 export type Outcome = 'brought' | { readonly refused: string } | undefined
@@ -28,7 +28,7 @@ export async function withImages<T>(
       return await work()
     } catch (error) {
       const image = error instanceof ApiError ? error.extra.image : undefined
-      if (image === undefined || brought.has(image) || brought.size === mostImages) throw error
+      if (image === undefined || brought.has(image) || brought.size === maxImages) throw error
       brought.add(image)
       const outcome = await bring(projectId, kind, image).catch(() => undefined)
       if (outcome !== 'brought') throw outcome === undefined ? error : missingImage(outcome.refused, image)
@@ -42,24 +42,24 @@ export async function withImages<T>(
  * has is no reason to give it to another.
  */
 export class ImageCopies {
-  readonly #members: Members
-  readonly #whereabouts: Whereabouts
+  readonly #members: FleetMembers
+  readonly #locator: ProjectLocator
   readonly #digests: ImageDigests | undefined
   /** One after the other for each compute. */
-  readonly #turns = new Serial()
+  readonly #turns = new KeyedMutex()
   readonly #underWay = new Map<string, Promise<Outcome>>()
 
   /** Without `digests` nothing is brought. */
-  constructor(members: Members, whereabouts: Whereabouts, digests: ImageDigests | undefined) {
+  constructor(members: FleetMembers, locator: ProjectLocator, digests: ImageDigests | undefined) {
     this.#members = members
-    this.#whereabouts = whereabouts
+    this.#locator = locator
     this.#digests = digests
   }
 
   /** See `BringImage`. What is asked for several times at once is copied once. */
   readonly bring: BringImage = async (projectId, kind, image) => {
     const digests = this.#digests
-    const to = await this.#whereabouts.find(projectId)
+    const to = await this.#locator.find(projectId)
     // An absolute path is one of that machine.
     if (digests === undefined || to === undefined || !isImageKind(kind) || image.startsWith('/')) return undefined
     const key = `${to.id} ${kind} ${image}`

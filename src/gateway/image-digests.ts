@@ -2,7 +2,7 @@ import type { UploadOptions } from '../host-agent.ts'
 import type { ImageKindName } from '../model/image.ts'
 
 /** Uploads in parts whose digest is being made; of the oldest none is known when there are more. */
-const mostUploads = 64
+const maxUploads = 64
 
 /** What an image was when it was uploaded through the gateway. */
 export interface ImageDigest {
@@ -90,7 +90,7 @@ export class UploadDigests {
     if (begun?.at !== first) return undefined
     this.#begun.set(key, begun)
     const [oldest] = this.#begun.keys()
-    if (this.#begun.size > mostUploads && oldest !== undefined) this.#begun.delete(oldest)
+    if (this.#begun.size > maxUploads && oldest !== undefined) this.#begun.delete(oldest)
     return begun
   }
 }

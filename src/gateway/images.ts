@@ -1,6 +1,6 @@
-import { ApiError } from '../errors.ts'
+import { ApiError } from '../errors/api-error.ts'
 import type { ImageAgent, UploadProgress } from '../host-agent.ts'
-import { type Everyone, muchPatience, named, noCompute, presented } from './everyone.ts'
+import { type FanOut, longTimeouts, named, noCompute, presented } from './fan-out.ts'
 import type { UploadDigests } from './image-digests.ts'
 import { shared } from './shared-stream.ts'
 
@@ -10,23 +10,23 @@ import { shared } from './shared-stream.ts'
  * uploaded is recorded for that; `byAdmin`: whether the caller is an administrator.
  */
 export function gatewayImages(
-  everyone: Everyone,
+  fanOut: FanOut,
   { uploads, byAdmin }: { uploads: UploadDigests | undefined; byAdmin: boolean },
 ): ImageAgent {
   return {
     list: (kind) =>
-      everyone.union(
+      fanOut.union(
         ({ images }) => images.list(kind),
         ({ path }) => path,
-        muchPatience,
+        longTimeouts,
       ),
     read: (kind, name, options) =>
-      everyone.first(
+      fanOut.first(
         ({ images }) => images.read(kind, name, options),
         ({ extra }) => extra.image !== undefined,
       ),
     async write(kind, name, given, options) {
-      const members = await everyone.present()
+      const members = await fanOut.present()
       const [only] = members
       if (only === undefined) throw noCompute()
       const watched = uploads?.watch({ kind, name, byAdmin }, given, options)
@@ -35,7 +35,7 @@ export function gatewayImages(
       const streams = isAlone ? [content] : shared(content, members.length)
       const work = members.map(async (member, index) => {
         try {
-          return await everyone.agentOf(member).images.write(kind, name, streams[index] as typeof content, options)
+          return await fanOut.agentOf(member).images.write(kind, name, streams[index] as typeof content, options)
         } catch (error) {
           // So that the others do not wait for it.
           streams[index]?.cancel().catch(() => {})
@@ -54,7 +54,7 @@ export function gatewayImages(
       await uploads?.changed(kind, name)
       let found = false
       let missing: unknown
-      await everyone.order(async ({ images }) => {
+      await fanOut.order(async ({ images }) => {
         try {
           await images.remove(kind, name)
           found = true
@@ -67,22 +67,22 @@ export function gatewayImages(
       if (!found) throw missing
     },
     async progress(kind, name, total) {
-      const said = await everyone.order(({ images }) => images.progress(kind, name, total))
+      const said = await fanOut.order(({ images }) => images.progress(kind, name, total))
       return least(said.map(({ value }) => value))
     },
     diskTools: () =>
-      everyone.union(
+      fanOut.union(
         ({ images }) => images.diskTools(),
         ({ path }) => path,
       ),
     async createDisk(kind, input) {
-      await everyone.order(({ images }) => images.createDisk(kind, input))
+      await fanOut.order(({ images }) => images.createDisk(kind, input))
       await uploads?.changed(kind, input.path)
     },
     async extendDisk(kind, input) {
       // Before: a copy of what it was must not replace what some have made of it.
       await uploads?.changed(kind, input.path)
-      await everyone.order(({ images }) => images.extendDisk(kind, input))
+      await fanOut.order(({ images }) => images.extendDisk(kind, input))
     },
   }
 }

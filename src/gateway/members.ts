@@ -21,7 +21,7 @@ export interface Member {
 }
 
 /** The computes of a gateway. */
-export interface Members {
+export interface FleetMembers {
   /** In the order of their registration. */
   all(): Promise<readonly Member[]>
   find(id: string): Promise<Member | undefined>

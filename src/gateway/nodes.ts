@@ -1,8 +1,8 @@
 import type { DynamipsAgent, HostAgent, MachineAgent, NodeAgent, RouterAgent } from '../host-agent.ts'
 import type { NodeRef } from '../model/node.ts'
-import { type Everyone, muchPatience } from './everyone.ts'
+import { type FanOut, longTimeouts } from './fan-out.ts'
 import { type BringImage, withImages } from './image-copies.ts'
-import type { AskOwner } from './whereabouts.ts'
+import type { AskOwner } from './project-locator.ts'
 
 /** Asks the compute that has the node's project. */
 type At = <T>(ref: NodeRef, use: (agent: HostAgent) => Promise<T>) => Promise<T>
@@ -64,18 +64,18 @@ export function gatewayDynamips(owner: AskOwner): DynamipsAgent {
   }
 }
 
-export function gatewayMachines(owner: AskOwner, everyone: Everyone): MachineAgent {
+export function gatewayMachines(owner: AskOwner, fanOut: FanOut): MachineAgent {
   const at = atOf(owner)
   return {
     emulators: (platforms) =>
-      everyone.union(
+      fanOut.union(
         ({ machines }) => machines.emulators(platforms),
         ({ path }) => path,
-        muchPatience,
+        longTimeouts,
       ),
     /** A platform counts that every compute accelerates: a lab may be on any. */
     async capabilities() {
-      const lists = (await everyone.ask(({ machines }) => machines.capabilities())).map(({ value }) => value.kvm)
+      const lists = (await fanOut.ask(({ machines }) => machines.capabilities())).map(({ value }) => value.kvm)
       const [first = [], ...others] = lists
       return { kvm: first.filter((platform) => others.every((list) => list.includes(platform))) }
     },

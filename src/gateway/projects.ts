@@ -1,42 +1,42 @@
-import { ApiError, badRequest, conflict } from '../errors.ts'
+import type { KeyedMutex } from '../async/keyed-mutex.ts'
+import { ApiError, badRequest, conflict } from '../errors/api-error.ts'
 import { Unreachable } from '../fleet/unreachable.ts'
 import type { FileAgent, ProjectAgent } from '../host-agent.ts'
 import { localId } from '../model/compute.ts'
 import type { Project, ProjectCreate } from '../model/project.ts'
-import type { Serial } from '../serial.ts'
-import { absence, type Everyone, noCompute, presented } from './everyone.ts'
-import type { Member, Members } from './members.ts'
-import type { Room } from './room.ts'
-import { type AskOwner, elsewhere, type Whereabouts } from './whereabouts.ts'
+import { type FanOut, noCompute, presented, unreachable } from './fan-out.ts'
+import type { FleetMembers, Member } from './members.ts'
+import { type AskOwner, elsewhere, type ProjectLocator } from './project-locator.ts'
+import type { Scheduler } from './scheduler.ts'
 
 /** Computes that are tried for a new project, when the one with most room turns out not to be there. */
-const mostTried = 3
+const maxTried = 3
 
 export interface ProjectOptions {
-  readonly members: Members
-  readonly everyone: Everyone
-  readonly whereabouts: Whereabouts
+  readonly members: FleetMembers
+  readonly fanOut: FanOut
+  readonly locator: ProjectLocator
   readonly at: AskOwner
-  readonly room: Room
+  readonly scheduler: Scheduler
   /** By project: what places it and what takes it away come one after the other, so that none is placed twice or forgotten. */
-  readonly turns: Serial
+  readonly turns: KeyedMutex
 }
 
 /** Every project is on one compute: where it was asked for, else where most room is. */
 export function gatewayProjects(options: ProjectOptions): ProjectAgent {
-  const { everyone, whereabouts, at, turns } = options
+  const { fanOut, locator, at, turns } = options
   return {
     async list(status = 'open') {
       // A project that is open on one compute may have been left on another, closed.
       const asked = status === 'open' ? 'open' : 'all'
       const found = new Map<string, Found[]>()
-      for (const { member, value } of await everyone.ask(({ projects }) => projects.list(asked))) {
+      for (const { member, value } of await fanOut.ask(({ projects }) => projects.list(asked))) {
         for (const it of value) {
           const known = found.get(it.project_id) ?? []
           found.set(it.project_id, [...known, { member, project: { ...it, compute_id: member.id } }])
         }
       }
-      const projects = [...found].flatMap(([id, all]) => shownOf(id, all, whereabouts))
+      const projects = [...found].flatMap(([id, all]) => shownOf(id, all, locator))
       return status === 'closed' ? projects.filter(isClosed) : projects
     },
     get: (id) => at(id, ({ projects }) => projects.get(id)),
@@ -47,12 +47,12 @@ export function gatewayProjects(options: ProjectOptions): ProjectAgent {
         const { temporary } = await at(id, ({ projects }) => projects.get(id))
         await at(id, ({ projects }) => projects.close(id))
         // Its files stay where they are otherwise, and it is to be opened there again.
-        if (temporary) await whereabouts.forget(id)
+        if (temporary) await locator.forget(id)
       }),
     remove: (id) =>
       turns.run(id, async () => {
         await at(id, ({ projects }) => projects.remove(id))
-        await whereabouts.forget(id)
+        await locator.forget(id)
       }),
     commit: (id) => at(id, ({ projects }) => projects.commit(id)),
     releaseUdpPort: (id, port) => at(id, ({ projects }) => projects.releaseUdpPort(id, port)),
@@ -75,10 +75,10 @@ interface Found {
 }
 
 /** A project as a list has it: where it is open, which a person is told of when it is open on several computes, else once. */
-function shownOf(id: string, all: readonly Found[], whereabouts: Whereabouts): Project[] {
+function shownOf(id: string, all: readonly Found[], locator: ProjectLocator): Project[] {
   const open = all.filter(({ project }) => !isClosed(project))
   if (open.length > 1) {
-    whereabouts.shared(
+    locator.shared(
       id,
       open.map(({ member }) => member),
     )
@@ -99,7 +99,7 @@ function create(input: ProjectCreate, options: ProjectOptions): Promise<Created>
   const asked = named === localId ? undefined : named
   return options.turns.run(project_id, async () => {
     // No compute has one of an id that was just made up: none is asked.
-    const known = given === undefined ? undefined : await options.whereabouts.find(given)
+    const known = given === undefined ? undefined : await options.locator.find(given)
     return place({ ...wanted, project_id }, { asked, known }, options)
   })
 }
@@ -108,36 +108,36 @@ function create(input: ProjectCreate, options: ProjectOptions): Promise<Created>
 async function place(
   input: ProjectCreate & { project_id: string },
   { asked, known }: { asked: string | undefined; known: Member | undefined },
-  { members, everyone, whereabouts, room }: ProjectOptions,
+  { members, fanOut, locator, scheduler }: ProjectOptions,
 ): Promise<Created> {
   const { project_id } = input
   if (known !== undefined) {
     if (asked !== undefined && asked !== known.id) throw elsewhere(project_id, known)
-    everyone.answered(known)
-    return everyone
+    fanOut.answered(known)
+    return fanOut
       .agentOf(known)
       .projects.create(input)
       .catch((error: unknown) => {
         throw presented(error, known)
       })
   }
-  const candidates = asked === undefined ? room.order(await members.all()) : [await named(members, asked)]
+  const candidates = asked === undefined ? scheduler.order(await members.all()) : [await named(members, asked)]
   let failure: unknown
-  for (const member of candidates.slice(0, mostTried)) {
+  for (const member of candidates.slice(0, maxTried)) {
     // Counted before anything is awaited, so that projects that are created together do not all see the same room.
-    const undo = room.place(member)
+    const undo = scheduler.place(member)
     // First of all it is known where the project is: what is created and not found again would be created twice.
-    await whereabouts.put(project_id, member).catch((error: unknown) => {
+    await locator.put(project_id, member).catch((error: unknown) => {
       undo()
       throw error
     })
     try {
-      everyone.answered(member)
-      return await everyone.agentOf(member).projects.create(input)
+      fanOut.answered(member)
+      return await fanOut.agentOf(member).projects.create(input)
     } catch (error) {
       if (isUnclear(error)) throw error
       undo()
-      await whereabouts.forget(project_id)
+      await locator.forget(project_id)
       if (!isAbsence(error)) throw error
       failure = presented(error, member)
     }
@@ -145,10 +145,10 @@ async function place(
   throw failure ?? noCompute()
 }
 
-async function named(members: Members, id: string): Promise<Member> {
+async function named(members: FleetMembers, id: string): Promise<Member> {
   const member = await members.find(id)
   if (member === undefined) throw badRequest(`compute_id: there is no compute ${id}`)
-  if (!member.isConnected) throw absence(member)
+  if (!member.isConnected) throw unreachable(member)
   if (!member.acceptsProjects) throw conflict(`compute_id: the compute ${member.name} takes no new projects`)
   return member
 }

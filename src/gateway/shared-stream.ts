@@ -1,4 +1,4 @@
-import { ApiError } from '../errors.ts'
+import { ApiError } from '../errors/api-error.ts'
 
 /** How long one reader may hold up the others, ms: less than a compute waits for a body that stands still. */
 const stallMs = 20_000

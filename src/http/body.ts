@@ -1,4 +1,4 @@
-import { badRequest, tooLarge } from '../errors.ts'
+import { badRequest, tooLarge } from '../errors/api-error.ts'
 import { jsonFault } from './json-fault.ts'
 
 const decoder = () => new TextDecoder('utf-8', { fatal: true, ignoreBOM: false })

@@ -2,7 +2,7 @@ import type { ConsoleStream } from '../host-agent.ts'
 import type { Socket } from './socket.ts'
 
 /** Most bytes that wait for a guest that does not read. */
-const mostWaiting = 1 << 20
+const maxWaiting = 1 << 20
 /** How long what a client sent before it closed may take to reach the guest, ms. */
 const flushMs = 1000
 
@@ -53,7 +53,7 @@ class Input {
 
   /** Whether the bytes are on their way; nothing of them is when there is no room for all. */
   take(bytes: Uint8Array): boolean {
-    if (this.#waiting + bytes.length > mostWaiting) return false
+    if (this.#waiting + bytes.length > maxWaiting) return false
     this.#waiting += bytes.length
     this.#writer.write(bytes).then(
       () => {

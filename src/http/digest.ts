@@ -1,4 +1,4 @@
-import { badRequest } from '../errors.ts'
+import { badRequest } from '../errors/api-error.ts'
 import type { Digest } from '../host-agent.ts'
 
 const bytesOf: Readonly<Record<Digest['algorithm'], number>> = { md5: 16, 'sha-256': 32, 'sha-512': 64 }

@@ -4,7 +4,7 @@ import type { Identity } from '../auth/identity.ts'
 import type { LoginLimit } from '../auth/login-limit.ts'
 import type { Tokens } from '../auth/tokens.ts'
 import type { FeedSource } from '../events/fleet-feed.ts'
-import type { ApplianceVm } from '../fleet/appliance-vm.ts'
+import type { ApplianceVmService } from '../fleet/appliance-vm.ts'
 import type { Fleet } from '../fleet/fleet.ts'
 import type { HostAgent } from '../host-agent.ts'
 import type { Role } from '../model/access-token.ts'
@@ -21,7 +21,7 @@ export interface Context {
   readonly agent: HostAgent
   readonly feeds: FeedSource
   readonly fleet: Fleet | undefined
-  readonly appliance: ApplianceVm | undefined
+  readonly appliance: ApplianceVmService | undefined
   /** The address at which the host of one project reaches that of another. 409 when there is none. */
   readonly between: (from: string, to: string) => Promise<string>
   /** Ports that are being linked now. */

@@ -1,4 +1,4 @@
-import { badRequest, notFound } from '../errors.ts'
+import { badRequest, notFound } from '../errors/api-error.ts'
 import type { FleetItem } from '../events/fleet-feed.ts'
 import type { FleetEvent } from '../fleet/fleet.ts'
 import type { FeedItem, LabEvent, NodeChange } from '../model/event.ts'

@@ -1,5 +1,5 @@
 import { nodeKinds } from '../model/node.ts'
-import { nearest } from './nearest.ts'
+import { nearest } from './nearest-word.ts'
 
 /** Words of our paths that clients may have other words for. */
 export const pathWords: readonly string[] = [...nodeKinds, 'appliancevm']

@@ -2,7 +2,7 @@ import { type LateHead, lateHeader, lateType } from '../model/late-answer.ts'
 import { isUpgrade } from './socket.ts'
 
 /** Proxies end what is silent for 60 s (nginx), 100 s or 120 s (Cloudflare). */
-const usualSilenceMs = 30_000
+const defaultSilenceMs = 30_000
 const space = new TextEncoder().encode(' ')
 
 export interface LateOptions {
@@ -16,10 +16,10 @@ export interface LateOptions {
  * The answer; or, when that takes its time and the request says that its sender understands it, a late one, as `model/late-answer`
  * describes it. Who leaves while it waits is told of by the signal of the request, as ever.
  */
-export function inTime(
+export function withKeepAlive(
   request: Request,
   answer: Promise<Response>,
-  { silenceMs = usualSilenceMs, isReceived = () => true }: LateOptions = {},
+  { silenceMs = defaultSilenceMs, isReceived = () => true }: LateOptions = {},
 ): Promise<Response> {
   const isUnderstood = request.headers.has(lateHeader) && request.method !== 'HEAD' && !isUpgrade(request)
   if (!isUnderstood) return answer

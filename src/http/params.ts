@@ -18,7 +18,7 @@ export const pathTail = Type.String({
 export const portParams = { adapter_number: number('adapter'), port_number: number('port of the adapter') }
 
 /** The numbered port that a path names. */
-export const portOf = (params: { adapter_number: string; port_number: string }): PortRef => ({
+export const portRefOf = (params: { adapter_number: string; port_number: string }): PortRef => ({
   adapter: Number(params.adapter_number),
   port: Number(params.port_number),
 })

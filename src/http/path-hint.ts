@@ -1,5 +1,5 @@
 import { oursFor } from './foreign-words.ts'
-import { nearest } from './nearest.ts'
+import { nearest } from './nearest-word.ts'
 
 const longestPath = 400
 const most = 8

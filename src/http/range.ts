@@ -1,4 +1,4 @@
-import { badRequest } from '../errors.ts'
+import { badRequest } from '../errors/api-error.ts'
 import type { UploadOptions, WantedRange } from '../host-agent.ts'
 
 /** Digits that are surely a safe integer. */

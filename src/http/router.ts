@@ -1,5 +1,5 @@
 import { type IRequestStrict, Router } from 'itty-router'
-import { ApiError, badRequest, notFound } from '../errors.ts'
+import { ApiError, badRequest, notFound } from '../errors/api-error.ts'
 import type { Endpoint, Method } from './endpoint.ts'
 import { pathHint } from './path-hint.ts'
 

@@ -1,6 +1,6 @@
 import { type Static, type TObject, type TSchema, Type } from '@sinclair/typebox'
 import { Check } from '@sinclair/typebox/value'
-import { badRequest } from '../errors.ts'
+import { badRequest } from '../errors/api-error.ts'
 import { maybe } from '../model/common.ts'
 import { check, quoted } from './validate.ts'
 

@@ -3,7 +3,7 @@ import { randomHex } from '../auth/secret.ts'
 
 /** How long a ticket can be used, ms. */
 export const ticketLifeMs = 30_000
-const mostTickets = 1000
+const maxTickets = 1000
 
 interface Issued {
   readonly identity: Identity
@@ -24,7 +24,7 @@ export class Tickets implements TicketOffice {
   /** A new ticket, which stands for whoever asked for it; beyond a thousand unused ones the oldest is void. */
   issue(identity: Identity, now = Date.now()): string {
     for (const [ticket, { expiry }] of this.#issued) {
-      if (expiry > now && this.#issued.size < mostTickets) break
+      if (expiry > now && this.#issued.size < maxTickets) break
       this.#issued.delete(ticket)
     }
     const ticket = randomHex(24)

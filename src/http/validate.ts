@@ -1,10 +1,10 @@
 import { Kind, type Static, type TSchema } from '@sinclair/typebox'
 import { Errors, type ValueError, ValueErrorType } from '@sinclair/typebox/errors'
 import { Check } from '@sinclair/typebox/value'
-import { badRequest } from '../errors.ts'
+import { badRequest } from '../errors/api-error.ts'
 import { mayBeSecret } from './body.ts'
 import { oursFor } from './foreign-words.ts'
-import { nearest } from './nearest.ts'
+import { nearest } from './nearest-word.ts'
 
 /** The value, known to fit the schema; else a 400 that names the field, what was expected and what came. */
 export function check<T extends TSchema>(schema: T, value: unknown, where = 'body'): Static<T> {
@@ -33,12 +33,12 @@ function firstOf(errors: Iterable<ValueError>): Blame | undefined {
     if (first.value !== undefined || first.unknownIn !== undefined) return first
     if (blamed.unknownIn !== undefined && parentOf(blamed.path) === parentOf(first.path)) return blamed
     looked += 1
-    if (looked === mostErrors) break
+    if (looked === maxErrors) break
   }
   return first
 }
 
-const mostErrors = 100
+const maxErrors = 100
 const parentOf = (pointer: string): string => pointer.slice(0, pointer.lastIndexOf('/'))
 
 /** What to change about a value, where that can be told from it. */

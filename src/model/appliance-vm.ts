@@ -82,7 +82,7 @@ export const ApplianceVmUpdate = Type.Object(
 export type ApplianceVmRecord = Static<typeof ApplianceVmRecord>
 export const ApplianceVmRecord = Type.Object({ ...ApplianceVm.properties, password: nullable(Password) })
 
-export const usualAppliance: ApplianceVmRecord = {
+export const defaultAppliance: ApplianceVmRecord = {
   enable: false,
   engine: 'libvirt',
   vmname: null,

@@ -3,7 +3,7 @@ import type { Node } from './node.ts'
 import type { Project } from './project.ts'
 
 /** What can happen in a project. The feeds of v1 and v2 name it in their own words (http/feed.ts). */
-export type Happening =
+export type EventPayload =
   | {
       readonly type: 'node.created' | 'node.updated' | 'node.deleted'
       readonly node: Node
@@ -29,7 +29,7 @@ export type NodeChange = 'started' | 'stopped' | 'suspended' | 'resumed'
 export interface LabEvent {
   readonly seq: number
   readonly project_id: string
-  readonly happening: Happening
+  readonly payload: EventPayload
   /** Who had it done: the name of a token or a user. Absent for what happened by itself. */
   readonly by?: string
 }

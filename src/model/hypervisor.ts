@@ -7,7 +7,7 @@ export const hypervisorDrivers = ['libvirt', 'virtualbox'] as const
 export type HypervisorDriverName = (typeof hypervisorDrivers)[number]
 
 /** The most adapters that any manager has (VirtualBox with the ICH9 chipset). */
-export const mostVmAdapters = 36
+export const maxVmAdapters = 36
 
 const consoleType = Type.Union([Type.Literal('telnet'), Type.Literal('none')], {
   default: 'telnet',
@@ -26,7 +26,7 @@ const adapterTypeName = { minLength: 1, maxLength: 128 }
 /** An adapter that differs from the others. */
 const CustomVmAdapter = Type.Object(
   {
-    adapter_number: Type.Integer({ minimum: 0, maximum: mostVmAdapters - 1 }),
+    adapter_number: Type.Integer({ minimum: 0, maximum: maxVmAdapters - 1 }),
     port_name: maybe(Type.String({ maxLength: 64, description: 'Name of the port, for display' })),
     adapter_type: maybe(Type.String(adapterTypeName)),
   },
@@ -38,7 +38,7 @@ export const vmSettings = {
   usage: Type.String({ maxLength: 65536, default: '', description: 'Notes on how to use the VM' }),
   adapters: Type.Integer({
     minimum: 0,
-    maximum: mostVmAdapters,
+    maximum: maxVmAdapters,
     default: 0,
     description: 'Adapters that are ports of the node: the first ones of the VM',
   }),
@@ -48,7 +48,7 @@ export const vmSettings = {
     description: 'Model of these adapters, in the words of the hypervisor or in those of older clients',
   }),
   custom_adapters: Type.Array(CustomVmAdapter, {
-    maxItems: mostVmAdapters,
+    maxItems: maxVmAdapters,
     default: [],
     description: 'Adapters that differ from adapter_type',
   }),

@@ -64,7 +64,7 @@ const diskPath = Type.String({
   maxLength: 4096,
   description: 'Name among the images, at most one directory deep; in local mode an absolute path too',
 })
-const mostMb = 2 ** 26
+const maxMb = 2 ** 26
 
 const disk = <F extends string, O extends TProperties>(format: F, options: O) =>
   Type.Object(
@@ -72,7 +72,7 @@ const disk = <F extends string, O extends TProperties>(format: F, options: O) =>
       qemu_img: tool,
       path: diskPath,
       format: Type.Literal(format),
-      size: Type.Integer({ minimum: 1, maximum: mostMb, description: 'Size of the disk, MB (MiB)' }),
+      size: Type.Integer({ minimum: 1, maximum: maxMb, description: 'Size of the disk, MB (MiB)' }),
       ...options,
     },
     { additionalProperties: false },
@@ -119,7 +119,7 @@ export const DiskExtend = Type.Object(
   {
     qemu_img: tool,
     path: diskPath,
-    extend: Type.Integer({ minimum: 1, maximum: mostMb, description: 'MB (MiB) that are added' }),
+    extend: Type.Integer({ minimum: 1, maximum: maxMb, description: 'MB (MiB) that are added' }),
   },
   { $id: 'DiskExtend', additionalProperties: false, description: 'A disk image that is to become larger' },
 )

@@ -16,7 +16,7 @@ const words = <const T extends readonly string[]>(values: T, description: string
   )
 
 /** The most adapters a machine can have: what eight PCI bridges hold. */
-export const mostAdapters = 275
+export const maxAdapters = 275
 
 const MacAddress = Type.String({
   pattern: '^([0-9a-fA-F]{2}:){5}[0-9a-fA-F]{2}$',
@@ -61,7 +61,7 @@ const [hda, hdb, hdc, hdd] = [disk('hda'), disk('hdb'), disk('hdc'), disk('hdd')
 export type CustomAdapter = Static<typeof CustomAdapter>
 export const CustomAdapter = Type.Object(
   {
-    adapter_number: Type.Integer({ minimum: 0, maximum: mostAdapters - 1 }),
+    adapter_number: Type.Integer({ minimum: 0, maximum: maxAdapters - 1 }),
     port_name: maybe(Type.String({ maxLength: 64, description: 'Name of the port, for display' })),
     adapter_type: maybe(Type.String(modelName)),
     mac_address: maybe(MacAddress),
@@ -108,10 +108,10 @@ export const machineSettings = {
   ),
   ram: Type.Integer({ minimum: 1, maximum: 1 << 24, default: 256, description: 'Memory, MB' }),
   cpus: Type.Integer({ minimum: 1, maximum: 255, default: 1, description: 'Virtual processors' }),
-  adapters: Type.Integer({ minimum: 0, maximum: mostAdapters, default: 1, description: 'Network adapters' }),
+  adapters: Type.Integer({ minimum: 0, maximum: maxAdapters, default: 1, description: 'Network adapters' }),
   adapter_type: Type.String({ ...modelName, default: 'e1000' }),
   custom_adapters: Type.Array(CustomAdapter, {
-    maxItems: mostAdapters,
+    maxItems: maxAdapters,
     default: [],
     description: 'Adapters that differ from adapter_type and the row of MAC addresses',
   }),

@@ -1,5 +1,5 @@
 import { type Static, type TObject, type TSchema, Type } from '@sinclair/typebox'
-import { conflict } from '../errors.ts'
+import { conflict } from '../errors/api-error.ts'
 import type { NodeAgent } from '../host-agent.ts'
 import type { Reply } from '../http/endpoint.ts'
 import { type Answer, type Endpoint, endpoint, noContent, ok } from '../http/endpoint.ts'

@@ -1,10 +1,10 @@
 import { type Static, type TObject, Type } from '@sinclair/typebox'
 import type { CaptureSource } from '../host-agent.ts'
 import { type Endpoint, endpoint, noContent, ok } from '../http/endpoint.ts'
-import { portOf, portParams } from '../http/params.ts'
+import { portParams, portRefOf } from '../http/params.ts'
 import { CaptureStart, CaptureStarted, CaptureStream } from '../model/capture.ts'
 import type { NodeRef } from '../model/node.ts'
-import { pcapng } from '../pcapng.ts'
+import { pcapng } from '../packets/pcapng.ts'
 
 const noSuchPort = 'There is no such node, adapter or port'
 const notAttached = 'Nothing is attached to the port'
@@ -47,7 +47,7 @@ export function captureEndpoints<P extends TObject>(
         507: 'The disk is nearly full',
       },
       handle: async ({ params, body }, { agent }) =>
-        ok(await agent.nodes.startCapture(nodeOf(params), portOf(params), body)),
+        ok(await agent.nodes.startCapture(nodeOf(params), portRefOf(params), body)),
     }),
     endpoint({
       method: 'POST',
@@ -59,7 +59,7 @@ export function captureEndpoints<P extends TObject>(
       replies: { 204: { description: 'The file is complete' } },
       errors: { 404: noSuchPort, 409: notAttached },
       async handle({ params }, { agent }) {
-        await agent.nodes.stopCapture(nodeOf(params), portOf(params))
+        await agent.nodes.stopCapture(nodeOf(params), portRefOf(params))
         return noContent
       },
     }),
@@ -74,7 +74,7 @@ export function captureEndpoints<P extends TObject>(
       replies: { 200: { description: 'The capture, as it grows', media: media.pcap } },
       errors: { 404: noSuchPort, 409: `${notAttached}, or it is not captured` },
       handle: async ({ params, query, request }, { agent }) =>
-        stream(await agent.nodes.followCapture(nodeOf(params), portOf(params), request.signal), query.format),
+        stream(await agent.nodes.followCapture(nodeOf(params), portRefOf(params), request.signal), query.format),
     }),
     endpoint({
       method: 'POST',
@@ -89,7 +89,7 @@ export function captureEndpoints<P extends TObject>(
       errors: { 404: noSuchPort, 409: notAttached },
       async handle({ params, query, body, request }, { agent }) {
         const { signal } = request
-        return stream(await agent.nodes.streamCapture(nodeOf(params), portOf(params), body, signal), query.format)
+        return stream(await agent.nodes.streamCapture(nodeOf(params), portRefOf(params), body, signal), query.format)
       },
     }),
   ]

@@ -1,5 +1,5 @@
 import { Type } from '@sinclair/typebox'
-import { badRequest } from '../errors.ts'
+import { badRequest } from '../errors/api-error.ts'
 import { type Endpoint, endpoint, ok } from '../http/endpoint.ts'
 import { check } from '../http/validate.ts'
 import {

@@ -1,5 +1,5 @@
 import { Type } from '@sinclair/typebox'
-import { badRequest } from '../errors.ts'
+import { badRequest } from '../errors/api-error.ts'
 import type { StoredImage, UploadProgress } from '../host-agent.ts'
 import { digestsOf } from '../http/digest.ts'
 import { type Answer, type Endpoint, endpoint, noContent, ok } from '../http/endpoint.ts'

@@ -1,9 +1,9 @@
 import { type Static, type TObject, Type } from '@sinclair/typebox'
-import { badRequest } from '../errors.ts'
+import { badRequest } from '../errors/api-error.ts'
 import type { NodeAgent, PortRef } from '../host-agent.ts'
 import { created, type Endpoint, endpoint, noContent, ok } from '../http/endpoint.ts'
-import { nearest } from '../http/nearest.ts'
-import { portOf, portParams } from '../http/params.ts'
+import { nearest } from '../http/nearest-word.ts'
+import { portParams, portRefOf } from '../http/params.ts'
 import { type TakenBack, takenBack } from '../http/taken-back.ts'
 import { Nio, NioState, nioSchemas, nioTypes } from '../model/nio.ts'
 import { type NodeKindName, type NodeRef, nioTypesOf } from '../model/node.ts'
@@ -53,7 +53,7 @@ export function linkEndpoints<P extends TObject>(
       params: withPort,
       replies: { 200: { description: 'The NIO', schema: NioState } },
       errors: { 404: nothingAttached },
-      handle: async ({ params }, { agent }) => ok(await agent.nodes.nioState(nodeOf(params), portOf(params))),
+      handle: async ({ params }, { agent }) => ok(await agent.nodes.nioState(nodeOf(params), portRefOf(params))),
     }),
     endpoint({
       method: 'POST',
@@ -66,7 +66,7 @@ export function linkEndpoints<P extends TObject>(
       replies: { 201: { description: 'Attached', schema: Nio } },
       errors: { 404: noSuchPort, 409: taken },
       handle: async ({ params, body }, { agent }) =>
-        created(await agent.nodes.attachNio(nodeOf(params), portOf(params), await nioOf(body, kind))),
+        created(await agent.nodes.attachNio(nodeOf(params), portRefOf(params), await nioOf(body, kind))),
     }),
     endpoint({
       method: 'PUT',
@@ -80,7 +80,7 @@ export function linkEndpoints<P extends TObject>(
       errors: { 404: nothingAttached, 409: taken },
       async handle({ params, body }, { agent }) {
         const node = nodeOf(params)
-        const port = portOf(params)
+        const port = portRefOf(params)
         const whole = isWhole(body, kind) ? body : { ...(await attached(agent.nodes, node, port, body)), ...body }
         return created(await agent.nodes.updateNio(node, port, await nioOf(whole, kind)))
       },
@@ -94,7 +94,7 @@ export function linkEndpoints<P extends TObject>(
       replies: { 204: { description: 'Removed' } },
       errors: { 404: nothingAttached },
       async handle({ params }, { agent }) {
-        await agent.nodes.detachNio(nodeOf(params), portOf(params))
+        await agent.nodes.detachNio(nodeOf(params), portRefOf(params))
         return noContent
       },
     }),

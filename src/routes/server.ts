@@ -1,10 +1,10 @@
 import { Type } from '@sinclair/typebox'
-import { conflict } from '../errors.ts'
+import { conflict } from '../errors/api-error.ts'
 import { created, type Endpoint, endpoint, ok } from '../http/endpoint.ts'
 import { view } from '../http/params.ts'
 import { ticketLifeMs } from '../http/tickets.ts'
 import { Capabilities, Diagnosis, Load, NetworkInterface, Ports, Reloaded, Version } from '../model/host.ts'
-import { hostFeed } from './v2/host-feed.ts'
+import { hostFeed } from './host-feed.ts'
 
 const VersionCheck = Type.Object(
   { version: Type.String({ minLength: 1, maxLength: 100 }), local: Type.Optional(Type.Boolean()) },

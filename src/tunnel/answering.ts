@@ -1,4 +1,4 @@
-import { isPlain } from '../http/plain-target.ts'
+import { isPlainTarget } from '../http/plain-target.ts'
 import { type Upgrade, upgradeToken } from '../http/socket.ts'
 import {
   type ComputeHello,
@@ -10,8 +10,8 @@ import {
 } from '../model/tunnel.ts'
 import { bodyOf, sendBody } from './bodies.ts'
 import { decodeJson, type Frame, kinds } from './frames.ts'
-import { Link, type TunnelEnd } from './link.ts'
-import type { Patience } from './liveness.ts'
+import { type TunnelEnd, TunnelLink } from './link.ts'
+import type { LivenessTimeouts } from './liveness.ts'
 import { Messages } from './messages.ts'
 import type { Wire } from './outbox.ts'
 import { socketOf } from './socket-of.ts'
@@ -24,7 +24,7 @@ export interface AnsweringOptions {
   readonly wire: Wire
   readonly who: Pick<ComputeHello, 'version' | 'compute_id' | 'name'>
   readonly limits?: TunnelLimits
-  readonly patience?: Patience
+  readonly timeouts?: LivenessTimeouts
   /** Answers a request of the gateway, which has let its sender in; `upgrade` makes websockets of the tunnel. Never rejects. */
   readonly fetch: (request: Request, upgrade: Upgrade) => Promise<Response>
   /** The gateway has taken us: its version. */
@@ -35,18 +35,18 @@ export interface AnsweringOptions {
 /** The end of a tunnel at the compute: what answers. Its HELLO is sent at once. */
 export class AnsweringEnd {
   readonly #options: AnsweringOptions
-  readonly #link: Link
+  readonly #link: TunnelLink
   #gateway: GatewayHello | undefined
   /** Requests whose handlers have not ended, whatever became of their streams. */
   #working = 0
 
   constructor(options: AnsweringOptions) {
     this.#options = options
-    const { wire, limits, patience, ended } = options
-    this.#link = new Link({
+    const { wire, limits, timeouts, ended } = options
+    this.#link = new TunnelLink({
       wire,
       ...(limits !== undefined && { limits }),
-      ...(patience !== undefined && { patience }),
+      ...(timeouts !== undefined && { timeouts }),
       greeted: (payload) => this.#greeted(payload),
       opened: (frame) => this.#opened(frame),
       ended,
@@ -99,7 +99,7 @@ export class AnsweringEnd {
   }
 
   async #answer(stream: Stream, { method, path, headers, body }: TunnelRequest): Promise<void> {
-    if (!open.some((start) => path.startsWith(start)) || !isPlain(path)) {
+    if (!open.some((start) => path.startsWith(start)) || !isPlainTarget(path)) {
       throw new Error(`only paths of ${open.join(' and ')} are answered`)
     }
     const isUpgrade = headers.some(([name]) => name.toLowerCase() === 'upgrade')

@@ -1,6 +1,6 @@
 import { Check } from '@sinclair/typebox/value'
-import { ApiError } from '../errors.ts'
-import { bodiless, ConnectionLost, type Outgoing } from '../fleet/transport.ts'
+import { bodiless, ConnectionLost, type Outgoing } from '../client/transport.ts'
+import { ApiError } from '../errors/api-error.ts'
 import type { Socket } from '../http/socket.ts'
 import {
   AnyHello,
@@ -13,8 +13,8 @@ import {
 } from '../model/tunnel.ts'
 import { bodyOf, sendBody } from './bodies.ts'
 import { codes, decodeJson, kinds, ProtocolError } from './frames.ts'
-import { Link, type TunnelEnd } from './link.ts'
-import type { Patience } from './liveness.ts'
+import { type TunnelEnd, TunnelLink } from './link.ts'
+import type { LivenessTimeouts } from './liveness.ts'
 import { Messages } from './messages.ts'
 import type { Wire } from './outbox.ts'
 import { socketOf } from './socket-of.ts'
@@ -28,7 +28,7 @@ export interface AskingOptions {
   /** Of this service. */
   readonly version: string
   readonly limits?: TunnelLimits
-  readonly patience?: Patience
+  readonly timeouts?: LivenessTimeouts
   /** See `LinkOptions.watch`. */
   readonly watch?: 'always' | 'busy'
   /** What the compute said when this tunnel began, where a program goes on with it that has forgotten all else. */
@@ -41,7 +41,7 @@ export interface AskingOptions {
 /** The end of a tunnel at the gateway: what asks. Driven by `message` and `closed`. */
 export class AskingEnd {
   readonly #options: AskingOptions
-  readonly #link: Link
+  readonly #link: TunnelLink
   #hello: ComputeHello | undefined
   /** A frame that comes before the compute's HELLO is of a time that was forgotten. */
   #isDeaf = true
@@ -50,11 +50,11 @@ export class AskingEnd {
 
   constructor(options: AskingOptions) {
     this.#options = options
-    const { wire, limits, patience, watch, resumed } = options
-    this.#link = new Link({
+    const { wire, limits, timeouts, watch, resumed } = options
+    this.#link = new TunnelLink({
       wire,
       ...(limits !== undefined && { limits }),
-      ...(patience !== undefined && { patience }),
+      ...(timeouts !== undefined && { timeouts }),
       ...(watch !== undefined && { watch }),
       greeted: (payload) => this.#greeted(payload),
       ended: (end) => {
@@ -110,7 +110,7 @@ export class AskingEnd {
   async send(request: Outgoing): Promise<Response> {
     const { body, signal } = request
     const stream = this.#open(request)
-    const leave = () => stream.reset(reasonOf(signal))
+    const leave = () => stream.reset(resetReasonOf(signal))
     signal.addEventListener('abort', leave, { once: true })
     stream.stopped.addEventListener('abort', () => signal.removeEventListener('abort', leave), { once: true })
     // To cancel it would end the connection that it comes by, and its sender may still want an answer.
@@ -129,7 +129,7 @@ export class AskingEnd {
   }: Pick<Outgoing, 'path' | 'headers' | 'signal'>): Promise<Socket | Response> {
     const upgrade = { ...headers, upgrade: 'websocket', connection: 'Upgrade' }
     const stream = this.#open({ method: 'GET', path, headers: upgrade, signal })
-    const leave = () => stream.reset(reasonOf(signal))
+    const leave = () => stream.reset(resetReasonOf(signal))
     const stay = () => signal.removeEventListener('abort', leave)
     signal.addEventListener('abort', leave, { once: true })
     try {
@@ -216,4 +216,4 @@ async function understood<I, O>(stream: Stream, understand: (said: I) => O, said
   }
 }
 
-const reasonOf = ({ reason }: AbortSignal): Error => (reason instanceof Error ? reason : new Error(String(reason)))
+const resetReasonOf = ({ reason }: AbortSignal): Error => (reason instanceof Error ? reason : new Error(String(reason)))

@@ -1,4 +1,4 @@
-import { ConnectionLost } from '../fleet/transport.ts'
+import { ConnectionLost } from '../client/transport.ts'
 import type { Stream } from './stream.ts'
 
 /** What comes on a stream, as a body. Who cancels it gives the stream up. */

@@ -1,17 +1,17 @@
-import { ConnectionLost } from '../fleet/transport.ts'
+import { ConnectionLost } from '../client/transport.ts'
 import type { TunnelLimits } from '../model/tunnel.ts'
 import { codes, decode, encodeJson, type Frame, type FrameKind, kinds, ProtocolError } from './frames.ts'
-import { Liveness, type Patience, usualPatience } from './liveness.ts'
+import { defaultLivenessTimeouts, Liveness, type LivenessTimeouts } from './liveness.ts'
 import { Outbox, type Wire } from './outbox.ts'
 import { Stream } from './stream.ts'
 
 /** What an end takes when nothing else is said: 128 MiB would wait here when nobody read any of 512 streams. */
-export const usualLimits: TunnelLimits = { window: 256 * 1024, streams: 512 }
+export const defaultLimits: TunnelLimits = { window: 256 * 1024, streams: 512 }
 
 export interface LinkOptions {
   readonly wire: Wire
   readonly limits?: TunnelLimits
-  readonly patience?: Patience
+  readonly timeouts?: LivenessTimeouts
   /** `busy`: the other end is watched only while there are streams that do not rest, so that a program may sleep otherwise. */
   readonly watch?: 'always' | 'busy'
   readonly greeted: (payload: Uint8Array) => void
@@ -28,7 +28,7 @@ export interface TunnelEnd {
 }
 
 /** One end of a tunnel: the streams that are under way, and whether the other end is there. */
-export class Link {
+export class TunnelLink {
   readonly limits: TunnelLimits
   readonly #options: LinkOptions
   readonly #outbox: Outbox
@@ -42,10 +42,10 @@ export class Link {
 
   constructor(options: LinkOptions) {
     this.#options = options
-    this.limits = options.limits ?? usualLimits
+    this.limits = options.limits ?? defaultLimits
     this.#outbox = new Outbox(options.wire, ({ message }) => this.#end({ code: 0, reason: message }))
     this.#liveness = new Liveness(
-      options.patience ?? usualPatience,
+      options.timeouts ?? defaultLivenessTimeouts,
       () => this.#outbox.control('ping'),
       () => this.close(codes.silent, 'The other end is silent'),
     )

@@ -1,22 +1,22 @@
 /** How long an end may say nothing before it is asked for a sign of life, and before it is taken for gone, ms. */
-export interface Patience {
+export interface LivenessTimeouts {
   readonly askMs: number
   readonly giveUpMs: number
 }
 
 /** With the ticks that both take, a connection of which only half is there is found within 30 s. */
-export const usualPatience: Patience = { askMs: 8000, giveUpMs: 20_000 }
+export const defaultLivenessTimeouts: LivenessTimeouts = { askMs: 8000, giveUpMs: 20_000 }
 
 /** Watches whether the other end is there. */
 export class Liveness {
-  readonly #patience: Patience
+  readonly #timeouts: LivenessTimeouts
   readonly #ask: () => void
   readonly #gone: () => void
   #heardAt = 0
   #timer: ReturnType<typeof setTimeout> | undefined
 
-  constructor(patience: Patience, ask: () => void, gone: () => void) {
-    this.#patience = patience
+  constructor(timeouts: LivenessTimeouts, ask: () => void, gone: () => void) {
+    this.#timeouts = timeouts
     this.#ask = ask
     this.#gone = gone
   }
@@ -37,7 +37,7 @@ export class Liveness {
   }
 
   #tick(): void {
-    const { askMs, giveUpMs } = this.#patience
+    const { askMs, giveUpMs } = this.#timeouts
     this.#timer = setTimeout(() => {
       const quietMs = Date.now() - this.#heardAt
       if (quietMs >= giveUpMs) {

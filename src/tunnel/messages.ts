@@ -6,8 +6,8 @@ import type { Stream } from './stream.ts'
 /** Longest message. */
 const largestMessage = 1 << 20
 /** More than this waiting makes who asks by `drained` wait; with more than that, nobody can wait for. */
-const mostBuffered = 256 * 1024
-const mostWaiting = 8 << 20
+const maxBuffered = 256 * 1024
+const maxWaiting = 8 << 20
 /** How long the other end may take to answer a close, ms. */
 const closeMs = 5000
 
@@ -57,7 +57,7 @@ export class Messages {
     if (this.state !== 'open') return
     const bytes = typeof data === 'string' ? new TextEncoder().encode(data) : data
     this.#waiting += bytes.length
-    if (this.#waiting > mostWaiting) return this.#stream.reset(new Error('more is sent than is read'))
+    if (this.#waiting > maxWaiting) return this.#stream.reset(new Error('more is sent than is read'))
     this.#queue.push({ bytes, flags: flags.last | (typeof data === 'string' ? flags.text : 0) })
     void this.#pump()
   }
@@ -86,7 +86,7 @@ export class Messages {
 
   /** Resolves when little waits to leave, or nothing can leave any more. */
   async drained(): Promise<void> {
-    while (this.#waiting > mostBuffered && !this.#isClosed) {
+    while (this.#waiting > maxBuffered && !this.#isClosed) {
       await new Promise<void>((resolve) => this.#drainers.add(resolve))
     }
   }
@@ -98,7 +98,7 @@ export class Messages {
       for (let next = this.#queue.shift(); next !== undefined; next = this.#queue.shift()) {
         await this.#stream.write(next.bytes, next.flags)
         this.#waiting -= next.bytes.length
-        if (this.#waiting <= mostBuffered) this.#wakeDrainers()
+        if (this.#waiting <= maxBuffered) this.#wakeDrainers()
       }
       if (this.#closing !== undefined) this.#stream.end(encoded(this.#closing))
     } catch {

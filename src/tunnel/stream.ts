@@ -1,4 +1,4 @@
-import { ConnectionLost } from '../fleet/transport.ts'
+import { ConnectionLost } from '../client/transport.ts'
 import { TunnelReset } from '../model/tunnel.ts'
 import {
   decodeJson,

@@ -15,8 +15,8 @@ import type { Row } from './table.ts'
 import { each, timed } from './times.ts'
 import type { BenchOrder } from './workerd/worker.ts'
 
-const mostComputes = 1000
-const mostProjects = 100_000
+const maxComputes = 1000
+const maxProjects = 100_000
 /** Long enough that what one request costs does not count. */
 const times = 200
 
@@ -32,16 +32,16 @@ export async function fullWorker(): Promise<Row[]> {
     const bench = async (order: BenchOrder) => (await front.call('POST', '/bench', order)) as { bytes: number }
     const emptyOpen = await opening(bench)
     const oneProject = await creations(front, bench, port, 1)
-    const computes = Array.from({ length: mostComputes }, (_, index) => recordOf(index, port))
+    const computes = Array.from({ length: maxComputes }, (_, index) => recordOf(index, port))
     const filled = await timed(() => bench({ computes }))
-    const projects = Array.from({ length: mostProjects }, () => randomUUID())
-    for (let first = 0; first < mostProjects; first += 10_000) {
+    const projects = Array.from({ length: maxProjects }, () => randomUUID())
+    for (let first = 0; first < maxProjects; first += 10_000) {
       const some = projects.slice(first, first + 10_000)
-      await bench({ fill: some.map((project, index) => [project, `c${index % mostComputes}`] as const) })
+      await bench({ fill: some.map((project, index) => [project, `c${index % maxComputes}`] as const) })
     }
     const fullOpen = await opening(bench)
     const looked = await timed(() => bench({ look: true }))
-    await untilAll(front, mostComputes)
+    await untilAll(front, maxComputes)
     away.ms = 50
     const far = await timed(() => bench({ look: true }))
     away.ms = 0
@@ -58,9 +58,9 @@ export async function fullWorker(): Promise<Row[]> {
     const given = await each(Array(10).fill(0), () =>
       front.call('POST', '/v2/compute/projects', { name: 'bench', project_id: randomUUID() }),
     )
-    const [ofComputes, ofProjects] = [`of ${mostComputes} computes`, `of ${mostProjects} projects`]
+    const [ofComputes, ofProjects] = [`of ${maxComputes} computes`, `of ${maxProjects} projects`]
     return [
-      [`Worker: register ${mostComputes} computes`, ms(filled), `${precise(filled / mostComputes)} each`],
+      [`Worker: register ${maxComputes} computes`, ms(filled), `${precise(filled / maxComputes)} each`],
       [`Worker: open the object ${ofComputes}`, ms(fullOpen), `an empty one ${ms(emptyOpen)}`],
       [`Worker: look at all ${ofComputes}`, ms(looked), `${ms(far)} when each answer takes 50 ms`],
       [

@@ -6,7 +6,7 @@ import { PlacementLog } from '../../runtime/node/fleet/placement-log.ts'
 import { RegistryFile } from '../../runtime/node/fleet/registry-file.ts'
 import { Fleet } from '../../src/fleet/fleet.ts'
 import { fleetMembers } from '../../src/gateway/fleet-members.ts'
-import { Room } from '../../src/gateway/room.ts'
+import { Scheduler } from '../../src/gateway/scheduler.ts'
 import type { ComputeRecord } from '../../src/model/compute.ts'
 import type { Effort } from './effort.ts'
 import { at, ms, precise } from './medians.ts'
@@ -17,8 +17,8 @@ import { each, timed } from './times.ts'
 import { compared } from './ways.ts'
 
 const token = 'bench-token-0123456789'
-const mostComputes = 1000
-const mostProjects = 100_000
+const maxComputes = 1000
+const maxProjects = 100_000
 
 /** What a gateway adds to a request, and what it does with many computes and projects. */
 export async function gateway(): Promise<Row[]> {
@@ -55,22 +55,22 @@ async function registry(): Promise<Row[]> {
       ...{ compute_id: randomUUID(), name: `compute ${index}`, protocol: 'http', host: '192.0.2.1', port: 3080 },
       ...{ user: 'anna', password: 'geheim' },
     })
-    const records = Array.from({ length: mostComputes }, (_, index) => record(index))
+    const records = Array.from({ length: maxComputes }, (_, index) => record(index))
     await writeFile(join(data, 'computes.json'), JSON.stringify({ version: 1, computes: records }))
-    const file = new RegistryFile({ data, floorMb: () => 0, log })
+    const file = new RegistryFile({ data, minFreeMb: () => 0, log })
     const loaded = await timed(() => file.load())
     const saves = await each(records.slice(0, 100), (it) => file.save({ ...it, name: 'other' }))
     const fleet = await Fleet.open({
       ...{ registry: file, version: '0.1.0', upkeep: false },
       transport: () => () => Promise.reject(new Error('nothing is asked')),
     })
-    const [members, room] = [fleetMembers(fleet), new Room()]
+    const [members, room] = [fleetMembers(fleet), new Scheduler()]
     const seen = (await members.all()).map((member) => ({ ...member, isConnected: true, load: undefined }))
     const lists = await each(records.slice(0, 100), () => fleet.list())
     const finds = await each(records, ({ compute_id }) => members.find(compute_id))
     const orders = await each(records.slice(0, 100), async () => room.order(seen))
     await fleet.close()
-    const of = `of ${mostComputes} computes`
+    const of = `of ${maxComputes} computes`
     return [
       [`list ${of}`, precise(at(lists, 0.5)), `p99 ${precise(at(lists, 0.99))}; load from disk ${ms(loaded)}`],
       [`find one ${of}`, precise(at(finds, 0.5)), `p99 ${precise(at(finds, 0.99))}`],
@@ -85,12 +85,12 @@ async function registry(): Promise<Row[]> {
 async function placements(): Promise<Row[]> {
   const data = await mkdtemp(join(tmpdir(), 'patchbay-bench-'))
   try {
-    const projects = Array.from({ length: mostProjects }, () => randomUUID())
+    const projects = Array.from({ length: maxProjects }, () => randomUUID())
     const path = join(data, 'placements.log')
     await writeFile(path, projects.map((project, index) => `${project} c${index % 100}\n`).join(''))
     let map: PlacementLog | undefined
     const opened = await timed(async () => {
-      map = await PlacementLog.open({ data, floorMb: () => 0, log })
+      map = await PlacementLog.open({ data, minFreeMb: () => 0, log })
     })
     const store = map as unknown as PlacementLog
     const gets = await each(projects, (project) => store.get(project))
@@ -100,7 +100,7 @@ async function placements(): Promise<Row[]> {
     const burst = await timed(() => Promise.all(together.map((project) => store.put(project, 'c1'))))
     const removals = await each(projects.slice(0, 300), (project) => store.remove(project))
     await store.close()
-    const of = `of ${mostProjects} projects`
+    const of = `of ${maxProjects} projects`
     const size = `${((await stat(path)).size / 2 ** 20).toFixed(1)} MB`
     return [
       [`open the placements ${of}`, ms(opened), `${size} on disk`],

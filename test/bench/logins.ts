@@ -10,7 +10,7 @@ import type { Row } from './table.ts'
 const perSecond = 10_000
 const rounds = 5
 const seconds = 2
-const mostTimes = 2
+const maxTimes = 2
 
 interface Told {
   readonly sent: number
@@ -56,7 +56,7 @@ export async function logins(): Promise<Row[]> {
         `${what}, beside ${Math.round(wrong)} wrong log-ins a second`,
         ratio(under, before),
         `p50 ${precise(before)} to ${precise(under)}, mean ${precise(meanOf(quiet))} to ${precise(meanOf(busy))}, p99 ${precise(worst)} to ${precise(worstUnder)}; ` +
-          `${(refused * 100).toFixed(1)} % refused unseen; ${target(under < mostTimes * before, `${mostTimes} x`)}`,
+          `${(refused * 100).toFixed(1)} % refused unseen; ${target(under < maxTimes * before, `${maxTimes} x`)}`,
       ])
     }
     return rows

@@ -7,7 +7,7 @@ import { connect, type Socket } from 'node:net'
 const [port, perSecond, from = '127.0.0.2'] = [Number(process.argv[2]), Number(process.argv[3]), process.argv[4]]
 const connections = 64
 /** Most requests of a connection without an answer: who guesses wants to know. */
-const mostUnanswered = 8
+const maxUnanswered = 8
 /** Between two lots of requests, ms. */
 const tickMs = 2
 const authorizations = Array.from({ length: 50_000 }, (_, index) => btoa(`anna:wrong password ${index}`))
@@ -48,7 +48,7 @@ setInterval(() => {
   const due = Math.floor(((performance.now() - began) * perSecond) / 1000)
   for (let tries = 0; sent < due && tries < 2000; tries++) {
     const guesser = sockets[(sent + tries) % connections]
-    if (guesser === undefined || guesser.unanswered >= mostUnanswered) continue
+    if (guesser === undefined || guesser.unanswered >= maxUnanswered) continue
     const authorization = authorizations[sent % authorizations.length]
     guesser.unanswered += 1
     guesser.socket.write(

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { callerName, within } from '../../runtime/node/caller.ts'
+import { callerName, within } from '../../runtime/node/http/caller.ts'
 import type { Trace } from '../../src/app.ts'
 import { RequestMetrics } from '../../src/http/request-metrics.ts'
 import { ask, authApp, basic, bearer } from '../support/auth-app.ts'

@@ -1,7 +1,7 @@
 import { Validator } from '@seriousme/openapi-schema-validator'
 import { expect, test } from 'vitest'
 import { openapi } from '../../src/openapi.ts'
-import { endpoints } from '../../src/routes/index.ts'
+import { endpoints } from '../../src/routes.ts'
 
 interface Operation {
   readonly operationId: string

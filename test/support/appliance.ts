@@ -1,7 +1,7 @@
 import { onTestFinished } from 'vitest'
 import type { ApplianceEngine, Place } from '../../src/fleet/appliance-engine.ts'
-import type { ApplianceBounds } from '../../src/fleet/appliance-start.ts'
-import { ApplianceVm } from '../../src/fleet/appliance-vm.ts'
+import type { ApplianceTimeouts } from '../../src/fleet/appliance-start.ts'
+import { ApplianceVmService } from '../../src/fleet/appliance-vm.ts'
 import type { LocalHost } from '../../src/fleet/local-compute.ts'
 import { RemoteEngine } from '../../src/fleet/remote-engine.ts'
 import type { Compute } from '../../src/model/compute.ts'
@@ -44,11 +44,11 @@ export class TestEngine implements ApplianceEngine {
     return this.isOn
   }
 
-  async end({ vmname }: { vmname: string | null }, how: string, hurry: AbortSignal): Promise<void> {
+  async end({ vmname }: { vmname: string | null }, how: string, expedite: AbortSignal): Promise<void> {
     this.done.push(`${how} ${vmname}`)
     await this.gate
     if (!this.obeys) {
-      await new Promise((resolve) => hurry.addEventListener('abort', resolve))
+      await new Promise((resolve) => expedite.addEventListener('abort', resolve))
       this.done.push(`hurry ${vmname}`)
     }
     if (this.fault !== undefined) throw this.fault
@@ -61,7 +61,7 @@ export class TestEngine implements ApplianceEngine {
   }
 }
 
-const soon: ApplianceBounds = {
+const soon: ApplianceTimeouts = {
   startMs: 15_000,
   probeMs: 1000,
   pauseMs: 5,
@@ -72,14 +72,19 @@ const soon: ApplianceBounds = {
 }
 
 export async function newAppliance(
-  bounds: Partial<ApplianceBounds> = {},
+  bounds: Partial<ApplianceTimeouts> = {},
   store = new MemoryAppliance(),
   local?: LocalHost,
 ) {
   const open = await openFleet(local && { local })
   const engine = new TestEngine()
   const engines = { libvirt: engine, remote: new RemoteEngine(open.fleet) }
-  const appliance = await ApplianceVm.open({ fleet: open.fleet, engines, store, bounds: { ...soon, ...bounds } })
+  const appliance = await ApplianceVmService.open({
+    fleet: open.fleet,
+    engines,
+    store,
+    timeouts: { ...soon, ...bounds },
+  })
   onTestFinished(() => appliance.close())
   /** Resolves when the compute vm is there, and shown so. */
   const until = async (id: string, shown: Partial<Compute>) => {
@@ -98,7 +103,7 @@ export async function newAppliance(
 }
 
 /** One whose VM answers. */
-export async function running(bounds: Partial<ApplianceBounds> = {}) {
+export async function running(bounds: Partial<ApplianceTimeouts> = {}) {
   const compute = await StandIn.start()
   const all = await newAppliance(bounds)
   all.engine.port = compute.port

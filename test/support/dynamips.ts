@@ -1,11 +1,11 @@
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import { copyFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { findProgram } from '../../runtime/node/find-program.ts'
-import type { DynamipsBounds } from '../../runtime/node/kinds/dynamips/bounds.ts'
+import type { DynamipsTimeouts } from '../../runtime/node/kinds/dynamips/bounds.ts'
+import { findProgram } from '../../runtime/node/system/find-program.ts'
 
 /** Our programs are at once where they stay; the 10 s in which dynamips looks at them are its own. */
-export const shortBounds: Partial<DynamipsBounds> = { boot: 300, sample: 1000 }
+export const shortBounds: Partial<DynamipsTimeouts> = { boot: 300, sample: 1000 }
 
 /** A dynamips without capabilities, which not every host of tests gives away; undefined where none is installed. */
 export async function copyOfDynamips(directory: string): Promise<string | undefined> {

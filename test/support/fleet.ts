@@ -10,9 +10,9 @@ import type { AddressInfo } from 'node:net'
 import { expect, onTestFinished } from 'vitest'
 import { httpTransport } from '../../runtime/node/fleet/http-transport.ts'
 import { socketTransport } from '../../runtime/node/fleet/socket-transport.ts'
-import type { Bounds } from '../../src/fleet/bounds.ts'
 import { Fleet, type FleetEvent, type FleetOptions } from '../../src/fleet/fleet.ts'
 import { forward } from '../../src/fleet/forward.ts'
+import type { FleetTimeouts } from '../../src/fleet/timeouts.ts'
 import type { Compute, ComputeCreate } from '../../src/model/compute.ts'
 import { MemoryJoinTokens } from './join-tokens.ts'
 import { MemoryRegistry } from './memory-registry.ts'
@@ -20,7 +20,7 @@ import { MemoryRegistry } from './memory-registry.ts'
 export const version = '1.4.2'
 
 /** As usual, only sooner; nothing is given up in a test that does not say so. */
-export const soon: Partial<Bounds> = { connectMs: 5000, silenceMs: 60_000, retryMs: [20, 100], steadyMs: 0 }
+export const soon: Partial<FleetTimeouts> = { connectMs: 5000, silenceMs: 60_000, retryMs: [20, 100], steadyMs: 0 }
 
 export interface OpenFleet {
   readonly fleet: Fleet
@@ -35,7 +35,7 @@ export interface OpenFleet {
 export async function openFleet(options: Partial<FleetOptions> = {}): Promise<OpenFleet> {
   const registry = (options.registry ?? new MemoryRegistry()) as MemoryRegistry
   const { transport, close } = httpTransport()
-  const { bounds, ...rest } = options
+  const { timeouts, ...rest } = options
   const fleet = await Fleet.open({
     transport,
     sockets: socketTransport,
@@ -43,7 +43,7 @@ export async function openFleet(options: Partial<FleetOptions> = {}): Promise<Op
     joinTokens: new MemoryJoinTokens(),
     ...rest,
     registry,
-    bounds: { ...soon, ...bounds },
+    timeouts: { ...soon, ...timeouts },
   })
   onTestFinished(async () => {
     await fleet.close()

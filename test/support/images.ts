@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
 import { Images, type ImagesOptions } from '../../runtime/node/images/images.ts'
-import { Checksums } from '../../runtime/node/projects/checksums.ts'
+import { Checksums } from '../../runtime/node/storage/checksums.ts'
 import { freshDirectory } from './directory.ts'
 
 export const kind = 'machine-emulator'
@@ -23,8 +23,8 @@ export async function openImages(options: Partial<ImagesOptions> = {}): Promise<
     additional: () => [],
     isLocal: () => true,
     checksums,
-    floorMb: () => 0,
-    mostGb: () => 100,
+    minFreeMb: () => 0,
+    maxGb: () => 100,
     bodyTimeoutMs: 5000,
     ...options,
   })

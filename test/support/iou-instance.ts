@@ -4,8 +4,8 @@ import { mkdirSync } from 'node:fs'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { expect, onTestFinished, vi } from 'vitest'
-import type { NetioPort } from '../../runtime/node/keeper/protocol.ts'
-import { netioDirectory } from '../../runtime/node/keeper/switch/fast/netio-directory.ts'
+import type { NetioPort } from '../../runtime/node/keeper-protocol/protocol.ts'
+import { netioDirectory } from '../../runtime/node/switch/fast/netio-directory.ts'
 import type { Namespace } from './namespace.ts'
 
 export const headerBytes = 8

@@ -7,7 +7,7 @@ import { hostname, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Duplex } from 'node:stream'
 import { onTestFinished } from 'vitest'
-import { TelnetStripper } from '../../runtime/node/keeper/telnet.ts'
+import { TelnetStripper } from '../../runtime/node/system/telnet.ts'
 import { type Bits, wordSize } from '../stand-in/iou/build.ts'
 
 export { type Bits, standIn } from '../stand-in/iou/build.ts'

@@ -3,9 +3,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
 import type { KeeperClient } from '../../runtime/node/keeper/client.ts'
-import { identify } from '../../runtime/node/keeper/identity.ts'
 import { ensureKeeper } from '../../runtime/node/keeper/launch.ts'
-import type { Exit, ProcessSpec } from '../../runtime/node/keeper/protocol.ts'
+import type { Exit, ProcessSpec } from '../../runtime/node/keeper-protocol/protocol.ts'
+import { identify } from '../../runtime/node/system/process-identity.ts'
 import { endsWithUs } from './ends-with-us.ts'
 
 export interface TestKeeper {

@@ -1,8 +1,8 @@
 import { createSocket, type Socket } from 'node:dgram'
 import { expect, onTestFinished, vi } from 'vitest'
-import type { Filter, SwitchNio } from '../../runtime/node/keeper/protocol.ts'
-import { isProbe } from '../../runtime/node/keeper/switch/probe-frame.ts'
-import { Switch } from '../../runtime/node/keeper/switch/switch.ts'
+import type { Filter, SwitchNio } from '../../runtime/node/keeper-protocol/protocol.ts'
+import { isProbe } from '../../runtime/node/switch/core/probe-frame.ts'
+import { Switch } from '../../runtime/node/switch/switch.ts'
 
 export const packetPaths = ['fast', 'portable'] as const
 export type PathName = (typeof packetPaths)[number]

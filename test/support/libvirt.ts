@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { promisify } from 'node:util'
-import { findProgram } from '../../runtime/node/find-program.ts'
+import { findProgram } from '../../runtime/node/system/find-program.ts'
 import { Reaped } from './reaped.ts'
 import { requireThing } from './require.ts'
 

@@ -6,7 +6,7 @@ import { httpTransport } from '../../runtime/node/fleet/http-transport.ts'
 import { socketTransport } from '../../runtime/node/fleet/socket-transport.ts'
 import type { RemoteOptions } from '../../src/client/options.ts'
 import { RemoteHostAgent } from '../../src/client/remote-host-agent.ts'
-import type { Address } from '../../src/fleet/transport.ts'
+import type { ComputeAddress } from '../../src/client/transport.ts'
 
 export type Answer = (req: IncomingMessage, res: ServerResponse, count: number) => void
 
@@ -39,7 +39,12 @@ export async function lyingCompute(answer: Answer, options: Partial<RemoteOption
   return { agent: agentAt((server.address() as AddressInfo).port, options), requests, left }
 }
 
-export const addressOf = (port: number): Address => ({ compute_id: 'one', protocol: 'http', host: '127.0.0.1', port })
+export const addressOf = (port: number): ComputeAddress => ({
+  compute_id: 'one',
+  protocol: 'http',
+  host: '127.0.0.1',
+  port,
+})
 
 /** The agent of what is at a port of this machine, straight over the transports of Node. */
 export function agentAt(port: number, options: Partial<RemoteOptions> = {}): RemoteHostAgent {

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
-import { findProgram } from '../../runtime/node/find-program.ts'
-import { loadLibc } from '../../runtime/node/keeper/switch/fast/libc.ts'
+import { findProgram } from '../../runtime/node/system/find-program.ts'
+import { loadLibc } from '../../runtime/node/system/libc.ts'
 
 /**
  * Whether tests that need a program have to be skipped because it is not installed; the reason is printed. With

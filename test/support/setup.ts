@@ -5,14 +5,14 @@ import { build } from 'esbuild'
 import { Miniflare } from 'miniflare'
 import type { TestProject } from 'vitest/node'
 import { createNodeAgent, type NodeAgentService } from '../../runtime/node/agent.ts'
-import { within } from '../../runtime/node/caller.ts'
 import { loadConfig } from '../../runtime/node/config/load.ts'
 import { docsScript } from '../../runtime/node/docs-script.ts'
 import { httpTransport } from '../../runtime/node/fleet/http-transport.ts'
-import { json, listen } from '../../runtime/node/server.ts'
-import { WebSockets } from '../../runtime/node/websocket.ts'
+import { within } from '../../runtime/node/http/caller.ts'
+import { json, listen } from '../../runtime/node/http/server.ts'
+import { WebSockets } from '../../runtime/node/http/websocket.ts'
 import { type App, type AppOptions, createApp } from '../../src/app.ts'
-import { ApplianceVm } from '../../src/fleet/appliance-vm.ts'
+import { ApplianceVmService } from '../../src/fleet/appliance-vm.ts'
 import { Fleet } from '../../src/fleet/fleet.ts'
 import { RemoteEngine } from '../../src/fleet/remote-engine.ts'
 import type { ComputeRecord } from '../../src/model/compute.ts'
@@ -109,7 +109,7 @@ async function node(undo: Undo[]): Promise<string> {
     },
   })
   const engines = { remote: new RemoteEngine(fleet) }
-  const appliance = await ApplianceVm.open({ fleet, engines, store: new MemoryAppliance() })
+  const appliance = await ApplianceVmService.open({ fleet, engines, store: new MemoryAppliance() })
   undo.push(async () => {
     await appliance.close()
     await fleet.close()

@@ -1,6 +1,6 @@
 import { createSocket } from 'node:dgram'
-import type { Filter, PortCounters } from '../../runtime/node/keeper/protocol.ts'
-import { isProbe } from '../../runtime/node/keeper/switch/probe-frame.ts'
+import type { Filter, PortCounters } from '../../runtime/node/keeper-protocol/protocol.ts'
+import { isProbe } from '../../runtime/node/switch/core/probe-frame.ts'
 import { lan, type PathName, type Peer, peer, udp } from './lan.ts'
 
 /** Where a frame has its number: after an Ethernet header. */

@@ -1,13 +1,13 @@
 import { socketTransport, upgrade } from '../../runtime/worker/sockets.ts'
 import { type App, createApp } from '../../src/app.ts'
-import { ApplianceVm } from '../../src/fleet/appliance-vm.ts'
+import { fetchTransport } from '../../src/client/transport.ts'
+import { ApplianceVmService } from '../../src/fleet/appliance-vm.ts'
 import { Fleet } from '../../src/fleet/fleet.ts'
 import { RemoteEngine } from '../../src/fleet/remote-engine.ts'
-import { fetchTransport } from '../../src/fleet/transport.ts'
-import { between } from '../../src/gateway/between.ts'
 import { fleetMembers } from '../../src/gateway/fleet-members.ts'
 import { createGateway } from '../../src/gateway/gateway-agent.ts'
-import type { Members } from '../../src/gateway/members.ts'
+import type { FleetMembers } from '../../src/gateway/members.ts'
+import { peerAddress } from '../../src/gateway/peer-address.ts'
 import type { ComputeRecord } from '../../src/model/compute.ts'
 import { MemoryAppliance } from './memory-appliance.ts'
 import { MemoryPlacements } from './memory-placements.ts'
@@ -58,9 +58,9 @@ async function open(env: Env): Promise<App> {
   const opened: App = createApp({
     // A feed that one request began ends with it, whoever reads it beside: each has feeds of its own.
     agent: (asker) => ({ ...gateway.agent(asker), events: createGateway(options).agent(asker).events }),
-    between: between(behind, gateway.whereabouts),
+    between: peerAddress(behind, gateway.locator),
     fleet,
-    appliance: await ApplianceVm.open({ fleet, engines, store: new MemoryAppliance() }),
+    appliance: await ApplianceVmService.open({ fleet, engines, store: new MemoryAppliance() }),
     version: '0.0.0-test',
     access: () => ({
       hosts: new Set(['127.0.0.1', 'localhost']),
@@ -82,7 +82,7 @@ async function open(env: Env): Promise<App> {
 }
 
 /** The computes of a fleet without upkeep, which connects nothing by itself. */
-function connected(fleet: Fleet): Members {
+function connected(fleet: Fleet): FleetMembers {
   const members = fleetMembers(fleet)
   return {
     ...members,

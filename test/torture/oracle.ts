@@ -20,8 +20,8 @@ interface Entry {
 
 const nameOf = (body: Buffer): string => String((JSON.parse(body.toString()) as { name: unknown }).name)
 const digestOf = (body: Buffer): string => createHash('sha256').update(body).digest('hex')
-const mostProjects = 6
-const mostInProject = 12
+const maxProjects = 6
+const maxInProject = 12
 /** Refusals that the disk, a keeper that was killed and requests that meet explain; the change was not made. */
 const refusals = new Set([404, 408, 409, 413, 429, 503, 507])
 
@@ -70,12 +70,12 @@ export class Oracle {
     const there = this.#projects.filter(({ may }) => !may.has(null))
     const roll = random.next()
     const project = there.length === 0 ? undefined : random.one(there)
-    if (project === undefined || (roll < 0.08 && this.#projects.length < 500 && there.length < mostProjects))
+    if (project === undefined || (roll < 0.08 && this.#projects.length < 500 && there.length < maxProjects))
       return this.#createProject()
     const items = project.below.filter(({ may }) => !may.has(null))
     if (roll < 0.14 && there.length > 1) return this.#remove(project)
     if (roll < 0.22) return this.#change(project, random.uuid())
-    if (roll < 0.45 && items.length < mostInProject) return this.#createNode(project)
+    if (roll < 0.45 && items.length < maxInProject) return this.#createNode(project)
     if (roll < 0.65) return this.#upload(project)
     if (roll < 0.7) return this.#uploadImage()
     if (items.length === 0) return

@@ -1,7 +1,7 @@
 import { expect, test, vi } from 'vitest'
 import { sign, signingKey } from '../../src/auth/signed-text.ts'
 import { newSignedToken, newToken } from '../../src/auth/token-text.ts'
-import { endpoints } from '../../src/routes/index.ts'
+import { endpoints } from '../../src/routes.ts'
 import { basic, bearer } from '../support/auth-app.ts'
 import { asAdmin, CountingWorker, fleetKey } from '../support/counting-worker.ts'
 

@@ -48,12 +48,12 @@ export class DriverEngine implements ApplianceEngine {
     return (await this.#find(settings))?.state === 'started'
   }
 
-  async end(settings: ApplianceVmRecord, how: 'stop' | 'suspend', hurry: AbortSignal): Promise<void> {
+  async end(settings: ApplianceVmRecord, how: 'stop' | 'suspend', expedite: AbortSignal): Promise<void> {
     const vm = await this.#find(settings)
     if (vm === undefined || vm.state === 'stopped' || vm.state === 'saved') return
     if (how === 'suspend') return this.#driver.stop(vm.uuid, 'save_vm_state')
     try {
-      await this.#driver.stop(vm.uuid, 'shutdown_signal', hurry)
+      await this.#driver.stop(vm.uuid, 'shutdown_signal', expedite)
     } catch {
       // It does not obey.
       await this.#driver.stop(vm.uuid, 'power_off')

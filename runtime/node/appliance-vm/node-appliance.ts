@@ -1,9 +1,9 @@
-import { ApplianceVm } from '../../../src/fleet/appliance-vm.ts'
+import { ApplianceVmService } from '../../../src/fleet/appliance-vm.ts'
 import type { Fleet } from '../../../src/fleet/fleet.ts'
 import { RemoteEngine } from '../../../src/fleet/remote-engine.ts'
 import type { Config } from '../config/config.ts'
 import type { Drivers } from '../kinds/hypervisor/drivers.ts'
-import type { Log } from '../log.ts'
+import type { Log } from '../log/log.ts'
 import { DriverEngine } from './driver-engine.ts'
 import { ApplianceFile } from './settings-file.ts'
 
@@ -16,8 +16,8 @@ export interface NodeApplianceOptions {
 }
 
 /** The appliance VM of this service; nothing is started yet. */
-export function openAppliance({ config, log, fleet, drivers }: NodeApplianceOptions): Promise<ApplianceVm> {
-  const store = new ApplianceFile({ data: config.current.data, floorMb: () => config.current.min_free_space_mb, log })
+export function openAppliance({ config, log, fleet, drivers }: NodeApplianceOptions): Promise<ApplianceVmService> {
+  const store = new ApplianceFile({ data: config.current.data, minFreeMb: () => config.current.min_free_space_mb, log })
   const libvirt = new DriverEngine(drivers.libvirt, {
     name: 'libvirt',
     description: 'A VM of libvirt (QEMU/KVM) on this host. Its definition stays as it is.',
@@ -31,5 +31,5 @@ export function openAppliance({ config, log, fleet, drivers }: NodeApplianceOpti
     support_headless: true,
     support_ram: true,
   })
-  return ApplianceVm.open({ fleet, store, engines: { libvirt, virtualbox, remote: new RemoteEngine(fleet) } })
+  return ApplianceVmService.open({ fleet, store, engines: { libvirt, virtualbox, remote: new RemoteEngine(fleet) } })
 }

@@ -6,7 +6,7 @@ import { RateLimit } from '../../../src/auth/rate-limit.ts'
 import { Sessions } from '../../../src/auth/sessions.ts'
 import { Tokens } from '../../../src/auth/tokens.ts'
 import type { Config, Resolved } from '../config/config.ts'
-import type { Log } from '../log.ts'
+import type { Log } from '../log/log.ts'
 import { SessionFiles, sessionKey } from './session-files.ts'
 import { TokenFile } from './token-file.ts'
 
@@ -48,7 +48,7 @@ export async function openAuth({
   let sessions: Sessions | undefined
   if (hasCredentials(current)) {
     const ours = new Tokens({
-      store: await TokenFile.open({ data: current.data, floorMb: () => config.current.min_free_space_mb, log }),
+      store: await TokenFile.open({ data: current.data, minFreeMb: () => config.current.min_free_space_mb, log }),
     })
     tokens = ours
     const key = await sessionKey(current.data)

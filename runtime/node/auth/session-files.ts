@@ -6,10 +6,10 @@ import { EndedSessions } from '../../../src/auth/ended-sessions.ts'
 import type { Session, SessionKeeper } from '../../../src/auth/sessions.ts'
 import { signingKey } from '../../../src/auth/signed-text.ts'
 import { type Tokens, tokenOfKey } from '../../../src/auth/tokens.ts'
-import type { Log } from '../log.ts'
-import { translated } from '../projects/disk.ts'
-import { readDurable, writeDurable } from '../projects/durable-file.ts'
-import { closeToOthers, putAside } from '../projects/secret-file.ts'
+import type { Log } from '../log/log.ts'
+import { translated } from '../storage/disk.ts'
+import { readDurable, writeDurable } from '../storage/durable-file.ts'
+import { closeToOthers, putAside } from '../storage/secret-file.ts'
 
 const FileContent = Type.Object({
   version: Type.Literal(1),

@@ -1,18 +1,19 @@
+import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Type } from '@sinclair/typebox'
 import { Check } from '@sinclair/typebox/value'
 import type { TokenStore } from '../../../src/auth/token-store.ts'
 import { TokenRecord } from '../../../src/model/access-token.ts'
-import type { Log } from '../log.ts'
-import { requireSpace, translated } from '../projects/disk.ts'
-import { readDurable, removeTemporaries, removeVersionBefore, writeDurable } from '../projects/durable-file.ts'
-import { closeToOthers, putAside } from '../projects/secret-file.ts'
+import type { Log } from '../log/log.ts'
+import { requireSpace, translated } from '../storage/disk.ts'
+import { readDurable, removeTemporaries, writeDurable } from '../storage/durable-file.ts'
+import { closeToOthers, putAside } from '../storage/secret-file.ts'
 
 const FileContent = Type.Object({ version: Type.Literal(1), tokens: Type.Array(TokenRecord) })
 
 interface TokenFileOptions {
   readonly data: string
-  readonly floorMb: () => number
+  readonly minFreeMb: () => number
   readonly log: Log
 }
 
@@ -20,14 +21,14 @@ interface TokenFileOptions {
 export class TokenFile implements TokenStore {
   readonly #directory: string
   readonly #path: string
-  readonly #floorMb: () => number
+  readonly #minFreeMb: () => number
   #records: ReadonlyMap<string, TokenRecord>
   #written: Promise<unknown> = Promise.resolve()
 
-  private constructor({ data, floorMb }: TokenFileOptions, path: string, records: readonly TokenRecord[]) {
+  private constructor({ data, minFreeMb }: TokenFileOptions, path: string, records: readonly TokenRecord[]) {
     this.#directory = data
     this.#path = path
-    this.#floorMb = floorMb
+    this.#minFreeMb = minFreeMb
     this.#records = new Map(records.map((record) => [record.token_id, record]))
   }
 
@@ -58,7 +59,7 @@ export class TokenFile implements TokenStore {
 
   put(record: TokenRecord): Promise<void> {
     return this.#next(async () => {
-      await requireSpace(this.#directory, this.#floorMb())
+      await requireSpace(this.#directory, this.#minFreeMb())
       await this.#write(new Map(this.#records).set(record.token_id, record))
     })
   }
@@ -77,7 +78,9 @@ export class TokenFile implements TokenStore {
       if (!records.delete(tokenId)) return
       await this.#write(records)
       // The copy before still has it, and would bring it back when the file is damaged.
-      await translated('The token is revoked, and a copy of it was left', () => removeVersionBefore(this.#path))
+      await translated('The token is revoked, and a copy of it was left', () =>
+        rm(`${this.#path}.bak`, { force: true }),
+      )
     })
   }
 

@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { connect } from 'node:net'
-import { TelnetStripper } from '../keeper/telnet.ts'
-import { reasonOf } from '../reason.ts'
+import { reasonOf } from '../system/error-reason.ts'
+import { TelnetStripper } from '../system/telnet.ts'
 
 const leaveKey = 0x1d
 const connectMs = 5000

@@ -1,6 +1,6 @@
 import { Kind } from '@sinclair/typebox'
 import { choicesOf, flagOf, type Key, keys, shown } from '../config/keys.ts'
-import { version } from '../version.ts'
+import { version } from '../system/version.ts'
 
 /** What a person who types "patchbay" sees. */
 export const overview = `Patchbay ${version}: runs emulated network labs over HTTP

@@ -1,6 +1,6 @@
 import { readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import { reasonOf } from '../reason.ts'
+import { reasonOf } from '../system/error-reason.ts'
 import { ConfigError } from './config-error.ts'
 import { flagOf, getAt, isSecret, type Key, keys, setAt, variableOf } from './keys.ts'
 

@@ -3,9 +3,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Check } from '../../../src/model/host.ts'
 import type { Settings } from '../config/settings.ts'
-import { findProgram } from '../find-program.ts'
 import { installHint } from '../kinds/dynamips/program.ts'
 import { runProgram } from '../programs/start.ts'
+import { findProgram } from '../system/find-program.ts'
 
 const probeMs = 5000
 

@@ -8,27 +8,27 @@ import {
 } from 'node:http'
 import { Agent as HttpsAgent, request as https } from 'node:https'
 import type { LookupFunction } from 'node:net'
-import { connectHost, isForbidden } from '../../../src/fleet/address.ts'
+import { connectHost, isForbidden } from '../../../src/client/address.ts'
 import {
-  type Address,
   bodiless,
+  type ComputeAddress,
   ConnectionLost,
   type Outgoing,
   raceMs,
   type Transport,
-} from '../../../src/fleet/transport.ts'
-import { webStream } from '../web-stream.ts'
+} from '../../../src/client/transport.ts'
+import { webStream } from '../system/web-stream.ts'
 
 export const connectMs = 20_000
 /** Connections to a compute that wait for another request: a gateway's clients come together. */
-const mostIdle = 64
+const maxIdle = 64
 
 /**
  * Requests to computes by node:http. Not `fetch`: that ends a body that brings nothing for five minutes, cannot say whether a
  * compute was reached, and looks names up where an address that is forbidden cannot be seen.
  */
 export function httpTransport(): { readonly transport: Transport; close(): void } {
-  const options = { keepAlive: true, maxFreeSockets: mostIdle }
+  const options = { keepAlive: true, maxFreeSockets: maxIdle }
   const agents = { http: new HttpAgent(options), https: new HttpsAgent(options) }
   const transport: Transport = (address) => {
     const target = targetOf(address)
@@ -52,7 +52,7 @@ export function httpTransport(): { readonly transport: Transport; close(): void 
   }
 }
 
-async function answered(begin: () => ClientRequest, outgoing: Outgoing, address: Address): Promise<Response> {
+async function answered(begin: () => ClientRequest, outgoing: Outgoing, address: ComputeAddress): Promise<Response> {
   for (let attempt = 0; ; attempt++) {
     const began = performance.now()
     const request = begin()
@@ -74,7 +74,7 @@ async function answered(begin: () => ClientRequest, outgoing: Outgoing, address:
 const isSafe = ({ method, body }: Outgoing): boolean => (method === 'GET' || method === 'HEAD') && body === null
 
 /** Bounds the time until there is a connection; the result says whether there was one. */
-export function watchConnection(request: ClientRequest, { protocol }: Address): () => boolean {
+export function watchConnection(request: ClientRequest, { protocol }: ComputeAddress): () => boolean {
   let isReached = false
   const reached = () => {
     isReached = true
@@ -109,7 +109,7 @@ function exchange(request: ClientRequest, { method, body }: Outgoing): Promise<R
 }
 
 /** What node:http is told of where a compute is. */
-export const targetOf = ({ host, port }: Address) => ({ host: connectHost(host), port, lookup: guarded(lookup) })
+export const targetOf = ({ host, port }: ComputeAddress) => ({ host: connectHost(host), port, lookup: guarded(lookup) })
 
 export function responseOf(message: IncomingMessage, method: string): Response {
   const headers = new Headers()

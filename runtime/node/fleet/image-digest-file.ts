@@ -2,13 +2,13 @@ import { createHash } from 'node:crypto'
 import { join } from 'node:path'
 import { Type } from '@sinclair/typebox'
 import { Check } from '@sinclair/typebox/value'
+import { KeyedMutex } from '../../../src/async/keyed-mutex.ts'
 import type { Hasher, ImageDigest, ImageDigests } from '../../../src/gateway/image-digests.ts'
 import type { ImageKindName } from '../../../src/model/image.ts'
-import { Serial } from '../../../src/serial.ts'
-import type { Log } from '../log.ts'
-import { requireSpace, translated } from '../projects/disk.ts'
-import { readDurable, writeDurable } from '../projects/durable-file.ts'
-import { putAside } from '../projects/secret-file.ts'
+import type { Log } from '../log/log.ts'
+import { requireSpace, translated } from '../storage/disk.ts'
+import { readDurable, writeDurable } from '../storage/durable-file.ts'
+import { putAside } from '../storage/secret-file.ts'
 
 const FileContent = Type.Object({
   version: Type.Literal(1),
@@ -21,7 +21,7 @@ const FileContent = Type.Object({
 
 interface ImageDigestFileOptions {
   readonly data: string
-  readonly floorMb: () => number
+  readonly minFreeMb: () => number
   readonly log: Log
 }
 
@@ -29,7 +29,7 @@ interface ImageDigestFileOptions {
 export class ImageDigestFile implements ImageDigests {
   readonly #options: ImageDigestFileOptions
   readonly #path: string
-  readonly #serial = new Serial()
+  readonly #serial = new KeyedMutex()
   #images: ReadonlyMap<string, ImageDigest>
 
   private constructor(options: ImageDigestFileOptions, path: string, images: ReadonlyMap<string, ImageDigest>) {
@@ -58,7 +58,7 @@ export class ImageDigestFile implements ImageDigests {
 
   put(kind: ImageKindName, name: string, digest: ImageDigest): Promise<void> {
     return this.#serial.run('', async () => {
-      await requireSpace(this.#options.data, this.#options.floorMb())
+      await requireSpace(this.#options.data, this.#options.minFreeMb())
       await this.#write(new Map(this.#images).set(`${kind}/${name}`, digest))
     })
   }

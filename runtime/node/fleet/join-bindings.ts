@@ -3,10 +3,10 @@ import { Type } from '@sinclair/typebox'
 import { Check } from '@sinclair/typebox/value'
 import type { JoinBindings } from '../../../src/fleet/join-tokens.ts'
 import { ComputeId } from '../../../src/model/compute.ts'
-import type { Log } from '../log.ts'
-import { requireSpace, translated } from '../projects/disk.ts'
-import { readDurable, writeDurable } from '../projects/durable-file.ts'
-import { putAside } from '../projects/secret-file.ts'
+import type { Log } from '../log/log.ts'
+import { requireSpace, translated } from '../storage/disk.ts'
+import { readDurable, writeDurable } from '../storage/durable-file.ts'
+import { putAside } from '../storage/secret-file.ts'
 
 const FileContent = Type.Object({
   version: Type.Literal(1),
@@ -16,7 +16,7 @@ const FileContent = Type.Object({
 
 interface JoinBindingsOptions {
   readonly data: string
-  readonly floorMb: () => number
+  readonly minFreeMb: () => number
   readonly log: Log
 }
 
@@ -53,8 +53,8 @@ export class JoinBindingsFile implements JoinBindings {
   }
 
   async put(key: string, computeId: string, isListed: (key: string) => boolean): Promise<void> {
-    const { data, floorMb } = this.#options
-    await requireSpace(data, floorMb())
+    const { data, minFreeMb } = this.#options
+    await requireSpace(data, minFreeMb())
     const bound = new Map([...this.#bound].filter(([it]) => isListed(it))).set(key, computeId)
     const content = { version: 1, tokens: Object.fromEntries(bound) }
     await translated('The compute of the join token was not saved', () =>

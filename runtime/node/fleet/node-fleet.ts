@@ -4,8 +4,8 @@ import { Fleet } from '../../../src/fleet/fleet.ts'
 import { eitherTokens, listedTokens } from '../../../src/fleet/join-tokens.ts'
 import type { LocalHost } from '../../../src/fleet/local-compute.ts'
 import type { Config } from '../config/config.ts'
-import type { Log } from '../log.ts'
-import { version } from '../version.ts'
+import type { Log } from '../log/log.ts'
+import { version } from '../system/version.ts'
 import { httpTransport } from './http-transport.ts'
 import { JoinBindingsFile } from './join-bindings.ts'
 import { RegistryFile } from './registry-file.ts'
@@ -32,10 +32,10 @@ export interface NodeFleet {
 export async function createNodeFleet({ config, log, local, tokens }: NodeFleetOptions): Promise<NodeFleet> {
   const { data, host: ownHost, user, tls } = config.current
   const { transport, close } = httpTransport()
-  const floorMb = () => config.current.min_free_space_mb
-  const bindings = await JoinBindingsFile.open({ data, floorMb, log })
+  const minFreeMb = () => config.current.min_free_space_mb
+  const bindings = await JoinBindingsFile.open({ data, minFreeMb, log })
   const fleet = await Fleet.open({
-    registry: new RegistryFile({ data, floorMb, log }),
+    registry: new RegistryFile({ data, minFreeMb, log }),
     transport,
     sockets: socketTransport,
     version,

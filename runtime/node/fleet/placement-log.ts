@@ -2,16 +2,16 @@ import { type FileHandle, open, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { PlacementStore } from '../../../src/gateway/members.ts'
 import { isUuid } from '../../../src/model/common.ts'
-import type { Log } from '../log.ts'
-import { requireSpace, translated } from '../projects/disk.ts'
-import { removeTemporaries, writeDurable } from '../projects/durable-file.ts'
+import type { Log } from '../log/log.ts'
+import { requireSpace, translated } from '../storage/disk.ts'
+import { removeTemporaries, writeDurable } from '../storage/durable-file.ts'
 
 /** A log that is mostly history is written anew when it has more lines than so. */
 const fewLines = 1000
 
 interface PlacementLogOptions {
   readonly data: string
-  readonly floorMb: () => number
+  readonly minFreeMb: () => number
   readonly log: Log
 }
 
@@ -51,7 +51,7 @@ export class PlacementLog implements PlacementStore {
 
   async put(projectId: string, computeId: string): Promise<void> {
     if (this.#map.get(projectId) === computeId) return this.#next ?? this.#writing
-    await requireSpace(this.#options.data, this.#options.floorMb())
+    await requireSpace(this.#options.data, this.#options.minFreeMb())
     await this.#change(projectId, computeId)
   }
 

@@ -4,10 +4,10 @@ import { Check } from '@sinclair/typebox/value'
 import { keyOf } from '../../../src/fleet/computes.ts'
 import type { Registry } from '../../../src/fleet/registry.ts'
 import { ComputeRecord } from '../../../src/model/compute.ts'
-import type { Log } from '../log.ts'
-import { requireSpace, translated } from '../projects/disk.ts'
-import { readDurable, removeTemporaries, writeDurable } from '../projects/durable-file.ts'
-import { closeToOthers, putAside } from '../projects/secret-file.ts'
+import type { Log } from '../log/log.ts'
+import { requireSpace, translated } from '../storage/disk.ts'
+import { readDurable, removeTemporaries, writeDurable } from '../storage/durable-file.ts'
+import { closeToOthers, putAside } from '../storage/secret-file.ts'
 
 const FileContent = Type.Object({ version: Type.Literal(1), computes: Type.Array(ComputeRecord) })
 
@@ -15,14 +15,14 @@ const FileContent = Type.Object({ version: Type.Literal(1), computes: Type.Array
 export class RegistryFile implements Registry {
   readonly #directory: string
   readonly #path: string
-  readonly #floorMb: () => number
+  readonly #minFreeMb: () => number
   readonly #log: Log
   #records = new Map<string, ComputeRecord>()
 
-  constructor({ data, floorMb, log }: { data: string; floorMb: () => number; log: Log }) {
+  constructor({ data, minFreeMb, log }: { data: string; minFreeMb: () => number; log: Log }) {
     this.#directory = data
     this.#path = join(data, 'computes.json')
-    this.#floorMb = floorMb
+    this.#minFreeMb = minFreeMb
     this.#log = log
   }
 
@@ -43,7 +43,7 @@ export class RegistryFile implements Registry {
   }
 
   async save(record: ComputeRecord): Promise<void> {
-    await requireSpace(this.#directory, this.#floorMb())
+    await requireSpace(this.#directory, this.#minFreeMb())
     await this.#write(new Map(this.#records).set(keyOf(record.compute_id), record))
   }
 

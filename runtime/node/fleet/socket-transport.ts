@@ -1,8 +1,8 @@
 import type { ClientRequest } from 'node:http'
 import { WebSocket } from 'ws'
-import { originOf } from '../../../src/fleet/address.ts'
-import { ConnectionLost, type SocketTransport } from '../../../src/fleet/transport.ts'
-import { wrap } from '../websocket.ts'
+import { originOf } from '../../../src/client/address.ts'
+import { ConnectionLost, type SocketTransport } from '../../../src/client/transport.ts'
+import { wrap } from '../http/websocket.ts'
 import { responseOf, targetOf, watchConnection } from './http-transport.ts'
 
 /** A console that is read slowly comes in large messages. */

@@ -1,6 +1,6 @@
-import { forbidden } from '../../../src/errors.ts'
+import { forbidden } from '../../../src/errors/api-error.ts'
 import type { NetworkInterface } from '../../../src/model/host.ts'
-import { listInterfaces } from './interfaces.ts'
+import { listInterfaces } from '../system/interfaces.ts'
 
 /** Which devices NIOs may use now. */
 export interface InterfaceRules {

@@ -3,7 +3,7 @@ import { cpus, freemem, totalmem } from 'node:os'
 import type { Load } from '../../../src/model/host.ts'
 
 /** Asking more often distorts the CPU figure. */
-const leastMs = 2000
+const minMs = 2000
 
 /** The load of the host, measured once for all who ask. */
 export class LoadMeter {
@@ -12,7 +12,7 @@ export class LoadMeter {
   #load: Load = { cpu_usage_percent: 0, memory_usage_percent: 0 }
 
   read(now = performance.now()): Load {
-    if (now - this.#measured < leastMs) return this.#load
+    if (now - this.#measured < minMs) return this.#load
     const before = this.#times
     this.#times = cpuTimes()
     const total = this.#times.total - before.total

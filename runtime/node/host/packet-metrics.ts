@@ -1,5 +1,5 @@
 import type { MetricFamily } from '../../../src/model/metrics.ts'
-import type { PortReport, Verdict } from '../keeper/protocol.ts'
+import type { PortReport, Verdict } from '../keeper-protocol/protocol.ts'
 import type { KeeperLink } from '../nodes/keeper-link.ts'
 import type { LabNode } from '../nodes/lab-node.ts'
 

@@ -1,14 +1,14 @@
 import { realpathSync } from 'node:fs'
 import { realpath, stat } from 'node:fs/promises'
 import { delimiter, isAbsolute, join } from 'node:path'
-import { conflict } from '../../../src/errors.ts'
+import { conflict } from '../../../src/errors/api-error.ts'
 import type { FoundProgram } from '../../../src/model/image.ts'
-import { findProgram } from '../find-program.ts'
 import { runProgram } from '../programs/start.ts'
+import { findProgram } from '../system/find-program.ts'
 
 const name = 'qemu-img'
 const probeMs = 5000
-const mostOutput = 4 * 2 ** 20
+const maxOutput = 4 * 2 ** 20
 
 /** The disk-image tools of this host. Only what is found here is ever run, whatever a client names. */
 export class DiskTools {
@@ -75,7 +75,7 @@ export async function runTool(path: string, args: readonly string[], options: Ru
   const run = wrap?.(path, args) ?? { command: path, args }
   const { error, stdout, stderr } = await runProgram(run.command, run.args, {
     ms: timeoutMs,
-    mostBytes: mostOutput,
+    maxBytes: maxOutput,
     set: { LC_ALL: 'C' },
     ...(signal !== undefined && { signal }),
   })

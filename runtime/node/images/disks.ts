@@ -1,12 +1,12 @@
 import { link, mkdir, readdir, realpath, rename, rm, stat } from 'node:fs/promises'
 import { basename, dirname, join, resolve } from 'node:path'
-import { badRequest, conflict, forbidden, missingImage } from '../../../src/errors.ts'
+import { badRequest, conflict, forbidden, missingImage } from '../../../src/errors/api-error.ts'
 import type { DiskCreate, DiskExtend } from '../../../src/model/image.ts'
-import { requireSpace, translated } from '../projects/disk.ts'
-import { syncDirectory } from '../projects/durable-file.ts'
-import { isInside, realish } from '../projects/paths.ts'
 import { give, letRead, takeBack } from '../sandbox/box.ts'
 import type { Confinement, Sandbox } from '../sandbox/sandbox.ts'
+import { requireSpace, translated } from '../storage/disk.ts'
+import { syncDirectory } from '../storage/durable-file.ts'
+import { isInside, realish } from '../storage/paths.ts'
 import { type DiskTools, runTool, type Wrap } from './disk-tools.ts'
 import { workshopBeside } from './names.ts'
 
@@ -15,7 +15,7 @@ const infoMs = 30_000
 
 export interface DisksOptions {
   readonly tools: DiskTools
-  readonly floorMb: () => number
+  readonly minFreeMb: () => number
   readonly isLocal: () => boolean
   /** Confines the tool outside local mode. */
   readonly sandbox?: Sandbox | undefined
@@ -36,7 +36,7 @@ export class Disks {
   async create(file: string, input: DiskCreate): Promise<void> {
     const tool = await this.#options.tools.choose(input.qemu_img)
     const directory = dirname(file)
-    await requireSpace(directory, this.#options.floorMb(), allocatedBytes(input))
+    await requireSpace(directory, this.#options.minFreeMb(), allocatedBytes(input))
     await translated('path', async () => {
       await refuseExisting(file)
       // A directory, not a temporary name: a disk in several files names them by its own.
@@ -63,7 +63,7 @@ export class Disks {
   async extend(file: string, input: DiskExtend): Promise<void> {
     const tool = await this.#options.tools.choose(input.qemu_img)
     const directory = dirname(file)
-    await requireSpace(directory, this.#options.floorMb())
+    await requireSpace(directory, this.#options.minFreeMb())
     const confinement = await this.#options.sandbox?.confinement()
     await letRead(confinement?.user, file, [], true)
     const wrap = inCell(confinement, file)

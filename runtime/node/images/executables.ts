@@ -1,11 +1,11 @@
 import { constants } from 'node:fs'
 import { chmod, copyFile, mkdir, mkdtemp, rename, rm, stat } from 'node:fs/promises'
 import { basename, join } from 'node:path'
-import { conflict, forbidden } from '../../../src/errors.ts'
+import { conflict, forbidden } from '../../../src/errors/api-error.ts'
 import type { ImageKindName } from '../../../src/model/image.ts'
-import type { Checksums } from '../projects/checksums.ts'
-import { requireSpace, translated } from '../projects/disk.ts'
-import { makeDirectory, readDurable, writeDurable } from '../projects/durable-file.ts'
+import type { Checksums } from '../storage/checksums.ts'
+import { requireSpace, translated } from '../storage/disk.ts'
+import { makeDirectory, readDurable, writeDurable } from '../storage/durable-file.ts'
 
 /** Images that are programs of this host; those of other kinds are read by an emulator. */
 export const isExecutable = (kind: ImageKindName): boolean => kind === 'iou'
@@ -24,7 +24,7 @@ export interface ExecutablesOptions {
   /** Whether the caller of the request under way may bring programs. */
   readonly mayExecute: () => boolean
   readonly checksums: Checksums
-  readonly floorMb: () => number
+  readonly minFreeMb: () => number
 }
 
 interface Brought {
@@ -122,10 +122,10 @@ export class Executables {
 
   /** Copies first: the digest is that of what will be run, whatever becomes of the file. */
   async #copy(file: string, name: string, size: number, isRunnable: boolean): Promise<string> {
-    const { directory, checksums, floorMb } = this.#options
+    const { directory, checksums, minFreeMb } = this.#options
     return translated(`The image ${name}`, async () => {
       await makeDirectory(directory)
-      await requireSpace(directory, floorMb(), size)
+      await requireSpace(directory, minFreeMb(), size)
       const work = await mkdtemp(join(directory, '.copy-'))
       try {
         const copy = join(work, name)

@@ -1,6 +1,6 @@
 import { lstat, mkdir, realpath, rm } from 'node:fs/promises'
 import { basename, dirname, isAbsolute, join } from 'node:path'
-import { ApiError, conflict, forbidden, missingImage, notFound } from '../../../src/errors.ts'
+import { ApiError, conflict, forbidden, missingImage, notFound } from '../../../src/errors/api-error.ts'
 import type { ImageAgent, StoredImage, UploadOptions, UploadProgress, WantedRange } from '../../../src/host-agent.ts'
 import {
   type DiskCreate,
@@ -10,12 +10,12 @@ import {
   type ImageKindName,
   imageKinds,
 } from '../../../src/model/image.ts'
-import type { Checksums } from '../projects/checksums.ts'
-import { requireSpace, translated } from '../projects/disk.ts'
-import { makeDirectory, syncDirectory } from '../projects/durable-file.ts'
-import { isInside, realish } from '../projects/paths.ts'
-import { contentOf, openRegular } from '../projects/stored-file.ts'
 import type { Sandbox } from '../sandbox/sandbox.ts'
+import type { Checksums } from '../storage/checksums.ts'
+import { requireSpace, translated } from '../storage/disk.ts'
+import { makeDirectory, syncDirectory } from '../storage/durable-file.ts'
+import { isInside, realish } from '../storage/paths.ts'
+import { contentOf, openRegular } from '../storage/stored-file.ts'
 import { DiskTools } from './disk-tools.ts'
 import { Disks, existing } from './disks.ts'
 import { Executables, isExecutable } from './executables.ts'
@@ -31,9 +31,9 @@ export interface ImagesOptions {
   /** Whether what is done now is done in local mode. */
   readonly isLocal: () => boolean
   readonly checksums: Checksums
-  readonly floorMb: () => number
+  readonly minFreeMb: () => number
   /** Largest upload, GB. */
-  readonly mostGb: () => number
+  readonly maxGb: () => number
   /** An upload that brings nothing for so long is given up, ms. */
   readonly bodyTimeoutMs: number
   readonly tools?: DiskTools
@@ -61,13 +61,13 @@ export class Images implements ImageAgent {
   readonly #disks: Disks
 
   constructor(options: ImagesOptions) {
-    const { dataDirectory, additional, isLocal, checksums, floorMb, mostGb, bodyTimeoutMs } = options
+    const { dataDirectory, additional, isLocal, checksums, minFreeMb, maxGb, bodyTimeoutMs } = options
     this.#options = options
     this.#directory = join(dataDirectory, 'images')
     this.library = new ImageLibrary({ directory: this.#directory, additional, isLocal })
     this.#sums = new ImageSums(join(this.#directory, 'sums.json'), checksums)
     const summed = (file: string, sums: Sums) => this.#sums.remember(file, sums)
-    this.#uploads = new Uploads({ checksums, floorMb, mostGb, bodyTimeoutMs, summed })
+    this.#uploads = new Uploads({ checksums, minFreeMb, maxGb, bodyTimeoutMs, summed })
     this.executables = new Executables({
       file: join(this.#directory, 'executables.json'),
       directory: join(dataDirectory, 'run', 'executables'),
@@ -75,10 +75,10 @@ export class Images implements ImageAgent {
       mayExecute: options.mayExecute ?? (() => false),
       isLocal,
       checksums,
-      floorMb,
+      minFreeMb,
     })
     this.#tools = options.tools ?? new DiskTools()
-    this.#disks = new Disks({ tools: this.#tools, floorMb, isLocal, dataDirectory, sandbox: options.sandbox })
+    this.#disks = new Disks({ tools: this.#tools, minFreeMb, isLocal, dataDirectory, sandbox: options.sandbox })
   }
 
   /** Makes the directories, and removes what uploads and tools that were killed left there. */
@@ -232,7 +232,7 @@ export class Images implements ImageAgent {
       if (!isInside(await realpath(own), directory)) {
         throw forbidden('path: the directory is a link that leaves the images')
       }
-      await requireSpace(own, this.#options.floorMb())
+      await requireSpace(own, this.#options.minFreeMb())
       await mkdir(directory, { recursive: true, mode: 0o700 })
       return join(directory, basename(file))
     })

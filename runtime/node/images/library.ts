@@ -2,9 +2,9 @@ import { constants } from 'node:fs'
 import { access, readdir, realpath, stat } from 'node:fs/promises'
 import { homedir } from 'node:os'
 import { basename, isAbsolute, join, resolve, sep } from 'node:path'
-import { missingImage } from '../../../src/errors.ts'
+import { missingImage } from '../../../src/errors/api-error.ts'
 import type { ImageKindName } from '../../../src/model/image.ts'
-import { isInside } from '../projects/paths.ts'
+import { isInside } from '../storage/paths.ts'
 import { imageKindsOfHost } from './kinds.ts'
 
 /** Directories below an additional one that are looked into; below our own there is one. */

@@ -1,7 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto'
 import { readdir, rm, stat } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
-import { badRequest, forbidden } from '../../../src/errors.ts'
+import { badRequest, forbidden } from '../../../src/errors/api-error.ts'
 
 /**
  * The components of the name a client gives an image. 403 for what could lead out of the directory of images, or begins with

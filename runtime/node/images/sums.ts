@@ -1,10 +1,10 @@
 import { stat } from 'node:fs/promises'
-import type { Checksums } from '../projects/checksums.ts'
-import { readDurable, writeDurable } from '../projects/durable-file.ts'
+import type { Checksums } from '../storage/checksums.ts'
+import { readDurable, writeDurable } from '../storage/durable-file.ts'
 
 /** More than one at a time only makes the disk seek. */
-const mostAtOnce = 2
-const mostKept = 10_000
+const maxAtOnce = 2
+const maxKept = 10_000
 /** A file changed so recently may change again within the same tick of its clock, ms. */
 const settleMs = 1000
 const saveMs = 500
@@ -50,7 +50,7 @@ export class ImageSums {
         if (sum !== undefined) summed[index] = { ...entry, ...sum }
       }
     }
-    await Promise.all(Array.from({ length: mostAtOnce }, work))
+    await Promise.all(Array.from({ length: maxAtOnce }, work))
     // The holes are files that have gone.
     return summed.filter(() => true)
   }
@@ -99,7 +99,7 @@ export class ImageSums {
     all.delete(file)
     all.set(file, kept)
     const [oldest] = all.keys()
-    if (all.size > mostKept && oldest !== undefined) all.delete(oldest)
+    if (all.size > maxKept && oldest !== undefined) all.delete(oldest)
     this.#timer ??= setTimeout(() => this.#save(), saveMs).unref()
   }
 

@@ -1,20 +1,20 @@
 import { type FileHandle, open, rename, rm, stat } from 'node:fs/promises'
 import { dirname } from 'node:path'
-import { ApiError, badRequest, tooLarge } from '../../../src/errors.ts'
+import { KeyedMutex } from '../../../src/async/keyed-mutex.ts'
+import { ApiError, badRequest, tooLarge } from '../../../src/errors/api-error.ts'
 import type { Digest, UploadOptions, UploadProgress } from '../../../src/host-agent.ts'
-import { Serial } from '../../../src/serial.ts'
-import type { Checksums } from '../projects/checksums.ts'
-import { requireSpace, translated } from '../projects/disk.ts'
-import { syncDirectory } from '../projects/durable-file.ts'
-import { BrokenOff, receive } from '../projects/receive.ts'
+import type { Checksums } from '../storage/checksums.ts'
+import { requireSpace, translated } from '../storage/disk.ts'
+import { syncDirectory } from '../storage/durable-file.ts'
+import { BrokenOff, receive } from '../storage/receive.ts'
 import { partsBeside, removeAbandoned, uploadBeside } from './names.ts'
 import type { Sums } from './sums.ts'
 
 export interface UploadsOptions {
   readonly checksums: Checksums
-  readonly floorMb: () => number
+  readonly minFreeMb: () => number
   /** Largest image, GB. */
-  readonly mostGb: () => number
+  readonly maxGb: () => number
   /** An upload that brings nothing for so long is given up, ms. */
   readonly bodyTimeoutMs: number
   /** Told of a stored file whose sums were made. */
@@ -40,7 +40,7 @@ const algorithms = { md5: 'md5', 'sha-256': 'sha256', 'sha-512': 'sha512' } as c
 export class Uploads {
   readonly #options: UploadsOptions
   /** One part at a time is written to a file. */
-  readonly #serial = new Serial()
+  readonly #serial = new KeyedMutex()
   readonly #writing = new Map<string, AbortController>()
   /** Digests that came with earlier parts. Not on disk: parts do not outlive the service. */
   readonly #digests = new Map<string, readonly Digest[]>()
@@ -60,7 +60,7 @@ export class Uploads {
     this.#checkSize(part?.total ?? size ?? 0)
     const directory = dirname(file)
     const expected = part === undefined ? size : part.total - part.first
-    await requireSpace(directory, this.#options.floorMb(), expected)
+    await requireSpace(directory, this.#options.minFreeMb(), expected)
     await removeAbandoned(directory)
     return translated('path', () =>
       part === undefined
@@ -173,9 +173,9 @@ export class Uploads {
     content: Content,
     options: { directory: string; fate: string; checkSize: (bytes: number) => void; signal?: AbortSignal },
   ): Promise<void> {
-    const { floorMb, bodyTimeoutMs } = this.#options
+    const { minFreeMb, bodyTimeoutMs } = this.#options
     try {
-      await receive(content, handle, { floorMb, bodyTimeoutMs, ...options })
+      await receive(content, handle, { minFreeMb, bodyTimeoutMs, ...options })
     } finally {
       await handle.close()
     }
@@ -209,8 +209,8 @@ export class Uploads {
   }
 
   #checkSize(bytes: number): void {
-    const mostGb = this.#options.mostGb()
-    if (bytes > mostGb * 2 ** 30) throw tooLarge(`An image may have ${mostGb} GB (limits.image_gb)`)
+    const maxGb = this.#options.maxGb()
+    if (bytes > maxGb * 2 ** 30) throw tooLarge(`An image may have ${maxGb} GB (limits.image_gb)`)
   }
 }
 

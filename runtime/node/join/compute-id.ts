@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { join } from 'node:path'
 import { isUuid } from '../../../src/model/common.ts'
-import { readDurable, writeDurable } from '../projects/durable-file.ts'
+import { readDurable, writeDurable } from '../storage/durable-file.ts'
 
 /** The id by which gateways know this compute: made once, and kept in the data directory. */
 export async function computeIdOf(data: string): Promise<string> {

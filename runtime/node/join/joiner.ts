@@ -3,8 +3,8 @@ import { joinPath } from '../../../src/routes/v2/join.ts'
 import { AnsweringEnd, type AnsweringOptions } from '../../../src/tunnel/answering.ts'
 import { codes } from '../../../src/tunnel/frames.ts'
 import type { TunnelEnd } from '../../../src/tunnel/link.ts'
-import type { Log } from '../log.ts'
-import { wrap } from '../websocket.ts'
+import { wrap } from '../http/websocket.ts'
+import type { Log } from '../log/log.ts'
 
 const handshakeMs = 20_000
 const largestMessage = 1 << 20
@@ -18,9 +18,9 @@ export interface JoinWaits {
   readonly steadyMs: number
 }
 
-const usualWaits: JoinWaits = { first: 1000, longest: 60_000, steadyMs: 10_000 }
+const defaultWaits: JoinWaits = { first: 1000, longest: 60_000, steadyMs: 10_000 }
 
-export interface JoinerOptions extends Pick<AnsweringOptions, 'who' | 'fetch' | 'patience' | 'limits'> {
+export interface JoinerOptions extends Pick<AnsweringOptions, 'who' | 'fetch' | 'timeouts' | 'limits'> {
   readonly url: string
   readonly token: string
   readonly log: Log
@@ -45,7 +45,7 @@ export class Joiner {
   constructor(options: JoinerOptions) {
     this.#options = options
     this.#url = joinUrl(options.url)
-    this.#waits = options.waits ?? usualWaits
+    this.#waits = options.waits ?? defaultWaits
     this.#connect()
   }
 
@@ -62,7 +62,7 @@ export class Joiner {
   }
 
   #connect(): void {
-    const { token, who, fetch, limits, patience } = this.#options
+    const { token, who, fetch, limits, timeouts } = this.#options
     const socket = new WebSocket(this.#url, {
       headers: { Authorization: `Bearer ${token}` },
       handshakeTimeout: handshakeMs,
@@ -85,7 +85,7 @@ export class Joiner {
         who,
         fetch,
         ...(limits !== undefined && { limits }),
-        ...(patience !== undefined && { patience }),
+        ...(timeouts !== undefined && { timeouts }),
         greeted: (version) => this.#say('info', 'joined the gateway', { version }),
         ended: (it) => {
           end = it

@@ -1,9 +1,9 @@
 import { connect as connectTo, type Socket } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
-import { KeeperError } from './error.ts'
+import { KeeperError } from '../keeper-protocol/error.ts'
+import type { AttachedSpec } from '../keeper-protocol/protocol.ts'
 import { InputWindow, type Taken } from './input-window.ts'
-import type { AttachedSpec } from './protocol.ts'
-import type { Ending, Runner } from './runner.ts'
+import type { Runner, UnitEnd } from './runner.ts'
 
 const retryMs = 50
 /** What closed the connection may only have begun anew. */
@@ -12,7 +12,7 @@ const againMs = 500
 /** A guest of a program that is not ours: all that is held of it is its serial port. It has ended when that is gone. */
 export class AttachedRunner implements Runner {
   readonly pid = 0
-  readonly ended: Promise<Ending>
+  readonly ended: Promise<UnitEnd>
   readonly #over = new AbortController()
   readonly #typed = new InputWindow()
   #socket: Socket | undefined
@@ -37,13 +37,13 @@ export class AttachedRunner implements Runner {
   }
 
   /** Lets go of it; whoever runs the guest ends it. */
-  stop(): Promise<Ending> {
+  stop(): Promise<UnitEnd> {
     this.#over.abort()
     this.#socket?.destroy()
     return this.ended
   }
 
-  async #hold({ ready_ms, ...place }: AttachedSpec, output: (bytes: Uint8Array) => void): Promise<Ending> {
+  async #hold({ ready_ms, ...place }: AttachedSpec, output: (bytes: Uint8Array) => void): Promise<UnitEnd> {
     let patience = ready_ms
     for (;;) {
       const socket = await this.#connect(place, patience)

@@ -16,14 +16,14 @@ export function openChildLog(path: string): number {
 }
 
 /** The end of what was written to a log since it had the size `start`; empty where it cannot be read. */
-export async function endOfChildLog(path: string, start: number, mostBytes: number): Promise<Buffer> {
+export async function endOfChildLog(path: string, start: number, maxBytes: number): Promise<Buffer> {
   try {
     await using file = await open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK)
     const stats = await file.stat()
     if (!stats.isFile()) return Buffer.alloc(0)
     // One that is smaller by now was begun anew.
     const written = stats.size < start ? stats.size : stats.size - start
-    const bytes = Buffer.alloc(Math.min(written, mostBytes))
+    const bytes = Buffer.alloc(Math.min(written, maxBytes))
     await file.read(bytes, 0, bytes.length, stats.size - bytes.length)
     return bytes
   } catch {

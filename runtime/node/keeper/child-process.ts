@@ -4,17 +4,17 @@ import { closeSync, existsSync } from 'node:fs'
 import { resolve } from 'node:path'
 import type { Readable, Writable } from 'node:stream'
 import { ReadStream } from 'node:tty'
-import { findProgram } from '../find-program.ts'
+import { KeeperError } from '../keeper-protocol/error.ts'
+import type { ProcessSpec } from '../keeper-protocol/protocol.ts'
 import { startProgram } from '../programs/start.ts'
+import { findProgram } from '../system/find-program.ts'
+import { openPty } from '../system/pty.ts'
+import { signalGroup } from '../system/signal-group.ts'
 import { openChildLog } from './child-log.ts'
 import { CpuLimit } from './cpu-limit.ts'
-import { KeeperError } from './error.ts'
 import { InputWindow, type Taken } from './input-window.ts'
 import { LineEnds } from './line-ends.ts'
-import type { ProcessSpec } from './protocol.ts'
-import { openPty } from './pty.ts'
-import type { Ending, Runner } from './runner.ts'
-import { signalGroup } from './signal-group.ts'
+import type { Runner, UnitEnd } from './runner.ts'
 import { endOfWrapped, said, WrappedProgram } from './wrapped.ts'
 
 // The kernel then ends the child with the keeper, whatever ends that; it execs, so the pid is the program's.
@@ -31,7 +31,7 @@ const ctrlC = 3
 export class ChildProcessRunner implements Runner {
   readonly pid: number
   readonly leader: number
-  readonly ended: Promise<Ending>
+  readonly ended: Promise<UnitEnd>
   readonly #wrapped: WrappedProgram | undefined
   readonly #console: Writable | undefined
   readonly #limit: CpuLimit
@@ -39,11 +39,11 @@ export class ChildProcessRunner implements Runner {
   readonly #interrupts: boolean
   #isOver = false
   #isHeld = false
-  #stopping: Promise<Ending> | undefined
+  #stopping: Promise<UnitEnd> | undefined
 
   private constructor(
     child: ChildProcess,
-    ended: Promise<Ending>,
+    ended: Promise<UnitEnd>,
     console: Writable | undefined,
     wrapped: WrappedProgram | undefined,
     interrupts: boolean,
@@ -94,7 +94,7 @@ export class ChildProcessRunner implements Runner {
       const source = terminal ?? child.stdout
       const lineEnds = new LineEnds()
       source?.on('data', terminal === undefined ? output : (bytes: Buffer) => output(lineEnds.complete(bytes)))
-      const ended = endOf(child, source, spec.is_wrapped === true)
+      const ended = exitOfChild(child, source, spec.is_wrapped === true)
       await once(child, 'spawn')
       const begin = spec.is_wrapped === true ? child.stdio[3] : null
       if (begin != null) await said(begin as Readable, longestWrapMs)
@@ -135,12 +135,12 @@ export class ChildProcessRunner implements Runner {
     this.#limit.set(percent)
   }
 
-  stop(graceMs: number): Promise<Ending> {
+  stop(graceMs: number): Promise<UnitEnd> {
     this.#stopping ??= this.#stop(graceMs)
     return this.#stopping
   }
 
-  async #stop(graceMs: number): Promise<Ending> {
+  async #stop(graceMs: number): Promise<UnitEnd> {
     if (this.#wrapped === undefined) signalGroup(this.leader, 'SIGTERM')
     else this.#wrapped.signal('SIGTERM')
     // Its end takes processor time, too, and a stopped process would not hear of it.
@@ -160,12 +160,12 @@ export class ChildProcessRunner implements Runner {
 }
 
 /** The end of the process, once what it wrote last has been read; a grandchild that holds the pipe does not delay it. */
-async function endOf(
+async function exitOfChild(
   child: ChildProcess,
   source: NodeJS.ReadableStream | ReadStream | null,
   isWrapped: boolean,
-): Promise<Ending> {
-  const ending = await new Promise<Ending>((resolve) => {
+): Promise<UnitEnd> {
+  const ending = await new Promise<UnitEnd>((resolve) => {
     child.once('exit', (code, signal) => {
       // The leader may have left children of its own, whether it was told to go or went.
       if (child.pid !== undefined) signalGroup(child.pid, 'SIGKILL')

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import { type Identity, identify, isSame } from './identity.ts'
+import { type Identity, identify, isSame } from '../system/process-identity.ts'
 
 interface Record extends Identity {
   readonly key: string

@@ -1,8 +1,6 @@
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
-import { KeeperError } from './error.ts'
-import { keeperDirectory } from './generation.ts'
-import { LineReader } from './lines.ts'
+import { KeeperError } from '../keeper-protocol/error.ts'
 import {
   type ErrorCode,
   type Exit,
@@ -12,8 +10,10 @@ import {
   type KeeperEvents,
   type Operations,
   type PacketPathName,
-} from './protocol.ts'
-import { socketPath } from './socket-path.ts'
+} from '../keeper-protocol/protocol.ts'
+import { LineReader } from '../system/line-reader.ts'
+import { socketPath } from '../system/socket-path.ts'
+import { keeperDirectory } from './generation.ts'
 
 const callMs = 30_000
 /** How long a keeper may take to accept a connection and say who it is before it counts as one that hangs, ms. */

@@ -1,16 +1,16 @@
 import { once } from 'node:events'
 import { createServer, type Server, type Socket } from 'node:net'
-import { Serial } from '../../../src/serial.ts'
-import { KeeperError } from './error.ts'
+import { KeyedMutex } from '../../../src/async/keyed-mutex.ts'
+import { KeeperError } from '../keeper-protocol/error.ts'
+import type { Listen } from '../keeper-protocol/protocol.ts'
+import { encode, greeting, isHttpRequest, TelnetDecoder } from '../system/telnet.ts'
 import type { Taken } from './input-window.ts'
-import type { Listen } from './protocol.ts'
 import { Scrollback } from './scrollback.ts'
-import { encode, greeting, isHttpRequest, TelnetDecoder } from './telnet.ts'
 
 const scrollbackBytes = 64 * 1024
 /** A client that lets this much pile up is dropped; the others never wait for it. */
-const mostQueuedBytes = 256 * 1024
-const mostClients = 64
+const maxQueuedBytes = 256 * 1024
+const maxClients = 64
 /** A client that was told to go is gone after this, whether it has read the rest or not, ms. */
 const farewellMs = 2000
 
@@ -33,7 +33,7 @@ export class ConsoleHub {
   readonly #refused = new WeakSet<Socket>()
   #server: Server | undefined
   #listen: Listen | null = null
-  readonly #serial = new Serial()
+  readonly #serial = new KeyedMutex()
   #isClosed = false
 
   constructor(input: GuestInput) {
@@ -91,10 +91,10 @@ export class ConsoleHub {
   }
 
   #accept(client: Socket): void {
-    if (this.#isClosed || this.#clients.size >= mostClients) {
+    if (this.#isClosed || this.#clients.size >= maxClients) {
       client.on('error', () => client.destroy())
       client.resume()
-      if (!this.#isClosed) client.write(`This console has ${mostClients} clients already.\r\n`)
+      if (!this.#isClosed) client.write(`This console has ${maxClients} clients already.\r\n`)
       dismiss(client)
       return
     }
@@ -146,7 +146,7 @@ export class ConsoleHub {
   }
 
   #send(client: Socket, bytes: Uint8Array): void {
-    if (client.writableLength + bytes.length > mostQueuedBytes) {
+    if (client.writableLength + bytes.length > maxQueuedBytes) {
       this.#clients.delete(client)
       client.destroy()
     } else if (client.writable) client.write(bytes)

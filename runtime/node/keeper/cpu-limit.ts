@@ -1,7 +1,7 @@
 import { performance } from 'node:perf_hooks'
-import { KeeperError } from './error.ts'
-import { ProcessorTime, tickMs } from './processor-time.ts'
-import { signalGroup } from './signal-group.ts'
+import { KeeperError } from '../keeper-protocol/error.ts'
+import { ProcessorTime, tickMs } from '../system/processor-time.ts'
+import { signalGroup } from '../system/signal-group.ts'
 
 /** How long one round of running and being stopped takes, unless that is too short to be measured, ms. */
 const roundMs = 100
@@ -9,10 +9,10 @@ const shortestStopMs = 5
 /** What a process used beyond its share before it was noticed is made up for in a stop of about this length at most, ms. */
 const longestDebtMs = 1000
 /** What may be used in one go after a rest: at least so much, because the clock is no finer, ms. */
-const leastBurstMs = 2 * tickMs
+const minBurstMs = 2 * tickMs
 /** How fast it uses time is remembered through rests: this much of it after every round of not being stopped. */
 const remembered = 0.98
-const mostPercent = 800
+const maxPercent = 800
 
 /**
  * Limits the processor time of a process by stopping and continuing its group. Its share is paid into an account that every
@@ -45,8 +45,8 @@ export class CpuLimit {
 
   /** Percent of one processor; 0 lifts the limit. `bad_request`, `unsupported` where processor time cannot be read. */
   set(percent: number): void {
-    if (percent !== 0 && !(Number.isFinite(percent) && percent >= 1 && percent <= mostPercent))
-      throw new KeeperError('bad_request', `cpu_percent: expected 0, or 1 to ${mostPercent}`)
+    if (percent !== 0 && !(Number.isFinite(percent) && percent >= 1 && percent <= maxPercent))
+      throw new KeeperError('bad_request', `cpu_percent: expected 0, or 1 to ${maxPercent}`)
     const share = percent / 100
     if (share === this.#share) return
     if (share === 0) return this.lift()
@@ -75,7 +75,7 @@ export class CpuLimit {
     }
     this.#lookedAt = performance.now()
     this.#usedBefore = this.#time.read() ?? 0
-    this.#left = leastBurstMs
+    this.#left = minBurstMs
     this.#pace = 1
     this.#ran = 0
     this.#usedMeanwhile = 0
@@ -90,7 +90,7 @@ export class CpuLimit {
     const used = total - this.#usedBefore
     this.#lookedAt = now
     this.#usedBefore = total
-    const most = Math.max(this.#share * roundMs, leastBurstMs)
+    const most = Math.max(this.#share * roundMs, minBurstMs)
     const least = -this.#share * longestDebtMs
     this.#left = Math.min(Math.max(this.#left + this.#share * passed - used, least), most)
     if (!this.#isStopped) this.#ran += passed

@@ -1,13 +1,13 @@
+import { KeeperError } from '../keeper-protocol/error.ts'
+import type { EmbeddedPcSpec } from '../keeper-protocol/protocol.ts'
 import { forNode } from '../programs/environment.ts'
+import { programArguments } from '../programs/own-program.ts'
 import { startProgram } from '../programs/start.ts'
-import { build } from '../version.ts'
+import { build } from '../system/version.ts'
 import type { ChildRecords } from './child-records.ts'
-import { KeeperError } from './error.ts'
 import { encodeFrame, exitOfReplaced, type Frame, FrameReader, frameType } from './frames.ts'
 import { InputWindow } from './input-window.ts'
-import { programArguments } from './program.ts'
-import type { EmbeddedPcSpec } from './protocol.ts'
-import type { Ending, Runner } from './runner.ts'
+import type { Runner, UnitEnd } from './runner.ts'
 
 /** The process is ended when it has had no pc for this long, ms. */
 const idleMs = 60_000
@@ -22,7 +22,7 @@ interface Guest {
   readonly typed: InputWindow
   readonly started: () => void
   readonly failed: (message: string) => void
-  readonly ended: (ending: Ending) => void
+  readonly ended: (ending: UnitEnd) => void
 }
 
 /** The embedded pcs of this keeper: one process for all of them, started with the first. */
@@ -43,8 +43,8 @@ export class EmbeddedPcs {
     const host = this.#running()
     const id = ++this.#last
     const typed = new InputWindow()
-    let ended: (ending: Ending) => void = () => {}
-    const ending = new Promise<Ending>((resolve) => {
+    let ended: (ending: UnitEnd) => void = () => {}
+    const ending = new Promise<UnitEnd>((resolve) => {
       ended = (it) => {
         host.guests.delete(id)
         typed.close()

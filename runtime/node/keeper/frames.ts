@@ -20,7 +20,7 @@ export interface Frame {
 
 const headBytes = 9
 /** Console output comes in pieces far below this; a longer length is a broken stream. */
-const mostBytes = 1 << 20
+const maxBytes = 1 << 20
 
 export function encodeFrame(type: FrameType, pc: number, payload: Uint8Array | string = ''): Buffer {
   const body = typeof payload === 'string' ? Buffer.from(payload) : payload
@@ -41,7 +41,7 @@ export class FrameReader {
     const frames: Frame[] = []
     while (buffer.length >= 4) {
       const length = buffer.readUInt32LE(0)
-      if (length < 5 || length > mostBytes) throw new Error(`a frame of ${length} bytes`)
+      if (length < 5 || length > maxBytes) throw new Error(`a frame of ${length} bytes`)
       if (buffer.length < 4 + length) break
       frames.push({
         type: buffer.readUInt8(4),

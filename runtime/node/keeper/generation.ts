@@ -2,8 +2,8 @@ import { createHash } from 'node:crypto'
 import { existsSync, readdirSync, realpathSync } from 'node:fs'
 import { connect } from 'node:net'
 import { join } from 'node:path'
-import { build } from '../version.ts'
-import { protocolVersion } from './protocol.ts'
+import { protocolVersion } from '../keeper-protocol/protocol.ts'
+import { build } from '../system/version.ts'
 
 /**
  * Keepers have generations. Every build of the program has a directory for its keeper, `run/keepers/{protocol}-{build}`, so

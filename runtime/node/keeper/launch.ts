@@ -1,12 +1,12 @@
 import { closeSync, mkdirSync, openSync, renameSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
+import { KeeperError } from '../keeper-protocol/error.ts'
 import { forNode } from '../programs/environment.ts'
+import { programArguments } from '../programs/own-program.ts'
 import { startProgram } from '../programs/start.ts'
 import { KeeperClient } from './client.ts'
-import { KeeperError } from './error.ts'
 import { generation, keeperDirectory } from './generation.ts'
-import { programArguments } from './program.ts'
 
 const launchMs = 10_000
 const retryMs = 50

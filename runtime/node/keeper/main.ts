@@ -1,12 +1,12 @@
 import { once } from 'node:events'
 import { mkdirSync, writeSync } from 'node:fs'
 import { createServer } from 'node:net'
-import { version } from '../version.ts'
+import { Switch } from '../switch/switch.ts'
+import { version } from '../system/version.ts'
 import { ChildRecords } from './child-records.ts'
 import { EmbeddedPcs } from './embedded-pcs.ts'
 import { generation, keeperDirectory, lockName } from './generation.ts'
 import { KeeperServer } from './server.ts'
-import { Switch } from './switch/switch.ts'
 import { Units } from './units.ts'
 
 /** Exit code of a keeper that found another one in its directory. */

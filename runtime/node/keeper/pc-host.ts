@@ -1,11 +1,11 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { createSocket, type Socket } from 'node:dgram'
-import { directoryFiles } from '../kinds/pc/embedded/directory-files.ts'
-import { EmbeddedPc } from '../kinds/pc/embedded/embedded-pc.ts'
-import { Turns } from '../kinds/pc/embedded/turns.ts'
-import { build } from '../version.ts'
+import type { EmbeddedPcSpec } from '../keeper-protocol/protocol.ts'
+import { EmbeddedPc } from '../simulator/embedded-pc.ts'
+import { directoryFiles } from '../simulator/stack/directory-files.ts'
+import { TurnScheduler } from '../simulator/stack/turns.ts'
+import { build } from '../system/version.ts'
 import { encodeFrame, exitOfReplaced, type Frame, FrameReader, type FrameType, frameType } from './frames.ts'
-import type { EmbeddedPcSpec } from './protocol.ts'
 
 // These messages are of one build: the keeper that started us may have been there before our files were replaced.
 if (process.argv[2] !== undefined && process.argv[2] !== build) process.exit(exitOfReplaced)
@@ -27,11 +27,11 @@ interface Hosted {
 /** So much of what was typed is read in one turn. */
 const turnBytes = 1024
 /** Output is sent at the end of a turn, or when it has grown to this. */
-const mostShownBytes = 64 * 1024
+const maxShownBytes = 64 * 1024
 
 const hosted = new Map<number, Hosted>()
 const reader = new FrameReader()
-const turns = new Turns()
+const turns = new TurnScheduler()
 /** The number of the pc that something is done for, also in what it does later. */
 const current = new AsyncLocalStorage<number>()
 
@@ -142,7 +142,7 @@ function show(id: number, it: Hosted, bytes: Uint8Array): void {
   if (it.shown.length === 0) setImmediate(() => flush(id, it))
   it.shown.push(bytes)
   it.shownBytes += bytes.length
-  if (it.shownBytes >= mostShownBytes) flush(id, it)
+  if (it.shownBytes >= maxShownBytes) flush(id, it)
 }
 
 function flush(id: number, it: Hosted): void {

@@ -7,7 +7,7 @@ export interface Runner {
   /** The leader of its process group, where that is another process. */
   readonly leader?: number
   /** Settles once, never rejects. */
-  readonly ended: Promise<Ending>
+  readonly ended: Promise<UnitEnd>
   /** Bytes typed on the console. */
   input(bytes: Uint8Array): Taken
   /** Stops it where it is, or has it go on. `unsupported`. */
@@ -15,10 +15,10 @@ export interface Runner {
   /** Limits its processor time to so many percent of one processor; 0: no limit. `bad_request`, `unsupported`. */
   limit(percent: number): void
   /** Asks it to end, and makes it end after `graceMs`. Safe to call twice. */
-  stop(graceMs: number): Promise<Ending>
+  stop(graceMs: number): Promise<UnitEnd>
 }
 
-export interface Ending {
+export interface UnitEnd {
   readonly code: number | null
   readonly signal: string | null
 }

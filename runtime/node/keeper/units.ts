@@ -1,13 +1,13 @@
 import { stat } from 'node:fs/promises'
-import { Serial } from '../../../src/serial.ts'
+import { KeyedMutex } from '../../../src/async/keyed-mutex.ts'
+import { KeeperError } from '../keeper-protocol/error.ts'
+import type { Exit, UnitSpec, UnitState } from '../keeper-protocol/protocol.ts'
 import { AttachedRunner } from './attached.ts'
 import { endOfChildLog } from './child-log.ts'
 import { ChildProcessRunner } from './child-process.ts'
 import type { ChildRecords } from './child-records.ts'
 import { ConsoleHub } from './console-hub.ts'
 import type { EmbeddedPcs } from './embedded-pcs.ts'
-import { KeeperError } from './error.ts'
-import type { Exit, UnitSpec, UnitState } from './protocol.ts'
 import type { Runner } from './runner.ts'
 
 const lastWordsBytes = 2048
@@ -30,7 +30,7 @@ interface Unit {
 /** The running emulators, and those that ended until somebody was told. */
 export class Units {
   readonly #units = new Map<string, Unit>()
-  readonly #serial = new Serial()
+  readonly #serial = new KeyedMutex()
   readonly #records: ChildRecords
   readonly #pcs: EmbeddedPcs
   /** Runs of another keeper have other numbers: the news that one ended may be taken up when this one runs the node. */

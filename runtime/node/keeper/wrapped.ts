@@ -1,8 +1,8 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { constants } from 'node:os'
 import type { Readable } from 'node:stream'
-import { type Identity, identify, isSame } from './identity.ts'
-import type { Ending } from './runner.ts'
+import { type Identity, identify, isSame } from '../system/process-identity.ts'
+import type { UnitEnd } from './runner.ts'
 
 /**
  * A program that a wrapper confines is the grandchild of the keeper: the wrapper, the init of its PID namespace, the program.
@@ -71,7 +71,7 @@ export async function said(stream: Readable, ms: number): Promise<void> {
 }
 
 /** A wrapper ends with 128 and the number of the signal that its program was ended by. */
-export function endOfWrapped({ code, signal }: Ending): Ending {
+export function endOfWrapped({ code, signal }: UnitEnd): UnitEnd {
   const name = Object.entries(constants.signals).find(([, number]) => code === 128 + number)?.[0]
   return name === undefined ? { code, signal } : { code: null, signal: name }
 }

@@ -1,9 +1,9 @@
 import type { PortRef } from '../../../src/host-agent.ts'
 import type { Line } from '../../../src/model/capture.ts'
-import type { Happening } from '../../../src/model/event.ts'
+import type { EventPayload } from '../../../src/model/event.ts'
 import type { Node, NodeCreate, NodeKindName, NodeUpdate } from '../../../src/model/node.ts'
 import type { NodeStatus } from '../../../src/model/node-fields.ts'
-import type { Exit, NetioPort, UnitSpec } from '../keeper/protocol.ts'
+import type { Exit, NetioPort, UnitSpec } from '../keeper-protocol/protocol.ts'
 import type { NodeRecord } from '../nodes/record.ts'
 import type { Pool } from '../ports/allocator.ts'
 
@@ -33,7 +33,7 @@ export interface Launch {
   readonly run: UnitSpec['run']
   readonly command_line: string
   /** What the user should know of it. */
-  readonly notices?: readonly Happening[]
+  readonly notices?: readonly EventPayload[]
   /** What may help when the program ends at once. */
   readonly hint?: string | undefined
 }
@@ -43,7 +43,7 @@ export interface HostIdentity {
   /** Whether one has it, so that the node cannot start. */
   isTaken(node: KindNode): boolean
   /** Gives the node another one; what its user should know. 409 when nothing is left. */
-  change(node: KindNode): Happening
+  change(node: KindNode): EventPayload
 }
 
 /** What is particular to one emulator; everything else of the life cycle is in nodes/. */
@@ -131,7 +131,7 @@ export interface GuestProcess {
   /** Aborts when the process has ended. */
   readonly ended: AbortSignal
   /** Aborts when nobody can wait any longer for what the guest does by itself. */
-  readonly hurried: AbortSignal
+  readonly expedited: AbortSignal
 }
 
 /** What a guest does now, and why when nobody asked for that. */
@@ -141,7 +141,7 @@ export interface GuestState {
 }
 
 /** Why a guest is ended: it may be waited for, everything is closing, or nothing of it is to be left. */
-export type Ending = 'stop' | 'close' | 'remove'
+export type StopReason = 'stop' | 'close' | 'remove'
 
 /** A hold on running guests. Callers hold the lock of the node. */
 export interface Guests {
@@ -155,7 +155,7 @@ export interface Guests {
   /** Takes hold of a guest that an earlier service started. */
   adopt(node: KindNode, process: GuestProcess): Promise<GuestState>
   /** Asks the guest to end, or saves it; bounded. The process is ended afterwards, whether this worked or not. */
-  end(node: KindNode, process: GuestProcess, how: Ending): Promise<void>
+  end(node: KindNode, process: GuestProcess, how: StopReason): Promise<void>
   /** The process has ended: what was held of it is let go. */
   ended(node: KindNode): void
   state(node: KindNode): Promise<GuestState>
@@ -174,7 +174,7 @@ export interface KindListener {
   changed(key: string): void
   /** The view of a node changed though nobody changed the node. */
   updated(key: string): void
-  happened(key: string, happening: Happening): void
+  happened(key: string, payload: EventPayload): void
   /** Runs something when it is the turn of the node; not when it has gone by then. */
   queued(key: string, run: () => Promise<void>): void
 }

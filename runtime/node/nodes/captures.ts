@@ -1,12 +1,12 @@
 import { mkdir } from 'node:fs/promises'
 import { dirname } from 'node:path'
-import { conflict } from '../../../src/errors.ts'
+import { conflict } from '../../../src/errors/api-error.ts'
 import type { CaptureSource, PortRef } from '../../../src/host-agent.ts'
 import { type CaptureStart, type CaptureStarted, type CaptureStream, linkTypes } from '../../../src/model/capture.ts'
-import type { Operations } from '../keeper/protocol.ts'
-import { requireSpace, translated } from '../projects/disk.ts'
-import { resolveInProject } from '../projects/paths.ts'
-import { webStream } from '../web-stream.ts'
+import type { Operations } from '../keeper-protocol/protocol.ts'
+import { requireSpace, translated } from '../storage/disk.ts'
+import { resolveInProject } from '../storage/paths.ts'
+import { webStream } from '../system/web-stream.ts'
 import { type KeeperLink, refusal } from './keeper-link.ts'
 import type { LabNode } from './lab-node.ts'
 import { lineOf, linkTypeOn } from './line.ts'
@@ -20,23 +20,23 @@ const captures = 'project-files/captures'
 export class Captures {
   readonly #keeper: KeeperLink
   readonly #links: Links
-  readonly #floorMb: () => number
+  readonly #minFreeMb: () => number
 
-  constructor(keeper: KeeperLink, links: Links, floorMb: () => number) {
+  constructor(keeper: KeeperLink, links: Links, minFreeMb: () => number) {
     this.#keeper = keeper
     this.#links = links
-    this.#floorMb = floorMb
+    this.#minFreeMb = minFreeMb
   }
 
   async start(node: LabNode, port: PortRef, wanted: CaptureStart): Promise<CaptureStarted> {
     const link_type = numberOf(node, port, wanted)
     const key = portKey(node, await this.#links.requireLinked(node, port))
     const root = node.project.path
-    await requireSpace(root, this.#floorMb())
+    await requireSpace(root, this.#minFreeMb())
     return translated('capture_file_name', async () => {
       const file = await resolveInProject(root, `${captures}/${wanted.capture_file_name}`)
       await mkdir(dirname(file), { recursive: true, mode: 0o700 })
-      await this.#call('capture.start', { key, file, link_type, floor_mb: this.#floorMb() })
+      await this.#call('capture.start', { key, file, link_type, floor_mb: this.#minFreeMb() })
       return { pcap_file_path: file }
     })
   }

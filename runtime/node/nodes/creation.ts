@@ -1,11 +1,11 @@
 import { mkdir, rm } from 'node:fs/promises'
-import type { Happening } from '../../../src/model/event.ts'
+import type { EventPayload } from '../../../src/model/event.ts'
 import type { NodeCreate } from '../../../src/model/node.ts'
 import type { NodeKind } from '../kinds/kind.ts'
 import type { PortAllocator } from '../ports/allocator.ts'
-import { requireSpace, translate } from '../projects/disk.ts'
-import { recordVersion } from '../projects/newer-record.ts'
 import type { OpenProject } from '../projects/open-project.ts'
+import { requireSpace, translate } from '../storage/disk.ts'
+import { recordVersion } from '../storage/newer-record.ts'
 import type { Consoles } from './consoles.ts'
 import { LabNode } from './lab-node.ts'
 
@@ -14,8 +14,8 @@ export interface CreationOptions {
   readonly all: Map<string, LabNode>
   readonly ports: PortAllocator
   readonly consoles: Consoles
-  readonly floorMb: () => number
-  readonly emit: (node: LabNode, happening: Happening) => void
+  readonly minFreeMb: () => number
+  readonly emit: (node: LabNode, payload: EventPayload) => void
   /** Why nothing is known of a node now, by its key. */
   readonly troubleOf: (key?: string) => string | undefined
 }
@@ -30,7 +30,7 @@ export class Creation {
 
   /** A new node, stopped; nothing is left when it fails. */
   async create(project: OpenProject, kind: NodeKind, nodeId: string, input: NodeCreate): Promise<LabNode> {
-    await requireSpace(project.path, this.#options.floorMb())
+    await requireSpace(project.path, this.#options.minFreeMb())
     project.requireUsable()
     const { name, console: wanted, console_type } = input
     const record: LabNode['record'] = {

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { hangs, type KeeperClient } from '../keeper/client.ts'
-import { KeeperError } from '../keeper/error.ts'
+import { KeeperError } from '../keeper-protocol/error.ts'
 
 /** When another try is made to connect to a keeper, ms; the last one again and again. */
 const retriesMs = [1000, 5000, 30_000]

@@ -1,15 +1,16 @@
+import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import { conflict } from '../../../src/errors.ts'
-import type { Happening, NodeChange } from '../../../src/model/event.ts'
+import { KeyedMutex } from '../../../src/async/keyed-mutex.ts'
+import { conflict } from '../../../src/errors/api-error.ts'
+import type { EventPayload, NodeChange } from '../../../src/model/event.ts'
 import type { Node } from '../../../src/model/node.ts'
 import type { NodeStatus } from '../../../src/model/node-fields.ts'
-import { Serial } from '../../../src/serial.ts'
 import type { KindNode, NodeKind } from '../kinds/kind.ts'
-import { translated } from '../projects/disk.ts'
-import { removeDurable, writeDurable } from '../projects/durable-file.ts'
-import { type NewerRecord, newerReason, recordVersion } from '../projects/newer-record.ts'
 import type { OpenProject } from '../projects/open-project.ts'
 import { nodeRecords } from '../projects/project-record.ts'
+import { translated } from '../storage/disk.ts'
+import { writeDurable } from '../storage/durable-file.ts'
+import { type NewerRecord, newerReason, recordVersion } from '../storage/newer-record.ts'
 import type { NodeRecord } from './record.ts'
 
 /** A node of an open project. */
@@ -26,7 +27,7 @@ export class LabNode implements KindNode {
   isSettled = true
   /** Restored when the project was opened again, and not yet asked for by the client that opened it. */
   isUnclaimed = false
-  readonly #saving = new Serial()
+  readonly #saving = new KeyedMutex()
   /** What `guestFacts` was when the record was last written. */
   #savedFacts: string | undefined
 
@@ -103,7 +104,7 @@ export class LabNode implements KindNode {
     return guests === undefined || this.status === 'stopped' ? run() : guests.whileStill(this, run)
   }
 
-  updated(change?: NodeChange): Happening {
+  updated(change?: NodeChange): EventPayload {
     return { type: 'node.updated', node: this.view(), ...(change !== undefined && { change }) }
   }
 
@@ -143,7 +144,8 @@ export class LabNode implements KindNode {
   }
 
   async removeRecord(): Promise<void> {
-    await removeDurable(this.#file())
+    await rm(`${this.#file()}.bak`, { force: true })
+    await rm(this.#file(), { force: true })
   }
 
   #file(): string {

@@ -1,8 +1,8 @@
-import { conflict } from '../../../src/errors.ts'
-import type { Happening } from '../../../src/model/event.ts'
-import type { Exit, UnitSpec, UnitState } from '../keeper/protocol.ts'
-import type { Ending, GuestProcess, GuestState, Launch } from '../kinds/kind.ts'
-import { endOf, failureOf, hinted } from './endings.ts'
+import { conflict } from '../../../src/errors/api-error.ts'
+import type { EventPayload } from '../../../src/model/event.ts'
+import type { Exit, UnitSpec, UnitState } from '../keeper-protocol/protocol.ts'
+import type { GuestProcess, GuestState, Launch, StopReason } from '../kinds/kind.ts'
+import { describeExit, failureOf, hinted } from './endings.ts'
 import { type KeeperLink, refusal } from './keeper-link.ts'
 import type { LabNode } from './lab-node.ts'
 import type { Links } from './links.ts'
@@ -20,7 +20,7 @@ export interface LifeCycleOptions {
   readonly keeper: KeeperLink
   readonly links: Links
   readonly listening: Listening
-  readonly emit: (node: LabNode, happening: Happening) => void
+  readonly emit: (node: LabNode, payload: EventPayload) => void
 }
 
 /** Start, stop and what happens by itself, the same for every kind. Callers hold the lock of the node. */
@@ -89,7 +89,7 @@ export class LifeCycle {
   }
 
   /** Resolves when everything of it has ended; a stopped node is left alone. */
-  async stop(node: LabNode, how: Ending = 'stop'): Promise<void> {
+  async stop(node: LabNode, how: StopReason = 'stop'): Promise<void> {
     if (node.status === 'stopped') return
     const process = this.#processes.get(node.key)
     if (process !== undefined) {
@@ -186,7 +186,7 @@ export class LifeCycle {
     await this.#options.keeper.call('unit.forget', { key: node.key }).catch(() => {})
     // What was asked for and not waited for is no accident.
     const isQuiet = exit.code === 0 || exit.requested
-    const end = `${endOf(exit)}${hinted(node.kind.hint?.(exit))}`
+    const end = `${describeExit(exit)}${hinted(node.kind.hint?.(exit))}`
     node.record.running = false
     node.record.status_reason = isQuiet ? quietly : `The program ended by itself ${end}`
     await node.saveOrTell()
@@ -217,8 +217,8 @@ export class LifeCycle {
   }
 
   /** The node is about to be closed or deleted: an end that is being waited for is waited for no longer. */
-  hurry(node: LabNode): void {
-    this.#processes.hurry(node.key)
+  expedite(node: LabNode): void {
+    this.#processes.expedite(node.key)
   }
 
   /** A keeper died, and all that ran with it. */

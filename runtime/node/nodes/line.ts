@@ -1,4 +1,4 @@
-import { badRequest } from '../../../src/errors.ts'
+import { badRequest } from '../../../src/errors/api-error.ts'
 import type { PortRef } from '../../../src/host-agent.ts'
 import { type Line, type LinkTypeName, linkTypesOf } from '../../../src/model/capture.ts'
 import type { LabNode } from './lab-node.ts'

@@ -1,11 +1,11 @@
 import { isDeepStrictEqual } from 'node:util'
-import { ApiError, badRequest, conflict, notFound } from '../../../src/errors.ts'
+import { ApiError, badRequest, conflict, notFound } from '../../../src/errors/api-error.ts'
 import type { PortRef } from '../../../src/host-agent.ts'
-import type { Happening } from '../../../src/model/event.ts'
+import type { EventPayload } from '../../../src/model/event.ts'
 import type { Nio, NioState, UdpNio } from '../../../src/model/nio.ts'
 import { nioTypesOf } from '../../../src/model/node.ts'
 import { allowedInterfaces, type InterfaceRules, requireAllowed } from '../host/allowed-interfaces.ts'
-import type { PortReport, SwitchNio, SwitchPortState } from '../keeper/protocol.ts'
+import type { PortReport, SwitchNio, SwitchPortState } from '../keeper-protocol/protocol.ts'
 import type { Wire } from '../kinds/kind.ts'
 import type { PortAllocator } from '../ports/allocator.ts'
 import { isUdpFree } from '../ports/bind-test.ts'
@@ -16,14 +16,24 @@ import { lineOf } from './line.ts'
 import { nothingPassed, stateOf } from './nio-state.ts'
 import { hasCarrier } from './record.ts'
 import { refuseLinkLocal, resolveHost } from './resolve-host.ts'
-import { lportOf, ownerOf, portKey, portName, portOf, requireNio, requirePort, type Slot, slotOf } from './slots.ts'
+import {
+  lportOf,
+  ownerOf,
+  parsePortName,
+  portKey,
+  portName,
+  requireNio,
+  requirePort,
+  type Slot,
+  slotOf,
+} from './slots.ts'
 import { Wiring } from './wiring.ts'
 
 export interface LinksOptions {
   readonly keeper: KeeperLink
   readonly ports: PortAllocator
   readonly interfaces: () => InterfaceRules
-  readonly emit: (node: LabNode, happening: Happening) => void
+  readonly emit: (node: LabNode, payload: EventPayload) => void
 }
 
 /** The ports of nodes and what is attached to them. Callers hold the lock of the node. */
@@ -32,7 +42,7 @@ export class Links {
   readonly #ports: PortAllocator
   readonly #wiring: Wiring
   readonly #interfaces: () => InterfaceRules
-  readonly #emit: (node: LabNode, happening: Happening) => void
+  readonly #emit: (node: LabNode, payload: EventPayload) => void
 
   constructor({ keeper, ports, interfaces, emit }: LinksOptions) {
     this.#keeper = keeper
@@ -254,7 +264,7 @@ export class Links {
         await this.#keeper.call('nio.detach', { key: portKey(node, name) }).catch(() => {})
         slot.nio = null
         delete slot.line
-        await this.#showCarrier(node, portOf(name))
+        await this.#showCarrier(node, parsePortName(name))
       }
     }
     // A disk that is full must not undo what was done; a start prunes again.
@@ -284,7 +294,7 @@ export class Links {
 
   /** The NIO as the switch takes it. */
   async #resolve(node: LabNode, name: string, nio: Nio): Promise<SwitchNio> {
-    const filters = compileFilters(nio.filters, lineOf(node, portOf(name)))
+    const filters = compileFilters(nio.filters, lineOf(node, parsePortName(name)))
     const stages = { suspend: nio.suspend ?? false, filters }
     if (nio.type === 'nio_udp') {
       const { lport, rport, rhost } = nio

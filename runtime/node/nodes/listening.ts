@@ -1,6 +1,6 @@
-import { conflict } from '../../../src/errors.ts'
-import type { Happening } from '../../../src/model/event.ts'
-import type { Listen, UnitState } from '../keeper/protocol.ts'
+import { conflict } from '../../../src/errors/api-error.ts'
+import type { EventPayload } from '../../../src/model/event.ts'
+import type { Listen, UnitState } from '../keeper-protocol/protocol.ts'
 import type { PortAllocator } from '../ports/allocator.ts'
 import { isTcpFree } from '../ports/bind-test.ts'
 import { type KeeperLink, refusal } from './keeper-link.ts'
@@ -10,7 +10,7 @@ export interface ListeningOptions {
   readonly keeper: KeeperLink
   readonly ports: PortAllocator
   readonly consoleHost: string
-  readonly emit: (node: LabNode, happening: Happening) => void
+  readonly emit: (node: LabNode, payload: EventPayload) => void
 }
 
 /** Where the consoles of nodes that run can be reached. Callers hold the lock of the node. */

@@ -1,16 +1,16 @@
 import { rm } from 'node:fs/promises'
 import { v4 as uuid } from 'uuid'
-import { ApiError, badRequest, conflict, notFound } from '../../../src/errors.ts'
+import { KeyedMutex } from '../../../src/async/keyed-mutex.ts'
+import { ApiError, badRequest, conflict, notFound } from '../../../src/errors/api-error.ts'
 import type { CaptureSource, ConsoleStream, NodeAgent, PortRef } from '../../../src/host-agent.ts'
 import type { CaptureStart, CaptureStarted, CaptureStream } from '../../../src/model/capture.ts'
-import type { Happening } from '../../../src/model/event.ts'
+import type { EventPayload } from '../../../src/model/event.ts'
 import type { Nio, NioState } from '../../../src/model/nio.ts'
 import type { Node, NodeCreate, NodeKindName, NodeRef, NodeUpdate } from '../../../src/model/node.ts'
-import { Serial } from '../../../src/serial.ts'
-import type { Ending, NodeKind } from '../kinds/kind.ts'
+import type { NodeKind, StopReason } from '../kinds/kind.ts'
 import type { PortAllocator } from '../ports/allocator.ts'
-import { isFull, requireSpace, translate, translated } from '../projects/disk.ts'
 import type { OpenProject } from '../projects/open-project.ts'
+import { isFull, requireSpace, translate, translated } from '../storage/disk.ts'
 import type { Captures } from './captures.ts'
 import type { Consoles } from './consoles.ts'
 import { replaceDirectory } from './copy.ts'
@@ -30,8 +30,8 @@ export interface NodesOptions {
   readonly captures: Captures
   readonly lifeCycle: LifeCycle
   readonly consoles: Consoles
-  readonly floorMb: () => number
-  readonly emit: (node: LabNode, happening: Happening) => void
+  readonly minFreeMb: () => number
+  readonly emit: (node: LabNode, payload: EventPayload) => void
   /** Why nothing is known of a node now, by its key. */
   readonly troubleOf: (key?: string) => string | undefined
 }
@@ -40,7 +40,7 @@ export interface NodesOptions {
 export class Nodes implements NodeAgent {
   /** By `{kind}:{node_id}`: ids are unique a kind on the host. */
   readonly all = new Map<string, LabNode>()
-  readonly #serial = new Serial()
+  readonly #serial = new KeyedMutex()
   readonly #options: NodesOptions
   readonly #creation: Creation
 
@@ -92,7 +92,7 @@ export class Nodes implements NodeAgent {
   }
 
   async remove(ref: NodeRef, { files }: { files: 'now' | 'later' }): Promise<void> {
-    this.#options.lifeCycle.hurry(await this.#find(ref))
+    this.#options.lifeCycle.expedite(await this.#find(ref))
     await this.with(ref, (node) => this.#remove(node, files))
   }
 
@@ -244,10 +244,10 @@ export class Nodes implements NodeAgent {
   }
 
   /** Takes the nodes of a project that is being closed out of memory: stopped, their ports released. */
-  async closeProject(project: OpenProject, how: Ending): Promise<void> {
+  async closeProject(project: OpenProject, how: StopReason): Promise<void> {
     const nodes = [...project.nodes.values()]
     this.requireKnown(project)
-    for (const node of nodes) this.#options.lifeCycle.hurry(node)
+    for (const node of nodes) this.#options.lifeCycle.expedite(node)
     // A keeper that fails must not keep a project open: what it leaves behind is ended with it, or by the next service.
     const end = async (node: LabNode) => {
       const { lifeCycle } = this.#options
@@ -284,7 +284,7 @@ export class Nodes implements NodeAgent {
     if (console_type != null && console_type !== record.console_type && node.status !== 'stopped') {
       throw conflict('console_type: stop the node first')
     }
-    await requireSpace(node.project.path, this.#options.floorMb())
+    await requireSpace(node.project.path, this.#options.minFreeMb())
     let released: number | undefined
     try {
       record.name = name ?? record.name
@@ -309,7 +309,7 @@ export class Nodes implements NodeAgent {
   async #copy(source: LabNode, destination: LabNode): Promise<void> {
     const { record } = destination
     const { properties } = record
-    await requireSpace(destination.project.path, this.#options.floorMb())
+    await requireSpace(destination.project.path, this.#options.minFreeMb())
     const copy = (amend: (directory: string) => Promise<void> = async () => {}) =>
       translated('The copy', () =>
         source.whileStill(() => replaceDirectory(source.directory, destination.directory, amend)),

@@ -4,7 +4,7 @@ import type { PortRef } from '../../../src/host-agent.ts'
 import { machineSettings } from '../../../src/model/machine-emulator.ts'
 import { Nio } from '../../../src/model/nio.ts'
 import { nodeKinds } from '../../../src/model/node.ts'
-import { recordVersion } from '../projects/newer-record.ts'
+import { recordVersion } from '../storage/newer-record.ts'
 
 /** A node on disk: `.patchbay/nodes/{kind}-{node_id}.json` in its project. */
 export type NodeRecord = Static<typeof NodeRecord>

@@ -1,16 +1,16 @@
 import { join } from 'node:path'
-import type { Happening } from '../../../src/model/event.ts'
+import { KeyedMutex } from '../../../src/async/keyed-mutex.ts'
+import type { EventPayload } from '../../../src/model/event.ts'
 import type { NodeKindName } from '../../../src/model/node.ts'
-import { Serial } from '../../../src/serial.ts'
-import type { Inventory, UnitState } from '../keeper/protocol.ts'
+import type { Inventory, UnitState } from '../keeper-protocol/protocol.ts'
 import type { NodeKind } from '../kinds/kind.ts'
 import { sealedKind } from '../kinds/sealed.ts'
-import type { Log } from '../log.ts'
+import type { Log } from '../log/log.ts'
 import type { PortAllocator } from '../ports/allocator.ts'
-import { readDurable } from '../projects/durable-file.ts'
-import { NewerRecord, newerReason, recordVersion } from '../projects/newer-record.ts'
 import type { OpenProject } from '../projects/open-project.ts'
 import { listNodeRecords, nodeRecords } from '../projects/project-record.ts'
+import { readDurable } from '../storage/durable-file.ts'
+import { NewerRecord, newerReason, recordVersion } from '../storage/newer-record.ts'
 import { tidyCopies } from './copy.ts'
 import { type KeeperLink, unknown } from './keeper-link.ts'
 import { LabNode } from './lab-node.ts'
@@ -31,7 +31,7 @@ export interface ReopenOptions {
   readonly nodes: Nodes
   /** Ends projects that were to be closed or deleted while it was not known what runs of them. */
   readonly finishProjects: () => Promise<void>
-  readonly emit: (project: OpenProject, happening: Happening) => void
+  readonly emit: (project: OpenProject, payload: EventPayload) => void
   readonly log: Log
 }
 
@@ -42,7 +42,7 @@ export class Reopen {
   #inventory: Promise<Inventory | undefined> | undefined
   /** Whether what belongs to no node is still to be ended, as it was not known what runs. */
   #hasStrangers = false
-  readonly #settling = new Serial()
+  readonly #settling = new KeyedMutex()
   /** Keys of units whose nodes are not opened, as a newer program wrote them: they are left alone. */
   readonly #left = new Set<string>()
   #retry: NodeJS.Timeout | undefined

@@ -1,7 +1,7 @@
 import { lookup } from 'node:dns/promises'
 import { BlockList, isIP, isIPv6 } from 'node:net'
-import { badRequest, forbidden } from '../../../src/errors.ts'
-import { reasonOf } from '../reason.ts'
+import { badRequest, forbidden } from '../../../src/errors/api-error.ts'
+import { reasonOf } from '../system/error-reason.ts'
 
 const resolveMs = 5000
 

@@ -1,4 +1,4 @@
-import { notFound } from '../../../src/errors.ts'
+import { notFound } from '../../../src/errors/api-error.ts'
 import type { PortRef } from '../../../src/host-agent.ts'
 import type { Nio } from '../../../src/model/nio.ts'
 import type { LabNode } from './lab-node.ts'
@@ -7,7 +7,7 @@ import type { LabNode } from './lab-node.ts'
 export type Slot = LabNode['record']['ports'][string]
 
 export const portName = ({ adapter, port }: PortRef): string => `${adapter}/${port}`
-export const portOf = (name: string): PortRef => {
+export const parsePortName = (name: string): PortRef => {
   const [adapter = 0, port = 0] = name.split('/').map(Number)
   return { adapter, port }
 }

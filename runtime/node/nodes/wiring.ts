@@ -1,19 +1,19 @@
-import { conflict } from '../../../src/errors.ts'
-import type { Happening } from '../../../src/model/event.ts'
-import type { NetioPort, PortGuest } from '../keeper/protocol.ts'
+import { conflict } from '../../../src/errors/api-error.ts'
+import type { EventPayload } from '../../../src/model/event.ts'
+import type { NetioPort, PortGuest } from '../keeper-protocol/protocol.ts'
 import type { Wire } from '../kinds/kind.ts'
 import type { PortAllocator } from '../ports/allocator.ts'
 import { type KeeperLink, refusal } from './keeper-link.ts'
 import type { LabNode } from './lab-node.ts'
-import { ownerOf, portKey, portOf, type Slot } from './slots.ts'
+import { ownerOf, parsePortName, portKey, type Slot } from './slots.ts'
 
 /** How often a node is given another identity at once: other programs may be as fast in taking what is free. */
-const mostChanges = 8
+const maxChanges = 8
 
 export interface WiringOptions {
   readonly keeper: KeeperLink
   readonly ports: PortAllocator
-  readonly emit: (node: LabNode, happening: Happening) => void
+  readonly emit: (node: LabNode, payload: EventPayload) => void
 }
 
 /** Between the ports of a node and the switch. Callers hold the lock of the node. */
@@ -31,7 +31,7 @@ export class Wiring {
 
   /** Wires a port; one that is wired stays as it is. 409. */
   async open(node: LabNode, name: string, slot: Slot): Promise<Wire> {
-    const netio = node.kind.netioOf?.(node.record, portOf(name))
+    const netio = node.kind.netioOf?.(node.record, parsePortName(name))
     if (netio !== undefined) return this.#openNetio(node, name, netio)
     const { ports } = this.#options
     const owner = ownerOf(node, name)
@@ -66,7 +66,7 @@ export class Wiring {
     slot.guest_port = null
   }
 
-  async #openNetio(node: LabNode, name: string, netio: NetioPort, left = mostChanges): Promise<Wire> {
+  async #openNetio(node: LabNode, name: string, netio: NetioPort, left = maxChanges): Promise<Wire> {
     try {
       return await this.#openWith(node, name, { netio })
     } catch (error) {
@@ -75,7 +75,7 @@ export class Wiring {
       if (!isTaken || !mayChange) throw error
     }
     await this.#changeIdentity(node)
-    return this.#openNetio(node, name, node.kind.netioOf?.(node.record, portOf(name)) ?? netio, left - 1)
+    return this.#openNetio(node, name, node.kind.netioOf?.(node.record, parsePortName(name)) ?? netio, left - 1)
   }
 
   async #openWith(node: LabNode, name: string, guest: PortGuest): Promise<Wire> {
@@ -89,10 +89,10 @@ export class Wiring {
   }
 
   async #changeIdentity(node: LabNode): Promise<void> {
-    const happening = node.kind.identity?.change(node)
-    if (happening === undefined) return
+    const payload = node.kind.identity?.change(node)
+    if (payload === undefined) return
     await node.saveOrTell()
-    this.#options.emit(node, happening)
+    this.#options.emit(node, payload)
     this.#options.emit(node, node.updated())
   }
 }

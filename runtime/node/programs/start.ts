@@ -28,7 +28,7 @@ export interface RunOptions {
   /** It is killed after so long, ms; 0: it may take as long as it does. */
   readonly ms: number
   /** It is killed when it says more than this. */
-  readonly mostBytes?: number
+  readonly maxBytes?: number
   readonly signal?: AbortSignal
 }
 
@@ -41,12 +41,12 @@ export interface ProgramEnd {
 
 /** Runs a program without a shell and without input to its end. Never rejects. */
 export function runProgram(command: string, args: readonly string[], options: RunOptions): Promise<ProgramEnd> {
-  const { variables, set, cwd, ms, mostBytes = 1 << 20, signal } = options
+  const { variables, set, cwd, ms, maxBytes = 1 << 20, signal } = options
   const settings = {
     env: environmentFor(variables, set),
     timeout: ms,
     killSignal: 'SIGKILL' as const,
-    maxBuffer: mostBytes,
+    maxBuffer: maxBytes,
     ...(cwd !== undefined && { cwd }),
     ...(signal !== undefined && { signal }),
   }

@@ -1,18 +1,18 @@
 import { randomBytes } from 'node:crypto'
 import { lstat, mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises'
 import { basename, dirname, join, relative, sep } from 'node:path'
-import { badRequest, conflict, notFound } from '../../../src/errors.ts'
+import { badRequest, conflict, notFound } from '../../../src/errors/api-error.ts'
 import type { FileAgent, StoredFile } from '../../../src/host-agent.ts'
 import type { ProjectFile } from '../../../src/model/project.ts'
-import type { Checksums } from './checksums.ts'
-import { requireSpace, translated } from './disk.ts'
+import type { Checksums } from '../storage/checksums.ts'
+import { requireSpace, translated } from '../storage/disk.ts'
+import { markerDirectory, resolveInProject } from '../storage/paths.ts'
+import { receive } from '../storage/receive.ts'
+import { contentOf, openPlace, openRegular } from '../storage/stored-file.ts'
 import type { OpenProject } from './open-project.ts'
-import { markerDirectory, resolveInProject } from './paths.ts'
-import { receive } from './receive.ts'
-import { contentOf, openPlace, openRegular } from './stored-file.ts'
 
 /** Files hashed at a time: more only makes the disk seek. */
-const mostAtOnce = 8
+const maxAtOnce = 8
 /** Names of files that are being written. */
 const upload = /^\..+\.[0-9a-f]{12}\.upload$/
 
@@ -20,7 +20,7 @@ export interface FilesOptions {
   /** An open project; 404. */
   readonly project: (projectId: string) => Promise<OpenProject>
   readonly checksums: Checksums
-  readonly floorMb: () => number
+  readonly minFreeMb: () => number
   /** An upload that brings nothing for so long is given up, ms. */
   readonly bodyTimeoutMs: number
 }
@@ -45,7 +45,7 @@ export class ProjectFiles implements FileAgent {
         if (md5sum !== undefined) files.push({ path: relative(root, it.value).split(sep).join('/'), md5sum })
       }
     }
-    await Promise.all(Array.from({ length: mostAtOnce }, work))
+    await Promise.all(Array.from({ length: maxAtOnce }, work))
     return files.sort((a, b) => (a.path < b.path ? -1 : 1))
   }
 
@@ -77,7 +77,7 @@ export class ProjectFiles implements FileAgent {
     { parents, signal }: { parents: boolean; signal: AbortSignal },
   ): Promise<void> {
     const file = await translated('path', () => resolveInProject(root, path))
-    await requireSpace(root, this.#options.floorMb())
+    await requireSpace(root, this.#options.minFreeMb())
     await translated('path', async () => {
       const found = await stat(file).catch(() => undefined)
       if (found !== undefined && !found.isFile()) throw conflict('path: there is a directory, not a file')
@@ -105,10 +105,10 @@ export class ProjectFiles implements FileAgent {
     directory: string,
     signal: AbortSignal,
   ): Promise<void> {
-    const { floorMb, bodyTimeoutMs } = this.#options
+    const { minFreeMb, bodyTimeoutMs } = this.#options
     const handle = await open(temporary, 'wx', 0o600)
     try {
-      await receive(content, handle, { directory, floorMb, bodyTimeoutMs, signal, fate: 'nothing was written' })
+      await receive(content, handle, { directory, minFreeMb, bodyTimeoutMs, signal, fate: 'nothing was written' })
     } finally {
       await handle.close()
     }

@@ -1,7 +1,7 @@
 import { join } from 'node:path'
-import { conflict } from '../../../src/errors.ts'
+import { KeyedMutex } from '../../../src/async/keyed-mutex.ts'
+import { conflict } from '../../../src/errors/api-error.ts'
 import type { Project } from '../../../src/model/project.ts'
-import { Serial } from '../../../src/serial.ts'
 import type { LabNode } from '../nodes/lab-node.ts'
 import { type ProjectRecord, writeProject } from './project-record.ts'
 
@@ -19,7 +19,7 @@ export class OpenProject {
   readonly nodes = new Map<string, LabNode>()
   record: ProjectRecord
   path: string
-  readonly #saving = new Serial()
+  readonly #saving = new KeyedMutex()
   #closing = new AbortController()
   /** Uploads and other work that writes into the directory. */
   readonly #writers = new Set<Promise<unknown>>()

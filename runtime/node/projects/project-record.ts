@@ -2,13 +2,13 @@ import { readdir, rm, rmdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Static, Type } from '@sinclair/typebox'
 import { Check } from '@sinclair/typebox/value'
-import { conflict } from '../../../src/errors.ts'
+import { conflict } from '../../../src/errors/api-error.ts'
 import { nullable } from '../../../src/model/common.ts'
 import { Variable } from '../../../src/model/project.ts'
-import { translated } from './disk.ts'
-import { makeDirectory, readDurable, removeTemporaries, removeTreeDurable, writeDurable } from './durable-file.ts'
-import { NewerRecord, recordVersion } from './newer-record.ts'
-import { markerDirectory } from './paths.ts'
+import { translated } from '../storage/disk.ts'
+import { makeDirectory, readDurable, removeTemporaries, writeDurable } from '../storage/durable-file.ts'
+import { NewerRecord, recordVersion } from '../storage/newer-record.ts'
+import { markerDirectory } from '../storage/paths.ts'
 
 /** A project on disk: `.patchbay/project.json`. Its presence is also the marker that the directory is ours. */
 export type ProjectRecord = Static<typeof ProjectRecord>
@@ -88,7 +88,7 @@ export async function deleteProject(directory: string, projectId: string): Promi
     const marker = join(directory, markerDirectory)
     for (const name of await readdir(marker))
       if (join(marker, name) !== fileOf(directory)) await removeTree(join(marker, name))
-    await removeTreeDurable(marker)
+    await removeTree(marker)
     // What another program has there by now, or a file system that is mounted there, is not ours.
     await rmdir(directory).catch((error: NodeJS.ErrnoException) => {
       if (!['ENOTEMPTY', 'EEXIST', 'EBUSY', 'ENOENT', 'EACCES', 'EPERM'].includes(error.code ?? '')) throw error

@@ -1,20 +1,20 @@
 import { cp, mkdir, readdir, readFile, rename, rm, stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { v4 as uuid } from 'uuid'
-import { ApiError, conflict, forbidden, notFound } from '../../../src/errors.ts'
+import { KeyedMutex } from '../../../src/async/keyed-mutex.ts'
+import { forEachLimit } from '../../../src/async/map-limit.ts'
+import { ApiError, conflict, forbidden, notFound } from '../../../src/errors/api-error.ts'
 import type { EventLog } from '../../../src/events/event-log.ts'
-import { eachOf } from '../../../src/fleet/each-of.ts'
 import type { ProjectAgent } from '../../../src/host-agent.ts'
 import { isUuid } from '../../../src/model/common.ts'
 import type { Project, ProjectCreate, ProjectStatusFilter, ProjectUpdate } from '../../../src/model/project.ts'
-import { Serial } from '../../../src/serial.ts'
-import type { Log } from '../log.ts'
+import type { Log } from '../log/log.ts'
 import type { PortAllocator } from '../ports/allocator.ts'
-import { isFull, requireSpace, translated } from './disk.ts'
-import { removeDurable, removeTreeDurable, writeDurable } from './durable-file.ts'
-import { NewerRecord, recordVersion } from './newer-record.ts'
+import { isFull, requireSpace, translated } from '../storage/disk.ts'
+import { writeDurable } from '../storage/durable-file.ts'
+import { NewerRecord, recordVersion } from '../storage/newer-record.ts'
+import { checkedProjectPath, markerDirectory, type PlaceRules } from '../storage/paths.ts'
 import { OpenProject, viewOf } from './open-project.ts'
-import { checkedProjectPath, markerDirectory, type PlaceRules } from './paths.ts'
 import {
   deleteProject,
   type ProjectRecord,
@@ -26,7 +26,7 @@ import {
 
 export interface ProjectsOptions {
   readonly rules: PlaceRules
-  readonly floorMb: () => number
+  readonly minFreeMb: () => number
   readonly events: EventLog
   readonly ports: PortAllocator
   readonly log: Log
@@ -45,7 +45,7 @@ export interface ProjectsOptions {
 /** The projects of this compute: in memory those that are open, on disk all of them. */
 export class Projects implements ProjectAgent {
   readonly #open = new Map<string, OpenProject>()
-  readonly #serial = new Serial()
+  readonly #serial = new KeyedMutex()
   readonly #options: ProjectsOptions
   /** Small files that say where the projects are that are not in our directory. */
   readonly #elsewhere: string
@@ -125,7 +125,7 @@ export class Projects implements ProjectAgent {
       if (name !== project.record.name && /[/\\]/.test(name ?? ''))
         throw forbidden('name: / and \\ are not possible in a name')
       const path = await this.#newPath(project, changes.path ?? undefined)
-      await requireSpace(project.path, this.#options.floorMb())
+      await requireSpace(project.path, this.#options.minFreeMb())
       if (path !== undefined) await translated('path', () => this.#move(project, path))
       await this.#save(project, {
         name,
@@ -186,7 +186,7 @@ export class Projects implements ProjectAgent {
   }
 
   async #openAt(path: string, id: string, input: ProjectCreate): Promise<OpenProject> {
-    const { rules, floorMb, events } = this.#options
+    const { rules, minFreeMb, events } = this.#options
     const found = await readProject(path)
     if (found?.newer !== undefined) throw found.newer
     if (found !== undefined && found.record.project_id !== id) {
@@ -197,7 +197,7 @@ export class Projects implements ProjectAgent {
         'path: the directory holds files that are not a project of this service; give an empty or a new one',
       )
     }
-    await requireSpace(dirname(rules.projectsDirectory), floorMb())
+    await requireSpace(dirname(rules.projectsDirectory), minFreeMb())
     const record: ProjectRecord = {
       version: recordVersion,
       project_id: id,
@@ -292,7 +292,7 @@ export class Projects implements ProjectAgent {
 
   async #delete(projectId: string, path: string): Promise<void> {
     await deleteProject(path, projectId)
-    await removeDurable(join(this.#elsewhere, projectId))
+    await rm(join(this.#elsewhere, projectId), { force: true })
   }
 
   /** Deletes what could not be deleted when that was asked for; whether there was such a project. */
@@ -337,7 +337,7 @@ export class Projects implements ProjectAgent {
     }
     if (!isThere) return
     if (project.record.temporary) await deleteProject(before, project.id)
-    else await removeTreeDurable(join(before, markerDirectory))
+    else await rm(join(before, markerDirectory), { recursive: true, force: true })
   }
 
   async #noteElsewhere(id: string, path: string): Promise<void> {
@@ -363,7 +363,7 @@ export class Projects implements ProjectAgent {
 
   async #allClosed(): Promise<Project[]> {
     const found: Project[] = []
-    await eachOf(await this.#pathsOnDisk(), async (path) => {
+    await forEachLimit(await this.#pathsOnDisk(), async (path) => {
       const id = (await readProject(path))?.record.project_id
       const project = id === undefined || this.#open.has(id) ? undefined : await this.#closed(id, path)
       if (project !== undefined) found.push(project)
@@ -385,7 +385,7 @@ export class Projects implements ProjectAgent {
   async #restore(): Promise<void> {
     const paths = await this.#pathsOnDisk()
     // Before any project is opened, so that no other one is given them.
-    await eachOf(paths, async (path) => {
+    await forEachLimit(paths, async (path) => {
       const record = (await readProject(path))?.record
       for (const port of record?.open ? (record.udp_ports ?? []) : [])
         this.#options.ports.adopt('udp', port, record?.project_id ?? '')

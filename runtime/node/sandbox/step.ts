@@ -1,4 +1,4 @@
-import { findProgram } from '../find-program.ts'
+import { findProgram } from '../system/find-program.ts'
 
 /**
  * The last step before a confined program, in Perl, which Debian and its kin always have: there is no compiler on a user's

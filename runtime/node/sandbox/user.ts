@@ -1,8 +1,8 @@
 import { readFileSync, statSync } from 'node:fs'
 import { chown, lchown, lstat, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import { conflict } from '../../../src/errors.ts'
-import { aclOfMode, allowing, permissionsOf, readAcl, writeAcl } from '../kinds/hypervisor/libvirt/acl.ts'
+import { conflict } from '../../../src/errors/api-error.ts'
+import { aclOfMode, allowing, permissionsOf, readAcl, writeAcl } from '../system/acl.ts'
 
 /** Whom confined programs run as when the service is root. */
 export interface EmulatorUser {

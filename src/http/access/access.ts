@@ -3,7 +3,7 @@ import { type Login, type LoginKind, type LoginLimit, madeToken } from '../../au
 import { isLoopback } from '../../auth/network.ts'
 import { isSecret } from '../../auth/secret.ts'
 import type { Session, Sessions } from '../../auth/sessions.ts'
-import { forbidden, notFound } from '../../errors.ts'
+import { forbidden, notFound } from '../../errors/api-error.ts'
 import type { TicketOffice } from '../tickets.ts'
 import { bearerOf, type Credentials, credentialsIn, credentialsOf, ticketOf } from './credentials.ts'
 import { hostOf } from './host.ts'

@@ -1,5 +1,5 @@
 import type { Identity } from '../../auth/identity.ts'
-import { ApiError, forbidden } from '../../errors.ts'
+import { ApiError, forbidden } from '../../errors/api-error.ts'
 import type { Role } from '../../model/access-token.ts'
 import type { Endpoint } from '../endpoint.ts'
 import type { Access } from './access.ts'

@@ -127,16 +127,16 @@ export function instanceV1(node: Node): PcV1 | MachineV1 | IouV1 | DynamipsV1 | 
 }
 
 /** v1 names of events; only starts and stops of nodes and messages have one. */
-export function eventV1({ happening }: LabEvent): { action: string; event: unknown } | undefined {
-  switch (happening.type) {
+export function eventV1({ payload }: LabEvent): { action: string; event: unknown } | undefined {
+  switch (payload.type) {
     case 'node.updated':
-      if (happening.change !== 'started' && happening.change !== 'stopped') return undefined
+      if (payload.change !== 'started' && payload.change !== 'stopped') return undefined
       // As older clients know it, a VM of a hypervisor has no such events.
-      if ('vmname' in happening.node) return undefined
-      return { action: `vm.${happening.change}`, event: instanceV1(happening.node) }
+      if ('vmname' in payload.node) return undefined
+      return { action: `vm.${payload.change}`, event: instanceV1(payload.node) }
     case 'log.error':
     case 'log.warning':
-      return { action: happening.type, event: { message: happening.message } }
+      return { action: payload.type, event: { message: payload.message } }
     default:
       return undefined
   }

@@ -1,5 +1,5 @@
 import { Type } from '@sinclair/typebox'
-import { conflict } from '../../errors.ts'
+import { conflict } from '../../errors/api-error.ts'
 import { created, type Endpoint, endpoint, noContent, ok } from '../../http/endpoint.ts'
 import { openFeed } from '../../http/feed.ts'
 import { noSuchProject, projectParams as params, since, unknownProject } from '../../http/params.ts'

@@ -1,6 +1,6 @@
 import { Type } from '@sinclair/typebox'
-import { notFound } from '../../errors.ts'
-import type { ApplianceVm as Appliance } from '../../fleet/appliance-vm.ts'
+import { notFound } from '../../errors/api-error.ts'
+import type { ApplianceVmService as Appliance } from '../../fleet/appliance-vm.ts'
 import { type Context, created, type Endpoint, endpoint, ok } from '../../http/endpoint.ts'
 import { ApplianceCandidate, ApplianceEngineShown, ApplianceVm, ApplianceVmUpdate } from '../../model/appliance-vm.ts'
 

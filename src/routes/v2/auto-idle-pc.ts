@@ -1,7 +1,7 @@
 import { Type } from '@sinclair/typebox'
 import type { Caller } from '../../auth/caller.ts'
 import { agentOf } from '../../client/agent-of.ts'
-import { notFound } from '../../errors.ts'
+import { notFound } from '../../errors/api-error.ts'
 import type { Fleet } from '../../fleet/fleet.ts'
 import { ask } from '../../fleet/forward.ts'
 import { type Context, type Endpoint, endpoint, ok } from '../../http/endpoint.ts'

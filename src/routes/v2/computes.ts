@@ -1,8 +1,8 @@
 import { type TObject, Type } from '@sinclair/typebox'
-import { conflict, notFound } from '../../errors.ts'
-import { maxAnswerBytes } from '../../fleet/answer-budget.ts'
+import { conflict, notFound } from '../../errors/api-error.ts'
 import type { Fleet } from '../../fleet/fleet.ts'
 import { forward, readAnswer } from '../../fleet/forward.ts'
+import { maxAnswerBytes } from '../../http/answer-budget.ts'
 import { readJson } from '../../http/body.ts'
 import { type Context, created, type Endpoint, endpoint, type Method, noContent, ok } from '../../http/endpoint.ts'
 import { applianceId, Compute, ComputeCreate, ComputeUpdate, localId } from '../../model/compute.ts'
@@ -11,7 +11,7 @@ import { joinEndpoint } from './join.ts'
 
 const base = '/v2/computes'
 /** Most bytes of a filter in the body of a GET. */
-const mostFilterBytes = 64 * 1024
+const maxFilterBytes = 64 * 1024
 const tag = 'v2 computes'
 
 const compute_id = Type.String({ minLength: 1, maxLength: 100, description: 'Id of the compute, such as `local`' })
@@ -225,7 +225,7 @@ async function handedOn(id: string, request: Request, path: string, context: Con
  */
 async function filtered(request: Request, path: string): Promise<Request> {
   if (request.method !== 'GET' || request.body === null || !path.endsWith('/machine-emulator/binaries')) return request
-  const { archs } = await readJson(request, mostFilterBytes)
+  const { archs } = await readJson(request, maxFilterBytes)
   const url = new URL(request.url)
   if (!Array.isArray(archs) || url.searchParams.has('archs')) return request
   for (const arch of archs) url.searchParams.append('archs', String(arch))

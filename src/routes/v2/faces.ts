@@ -89,24 +89,24 @@ export const faceOf =
   (event) =>
     shown(event, view)
 
-function shown({ happening }: LabEvent, view: 'full' | undefined): ReturnType<Face> {
-  switch (happening.type) {
+function shown({ payload }: LabEvent, view: 'full' | undefined): ReturnType<Face> {
+  switch (payload.type) {
     case 'node.created':
     case 'node.updated':
     case 'node.deleted':
       return {
-        action: happening.type,
-        event: happening.node,
-        ...(view === 'full' && happening.change !== undefined && { change: happening.change }),
+        action: payload.type,
+        event: payload.node,
+        ...(view === 'full' && payload.change !== undefined && { change: payload.change }),
       }
     case 'project.updated':
     case 'project.closed':
-      return { action: happening.type, event: projectV2(happening.project, view) }
+      return { action: payload.type, event: projectV2(payload.project, view) }
     case 'other': {
-      const { action, event, more } = happening
+      const { action, event, more } = payload
       return { ...(view === 'full' && more), action, event }
     }
     default:
-      return { action: happening.type, event: { message: happening.message } }
+      return { action: payload.type, event: { message: payload.message } }
   }
 }

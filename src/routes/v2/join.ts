@@ -1,4 +1,4 @@
-import { ApiError, notFound } from '../../errors.ts'
+import { ApiError, notFound } from '../../errors/api-error.ts'
 import { bearerOf } from '../../http/access/credentials.ts'
 import { type Endpoint, endpoint } from '../../http/endpoint.ts'
 import { requireUpgrade } from '../../http/feed.ts'

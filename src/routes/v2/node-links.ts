@@ -1,4 +1,4 @@
-import { ApiError, badRequest, conflict } from '../../errors.ts'
+import { ApiError, badRequest, conflict } from '../../errors/api-error.ts'
 import type { HostAgent, PortRef } from '../../host-agent.ts'
 import { type Context, created, type Endpoint, endpoint } from '../../http/endpoint.ts'
 import { Link, LinkCreate, type LinkEnd } from '../../model/link.ts'

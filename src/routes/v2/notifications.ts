@@ -1,8 +1,8 @@
 import type { FleetEvent } from '../../fleet/options.ts'
 import type { Context, Endpoint } from '../../http/endpoint.ts'
 import type { Line } from '../../http/feed.ts'
+import { hostFeed } from '../host-feed.ts'
 import { shownCompute } from './computes.ts'
-import { hostFeed } from './host-feed.ts'
 
 /** The feed of everything that this service knows of: its projects, and the computes of its fleet. */
 export const notificationEndpoints: readonly Endpoint[] = hostFeed('/v2/notifications', {

@@ -1,4 +1,4 @@
-import { badRequest } from '../../errors.ts'
+import { badRequest } from '../../errors/api-error.ts'
 import { type Context, type Endpoint, endpoint } from '../../http/endpoint.ts'
 import { type SessionCreate, SessionCreate as SessionCreateSchema, SessionView } from '../../model/session.ts'
 

@@ -1,6 +1,6 @@
 import { Type } from '@sinclair/typebox'
 import { keyOfToken, type Tokens } from '../../auth/tokens.ts'
-import { notFound } from '../../errors.ts'
+import { notFound } from '../../errors/api-error.ts'
 import { type Context, created, type Endpoint, endpoint, noContent, ok } from '../../http/endpoint.ts'
 import { AccessToken, AccessTokenCreate, NewAccessToken } from '../../model/access-token.ts'
 

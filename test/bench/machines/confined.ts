@@ -1,9 +1,9 @@
-import { findProgram } from '../../../runtime/node/find-program.ts'
+import { findProgram } from '../../../runtime/node/system/find-program.ts'
 import { added, median, medianDifference, ms, target } from '../medians.ts'
 import type { Row } from '../table.ts'
 import { baseName, MachineLab } from './lab.ts'
 
-const usualRounds = 20
+const defaultRounds = 20
 const wantedMs = 15
 
 const variants = [
@@ -12,7 +12,7 @@ const variants = [
 ]
 
 /** What confinement adds to the start of a machine: by each way, beside a service in local mode, in turns. */
-export async function confined({ rounds }: { rounds: number } = { rounds: usualRounds }): Promise<Row[]> {
+export async function confined({ rounds }: { rounds: number } = { rounds: defaultRounds }): Promise<Row[]> {
   const ways = ['bubblewrap', 'namespaces'].filter(
     (way) => findProgram(way === 'bubblewrap' ? 'bwrap' : 'perl') !== undefined,
   )

@@ -4,7 +4,7 @@ import type { Row } from '../table.ts'
 import { startDirect } from './direct.ts'
 import { baseName, MachineLab } from './lab.ts'
 
-const usualRounds = 20
+const defaultRounds = 20
 const wantedOverheadMs = 80
 const wantedStopMs = 50
 
@@ -29,7 +29,7 @@ interface Times {
 }
 
 /** What `start` and `stop` of one machine take beside the same emulator run directly, in turns. */
-export async function starts({ rounds }: Pick<Effort, 'rounds'> = { rounds: usualRounds }): Promise<Row[]> {
+export async function starts({ rounds }: Pick<Effort, 'rounds'> = { rounds: defaultRounds }): Promise<Row[]> {
   await using lab = await MachineLab.open('tcg')
   const found = await Promise.all(
     variants.map(async (variant) => ({

@@ -1,11 +1,11 @@
-import { Backlog } from '../../../runtime/node/keeper/switch/fast/backlog.ts'
-import { loadLibc } from '../../../runtime/node/keeper/switch/fast/libc.ts'
-import { Memory } from '../../../runtime/node/keeper/switch/fast/memory.ts'
-import { netioDirectory } from '../../../runtime/node/keeper/switch/fast/netio-directory.ts'
-import { bridgeOffset, NetioSocket } from '../../../runtime/node/keeper/switch/fast/netio-socket.ts'
-import { Receiver } from '../../../runtime/node/keeper/switch/fast/receiver.ts'
-import { Sockets } from '../../../runtime/node/keeper/switch/fast/sockets.ts'
-import { type Output, Transmitter } from '../../../runtime/node/keeper/switch/fast/transmitter.ts'
+import { Backlog } from '../../../runtime/node/switch/fast/backlog.ts'
+import { Memory } from '../../../runtime/node/switch/fast/memory.ts'
+import { netioDirectory } from '../../../runtime/node/switch/fast/netio-directory.ts'
+import { bridgeOffset, NetioSocket } from '../../../runtime/node/switch/fast/netio-socket.ts'
+import { Receiver } from '../../../runtime/node/switch/fast/receiver.ts'
+import { Sockets } from '../../../runtime/node/switch/fast/sockets.ts'
+import { type Output, Transmitter } from '../../../runtime/node/switch/fast/transmitter.ts'
+import { loadLibc } from '../../../runtime/node/system/libc.ts'
 
 export interface Open {
   readonly ports: readonly (readonly [number, number])[]

@@ -1,6 +1,6 @@
 import { createSocket } from 'node:dgram'
-import type { Filter, SwitchNio } from '../../../runtime/node/keeper/protocol.ts'
-import { Switch } from '../../../runtime/node/keeper/switch/switch.ts'
+import type { Filter, SwitchNio } from '../../../runtime/node/keeper-protocol/protocol.ts'
+import { Switch } from '../../../runtime/node/switch/switch.ts'
 
 /** What carries the frames: our switch, by one of its paths, or the least that node:dgram needs. */
 export type RelayKind = 'fast' | 'fast, no GSO' | 'portable' | 'node:dgram' | 'none'

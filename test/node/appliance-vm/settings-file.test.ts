@@ -2,18 +2,18 @@ import { chmod, readFile, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { ApplianceFile } from '../../../runtime/node/appliance-vm/settings-file.ts'
-import { usualAppliance } from '../../../src/model/appliance-vm.ts'
+import { defaultAppliance } from '../../../src/model/appliance-vm.ts'
 import { freshDirectory } from '../../support/directory.ts'
 
-const settings = { ...usualAppliance, enable: true, vmname: 'Lab VM', user: 'anna', password: 'geheim' }
+const settings = { ...defaultAppliance, enable: true, vmname: 'Lab VM', user: 'anna', password: 'geheim' }
 
-async function newFile(floorMb = 0) {
+async function newFile(minFreeMb = 0) {
   const data = await freshDirectory()
   const said: string[] = []
   const note = (_: object, text: string) => void said.push(text)
   const log = { debug: note, info: note, warn: note, error: note }
   const path = join(data, 'appliance-vm.json')
-  return { path, said, file: new ApplianceFile({ data, floorMb: () => floorMb, log }) }
+  return { path, said, file: new ApplianceFile({ data, minFreeMb: () => minFreeMb, log }) }
 }
 
 const modeOf = async (path: string) => (await stat(path)).mode & 0o777
@@ -34,7 +34,7 @@ test('what was saved is read again, and is for nobody else', async () => {
 test('settings of another version are read: what is missing is as usual, what is not known is left out', async () => {
   const { file, path } = await newFile()
   await writeFile(path, JSON.stringify({ enable: true, vmname: 'Lab VM', secret: 'x', engine: 'virtualbox' }))
-  expect(await file.load()).toEqual({ ...usualAppliance, enable: true, vmname: 'Lab VM', engine: 'virtualbox' })
+  expect(await file.load()).toEqual({ ...defaultAppliance, enable: true, vmname: 'Lab VM', engine: 'virtualbox' })
 })
 
 test.for(['', '{', 'null', '{"ram":"much"}', '{"engine":"vmware"}', '\0\0\0'])(

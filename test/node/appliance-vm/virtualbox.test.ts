@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest'
 import { DriverEngine } from '../../../runtime/node/appliance-vm/driver-engine.ts'
-import { type ApplianceVmRecord, usualAppliance } from '../../../src/model/appliance-vm.ts'
+import { type ApplianceVmRecord, defaultAppliance } from '../../../src/model/appliance-vm.ts'
 import type { Nic } from '../../stand-in/virtualbox/world.ts'
-import { driverWorld, soon } from '../hypervisor/virtualbox-driver.ts'
+import { driverWorld, soon } from '../kinds/hypervisor/virtualbox-driver.ts'
 
 const never = new AbortController().signal
-const settings: ApplianceVmRecord = { ...usualAppliance, engine: 'virtualbox', vmname: 'Lab VM', headless: true }
+const settings: ApplianceVmRecord = { ...defaultAppliance, engine: 'virtualbox', vmname: 'Lab VM', headless: true }
 const both = { 1: { attachment: 'nat' }, 2: { attachment: 'hostonly', hostonly: 'vboxnet0' } }
 const net = '/VirtualBox/GuestInfo/Net'
 

@@ -1,6 +1,6 @@
 import { randomBytes, randomUUID } from 'node:crypto'
 import { expect, test } from 'vitest'
-import { version } from '../../../runtime/node/version.ts'
+import { version } from '../../../runtime/node/system/version.ts'
 import { agentOf } from '../../../src/client/agent-of.ts'
 import type { FeedItem } from '../../../src/model/event.ts'
 import { faultOf, json, openFleet, StandIn } from '../../support/fleet.ts'
@@ -40,7 +40,7 @@ test('a compute of a fleet is a host agent like our own, until it is taken away'
   const changes: unknown[] = []
   while (changes.at(-1) !== 'started') {
     const { value } = (await feed.read()) as { value: FeedItem }
-    if (value.kind === 'event' && 'change' in value.event.happening) changes.push(value.event.happening.change)
+    if (value.kind === 'event' && 'change' in value.event.payload) changes.push(value.event.payload.change)
   }
   const { readable, writable } = await agent.nodes.console(ref, over.signal)
   const [screen, keyboard] = [readable.getReader(), writable.getWriter()]
@@ -68,7 +68,7 @@ test('a compute of a fleet is a host agent like our own, until it is taken away'
 
 test('what the fleet knows of a compute is what the agent answers', async () => {
   const compute = await StandIn.start()
-  const { fleet, until } = await openFleet({ bounds: { failures: 1, retryMs: [60_000, 60_000] } })
+  const { fleet, until } = await openFleet({ timeouts: { failures: 1, retryMs: [60_000, 60_000] } })
   await fleet.create(compute.input(protectedBy))
   const agent = agentOf(fleet, 'one')
   const asked: unknown[] = []

@@ -6,7 +6,7 @@ import { type AddressInfo, createServer as createTcp, type Server } from 'node:n
 import { getCACertificates, setDefaultCACertificates } from 'node:tls'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { guarded, httpTransport } from '../../../runtime/node/fleet/http-transport.ts'
-import { ConnectionLost, type Send } from '../../../src/fleet/transport.ts'
+import { ConnectionLost, type Send } from '../../../src/client/transport.ts'
 import { certificate, certificateKey } from '../../support/certificate.ts'
 
 async function listening(server: Server): Promise<number> {

@@ -11,7 +11,7 @@ test('digests of images outlive the service, and a file that cannot be read is p
   const said: string[] = []
   const say = (_: object, message: string) => void said.push(message)
   const log = { debug: say, info: say, warn: say, error: say }
-  const open = () => ImageDigestFile.open({ data, floorMb: () => 0, log })
+  const open = () => ImageDigestFile.open({ data, minFreeMb: () => 0, log })
   const first = await open()
   await Promise.all([first.put('iou', 'a.bin', digest), first.put('machine-emulator', 'b.img', digest)])
   await first.remove('machine-emulator', 'b.img')

@@ -7,8 +7,8 @@ import { freshDirectory } from '../../support/directory.ts'
 const quiet = () => {}
 const log = { debug: quiet, info: quiet, warn: quiet, error: quiet }
 
-async function opened(data: string, floorMb = 0): Promise<PlacementLog> {
-  const placements = await PlacementLog.open({ data, floorMb: () => floorMb, log })
+async function opened(data: string, minFreeMb = 0): Promise<PlacementLog> {
+  const placements = await PlacementLog.open({ data, minFreeMb: () => minFreeMb, log })
   onTestFinished(() => placements.close())
   return placements
 }

@@ -10,12 +10,12 @@ const record = (compute_id: string, more: Partial<ComputeRecord> = {}): ComputeR
   ...more,
 })
 
-async function open(data?: string, floorMb = 0) {
+async function open(data?: string, minFreeMb = 0) {
   const directory = data ?? (await freshDirectory())
   const said: string[] = []
   const say = (_: object, message: string) => void said.push(message)
   const log = { debug: say, info: say, warn: say, error: say }
-  const registry = new RegistryFile({ data: directory, floorMb: () => floorMb, log })
+  const registry = new RegistryFile({ data: directory, minFreeMb: () => minFreeMb, log })
   return { registry, directory, said, file: join(directory, 'computes.json'), records: await registry.load() }
 }
 

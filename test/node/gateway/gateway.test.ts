@@ -1,5 +1,5 @@
 import { expect, onTestFinished, test } from 'vitest'
-import { ApiError } from '../../../src/errors.ts'
+import { ApiError } from '../../../src/errors/api-error.ts'
 import type { HostAgent } from '../../../src/host-agent.ts'
 import { startAgent, startGateway, type TestGateway } from '../../support/gateway.ts'
 

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
-import { ApiError, conflict } from '../../../src/errors.ts'
+import { ApiError, conflict } from '../../../src/errors/api-error.ts'
 import type { Fleet } from '../../../src/fleet/fleet.ts'
-import { between } from '../../../src/gateway/between.ts'
-import type { Whereabouts } from '../../../src/gateway/whereabouts.ts'
+import { peerAddress } from '../../../src/gateway/peer-address.ts'
+import type { ProjectLocator } from '../../../src/gateway/project-locator.ts'
 import type { HostAgent } from '../../../src/host-agent.ts'
 import { startGateway } from '../../support/gateway.ts'
 
@@ -78,8 +78,8 @@ test('an address that only this machine knows is not given to another', async ()
     joined: { protocol: 'tunnel', host: 'lab3' },
   }
   const fleet = { get: async (id: string) => ({ name: id, ...hosts[id] }) } as unknown as Fleet
-  const whereabouts = { find: async (id: string) => ({ id }) } as unknown as Whereabouts
-  const address = between(fleet, whereabouts)
+  const locator = { find: async (id: string) => ({ id }) } as unknown as ProjectLocator
+  const address = peerAddress(fleet, locator)
   expect(await address('far', 'far')).toBe('127.0.0.1')
   expect(await address('here', 'too')).toBe('127.0.0.1')
   expect(await address('here', 'far')).toBe('lab2.example')

@@ -1,7 +1,7 @@
 import { expect, onTestFinished, test, vi } from 'vitest'
-import { ApiError, conflict, missingImage, notFound } from '../../../src/errors.ts'
+import { ApiError, conflict, missingImage, notFound } from '../../../src/errors/api-error.ts'
 import { Unreachable } from '../../../src/fleet/unreachable.ts'
-import { Room } from '../../../src/gateway/room.ts'
+import { Scheduler } from '../../../src/gateway/scheduler.ts'
 import type { HostAgent } from '../../../src/host-agent.ts'
 import type { Project, ProjectCreate } from '../../../src/model/project.ts'
 import { startGateway } from '../../support/gateway.ts'
@@ -158,7 +158,7 @@ test('an image is refused as by the compute that has it, whoever was asked last'
 })
 
 test('a project that was not placed after all takes no room, whatever was placed meanwhile', () => {
-  const room = new Room()
+  const room = new Scheduler()
   const member = (id: string) => ({
     ...{ id, name: id, agent: {} as HostAgent, isConnected: true, acceptsProjects: true, weight: 1 },
     agentFor: () => ({}) as HostAgent,
@@ -188,7 +188,7 @@ test('a compute that went while its feed was to be opened, and loads that cannot
 })
 
 test('a compute whose processor was busy for a moment has its share of many projects, one whose memory is full has none', () => {
-  const room = new Room()
+  const room = new Scheduler()
   const loads = { idle: [0, 0], busy: [100, 0], full: [0, 100] }
   const members = Object.entries(loads).map(([id, [cpu = 0, memory = 0]]) => ({
     ...{ id, name: id, isConnected: true, acceptsProjects: true, weight: 1, agent: undefined as never },

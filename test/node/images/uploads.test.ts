@@ -144,7 +144,7 @@ test('a wrong digest drops what came, also one that came with an early part', as
 
 test('an upload ends when the disk gets full while it is written', async () => {
   let floor = 0
-  const { images, own } = await openImages({ floorMb: () => floor })
+  const { images, own } = await openImages({ minFreeMb: () => floor })
   await images.write(kind, 'disk', bodyOf('old'), none)
   const { stream, wanted, more } = slowBody('x')
   const writing = images.write(kind, 'disk', stream, none)
@@ -157,11 +157,11 @@ test('an upload ends when the disk gets full while it is written', async () => {
 })
 
 test('what cannot fit is refused before a byte is taken', async () => {
-  const { images, own } = await openImages({ mostGb: () => 1_000_000 })
+  const { images, own } = await openImages({ maxGb: () => 1_000_000 })
   const tooMuch = { digests: [], size: 900_000 * 2 ** 30 }
   await expect(images.write(kind, 'disk', bodyOf('x'), tooMuch)).rejects.toEqual(status(507, 'min_free_space_mb'))
   await expect(images.write(kind, 'disk', bodyOf('x'), part(0, 0, tooMuch.size))).rejects.toEqual(status(507))
-  const { images: small } = await openImages({ mostGb: () => 1 })
+  const { images: small } = await openImages({ maxGb: () => 1 })
   const larger = 2 ** 30 + 1
   await expect(small.write(kind, 'disk', bodyOf('x'), { digests: [], size: larger })).rejects.toEqual(status(413))
   await expect(small.write(kind, 'disk', bodyOf('x'), part(0, 0, larger))).rejects.toEqual(status(413))
@@ -169,7 +169,7 @@ test('what cannot fit is refused before a byte is taken', async () => {
 })
 
 test('an image of unknown length is held to the limit too', async () => {
-  const { images, own } = await openImages({ mostGb: () => 1e-5 })
+  const { images, own } = await openImages({ maxGb: () => 1e-5 })
   await expect(images.write(kind, 'disk', bodyOf('x'.repeat(20_000)), none)).rejects.toEqual(status(413))
   expect(await readdir(own)).toEqual([])
 })

@@ -2,8 +2,8 @@ import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
 import { expect, onTestFinished, test } from 'vitest'
 import { type WebSocket, WebSocketServer } from 'ws'
+import { wrap } from '../../../runtime/node/http/websocket.ts'
 import { Joiner, joinUrl } from '../../../runtime/node/join/joiner.ts'
-import { wrap } from '../../../runtime/node/websocket.ts'
 import { AskingEnd } from '../../../src/tunnel/asking.ts'
 
 /** A gateway, as far as the joiner sees it: it lets in who has this token. */

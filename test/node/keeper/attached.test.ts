@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import type { AttachedSpec } from '../../../runtime/node/keeper/protocol.ts'
+import type { AttachedSpec } from '../../../runtime/node/keeper-protocol/protocol.ts'
 import { freshDirectory } from '../../support/directory.ts'
 import { startKeeper, type TestKeeper } from '../../support/keeper.ts'
 

@@ -4,7 +4,7 @@ import { readdir, readFile, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { ChildRecords, reapLeftovers } from '../../../runtime/node/keeper/child-records.ts'
-import { identify, isSame } from '../../../runtime/node/keeper/identity.ts'
+import { identify, isSame } from '../../../runtime/node/system/process-identity.ts'
 import { freshDirectory } from '../../support/directory.ts'
 
 /** A process group of its own, ended with the test. Resolves when the script has said it is there. */

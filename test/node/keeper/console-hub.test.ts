@@ -3,7 +3,7 @@ import { connect, createServer, type Socket } from 'node:net'
 import { expect, onTestFinished, test } from 'vitest'
 import { ConsoleHub } from '../../../runtime/node/keeper/console-hub.ts'
 import { InputWindow } from '../../../runtime/node/keeper/input-window.ts'
-import { greeting } from '../../../runtime/node/keeper/telnet.ts'
+import { greeting } from '../../../runtime/node/system/telnet.ts'
 import { TcpClient } from '../../support/tcp-client.ts'
 
 const host = '127.0.0.1'

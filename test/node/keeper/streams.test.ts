@@ -2,8 +2,8 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { encodeFrame, FrameReader, frameType } from '../../../runtime/node/keeper/frames.ts'
 import { LineEnds } from '../../../runtime/node/keeper/line-ends.ts'
-import { LineReader } from '../../../runtime/node/keeper/lines.ts'
 import { Scrollback } from '../../../runtime/node/keeper/scrollback.ts'
+import { LineReader } from '../../../runtime/node/system/line-reader.ts'
 
 const chunks = fc.array(fc.uint8Array({ maxLength: 40 }), { maxLength: 30 })
 

@@ -6,7 +6,7 @@ import { createInterface } from 'node:readline'
 import fc from 'fast-check'
 import { expect, onTestFinished, test } from 'vitest'
 import { keeperDirectory } from '../../../runtime/node/keeper/generation.ts'
-import { inputs } from '../../../runtime/node/keeper/protocol.ts'
+import { inputs } from '../../../runtime/node/keeper-protocol/protocol.ts'
 import { startKeeper } from '../../support/keeper.ts'
 
 interface Answer {

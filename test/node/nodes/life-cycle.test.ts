@@ -1,13 +1,13 @@
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { KeeperError } from '../../../runtime/node/keeper/error.ts'
-import type { Exit, UnitState } from '../../../runtime/node/keeper/protocol.ts'
+import { KeeperError } from '../../../runtime/node/keeper-protocol/error.ts'
+import type { Exit, UnitState } from '../../../runtime/node/keeper-protocol/protocol.ts'
 import type { NodeKind } from '../../../runtime/node/kinds/kind.ts'
 import { LabNode } from '../../../runtime/node/nodes/lab-node.ts'
 import { LifeCycle, type LifeCycleOptions } from '../../../runtime/node/nodes/life-cycle.ts'
 import { OpenProject } from '../../../runtime/node/projects/open-project.ts'
-import type { Happening } from '../../../src/model/event.ts'
+import type { EventPayload } from '../../../src/model/event.ts'
 import { freshDirectory } from '../../support/directory.ts'
 
 const ended = (code: number): Exit => ({ code, signal: null, requested: false, last_words: 'bye' })
@@ -20,7 +20,7 @@ async function lab(kind: Partial<NodeKind> = {}, keeper: Record<string, () => un
   const project = { version: 1, project_id, name: 'lab', temporary: false, variables: null, open: true, deleted: [] }
   await mkdir(join(path, '.patchbay/nodes'), { recursive: true })
   const told: string[] = []
-  const events: Happening[] = []
+  const events: EventPayload[] = []
   const note = (what: string) => void told.push(what)
   const noting: Partial<NodeKind> = {
     kind: 'iou',
@@ -52,7 +52,7 @@ async function lab(kind: Partial<NodeKind> = {}, keeper: Record<string, () => un
     },
     links: { wires: async () => new Map() },
     listening: { free: async () => {}, of: () => undefined },
-    emit: (_: LabNode, happening: Happening) => events.push(happening),
+    emit: (_: LabNode, payload: EventPayload) => events.push(payload),
   } as unknown as LifeCycleOptions)
   const warnings = () => events.flatMap((event) => (event.type === 'log.warning' ? [event.message] : []))
   return { node, lifeCycle, told, events, warnings }

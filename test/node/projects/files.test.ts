@@ -3,18 +3,18 @@ import { createHash } from 'node:crypto'
 import { mkdir, readdir, readFile, rename, stat, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import { Checksums } from '../../../runtime/node/projects/checksums.ts'
 import { ProjectFiles } from '../../../runtime/node/projects/files.ts'
 import { OpenProject } from '../../../runtime/node/projects/open-project.ts'
-import { openPlace, openRegular } from '../../../runtime/node/projects/stored-file.ts'
-import { notFound } from '../../../src/errors.ts'
+import { Checksums } from '../../../runtime/node/storage/checksums.ts'
+import { openPlace, openRegular } from '../../../runtime/node/storage/stored-file.ts'
+import { notFound } from '../../../src/errors/api-error.ts'
 import { bodyOf, slowBody, textOf } from '../../support/bodies.ts'
 import { freshDirectory } from '../../support/directory.ts'
 
 const id = '11111111-1111-4111-8111-111111111111'
 const status = (code: number) => expect.objectContaining({ status: code })
 
-async function openFiles({ floorMb = 0, bodyTimeoutMs = 5000 } = {}): Promise<{ root: string; files: ProjectFiles }> {
+async function openFiles({ minFreeMb = 0, bodyTimeoutMs = 5000 } = {}): Promise<{ root: string; files: ProjectFiles }> {
   const root = await freshDirectory()
   const checksums = new Checksums()
   onTestFinished(() => checksums.close())
@@ -34,7 +34,7 @@ async function openFiles({ floorMb = 0, bodyTimeoutMs = 5000 } = {}): Promise<{ 
       return project
     },
     checksums,
-    floorMb: () => floorMb,
+    minFreeMb: () => minFreeMb,
     bodyTimeoutMs,
   })
   return { root, files }
@@ -145,7 +145,7 @@ test('a name may be as long as the file system takes, in any script', async () =
 })
 
 test('nothing is written when the disk is nearly full', async () => {
-  const { root, files } = await openFiles({ floorMb: Number.MAX_SAFE_INTEGER })
+  const { root, files } = await openFiles({ minFreeMb: Number.MAX_SAFE_INTEGER })
   await expect(files.write(id, 'file', bodyOf('x'), { parents: true })).rejects.toEqual(status(507))
   expect(await readdir(root)).toEqual([])
 })

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { type Login, LoginLimit } from '../../../src/auth/login-limit.ts'
 import { networkOf } from '../../../src/auth/network.ts'
-import { ApiError } from '../../../src/errors.ts'
+import { ApiError } from '../../../src/errors/api-error.ts'
 
 /** A limit of 10 a minute, a clock, and what logging in says: true, false, or 429. */
 function limited(perMinute = 10) {

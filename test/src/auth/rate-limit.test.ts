@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { RateLimit } from '../../../src/auth/rate-limit.ts'
-import type { ApiError } from '../../../src/errors.ts'
+import type { ApiError } from '../../../src/errors/api-error.ts'
 
 function limited(rate = { perSecond: 2, burst: 3 }) {
   const clock = { now: 1_000_000 }

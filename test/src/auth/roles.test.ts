@@ -3,7 +3,7 @@ import { anyOf, type Identity } from '../../../src/auth/identity.ts'
 import { RateLimit } from '../../../src/auth/rate-limit.ts'
 import { Tokens } from '../../../src/auth/tokens.ts'
 import { roleOf } from '../../../src/http/endpoint.ts'
-import { endpoints } from '../../../src/routes/index.ts'
+import { endpoints } from '../../../src/routes.ts'
 import { ask, authApp, basic, bearer, MemoryTokens } from '../../support/auth-app.ts'
 
 const configured = { user: 'anna', password: 'geheim', token: 't0ken' }

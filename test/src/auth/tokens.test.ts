@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { parseToken } from '../../../src/auth/token-text.ts'
-import { mostTokens, Tokens } from '../../../src/auth/tokens.ts'
+import { maxTokens, Tokens } from '../../../src/auth/tokens.ts'
 import { MemoryTokens } from '../../support/auth-app.ts'
 
 /** Tokens at a time that only the test changes. */
@@ -139,7 +139,7 @@ test('there is room for so many; those that have expired make place', async () =
   const short = await tokens.create({ name: 'short', role: 'read', expires_in_s: 10 })
   const record = store.records.get(short.token_id)
   if (record === undefined) throw new Error('it is not there')
-  for (let count = 1; count < mostTokens; count++) {
+  for (let count = 1; count < maxTokens; count++) {
     const token_id = String(count).padStart(16, '0')
     await store.put({ ...record, token_id, expires_at: null })
   }
@@ -148,6 +148,6 @@ test('there is room for so many; those that have expired make place', async () =
   expect([...store.records.keys()]).toEqual(ids)
   clock.now += 10_000
   const placed = await tokens.create({ name: 'one more', role: 'read' })
-  expect(store.records.size).toBe(mostTokens)
+  expect(store.records.size).toBe(maxTokens)
   expect([store.records.has(placed.token_id), store.records.has(short.token_id)]).toEqual([true, false])
 })

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { badRequest } from '../../../src/errors.ts'
+import { badRequest } from '../../../src/errors/api-error.ts'
 import { type Answer, dies, lyingCompute, refusal, says } from '../../support/lying-compute.ts'
 
 const project = '10000000-0000-4000-8000-000000000000'
@@ -90,7 +90,7 @@ test('a body that stands still has its time while somebody reads, and as long as
       res.write('hello')
       go = () => void res.write('again')
     },
-    { bounds: { idleMs: 500 } },
+    { limits: { idleMs: 500 } },
   )
   const { content } = await agent.files.read(project, 'a')
   const reader = content.getReader()
@@ -199,7 +199,7 @@ test('an upload that is refused at once is told why, and is read no further', as
 })
 
 test('an upload that a compute does not take has its time; one that comes slowly has more', async () => {
-  const options = { bounds: { idleMs: 500 } }
+  const options = { limits: { idleMs: 500 } }
   const deaf = await lyingCompute(() => {}, options)
   const { content, state } = chunks(10_000)
   expect(await refusal(deaf.agent.files.write(project, 'a', content, { parents: true }))).toMatchObject({

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { RemoteHostAgent } from '../../../src/client/remote-host-agent.ts'
-import { ApiError, conflict } from '../../../src/errors.ts'
-import { ConnectionLost } from '../../../src/fleet/transport.ts'
+import { ConnectionLost } from '../../../src/client/transport.ts'
+import { ApiError, conflict } from '../../../src/errors/api-error.ts'
 import { unusedPort } from '../../support/fleet.ts'
 import { type Answer, agentAt, dies, lyingCompute, refusal, says } from '../../support/lying-compute.ts'
 
@@ -44,14 +44,14 @@ test('an answer that is too large is left, announced or not', async () => {
     more()
   }
   for (const answer of [large, says({ ...version, version: 'x'.repeat(200_000) })]) {
-    const { agent } = await lyingCompute(answer, { bounds: { answerBytes: 100_000 } })
+    const { agent } = await lyingCompute(answer, { limits: { answerBytes: 100_000 } })
     const error = await refusal(agent.host.version())
     expect(error).toMatchObject({
       status: 502,
       message: expect.stringContaining('more than the 100000 bytes that are read of an answer'),
     })
   }
-  const endless = await lyingCompute(large, { bounds: { answerBytes: 100_000 } })
+  const endless = await lyingCompute(large, { limits: { answerBytes: 100_000 } })
   await refusal(endless.agent.host.version())
   await endless.left
 })
@@ -73,7 +73,7 @@ test.for<[name: string, answer: Answer]>([
   ['does not come', () => {}],
   ['does not go on', (_, res) => void res.write('{')],
 ])('an answer that %s has its time, and then the request is given up', async ([, answer]) => {
-  const { agent, requests, left } = await lyingCompute(answer, { bounds: { readMs: 100 } })
+  const { agent, requests, left } = await lyingCompute(answer, { limits: { readMs: 100 } })
   const error = await refusal(agent.host.version())
   expect(error).toMatchObject({
     status: 504,
@@ -85,7 +85,7 @@ test.for<[name: string, answer: Answer]>([
 
 test('what takes its time has more of it', async () => {
   const slow: Answer = (_, res) => void setTimeout(() => says({ ok: true, checks: [] })(_, res, 1), 200)
-  const { agent } = await lyingCompute(slow, { bounds: { readMs: 50 } })
+  const { agent } = await lyingCompute(slow, { limits: { readMs: 50 } })
   expect(await agent.host.doctor()).toEqual({ ok: true, checks: [] })
 })
 
@@ -211,7 +211,7 @@ test('a transport that does not look at signals holds nobody up', async () => {
     new Promise<Response>((resolve) => {
       answer = resolve
     })
-  const agent = new RemoteHostAgent({ name: 'one', send, bounds: { readMs: 20 } })
+  const agent = new RemoteHostAgent({ name: 'one', send, limits: { readMs: 20 } })
   expect(await refusal(agent.host.version())).toMatchObject({ status: 504 })
   const body = new ReadableStream({ cancel: () => void cancelled++ })
   answer(new Response(body))

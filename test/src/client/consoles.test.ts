@@ -5,7 +5,7 @@ import { type WebSocket as Peer, WebSocketServer } from 'ws'
 import { socketTransport } from '../../../runtime/node/fleet/socket-transport.ts'
 import type { RemoteOptions } from '../../../src/client/options.ts'
 import { RemoteHostAgent } from '../../../src/client/remote-host-agent.ts'
-import type { OpenSocket } from '../../../src/fleet/transport.ts'
+import type { OpenSocket } from '../../../src/client/transport.ts'
 import type { Socket } from '../../../src/http/socket.ts'
 import { addressOf, agentAt, lyingCompute, refusal, says } from '../../support/lying-compute.ts'
 
@@ -88,7 +88,7 @@ test('a large message is sent in parts that a compute takes', async () => {
 })
 
 test('a compute that reads nothing holds the writer up, and not for ever', async () => {
-  const agent = await compute((peer) => peer.pause(), { bounds: { idleMs: 200 } })
+  const agent = await compute((peer) => peer.pause(), { limits: { idleMs: 200 } })
   const { readable, writable } = await open(agent)
   const writer = writable.getWriter()
   const closed = refusal(writer.closed)
@@ -109,7 +109,7 @@ test('a reader that does not read costs so much and no more, where the runtime c
     const { pause: _, ...socket } = (await socketTransport(addressOf(port))(request)) as Socket
     return socket
   }
-  const { writable } = await open(agentAt(port, { openSocket, bounds: { consoleBytes: 1 << 20 } }))
+  const { writable } = await open(agentAt(port, { openSocket, limits: { consoleBytes: 1 << 20 } }))
   expect(await refusal(writable.getWriter().closed)).toMatchObject({
     status: 502,
     message: 'The compute one: the console tells more than is read',
@@ -123,7 +123,7 @@ test('a reader that does not read holds the compute up, and loses nothing', asyn
     (peer) => {
       for (let count = 0; count < pieces; count++) peer.send(Buffer.alloc(100_000), () => left++)
     },
-    { bounds: { consoleBytes: 1 << 20 } },
+    { limits: { consoleBytes: 1 << 20 } },
   )
   const over = new AbortController()
   const { readable } = await open(agent, over)
@@ -150,7 +150,7 @@ test('a console that is never open has its time, and is closed when it comes lat
   let closed = 0
   const socket = { close: () => void closed++ } as unknown as Socket
   const openSocket: OpenSocket = () => new Promise((resolve) => late.push(() => resolve(socket)))
-  const { agent } = await lyingCompute(says({}), { openSocket, bounds: { workMs: 50 } })
+  const { agent } = await lyingCompute(says({}), { openSocket, limits: { workMs: 50 } })
   expect(await refusal(open(agent))).toMatchObject({ status: 504 })
   const over = new AbortController()
   const left = agent.nodes.screen(ref, over.signal)

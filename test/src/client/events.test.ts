@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http'
 import { setImmediate } from 'node:timers/promises'
 import { expect, test } from 'vitest'
-import type { Bounds } from '../../../src/client/options.ts'
+import type { ClientLimits } from '../../../src/client/options.ts'
 import type { FeedItem } from '../../../src/model/event.ts'
 import { lyingCompute, refusal } from '../../support/lying-compute.ts'
 
@@ -16,7 +16,7 @@ const project = { project_id: id, name: 'lab', path: '/x', location: '/', tempor
 
 /** A feed of what is written, in these pieces; it stays open unless it ends. */
 async function feed(pieces: readonly (string | Buffer)[], { ends = true, ...more }: Open = {}) {
-  const { bounds = {}, projectId, since, over = new AbortController() } = more
+  const { limits = {}, projectId, since, over = new AbortController() } = more
   const tell = async (res: ServerResponse) => {
     res.writeHead(200, { 'content-type': 'application/json' })
     res.flushHeaders()
@@ -26,7 +26,7 @@ async function feed(pieces: readonly (string | Buffer)[], { ends = true, ...more
     }
     if (ends) res.end()
   }
-  const compute = await lyingCompute((_, res) => void tell(res), { bounds })
+  const compute = await lyingCompute((_, res) => void tell(res), { limits })
   const stream = await compute.agent.events.open({
     ...(projectId !== undefined && { projectId }),
     ...(since !== undefined && { since }),
@@ -36,7 +36,7 @@ async function feed(pieces: readonly (string | Buffer)[], { ends = true, ...more
 }
 interface Open {
   readonly ends?: boolean
-  readonly bounds?: Partial<Bounds>
+  readonly limits?: Partial<ClientLimits>
   readonly projectId?: string
   readonly since?: number
   readonly over?: AbortController
@@ -61,7 +61,7 @@ test('every line is the item it was made of, and what only a newer compute tells
     line({ action: 'log.error', event: { message: 'bad' }, seq: 13, project_id: id }),
     line({ action: 'log.warning', event: { message: 'slow', dropped: 3 } }),
   ])
-  const event = (seq: number, happening: object) => ({ kind: 'event', event: { seq, project_id: id, happening } })
+  const event = (seq: number, payload: object) => ({ kind: 'event', event: { seq, project_id: id, payload } })
   expect(await all(stream)).toEqual([
     { kind: 'ping', load, seq: 7 },
     { kind: 'resync', seq: 8 },
@@ -89,13 +89,13 @@ test('what only a newer compute tells of a project is handed on as it is, and en
   }
   const { stream } = await feed([...told, moved, { action: 'node.updated', event: node }].map(line))
   const other = ({ action, event, seq, project_id, ...more }: (typeof told)[number]) => ({
-    ...{ kind: 'event', event: { seq, project_id, happening: { type: 'other', action, event, more } } },
+    ...{ kind: 'event', event: { seq, project_id, payload: { type: 'other', action, event, more } } },
   })
   expect(await all(stream)).toEqual([
     ...told.map(other),
     {
       kind: 'event',
-      event: { seq: 4, project_id: id, happening: { type: 'node.updated', node: moved.event, change: 'moved' } },
+      event: { seq: 4, project_id: id, payload: { type: 'node.updated', node: moved.event, change: 'moved' } },
     },
   ])
 })
@@ -123,15 +123,15 @@ test.for<[name: string, lines: string[], message: string]>([
   ['another shape', [line([1])], 'expected an object'],
   ['a line without end', ['x'.repeat(60), 'x'.repeat(60)], 'a line of more than 100 bytes'],
 ])('a feed with %s ends with an error', async ([name, lines, message]) => {
-  const bounds = name === 'a line without end' ? { lineBytes: 100 } : {}
-  const { stream, left } = await feed(lines, { ends: false, bounds })
+  const limits = name === 'a line without end' ? { lineBytes: 100 } : {}
+  const { stream, left } = await feed(lines, { ends: false, limits })
   expect(await refusal(all(stream))).toMatchObject({ status: 502, message: expect.stringContaining(message) })
   await left
 })
 
 test('a feed that is silent for too long ends with an error', async () => {
   const ping = line({ action: 'ping', event: load, seq: 7 })
-  const { stream, left } = await feed([ping], { ends: false, bounds: { feedMs: 100 } })
+  const { stream, left } = await feed([ping], { ends: false, limits: { feedMs: 100 } })
   expect(await refusal(all(stream))).toMatchObject({ status: 504 })
   await left
 })

@@ -37,7 +37,7 @@ function feed(log: EventLog, options: { projectId?: string; since?: number } = {
 }
 
 const message = (item: FeedItem | undefined) =>
-  item?.kind === 'event' && 'message' in item.event.happening ? item.event.happening.message : item?.kind
+  item?.kind === 'event' && 'message' in item.event.payload ? item.event.payload.message : item?.kind
 const seq = (item: FeedItem | undefined) => (item?.kind === 'event' ? item.event.seq : Number.NaN)
 
 test('a feed begins with a ping that has the load, and then has the events from now on', async () => {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { conflict } from '../../../src/errors.ts'
+import { conflict } from '../../../src/errors/api-error.ts'
 import { newAppliance, running, vmOf } from '../../support/appliance.ts'
 import { faultOf, StandIn, unusedPort } from '../../support/fleet.ts'
 

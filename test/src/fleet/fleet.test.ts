@@ -69,7 +69,7 @@ test('a compute that cannot be reached is registered, and connected when it come
 test('a compute that does not answer in time is registered as one that cannot be reached', async () => {
   const compute = await StandIn.start()
   compute.capabilities = (_, res) => void res.writeHead(200).write('{')
-  const { fleet } = await openFleet({ bounds: { connectMs: 60 } })
+  const { fleet } = await openFleet({ timeouts: { connectMs: 60 } })
   expect(await fleet.create(compute.input())).toMatchObject({
     ...{ connected: false, last_error: 'it did not answer in 0.06 s' },
   })
@@ -267,7 +267,7 @@ test('the service itself is shown as it is now, also when its host fails', async
 
 test('figures tell how many computes are in which state', async () => {
   const compute = await StandIn.start()
-  const { fleet } = await openFleet({ bounds: { retryMs: [60_000, 60_000] } })
+  const { fleet } = await openFleet({ timeouts: { retryMs: [60_000, 60_000] } })
   const [family] = fleet.metrics()
   expect(family?.samples.map(({ value }) => value)).toEqual([0, 0, 0])
   await fleet.create(compute.input())

@@ -1,8 +1,8 @@
 import { beforeEach, expect, onTestFinished, test, vi } from 'vitest'
-import { ApiError } from '../../../src/errors.ts'
+import { ConnectionLost, type Outgoing, type Send } from '../../../src/client/transport.ts'
+import { ApiError } from '../../../src/errors/api-error.ts'
 import { awaitingLate } from '../../../src/fleet/late-answer.ts'
-import { ConnectionLost, type Outgoing, type Send } from '../../../src/fleet/transport.ts'
-import { inTime, type LateOptions } from '../../../src/http/late-answer.ts'
+import { type LateOptions, withKeepAlive } from '../../../src/http/late-answer.ts'
 import { lateHeader, lateType } from '../../../src/model/late-answer.ts'
 import { bodyOf, slowBody } from '../../support/bodies.ts'
 
@@ -26,7 +26,7 @@ function compute(handle: (request: Request) => Promise<Response>, options?: Late
   const direct: Send = async ({ method, path, headers, body, signal }) => {
     const init = { method, headers, signal, body, duplex: 'half' } as RequestInit
     const request = new Request(`http://compute${path}`, init)
-    const answer = await inTime(request, handle(request), options)
+    const answer = await withKeepAlive(request, handle(request), options)
     answers.push(answer)
     return answer
   }
@@ -70,7 +70,7 @@ test('no 30 s pass without a byte, and none of these is an answer', async () => 
   const wire: string[] = []
   const send = awaitingLate(async ({ path, headers }) => {
     const answer = sleep(100 * s).then(() => new Response('there it is'))
-    const late = await inTime(new Request(`http://compute${path}`, { headers }), answer)
+    const late = await withKeepAlive(new Request(`http://compute${path}`, { headers }), answer)
     const watched = new TransformStream<Uint8Array, Uint8Array>({
       transform(bytes, controller) {
         wire.push(new TextDecoder().decode(bytes))
@@ -110,7 +110,7 @@ test('an answer that comes soon is left as it is, and so is any for those who di
     new Request('http://compute/x', { method: 'HEAD', headers: asked }),
     new Request('http://compute/x', { headers: { ...asked, Upgrade: 'websocket' } }),
   ]
-  const plain = requests.map((request) => inTime(request, slow()))
+  const plain = requests.map((request) => withKeepAlive(request, slow()))
   await vi.advanceTimersByTimeAsync(300 * s)
   for (const answer of plain) expect((await answer).headers.get('content-type')).toContain('text/plain')
 
@@ -155,7 +155,7 @@ test('the body of a late answer flows as it comes, and may rest for as long as i
 
 test('who does not read gets no more than a byte', async () => {
   const request = new Request('http://compute/x', { headers: { [lateHeader]: '1' } })
-  const asked = inTime(
+  const asked = withKeepAlive(
     request,
     sleep(600 * s).then(() => new Response('x')),
   )
@@ -190,7 +190,7 @@ test('who asks and leaves ends the work, before and after the head', async () =>
 test('an answer for which nobody waits any more is let go', async () => {
   const cancel = vi.fn()
   const request = new Request('http://compute/x', { headers: { [lateHeader]: '1' } })
-  const asked = inTime(
+  const asked = withKeepAlive(
     request,
     sleep(100 * s).then(() => new Response(new ReadableStream({ cancel }))),
   )

@@ -22,7 +22,7 @@ test('a compute that goes away is shown so, and is connected again when it is ba
 
 test('a compute that is silent is not taken for there', async () => {
   const compute = await StandIn.start()
-  const { fleet, until } = await openFleet({ bounds: { silenceMs: 80, retryMs: never } })
+  const { fleet, until } = await openFleet({ timeouts: { silenceMs: 80, retryMs: never } })
   await fleet.create(compute.input())
   expect(await until('one', { connected: false })).toMatchObject({ last_error: 'it was silent for 0.08 s' })
   await expect.poll(() => compute.openFeeds, { timeout: 5000 }).toBe(0)
@@ -34,7 +34,7 @@ test.for([
   ['no objects', '5'],
 ])('a feed of %s ends the connection', async ([, line]) => {
   const compute = await StandIn.start()
-  const { fleet, until } = await openFleet({ bounds: { retryMs: never } })
+  const { fleet, until } = await openFleet({ timeouts: { retryMs: never } })
   await fleet.create(compute.input())
   await until('one', { cpu_usage_percent: 3 })
   compute.say(line)
@@ -58,7 +58,7 @@ test('events of other things, and loads that are none, change nothing', async ()
 
 test('requests to what failed again and again are refused at once, until one may try', async () => {
   const compute = await StandIn.start()
-  const { fleet, until } = await openFleet({ bounds: { retryMs: [1000, 1000] }, upkeep: false })
+  const { fleet, until } = await openFleet({ timeouts: { retryMs: [1000, 1000] }, upkeep: false })
   await fleet.create(compute.input())
   await compute.stop()
   for (let n = 0; n < 3; n++) {
@@ -88,7 +88,7 @@ test('a service that looks from time to time knows who is there and how busy, an
     req.url === '/v2/compute/load'
       ? json(res, 200, { cpu_usage_percent: 7, memory_usage_percent: 8 })
       : json(res, 204, {})
-  const rounds = { upkeep: 'rounds', bounds: { failures: 1, retryMs: [60_000, 60_000] } } as const
+  const rounds = { upkeep: 'rounds', timeouts: { failures: 1, retryMs: [60_000, 60_000] } } as const
   const { fleet, registry, until } = await openFleet(rounds)
   await fleet.create(compute.input())
   await until('one', { connected: true, cpu_usage_percent: 7, memory_usage_percent: 8 })
@@ -118,7 +118,7 @@ test('a service that looks from time to time knows who is there and how busy, an
 test('only one request tries; those beside it are refused', async () => {
   const compute = await StandIn.start()
   await compute.stop()
-  const { fleet } = await openFleet({ bounds: { retryMs: [1, 1] }, upkeep: false })
+  const { fleet } = await openFleet({ timeouts: { retryMs: [1, 1] }, upkeep: false })
   await fleet.create(compute.input())
   for (let n = 0; n < 2; n++) await faultOf(fleet.send('one', ask))
   let answer = () => {}
@@ -144,7 +144,7 @@ test('only one request tries; those beside it are refused', async () => {
 test('to register it again, or to change it, makes an attempt at once', async () => {
   const compute = await StandIn.start()
   await compute.stop()
-  const { fleet, until } = await openFleet({ bounds: { retryMs: never } })
+  const { fleet, until } = await openFleet({ timeouts: { retryMs: never } })
   await fleet.create(compute.input())
   for (let n = 0; n < 2; n++) await faultOf(fleet.send('one', ask))
   expect(await faultOf(fleet.send('one', ask))).toMatchObject({ status: 503 })
@@ -177,7 +177,7 @@ test('a feed that ends again and again is not opened without a pause', async () 
     res.end()
   }
   const began = Date.now()
-  const { fleet } = await openFleet({ bounds: { retryMs: [40, 1000], steadyMs: 60_000 } })
+  const { fleet } = await openFleet({ timeouts: { retryMs: [40, 1000], steadyMs: 60_000 } })
   await fleet.create(compute.input())
   await expect.poll(() => feeds, { timeout: 5000 }).toBeGreaterThan(4)
   // Each wait is at least half of the second one.

@@ -1,8 +1,8 @@
 import { expect, onTestFinished, test } from 'vitest'
 import { EventLog } from '../../../src/events/event-log.ts'
 import { type Bookmarks, GatewayEvents } from '../../../src/gateway/events.ts'
-import type { Member, Members } from '../../../src/gateway/members.ts'
-import { Whereabouts } from '../../../src/gateway/whereabouts.ts'
+import type { FleetMembers, Member } from '../../../src/gateway/members.ts'
+import { ProjectLocator } from '../../../src/gateway/project-locator.ts'
 import type { FeedRequest, HostAgent } from '../../../src/host-agent.ts'
 import type { FeedItem } from '../../../src/model/event.ts'
 import type { Project } from '../../../src/model/project.ts'
@@ -40,8 +40,8 @@ class Kept extends Map<string, number> implements Bookmarks {
 }
 
 function gateway(member: Member, bookmarks: Bookmarks, placements = placedAt('one')): GatewayEvents {
-  const members: Members = { all: async () => [member], find: async () => member, watch: () => () => {} }
-  const events = new GatewayEvents(members, new Whereabouts(members, placements), () => load, bookmarks)
+  const members: FleetMembers = { all: async () => [member], find: async () => member, watch: () => () => {} }
+  const events = new GatewayEvents(members, new ProjectLocator(members, placements), () => load, bookmarks)
   onTestFinished(() => events.close())
   return events
 }
@@ -59,7 +59,7 @@ function told(feed: ReadableStream<FeedItem>): () => Promise<string> {
   return async () => {
     for (;;) {
       const { value } = await reader.read()
-      if (value?.kind === 'event' && 'message' in value.event.happening) return value.event.happening.message
+      if (value?.kind === 'event' && 'message' in value.event.payload) return value.event.payload.message
       if (value?.kind !== 'ping') return value?.kind ?? 'the end'
     }
   }
@@ -125,12 +125,12 @@ test('what a compute tells of a project that is placed elsewhere, or nowhere, is
 test('the last events of a project that was just deleted are told', async () => {
   const { say, member } = compute()
   const placements = placedAt('one')
-  const members: Members = { all: async () => [member], find: async () => member, watch: () => () => {} }
-  const whereabouts = new Whereabouts(members, placements)
-  const events = new GatewayEvents(members, whereabouts, () => load)
+  const members: FleetMembers = { all: async () => [member], find: async () => member, watch: () => () => {} }
+  const locator = new ProjectLocator(members, placements)
+  const events = new GatewayEvents(members, locator, () => load)
   onTestFinished(() => events.close())
   const next = told(await events.open({ pings: false, signal: new AbortController().signal }))
-  await whereabouts.forget(project)
+  await locator.forget(project)
   say('the last')
   expect(await next()).toBe('the last')
 })

@@ -1,6 +1,6 @@
 import * as fc from 'fast-check'
 import { expect, onTestFinished, test, vi } from 'vitest'
-import { ConnectionLost } from '../../../src/fleet/transport.ts'
+import { ConnectionLost } from '../../../src/client/transport.ts'
 import { AskingEnd } from '../../../src/tunnel/asking.ts'
 import { codes, encode, encodeJson, kinds } from '../../../src/tunnel/frames.ts'
 import type { TunnelEnd } from '../../../src/tunnel/link.ts'

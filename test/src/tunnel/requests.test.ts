@@ -1,6 +1,6 @@
 import * as fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { ConnectionLost } from '../../../src/fleet/transport.ts'
+import { ConnectionLost } from '../../../src/client/transport.ts'
 import { kinds } from '../../../src/tunnel/frames.ts'
 import { pieces, request, tunnelPair, until } from '../../support/tunnel.ts'
 

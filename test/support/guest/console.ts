@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { onTestFinished } from 'vitest'
-import { TelnetStripper } from '../../../runtime/node/keeper/telnet.ts'
+import { TelnetStripper } from '../../../runtime/node/system/telnet.ts'
 
 const prompt = 'pb# '
 /** N_TTY of Linux drops the rest of a longer one. */

@@ -1,5 +1,5 @@
 /** How long what has to do with dynamips may take, ms. Tests have shorter ones. */
-export interface DynamipsBounds {
+export interface DynamipsTimeouts {
   /** From the start of the program until it takes commands, on a busy host. */
   readonly begin: number
   /** One that an earlier service started, to take commands of this one. */
@@ -20,7 +20,7 @@ export interface DynamipsBounds {
   readonly measurement: number
 }
 
-export const usualBounds: DynamipsBounds = {
+export const defaultDynamipsTimeouts: DynamipsTimeouts = {
   begin: 30_000,
   adopt: 5000,
   command: 10_000,

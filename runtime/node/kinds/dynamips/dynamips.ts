@@ -1,5 +1,6 @@
 import { chmod, realpath } from 'node:fs/promises'
 import { join } from 'node:path'
+import { KeyedMutex } from '../../../../src/async/keyed-mutex.ts'
 import type { PortRef } from '../../../../src/host-agent.ts'
 import {
   type DynamipsCreate,
@@ -7,23 +8,22 @@ import {
   type DynamipsUpdate,
   defaultRam,
 } from '../../../../src/model/dynamips.ts'
-import type { Happening } from '../../../../src/model/event.ts'
-import { Serial } from '../../../../src/serial.ts'
+import type { EventPayload } from '../../../../src/model/event.ts'
 import type { ImageLibrary } from '../../images/library.ts'
-import type { ProcessSpec } from '../../keeper/protocol.ts'
+import type { ProcessSpec } from '../../keeper-protocol/protocol.ts'
 import type { PortAllocator } from '../../ports/allocator.ts'
-import { translated } from '../../projects/disk.ts'
 import { give, letRead } from '../../sandbox/box.ts'
 import type { Confinement, Sandbox } from '../../sandbox/sandbox.ts'
+import { translated } from '../../storage/disk.ts'
 import type { KindNode, Launch, NodeKind } from '../kind.ts'
 import { checkMemory } from '../memory.ts'
 import { fieldsOf } from '../node-view.ts'
-import type { DynamipsBounds } from './bounds.ts'
+import type { DynamipsTimeouts } from './bounds.ts'
 import { errorsName, logName, prepareFiles, removePassing } from './files.ts'
 import { DynamipsGuests } from './guests.ts'
 import { requireIosImage } from './image.ts'
 import { requireDynamips, unprivileged } from './program.ts'
-import { type DynamipsProperties, fitting, propertiesOf } from './properties.ts'
+import { type DynamipsProperties, parseOrDefault, propertiesOf } from './properties.ts'
 import { controlAddress } from './ready.ts'
 
 export interface DynamipsOptions {
@@ -33,7 +33,7 @@ export interface DynamipsOptions {
   /** Where what is not worth a backup is: the program without its capabilities. */
   readonly runDirectory: string
   readonly settings: () => { readonly path: string }
-  readonly bounds: DynamipsBounds
+  readonly timeouts: DynamipsTimeouts
 }
 
 const plainFields = ['platform', 'ram', 'usage'] as const
@@ -46,12 +46,12 @@ export class DynamipsKind implements NodeKind {
   /** Routers that are started to be measured. */
   readonly startedToMeasure = new Set<string>()
   readonly #options: DynamipsOptions
-  readonly #serial = new Serial()
+  readonly #serial = new KeyedMutex()
 
   constructor(options: DynamipsOptions) {
     this.#options = options
-    this.stopGraceMs = options.bounds.end
-    this.guests = new DynamipsGuests(options.bounds, (node) => options.ports.releaseAll(controlOf(node)))
+    this.stopGraceMs = options.timeouts.end
+    this.guests = new DynamipsGuests(options.timeouts, (node) => options.ports.releaseAll(controlOf(node)))
   }
 
   ports(): readonly PortRef[] {
@@ -63,11 +63,11 @@ export class DynamipsKind implements NodeKind {
   }
 
   properties(): Record<string, unknown> {
-    return fitting({})
+    return parseOrDefault({})
   }
 
   restored(properties: Record<string, unknown>): Record<string, unknown> {
-    return fitting(properties)
+    return parseOrDefault(properties)
   }
 
   claimed({ node_id: _, ...changes }: DynamipsCreate): DynamipsUpdate {
@@ -92,7 +92,7 @@ export class DynamipsKind implements NodeKind {
     const properties = propertiesOf(node)
     const warnings = [checkMemory(properties.ram)]
     const confinement = await this.#options.sandbox.confinement((reason) => warnings.push(reason))
-    const notices = warnings.flatMap((warning): Happening[] =>
+    const notices = warnings.flatMap((warning): EventPayload[] =>
       warning === undefined ? [] : [{ type: 'log.warning', message: `${record.name}: ${warning}` }],
     )
     const program = requireDynamips(settings().path)

@@ -1,7 +1,7 @@
 import { join } from 'node:path'
-import { ApiError, conflict } from '../../../../src/errors.ts'
-import type { Ending, GuestProcess, GuestState, Guests, KindNode } from '../kind.ts'
-import type { DynamipsBounds } from './bounds.ts'
+import { ApiError, conflict } from '../../../../src/errors/api-error.ts'
+import type { GuestProcess, GuestState, Guests, KindNode, StopReason } from '../kind.ts'
+import type { DynamipsTimeouts } from './bounds.ts'
 import { errorsName, imageLink } from './files.ts'
 import { type Hypervisor, HypervisorError, type Reply } from './hypervisor.ts'
 import { propertiesOf } from './properties.ts'
@@ -28,24 +28,24 @@ interface Held {
 
 /** Running routers, held by the connections on which dynamips takes commands. */
 export class DynamipsGuests implements Guests {
-  readonly #bounds: DynamipsBounds
+  readonly #timeouts: DynamipsTimeouts
   readonly #ended: (node: KindNode) => void
   readonly #held = new Map<string, Held>()
 
-  constructor(bounds: DynamipsBounds, ended: (node: KindNode) => void) {
-    this.#bounds = bounds
+  constructor(timeouts: DynamipsTimeouts, ended: (node: KindNode) => void) {
+    this.#timeouts = timeouts
     this.#ended = ended
   }
 
   async begin(node: KindNode, process: GuestProcess): Promise<void> {
-    const { ended, hurried } = process
+    const { ended, expedited } = process
     try {
-      await this.#hold(node, process, this.#bounds.begin, AbortSignal.any([ended, hurried]))
+      await this.#hold(node, process, this.#timeouts.begin, AbortSignal.any([ended, expedited]))
       await this.#create(node)
     } catch (error) {
-      if (hurried.aborted) throw conflict('The router is being stopped', { cause: error })
+      if (expedited.aborted) throw conflict('The router is being stopped', { cause: error })
       // With its end comes what it said.
-      if (isGone(error)) await endOf(process, this.#bounds.command)
+      if (isGone(error)) await exitOfProgram(process, this.#timeouts.command)
       throw await explained(error, node)
     }
   }
@@ -53,7 +53,7 @@ export class DynamipsGuests implements Guests {
   async adopt(node: KindNode, process: GuestProcess): Promise<GuestState> {
     // Nobody waits any more for what it was started for.
     if (propertiesOf(node).is_measured) return { status: 'stopped', reason: null }
-    await this.#hold(node, process, this.#bounds.adopt, process.ended).catch(refused)
+    await this.#hold(node, process, this.#timeouts.adopt, process.ended).catch(refused)
     // The service before us was killed while it started this one.
     if ((await this.#status(node)) === 'inactive') return { status: 'stopped', reason: null }
     // Or while it tried values.
@@ -61,9 +61,9 @@ export class DynamipsGuests implements Guests {
     return this.state(node)
   }
 
-  async end(node: KindNode, { ended }: GuestProcess, how: Ending): Promise<void> {
+  async end(node: KindNode, { ended }: GuestProcess, how: StopReason): Promise<void> {
     if (how === 'remove' || ended.aborted || propertiesOf(node).is_measured) return
-    await this.#do(node, 'vm stop', [], this.#bounds.stop)
+    await this.#do(node, 'vm stop', [], this.#timeouts.stop)
   }
 
   ended(node: KindNode): void {
@@ -128,8 +128,8 @@ export class DynamipsGuests implements Guests {
     this.requireUnmeasured(node)
     const held = this.#heldOf(node)
     const { process } = held
-    const signal = AbortSignal.any([process.ended, process.hurried])
-    const client = await this.#connection(node, this.#bounds.adopt, signal).catch(refused)
+    const signal = AbortSignal.any([process.ended, process.expedited])
+    const client = await this.#connection(node, this.#timeouts.adopt, signal).catch(refused)
     held.isMeasured = true
     return { process, client }
   }
@@ -187,11 +187,11 @@ export class DynamipsGuests implements Guests {
     node: KindNode,
     command: string,
     values: readonly (string | number)[] = [],
-    ms = this.#bounds.command,
+    ms = this.#timeouts.command,
   ): Promise<Reply> {
     const held = this.#heldOf(node)
     const { ended } = held.process
-    if (held.client?.isOpen !== true) held.client = await this.#connection(node, this.#bounds.adopt, ended)
+    if (held.client?.isOpen !== true) held.client = await this.#connection(node, this.#timeouts.adopt, ended)
     return held.client.run(command, [routerName, ...values], { ms, signal: ended })
   }
 
@@ -221,7 +221,7 @@ async function explained(error: unknown, { directory }: KindNode): Promise<unkno
 }
 
 /** Resolves when the process has ended, or after the bound. */
-export async function endOf({ ended }: GuestProcess, ms: number): Promise<void> {
+export async function exitOfProgram({ ended }: GuestProcess, ms: number): Promise<void> {
   if (ended.aborted) return
   await new Promise<void>((resolve) => {
     const timer = setTimeout(resolve, ms)

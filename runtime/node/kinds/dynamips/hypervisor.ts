@@ -1,5 +1,5 @@
 import { createConnection, type Socket } from 'node:net'
-import { LineReader } from '../../keeper/lines.ts'
+import { LineReader } from '../../system/line-reader.ts'
 import { HypervisorError } from './hypervisor-error.ts'
 import { commandLine, parseReply, type Reply } from './replies.ts'
 
@@ -7,12 +7,12 @@ export { HypervisorError, type HypervisorErrorCode } from './hypervisor-error.ts
 export type { Reply } from './replies.ts'
 
 /** The longest line known (a saved configuration in base64) has some hundred KB. */
-const mostLineBytes = 1 << 20
+const maxLineBytes = 1 << 20
 /** Of one answer. */
-const mostLines = 4096
-const mostAnswerBytes = 4 << 20
+const maxLines = 4096
+const maxAnswerBytes = 4 << 20
 /** More commands than this without an answer: dynamips hangs, and so does whoever sends them. */
-const mostPending = 64
+const maxPending = 64
 
 export interface HypervisorConnect {
   readonly host?: string
@@ -44,7 +44,7 @@ export class Hypervisor {
   /** Resolves when the connection is gone, whoever ended it; a dynamips that ends takes it along. */
   readonly closed: Promise<void>
   readonly #socket: Socket
-  readonly #lines = new LineReader(mostLineBytes)
+  readonly #lines = new LineReader(maxLineBytes)
   /** The first one is what dynamips does now. */
   readonly #queue: Pending[] = []
   #end: HypervisorError | undefined
@@ -74,8 +74,8 @@ export class Hypervisor {
     const line = commandLine(command, values)
     if (this.#end !== undefined) throw this.#end
     if (signal?.aborted) throw aborted(command)
-    if (this.#queue.length >= mostPending) {
-      throw new HypervisorError('timeout', `${command}: ${mostPending} commands have no answer yet, dynamips hangs`)
+    if (this.#queue.length >= maxPending) {
+      throw new HypervisorError('timeout', `${command}: ${maxPending} commands have no answer yet, dynamips hangs`)
     }
     let pending: Pending | undefined
     const abandon = () => pending !== undefined && this.#abandon(pending)
@@ -131,7 +131,7 @@ export class Hypervisor {
     if (pending === undefined) throw new HypervisorError('protocol', 'Dynamips answered what nobody asked')
     if (reply.type === 'data') {
       pending.bytes += line.length
-      if (pending.lines.push(reply.text) <= mostLines && pending.bytes <= mostAnswerBytes) return
+      if (pending.lines.push(reply.text) <= maxLines && pending.bytes <= maxAnswerBytes) return
       throw new HypervisorError('protocol', `${pending.command}: the answer of dynamips does not end`)
     }
     clearTimeout(pending.timer)

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { conflict } from '../../../../src/errors.ts'
-import type { DynamipsBounds } from './bounds.ts'
+import { conflict } from '../../../../src/errors/api-error.ts'
+import type { DynamipsTimeouts } from './bounds.ts'
 import { type Hypervisor, HypervisorError, type Reply } from './hypervisor.ts'
 import type { LoadWatch } from './load.ts'
 
@@ -17,7 +17,7 @@ export interface MeasuredRouter {
   readonly name: string
   /** Whether it was just started: then it has to boot first. */
   readonly isFresh: boolean
-  readonly bounds: DynamipsBounds
+  readonly timeouts: DynamipsTimeouts
   /** Ends the measurement. */
   readonly signal: AbortSignal
   readonly clock?: Clock
@@ -35,11 +35,11 @@ const cpu = 0
 
 /** Values that may be the idle PC of a router, as `0x60008120 [47]`: where it was found, and how often in 1000 looks. */
 export async function idleProposals(router: MeasuredRouter): Promise<string[]> {
-  const { isFresh, bounds, clock = realClock, signal } = router
+  const { isFresh, timeouts, clock = realClock, signal } = router
   // With one it is not measured.
   await run(router, 'vm set_idle_pc_online', [cpu, '0x0'])
-  if (isFresh) await clock.pause(bounds.boot, signal)
-  return [...(await run(router, 'vm get_idle_pc_prop', [cpu], bounds.proposals)).lines]
+  if (isFresh) await clock.pause(timeouts.boot, signal)
+  return [...(await run(router, 'vm get_idle_pc_prop', [cpu], timeouts.proposals)).lines]
 }
 
 /** The first proposal that really brings the load of the host down, as `0x60008120`; 409 when none does. */
@@ -58,15 +58,15 @@ export async function autoIdlePc(router: MeasuredRouter): Promise<string> {
 
 /** Percent of one processor that it takes with a value. */
 async function loadWith(router: MeasuredRouter, value: string): Promise<number> {
-  const { bounds, clock = realClock, signal, watchLoad } = router
+  const { timeouts, clock = realClock, signal, watchLoad } = router
   await run(router, 'vm set_idle_pc_online', [cpu, value])
   const watch = await watchLoad?.()
   if (watch !== undefined) {
-    await clock.pause(bounds.sample, signal)
+    await clock.pause(timeouts.sample, signal)
     return watch()
   }
   const [seconds, since] = [await processorSeconds(router), clock.now()]
-  await clock.pause(bounds.sample, signal)
+  await clock.pause(timeouts.sample, signal)
   const used = Math.abs((await processorSeconds(router)) - seconds)
   const elapsed = Math.max(1, clock.now() - since) / 1000
   return Math.min(100, (used * 100) / elapsed)
@@ -80,10 +80,10 @@ async function processorSeconds(router: MeasuredRouter): Promise<number> {
 }
 
 function run(
-  { client, name, bounds, signal }: MeasuredRouter,
+  { client, name, timeouts, signal }: MeasuredRouter,
   command: string,
   values: readonly (string | number)[],
-  ms = bounds.command,
+  ms = timeouts.command,
 ): Promise<Reply> {
   return client.run(command, [name, ...values], { ms, signal })
 }

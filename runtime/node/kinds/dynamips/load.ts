@@ -5,9 +5,9 @@ import { setTimeout as pause } from 'node:timers/promises'
 export type LoadWatch = () => Promise<number>
 
 /** A thread that was kept from running for nearly all of the time may want all of it. */
-const leastKnown = 0.02
+const minKnownLoad = 0.02
 /** A wait for a processor is counted when it is over: how long its end is waited for, and how often it is looked for, ms. */
-const mostWaitMs = 500
+const maxWaitMs = 500
 const lookMs = 10
 
 /**
@@ -26,7 +26,7 @@ export function watchLoad(pid: number): LoadWatch | undefined {
     for (const [thread, { ran, waited }] of after) {
       const then = before.get(thread) ?? { ran: 0, waited: 0 }
       const own = Math.max(0, elapsed - (waited - then.waited))
-      most = Math.max(most, own < elapsed * leastKnown ? 1 : (ran - then.ran) / own)
+      most = Math.max(most, own < elapsed * minKnownLoad ? 1 : (ran - then.ran) / own)
     }
     return Math.min(100, most * 100)
   }
@@ -34,7 +34,7 @@ export function watchLoad(pid: number): LoadWatch | undefined {
 
 /** The threads when none waits for a processor, or when one has done so for too long. */
 async function whenCounted(pid: number): Promise<ReadonlyMap<string, Thread>> {
-  const deadline = performance.now() + mostWaitMs
+  const deadline = performance.now() + maxWaitMs
   for (let before = threadsOf(pid); ; ) {
     await pause(lookMs)
     const after = threadsOf(pid)

@@ -1,12 +1,12 @@
-import { ApiError, conflict } from '../../../../src/errors.ts'
+import { ApiError, conflict } from '../../../../src/errors/api-error.ts'
 import type { DynamipsAgent } from '../../../../src/host-agent.ts'
 import type { NodeRef } from '../../../../src/model/node.ts'
 import type { LabNode } from '../../nodes/lab-node.ts'
 import type { LifeCycle } from '../../nodes/life-cycle.ts'
 import type { Nodes } from '../../nodes/nodes.ts'
-import type { DynamipsBounds } from './bounds.ts'
+import type { DynamipsTimeouts } from './bounds.ts'
 import type { DynamipsKind } from './dynamips.ts'
-import { endOf, isGone, type Lent, refused, routerName } from './guests.ts'
+import { exitOfProgram, isGone, type Lent, refused, routerName } from './guests.ts'
 import { autoIdlePc, idleProposals, type MeasuredRouter } from './idle-pc.ts'
 import { watchLoad } from './load.ts'
 import { isDynamips } from './program.ts'
@@ -15,7 +15,7 @@ export interface MeasurementsOptions {
   readonly kind: DynamipsKind
   readonly nodes: Pick<Nodes, 'with' | 'get'>
   readonly lifeCycle: Pick<LifeCycle, 'start' | 'stop'>
-  readonly bounds: DynamipsBounds
+  readonly timeouts: DynamipsTimeouts
 }
 
 interface Taken extends Lent {
@@ -67,24 +67,24 @@ export class Measurements implements DynamipsAgent {
     asker: AbortSignal | undefined,
     measure: (router: MeasuredRouter) => Promise<T>,
   ): Promise<T> {
-    const { nodes, bounds } = this.#options
+    const { nodes, timeouts } = this.#options
     const late = new AbortController()
-    const message = `The idle-PC value was not found within ${bounds.measurement / 1000} s`
-    const timer = setTimeout(() => late.abort(new ApiError(408, message)), bounds.measurement)
+    const message = `The idle-PC value was not found within ${timeouts.measurement / 1000} s`
+    const timer = setTimeout(() => late.abort(new ApiError(408, message)), timeouts.measurement)
     const givenUp = AbortSignal.any([late.signal, this.#closing.signal, ...(asker === undefined ? [] : [asker])])
     try {
       const taken = await nodes.with(ref, (node) => this.#take(node, givenUp))
       const { client, process, wasStopped } = taken
-      const signal = AbortSignal.any([givenUp, process.ended, process.hurried])
+      const signal = AbortSignal.any([givenUp, process.ended, process.expedited])
       try {
         return await measure({
-          ...{ client, name: routerName, isFresh: wasStopped, bounds, signal },
+          ...{ client, name: routerName, isFresh: wasStopped, timeouts, signal },
           watchLoad: async () => ((await isDynamips(process.pid)) ? watchLoad(process.pid) : undefined),
         })
       } catch (error) {
         givenUp.throwIfAborted()
         // What happened to it is known by its end.
-        if (isGone(error)) await endOf(process, bounds.command)
+        if (isGone(error)) await exitOfProgram(process, timeouts.command)
         if (signal.aborted || isGone(error)) throw conflict('The router ended while it was measured', { cause: error })
         return refused(error)
       } finally {

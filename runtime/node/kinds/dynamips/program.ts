@@ -1,7 +1,7 @@
 import { chmod, copyFile, open, readlink, rename, rm, stat, utimes } from 'node:fs/promises'
 import { basename, join } from 'node:path'
-import { conflict } from '../../../../src/errors.ts'
-import { findProgram } from '../../find-program.ts'
+import { conflict } from '../../../../src/errors/api-error.ts'
+import { findProgram } from '../../system/find-program.ts'
 
 export const installHint = 'sudo apt-get install dynamips (Debian: component non-free)'
 

@@ -21,7 +21,7 @@ export const DynamipsProperties = Type.Object({
 })
 
 /** Properties of which each is that of the record where it fits, else the default. */
-export function fitting(stored: Readonly<Record<string, unknown>>): DynamipsProperties {
+export function parseOrDefault(stored: Readonly<Record<string, unknown>>): DynamipsProperties {
   const properties = Object.entries(DynamipsProperties.properties).map(([name, schema]) => [
     name,
     Check(schema, stored[name]) ? stored[name] : schema.default,

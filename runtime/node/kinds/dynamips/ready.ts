@@ -8,7 +8,7 @@ import { HypervisorError } from './hypervisor-error.ts'
 
 const retryMs = 20
 /** It is said at the beginning of the log, of which little is there then. */
-const mostLogBytes = 1 << 20
+const maxLogBytes = 1 << 20
 
 export interface Reach {
   /** Where the program was started. */
@@ -49,7 +49,7 @@ export function controlAddress(): string {
 async function said(log: string, port: number, deadline: number, signal: AbortSignal): Promise<string> {
   const begun = new RegExp(`IP = (127(?:\\.\\d{1,3}){3}), TCP port = ${port}\\.`)
   for (;;) {
-    const [, host] = begun.exec((await endOfChildLog(log, 0, mostLogBytes)).toString('latin1')) ?? []
+    const [, host] = begun.exec((await endOfChildLog(log, 0, maxLogBytes)).toString('latin1')) ?? []
     if (host !== undefined) return host
     if (signal.aborted) throw new HypervisorError('aborted', 'Dynamips ended before it took commands')
     if (Date.now() >= deadline) throw new HypervisorError('unreachable', 'Dynamips does not begin to take commands')

@@ -73,7 +73,7 @@ export interface HypervisorDriver {
   /** The VM as it is now; undefined when it is gone. */
   get(uuid: string): Promise<Vm | undefined>
   /** How many adapters it can have. */
-  mostAdapters(uuid: string): Promise<number>
+  maxAdapters(uuid: string): Promise<number>
   /** Adapters that the VM itself uses for something else (index from 0); none may be taken unless `useAnyAdapter`. */
   usedAdapters(uuid: string): Promise<readonly number[]>
   /** 409 unless it is stopped or saved. */

@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import type { HypervisorDriverName } from '../../../../src/model/hypervisor.ts'
 import type { Resolved } from '../../config/config.ts'
-import type { Log } from '../../log.ts'
+import type { Log } from '../../log/log.ts'
 import type { ApplianceDriver } from './driver.ts'
 import { defaultUri } from './libvirt/address.ts'
 import { LibvirtDriver } from './libvirt/libvirt.ts'
@@ -24,7 +24,10 @@ export function createDrivers(settings: () => Resolved['hypervisor'], runDirecto
 }
 
 /** What new nodes use: the one that is set, else libvirt where it answers, else VirtualBox; 409 with what to install. */
-export async function usualDriver(drivers: Drivers, { driver }: Resolved['hypervisor']): Promise<HypervisorDriverName> {
+export async function defaultDriver(
+  drivers: Drivers,
+  { driver }: Resolved['hypervisor'],
+): Promise<HypervisorDriverName> {
   if (driver !== 'auto') return driver
   try {
     await drivers.libvirt.get(nobody)

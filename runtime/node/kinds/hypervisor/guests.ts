@@ -1,8 +1,8 @@
-import { conflict } from '../../../../src/errors.ts'
+import { conflict } from '../../../../src/errors/api-error.ts'
 import type { PortRef } from '../../../../src/host-agent.ts'
 import type { HypervisorDriverName } from '../../../../src/model/hypervisor.ts'
 import { hasCarrier } from '../../nodes/record.ts'
-import type { Ending, GuestProcess, GuestState, Guests, KindListener, KindNode, Wire } from '../kind.ts'
+import type { GuestProcess, GuestState, Guests, KindListener, KindNode, StopReason, Wire } from '../kind.ts'
 import type { HypervisorDriver, VmAdapter, VmState } from './driver.ts'
 import { endLeft } from './leftovers.ts'
 import { propertiesOf } from './properties.ts'
@@ -58,10 +58,10 @@ export class VmGuests implements Guests {
     return this.state(node)
   }
 
-  async end(node: KindNode, { hurried }: GuestProcess, how: Ending): Promise<void> {
+  async end(node: KindNode, { expedited }: GuestProcess, how: StopReason): Promise<void> {
     const { vm_uuid, on_close } = propertiesOf(node)
     const isAtOnce = how === 'remove' || (how === 'close' && on_close === 'shutdown_signal')
-    await this.#driverOf(node).stop(vm_uuid, isAtOnce ? 'power_off' : on_close, hurried)
+    await this.#driverOf(node).stop(vm_uuid, isAtOnce ? 'power_off' : on_close, expedited)
   }
 
   ended(node: KindNode): void {

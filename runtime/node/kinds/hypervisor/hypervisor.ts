@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { join } from 'node:path'
-import { conflict } from '../../../../src/errors.ts'
+import { conflict } from '../../../../src/errors/api-error.ts'
 import type { PortRef } from '../../../../src/host-agent.ts'
 import {
   type HypervisorCreate,
@@ -10,8 +10,8 @@ import {
   hypervisorDrivers,
   type VmSummary,
 } from '../../../../src/model/hypervisor.ts'
-import type { Exit } from '../../keeper/protocol.ts'
-import type { Log } from '../../log.ts'
+import type { Exit } from '../../keeper-protocol/protocol.ts'
+import type { Log } from '../../log/log.ts'
 import type { NodeRecord } from '../../nodes/record.ts'
 import type { Pool, PortAllocator } from '../../ports/allocator.ts'
 import { nodeRecords } from '../../projects/project-record.ts'
@@ -21,7 +21,7 @@ import { fieldsOf } from '../node-view.ts'
 import type { HypervisorDriver, Vm } from './driver.ts'
 import { VmGuests } from './guests.ts'
 import { endLeft, Leftovers } from './leftovers.ts'
-import { fitting, type HypervisorProperties, propertiesOf } from './properties.ts'
+import { type HypervisorProperties, parseOrDefault, propertiesOf } from './properties.ts'
 import { changed, requireTypes } from './settings.ts'
 import { VmPorts } from './vm-ports.ts'
 import { VmUse } from './vm-use.ts'
@@ -77,11 +77,11 @@ export class HypervisorKind implements NodeKind {
   }
 
   properties(): Record<string, unknown> {
-    return fitting({})
+    return parseOrDefault({})
   }
 
   restored(properties: Record<string, unknown>, node: KindNode): Record<string, unknown> {
-    const stored = fitting(properties)
+    const stored = parseOrDefault(properties)
     node.record.properties = stored
     // The ports of one that does not run may be another's by now.
     if (node.record.running) this.#ports.adopt(node)
@@ -242,7 +242,7 @@ export class HypervisorKind implements NodeKind {
   }
 
   async abandoned(record: NodeRecord, directory: string): Promise<void> {
-    const properties = fitting(record.properties)
+    const properties = parseOrDefault(record.properties)
     const { vm_uuid, linked_clone } = properties
     const driver = this.driverOf({ record: { ...record, properties } })
     try {
@@ -315,7 +315,7 @@ export class HypervisorKind implements NodeKind {
     const driver = this.driverOf(node)
     requireTypes(driver, next)
     if (!isSameVm || next.adapters !== before.adapters) {
-      const most = await driver.mostAdapters((await this.#must(node)).uuid)
+      const most = await driver.maxAdapters((await this.#must(node)).uuid)
       if (next.adapters > most) throw conflict(`adapters: the VM can have ${most}, got ${next.adapters}`)
     }
     // While it runs it has the screen that it was started with, or none.

@@ -2,10 +2,10 @@ import { existsSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { type Static, Type } from '@sinclair/typebox'
 import { Check } from '@sinclair/typebox/value'
+import { KeyedMutex } from '../../../../src/async/keyed-mutex.ts'
 import { type HypervisorDriverName, hypervisorDrivers } from '../../../../src/model/hypervisor.ts'
-import { Serial } from '../../../../src/serial.ts'
-import type { Log } from '../../log.ts'
-import { makeDirectory, readDurable, writeDurable } from '../../projects/durable-file.ts'
+import type { Log } from '../../log/log.ts'
+import { makeDirectory, readDurable, writeDurable } from '../../storage/durable-file.ts'
 import type { HypervisorDriver } from './driver.ts'
 
 /** A manager answers a request within some minutes, or never, ms. */
@@ -46,7 +46,7 @@ export interface LeftoversOptions {
 /** What a hypervisor that did not answer could not be told to do; it is told when it answers again. */
 export class Leftovers {
   readonly #options: LeftoversOptions
-  readonly #serial = new Serial()
+  readonly #serial = new KeyedMutex()
   #known: Promise<Map<string, Leftover>> | undefined
   /** Clones that this service is making. */
   readonly #making = new Set<string>()

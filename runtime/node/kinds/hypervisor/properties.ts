@@ -30,7 +30,7 @@ export const HypervisorProperties = Type.Object({
 export const plainFields = Object.keys(vmSettings) as readonly (keyof typeof vmSettings)[]
 
 /** Properties of which each is that of the record where it fits, else the default. */
-export function fitting(stored: Readonly<Record<string, unknown>>): HypervisorProperties {
+export function parseOrDefault(stored: Readonly<Record<string, unknown>>): HypervisorProperties {
   const properties = Object.entries(HypervisorProperties.properties).map(([name, schema]) => [
     name,
     Check(schema, stored[name]) ? stored[name] : (structuredClone(schema.default) ?? null),

@@ -1,4 +1,4 @@
-import { badRequest, conflict } from '../../../../src/errors.ts'
+import { badRequest, conflict } from '../../../../src/errors/api-error.ts'
 import type { HypervisorUpdate } from '../../../../src/model/hypervisor.ts'
 import type { HypervisorDriver } from './driver.ts'
 import { type HypervisorProperties, plainFields } from './properties.ts'

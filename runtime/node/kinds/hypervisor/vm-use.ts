@@ -1,4 +1,4 @@
-import { conflict } from '../../../../src/errors.ts'
+import { conflict } from '../../../../src/errors/api-error.ts'
 import type { KindNode } from '../kind.ts'
 import type { Vm } from './driver.ts'
 import { propertiesOf } from './properties.ts'

@@ -1,6 +1,6 @@
-import { type Libc, loadLibc } from '../../keeper/switch/fast/libc.ts'
-import { netioDirectory } from '../../keeper/switch/fast/netio-directory.ts'
-import { isNetioTaken } from '../../keeper/switch/fast/netio-socket.ts'
+import { netioDirectory } from '../../switch/fast/netio-directory.ts'
+import { isNetioTaken } from '../../switch/fast/netio-socket.ts'
+import { type Libc, loadLibc } from '../../system/libc.ts'
 import { freeApplicationId, peerOf } from './netmap.ts'
 
 /**

@@ -1,4 +1,4 @@
-import { conflict } from '../../../../src/errors.ts'
+import { conflict } from '../../../../src/errors/api-error.ts'
 import type { ImageFacts } from './image.ts'
 
 /** Everything that a command line says. */

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { lstat, readdir, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import { translated } from '../../projects/disk.ts'
+import { translated } from '../../storage/disk.ts'
 import { configText } from './config-text.ts'
 import { readOwn, removeStaged, replaceOwn, type Staged, stageOwn } from './own-files.ts'
 
@@ -10,11 +10,11 @@ export const privateConfigName = 'private-config.cfg'
 export type ConfigName = typeof startupConfigName | typeof privateConfigName
 
 /** No NVRAM has room for more. */
-const mostBytes = 1 << 20
+const maxBytes = 1 << 20
 
 /** A configuration file in the directory of a router; null when there is none. */
 export async function readConfig(directory: string, name: ConfigName): Promise<string | null> {
-  const file = await readOwn(directory, name, mostBytes)
+  const file = await readOwn(directory, name, maxBytes)
   return file === undefined ? null : configText(file.bytes)
 }
 
@@ -70,7 +70,7 @@ export async function saveConfig(
 ): Promise<boolean> {
   if (!text) return false
   // What is no file is not read, and replaced all the same; but for a directory.
-  const before = await readOwn(directory, name, mostBytes).catch(() => undefined)
+  const before = await readOwn(directory, name, maxBytes).catch(() => undefined)
   if (before !== undefined && configText(before.bytes).replaceAll('\r\n', '\n') === text) return false
   if (asBackup && before !== undefined) await replaceOwn(directory, `${name}.bak`, before.bytes)
   await replaceOwn(directory, name, text)

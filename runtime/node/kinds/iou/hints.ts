@@ -1,4 +1,4 @@
-import type { Exit } from '../../keeper/protocol.ts'
+import type { Exit } from '../../keeper-protocol/protocol.ts'
 
 /** How images end that this host cannot run: SIGSEGV, or that as a code. */
 const segmentationFault = 11

@@ -1,12 +1,12 @@
 import { readlink, rm, symlink } from 'node:fs/promises'
 import { basename, join } from 'node:path'
-import { conflict } from '../../../../src/errors.ts'
-import { translated } from '../../projects/disk.ts'
+import { conflict } from '../../../../src/errors/api-error.ts'
+import { translated } from '../../storage/disk.ts'
 
 /** Images look at the path they are started by: a link to one in the directory of the node has a short and plain name. */
 
 /** Names that are tried when something else has that of the image. */
-const mostNames = 100
+const maxNames = 100
 
 export interface ImageLink {
   /** By which the image is started. */
@@ -24,12 +24,12 @@ export async function linkImage(directory: string, image: string, before: string
     await unlinkImage(directory, before)
     const name = basename(image)
     if (image === join(directory, name)) return { path: image, name: '' }
-    for (let number = 0; number < mostNames; number++) {
+    for (let number = 0; number < maxNames; number++) {
       const tried = number === 0 ? name : `image-${number}-${name}`
       if (await takes(directory, tried, image)) return { path: join(directory, tried), name: tried }
     }
     throw conflict(
-      `The link to the image: ${name} and ${mostNames - 1} other names are taken in the directory of the node`,
+      `The link to the image: ${name} and ${maxNames - 1} other names are taken in the directory of the node`,
     )
   })
 }

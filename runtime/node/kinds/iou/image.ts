@@ -2,11 +2,11 @@ import { constants, statSync } from 'node:fs'
 import { access, mkdtemp, open, rm, stat } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
-import { conflict } from '../../../../src/errors.ts'
-import { findProgram } from '../../find-program.ts'
+import { conflict } from '../../../../src/errors/api-error.ts'
 import { type ProgramEnd, runProgram } from '../../programs/start.ts'
-import { translate } from '../../projects/disk.ts'
 import type { Confinement } from '../../sandbox/sandbox.ts'
+import { translate } from '../../storage/disk.ts'
+import { findProgram } from '../../system/find-program.ts'
 import { type ElfHeader, elfHeader, elfHeaderBytes } from './elf.ts'
 
 /** What an image says of itself. */
@@ -22,7 +22,7 @@ export interface ImageFacts {
 
 /** Bounds of one question; a loaded host may take seconds for what takes a tenth of one. */
 const askMs = 15_000
-const mostOutputBytes = 1 << 20
+const maxOutputBytes = 1 << 20
 
 /** The last answer of every image, and of which state of the file it is. */
 const known = new Map<string, { readonly stamp: string; readonly facts: Promise<ImageFacts> }>()
@@ -162,7 +162,7 @@ function run(program: string, args: readonly string[], { image, confinement, cwd
   const wrapped = confinement?.wrap(cell, program, args) ?? { command: program, args }
   return runProgram(wrapped.command, wrapped.args, {
     ms: askMs,
-    mostBytes: mostOutputBytes,
+    maxBytes: maxOutputBytes,
     set: { LC_ALL: 'C' },
     ...(cwd !== undefined && { cwd }),
   })

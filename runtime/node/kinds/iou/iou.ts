@@ -5,7 +5,7 @@ import type { PortRef } from '../../../../src/host-agent.ts'
 import type { Line } from '../../../../src/model/capture.ts'
 import type { IouConfigs, IouCreate, IouNode, IouStart, IouUpdate } from '../../../../src/model/iou.ts'
 import type { ImageLibrary } from '../../images/library.ts'
-import type { Exit, NetioPort } from '../../keeper/protocol.ts'
+import type { Exit, NetioPort } from '../../keeper-protocol/protocol.ts'
 import type { NodeRecord } from '../../nodes/record.ts'
 import type { Pool } from '../../ports/allocator.ts'
 import { removeBox } from '../../sandbox/box.ts'
@@ -33,7 +33,7 @@ import { type LicencePlaces, licenceName, licencePath, licencePlace, removeLicen
 import { currentConfigs, type Look } from './nvram-files.ts'
 import { NvramFollower } from './nvram-follower.ts'
 import { removeStaged } from './own-files.ts'
-import { fitting, type IouProperties, plainFields, propertiesOf, withDefaultsOf } from './properties.ts'
+import { type IouProperties, parseOrDefault, plainFields, propertiesOf, withDefaultsOf } from './properties.ts'
 
 export interface IouOptions {
   readonly library: ImageLibrary
@@ -98,12 +98,12 @@ export class IouKind implements NodeKind {
   }
 
   properties({ key }: KindNode): Record<string, unknown> {
-    return { ...fitting({}), application_id: this.#ids.take(key) }
+    return { ...parseOrDefault({}), application_id: this.#ids.take(key) }
   }
 
   /** Without an id when all are taken: a start tries again. */
   restored(properties: Record<string, unknown>, { key }: KindNode): Record<string, unknown> {
-    const stored = fitting(properties)
+    const stored = parseOrDefault(properties)
     return { ...stored, application_id: this.#idFor(key, stored.application_id) ?? 0 }
   }
 

@@ -2,12 +2,12 @@ import { existsSync } from 'node:fs'
 import { mkdir, rm, symlink } from 'node:fs/promises'
 import { hostname } from 'node:os'
 import { join } from 'node:path'
-import type { Happening } from '../../../../src/model/event.ts'
-import type { ProcessSpec } from '../../keeper/protocol.ts'
-import { netioDirectory } from '../../keeper/switch/fast/netio-directory.ts'
-import { bridgeOffset } from '../../keeper/switch/fast/netio-socket.ts'
+import type { EventPayload } from '../../../../src/model/event.ts'
+import type { ProcessSpec } from '../../keeper-protocol/protocol.ts'
 import { give, insideBox, makeBox, putIntoBox } from '../../sandbox/box.ts'
 import type { Confinement, Sandbox } from '../../sandbox/sandbox.ts'
+import { netioDirectory } from '../../switch/fast/netio-directory.ts'
+import { bridgeOffset } from '../../switch/fast/netio-socket.ts'
 import type { KindNode, Launch } from '../kind.ts'
 import { checkMemory } from '../memory.ts'
 import { commandLine } from './command-line.ts'
@@ -55,7 +55,7 @@ export async function launchOf(node: KindNode, options: LaunchOptions): Promise<
   node.record.properties = { ...properties, link: link.name }
   const notices = warnings
     .filter((warning) => warning !== undefined)
-    .map((warning): Happening => ({ type: 'log.warning', message: `${record.name}: ${warning}` }))
+    .map((warning): EventPayload => ({ type: 'log.warning', message: `${record.name}: ${warning}` }))
   return {
     command_line: [link.path, ...args].join(' '),
     notices,

@@ -2,15 +2,15 @@ import { randomBytes } from 'node:crypto'
 import { constants, existsSync } from 'node:fs'
 import { mkdir, open, readdir, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
-import { badRequest, conflict } from '../../../../src/errors.ts'
+import { badRequest, conflict } from '../../../../src/errors/api-error.ts'
 import { isUuid } from '../../../../src/model/common.ts'
-import { translate, translated } from '../../projects/disk.ts'
+import { translate, translated } from '../../storage/disk.ts'
 
 /** Nothing of a licence is ever logged, shown, or part of a message. */
 
 export const licenceName = 'iourc'
 /** A list of all hosts of a company is far shorter. */
-const mostBytes = 64 * 1024
+const maxBytes = 64 * 1024
 const keyLength = 16
 /** Older images stumble over longer ones. */
 const longestHostname = 15
@@ -69,8 +69,8 @@ export async function removeLicences(runDirectory: string, isUnwanted: (nodeId: 
 /** Writes the licence file of one node, which only we may read; its path. */
 export async function writeLicence(directory: string, content: string): Promise<string> {
   const what = 'Writing the licence file'
-  if (Buffer.byteLength(content) > mostBytes) {
-    throw badRequest(`iourc_content: longer than the ${mostBytes} bytes that a licence file may have`)
+  if (Buffer.byteLength(content) > maxBytes) {
+    throw badRequest(`iourc_content: longer than the ${maxBytes} bytes that a licence file may have`)
   }
   const path = join(directory, licenceName)
   const temporary = `${path}.${randomBytes(6).toString('hex')}`
@@ -98,8 +98,8 @@ async function contentOf(path: string): Promise<string> {
   try {
     // It was a file when it was looked for; what took its place must not block.
     await using file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK)
-    const { buffer, bytesRead } = await file.read(Buffer.alloc(mostBytes + 1), 0, mostBytes + 1, 0)
-    if (bytesRead > mostBytes) throw conflict(`The licence file ${basename(path)} has more than ${mostBytes} bytes`)
+    const { buffer, bytesRead } = await file.read(Buffer.alloc(maxBytes + 1), 0, maxBytes + 1, 0)
+    if (bytesRead > maxBytes) throw conflict(`The licence file ${basename(path)} has more than ${maxBytes} bytes`)
     // One character a byte: what is not ASCII is found by that, in any encoding.
     return buffer.toString('latin1', 0, bytesRead)
   } catch (cause) {

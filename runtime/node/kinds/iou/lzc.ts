@@ -1,4 +1,4 @@
-import { conflict } from '../../../../src/errors.ts'
+import { conflict } from '../../../../src/errors/api-error.ts'
 
 /** The code that empties the table, in block mode. */
 const clear = 256
@@ -8,23 +8,23 @@ const widest = 16
 /**
  * What `compress` made: adaptive LZW behind a header of three bytes. 409 on damage, and on more than `mostBytes` of output.
  */
-export function decompressLzc(data: Uint8Array, mostBytes: number): Buffer {
+export function decompressLzc(data: Uint8Array, maxBytes: number): Buffer {
   const [first, second, flags = 0] = data
   if (data.length < 3 || first !== 0x1f || second !== 0x9d) throw damaged('it does not begin as one')
-  const mostBits = flags & 0x1f
-  if (mostBits < narrowest || mostBits > widest || (flags & 0x60) !== 0) throw damaged('its header is unknown')
+  const maxBits = flags & 0x1f
+  if (maxBits < narrowest || maxBits > widest || (flags & 0x60) !== 0) throw damaged('its header is unknown')
   const isBlockMode = (flags & 0x80) !== 0
-  const table = new Table(isBlockMode ? clear + 1 : clear, 1 << mostBits)
+  const table = new Table(isBlockMode ? clear + 1 : clear, 1 << maxBits)
   const codes = new Codes(data.subarray(3))
-  const output = Buffer.alloc(mostBytes)
+  const output = Buffer.alloc(maxBytes)
   let length = 0
   let before: number | undefined
   for (;;) {
-    if (table.next >= 1 << codes.width && codes.width < mostBits) codes.changeWidth(codes.width + 1)
+    if (table.next >= 1 << codes.width && codes.width < maxBits) codes.changeWidth(codes.width + 1)
     const code = codes.next()
     if (code === undefined) return output.subarray(0, length)
     // What is then written differs from one program to the other, and most cannot read their own.
-    if (table.isFull && mostBits === narrowest) throw damaged('it has more than a table of 9 bits can hold')
+    if (table.isFull && maxBits === narrowest) throw damaged('it has more than a table of 9 bits can hold')
     if (isBlockMode && code === clear && before !== undefined) {
       codes.changeWidth(narrowest)
       table.empty()
@@ -37,7 +37,7 @@ export function decompressLzc(data: Uint8Array, mostBytes: number): Buffer {
     if (!(before === undefined ? code < 256 : isKnown || isOwn)) throw damaged('it has a code that means nothing')
     const source = isKnown ? code : (before ?? 0)
     const end = length + table.lengthOf(source) + (isKnown ? 0 : 1)
-    if (end > mostBytes) throw damaged(`it has more than ${mostBytes} bytes`)
+    if (end > maxBytes) throw damaged(`it has more than ${maxBytes} bytes`)
     const start = table.write(source, output, length)
     if (!isKnown) output[end - 1] = start
     length = end

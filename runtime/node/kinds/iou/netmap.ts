@@ -1,8 +1,8 @@
-import { conflict } from '../../../../src/errors.ts'
+import { conflict } from '../../../../src/errors/api-error.ts'
 
 export const netmapName = 'NETMAP'
 /** Application ids are 1 to this. */
-export const mostApplicationId = 511
+export const maxApplicationId = 511
 /** Bays (adapters) and units (ports of one) that a router may have. */
 const bays = 16
 const units = 4
@@ -21,6 +21,6 @@ export function netmapText(applicationId: number): string {
 /** The lowest application id that is not taken, nor in use otherwise; 409 when all are. */
 export function freeApplicationId(taken: Iterable<number>, isInUse: (id: number) => boolean = () => false): number {
   const all = new Set(taken)
-  for (let id = 1; id <= mostApplicationId; id++) if (!all.has(id) && !isInUse(id)) return id
-  throw conflict(`All ${mostApplicationId} ids that IOU routers of one user may have are taken; delete some router`)
+  for (let id = 1; id <= maxApplicationId; id++) if (!all.has(id) && !isInUse(id)) return id
+  throw conflict(`All ${maxApplicationId} ids that IOU routers of one user may have are taken; delete some router`)
 }

@@ -1,16 +1,16 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { ApiError } from '../../../../src/errors.ts'
+import { ApiError } from '../../../../src/errors/api-error.ts'
 import { type ConfigName, nvramName, privateConfigName, readConfig, saveConfig, startupConfigName } from './configs.ts'
 import { type RouterConfigs, readConfigs, writeConfigs } from './nvram.ts'
 import { type OwnFile, readOwn, replaceOwn, timeOf } from './own-files.ts'
 
 /** The largest NVRAM. */
-const mostBytes = 1 << 20
+const maxBytes = 1 << 20
 /** A router that writes does not pause for so long, ms. */
 const settleMs = 500
 
 const read = (directory: string, applicationId: number): Promise<OwnFile | undefined> =>
-  readOwn(directory, nvramName(applicationId), mostBytes)
+  readOwn(directory, nvramName(applicationId), maxBytes)
 
 /** Puts the configuration files of a router into its NVRAM, so that it starts with them; what should be told of it. */
 export async function pushConfigs(

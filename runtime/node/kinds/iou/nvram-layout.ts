@@ -1,4 +1,4 @@
-import { conflict } from '../../../../src/errors.ts'
+import { conflict } from '../../../../src/errors/api-error.ts'
 
 /** Where things are in the NVRAM file of a router. Numbers are big-endian; what is said in bytes counts from its begin. */
 

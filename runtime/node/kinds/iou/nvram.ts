@@ -1,4 +1,4 @@
-import { ApiError, conflict } from '../../../../src/errors.ts'
+import { ApiError, conflict } from '../../../../src/errors/api-error.ts'
 import { configText } from './config-text.ts'
 import { decompressLzc } from './lzc.ts'
 import {
@@ -26,7 +26,7 @@ export interface RouterConfigs {
 /** Written into files of images that are not known. */
 const newestVersion = 0x0f04
 /** No router has a configuration of this size; what is compressed may claim any. */
-const mostPlainBytes = 4 << 20
+const maxPlainBytes = 4 << 20
 /** What routers store that have no private configuration. */
 const emptyPrivate = '\nend\n'
 
@@ -49,8 +49,8 @@ function textOf(section: Section | undefined): string | null {
 
 function plainOf({ format, data, plainBytes }: Section): Buffer {
   if (format !== compressed) return data
-  if (plainBytes !== undefined && plainBytes > mostPlainBytes) throw damaged('its configuration is unbelievably long')
-  const plain = decompressLzc(data, plainBytes ?? mostPlainBytes)
+  if (plainBytes !== undefined && plainBytes > maxPlainBytes) throw damaged('its configuration is unbelievably long')
+  const plain = decompressLzc(data, plainBytes ?? maxPlainBytes)
   if (plainBytes !== undefined && plain.length !== plainBytes) throw damaged('its compressed configuration is cut')
   return plain
 }

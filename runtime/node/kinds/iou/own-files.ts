@@ -2,8 +2,8 @@ import { randomBytes } from 'node:crypto'
 import { constants } from 'node:fs'
 import { type FileHandle, lstat, open, readdir, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { conflict } from '../../../../src/errors.ts'
-import { translate, translated } from '../../projects/disk.ts'
+import { conflict } from '../../../../src/errors/api-error.ts'
+import { translate, translated } from '../../storage/disk.ts'
 
 /**
  * Files in the directory of a router. Clients and the router itself put there what they like: only regular files are opened,
@@ -17,14 +17,14 @@ export interface OwnFile {
 }
 
 /** The file of that name; undefined when there is none, 409 when it is something else, or longer than that. */
-export async function readOwn(directory: string, name: string, mostBytes: number): Promise<OwnFile | undefined> {
+export async function readOwn(directory: string, name: string, maxBytes: number): Promise<OwnFile | undefined> {
   return translated(`Reading ${name}`, async () => {
     const handle = await openOwn(directory, name)
     if (handle === undefined) return undefined
     try {
       const stats = await handle.stat()
       if (!stats.isFile()) throw noFile(name)
-      if (stats.size > mostBytes) throw conflict(`${name} has ${stats.size} bytes, expected at most ${mostBytes}`)
+      if (stats.size > maxBytes) throw conflict(`${name} has ${stats.size} bytes, expected at most ${maxBytes}`)
       return { bytes: await bytesOf(handle, stats.size), writtenAt: stats.mtimeMs }
     } finally {
       await handle.close()

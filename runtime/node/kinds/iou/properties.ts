@@ -4,7 +4,7 @@ import { nullable } from '../../../../src/model/common.ts'
 import { iouSettings } from '../../../../src/model/iou.ts'
 import type { KindNode } from '../kind.ts'
 import type { ImageFacts } from './image.ts'
-import { mostApplicationId } from './netmap.ts'
+import { maxApplicationId } from './netmap.ts'
 
 /** What the record of a router keeps. */
 export type IouProperties = Static<typeof IouProperties>
@@ -13,7 +13,7 @@ export const IouProperties = Type.Object({
   /** Name or path of the image. */
   path: Type.String({ default: '' }),
   /** 0: none yet. */
-  application_id: Type.Integer({ minimum: 0, maximum: mostApplicationId, default: 0 }),
+  application_id: Type.Integer({ minimum: 0, maximum: maxApplicationId, default: 0 }),
   /** MD5 of the image of that name. */
   sum: Type.Object({ image: Type.String(), md5: nullable(Type.String()) }, { default: { image: '', md5: null } }),
   /** Whether the licence file is looked at before a start. */
@@ -26,7 +26,7 @@ export const IouProperties = Type.Object({
 export const plainFields = Object.keys(iouSettings) as readonly (keyof typeof iouSettings)[]
 
 /** Properties of which each is that of the record where it fits, else the default. */
-export function fitting(stored: Readonly<Record<string, unknown>>): IouProperties {
+export function parseOrDefault(stored: Readonly<Record<string, unknown>>): IouProperties {
   const properties = Object.entries(IouProperties.properties).map(([name, schema]) => [
     name,
     Check(schema, stored[name]) ? stored[name] : structuredClone(schema.default),

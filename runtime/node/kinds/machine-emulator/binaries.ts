@@ -1,9 +1,9 @@
 import { closeSync, constants, openSync, readdirSync, realpathSync, type Stats, statSync } from 'node:fs'
 import { basename, delimiter, dirname, join } from 'node:path'
-import { conflict } from '../../../../src/errors.ts'
+import { conflict } from '../../../../src/errors/api-error.ts'
 import type { MachineEmulatorNode } from '../../../../src/model/machine-emulator.ts'
-import { findProgram } from '../../find-program.ts'
 import type { Confinement, Sandbox } from '../../sandbox/sandbox.ts'
+import { findProgram } from '../../system/find-program.ts'
 import { installHint, isEmulatorName, nativePlatforms, type Platform, platformAsked, programOf } from './platforms.ts'
 import { type BinaryFacts, probe } from './probe.ts'
 

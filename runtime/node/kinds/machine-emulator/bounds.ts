@@ -1,5 +1,5 @@
 /** How long what has to do with machines may take, ms. Tests have shorter ones. */
-export interface MachineBounds {
+export interface MachineTimeouts {
   /** An emulator to start, on a busy host. */
   readonly begin: number
   /** The same with the memory that the machine had. */
@@ -16,7 +16,7 @@ export interface MachineBounds {
   readonly sums: number
 }
 
-export const usualBounds: MachineBounds = {
+export const defaultMachineTimeouts: MachineTimeouts = {
   begin: 30_000,
   restore: 300_000,
   adopt: 5000,

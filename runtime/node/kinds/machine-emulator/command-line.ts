@@ -1,6 +1,6 @@
-import { conflict } from '../../../../src/errors.ts'
+import { conflict } from '../../../../src/errors/api-error.ts'
 import type { MachineEmulatorNode } from '../../../../src/model/machine-emulator.ts'
-import { longestSocketPath } from '../../keeper/socket-path.ts'
+import { longestSocketPath } from '../../system/socket-path.ts'
 import type { Wire } from '../kind.ts'
 import type { Adapter } from './adapters.ts'
 import type { Accelerator } from './binaries.ts'
@@ -15,7 +15,7 @@ export type { Adapter } from './adapters.ts'
 export type { Firmware, MachineDisk } from './drives.ts'
 
 /** Everything that a command line says. Paths are absolute, or relative to the directory that the emulator is started in. */
-export interface Machine {
+export interface MachineSpec {
   readonly settings: Pick<
     MachineEmulatorNode,
     'name' | 'node_id' | 'ram' | 'cpus' | 'boot_priority' | 'kernel_command_line' | 'console_type'
@@ -49,7 +49,7 @@ export interface Machine {
 export const netdevId = (adapter: number): string => `pb-net${adapter}`
 
 /** The arguments of the emulator, without its name; 409 when it cannot do what is wanted. */
-export function commandLine(machine: Machine): string[] {
+export function commandLine(machine: MachineSpec): string[] {
   const { settings, facts, options, disks, kernel, initrd } = machine
   const isPc = isPcOf(machine)
   if (settings.kernel_command_line !== '' && kernel === undefined) {
@@ -84,12 +84,12 @@ export function commandLine(machine: Machine): string[] {
 }
 
 /** Whether the machine is a PC of the usual kinds, whose parts are known. */
-function isPcOf({ facts, options }: Machine): boolean {
+function isPcOf({ facts, options }: MachineSpec): boolean {
   const byDefault = facts.machines.find(({ isDefault }) => isDefault)
   return /^(x86_64|i386)$/.test(facts.platform) && /^(pc|q35)(-|$)/.test(options.machine ?? byDefault?.name ?? '')
 }
 
-function accelerationArguments({ facts, accelerator, options, firmware }: Machine, isPc: boolean): string[] {
+function accelerationArguments({ facts, accelerator, options, firmware }: MachineSpec, isPc: boolean): string[] {
   if (options.acceleration === 'given') return []
   const isKvm = options.acceleration === 'ours' && accelerator === 'kvm'
   const isNamed = isAtLeast(facts.version, 2, 9)
@@ -113,7 +113,7 @@ function monitorArguments(socket: string): string[] {
   ]
 }
 
-function networkArguments(machine: Machine, otherPciDevices: number): string[] {
+function networkArguments(machine: MachineSpec, otherPciDevices: number): string[] {
   const { facts, adapters } = machine
   const onPci = adapters.map((adapter) => requireModel(facts, adapter.model).bus === 'PCI')
   const plan = pciPlan(facts, onPci.filter(Boolean).length, otherPciDevices)
@@ -127,7 +127,12 @@ function networkArguments(machine: Machine, otherPciDevices: number): string[] {
   ]
 }
 
-function adapterArguments({ facts, wires }: Machine, { model, mac }: Adapter, number: number, place: string): string[] {
+function adapterArguments(
+  { facts, wires }: MachineSpec,
+  { model, mac }: Adapter,
+  number: number,
+  place: string,
+): string[] {
   const wire = wires.get(`${number}/0`)
   if (wire === undefined) throw conflict(`The port of adapter ${number} is not there`)
   const id = netdevId(number)

@@ -1,4 +1,4 @@
-import { conflict } from '../../../../src/errors.ts'
+import { conflict } from '../../../../src/errors/api-error.ts'
 import type { MachineEmulatorNode } from '../../../../src/model/machine-emulator.ts'
 import type { Part } from './drives.ts'
 import { escaped } from './option-list.ts'

@@ -1,9 +1,9 @@
 import { existsSync, statSync } from 'node:fs'
 import { open, rename, rm } from 'node:fs/promises'
 import { basename, isAbsolute } from 'node:path'
-import { conflict } from '../../../../src/errors.ts'
+import { conflict } from '../../../../src/errors/api-error.ts'
 import type { DiskSlot } from '../../../../src/model/machine-emulator.ts'
-import { translated } from '../../projects/disk.ts'
+import { translated } from '../../storage/disk.ts'
 import type { ImageTool } from './confined-tool.ts'
 import { type ImageFacts, inspectImage, mustRun, refusal, requireImage, runTool, type ToolEnd } from './qemu-img.ts'
 
@@ -33,7 +33,7 @@ interface Base {
 
 /** The images below overlays that were looked at and checked: they are not written, so once is enough for each. */
 const knownBases = new Map<string, Promise<Base>>()
-const mostKnown = 1000
+const maxKnown = 1000
 
 export interface Overlay {
   /** Path of the overlay, in the directory of the node. */
@@ -189,7 +189,7 @@ async function lookAt(tool: ImageTool, path: string, allow: Overlay['allow']): P
   knownBases.set(key, looking)
   looking.catch(() => knownBases.delete(key))
   const [oldest] = knownBases.keys()
-  if (knownBases.size > mostKnown && oldest !== undefined) knownBases.delete(oldest)
+  if (knownBases.size > maxKnown && oldest !== undefined) knownBases.delete(oldest)
   return looking
 }
 

@@ -1,7 +1,7 @@
 import { constants, existsSync, lstatSync } from 'node:fs'
 import { copyFile, open, readdir, readFile, realpath, rename, rm } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
-import { translated } from '../../projects/disk.ts'
+import { translated } from '../../storage/disk.ts'
 import type { Firmware } from './drives.ts'
 import { requireImage } from './qemu-img.ts'
 

@@ -1,9 +1,9 @@
-import { ApiError, conflict } from '../../../../src/errors.ts'
+import { ApiError, conflict } from '../../../../src/errors/api-error.ts'
 import type { PortRef } from '../../../../src/host-agent.ts'
-import type { Happening } from '../../../../src/model/event.ts'
+import type { EventPayload } from '../../../../src/model/event.ts'
 import { hasCarrier } from '../../nodes/record.ts'
-import type { Ending, GuestProcess, GuestState, Guests, KindListener, KindNode } from '../kind.ts'
-import type { MachineBounds } from './bounds.ts'
+import type { GuestProcess, GuestState, Guests, KindListener, KindNode, StopReason } from '../kind.ts'
+import type { MachineTimeouts } from './bounds.ts'
 import { netdevId } from './command-line.ts'
 import { DiskComplaints } from './disk-complaints.ts'
 import { cdromId } from './drives.ts'
@@ -20,7 +20,7 @@ export interface MachineGuestsOptions {
   readonly listener: KindListener
   /** Limits the processor time of the emulator, percent of one processor; 0 lifts the limit. */
   readonly limit: (key: string, percent: number) => Promise<void>
-  readonly bounds: MachineBounds
+  readonly timeouts: MachineTimeouts
   /** Throws when a machine has opened what it may not read. */
   readonly requireOpened: (node: KindNode, images: readonly ToolInfo[]) => Promise<void>
 }
@@ -33,22 +33,22 @@ const telling: ReadonlySet<string> = new Set(
 /** Running machines, held by their monitors. */
 export class MachineGuests implements Guests {
   readonly #options: MachineGuestsOptions
-  readonly #bounds: MachineBounds
+  readonly #timeouts: MachineTimeouts
   readonly #monitors: Monitors
   readonly #complaints = new Map<string, DiskComplaints>()
 
   constructor(options: MachineGuestsOptions) {
     this.#options = options
-    this.#bounds = options.bounds
+    this.#timeouts = options.timeouts
     this.#monitors = new Monitors({
       runDirectory: options.runDirectory,
-      adoptMs: this.#bounds.adopt,
+      adoptMs: this.#timeouts.adopt,
       heard: (node, event) => this.#heard(node, event),
     })
   }
 
   async begin(node: KindNode, process: GuestProcess): Promise<void> {
-    const { begin, restore } = this.#bounds
+    const { begin, restore } = this.#timeouts
     // Its monitor is silent until its memory has been read.
     const ms = propertiesOf(node).on_close === 'save_vm_state' ? restore : begin
     await obeying(async () => {
@@ -56,7 +56,7 @@ export class MachineGuests implements Guests {
         await this.#release(node, process, await this.#monitors.hold(node, process, ms))
       } catch (error) {
         // One that has closed its monitor is about to end; with its end comes what it said.
-        if (error instanceof QmpError && error.code === 'closed') await endOf(process, this.#bounds.command)
+        if (error instanceof QmpError && error.code === 'closed') await exitOfEmulator(process, this.#timeouts.command)
         throw error
       }
     })
@@ -64,7 +64,7 @@ export class MachineGuests implements Guests {
 
   async adopt(node: KindNode, process: GuestProcess): Promise<GuestState> {
     return obeying(async () => {
-      const qmp = await this.#monitors.hold(node, process, this.#bounds.adopt)
+      const qmp = await this.#monitors.hold(node, process, this.#timeouts.adopt)
       // The service before us was killed while it started this one.
       if ((await this.#statusOf(qmp)) === 'prelaunch') await this.#release(node, process, qmp)
       // Or when it had just saved it, to stop it: it can go on, so it must not come back to that.
@@ -73,7 +73,7 @@ export class MachineGuests implements Guests {
     })
   }
 
-  async end(node: KindNode, { ended, hurried }: GuestProcess, how: Ending): Promise<void> {
+  async end(node: KindNode, { ended, expedited }: GuestProcess, how: StopReason): Promise<void> {
     const { on_close } = propertiesOf(node)
     if (on_close === 'power_off' || how === 'remove' || ended.aborted) return
     if (on_close === 'shutdown_signal' && how === 'close') return
@@ -83,7 +83,7 @@ export class MachineGuests implements Guests {
         await this.#execute(qmp, 'stop')
         return saveState(qmp)
       }
-      await this.#pressPowerButton(qmp, hurried)
+      await this.#pressPowerButton(qmp, expedited)
     })
   }
 
@@ -203,15 +203,15 @@ export class MachineGuests implements Guests {
     if (cpu_throttling > 0) await this.limit(node, cpu_throttling)
   }
 
-  async #pressPowerButton(qmp: Qmp, hurried: AbortSignal): Promise<void> {
-    const { powerdown } = this.#bounds
+  async #pressPowerButton(qmp: Qmp, expedited: AbortSignal): Promise<void> {
+    const { powerdown } = this.#timeouts
     // With -no-shutdown the emulator stays when its guest has gone.
     const off = qmp.nextEvent(({ event }) => event === 'SHUTDOWN', powerdown)
     off.catch(() => {})
     // One that stands still would not hear of it.
     if ((await this.#statusOf(qmp)) === 'paused') await this.#execute(qmp, 'cont')
     await this.#execute(qmp, 'system_powerdown')
-    await Promise.race([off, aborted(hurried)]).catch((error: unknown) => {
+    await Promise.race([off, aborted(expedited)]).catch((error: unknown) => {
       if (!(error instanceof QmpError) || error.code !== 'timeout') return
       throw conflict(`the guest did not shut down within ${powerdown / 1000} s of its power button; it was ended`)
     })
@@ -237,12 +237,12 @@ export class MachineGuests implements Guests {
     this.#tell(node, 'log.warning', message)
   }
 
-  #tell(node: KindNode, type: Happening['type'] & `log.${string}`, message: string): void {
+  #tell(node: KindNode, type: EventPayload['type'] & `log.${string}`, message: string): void {
     this.#options.listener.happened(node.key, { type, message: `${node.record.name}: ${message}` })
   }
 
   #execute<T>(qmp: Qmp, command: string, args: Record<string, unknown> = {}): Promise<T> {
-    return qmp.execute<T>(command, args, this.#bounds.command)
+    return qmp.execute<T>(command, args, this.#timeouts.command)
   }
 
   async #statusOf(qmp: Qmp): Promise<string> {
@@ -269,7 +269,7 @@ async function aborted(signal: AbortSignal): Promise<void> {
 }
 
 /** Resolves when the process has ended, or after the bound. */
-async function endOf({ ended }: GuestProcess, ms: number): Promise<void> {
+async function exitOfEmulator({ ended }: GuestProcess, ms: number): Promise<void> {
   let timer: NodeJS.Timeout | undefined
   const late = new Promise<void>((resolve) => {
     timer = setTimeout(resolve, ms)

@@ -1,5 +1,5 @@
 import { open } from 'node:fs/promises'
-import { conflict } from '../../../../src/errors.ts'
+import { conflict } from '../../../../src/errors/api-error.ts'
 import type { ImageField } from './properties.ts'
 
 /** As much of a file as says what it is; the volume descriptor of a CD is after 32 KB. */

@@ -2,8 +2,8 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
-import { findProgram } from '../../find-program.ts'
 import { startProgram } from '../../programs/start.ts'
+import { findProgram } from '../../system/find-program.ts'
 
 /**
  * Whether guests run under KVM here: on some virtual hosts the device opens, and a guest then hangs in its firmware. `unknown`

@@ -1,7 +1,7 @@
 import { rm, symlink } from 'node:fs/promises'
 import { join } from 'node:path'
-import { conflict } from '../../../../src/errors.ts'
-import type { Happening } from '../../../../src/model/event.ts'
+import { conflict } from '../../../../src/errors/api-error.ts'
+import type { EventPayload } from '../../../../src/model/event.ts'
 import { forDesktop, selected } from '../../programs/environment.ts'
 import { give, insideBox, letRead, makeBox } from '../../sandbox/box.ts'
 import type { Cell } from '../../sandbox/cell.ts'
@@ -47,7 +47,7 @@ export async function launchOf(
   const properties = propertiesOf(node)
   const { images } = options
   const isLocal = options.isLocal()
-  const notices: Happening[] = []
+  const notices: EventPayload[] = []
   const tell = (type: 'log.warning' | 'log.info', message: string) =>
     notices.push({ type, message: `${record.name}: ${message}` })
 

@@ -1,4 +1,4 @@
-import { badRequest, conflict } from '../../../../src/errors.ts'
+import { badRequest, conflict } from '../../../../src/errors/api-error.ts'
 import type { PortRef } from '../../../../src/host-agent.ts'
 import type {
   MachineEmulatorCreate,
@@ -24,7 +24,7 @@ import { MachineImages, type MachineImagesOptions } from './machine-images.ts'
 import { MachineSums } from './machine-sums.ts'
 import { platformAsked } from './platforms.ts'
 import type { BinaryFacts } from './probe.ts'
-import { fitting, imageFields, type MachineProperties, plainFields, propertiesOf } from './properties.ts'
+import { imageFields, type MachineProperties, parseOrDefault, plainFields, propertiesOf } from './properties.ts'
 import { savedStateTag } from './saved-state.ts'
 
 export interface MachineEmulatorOptions
@@ -50,9 +50,9 @@ export class MachineEmulatorKind implements NodeKind {
 
   constructor(options: MachineEmulatorOptions) {
     this.#options = options
-    this.stopGraceMs = options.bounds.end
+    this.stopGraceMs = options.timeouts.end
     this.#images = new MachineImages(options)
-    this.#sums = new MachineSums({ ...options, images: this.#images, waitMs: options.bounds.sums })
+    this.#sums = new MachineSums({ ...options, images: this.#images, waitMs: options.timeouts.sums })
     this.guests = new MachineGuests({
       ...options,
       requireOpened: (node, images) => this.#images.requireOpened(node, images),
@@ -69,11 +69,11 @@ export class MachineEmulatorKind implements NodeKind {
   }
 
   properties(): Record<string, unknown> {
-    return fitting({})
+    return parseOrDefault({})
   }
 
   restored(properties: Record<string, unknown>): Record<string, unknown> {
-    return fitting(properties)
+    return parseOrDefault(properties)
   }
 
   claimed({ node_id: _, ...changes }: MachineEmulatorCreate): MachineEmulatorUpdate {

@@ -1,12 +1,12 @@
 import { existsSync } from 'node:fs'
 import { readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import { ApiError, conflict, missingImage } from '../../../../src/errors.ts'
+import { ApiError, conflict, missingImage } from '../../../../src/errors/api-error.ts'
 import { type DiskSlot, diskSlots } from '../../../../src/model/machine-emulator.ts'
 import type { ImageLibrary } from '../../images/library.ts'
-import { requireSpace, translated } from '../../projects/disk.ts'
 import { letRead } from '../../sandbox/box.ts'
 import type { Sandbox } from '../../sandbox/sandbox.ts'
+import { requireSpace, translated } from '../../storage/disk.ts'
 import type { KindNode } from '../kind.ts'
 import { ConfinedTool, type ImageTool } from './confined-tool.ts'
 import {
@@ -37,7 +37,7 @@ export interface MachineImagesOptions {
   readonly library: ImageLibrary
   readonly isLocal: () => boolean
   readonly sandbox: Sandbox
-  readonly floorMb: () => number
+  readonly minFreeMb: () => number
 }
 
 export interface PreparedDisks {
@@ -102,7 +102,7 @@ export class MachineImages {
     if (!saves) await translated(stateDiskName, () => rm(stateDisk, { recursive: true, force: true }))
     if (used.length === 0 && !saves) return { disks: [], stateDisk: undefined, warnings: [], hasState: false }
     const tool = await toolFor()
-    await requireSpace(node.directory, this.#options.floorMb())
+    await requireSpace(node.directory, this.#options.minFreeMb())
     const prepared: (PreparedDisk & { slot?: DiskSlot })[] = []
     for (const slot of used) prepared.push({ ...(await this.disk(node, slot, tool)), slot })
     if (saves && used.length === 0)

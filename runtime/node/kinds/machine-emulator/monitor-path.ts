@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { realpathSync } from 'node:fs'
 import { join, relative } from 'node:path'
-import { longestSocketPath } from '../../keeper/socket-path.ts'
+import { longestSocketPath } from '../../system/socket-path.ts'
 
 /** The name of the monitor of a node in the directory for what runs; short, for the path of a socket has a limit. */
 export const monitorName = (nodeId: string): string =>

@@ -1,6 +1,6 @@
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { socketPath } from '../../keeper/socket-path.ts'
+import { socketPath } from '../../system/socket-path.ts'
 import type { GuestProcess, KindNode } from '../kind.ts'
 import { monitorName } from './monitor-path.ts'
 import { Qmp, QmpError, type QmpEvent } from './qmp.ts'

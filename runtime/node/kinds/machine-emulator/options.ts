@@ -1,4 +1,4 @@
-import { badRequest } from '../../../../src/errors.ts'
+import { badRequest } from '../../../../src/errors/api-error.ts'
 import type { MachineEmulatorNode } from '../../../../src/model/machine-emulator.ts'
 import { escaped, type Members, memberOf, membersIn } from './option-list.ts'
 import { flags, judge, takingArgument } from './option-rules.ts'

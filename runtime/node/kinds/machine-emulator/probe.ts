@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
-import { conflict } from '../../../../src/errors.ts'
+import { conflict } from '../../../../src/errors/api-error.ts'
 import { runProgram, startProgram } from '../../programs/start.ts'
 import { give } from '../../sandbox/box.ts'
 import type { Confinement } from '../../sandbox/sandbox.ts'
@@ -29,7 +29,7 @@ export interface MachineFacts {
   readonly name: string
   /** Another name, such as `pc` and `q35` of the newest of their kind. */
   readonly alias?: string
-  readonly mostCpus: number
+  readonly maxCpus: number
   readonly isDefault: boolean
 }
 
@@ -45,7 +45,7 @@ export interface DeviceModel {
 const probeMs = 15_000
 /** Of the first try of a monitor: one that still says nothing then has got stuck, and the next one seldom does. */
 const firstTryMs = 6000
-const mostOutputBytes = 4 << 20
+const maxOutputBytes = 4 << 20
 
 export const isAtLeast = (version: Pick<QmpVersion, 'major' | 'minor'>, major: number, minor: number): boolean =>
   version.major > major || (version.major === major && version.minor >= minor)
@@ -163,7 +163,7 @@ async function askAll(qmp: Qmp, ms: number) {
     machines: machines.map((it) => ({
       name: it.name,
       ...(it.alias === undefined ? {} : { alias: it.alias }),
-      mostCpus: it['cpu-max'],
+      maxCpus: it['cpu-max'],
       isDefault: it['is-default'] ?? false,
     })),
     types,
@@ -178,7 +178,7 @@ async function run(path: string, args: readonly string[], confinement: Confineme
   // Some versions answer on standard error, and some end with 1.
   const { stdout, stderr } = await runProgram(wrapped.command, wrapped.args, {
     ms: probeMs,
-    mostBytes: mostOutputBytes,
+    maxBytes: maxOutputBytes,
   })
   return stdout.trim() === '' ? stderr : stdout
 }

@@ -36,7 +36,7 @@ export type ImageField = (typeof imageFields)[number]
 export const plainFields = Object.keys(settings) as readonly (keyof typeof settings)[]
 
 /** Properties of which each is that of the record where it fits, else the default: a later version may know other values. */
-export function fitting(stored: Readonly<Record<string, unknown>>): MachineProperties {
+export function parseOrDefault(stored: Readonly<Record<string, unknown>>): MachineProperties {
   const properties = Object.entries(MachineProperties.properties).map(([name, schema]) => [
     name,
     Check(schema, stored[name]) ? stored[name] : structuredClone(schema.default),

@@ -1,13 +1,13 @@
 import { lstatSync, statSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
-import { conflict, outOfSpace } from '../../../../src/errors.ts'
-import { findProgram } from '../../find-program.ts'
+import { conflict, outOfSpace } from '../../../../src/errors/api-error.ts'
 import { runProgram } from '../../programs/start.ts'
+import { findProgram } from '../../system/find-program.ts'
 import type { ImageTool } from './confined-tool.ts'
 
 /** What is asked of the disk of a tool that only reads headers, ms. What works through an image has no bound. */
 const headerMs = 30_000
-const mostOutputBytes = 4 << 20
+const maxOutputBytes = 4 << 20
 
 /** What a disk image is. */
 export interface ImageFacts {
@@ -38,7 +38,7 @@ export interface ToolEnd {
 
 /** Runs the tool without a shell. Its exit code is the caller's to judge; 409 when it could not run to its end. */
 export async function runTool(tool: ImageTool, args: readonly string[], ms = 0): Promise<ToolEnd> {
-  const options = { ms, mostBytes: mostOutputBytes, set: { LC_ALL: 'C' } }
+  const options = { ms, maxBytes: maxOutputBytes, set: { LC_ALL: 'C' } }
   const { command, args: words } = typeof tool === 'string' ? { command: tool, args } : await tool.wrap(args)
   const { error, stdout, stderr } = await runProgram(command, words, options)
   const code = error === null ? 0 : error.code

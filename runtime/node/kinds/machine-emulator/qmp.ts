@@ -1,14 +1,14 @@
 import { createConnection, type Socket } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
-import { LineReader } from '../../keeper/lines.ts'
+import { LineReader } from '../../system/line-reader.ts'
 import { QmpError } from './qmp-error.ts'
 
 export { QmpError, type QmpErrorCode } from './qmp-error.ts'
 
 /** The longest answer known (the schema of QEMU 9) has 400 KB. */
-const mostLineBytes = 4 << 20
+const maxLineBytes = 4 << 20
 /** More commands than this without an answer: the emulator hangs, and so does whoever sends them. */
-const mostPending = 64
+const maxPending = 64
 /** Between two attempts to reach a socket that is not there yet, ms. */
 const retryMs = 5
 
@@ -69,7 +69,7 @@ export class Qmp {
   /** Resolves when the connection is gone, whoever ended it; an emulator that ends takes it along. */
   readonly closed: Promise<void>
   readonly #socket: Socket
-  readonly #lines = new LineReader(mostLineBytes)
+  readonly #lines = new LineReader(maxLineBytes)
   readonly #pending = new Map<number, Pending>()
   readonly #listeners = new Set<(event: QmpEvent) => void>()
   readonly #greeting: Promise<QmpVersion>
@@ -122,8 +122,8 @@ export class Qmp {
   /** Gives a command and waits for its answer at most `ms`; an answer that comes later is dropped. */
   async execute<T = unknown>(command: string, args: Readonly<Record<string, unknown>>, ms: number): Promise<T> {
     if (this.#end !== undefined) throw this.#end
-    if (this.#pending.size >= mostPending) {
-      throw new QmpError('timeout', `${command}: ${mostPending} commands have no answer yet, the emulator hangs`)
+    if (this.#pending.size >= maxPending) {
+      throw new QmpError('timeout', `${command}: ${maxPending} commands have no answer yet, the emulator hangs`)
     }
     const id = ++this.#lastId
     const answer = new Promise<unknown>((resolve, reject) => {

@@ -1,4 +1,4 @@
-import { badRequest } from '../../../../src/errors.ts'
+import { badRequest } from '../../../../src/errors/api-error.ts'
 
 /**
  * The words of a text as a POSIX shell would split them, with quotes and backslashes and nothing else: no variables, no

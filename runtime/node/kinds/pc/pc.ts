@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { conflict } from '../../../../src/errors.ts'
+import { conflict } from '../../../../src/errors/api-error.ts'
 import type { PcCreate, PcNode, PcUpdate } from '../../../../src/model/pc.ts'
 import type { Settings } from '../../config/settings.ts'
 import type { KindNode, Launch, NodeKind, Wire } from '../kind.ts'

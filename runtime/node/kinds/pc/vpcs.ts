@@ -1,6 +1,6 @@
 import { statSync } from 'node:fs'
-import { findProgram } from '../../find-program.ts'
 import { runProgram } from '../../programs/start.ts'
+import { findProgram } from '../../system/find-program.ts'
 
 export interface Vpcs {
   readonly path: string

@@ -1,10 +1,10 @@
 import { accessSync, constants } from 'node:fs'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
-import { conflict } from '../../../../../src/errors.ts'
+import { conflict } from '../../../../../src/errors/api-error.ts'
 
 /** Where the libvirt of a URI answers. */
-export interface Address {
+export interface LibvirtUri {
   /** As the daemon wants to hear it. */
   readonly uri: string
   /** Tried in order. */
@@ -18,7 +18,7 @@ const systemDirectories = ['/run/libvirt', '/var/run/libvirt']
 const socketNames = ['virtqemud-sock', 'libvirt-sock']
 
 /** The address that a URI means: QEMU on this machine, over a UNIX socket; 409 with what is wrong with another one. */
-export function addressOf(text: string): Address {
+export function addressOf(text: string): LibvirtUri {
   const url = URL.canParse(text) ? new URL(text) : undefined
   const [driver, transport = 'unix'] = url?.protocol.slice(0, -1).split('+') ?? []
   if (url === undefined || driver !== 'qemu') {

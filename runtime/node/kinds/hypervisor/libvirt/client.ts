@@ -1,4 +1,4 @@
-import { type Address, addressOf } from './address.ts'
+import { addressOf, type LibvirtUri } from './address.ts'
 import { LibvirtConnection } from './connection.ts'
 import { installCommand, startSessionDaemon } from './daemon.ts'
 import { readDomain } from './domain.ts'
@@ -124,7 +124,7 @@ export class LibvirtClient {
     throw new LibvirtError('closed', 'The connection to libvirt was closed')
   }
 
-  async #open(address: Address): Promise<LibvirtConnection> {
+  async #open(address: LibvirtUri): Promise<LibvirtConnection> {
     try {
       return await this.#tryAll(address)
     } catch (error) {
@@ -135,7 +135,7 @@ export class LibvirtClient {
     }
   }
 
-  async #tryAll({ uri, sockets }: Address): Promise<LibvirtConnection> {
+  async #tryAll({ uri, sockets }: LibvirtUri): Promise<LibvirtConnection> {
     let last: unknown
     for (const socket of sockets) {
       try {

@@ -2,8 +2,8 @@ import { randomBytes } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { chmod, copyFile, lstat, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { conflict } from '../../../../../src/errors.ts'
-import { findProgram } from '../../../find-program.ts'
+import { conflict } from '../../../../../src/errors/api-error.ts'
+import { findProgram } from '../../../system/find-program.ts'
 import { inspectImage, mustRun } from '../../machine-emulator/qemu-img.ts'
 import { type CloneBase, type CloneDisk, type CloneMark, nvramName, overlayName } from './clone-xml.ts'
 import { isUuid } from './domain.ts'
@@ -11,7 +11,7 @@ import { isUuid } from './domain.ts'
 const recordName = 'clone.json'
 /** Bound of making an overlay, ms. */
 const overlayMs = 60_000
-const mostRecordBytes = 1 << 20
+const maxRecordBytes = 1 << 20
 
 /**
  * What is written of a clone in its directory, for when libvirt does not know it. Clients can write there: nothing of it but what
@@ -46,7 +46,7 @@ export async function readRecord(directory: string, uuid: string): Promise<Clone
   const unknown = (cause?: unknown) => conflict(`There is no clone ${uuid} in ${directory}`, { cause })
   try {
     const { size } = await lstat(path)
-    if (size > mostRecordBytes) throw unknown()
+    if (size > maxRecordBytes) throw unknown()
     const record = JSON.parse(await readFile(path, 'utf8')) as CloneRecord
     if (record.uuid !== uuid || !isRecord(record)) throw unknown()
     return record

@@ -1,5 +1,5 @@
 import { basename, join } from 'node:path'
-import { conflict } from '../../../../../src/errors.ts'
+import { conflict } from '../../../../../src/errors/api-error.ts'
 import { devicesOf, interfacesOf, nameOf, requireMachine } from './definition.ts'
 import { macOf } from './interfaces.ts'
 import {

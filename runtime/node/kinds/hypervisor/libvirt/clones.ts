@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { mkdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import { ApiError, conflict } from '../../../../../src/errors.ts'
+import { ApiError, conflict } from '../../../../../src/errors/api-error.ts'
 import type { CloneWanted, Vm } from '../driver.ts'
 import {
   basesOf,

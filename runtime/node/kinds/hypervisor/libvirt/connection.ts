@@ -16,7 +16,7 @@ import {
 import { XdrReader, XdrWriter } from './xdr.ts'
 
 /** More calls than this without an answer: libvirt hangs, and so does whoever calls it. */
-const mostPending = 256
+const maxPending = 256
 const nothing = Buffer.alloc(0)
 const lifecycleEvent = 0
 const joinGroup = 'sudo usermod -aG libvirt "$USER", then log in again'
@@ -83,8 +83,8 @@ export class LibvirtConnection {
   /** Calls a procedure and waits for its reply at most `ms`; one that comes later is dropped. */
   async call(procedure: number, args: XdrWriter | undefined, ms: number): Promise<XdrReader> {
     if (this.#end !== undefined) throw this.#end
-    if (this.#pending.size >= mostPending) {
-      throw new LibvirtError('timeout', `${mostPending} calls have no answer from libvirt yet: it hangs`)
+    if (this.#pending.size >= maxPending) {
+      throw new LibvirtError('timeout', `${maxPending} calls have no answer from libvirt yet: it hangs`)
     }
     const serial = this.#nextSerial()
     const payload = args?.bytes ?? nothing

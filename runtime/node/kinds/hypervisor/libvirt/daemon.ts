@@ -1,7 +1,7 @@
 import { delimiter } from 'node:path'
-import { findProgram } from '../../../find-program.ts'
 import { forSession } from '../../../programs/environment.ts'
 import { runProgram } from '../../../programs/start.ts'
+import { findProgram } from '../../../system/find-program.ts'
 import { LibvirtError } from './libvirt-error.ts'
 
 const startMs = 20_000

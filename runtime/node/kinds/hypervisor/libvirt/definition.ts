@@ -1,4 +1,4 @@
-import { conflict } from '../../../../../src/errors.ts'
+import { conflict } from '../../../../../src/errors/api-error.ts'
 import { child, children, type Element, textOf } from './xml.ts'
 
 /** Kinds of VM that QEMU runs. */

@@ -36,18 +36,18 @@ const savedRunning = 2
 const affectLive = 1
 
 /** Two of the five calls that libvirt takes from a client at once are left for short ones. */
-const mostLong = 3
+const maxLong = 3
 
 /** What is asked of VMs, call by call. */
 export class Domains {
   readonly #client: LibvirtClient
-  readonly #bounds: DomainBounds
+  readonly #timeouts: DomainBounds
   #long = 0
   readonly #waiting: (() => void)[] = []
 
-  constructor(client: LibvirtClient, bounds: DomainBounds) {
+  constructor(client: LibvirtClient, timeouts: DomainBounds) {
     this.#client = client
-    this.#bounds = bounds
+    this.#timeouts = timeouts
   }
 
   /** Those that have a definition. */
@@ -94,23 +94,23 @@ export class Domains {
 
   /** The first time, libvirt looks at every emulator that there is. */
   async capabilities(): Promise<string> {
-    return (await this.#client.call(procedures.connectGetCapabilities, undefined, this.#bounds.run)).string()
+    return (await this.#client.call(procedures.connectGetCapabilities, undefined, this.#timeouts.run)).string()
   }
 
   /** Starts what the XML says; a VM that has a definition keeps that. */
   async createXml(xml: string): Promise<void> {
-    await this.#slow(procedures.domainCreateXml, new XdrWriter().string(xml).uint(0), this.#bounds.run)
+    await this.#slow(procedures.domainCreateXml, new XdrWriter().string(xml).uint(0), this.#timeouts.run)
   }
 
   /** Starts it as it is defined, or from its managed save. */
   async create(domain: Domain): Promise<void> {
-    await this.#slow(procedures.domainCreateWithFlags, of(domain).uint(0), this.#bounds.save)
+    await this.#slow(procedures.domainCreateWithFlags, of(domain).uint(0), this.#timeouts.save)
   }
 
   /** One that has ended meanwhile is as was wanted. */
   async destroy(domain: Domain): Promise<void> {
     try {
-      await this.#slow(procedures.domainDestroyFlags, of(domain).uint(0), this.#bounds.run)
+      await this.#slow(procedures.domainDestroyFlags, of(domain).uint(0), this.#timeouts.run)
     } catch (error) {
       if (!isRefusal(error, libvirtErrors.operationInvalid)) throw error
     }
@@ -143,7 +143,7 @@ export class Domains {
   }
 
   async managedSave(domain: Domain): Promise<void> {
-    await this.#slow(procedures.domainManagedSave, of(domain).uint(savedRunning), this.#bounds.save)
+    await this.#slow(procedures.domainManagedSave, of(domain).uint(savedRunning), this.#timeouts.save)
   }
 
   async managedSaveXml(domain: Domain): Promise<string> {
@@ -186,15 +186,15 @@ export class Domains {
   }
 
   #look(procedure: number, args: XdrWriter | undefined): Promise<XdrReader> {
-    return this.#client.call(procedure, args, this.#bounds.look)
+    return this.#client.call(procedure, args, this.#timeouts.look)
   }
 
   #act(procedure: number, args: XdrWriter): Promise<XdrReader> {
-    return this.#client.call(procedure, args, this.#bounds.act)
+    return this.#client.call(procedure, args, this.#timeouts.act)
   }
 
   async #slow(procedure: number, args: XdrWriter, ms: number): Promise<void> {
-    if (this.#long >= mostLong) await new Promise<void>((resolve) => this.#waiting.push(resolve))
+    if (this.#long >= maxLong) await new Promise<void>((resolve) => this.#waiting.push(resolve))
     else this.#long++
     try {
       await this.#client.call(procedure, args, ms)

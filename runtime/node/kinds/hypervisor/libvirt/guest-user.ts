@@ -1,8 +1,8 @@
 import { realpath, stat } from 'node:fs/promises'
 import { homedir } from 'node:os'
 import { dirname } from 'node:path'
-import { conflict } from '../../../../../src/errors.ts'
-import { type AclEntry, aclOfMode, allowing, permissionsOf, readAcl, writeAcl } from './acl.ts'
+import { conflict } from '../../../../../src/errors/api-error.ts'
+import { type AclEntry, aclOfMode, allowing, permissionsOf, readAcl, writeAcl } from '../../../system/acl.ts'
 import { child, children, parseXml, textOf } from './xml.ts'
 
 /** Permission to pass a directory. */

@@ -1,11 +1,11 @@
 import { createHash } from 'node:crypto'
-import { conflict } from '../../../../../src/errors.ts'
+import { conflict } from '../../../../../src/errors/api-error.ts'
 import type { VmAdapter, VmPlan } from '../driver.ts'
 import { devicesOf, interfacesOf, isUsed, nameOf } from './definition.ts'
 import { append, child, childOrNew, children, documentOf, type Element, setAttributes } from './xml.ts'
 
 /** How many adapters a VM can have here; as with VirtualBox. */
-export const mostAdapters = 36
+export const maxAdapters = 36
 const loopback = '127.0.0.1'
 
 /** What is the guest's side of an adapter, or the user's: it stays when another backend takes its place. */
@@ -41,7 +41,7 @@ export function plugIn(domain: Element, uuid: string, plan: VmPlan): void {
 /** The same for a VM whose memory was saved: its adapters are what they were, only their backends can change; 409. */
 export function plugInSaved(domain: Element, uuid: string, plan: VmPlan): void {
   const present = interfacesOf(domain)
-  const added = new Map(Array.from({ length: mostAdapters }, (_, index) => [macOf(uuid, index), index]))
+  const added = new Map(Array.from({ length: maxAdapters }, (_, index) => [macOf(uuid, index), index]))
   const byIndex = new Map(present.map((it, place) => [added.get(macIn(it)) ?? place, it]))
   const wanted = new Set(plan.adapters.map(({ index }) => index))
   const lacking = plan.adapters.some(({ index }) => !byIndex.has(index))

@@ -1,4 +1,4 @@
-import { ApiError } from '../../../../../src/errors.ts'
+import { ApiError } from '../../../../../src/errors/api-error.ts'
 
 /**
  * `unreachable`: no libvirt answers at the URI; `timeout`: somebody is there and says nothing; `refused`: libvirt answered with an

@@ -1,4 +1,4 @@
-import { ApiError, conflict } from '../../../../../src/errors.ts'
+import { ApiError, conflict } from '../../../../../src/errors/api-error.ts'
 import type { ApplianceDriver, ApplianceRun, CloneWanted, Vm, VmAdapter, VmEnding, VmPlan, VmState } from '../driver.ts'
 import { adapterType, adapterTypes } from './adapter-types.ts'
 import { LibvirtClient } from './client.ts'
@@ -9,7 +9,7 @@ import { interfacesOf, isUsed, ramOf } from './definition.ts'
 import type { Domain } from './domain.ts'
 import { type DomainBounds, Domains, domainBounds, domainStates } from './domains.ts'
 import { GuestAddresses } from './guest-addresses.ts'
-import { macIn, mostAdapters, recabled } from './interfaces.ts'
+import { macIn, maxAdapters, recabled } from './interfaces.ts'
 import { isRefusal, LibvirtError, libvirtErrors } from './libvirt-error.ts'
 import { liveXml, resumedXml, servesSerial } from './live-xml.ts'
 import { sizedXml } from './sized-xml.ts'
@@ -20,7 +20,7 @@ export interface LibvirtOptions {
   readonly uri: () => string
   /** How long a guest has to obey its power button, ms. */
   readonly shutdownMs?: number
-  readonly bounds?: DomainBounds
+  readonly timeouts?: DomainBounds
 }
 
 /** What is known of a VM at one moment. */
@@ -43,9 +43,9 @@ export class LibvirtDriver implements ApplianceDriver {
   readonly #addresses: GuestAddresses
   readonly #shutdownMs: number
 
-  constructor({ uri, shutdownMs = 120_000, bounds = domainBounds }: LibvirtOptions) {
+  constructor({ uri, shutdownMs = 120_000, timeouts = domainBounds }: LibvirtOptions) {
     this.#client = new LibvirtClient({ uri })
-    this.#domains = new Domains(this.#client, bounds)
+    this.#domains = new Domains(this.#client, timeouts)
     this.#clones = new Clones(this.#domains)
     this.#addresses = new GuestAddresses(this.#client)
     this.#shutdownMs = shutdownMs
@@ -73,8 +73,8 @@ export class LibvirtDriver implements ApplianceDriver {
     return domain && (await this.#look(domain))?.vm
   }
 
-  async mostAdapters(): Promise<number> {
-    return mostAdapters
+  async maxAdapters(): Promise<number> {
+    return maxAdapters
   }
 
   async usedAdapters(uuid: string): Promise<readonly number[]> {

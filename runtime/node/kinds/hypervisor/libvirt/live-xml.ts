@@ -1,4 +1,4 @@
-import { conflict } from '../../../../../src/errors.ts'
+import { conflict } from '../../../../../src/errors/api-error.ts'
 import type { VmPlan } from '../driver.ts'
 import { devicesOf, nameOf, ramOf, requireMachine } from './definition.ts'
 import { plugIn, plugInSaved } from './interfaces.ts'

@@ -49,7 +49,7 @@ export const messageTypes = { call: 0, reply: 1, message: 2 } as const
 const statuses = { ok: 0, error: 1 } as const
 
 /** VIR_NET_MESSAGE_MAX and the length before it. */
-const mostMessageBytes = (16 << 20) + 4
+const maxMessageBytes = (16 << 20) + 4
 const lengthBytes = 4
 const headerBytes = 24
 
@@ -65,7 +65,7 @@ export interface Message {
 
 export function encodeMessage({ program, procedure, type, serial, isError, payload }: Message): Buffer {
   const length = lengthBytes + headerBytes + payload.length
-  if (length > mostMessageBytes) throw new LibvirtError('protocol', 'What is to be told to libvirt is too long for it')
+  if (length > maxMessageBytes) throw new LibvirtError('protocol', 'What is to be told to libvirt is too long for it')
   const status = isError ? statuses.error : statuses.ok
   const header = new XdrWriter().uint(length).uint(program).uint(1).int(procedure).int(type).uint(serial).int(status)
   return Buffer.concat([header.bytes, payload])
@@ -85,7 +85,7 @@ export class MessageReader {
       const [first = Buffer.alloc(0)] = this.#chunks
       const buffer = this.#chunks.length === 1 ? first : Buffer.concat(this.#chunks)
       const length = buffer.readUInt32BE(0)
-      if (length < lengthBytes + headerBytes || length > mostMessageBytes) {
+      if (length < lengthBytes + headerBytes || length > maxMessageBytes) {
         throw new LibvirtError('protocol', `What comes from libvirt is not its protocol: a message of ${length} bytes`)
       }
       // Nothing is put together again before a message is whole.

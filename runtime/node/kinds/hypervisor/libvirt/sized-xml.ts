@@ -1,4 +1,4 @@
-import { conflict } from '../../../../../src/errors.ts'
+import { conflict } from '../../../../../src/errors/api-error.ts'
 import { nameOf, ramOf, requireMachine } from './definition.ts'
 import { setRam } from './live-xml.ts'
 import { child, childOrNew, children, type Element, parseXml, removeChildren, textOf, xmlText } from './xml.ts'

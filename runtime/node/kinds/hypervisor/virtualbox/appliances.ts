@@ -1,9 +1,9 @@
 import { once } from 'node:events'
 import { type AddressInfo, createServer, isIPv4 } from 'node:net'
-import { conflict } from '../../../../../src/errors.ts'
-import { isForbidden } from '../../../../../src/fleet/address.ts'
+import { isForbidden } from '../../../../../src/client/address.ts'
+import { conflict } from '../../../../../src/errors/api-error.ts'
 import type { ApplianceRun } from '../driver.ts'
-import type { Machine } from './machine.ts'
+import type { VirtualBoxVm } from './machine.ts'
 import type { Machines } from './machines.ts'
 
 const loopback = '127.0.0.1'
@@ -21,7 +21,10 @@ export class Appliances {
   }
 
   /** Its size stays in its settings: VirtualBox knows no other. */
-  async start({ uuid, name, state, memory, processors }: Machine, { size, headless }: ApplianceRun): Promise<void> {
+  async start(
+    { uuid, name, state, memory, processors }: VirtualBoxVm,
+    { size, headless }: ApplianceRun,
+  ): Promise<void> {
     if (state !== 'stopped' && state !== 'saved') throw conflict(`The VM ${JSON.stringify(name)} runs already`)
     const options: string[] = []
     if (size !== undefined && size.ram !== memory) options.push('--memory', String(size.ram))
@@ -32,7 +35,7 @@ export class Appliances {
   }
 
   /** What the guest says of its adapters to networks that the host is in, then a port of the host that leads to its NAT adapter. */
-  async reach(machine: Machine, port: number): Promise<{ host: string; port: number }[]> {
+  async reach(machine: VirtualBoxVm, port: number): Promise<{ host: string; port: number }[]> {
     const reachable = machine.adapters.filter(({ attachment }) => attachment === 'hostonly' || attachment === 'bridged')
     const nat = machine.adapters.find(({ attachment }) => attachment === 'nat')
     if (reachable.length === 0 && nat === undefined) {
@@ -60,7 +63,7 @@ export class Appliances {
   }
 
   /** The port of this host; the rule is made anew once. */
-  async #forward({ uuid, forwardings }: Machine, adapter: number, port: number): Promise<number> {
+  async #forward({ uuid, forwardings }: VirtualBoxVm, adapter: number, port: number): Promise<number> {
     const key = `${uuid}/${port}`
     const known = this.#forwarded.get(key)
     const rule = forwardings.find((it) => it.startsWith(`${ruleName},`))

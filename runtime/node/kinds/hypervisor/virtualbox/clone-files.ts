@@ -1,11 +1,11 @@
-import { lstat, readdir, readFile } from 'node:fs/promises'
+import { lstat, readdir, readFile, rm } from 'node:fs/promises'
 import { basename, dirname, join, sep } from 'node:path'
 import { type Static, Type } from '@sinclair/typebox'
 import { Check } from '@sinclair/typebox/value'
-import { removeDurable, writeDurable } from '../../../projects/durable-file.ts'
+import { writeDurable } from '../../../storage/durable-file.ts'
 import type { AttachedDisk } from './machine.ts'
 
-const mostSettingsBytes = 8 << 20
+const maxSettingsBytes = 8 << 20
 
 /** Where the disks of a closed clone were, by the name of their files in `Snapshots`; the program before us wrote it, too. */
 const DiskTable = Type.Array(
@@ -49,7 +49,8 @@ export async function readDiskTable(settingsFile: string): Promise<AttachedDisk[
 }
 
 export async function removeDiskTable(settingsFile: string): Promise<void> {
-  await removeDurable(tableOf(settingsFile))
+  await rm(`${tableOf(settingsFile)}.bak`, { force: true })
+  await rm(tableOf(settingsFile), { force: true })
 }
 
 function parseTable(text: string): Static<typeof DiskTable> {
@@ -69,14 +70,14 @@ export async function findSettings(directory: string, uuid: string): Promise<str
     const names = await readdir(place).catch(() => [])
     for (const name of names.filter((each) => each.endsWith('.vbox'))) {
       const file = join(place, name)
-      if ((await isFile(file, mostSettingsBytes)) && (await readFile(file, 'utf8')).includes(`uuid="{${uuid}}"`))
+      if ((await isFile(file, maxSettingsBytes)) && (await readFile(file, 'utf8')).includes(`uuid="{${uuid}}"`))
         return file
     }
   }
   return undefined
 }
 
-async function isFile(path: string, mostBytes = Number.POSITIVE_INFINITY): Promise<boolean> {
+async function isFile(path: string, maxBytes = Number.POSITIVE_INFINITY): Promise<boolean> {
   const found = await lstat(path).catch(() => undefined)
-  return found?.isFile() === true && found.size <= mostBytes
+  return found?.isFile() === true && found.size <= maxBytes
 }

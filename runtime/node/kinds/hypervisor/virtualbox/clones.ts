@@ -1,12 +1,12 @@
 import { randomUUID } from 'node:crypto'
 import { rm } from 'node:fs/promises'
 import { dirname } from 'node:path'
-import { conflict } from '../../../../../src/errors.ts'
-import { translated } from '../../../projects/disk.ts'
-import { makeDirectory } from '../../../projects/durable-file.ts'
+import { conflict } from '../../../../../src/errors/api-error.ts'
+import { translated } from '../../../storage/disk.ts'
+import { makeDirectory } from '../../../storage/durable-file.ts'
 import type { CloneWanted } from '../driver.ts'
 import { findSettings, isOverlay, isWithin, readDiskTable, removeDiskTable, writeDiskTable } from './clone-files.ts'
-import type { AttachedDisk, Machine, Snapshot } from './machine.ts'
+import type { AttachedDisk, Snapshot, VirtualBoxVm } from './machine.ts'
 import { cloneMark, type Machines } from './machines.ts'
 
 const baseName = 'Patchbay linked base'
@@ -28,7 +28,10 @@ export class Clones {
   }
 
   /** A clone of a machine; what is made is undone when it fails. */
-  async make(source: Machine, { name, directory, clone_uuid: uuid = randomUUID() }: CloneWanted): Promise<Machine> {
+  async make(
+    source: VirtualBoxVm,
+    { name, directory, clone_uuid: uuid = randomUUID() }: CloneWanted,
+  ): Promise<VirtualBoxVm> {
     await this.#requireFreeName(name)
     await translated('The directory of a clone', () => makeDirectory(directory))
     const known = source.snapshots.find((each) => baseNames.includes(each.name))
@@ -51,7 +54,7 @@ export class Clones {
     }
   }
 
-  async rename(clone: Machine, name: string): Promise<void> {
+  async rename(clone: VirtualBoxVm, name: string): Promise<void> {
     if (name === clone.name) return
     requireStopped(clone)
     await this.#requireClone(clone)
@@ -60,7 +63,7 @@ export class Clones {
   }
 
   /** Makes the clone in a directory known again, with the disks that were taken out when it was closed. */
-  async open(uuid: string, directory: string): Promise<Machine> {
+  async open(uuid: string, directory: string): Promise<VirtualBoxVm> {
     let clone = await this.#machines.find(uuid)
     if (clone === undefined) {
       const file = await findSettings(directory, uuid)
@@ -78,7 +81,7 @@ export class Clones {
   }
 
   /** The manager forgets it; its files stay. */
-  async close(clone: Machine): Promise<void> {
+  async close(clone: VirtualBoxVm): Promise<void> {
     requireStopped(clone)
     await this.#requireClone(clone)
     // Nothing of one whose memory is saved can be changed, and nothing needs to be.
@@ -87,7 +90,7 @@ export class Clones {
   }
 
   /** The manager forgets it, and its files are deleted: only those in its own directory. */
-  async remove(clone: Machine): Promise<void> {
+  async remove(clone: VirtualBoxVm): Promise<void> {
     requireStopped(clone)
     await this.#requireClone(clone)
     await this.#machines.run('unregistervm', clone.uuid)
@@ -107,7 +110,7 @@ export class Clones {
   }
 
   /** The overlays of the clone out of its drives, so that VirtualBox forgets it without them. */
-  async #takeOut(clone: Machine): Promise<void> {
+  async #takeOut(clone: VirtualBoxVm): Promise<void> {
     const known = new Set((await this.#machines.disks()).map(({ file }) => file))
     const overlays = clone.disks.filter(({ file }) => known.has(file) && isOverlay(clone.file, file))
     if (overlays.length === 0) return
@@ -123,7 +126,7 @@ export class Clones {
   }
 
   /** VirtualBox makes overlays of snapshots only, so the machine has one more from now on. */
-  async #takeBase(source: Machine): Promise<Snapshot> {
+  async #takeBase(source: VirtualBoxVm): Promise<Snapshot> {
     requireStopped(source)
     await this.#machines.run('snapshot', source.uuid, 'take', baseName)
     const { snapshots } = await this.#machines.get(source.uuid)
@@ -151,7 +154,7 @@ export class Clones {
     await translated('The files of a clone', () => rm(directory, { recursive: true, force: true }))
   }
 
-  async #requireClone({ uuid, name }: Machine): Promise<void> {
+  async #requireClone({ uuid, name }: VirtualBoxVm): Promise<void> {
     if (!(await this.#machines.isClone(uuid))) throw conflict(`The VM ${JSON.stringify(name)} is not a clone of ours`)
   }
 
@@ -164,7 +167,7 @@ export class Clones {
 
 const placeOf = ({ controller, port, device }: AttachedDisk) => `${controller}-${port}-${device}`
 
-function requireStopped({ name, state }: Machine): void {
+function requireStopped({ name, state }: VirtualBoxVm): void {
   if (state === 'stopped' || state === 'saved') return
   throw conflict(`The VM ${JSON.stringify(name)} runs: stop it first`)
 }

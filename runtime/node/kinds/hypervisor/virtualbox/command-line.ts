@@ -1,11 +1,11 @@
 import type { ChildProcess } from 'node:child_process'
-import { conflict, tooMany } from '../../../../../src/errors.ts'
+import { conflict, tooMany } from '../../../../../src/errors/api-error.ts'
 import { startProgram } from '../../../programs/start.ts'
 import { CommandFailure, complaintOf } from './failure.ts'
 import { type FoundManager, findManager, locale, variables } from './program.ts'
 
 /** Of one command; the description of a machine has some 10 KB. */
-const mostOutputBytes = 4 << 20
+const maxOutputBytes = 4 << 20
 /** How long what it has written is waited for when it has ended; a server that it started may still have its output open, ms. */
 const drainMs = 500
 
@@ -17,7 +17,7 @@ export interface CommandLineOptions {
   readonly commandMs?: number
   /** Bound of the wait for its turn, ms. */
   readonly turnMs?: number
-  readonly mostWaiting?: number
+  readonly maxWaiting?: number
 }
 
 interface Waiting {
@@ -39,7 +39,7 @@ export class CommandLine {
       searchPath: () => process.env.PATH ?? '',
       commandMs: 60_000,
       turnMs: 300_000,
-      mostWaiting: 256,
+      maxWaiting: 256,
       ...options,
     }
   }
@@ -53,9 +53,9 @@ export class CommandLine {
   run(...args: readonly string[]): Promise<string> {
     if (args.some((arg) => arg.includes('\0'))) return Promise.reject(conflict('VirtualBox: a name cannot hold a NUL'))
     if (this.#isClosed) return Promise.reject(closed())
-    const { mostWaiting, turnMs } = this.#options
-    if (this.#waiting.length >= mostWaiting) {
-      return Promise.reject(tooMany(`VirtualBox is busy: ${mostWaiting} commands wait for their turn`))
+    const { maxWaiting, turnMs } = this.#options
+    if (this.#waiting.length >= maxWaiting) {
+      return Promise.reject(tooMany(`VirtualBox is busy: ${maxWaiting} commands wait for their turn`))
     }
     return new Promise((resolve, reject) => {
       const timer = setTimeout(() => {
@@ -153,7 +153,7 @@ function collect(stream: ChildProcess['stdout'], overflow: () => void): () => st
   let bytes = 0
   stream?.on('data', (piece: Buffer) => {
     bytes += piece.length
-    if (bytes > mostOutputBytes) return overflow()
+    if (bytes > maxOutputBytes) return overflow()
     pieces.push(piece)
   })
   return () => Buffer.concat(pieces).toString('utf8')

@@ -1,4 +1,4 @@
-import { ApiError } from '../../../../../src/errors.ts'
+import { ApiError } from '../../../../../src/errors/api-error.ts'
 
 /** How a command of VBoxManage ended, when not well. */
 export class CommandFailure extends Error {

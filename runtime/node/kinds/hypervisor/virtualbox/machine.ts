@@ -51,7 +51,7 @@ export const attachments: Readonly<Record<string, { readonly key: string; readon
 }
 
 /** A machine, as `showvminfo --machinereadable` describes it. */
-export class Machine {
+export class VirtualBoxVm {
   readonly #values: Map<string, string>
 
   constructor(text: string) {

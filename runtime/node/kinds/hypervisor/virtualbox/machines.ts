@@ -1,4 +1,4 @@
-import { conflict } from '../../../../../src/errors.ts'
+import { conflict } from '../../../../../src/errors/api-error.ts'
 import { CommandLine, type CommandLineOptions } from './command-line.ts'
 import { isMissing } from './failure.ts'
 import {
@@ -12,9 +12,9 @@ import {
   parseInstallation,
   parseMachines,
 } from './listings.ts'
-import { Machine } from './machine.ts'
+import { VirtualBoxVm } from './machine.ts'
 
-const leastApi = [4, 3] as const
+const minApi = [4, 3] as const
 /** Marks of clones that nodes have: ours, and that of the program before us. */
 export const cloneMark = 'Patchbay/Clone'
 const cloneMarks = [cloneMark, 'GNS3/Clone']
@@ -52,20 +52,20 @@ export class Machines {
   }
 
   /** Undefined when it is gone, or its settings cannot be read. */
-  async findReadable(uuid: string): Promise<Machine | undefined> {
+  async findReadable(uuid: string): Promise<VirtualBoxVm | undefined> {
     const machine = await this.#describe(uuid)
     return machine?.isAccessible === true ? machine : undefined
   }
 
   /** Undefined when it is gone; 409 when its settings cannot be read. */
-  async find(uuid: string): Promise<Machine | undefined> {
+  async find(uuid: string): Promise<VirtualBoxVm | undefined> {
     const machine = await this.#describe(uuid)
     if (machine?.isAccessible === false) throw conflict(`VirtualBox cannot read the settings of the VM ${uuid}`)
     return machine
   }
 
   /** 409 when it is gone. */
-  async get(uuid: string): Promise<Machine> {
+  async get(uuid: string): Promise<VirtualBoxVm> {
     const machine = await this.find(uuid)
     if (machine === undefined) throw conflict(`VirtualBox has no VM ${uuid} any more`)
     return machine
@@ -99,9 +99,9 @@ export class Machines {
     return this.#line.close()
   }
 
-  async #describe(uuid: string): Promise<Machine | undefined> {
+  async #describe(uuid: string): Promise<VirtualBoxVm | undefined> {
     try {
-      return new Machine(await this.run('showvminfo', uuid, '--machinereadable'))
+      return new VirtualBoxVm(await this.run('showvminfo', uuid, '--machinereadable'))
     } catch (error) {
       if (isMissing(error)) return undefined
       throw error
@@ -112,8 +112,8 @@ export class Machines {
     const facts = parseInstallation(await this.#line.run('list', 'systemproperties'))
     if (facts.api === undefined) throw conflict('VirtualBox: it does not say of what version its interface is')
     const [major, minor] = facts.api
-    if (major < leastApi[0] || (major === leastApi[0] && minor < leastApi[1])) {
-      throw conflict(`VirtualBox ${major}.${minor} is too old: expected ${leastApi.join('.')} or later`)
+    if (major < minApi[0] || (major === minApi[0] && minor < minApi[1])) {
+      throw conflict(`VirtualBox ${major}.${minor} is too old: expected ${minApi.join('.')} or later`)
     }
     return facts
   }

@@ -1,13 +1,13 @@
-import { conflict } from '../../../../../src/errors.ts'
+import { conflict } from '../../../../../src/errors/api-error.ts'
 import type { VmPlan } from '../driver.ts'
 import { adapterCode } from './adapter-types.ts'
 import type { AdapterNote } from './listings.ts'
-import { type Adapter, attachments, type Machine, type ScreenServer } from './machine.ts'
+import { type Adapter, attachments, type ScreenServer, type VirtualBoxVm } from './machine.ts'
 import type { AdapterRecord, RunRecord } from './run-record.ts'
 
 /** What a machine that is about to run is given. */
 export interface Preparation {
-  readonly machine: Machine
+  readonly machine: VirtualBoxVm
   readonly notes: ReadonlyMap<number, AdapterNote>
   readonly plan: VmPlan
   /** Of the socket of its serial port. */
@@ -24,7 +24,7 @@ export const isTunnel = ({ attachment, to }: Adapter): boolean => attachment ===
 const isKnown = (adapter: Adapter): boolean =>
   isFree(adapter) || adapter.attachment === 'nat' || attachments[adapter.attachment] !== undefined
 
-export const inUse = (machine: Machine, { number, attachment }: Adapter) =>
+export const inUse = (machine: VirtualBoxVm, { number, attachment }: Adapter) =>
   conflict(
     `Adapter ${number - 1} of the VM ${JSON.stringify(machine.name)} is attached to something else (${attachment}): ` +
       'set it to "Not attached" in VirtualBox, or set use_any_adapter',
@@ -50,7 +50,7 @@ export function recordOf({ machine, notes, plan, serialPath }: Preparation): Run
 }
 
 /** The adapters that are ports and can be made such. */
-function portsOf(machine: Machine, { adapters, useAnyAdapter }: VmPlan): Chosen[] {
+function portsOf(machine: VirtualBoxVm, { adapters, useAnyAdapter }: VmPlan): Chosen[] {
   const chosen: Chosen[] = []
   for (const { index, carrier } of adapters) {
     const adapter = machine.adapter(index + 1)
@@ -64,7 +64,7 @@ function portsOf(machine: Machine, { adapters, useAnyAdapter }: VmPlan): Chosen[
 }
 
 /** Those beyond the ports: a node has the adapters that it says it has. */
-function othersOf(machine: Machine, { adapters }: VmPlan): Chosen[] {
+function othersOf(machine: VirtualBoxVm, { adapters }: VmPlan): Chosen[] {
   const count = Math.max(0, ...adapters.map(({ index }) => index + 1))
   const others = machine.adapters.filter((each) => each.number > count && each.attachment !== 'none' && isKnown(each))
   return others.map((adapter) => ({ adapter, set: 'none' }))
@@ -96,7 +96,7 @@ export function revealing({ adapters, serialPort, screen }: RunRecord): string[]
 const serialPortOn = ['--uart1', '0x3F8', '4']
 
 /** The record with what enabling has shown. */
-export function revealed(record: RunRecord, machine: Machine, notes: ReadonlyMap<number, AdapterNote>): RunRecord {
+export function revealed(record: RunRecord, machine: VirtualBoxVm, notes: ReadonlyMap<number, AdapterNote>): RunRecord {
   const { serialPort, screen } = record
   const { mode } = machine.serialPort
   const { ports, address } = machine.screen

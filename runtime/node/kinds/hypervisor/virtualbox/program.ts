@@ -1,8 +1,8 @@
 import { type Stats, statSync } from 'node:fs'
 import { basename } from 'node:path'
-import { conflict } from '../../../../../src/errors.ts'
-import { findProgram } from '../../../find-program.ts'
+import { conflict } from '../../../../../src/errors/api-error.ts'
 import { forDesktop } from '../../../programs/environment.ts'
+import { findProgram } from '../../../system/find-program.ts'
 
 const names = ['VBoxManage', 'vboxmanage']
 

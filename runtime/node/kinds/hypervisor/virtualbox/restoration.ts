@@ -1,4 +1,4 @@
-import { type Adapter, attachments, type Machine } from './machine.ts'
+import { type Adapter, attachments, type VirtualBoxVm } from './machine.ts'
 import { isTunnel } from './preparation.ts'
 import type { AdapterRecord, RunRecord } from './run-record.ts'
 
@@ -6,7 +6,7 @@ import type { AdapterRecord, RunRecord } from './run-record.ts'
  * The options of modifyvm that put the machine back as it was before it was made ready. What somebody has set to something
  * else since then is theirs and stays.
  */
-export function restoring(record: RunRecord, machine: Machine): string[] {
+export function restoring(record: RunRecord, machine: VirtualBoxVm): string[] {
   const { memory, serialPort, screen } = record
   return [
     ...(memory !== undefined && machine.memory === memory.set ? ['--memory', String(memory.before)] : []),
@@ -54,7 +54,10 @@ function driverOptions({ number, attachment, properties }: AdapterRecord): strin
 
 const modesWithPath = ['server', 'client', 'tcpserver', 'tcpclient', 'file']
 
-function serialPortOptions({ at, mode, set }: NonNullable<RunRecord['serialPort']>, { serialPort }: Machine): string[] {
+function serialPortOptions(
+  { at, mode, set }: NonNullable<RunRecord['serialPort']>,
+  { serialPort }: VirtualBoxVm,
+): string[] {
   const isLookedInto = at === 'off' && serialPort.at !== 'off' && (mode === undefined || mode === serialPort.mode)
   if (serialPort.mode !== set && !isLookedInto) return []
   return [...(mode === undefined ? [] : ['--uartmode1', ...modeArguments(mode)]), '--uart1', ...addressArguments(at)]
@@ -67,7 +70,10 @@ function modeArguments(mode: string): string[] {
 
 const addressArguments = (at: string): string[] => at.split(',')
 
-function screenOptions({ isOn, ports, address, set }: NonNullable<RunRecord['screen']>, { screen }: Machine): string[] {
+function screenOptions(
+  { isOn, ports, address, set }: NonNullable<RunRecord['screen']>,
+  { screen }: VirtualBoxVm,
+): string[] {
   const isLookedInto = !isOn && screen.isOn && (ports === undefined || ports === screen.ports)
   if (!(screen.isOn && screen.ports === set.ports) && !isLookedInto) return []
   return [

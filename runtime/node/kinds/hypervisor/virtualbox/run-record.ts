@@ -1,15 +1,9 @@
-import { readdir } from 'node:fs/promises'
+import { readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Static, Type } from '@sinclair/typebox'
 import { Check } from '@sinclair/typebox/value'
-import { translated } from '../../../projects/disk.ts'
-import {
-  makeDirectory,
-  readDurable,
-  removeDurable,
-  removeTemporaries,
-  writeDurable,
-} from '../../../projects/durable-file.ts'
+import { translated } from '../../../storage/disk.ts'
+import { makeDirectory, readDurable, removeTemporaries, writeDurable } from '../../../storage/durable-file.ts'
 
 const Word = Type.String({ maxLength: 4096 })
 
@@ -76,7 +70,11 @@ export class RunRecords {
 
   async remove(uuid: string): Promise<void> {
     const all = await this.#all()
-    await translated('The record of a VM', () => removeDurable(this.#file(uuid)))
+    await translated('The record of a VM', async () => {
+      // The version before first: found alone, it would count.
+      await rm(`${this.#file(uuid)}.bak`, { force: true })
+      await rm(this.#file(uuid), { force: true })
+    })
     all.delete(uuid)
   }
 

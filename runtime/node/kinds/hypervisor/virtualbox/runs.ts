@@ -1,10 +1,10 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import { conflict } from '../../../../../src/errors.ts'
-import { Serial } from '../../../../../src/serial.ts'
-import type { Log } from '../../../log.ts'
+import { KeyedMutex } from '../../../../../src/async/keyed-mutex.ts'
+import { conflict } from '../../../../../src/errors/api-error.ts'
+import type { Log } from '../../../log/log.ts'
 import type { VmAdapter, VmEnding, VmPlan } from '../driver.ts'
 import { hasTimedOut, isLocked } from './failure.ts'
-import type { Machine } from './machine.ts'
+import type { VirtualBoxVm } from './machine.ts'
 import type { Machines } from './machines.ts'
 import { inUse, isFree, isTunnel, preparing, recordOf, revealed, revealing } from './preparation.ts'
 import { restoring } from './restoration.ts'
@@ -22,7 +22,7 @@ export interface RunTimes {
   readonly lookMs: number
 }
 
-export const usualTimes: RunTimes = { shutdownMs: 120_000, settleMs: 10_000, serialMs: 10_000, lookMs: 500 }
+export const defaultTimes: RunTimes = { shutdownMs: 120_000, settleMs: 10_000, serialMs: 10_000, lookMs: 500 }
 
 export interface RunsOptions {
   readonly machines: Machines
@@ -39,7 +39,7 @@ export class Runs {
   readonly #sockets: SerialSockets
   readonly #log: Log
   readonly #times: RunTimes
-  readonly #serial = new Serial()
+  readonly #serial = new KeyedMutex()
 
   constructor({ machines, records, sockets, log, times }: RunsOptions) {
     this.#machines = machines
@@ -76,7 +76,7 @@ export class Runs {
   }
 
   /** The machine; put back as it was when it has stopped, unless something is done with it now. */
-  async settle(machine: Machine): Promise<Machine> {
+  async settle(machine: VirtualBoxVm): Promise<VirtualBoxVm> {
     const { uuid } = machine
     if (machine.state !== 'stopped' || machine.isInUse || this.#serial.isBusy(uuid)) return machine
     if ((await this.#records.get(uuid)) === undefined) return machine
@@ -96,7 +96,7 @@ export class Runs {
   }
 
   /** One that somebody else started would not have our settings. */
-  isOurs({ uuid, serialPort }: Machine): boolean {
+  isOurs({ uuid, serialPort }: VirtualBoxVm): boolean {
     return serialPort.mode === `server,${this.#sockets.path(uuid)}`
   }
 
@@ -125,13 +125,13 @@ export class Runs {
     }
   }
 
-  async #requireAdapters(machine: Machine, { adapters }: VmPlan): Promise<void> {
-    const most = await this.mostAdapters(machine)
+  async #requireAdapters(machine: VirtualBoxVm, { adapters }: VmPlan): Promise<void> {
+    const most = await this.maxAdapters(machine)
     const wanted = Math.max(0, ...adapters.map(({ index }) => index + 1))
     if (wanted > most) throw conflict(`The VM ${JSON.stringify(machine.name)} can have ${most} adapters, got ${wanted}`)
   }
 
-  async mostAdapters(machine: Machine): Promise<number> {
+  async maxAdapters(machine: VirtualBoxVm): Promise<number> {
     return machine.chipset === 'ich9' ? (await this.#machines.installation()).ich9Adapters : 8
   }
 
@@ -143,7 +143,7 @@ export class Runs {
     )
   }
 
-  async #launch(stopped: Machine, plan: VmPlan): Promise<void> {
+  async #launch(stopped: VirtualBoxVm, plan: VmPlan): Promise<void> {
     const { uuid } = stopped
     const serialPath = this.#sockets.path(uuid)
     const notes = await this.#machines.adapterNotes(uuid)
@@ -199,7 +199,7 @@ export class Runs {
     }
   }
 
-  async #end(machine: Machine, how: VmEnding, signal?: AbortSignal): Promise<void> {
+  async #end(machine: VirtualBoxVm, how: VmEnding, signal?: AbortSignal): Promise<void> {
     const { uuid } = machine
     const control = (word: string) => this.#machines.run('controlvm', uuid, word)
     const { shutdownMs, settleMs } = this.#times
@@ -236,7 +236,7 @@ export class Runs {
   }
 
   /** The machine, put back as it was when it has stopped. */
-  async #restored(machine: Machine): Promise<Machine> {
+  async #restored(machine: VirtualBoxVm): Promise<VirtualBoxVm> {
     const { uuid } = machine
     const record = await this.#records.get(uuid)
     // What of one whose memory is saved can be changed is not enough.

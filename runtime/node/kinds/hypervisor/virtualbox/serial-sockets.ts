@@ -3,9 +3,9 @@ import { lstat, mkdir, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
-import { conflict } from '../../../../../src/errors.ts'
-import { longestSocketPath } from '../../../keeper/socket-path.ts'
-import { translated } from '../../../projects/disk.ts'
+import { conflict } from '../../../../../src/errors/api-error.ts'
+import { translated } from '../../../storage/disk.ts'
+import { longestSocketPath } from '../../../system/socket-path.ts'
 
 const lookMs = 50
 

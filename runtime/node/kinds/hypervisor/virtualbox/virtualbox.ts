@@ -1,17 +1,17 @@
-import { ApiError, conflict } from '../../../../../src/errors.ts'
-import type { Log } from '../../../log.ts'
+import { ApiError, conflict } from '../../../../../src/errors/api-error.ts'
+import type { Log } from '../../../log/log.ts'
 import type { ApplianceDriver, ApplianceRun, CloneWanted, Vm, VmAdapter, VmEnding, VmPlan } from '../driver.ts'
 import { adapterTypeNames, adapterTypeOf } from './adapter-types.ts'
 import { Appliances } from './appliances.ts'
 import { Clones } from './clones.ts'
 import type { CommandLineOptions } from './command-line.ts'
 import { hasTimedOut } from './failure.ts'
-import type { Machine } from './machine.ts'
+import type { VirtualBoxVm } from './machine.ts'
 import { Machines } from './machines.ts'
 import { isFree } from './preparation.ts'
 import { RunRecords } from './run-record.ts'
 import { RunningWatch } from './running-watch.ts'
-import { Runs, type RunTimes, usualTimes } from './runs.ts'
+import { defaultTimes, Runs, type RunTimes } from './runs.ts'
 import { SerialSockets } from './serial-sockets.ts'
 
 export interface VirtualBoxOptions extends CommandLineOptions {
@@ -43,7 +43,7 @@ export class VirtualBoxDriver implements ApplianceDriver {
     this.#clones = new Clones(this.#machines)
     this.#appliances = new Appliances(this.#machines)
     const parts = { machines: this.#machines, records: this.#records, sockets: this.#sockets }
-    this.#runs = new Runs({ ...parts, log, times: { ...usualTimes, ...times } })
+    this.#runs = new Runs({ ...parts, log, times: { ...defaultTimes, ...times } })
     const ask = async () => (await this.#machines.list('runningvms')).map(({ uuid }) => uuid)
     this.#watch = new RunningWatch(ask, watchMs, (uuid) => this.#changed(uuid))
   }
@@ -83,8 +83,8 @@ export class VirtualBoxDriver implements ApplianceDriver {
     return await this.#vm(await this.#runs.settle(machine))
   }
 
-  async mostAdapters(uuid: string): Promise<number> {
-    return await this.#runs.mostAdapters(await this.#machines.get(uuid))
+  async maxAdapters(uuid: string): Promise<number> {
+    return await this.#runs.maxAdapters(await this.#machines.get(uuid))
   }
 
   async usedAdapters(uuid: string): Promise<number[]> {
@@ -202,15 +202,15 @@ export class VirtualBoxDriver implements ApplianceDriver {
   }
 
   /** A machine of the user's; undefined for clones, and for what has gone or cannot be read. */
-  async #described(uuid: string): Promise<Machine | undefined> {
+  async #described(uuid: string): Promise<VirtualBoxVm | undefined> {
     if (await this.#clones.isClone(uuid)) return undefined
     const machine = await this.#machines.findReadable(uuid)
     return machine === undefined ? undefined : await this.#runs.settle(machine)
   }
 
-  async #vm({ uuid, name, memory, state }: Machine): Promise<Vm> {
+  async #vm({ uuid, name, memory, state }: VirtualBoxVm): Promise<Vm> {
     return { uuid, name, ram: (await this.#runs.before(uuid))?.memory?.before ?? memory, state }
   }
 }
 
-const isRunning = ({ state }: Machine) => state === 'started' || state === 'suspended'
+const isRunning = ({ state }: VirtualBoxVm) => state === 'started' || state === 'suspended'

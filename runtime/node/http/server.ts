@@ -1,0 +1,247 @@
+import { once } from 'node:events'
+import {
+  createServer as createHttp,
+  type ServerOptions as HttpOptions,
+  type IncomingMessage,
+  type RequestListener,
+  type Server,
+  type ServerResponse,
+  STATUS_CODES,
+} from 'node:http'
+import { createServer as createHttps, type Server as HttpsServer } from 'node:https'
+import type { AddressInfo, Socket } from 'node:net'
+import type { ServerRequest } from 'srvx'
+import { FastResponse, toNodeHandler } from 'srvx/node'
+import type { App, Early } from '../../../src/app.ts'
+import type { Peer } from '../../../src/http/access/peer.ts'
+import type { Json } from '../../../src/http/endpoint.ts'
+import { withKeepAlive } from '../../../src/http/late-answer.ts'
+import { isPlainTarget } from '../../../src/http/plain-target.ts'
+import type { Certificate } from './certificate.ts'
+import { bodyStream, lingerWhenEarly } from './request-body.ts'
+import type { WebSockets } from './websocket.ts'
+
+export interface ServerOptions {
+  readonly host: string
+  readonly port: number
+  readonly headerTimeoutMs: number
+  readonly bodyTimeoutMs: number
+  /** See `LateOptions.silenceMs`. */
+  readonly silenceMs?: number
+  readonly app: App
+  readonly webSockets: WebSockets
+  /** Who is at the other end; without it requests are refused by the app alone. */
+  readonly peer?: (message: IncomingMessage) => Peer
+  /** With it https is spoken, by HTTP/1.1. */
+  readonly certificate?: Certificate | undefined
+}
+
+export interface HttpServer {
+  readonly url: string
+  /** Stops listening, ends feeds and websockets, and lets requests that are being answered finish for a moment. */
+  close(): Promise<void>
+}
+
+const largestHeaders = 32 * 1024
+const keepAliveMs = 30_000
+/** After so long without anything sent it is asked whether the other host is still there, ms. */
+const vanishedMs = 30_000
+const checkMs = 1000
+const closeMs = 1000
+const lingerMs = 500
+const targetFault = [400, 'The path has a dot segment or a backslash: write it as the path that is meant'] as const
+
+/** A native Response costs half the throughput here: its headers and body are rebuilt for node:http. */
+export const json: Json = (body, status, headers) =>
+  new FastResponse(body, {
+    status,
+    statusText: STATUS_CODES[status] ?? '',
+    headers: { 'Content-Type': 'application/json', 'Content-Length': String(Buffer.byteLength(body)), ...headers },
+  })
+
+/** Listens; rejects with the error of the system when the address cannot be had. */
+export async function listen({
+  host,
+  port,
+  headerTimeoutMs,
+  bodyTimeoutMs,
+  silenceMs,
+  app,
+  webSockets,
+  peer,
+  certificate,
+}: ServerOptions): Promise<HttpServer> {
+  // Its type also covers HTTP/2, which this server does not speak.
+  const handle = toNodeHandler((request) => {
+    const { runtime } = request as ServerRequest
+    const isReceived = () => runtime?.node?.req.complete !== false
+    const node = runtime?.node as { req: IncomingMessage; res?: ServerResponse } | undefined
+    if (node !== undefined) giveBody(request, node)
+    return withKeepAlive(request, app.fetch(request), { silenceMs, isReceived })
+  }) as (req: IncomingMessage, res: ServerResponse) => unknown
+  const server = serverOf(
+    certificate,
+    {
+      headersTimeout: headerTimeoutMs,
+      // An upload may take hours; what is bounded is how long nothing of a body comes.
+      requestTimeout: 0,
+      connectionsCheckingInterval: checkMs,
+      keepAliveTimeout: keepAliveMs,
+      maxHeaderSize: largestHeaders,
+      noDelay: true,
+      // A feed without pings writes nothing to a client that has vanished.
+      keepAlive: true,
+      keepAliveInitialDelay: vanishedMs,
+    },
+    (req, res) => {
+      // Only wrong credentials are refused so often.
+      if (req.headers.authorization !== undefined) endRefused(req, res)
+      const early = earlyOf(req, app, peer)
+      if (early !== undefined) return void res.writeHead(early.status, early.headers).end(early.body)
+      if (!isPlainTarget(req.url ?? '')) return refuse(res)
+      if (hasBody(req)) {
+        boundBody(req, res, bodyTimeoutMs)
+        lingerWhenEarly(req, res)
+        endUnread(req, res)
+      }
+      void handle(req, res)
+    },
+  )
+  server.on('clientError', answerMalformed)
+  server.on('upgrade', (req, socket, head) => {
+    if (isPlainTarget(req.url ?? '')) void webSockets.accept(req, socket, head, (request) => app.fetch(request))
+    else answerMalformed(Object.assign(new Error(), { code: 'TARGET' }), socket)
+  })
+  server.on('connect', (_, socket) =>
+    answerMalformed(Object.assign(new Error(), { code: 'CONNECT' }), socket as Socket),
+  )
+  // The client is told to go on when its body is wanted: what is refused before is never sent.
+  server.on('checkContinue', (req, res) => server.emit('request', req, res))
+  const listening = once(server, 'listening')
+  server.listen({ host, port })
+  await listening
+  const { address, family, port: bound } = server.address() as AddressInfo
+  const shown = address === '0.0.0.0' || address === '::' ? '127.0.0.1' : family === 'IPv6' ? `[${address}]` : address
+  const scheme = certificate === undefined ? 'http' : 'https'
+  return { url: `${scheme}://${shown}:${bound}`, close: () => close(server, webSockets) }
+}
+
+function serverOf(certificate: Certificate | undefined, options: HttpOptions, listener: RequestListener): Server {
+  if (certificate === undefined) return createHttp(options, listener)
+  const handshakeTimeout = options.headersTimeout
+  const server: HttpsServer = createHttps(
+    { ...options, ...certificate.current, ...(handshakeTimeout !== undefined && { handshakeTimeout }) },
+    listener,
+  )
+  certificate.follow((pair) => server.setSecureContext(pair))
+  return server
+}
+
+/** Has the body of a request be one of ours, made when it is asked for. A GET may have one, too: older clients send filters so. */
+function giveBody(request: Request, { req, res }: { req: IncomingMessage; res?: ServerResponse }): void {
+  if (!hasBody(req) && (req.method === 'GET' || req.method === 'HEAD')) return
+  const isAwaited = /^100-continue$/i.test(req.headers.expect ?? '')
+  const begin = () => {
+    if (isAwaited && res?.headersSent === false) res.writeContinue()
+  }
+  let body: ReadableStream<Uint8Array> | undefined
+  Object.defineProperty(request, 'body', {
+    get() {
+      body ??= bodyStream(req, begin)
+      return body
+    },
+  })
+}
+
+/** Whether a body was announced. */
+function hasBody({ headers }: IncomingMessage): boolean {
+  const { 'content-length': length, 'transfer-encoding': encoding } = headers
+  return (length !== undefined && length !== '0') || encoding !== undefined
+}
+
+function refuse(res: ServerResponse): void {
+  const [status, message] = targetFault
+  const body = JSON.stringify({ message, status })
+  res.writeHead(status, {
+    'Content-Type': 'application/json',
+    'Content-Length': Buffer.byteLength(body),
+    Connection: 'close',
+  })
+  res.end(body)
+}
+
+/** What a request without a body is answered by its head alone. */
+function earlyOf(req: IncomingMessage, app: App, peer: ServerOptions['peer']): Early | undefined {
+  const { authorization, 'content-length': length, 'transfer-encoding': encoding } = req.headers
+  if (peer === undefined || authorization === undefined || length !== undefined || encoding !== undefined)
+    return undefined
+  return app.early({ method: req.method ?? '', authorization, peer: peer(req) })
+}
+
+const refusals = new WeakMap<Socket, number>()
+const maxRefusals = 1000
+
+/**
+ * Ends a connection on which everything is refused with 429. A client may have written thousands of requests ahead: they wait in
+ * the buffers of the system, and would be answered before those of others even when the client has gone.
+ */
+function endRefused({ socket }: IncomingMessage, res: ServerResponse): void {
+  res.once('finish', () => {
+    if (res.statusCode !== 429) {
+      if (refusals.has(socket)) refusals.delete(socket)
+      return
+    }
+    const count = (refusals.get(socket) ?? 0) + 1
+    refusals.set(socket, count)
+    if (count >= maxRefusals) socket.destroySoon()
+  })
+}
+
+/** A small body that stops coming after its answer was sent is not waited for. */
+function endUnread(req: IncomingMessage, res: ServerResponse): void {
+  res.once('finish', () => {
+    if (!req.complete) setTimeout(() => !req.complete && req.socket?.destroy(), lingerMs).unref()
+  })
+}
+
+/** Ends a connection on which a body was announced and stops coming. */
+function boundBody(req: IncomingMessage, res: ServerResponse, ms: number): void {
+  const { socket } = req
+  const stalled = () => answerMalformed(Object.assign(new Error(), { code: 'BODY_TIMEOUT' }), socket)
+  // By the request: with a listener there, Node leaves the socket to us.
+  req.setTimeout(ms, stalled)
+  // The same for a body that came whole and that nobody reads: it has no end, and its answer may take longer.
+  res.on('timeout', () => {})
+  req.once('end', () => void socket.setTimeout(0))
+}
+
+const malformed: Readonly<Record<string, readonly [status: number, message: string]>> = {
+  HPE_HEADER_OVERFLOW: [431, `The headers are larger than ${largestHeaders} bytes`],
+  ERR_HTTP_REQUEST_TIMEOUT: [408, 'The request did not come in time'],
+  BODY_TIMEOUT: [408, 'The body of the request stopped coming'],
+  TARGET: targetFault,
+  CONNECT: [405, 'CONNECT is not possible: this is no proxy'],
+}
+
+/** What is not HTTP cannot reach the app; it gets the same kind of answer, and the connection ends. */
+function answerMalformed(error: Error & { code?: string }, socket: Socket | import('node:stream').Duplex): void {
+  if (!socket.writable || error.code === 'ECONNRESET') {
+    socket.destroy()
+    return
+  }
+  const [status, message] = malformed[error.code ?? ''] ?? [400, 'The request is not valid HTTP']
+  const body = JSON.stringify({ message, status })
+  socket.end(
+    `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}\r\nContent-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}\r\nConnection: close\r\n\r\n${body}`,
+    () => socket.destroy(),
+  )
+}
+
+async function close(server: Server, webSockets: WebSockets): Promise<void> {
+  const closed = new Promise<void>((resolve) => server.close(() => resolve()))
+  webSockets.close()
+  server.closeIdleConnections()
+  const timer = setTimeout(() => server.closeAllConnections(), closeMs)
+  await closed
+  clearTimeout(timer)
+}

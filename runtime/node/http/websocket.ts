@@ -1,0 +1,152 @@
+import { randomUUID } from 'node:crypto'
+import type { IncomingMessage } from 'node:http'
+import { STATUS_CODES } from 'node:http'
+import { type Duplex, Readable } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
+import type { ReadableStream } from 'node:stream/web'
+import { NodeRequest } from 'srvx/node'
+import { type WebSocket, WebSocketServer } from 'ws'
+import { badRequest } from '../../../src/errors/api-error.ts'
+import { type Socket, subprotocolOf, type Upgrade, upgradeToken } from '../../../src/http/socket.ts'
+
+const largestMessage = 1 << 20
+const keepAliveMs = 30_000
+/** The code of a socket that ended without one. */
+const abnormal = 1006
+/** More than this waiting for a client that does not read makes the sender wait. */
+const maxBuffered = 256 * 1024
+
+type Handlers = Parameters<Upgrade>[1]
+
+/** The websocket seam on Node, where a Response cannot have status 101. */
+export class WebSockets {
+  readonly #server = new WebSocketServer({
+    noServer: true,
+    maxPayload: largestMessage,
+    perMessageDeflate: false,
+    handleProtocols: (offered) => subprotocolOf(offered) ?? false,
+  })
+  /** Requests that came by an upgrade event, and so have a connection to take over. */
+  readonly #upgradable = new WeakSet<Request>()
+  readonly #handlers = new Map<string, Handlers>()
+
+  constructor() {
+    this.#server.on('wsClientError', ({ message }, connection) => {
+      const answer = { message: `Upgrade: ${message}`, status: 400 }
+      void refuse(
+        connection,
+        new Response(JSON.stringify(answer), { status: 400, headers: { 'Content-Type': 'application/json' } }),
+      )
+    })
+  }
+
+  readonly upgrade: Upgrade = (request, on) => {
+    if (!this.#upgradable.has(request)) {
+      on.abandon()
+      throw badRequest('Upgrade: a websocket also needs the header "Connection: Upgrade"')
+    }
+    const token = randomUUID()
+    this.#handlers.set(token, on)
+    return new Response(null, { headers: { [upgradeToken]: token } })
+  }
+
+  /** Answers an upgrade event: with a websocket, or with what the service says instead. */
+  async accept(
+    req: IncomingMessage,
+    connection: Duplex,
+    head: Buffer,
+    fetch: (request: Request) => Promise<Response>,
+  ): Promise<void> {
+    connection.on('error', () => connection.destroy())
+    const request = new NodeRequest({ req }) as Request
+    this.#upgradable.add(request)
+    const response = await fetch(request)
+    const token = response.headers.get(upgradeToken)
+    const on = token === null ? undefined : this.#handlers.get(token)
+    if (token === null || on === undefined) return refuse(connection, response)
+    this.#handlers.delete(token)
+    const abandon = () => on.abandon()
+    // It may have gone while the answer was made: then no close will be told any more.
+    if (connection.destroyed) return abandon()
+    connection.once('close', abandon)
+    this.#server.handleUpgrade(req, connection, head, (socket) => {
+      connection.off('close', abandon)
+      on.open(wrap(socket))
+    })
+  }
+
+  /** Ends all of them: the service goes away. */
+  close(): void {
+    for (const socket of this.#server.clients) socket.close(1001, 'The service ends')
+    setTimeout(() => {
+      for (const socket of this.#server.clients) socket.terminate()
+    }, 500).unref()
+  }
+}
+
+/** An open websocket, also one of our own to somebody else, as the routes use it; one that answers no ping is ended. */
+export function wrap(socket: WebSocket): Socket {
+  socket.binaryType = 'nodebuffer'
+  let isAlive = true
+  socket.on('pong', () => {
+    isAlive = true
+  })
+  const keepAlive = setInterval(() => {
+    // While we read nothing its answers are not heard either.
+    if (socket.isPaused) return
+    if (!isAlive) return socket.terminate()
+    isAlive = false
+    socket.ping()
+  }, keepAliveMs)
+  socket.on('close', () => clearInterval(keepAlive))
+  // What is wrong with a frame ends the socket, and that is what the routes are told.
+  socket.on('error', () => {})
+  return {
+    send: (data) => socket.send(data),
+    close: (code, reason) => socket.close(code, reason),
+    onMessage: (receive) => {
+      socket.on('message', (data: Buffer, isBinary) => receive(isBinary ? data : data.toString('utf8')))
+    },
+    onClose: (closed) => {
+      if (socket.readyState === socket.CLOSED) closed(abnormal)
+      else socket.once('close', (code: number) => closed(code))
+    },
+    drained: () => drained(socket),
+    pause: () => socket.pause(),
+    resume: () => socket.resume(),
+  }
+}
+
+/** A write callback comes when the operating system has taken the bytes; one more empty ping would reorder nothing. */
+async function drained(socket: WebSocket): Promise<void> {
+  while (socket.bufferedAmount > maxBuffered && socket.readyState === socket.OPEN) {
+    await new Promise<void>((resolve) => {
+      const done = () => {
+        socket.off('close', done)
+        resolve()
+      }
+      socket.once('close', done)
+      socket.ping(undefined, undefined, done)
+    })
+  }
+}
+
+/**
+ * Answers without a websocket, and closes the connection. The answer may be a download or a feed: it goes on its way as it comes,
+ * and ends with the connection.
+ */
+async function refuse(connection: Duplex, response: Response): Promise<void> {
+  response.headers.set('Connection', 'close')
+  const head = [
+    `HTTP/1.1 ${response.status} ${STATUS_CODES[response.status] ?? ''}`,
+    ...[...response.headers].map(([name, value]) => `${name}: ${value}`),
+  ]
+  const { body } = response
+  connection.write(`${head.join('\r\n')}\r\n\r\n`)
+  if (body === null) {
+    connection.end()
+    return
+  }
+  // A client that goes away ends what was being sent.
+  await pipeline(Readable.fromWeb(body as ReadableStream), connection).catch(() => {})
+}

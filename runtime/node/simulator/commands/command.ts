@@ -1,0 +1,33 @@
+import type { PcFiles } from '../stack/directory-files.ts'
+import type { Net } from '../stack/net.ts'
+
+/** What a command works on. */
+export interface CommandHost {
+  readonly net: Net
+  readonly files: PcFiles
+  readonly history: readonly string[]
+  /** `set pcname`; VPCS until then. */
+  name: string
+  /** `set echo`: whether the lines of scripts are shown before they run. */
+  isEchoing: boolean
+  lport: number
+  rhost: string
+  rport: number
+  /** Shows text as it is; lines end with CR LF. */
+  readonly print: (text: string) => void
+  readonly quit: () => void
+  /** Runs the lines of a script as if they were typed. */
+  readonly script: (text: string) => Promise<void>
+  readonly clearHistory: () => void
+}
+
+export interface Command {
+  readonly name: string
+  /** Arguments in short, for the list of commands. */
+  readonly usage: string
+  readonly help: string
+  /** More lines for `name ?`. */
+  readonly details?: readonly string[]
+  /** Resolves when it is done; `signal` is Ctrl-C and the end of the pc. */
+  run(machine: CommandHost, words: readonly string[], signal: AbortSignal): Promise<void> | void
+}

@@ -1,0 +1,243 @@
+import type { CommandHost } from './commands/command.ts'
+import { commands, findCommand } from './commands/index.ts'
+import { banner } from './commands/show.ts'
+import { bytesOf, LineEditor } from './line-editor.ts'
+import { parseMac } from './stack/address.ts'
+import type { PcFiles } from './stack/directory-files.ts'
+import { Net } from './stack/net.ts'
+
+/** Bytes that typed lines may take while a command runs: a long configuration is pasted at once. */
+const maxWaiting = 4 << 20
+/** What a line takes beside its text. */
+const bytesOfLine = 64
+/** For how long a pc runs lines one after the other before others have their turn, ms. */
+const turnMs = 1
+/** A script that loads itself must end some time. */
+const deepest = 8
+
+export interface EmbeddedPcOptions {
+  /** Six bytes as text, 00:50:79:66:68:XX. */
+  readonly mac: string
+  /** Gives one Ethernet frame to the wire; the callee owns it. */
+  readonly send: (frame: Uint8Array) => void
+  /** Console output: what a terminal without any processing of its own can show. */
+  readonly print: (bytes: Uint8Array) => void
+  readonly files: PcFiles
+  /** `quit` was typed. */
+  readonly quit: () => void
+  /** Resolves when everybody else had a turn; absent: nobody else is there. */
+  readonly turn?: () => Promise<void>
+  /** For `show`. */
+  readonly lport?: number
+  readonly rhost?: string
+  readonly rport?: number
+}
+
+/** A simulated PC with the command language of VPCS: one Ethernet interface and one console. */
+export class EmbeddedPc {
+  readonly #net: Net
+  readonly #editor: LineEditor
+  readonly #machine: CommandHost
+  readonly #print: (bytes: Uint8Array) => void
+  readonly #turn: (() => Promise<void>) | undefined
+  #waiting: string[] = []
+  #waitingBytes = 0
+  #hasRefused = false
+  /** When the lines that run now began to run. */
+  #turnBegan = 0
+  /** What is shown by the bytes that are being typed: many bytes, one piece of output. */
+  #shown: string | undefined
+  /** Of the command that runs: Ctrl-C and the end of the pc. */
+  #running: AbortController | undefined
+  #isBooting = true
+  #isClosed = false
+  #depth = 0
+
+  constructor(options: EmbeddedPcOptions) {
+    const print = (text: string) => {
+      if (this.#isClosed) return
+      if (this.#shown !== undefined) this.#shown += text
+      else options.print(bytesOf(text))
+    }
+    this.#print = options.print
+    this.#turn = options.turn
+    this.#net = new Net(parseMac(options.mac), options.send)
+    this.#editor = new LineEditor({
+      print,
+      entered: (line) => this.#enter(line),
+      interrupted: () => this.#interrupt(),
+      complete: (start) => commands.map(({ name }) => name).filter((name) => name.startsWith(start)),
+      prompt: () => `${this.#machine.name}> `,
+    })
+    this.#machine = {
+      net: this.#net,
+      files: options.files,
+      history: this.#editor.history,
+      name: 'VPCS',
+      isEchoing: false,
+      lport: options.lport ?? 20_000,
+      rhost: options.rhost ?? '127.0.0.1',
+      rport: options.rport ?? 30_000,
+      print,
+      quit: options.quit,
+      script: (text) => this.#script(text),
+      clearHistory: () => {
+        this.#editor.history.length = 0
+      },
+    }
+  }
+
+  /** A frame from the wire. Never throws, whatever the bytes are. */
+  receive(frame: Uint8Array): void {
+    if (!this.#isClosed) this.#net.receive(frame)
+  }
+
+  /** Bytes typed on the console. */
+  type(bytes: Uint8Array): void {
+    if (this.#isClosed) return
+    this.#shown = ''
+    this.#editor.type(bytes)
+    const shown = this.#shown
+    this.#shown = undefined
+    if (shown !== '' && !this.#isClosed) this.#print(bytesOf(shown))
+  }
+
+  /** Holds the pc, or has it go on: while it is held it runs nothing and shows nothing, and frames are dropped. */
+  hold(isHeld: boolean): void {
+    if (isHeld) this.#net.gate.close()
+    else this.#net.gate.open()
+  }
+
+  /** Shows the banner, runs the startup script line by line, then shows the prompt. */
+  async boot(script: string | undefined): Promise<void> {
+    this.#machine.print(banner)
+    if (script !== undefined) {
+      this.#machine.print('\r\nExecuting the startup file\r\n\r\n')
+      await this.#script(script)
+    }
+    this.#isBooting = false
+    this.#prompt()
+    await this.#runWaiting()
+  }
+
+  /** Ends every timer and the running command. */
+  close(): void {
+    this.#isClosed = true
+    this.#running?.abort()
+    this.#net.close()
+  }
+
+  #enter(line: string): void {
+    const bytes = line.length + bytesOfLine
+    if (this.#waitingBytes + bytes <= maxWaiting) {
+      this.#waiting.push(line)
+      this.#waitingBytes += bytes
+    } else if (!this.#hasRefused) {
+      this.#hasRefused = true
+      this.#machine.print('Too much is typed ahead: lines are refused until the command has ended\r\n')
+    }
+    if (this.#running === undefined && !this.#isBooting) void this.#runWaiting()
+  }
+
+  /** Ctrl-C: ends the command and what was typed ahead, or the line that is being typed. */
+  #interrupt(): void {
+    this.#waiting = []
+    this.#waitingBytes = 0
+    this.#hasRefused = false
+    if (this.#running !== undefined) this.#running.abort()
+    else {
+      this.#machine.print('^C\r\n')
+      this.#prompt()
+    }
+  }
+
+  async #runWaiting(): Promise<void> {
+    for (let line = this.#next(); line !== undefined && !this.#isClosed; line = this.#next()) {
+      await this.#run(line)
+      this.#prompt()
+    }
+  }
+
+  #next(): string | undefined {
+    const line = this.#waiting.shift()
+    if (line === undefined) this.#hasRefused = false
+    else this.#waitingBytes -= line.length + bytesOfLine
+    return line
+  }
+
+  /** Before a line runs: others have their turn when this pc had one, and a pc that is held waits. */
+  async #takeTurn(): Promise<void> {
+    const { gate } = this.#net
+    if (gate.isClosed) await gate.pass()
+    if (this.#turn === undefined || performance.now() - this.#turnBegan < turnMs) return
+    await this.#turn()
+    this.#turnBegan = performance.now()
+  }
+
+  #prompt(): void {
+    this.#machine.print('\r\n')
+    this.#editor.showPrompt()
+  }
+
+  async #script(text: string): Promise<void> {
+    if (this.#depth >= deepest) return this.#machine.print('Scripts are nested too deeply\r\n')
+    this.#depth += 1
+    const outer = this.#running
+    // Ctrl-C ends the whole script, not only the line that waits.
+    const controller = outer ?? new AbortController()
+    this.#running = controller
+    try {
+      for (const line of text.split(/\r\n|\n|\r/)) {
+        if (this.#isClosed || controller.signal.aborted) break
+        await this.#takeTurn()
+        if (this.#isClosed || controller.signal.aborted) break
+        if (/^\s*[#!;]/.test(line)) continue
+        this.#echo(line)
+        await this.#execute(line.replace(/^\s*@/, ''), controller.signal)
+      }
+    } finally {
+      this.#running = outer
+      this.#depth -= 1
+    }
+  }
+
+  /** Shows a line of a script before it runs; not one that begins with @ or shows a text itself, as in VPCS. */
+  #echo(line: string): void {
+    const text = line.trim()
+    if (!this.#machine.isEchoing || text === '' || text.startsWith('@')) return
+    const [word = '', ...words] = text.split(/\s+/)
+    const command = findCommand(word.toLowerCase())
+    const name = typeof command === 'object' ? command.name : undefined
+    const isShownItself = name === 'echo' || (name === 'sleep' && !/^\d+$/.test(words.join(' ')))
+    if (!isShownItself) this.#machine.print(`${this.#machine.name}[1] ${text}\r\n`)
+  }
+
+  async #run(line: string): Promise<void> {
+    const controller = new AbortController()
+    this.#running = controller
+    try {
+      await this.#takeTurn()
+      if (!this.#isClosed && !controller.signal.aborted) await this.#execute(line, controller.signal)
+    } finally {
+      this.#running = undefined
+    }
+  }
+
+  async #execute(line: string, signal: AbortSignal): Promise<void> {
+    const [word, ...words] = line.trim().split(/\s+/)
+    // VPCS has nine pcs in one program, and a number changes to one of them; here there is one.
+    if (word === undefined || word === '' || word === '1') return
+    const command = findCommand(word.toLowerCase())
+    if (command === undefined || command === 'ambiguous') {
+      const kind = command === 'ambiguous' ? 'Ambiguous' : 'Bad'
+      return this.#machine.print(`${kind} command: "${line.trim().slice(0, 80)}". Use ? for help.\r\n`)
+    }
+    if (words[0] === '?' && command.details === undefined)
+      return this.#machine.print(`\r\n${command.name} ${command.usage}\r\n  ${command.help}\r\n`)
+    try {
+      await command.run(this.#machine, words, signal)
+    } catch (error) {
+      this.#machine.print(`${command.name}: ${(error as Error).message}\r\n`)
+    }
+  }
+}

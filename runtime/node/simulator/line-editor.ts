@@ -1,0 +1,222 @@
+const longestLine = 1024
+const maxHistory = 50
+const encoder = new TextEncoder()
+
+/** Control characters, as they are typed. */
+const key = {
+  home: 1,
+  left: 2,
+  interrupt: 3,
+  end: 5,
+  right: 6,
+  bell: 7,
+  backspace: 8,
+  tab: 9,
+  lf: 10,
+  kill: 11,
+  clear: 12,
+  cr: 13,
+  next: 14,
+  previous: 16,
+  killLine: 21,
+  killWord: 23,
+  escape: 27,
+  delete: 127,
+} as const
+
+export interface LineEditorOptions {
+  readonly print: (text: string) => void
+  /** A line was entered. */
+  readonly entered: (line: string) => void
+  readonly interrupted: () => void
+  readonly complete: (start: string) => readonly string[]
+  readonly prompt: () => string
+}
+
+/** Line editing on a terminal that does none: cursor keys, history, completion. It echoes what is typed. */
+export class LineEditor {
+  readonly history: string[] = []
+  readonly #options: LineEditorOptions
+  #line = ''
+  #cursor = 0
+  /** Index into the history, from its end; 0: the line that is being typed. */
+  #recalled = 0
+  #typed = ''
+  #escape = ''
+  #lastWasCr = false
+
+  constructor(options: LineEditorOptions) {
+    this.#options = options
+  }
+
+  type(bytes: Uint8Array): void {
+    for (let at = 0; at < bytes.length; ) {
+      const end = this.#escape === '' ? endOfText(bytes, at) : at
+      // One by one, pasted text would be shown in as many pieces as it has bytes.
+      if (end > at) {
+        this.#lastWasCr = false
+        this.#insert(String.fromCharCode(...bytes.subarray(at, end)))
+        at = end
+      } else {
+        this.#take(bytes[at] ?? 0)
+        at += 1
+      }
+    }
+  }
+
+  /** Shows the prompt and what has been typed ahead. */
+  showPrompt(): void {
+    this.#options.print(`\r${this.#options.prompt()}${this.#line}${'\b'.repeat(this.#line.length - this.#cursor)}`)
+  }
+
+  #take(byte: number): void {
+    const afterCr = this.#lastWasCr
+    this.#lastWasCr = byte === key.cr
+    if (afterCr && (byte === key.lf || byte === 0)) return
+    if (this.#escape !== '') return this.#takeEscape(String.fromCharCode(byte))
+    switch (byte) {
+      case key.cr:
+      case key.lf:
+        return this.#enter()
+      case key.interrupt:
+        this.#line = ''
+        this.#cursor = 0
+        return this.#options.interrupted()
+      case key.escape:
+        this.#escape = '\x1b'
+        return
+      case key.backspace:
+      case key.delete:
+        return this.#remove(this.#cursor - 1, this.#cursor)
+      case key.home:
+        return this.#move(0)
+      case key.end:
+        return this.#move(this.#line.length)
+      case key.left:
+        return this.#move(this.#cursor - 1)
+      case key.right:
+        return this.#move(this.#cursor + 1)
+      case key.killLine:
+        return this.#remove(0, this.#cursor)
+      case key.kill:
+        return this.#remove(this.#cursor, this.#line.length)
+      case key.killWord:
+        return this.#remove(this.#line.slice(0, this.#cursor).replace(/\S+\s*$/, '').length, this.#cursor)
+      case key.previous:
+        return this.#recall(1)
+      case key.next:
+        return this.#recall(-1)
+      case key.clear:
+        this.#options.print('\x1b[2J\x1b[H')
+        return this.showPrompt()
+      case key.tab:
+        return this.#complete()
+      default:
+        if (byte >= 32) this.#insert(String.fromCharCode(byte))
+    }
+  }
+
+  #takeEscape(char: string): void {
+    this.#escape += char
+    if (this.#escape === '\x1b[' || this.#escape === '\x1bO') return
+    if (this.#escape.startsWith('\x1b[') && /^[\d;]{0,8}$/.test(this.#escape.slice(2))) return
+    const sequence = this.#escape
+    this.#escape = ''
+    switch (sequence.at(-1)) {
+      case 'A':
+        return this.#recall(1)
+      case 'B':
+        return this.#recall(-1)
+      case 'C':
+        return this.#move(this.#cursor + 1)
+      case 'D':
+        return this.#move(this.#cursor - 1)
+      case 'H':
+        return this.#move(0)
+      case 'F':
+        return this.#move(this.#line.length)
+      case '~':
+        if (sequence === '\x1b[3~') this.#remove(this.#cursor, this.#cursor + 1)
+        else if (sequence === '\x1b[1~') this.#move(0)
+        else if (sequence === '\x1b[4~') this.#move(this.#line.length)
+    }
+  }
+
+  #enter(): void {
+    const line = this.#line
+    this.#line = ''
+    this.#cursor = 0
+    this.#recalled = 0
+    this.#echo('\r\n')
+    if (line.trim() !== '' && line !== this.history.at(-1)) {
+      this.history.push(line)
+      if (this.history.length > maxHistory) this.history.shift()
+    }
+    this.#options.entered(line)
+  }
+
+  #insert(text: string): void {
+    const room = longestLine - this.#line.length
+    if (text.length > room) {
+      if (room > 0) this.#insert(text.slice(0, room))
+      return this.#echo('\x07')
+    }
+    const rest = this.#line.slice(this.#cursor)
+    this.#line = this.#line.slice(0, this.#cursor) + text + rest
+    this.#cursor += text.length
+    this.#echo(text + rest + '\b'.repeat(rest.length))
+  }
+
+  #remove(from: number, to: number): void {
+    const [start, end] = [Math.max(0, from), Math.min(this.#line.length, to)]
+    if (start >= end) return
+    this.#move(start)
+    const rest = this.#line.slice(end)
+    this.#line = this.#line.slice(0, start) + rest
+    this.#echo(rest + ' '.repeat(end - start) + '\b'.repeat(rest.length + end - start))
+  }
+
+  #move(to: number): void {
+    const cursor = Math.min(Math.max(0, to), this.#line.length)
+    this.#echo(cursor < this.#cursor ? '\b'.repeat(this.#cursor - cursor) : this.#line.slice(this.#cursor, cursor))
+    this.#cursor = cursor
+  }
+
+  #replace(line: string): void {
+    this.#remove(0, this.#line.length)
+    this.#insert(line)
+  }
+
+  #recall(step: number): void {
+    const wanted = this.#recalled + step
+    if (wanted < 0 || wanted > this.history.length) return
+    if (this.#recalled === 0) this.#typed = this.#line
+    this.#recalled = wanted
+    this.#replace(wanted === 0 ? this.#typed : (this.history.at(-wanted) ?? ''))
+  }
+
+  #complete(): void {
+    const start = this.#line.slice(0, this.#cursor)
+    const words = start.includes(' ') ? [] : this.#options.complete(start)
+    const [only] = words
+    if (only !== undefined && words.length === 1) this.#insert(`${only.slice(start.length)} `)
+    else if (words.length > 1) {
+      this.#options.print(`\r\n${words.join('  ')}\r\n`)
+      this.showPrompt()
+    } else this.#echo('\x07')
+  }
+
+  #echo(text: string): void {
+    if (text !== '') this.#options.print(text)
+  }
+}
+
+/** Where the characters end that are only to be inserted; a piece is never longer than a line. */
+function endOfText(bytes: Uint8Array, from: number): number {
+  const limit = Math.min(bytes.length, from + longestLine)
+  let at = from
+  while (at < limit && (bytes[at] ?? 0) >= 32 && bytes[at] !== key.delete) at++
+  return at
+}
+
+export const bytesOf = (text: string): Uint8Array => encoder.encode(text)

@@ -1,0 +1,60 @@
+import { pauseUntil } from '../../../../src/async/pause.ts'
+import { endless, type Lease, renew } from './dhcp.ts'
+import type { Net } from './net.ts'
+
+/** Servers are not asked more often when nobody answers (RFC 2131, 4.4.5). */
+const minWaitMs = 60_000
+/** A server that lends for no time at all must not keep us busy. */
+const shortestMs = 1000
+
+/** Keeps the address of a lease: renews it with its server from T1 on, with any from T2 on, and gives it up at its end. */
+export class LeaseKeeper {
+  readonly #net: Net
+  #lease: Lease | undefined
+  /** Ends the care for the current lease. */
+  #over: AbortController | undefined
+
+  constructor(net: Net) {
+    this.#net = net
+  }
+
+  get current(): Lease | undefined {
+    return this.#lease
+  }
+
+  /** Uses the address from now on. */
+  take(lease: Lease): void {
+    this.drop()
+    const over = new AbortController()
+    this.#over = over
+    this.#lease = lease
+    const { address, prefix, gateway } = lease
+    this.#net.ip4.config = { address, prefix, gateway }
+    if (lease.seconds !== endless) void this.#keep(lease, over.signal)
+  }
+
+  /** Forgets the lease; the address stays until somebody takes it away. */
+  drop(): void {
+    this.#over?.abort()
+    this.#over = undefined
+    this.#lease = undefined
+  }
+
+  async #keep(lease: Lease, signal: AbortSignal): Promise<void> {
+    const after = (seconds: number) => lease.began + seconds * 1000
+    const [rebinding, end] = [after(lease.rebinding), after(lease.seconds)]
+    await pauseUntil(Math.max(after(lease.renewal), lease.began + shortestMs), signal)
+    while (!signal.aborted && Date.now() < end) {
+      const isForAll = Date.now() >= rebinding
+      const answer = await renew(this.#net, lease, isForAll, end - Date.now(), signal)
+      if (signal.aborted) return
+      if (answer === 'refused') break
+      if (answer !== undefined) return this.take(answer)
+      const left = (isForAll ? end : rebinding) - Date.now()
+      await pauseUntil(Date.now() + Math.min(left, Math.max(left / 2, minWaitMs)), signal)
+    }
+    if (signal.aborted) return
+    this.drop()
+    this.#net.ip4.config = undefined
+  }
+}

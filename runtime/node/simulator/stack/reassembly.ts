@@ -1,0 +1,62 @@
+const maxPackets = 16
+const maxBytes = 65_535
+/** A packet of the largest size needs 46 on Ethernet; pieces of eight bytes each are made to keep us busy. */
+const maxParts = 256
+const lifeMs = 10_000
+
+interface Partial {
+  readonly parts: Map<number, Uint8Array>
+  readonly began: number
+  total: number | undefined
+  size: number
+}
+
+/** Puts fragments together (RFC 791, 3.2). Bounded: the oldest packet is given up for a new one. */
+export class Reassembly {
+  readonly #packets = new Map<string, Partial>()
+
+  /** The whole payload once its last missing part has come. */
+  add(key: string, offset: number, part: Uint8Array, isLast: boolean): Uint8Array | undefined {
+    const isMalformed = part.length === 0 || (!isLast && part.length % 8 !== 0) || offset + part.length > maxBytes
+    if (isMalformed) return undefined
+    const packet = this.#packet(key)
+    if (!packet.parts.has(offset)) {
+      packet.size += part.length
+      packet.parts.set(offset, part.slice())
+    }
+    if (isLast) packet.total = offset + part.length
+    if (packet.size > maxBytes || packet.parts.size > maxParts) {
+      this.#packets.delete(key)
+      return undefined
+    }
+    if (packet.total === undefined || packet.size < packet.total) return undefined
+    this.#packets.delete(key)
+    const whole = new Uint8Array(packet.total)
+    let reached = 0
+    for (const [at, bytes] of [...packet.parts].sort(([a], [b]) => a - b)) {
+      // Overlaps and holes are what attacks are made of: such a packet is dropped.
+      if (at !== reached || at + bytes.length > whole.length) return undefined
+      whole.set(bytes, at)
+      reached = at + bytes.length
+    }
+    return whole
+  }
+
+  clear(): void {
+    this.#packets.clear()
+  }
+
+  #packet(key: string): Partial {
+    const now = Date.now()
+    const known = this.#packets.get(key)
+    if (known !== undefined && now - known.began < lifeMs) return known
+    this.#packets.delete(key)
+    if (this.#packets.size >= maxPackets) {
+      const [oldest] = this.#packets.keys()
+      this.#packets.delete(oldest ?? '')
+    }
+    const fresh: Partial = { parts: new Map(), began: now, total: undefined, size: 0 }
+    this.#packets.set(key, fresh)
+    return fresh
+  }
+}

@@ -1,0 +1,88 @@
+import { realpath, stat } from 'node:fs/promises'
+import { homedir } from 'node:os'
+import { dirname, isAbsolute, join, normalize, relative, resolve, sep } from 'node:path'
+import { badRequest, conflict, forbidden, notFound } from '../../../src/errors/api-error.ts'
+
+/** Our own directory in a project: the marker that it is ours, and its records. */
+export const markerDirectory = '.patchbay'
+
+/** Whether `path` is `base` or below it, by components. Both must be resolved. */
+export function isInside(base: string, path: string): boolean {
+  const way = relative(base, path)
+  return way === '' || (way !== '..' && !way.startsWith(`..${sep}`) && !isAbsolute(way))
+}
+
+/** The real path of what exists of a path, with the rest appended: where a new file would really be. */
+export async function realish(path: string): Promise<string> {
+  try {
+    return await realpath(path)
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    const parent = dirname(path)
+    if ((code !== 'ENOENT' && code !== 'ENOTDIR') || parent === path) throw error
+    return join(await realish(parent), path.slice(parent.length))
+  }
+}
+
+/**
+ * The real path of a file of a project, symbolic links resolved; 403 when it leaves the project or is one of our records.
+ * A missing file is fine: then it is where it would be created.
+ */
+export async function resolveInProject(root: string, path: string): Promise<string> {
+  const refuse = () =>
+    forbidden(
+      `path: ${JSON.stringify(path.slice(0, 120))} is not inside the project: expected a path below its directory, without ".."`,
+    )
+  if (path.includes('\0')) throw badRequest('path: a NUL character is not possible here')
+  if (path.startsWith('/') || path.includes('\\')) throw refuse()
+  const base = await realpath(root).catch(() => {
+    throw notFound('The directory of the project is missing')
+  })
+  const wanted = resolve(base, normalize(path))
+  if (!isInside(base, wanted) || wanted === base) throw refuse()
+  const real = await realish(wanted)
+  if (!isInside(base, real)) throw refuse()
+  const [first] = relative(base, real).split(sep)
+  if (first === markerDirectory) throw forbidden('path: the records of the service are not files of the project')
+  return real
+}
+
+export interface PlaceRules {
+  readonly dataDirectory: string
+  readonly projectsDirectory: string
+  /** Whether what is done now is done in local mode. */
+  readonly isLocal: () => boolean
+}
+
+/**
+ * The directory a client asked for, absolute and without `..`; 400 or 403 when a project may not be there.
+ * Nothing is created or changed.
+ */
+export async function checkedProjectPath(path: string, rules: PlaceRules): Promise<string> {
+  if (path.includes('\0')) throw badRequest('path: a NUL character is not possible here')
+  if (path.includes('"')) throw forbidden('path: a double quote is not possible in a project path')
+  if (!isAbsolute(path)) throw badRequest(`path: expected an absolute path, got ${JSON.stringify(path.slice(0, 120))}`)
+  if (Buffer.byteLength(path) > 1024) throw badRequest('path: expected at most 1024 bytes')
+  const wanted = resolve(path)
+  const real = await realish(wanted).catch((cause: unknown) => {
+    throw forbidden('path: the directory cannot be reached', { cause: cause as Error })
+  })
+  const projects = await realish(rules.projectsDirectory)
+  if (!rules.isLocal() && (!isInside(projects, real) || real === projects)) {
+    throw forbidden(`path: outside local mode a project is inside ${rules.projectsDirectory}`)
+  }
+  const precious = [rules.dataDirectory, rules.projectsDirectory, join(rules.dataDirectory, 'run'), homedir(), '/']
+  for (const place of await Promise.all(precious.map(realish))) {
+    if (isInside(real, place))
+      throw forbidden('path: the data directory, a home directory or a parent of them cannot be a project')
+  }
+  // Not file systems that keep anything; making a directory in /proc does not even fail.
+  if (['/proc', '/sys', '/dev'].some((place) => isInside(place, real)))
+    throw forbidden('path: /proc, /sys and /dev keep no files; choose a directory of a disk')
+  if (isInside(await realish(join(rules.dataDirectory, 'run')), real))
+    throw forbidden('path: this directory belongs to the service')
+  const found = await stat(wanted).catch(() => undefined)
+  if (found !== undefined && !found.isDirectory())
+    throw conflict('path: there is a file, not a directory; choose another path')
+  return wanted
+}

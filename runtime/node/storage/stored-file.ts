@@ -1,0 +1,70 @@
+import { constants } from 'node:fs'
+import { type FileHandle, open, readlink } from 'node:fs/promises'
+import { join } from 'node:path'
+import { webStream } from '../system/web-stream.ts'
+import { translated } from './disk.ts'
+
+/** Opens a regular file whose path was resolved; the error of `missing` for everything else. */
+export async function openRegular(file: string, missing: () => Error): Promise<FileHandle> {
+  // The path was resolved: a link there now was put there since. A FIFO must not block.
+  const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK
+  const handle = await translated('path', () =>
+    open(file, flags).catch((error: NodeJS.ErrnoException) => {
+      if (error.code === 'ENOENT' || error.code === 'ENOTDIR' || error.code === 'ENXIO') throw missing()
+      throw error
+    }),
+  )
+  const stats = await handle.stat()
+  if (stats.isFile() && (await isStillAt(handle, file))) return handle
+  await handle.close()
+  throw missing()
+}
+
+/** A directory that a path was resolved to, opened to work in. */
+export interface Place extends AsyncDisposable {
+  /** It is in the directory that was opened, whatever has its name meanwhile. */
+  path(name: string): string
+}
+
+/** Opens a directory whose path was resolved; the error of `missing` for everything else. */
+export async function openPlace(directory: string, missing: () => Error): Promise<Place> {
+  // Only Linux opens files below a descriptor by a path.
+  if (process.platform !== 'linux') return { path: (name) => join(directory, name), async [Symbol.asyncDispose]() {} }
+  const handle = await open(directory, constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW).catch(
+    (error: NodeJS.ErrnoException) => {
+      throw error.code === 'ENOTDIR' || error.code === 'ELOOP' ? missing() : error
+    },
+  )
+  if (await isStillAt(handle, directory)) {
+    return {
+      path: (name) => `/proc/self/fd/${handle.fd}/${name}`,
+      [Symbol.asyncDispose]: () => handle.close(),
+    }
+  }
+  await handle.close()
+  throw missing()
+}
+
+/**
+ * Whether what was opened is what the path was resolved to, or was until now. A program that runs in a directory of the path can have put
+ * a link there since, which leads out.
+ */
+async function isStillAt({ fd }: FileHandle, path: string): Promise<boolean> {
+  const there = await readlink(`/proc/self/fd/${fd}`).catch(() => path)
+  return there === path || there === `${path} (deleted)`
+}
+
+/** `size` bytes of an open file from `first` on, and no more should it grow meanwhile; the file is closed with the stream. */
+export function contentOf(handle: FileHandle, size: number, first = 0): ReadableStream<Uint8Array> {
+  if (size === 0) return emptyStream(handle)
+  return webStream(handle.createReadStream({ start: first, end: first + size - 1 }))
+}
+
+function emptyStream(handle: FileHandle): ReadableStream<Uint8Array> {
+  return new ReadableStream({
+    async start(controller) {
+      await handle.close()
+      controller.close()
+    },
+  })
+}

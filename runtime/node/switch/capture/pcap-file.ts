@@ -1,0 +1,150 @@
+import { type FileHandle, open, rm, statfs } from 'node:fs/promises'
+import { KeeperError } from '../../keeper-protocol/error.ts'
+
+/** How much is written between two looks at the free space. */
+const checkBytes = 4 << 20
+
+/** Files that captures write now. */
+const written = new Set<string>()
+
+/** The 24 bytes that begin a classic pcap file with times in microseconds. */
+export function pcapHeader(linkType: number): Uint8Array {
+  const header = new DataView(new ArrayBuffer(24))
+  header.setUint32(0, 0xa1b2c3d4, true)
+  header.setUint16(4, 2, true)
+  header.setUint16(6, 4, true)
+  // The longest frame that is kept whole (snaplen): all are.
+  header.setUint32(16, 262_144, true)
+  header.setUint32(20, linkType, true)
+  return new Uint8Array(header.buffer)
+}
+
+/** A pcap file that is being written. It ends with a whole record, whatever happens. */
+export class PcapFile {
+  readonly path: string
+  readonly linkType: number
+  readonly #handle: FileHandle
+  readonly #floorBytes: number
+  readonly #waiting = new Set<() => void>()
+  #checkAt = 0
+  #length: number
+  #isComplete = false
+  /** The writer, and who follows: all by one handle, because the path may lead to another file by now. */
+  #users = 1
+
+  private constructor(path: string, linkType: number, handle: FileHandle, length: number, floorBytes: number) {
+    this.path = path
+    this.linkType = linkType
+    this.#handle = handle
+    this.#length = length
+    this.#floorBytes = floorBytes
+  }
+
+  /** Replaces what is at the path; who reads that goes on with the old file. `port_taken` while another capture writes it. */
+  static async create(path: string, linkType: number, minFreeMb: number): Promise<PcapFile> {
+    if (written.has(path)) throw new KeeperError('port_taken', 'another capture writes that file')
+    written.add(path)
+    try {
+      return await PcapFile.#create(path, linkType, minFreeMb)
+    } catch (error) {
+      written.delete(path)
+      throw error
+    }
+  }
+
+  static async #create(path: string, linkType: number, minFreeMb: number): Promise<PcapFile> {
+    await rm(path, { force: true })
+    const handle = await open(path, 'wx+', 0o600)
+    const header = pcapHeader(linkType)
+    try {
+      await handle.writev([header], 0)
+    } catch (error) {
+      await handle.close().catch(() => {})
+      await rm(path, { force: true })
+      throw error
+    }
+    return new PcapFile(path, linkType, handle, header.length, minFreeMb * 2 ** 20)
+  }
+
+  /** Appends whole records. Rejects when the disk is full, or would be below the floor. */
+  async append(pieces: readonly Uint8Array[]): Promise<void> {
+    const total = pieces.reduce((sum, { length }) => sum + length, 0)
+    if (this.#length >= this.#checkAt) {
+      const { bavail, bsize } = await statfs(this.path)
+      if (bavail * bsize < this.#floorBytes) throw new Error('the disk is nearly full')
+      this.#checkAt = this.#length + checkBytes
+    }
+    let written = 0
+    while (written < total) {
+      const { bytesWritten } = await this.#handle.writev(after(pieces, written), this.#length + written)
+      written += bytesWritten
+    }
+    this.#length += total
+    this.#tell()
+  }
+
+  /** Closes it after the last whole record. */
+  async complete(): Promise<void> {
+    if (this.#isComplete) return
+    this.#isComplete = true
+    try {
+      await this.#handle.truncate(this.#length)
+    } finally {
+      written.delete(this.path)
+      this.#tell()
+      await this.#release()
+    }
+  }
+
+  /** The file from its beginning, then what is appended, until it is complete or `signal` says so. */
+  async *follow(signal: AbortSignal): AsyncGenerator<Uint8Array> {
+    this.#users += 1
+    try {
+      let position = 0
+      while (!signal.aborted) {
+        const isComplete = this.#isComplete
+        const room = Math.min(this.#length - position, 256 << 10)
+        if (room > 0) {
+          const { buffer, bytesRead } = await this.#handle.read(new Uint8Array(room), 0, room, position)
+          if (bytesRead === 0) return
+          position += bytesRead
+          yield buffer.subarray(0, bytesRead)
+        } else if (isComplete) return
+        else await this.#grown(signal)
+      }
+    } finally {
+      await this.#release()
+    }
+  }
+
+  async #release(): Promise<void> {
+    this.#users -= 1
+    if (this.#users === 0) await this.#handle.close()
+  }
+
+  #grown(signal: AbortSignal): Promise<void> {
+    return new Promise((resolve) => {
+      const done = () => {
+        this.#waiting.delete(done)
+        signal.removeEventListener('abort', done)
+        resolve()
+      }
+      this.#waiting.add(done)
+      signal.addEventListener('abort', done)
+    })
+  }
+
+  #tell(): void {
+    for (const told of [...this.#waiting]) told()
+  }
+}
+
+/** What is left of the pieces after so many bytes. */
+function after(pieces: readonly Uint8Array[], skip: number): Uint8Array[] {
+  const rest: Uint8Array[] = []
+  for (const piece of pieces) {
+    if (skip < piece.length) rest.push(skip > 0 ? piece.subarray(skip) : piece)
+    skip = Math.max(0, skip - piece.length)
+  }
+  return rest
+}

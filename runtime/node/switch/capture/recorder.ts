@@ -1,0 +1,204 @@
+import type { Socket } from 'node:net'
+import { KeyedMutex } from '../../../../src/async/keyed-mutex.ts'
+import { KeeperError } from '../../keeper-protocol/error.ts'
+import type { CaptureState } from '../../keeper-protocol/protocol.ts'
+import { CaptureSlots } from '../core/capture-slots.ts'
+import { at, type Counters } from '../core/counters.ts'
+import type { PacketPath } from '../core/path.ts'
+import { PcapFile, pcapHeader } from './pcap-file.ts'
+
+/** What a live stream may lag behind before it misses frames, bytes. */
+const maxLag = 4 << 20
+
+/** The captures of one port: a file, and streams. Frames are taken from the path while there is at least one of them. */
+export class Recorder {
+  readonly #path: PacketPath
+  readonly #counters: Counters
+  readonly #row: number
+  readonly #failed: (file: string, message: string) => void
+  readonly #streams = new Set<Socket>()
+  /** While the path hands over what passes. All that was taken is of these slots. */
+  #slots: CaptureSlots | null = null
+  readonly #serial = new KeyedMutex()
+  #file: PcapFile | null = null
+  /** Counters at the start of the file. */
+  #base = { frames: 0, missed: 0 }
+  #taken: { slot: number; length: number }[] = []
+  #takenCount = 0
+  #storedCount = 0
+  #isStoring = false
+  #batch: Promise<void> = Promise.resolve()
+
+  constructor(path: PacketPath, counters: Counters, row: number, failed: (file: string, message: string) => void) {
+    this.#path = path
+    this.#counters = counters
+    this.#row = row
+    this.#failed = failed
+  }
+
+  get state(): CaptureState | null {
+    if (this.#file === null) return null
+    const { frames, missed } = this.#count()
+    return {
+      file: this.#file.path,
+      link_type: this.#file.linkType,
+      frames: frames - this.#base.frames,
+      missed: missed - this.#base.missed,
+    }
+  }
+
+  /** `exists` when there is a file already. */
+  async start(file: string, linkType: number, minFreeMb: number): Promise<void> {
+    if (this.#file !== null) throw new KeeperError('exists', `the port is captured already, into ${this.#file.path}`)
+    const created = await PcapFile.create(file, linkType, minFreeMb)
+    // What passed before is for the streams alone.
+    await this.#settle()
+    this.#file = created
+    this.#base = this.#count()
+    await this.#adjust()
+  }
+
+  /** Resolves when the file holds all that was captured. */
+  async stop(): Promise<void> {
+    const file = this.#file
+    if (file === null) return
+    await this.#settle()
+    this.#file = null
+    // One batch may be on its way into it.
+    await this.#batch
+    await file.complete().catch((error: unknown) => this.#failed(file.path, (error as Error).message))
+    await this.#adjust()
+  }
+
+  /** Writes the file from its beginning into a socket, which ends with the capture. `begin` is called first. */
+  follow(socket: Socket, begin: () => void): void {
+    const file = this.#file
+    if (file === null) throw new KeeperError('not_running', 'the port is not captured')
+    begin()
+    const over = new AbortController()
+    socket.on('close', () => over.abort())
+    void (async () => {
+      for await (const piece of file.follow(over.signal)) {
+        if (!socket.write(piece)) await drained(socket)
+      }
+      socket.end()
+    })().catch(() => socket.destroy())
+  }
+
+  /** Writes what passes from now on into a socket. A reader that is too slow misses frames and holds nobody up. */
+  async stream(socket: Socket, linkType: number, begin: () => void): Promise<void> {
+    begin()
+    socket.write(pcapHeader(linkType))
+    this.#streams.add(socket)
+    socket.on('close', () => {
+      this.#streams.delete(socket)
+      void this.#adjust()
+    })
+    await this.#adjust()
+  }
+
+  /** Ends everything. */
+  async close(): Promise<void> {
+    await this.#settle()
+    await this.stop()
+    for (const socket of this.#streams) socket.end()
+    this.#streams.clear()
+    await this.#adjust()
+  }
+
+  /** Takes what the path hands over. */
+  take(slot: number, length: number): void {
+    if (this.#slots === null) return
+    this.#taken.push({ slot, length })
+    this.#takenCount += 1
+    if (!this.#isStoring) void this.#storeAll(this.#slots)
+  }
+
+  async #storeAll(slots: CaptureSlots): Promise<void> {
+    this.#isStoring = true
+    while (this.#taken.length > 0) {
+      this.#batch = this.#storeBatch(slots, this.#taken.splice(0))
+      await this.#batch
+    }
+    // In the same turn as the look at what is left: what comes from now on needs a new run.
+    this.#isStoring = false
+  }
+
+  async #storeBatch(slots: CaptureSlots, taken: readonly { slot: number; length: number }[]): Promise<void> {
+    const pieces = taken.map(({ slot, length }) => slots.read(slot, length))
+    for (const socket of this.#streams) {
+      // Whole records or none, so that what comes later is still read right.
+      if (socket.writableLength <= maxLag) for (const piece of pieces) socket.write(Uint8Array.from(piece))
+    }
+    await this.#store(pieces)
+    for (const { slot } of taken) slots.free(slot)
+    this.#storedCount += taken.length
+  }
+
+  async #store(pieces: readonly Uint8Array[]): Promise<void> {
+    const file = this.#file
+    if (file === null) return
+    try {
+      await file.append(pieces)
+    } catch (error) {
+      this.#file = null
+      await file.complete().catch(() => {})
+      this.#failed(file.path, (error as Error).message)
+      // Not to be waited for here: it waits until all is stored.
+      void this.#adjust()
+    }
+  }
+
+  /** Resolves when what passed up to now is stored; what passes meanwhile is not waited for. */
+  #settle(): Promise<void> {
+    return this.#serial.run('path', async () => {
+      if (this.#slots !== null) await this.#path.capture(this.#row, this.#slots.memory)
+      await this.#stored()
+    })
+  }
+
+  /** Has the path hand over what passes as long as somebody wants it. */
+  #adjust(): Promise<void> {
+    return this.#serial.run('path', async () => {
+      const isWanted = this.#file !== null || this.#streams.size > 0
+      if (isWanted === (this.#slots !== null)) return
+      if (this.#slots === null) {
+        this.#slots = CaptureSlots.borrow()
+        await this.#path.capture(this.#row, this.#slots.memory)
+        return
+      }
+      await this.#path.capture(this.#row, null)
+      // The last frames were taken just now, and are read from these slots.
+      await this.#stored()
+      this.#slots.giveBack()
+      this.#slots = null
+    })
+  }
+
+  async #stored(): Promise<void> {
+    const goal = this.#takenCount
+    while (this.#storedCount < goal) await this.#batch
+  }
+
+  #count(): { frames: number; missed: number } {
+    return {
+      frames: this.#counters.get(this.#row, at.captured),
+      missed: this.#counters.get(this.#row, at.captureMissed),
+    }
+  }
+}
+
+/** Resolves when a socket takes more, or has ended. */
+function drained(socket: Socket): Promise<void> {
+  return new Promise((resolve) => {
+    // Then it has told of its end already.
+    if (socket.destroyed) return resolve()
+    const done = () => {
+      socket.off('drain', done)
+      socket.off('close', done)
+      resolve()
+    }
+    socket.on('drain', done)
+    socket.on('close', done)
+  })
+}

@@ -1,0 +1,122 @@
+import { CaptureBuffer, type HandOver } from './capture-buffer.ts'
+import type { Counters } from './counters.ts'
+import { Hop } from './hop.ts'
+import type { Direction, Impairment, LaneSpec } from './path.ts'
+import type { Departure } from './stages.ts'
+import type { WallClock } from './wall-clock.ts'
+
+/** The way of frames from one end to another. */
+export interface Lane<End> {
+  readonly output: End
+  readonly hops: readonly Hop[]
+}
+
+/** The longest that a captured frame waits before it is handed over, ms; the file has it well within 100 ms. */
+const flushMs = 50
+
+interface Row {
+  readonly out: Hop
+  readonly in: Hop
+  capture: CaptureBuffer | null
+}
+
+/** Stages and captures of the ports, by row. */
+export class Rows {
+  readonly #rows = new Map<number, Row>()
+  readonly #capturing = new Set<CaptureBuffer>()
+  readonly #counters: Counters
+  readonly #captured: HandOver
+  /** When captures have to be handed over; Infinity: there is nothing to hand over. */
+  flushAt = Number.POSITIVE_INFINITY
+
+  constructor(counters: Counters, captured: HandOver) {
+    this.#counters = counters
+    this.#captured = captured
+  }
+
+  hop(row: number, direction: Direction): Hop {
+    return this.#row(row)[direction]
+  }
+
+  lane<End>(spec: LaneSpec, output: End): Lane<End> {
+    return { output, hops: spec.hops.map(({ row, direction }) => this.hop(row, direction)) }
+  }
+
+  impair(row: number, impairment: Impairment): void {
+    this.#row(row).out.impair(impairment)
+    this.#row(row).in.impair(impairment)
+  }
+
+  reset(row: number): void {
+    this.#row(row).out.reset()
+    this.#row(row).in.reset()
+  }
+
+  /** Hands over what was captured before. */
+  capture(row: number, memory: SharedArrayBuffer | null): void {
+    const it = this.#row(row)
+    it.capture?.flush()
+    if (memory === (it.capture?.memory ?? null)) return
+    if (it.capture !== null) this.#capturing.delete(it.capture)
+    it.capture = memory === null ? null : new CaptureBuffer(memory, this.#counters, row, this.#captured)
+    if (it.capture !== null) this.#capturing.add(it.capture)
+    it.out.capture(it.capture)
+    it.in.capture(it.capture)
+  }
+
+  forget(row: number): void {
+    this.capture(row, null)
+    this.#rows.delete(row)
+  }
+
+  /** To be called when frames passed that were not plain: sees to it that captures are handed over in time. */
+  passed(now: number): void {
+    if (this.#capturing.size === 0 || this.flushAt !== Number.POSITIVE_INFINITY) return
+    for (const { length } of this.#capturing) {
+      if (length === 0) continue
+      this.flushAt = now + flushMs
+      return
+    }
+  }
+
+  flush(): void {
+    this.flushAt = Number.POSITIVE_INFINITY
+    for (const capture of this.#capturing) capture.flush()
+  }
+
+  #row(row: number): Row {
+    let it = this.#rows.get(row)
+    if (it === undefined) {
+      it = { out: new Hop(this.#counters, row, 'out'), in: new Hop(this.#counters, row, 'in'), capture: null }
+      this.#rows.set(row, it)
+    }
+    return it
+  }
+}
+
+/** Whether frames of a lane only have to be counted and sent. */
+export function isUnimpaired(hops: readonly Hop[], now: number): boolean {
+  for (const hop of hops) if (!hop.isPlain(now)) return false
+  return true
+}
+
+const received: Departure = { copies: 1, mayOvertake: false }
+
+/** Takes a frame over the hops; when the last lets it leave, or negative. `departure` of the last hop tells how often. */
+export function passHops(
+  hops: readonly Hop[],
+  bytes: Uint8Array,
+  offset: number,
+  length: number,
+  now: number,
+  clock: WallClock,
+): number {
+  let due = now
+  let arrival = received
+  for (const hop of hops) {
+    due = hop.pass(bytes, offset, length, due, arrival, clock)
+    if (due < 0) return due
+    arrival = hop.departure
+  }
+  return due
+}

@@ -1,0 +1,47 @@
+import { at, type Counters, countRefusal } from '../core/counters.ts'
+import type { EndSpec } from '../core/path.ts'
+import type { Lane } from '../core/rows.ts'
+import type { Netio, Output } from './transmitter.ts'
+
+/** A descriptor in the path, or a port of an IOU instance, and where its frames go. */
+export class End implements Output {
+  readonly id: number
+  readonly fd: number
+  readonly kind: Output['kind']
+  readonly gro: boolean
+  gso: boolean
+  readonly netio: Netio | undefined
+  readonly close: () => void
+  readonly row: number
+  readonly probes: boolean
+  lane: Lane<End> | null = null
+  readonly #counters: Counters
+  readonly #sends: 'in' | 'out'
+
+  constructor(
+    id: number,
+    spec: EndSpec,
+    socket: { fd: number; gro: boolean; gso: boolean; netio?: Netio; close: () => void },
+    counters: Counters,
+  ) {
+    this.id = id
+    this.fd = socket.fd
+    this.gro = socket.gro
+    this.gso = socket.gso
+    this.netio = socket.netio
+    this.close = socket.close
+    this.kind = spec.type
+    this.row = spec.row
+    this.probes = spec.type === 'udp' && spec.probes
+    this.#sends = spec.type === 'udp' ? spec.sends : spec.type === 'netio' ? 'in' : 'out'
+    this.#counters = counters
+  }
+
+  refused(frames: number): void {
+    countRefusal(this.#counters, this.row, this.#sends, frames)
+  }
+
+  failed(frames: number): void {
+    this.#counters.add(this.row, at.sendFailed, frames)
+  }
+}

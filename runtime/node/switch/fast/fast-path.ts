@@ -1,0 +1,140 @@
+import { writeSync } from 'node:fs'
+import { Worker } from 'node:worker_threads'
+import { KeeperError } from '../../keeper-protocol/error.ts'
+import { programArguments } from '../../programs/own-program.ts'
+import type { Counters } from '../core/counters.ts'
+import type { EndSpec, Impairment, LaneSpec, OpenedEnd, PacketPath, PathListener } from '../core/path.ts'
+import type { Call, Calls, Report, Start } from './messages.ts'
+
+/** Little-endian, 64-bit, with the constants of asm-generic. */
+const architectures = ['x64', 'arm64']
+
+const one = new Uint8Array(new BigUint64Array([1n]).buffer)
+
+interface Waiting {
+  resolve(result: never): void
+  reject(error: Error): void
+}
+
+/** This thread's side of the fast path. */
+export class FastPath implements PacketPath {
+  readonly name = 'fast'
+  readonly #worker: Worker
+  readonly #wakeDescriptor: number
+  readonly #waiting = new Map<number, Waiting>()
+  #calls = 0
+  #isOver = false
+
+  private constructor(worker: Worker, wakeDescriptor: number, listener: PathListener) {
+    this.#worker = worker
+    this.#wakeDescriptor = wakeDescriptor
+    worker.on('message', (report: Report) => this.#hear(report, listener))
+    // The keeper cannot go on without its switch: it ends, and the service starts a new one.
+    worker.on('error', (error) => {
+      throw error
+    })
+    worker.on('exit', () => {
+      if (!this.#isOver) throw new Error('the thread of the packet path ended')
+    })
+    // It sleeps in the system, where the end of this process would wait for it.
+    process.on('exit', this.#stopAtExit)
+  }
+
+  /** Rejects where there is no FFI, or no Linux. */
+  static async start(counters: Counters, listener: PathListener, isSegmenting = true): Promise<FastPath> {
+    const { platform, arch } = process
+    if (platform !== 'linux' || !architectures.includes(arch)) {
+      throw new Error(`it is made for Linux on ${architectures.join(' and ')}, not for ${platform} on ${arch}`)
+    }
+    const [program = ''] = programArguments(
+      new URL('./worker.ts', import.meta.url),
+      new URL('./packet-worker.js', import.meta.url),
+    ).slice(-1)
+    const workerData: Start = { counters: counters.memory, isSegmenting }
+    // Next to nothing is allocated there, so a small nursery is enough.
+    const resourceLimits = { maxYoungGenerationSizeMb: 2, codeRangeSizeMb: 8 }
+    const worker = new Worker(program, { workerData, resourceLimits })
+    const first = await new Promise<Report>((resolve, reject) => {
+      worker.once('message', resolve)
+      worker.once('error', reject)
+    })
+    worker.removeAllListeners('error')
+    if (first.type === 'ready') return new FastPath(worker, first.wakeDescriptor, listener)
+    throw new Error(first.type === 'failed' ? first.message : 'the thread did not start')
+  }
+
+  open(spec: EndSpec): Promise<OpenedEnd> {
+    return this.#call('open', spec)
+  }
+
+  async close(end: number): Promise<void> {
+    await this.#call('close', end)
+  }
+
+  async setLane(input: number, lane: LaneSpec | null): Promise<void> {
+    await this.#call('lane', { input, lane })
+  }
+
+  async impair(row: number, impairment: Impairment): Promise<void> {
+    await this.#call('impair', { row, impairment })
+  }
+
+  async reset(row: number): Promise<void> {
+    await this.#call('reset', row)
+  }
+
+  async capture(row: number, memory: SharedArrayBuffer | null): Promise<void> {
+    await this.#call('capture', { row, memory })
+  }
+
+  async forget(row: number): Promise<void> {
+    await this.#call('forget', row)
+  }
+
+  async tidy(applicationId: number): Promise<void> {
+    await this.#call('tidy', applicationId)
+  }
+
+  send(end: number, frame: Uint8Array): void {
+    this.#call('send', { end, frame }).catch(() => {})
+  }
+
+  async shutdown(): Promise<void> {
+    if (this.#isOver) return
+    this.#isOver = true
+    process.off('exit', this.#stopAtExit)
+    const ended = new Promise((resolve) => this.#worker.once('exit', resolve))
+    await this.#call('stop', undefined)
+    await ended
+  }
+
+  readonly #stopAtExit = (): void => {
+    this.#isOver = true
+    this.#post('stop', undefined)
+  }
+
+  #call<Name extends keyof Calls>(name: Name, input: Calls[Name]['in']): Promise<Calls[Name]['out']> {
+    return new Promise((resolve, reject) => {
+      this.#waiting.set(this.#post(name, input), { resolve, reject })
+    })
+  }
+
+  #post<Name extends keyof Calls>(name: Name, input: Calls[Name]['in']): number {
+    const id = ++this.#calls
+    const call: Call<Name> = { id, name, input }
+    this.#worker.postMessage(call)
+    writeSync(this.#wakeDescriptor, one)
+    return id
+  }
+
+  #hear(report: Report, listener: PathListener): void {
+    if (report.type === 'probe') listener.probe(report.end, report.frame)
+    else if (report.type === 'captured') listener.captured(report.row, report.slot, report.length)
+    else if (report.type === 'answer' || report.type === 'refusal') {
+      const waiting = this.#waiting.get(report.id)
+      this.#waiting.delete(report.id)
+      if (report.type === 'answer') waiting?.resolve(report.result as never)
+      else waiting?.reject(new KeeperError(report.code, report.message))
+    }
+  }
+}

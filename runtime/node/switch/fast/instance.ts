@@ -1,0 +1,80 @@
+import { KeeperError } from '../../keeper-protocol/error.ts'
+import type { Libc } from '../../system/libc.ts'
+import type { Counters } from '../core/counters.ts'
+import type { NetioEnd } from '../core/path.ts'
+import { Backlog } from './backlog.ts'
+import { End } from './end.ts'
+import { netioDirectory } from './netio-directory.ts'
+import { bridgeOffset, NetioSocket, netioNameBytes, openDatagramSocket } from './netio-socket.ts'
+
+export interface InstanceWatcher {
+  /** Has `backlog.drain` called, once, when the socket can be written to, or `room` can. */
+  awaitBuffer(socket: number): void
+  awaitRoom(room: number): void
+  closed(): void
+}
+
+/** An IOU instance: the socket that all its ports share, and their ends. */
+export class Instance {
+  readonly socket: NetioSocket
+  readonly backlog: Backlog
+  /** A socket that sends nothing: while it is connected to that of the instance, it can be written to when there is room. */
+  readonly room: number
+  /** By port. */
+  readonly ends = new Map<number, End>()
+  readonly #libc: Libc
+  readonly #counters: Counters
+  readonly #watcher: InstanceWatcher
+  /** The limit is ours, and the socket of the instance may have room all the time. */
+  #isBufferFull = false
+
+  constructor(libc: Libc, applicationId: number, counters: Counters, watcher: InstanceWatcher) {
+    const ids = { own: applicationId + bridgeOffset, peer: applicationId }
+    this.socket = NetioSocket.open(libc, netioDirectory(), ids)
+    this.#libc = libc
+    this.#counters = counters
+    this.#watcher = watcher
+    try {
+      this.room = openDatagramSocket(libc)
+    } catch (error) {
+      this.socket.close()
+      throw error
+    }
+    this.backlog = new Backlog(libc, this.socket.fd, this.socket.name, (isNew) => this.#awaitRoom(isNew))
+  }
+
+  /** `port_taken` when the port is open already. */
+  open(id: number, spec: NetioEnd): End {
+    const { port, applicationId } = spec
+    const { socket, backlog, ends } = this
+    if (ends.has(port)) {
+      throw new KeeperError('port_taken', `port ${port} of the IOU instance ${applicationId} is used by another node`)
+    }
+    const netio = { name: socket.name, header: socket.headerOf(port), backlog }
+    const close = () => {
+      ends.delete(port)
+      backlog.forget(end)
+      if (ends.size === 0) this.close()
+    }
+    const end = new End(id, spec, { fd: socket.fd, gro: false, gso: false, netio, close }, this.#counters)
+    ends.set(port, end)
+    return end
+  }
+
+  close(): void {
+    this.#libc.close(this.room)
+    this.socket.close()
+    this.#watcher.closed()
+  }
+
+  #awaitRoom(isNew: boolean): void {
+    const { socket, room } = this
+    if (isNew) {
+      this.#isBufferFull = socket.isFull
+      // The instance may have been started again since the last time.
+      if (!this.#isBufferFull && this.#libc.connect(room, socket.name, netioNameBytes) < 0) return this.backlog.refuse()
+    }
+    if (this.#isBufferFull) this.#watcher.awaitBuffer(socket.fd)
+    else this.#watcher.awaitRoom(room)
+  }
+}

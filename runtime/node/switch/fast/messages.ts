@@ -1,0 +1,37 @@
+import type { ErrorCode } from '../../keeper-protocol/protocol.ts'
+import type { EndSpec, Impairment, LaneSpec, OpenedEnd } from '../core/path.ts'
+
+/** What the thread of the fast path is given at its start. */
+export interface Start {
+  readonly counters: SharedArrayBuffer
+  readonly isSegmenting: boolean
+}
+
+/** What it can be asked for, with what it answers. */
+export interface Calls {
+  open: { in: EndSpec; out: OpenedEnd }
+  close: { in: number; out: undefined }
+  lane: { in: { input: number; lane: LaneSpec | null }; out: undefined }
+  impair: { in: { row: number; impairment: Impairment }; out: undefined }
+  capture: { in: { row: number; memory: SharedArrayBuffer | null }; out: undefined }
+  reset: { in: number; out: undefined }
+  forget: { in: number; out: undefined }
+  send: { in: { end: number; frame: Uint8Array }; out: undefined }
+  tidy: { in: number; out: undefined }
+  stop: { in: undefined; out: undefined }
+}
+
+export interface Call<Name extends keyof Calls = keyof Calls> {
+  readonly id: number
+  readonly name: Name
+  readonly input: Calls[Name]['in']
+}
+
+/** What it says: `ready` with the descriptor that wakes it, answers, and what came in. */
+export type Report =
+  | { readonly type: 'ready'; readonly wakeDescriptor: number }
+  | { readonly type: 'failed'; readonly message: string }
+  | { readonly type: 'answer'; readonly id: number; readonly result: unknown }
+  | { readonly type: 'refusal'; readonly id: number; readonly code: ErrorCode; readonly message: string }
+  | { readonly type: 'probe'; readonly end: number; readonly frame: Uint8Array }
+  | { readonly type: 'captured'; readonly row: number; readonly slot: number; readonly length: number }

@@ -1,0 +1,351 @@
+import { type Libc, linux } from '../../system/libc.ts'
+import { at, type Counters } from '../core/counters.ts'
+import { type Block, DelayQueue } from '../core/delay-queue.ts'
+import type { Hop } from '../core/hop.ts'
+import type { DeviceEnd, EndSpec, LaneSpec, NetioEnd, OpenedEnd, PathListener, UdpEnd } from '../core/path.ts'
+import { isProbe } from '../core/probe-frame.ts'
+import { isUnimpaired, type Lane, passHops, Rows } from '../core/rows.ts'
+import { WallClock } from '../core/wall-clock.ts'
+import { Demultiplexer } from './demultiplexer.ts'
+import { End } from './end.ts'
+import { Instance } from './instance.ts'
+import { Memory } from './memory.ts'
+import { netioDirectory } from './netio-directory.ts'
+import { bridgeOffset, removeLeftover } from './netio-socket.ts'
+import { batch, Receiver } from './receiver.ts'
+import { Sockets } from './sockets.ts'
+import { Transmitter } from './transmitter.ts'
+
+/** struct epoll_event { u32 events; u64 data; } is packed on x86-64 alone. */
+const [eventBytes, dataOffset] = process.arch === 'x64' ? ([12, 4] as const) : ([16, 8] as const)
+const eventsAtOnce = 256
+/** Batches that one end may have before the others get their turn. */
+const rounds = 4
+
+/**
+ * The fast path: all ends in one epoll set, many frames a system call, nothing allocated for a frame. Owns its thread: `run`
+ * returns when `control` says so.
+ */
+export class Pump {
+  readonly #libc: Libc
+  readonly #counters: Counters
+  readonly #listener: PathListener
+  readonly #sockets: Sockets
+  readonly #receiver: Receiver
+  readonly #demultiplexer: Demultiplexer
+  readonly #transmitter: Transmitter
+  readonly #queue: DelayQueue
+  readonly #clock = new WallClock()
+  readonly #ends = new Map<number, End>()
+  /** By application id. */
+  readonly #instances = new Map<number, Instance>()
+  /** What is watched beside the ends, by the same numbers. */
+  readonly #sources = new Map<number, (events: number) => void>()
+  readonly #epoll: number
+  readonly #events: Memory
+  readonly rows: Rows
+  /** Whether waits may be shorter than a ms. */
+  readonly #hasFineWait: boolean
+  #lastEnd = 0
+  #controlEnd = 0
+  /** Written to by another thread to have `control` called. */
+  readonly wakeDescriptor: number
+
+  constructor(libc: Libc, counters: Counters, listener: PathListener, isSegmenting: boolean) {
+    this.#libc = libc
+    this.#counters = counters
+    this.#listener = listener
+    this.#sockets = new Sockets(libc, isSegmenting)
+    this.#receiver = new Receiver(libc)
+    this.#demultiplexer = new Demultiplexer(this.#receiver)
+    this.#transmitter = new Transmitter(libc)
+    this.#queue = new DelayQueue((bytes) => new Memory(libc, bytes))
+    this.rows = new Rows(counters, listener.captured)
+    this.#events = new Memory(libc, eventsAtOnce * eventBytes + 64)
+    this.#epoll = libc.epoll_create1(linux.EPOLL_CLOEXEC)
+    this.wakeDescriptor = libc.eventfd(0, linux.EFD_NONBLOCK | linux.EFD_CLOEXEC)
+    if (this.#epoll < 0 || this.wakeDescriptor < 0) throw new Error(`no epoll: errno ${libc.errno()}`)
+    // The library may have the call where the kernel, or a filter in front of it, has not; zero time is asked for.
+    const nothing = this.#events.address
+    this.#hasFineWait = (libc.epoll_pwait2?.(this.#epoll, nothing, 1, nothing + eventBytes, 0) ?? -1) >= 0
+    this.#watch(this.wakeDescriptor, this.#controlEnd)
+  }
+
+  open(spec: EndSpec): OpenedEnd {
+    const { end, port } = spec.type === 'netio' ? this.#openNetio(spec) : this.#openSocket(spec)
+    this.#counters.set(spec.row, at.linkFailed, 0)
+    this.#ends.set(end.id, end)
+    return { end: end.id, port }
+  }
+
+  close(id: number): void {
+    const end = this.#ends.get(id)
+    if (end === undefined) return
+    this.#ends.delete(id)
+    // Nothing may be sent by the number of a descriptor that is another one's by then.
+    for (const other of this.#ends.values()) if (other.lane?.output === end) other.lane = null
+    // Leaves the epoll set by being closed.
+    end.close()
+  }
+
+  setLane(input: number, spec: LaneSpec | null): void {
+    const end = this.#ends.get(input)
+    if (end === undefined) return
+    const output = spec === null ? undefined : this.#ends.get(spec.output)
+    end.lane = spec === null || output === undefined ? null : this.rows.lane(spec, output)
+  }
+
+  /** Removes the files of the sockets of an instance and its bridge that no program has. */
+  tidy(applicationId: number): void {
+    for (const id of [applicationId, applicationId + bridgeOffset]) removeLeftover(this.#libc, netioDirectory(), id)
+  }
+
+  send(id: number, frame: Uint8Array): void {
+    const end = this.#ends.get(id)
+    if (end === undefined) return
+    const copy = new Memory(this.#libc, frame.length)
+    copy.bytes.set(frame)
+    this.#transmitter.add(end, copy.address, frame.length)
+    this.#transmitter.flush()
+  }
+
+  /** Moves frames until `control`, which is called when the descriptor was written to, returns false. */
+  run(control: () => boolean): void {
+    const { view } = this.#events
+    for (;;) {
+      const count = this.#wait()
+      for (let index = 0; index < count; index++) {
+        const id = view.getUint32(index * eventBytes + dataOffset, true)
+        if (id === this.#controlEnd) {
+          this.#libc.read(this.wakeDescriptor, this.#events.address + eventsAtOnce * eventBytes, 8)
+          if (!control()) return
+          continue
+        }
+        const end = this.#ends.get(id)
+        if (end !== undefined) this.#drain(end)
+        else this.#sources.get(id)?.(view.getUint32(index * eventBytes, true))
+      }
+      const now = performance.now()
+      this.#takeDue(now)
+      if (this.rows.flushAt <= now) this.rows.flush()
+    }
+  }
+
+  shutdown(): void {
+    for (const end of this.#ends.values()) end.close()
+    this.#ends.clear()
+    this.#libc.close(this.#epoll)
+  }
+
+  #openSocket(spec: UdpEnd | DeviceEnd): { end: End; port: number } {
+    const socket = this.#sockets[spec.type](spec as never)
+    const close = () => void this.#libc.close(socket.fd)
+    const end = new End(++this.#lastEnd, spec, { ...socket, close }, this.#counters)
+    try {
+      this.#watch(end.fd, end.id)
+    } catch (error) {
+      close()
+      throw error
+    }
+    return { end, port: socket.port }
+  }
+
+  #openNetio(spec: NetioEnd): { end: End; port: number } {
+    const instance = this.#instances.get(spec.applicationId) ?? this.#openInstance(spec.applicationId)
+    return { end: instance.open(++this.#lastEnd, spec), port: 0 }
+  }
+
+  #openInstance(applicationId: number): Instance {
+    const [input, room] = [++this.#lastEnd, ++this.#lastEnd]
+    const instance = new Instance(this.#libc, applicationId, this.#counters, {
+      awaitBuffer: (fd) => this.#watch(fd, input, linux.EPOLLIN | linux.EPOLLOUT, linux.EPOLL_CTL_MOD),
+      awaitRoom: (fd) => this.#watch(fd, room, linux.EPOLLOUT | linux.EPOLLONESHOT, linux.EPOLL_CTL_MOD),
+      closed: () => {
+        this.#instances.delete(applicationId)
+        this.#sources.delete(input)
+        this.#sources.delete(room)
+      },
+    })
+    try {
+      this.#watch(instance.socket.fd, input)
+      this.#watch(instance.room, room, linux.EPOLLONESHOT)
+    } catch (error) {
+      instance.close()
+      throw error
+    }
+    this.#sources.set(input, (events) => {
+      if ((events & linux.EPOLLOUT) !== 0) {
+        this.#watch(instance.socket.fd, input, linux.EPOLLIN, linux.EPOLL_CTL_MOD)
+        instance.backlog.drain()
+      }
+      this.#drainInstance(instance)
+    })
+    this.#sources.set(room, () => instance.backlog.drain())
+    this.#instances.set(applicationId, instance)
+    return instance
+  }
+
+  #watch(fd: number, id: number, events: number = linux.EPOLLIN, operation: number = linux.EPOLL_CTL_ADD): void {
+    const place = eventsAtOnce * eventBytes
+    this.#events.u32(place, events)
+    this.#events.u64(place + dataOffset, id)
+    if (this.#libc.epoll_ctl(this.#epoll, operation, fd, this.#events.address + place) < 0) {
+      throw new Error(`epoll_ctl: errno ${this.#libc.errno()}`)
+    }
+  }
+
+  /** Sleeps until there is something to do; how many events there are. */
+  #wait(): number {
+    const { address } = this.#events
+    const until = Math.min(this.#queue.nextDue, this.rows.flushAt)
+    if (until === Number.POSITIVE_INFINITY) return this.#libc.epoll_wait(this.#epoll, address, eventsAtOnce, -1)
+    const ms = Math.max(0, until - performance.now())
+    if (!this.#hasFineWait || ms === 0) {
+      return this.#libc.epoll_wait(this.#epoll, address, eventsAtOnce, Math.ceil(ms))
+    }
+    // struct timespec
+    const place = eventsAtOnce * eventBytes + 32
+    const seconds = Math.floor(ms / 1000)
+    this.#events.u64(place, seconds)
+    this.#events.u64(place + 8, Math.ceil((ms - seconds * 1000) * 1e6))
+    return this.#libc.epoll_pwait2?.(this.#epoll, address, eventsAtOnce, address + place, 0) ?? 0
+  }
+
+  #drain(end: End): void {
+    for (let round = 0; round < rounds; round++) {
+      const count = this.#receive(end)
+      if (count < 0) {
+        if (!this.#isOver(end)) continue
+        return
+      }
+      this.#forward(end, 0, count)
+      if (count < batch) return
+    }
+  }
+
+  #drainInstance({ socket, ends }: Instance): void {
+    for (let round = 0; round < rounds; round++) {
+      const count = this.#receiver.netio(socket.fd)
+      if (count <= 0) return
+      const { ports, begins } = this.#demultiplexer
+      const groups = this.#demultiplexer.sort(count, socket)
+      for (let group = 0; group < groups; group++) {
+        const from = begins[group] as number
+        const to = begins[group + 1] as number
+        const end = ends.get(ports[group] as number)
+        if (end !== undefined) this.#forward(end, from, to)
+        else this.#stray(ends, to - from)
+      }
+      if (count < batch) return
+    }
+  }
+
+  /** Counts datagrams that are from nobody we know, or for no port: at the first one there is. */
+  #stray(ends: Instance['ends'], frames: number): void {
+    for (const { row } of ends.values()) return this.#counters.add(row, at.notLinked, frames)
+  }
+
+  #receive({ kind, fd, gro, row }: End): number {
+    if (kind === 'udp') return this.#receiver.udp(fd, gro)
+    if (kind === 'tap') return this.#receiver.tap(fd)
+    const count = this.#receiver.ethernet(fd)
+    if (this.#receiver.lost > 0) this.#counters.add(row, at.sendFailed, this.#receiver.lost)
+    return count
+  }
+
+  /** What a failed receive means: false when an error was taken from the socket and there may be more. */
+  #isOver(end: End): boolean {
+    const errno = this.#libc.errno()
+    if (errno === linux.ECONNREFUSED) {
+      end.refused(1)
+      return false
+    }
+    if (errno === linux.EAGAIN || errno === linux.EINTR || errno === linux.ENETDOWN) return true
+    // A super-frame that struct virtio_net_hdr has no words for, of SCTP for example: it is dropped, and the next one may come.
+    if (errno === linux.EINVAL && end.kind === 'ethernet') {
+      this.#counters.add(end.row, at.sendFailed, 1)
+      return false
+    }
+    // A device that is gone would wake us for ever.
+    if (end.kind !== 'udp') {
+      this.#libc.epoll_ctl(this.#epoll, linux.EPOLL_CTL_DEL, end.fd, 0)
+      this.#counters.add(end.row, at.linkFailed, 1)
+    }
+    return true
+  }
+
+  /** Those that were received from one place to another. */
+  #forward(end: End, from: number, to: number): void {
+    const { lane } = end
+    const { segments, lengths, offsets, bytes, address } = this.#receiver
+    const now = performance.now()
+    this.#takeDue(now)
+    const isPlainLane = lane !== null && isUnimpaired(lane.hops, now)
+    if (lane !== null && !isPlainLane) this.#clock.set(now)
+    let frames = 0
+    let total = 0
+    for (let index = from; index < to; index++) {
+      const offset = offsets[index] as number
+      const length = lengths[index] as number
+      const segment = segments[index] as number
+      const isJoined = segment > 0 && segment < length
+      const isApart = isJoined && end.probes && this.#holdsProbe(offset, length, segment)
+      if (isPlainLane && isJoined && !isApart && lane.output.gso) {
+        this.#transmitter.addJoined(lane.output, address + offset, length, segment)
+        frames += Math.ceil(length / segment)
+        total += length
+        continue
+      }
+      const step = isJoined ? segment : length
+      for (let place = offset; place < offset + length; place += step) {
+        const size = Math.min(step, offset + length - place)
+        if (end.probes && isProbe(bytes, place, size)) {
+          this.#listener.probe(end.id, bytes.slice(place, place + size))
+        } else if (isPlainLane) {
+          this.#transmitter.add(lane.output, address + place, size)
+          frames += 1
+          total += size
+        } else if (lane === null) frames += 1
+        else this.#take(lane, bytes, place, size, now)
+      }
+    }
+    // Before they leave, so that who got a frame finds it counted.
+    if (lane === null) this.#counters.add(end.row, at.notLinked, frames)
+    else if (isPlainLane) for (const hop of lane.hops) hop.count(frames, total)
+    else this.rows.passed(now)
+    this.#transmitter.flush()
+  }
+
+  /** One frame of a lane with stages or a capture. */
+  #take(lane: Lane<End>, bytes: Uint8Array, offset: number, length: number, now: number): void {
+    const { hops, output } = lane
+    const due = passHops(hops, bytes, offset, length, now, this.#clock)
+    if (due < 0) return
+    const last = hops[hops.length - 1] as Hop
+    for (let { copies } = last.departure; copies > 0; copies--) {
+      if (due <= now) this.#transmitter.add(output, this.#receiver.address + offset, length)
+      else if (!this.#queue.put(bytes, offset, length, due, now, output.id, output.row)) last.overflow(length)
+    }
+  }
+
+  /** A probe may be among datagrams that the kernel joined. */
+  #holdsProbe(offset: number, length: number, segment: number): boolean {
+    const { bytes } = this.#receiver
+    for (let place = offset; place < offset + length; place += segment) {
+      if (isProbe(bytes, place, Math.min(segment, offset + length - place))) return true
+    }
+    return false
+  }
+
+  /** Sends what is due. Before frames that come now, which might be due at once. */
+  #takeDue(now: number): void {
+    if (this.#queue.size > 0) this.#queue.takeDue(now, this.#sendDue, this.#sendAll)
+  }
+
+  readonly #sendDue = (id: number, _row: number, block: Block, place: number, length: number): void => {
+    const output = this.#ends.get(id)
+    if (output !== undefined) this.#transmitter.add(output, block.address + place, length)
+  }
+
+  readonly #sendAll = (): void => this.#transmitter.flush()
+}

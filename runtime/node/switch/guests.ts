@@ -1,0 +1,41 @@
+import { KeeperError } from '../keeper-protocol/error.ts'
+import type { NetioPort } from '../keeper-protocol/protocol.ts'
+import type { EndSpec } from './core/path.ts'
+
+const loopback = '127.0.0.1'
+
+/** Where the guest of a port is: its UDP port on this host, or a port of an IOU instance. */
+export type Guest = number | NetioPort
+
+/** Whether its frames begin with an Ethernet header. */
+export const hasEthernet = (guest: Guest): boolean => typeof guest === 'number' || guest.ethernet
+
+/** The end that leads to it. */
+export function guestEnd(guest: Guest, row: number): EndSpec {
+  if (typeof guest !== 'number') {
+    return { type: 'netio', applicationId: guest.application_id, port: guest.port, row }
+  }
+  return {
+    type: 'udp',
+    local: { address: loopback, port: 0 },
+    remote: { address: loopback, port: guest },
+    probes: false,
+    row,
+    sends: 'in',
+  }
+}
+
+export function isSameGuest(a: Guest, b: Guest): boolean {
+  if (typeof a === 'number' || typeof b === 'number') return a === b
+  return a.application_id === b.application_id && a.port === b.port && a.ethernet === b.ethernet
+}
+
+/** `bad_request` for a port that no instance has. */
+export function requireGuest(guest: Guest): void {
+  if (typeof guest === 'number') return
+  const { application_id, port } = guest
+  const isWithin = (value: number, least: number, most: number) =>
+    Number.isInteger(value) && value >= least && value <= most
+  if (!isWithin(application_id, 1, 511)) throw new KeeperError('bad_request', `${application_id} is no application id`)
+  if (!isWithin(port, 0, 255)) throw new KeeperError('bad_request', `${port} is no port of an IOU instance`)
+}

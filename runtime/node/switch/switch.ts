@@ -1,0 +1,375 @@
+import { KeyedMutex } from '../../../src/async/keyed-mutex.ts'
+import { KeeperError } from '../keeper-protocol/error.ts'
+import type { PortReport, SwitchNio, SwitchPortState } from '../keeper-protocol/protocol.ts'
+import { Recorder } from './capture/recorder.ts'
+import { at, Counters } from './core/counters.ts'
+import type { PacketPath, PathListener } from './core/path.ts'
+import { deviceIndex } from './device.ts'
+import { DeviceWatch } from './device-watch.ts'
+import { FastPath } from './fast/fast-path.ts'
+import { type Guest, guestEnd, hasEthernet, isSameGuest, requireGuest } from './guests.ts'
+import { endpointOf, isLoopbackEndpoint, isSamePlace, placeOf } from './places.ts'
+import { PortablePath } from './portable/portable-path.ts'
+import { Prober } from './prober.ts'
+import { judge, verdictReasonOf } from './verdict.ts'
+
+interface Port {
+  readonly key: string
+  readonly at: Guest
+  readonly row: number
+  /** Our end of the private pair with the guest, and its UDP port; 0 when it has none. */
+  readonly guest: number
+  readonly guestEndPort: number
+  readonly recorder: Recorder
+  link: SwitchLink | null
+  /** The port at the other end of the link, when that is in this switch too: frames then go from guest to guest in one hop. */
+  joined: Port | null
+}
+
+/** A link whose end is open. */
+interface OpenLink {
+  readonly nio: SwitchNio
+  readonly end: number
+  readonly prober: Prober | null
+  /** Of its device, when it was opened. */
+  readonly deviceIndex: number | null
+}
+
+/** A link that frames go over. */
+interface SwitchLink extends OpenLink {
+  /** Counters of the row when the link was made. */
+  readonly base: { readonly sent: number; readonly received: number }
+  /** Refusals that say nothing of the link any more. */
+  refusedBefore: number
+}
+
+export interface SwitchOptions {
+  /** Told of a capture that ended because its file cannot be written. */
+  readonly captureFailed: (key: string, file: string, message: string) => void
+  readonly log: (message: string) => void
+  /** `portable`: without FFI. Absent: the fast path where it runs. */
+  readonly path?: 'portable'
+  /** false: frames are neither joined nor split by the kernel, to measure what that brings. */
+  readonly segmenting?: boolean
+}
+
+/**
+ * The switch. Every adapter port of a node has a private socket pair with it, so that links come and go while guests run.
+ * What moves the frames is a packet path; this is what tells it where they go.
+ */
+export class Switch {
+  readonly #ports = new Map<string, Port>()
+  /** By local UDP port of their link, to find the two ends of one. */
+  readonly #byLport = new Map<number, Port>()
+  /** Keys of the ports by the ends of their links. */
+  readonly #byEnd = new Map<number, string>()
+  readonly #byRow = new Map<number, Port>()
+  /** By port; and what changes links, which are of two ports, one after the other for all. */
+  readonly #serial = new KeyedMutex()
+  readonly #linking = new KeyedMutex()
+  readonly #counters = new Counters()
+  readonly #options: SwitchOptions
+  readonly #deviceWatch = new DeviceWatch((key) => void this.#reopen(key).catch(() => {}))
+  #path: PacketPath
+
+  private constructor(options: SwitchOptions) {
+    this.#options = options
+    this.#path = new PortablePath(this.#counters, this.#listener)
+  }
+
+  static async start(options: SwitchOptions): Promise<Switch> {
+    const it = new Switch(options)
+    if (options.path === 'portable') return it
+    try {
+      it.#path = await FastPath.start(it.#counters, it.#listener, options.segmenting ?? true)
+    } catch (error) {
+      options.log(`the fast packet path does not run here, the portable one is used: ${(error as Error).message}`)
+    }
+    return it
+  }
+
+  get pathName(): PacketPath['name'] {
+    return this.#path.name
+  }
+
+  list(): SwitchPortState[] {
+    return [...this.#ports.values()].map(({ key, at, guestEndPort, link, recorder }) => ({
+      key,
+      guest_port: typeof at === 'number' ? at : 0,
+      switch_port: guestEndPort,
+      netio: typeof at === 'number' ? null : at,
+      nio: link?.nio ?? null,
+      capture: recorder.state,
+    }))
+  }
+
+  /** Opens a port, or gives back the one that is open for this guest. */
+  open(key: string, guest: Guest): Promise<{ switch_port: number }> {
+    return this.#serial.run(key, async () => {
+      requireGuest(guest)
+      const existing = this.#ports.get(key)
+      if (existing !== undefined && isSameGuest(existing.at, guest)) return { switch_port: existing.guestEndPort }
+      if (existing !== undefined) await this.#close(existing)
+      const row = this.#counters.take()
+      if (row === undefined) throw new KeeperError('bad_request', 'the switch has no room for another port')
+      try {
+        const { end, port } = await this.#path.open(guestEnd(guest, row))
+        const { captureFailed } = this.#options
+        const recorder = new Recorder(this.#path, this.#counters, row, (file, why) => captureFailed(key, file, why))
+        const opened = { key, at: guest, row, guest: end, guestEndPort: port, recorder, link: null, joined: null }
+        this.#ports.set(key, opened)
+        this.#byRow.set(row, opened)
+        return { switch_port: port }
+      } catch (error) {
+        this.#counters.release(row)
+        throw error
+      }
+    })
+  }
+
+  close(key: string): Promise<void> {
+    return this.#serial.run(key, async () => {
+      const port = this.#ports.get(key)
+      if (port !== undefined) await this.#close(port)
+    })
+  }
+
+  /** Removes what an IOU instance that has ended left of its sockets. */
+  tidy(applicationId: number): Promise<void> {
+    return this.#path.tidy(applicationId)
+  }
+
+  /** Attaches or replaces; what was attached before stays when the new one cannot be bound. */
+  attach(key: string, nio: SwitchNio): Promise<void> {
+    return this.#relink(key, async () => {
+      const port = this.#require(key)
+      const before = port.link
+      if (nio.type !== 'udp' && !hasEthernet(port.at)) {
+        throw new KeeperError('bad_request', `${nio.device} carries Ethernet frames, a serial port has none`)
+      }
+      if (nio.type === 'udp') {
+        const holder = this.#byLport.get(nio.lport)
+        if (holder !== undefined && holder !== port) {
+          throw new KeeperError('port_taken', `UDP port ${nio.lport} is used by another link`)
+        }
+      }
+      if (before !== null && isSamePlace(before.nio, nio) && !this.#isDead(port)) {
+        port.link = { ...before, nio }
+        await this.#path.impair(port.row, nio)
+        return
+      }
+      // One place cannot be taken twice, so then the old link has to go first, and comes back when the new one fails.
+      const isInPlace = before !== null && placeOf(before.nio) === placeOf(nio)
+      if (isInPlace) await this.#unlink(port)
+      try {
+        const link = await this.#openLink(port, nio)
+        if (!isInPlace) await this.#unlink(port)
+        await this.#connect(port, link)
+      } catch (error) {
+        if (isInPlace) await this.#link(port, before.nio).catch(() => {})
+        throw error
+      }
+    })
+  }
+
+  /** Ends its captures too. */
+  detach(key: string): Promise<void> {
+    return this.#serial.run(key, async () => {
+      const port = this.#require(key)
+      await this.#linking.run('', () => this.#unlink(port))
+      await port.recorder.close()
+    })
+  }
+
+  /** `not_linked` when nothing is attached. */
+  captured(key: string): Recorder {
+    const port = this.#require(key)
+    if (port.link === null) throw new KeeperError('not_linked', 'nothing is attached to the port')
+    return port.recorder
+  }
+
+  /** Serialised with what else happens to the port. */
+  exclusively<T>(key: string, run: () => Promise<T>): Promise<T> {
+    return this.#serial.run(key, run)
+  }
+
+  /** Of one port, or of all; `fresh`: after another look at its link. */
+  async report(key?: string, fresh = false): Promise<PortReport[]> {
+    if (key === undefined) return [...this.#ports.values()].map((port) => this.#report(port))
+    const port = this.#require(key)
+    if (fresh && port.joined === null) await port.link?.prober?.refresh()
+    return [this.#report(port)]
+  }
+
+  async closeAll(): Promise<void> {
+    await Promise.all([...this.#ports.keys()].map((key) => this.close(key)))
+    await this.#path.shutdown()
+  }
+
+  #report(port: Port): PortReport {
+    const { key, row, link, joined, recorder } = port
+    const verdict =
+      link === null
+        ? null
+        : judge(
+            {
+              row,
+              nio: link.nio,
+              deviceIndex: link.deviceIndex,
+              base: link.base,
+              refusedBefore: link.refusedBefore,
+              joinedRow: joined?.row ?? null,
+              finding: link.prober?.finding ?? 'unknown',
+            },
+            this.#counters,
+          )
+    const reason = link === null || verdict === null ? null : verdictReasonOf(verdict, link.nio, this.#back(port))
+    return { key, counters: this.#counters.read(row), link: verdict, reason, capture: recorder.state }
+  }
+
+  async #close(port: Port): Promise<void> {
+    await this.#linking.run('', () => this.#unlink(port))
+    await port.recorder.close()
+    this.#ports.delete(port.key)
+    this.#byRow.delete(port.row)
+    await this.#path.close(port.guest)
+    await this.#path.forget(port.row)
+    this.#counters.release(port.row)
+  }
+
+  /** Runs while nothing else happens to the port, or to any link. */
+  #relink(key: string, run: () => Promise<void>): Promise<void> {
+    return this.#serial.run(key, () => this.#linking.run('', run))
+  }
+
+  /** Opens a link again whose device went away, when there is a device of that name again. */
+  #reopen(key: string): Promise<void> {
+    return this.#relink(key, async () => {
+      const port = this.#ports.get(key)
+      const nio = port?.link?.nio
+      if (port === undefined || nio === undefined || nio.type === 'udp') return
+      if (!this.#isDead(port) || deviceIndex(nio.device) === null) return
+      await this.#unlink(port)
+      await this.#link(port, nio)
+    })
+  }
+
+  /** Whether the device of a port's link went away, and opening the link again is worth a try. */
+  #isDead({ row, link }: Port): boolean {
+    if (link === null || link.nio.type === 'udp') return false
+    if (link.nio.type === 'tap') return this.#counters.get(row, at.linkFailed) > 0
+    const index = deviceIndex(link.nio.device)
+    return index !== null && index !== link.deviceIndex
+  }
+
+  async #link(port: Port, nio: SwitchNio): Promise<void> {
+    await this.#connect(port, await this.#openLink(port, nio))
+  }
+
+  async #openLink(port: Port, nio: SwitchNio): Promise<OpenLink> {
+    const { end } = await this.#path.open(endpointOf(nio, port.row, hasEthernet(port.at)))
+    if (nio.type !== 'udp') return { nio, end, prober: null, deviceIndex: deviceIndex(nio.device) }
+    // A serial line must not be given frames that are none of its protocol.
+    if (!hasEthernet(port.at)) return { nio, end, prober: null, deviceIndex: null }
+    const prober = new Prober((frame) => this.#path.send(end, frame))
+    this.#byEnd.set(end, port.key)
+    return { nio, end, prober, deviceIndex: null }
+  }
+
+  async #connect(port: Port, link: OpenLink): Promise<void> {
+    const get = (place: number) => this.#counters.get(port.row, place)
+    const base = { sent: get(at.outFrames), received: get(at.inFrames) }
+    port.link = { ...link, base, refusedBefore: get(at.refused) }
+    // Frames of an earlier link went with it: those of this one do not wait behind them.
+    await this.#path.reset(port.row)
+    if (link.nio.type === 'udp') this.#byLport.set(link.nio.lport, port)
+    else this.#deviceWatch.add(port.key)
+    await this.#path.impair(port.row, link.nio)
+    await this.#path.setLane(link.end, { output: port.guest, hops: [{ row: port.row, direction: 'in' }] })
+    const other = this.#otherEnd(port)
+    if (other === null) {
+      await this.#path.setLane(port.guest, { output: link.end, hops: [{ row: port.row, direction: 'out' }] })
+      link.prober?.start()
+    } else await this.#join(port, other)
+  }
+
+  async #unlink(port: Port): Promise<void> {
+    const { link, joined } = port
+    if (link === null) return
+    port.link = null
+    link.prober?.stop()
+    this.#deviceWatch.delete(port.key)
+    this.#byEnd.delete(link.end)
+    if (link.nio.type === 'udp' && this.#byLport.get(link.nio.lport) === port) this.#byLport.delete(link.nio.lport)
+    port.joined = null
+    await this.#path.setLane(port.guest, null)
+    if (joined !== null) {
+      joined.joined = null
+      // Its frames go to the socket again that nobody answers on.
+      if (joined.link !== null) {
+        await this.#path.setLane(joined.guest, {
+          output: joined.link.end,
+          hops: [{ row: joined.row, direction: 'out' }],
+        })
+        joined.link.prober?.start()
+      }
+    }
+    await this.#path.close(link.end)
+  }
+
+  /** The link of this switch that leads back to this one, also when its address is of another kind. */
+  #back(port: Port): SwitchNio | null {
+    const nio = port.link?.nio
+    if (nio?.type !== 'udp' || !isLoopbackEndpoint(nio.rhost)) return null
+    const back = this.#byLport.get(nio.rport)?.link?.nio
+    return back?.type === 'udp' && back.rport === nio.lport ? back : null
+  }
+
+  /** The port in this switch whose link is the other end of this one's. */
+  #otherEnd(port: Port): Port | null {
+    const nio = port.link?.nio
+    if (nio?.type !== 'udp' || !isLoopbackEndpoint(nio.rhost)) return null
+    const other = this.#byLport.get(nio.rport)
+    const back = other?.link?.nio
+    if (other === undefined || other === port || back?.type !== 'udp') return null
+    return back.rport === nio.lport && back.rhost === nio.rhost ? other : null
+  }
+
+  /** Has frames go from one guest to the other without the sockets of the link; both ends' impairments still count. */
+  async #join(port: Port, other: Port): Promise<void> {
+    port.joined = other
+    other.joined = port
+    // Two ends in this switch need no questions.
+    for (const { link } of [port, other]) link?.prober?.stop()
+    const over = (from: Port, to: Port) =>
+      this.#path.setLane(from.guest, {
+        output: to.guest,
+        hops: [
+          { row: from.row, direction: 'out' },
+          { row: to.row, direction: 'in' },
+        ],
+      })
+    await over(port, other)
+    await over(other, port)
+  }
+
+  readonly #listener: PathListener = {
+    probe: (end, frame) => this.#heard(end, frame),
+    captured: (row, slot, length) => this.#byRow.get(row)?.recorder.take(slot, length),
+  }
+
+  #heard(end: number, frame: Uint8Array): void {
+    const port = this.#ports.get(this.#byEnd.get(end) ?? '')
+    const link = port?.link
+    if (port === undefined || link?.end !== end) return
+    link.prober?.take(frame)
+    // Whoever says something does not refuse any more.
+    link.refusedBefore = this.#counters.get(port.row, at.refused)
+  }
+
+  #require(key: string): Port {
+    const port = this.#ports.get(key)
+    if (port === undefined) throw new KeeperError('unknown_key', `the switch has no port ${key}`)
+    return port
+  }
+}

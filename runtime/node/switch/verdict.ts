@@ -1,0 +1,59 @@
+import { isIPv6 } from 'node:net'
+import type { SwitchNio, Verdict } from '../keeper-protocol/protocol.ts'
+import { at, type Counters } from './core/counters.ts'
+import { isDeviceLost } from './device.ts'
+import type { ProbeFinding } from './prober.ts'
+
+/** Frames of the guest without one that comes back before a link counts as one-way. */
+const unanswered = 16
+
+export interface LinkFacts {
+  readonly row: number
+  readonly nio: SwitchNio
+  /** Of its device, when it was opened; null for a UDP link. */
+  readonly deviceIndex: number | null
+  /** Row of the port at the other end, when that is in this switch too. */
+  readonly joinedRow: number | null
+  readonly finding: ProbeFinding
+  /** What had passed the port before the link was made. */
+  readonly base: { readonly sent: number; readonly received: number }
+  /** Refusals of before, or that were followed by a sign of the other end. */
+  readonly refusedBefore: number
+}
+
+/** What is known of a link, from what passed and from the probes. */
+export function judge(facts: LinkFacts, counters: Counters): Verdict {
+  const { row, nio, deviceIndex, joinedRow, finding, base } = facts
+  const get = (place: number) => counters.get(row, place)
+  if (nio.suspend) return 'suspended'
+  if (joinedRow !== null) {
+    const refused = counters.get(joinedRow, at.guestRefused) > 0
+    const hasSpokenSince = counters.get(joinedRow, at.outFrames) > counters.get(joinedRow, at.outAtGuestRefusal)
+    return refused && !hasSpokenSince ? 'peer_unreachable' : 'ok'
+  }
+  if (get(at.linkFailed) > 0 || (nio.type !== 'udp' && isDeviceLost(nio, deviceIndex))) return 'peer_unreachable'
+  const isRefused =
+    get(at.refused) > facts.refusedBefore &&
+    get(at.outFrames) === get(at.outAtRefusal) &&
+    get(at.inFrames) === get(at.inAtRefusal)
+  if (isRefused) return 'peer_unreachable'
+  if (finding === 'answers') return 'ok'
+  if (finding === 'hears_nothing') return 'one_way'
+  if (finding === 'lost') return 'silent'
+  const [sent, received] = [get(at.outFrames) - base.sent, get(at.inFrames) - base.received]
+  if (sent === 0 && received === 0) return 'silent'
+  if (sent === 0 || received === 0) return 'one_way'
+  return get(at.outFrames) - get(at.outAtLastIn) >= unanswered ? 'one_way' : 'ok'
+}
+
+/** Why nothing passes a link that is refused; `back`: the link of this switch at its other end, if there is one. */
+export function verdictReasonOf(verdict: Verdict, nio: SwitchNio, back: SwitchNio | null): string | null {
+  if (verdict !== 'peer_unreachable') return null
+  if (nio.type !== 'udp') return `the network device ${nio.device} is down or gone`
+  if (back?.type === 'udp' && isIPv6(back.rhost) !== isIPv6(nio.rhost)) {
+    const [here, there] = [nio, back].map(({ rhost }) => `${isIPv6(rhost) ? 'IPv6' : 'IPv4'} (rhost ${rhost})`)
+    return `this end uses ${here}, the other end ${there}: use addresses of one family at both`
+  }
+  if (back !== null) return 'the program of the node at the other end does not take frames'
+  return `nothing listens on UDP port ${nio.rport} of ${nio.rhost}`
+}

@@ -1,0 +1,277 @@
+import { waitUntil } from 'cloudflare:workers'
+import { type App, type Asked, createApp } from '../../src/app.ts'
+import type { Identity } from '../../src/auth/identity.ts'
+import { ListedTokens } from '../../src/auth/listed-tokens.ts'
+import { Sessions } from '../../src/auth/sessions.ts'
+import { fetchTransport } from '../../src/client/transport.ts'
+import { ApiError } from '../../src/errors/api-error.ts'
+import type { FeedSource } from '../../src/events/fleet-feed.ts'
+import { Fleet } from '../../src/fleet/fleet.ts'
+import { fleetMembers } from '../../src/gateway/fleet-members.ts'
+import { createGateway } from '../../src/gateway/gateway-agent.ts'
+import type { BringImage } from '../../src/gateway/image-copies.ts'
+import type { FleetMembers } from '../../src/gateway/members.ts'
+import { bearerOf } from '../../src/http/access/credentials.ts'
+import type { Endpoint } from '../../src/http/endpoint.ts'
+import { RequestMetrics } from '../../src/http/request-metrics.ts'
+import { SignedTickets } from '../../src/http/signed-tickets.ts'
+import { isUpgrade } from '../../src/http/socket.ts'
+import { metricsPath } from '../../src/routes/metrics.ts'
+import { ticketPath } from '../../src/routes/server.ts'
+import { noJoinToken } from '../../src/routes/v2/join.ts'
+import { sessionPath } from '../../src/routes/v2/session.ts'
+import { Admissions } from './admitted.ts'
+import { openAuth, sessionKey, tokenKey } from './auth.ts'
+import { aliasesOf, type Env } from './env.ts'
+import type { FleetObject, Snapshot } from './fleet-object.ts'
+import { common, gatewayHost } from './host.ts'
+import { objectFeeds } from './object-feeds.ts'
+import { PlacementCache } from './placement-cache.ts'
+import { socketTransport, upgrade } from './sockets.ts'
+import { lengthIn, torn, unfailing, wholeFetch } from './whole-bodies.ts'
+
+/** How long what the object said of the computes is used, ms: until it is asked again beside a request, and at most. */
+const freshMs = 5000
+const staleMs = 10_000
+
+/** What is about one project. */
+const ofProject = /^\/(?:v1|v2\/compute)\/projects\/([0-9a-f-]{36})(?:\/|$)/i
+
+type Stub = DurableObjectStub<FleetObject>
+
+/** What the object said last, and when, ms. */
+interface Taken extends Pick<Snapshot, 'revision' | 'shown'> {
+  readonly fleet: Fleet
+  readonly at: number
+}
+
+/**
+ * Decides who is let in, with nothing but what this isolate knows: the object is asked nothing for a request without credentials.
+ * It answers what is about one project at a compute with an address, without the object: it would be the way of every byte of
+ * every lab. It answers all feeds, too, so that the object sleeps while nothing happens in them. What was found out is shared by
+ * the requests of this isolate, and never what is under way.
+ */
+export class EdgeRouter {
+  readonly #object: () => Stub
+  readonly #placementCache: PlacementCache
+  readonly #tokens: ListedTokens
+  readonly #admissions: Admissions
+  readonly #app: App
+  #taken: Taken | undefined
+  readonly #lost = new Set<string>()
+  /** What was answered here since the object was told. */
+  readonly #answered = new RequestMetrics()
+  /** Who asks, of requests that are answered of a compute and not by the object. */
+  readonly #near = new WeakMap<Request, Identity>()
+
+  constructor(env: Env) {
+    this.#object = () => env.FLEET.getByName('fleet')
+    this.#placementCache = new PlacementCache(this.#object)
+    this.#admissions = new Admissions(env)
+    this.#tokens = new ListedTokens({
+      key: tokenKey(env),
+      read: (known, reason) => this.#object().tokenList(known, reason),
+      beside: waitUntil,
+    })
+    this.#app = this.#open(env)
+  }
+
+  async answer(asked: Request): Promise<Response> {
+    const request = withPings(asked)
+    const response = await this.#app.fetch(request)
+    if (this.#lost.size > 0) waitUntil(this.#tell())
+    const identity = this.#near.get(request)
+    if (identity === undefined || response.status !== 404) return response
+    // It may be elsewhere: the object can look for it.
+    this.#placementCache.avoid(projectOf(new URL(request.url).pathname) ?? '')
+    if (!isLeft(request.method, response.status)) return response
+    response.body?.cancel().catch(() => {})
+    return this.#hand(request, identity)
+  }
+
+  /** What is not answered here; undefined: it is. */
+  async #elsewhere({ request, endpoint, path, identity }: Asked): Promise<Response | undefined> {
+    if (endpoint.joins === true) {
+      if (!(await this.#tokens.isJoinToken(bearerOf(request) ?? ''))) throw noJoinToken()
+      // The object looks at the token itself, as it may belong to one compute.
+      return this.#hand(request, undefined)
+    }
+    if (endpoint.path === ticketPath || endpoint.path === sessionPath) return undefined
+    if (endpoint.path === metricsPath) await this.#count()
+    const project = projectOf(path)
+    if (isFeed(endpoint)) {
+      // That of all projects is of the object: it is told meanwhile what was answered here.
+      if (project === undefined) waitUntil(this.#current().catch(() => {}))
+      else await this.#current()
+      return undefined
+    }
+    if (project !== undefined) {
+      await this.#current()
+      if (await this.#isNear(project)) {
+        this.#near.set(request, identity)
+        return undefined
+      }
+    }
+    return this.#hand(request, identity)
+  }
+
+  /** Tells the object what was answered here, of which it gives the figures. */
+  async #count(): Promise<void> {
+    const answered = this.#answered.take()
+    await this.#object()
+      .count(answered)
+      .catch(() => this.#answered.add(answered))
+  }
+
+  async #hand(request: Request, identity: Identity | undefined): Promise<Response> {
+    const marked = await this.#admissions.mark(request, identity)
+    // The filter in the body of a GET stores nothing, and no other body can be given to a GET here.
+    const isGet = marked.method === 'GET' || marked.method === 'HEAD'
+    if (marked.body === null || isGet || lengthIn(marked.headers) !== undefined) return this.#object().fetch(marked)
+    // Else the object would take a body that broke off for a whole one.
+    const { stream, failed } = unfailing(marked.body)
+    const init = { body: stream, signal: AbortSignal.any([request.signal, failed]) }
+    return this.#object()
+      .fetch(marked, init)
+      .catch((error: unknown) => {
+        throw failed.aborted ? torn(error) : error
+      })
+  }
+
+  async #current(): Promise<Fleet> {
+    const taken = this.#taken
+    const ageMs = Date.now() - (taken?.at ?? 0)
+    if (taken === undefined || ageMs > staleMs) return this.#take()
+    if (ageMs > freshMs) waitUntil(this.#take().catch(() => {}))
+    return taken.fleet
+  }
+
+  async #take(): Promise<Fleet> {
+    const before = this.#taken
+    const answered = this.#answered.take()
+    const snapshot = await this.#object()
+      .snapshot(before?.revision, answered)
+      .catch((error: unknown) => {
+        this.#answered.add(answered)
+        throw error
+      })
+    // Only what is here already is not said again.
+    if (snapshot === undefined) return this.#keep(before as Taken)
+    const { revision, records, shown } = snapshot
+    const fetchOf = (url: string, init: RequestInit) => fetch(url, init)
+    const fleet = await Fleet.open({
+      registry: { load: async () => records, save: async () => {}, remove: async () => {} },
+      transport: fetchTransport(wholeFetch(fetchOf)),
+      sockets: socketTransport(fetchOf),
+      version: PATCHBAY_VERSION,
+      upkeep: false,
+    })
+    fleet.listen((event) => {
+      if (event.type === 'compute.updated' && !event.compute.connected) this.#lost.add(event.compute.compute_id)
+    })
+    return this.#keep({ fleet, revision, shown, at: 0 })
+  }
+
+  /** What the object found is in force again, whatever requests found meanwhile: it was told of that. */
+  #keep(taken: Taken): Fleet {
+    taken.fleet.recall(taken.shown, 0)
+    this.#taken = { ...taken, at: Date.now() }
+    return taken.fleet
+  }
+
+  /** The object looks itself whether what cannot be reached from here is there. */
+  async #tell(): Promise<void> {
+    const lost = [...this.#lost]
+    this.#lost.clear()
+    await this.#object().look(lost)
+  }
+
+  #open(env: Env): App {
+    const members: FleetMembers = {
+      // Nothing is looked for from here.
+      all: async () => [],
+      find: async (id) => this.#taken && fleetMembers(this.#taken.fleet).find(id),
+      watch: () => () => {},
+    }
+    const { access, rateLimit } = openAuth(env, (token) => this.#tokens.identify(token))
+    const placements = this.#placementCache
+    const bring: BringImage = (project, kind, image) => this.#object().bringImage(project, kind, image)
+    // Anew for every request: none may wait for what another one began.
+    const gateway = () => createGateway({ members, placements, host: gatewayHost(), bring })
+    return createApp({
+      ...common,
+      aliases: aliasesOf(env),
+      agent: (asker) => gateway().agent(asker),
+      feeds: this.#feeds(env, (feed) => gateway().events.open(feed)),
+      tickets: new SignedTickets({ key: tokenKey(env), use: (ticket) => this.#object().useTicket(ticket) }),
+      sessions: this.#sessions(env),
+      elsewhere: (asked) => this.#elsewhere(asked),
+      access,
+      rateLimit,
+      upgrade,
+      trace: ({ route, method, status, ms, name }) => {
+        if (!isLeft(method, status) || !route.includes('{project_id}') || route.includes('/notifications'))
+          this.#answered.count(route, method, status, ms / 1000, name)
+      },
+    })
+  }
+
+  #sessions(env: Env): Sessions {
+    const tokens = this.#tokens
+    const object = this.#object
+    return new Sessions({
+      key: sessionKey(env),
+      keeper: {
+        holds: (session) => tokens.holdsSession(session),
+        async end(session) {
+          const { id, begunAt, endsAt } = session
+          await object().endSession({ id, begunAt, endsAt })
+          tokens.endSession(session)
+        },
+      },
+    })
+  }
+
+  /** Those of projects at computes with an address are read of them, all else of the object. */
+  #feeds(env: Env, near: FeedSource): FeedSource {
+    const far = objectFeeds(this.#object, env)
+    return async (feed) => {
+      const project = feed.projectId
+      if (project === undefined || !(await this.#isNear(project))) return far(feed)
+      try {
+        return await near(feed)
+      } catch (error) {
+        if (!(error instanceof ApiError) || error.status !== 404) throw error
+        // It may be elsewhere: the object can look for it.
+        this.#placementCache.avoid(project)
+        return far(feed)
+      }
+    }
+  }
+
+  async #isNear(project: string): Promise<boolean> {
+    const compute = await this.#placementCache.lookUp(project)
+    return compute !== undefined && this.#taken !== undefined && (await isConnected(this.#taken.fleet, compute))
+  }
+}
+
+/** The project that a path is about. */
+const projectOf = (path: string): string | undefined => ofProject.exec(path)?.[1]?.toLowerCase()
+
+const isFeed = ({ path, websocket }: Endpoint): boolean => websocket === true && path.includes('/notifications')
+
+/** Here it is noticed by what is sent that the client of a feed has gone, so no feed goes without pings, but for a websocket. */
+function withPings(request: Request): Request {
+  if (request.method !== 'GET' || isUpgrade(request) || !request.url.includes('/notifications')) return request
+  const url = new URL(request.url)
+  if (!url.searchParams.has('pings')) return request
+  url.searchParams.delete('pings')
+  return new Request(url, request)
+}
+
+/** Whether the object is asked after all, and counts the request. */
+const isLeft = (method: string, status: number): boolean => status === 404 && (method === 'GET' || method === 'HEAD')
+
+async function isConnected(fleet: Fleet, id: string): Promise<boolean> {
+  return (await fleetMembers(fleet).find(id))?.isConnected === true
+}

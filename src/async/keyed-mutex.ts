@@ -1,0 +1,21 @@
+/** Runs asynchronous operations on one key one after the other; different keys do not wait for each other. */
+export class KeyedMutex {
+  readonly #tails = new Map<string, Promise<unknown>>()
+
+  run<T>(key: string, operation: () => Promise<T>): Promise<T> {
+    const result = (this.#tails.get(key) ?? Promise.resolve()).then(operation, operation)
+    const tail = result.then(ignore, ignore)
+    this.#tails.set(key, tail)
+    void tail.then(() => {
+      if (this.#tails.get(key) === tail) this.#tails.delete(key)
+    })
+    return result
+  }
+
+  /** Whether something runs or waits on the key. */
+  isBusy(key: string): boolean {
+    return this.#tails.has(key)
+  }
+}
+
+const ignore = () => {}

@@ -1,0 +1,15 @@
+/** Work that is done one after the other. */
+export class SerialQueue {
+  #last: Promise<unknown> = Promise.resolve()
+
+  run<T>(work: () => Promise<T> | T): Promise<T> {
+    const result = this.#last.then(work)
+    this.#last = result.catch(() => {})
+    return result
+  }
+
+  /** Resolves when what was asked for so far is done. */
+  async idle(): Promise<void> {
+    await this.#last
+  }
+}

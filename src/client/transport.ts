@@ -1,0 +1,75 @@
+import type { Socket } from '../http/socket.ts'
+import type { ComputeRecord } from '../model/compute.ts'
+import { originOf } from './address.ts'
+
+/** A request to a compute. */
+export interface Outgoing {
+  readonly method: string
+  /** With the query, still percent-encoded; it begins with a slash. */
+  readonly path: string
+  readonly headers: Readonly<Record<string, string>>
+  /** When its length is known, the headers have it. */
+  readonly body: ReadableStream<Uint8Array> | null
+  readonly signal: AbortSignal
+  /** The answer may stand still for as long as it likes: a tunnel need not be watched because of it. */
+  readonly rests?: boolean
+}
+
+/**
+ * Sends a request to one compute. Redirects are given back, not followed, and so are the bytes of a body as they came. Rejects
+ * when no answer came: with ConnectionLost when the compute had been reached. An abort of the signal also ends the body of
+ * the answer. A body that was not taken to its end is left as it is: its sender may still want an answer.
+ */
+export type Send = (request: Outgoing) => Promise<Response>
+
+/** Where a compute is; a transport by which computes connect to us looks at the id only. */
+export type ComputeAddress = Pick<ComputeRecord, 'compute_id' | 'protocol' | 'host' | 'port'>
+export type Transport = (address: ComputeAddress) => Send
+
+/**
+ * Opens a websocket to one compute: it is open, and paused where it can be. A Response: the compute refuses. Rejects as `Send`
+ * does. An abort of the signal also breaks the open socket off.
+ */
+export type OpenSocket = (request: Pick<Outgoing, 'path' | 'headers' | 'signal'>) => Promise<Socket | Response>
+export type SocketTransport = (address: ComputeAddress) => OpenSocket
+
+/** The compute had the request, or a part of it, and the connection ended before an answer came. */
+export class ConnectionLost extends Error {
+  override readonly name = 'ConnectionLost'
+}
+
+/** A request that met the end of an idle connection is told so after the time of a way there and back, ms. */
+export const raceMs = 5000
+
+/** The statuses of answers that have no body. */
+export const bodiless: ReadonlySet<number> = new Set([204, 205, 304])
+
+/** JSON as the body of a request. */
+export function jsonBody(value: unknown): Pick<Outgoing, 'headers' | 'body'> {
+  const bytes = new TextEncoder().encode(JSON.stringify(value))
+  const headers = { 'Content-Type': 'application/json', 'Content-Length': String(bytes.byteLength) }
+  return { headers, body: new Response(bytes).body }
+}
+
+/** The transport of runtimes that have nothing closer to the wire than `fetch`. */
+export const fetchTransport =
+  (fetch: (url: string, init: RequestInit) => Promise<Response>): Transport =>
+  (address) =>
+  async ({ method, path, headers, body, signal }) => {
+    const init = {
+      method,
+      headers,
+      signal,
+      redirect: 'manual' as const,
+      ...(body !== null && { body, duplex: 'half' }),
+    }
+    const began = Date.now()
+    try {
+      return await fetch(originOf(address) + path, init)
+    } catch (error) {
+      // A server may end an idle connection just when it is used again; what changes nothing can be asked again.
+      if ((method !== 'GET' && method !== 'HEAD') || body !== null || signal.aborted || Date.now() - began > raceMs)
+        throw error
+      return fetch(originOf(address) + path, init)
+    }
+  }

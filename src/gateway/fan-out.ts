@@ -1,0 +1,187 @@
+import { forEachLimit } from '../async/map-limit.ts'
+import { ApiError } from '../errors/api-error.ts'
+import { Unreachable } from '../fleet/unreachable.ts'
+import type { HostAgent } from '../host-agent.ts'
+import type { RequestingCaller } from './asker.ts'
+import type { FleetMembers, Member } from './members.ts'
+
+/** How long a compute may take to tell what it has, and how long all may take together, ms. */
+interface FanOutTimeouts {
+  readonly eachMs: number
+  readonly allMs: number
+}
+
+const defaultPatience: FanOutTimeouts = { eachMs: 10_000, allMs: 20_000 }
+/** For what is found out first, such as the sums of new images. */
+export const longTimeouts: FanOutTimeouts = { eachMs: 120_000, allMs: 240_000 }
+
+/** What a compute said. */
+export interface MemberReply<T> {
+  readonly member: Member
+  readonly value: T
+}
+
+/** Questions to all computes of a gateway. */
+export class FanOut {
+  readonly #members: FleetMembers
+  readonly #caller: RequestingCaller
+
+  constructor(members: FleetMembers, caller: RequestingCaller) {
+    this.#members = members
+    this.#caller = caller
+  }
+
+  /**
+   * What each says, in the order of registration. One that cannot be reached, or takes too long, or fails, is left out and its
+   * name told. When none says anything it rejects with what the first that is there failed with.
+   */
+  async ask<T>(question: (agent: HostAgent) => Promise<T>, patience = defaultPatience): Promise<MemberReply<T>[]> {
+    const members = await this.#members.all()
+    const said: (MemberReply<T> | undefined)[] = members.map(() => undefined)
+    const until = Date.now() + patience.allMs
+    let failure: unknown
+    await forEachLimit(members, async (member, index) => {
+      if (!member.isConnected) return this.#caller.absent(member.name)
+      try {
+        said[index] = {
+          member,
+          value: await withTimeout(
+            () => question(this.agentOf(member)),
+            member,
+            Math.min(patience.eachMs, until - Date.now()),
+          ),
+        }
+      } catch (error) {
+        this.#caller.absent(member.name)
+        failure ??= presented(error, member)
+      }
+    })
+    const heard = said.filter((it) => it !== undefined)
+    if (heard.length === 0 && failure !== undefined) throw failure
+    return heard
+  }
+
+  /** All that has them, one after the other; the first compute counts for what has the same key. */
+  async union<T>(
+    question: (agent: HostAgent) => Promise<readonly T[]>,
+    key: (item: T) => string,
+    patience = defaultPatience,
+  ): Promise<T[]> {
+    const found = new Map<string, T>()
+    for (const { value } of await this.ask(question, patience)) {
+      for (const item of value) if (!found.has(key(item))) found.set(key(item), item)
+    }
+    return [...found.values()]
+  }
+
+  /**
+   * What the first says that can. `lacks`: an error by which a compute says that it has not what is asked for. When none can it
+   * rejects as the first did that has it, else as the first that could not say, else as those that have it not; with 503 when
+   * none is there.
+   */
+  async first<T>(question: (agent: HostAgent) => Promise<T>, lacks: (error: ApiError) => boolean): Promise<T> {
+    const failures: { error: ApiError; rank: number }[] = []
+    for (const member of await this.#members.all()) {
+      if (!member.isConnected) {
+        this.#caller.absent(member.name)
+        continue
+      }
+      try {
+        const answer = await question(this.agentOf(member))
+        this.answered(member)
+        return answer
+      } catch (error) {
+        if (!(error instanceof ApiError)) throw error
+        if (isGone(error)) this.#caller.absent(member.name)
+        const rank = lacks(error) ? 2 : isGone(error) ? 1 : 0
+        failures.push({ error: presented(error, member) as ApiError, rank })
+      }
+    }
+    throw failures.toSorted((a, b) => a.rank - b.rank)[0]?.error ?? noCompute()
+  }
+
+  /** The agent of a compute for the caller. */
+  agentOf(member: Member): HostAgent {
+    return member.agentFor(this.#caller.caller)
+  }
+
+  /** The answer to the client is that of this compute. */
+  answered({ id }: Member): void {
+    this.#caller.answered(id)
+  }
+
+  /** The computes that are there; those that are not are told. */
+  async present(): Promise<Member[]> {
+    const members = await this.#members.all()
+    for (const { isConnected, name } of members) if (!isConnected) this.#caller.absent(name)
+    return members.filter(({ isConnected }) => isConnected)
+  }
+
+  /**
+   * What all that are there are to do; those that are not are told. Rejects with the first failure, when all have ended, and
+   * says at which compute.
+   */
+  async order<T>(work: (agent: HostAgent, member: Member) => Promise<T>): Promise<MemberReply<T>[]> {
+    const members = await this.present()
+    if (members.length === 0) throw noCompute()
+    const said: MemberReply<T>[] = []
+    let failure: unknown
+    await forEachLimit(members, async (member) => {
+      try {
+        said.push({ member, value: await work(this.agentOf(member), member) })
+      } catch (error) {
+        failure ??= members.length > 1 ? named(error, member) : presented(error, member)
+      }
+    })
+    if (failure !== undefined) throw failure
+    return said
+  }
+}
+
+export const retryAfter = { 'Retry-After': '5' }
+
+export const noCompute = (): ApiError =>
+  new ApiError(503, 'No compute is connected: register one, or see the last_error of those that are', {
+    headers: retryAfter,
+  })
+
+export const unreachable = ({ name }: Member): ApiError =>
+  new ApiError(503, `The compute ${name} is not connected`, { headers: retryAfter })
+
+/** The compute was lost before it was asked, or before it had answered. */
+const isGone = (error: ApiError): boolean => error instanceof Unreachable || [502, 503, 504].includes(error.status)
+
+/** An error of a compute as one of the gateway: a compute that is not there is no fault of the request. */
+export function presented(error: unknown, { name }: Member): unknown {
+  if (!(error instanceof Unreachable)) return error
+  return new ApiError(503, `The compute ${name} is not there: ${error.message}`, {
+    cause: error,
+    headers: { ...retryAfter, ...error.headers },
+  })
+}
+
+async function withTimeout<T>(ask: () => Promise<T>, { name }: Member, left: number): Promise<T> {
+  const error = () => new ApiError(504, `The compute ${name} did not answer in time`, { headers: retryAfter })
+  if (left <= 0) throw error()
+  const work = ask()
+  let timer: ReturnType<typeof setTimeout> | undefined
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(error()), left)
+  })
+  try {
+    return await Promise.race([work, late])
+  } finally {
+    clearTimeout(timer)
+    work.catch(() => {})
+  }
+}
+
+/** The same, and at which compute it was. */
+export function named(error: unknown, member: Member): unknown {
+  if (!(error instanceof ApiError) || error instanceof Unreachable) return presented(error, member)
+  return new ApiError(error.status, `At the compute ${member.name}: ${error.message}`, {
+    cause: error,
+    headers: error.headers,
+    ...(error.extra.image !== undefined && { image: error.extra.image }),
+  })
+}

@@ -1,0 +1,222 @@
+import { abortable } from '../async/abortable.ts'
+import { forEachLimit } from '../async/map-limit.ts'
+import { ApiError, conflict, notFound } from '../errors/api-error.ts'
+import type { HostAgent } from '../host-agent.ts'
+import type { RequestingCaller } from './asker.ts'
+import { presented, unreachable } from './fan-out.ts'
+import type { FleetMembers, Member, PlacementStore } from './members.ts'
+
+/** How long a project that no compute has is not looked for again, ms. */
+const unknownMs = 3000
+const maxUnknown = 1000
+/** Computes that a message names. */
+const maxNamed = 5
+/** How long the computes may take to be asked for a project, ms. */
+const searchMs = 15_000
+/** How long the others may take when one was found, ms: it may be on two. */
+const othersMs = 3000
+/** How long events of a project that was deleted are still those of its compute, ms. */
+const leftMs = 60_000
+const maxLeft = 1000
+/** Projects on several computes that are told of once. */
+const maxShared = 1000
+
+/** Asks the compute that has a project; see `Whereabouts.at`. */
+export type AskOwner = <T>(
+  projectId: string,
+  use: (agent: HostAgent) => Promise<T>,
+  how?: { once?: boolean },
+) => Promise<T>
+
+/**
+ * Which compute has a project. What was placed by us is in the store; for what is not, and for a project that has gone from
+ * where it was, all computes are asked. What a compute says of a project that was placed on another one never takes it away from
+ * there; one that was not placed by us and is open on several computes is on none of them until a person has decided.
+ */
+export class ProjectLocator {
+  readonly #members: FleetMembers
+  readonly #store: PlacementStore
+  readonly #searches = new Map<string, Promise<Member | undefined>>()
+  /** Project -> until when it is not looked for. */
+  readonly #unknown = new Map<string, number>()
+  /** Project that was deleted -> where it was, and until when that counts. */
+  readonly #left = new Map<string, { readonly id: string; readonly until: number }>()
+  /** Project on several computes -> what was told of it last. */
+  readonly #shared = new Map<string, string>()
+  readonly #isShared: (projectId: string, message: string) => void
+
+  /** `isShared` is told of each project that is open on several computes, once. */
+  constructor(
+    members: FleetMembers,
+    store: PlacementStore,
+    isShared: (projectId: string, message: string) => void = () => {},
+  ) {
+    this.#members = members
+    this.#store = store
+    this.#isShared = isShared
+  }
+
+  /**
+   * Asks the compute that has the project. 404 when none has it, 503 when it is on a compute that is not there. When the compute
+   * says that it has no such project, it is looked for elsewhere and asked for there; `once`: what was sent cannot be sent
+   * again, so that only the next request is asked there. `asker`: on whose behalf.
+   */
+  async at<T>(
+    projectId: string,
+    use: (agent: HostAgent) => Promise<T>,
+    { once = false, caller }: { once?: boolean; caller?: RequestingCaller } = {},
+  ): Promise<T> {
+    const member = await this.find(projectId)
+    if (member === undefined) throw noSuchProject(projectId, await this.#members.all())
+    const ask = (at: Member): Promise<T> => {
+      caller?.answered(at.id)
+      return use(caller === undefined ? at.agent : at.agentFor(caller.caller))
+    }
+    try {
+      return await ask(member)
+    } catch (error) {
+      if (!(error instanceof ApiError) || error.status !== 404) throw presented(error, member)
+      // When it cannot be asked any more, what it said last is what is known.
+      if (this.#isVain(projectId) || (await has(member, projectId).catch(() => true))) throw error
+      const other = await this.#search(projectId)
+      if (other === undefined || once) throw error
+      try {
+        return await ask(other)
+      } catch (failure) {
+        throw presented(failure, other)
+      }
+    }
+  }
+
+  /** The compute that has the project, or had it when it was closed. 503 when it is not connected. */
+  async find(projectId: string): Promise<Member | undefined> {
+    const id = await this.#store.get(projectId)
+    const member = id === undefined ? undefined : await this.#members.find(id)
+    if (member === undefined) return this.#isVain(projectId) ? undefined : this.#search(projectId)
+    if (!member.isConnected) throw unreachable(member)
+    return member
+  }
+
+  async put(projectId: string, { id }: Member): Promise<void> {
+    this.#unknown.delete(projectId)
+    this.#left.delete(projectId)
+    await this.#store.put(projectId, id)
+  }
+
+  async forget(projectId: string): Promise<void> {
+    const id = await this.#store.get(projectId)
+    // The event of its end may come later than the answer.
+    if (id !== undefined) keep(this.#left, projectId, { id, until: Date.now() + leftMs }, maxLeft)
+    await this.#store.remove(projectId)
+  }
+
+  /** Whether the project is, or was until just now, at that compute: only then what the compute tells of it counts. Never rejects. */
+  async isAt(projectId: string, { id }: Member): Promise<boolean> {
+    const left = this.#left.get(projectId)
+    if (left !== undefined && left.until > Date.now() && left.id === id) return true
+    try {
+      const placed = await this.#store.get(projectId)
+      if (placed !== undefined) return placed === id
+      return !this.#isVain(projectId) && (await this.#search(projectId))?.id === id
+    } catch {
+      return false
+    }
+  }
+
+  /** Tells of a project that is open on several computes, unless that was told; the error for who asks for it. */
+  shared(projectId: string, members: readonly Member[]): ApiError {
+    const names = members.map(({ name, id }) => `${name} (${id})`).join(' and ')
+    const message =
+      `The project ${projectId} is open on the computes ${names}: ` +
+      'close it on all but one by POST /v2/computes/{compute_id}/projects/{project_id}/close'
+    if (this.#shared.get(projectId) !== names) {
+      keep(this.#shared, projectId, names, maxShared)
+      this.#isShared(projectId, message)
+    }
+    return conflict(`project_id: ${message}`)
+  }
+
+  /** Asks all computes, once for all who want to know at the same time. */
+  #search(projectId: string): Promise<Member | undefined> {
+    let search = this.#searches.get(projectId)
+    if (search === undefined) {
+      search = this.#ask(projectId).finally(() => this.#searches.delete(projectId))
+      this.#searches.set(projectId, search)
+    }
+    return search
+  }
+
+  async #ask(projectId: string): Promise<Member | undefined> {
+    const before = await this.#store.get(projectId)
+    const found: Member[] = []
+    /** Those that have it on disk only, which count when it is open nowhere. */
+    const closed: Member[] = []
+    const there = (await this.#members.all()).filter(({ isConnected }) => isConnected)
+    const late = new AbortController()
+    let timer = setTimeout(() => late.abort(), searchMs)
+    await forEachLimit(there, async (member) => {
+      if (late.signal.aborted) return
+      const status = await abortable(has(member, projectId), late.signal).catch(() => undefined)
+      if (status === 'open') {
+        found.push(member)
+        clearTimeout(timer)
+        timer = setTimeout(() => late.abort(), othersMs)
+      } else if (status === 'closed') closed.push(member)
+    })
+    clearTimeout(timer)
+    const now = await this.#store.get(projectId)
+    // It was placed while the computes were asked: what they said is old.
+    if (now !== undefined && now !== before) return this.#members.find(now)
+    if (found.length > 1)
+      throw this.shared(
+        projectId,
+        there.filter((member) => found.includes(member)),
+      )
+    this.#shared.delete(projectId)
+    const [first] = [...found, ...closed]
+    if (first === undefined) this.#remember(projectId)
+    else await this.put(projectId, first)
+    return first
+  }
+
+  #remember(projectId: string): void {
+    keep(this.#unknown, projectId, Date.now() + unknownMs, maxUnknown)
+  }
+
+  #isVain(projectId: string): boolean {
+    const until = this.#unknown.get(projectId) ?? 0
+    if (until > Date.now()) return true
+    this.#unknown.delete(projectId)
+    return false
+  }
+}
+
+/** Whether a compute has a project, and how; undefined when it has not. */
+async function has({ agent }: Member, projectId: string): Promise<'open' | 'closed' | undefined> {
+  try {
+    // A newer compute may have other words.
+    return (await agent.projects.get(projectId)).status === 'closed' ? 'closed' : 'open'
+  } catch (error) {
+    if (error instanceof ApiError && error.status === 404) return undefined
+    throw error
+  }
+}
+
+/** It may be on one that could not be asked. */
+function noSuchProject(projectId: string, members: readonly Member[]): ApiError {
+  const away = members.flatMap(({ name, isConnected }) => (isConnected ? [] : [name]))
+  const more = away.length > maxNamed ? ` and ${away.length - maxNamed} more` : ''
+  const unasked = away.length > 0 ? `; not connected: ${away.slice(0, maxNamed).join(', ')}${more}` : ''
+  return notFound(`project_id: no compute has an open project ${projectId}${unasked}`)
+}
+
+export const elsewhere = (projectId: string, { name }: Member): ApiError =>
+  conflict(`compute_id: the project ${projectId} is on the compute ${name}; leave compute_id out, or name that one`)
+
+/** The newest at the end; the oldest goes when there are too many. */
+function keep<K, V>(map: Map<K, V>, key: K, value: V, most: number): void {
+  map.delete(key)
+  map.set(key, value)
+  const [oldest] = map.keys()
+  if (map.size > most && oldest !== undefined) map.delete(oldest)
+}

@@ -1,0 +1,51 @@
+import type { Member } from './members.ts'
+
+/** How much less room a compute seems to have by each project that was just placed, until its nodes show in the figures. */
+const expectedShare = 0.1
+/** A processor that was busy in the moment of the figure is not taken for busier than this, %: it may be idle in the next. */
+const maxBusy = 90
+/** How long it is counted, ms: a compute tells its load every 5 s, and a lab is filled and started in about a minute. */
+const expectedMs = 60_000
+
+interface Placed {
+  readonly at: number
+}
+
+/** Finds the compute with most room. */
+export class Scheduler {
+  readonly #placed = new Map<string, Placed[]>()
+
+  /** The computes that may be given a project, the best first. Computes whose load is not known come last. */
+  order(members: readonly Member[]): Member[] {
+    const scored = members
+      .filter(({ isConnected, acceptsProjects, weight }) => isConnected && acceptsProjects && weight > 0)
+      // By chance where all is equal, so that several gateways do not all choose the first.
+      .map((member) => ({ member, scheduler: this.#roomOf(member), chance: Math.random() }))
+    return scored.sort((a, b) => b.scheduler - a.scheduler || b.chance - a.chance).map(({ member }) => member)
+  }
+
+  /** A project was given to it; the result takes that back. */
+  place({ id }: Member): () => void {
+    const times = this.#recent(id)
+    const placed = { at: Date.now() }
+    times.push(placed)
+    this.#placed.set(id, times)
+    return () => {
+      // The list may be another by now.
+      const left = this.#recent(id).filter((it) => it !== placed)
+      if (left.length > 0) this.#placed.set(id, left)
+      else this.#placed.delete(id)
+    }
+  }
+
+  #roomOf({ id, load, weight }: Member): number {
+    const used =
+      load === undefined ? 100 : Math.max(Math.min(load.cpu_usage_percent, maxBusy), load.memory_usage_percent)
+    return (weight * (100 - used)) / (1 + expectedShare * this.#recent(id).length)
+  }
+
+  #recent(id: string): Placed[] {
+    const since = Date.now() - expectedMs
+    return (this.#placed.get(id) ?? []).filter(({ at }) => at > since)
+  }
+}

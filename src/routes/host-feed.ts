@@ -1,0 +1,29 @@
+import type { FleetEvent } from '../fleet/options.ts'
+import { type Context, type Endpoint, endpoint } from '../http/endpoint.ts'
+import { type Line, openFeed, requireUpgrade } from '../http/feed.ts'
+import { faceOf, feedQuery } from './v2/faces.ts'
+
+interface HostFeed extends Pick<Endpoint, 'tag' | 'summary'> {
+  readonly description?: string
+  /** Set: what happens to the computes is told, too. */
+  readonly lineOf?: (event: FleetEvent, context: Context) => Line
+}
+
+/** The feed over all projects at a path, and at `/ws` below it for websockets only. */
+export const hostFeed = (base: string, { lineOf, ...about }: HostFeed): Endpoint[] =>
+  [base, `${base}/ws`].map((path) =>
+    endpoint({
+      method: 'GET',
+      path,
+      ...about,
+      query: feedQuery,
+      websocket: true,
+      replies: path.endsWith('/ws') ? {} : { 200: { description: 'The feed', media: 'application/json' } },
+      errors: { 404: 'The request is no websocket upgrade', 429: 'There are too many open feeds' },
+      handle({ query, request }, context) {
+        if (path.endsWith('/ws')) requireUpgrade(request)
+        const computeLine = lineOf && ((event: FleetEvent) => lineOf(event, context))
+        return openFeed({ request, context, face: faceOf(query), query, computeLine })
+      },
+    }),
+  )

@@ -1,0 +1,199 @@
+import { execFile } from 'node:child_process'
+import { once } from 'node:events'
+import { writeFile } from 'node:fs/promises'
+import { connect, type Socket } from 'node:net'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { expect, onTestFinished, test } from 'vitest'
+import { freshDirectory } from '../../support/directory.ts'
+import { portRanges, TestService } from '../../support/service.ts'
+
+const settings = {
+  ...portRanges(31),
+  'pc.engine': 'embedded',
+  'limits.header_timeout_ms': 500,
+  'limits.body_timeout_ms': 500,
+}
+
+/** Sends bytes as they are; everything that came back until the other side closed. */
+async function raw(service: TestService, text: string | Buffer): Promise<string> {
+  const socket = await open(service)
+  let answer = ''
+  socket.on('data', (bytes) => {
+    answer += bytes.toString('latin1')
+  })
+  socket.write(text)
+  await once(socket, 'close')
+  return answer
+}
+
+async function open(service: TestService): Promise<Socket> {
+  const { port, hostname } = new URL(service.url)
+  const socket = connect(Number(port), hostname)
+  socket.on('error', () => {})
+  onTestFinished(() => {
+    socket.destroy()
+  })
+  await once(socket, 'connect')
+  return socket
+}
+
+test('what is no HTTP, or not all of it, is answered in kind and in time, and hurts nobody', async () => {
+  const service = await TestService.start(settings)
+  const host = new URL(service.url).host
+  const head = `POST /v1/projects HTTP/1.1\r\nHost: ${host}\r\n`
+  const cases: readonly (readonly [what: string | Buffer, answer: RegExp])[] = [
+    ['NONSENSE\r\n\r\n', /^HTTP\/1\.1 400 Bad Request\r\n[\s\S]*"status":400/],
+    [Buffer.from([0x16, 3, 1, 2, 0, 1]), /^HTTP\/1\.1 400/],
+    [
+      `GET /v1/version HTTP/1.1\r\nHost: ${host}\r\nX: ${'x'.repeat(40_000)}\r\n\r\n`,
+      /^HTTP\/1\.1 431 [\s\S]*"status":431/,
+    ],
+    [`GET /v1/version HTTP/1.1\r\nHost: ${host}\r\n`, /^HTTP\/1\.1 408 [\s\S]*"status":408/],
+    [`${head}Content-Length: 100\r\n\r\n{"name":`, /^HTTP\/1\.1 408 [\s\S]*"status":408/],
+    [`${head}Transfer-Encoding: chunked\r\n\r\n5\r\n{"nam`, /^HTTP\/1\.1 408 [\s\S]*"status":408/],
+    [`CONNECT example.com:443 HTTP/1.1\r\nHost: ${host}\r\n\r\n`, /^HTTP\/1\.1 405/],
+    ['GET /v1/version HTTP/1.1\r\nConnection: close\r\n\r\n', /^HTTP\/1\.1 400/],
+    // By URL parsing these would be the project itself.
+    [`DELETE /v1/projects/x/files/%2E%2e HTTP/1.1\r\nHost: ${host}\r\n\r\n`, /^HTTP\/1\.1 400 [\s\S]*dot segment/],
+    [`POST /v1/projects/x/files/../close HTTP/1.1\r\nHost: ${host}\r\n\r\n`, /^HTTP\/1\.1 400 [\s\S]*dot segment/],
+    [`GET /v1\\version HTTP/1.1\r\nHost: ${host}\r\n\r\n`, /^HTTP\/1\.1 400/],
+    [
+      `GET /v2/compute/notifications/ws HTTP/1.1\r\nHost: ${host}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Key: bad\r\nSec-WebSocket-Version: 13\r\n\r\n`,
+      /^HTTP\/1\.1 400 [\s\S]*"status":400/,
+    ],
+    ['GET /v1/version HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n', /^HTTP\/1\.1 403/],
+    ['GET /v1/version HTTP/1.1\r\nHost: a b\r\nConnection: close\r\n\r\n', /^HTTP\/1\.1 40[03]/],
+    [
+      `GET http://evil.example/v1/version HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n`,
+      /^HTTP\/1\.1 403/,
+    ],
+    [`OPTIONS * HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`, /^HTTP\/1\.1 (204|404)/],
+    [
+      `GET /v2/compute/notifications/ws HTTP/1.1\r\nHost: ${host}\r\nUpgrade: websocket\r\nConnection: close\r\n\r\n`,
+      /^HTTP\/1\.1 400/,
+    ],
+    [
+      `GET /v2/compute/projects/x/notifications/ws HTTP/1.1\r\nHost: ${host}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n`,
+      /^HTTP\/1\.1 400 Bad Request\r\n[\s\S]*"status":400/,
+    ],
+  ]
+  const answers = await Promise.all(cases.map(([what]) => raw(service, what)))
+  for (const [index, [, expected]] of cases.entries()) expect(answers[index]).toMatch(expected)
+  expect(service.isRunning).toBe(true)
+  expect(await service.call('GET', '/v1/projects')).toEqual([])
+})
+
+test('a connection is kept for further requests, also when they are sent together', async () => {
+  const service = await TestService.start(settings)
+  const { host } = new URL(service.url)
+  const request = `GET /v1/version HTTP/1.1\r\nHost: ${host}\r\n\r\n`
+  const answer = await raw(service, request + request + request.replace('\r\n\r\n', '\r\nConnection: close\r\n\r\n'))
+  expect(answer.match(/HTTP\/1\.1 200 OK/g)).toHaveLength(3)
+  expect(answer).toMatch(/Connection: keep-alive/)
+})
+
+test('a client that never reads its feed costs no memory and no other feed an event', async () => {
+  const service = await TestService.start({ ...settings, ...portRanges(32) })
+  const { project_id } = await service.call<{ project_id: string }>('POST', '/v2/compute/projects', { name: 'lab' })
+  const path = `/v2/compute/projects/${project_id}`
+  const deaf = await open(service)
+  deaf.pause()
+  deaf.write(`GET ${path}/notifications HTTP/1.1\r\nHost: ${new URL(service.url).host}\r\n\r\n`)
+  // Each event has all of it: together more than sockets hold.
+  const startup_script = 'echo nothing\n'.repeat(2500)
+  const node = await service.call<{ node_id: string }>('POST', `${path}/pc/nodes`, { name: 'PC', startup_script })
+  const over = new AbortController()
+  const feed = await service.fetch(`${path}/notifications`, { signal: over.signal })
+  const reader = feed.body?.pipeThrough(new TextDecoderStream()).getReader()
+  let events = 0
+  const reading = (async () => {
+    while (events < 600) events += ((await reader?.read())?.value ?? '').split('"node.updated"').length - 1
+  })()
+  for (let round = 0; round < 30; round++) {
+    const renames = Array.from({ length: 20 }, () =>
+      service.call('PUT', `${path}/pc/nodes/${node.node_id}`, { name: `PC${round}` }),
+    )
+    await Promise.all(renames)
+  }
+  await reading
+  over.abort()
+  expect(events).toBe(600)
+
+  // At last it reads: what was not kept for it is told.
+  const told = new Promise<void>((resolve) => {
+    let before = ''
+    deaf.on('data', (bytes) => {
+      const text = before + bytes.toString('latin1')
+      if (/This feed was read too slowly: \d+ events were dropped/.test(text)) resolve()
+      before = text.slice(-200)
+    })
+  })
+  deaf.resume()
+  await told
+}, 60_000)
+
+test('more feeds than the limit are refused, and a feed that is left makes room', async () => {
+  const service = await TestService.start({ ...settings, ...portRanges(33), 'limits.feeds': 2 })
+  const { project_id } = await service.call<{ project_id: string }>('POST', '/v2/compute/projects', { name: 'lab' })
+  const path = `/v2/compute/projects/${project_id}/notifications`
+  const [one] = [new AbortController(), await service.fetch(path)]
+  const two = await service.fetch(path, { signal: one.signal })
+  expect(two.status).toBe(200)
+  expect((await service.fetch(path)).status).toBe(429)
+  one.abort()
+  await expect.poll(async () => (await service.fetch(path, { method: 'HEAD' })).status).toBe(200)
+})
+
+test('a large body that is refused early gets its answer, with Connection: close, however it is sent', async () => {
+  const service = await TestService.start({ ...portRanges(31), min_free_space_mb: 10 ** 9, token: 'let-me-in-please' })
+  const directory = await freshDirectory()
+  const file = join(directory, 'large')
+  await writeFile(file, Buffer.alloc(50 * 2 ** 20))
+  const token = ['-H', 'Authorization: Bearer let-me-in-please']
+  const image = '/v2/compute/machine-emulator/images/large'
+  const cases: readonly (readonly [status: number, path: string, options: readonly string[]])[] = [
+    [507, image, token],
+    [401, image, []],
+    [404, '/v2/compute/nothing', token],
+    [413, '/v2/compute/projects', token],
+  ]
+  for (const [status, path, options] of cases) {
+    for (const how of [[], ['-H', 'Expect:'], ['-H', 'Expect:', '-H', 'Transfer-Encoding: chunked']]) {
+      const flags = ['-s', '-S', '-i', '-X', 'POST', '-T', file, ...how, ...options, service.url + path]
+      const { stdout } = await promisify(execFile)('curl', flags)
+      const answer = stdout.replace(/^HTTP\/1\.1 100 Continue\r\n\r\n/, '')
+      expect(answer).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `))
+      expect(answer).toMatch(/\r\nConnection: close\r\n/i)
+      expect(JSON.parse(answer.split('\r\n\r\n')[1] ?? '')).toEqual({ status, message: expect.any(String) })
+    }
+  }
+})
+
+test('a small body that is refused leaves its connection for further requests', async () => {
+  const service = await TestService.start(settings)
+  const socket = await open(service)
+  let answers = ''
+  socket.on('data', (bytes) => {
+    answers += bytes.toString('latin1')
+  })
+  const body = 'x'.repeat(1000)
+  const head = `Host: ${new URL(service.url).host}\r\n`
+  socket.write(`POST /v1/nothing HTTP/1.1\r\n${head}Content-Length: 1000\r\n\r\n${body}`)
+  socket.write(`GET /v1/version HTTP/1.1\r\n${head}Connection: close\r\n\r\n`)
+  await once(socket, 'close')
+  expect(answers.match(/^HTTP\/1\.1 \d+/gm)).toEqual(['HTTP/1.1 404', 'HTTP/1.1 200'])
+})
+
+test('a body that a client breaks off while it is refused ends neither the service nor another request', async () => {
+  const service = await TestService.start({ ...settings, min_free_space_mb: 10 ** 9 })
+  const head = `POST /v2/compute/machine-emulator/images/large HTTP/1.1\r\nHost: ${new URL(service.url).host}\r\n`
+  const breakOff = async (_: unknown, index: number) => {
+    const socket = await open(service)
+    socket.write(`${head}Content-Length: 10000000\r\n\r\n${'x'.repeat(index * 20_000)}`)
+    await once(socket, 'data')
+    socket.destroy()
+  }
+  await Promise.all(Array.from({ length: 40 }, breakOff))
+  expect((await service.fetch('/v1/version')).status).toBe(200)
+})

@@ -1,0 +1,181 @@
+import { once } from 'node:events'
+import { chmod, readdir, readFile, stat, utimes, writeFile } from 'node:fs/promises'
+import { connect, createServer } from 'node:net'
+import { join } from 'node:path'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { unprivileged } from '../../../../runtime/node/kinds/dynamips/program.ts'
+import { reach } from '../../../../runtime/node/kinds/dynamips/ready.ts'
+import { elsewhere, idling, ring } from '../../../stand-in/mips/programs.ts'
+import { freshDirectory } from '../../../support/directory.ts'
+import { hex } from '../../../support/dynamips.ts'
+import { requireProgram } from '../../../support/require.ts'
+import { portRanges } from '../../../support/service.ts'
+import { RouterLab, type RouterRef } from './router-lab.ts'
+
+const { skip } = requireProgram('dynamips')
+const ports = 93
+const idlepc = hex(ring[3] ?? 0)
+
+/** A program that pretends to be dynamips. */
+async function pretender(script: string): Promise<string> {
+  const file = join(await freshDirectory(), 'dynamips')
+  await writeFile(file, `#!/bin/sh\n${script}\n`, { mode: 0o755 })
+  return file
+}
+
+/** That it does not start, for that reason, and that nothing of it is left. */
+async function requireRefused(lab: RouterLab, ref: RouterRef, message: unknown): Promise<void> {
+  await expect(lab.agent.nodes.start(ref)).rejects.toMatchObject({ status: 409, message })
+  expect(await lab.get(ref)).toMatchObject({ status: 'stopped', status_reason: message })
+  expect([lab.pids, await lab.ports()]).toEqual([[], []])
+}
+
+describe.skipIf(skip)('a router', () => {
+  test('with an image that cannot be loaded does not start, in the words of dynamips', async () => {
+    const lab = await RouterLab.open({ ports })
+    const ref = await lab.router(elsewhere)
+    await requireRefused(
+      lab,
+      ref,
+      expect.stringMatching(/^vm start: unable to start VM instance 'router': .*invalid load address/s),
+    )
+    expect((await lab.get(ref)).status_reason).not.toContain(lab.data)
+  })
+
+  test('keeps its files, and nothing that only a run needs; so does a copy', async () => {
+    const lab = await RouterLab.open({ ports })
+    const { nodes } = lab.agent
+    const [ref, other] = [await lab.router(idling, { idlepc }), await lab.router(idling)]
+    const files = async (of: RouterRef) => (await readdir((await lab.get(of)).node_directory)).sort()
+    await nodes.start(ref)
+    expect(await files(ref)).toEqual(expect.arrayContaining(['c7200_i1_lock', 'c7200_i1_nvram', 'image.bin']))
+    await nodes.duplicate(ref, other.node_id)
+    const kept = ['bootflash', 'disk0', 'log.txt', 'nvram'].map((name) => `c7200_i1_${name}`)
+    expect(await files(other)).toEqual([...kept, 'dynamips.log', 'errors.txt'])
+    expect(await lab.get(ref)).toMatchObject({ status: 'started' })
+    await nodes.stop(ref)
+    expect(await files(ref)).toEqual([...kept, 'dynamips.log', 'errors.txt'])
+    await nodes.start(other)
+    await nodes.start(ref)
+    expect(lab.pids).toHaveLength(2)
+    expect(new Set(await lab.ports()).size).toBe(2)
+  })
+
+  test.runIf(process.platform === 'linux')(
+    'takes no commands at 127.0.0.1, where a web page could give them',
+    async () => {
+      const lab = await RouterLab.open({ ports })
+      const ref = await lab.router(idling)
+      await lab.agent.nodes.start(ref)
+      const [port = 0] = await lab.ports()
+      const log = await readFile(join((await lab.get(ref)).node_directory, 'dynamips.log'), 'utf8')
+      expect(log).toMatch(new RegExp(`IP = 127(\\.\\d+){3}, TCP port = ${port}\\.`))
+      const page = connect(port, '127.0.0.1')
+      const refused = await new Promise((resolve) => {
+        page.once('connect', () => resolve('connected')).once('error', ({ message }) => resolve(message))
+      })
+      page.destroy()
+      expect(refused).toContain('ECONNREFUSED')
+    },
+  )
+
+  test('takes commands on a port that no other program has', async () => {
+    const [first = 0] = portRanges(ports).console_port_range ?? []
+    const server = createServer((socket) => socket.destroy()).listen({ port: first, host: '127.0.0.1' })
+    onTestFinished(() => void server.close())
+    await once(server, 'listening')
+    const lab = await RouterLab.open({ ports })
+    const ref = await lab.router(idling, { idlepc })
+    await lab.agent.nodes.start(ref)
+    expect(await lab.ports()).toEqual([first + 1])
+  })
+
+  test('whose program ends is shown stopped, and starts again', async () => {
+    const lab = await RouterLab.open({ ports })
+    const ref = await lab.router(idling, { idlepc })
+    await lab.agent.nodes.start(ref)
+    process.kill(lab.pids[0] ?? 0, 'SIGKILL')
+    await expect.poll(async () => (await lab.get(ref)).status).toBe('stopped')
+    expect(await lab.ports()).toEqual([])
+    await lab.agent.nodes.start(ref)
+    expect(lab.pids).toHaveLength(1)
+  })
+})
+
+describe('without dynamips, a router', () => {
+  test('does not start, and it is told how it is installed', async () => {
+    const lab = await RouterLab.open({ ports, program: 'no-such-dynamips' })
+    await requireRefused(
+      lab,
+      await lab.router(idling),
+      'no-such-dynamips was not found (dynamips.path); sudo apt-get install dynamips (Debian: component non-free)',
+    )
+  })
+
+  test('does not start, and is told what a program says that ends', async () => {
+    const lab = await RouterLab.open({ ports, program: await pretender('echo "no room left" >&2; exit 1') })
+    await requireRefused(lab, await lab.router(idling), 'The program ended at once (exit code 1): no room left')
+  })
+
+  test('does not start by a program that says nothing and does not go, which is killed', async () => {
+    const program = await pretender("trap '' TERM; while :; do sleep 0.1; done")
+    const lab = await RouterLab.open({ ports, program, bounds: { begin: 300, end: 200 } })
+    await requireRefused(lab, await lab.router(idling), 'Dynamips does not begin to take commands')
+  })
+
+  test('does not start with an image that is none any more', async () => {
+    const lab = await RouterLab.open({ ports, program: process.execPath })
+    const ref = await lab.router(idling)
+    await writeFile(join(lab.data, 'images/dynamips', (await lab.get(ref)).image), 'hostname R1\n')
+    await requireRefused(lab, ref, expect.stringContaining('is no IOS image'))
+  })
+})
+
+test('whoever else has the port is not taken for dynamips', async () => {
+  let connections = 0
+  const server = createServer((socket) => {
+    connections++
+    socket.end('100-OK\r\n')
+  }).listen({ port: 0, host: '127.0.0.1' })
+  onTestFinished(() => void server.close())
+  await once(server, 'listening')
+  const { port } = server.address() as { port: number }
+  const directory = await freshDirectory()
+  await writeFile(join(directory, 'dynamips.log'), `HYPERVISOR: Started on IP = 127.0.0.1, TCP port = ${port + 1}.\n`)
+  const ended = new AbortController()
+  const late = reach({ directory, port, ms: 100, signal: ended.signal })
+  await expect(late).rejects.toMatchObject({ code: 'unreachable' })
+  ended.abort()
+  const over = reach({ directory, port, ms: 10_000, signal: ended.signal })
+  await expect(over).rejects.toMatchObject({ code: 'aborted' })
+  expect(connections).toBe(0)
+})
+
+describe('the program', () => {
+  async function program(content: Buffer | string): Promise<string> {
+    const file = join(await freshDirectory(), 'program')
+    await writeFile(file, content)
+    await chmod(file, 0o755)
+    return file
+  }
+  const elf = (rest: string) => Buffer.from(`\x7fELF${rest}`, 'latin1')
+
+  test('is run as a copy, which is made anew for another one', async () => {
+    const [run, original] = [await freshDirectory(), await program(elf('one'))]
+    const copy = await unprivileged(original, run)
+    expect(copy).toBe(join(run, 'dynamips'))
+    const { ino } = await stat(copy)
+    await unprivileged(original, run)
+    expect((await stat(copy)).ino).toBe(ino)
+    await writeFile(original, elf('two'))
+    await utimes(original, 1, 1)
+    await unprivileged(original, run)
+    expect(await readFile(copy)).toEqual(elf('two'))
+    expect(await readdir(run)).toEqual(['dynamips'])
+  })
+
+  test('is run where it is when it is a script', async () => {
+    const script = await program('#!/bin/sh\n')
+    expect(await unprivileged(script, await freshDirectory())).toBe(script)
+  })
+})

@@ -1,0 +1,109 @@
+import { mkdir, readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { expect, onTestFinished, test } from 'vitest'
+import type { CloneWanted, HypervisorDriver, Vm } from '../../../../runtime/node/kinds/hypervisor/driver.ts'
+import { HypervisorKind } from '../../../../runtime/node/kinds/hypervisor/hypervisor.ts'
+import { Leftovers } from '../../../../runtime/node/kinds/hypervisor/leftovers.ts'
+import { LibvirtError } from '../../../../runtime/node/kinds/hypervisor/libvirt/libvirt-error.ts'
+import type { KindListener, KindNode } from '../../../../runtime/node/kinds/kind.ts'
+import type { NodeRecord } from '../../../../runtime/node/nodes/record.ts'
+import { PortAllocator } from '../../../../runtime/node/ports/allocator.ts'
+import { conflict } from '../../../../src/errors/api-error.ts'
+import { freshDirectory } from '../../../support/directory.ts'
+
+const quiet = () => {}
+const log = { debug: quiet, info: quiet, warn: quiet, error: quiet } as never
+const id = '00000000-1111-4222-8333-444455556666'
+
+/** A manager with one VM, whose answer to a wish for a clone is the test's. */
+async function managed(clone: (wanted: CloneWanted, vms: Map<string, Vm>) => Promise<Vm>) {
+  const root = await freshDirectory()
+  const vms = new Map<string, Vm>([['base', { uuid: 'base', name: 'base', ram: 64, state: 'stopped' }]])
+  const driver = {
+    name: 'libvirt',
+    adapterTypes: ['e1000'],
+    adapterType: () => 'e1000',
+    find: async () => vms.get('base'),
+    get: async (uuid: string) => vms.get(uuid),
+    maxAdapters: async () => 8,
+    holds: async () => false,
+    clone: (wanted: CloneWanted) => clone(wanted, vms),
+    removeClone: async (uuid: string) => void vms.delete(uuid),
+    isUnclear: (error: unknown) => error instanceof LibvirtError && error.code === 'timeout',
+  } as unknown as HypervisorDriver
+  const drivers = { libvirt: driver, virtualbox: driver }
+  const leftoversFile = join(root, 'left.json')
+  const nodes: KindNode[] = []
+  const ports = new PortAllocator({
+    ranges: { console: [18_000, 18_009], vnc: [18_010, 18_019], udp: [18_020, 18_029] },
+    consoleHost: '127.0.0.1',
+  })
+  const kind = new HypervisorKind({
+    ...{ drivers, ports, leftoversFile, log, consoleHost: '127.0.0.1' },
+    usual: async () => 'libvirt' as const,
+    nodes: () => nodes,
+    listener: {} as KindListener,
+  })
+  const record = { kind: 'hypervisor', node_id: id, name: 'R1', properties: kind.properties() } as NodeRecord
+  const node = {
+    ...{ key: `hypervisor:${id}`, record, projectId: id, projectPath: root, status: 'stopped', siblings: [] },
+    directory: join(root, 'project-files/hypervisor', id),
+  } as unknown as KindNode
+  const prepare = () => kind.prepare(node, { name: 'R1', vmname: 'base', linked_clone: true })
+  const written = async () => JSON.parse(await readFile(leftoversFile, 'utf8')) as { uuid: string }[]
+  /** The service that comes after one that was killed. */
+  const next = async () => {
+    const useOf = () => 'none' as const
+    const leftovers = new Leftovers({ drivers, log, useOf, file: leftoversFile, retryMs: [5, 20], soughtMs: 0 })
+    onTestFinished(() => leftovers.close())
+    await leftovers.open()
+  }
+  return { root, vms, kind, node, prepare, written, next }
+}
+const made = ({ clone_uuid = '', name }: CloneWanted): Vm => ({ uuid: clone_uuid, name, ram: 64, state: 'stopped' })
+const late = () => {
+  throw new LibvirtError('timeout', 'libvirt did not answer')
+}
+
+test('a clone that the manager has made, or makes later, though it did not answer in time, is removed', async () => {
+  let wanted: CloneWanted | undefined
+  const { vms, prepare, written } = await managed(async (it) => {
+    wanted = it
+    // Known before it is asked for.
+    expect(await written()).toEqual([expect.objectContaining({ uuid: it.clone_uuid, clone: 'remove' })])
+    return late()
+  })
+  await expect(prepare()).rejects.toThrow('did not answer')
+  if (wanted === undefined) throw new Error('no clone was asked for')
+  vms.set(wanted.clone_uuid ?? '', made(wanted))
+  await expect.poll(() => vms.size).toBe(1)
+  await expect.poll(written).toEqual([])
+})
+
+test('a clone that a killed service was making is removed by the next one, and that of a node that has a record stays', async () => {
+  for (const hasRecord of [false, true]) {
+    const { root, vms, prepare, written, next } = await managed(async (wanted, vms) => {
+      vms.set(wanted.clone_uuid ?? '', made(wanted))
+      return made(wanted)
+    })
+    await prepare()
+    await mkdir(join(root, '.patchbay/nodes'), { recursive: true })
+    if (hasRecord) await writeFile(join(root, '.patchbay/nodes', `hypervisor-${id}.json`), '{}')
+    expect(await written()).toHaveLength(1)
+    await next()
+    await expect.poll(written).toEqual([])
+    expect(vms.size).toBe(hasRecord ? 2 : 1)
+  }
+})
+
+test('nothing is sought of a clone that was made, or that the manager has refused', async () => {
+  const { kind, node, prepare, written } = await managed(async (wanted) => made(wanted))
+  await prepare()
+  await kind.created(node)
+  expect(await written()).toEqual([])
+  const refused = await managed(async () => {
+    throw conflict('there is a VM of that name')
+  })
+  await expect(refused.prepare()).rejects.toThrow('of that name')
+  expect(await refused.written()).toEqual([])
+})

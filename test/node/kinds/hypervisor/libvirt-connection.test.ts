@@ -1,0 +1,137 @@
+import { expect, onTestFinished, test } from 'vitest'
+import { LibvirtConnection } from '../../../../runtime/node/kinds/hypervisor/libvirt/connection.ts'
+import { writeDomain } from '../../../../runtime/node/kinds/hypervisor/libvirt/domain.ts'
+import { keepaliveProgram, procedures } from '../../../../runtime/node/kinds/hypervisor/libvirt/protocol.ts'
+import { XdrReader, XdrWriter } from '../../../../runtime/node/kinds/hypervisor/libvirt/xdr.ts'
+import { FakeLibvirt, refusal } from './fake-libvirt.ts'
+
+const uri = 'qemu:///system'
+const uuid = '6e2b5c1a-1111-4222-8333-444455556666'
+const { domainGetState, domainLookupByName } = procedures
+
+async function connect({ path }: FakeLibvirt, heard: (uuid: string) => void = () => {}): Promise<LibvirtConnection> {
+  const connection = await LibvirtConnection.open({ socket: path, uri, ms: 5000 }, heard)
+  onTestFinished(() => connection.close())
+  return connection
+}
+
+test('a client is let in, opens what it wants and is told what VMs do', async () => {
+  const libvirt = await FakeLibvirt.start()
+  const heard: string[] = []
+  await connect(libvirt, (it) => heard.push(it))
+  const { authList, connectOpen, connectDomainEventCallbackRegisterAny, domainEventCallbackLifecycle } = procedures
+  expect(libvirt.calls.map(({ procedure }) => procedure)).toEqual([
+    authList,
+    connectOpen,
+    connectDomainEventCallbackRegisterAny,
+  ])
+  expect(new XdrReader(libvirt.calls[1]?.payload ?? Buffer.alloc(0)).maybe((it) => it.string())).toBe(uri)
+  const event = writeDomain(new XdrWriter().int(1), { name: 'one', uuid }).int(5).int(0)
+  libvirt.tell(domainEventCallbackLifecycle, event)
+  await expect.poll(() => heard).toEqual([uuid])
+})
+
+test('answers belong to their calls, in whatever order and pieces they come', async () => {
+  const libvirt = await FakeLibvirt.start()
+  const connection = await connect(libvirt)
+  const answers = [1, 2, 3].map((number) => connection.call(domainGetState, new XdrWriter().int(number), 5000))
+  await expect.poll(() => libvirt.calls.length).toBe(6)
+  for (const call of libvirt.calls.slice(3).reverse()) {
+    libvirt.reply(call, new XdrWriter().int(new XdrReader(call.payload).int() * 10))
+  }
+  expect((await Promise.all(answers)).map((it) => it.int())).toEqual([10, 20, 30])
+})
+
+test('a refusal is told with the words of libvirt and its number', async () => {
+  const refusing = (words: string) =>
+    FakeLibvirt.start({
+      [domainLookupByName]: (message, it) => void it.reply(message, refusal(42, words), true),
+    })
+  const connection = await connect(await refusing("Domain not found: no domain with matching name 'x'\n"))
+  await expect(connection.call(domainLookupByName, new XdrWriter().string('x'), 5000)).rejects.toMatchObject({
+    status: 409,
+    code: 'refused',
+    number: 42,
+    message: "libvirt: Domain not found: no domain with matching name 'x'",
+  })
+  expect(connection.isOpen).toBe(true)
+})
+
+test('a daemon that wants to know whether we live is answered', async () => {
+  const libvirt = await FakeLibvirt.start()
+  await connect(libvirt)
+  libvirt.tell(1, new XdrWriter(), keepaliveProgram)
+  await expect.poll(() => libvirt.calls.at(-1)).toMatchObject({ program: keepaliveProgram, procedure: 2, type: 2 })
+})
+
+test('a daemon that says nothing is told after the bound, and its late answer is not taken for another', async () => {
+  const libvirt = await FakeLibvirt.start()
+  const connection = await connect(libvirt)
+  await expect(connection.call(domainGetState, undefined, 50)).rejects.toMatchObject({ code: 'timeout', status: 409 })
+  const late = libvirt.calls.at(-1)
+  const next = connection.call(domainLookupByName, undefined, 5000)
+  await expect.poll(() => libvirt.calls.at(-1)?.procedure).toBe(domainLookupByName)
+  if (late !== undefined) libvirt.reply(late, new XdrWriter().int(1))
+  const call = libvirt.calls.at(-1)
+  if (call !== undefined) libvirt.reply(call, new XdrWriter().int(2))
+  expect((await next).int()).toBe(2)
+})
+
+test('calls do not pile up without bound before a daemon that hangs', async () => {
+  const connection = await connect(await FakeLibvirt.start())
+  const calls = Array.from({ length: 257 }, () => connection.call(domainGetState, undefined, 200))
+  const settled = await Promise.allSettled(calls)
+  expect(settled.every(({ status }) => status === 'rejected')).toBe(true)
+  await expect(calls[256]).rejects.toThrow('256 calls have no answer')
+})
+
+test('a connection that ends takes what waits along', async () => {
+  const libvirt = await FakeLibvirt.start()
+  const connection = await connect(libvirt)
+  const call = connection.call(domainGetState, undefined, 5000)
+  await expect.poll(() => libvirt.calls.length).toBe(4)
+  libvirt.drop()
+  await expect(call).rejects.toMatchObject({ code: 'closed', status: 409 })
+  await connection.closed
+  await expect(connection.call(domainGetState, undefined, 5000)).rejects.toMatchObject({ code: 'closed' })
+})
+
+test.for([
+  ['another protocol', 'HTTP/1.1 400 Bad Request\r\n\r\n'],
+  ['a message shorter than its head', Buffer.from('00000008000000000000000000000000', 'hex')],
+  ['a message without end', Buffer.from('7fffffff', 'hex')],
+] as const)('%s is refused', async ([, bytes]) => {
+  const libvirt = await FakeLibvirt.start()
+  const connection = await connect(libvirt)
+  const call = connection.call(domainGetState, undefined, 5000)
+  libvirt.send(bytes as Buffer)
+  await expect(call).rejects.toMatchObject({ code: 'protocol', status: 409 })
+})
+
+const auth = (...types: number[]) => {
+  const list = new XdrWriter().uint(types.length)
+  for (const type of types) list.int(type)
+  return { [procedures.authList]: () => list }
+}
+
+test('one that wants a password is refused with what helps', async () => {
+  const libvirt = await FakeLibvirt.start(auth(1))
+  await expect(connect(libvirt)).rejects.toMatchObject({ code: 'unreachable', message: expect.stringMatching(/SASL/) })
+})
+
+test('polkit is asked, and its no is told with what helps', async () => {
+  const yes = { ...auth(2), [procedures.authPolkit]: () => new XdrWriter().int(1) }
+  expect((await connect(await FakeLibvirt.start(yes))).isOpen).toBe(true)
+  const no = await FakeLibvirt.start({
+    ...auth(2),
+    [procedures.authPolkit]: (message, it) => void it.reply(message, refusal(45, 'authentication failed'), true),
+  })
+  await expect(connect(no)).rejects.toThrow('usermod -aG libvirt')
+})
+
+test('what cannot be sent is refused before anything is', async () => {
+  const connection = await connect(await FakeLibvirt.start())
+  const long = new XdrWriter().string('x'.repeat(17 << 20))
+  await expect(connection.call(domainGetState, long, 100)).rejects.toMatchObject({ code: 'protocol' })
+  expect(connection.isOpen).toBe(true)
+})

@@ -1,0 +1,80 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { ApplicationIds } from '../../../../runtime/node/kinds/iou/application-ids.ts'
+import { isNetioTaken, NetioSocket } from '../../../../runtime/node/switch/fast/netio-socket.ts'
+import { loadLibc } from '../../../../runtime/node/system/libc.ts'
+import { freshDirectory } from '../../../support/directory.ts'
+import { holdLock, python } from '../../../support/python.ts'
+import { requireFastPath } from '../../../support/require.ts'
+
+const fastPath = requireFastPath()
+
+test('the lowest id that is free is given out, kept, and free again', () => {
+  const ids = new ApplicationIds(() => false)
+  expect([ids.take('a'), ids.take('b'), ids.take('c')]).toEqual([1, 2, 3])
+  expect(ids.take('b')).toBe(2)
+  expect(ids.take('b', 9)).toBe(2)
+  ids.release('b')
+  expect(ids.of('b')).toBe(undefined)
+  expect([ids.take('d'), ids.take('b')]).toEqual([2, 4])
+})
+
+test('a node that comes back has the id it had, unless another one has it by now', () => {
+  const ids = new ApplicationIds((id) => id === 7)
+  // Its own program may run and have it.
+  expect([ids.take('a', 7), ids.take('b', 7), ids.take('c', 7)]).toEqual([7, 1, 2])
+})
+
+test('ids that are in use on the host are passed over, and one that was taken is exchanged', () => {
+  const inUse = new Set([1, 3])
+  const ids = new ApplicationIds((id) => inUse.has(id))
+  expect([ids.take('a'), ids.take('b')]).toEqual([2, 4])
+  inUse.add(2)
+  expect(ids.change('a')).toBe(5)
+  expect([ids.of('a'), ids.take('a')]).toEqual([5, 5])
+  inUse.delete(2)
+  expect(ids.take('c')).toBe(2)
+})
+
+test('when none is left that is a conflict', () => {
+  const ids = new ApplicationIds((id) => id < 511)
+  expect(ids.take('a')).toBe(511)
+  const conflict = expect.objectContaining({ status: 409, message: expect.stringContaining('All 511 ids') })
+  expect(() => ids.take('b')).toThrow(conflict)
+  expect(() => ids.change('a')).toThrow(conflict)
+  expect(ids.of('a')).toBe(511)
+})
+
+const bind = `import socket, sys
+bound = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+bound.bind(sys.argv[1])`
+
+describe.skipIf(fastPath.skip)('an id is taken', () => {
+  test('while a program has its lock file, or listens without one, and not by what a killed one left', async () => {
+    const directory = await freshDirectory()
+    const libc = loadLibc()
+    const isTaken = () => isNetioTaken(libc, directory, 5)
+    expect(isTaken()).toBe(false)
+    const holder = await holdLock(join(directory, '5.lck'))
+    expect(isTaken()).toBe(true)
+    await holder?.()
+    expect(isTaken()).toBe(false)
+    const listener = await python(bind, join(directory, '5'))
+    expect(isTaken()).toBe(true)
+    await listener?.()
+    expect(isTaken()).toBe(false)
+    writeFileSync(join(directory, '5.lck'), '1\n')
+    expect(isTaken()).toBe(false)
+  })
+
+  test('while another bridge of ours has it, and asking does not take it away', async () => {
+    const directory = await freshDirectory()
+    const libc = loadLibc()
+    const socket = NetioSocket.open(libc, directory, { own: 832, peer: 320 })
+    for (let time = 0; time < 2; time++) expect(isNetioTaken(libc, directory, 832)).toBe(true)
+    expect(isNetioTaken(libc, directory, 320)).toBe(false)
+    socket.close()
+    expect(isNetioTaken(libc, directory, 832)).toBe(false)
+  })
+})

@@ -1,0 +1,176 @@
+import { chmod, mkdir, readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { findProgram } from '../../../../runtime/node/system/find-program.ts'
+import { isAlive } from '../../../support/keeper.ts'
+import { requireProgram } from '../../../support/require.ts'
+import { counting, obedient } from './boot-sectors.ts'
+import { sharedAgent } from './machine-agent.ts'
+import { booting, pidsOf } from './machine-lab.ts'
+import { qemuName } from './qemu-process.ts'
+
+const short = { begin: 600, adopt: 300, command: 300, powerdown: 400, end: 300 }
+
+/** Runs something; how long it took, ms. */
+async function took(run: () => Promise<unknown>): Promise<number> {
+  const start = performance.now()
+  await run()
+  return performance.now() - start
+}
+
+const { skip } = requireProgram(qemuName)
+
+describe.skipIf(skip)('the bound of a wait', () => {
+  const newLab = sharedAgent(17, short)
+
+  test('an emulator that hangs answers suspend with a conflict, keeps its state, and can be ended', async () => {
+    const lab = await newLab()
+    const { nodes } = lab.agent
+    const machine = await lab.machine()
+    await nodes.start(machine)
+    process.kill(pidsOf(machine.node_id)[0] ?? 0, 'SIGSTOP')
+    const action = took(() =>
+      expect(nodes.suspend(machine)).rejects.toMatchObject({
+        status: 409,
+        message: 'stop: the emulator did not answer within 300 ms',
+      }),
+    )
+    expect(await action).toBeLessThan(1000)
+    expect((await nodes.get(machine)).status).toBe('started')
+    expect(await took(() => nodes.stop(machine))).toBeLessThan(1500)
+    expect((await nodes.get(machine)).status).toBe('stopped')
+    expect(pidsOf(machine.node_id)).toEqual([])
+    expect((await nodes.start(machine)).status).toBe('started')
+  })
+
+  test('what an emulator does late is shown when it does it', async () => {
+    const lab = await newLab()
+    const { nodes } = lab.agent
+    const machine = await lab.machine()
+    await nodes.start(machine)
+    const [pid = 0] = pidsOf(machine.node_id)
+    process.kill(pid, 'SIGSTOP')
+    await expect(nodes.suspend(machine)).rejects.toThrow()
+    const feed = await lab.payloads()
+    process.kill(pid, 'SIGCONT')
+    const told = await feed.until(({ type }) => type === 'node.updated')
+    expect(told).toMatchObject({ node: { status: 'suspended' } })
+  })
+
+  test('an emulator that never opens its monitor is ended, and the start says so', async () => {
+    const lab = await newLab()
+    const { nodes } = lab.agent
+    const qemu_path = await mutedEmulator(lab.data)
+    const machine = await lab.machine({ qemu_path })
+    await expect(nodes.start(machine)).rejects.toMatchObject({
+      status: 409,
+      message: expect.stringContaining('The monitor of the emulator cannot be reached'),
+    })
+    const { status, status_reason } = await nodes.get(machine)
+    expect(status).toBe('stopped')
+    expect(status_reason).toContain('The monitor of the emulator cannot be reached')
+    expect(isAlive(Number(await readFile(`${qemu_path}.pid`, 'utf8')))).toBe(false)
+    await nodes.update(machine, { platform: 'x86_64' })
+    expect(await nodes.start(machine)).toMatchObject({ status: 'started', status_reason: null })
+  })
+
+  test('a guest that ignores its power button is ended after the bound, and that is told', async () => {
+    const lab = await newLab()
+    const { nodes } = lab.agent
+    const machine = await lab.machine({ on_close: 'shutdown_signal' })
+    await nodes.start(machine)
+    const feed = await lab.payloads()
+    expect(await took(() => nodes.stop(machine))).toBeGreaterThan(350)
+    expect(pidsOf(machine.node_id)).toEqual([])
+    expect(await feed.until(({ type }) => type !== 'node.updated')).toEqual({
+      type: 'log.warning',
+      message: 'R1: the guest did not shut down within 0.4 s of its power button; it was ended',
+    })
+  })
+})
+
+describe.skipIf(skip)('a guest that could take its time to shut down', () => {
+  const newLab = sharedAgent(17, { powerdown: 15_000 })
+
+  test.for(['close', 'remove'] as const)('nobody waits for a guest when the project is to %s', async (how) => {
+    const lab = await newLab()
+    const machine = await lab.machine({ on_close: 'shutdown_signal' })
+    await lab.agent.nodes.start(machine)
+    expect(await took(() => lab.agent.projects[how](machine.project_id))).toBeLessThan(3000)
+    expect(pidsOf(machine.node_id)).toEqual([])
+  })
+
+  test('a stop that waits for a guest is ended by who deletes the node', async () => {
+    const lab = await newLab()
+    const { nodes } = lab.agent
+    const machine = await lab.machine({ on_close: 'shutdown_signal' })
+    await nodes.start(machine)
+    const stop = nodes.stop(machine)
+    const removal = async () => {
+      await nodes.remove(machine, { files: 'now' })
+      expect(await stop).toMatchObject({ status: 'stopped' })
+    }
+    expect(await took(removal)).toBeLessThan(5000)
+  })
+
+  test('nobody waits for a guest that is to be deleted', async () => {
+    const lab = await newLab()
+    const machine = await lab.machine({ on_close: 'shutdown_signal' })
+    await lab.agent.nodes.start(machine)
+    expect(await took(() => lab.agent.nodes.remove(machine, { files: 'now' }))).toBeLessThan(3000)
+    expect(pidsOf(machine.node_id)).toEqual([])
+  })
+
+  test('a guest that obeys its power button is not waited for, with -no-shutdown either; a suspended one hears of it', async () => {
+    const lab = await newLab()
+    const { nodes } = lab.agent
+    const settings = { ...booting(await lab.image('obedient.img', obedient)), on_close: 'shutdown_signal' } as const
+    const machine = await lab.machine({ ...settings, options: '-vga none -no-shutdown' })
+    await nodes.start(machine)
+    const { readable } = await nodes.console(machine, new AbortController().signal)
+    const reader = readable.getReader()
+    await reader.read()
+    await nodes.suspend(machine)
+    const feed = await lab.payloads()
+    expect(await took(() => nodes.stop(machine))).toBeLessThan(3000)
+    expect(await feed.until(() => true)).toMatchObject({ type: 'node.updated', node: { status: 'stopped' } })
+  })
+
+  test('a disk grows while its machine is stopped, from before its first start on, and at no other time', async () => {
+    const lab = await newLab()
+    const { nodes, machines } = lab.agent
+    const machine = await lab.machine({ hda_disk_image: await lab.image('disk.img', counting) })
+    const extend = () => machines.resizeDisk(machine, { drive_name: 'hda', extend: 16 })
+    await extend()
+    await nodes.start(machine)
+    await expect(extend()).rejects.toMatchObject({ status: 409, message: 'The disk is in use: stop the node first' })
+    await nodes.suspend(machine)
+    await expect(extend()).rejects.toMatchObject({ status: 409 })
+    await nodes.stop(machine)
+    await extend()
+    await nodes.update(machine, { on_close: 'save_vm_state' })
+    await nodes.start(machine)
+    await nodes.stop(machine)
+    await expect(extend()).rejects.toMatchObject({
+      status: 409,
+      message: expect.stringMatching(/^The disk holds the saved state of the machine/),
+    })
+    await expect(machines.resizeDisk(machine, { drive_name: 'hdb', extend: 16 })).rejects.toMatchObject({
+      status: 409,
+      message: 'The node has no disk hdb: set hdb_disk_image first',
+    })
+  })
+})
+
+/** Answers what it can do, and then does nothing when it is to run a machine. */
+async function mutedEmulator(data: string): Promise<string> {
+  const directory = join(data, 'muted')
+  const path = join(directory, qemuName)
+  await mkdir(directory)
+  await writeFile(
+    path,
+    `#!/bin/sh\ncase "$*" in *-uuid*) echo $$ > "$0.pid"; exec sleep 1000;; esac\nexec ${findProgram(qemuName)} "$@"\n`,
+  )
+  await chmod(path, 0o755)
+  return path
+}

@@ -1,0 +1,73 @@
+import { execFileSync } from 'node:child_process'
+import { accessSync, constants } from 'node:fs'
+import { chmod, readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { kvmCheck } from '../../../../runtime/node/doctor/doctor.ts'
+import { kvmVerdict, tryKvm } from '../../../../runtime/node/kinds/machine-emulator/kvm-guest.ts'
+import { findProgram } from '../../../../runtime/node/system/find-program.ts'
+import { freshDirectory } from '../../../support/directory.ts'
+import { requireProgram } from '../../../support/require.ts'
+
+const { skip } = requireProgram('qemu-system-x86_64')
+const real = findProgram('qemu-system-x86_64') ?? ''
+
+/** An emulator of which the guest under KVM does something else. */
+async function emulator(underKvm: string): Promise<string> {
+  const path = join(await freshDirectory(), 'qemu-system-x86_64')
+  await writeFile(path, `#!/bin/sh\n[ "$2" = kvm ] && { ${underKvm}; }\nexec '${real}' "$@"\n`)
+  await chmod(path, 0o755)
+  return path
+}
+
+test.skipIf(skip || process.arch !== 'x64')(
+  'KVM works when a guest boots under it, and not when the device opens',
+  async () => {
+    expect(await tryKvm(undefined)).toBe('unknown')
+    expect(await tryKvm(await emulator('exit 85'))).toBe('runs')
+    expect(await tryKvm(await emulator('exit 1'))).toBe('fails')
+    const hanging = await emulator('echo $$ >"$0.pid"; exec sleep 60')
+    expect(await tryKvm(hanging)).toBe('hangs')
+    const pid = Number(await readFile(`${hanging}.pid`, 'utf8'))
+    expect(() => process.kill(pid, 0)).toThrow('ESRCH')
+  },
+)
+
+test('the doctor says that guests hang under KVM, and what to do', () => {
+  expect(kvmCheck('runs')).toMatchObject({ status: 'ok', found: expect.stringContaining('boots') })
+  for (const verdict of ['hangs', 'fails'] as const) {
+    expect(kvmCheck(verdict)).toMatchObject({ status: 'warning', fix: expect.stringContaining('nested') })
+  }
+  expect(kvmCheck('unknown')).toMatchObject({ status: 'ok' })
+})
+
+/** Whether a guest boots under KVM here, by trying for longer. */
+function bootsHere(): boolean | undefined {
+  try {
+    accessSync('/dev/kvm', constants.R_OK | constants.W_OK)
+  } catch {
+    return undefined
+  }
+  const args = [
+    '-accel',
+    'kvm',
+    '-machine',
+    'pc',
+    '-m',
+    '16',
+    '-nodefaults',
+    '-display',
+    'none',
+    '-boot',
+    'reboot-timeout=1',
+  ]
+  // Without a disk firmware that runs restarts the machine.
+  const child = `timeout -s KILL 6 '${real}' ${args.join(' ')} -no-reboot -net none`
+  return execFileSync('sh', ['-c', `${child} >/dev/null 2>&1; echo $?`], { encoding: 'utf8' }).trim() === '0'
+}
+
+const boots = skip || process.arch !== 'x64' ? undefined : bootsHere()
+
+test.skipIf(boots === undefined)('the verdict is what this host does', async () => {
+  expect(await kvmVerdict()).toBe(boots ? 'runs' : 'hangs')
+})

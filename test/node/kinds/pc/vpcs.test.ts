@@ -1,0 +1,43 @@
+import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect, onTestFinished, test } from 'vitest'
+import { compare, findVpcs } from '../../../../runtime/node/kinds/pc/vpcs.ts'
+import { requireProgram } from '../../../support/require.ts'
+
+const vpcs = requireProgram('vpcs')
+
+test('versions are in the order in which they were published', () => {
+  const order = ['0.4b2', '0.5b1', '0.5b2', '0.6', '0.6.1', '0.8b', '0.8c', '0.8.3']
+  expect([...order].reverse().sort(compare)).toEqual(order)
+  expect(compare('0.8.3', '0.8b')).toBeGreaterThan(0)
+})
+
+// Only one version can be installed here, so the others are played by a program that prints what they print.
+test.for([
+  ['0.5b2', { version: '0.5b2', hasRelaySwitch: false }],
+  ['0.6.1', { version: '0.6.1', hasRelaySwitch: false }],
+  ['0.8.3', { version: '0.8.3', hasRelaySwitch: true }],
+  ['0.4b2', undefined],
+] as const)('version %s is known by what it says', async ([version, expected]) => {
+  const directory = await mkdtemp(join(tmpdir(), 'patchbay-vpcs-'))
+  onTestFinished(() => rm(directory, { recursive: true }))
+  const program = join(directory, 'vpcs')
+  await writeFile(program, `#!/bin/sh\necho 'Welcome to Virtual PC Simulator, version ${version}'\nexit 1\n`)
+  await chmod(program, 0o755)
+  const found = await findVpcs(program)
+  if (expected === undefined) expect(found).toBeUndefined()
+  else expect(found).toEqual({ path: program, ...expected })
+})
+
+test.skipIf(vpcs.skip)('the installed one is found in PATH', async () => {
+  expect(await findVpcs('vpcs')).toMatchObject({
+    path: expect.stringMatching(/\/vpcs$/),
+    version: expect.stringMatching(/^\d/),
+  })
+})
+
+test('what is no VPCS is not taken for one', async () => {
+  expect(await findVpcs('/bin/true')).toBeUndefined()
+  expect(await findVpcs('/nowhere/vpcs')).toBeUndefined()
+})

@@ -1,0 +1,214 @@
+import { describe, expect, test, vi } from 'vitest'
+import type { Filter } from '../../../runtime/node/keeper-protocol/protocol.ts'
+import { packetPaths } from '../../support/lan.ts'
+import { median, numbered, numberOf, portsFrom, sorted, type Way, wires } from '../../support/traffic.ts'
+
+/** How much later than it should a frame may come at worst, where other tests take the processors, ms. */
+const lateMs = 500
+const some = 500
+
+const delay = (ms: number, jitter_ms = 0): Filter => ({ type: 'delay', ms, jitter_ms })
+
+/** How often a frame came after one that was sent later. */
+const overtakings = (numbers: readonly number[]): number =>
+  numbers.filter((number, index) => number < (numbers[index - 1] ?? 0)).length
+
+/** Where other work takes the processors frames are late as well: such a measurement is made again. */
+const whenQuiet = (measure: () => Promise<void>) => vi.waitFor(measure, { timeout: 10_000, interval: 10 })
+
+/** Sends frames; how long each was on its way. */
+async function round(way: Way, make?: (number: number) => Buffer): Promise<number[]> {
+  const before = way.came.length
+  await way.stream(some, 8, make)
+  await way.holds(before + some)
+  return way.transits.slice(before)
+}
+
+/** The usual delay: that of a hundred frames in a row that nothing else disturbed. */
+const quietest = (transits: readonly number[]): number =>
+  Math.min(...[0, 100, 200, 300, 400].map((from) => median(transits.slice(from, from + 100))))
+
+describe.each(packetPaths)('the %s packet path', (path) => {
+  /** How late the frame in the middle may be. A timer of Node wakes the portable path, to the millisecond. */
+  const usuallyLateMs = path === 'fast' ? 1 : 2
+  const ports = portsFrom(path === 'fast' ? 28_200 : 28_300)
+
+  /** Sends frames until the usual delay shows, and expects it of all of them. */
+  async function expectDelay(way: Way, ms: number, make?: (number: number) => Buffer): Promise<void> {
+    await whenQuiet(async () => {
+      const transits = await round(way, make)
+      expect(quietest(transits), way.name).toBeLessThan(ms + usuallyLateMs)
+    })
+    const { name, transits, numbers } = way
+    expect(Math.min(...transits), name).toBeGreaterThanOrEqual(ms)
+    expect(Math.max(...transits), name).toBeLessThan(ms + lateMs)
+    expect(numbers, name).toEqual(sorted(numbers))
+  }
+
+  test('delay holds every frame for as long as was asked, in order', async () => {
+    const { ways } = await wires(path, ports, { filters: [delay(20)] })
+    for (const way of ways) await expectDelay(way, 20)
+  })
+
+  test('the delays of both ends of joined ports add up', async () => {
+    const { outOfJoined, intoJoined, impairOther } = await wires(path, ports, { filters: [delay(10)] })
+    await impairOther({ filters: [delay(15)] })
+    for (const way of [outOfJoined, intoJoined]) await expectDelay(way, 25)
+  })
+
+  test('jitter spreads the delay over its range, and frames overtake each other', async () => {
+    const { ways } = await wires(path, ports, { filters: [delay(20, 10)] })
+    for (const way of ways) {
+      await whenQuiet(async () => {
+        // The middle of so many is that of the range within 2.3 ms (five standard deviations).
+        expect(median(await round(way)), way.name).toBeLessThan(22.3 + usuallyLateMs)
+      })
+      const { name, transits, numbers } = way
+      expect(Math.min(...transits), name).toBeGreaterThanOrEqual(10)
+      expect(Math.min(...transits), name).toBeLessThan(12 + usuallyLateMs)
+      expect(median(transits), name).toBeGreaterThan(17.7)
+      expect(Math.max(...transits), name).toBeGreaterThan(28)
+      expect(Math.max(...transits), name).toBeLessThan(30 + lateMs)
+      expect(overtakings(numbers), name).toBeGreaterThan(some / 10)
+    }
+  })
+
+  test('reorder holds its share of the frames back, the others stay in order', async () => {
+    const holdMs = 60
+    const { ways } = await wires(path, ports, { filters: [{ type: 'reorder', percent: 20, ms: holdMs }] })
+    for (const way of ways) {
+      await way.put(some)
+      await way.holds(some)
+      let latest = -1
+      const overtaken = way.came.filter(({ frame }) => {
+        const isOvertaken = numberOf(frame) < latest
+        latest = Math.max(latest, numberOf(frame))
+        return isOvertaken
+      })
+      expect(overtaken.length, way.name).toBeGreaterThan(some * 0.2 - 5 * Math.sqrt(some * 0.2 * 0.8) - 20)
+      expect(overtaken.length, way.name).toBeLessThan(some * 0.2 + 5 * Math.sqrt(some * 0.2 * 0.8))
+      const heldMs = overtaken.map(({ frame, at }) => at - (way.sent[numberOf(frame)]?.at ?? Number.NaN))
+      expect(Math.min(...heldMs), way.name).toBeGreaterThanOrEqual(holdMs)
+      expect(way.tally, way.name).toMatchObject({ passed: some, dropped: {} })
+    }
+  })
+
+  test('rate lets a burst pass, and then as much as was asked', async () => {
+    const [kbps, size, burst] = [2000, 1000, 16 * 1024]
+    const { ways } = await wires(path, ports, {
+      filters: [{ type: 'rate', kbps, burst_kb: 16, queue_ms: 2000 }],
+    })
+    await Promise.all(
+      ways.map(async (way) => {
+        await way.stream(150, 10, (number) => numbered(number, size))
+        await way.holds(150)
+      }),
+    )
+    const frameMs = (size * 8) / kbps
+    for (const { name, came, sent, transits, numbers } of ways) {
+      expect(numbers, name).toEqual(sorted(numbers))
+      // Without a burst these would wait for eight others and more.
+      expect(Math.min(...transits.slice(8, 16)), name).toBeLessThan(4 * frameMs)
+      const first = sent[0]?.at ?? Number.NaN
+      for (const [index, { at }] of came.entries()) {
+        expect(at - first, `${name}: ${index}`).toBeGreaterThanOrEqual((((index + 1) * size - burst) * 8) / kbps)
+      }
+      const times = came.slice(20).map(({ at }) => at)
+      const span = times.length >> 1
+      const spacing = median(times.slice(span).map((at, index) => (at - (times[index] ?? Number.NaN)) / span))
+      expect(spacing / frameMs, name).toBeGreaterThan(0.95)
+      expect(spacing / frameMs, name).toBeLessThan(1.05)
+    }
+  })
+
+  test('rate drops and counts what would have to wait too long', async () => {
+    const { ways } = await wires(path, ports, {
+      filters: [{ type: 'rate', kbps: 2000, burst_kb: 16, queue_ms: 100 }],
+    })
+    for (const way of ways) {
+      const start = performance.now()
+      await way.put(100, (number) => numbered(number, 1000))
+      // 16 in the burst and 25 that wait; one more for every 4 ms that pass meanwhile.
+      const more = (performance.now() - start) / 4
+      const { passed, dropped } = way.tally
+      await way.holds(passed)
+      expect(passed, way.name).toBeGreaterThanOrEqual(41)
+      expect(passed, way.name).toBeLessThanOrEqual(42 + more)
+      expect(dropped, way.name).toEqual({ rate: 100 - passed })
+      expect(way.numbers.slice(0, 41), way.name).toEqual([...Array(41).keys()])
+      expect(way.came.length, way.name).toBe(passed)
+      expect(Math.max(...way.transits), way.name).toBeLessThan(100 + lateMs)
+    }
+  })
+
+  test('rate counts copies too', async () => {
+    const { toRemote } = await wires(path, ports, {
+      filters: [
+        { type: 'duplicate', percent: 100 },
+        { type: 'rate', kbps: 2000, burst_kb: 16, queue_ms: 0 },
+      ],
+    })
+    const start = performance.now()
+    await toRemote.put(100, (number) => numbered(number, 1000))
+    expect(toRemote.tally.passed).toBeGreaterThanOrEqual(16)
+    expect(toRemote.tally.passed).toBeLessThanOrEqual(18 + (performance.now() - start) / 4)
+  })
+
+  test('rate keeps the order where frames hardly wait', async () => {
+    const { ways } = await wires(path, ports, {
+      filters: [{ type: 'rate', kbps: 30_000, burst_kb: 1, queue_ms: 100 }],
+    })
+    for (const way of ways) {
+      // Some of them find room in the burst while others of the millisecond before wait still.
+      await way.stream(4 * some, 40)
+      await way.holds(4 * some)
+      expect(overtakings(way.numbers), way.name).toBe(0)
+    }
+  })
+
+  test('a delay that changes counts at once; what waits keeps its time, and is not overtaken', async () => {
+    const { ways, impair } = await wires(path, ports, {})
+    for (const way of ways) {
+      const steps = [60, 20, 0, 40]
+      for (const ms of steps) {
+        await impair({ filters: ms === 0 ? [] : [delay(ms)] })
+        await way.stream(240, 8)
+        // Time for the last of the long delays to end, so that the others show.
+        if (ms === 0) await way.stream(400, 8)
+      }
+      await way.holds(1360)
+      const { name, numbers, transits } = way
+      expect(numbers, name).toEqual(sorted(numbers))
+      expect(Math.min(...transits.slice(0, 240)), name).toBeGreaterThanOrEqual(60)
+      expect(Math.max(...transits.slice(0, 240)), name).toBeLessThan(60 + lateMs)
+      expect(Math.min(...transits.slice(240, 480)), name).toBeGreaterThanOrEqual(20)
+      expect(Math.min(...transits.slice(1020, 1120)), name).toBeLessThan(20)
+      expect(Math.min(...transits.slice(1120)), name).toBeGreaterThanOrEqual(40)
+    }
+  })
+
+  test('frames that find the queue full are counted, and others go on', async () => {
+    const { toRemote, fromRemote, outOfJoined, impair } = await wires(path, ports, { filters: [delay(30_000)] })
+    const capacity = 32 * 1024
+    await toRemote.put(capacity + 500)
+    expect(toRemote.tally).toMatchObject({ passed: capacity, dropped: { queue_full: 500 } })
+    await outOfJoined.put(10)
+    expect(outOfJoined.tally).toMatchObject({ passed: 10, dropped: {} })
+    await impair({})
+    // These would have to wait behind the others, not to overtake them.
+    await toRemote.put(10)
+    expect(toRemote.tally).toMatchObject({ passed: capacity, dropped: { queue_full: 510 } })
+    await fromRemote.send(100)
+    expect(fromRemote.numbers).toEqual([...Array(100).keys()])
+    expect(toRemote.came).toEqual([])
+  })
+
+  test('frames of any length are delayed whole', async () => {
+    const { ways } = await wires(path, ports, { filters: [delay(20)] })
+    const sizes = [64, 9000, 1514, 2048, 2049]
+    for (const way of ways) {
+      await expectDelay(way, 20, (number) => numbered(number, sizes[number % sizes.length]))
+      expect(way.came.every(({ frame }, index) => way.sent[index]?.frame.equals(frame))).toBe(true)
+    }
+  })
+})

@@ -1,0 +1,162 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { chmodSync, chownSync, existsSync, mkdirSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { ensureKeeper } from '../../../runtime/node/keeper/launch.ts'
+import { netioDirectory } from '../../../runtime/node/switch/fast/netio-directory.ts'
+import { NetioSocket } from '../../../runtime/node/switch/fast/netio-socket.ts'
+import { type Libc, loadLibc } from '../../../runtime/node/system/libc.ts'
+import { freshDirectory } from '../../support/directory.ts'
+import { bridgePath, iouInstance, netio } from '../../support/iou-instance.ts'
+import { startKeeper } from '../../support/keeper.ts'
+import { peer, udp } from '../../support/lan.ts'
+import { requireFastPath, requireRoot } from '../../support/require.ts'
+
+const fastPath = requireFastPath()
+const root = requireRoot()
+const ids = { own: 832, peer: 320 }
+let libc: Libc
+
+/** Opens a socket of a bridge in a directory; it is closed with the test. */
+function open(directory: string): NetioSocket {
+  libc ??= loadLibc()
+  const socket = NetioSocket.open(libc, directory, ids)
+  onTestFinished(() => socket.close())
+  return socket
+}
+
+/** A program in python that says a line when it has done its work, and waits; it ends with the test. */
+async function python(script: string, ...args: string[]) {
+  const child = spawn('python3', ['-c', `${script}\nprint(flush=True)\ninput()`, ...args])
+  child.stdin.on('error', () => {})
+  const exited = once(child, 'exit')
+  onTestFinished(async () => {
+    child.kill('SIGKILL')
+    await exited
+  })
+  await Promise.race([once(child.stdout, 'data'), exited])
+  return { child, exited }
+}
+
+const lockScript = `import fcntl, os, sys
+fcntl.lockf(os.open(sys.argv[1], os.O_RDWR | os.O_CREAT), fcntl.LOCK_EX | fcntl.LOCK_NB)`
+const bindScript = `import socket, sys
+bound = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+bound.bind(sys.argv[1])
+if len(sys.argv) > 2:
+    bound.connect(sys.argv[2])`
+
+describe.skipIf(fastPath.skip)('the files of the socket of a bridge', () => {
+  test('are made in a directory that is ours alone, and gone when it is closed', async () => {
+    const directory = join(await freshDirectory(), 'netio')
+    const socket = NetioSocket.open(loadLibc(), directory, ids)
+    expect(statSync(directory).mode & 0o777).toBe(0o700)
+    expect([existsSync(`${directory}/832`), existsSync(`${directory}/832.lck`)]).toEqual([true, true])
+    socket.close()
+    expect([existsSync(`${directory}/832`), existsSync(`${directory}/832.lck`)]).toEqual([false, false])
+    chmodSync(directory, 0o755)
+    open(directory)
+    expect(statSync(directory).mode & 0o777).toBe(0o700)
+  })
+
+  test('are not made through a symbolic link, nor where a file is', async () => {
+    const there = await freshDirectory()
+    symlinkSync(there, join(there, 'link'))
+    writeFileSync(join(there, 'file'), '')
+    for (const name of ['link', 'file']) {
+      expect(() => open(join(there, name))).toThrow(expect.objectContaining({ code: 'no_privilege' }))
+    }
+    expect(existsSync(join(there, '832'))).toBe(false)
+  })
+
+  test.skipIf(root.skip)('are not made in a directory of somebody else', async () => {
+    const directory = join(await freshDirectory(), 'netio')
+    mkdirSync(directory)
+    chownSync(directory, 65_534, 65_534)
+    expect(() => open(directory)).toThrow(expect.objectContaining({ code: 'no_privilege' }))
+  })
+
+  test('belong to one program: a record lock of another one is respected, and ours by it', async () => {
+    const directory = await freshDirectory()
+    const lock = join(directory, '832.lck')
+    const holder = await python(lockScript, lock)
+    expect(() => open(directory)).toThrow(expect.objectContaining({ code: 'port_taken' }))
+    holder.child.stdin.end()
+    await holder.exited
+    open(directory)
+    const late = await python(lockScript, lock)
+    expect(await late.exited).toEqual([1, null])
+  })
+
+  test('that a killed program left are taken over; a socket that somebody has is not', async () => {
+    const directory = await freshDirectory()
+    await python(bindScript, join(directory, 'elsewhere'))
+    for (const connectedTo of [[], [join(directory, 'elsewhere')]]) {
+      const holder = await python(bindScript, join(directory, '832'), ...connectedTo)
+      expect(() => open(directory)).toThrow(expect.objectContaining({ code: 'port_taken' }))
+      expect(existsSync(join(directory, '832'))).toBe(true)
+      holder.child.kill('SIGKILL')
+      await holder.exited
+      writeFileSync(join(directory, '832.lck'), '1\n')
+      NetioSocket.open(loadLibc(), directory, ids).close()
+    }
+  })
+
+  test('two keepers do not have the same instance, until the one that has it ends, however', async () => {
+    const [one, two] = [await startKeeper(), await startKeeper()]
+    const guest = { key: 'iou:a/0/0', netio: netio(321, 0) }
+    expect(await one.client.call('port.open', guest)).toEqual({ switch_port: 0 })
+    await expect(two.client.call('port.open', guest)).rejects.toMatchObject({ code: 'port_taken' })
+    expect((await one.client.call('inventory', {})).ports).toMatchObject([{ key: guest.key, netio: guest.netio }])
+    process.kill(one.client.pid, 'SIGKILL')
+    await one.client.closed
+    expect(existsSync(bridgePath(321))).toBe(true)
+    await two.client.call('port.open', guest)
+    const instance = await iouInstance(321)
+    const remote = await peer(26_191)
+    await two.client.call('nio.attach', { key: guest.key, nio: udp(26_190, remote.port) })
+    instance.send(0, 'to whoever has it now')
+    expect(await remote.next()).toBe('to whoever has it now')
+    await two.client.call('shutdown', { grace_ms: 0 })
+    expect(existsSync(bridgePath(321))).toBe(false)
+  })
+
+  test('are gone when a keeper is told to end by a signal', async () => {
+    const { client } = await ensureKeeper(await freshDirectory())
+    await client.call('port.open', { key: 'iou:a/0/0', netio: netio(322, 0) })
+    process.kill(client.pid, 'SIGTERM')
+    await client.closed
+    await expect.poll(() => existsSync(bridgePath(322))).toBe(false)
+  })
+
+  test('of an instance that has ended are removed, those of one that runs are not', async () => {
+    const { client } = await startKeeper()
+    const tidy = () => client.call('netio.tidy', { application_id: 323 })
+    const instance = join(netioDirectory(), '323')
+    const files = () => [instance, `${instance}.lck`, bridgePath(323), `${bridgePath(323)}.lck`].map(existsSync)
+    await tidy()
+    expect(files()).toEqual([false, false, false, false])
+    const locked = `${lockScript}\n${bindScript.replaceAll('sys.argv[1]', 'sys.argv[2]').replace('> 2', '> 9')}`
+    const running = await python(locked, `${instance}.lck`, instance)
+    // One that was killed at the same time was its bridge.
+    const bridge = await python(locked, `${bridgePath(323)}.lck`, bridgePath(323))
+    bridge.child.kill('SIGKILL')
+    await bridge.exited
+    await tidy()
+    expect(files()).toEqual([true, true, false, false])
+    running.child.kill('SIGKILL')
+    await running.exited
+    await client.call('port.open', { key: 'iou:a/0/0', netio: netio(323, 0) })
+    await tidy()
+    expect(files()).toEqual([false, false, true, true])
+    const late = await python(bindScript, instance)
+    await tidy()
+    expect(files()).toEqual([true, false, true, true])
+    late.child.kill('SIGKILL')
+    await late.exited
+    await tidy()
+    await client.call('port.close', { key: 'iou:a/0/0' })
+    expect(files()).toEqual([false, false, false, false])
+  })
+})

@@ -1,0 +1,86 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { expect, test } from 'vitest'
+import { json, openFleet, StandIn, version } from '../../support/fleet.ts'
+
+const busy = { cpu_usage_percent: 7, memory_usage_percent: 8 }
+const timeouts = { failures: 2, lookAgainMs: 20, retryMs: [60_000, 60_000] } as const
+const [greeting, load] = ['GET /v2/compute/capabilities', 'GET /v2/compute/load']
+
+async function standIn(answer: StandIn['answer'] = (_, res) => json(res, 200, busy)): Promise<StandIn> {
+  const compute = await StandIn.start()
+  compute.answer = answer
+  return compute
+}
+
+test('most looks only ask how busy a compute is; one that does not say so is asked what it is', async () => {
+  const compute = await standIn()
+  const { fleet } = await openFleet({ upkeep: 'rounds', timeouts })
+  await fleet.create(compute.input())
+  await fleet.check()
+  expect(compute.asked).toEqual([greeting, load, load])
+  expect(await fleet.get('one')).toMatchObject({ connected: true, ...busy })
+  compute.answer = (_, res) => json(res, 404, { message: 'none', status: 404 })
+  compute.capabilities = (_, res) => json(res, 200, { version, node_types: ['iou'] })
+  await fleet.check()
+  expect(compute.asked.slice(3)).toEqual([load, greeting, load])
+  expect(await fleet.get('one')).toMatchObject({ connected: true, capabilities: { node_types: ['iou'] } })
+  compute.capabilities = (_, res) => json(res, 401, {})
+  await fleet.check()
+  expect(await fleet.get('one')).toMatchObject({ connected: false, last_error: expect.stringContaining('password') })
+})
+
+test('one look that fails takes no compute away, two do', async () => {
+  const compute = await standIn()
+  const { fleet, events } = await openFleet({ upkeep: 'rounds', timeouts })
+  await fleet.create(compute.input())
+  const overloaded: StandIn['answer'] = (_, res) => json(res, 503, { message: 'overloaded', status: 503 })
+  const { answer, capabilities } = compute
+  compute.answer = overloaded
+  compute.capabilities = (req, res) => {
+    Object.assign(compute, { answer, capabilities })
+    overloaded(req, res)
+  }
+  await fleet.check()
+  expect(await fleet.get('one')).toMatchObject({ connected: true, last_error: null })
+  expect(fleet.isUnclear('one')).toBe(false)
+  const shown = events.flatMap((event) => (event.type === 'compute.updated' ? [event.compute.connected] : []))
+  expect(shown).toEqual([false, true])
+
+  await compute.stop()
+  await fleet.check('one')
+  expect(await fleet.get('one')).toMatchObject({
+    connected: false,
+    last_error: expect.stringContaining('ECONNREFUSED'),
+  })
+  expect(fleet.isUnclear('one')).toBe(false)
+})
+
+test('a look at many ends in time, and the next one goes on with those at which nobody looked', async () => {
+  const lookMs = 60
+  const held: (() => void)[] = []
+  let isHeld = false
+  let sixth = () => {}
+  const sixAsked = new Promise<void>((resolve) => (sixth = resolve))
+  const asked: string[] = []
+  const compute = await standIn((req: IncomingMessage, res: ServerResponse) => {
+    asked.push(atob(req.headers.authorization?.slice('Basic '.length) ?? '').replace(':', ''))
+    if (!isHeld) return json(res, 200, busy)
+    if (held.push(() => json(res, 200, busy)) === 6) sixth()
+  })
+  const { fleet } = await openFleet({ upkeep: 'rounds', timeouts: { ...timeouts, lookMs } })
+  const names = Array.from({ length: 12 }, (_, index) => `c${index}`)
+  for (const compute_id of names) await fleet.create(compute.input({ compute_id, user: compute_id }))
+  asked.length = 0
+  isHeld = true
+  const look = fleet.check()
+  await sixAsked
+  const until = Date.now() + lookMs
+  while (Date.now() <= until) await new Promise(setImmediate)
+  isHeld = false
+  for (const answer of held) answer()
+  await look
+  expect(asked.toSorted()).toEqual(names.slice(0, 6).toSorted())
+  asked.length = 0
+  await fleet.check()
+  expect(asked.slice(0, 6).toSorted()).toEqual(names.slice(6).toSorted())
+})
