@@ -56,6 +56,28 @@ test('what is no frame ends the tunnel with a reason, and leaves nothing', async
   }
 })
 
+test.each([
+  ['of a stream that is under way', 2],
+  ['of a stream that has ended', 1],
+  ['below every number that a stream may have', 0],
+])('an OPEN with the number %s ends the tunnel', async (_, id) => {
+  const asked: string[] = []
+  const pair = await tunnelPair({
+    async fetch(it) {
+      asked.push(it.url)
+      return it.url.endsWith('quick') ? new Response(null) : never()
+    },
+  })
+  const opening = { method: 'GET', path: '/v2/compute/again', headers: [], body: false }
+  await pair.asking.send(request('quick'))
+  const waiting = pair.asking.send(request('slow')).catch((error: Error) => error.message)
+  await until(() => asked.length === 2 && pair.answering.size === 1)
+  pair.answering.message(encodeJson(kinds.open, id, opening))
+  expect(pair.ends.answering).toEqual({ code: codes.malformed, reason: 'no stream may begin so' })
+  expect(await waiting).toBe('no stream may begin so')
+  expect([asked.length, pair.asking.size, pair.answering.size]).toEqual([2, 0, 0])
+})
+
 test('more than the window allows ends the tunnel', async () => {
   const pair = await tunnelPair({ fetch: never, limits: { window: 16_384, streams: 10 } })
   const waiting = pair.asking.send(request('x')).catch((error: Error) => error.message)
