@@ -8,6 +8,7 @@ export const scriptName = 'startup.vpc'
 const longestShown = 1 << 20
 
 interface Cached {
+  readonly ino: number
   readonly mtimeMs: number
   readonly size: number
   readonly text: string
@@ -23,9 +24,9 @@ export function readScript(directory: string): string | null {
     return null
   }
   const known = cache.get(file)
-  if (known?.mtimeMs === stats.mtimeMs && known.size === stats.size) return known.text
+  if (known?.ino === stats.ino && known.mtimeMs === stats.mtimeMs && known.size === stats.size) return known.text
   const text = readFileSync(file, 'utf8')
-  cache.set(file, { mtimeMs: stats.mtimeMs, size: stats.size, text })
+  cache.set(file, { ino: stats.ino, mtimeMs: stats.mtimeMs, size: stats.size, text })
   return text
 }
 
@@ -57,6 +58,8 @@ async function replaceFile(file: string, text: string): Promise<void> {
   try {
     await writeFile(temporary, text, { mode: 0o600, flush: true })
     await rename(temporary, file)
+    // The kernel counts times of files in ticks of some milliseconds: two versions of one length can have the same.
+    cache.delete(file)
   } catch (error) {
     await rm(temporary, { force: true })
     throw error
