@@ -7,7 +7,9 @@ export const base: string = inject('baseUrl')
 export const sameHost = inject('isWorker') ? { compute_id: 'c0' } : {}
 
 /** For what the Worker itself is not, or does not have: an open service that is a compute of its own. The app in workerd is it. */
-export const notByWorker = (inject('isRealWorker') ? () => {} : test) as typeof test
+export const notByWorker = test.skipIf(inject('isRealWorker')) as typeof test
+if (inject('isRealWorker'))
+  process.stderr.write('skipped at the Worker: tests of an open service, or of one that is a compute of its own\n')
 
 export async function send(path: string, init: RequestInit = {}): Promise<Response> {
   const headers = { 'accept-encoding': 'identity', ...init.headers }

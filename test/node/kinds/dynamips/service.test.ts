@@ -1,12 +1,11 @@
 import { mkdir, readdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { findProgram } from '../../../../runtime/node/system/find-program.ts'
 import type { DynamipsNode } from '../../../../src/model/dynamips.ts'
 import { idling, ring } from '../../../stand-in/mips/programs.ts'
 import { freshDirectory } from '../../../support/directory.ts'
 import { dynamipsIn, hex, niceDynamips } from '../../../support/dynamips.ts'
-import { requireProgram } from '../../../support/require.ts'
+import { requireProgram, requireRoot } from '../../../support/require.ts'
 import { portRanges, TestService } from '../../../support/service.ts'
 
 const { skip } = requireProgram('dynamips')
@@ -92,7 +91,7 @@ describe.skipIf(skip)('a service', { timeout: 60_000 }, () => {
     expect(dynamipsIn(service.data)).toEqual([])
   })
 
-  test.skipIf(process.getuid?.() !== 0 || findProgram('setpriv') === undefined)(
+  test.skipIf(requireRoot().skip || requireProgram('setpriv').skip)(
     'runs dynamips where it may not have its capabilities',
     async () => {
       const service = await start(undefined, ['setpriv', '--bounding-set', '-net_admin,-net_raw', '--'])

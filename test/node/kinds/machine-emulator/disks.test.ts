@@ -12,7 +12,7 @@ import {
   prepareOverlay,
   resizeDisk,
 } from '../../../../runtime/node/kinds/machine-emulator/disks.ts'
-import { requireProgram } from '../../../support/require.ts'
+import { requireProgram, requireThing } from '../../../support/require.ts'
 import { monitor, qemuName, startQemu, temporaryDirectory } from './qemu-process.ts'
 
 const { skip } = requireProgram('qemu-img')
@@ -211,19 +211,21 @@ qemuTest('what a machine writes goes to the overlay', async () => {
   expect(await md5(base)).toBe(before)
 })
 
-const canMount = !skip && process.getuid?.() === 0 && mounts()
-test.skipIf(!canMount)('a disk that is full leaves nothing half-written', async () => {
-  const { directory, base } = await lab()
-  const small = join(directory, 'small')
-  await mkdir(small)
-  execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=64k', 'none', small])
-  onTestFinished(() => void execFileSync('umount', [small]))
-  await expect(prepareOverlay(tool, { path: join(small, overlayName('hda')), base })).rejects.toMatchObject({
-    status: 507,
-    message: 'Creating hda_disk.qcow2: the disk is full; delete something first',
-  })
-  expect(await readdir(small)).toEqual([])
-})
+test.skipIf(skip || requireThing('mount', mountObstacle()).skip)(
+  'a disk that is full leaves nothing half-written',
+  async () => {
+    const { directory, base } = await lab()
+    const small = join(directory, 'small')
+    await mkdir(small)
+    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=64k', 'none', small])
+    onTestFinished(() => void execFileSync('umount', [small]))
+    await expect(prepareOverlay(tool, { path: join(small, overlayName('hda')), base })).rejects.toMatchObject({
+      status: 507,
+      message: 'Creating hda_disk.qcow2: the disk is full; delete something first',
+    })
+    expect(await readdir(small)).toEqual([])
+  },
+)
 
 imageTest('what a crash left of an overlay does not hinder the next one', async () => {
   const { base, path } = await lab()
@@ -267,11 +269,12 @@ async function refcounts(file: Awaited<ReturnType<typeof open>>) {
 }
 
 /** Mounting is a privilege that root of a container may not have. */
-function mounts(): boolean {
+/** Why no file system can be mounted here, if so. */
+function mountObstacle(): string | undefined {
   try {
     execFileSync('unshare', ['-m', 'mount', '-t', 'tmpfs', 'none', '/mnt'], { stdio: 'ignore' })
-    return true
+    return undefined
   } catch {
-    return false
+    return 'file systems cannot be mounted'
   }
 }
