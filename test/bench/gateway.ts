@@ -8,10 +8,11 @@ import { Fleet } from '../../src/fleet/fleet.ts'
 import { fleetMembers } from '../../src/gateway/fleet-members.ts'
 import { Scheduler } from '../../src/gateway/scheduler.ts'
 import type { ComputeRecord } from '../../src/model/compute.ts'
+import { startBareProxy } from './bare-proxy.ts'
 import type { Effort } from './effort.ts'
 import { at, ms, precise } from './medians.ts'
 import { nearAndFar } from './near-and-far.ts'
-import { type Service, startService } from './service.ts'
+import { type Service, startServiceWith } from './service.ts'
 import type { Row } from './table.ts'
 import { each, timed } from './times.ts'
 import { compared } from './ways.ts'
@@ -30,13 +31,16 @@ const log = { debug: quiet, info: quiet, warn: quiet, error: quiet }
 
 /** What a gateway adds to a request. */
 export async function gatewayRequests(effort?: Effort): Promise<Row[]> {
-  const services: Service[] = []
+  const services: Pick<Service, 'close'>[] = []
   try {
-    const front = await startService('--gateway', `--fleet-join-tokens=${token}`, '--rate-limit-per-s=0')
+    const front = await startServiceWith({ PATCHBAY_FLEET_JOIN_TOKENS: token }, '--gateway', '--rate-limit-per-s=0')
     services.push(front)
     const { near, onNear, onFar } = await nearAndFar(front, { url: front.url, token, services })
+    const bare = await startBareProxy(near.url)
+    services.push(bare)
     const ways = [
       ['direct', near.url + onNear],
+      ['by a bare proxy', bare.url + onNear],
       ['by address', front.url + onNear],
       ['by tunnel', front.url + onFar],
     ] as const

@@ -12,7 +12,7 @@ interface Joining {
   /** With which a compute may join. */
   readonly token: string
   /** What is started is put there: it has to be closed. */
-  readonly services: Service[]
+  readonly services: Pick<Service, 'close'>[]
 }
 
 /** Two computes behind a gateway, one at an address and one by a tunnel, and the paths of a pc on each. */
