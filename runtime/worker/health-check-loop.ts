@@ -1,3 +1,4 @@
+import { withTimeout } from '../../src/async/timeout.ts'
 import type { Fleet } from '../../src/fleet/fleet.ts'
 import type { Compute } from '../../src/model/compute.ts'
 
@@ -12,7 +13,7 @@ const freshMs = 2 * roundMs
 /** How exactly it is kept when the gateway was used, ms. */
 const usedMs = 60_000
 /** How long a list of computes waits for the first look, ms. */
-const patienceMs = 5000
+const firstLookMs = 5000
 /** Characters of a row, of three bytes at most: a row of these tables has no more than 2 MB. */
 const rowCharacters = 600_000
 
@@ -81,12 +82,12 @@ export class HealthCheckLoop {
   /** Resolves when it is known which computes are there, or that takes too long. */
   async known(): Promise<void> {
     if (this.#isFresh || this.#round === undefined) return
-    let timer: ReturnType<typeof setTimeout> | null = null
-    const late = new Promise<void>((resolve) => {
-      timer = setTimeout(resolve, patienceMs)
-    })
-    await Promise.race([this.#round.catch(() => {}), late])
-    clearTimeout(timer)
+    // The look itself tells of its failure.
+    await withTimeout(
+      this.#round.catch(() => {}),
+      firstLookMs,
+      () => {},
+    )
   }
 
   async #look(): Promise<void> {

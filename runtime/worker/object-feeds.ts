@@ -1,3 +1,4 @@
+import { onAbort } from '../../src/async/abort.ts'
 import { ApiError } from '../../src/errors/api-error.ts'
 import { type FeedSource, withFleet } from '../../src/events/fleet-feed.ts'
 import { Subscriber } from '../../src/events/subscriber.ts'
@@ -56,7 +57,7 @@ export function objectFeeds(object: () => DurableObjectStub<FleetObject>, env: E
         reject(broken())
       })
     })
-    signal.addEventListener('abort', () => subscriber.leave(), { once: true })
+    onAbort(signal, () => subscriber.leave())
     if (signal.aborted) subscriber.leave()
     const fleet = {
       listen(listener: (event: FleetEvent) => void) {

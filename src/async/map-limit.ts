@@ -1,14 +1,17 @@
-/** Computes asked at the same time: a request at the edge may have no more connections under way. */
-const maxAtOnce = 6
+/** A gateway at the edge may have no more connections under way for one request. */
+const defaultLimit = 6
 
-/** Does something with each, some at a time. */
-export async function forEachLimit<T>(
+/** Does something with each, at most `limit` at a time. Rejects with the first failure. */
+export async function mapLimit<T, R>(
   items: readonly T[],
-  work: (item: T, index: number) => Promise<void>,
-): Promise<void> {
+  work: (item: T, index: number) => Promise<R>,
+  limit = defaultLimit,
+): Promise<R[]> {
+  const results: R[] = []
   let next = 0
   const worker = async (): Promise<void> => {
-    for (let index = next++; index < items.length; index = next++) await work(items[index] as T, index)
+    for (let index = next++; index < items.length; index = next++) results[index] = await work(items[index] as T, index)
   }
-  await Promise.all(Array.from({ length: Math.min(maxAtOnce, items.length) }, worker))
+  await Promise.all(Array.from({ length: Math.min(limit, items.length) }, worker))
+  return results
 }

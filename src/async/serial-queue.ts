@@ -1,9 +1,10 @@
-/** Work that is done one after the other. */
+/** Work that is done one after the other, in the order in which it was asked for. What fails does not hinder what follows. */
 export class SerialQueue {
   #last: Promise<unknown> = Promise.resolve()
 
   run<T>(work: () => Promise<T> | T): Promise<T> {
     const result = this.#last.then(work)
+    // Who asked for it is told.
     this.#last = result.catch(() => {})
     return result
   }

@@ -1,4 +1,5 @@
-import { abortable } from '../async/abortable.ts'
+import { abortable } from '../async/abort.ts'
+import { pause } from '../async/pause.ts'
 
 /** Why an exchange was ended by ourselves. */
 export type ExchangeEnd = 'late' | 'cancelled'
@@ -52,12 +53,7 @@ export class Exchange {
 
   /** Resolves after this time, ms, or with the end. */
   async pause(ms: number): Promise<void> {
-    let timer: ReturnType<typeof setTimeout> | undefined
-    const slept = new Promise<void>((resolve) => {
-      timer = setTimeout(resolve, ms)
-    })
-    await this.until(slept).catch(() => {})
-    clearTimeout(timer)
+    await pause(ms, this.signal)
   }
 
   /** Ends what is under way. */

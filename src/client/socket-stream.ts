@@ -1,3 +1,4 @@
+import { withTimeout } from '../async/timeout.ts'
 import type { ConsoleStream } from '../host-agent.ts'
 import type { Socket } from '../http/socket.ts'
 
@@ -93,15 +94,8 @@ export class SocketStream implements ConsoleStream {
   }
 
   /** Whether little of what was sent still waits; false when that takes too long. */
-  async #hasLeft(): Promise<boolean> {
-    let timer: ReturnType<typeof setTimeout> | undefined
-    const late = new Promise<boolean>((resolve) => {
-      timer = setTimeout(() => resolve(false), this.#options.idleMs)
-    })
-    try {
-      return await Promise.race([this.#socket.drained().then(() => true), late])
-    } finally {
-      clearTimeout(timer)
-    }
+  #hasLeft(): Promise<boolean> {
+    const drained = this.#socket.drained().then(() => true)
+    return withTimeout(drained, this.#options.idleMs, () => false)
   }
 }

@@ -1,3 +1,4 @@
+import { onAbort } from '../async/abort.ts'
 import { notFound, tooMany } from '../errors/api-error.ts'
 import type { FeedRequest } from '../host-agent.ts'
 import type { EventPayload, FeedItem, LabEvent } from '../model/event.ts'
@@ -133,8 +134,7 @@ export class EventLog {
       } else for (const event of missed) subscriber.push({ kind: 'event', event }, Number.POSITIVE_INFINITY)
     }
     channel.subscribers.add(subscriber)
-    signal.addEventListener('abort', () => subscriber.leave(), { once: true })
-    if (signal.aborted) subscriber.leave()
+    onAbort(signal, () => subscriber.leave())
     return subscriber.stream
   }
 

@@ -1,3 +1,4 @@
+import { onAbort } from '../async/abort.ts'
 import type { Fleet } from '../fleet/fleet.ts'
 import type { FleetEvent } from '../fleet/options.ts'
 import type { EventAgent, FeedRequest } from '../host-agent.ts'
@@ -53,12 +54,11 @@ export function withFleet(
     waiting.add(event)
     wake()
   })
+  const forget = onAbort(signal, leave)
   const over = () => {
     leave()
-    signal.removeEventListener('abort', over)
+    forget()
   }
-  signal.addEventListener('abort', over, { once: true })
-  if (signal.aborted) over()
   const ask = () => {
     if (isReading || read !== undefined || failure !== undefined) return
     isReading = true

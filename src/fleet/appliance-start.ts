@@ -1,4 +1,4 @@
-import { abortable } from '../async/abortable.ts'
+import { abortable } from '../async/abort.ts'
 import { pause } from '../async/pause.ts'
 import { originOf } from '../client/address.ts'
 import { ComputeRefused } from '../client/greeting.ts'

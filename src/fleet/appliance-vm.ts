@@ -1,4 +1,4 @@
-import { abortable } from '../async/abortable.ts'
+import { abortable } from '../async/abort.ts'
 import { SerialQueue } from '../async/serial-queue.ts'
 import { causeOf } from '../client/answer.ts'
 import { ApiError, conflict, notFound } from '../errors/api-error.ts'

@@ -1,3 +1,4 @@
+import { onAbort } from '../async/abort.ts'
 import { type Caller, headersFor } from '../auth/caller.ts'
 import type { Socket, Upgrade } from '../http/socket.ts'
 import type { Fleet } from './fleet.ts'
@@ -17,9 +18,7 @@ export async function bridge(fleet: Fleet, { id, request, path, caller, upgrade 
   const over = new AbortController()
   const leave = () => over.abort(request.signal.reason)
   // Once it is open, its own end is what counts.
-  const stay = () => request.signal.removeEventListener('abort', leave)
-  request.signal.addEventListener('abort', leave, { once: true })
-  if (request.signal.aborted) leave()
+  const stay = onAbort(request.signal, leave)
   try {
     const opened = await fleet.openSocket(id, { path, headers: headersFor(caller), signal: over.signal })
     if (opened instanceof Response) return await passOn(opened, fleet.nameOf(id))

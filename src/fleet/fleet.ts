@@ -1,3 +1,4 @@
+import { SerialQueue } from '../async/serial-queue.ts'
 import { originOf } from '../client/address.ts'
 import { ComputeRefused, greet } from '../client/greeting.ts'
 import type { OpenSocket, Outgoing } from '../client/transport.ts'
@@ -40,7 +41,7 @@ export class Fleet {
   readonly #computes: Computes
   readonly #looks = new HealthCheck()
   readonly #listeners = new Set<(event: FleetEvent) => void>()
-  #writing: Promise<unknown> = Promise.resolve()
+  readonly #writing = new SerialQueue()
   #isClosed = false
 
   private constructor({
@@ -58,7 +59,7 @@ export class Fleet {
     this.tunnels = new Tunnels({
       ...joining.tunnels,
       version,
-      enlist: (hello, grant) => this.#exclusively(() => this.#enlist(hello, grant)),
+      enlist: (hello, grant) => this.#writing.run(() => this.#enlist(hello, grant)),
       isGood: async (token) => (await this.joinTokens?.grantOf(token)) !== undefined,
       joined: (id) => this.#computes.get(id)?.rejoin(),
       left: (id, reason) => this.#computes.get(id)?.rejoin(reason),
@@ -120,7 +121,7 @@ export class Fleet {
         if (error instanceof ComputeRefused)
           throw conflict(`The compute ${compute.name} was not registered: ${error.message}`)
       })
-      return await this.#exclusively(() => this.#add(compute))
+      return await this.#writing.run(() => this.#add(compute))
     } catch (error) {
       compute.close()
       throw error
@@ -129,7 +130,7 @@ export class Fleet {
 
   /** Ends the session and begins a new one, unless only its share of the labs is another. 404, 409 for a reserved compute. */
   update(id: string, changes: ComputeUpdate): Promise<Compute> {
-    return this.#exclusively(async () => {
+    return this.#writing.run(async () => {
       const compute = this.#computes.find(id)
       if (compute instanceof LocalCompute || isReserved(id)) throw ownBusiness(id)
       const record = changed(compute.record, changes)
@@ -143,7 +144,7 @@ export class Fleet {
 
   /** Nothing is done for an id that is not known; 409 for a reserved compute that is there. */
   remove(id: string): Promise<void> {
-    return this.#exclusively(async () => {
+    return this.#writing.run(async () => {
       const compute = this.#computes.get(id)
       if (this.#computes.has(id) && isReserved(id)) throw ownBusiness(id)
       if (compute === undefined) return
@@ -279,7 +280,7 @@ export class Fleet {
   async close(): Promise<void> {
     this.#isClosed = true
     this.#listeners.clear()
-    await this.#writing
+    await this.#writing.idle()
     this.tunnels.close()
     for (const compute of this.#computes.remote) compute.close()
     this.#computes.clear()
@@ -347,13 +348,6 @@ export class Fleet {
     compute.close()
     if (compute.record.protocol === tunnelled) this.tunnels.dismiss(compute.record.compute_id)
     this.#emit({ type: 'compute.deleted', compute: compute.show() })
-  }
-
-  /** One change of the registry after the other. */
-  #exclusively<T>(change: () => Promise<T>): Promise<T> {
-    const result = this.#writing.then(change)
-    this.#writing = result.catch(() => {})
-    return result
   }
 
   /** Nothing is told of a compute that is not, or not yet, registered. */

@@ -1,4 +1,4 @@
-import { forEachLimit } from '../async/map-limit.ts'
+import { mapLimit } from '../async/map-limit.ts'
 import type { RemoteCompute } from './remote-compute.ts'
 import type { FleetTimeouts } from './timeouts.ts'
 
@@ -31,7 +31,7 @@ export class HealthCheck {
   async #some(computes: readonly RemoteCompute[], until: number): Promise<RemoteCompute[]> {
     const at = (compute: RemoteCompute): number => this.#at.get(compute) ?? 0
     const looked: RemoteCompute[] = []
-    await forEachLimit(
+    await mapLimit(
       computes.toSorted((a, b) => at(a) - at(b)),
       async (compute) => {
         if (Date.now() > until) return

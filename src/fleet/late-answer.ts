@@ -1,5 +1,6 @@
 import { Check } from '@sinclair/typebox/value'
-import { abortable } from '../async/abortable.ts'
+import { abortable } from '../async/abort.ts'
+import { withTimeout } from '../async/timeout.ts'
 import { causeOf } from '../client/answer.ts'
 import { bodiless, ConnectionLost, type Send } from '../client/transport.ts'
 import { ApiError } from '../errors/api-error.ts'
@@ -68,15 +69,10 @@ async function readLine(reader: Reader, silenceMs: number): Promise<{ line: stri
   }
 }
 
-async function readInTime(reader: Reader, ms: number): Promise<ReadableStreamReadResult<Uint8Array>> {
-  const silent = new AbortController()
-  const timer = setTimeout(() => silent.abort(new Error(`nothing came for ${ms / 1000} s`)), ms)
-  try {
-    return await abortable(reader.read(), silent.signal)
-  } finally {
-    clearTimeout(timer)
-  }
-}
+const readInTime = (reader: Reader, ms: number): Promise<ReadableStreamReadResult<Uint8Array>> =>
+  withTimeout(reader.read(), ms, () => {
+    throw new Error(`nothing came for ${ms / 1000} s`)
+  })
 
 function headOf(line: string): LateHead {
   try {

@@ -1,3 +1,5 @@
+import { onAbort } from '../async/abort.ts'
+import { relay } from '../async/relay.ts'
 import { type Via, viaHeader } from '../auth/caller.ts'
 import { nameOf } from '../client/address.ts'
 import { causeOf } from '../client/answer.ts'
@@ -177,13 +179,11 @@ export class RemoteCompute {
   /** What is under way ends when the compute is found to be gone. */
   async #fly<T>(signal: AbortSignal, ask: (signal: AbortSignal, done: () => void) => Promise<T>): Promise<T> {
     const flight = new AbortController()
-    const leave = () => flight.abort(signal.reason)
+    const stay = onAbort(signal, () => flight.abort(signal.reason))
     const done = () => {
-      signal.removeEventListener('abort', leave)
+      stay()
       this.#flights.delete(flight)
     }
-    signal.addEventListener('abort', leave, { once: true })
-    if (signal.aborted) leave()
     this.#flights.add(flight)
     try {
       return await ask(flight.signal, done)
@@ -258,41 +258,6 @@ function tracked(response: Response, signal: AbortSignal, done: () => void): Res
     done()
     return response
   }
-  const reader = response.body.getReader()
-  let abort = () => {}
-  const end = () => {
-    signal.removeEventListener('abort', abort)
-    done()
-  }
-  const body = new ReadableStream<Uint8Array>(
-    {
-      start(controller) {
-        abort = () => {
-          end()
-          controller.error(signal.reason)
-          reader.cancel(signal.reason).catch(() => {})
-        }
-        signal.addEventListener('abort', abort, { once: true })
-        if (signal.aborted) abort()
-      },
-      async pull(controller) {
-        try {
-          const { done: isOver, value } = await reader.read()
-          if (signal.aborted) return
-          if (!isOver) return controller.enqueue(value)
-          end()
-          controller.close()
-        } catch (error) {
-          end()
-          if (!signal.aborted) controller.error(error)
-        }
-      },
-      async cancel(reason) {
-        end()
-        await reader.cancel(reason)
-      },
-    },
-    { highWaterMark: 0 },
-  )
+  const body = relay(response.body, { signal, onEnd: done })
   return new Response(body, { status, headers })
 }

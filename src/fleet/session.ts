@@ -1,4 +1,4 @@
-import { abortable } from '../async/abortable.ts'
+import { abortable } from '../async/abort.ts'
 import { causeOf } from '../client/answer.ts'
 import { ComputeRefused, differ, greet, requireAnswer } from '../client/greeting.ts'
 import type { Send } from '../client/transport.ts'

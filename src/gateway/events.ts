@@ -1,4 +1,6 @@
+import { onAbort } from '../async/abort.ts'
 import { pause } from '../async/pause.ts'
+import { relay } from '../async/relay.ts'
 import { EventLog } from '../events/event-log.ts'
 import type { EventAgent, FeedRequest } from '../host-agent.ts'
 import type { FeedItem } from '../model/event.ts'
@@ -97,9 +99,8 @@ export class GatewayEvents implements EventAgent {
   #serve(options: FeedRequest, leave: () => void): ReadableStream<FeedItem> {
     const feed = this.#log.open(options)
     this.#isServing = true
-    options.signal.addEventListener('abort', leave, { once: true })
-    if (options.signal.aborted) leave()
-    return watched(feed, leave)
+    onAbort(options.signal, leave)
+    return relay(feed, { onEnd: leave })
   }
 
   /** Something that a person has to look at, in the feeds of the project and of all. */
@@ -208,24 +209,4 @@ interface Feed {
   readonly over: AbortController
   /** Resolves when it was opened for the first time, or never will be. */
   readonly opened: Promise<void>
-}
-
-/** The same items; `left` is called when they end, or the reader goes. */
-function watched(feed: ReadableStream<FeedItem>, left: () => void): ReadableStream<FeedItem> {
-  const reader = feed.getReader()
-  return new ReadableStream<FeedItem>(
-    {
-      async pull(controller) {
-        const { done, value } = await reader.read()
-        if (!done) return controller.enqueue(value)
-        left()
-        controller.close()
-      },
-      async cancel(reason) {
-        left()
-        await reader.cancel(reason)
-      },
-    },
-    { highWaterMark: 0 },
-  )
 }

@@ -1,4 +1,5 @@
-import { forEachLimit } from '../async/map-limit.ts'
+import { mapLimit } from '../async/map-limit.ts'
+import { withTimeout } from '../async/timeout.ts'
 import { ApiError } from '../errors/api-error.ts'
 import { Unreachable } from '../fleet/unreachable.ts'
 import type { HostAgent } from '../host-agent.ts'
@@ -40,12 +41,12 @@ export class FanOut {
     const said: (MemberReply<T> | undefined)[] = members.map(() => undefined)
     const until = Date.now() + patience.allMs
     let failure: unknown
-    await forEachLimit(members, async (member, index) => {
+    await mapLimit(members, async (member, index) => {
       if (!member.isConnected) return this.#caller.absent(member.name)
       try {
         said[index] = {
           member,
-          value: await withTimeout(
+          value: await within(
             () => question(this.agentOf(member)),
             member,
             Math.min(patience.eachMs, until - Date.now()),
@@ -126,7 +127,7 @@ export class FanOut {
     if (members.length === 0) throw noCompute()
     const said: MemberReply<T>[] = []
     let failure: unknown
-    await forEachLimit(members, async (member) => {
+    await mapLimit(members, async (member) => {
       try {
         said.push({ member, value: await work(this.agentOf(member), member) })
       } catch (error) {
@@ -160,20 +161,12 @@ export function presented(error: unknown, { name }: Member): unknown {
   })
 }
 
-async function withTimeout<T>(ask: () => Promise<T>, { name }: Member, left: number): Promise<T> {
+async function within<T>(ask: () => Promise<T>, { name }: Member, left: number): Promise<T> {
   const error = () => new ApiError(504, `The compute ${name} did not answer in time`, { headers: retryAfter })
   if (left <= 0) throw error()
-  const work = ask()
-  let timer: ReturnType<typeof setTimeout> | undefined
-  const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(error()), left)
+  return withTimeout(ask(), left, () => {
+    throw error()
   })
-  try {
-    return await Promise.race([work, late])
-  } finally {
-    clearTimeout(timer)
-    work.catch(() => {})
-  }
 }
 
 /** The same, and at which compute it was. */

@@ -1,3 +1,4 @@
+import { relay } from '../async/relay.ts'
 import type { UploadOptions } from '../host-agent.ts'
 import type { ImageKindName } from '../model/image.ts'
 
@@ -96,19 +97,10 @@ export class UploadDigests {
 }
 
 /** The same bytes; each piece is seen by the hasher before it goes on. */
-function hashed(content: ReadableStream<Uint8Array>, begun: Begun): ReadableStream<Uint8Array> {
-  const reader = content.getReader()
-  return new ReadableStream<Uint8Array>(
-    {
-      async pull(controller) {
-        const { done, value } = await reader.read()
-        if (done) return controller.close()
-        begun.at += value.byteLength
-        await begun.hasher.update(value)
-        controller.enqueue(value)
-      },
-      cancel: (reason) => reader.cancel(reason),
+const hashed = (content: ReadableStream<Uint8Array>, begun: Begun): ReadableStream<Uint8Array> =>
+  relay(content, {
+    onPiece: async (piece) => {
+      begun.at += piece.byteLength
+      await begun.hasher.update(piece)
     },
-    { highWaterMark: 0 },
-  )
-}
+  })

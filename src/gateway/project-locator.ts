@@ -1,5 +1,5 @@
-import { abortable } from '../async/abortable.ts'
-import { forEachLimit } from '../async/map-limit.ts'
+import { abortable } from '../async/abort.ts'
+import { mapLimit } from '../async/map-limit.ts'
 import { ApiError, conflict, notFound } from '../errors/api-error.ts'
 import type { HostAgent } from '../host-agent.ts'
 import type { RequestingCaller } from './asker.ts'
@@ -154,7 +154,7 @@ export class ProjectLocator {
     const there = (await this.#members.all()).filter(({ isConnected }) => isConnected)
     const late = new AbortController()
     let timer = setTimeout(() => late.abort(), searchMs)
-    await forEachLimit(there, async (member) => {
+    await mapLimit(there, async (member) => {
       if (late.signal.aborted) return
       const status = await abortable(has(member, projectId), late.signal).catch(() => undefined)
       if (status === 'open') {

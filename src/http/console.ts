@@ -1,3 +1,5 @@
+import { onAbort } from '../async/abort.ts'
+import { withTimeout } from '../async/timeout.ts'
 import type { ConsoleStream } from '../host-agent.ts'
 import type { Socket } from './socket.ts'
 
@@ -66,8 +68,9 @@ class Input {
 
   /** Resolves when all that was taken has left, or has had its time. */
   async end(): Promise<void> {
-    const late = new Promise<void>((resolve) => setTimeout(resolve, flushMs))
-    await Promise.race([this.#writer.close().catch(() => {}), late])
+    // A guest that has gone takes nothing more.
+    const closed = this.#writer.close().catch(() => {})
+    await withTimeout(closed, flushMs, () => {})
   }
 }
 
@@ -78,7 +81,7 @@ async function forward(
   over: AbortController,
 ): Promise<void> {
   const reader = readable.getReader()
-  over.signal.addEventListener('abort', () => void reader.cancel().catch(() => {}), { once: true })
+  onAbort(over.signal, () => void reader.cancel().catch(() => {}))
   try {
     for (;;) {
       const { done, value } = await reader.read()

@@ -1,3 +1,4 @@
+import { onAbort } from '../async/abort.ts'
 import { badRequest, notFound } from '../errors/api-error.ts'
 import type { FleetItem } from '../events/fleet-feed.ts'
 import type { FleetEvent } from '../fleet/fleet.ts'
@@ -66,9 +67,7 @@ async function opened(
       abandon: () => over.abort(),
     })
   }
-  request.signal.addEventListener('abort', () => over.abort(), { once: true })
-  // It took its time to open, and nobody reads the answer of a client that has gone.
-  if (request.signal.aborted) over.abort()
+  onAbort(request.signal, () => over.abort())
   const isSse = request.headers.get('accept')?.includes('text/event-stream') ?? false
   return new Response(encoded(items, line, isSse ? sse : jsonLine, over), {
     headers: {

@@ -1,3 +1,4 @@
+import { onAbort } from '../async/abort.ts'
 import { isPlainTarget } from '../http/plain-target.ts'
 import { type Upgrade, upgradeToken } from '../http/socket.ts'
 import {
@@ -123,8 +124,7 @@ export class AnsweringEnd {
 /** Aborted when the gateway gave the request up. */
 function aliveWhile(stream: Stream): AbortSignal {
   const gone = new AbortController()
-  stream.stopped.addEventListener('abort', () => gone.abort(stream.stopped.reason), { once: true })
-  if (stream.stopped.aborted) gone.abort(stream.stopped.reason)
+  onAbort(stream.stopped, () => gone.abort(stream.stopped.reason))
   return gone.signal
 }
 

@@ -1,4 +1,5 @@
 import { Check } from '@sinclair/typebox/value'
+import { onAbort } from '../async/abort.ts'
 import { bodiless, ConnectionLost, type Outgoing } from '../client/transport.ts'
 import { ApiError } from '../errors/api-error.ts'
 import type { Socket } from '../http/socket.ts'
@@ -110,9 +111,10 @@ export class AskingEnd {
   async send(request: Outgoing): Promise<Response> {
     const { body, signal } = request
     const stream = this.#open(request)
-    const leave = () => stream.reset(resetReasonOf(signal))
-    signal.addEventListener('abort', leave, { once: true })
-    stream.stopped.addEventListener('abort', () => signal.removeEventListener('abort', leave), { once: true })
+    onAbort(
+      stream.stopped,
+      onAbort(signal, () => stream.reset(resetReasonOf(signal))),
+    )
     // To cancel it would end the connection that it comes by, and its sender may still want an answer.
     if (body !== null)
       sendBody(body, stream, (reader) => reader.releaseLock()).catch((error: Error) => stream.reset(error))
@@ -129,9 +131,7 @@ export class AskingEnd {
   }: Pick<Outgoing, 'path' | 'headers' | 'signal'>): Promise<Socket | Response> {
     const upgrade = { ...headers, upgrade: 'websocket', connection: 'Upgrade' }
     const stream = this.#open({ method: 'GET', path, headers: upgrade, signal })
-    const leave = () => stream.reset(resetReasonOf(signal))
-    const stay = () => signal.removeEventListener('abort', leave)
-    signal.addEventListener('abort', leave, { once: true })
+    const stay = onAbort(signal, () => stream.reset(resetReasonOf(signal)))
     try {
       const answer = await answerOf(stream)
       if (answer.status === 101) {

@@ -1,3 +1,4 @@
+import { onAbort } from '../async/abort.ts'
 import { ConnectionLost } from '../client/transport.ts'
 import type { Stream } from './stream.ts'
 
@@ -29,9 +30,7 @@ export async function sendBody(
 ): Promise<void> {
   const reader = body.getReader()
   const { stopped } = stream
-  const stopIt = () => stop(reader)
-  stopped.addEventListener('abort', stopIt, { once: true })
-  if (stopped.aborted) stopIt()
+  const forget = onAbort(stopped, () => stop(reader))
   try {
     for (;;) {
       const { done, value } = await reader.read()
@@ -42,7 +41,7 @@ export async function sendBody(
   } catch (error) {
     if (!stopped.aborted) stream.reset(new ConnectionLost((error as Error).message, { cause: error }))
   } finally {
-    stopped.removeEventListener('abort', stopIt)
+    forget()
     reader.releaseLock()
   }
 }

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
 import { Type } from '@sinclair/typebox'
 import { Check } from '@sinclair/typebox/value'
+import { SerialQueue } from '../../../src/async/serial-queue.ts'
 import { EndedSessions } from '../../../src/auth/ended-sessions.ts'
 import type { Session, SessionKeeper } from '../../../src/auth/sessions.ts'
 import { signingKey } from '../../../src/auth/signed-text.ts'
@@ -36,7 +37,7 @@ export class SessionFiles implements SessionKeeper {
   readonly #path: string
   readonly #tokens: Pick<Tokens, 'holds'>
   readonly #ended: EndedSessions
-  #written: Promise<unknown> = Promise.resolve()
+  readonly #writes = new SerialQueue()
 
   private constructor(path: string, tokens: Pick<Tokens, 'holds'>, ended: EndedSessions) {
     this.#path = path
@@ -67,14 +68,10 @@ export class SessionFiles implements SessionKeeper {
   /** 507 when the disk is full: the session has ended until a restart then. */
   end(session: Session): Promise<void> {
     this.#ended.add(session, Date.now())
-    const written = this.#written.then(() =>
+    return this.#writes.run(() =>
       translated('The session has ended, which is not saved: it would go on after a restart', () =>
         writeDurable(this.#path, `${JSON.stringify({ version: 1, ...this.#ended.record() })}\n`),
       ),
     )
-    this.#written = written.catch(() => {
-      // Whoever waits for it is told; the next one writes the whole list.
-    })
-    return written
   }
 }

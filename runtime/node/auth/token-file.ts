@@ -2,6 +2,7 @@ import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Type } from '@sinclair/typebox'
 import { Check } from '@sinclair/typebox/value'
+import { SerialQueue } from '../../../src/async/serial-queue.ts'
 import type { TokenStore } from '../../../src/auth/token-store.ts'
 import { TokenRecord } from '../../../src/model/access-token.ts'
 import type { Log } from '../log/log.ts'
@@ -23,7 +24,7 @@ export class TokenFile implements TokenStore {
   readonly #path: string
   readonly #minFreeMb: () => number
   #records: ReadonlyMap<string, TokenRecord>
-  #written: Promise<unknown> = Promise.resolve()
+  readonly #writes = new SerialQueue()
 
   private constructor({ data, minFreeMb }: TokenFileOptions, path: string, records: readonly TokenRecord[]) {
     this.#directory = data
@@ -58,14 +59,14 @@ export class TokenFile implements TokenStore {
   }
 
   put(record: TokenRecord): Promise<void> {
-    return this.#next(async () => {
+    return this.#writes.run(async () => {
       await requireSpace(this.#directory, this.#minFreeMb())
       await this.#write(new Map(this.#records).set(record.token_id, record))
     })
   }
 
   replace(record: TokenRecord): Promise<boolean> {
-    return this.#next(async () => {
+    return this.#writes.run(async () => {
       if (!this.#records.has(record.token_id)) return false
       await this.#write(new Map(this.#records).set(record.token_id, record))
       return true
@@ -73,7 +74,7 @@ export class TokenFile implements TokenStore {
   }
 
   remove(tokenId: string): Promise<void> {
-    return this.#next(async () => {
+    return this.#writes.run(async () => {
       const records = new Map(this.#records)
       if (!records.delete(tokenId)) return
       await this.#write(records)
@@ -82,13 +83,6 @@ export class TokenFile implements TokenStore {
         rm(`${this.#path}.bak`, { force: true }),
       )
     })
-  }
-
-  /** One change after the other: each writes the whole file. */
-  #next<T>(change: () => Promise<T>): Promise<T> {
-    const changed = this.#written.then(change)
-    this.#written = changed.catch(() => {})
-    return changed
   }
 
   async #write(records: ReadonlyMap<string, TokenRecord>): Promise<void> {

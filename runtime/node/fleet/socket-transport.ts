@@ -1,5 +1,6 @@
 import type { ClientRequest } from 'node:http'
 import { WebSocket } from 'ws'
+import { onAbort } from '../../../src/async/abort.ts'
 import { originOf } from '../../../src/client/address.ts'
 import { ConnectionLost, type SocketTransport } from '../../../src/client/transport.ts'
 import { wrap } from '../http/websocket.ts'
@@ -29,9 +30,7 @@ export const socketTransport: SocketTransport = (address) => {
         if (signal.aborted) reject(signal.reason)
         else reject(isReached() ? new ConnectionLost(error.message, { cause: error }) : error)
       }
-      const leave = () => socket.terminate()
-      const settled = () => signal.removeEventListener('abort', leave)
-      signal.addEventListener('abort', leave, { once: true })
+      const settled = onAbort(signal, () => socket.terminate())
       socket.once('close', settled)
       socket.once('open', () => {
         // What comes before somebody listens would be lost.

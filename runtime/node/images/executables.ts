@@ -1,6 +1,7 @@
 import { constants } from 'node:fs'
 import { chmod, copyFile, mkdir, mkdtemp, rename, rm, stat } from 'node:fs/promises'
 import { basename, join } from 'node:path'
+import { SerialQueue } from '../../../src/async/serial-queue.ts'
 import { conflict, forbidden } from '../../../src/errors/api-error.ts'
 import type { ImageKindName } from '../../../src/model/image.ts'
 import type { Checksums } from '../storage/checksums.ts'
@@ -43,7 +44,7 @@ export class Executables {
   readonly #copies = new Map<string, { readonly stamp: string; readonly copy: Promise<string> }>()
   #brought: Promise<Map<string, Brought>> | undefined
   /** One write of the record at a time. */
-  #saved: Promise<void> = Promise.resolve()
+  readonly #writes = new SerialQueue()
 
   constructor(options: ExecutablesOptions) {
     this.#options = options
@@ -117,7 +118,7 @@ export class Executables {
   }
 
   async close(): Promise<void> {
-    await this.#saved
+    await this.#writes.idle()
   }
 
   /** Copies first: the digest is that of what will be run, whatever becomes of the file. */
@@ -163,8 +164,7 @@ export class Executables {
     if (brought.size >= maxRecorded) throw conflict(`${maxRecorded} programs are recorded; use ${setting}`)
     brought.set(sha256, { name, at: new Date().toISOString() })
     const text = JSON.stringify(Object.fromEntries(brought), null, 1)
-    const saved = this.#saved.then(() => writeDurable(this.#options.file, text))
-    this.#saved = saved.catch(() => {})
+    const saved = this.#writes.run(() => writeDurable(this.#options.file, text))
     await saved.catch((error) => {
       brought.delete(sha256)
       throw error

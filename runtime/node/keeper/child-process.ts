@@ -4,6 +4,7 @@ import { closeSync, existsSync } from 'node:fs'
 import { resolve } from 'node:path'
 import type { Readable, Writable } from 'node:stream'
 import { ReadStream } from 'node:tty'
+import { withTimeout } from '../../../src/async/timeout.ts'
 import { KeeperError } from '../keeper-protocol/error.ts'
 import type { ProcessSpec } from '../keeper-protocol/protocol.ts'
 import { startProgram } from '../programs/start.ts'
@@ -174,10 +175,8 @@ async function exitOfChild(
     child.once('error', () => resolve({ code: null, signal: null }))
   })
   if (source !== null && 'destroyed' in source && !source.destroyed && source.readable) {
-    await Promise.race([
-      new Promise((resolve) => source.once('close', resolve)),
-      new Promise((resolve) => setTimeout(resolve, 50)),
-    ])
+    const closed = new Promise<void>((resolve) => source.once('close', resolve))
+    await withTimeout(closed, 50, () => {})
     source.destroy()
   }
   return ending

@@ -1,5 +1,6 @@
 import { stat } from 'node:fs/promises'
 import { KeyedMutex } from '../../../src/async/keyed-mutex.ts'
+import { withTimeout } from '../../../src/async/timeout.ts'
 import { KeeperError } from '../keeper-protocol/error.ts'
 import type { Exit, UnitSpec, UnitState } from '../keeper-protocol/protocol.ts'
 import { AttachedRunner } from './attached.ts'
@@ -217,21 +218,15 @@ async function becomesReady(
   onOutput: (listener: () => void) => void,
 ): Promise<string | undefined> {
   if (unit.hub.shown.includes(text)) return undefined
-  let timer: NodeJS.Timeout | undefined
+  const settled = new Promise<string | undefined>((resolve) => {
+    onOutput(() => {
+      if (unit.hub.shown.includes(text)) resolve(undefined)
+    })
+    void unit.over.then(({ code, signal }) => resolve(`ended at once (${signal ?? `exit code ${code}`})`))
+  })
   try {
-    return await Promise.race([
-      new Promise<undefined>((resolve) => {
-        onOutput(() => {
-          if (unit.hub.shown.includes(text)) resolve(undefined)
-        })
-      }),
-      unit.over.then(({ code, signal }) => `ended at once (${signal ?? `exit code ${code}`})`),
-      new Promise<string>((resolve) => {
-        timer = setTimeout(() => resolve(`was not ready after ${bound} ms`), bound)
-      }),
-    ])
+    return await withTimeout(settled, bound, () => `was not ready after ${bound} ms`)
   } finally {
-    clearTimeout(timer)
     onOutput(() => {})
   }
 }

@@ -1,5 +1,6 @@
 import { mkdir } from 'node:fs/promises'
 import { dirname } from 'node:path'
+import { onAbort } from '../../../src/async/abort.ts'
 import { conflict } from '../../../src/errors/api-error.ts'
 import type { CaptureSource, PortRef } from '../../../src/host-agent.ts'
 import { type CaptureStart, type CaptureStarted, type CaptureStream, linkTypes } from '../../../src/model/capture.ts'
@@ -63,7 +64,7 @@ export class Captures {
     signal: AbortSignal,
   ): Promise<CaptureSource> {
     const socket = await this.#keeper.attachCapture(wanted).catch(refused)
-    signal.addEventListener('abort', () => socket.destroy(), { once: true })
+    onAbort(signal, () => socket.destroy())
     if (signal.aborted) socket.destroy()
     const { name, node_id } = node.record
     return {

@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { Writable } from 'node:stream'
+import { onAbort } from '../../../src/async/abort.ts'
 import { conflict } from '../../../src/errors/api-error.ts'
 import type { ConsoleStream } from '../../../src/host-agent.ts'
 import type { PortAllocator } from '../ports/allocator.ts'
@@ -139,7 +140,7 @@ function reachable(host: string): string {
 }
 
 function streams(socket: Socket, signal: AbortSignal): ConsoleStream {
-  signal.addEventListener('abort', () => socket.destroy(), { once: true })
+  onAbort(signal, () => socket.destroy())
   if (signal.aborted) socket.destroy()
   return { readable: webStream(socket), writable: Writable.toWeb(socket) }
 }

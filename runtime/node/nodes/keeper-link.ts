@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
 import type { Socket } from 'node:net'
 import { join } from 'node:path'
+import { withTimeout } from '../../../src/async/timeout.ts'
 import { ApiError, conflict } from '../../../src/errors/api-error.ts'
 import { reapLeftovers } from '../keeper/child-records.ts'
 import { KeeperClient } from '../keeper/client.ts'
@@ -431,12 +432,7 @@ async function end(client: KeeperClient, graceMs: number): Promise<void> {
     // It may have gone before its answer did.
     if (refusal(error) !== 'internal') throw error
   })
-  let timer: NodeJS.Timeout | undefined
-  const late = new Promise<void>((resolve) => {
-    timer = setTimeout(resolve, endMs)
-  })
-  await Promise.race([client.closed, late])
-  clearTimeout(timer)
+  await withTimeout(client.closed, endMs, () => {})
 }
 
 /** A keeper that ended is nothing that callers can act on: the client is told, and may try again. */

@@ -1,5 +1,6 @@
 import { lookup } from 'node:dns/promises'
 import { BlockList, isIP, isIPv6 } from 'node:net'
+import { withTimeout } from '../../../src/async/timeout.ts'
 import { badRequest, forbidden } from '../../../src/errors/api-error.ts'
 import { reasonOf } from '../system/error-reason.ts'
 
@@ -8,12 +9,11 @@ const resolveMs = 5000
 /** The numeric address of a host; 400 when the name is not known. */
 export async function resolveHost(host: string): Promise<string> {
   if (isIP(host) !== 0) return host
-  let timer: NodeJS.Timeout | undefined
+  const late = (): never => {
+    throw new Error(`no answer within ${resolveMs} ms`)
+  }
   try {
-    const late = new Promise<never>((_, reject) => {
-      timer = setTimeout(() => reject(new Error(`no answer within ${resolveMs} ms`)), resolveMs)
-    })
-    return (await Promise.race([lookup(host, { family: 0, verbatim: false }), late])).address
+    return (await withTimeout(lookup(host, { family: 0, verbatim: false }), resolveMs, late)).address
   } catch (cause) {
     throw badRequest(
       `rhost: ${JSON.stringify(host)} cannot be resolved: ${reasonOf(cause)}; expected an IP address, or a name that this host knows`,
@@ -21,8 +21,6 @@ export async function resolveHost(host: string): Promise<string> {
         cause: cause as Error,
       },
     )
-  } finally {
-    clearTimeout(timer)
   }
 }
 

@@ -2,7 +2,7 @@ import { cp, mkdir, readdir, readFile, rename, rm, stat } from 'node:fs/promises
 import { dirname, join } from 'node:path'
 import { v4 as uuid } from 'uuid'
 import { KeyedMutex } from '../../../src/async/keyed-mutex.ts'
-import { forEachLimit } from '../../../src/async/map-limit.ts'
+import { mapLimit } from '../../../src/async/map-limit.ts'
 import { ApiError, conflict, forbidden, notFound } from '../../../src/errors/api-error.ts'
 import type { EventLog } from '../../../src/events/event-log.ts'
 import type { ProjectAgent } from '../../../src/host-agent.ts'
@@ -363,7 +363,7 @@ export class Projects implements ProjectAgent {
 
   async #allClosed(): Promise<Project[]> {
     const found: Project[] = []
-    await forEachLimit(await this.#pathsOnDisk(), async (path) => {
+    await mapLimit(await this.#pathsOnDisk(), async (path) => {
       const id = (await readProject(path))?.record.project_id
       const project = id === undefined || this.#open.has(id) ? undefined : await this.#closed(id, path)
       if (project !== undefined) found.push(project)
@@ -385,7 +385,7 @@ export class Projects implements ProjectAgent {
   async #restore(): Promise<void> {
     const paths = await this.#pathsOnDisk()
     // Before any project is opened, so that no other one is given them.
-    await forEachLimit(paths, async (path) => {
+    await mapLimit(paths, async (path) => {
       const record = (await readProject(path))?.record
       for (const port of record?.open ? (record.udp_ports ?? []) : [])
         this.#options.ports.adopt('udp', port, record?.project_id ?? '')

@@ -1,4 +1,6 @@
 import type { FileHandle } from 'node:fs/promises'
+import { abortable } from '../../../src/async/abort.ts'
+import { withTimeout } from '../../../src/async/timeout.ts'
 import { ApiError } from '../../../src/errors/api-error.ts'
 import { requireSpace } from './disk.ts'
 
@@ -51,24 +53,11 @@ export async function receive(
   }
 }
 
-async function bounded<T>(reading: Promise<T>, ms: number, fate: string, signal: AbortSignal | undefined): Promise<T> {
-  let timer: NodeJS.Timeout | undefined
-  let giveUp: (() => void) | undefined
-  const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new BrokenOff(408, `The body stopped coming for ${ms} ms; ${fate}`)), ms)
-    giveUp = () => reject(signal?.reason)
-    if (signal?.aborted === true) giveUp()
-    else signal?.addEventListener('abort', giveUp, { once: true })
+function bounded<T>(reading: Promise<T>, ms: number, fate: string, signal: AbortSignal | undefined): Promise<T> {
+  const piece = reading.catch((cause: unknown) => {
+    throw new BrokenOff(400, `The body ended before its time; ${fate}`, { cause: cause as Error })
   })
-  try {
-    return await Promise.race([
-      reading.catch((cause: unknown) => {
-        throw new BrokenOff(400, `The body ended before its time; ${fate}`, { cause: cause as Error })
-      }),
-      late,
-    ])
-  } finally {
-    clearTimeout(timer)
-    if (giveUp !== undefined) signal?.removeEventListener('abort', giveUp)
-  }
+  return withTimeout(abortable(piece, signal), ms, () => {
+    throw new BrokenOff(408, `The body stopped coming for ${ms} ms; ${fate}`)
+  })
 }

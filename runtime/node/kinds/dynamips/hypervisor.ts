@@ -1,4 +1,5 @@
 import { createConnection, type Socket } from 'node:net'
+import { onAbort } from '../../../../src/async/abort.ts'
 import { LineReader } from '../../system/line-reader.ts'
 import { HypervisorError } from './hypervisor-error.ts'
 import { commandLine, parseReply, type Reply } from './replies.ts'
@@ -79,15 +80,16 @@ export class Hypervisor {
     }
     let pending: Pending | undefined
     const abandon = () => pending !== undefined && this.#abandon(pending)
+    let forget = () => {}
     try {
       return await new Promise<Reply>((resolve, reject) => {
         pending = { command, line, ms, resolve, reject, lines: [], bytes: 0, timer: undefined }
-        signal?.addEventListener('abort', abandon, { once: true })
+        forget = onAbort(signal, abandon)
         this.#queue.push(pending)
         if (this.#queue.length === 1) this.#send()
       })
     } finally {
-      signal?.removeEventListener('abort', abandon)
+      forget()
     }
   }
 

@@ -1,3 +1,5 @@
+import { aborted } from '../../../../src/async/abort.ts'
+import { withTimeout } from '../../../../src/async/timeout.ts'
 import { ApiError, conflict } from '../../../../src/errors/api-error.ts'
 import type { PortRef } from '../../../../src/host-agent.ts'
 import type { EventPayload } from '../../../../src/model/event.ts'
@@ -264,19 +266,8 @@ interface BlockNode {
   readonly inserted?: { readonly image?: { readonly snapshots?: readonly { readonly name: string }[] } }
 }
 
-async function aborted(signal: AbortSignal): Promise<void> {
-  if (!signal.aborted) await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }))
-}
-
 /** Resolves when the process has ended, or after the bound. */
-async function exitOfEmulator({ ended }: GuestProcess, ms: number): Promise<void> {
-  let timer: NodeJS.Timeout | undefined
-  const late = new Promise<void>((resolve) => {
-    timer = setTimeout(resolve, ms)
-  })
-  await Promise.race([aborted(ended), late])
-  clearTimeout(timer)
-}
+const exitOfEmulator = ({ ended }: GuestProcess, ms: number): Promise<void> => withTimeout(aborted(ended), ms, () => {})
 
 const noDrive =
   'the machine runs without a CD-ROM drive; it has one after its next start, unless hdc has the place of that'

@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
+import { withTimeout } from '../../../../src/async/timeout.ts'
 import { type DiskSlot, diskSlots, type MachineEmulatorNode } from '../../../../src/model/machine-emulator.ts'
 import type { KindListener, KindNode } from '../kind.ts'
 import { overlayName } from './disks.ts'
@@ -38,13 +39,9 @@ export class MachineSums {
 
   /** Sums up what has changed, and waits for that a moment. */
   async update(node: KindNode): Promise<void> {
-    let timer: NodeJS.Timeout | undefined
-    const late = new Promise<'late'>((resolve) => {
-      timer = setTimeout(() => resolve('late'), this.#options.waitMs)
-    })
     const done = this.#sum(node)
-    if ((await Promise.race([done, late])) === 'late') void done.then(() => this.#options.listener.updated(node.key))
-    clearTimeout(timer)
+    const late = await withTimeout(done, this.#options.waitMs, () => 'late')
+    if (late === 'late') void done.then(() => this.#options.listener.updated(node.key))
   }
 
   /** The same without waiting: an image of the same name may be another one by now. */

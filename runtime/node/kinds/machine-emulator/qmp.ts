@@ -1,5 +1,7 @@
 import { createConnection, type Socket } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
+import { onAbort } from '../../../../src/async/abort.ts'
+import { withTimeout } from '../../../../src/async/timeout.ts'
 import { LineReader } from '../../system/line-reader.ts'
 import { QmpError } from './qmp-error.ts'
 
@@ -96,7 +98,7 @@ export class Qmp {
     const deadline = Date.now() + ms
     const qmp = new Qmp(await open(path, deadline, signal))
     const abort = () => qmp.#fail(new QmpError('closed', 'The emulator ended before its monitor answered'))
-    signal?.addEventListener('abort', abort, { once: true })
+    const forget = onAbort(signal, abort)
     try {
       const silent = `The monitor of the emulator said nothing for ${ms} ms: it hangs, or somebody else uses it`
       qmp.#version = await within(qmp.#greeting, Math.max(1, deadline - Date.now()), silent)
@@ -106,7 +108,7 @@ export class Qmp {
       qmp.close()
       throw error
     } finally {
-      signal?.removeEventListener('abort', abort)
+      forget()
     }
   }
 
@@ -236,19 +238,10 @@ function connectOnce(path: string): Promise<Socket> {
   })
 }
 
-async function within<T>(promise: Promise<T>, ms: number, message: string): Promise<T> {
-  let timer: NodeJS.Timeout | undefined
-  try {
-    return await Promise.race([
-      promise,
-      new Promise<never>((_, reject) => {
-        timer = setTimeout(() => reject(new QmpError('timeout', message)), ms)
-      }),
-    ])
-  } finally {
-    clearTimeout(timer)
-  }
-}
+const within = <T>(promise: Promise<T>, ms: number, message: string): Promise<T> =>
+  withTimeout(promise, ms, () => {
+    throw new QmpError('timeout', message)
+  })
 
 function parse(line: string): Readonly<Record<string, unknown>> {
   const message: unknown = JSON.parse(line)

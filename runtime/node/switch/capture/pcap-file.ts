@@ -1,4 +1,5 @@
 import { type FileHandle, open, rm, statfs } from 'node:fs/promises'
+import { onAbort } from '../../../../src/async/abort.ts'
 import { KeeperError } from '../../keeper-protocol/error.ts'
 
 /** How much is written between two looks at the free space. */
@@ -124,13 +125,14 @@ export class PcapFile {
 
   #grown(signal: AbortSignal): Promise<void> {
     return new Promise((resolve) => {
+      let forget = () => {}
       const done = () => {
         this.#waiting.delete(done)
-        signal.removeEventListener('abort', done)
+        forget()
         resolve()
       }
       this.#waiting.add(done)
-      signal.addEventListener('abort', done)
+      forget = onAbort(signal, done)
     })
   }
 

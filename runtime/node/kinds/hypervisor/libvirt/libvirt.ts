@@ -1,3 +1,5 @@
+import { onAbort } from '../../../../../src/async/abort.ts'
+import { withTimeout } from '../../../../../src/async/timeout.ts'
 import { ApiError, conflict } from '../../../../../src/errors/api-error.ts'
 import type { ApplianceDriver, ApplianceRun, CloneWanted, Vm, VmAdapter, VmEnding, VmPlan, VmState } from '../driver.ts'
 import { adapterType, adapterTypes } from './adapter-types.ts'
@@ -232,17 +234,15 @@ export class LibvirtDriver implements ApplianceDriver {
   /** Has the VM asked to end and waits until it has; 409 after the bound, or when nobody waits any more. */
   async #untilStopped(domain: Domain, signal: AbortSignal | undefined, ask: () => Promise<void>): Promise<void> {
     const seconds = this.#shutdownMs / 1000
-    let timer: NodeJS.Timeout | undefined
     let unwatch = () => {}
-    let abandon = () => {}
+    let forget = () => {}
+    const late = (): never => {
+      throw conflict(`The guest of "${domain.name}" did not shut down within ${seconds} s of its power button`)
+    }
     try {
-      await new Promise<void>((resolve, reject) => {
-        timer = setTimeout(() => {
-          reject(conflict(`The guest of "${domain.name}" did not shut down within ${seconds} s of its power button`))
-        }, this.#shutdownMs)
-        abandon = () => reject(conflict(`"${domain.name}" was not waited for any longer`))
-        signal?.addEventListener('abort', abandon, { once: true })
-        if (signal?.aborted) return abandon()
+      const stopped = new Promise<void>((resolve, reject) => {
+        forget = onAbort(signal, () => reject(conflict(`"${domain.name}" was not waited for any longer`)))
+        if (signal?.aborted) return
         // One that cannot be asked now is told of again when libvirt is back.
         const look = () => this.#hasEnded(domain).catch(() => false)
         unwatch = this.#client.watch((uuid) => {
@@ -250,10 +250,10 @@ export class LibvirtDriver implements ApplianceDriver {
         })
         ask().catch((error) => look().then((ended) => (ended ? resolve() : reject(error))))
       })
+      await withTimeout(stopped, this.#shutdownMs, late)
     } finally {
-      clearTimeout(timer)
       unwatch()
-      signal?.removeEventListener('abort', abandon)
+      forget()
     }
   }
 

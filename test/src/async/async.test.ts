@@ -1,0 +1,125 @@
+import { expect, test } from 'vitest'
+import { abortable, aborted, onAbort } from '../../../src/async/abort.ts'
+import { mapLimit } from '../../../src/async/map-limit.ts'
+import { relay } from '../../../src/async/relay.ts'
+import { SerialQueue } from '../../../src/async/serial-queue.ts'
+import { withTimeout } from '../../../src/async/timeout.ts'
+
+const never = new Promise<never>(() => {})
+
+test('work in time is its own result, and a failure its own error', async () => {
+  expect(await withTimeout(Promise.resolve('done'), 10_000, () => 'late')).toBe('done')
+  await expect(withTimeout(Promise.reject(new Error('broken')), 10_000, () => 'late')).rejects.toThrow('broken')
+})
+
+test('late work is the value, or the error, of `late`', async () => {
+  expect(await withTimeout(never, 1, () => 'late')).toBe('late')
+  const late = () => {
+    throw new Error('too late')
+  }
+  await expect(withTimeout(never, 1, late)).rejects.toThrow('too late')
+})
+
+test('an abort is told once, at once when it has happened, and not to who has forgotten it', async () => {
+  const over = new AbortController()
+  const told: string[] = []
+  onAbort(over.signal, () => told.push('first'))
+  onAbort(over.signal, () => told.push('forgotten'))()
+  over.abort(new Error('enough'))
+  onAbort(over.signal, () => told.push('afterwards'))
+  onAbort(undefined, () => told.push('never'))
+  await aborted(over.signal)
+  expect(told).toEqual(['first', 'afterwards'])
+  await expect(abortable(never, over.signal)).rejects.toThrow('enough')
+  expect(await abortable(Promise.resolve(1), undefined)).toBe(1)
+})
+
+test('a queue runs one after the other, and goes on after a failure', async () => {
+  const queue = new SerialQueue()
+  const order: number[] = []
+  const first = queue.run(async () => {
+    await Promise.resolve()
+    order.push(1)
+    throw new Error('broken')
+  })
+  const second = queue.run(() => order.push(2))
+  await expect(first).rejects.toThrow('broken')
+  expect(await second).toBe(2)
+  await queue.idle()
+  expect(order).toEqual([1, 2])
+})
+
+test('no more than the limit is done at a time, and results keep their places', async () => {
+  let running = 0
+  let most = 0
+  const results = await mapLimit(
+    [5, 4, 3, 2, 1],
+    async (item) => {
+      running += 1
+      most = Math.max(most, running)
+      await Promise.resolve()
+      running -= 1
+      return item * 10
+    },
+    2,
+  )
+  expect(results).toEqual([50, 40, 30, 20, 10])
+  expect(most).toBe(2)
+})
+
+const bytes = (...pieces: number[][]): ReadableStream<Uint8Array> =>
+  new ReadableStream({
+    start(controller) {
+      for (const piece of pieces) controller.enqueue(new Uint8Array(piece))
+      controller.close()
+    },
+  })
+
+const silent = (cancelled: (reason: unknown) => void): ReadableStream<Uint8Array> =>
+  new ReadableStream({ cancel: cancelled })
+
+test('a relayed stream has the same pieces, and its end is told once', async () => {
+  let ends = 0
+  const seen: Uint8Array[] = []
+  const onPiece = (piece: Uint8Array) => void seen.push(piece)
+  const onEnd = () => {
+    ends += 1
+  }
+  const relayed = relay(bytes([1, 2], [3]), { onPiece, onEnd })
+  expect([...new Uint8Array(await new Response(relayed).arrayBuffer())]).toEqual([1, 2, 3])
+  expect(seen).toHaveLength(2)
+  expect(ends).toBe(1)
+})
+
+test('a relayed stream ends with its signal, when it is silent or too long, and when its reader goes', async () => {
+  const over = new AbortController()
+  const cancelled: unknown[] = []
+  let ends = 0
+  const onEnd = () => {
+    ends += 1
+  }
+  const read = (stream: ReadableStream<Uint8Array>) => new Response(stream).arrayBuffer()
+  const aborting = read(
+    relay(
+      silent((reason) => cancelled.push(reason)),
+      { signal: over.signal, onEnd },
+    ),
+  )
+  over.abort(new Error('enough'))
+  await expect(aborting).rejects.toThrow('enough')
+  await expect(
+    read(
+      relay(
+        silent((reason) => cancelled.push(reason)),
+        { idleMs: 1, onEnd },
+      ),
+    ),
+  ).rejects.toThrow('1 ms')
+  await expect(read(relay(bytes([1, 2, 3]), { maxBytes: 2, onEnd }))).rejects.toThrow('more than 2 bytes')
+  await relay(
+    silent((reason) => cancelled.push(reason)),
+    { onEnd },
+  ).cancel('gone')
+  expect(ends).toBe(4)
+  expect(cancelled).toHaveLength(3)
+})
