@@ -1,13 +1,13 @@
-import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Type } from '@sinclair/typebox'
 import { Check } from '@sinclair/typebox/value'
 import { SerialQueue } from '../../../src/async/serial-queue.ts'
 import type { TokenStore } from '../../../src/auth/token-store.ts'
 import { TokenRecord } from '../../../src/model/access-token.ts'
+
 import type { Log } from '../log/log.ts'
 import { requireSpace, translated } from '../storage/disk.ts'
-import { readDurable, removeTemporaries, writeDurable } from '../storage/durable-file.ts'
+import { readDurable, removeTemporaries, removeVersionBefore, writeDurable } from '../storage/durable-file.ts'
 import { closeToOthers, putAside } from '../storage/secret-file.ts'
 
 const FileContent = Type.Object({ version: Type.Literal(1), tokens: Type.Array(TokenRecord) })
@@ -79,9 +79,7 @@ export class TokenFile implements TokenStore {
       if (!records.delete(tokenId)) return
       await this.#write(records)
       // The copy before still has it, and would bring it back when the file is damaged.
-      await translated('The token is revoked, and a copy of it was left', () =>
-        rm(`${this.#path}.bak`, { force: true }),
-      )
+      await translated('The token is revoked, and a copy of it was left', () => removeVersionBefore(this.#path))
     })
   }
 

@@ -1,4 +1,3 @@
-import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { KeyedMutex } from '../../../src/async/keyed-mutex.ts'
 import { conflict } from '../../../src/errors/api-error.ts'
@@ -6,10 +5,11 @@ import type { EventPayload, NodeChange } from '../../../src/model/event.ts'
 import type { Node } from '../../../src/model/node.ts'
 import type { NodeStatus } from '../../../src/model/node-fields.ts'
 import type { KindNode, NodeKind } from '../kinds/kind.ts'
+
 import type { OpenProject } from '../projects/open-project.ts'
 import { nodeRecords } from '../projects/project-record.ts'
 import { translated } from '../storage/disk.ts'
-import { writeDurable } from '../storage/durable-file.ts'
+import { removeDurable, writeDurable } from '../storage/durable-file.ts'
 import { type NewerRecord, newerReason, recordVersion } from '../storage/newer-record.ts'
 import type { NodeRecord } from './record.ts'
 
@@ -144,8 +144,7 @@ export class LabNode implements KindNode {
   }
 
   async removeRecord(): Promise<void> {
-    await rm(`${this.#file()}.bak`, { force: true })
-    await rm(this.#file(), { force: true })
+    await removeDurable(this.#file())
   }
 
   #file(): string {

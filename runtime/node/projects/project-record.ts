@@ -5,8 +5,15 @@ import { Check } from '@sinclair/typebox/value'
 import { conflict } from '../../../src/errors/api-error.ts'
 import { nullable } from '../../../src/model/common.ts'
 import { Variable } from '../../../src/model/project.ts'
+
 import { translated } from '../storage/disk.ts'
-import { makeDirectory, readDurable, removeTemporaries, writeDurable } from '../storage/durable-file.ts'
+import {
+  makeDirectory,
+  readDurable,
+  removeTemporaries,
+  removeTreeDurable,
+  writeDurable,
+} from '../storage/durable-file.ts'
 import { NewerRecord, recordVersion } from '../storage/newer-record.ts'
 import { markerDirectory } from '../storage/paths.ts'
 
@@ -88,7 +95,7 @@ export async function deleteProject(directory: string, projectId: string): Promi
     const marker = join(directory, markerDirectory)
     for (const name of await readdir(marker))
       if (join(marker, name) !== fileOf(directory)) await removeTree(join(marker, name))
-    await removeTree(marker)
+    await removeTreeDurable(marker)
     // What another program has there by now, or a file system that is mounted there, is not ours.
     await rmdir(directory).catch((error: NodeJS.ErrnoException) => {
       if (!['ENOTEMPTY', 'EEXIST', 'EBUSY', 'ENOENT', 'EACCES', 'EPERM'].includes(error.code ?? '')) throw error

@@ -10,10 +10,12 @@ import { isUuid } from '../../../src/model/common.ts'
 import type { Project, ProjectCreate, ProjectStatusFilter, ProjectUpdate } from '../../../src/model/project.ts'
 import type { Log } from '../log/log.ts'
 import type { PortAllocator } from '../ports/allocator.ts'
+
 import { isFull, requireSpace, translated } from '../storage/disk.ts'
-import { writeDurable } from '../storage/durable-file.ts'
+import { removeDurable, removeTreeDurable, writeDurable } from '../storage/durable-file.ts'
 import { NewerRecord, recordVersion } from '../storage/newer-record.ts'
 import { checkedProjectPath, markerDirectory, type PlaceRules } from '../storage/paths.ts'
+
 import { OpenProject, viewOf } from './open-project.ts'
 import {
   deleteProject,
@@ -292,7 +294,7 @@ export class Projects implements ProjectAgent {
 
   async #delete(projectId: string, path: string): Promise<void> {
     await deleteProject(path, projectId)
-    await rm(join(this.#elsewhere, projectId), { force: true })
+    await removeDurable(join(this.#elsewhere, projectId))
   }
 
   /** Deletes what could not be deleted when that was asked for; whether there was such a project. */
@@ -337,7 +339,7 @@ export class Projects implements ProjectAgent {
     }
     if (!isThere) return
     if (project.record.temporary) await deleteProject(before, project.id)
-    else await rm(join(before, markerDirectory), { recursive: true, force: true })
+    else await removeTreeDurable(join(before, markerDirectory))
   }
 
   async #noteElsewhere(id: string, path: string): Promise<void> {

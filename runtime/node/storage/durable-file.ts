@@ -70,6 +70,28 @@ export async function readDurable<T>(
   return undefined
 }
 
+/**
+ * Removes a record and the version kept beside it, so that they are gone after a power cut, too (fsync(2): the directory has to be
+ * synced). The version before goes first: found alone, it would be read. Nothing is done where there is none.
+ */
+export async function removeDurable(path: string): Promise<void> {
+  await rm(`${path}.bak`, { force: true })
+  await rm(path, { force: true })
+  await syncIfThere(dirname(path))
+}
+
+/** Removes the version kept beside a record, for what must not come back with it. */
+export async function removeVersionBefore(path: string): Promise<void> {
+  await rm(`${path}.bak`, { force: true })
+  await syncIfThere(dirname(path))
+}
+
+/** Removes a directory and all that is in it, so that it is gone after a power cut, too. */
+export async function removeTreeDurable(path: string): Promise<void> {
+  await rm(path, { recursive: true, force: true, maxRetries: 3 })
+  await syncIfThere(dirname(path))
+}
+
 /** Removes what writers that were killed left behind. */
 export async function removeTemporaries(directory: string): Promise<void> {
   const names = await readdir(directory).catch(() => [])
@@ -89,6 +111,14 @@ async function keepBefore(path: string, temporary: string): Promise<boolean> {
   }
 }
 
+/** A directory that is gone has nothing in it that could come back. */
+async function syncIfThere(directory: string): Promise<void> {
+  await syncDirectory(directory).catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== 'ENOENT') throw error
+  })
+}
+
+/** Makes names that came and went in a directory last over a power cut. */
 export async function syncDirectory(directory: string): Promise<void> {
   const handle = await open(directory, 'r')
   try {

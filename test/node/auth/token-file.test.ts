@@ -4,6 +4,7 @@ import { expect, test } from 'vitest'
 import { TokenFile } from '../../../runtime/node/auth/token-file.ts'
 import type { TokenRecord } from '../../../src/model/access-token.ts'
 import { freshDirectory } from '../../support/directory.ts'
+import { watchSyncs } from '../../support/power-cut.ts'
 
 const record = (token_id: string, more: Partial<TokenRecord> = {}): TokenRecord => ({
   ...{ token_id, name: 'ci', role: 'read', purpose: 'user', hash: 'a'.repeat(64), last_characters: 'aaaa' },
@@ -47,6 +48,15 @@ test('damage brings no revoked token back', async () => {
   await again.put(record('d'))
   await writeFile(path, '{"version": 1, "tokens": [{}]}')
   expect(await (await open(directory)).file.list()).toEqual([record('c')])
+})
+
+test('a revoked token is in no file after a power cut', async () => {
+  const { file, directory } = await open()
+  await file.put(record('a'))
+  await file.put(record('b'))
+  const afterPowerCut = await watchSyncs()
+  await file.remove('b')
+  expect(afterPowerCut(directory)).toEqual(['tokens.json'])
 })
 
 test('on a full disk nothing is kept, and what was there can still be revoked', async () => {

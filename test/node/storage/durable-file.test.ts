@@ -3,8 +3,18 @@ import { once } from 'node:events'
 import { chmod, readdir, readFile, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { readDurable, removeTemporaries, writeDurable } from '../../../runtime/node/storage/durable-file.ts'
+import { deleteProject, writeProject } from '../../../runtime/node/projects/project-record.ts'
+import {
+  readDurable,
+  removeDurable,
+  removeTemporaries,
+  removeTreeDurable,
+  removeVersionBefore,
+  writeDurable,
+} from '../../../runtime/node/storage/durable-file.ts'
+
 import { freshDirectory } from '../../support/directory.ts'
+import { watchSyncs } from '../../support/power-cut.ts'
 
 const parse = (text: string): { value: number } => {
   const record = JSON.parse(text) as { value?: unknown }
@@ -60,6 +70,30 @@ test('what killed writers left behind is removed, and nothing else', async () =>
   await removeTemporaries(directory)
   expect((await readdir(directory)).sort()).toEqual(['.writin', 'record.json', 'x.writing-'])
   await removeTemporaries(join(directory, 'none'))
+})
+
+test('what was removed is gone after a power cut, too: records, the versions before them, directories, and projects', async () => {
+  const directory = await freshDirectory()
+  const afterPowerCut = await watchSyncs()
+  const path = join(directory, 'record.json')
+  for (const value of [1, 2]) await writeDurable(path, record(value))
+  await writeDurable(join(directory, 'other.json'), record(1))
+  await removeVersionBefore(path)
+  expect(afterPowerCut(directory)).toEqual(['other.json', 'record.json'])
+  await removeDurable(path)
+  expect(afterPowerCut(directory)).toEqual(['other.json'])
+  await removeDurable(join(directory, 'none', 'record.json'))
+
+  const project = join(directory, 'project')
+  const project_id = crypto.randomUUID()
+  const facts = { version: 1, project_id, name: 'lab', temporary: false, variables: null, open: true, deleted: [] }
+  await writeProject(project, facts)
+  await writeDurable(join(project, '.patchbay', 'nodes', 'node.json'), record(1))
+  await deleteProject(project, project_id)
+  expect(afterPowerCut(project)).toEqual([])
+  await writeProject(project, facts)
+  await removeTreeDurable(join(project, '.patchbay'))
+  expect(afterPowerCut(project)).toEqual([])
 })
 
 /** Writes 3 in a process of its own, which is killed by -9 just before its n-th call of the file system. */

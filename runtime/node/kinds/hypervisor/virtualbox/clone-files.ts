@@ -1,8 +1,10 @@
-import { lstat, readdir, readFile, rm } from 'node:fs/promises'
+import { lstat, readdir, readFile } from 'node:fs/promises'
 import { basename, dirname, join, sep } from 'node:path'
 import { type Static, Type } from '@sinclair/typebox'
 import { Check } from '@sinclair/typebox/value'
-import { writeDurable } from '../../../storage/durable-file.ts'
+
+import { removeDurable, writeDurable } from '../../../storage/durable-file.ts'
+
 import type { AttachedDisk } from './machine.ts'
 
 const maxSettingsBytes = 8 << 20
@@ -49,8 +51,7 @@ export async function readDiskTable(settingsFile: string): Promise<AttachedDisk[
 }
 
 export async function removeDiskTable(settingsFile: string): Promise<void> {
-  await rm(`${tableOf(settingsFile)}.bak`, { force: true })
-  await rm(tableOf(settingsFile), { force: true })
+  await removeDurable(tableOf(settingsFile))
 }
 
 function parseTable(text: string): Static<typeof DiskTable> {

@@ -1,9 +1,16 @@
-import { readdir, rm } from 'node:fs/promises'
+import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Static, Type } from '@sinclair/typebox'
 import { Check } from '@sinclair/typebox/value'
+
 import { translated } from '../../../storage/disk.ts'
-import { makeDirectory, readDurable, removeTemporaries, writeDurable } from '../../../storage/durable-file.ts'
+import {
+  makeDirectory,
+  readDurable,
+  removeDurable,
+  removeTemporaries,
+  writeDurable,
+} from '../../../storage/durable-file.ts'
 
 const Word = Type.String({ maxLength: 4096 })
 
@@ -70,11 +77,7 @@ export class RunRecords {
 
   async remove(uuid: string): Promise<void> {
     const all = await this.#all()
-    await translated('The record of a VM', async () => {
-      // The version before first: found alone, it would count.
-      await rm(`${this.#file(uuid)}.bak`, { force: true })
-      await rm(this.#file(uuid), { force: true })
-    })
+    await translated('The record of a VM', () => removeDurable(this.#file(uuid)))
     all.delete(uuid)
   }
 
