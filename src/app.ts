@@ -6,6 +6,7 @@ import type { RateLimit } from './auth/rate-limit.ts'
 import type { Sessions } from './auth/sessions.ts'
 import type { Tokens } from './auth/tokens.ts'
 import { ApiError } from './errors/api-error.ts'
+import { errorHeader, wordOfStatus } from './errors/words.ts'
 import { type FeedSource, feedsOf } from './events/fleet-feed.ts'
 import type { ApplianceVmService } from './fleet/appliance-vm.ts'
 import type { Fleet } from './fleet/fleet.ts'
@@ -240,7 +241,7 @@ export function createApp(options: AppOptions): App {
     if (known === undefined && !request.signal.aborted) report(error, id)
     const fault = known ?? unexpected(request.signal.aborted)
     const body = { message: fault.message, status: fault.status, ...fault.extra }
-    return finish({ status: fault.status, body }, { ...headers, ...fault.headers }, json)
+    return finish({ status: fault.status, body }, { ...headers, ...fault.headers, [errorHeader]: fault.word }, json)
   }
 
   /** Answers a request whose sender was let in elsewhere. */
@@ -326,6 +327,7 @@ export function createApp(options: AppOptions): App {
         headers: {
           ...{ Server: server, 'X-Request-Id': nextId(), 'Content-Type': 'application/json' },
           'Retry-After': String(seconds),
+          [errorHeader]: wordOfStatus(429),
         },
         body: `${JSON.stringify({ message: tooMany(peer, seconds), status: 429 })}\n`,
       }

@@ -21,7 +21,7 @@ A link is two NIOs whose ports mirror each other: \`POST .../adapters/0/ports/0/
 **Credentials.** On the machine itself none are needed, unless some are configured. Then send \`Authorization: Bearer TOKEN\`, or user and password by HTTP Basic; pages
 log in once with \`POST /v2/session\`. Every operation names the role that it needs: \`read\`, \`operate\` or \`admin\`.
 
-**Errors** are \`{"message", "status"}\`: what was wrong and what would be right. Nothing was changed by a request that was refused. Ids are UUIDs, compared without regard to case; what an update does not name, or names with null, stays as it is.
+**Errors** are \`{"message", "status"}\`: what was wrong and what would be right. The header \`X-Patchbay-Error\` has a word for programs, such as \`no-such-project\`; every error response lists them. Nothing was changed by a request that was refused. Ids are UUIDs, compared without regard to case; what an update does not name, or names with null, stays as it is.
 
 **Events.** \`GET /v2/compute/notifications\` and the feed of a project are JSON lines, server-sent events (\`Accept: text/event-stream\`) or websockets, and go on after a broken
 connection with \`Last-Event-ID\`.

@@ -1,7 +1,9 @@
 import { Kind, type TObject, type TSchema } from '@sinclair/typebox'
+import { errorHeader, errorWords } from './errors/words.ts'
 import { type Endpoint, type Reply, roleOf } from './http/endpoint.ts'
 import { fault } from './http/params.ts'
 import { takenBack } from './http/taken-back.ts'
+import { Fault } from './model/common.ts'
 import { overview, tagOf, tagsOf, titlesOf } from './openapi-outline.ts'
 import { shared } from './openapi-sharing.ts'
 
@@ -38,6 +40,7 @@ export function openapi(endpoints: readonly Endpoint[], version: string): Json {
     paths,
     components: {
       schemas: components.schemas,
+      headers: { [errorHeader]: errorWord },
       securitySchemes: {
         basic: { type: 'http', scheme: 'basic' },
         bearer: { type: 'http', scheme: 'bearer' },
@@ -136,13 +139,24 @@ function responses({ replies, errors, body, bodyKind, websocket }: Endpoint, com
         websocket === true && status === '200'
           ? { ...content, 'text/event-stream': { schema: { type: 'string' } } }
           : content
-      return [status, { description, ...(feed !== undefined && { content: feed }) }]
+      const headers = schema === Fault && {
+        headers: { [errorHeader]: { $ref: `#/components/headers/${errorHeader}` } },
+      }
+      return [status, { description, ...headers, ...(feed !== undefined && { content: feed }) }]
     }),
   )
 }
 
 const faults = (errors: Readonly<Record<number, string>>): Record<number, Reply> =>
   Object.fromEntries(Object.entries(errors).map(([status, description]) => [status, fault(description)]))
+
+const errorWord: Json = {
+  description: Object.entries(errorWords)
+    .map(([word, [statuses, meaning]]) => `\`${word}\` (${statuses.join(', ')}): ${meaning}.`)
+    .join(' '),
+  // A newer version has more of them.
+  schema: { type: 'string', examples: Object.keys(errorWords) },
+}
 
 /** A choice of words is shorter, and easier to read, as one list. */
 function asEnum(schema: Json): Json {

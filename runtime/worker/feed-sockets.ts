@@ -112,8 +112,8 @@ export class FeedSockets {
       if (!(await this.#options.isGood(feed.wanted.key))) throw unauthorized()
     } catch (error) {
       if (!(error instanceof ApiError)) return this.#close(feed, 1011, 'The feed could not be opened')
-      const { status, message, headers } = error
-      this.#tell(feed, { kind: 'refused', status, message, headers })
+      const { status, message, word, headers } = error
+      this.#tell(feed, { kind: 'refused', status, message, word, headers })
       // After a sleep it is an end, of a project that was closed meanwhile.
       return this.#close(feed, status === 404 ? 1000 : 1001, 'The feed was refused')
     }

@@ -74,4 +74,5 @@ export function objectFeeds(object: () => DurableObjectStub<FleetObject>, env: E
 const broken = (): ApiError =>
   new ApiError(503, 'The feed could not be opened; try again', { headers: { 'Retry-After': '1' } })
 
-const refusal = ({ status, message, headers }: FeedRefusal): ApiError => new ApiError(status, message, { headers })
+const refusal = ({ status, message, word, headers }: FeedRefusal): ApiError =>
+  new ApiError(status, message, { word, headers })

@@ -1,3 +1,4 @@
+import { errorHeader, wordOfStatus } from '../../src/errors/words.ts'
 import { EdgeRouter } from './edge-router.ts'
 import { type Env, missing } from './env.ts'
 import { json } from './host.ts'
@@ -10,7 +11,8 @@ let edgeRouter: EdgeRouter | undefined
 export default {
   async fetch(request, env): Promise<Response> {
     const message = missing(env)
-    if (message !== undefined) return json(`${JSON.stringify({ message, status: 503 })}\n`, 503, {})
+    if (message !== undefined)
+      return json(`${JSON.stringify({ message, status: 503 })}\n`, 503, { [errorHeader]: wordOfStatus(503) })
     edgeRouter ??= new EdgeRouter(env)
     return flowing(await edgeRouter.answer(request))
   },

@@ -1,6 +1,7 @@
 import type { Static, TSchema } from '@sinclair/typebox'
 import { Check } from '@sinclair/typebox/value'
 import { ApiError } from '../errors/api-error.ts'
+import type { ErrorWord } from '../errors/words.ts'
 import type { Method } from '../http/endpoint.ts'
 import { complaint } from '../http/validate.ts'
 import { causeOf, readText } from './answer.ts'
@@ -117,7 +118,7 @@ export class Connection {
       return this.#error(504, `did not ${broke === undefined ? 'answer' : 'go on'} within ${exchange.bound} ms`, error)
     }
     if (broke !== undefined) return this.wrong(`the answer broke off: ${causeOf(error)}`, error)
-    return this.#error(503, `cannot be reached: ${causeOf(error)}`, error)
+    return this.#error(503, `cannot be reached: ${causeOf(error)}`, error, 'compute-unreachable')
   }
 
   /** 502: what had begun came to nothing. */
@@ -196,8 +197,8 @@ export class Connection {
     }
   }
 
-  #error(status: number, words: string, cause?: unknown): ApiError {
-    return new ApiError(status, `The compute ${this.#name} ${words}`, { cause })
+  #error(status: number, words: string, cause?: unknown, word?: ErrorWord): ApiError {
+    return new ApiError(status, `The compute ${this.#name} ${words}`, { cause, ...(word !== undefined && { word }) })
   }
 }
 

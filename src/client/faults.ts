@@ -1,5 +1,6 @@
 import { Check } from '@sinclair/typebox/value'
 import { ApiError } from '../errors/api-error.ts'
+import { type ErrorWord, errorHeader } from '../errors/words.ts'
 import { Fault } from '../model/common.ts'
 import { requireAboutRequest } from './greeting.ts'
 import { tolerant } from './tolerant.ts'
@@ -7,6 +8,7 @@ import { tolerant } from './tolerant.ts'
 /** Headers of an error that say more about it. */
 const telling = ['content-range', 'range', 'retry-after']
 const longestMessage = 4096
+const longestWord = 100
 
 /** What a compute answered instead of what was asked for, as the error that our own caller is told. */
 export function faultOf(response: Response, text: string, name: string): ApiError {
@@ -28,7 +30,9 @@ export function faultOf(response: Response, text: string, name: string): ApiErro
     const value = response.headers.get(name)
     return value === null ? [] : [[name, value] as const]
   })
+  const word = response.headers.get(errorHeader)?.slice(0, longestWord) as ErrorWord | undefined
   return new ApiError(status, message, {
+    ...(word !== undefined && { word }),
     headers: Object.fromEntries(headers),
     ...(fault.image !== undefined && { image: fault.image.slice(0, longestMessage) }),
   })

@@ -49,7 +49,7 @@ export function requireAnswer(response: Response, said?: unknown): void {
 export function requireAboutRequest(response: Response, name: string): void {
   const refuse = (reason: string): never => {
     response.body?.cancel().catch(() => {})
-    throw conflict(`The compute ${name} ${reason}`)
+    throw conflict(`The compute ${name} ${reason}`, { word: 'compute-refuses' })
   }
   const { status } = response
   if (status === 401) refuse('refuses the user and password that it is asked with: change them by PUT')

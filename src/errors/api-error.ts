@@ -1,30 +1,39 @@
+import { type ErrorWord, wordOfStatus } from './words.ts'
+
+export interface ApiErrorOptions extends ErrorOptions {
+  /** Default: the first of the status in `errorWords`. */
+  readonly word?: ErrorWord
+  readonly image?: string
+  readonly headers?: Readonly<Record<string, string>>
+}
+
 /** A failure the client may be told about. Anything else that is thrown becomes a logged 500 with no detail. */
 export class ApiError extends Error {
   override readonly name = 'ApiError'
   readonly status: number
+  /** What it is, for programs. An error of a newer compute may have a word that is not known here. */
+  readonly word: ErrorWord
   /** Members the error body carries beside `message` and `status`; only a missing image has them: its name, and a word for it. */
   readonly extra: { readonly image?: string; readonly exception?: string }
   /** Headers of the answer, such as `Allow` or `WWW-Authenticate`. */
   readonly headers: Readonly<Record<string, string>>
 
-  constructor(
-    status: number,
-    message: string,
-    options: ErrorOptions & { image?: string; headers?: Record<string, string> } = {},
-  ) {
+  constructor(status: number, message: string, options: ApiErrorOptions = {}) {
     super(message, options)
     this.status = status
+    this.word = options.word ?? wordOfStatus(status)
     this.extra = options.image === undefined ? {} : { image: options.image, exception: 'ImageMissingError' }
     this.headers = options.headers ?? {}
   }
 }
 
-export const badRequest = (message: string, options?: ErrorOptions) => new ApiError(400, message, options)
-export const forbidden = (message: string, options?: ErrorOptions) => new ApiError(403, message, options)
-export const notFound = (message: string, options?: ErrorOptions) => new ApiError(404, message, options)
-export const conflict = (message: string, options?: ErrorOptions) => new ApiError(409, message, options)
+export const badRequest = (message: string, options?: ApiErrorOptions) => new ApiError(400, message, options)
+export const forbidden = (message: string, options?: ApiErrorOptions) => new ApiError(403, message, options)
+export const notFound = (message: string, options?: ApiErrorOptions) => new ApiError(404, message, options)
+export const conflict = (message: string, options?: ApiErrorOptions) => new ApiError(409, message, options)
 /** `image` is the name that was asked for: a client uploads it and tries again. */
-export const missingImage = (message: string, image: string) => new ApiError(409, message, { image })
+export const missingImage = (message: string, image: string) =>
+  new ApiError(409, message, { word: 'image-missing', image })
 export const tooLarge = (message: string) => new ApiError(413, message)
 export const tooMany = (message: string) => new ApiError(429, message)
-export const outOfSpace = (message: string, options?: ErrorOptions) => new ApiError(507, message, options)
+export const outOfSpace = (message: string, options?: ApiErrorOptions) => new ApiError(507, message, options)

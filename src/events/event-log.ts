@@ -112,7 +112,8 @@ export class EventLog {
   /** See `EventAgent.open`. */
   open({ projectId, since, pings = true, signal }: FeedRequest): ReadableStream<FeedItem> {
     const channel = projectId === undefined ? this.#all : this.#projects.get(projectId)
-    if (channel === undefined) throw notFound(`project_id: there is no open project ${projectId}`)
+    if (channel === undefined)
+      throw notFound(`project_id: there is no open project ${projectId}`, { word: 'no-such-project' })
     const most = this.#limits.feeds()
     if (channel.subscribers.size >= most) throw tooMany(`There are ${most} open feeds already; close one first`)
     const ping = (seq = this.#last): FeedItem => ({ kind: 'ping', load: this.#load(), seq })

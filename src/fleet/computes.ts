@@ -29,8 +29,11 @@ export class Computes {
   find(id: string): RemoteCompute | LocalCompute {
     const found = keyOf(id) === localId ? this.local : this.get(id)
     if (found !== undefined) return found
-    if (keyOf(id) === applianceId) throw notFound('compute_id: the appliance VM does not run')
-    throw notFound(`compute_id: there is no compute ${id}; GET /v2/computes lists those that there are`)
+    if (keyOf(id) === applianceId)
+      throw notFound('compute_id: the appliance VM does not run', { word: 'no-such-compute' })
+    throw notFound(`compute_id: there is no compute ${id}; GET /v2/computes lists those that there are`, {
+      word: 'no-such-compute',
+    })
   }
 
   has(id: string): boolean {

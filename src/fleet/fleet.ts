@@ -119,7 +119,9 @@ export class Fleet {
     try {
       await compute.connect().catch((error: Error) => {
         if (error instanceof ComputeRefused)
-          throw conflict(`The compute ${compute.name} was not registered: ${error.message}`)
+          throw conflict(`The compute ${compute.name} was not registered: ${error.message}`, {
+            word: 'compute-refuses',
+          })
       })
       return await this.#writing.run(() => this.#add(compute))
     } catch (error) {

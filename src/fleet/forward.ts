@@ -3,6 +3,7 @@ import { readJson } from '../client/answer.ts'
 import { messageOf, requireAboutRequest } from '../client/greeting.ts'
 import { bodiless, jsonBody } from '../client/transport.ts'
 import { ApiError, badRequest } from '../errors/api-error.ts'
+import { errorHeader, wordOfStatus } from '../errors/words.ts'
 import { isPlainTarget } from '../http/plain-target.ts'
 import { isUpgrade, type Upgrade } from '../http/socket.ts'
 import { localId } from '../model/compute.ts'
@@ -48,7 +49,10 @@ const toClient = [
   'repr-digest',
   'retry-after',
   'x-accel-buffering',
+  'x-patchbay-error',
 ]
+/** Those of an error. */
+const aboutErrors: ReadonlySet<string> = new Set(['allow', 'content-range', 'range', 'retry-after', 'x-patchbay-error'])
 
 /** A request that is handed on. */
 export interface Forwarded {
@@ -129,8 +133,9 @@ async function failed(response: Response, headers: Headers, name: string): Promi
       ? { message: `The compute ${name} answered ${status}, and not why`, status }
       : { ...(said as object), status }
   for (const header of [...headers.keys()]) {
-    if (!['allow', 'retry-after', 'content-range', 'range'].includes(header)) headers.delete(header)
+    if (!aboutErrors.has(header)) headers.delete(header)
   }
+  if (!headers.has(errorHeader)) headers.set(errorHeader, wordOfStatus(status))
   headers.set('Content-Type', 'application/json')
   const text = new TextEncoder().encode(`${JSON.stringify(body)}\n`)
   headers.set('Content-Length', String(text.byteLength))

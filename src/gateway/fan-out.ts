@@ -143,11 +143,12 @@ export const retryAfter = { 'Retry-After': '5' }
 
 export const noCompute = (): ApiError =>
   new ApiError(503, 'No compute is connected: register one, or see the last_error of those that are', {
+    word: 'compute-unreachable',
     headers: retryAfter,
   })
 
 export const unreachable = ({ name }: Member): ApiError =>
-  new ApiError(503, `The compute ${name} is not connected`, { headers: retryAfter })
+  new ApiError(503, `The compute ${name} is not connected`, { word: 'compute-unreachable', headers: retryAfter })
 
 /** The compute was lost before it was asked, or before it had answered. */
 const isGone = (error: ApiError): boolean => error instanceof Unreachable || [502, 503, 504].includes(error.status)
@@ -156,6 +157,7 @@ const isGone = (error: ApiError): boolean => error instanceof Unreachable || [50
 export function presented(error: unknown, { name }: Member): unknown {
   if (!(error instanceof Unreachable)) return error
   return new ApiError(503, `The compute ${name} is not there: ${error.message}`, {
+    word: 'compute-unreachable',
     cause: error,
     headers: { ...retryAfter, ...error.headers },
   })
@@ -173,6 +175,7 @@ async function within<T>(ask: () => Promise<T>, { name }: Member, left: number):
 export function named(error: unknown, member: Member): unknown {
   if (!(error instanceof ApiError) || error instanceof Unreachable) return presented(error, member)
   return new ApiError(error.status, `At the compute ${member.name}: ${error.message}`, {
+    word: error.word,
     cause: error,
     headers: error.headers,
     ...(error.extra.image !== undefined && { image: error.extra.image }),

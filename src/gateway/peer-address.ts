@@ -11,7 +11,8 @@ export const peerAddress =
   (fleet: Fleet, locator: ProjectLocator) =>
   async (from: string, to: string): Promise<string> => {
     const [here, there] = await Promise.all([from, to].map((project) => locator.find(project)))
-    if (here === undefined || there === undefined) throw notFound('nodes: no compute has one of the projects')
+    if (here === undefined || there === undefined)
+      throw notFound('nodes: no compute has one of the projects', { word: 'no-such-project' })
     if (here.id === there.id) return loopback
     const [ours, theirs] = await Promise.all([fleet.get(here.id), fleet.get(there.id)])
     const why = unknownTo(ours, theirs)

@@ -207,11 +207,13 @@ function noSuchProject(projectId: string, members: readonly Member[]): ApiError 
   const away = members.flatMap(({ name, isConnected }) => (isConnected ? [] : [name]))
   const more = away.length > maxNamed ? ` and ${away.length - maxNamed} more` : ''
   const unasked = away.length > 0 ? `; not connected: ${away.slice(0, maxNamed).join(', ')}${more}` : ''
-  return notFound(`project_id: no compute has an open project ${projectId}${unasked}`)
+  return notFound(`project_id: no compute has an open project ${projectId}${unasked}`, { word: 'no-such-project' })
 }
 
 export const elsewhere = (projectId: string, { name }: Member): ApiError =>
-  conflict(`compute_id: the project ${projectId} is on the compute ${name}; leave compute_id out, or name that one`)
+  conflict(`compute_id: the project ${projectId} is on the compute ${name}; leave compute_id out, or name that one`, {
+    word: 'project-exists',
+  })
 
 /** The newest at the end; the oldest goes when there are too many. */
 function keep<K, V>(map: Map<K, V>, key: K, value: V, most: number): void {

@@ -52,7 +52,9 @@ export class Routes {
   }
 
   #nothingAt(path: string): ApiError {
-    return notFound(`There is nothing at ${path.slice(0, 200)}${pathHint(path, this.#templates)}`)
+    return notFound(`There is nothing at ${path.slice(0, 200)}${pathHint(path, this.#templates)}`, {
+      word: 'no-such-path',
+    })
   }
 }
 

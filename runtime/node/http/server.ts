@@ -13,6 +13,7 @@ import type { AddressInfo, Socket } from 'node:net'
 import type { ServerRequest } from 'srvx'
 import { FastResponse, toNodeHandler } from 'srvx/node'
 import type { App, Early } from '../../../src/app.ts'
+import { errorHeader, wordOfStatus } from '../../../src/errors/words.ts'
 import type { Peer } from '../../../src/http/access/peer.ts'
 import type { Json } from '../../../src/http/endpoint.ts'
 import { withKeepAlive } from '../../../src/http/late-answer.ts'
@@ -165,6 +166,7 @@ function refuse(res: ServerResponse): void {
   res.writeHead(status, {
     'Content-Type': 'application/json',
     'Content-Length': Buffer.byteLength(body),
+    [errorHeader]: wordOfStatus(status),
     Connection: 'close',
   })
   res.end(body)
@@ -232,7 +234,7 @@ function answerMalformed(error: Error & { code?: string }, socket: Socket | impo
   const [status, message] = malformed[error.code ?? ''] ?? [400, 'The request is not valid HTTP']
   const body = JSON.stringify({ message, status })
   socket.end(
-    `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}\r\nContent-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}\r\nConnection: close\r\n\r\n${body}`,
+    `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}\r\nContent-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}\r\n${errorHeader}: ${wordOfStatus(status)}\r\nConnection: close\r\n\r\n${body}`,
     () => socket.destroy(),
   )
 }

@@ -7,6 +7,7 @@ import type { ReadableStream } from 'node:stream/web'
 import { NodeRequest } from 'srvx/node'
 import { type WebSocket, WebSocketServer } from 'ws'
 import { badRequest } from '../../../src/errors/api-error.ts'
+import { errorHeader, wordOfStatus } from '../../../src/errors/words.ts'
 import { type Socket, subprotocolOf, type Upgrade, upgradeToken } from '../../../src/http/socket.ts'
 
 const largestMessage = 1 << 20
@@ -35,7 +36,10 @@ export class WebSockets {
       const answer = { message: `Upgrade: ${message}`, status: 400 }
       void refuse(
         connection,
-        new Response(JSON.stringify(answer), { status: 400, headers: { 'Content-Type': 'application/json' } }),
+        new Response(JSON.stringify(answer), {
+          status: 400,
+          headers: { 'Content-Type': 'application/json', [errorHeader]: wordOfStatus(400) },
+        }),
       )
     })
   }

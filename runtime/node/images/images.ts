@@ -188,7 +188,9 @@ export class Images implements ImageAgent {
   async #notOurs(kind: ImageKindName, name: string): Promise<Error> {
     const shown = JSON.stringify(name.slice(0, 200))
     if ((await this.library.find(kind, checkedName(name))) === undefined) {
-      return notFound(`image: there is no ${shown}; GET .../images lists those that there are`)
+      return notFound(`image: there is no ${shown}; GET .../images lists those that there are`, {
+        word: 'no-such-image',
+      })
     }
     return forbidden(
       `image: ${shown} is not in the directory of uploads under this name; what is elsewhere is deleted there`,

@@ -95,7 +95,7 @@ function refused(error: unknown): never {
     case 'port_taken':
       throw conflict(`capture_file_name: ${cause.message}`, { cause })
     case 'not_linked':
-      throw conflict('Nothing is attached to the port: attach a NIO first', { cause })
+      throw conflict('Nothing is attached to the port: attach a NIO first', { word: 'nothing-attached', cause })
     case undefined:
       throw error
     default:

@@ -43,8 +43,7 @@ export class Consoles {
     try {
       return this.#streams(node, await this.#options.keeper.attachConsole(node.key), signal)
     } catch (error) {
-      if (refusal(error) === 'not_running')
-        throw conflict('The node does not run: start it first', { cause: error as Error })
+      if (refusal(error) === 'not_running') throw stopped(error)
       throw error
     }
   }
@@ -60,7 +59,7 @@ export class Consoles {
           : 'enable_remote_console is off, or has been set since its start'
       throw conflict(`The node has no screen that speaks VNC: ${why}`)
     }
-    if (node.status === 'stopped') throw conflict('The node does not run: start it first')
+    if (node.status === 'stopped') throw stopped()
     const socket = connect({ port, host: reachable(this.#options.consoleHost) })
     try {
       await once(socket, 'connect', { signal: AbortSignal.any([signal, AbortSignal.timeout(connectMs)]) })
@@ -74,7 +73,7 @@ export class Consoles {
 
   /** Ends every client of the console of a node that runs, and listens for new ones. 409. */
   async reset(node: LabNode): Promise<void> {
-    if (node.status === 'stopped') throw conflict('The node does not run: start it first')
+    if (node.status === 'stopped') throw stopped()
     for (const socket of this.#sockets.get(node.key) ?? []) socket.destroy()
     await this.#options.listening.reset(node)
   }
@@ -114,7 +113,8 @@ export class Consoles {
     const isSameType = record.console_type === typeBefore
     const isKept = before !== null && (wanted === undefined || wanted === before)
     if (isSameType && (isKept || record.console_type === 'none')) return undefined
-    if (record.console_type !== 'telnet' && node.status !== 'stopped') throw conflict('console: stop the node first')
+    if (record.console_type !== 'telnet' && node.status !== 'stopped')
+      throw conflict('console: stop the node first', { word: 'node-running' })
     const pool = node.kind.consolePool(record.console_type)
     if (isExact && pool !== undefined && wanted !== undefined) {
       await this.#options.ports.take(pool, node.owner, wanted)
@@ -144,3 +144,5 @@ function streams(socket: Socket, signal: AbortSignal): ConsoleStream {
   if (signal.aborted) socket.destroy()
   return { readable: webStream(socket), writable: Writable.toWeb(socket) }
 }
+
+const stopped = (cause?: unknown) => conflict('The node does not run: start it first', { word: 'node-stopped', cause })

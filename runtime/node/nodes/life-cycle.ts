@@ -130,7 +130,7 @@ export class LifeCycle {
   }
 
   async resume(node: LabNode): Promise<void> {
-    if (node.status === 'stopped') throw conflict('The node is stopped: start it instead')
+    if (node.status === 'stopped') throw conflict('The node is stopped: start it instead', { word: 'node-stopped' })
     const { guests } = node.kind
     if (node.status === 'started' && guests?.isForeign !== true) return
     if (guests !== undefined) await guests.resume(node)
@@ -154,7 +154,7 @@ export class LifeCycle {
     const { guests } = node.kind
     if (guests !== undefined) {
       if (node.status === 'stopped') {
-        if (guests.isForeign === true) throw conflict('The node is stopped: start it instead')
+        if (guests.isForeign === true) throw conflict('The node is stopped: start it instead', { word: 'node-stopped' })
         return
       }
       await guests.reset(node)

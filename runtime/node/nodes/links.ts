@@ -101,6 +101,7 @@ export class Links {
     if (reason === undefined || (this.#interfaces().isLocal && (await isUdpFree(lport)))) return
     throw conflict(
       `lport: ${reason}${this.#interfaces().isLocal ? ', and another program has it' : ''}; POST .../ports/udp gives a free one`,
+      { word: 'port-taken' },
     )
   }
 
@@ -142,7 +143,7 @@ export class Links {
   async requireLinked(node: LabNode, port: PortRef): Promise<string> {
     const name = requirePort(node, port)
     const nio = node.record.ports[name]?.nio
-    if (nio == null) throw conflict('Nothing is attached to the port: attach a NIO first')
+    if (nio == null) throw conflict('Nothing is attached to the port: attach a NIO first', { word: 'nothing-attached' })
     await this.#attached(node, name, nio, false)
     return name
   }
@@ -328,6 +329,7 @@ export class Links {
         return notFound(`${message}, there are ${names.join(', ')}`, { cause })
       }
       case 'port_taken':
+        return conflict(message, { word: 'port-taken', cause })
       case 'no_privilege':
       case 'unsupported':
         return conflict(message, { cause })

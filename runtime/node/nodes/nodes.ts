@@ -76,9 +76,11 @@ export class Nodes implements NodeAgent {
         const node = await this.#creation.create(project, this.#options.kinds[kindName], nodeId, input)
         return { node: viewOf<K>(node), created: true }
       }
-      if (known.project !== project) throw conflict(`node_id: ${nodeId} is a node of another project`)
+      if (known.project !== project)
+        throw conflict(`node_id: ${nodeId} is a node of another project`, { word: 'node-exists' })
       const created = known.isUnclaimed
-      if (!created && existing === 'refuse') throw conflict(`The node ${nodeId} exists already`)
+      if (!created && existing === 'refuse')
+        throw conflict(`The node ${nodeId} exists already`, { word: 'node-exists' })
       requireKnown(known.trouble)
       known.requireUnsealed()
       await this.#update(known, known.kind.claimed(input, known), { isExact: false })
@@ -146,7 +148,7 @@ export class Nodes implements NodeAgent {
       if (!(error instanceof ApiError) || error.status !== 404) throw error
       throw notFound(
         `destination_node_id: the project has no ${ref.kind} node ${destinationId}; create it first, then copy into it`,
-        { cause: error },
+        { word: 'no-such-node', cause: error },
       )
     })
     const keys = [source.key, destination.key].sort() as [string, string]
@@ -159,7 +161,7 @@ export class Nodes implements NodeAgent {
           requireKnown(it.trouble)
           it.requireUnsealed()
         }
-        if (to.status !== 'stopped') throw conflict('The destination runs: stop it first')
+        if (to.status !== 'stopped') throw conflict('The destination runs: stop it first', { word: 'node-running' })
         await this.#copy(from, to)
         return viewOf<K>(to)
       }),
@@ -282,7 +284,7 @@ export class Nodes implements NodeAgent {
     const { console: port, console_type: type, properties } = record
     const before = { name: record.name, console: port, console_type: type, properties }
     if (console_type != null && console_type !== record.console_type && node.status !== 'stopped') {
-      throw conflict('console_type: stop the node first')
+      throw conflict('console_type: stop the node first', { word: 'node-running' })
     }
     await requireSpace(node.project.path, this.#options.minFreeMb())
     let released: number | undefined
@@ -383,7 +385,7 @@ export class Nodes implements NodeAgent {
         other === undefined
           ? `GET .../${kind}/nodes lists those that it has`
           : `it is the id of a node of the kind ${other.record.kind}`
-      throw notFound(`node_id: the project has no ${kind} node ${node_id}; ${instead}`)
+      throw notFound(`node_id: the project has no ${kind} node ${node_id}; ${instead}`, { word: 'no-such-node' })
     }
     return node
   }

@@ -32,16 +32,20 @@ export function requirePort(node: LabNode, wanted: PortRef): string {
   if (adapters.has(wanted.adapter)) {
     const numbers = ports.filter(({ adapter }) => adapter === wanted.adapter).map(({ port }) => port)
     const range = `its ports are numbered from ${Math.min(...numbers)} to ${Math.max(...numbers)}`
-    throw notFound(`port_number: adapter ${wanted.adapter} has no port ${wanted.port}, ${range}`)
+    throw notFound(`port_number: adapter ${wanted.adapter} has no port ${wanted.port}, ${range}`, {
+      word: 'no-such-port',
+    })
   }
   const there = adapters.size === 0 ? 'it has none' : `its adapters are numbered from 0 to ${Math.max(...adapters)}`
-  throw notFound(`adapter_number: the node has no adapter ${wanted.adapter}, ${there}`)
+  throw notFound(`adapter_number: the node has no adapter ${wanted.adapter}, ${there}`, { word: 'no-such-port' })
 }
 
 /** What is attached to a port; 404. */
 export function requireNio(node: LabNode, name: string): Nio {
   const nio = node.record.ports[name]?.nio
   if (nio == null)
-    throw notFound(`Nothing is attached to adapter ${name.replace('/', ', port ')}; POST of a NIO attaches something`)
+    throw notFound(`Nothing is attached to adapter ${name.replace('/', ', port ')}; POST of a NIO attaches something`, {
+      word: 'nothing-attached',
+    })
   return nio
 }

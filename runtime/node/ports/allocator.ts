@@ -63,6 +63,7 @@ export class PortAllocator {
     }
     throw conflict(
       `No ${pool} port from ${first} to ${last} is free; delete nodes or links, or widen ${pool}_port_range`,
+      { word: 'no-port-left' },
     )
   }
 
@@ -84,9 +85,12 @@ export class PortAllocator {
   /** A certain port of a pool. 409 with the reason when that one cannot be had. */
   async take(pool: Pool, owner: string, port: number): Promise<void> {
     const refusal = this.refusal(pool, owner, port)
-    if (refusal !== undefined) throw conflict(`${pool === 'udp' ? 'udp_port' : 'console'}: ${refusal}`)
+    if (refusal !== undefined)
+      throw conflict(`${pool === 'udp' ? 'udp_port' : 'console'}: ${refusal}`, { word: 'port-taken' })
     if (!(await this.#take(pool, owner, port))) {
-      throw conflict(`${pool === 'udp' ? 'udp_port' : 'console'}: port ${port} is in use by another program`)
+      throw conflict(`${pool === 'udp' ? 'udp_port' : 'console'}: port ${port} is in use by another program`, {
+        word: 'port-taken',
+      })
     }
   }
 
@@ -105,7 +109,9 @@ export class PortAllocator {
     const holder = this.#udp.get(port)
     const isOurReservation = holder !== undefined && owner.startsWith(`${holder}/`)
     if (holder !== undefined && holder !== owner && !isOurReservation) {
-      throw conflict(`lport: UDP port ${port} is in use by another link or node; POST .../ports/udp gives a free one`)
+      throw conflict(`lport: UDP port ${port} is in use by another link or node; POST .../ports/udp gives a free one`, {
+        word: 'port-taken',
+      })
     }
     this.#udp.set(port, owner)
   }

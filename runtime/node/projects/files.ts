@@ -54,6 +54,7 @@ export class ProjectFiles implements FileAgent {
     const handle = await openRegular(file, () =>
       notFound(
         `path: there is no file ${JSON.stringify(path.slice(0, 120))}; GET .../files lists those of the project`,
+        { word: 'no-such-file' },
       ),
     )
     const { size, mtimeMs } = await handle.stat()

@@ -87,7 +87,12 @@ export class Projects implements ProjectAgent {
     const open = this.#open.get(projectId)?.view()
     const found = open ?? (await this.#closed(projectId)) ?? this.#open.get(projectId)?.view()
     if (found === undefined)
-      throw notFound(`project_id: there is no project ${projectId}; GET /v2/compute/projects lists those that are open`)
+      throw notFound(
+        `project_id: there is no project ${projectId}; GET /v2/compute/projects lists those that are open`,
+        {
+          word: 'no-such-project',
+        },
+      )
     return found
   }
 
@@ -103,6 +108,7 @@ export class Projects implements ProjectAgent {
       closed === undefined
         ? `project_id: there is no open project ${projectId}; GET /v2/compute/projects lists those that there are`
         : `project_id: project ${projectId} is closed; open it first by POST /v2/compute/projects with its project_id and name`,
+      { word: closed === undefined ? 'no-such-project' : 'project-closed' },
     )
   }
 
@@ -316,7 +322,8 @@ export class Projects implements ProjectAgent {
     if (path === project.path) return undefined
     this.#options.requireKnown(project)
     const running = [...project.nodes.values()].find(({ status }) => status !== 'stopped')
-    if (running !== undefined) throw conflict(`path: ${running.record.name} runs in the old directory, stop it first`)
+    if (running !== undefined)
+      throw conflict(`path: ${running.record.name} runs in the old directory, stop it first`, { word: 'node-running' })
     requireUnsealed(project)
     const found = await readProject(path)
     if (found?.newer !== undefined) throw found.newer

@@ -36,7 +36,8 @@ export const projectsV1: readonly Endpoint[] = [
       const { temporary, project_id, ...rest } = body
       const input = { ...rest, temporary: temporary ?? false, project_id: project_id?.toLowerCase() ?? null }
       const { project, created: isNew } = await agent.projects.create(input)
-      if (!isNew) throw conflict(`project_id: project ${project.project_id} is open already`)
+      if (!isNew)
+        throw conflict(`project_id: project ${project.project_id} is open already`, { word: 'project-exists' })
       return created(projectV1(project))
     },
   }),

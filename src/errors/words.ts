@@ -1,0 +1,53 @@
+/** The header that says what an error is, in one word for programs. The body says it for people, and its text may change. */
+export const errorHeader = 'X-Patchbay-Error'
+
+/** Every word of the header, with its statuses. The first word of a status is that of errors that have no word of their own. */
+export const errorWords = {
+  'invalid-request': [[400], 'The path, the query or the body is not valid'],
+  unauthorized: [[401], 'Valid credentials are needed'],
+  forbidden: [[403], 'The role, the page or the host name does not allow it, or the path leaves where it may lead'],
+  'not-found': [[404], 'Something that the request names is not there, and has no word of its own below'],
+  'no-such-path': [[404], 'The interface has no such path'],
+  'no-such-project': [[404], 'There is no such project, or none that is open'],
+  'project-closed': [[404], 'The project is on disk, and closed: open it first'],
+  'no-such-node': [[404], 'The project has no such node'],
+  'no-such-port': [[404], 'The node has no such adapter or port'],
+  'nothing-attached': [[404, 409], 'Nothing is attached to the port'],
+  'no-such-compute': [[404], 'No compute has this id'],
+  'no-such-file': [[404], 'The project has no such file'],
+  'no-such-image': [[404], 'There is no such image to delete'],
+  'method-not-allowed': [[405], 'The path has other methods; see Allow'],
+  'timed-out': [[408], 'The request did not come in time, or took too long'],
+  conflict: [[409], 'The state of things does not allow it, and there is no word of its own below'],
+  'image-missing': [[409], 'The host lacks an image: `image` has its name'],
+  'port-taken': [[409], 'Another node, link or program has the port'],
+  'no-port-left': [[409], 'All ports of the range are in use'],
+  'project-exists': [[409], 'The project is open already, or is on another compute'],
+  'node-exists': [[409], 'A node has this id already'],
+  'node-running': [[409], 'The node must be stopped first'],
+  'node-stopped': [[409], 'The node must run'],
+  'compute-refuses': [[409], 'A compute cannot be used: it is of another version, or refuses the credentials'],
+  'too-large': [[413], 'The body or the image is larger than the limit'],
+  'unsupported-media-type': [[415], 'A browser sent a body that is not application/json'],
+  'range-not-satisfiable': [[416], 'The image has no such bytes'],
+  'too-many-requests': [[429], 'Too many requests, feeds or wrong log-ins; see Retry-After'],
+  'headers-too-large': [[431], 'The headers or the path are too long'],
+  'internal-error': [[500], 'A defect of the service; its log says more'],
+  'not-supported': [[501], 'The compute or this service has no such operation'],
+  'compute-failed': [[502], 'A compute answered with something that is no answer, or failed'],
+  unavailable: [[503], 'It is not possible just now; see Retry-After'],
+  'compute-unreachable': [[503, 409], 'The compute that is needed is not connected, or none is'],
+  'compute-lost': [[504], 'The compute went away, or took too long, before it had answered'],
+  'disk-full': [[507], 'The disk is nearly full'],
+} as const satisfies Readonly<Record<string, readonly [statuses: readonly number[], meaning: string]>>
+
+export type ErrorWord = keyof typeof errorWords
+
+const ofStatus = new Map<number, ErrorWord>()
+for (const [word, [[usual]]] of Object.entries(errorWords)) {
+  if (!ofStatus.has(usual)) ofStatus.set(usual, word as ErrorWord)
+}
+
+/** The word for an error of which only the status is known. */
+export const wordOfStatus = (status: number): ErrorWord =>
+  ofStatus.get(status) ?? (status < 500 ? 'invalid-request' : 'internal-error')

@@ -1,0 +1,213 @@
+import { once } from 'node:events'
+import { readFile } from 'node:fs/promises'
+import { connect } from 'node:net'
+import { beforeAll, expect, test } from 'vitest'
+import { errorWords } from '../../src/errors/words.ts'
+import { json, StandIn } from '../support/fleet.ts'
+import { startGateway } from '../support/gateway.ts'
+import { portRanges, TestService } from '../support/service.ts'
+
+const projects = '/v2/compute/projects'
+const nothing = '00000000-0000-4000-8000-000000000000'
+
+/** A lab on a real service: a pc that runs, with a NIO, and one that is stopped. */
+class Lab {
+  readonly service: TestService
+  readonly project: string
+  readonly started: string
+  readonly stopped: string
+  readonly console: number
+
+  private constructor(
+    service: TestService,
+    ids: { project: string; started: string; stopped: string; console: number },
+  ) {
+    this.service = service
+    this.project = ids.project
+    this.started = ids.started
+    this.stopped = ids.stopped
+    this.console = ids.console
+  }
+
+  static async start(): Promise<Lab> {
+    const ranges = portRanges(140)
+    const [first] = ranges.console_port_range as [number, number]
+    const service = await TestService.startForAll({
+      ...ranges,
+      console_port_range: [first, first + 2],
+      'pc.engine': 'embedded',
+      'limits.json_kb': 4,
+      'limits.body_timeout_ms': 200,
+    })
+    const { project_id } = await service.call<{ project_id: string }>('POST', projects, { name: 'lab' })
+    const project = `${projects}/${project_id}`
+    const [one, two] = [
+      await service.call<{ node_id: string; console: number }>('POST', `${project}/pc/nodes`, { name: 'PC1' }),
+      await service.call<{ node_id: string }>('POST', `${project}/pc/nodes`, { name: 'PC2' }),
+    ]
+    const started = `${project}/pc/nodes/${one.node_id}`
+    await service.call('POST', `${started}/start`)
+    return new Lab(service, { project, started, stopped: `${project}/pc/nodes/${two.node_id}`, console: one.console })
+  }
+
+  ask = (method: string, path: string, body?: unknown, headers: Record<string, string> = {}): Promise<Response> =>
+    this.service.fetch(path, { method, headers, ...(body !== undefined && { body: JSON.stringify(body) }) })
+}
+
+let lab: Lab
+beforeAll(async () => {
+  lab = await Lab.start()
+  return () => lab.service.close()
+})
+
+/** The head of the answer to bytes that are no whole request. */
+async function answerTo(bytes: string): Promise<Response> {
+  const { hostname, port } = new URL(lab.service.url)
+  const socket = connect(Number(port), hostname)
+  socket.write(bytes)
+  let text = ''
+  socket.on('data', (data) => {
+    text += data
+  })
+  await once(socket, 'close')
+  const [, status] = /^HTTP\/1\.1 (\d+)/.exec(text) ?? []
+  const [, word = ''] = /x-patchbay-error: (\S+)/i.exec(text) ?? []
+  return new Response(text, { status: Number(status), headers: { 'x-patchbay-error': word } })
+}
+
+/** A gateway in front of a stand-in for a compute. */
+async function gatewayOf(compute: StandIn): Promise<TestService> {
+  const gateway = await TestService.start({ gateway: true })
+  await gateway.call('POST', '/v2/computes', compute.input())
+  return gateway
+}
+
+const standIn = async (answer: StandIn['answer'] = () => {}): Promise<StandIn> => {
+  const compute = await StandIn.start()
+  const { version } = JSON.parse(await readFile('package.json', 'utf8')) as { version: string }
+  compute.capabilities = (_, res) => json(res, 200, { version, platform: 'linux', node_types: ['pc'] })
+  compute.answer = answer
+  return compute
+}
+
+const duplicateInto = (node: string) => ({ destination_node_id: node.split('/').at(-1) })
+
+/** A request for every word. */
+const requests: Readonly<Record<keyof typeof errorWords, () => Promise<Response>>> = {
+  'invalid-request': () => lab.ask('GET', `${projects}/none`),
+  unauthorized: async () => (await TestService.start({ token: 'secret-token' })).fetch(projects),
+  forbidden: () => lab.ask('GET', projects, undefined, { origin: 'https://elsewhere.example' }),
+  'not-found': () => lab.ask('GET', `${lab.started}/console/ws`),
+  'no-such-path': () => lab.ask('GET', '/v3/compute/projects'),
+  'no-such-project': () => lab.ask('GET', `${projects}/${nothing}`),
+  async 'project-closed'() {
+    const { project_id } = await lab.service.call('POST', projects, { name: 'closed' })
+    await lab.service.call('POST', `${projects}/${project_id}/close`)
+    return lab.ask('GET', `${projects}/${project_id}/pc/nodes`)
+  },
+  'no-such-node': () => lab.ask('GET', `${lab.project}/pc/nodes/${nothing}`),
+  'no-such-port': () => lab.ask('GET', `${lab.started}/adapters/0/ports/7/nio`),
+  'nothing-attached': () => lab.ask('GET', `${lab.started}/adapters/0/ports/0/nio`),
+  'no-such-compute': () => lab.ask('GET', '/v2/computes/none'),
+  'no-such-file': () => lab.ask('GET', `${lab.project}/files/none`),
+  'no-such-image': () => lab.ask('DELETE', '/v2/compute/iou/images/none.bin'),
+  'method-not-allowed': () => lab.ask('PATCH', projects),
+  'timed-out': () => answerTo(`POST ${projects} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n{`),
+  conflict: () => lab.ask('POST', '/v2/computes', { compute_id: 'local', protocol: 'http', host: '::1', port: 1 }),
+  'image-missing': () => lab.ask('POST', `${lab.project}/iou/nodes`, { name: 'R1', path: 'none.bin' }),
+  'port-taken': () => lab.ask('PUT', lab.stopped, { console: lab.console }),
+  async 'no-port-left'() {
+    let answer: Response
+    do answer = await lab.ask('POST', `${lab.project}/pc/nodes`, { name: 'PC3' })
+    while (answer.ok)
+    return answer
+  },
+  'project-exists': () => lab.ask('POST', '/v1/projects', { project_id: lab.project.split('/').at(-1) }),
+  'node-exists': () =>
+    lab.ask('POST', `${lab.project}/pc/nodes?existing=refuse`, {
+      name: 'PC1',
+      node_id: lab.started.split('/').at(-1),
+    }),
+  'node-running': () => lab.ask('POST', `${lab.stopped}/duplicate`, duplicateInto(lab.started)),
+  'node-stopped': () => lab.ask('POST', `${lab.stopped}/console/reset`),
+  async 'compute-refuses'() {
+    const compute = await standIn()
+    compute.capabilities = (_, res) => json(res, 200, { version: '99.0.0', platform: 'linux', node_types: [] })
+    return lab.ask('POST', '/v2/computes', compute.input())
+  },
+  'too-large': () => lab.ask('POST', projects, { name: 'x'.repeat(5000) }),
+  'unsupported-media-type': () =>
+    lab.service.fetch(projects, {
+      method: 'POST',
+      body: '{"name": "lab"}',
+      headers: { 'content-type': 'text/plain', origin: lab.service.url, 'sec-fetch-site': 'same-origin' },
+    }),
+  async 'range-not-satisfiable'() {
+    const image = '/v2/compute/machine-emulator/images/small.img'
+    await lab.service.fetch(image, { method: 'POST', body: 'small' })
+    return lab.ask('GET', image, undefined, { range: 'bytes=999-' })
+  },
+  async 'too-many-requests'() {
+    const service = await TestService.start({ token: 'secret-token', 'limits.wrong_logins': 1 })
+    const wrong = () => service.fetch(projects, { headers: { authorization: 'Bearer guess' } })
+    let answer = await wrong()
+    while (answer.status === 401) answer = await wrong()
+    return answer
+  },
+  'headers-too-large': () => lab.ask('GET', projects, undefined, { 'x-much': 'x'.repeat(40_000) }),
+  'internal-error': () => {
+    const broken = { projects: { list: () => Promise.reject(new TypeError('expected in this test')) } }
+    return startGateway([broken as never]).fetch('GET', projects)
+  },
+  async 'not-supported'() {
+    const older = await standIn((_, res) => json(res, 404, { message: 'There is nothing', status: 404 }))
+    return (await gatewayOf(older)).fetch('/v2/compute/iou/images')
+  },
+  async 'compute-failed'() {
+    return (await gatewayOf(await standIn((_, res) => json(res, 200, { what: 'ever' })))).fetch(projects)
+  },
+  async unavailable() {
+    const service = await TestService.start({
+      'cloudflare_access.team_domain': 'team.invalid',
+      'cloudflare_access.audience': 'a',
+    })
+    const encoded = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url')
+    const statement = `${encoded({ alg: 'RS256', kid: 'k' })}.${encoded({ exp: 2 ** 32 })}.c2lnbmF0dXJl`
+    return service.fetch(projects, { headers: { 'cf-access-jwt-assertion': statement } })
+  },
+  async 'compute-unreachable'() {
+    const compute = await standIn()
+    const gateway = await gatewayOf(compute)
+    await compute.stop()
+    return gateway.fetch(projects, { method: 'POST', body: '{"name": "lab"}' })
+  },
+  async 'compute-lost'() {
+    const compute = await standIn((_, res) => void res.destroy())
+    return (await gatewayOf(compute)).fetch(projects, { method: 'POST', body: '{"name": "lab"}' })
+  },
+  async 'disk-full'() {
+    const service = await TestService.start({ min_free_space_mb: 10 ** 9 })
+    return service.fetch(projects, { method: 'POST', body: '{"name": "lab"}' })
+  },
+}
+
+test.for(Object.entries(requests))('%s is the word of an error that a request has', async ([word, ask]) => {
+  const answer = await ask()
+  expect(answer.headers.get('x-patchbay-error')).toBe(word)
+  const [statuses] = errorWords[word as keyof typeof errorWords]
+  expect(statuses).toContain(answer.status)
+})
+
+test('the words are in the OpenAPI document and in the table of the documents', async () => {
+  const document = await lab.service.call<Document>('GET', '/openapi.json')
+  const header = document.components.headers['X-Patchbay-Error']
+  expect(header?.schema.examples).toEqual(Object.keys(errorWords))
+  const table = await readFile('docs/errors.md', 'utf8')
+  for (const [word, [statuses, meaning]] of Object.entries(errorWords)) {
+    expect(table).toContain(`| \`${word}\` | ${statuses.join(', ')} | ${meaning} |`)
+  }
+})
+
+interface Document {
+  readonly components: { readonly headers: Record<string, { readonly schema: { readonly examples: string[] } }> }
+}
