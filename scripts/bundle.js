@@ -47,7 +47,8 @@ export async function bundle(outdir, { build: given, define, ...more } = {}) {
     logLevel: 'warning',
     ...more,
   })
-  await copyFile(docsScript, join(outdir, 'rapidoc-min.js'))
+  await mkdir(join(outdir, 'assets'), { recursive: true })
+  await copyFile(docsScript, join(outdir, 'assets/rapidoc-min.js'))
 }
 
 async function digestOfSources() {
@@ -74,15 +75,19 @@ export async function bundleInPlace(outdir) {
   const made = await mkdtemp(join(outdir, '.made-'))
   try {
     await bundle(made)
-    const names = await readdir(made)
-    const isPart = (name) => /^(chunk|[\w-]+-[A-Z0-9]{8}\.)/.test(name)
+    const entries = await readdir(made, { withFileTypes: true, recursive: true })
+    const names = entries
+      .filter((it) => it.isFile())
+      .map((it) => relative(made, join(it.parentPath ?? it.path, it.name)))
+    const isPart = (name) => /^(assets\/|chunk|[\w-]+-[A-Z0-9]{8}\.)/.test(name)
+    await mkdir(join(outdir, 'assets'), { recursive: true })
     for (const name of [...names.filter(isPart), ...names.filter((it) => !isPart(it))]) {
       await rename(join(made, name), join(outdir, name))
     }
   } finally {
     await rm(made, { recursive: true, force: true })
   }
-  for (const name of await readdir(outdir)) {
+  for (const name of await readdir(outdir, { recursive: true })) {
     const { mtimeMs } = await stat(join(outdir, name)).catch(() => ({ mtimeMs: Date.now() }))
     if (Date.now() - mtimeMs > weekMs) await rm(join(outdir, name), { recursive: true, force: true })
   }

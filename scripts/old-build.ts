@@ -19,7 +19,7 @@ try {
   symlinkSync(join(root, 'node_modules'), join(tree, 'node_modules'))
   execFileSync('npm', ['run', 'build'], { cwd: tree, stdio: 'inherit' })
   const dist = join(tree, 'dist')
-  const names = readdirSync(dist).filter((name) => name !== 'rapidoc-min.js')
+  const names = readdirSync(dist).filter((name) => name.endsWith('.js') && name !== 'rapidoc-min.js')
   const files = Object.fromEntries(names.sort().map((name) => [name, readFileSync(join(dist, name), 'utf8')]))
   const text = JSON.stringify(files)
   const params = {

@@ -16,6 +16,7 @@ import { type Access, Admission, corsOrigin, isPreflight } from './http/access/a
 import { type Peer, peerByUrl } from './http/access/peer.ts'
 import { roleNeeded } from './http/access/role-needed.ts'
 import { isForeignSite, requireDeliberate } from './http/access/source.ts'
+import type { Assets } from './http/assets.ts'
 import { readAnyJson, readJson } from './http/body.ts'
 import { type Answer, type Context, type Endpoint, type Json, roleOf } from './http/endpoint.ts'
 import { pathOf, queryOf, unalias } from './http/path.ts'
@@ -63,7 +64,7 @@ export interface AppOptions {
   readonly json: Json
   readonly upgrade: Upgrade
   /** The script of the reference page: rapidoc-min.js. */
-  readonly docsScript: () => Promise<string | Uint8Array>
+  readonly assets: Assets
   /** Told of everything that became a 500. */
   readonly report: (error: unknown, requestId: string) => void
   /** Where requests are counted; without it, in the app alone. */
@@ -174,7 +175,7 @@ export function createApp(options: AppOptions): App {
     admission,
     aliasOf: (word) => words.get(word) ?? word,
     json,
-    docsScript: options.docsScript,
+    assets: options.assets,
     openapi() {
       document ??= JSON.stringify(openapi(endpoints, version))
       return document

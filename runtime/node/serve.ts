@@ -10,7 +10,7 @@ import type { Access } from '../../src/http/access/access.ts'
 import { openAuth } from './auth/open-auth.ts'
 import type { Resolved } from './config/config.ts'
 import type { LoadedConfig } from './config/load.ts'
-import { docsScript } from './docs-script.ts'
+import { assets } from './http/assets.ts'
 import { within } from './http/caller.ts'
 import { Certificate } from './http/certificate.ts'
 import { peerOf, peerOfMessage } from './http/peer.ts'
@@ -72,7 +72,7 @@ export async function serve(config: LoadedConfig): Promise<number> {
     aliases: current.aliases,
     json,
     upgrade: webSockets.upgrade,
-    docsScript,
+    assets,
     report: (error, request) => log.error({ err: error, request }, 'a request failed'),
     trace(entry) {
       const { log_level } = config.current

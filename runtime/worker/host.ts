@@ -2,6 +2,7 @@ import { env } from 'cloudflare:workers'
 import type { AppOptions } from '../../src/app.ts'
 import { LoginLimit } from '../../src/auth/login-limit.ts'
 import type { GatewayHost } from '../../src/gateway/host.ts'
+import { assetOf } from '../../src/http/assets.ts'
 import type { Json } from '../../src/http/endpoint.ts'
 import script from '../vendor/rapidoc-min.js'
 import type { Env } from './env.ts'
@@ -45,7 +46,7 @@ export const common = {
   json,
   peer,
   logins,
-  docsScript: async () => script,
+  assets: async (name) => (name === 'rapidoc-min.js' ? assetOf(name, script) : undefined),
   // biome-ignore lint/suspicious/noConsole: the log of a Worker
   report: (error, requestId) => console.error(`request ${requestId} failed:`, error),
 } satisfies Partial<AppOptions>

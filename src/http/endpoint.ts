@@ -10,6 +10,7 @@ import type { HostAgent } from '../host-agent.ts'
 import type { Role } from '../model/access-token.ts'
 import type { Admission } from './access/access.ts'
 import type { Peer } from './access/peer.ts'
+import type { Assets } from './assets.ts'
 import type { RequestMetrics } from './request-metrics.ts'
 import type { Upgrade } from './socket.ts'
 import type { TicketOffice } from './tickets.ts'
@@ -49,7 +50,7 @@ export interface Context {
   readonly aliasOf: (word: string) => string
   readonly json: Json
   readonly upgrade: Upgrade
-  readonly docsScript: () => Promise<string | Uint8Array>
+  readonly assets: Assets
   /** The OpenAPI document, as text. */
   readonly openapi: () => string
 }

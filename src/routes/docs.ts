@@ -1,3 +1,4 @@
+import { pageHeaders, sendAsset } from '../http/assets.ts'
 import { type Endpoint, endpoint } from '../http/endpoint.ts'
 
 // Everything comes from here: the page works on a machine without a network.
@@ -41,8 +42,6 @@ aligned.replaceSync('#api-info { margin-left: 0 }')
 page().addEventListener('spec-loaded', () => page().shadowRoot.adoptedStyleSheets.push(aligned), { once: true })
 `
 
-const headers = { 'X-Content-Type-Options': 'nosniff', 'Referrer-Policy': 'no-referrer' }
-
 /** The description of the interface, for programs and for people. */
 export const docsEndpoints: readonly Endpoint[] = [
   endpoint({
@@ -71,7 +70,7 @@ export const docsEndpoints: readonly Endpoint[] = [
     replies: { 200: { description: 'The page', media: 'text/html' } },
     handle: () =>
       new Response(page, {
-        headers: { ...headers, 'Content-Type': 'text/html; charset=utf-8', 'Content-Security-Policy': policy },
+        headers: { ...pageHeaders, 'Content-Type': 'text/html; charset=utf-8', 'Content-Security-Policy': policy },
       }),
   }),
   endpoint({
@@ -80,7 +79,8 @@ export const docsEndpoints: readonly Endpoint[] = [
     tag: 'reference',
     summary: 'The script that makes the reference page light or dark',
     replies: { 200: { description: 'The script', media: 'text/javascript' } },
-    handle: () => new Response(theme, { headers: { ...headers, 'Content-Type': 'text/javascript; charset=utf-8' } }),
+    handle: () =>
+      new Response(theme, { headers: { ...pageHeaders, 'Content-Type': 'text/javascript; charset=utf-8' } }),
   }),
   endpoint({
     method: 'GET',
@@ -88,9 +88,6 @@ export const docsEndpoints: readonly Endpoint[] = [
     tag: 'reference',
     summary: 'The script of the reference page',
     replies: { 200: { description: 'The script', media: 'text/javascript' } },
-    handle: async (_, { docsScript }) =>
-      new Response((await docsScript()) as BodyInit, {
-        headers: { ...headers, 'Content-Type': 'text/javascript; charset=utf-8', 'Cache-Control': 'max-age=86400' },
-      }),
+    handle: ({ request }, { assets }) => sendAsset(assets, 'rapidoc-min.js', request),
   }),
 ]

@@ -74,7 +74,7 @@ export function authApp({ access, verifier, tokens, rateLimit, fleet, upgrade, t
     json: (body, status, headers) =>
       new Response(body, { status, headers: { 'Content-Type': 'application/json', ...headers } }),
     upgrade: upgrade ?? (() => new Response('upgraded')),
-    docsScript: async () => '',
+    assets: async () => undefined,
     report: (error) => {
       throw error
     },

@@ -32,7 +32,8 @@ async function bundled(): Promise<string> {
   await bundle(made, { sourcemap: true, build: 'source' })
   await writeFile(join(made, 'package.json'), '{ "type": "module" }\n')
   const hash = createHash('sha256')
-  for (const name of (await readdir(made)).sort()) hash.update(name).update(await readFile(join(made, name)))
+  const files = (await readdir(made, { recursive: true })).filter((name) => /\.\w+$/.test(name))
+  for (const name of files.sort()) hash.update(name).update(await readFile(join(made, name)))
   const place = join(cache, hash.digest('hex').slice(0, 16))
   // Where it is already there, that one stays.
   await rename(made, place).catch(() => rm(made, { recursive: true }))

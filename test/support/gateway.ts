@@ -137,7 +137,7 @@ function appOf(gateway: Gateway, { fleet, access }: { fleet?: Fleet; access?: Pa
     upgrade: () => {
       throw new Error('not here')
     },
-    docsScript: async () => '',
+    assets: async () => undefined,
     report: (error) => process.stderr.write(`${(error as Error).stack}\n`),
   })
 }

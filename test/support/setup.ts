@@ -6,8 +6,8 @@ import { Miniflare } from 'miniflare'
 import type { TestProject } from 'vitest/node'
 import { createNodeAgent, type NodeAgentService } from '../../runtime/node/agent.ts'
 import { loadConfig } from '../../runtime/node/config/load.ts'
-import { docsScript } from '../../runtime/node/docs-script.ts'
 import { httpTransport } from '../../runtime/node/fleet/http-transport.ts'
+import { assets } from '../../runtime/node/http/assets.ts'
 import { within } from '../../runtime/node/http/caller.ts'
 import { json, listen } from '../../runtime/node/http/server.ts'
 import { WebSockets } from '../../runtime/node/http/websocket.ts'
@@ -140,7 +140,7 @@ async function serve(
     aliases: { vpcs: 'pc' },
     json,
     upgrade: webSockets.upgrade,
-    docsScript,
+    assets,
     report: (error) => process.stderr.write(`${(error as Error).stack}\n`),
   })
   const server = await listen({

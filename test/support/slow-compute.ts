@@ -48,7 +48,7 @@ export async function slowCompute(ports: number, silenceMs: number): Promise<Slo
     aliases: {},
     json,
     upgrade: webSockets.upgrade,
-    docsScript: async () => '',
+    assets: async () => undefined,
     report: (error) => process.stderr.write(`${(error as Error).stack}\n`),
   })
   const server = await listen({

@@ -8,6 +8,7 @@ import { fleetMembers } from '../../src/gateway/fleet-members.ts'
 import { createGateway } from '../../src/gateway/gateway-agent.ts'
 import type { FleetMembers } from '../../src/gateway/members.ts'
 import { peerAddress } from '../../src/gateway/peer-address.ts'
+import { assetOf } from '../../src/http/assets.ts'
 import type { ComputeRecord } from '../../src/model/compute.ts'
 import { MemoryAppliance } from './memory-appliance.ts'
 import { MemoryPlacements } from './memory-placements.ts'
@@ -74,7 +75,7 @@ async function open(env: Env): Promise<App> {
     json: (body, status, headers) =>
       new Response(body, { status, headers: { 'Content-Type': 'application/json', ...headers } }),
     upgrade,
-    docsScript: async () => '// the script of the reference page',
+    assets: (name) => assetOf(name, '// the script of the reference page'),
     // biome-ignore lint/suspicious/noConsole: the only way out of a worker
     report: (error) => console.error(error),
   })

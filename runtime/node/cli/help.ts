@@ -1,19 +1,20 @@
 import { Kind } from '@sinclair/typebox'
 import { choicesOf, flagOf, type Key, keys, shown } from '../config/keys.ts'
 import { version } from '../system/version.ts'
+import type { Command } from './command.ts'
 
 /** What a person who types "patchbay" sees. */
-export const overview = `Patchbay ${version}: runs emulated network labs over HTTP
+export function overview(commands: Readonly<Record<string, Command>>): string {
+  const usages = Object.entries(commands).map(([name, { usage }]) => `patchbay ${name} ${usage}`.trimEnd())
+  const width = Math.max(...usages.map(({ length }) => length))
+  const lines = Object.values(commands).map(({ summary }, index) => `${usages[index]?.padEnd(width)}  ${summary}`)
+  return `Patchbay ${version}: runs emulated network labs over HTTP
 
-patchbay serve [flags]           run the service (http://127.0.0.1:3080, reference at /docs)
-patchbay doctor [--json]         check what labs need on this machine
-patchbay config [flags]          the settings in force, and where each came from
-patchbay console [HOST:]PORT     a terminal on a telnet console; Ctrl-] leaves it
-patchbay version
-patchbay help [COMMAND]          the same as COMMAND --help
+${lines.join('\n')}
 
 Flags are settings: --port 3080, --data DIR, --config FILE, --log-level debug, ...; "patchbay serve --help" lists them all.
 `
+}
 
 const flagsIntro = `Flags win over environment variables (--pc-engine is PATCHBAY_PC_ENGINE), and those over the file
 (pc.engine in ~/.config/patchbay/config.toml). A password or token on the command line can be seen by
@@ -21,41 +22,9 @@ other users of the machine, and is refused outside a terminal: take --password-f
 --join-token-file, or the variables PATCHBAY_PASSWORD and PATCHBAY_TOKEN.
 `
 
-const texts: Readonly<Record<string, () => string>> = {
-  serve: () => `patchbay serve [flags]
-
-Runs the service until Ctrl-C or SIGTERM, which stop the nodes (unless on_exit is keep). When it is ready it
-says so on standard output, with its address; what happens later goes to standard error, as JSON unless that
-is a terminal.
-
-${flagsIntro}
-${flags()}`,
-  config: () => `patchbay config [flags]
-
-Shows every setting with its value, and where that came from: a flag, an environment variable, the file or the
-default. Secrets are masked. It takes the flags of "patchbay serve", so it shows what those would do.
-
-${flagsIntro}
-${flags()}`,
-  doctor: () => `patchbay doctor [--json] [flags]
-
-Checks what labs need on this machine, and shows the command that mends each finding. The exit code is 1 when
-something is missing that every lab needs. --json has the same for programs. It takes the flags of
-"patchbay serve", so it checks the data directory and the programs that those name.
-`,
-  console: () => `patchbay console [HOST:]PORT
-
-A terminal on the telnet console of a node; Ctrl-] leaves it. PORT is "console" in what the service answers for
-the node, HOST is 127.0.0.1 unless it is given. With its input from a pipe it sends that and shows what the
-guest says until it is quiet: echo "show ip" | patchbay console 5001
-`,
-  version: () => 'patchbay version\n\nShows the version of the program.\n',
-  help: () => 'patchbay help [COMMAND]\n\nShows the commands, or what one of them does.\n',
-}
-
-/** What a command does and takes; undefined for what is no command. */
-export const helpOf = (command: string): string | undefined =>
-  Object.hasOwn(texts, command) ? texts[command]?.() : undefined
+/** What a command does and takes. */
+export const helpOf = (name: string, { usage, text, takesSettings = false }: Command): string =>
+  `${`patchbay ${name} ${usage}`.trimEnd()}\n\n${text}\n${takesSettings ? `\n${flagsIntro}\n${flags()}` : ''}`
 
 /** Every flag with its meaning and its default. */
 function flags(): string {

@@ -64,7 +64,7 @@ test('a handler runs on behalf of its caller, and what the service asks itself r
     aliases: {},
     json: (body, status, headers) => new Response(body, { status, headers }),
     upgrade: () => new Response(null),
-    docsScript: async () => '',
+    assets: async () => undefined,
     report: () => {},
     trace: ({ id, route, status }) => void traced.push(`${id} ${route} ${status}`),
   })

@@ -1,0 +1,86 @@
+import { nearest } from '../../src/http/nearest-word.ts'
+import type { Command } from './cli/command.ts'
+import { version } from './system/version.ts'
+
+/** Every command of the program, in the order in which help lists them. */
+export const commands: Readonly<Record<string, Command>> = {
+  serve: {
+    usage: '[flags]',
+    summary: 'run the service (http://127.0.0.1:3080, reference at /docs)',
+    text: `Runs the service until Ctrl-C or SIGTERM, which stop the nodes (unless on_exit is keep). When it is ready it
+prints its address on standard output. The log goes to standard error: as JSON, or as text on a terminal.`,
+    takesSettings: true,
+    run: async (argv) => {
+      const { loadConfig } = await import('./config/load.ts')
+      return (await import('./serve.ts')).serve(loadConfig({ argv, env: process.env }))
+    },
+  },
+  doctor: {
+    usage: '[--json] [flags]',
+    summary: 'check what labs need on this machine',
+    text: `Checks what labs need on this machine, and shows the command that mends each finding. The exit code is 1 when
+something is missing that every lab needs. --json has the same for programs. It takes the flags of
+"patchbay serve", so it checks the data directory and the programs that those name.`,
+    run: async (argv) => (await import('./cli/doctor.ts')).doctorCommand(argv),
+  },
+  config: {
+    usage: '[flags]',
+    summary: 'the settings in force, and where each came from',
+    text: `Shows every setting with its value and the source of that: a flag, an environment variable, the file or the
+default. Secrets are masked. It takes the flags of "patchbay serve", so it shows what those would do.`,
+    takesSettings: true,
+    run: async (argv) => (await import('./cli/config.ts')).configCommand(argv),
+  },
+  console: {
+    usage: '[HOST:]PORT',
+    summary: 'a terminal on a telnet console; Ctrl-] leaves it',
+    text: `A terminal on the telnet console of a node; Ctrl-] leaves it. PORT is "console" in what the service answers for
+the node, HOST is 127.0.0.1 unless it is given. With its input from a pipe it sends that and shows what the
+guest says until it is quiet: echo "show ip" | patchbay console 5001`,
+    run: async (argv) => (await import('./cli/console.ts')).consoleCommand(argv),
+  },
+  version: {
+    usage: '',
+    summary: 'the version of the program',
+    text: 'Shows the version of the program.',
+    run: async () => print(`${version}\n`),
+  },
+  help: {
+    usage: '[COMMAND]',
+    summary: 'the same as COMMAND --help',
+    text: 'Shows the commands, or what one of them does.',
+    run: async ([name]) => showHelp(name),
+  },
+}
+
+/** Runs what the command line names; resolves with the exit code. */
+export async function runCommand([first, ...rest]: string[]): Promise<number> {
+  if (first === undefined || first === '--help' || first === '-h') return showHelp(rest[0])
+  if (first === '--version' || first === '-v') return print(`${version}\n`)
+  // Flags alone are those of the service.
+  const [name, ...argv] = first.startsWith('-') ? ['serve', first, ...rest] : [first, ...rest]
+  const command = Object.hasOwn(commands, name) ? commands[name] : undefined
+  if (command === undefined) return unknownCommand(name)
+  return argv.includes('--help') || argv.includes('-h') ? showHelp(name) : command.run(argv)
+}
+
+function print(text: string): number {
+  process.stdout.write(text)
+  return 0
+}
+
+/** What one command does, or all do. */
+async function showHelp(name?: string): Promise<number> {
+  const { helpOf, overview } = await import('./cli/help.ts')
+  if (name === undefined) return print(overview(commands))
+  const command = Object.hasOwn(commands, name) ? commands[name] : undefined
+  return command === undefined ? unknownCommand(name) : print(helpOf(name, command))
+}
+
+function unknownCommand(name: string): number {
+  const guess = nearest(name, Object.keys(commands))
+  process.stderr.write(
+    `patchbay: unknown command ${name}${guess === undefined ? '' : `, did you mean ${guess}?`} ("patchbay help" lists them)\n`,
+  )
+  return 2
+}
