@@ -1,14 +1,11 @@
 import type { CaptureStart, CaptureStarted, CaptureStream } from './model/capture.ts'
-import type { IdlePcProposals } from './model/dynamips.ts'
 import type { FeedItem } from './model/event.ts'
 import type { Capabilities, Diagnosis, Load, NetworkInterface, Ports, Reloaded, Version } from './model/host.ts'
-import type { VmSummary } from './model/hypervisor.ts'
-import type { DiskCreate, DiskExtend, FoundProgram, Image, ImageKindName } from './model/image.ts'
-import type { IouConfigs, IouNode, IouStart } from './model/iou.ts'
-import type { MachineCapabilities, ResizeDisk } from './model/machine-emulator.ts'
+import type { DiskCreate, DiskExtend, Image, ImageKindName } from './model/image.ts'
 import type { MetricFamily } from './model/metrics.ts'
 import type { Nio, NioState } from './model/nio.ts'
 import type { Node, NodeCreate, NodeKindName, NodeRef, NodeUpdate } from './model/node.ts'
+import type { FoundProgram } from './model/program.ts'
 import type { Project, ProjectCreate, ProjectFile, ProjectStatusFilter, ProjectUpdate } from './model/project.ts'
 
 /**
@@ -23,10 +20,6 @@ export interface HostAgent {
   readonly files: FileAgent
   readonly images: ImageAgent
   readonly nodes: NodeAgent
-  readonly machines: MachineAgent
-  readonly routers: RouterAgent
-  readonly dynamips: DynamipsAgent
-  readonly hypervisors: HypervisorAgent
   readonly events: EventAgent
 }
 
@@ -43,6 +36,8 @@ export interface HostFacts {
   doctor(signal?: AbortSignal): Promise<Diagnosis>
   /** 403 when the compute is not in local mode, 409 when the file is not valid (the old values stay). */
   reloadConfig(): Promise<Reloaded>
+  /** What only computes that run a kind can do: one of the `computeActions` of its descriptor. */
+  action(kind: NodeKindName, name: string, input: unknown, signal?: AbortSignal): Promise<unknown>
 }
 
 export interface ProjectAgent {
@@ -182,8 +177,11 @@ export interface NodeAgent {
   update<K extends NodeKindName>(ref: NodeRef<K>, changes: NodeUpdate<K>): Promise<Node<K>>
   /** Stops it first. `files: 'later'` leaves the directory until the project is committed or closed (v1). */
   remove(ref: NodeRef, options: { files: 'now' | 'later' }): Promise<void>
-  /** Resolves when the node runs; one that runs is left alone, a suspended one goes on. 409 with the reason when it cannot run. */
-  start<K extends NodeKindName>(ref: NodeRef<K>): Promise<Node<K>>
+  /**
+   * Resolves when the node runs; one that runs is left alone, a suspended one goes on. 409 with the reason when it cannot run.
+   * `input`: what the kind has a start bring along.
+   */
+  start<K extends NodeKindName>(ref: NodeRef<K>, input?: unknown): Promise<Node<K>>
   /** Resolves when its processes have ended; a stopped node is left alone. */
   stop<K extends NodeKindName>(ref: NodeRef<K>): Promise<Node<K>>
   /** Pauses a node; kinds that cannot be paused go on running. 409 when it does not obey. */
@@ -219,43 +217,8 @@ export interface NodeAgent {
   console(ref: NodeRef, signal: AbortSignal): Promise<ConsoleStream>
   /** The screen as a pair of streams that speak RFB (VNC); 409 when the node does not run, or has no screen of this kind. */
   screen(ref: NodeRef, signal: AbortSignal): Promise<ConsoleStream>
-}
-
-/** What only routers run by an IOU image have. */
-export interface RouterAgent {
-  /** As `start` of every node, with a licence file that is used when the host has no other. */
-  start(ref: NodeRef<'iou'>, input: IouStart): Promise<IouNode>
-  /** What the router has stored, else what is in its files. */
-  configs(ref: NodeRef<'iou'>): Promise<IouConfigs>
-  /** Copies what the router has stored into its files. 409 when that cannot be read now. */
-  saveConfigs(ref: NodeRef<'iou'>): Promise<void>
-}
-
-/**
- * What only routers run by dynamips have: it takes minutes, on one router of a host at a time (409 for another). A router that
- * is stopped is started for it and stopped again; one that runs is left as it was. 408 when it takes too long, 409 when the
- * router cannot run, is suspended, or is stopped meanwhile.
- */
-export interface DynamipsAgent {
-  /** Values that may be the idle PC of its image, as `0x60008120 [47]`. */
-  idlePcProposals(ref: NodeRef<'dynamips'>, signal?: AbortSignal): Promise<IdlePcProposals>
-  /** The first of them that brings the load of the host down, as `0x60008120`; 409 when none does. */
-  autoIdlePc(ref: NodeRef<'dynamips'>, signal?: AbortSignal): Promise<string>
-}
-
-/** What only machines run by QEMU have. */
-export interface MachineAgent {
-  /** The emulators in PATH that answer, of the named platforms or all, by name. */
-  emulators(platforms?: readonly string[]): Promise<FoundProgram[]>
-  capabilities(): Promise<MachineCapabilities>
-  /** 409 when the machine runs, has no such disk, or the tool refuses. The disk is made first when it was never used. */
-  resizeDisk(ref: NodeRef<'machine-emulator'>, input: ResizeDisk): Promise<void>
-}
-
-/** What only VMs of a hypervisor have. */
-export interface HypervisorAgent {
-  /** The VMs of the hypervisor that new nodes are made for, by name. 409 when none can be reached. */
-  vms(): Promise<VmSummary[]>
+  /** What only nodes of a kind can do: one of the `actions` of its descriptor. The input has the form that is declared there. */
+  action(ref: NodeRef, name: string, input: unknown, signal?: AbortSignal): Promise<unknown>
 }
 
 /** A numbered port of a numbered adapter. */

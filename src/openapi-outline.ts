@@ -1,4 +1,5 @@
 import type { Endpoint } from './http/endpoint.ts'
+import { nodeKinds } from './model/node.ts'
 
 /** The first page of the reference, in Markdown. */
 export const overview = `Runs emulated network labs over HTTP: projects, nodes, links, consoles.
@@ -34,11 +35,7 @@ const mixed = new Set(['server', 'reference'])
 /** What people look for first; other groups of the face follow in the order of their endpoints. */
 const first = [
   'v2 compute projects',
-  'v2 pc nodes',
-  'v2 machine-emulator nodes',
-  'v2 iou nodes',
-  'v2 hypervisor nodes',
-  'v2 dynamips nodes',
+  ...new Set(['pc', 'machine-emulator', ...nodeKinds].map((kind) => `v2 ${kind} nodes`)),
   'v2 links',
 ]
 

@@ -1,19 +1,14 @@
 import type { Endpoint } from './http/endpoint.ts'
 import { docsEndpoints } from './routes/docs.ts'
-import { hypervisorEndpoints } from './routes/hypervisors.ts'
-import { idlePcEndpoints } from './routes/idle-pc.ts'
 import { imageEndpoints } from './routes/images.ts'
-import { machineEndpoints } from './routes/machines.ts'
 import { metricsEndpoints } from './routes/metrics.ts'
-import { routerEndpoints } from './routes/routers.ts'
+import { nodeEndpoints } from './routes/nodes.ts'
 import { serverEndpoints } from './routes/server.ts'
-import { instancesV1 } from './routes/v1/instances.ts'
 import { projectsV1 } from './routes/v1/projects.ts'
 import { applianceVmEndpoints } from './routes/v2/appliance-vm.ts'
 import { autoIdlePc } from './routes/v2/auto-idle-pc.ts'
 import { computeEndpoints } from './routes/v2/computes.ts'
 import { nodeLinkEndpoints } from './routes/v2/node-links.ts'
-import { nodesV2 } from './routes/v2/nodes.ts'
 import { notificationEndpoints } from './routes/v2/notifications.ts'
 import { projectsV2 } from './routes/v2/projects.ts'
 import { sessionEndpoints } from './routes/v2/session.ts'
@@ -25,15 +20,10 @@ export const endpoints: readonly Endpoint[] = [
   ...serverEndpoints,
   ...metricsEndpoints,
   ...projectsV1,
-  ...instancesV1,
   ...projectsV2,
-  ...nodesV2,
+  ...nodeEndpoints,
   ...imageEndpoints,
-  ...routerEndpoints,
-  ...machineEndpoints,
-  ...idlePcEndpoints,
   autoIdlePc,
-  ...hypervisorEndpoints,
   ...computeEndpoints,
   ...applianceVmEndpoints,
   ...notificationEndpoints,

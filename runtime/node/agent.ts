@@ -3,6 +3,7 @@ import { basename, join } from 'node:path'
 import { forbidden } from '../../src/errors/api-error.ts'
 import { EventLog } from '../../src/events/event-log.ts'
 import type { HostAgent } from '../../src/host-agent.ts'
+import { namedAction } from '../../src/kinds/kind.ts'
 import type { EventPayload } from '../../src/model/event.ts'
 import type { Diagnosis } from '../../src/model/host.ts'
 import { isLinkable, type NodeKindName, nodeKinds } from '../../src/model/node.ts'
@@ -16,16 +17,12 @@ import { Images } from './images/images.ts'
 import type { ImageUser } from './images/users.ts'
 import { type DynamipsTimeouts, defaultDynamipsTimeouts as usualDynamipsBounds } from './kinds/dynamips/bounds.ts'
 import { DynamipsKind } from './kinds/dynamips/dynamips.ts'
-import { Measurements } from './kinds/dynamips/measurements.ts'
 import { createDrivers, type Drivers, defaultDriver } from './kinds/hypervisor/drivers.ts'
 import { HypervisorKind } from './kinds/hypervisor/hypervisor.ts'
 import { IouKind } from './kinds/iou/iou.ts'
 import type { KindListener, NodeKind } from './kinds/kind.ts'
-import { kvmPlatforms, usableEmulators } from './kinds/machine-emulator/binaries.ts'
 import { defaultMachineTimeouts, type MachineTimeouts } from './kinds/machine-emulator/bounds.ts'
-import { kvmVerdict } from './kinds/machine-emulator/kvm-guest.ts'
 import { MachineEmulatorKind } from './kinds/machine-emulator/machine-emulator.ts'
-import { versionText } from './kinds/machine-emulator/probe.ts'
 import { PcKind } from './kinds/pc/pc.ts'
 import type { Log } from './log/log.ts'
 import { Captures } from './nodes/captures.ts'
@@ -227,7 +224,6 @@ export async function createNodeAgent(options: NodeAgentOptions): Promise<NodeAg
     emit,
     troubleOf: (key) => keeper.troubleOf(key),
   })
-  const measurements = new Measurements({ kind: dynamips, nodes, lifeCycle, timeouts: dynamipsBounds })
   const reopen = new Reopen({
     ...{ kinds, keeper, ports, links, lifeCycle, listening, nodes, log },
     finishProjects: () => projects.finish(),
@@ -267,22 +263,6 @@ export async function createNodeAgent(options: NodeAgentOptions): Promise<NodeAg
     files,
     images,
     nodes,
-    routers: {
-      start: (ref, input) => nodes.startWith(ref, (node) => iou.starting(node, input)),
-      configs: (ref) => nodes.with(ref, (node) => iou.configs(node)),
-      saveConfigs: (ref) => nodes.with(ref, (node) => iou.saveConfigs(node)),
-    },
-    dynamips: measurements,
-    hypervisors: { vms: () => hypervisor.vms() },
-    machines: {
-      emulators: async (platforms) =>
-        (await usableEmulators(platforms, await sandbox.confinement())).map(({ path, version }) => ({
-          path,
-          version: versionText(version),
-        })),
-      capabilities: async () => ({ kvm: await platformsOfKvm() }),
-      resizeDisk: (ref, input) => nodes.with(ref, (node) => machines.resize(node, input)),
-    },
     events: {
       async open(options) {
         if (options.projectId !== undefined) await projects.find(options.projectId)
@@ -296,7 +276,7 @@ export async function createNodeAgent(options: NodeAgentOptions): Promise<NodeAg
         platform: platform(),
         node_types: nodeKinds.filter(isLinkable),
         packet_path: await keeper.packetPath(),
-        pc_engine: (await pc.engine()).engine,
+        ...Object.assign({}, ...(await Promise.all(Object.values(kinds).map((kind) => kind.capabilities?.())))),
       }),
       interfaces: async () => allowedInterfaces(interfaceRules()),
       ports: async () => ({
@@ -314,6 +294,7 @@ export async function createNodeAgent(options: NodeAgentOptions): Promise<NodeAg
         if (!isLocal()) throw forbidden('The configuration can only be reloaded in local mode')
         return config.reload()
       },
+      action: async (kind, name, input) => namedAction(kinds[kind].computeActions, name)(input as never),
     },
   }
   const takenOver = restored.then(async () => ({
@@ -329,7 +310,7 @@ export async function createNodeAgent(options: NodeAgentOptions): Promise<NodeAg
       events.close()
       // What is only now being found again is to be stopped, too.
       await restored
-      await measurements.close()
+      await Promise.all(Object.values(kinds).map((kind) => kind.onClosing?.()))
       if (stop) {
         const running = [...nodes.all.values()].filter(({ status }) => status !== 'stopped')
         for (const node of running) lifeCycle.expedite(node)
@@ -338,7 +319,7 @@ export async function createNodeAgent(options: NodeAgentOptions): Promise<NodeAg
         )
       }
       await keeper.close({ stop })
-      await hypervisor.close()
+      await Promise.all(Object.values(kinds).map((kind) => kind.onClosed?.()))
       await images.close()
       await checksums.close()
     },
@@ -356,11 +337,4 @@ async function tellProtection(
   if (require_sandbox)
     log.error({}, `No emulator will run (require_sandbox), because nothing confines it: ${found.reason}`)
   else log.warn({}, `Emulators run without confinement: ${found.reason}`)
-}
-
-/** The platforms whose guests KVM runs here; none where it was seen that it does not. */
-async function platformsOfKvm(): Promise<string[]> {
-  const platforms = [...kvmPlatforms()]
-  if (platforms.length === 0) return []
-  return ['hangs', 'fails'].includes(await kvmVerdict()) ? [] : platforms
 }

@@ -4,11 +4,10 @@ import type { EventAgent } from '../host-agent.ts'
 import { Uuid } from '../model/common.ts'
 import type { EventPayload, FeedItem } from '../model/event.ts'
 import { Load } from '../model/host.ts'
-import type { Node } from '../model/node.ts'
 import { Project } from '../model/project.ts'
 import type { Connection } from './connection.ts'
 import { Lines } from './lines.ts'
-import { AnyNode } from './nodes.ts'
+import { anyNode } from './nodes.ts'
 import { path, search } from './paths.ts'
 import { tolerant } from './tolerant.ts'
 
@@ -70,7 +69,7 @@ const Resync = Type.Object({ seq })
 const Dropped = Type.Object({ event: Type.Object({ dropped: Type.Integer({ minimum: 1 }) }) })
 const OfNode = tolerant(
   Type.Object({
-    ...line(AnyNode).properties,
+    ...line(Type.Unknown()).properties,
     change: Type.Optional(
       Type.Union([
         Type.Literal('started'),
@@ -111,9 +110,10 @@ function itemOf(connection: Connection, value: unknown, projectId: string | unde
     case 'node.created':
     case 'node.updated':
     case 'node.deleted': {
-      if (!Check(OfNode, value)) return other(connection, value, projectId)
+      const node = Check(OfNode, value) ? anyNode(value.event) : undefined
+      if (!Check(OfNode, value) || node === undefined) return other(connection, value, projectId)
       const { change, ...it } = value
-      return event(it, { type: action, node: it.event as Node, ...(change !== undefined && { change }) })
+      return event(it, { type: action, node, ...(change !== undefined && { change }) })
     }
     case 'project.updated':
     case 'project.closed': {

@@ -7,7 +7,7 @@ import type { Connection } from './connection.ts'
 const interfaces = Type.Array(NetworkInterface)
 const families = Type.Array(MetricFamily)
 
-export const remoteHost = (connection: Connection): HostFacts => ({
+export const remoteHost = (connection: Connection): Omit<HostFacts, 'action'> => ({
   version: () => connection.json(Version, { method: 'GET', path: '/v2/compute/version' }),
   capabilities: () => connection.json(Capabilities, { method: 'GET', path: '/v2/compute/capabilities?view=full' }),
   interfaces: () => connection.json(interfaces, { method: 'GET', path: '/v2/compute/network/interfaces' }),

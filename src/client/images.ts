@@ -1,6 +1,7 @@
 import { Type } from '@sinclair/typebox'
 import type { Digest, ImageAgent, StoredImage, UploadOptions, UploadProgress, WantedRange } from '../host-agent.ts'
-import { FoundProgram, Image, type ImageKindName } from '../model/image.ts'
+import { Image, type ImageKindName } from '../model/image.ts'
+import { FoundProgram } from '../model/program.ts'
 import { Upload } from './bodies.ts'
 import type { Connection } from './connection.ts'
 import { factsOf } from './facts.ts'

@@ -1,9 +1,10 @@
-import { type TSchema, Type } from '@sinclair/typebox'
+import { type TArray, type TObject, type TSchema, Type } from '@sinclair/typebox'
+import { Check } from '@sinclair/typebox/value'
 import type { NodeAgent } from '../host-agent.ts'
-import type { Node, NodeKindName, NodeRef } from '../model/node.ts'
-import { kinds } from '../routes/v2/nodes.ts'
-import type { Connection } from './connection.ts'
+import { kindOf, type Node, type NodeKindName, type NodeRef, nodeKinds } from '../model/node.ts'
+import type { Call, Connection } from './connection.ts'
 import { path, search } from './paths.ts'
+import { tolerant } from './tolerant.ts'
 
 type Lives = Pick<
   NodeAgent,
@@ -21,12 +22,15 @@ type Lives = Pick<
   | 'resetConsole'
 >
 
-/** What a node of each kind is shown as. */
-const schemas = new Map<NodeKindName, { node: TSchema; list: TSchema }>(
-  Object.entries(kinds).map(([kind, { node }]) => [kind as NodeKindName, { node, list: Type.Array(node) }]),
-)
-/** A node whose kind is not known. */
-export const AnyNode = Type.Union(Object.values(kinds).map(({ node }) => node))
+const lists = new Map<NodeKindName, TSchema>(nodeKinds.map((kind) => [kind, Type.Array(kindOf(kind).node)]))
+/** A node of a kind, made sure by its schema. */
+const ofKind = <K extends NodeKindName>(kind: K, node: object): Node<K> => ({ kind, ...node }) as Node<K>
+
+/** A node as an event shows it, of the kind whose schema it fits; undefined when it fits none. */
+export function anyNode(value: unknown): Node | undefined {
+  const kind = nodeKinds.find((it) => Check(tolerant(kindOf(it).node), value))
+  return kind && ofKind(kind, value as object)
+}
 
 const nodesPath = (projectId: string, kind: NodeKindName): string =>
   path`/v2/compute/projects/${projectId}/${kind}/nodes`
@@ -34,24 +38,19 @@ const nodesPath = (projectId: string, kind: NodeKindName): string =>
 export const nodePath = ({ project_id, kind, node_id }: NodeRef): string =>
   nodesPath(project_id, kind) + path`/${node_id}`
 
-/** The lives of nodes. The schema of a kind makes its type sure. */
+/** The lives of nodes. */
 export function remoteLives(connection: Connection): Lives {
-  const schemaOf = (kind: NodeKindName, what: 'node' | 'list'): TSchema => {
-    const schema = schemas.get(kind)?.[what]
-    if (schema === undefined) throw new Error(`there is no kind ${kind}`)
-    return schema
-  }
+  const answer = async <K extends NodeKindName>(kind: K, call: Call): Promise<Node<K>> =>
+    ofKind(kind, await connection.json(kindOf(kind).node, call))
   const action =
     (name: 'start' | 'stop' | 'suspend' | 'resume' | 'reload') =>
-    async <K extends NodeKindName>(ref: NodeRef<K>): Promise<Node<K>> =>
-      (await connection.json(schemaOf(ref.kind, 'node'), {
-        method: 'POST',
-        path: `${nodePath(ref)}/${name}?view=full`,
-      })) as Node<K>
+    <K extends NodeKindName>(ref: NodeRef<K>, input?: unknown) =>
+      answer(ref.kind, { method: 'POST', path: `${nodePath(ref)}/${name}?view=full`, input })
   return {
     async list<K extends NodeKindName>(projectId: string, kind: K) {
       const call = { method: 'GET', path: nodesPath(projectId, kind) } as const
-      return (await connection.json(schemaOf(kind, 'list'), call)) as Node<K>[]
+      const nodes: object[] = await connection.json(lists.get(kind) as TArray<TObject>, call)
+      return nodes.map((node) => ofKind(kind, node))
     },
     async create<K extends NodeKindName>(
       projectId: string,
@@ -59,20 +58,15 @@ export function remoteLives(connection: Connection): Lives {
       input: unknown,
       { existing }: { existing: 'refuse' | 'update' },
     ) {
-      const { value, status } = await connection.answer(schemaOf(kind, 'node'), {
+      const { value, status } = await connection.answer(kindOf(kind).node, {
         method: 'POST',
         path: nodesPath(projectId, kind) + search({ existing, view: 'full' }),
         input,
       })
-      return { node: value as Node<K>, created: status === 201 }
+      return { node: ofKind(kind, value), created: status === 201 }
     },
-    async get<K extends NodeKindName>(ref: NodeRef<K>) {
-      return (await connection.json(schemaOf(ref.kind, 'node'), { method: 'GET', path: nodePath(ref) })) as Node<K>
-    },
-    async update<K extends NodeKindName>(ref: NodeRef<K>, input: unknown) {
-      const call = { method: 'PUT', path: nodePath(ref), input } as const
-      return (await connection.json(schemaOf(ref.kind, 'node'), call)) as Node<K>
-    },
+    get: (ref) => answer(ref.kind, { method: 'GET', path: nodePath(ref) }),
+    update: (ref, input) => answer(ref.kind, { method: 'PUT', path: nodePath(ref), input }),
     async remove(ref, { files }) {
       const { project_id, kind, node_id } = ref
       // Files that stay for a while are a thing of v1.
@@ -87,12 +81,11 @@ export function remoteLives(connection: Connection): Lives {
     async resetConsole(ref) {
       await connection.done({ method: 'POST', path: `${nodePath(ref)}/console/reset` })
     },
-    async duplicate<K extends NodeKindName>(ref: NodeRef<K>, destinationId: string) {
-      return (await connection.json(schemaOf(ref.kind, 'node'), {
+    duplicate: (ref, destinationId) =>
+      answer(ref.kind, {
         method: 'POST',
         path: `${nodePath(ref)}/duplicate`,
         input: { destination_node_id: destinationId },
-      })) as Node<K>
-    },
+      }),
   }
 }

@@ -1,16 +1,5 @@
-import type {
-  DynamipsAgent,
-  EventAgent,
-  FileAgent,
-  HostAgent,
-  HostFacts,
-  HypervisorAgent,
-  ImageAgent,
-  MachineAgent,
-  NodeAgent,
-  ProjectAgent,
-  RouterAgent,
-} from '../host-agent.ts'
+import type { EventAgent, FileAgent, HostAgent, HostFacts, ImageAgent, NodeAgent, ProjectAgent } from '../host-agent.ts'
+import { remoteActions } from './actions.ts'
 import { Connection } from './connection.ts'
 import { remoteConsoles } from './consoles.ts'
 import { remoteEvents } from './events.ts'
@@ -18,11 +7,9 @@ import { remoteFiles } from './files.ts'
 import { remoteHost } from './host.ts'
 import { remoteImages } from './images.ts'
 import { remoteLinks } from './links.ts'
-import { remoteMachines } from './machines.ts'
 import { remoteLives } from './nodes.ts'
 import type { RemoteOptions } from './options.ts'
 import { remoteProjects } from './projects.ts'
-import { remoteDynamips, remoteHypervisors, remoteRouters } from './routers.ts'
 
 /**
  * The host agent of another compute, over its HTTP interface: one call an operation. What it answers is not trusted: it must
@@ -36,25 +23,23 @@ export class RemoteHostAgent implements HostAgent {
   readonly files: FileAgent
   readonly images: ImageAgent
   readonly nodes: NodeAgent
-  readonly machines: MachineAgent
-  readonly routers: RouterAgent
-  readonly dynamips: DynamipsAgent
-  readonly hypervisors: HypervisorAgent
   readonly events: EventAgent
 
   /** Nothing is asked before it is needed. */
   constructor(options: RemoteOptions) {
     const connection = new Connection(options)
     const lives = remoteLives(connection)
-    this.host = remoteHost(connection)
+    const actions = remoteActions(connection)
+    this.host = { ...remoteHost(connection), action: actions.ofCompute }
     this.projects = remoteProjects(connection)
     this.files = remoteFiles(connection)
     this.images = remoteImages(connection)
-    this.nodes = { ...lives, ...remoteLinks(connection), ...remoteConsoles(connection, options.openSocket) }
-    this.machines = remoteMachines(connection)
-    this.routers = remoteRouters(connection)
-    this.dynamips = remoteDynamips(connection)
-    this.hypervisors = remoteHypervisors(connection)
+    this.nodes = {
+      ...lives,
+      ...remoteLinks(connection),
+      ...remoteConsoles(connection, options.openSocket),
+      action: actions.ofNodes,
+    }
     this.events = remoteEvents(connection)
   }
 }

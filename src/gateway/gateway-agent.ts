@@ -4,12 +4,12 @@ import type { Load } from '../model/host.ts'
 import type { RequestingCaller } from './asker.ts'
 import { type Bookmarks, GatewayEvents } from './events.ts'
 import { FanOut } from './fan-out.ts'
-import { type GatewayHost, gatewayHost, gatewayHypervisors, loadOf } from './host.ts'
+import { type GatewayHost, gatewayHost, loadOf } from './host.ts'
 import { type BringImage, ImageCopies } from './image-copies.ts'
 import { type Hasher, type ImageDigests, UploadDigests } from './image-digests.ts'
 import { gatewayImages } from './images.ts'
 import type { FleetMembers, PlacementStore } from './members.ts'
-import { gatewayDynamips, gatewayMachines, gatewayNodes, gatewayRouters } from './nodes.ts'
+import { gatewayNodes } from './nodes.ts'
 import { type AskOwner, ProjectLocator } from './project-locator.ts'
 import { gatewayFiles, gatewayProjects } from './projects.ts'
 import { Scheduler } from './scheduler.ts'
@@ -81,10 +81,6 @@ export function createGateway({
         files: gatewayFiles(at),
         images: gatewayImages(fanOut, { uploads, byAdmin: caller.caller.mayExecute }),
         nodes: gatewayNodes(at, bring),
-        machines: gatewayMachines(at, fanOut),
-        routers: gatewayRouters(at),
-        dynamips: gatewayDynamips(at),
-        hypervisors: gatewayHypervisors(fanOut),
         events: {
           open(options) {
             const { projectId } = options

@@ -1,6 +1,8 @@
 import { forbidden } from '../errors/api-error.ts'
-import type { HostFacts, HypervisorAgent } from '../host-agent.ts'
-import type { Check, Load } from '../model/host.ts'
+import type { HostAgent, HostFacts } from '../host-agent.ts'
+import { namedAction } from '../kinds/kind.ts'
+import { type Check, type Load, ofKinds } from '../model/host.ts'
+import { kindOf } from '../model/node.ts'
 import { type FanOut, longTimeouts, noCompute } from './fan-out.ts'
 import type { FleetMembers } from './members.ts'
 
@@ -16,12 +18,13 @@ export function gatewayHost(own: GatewayHost, members: FleetMembers, fanOut: Fan
     async capabilities() {
       const all = (await fanOut.ask(({ host }) => host.capabilities())).map(({ value }) => value)
       const [first] = all
+      const said: Readonly<Record<string, unknown>> = { ...first }
       return {
         version: own.version,
         platform: first?.platform ?? 'linux',
         node_types: [...new Set(all.flatMap(({ node_types }) => node_types))],
         packet_path: all.every(({ packet_path }) => packet_path === 'fast') ? 'fast' : 'portable',
-        pc_engine: first?.pc_engine ?? 'embedded',
+        ...Object.fromEntries(Object.entries(ofKinds).map(([name, it]) => [name, said[name] ?? it.default])),
       }
     },
     async interfaces() {
@@ -72,17 +75,13 @@ export function gatewayHost(own: GatewayHost, members: FleetMembers, fanOut: Fan
         'The configuration of a gateway is not reloaded by a request: restart it to read its settings again',
       )
     },
+    async action(kind, name, input, signal) {
+      const { merge, isSlow = false } = namedAction(kindOf(kind).computeActions, name)
+      const question = ({ host }: HostAgent) => host.action(kind, name, input, signal)
+      return merge((await fanOut.ask(question, isSlow ? longTimeouts : undefined)).map(({ value }) => value))
+    },
   }
 }
-
-export const gatewayHypervisors = (fanOut: FanOut): HypervisorAgent => ({
-  vms: () =>
-    fanOut.union(
-      ({ hypervisors }) => hypervisors.vms(),
-      ({ vmname }) => vmname,
-      longTimeouts,
-    ),
-})
 
 /** The mean of the computes whose load is known. */
 export async function loadOf(members: FleetMembers): Promise<Load> {

@@ -1,6 +1,5 @@
-import type { DynamipsAgent, HostAgent, MachineAgent, NodeAgent, RouterAgent } from '../host-agent.ts'
+import type { HostAgent, NodeAgent } from '../host-agent.ts'
 import type { NodeRef } from '../model/node.ts'
-import { type FanOut, longTimeouts } from './fan-out.ts'
 import { type BringImage, withImages } from './image-copies.ts'
 import type { AskOwner } from './project-locator.ts'
 
@@ -26,7 +25,7 @@ export function gatewayNodes(owner: AskOwner, bring: BringImage): NodeAgent {
         at(ref, ({ nodes }) => nodes.update(ref, changes)),
       ),
     remove: (ref, options) => at(ref, ({ nodes }) => nodes.remove(ref, options)),
-    start: (ref) => at(ref, ({ nodes }) => nodes.start(ref)),
+    start: (ref, input) => at(ref, ({ nodes }) => nodes.start(ref, input)),
     stop: (ref) => at(ref, ({ nodes }) => nodes.stop(ref)),
     suspend: (ref) => at(ref, ({ nodes }) => nodes.suspend(ref)),
     resume: (ref) => at(ref, ({ nodes }) => nodes.resume(ref)),
@@ -44,41 +43,6 @@ export function gatewayNodes(owner: AskOwner, bring: BringImage): NodeAgent {
     resetConsole: (ref) => at(ref, ({ nodes }) => nodes.resetConsole(ref)),
     console: (ref, signal) => at(ref, ({ nodes }) => nodes.console(ref, signal)),
     screen: (ref, signal) => at(ref, ({ nodes }) => nodes.screen(ref, signal)),
-  }
-}
-
-export function gatewayRouters(owner: AskOwner): RouterAgent {
-  const at = atOf(owner)
-  return {
-    start: (ref, input) => at(ref, ({ routers }) => routers.start(ref, input)),
-    configs: (ref) => at(ref, ({ routers }) => routers.configs(ref)),
-    saveConfigs: (ref) => at(ref, ({ routers }) => routers.saveConfigs(ref)),
-  }
-}
-
-export function gatewayDynamips(owner: AskOwner): DynamipsAgent {
-  const at = atOf(owner)
-  return {
-    idlePcProposals: (ref, signal) => at(ref, ({ dynamips }) => dynamips.idlePcProposals(ref, signal)),
-    autoIdlePc: (ref, signal) => at(ref, ({ dynamips }) => dynamips.autoIdlePc(ref, signal)),
-  }
-}
-
-export function gatewayMachines(owner: AskOwner, fanOut: FanOut): MachineAgent {
-  const at = atOf(owner)
-  return {
-    emulators: (platforms) =>
-      fanOut.union(
-        ({ machines }) => machines.emulators(platforms),
-        ({ path }) => path,
-        longTimeouts,
-      ),
-    /** A platform counts that every compute accelerates: a lab may be on any. */
-    async capabilities() {
-      const lists = (await fanOut.ask(({ machines }) => machines.capabilities())).map(({ value }) => value.kvm)
-      const [first = [], ...others] = lists
-      return { kvm: first.filter((platform) => others.every((list) => list.includes(platform))) }
-    },
-    resizeDisk: (ref, input) => at(ref, ({ machines }) => machines.resizeDisk(ref, input)),
+    action: (ref, ...rest) => at(ref, ({ nodes }) => nodes.action(ref, ...rest)),
   }
 }

@@ -1,16 +1,13 @@
-import { nodeKinds } from '../model/node.ts'
+import { kinds } from '../kinds/index.ts'
+import type { KindDescriptor } from '../kinds/kind.ts'
 import { nearest } from './nearest-word.ts'
 
 /** Words of our paths that clients may have other words for. */
-export const pathWords: readonly string[] = [...nodeKinds, 'appliancevm']
+export const pathWords: readonly string[] = [...kinds.map(({ name }) => name), 'appliancevm']
 
 /** Words of other programs that are known to be used in their place -> ours. */
 const foreign: Readonly<Record<string, string>> = {
-  vpcs: 'pc',
-  qemu: 'machine-emulator',
-  virtualbox: 'hypervisor',
-  vmware: 'hypervisor',
-  ios: 'dynamips',
+  ...Object.fromEntries(kinds.flatMap(({ name, aliases = [] }: KindDescriptor) => aliases.map((it) => [it, name]))),
   gns3vm: 'appliancevm',
   // Of emulators.
   amd64: 'x86_64',

@@ -1,4 +1,6 @@
-import { type Static, Type } from '@sinclair/typebox'
+import { type Static, type TProperties, Type } from '@sinclair/typebox'
+import { kinds } from '../kinds/index.ts'
+import type { KindDescriptor } from '../kinds/kind.ts'
 import { nullable } from './common.ts'
 
 export type Version = Static<typeof Version>
@@ -6,6 +8,9 @@ export const Version = Type.Object(
   { version: Type.String(), local: Type.Boolean({ description: 'Whether the compute is in local mode' }) },
   { $id: 'Version', description: 'Version of the service' },
 )
+
+/** What kinds say of a compute. */
+export const ofKinds: TProperties = Object.assign({}, ...kinds.map((it: KindDescriptor) => it.capabilities))
 
 export type Capabilities = Static<typeof Capabilities>
 export const Capabilities = Type.Object(
@@ -17,7 +22,7 @@ export const Capabilities = Type.Object(
       description:
         'How the switch moves frames. fast: many frames a system call, on Linux; portable: node:dgram, UDP links only',
     }),
-    pc_engine: Type.String({ description: 'Engine of pcs started now: vpcs or embedded' }),
+    ...ofKinds,
   },
   { $id: 'Capabilities', description: 'What this compute can do' },
 )

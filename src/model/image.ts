@@ -1,9 +1,10 @@
 import { type Static, type TProperties, Type } from '@sinclair/typebox'
+import { kinds } from '../kinds/index.ts'
 import { maybe } from './common.ts'
 
-/** Kinds of node that start from images, by the word in their paths. A new one is one more word. */
-export const imageKinds = ['machine-emulator', 'iou', 'dynamips'] as const
-export type ImageKindName = (typeof imageKinds)[number]
+/** Kinds of node that start from images. */
+export type ImageKindName = Extract<(typeof kinds)[number], { image: object }>['name']
+export const imageKinds: readonly ImageKindName[] = kinds.flatMap((it) => ('image' in it ? it.name : []))
 
 /** An image that nodes of a kind can be given. */
 export type Image = Static<typeof Image>
@@ -20,16 +21,6 @@ export const Image = Type.Object(
     filesize: Type.Integer({ description: 'Bytes' }),
   },
   { $id: 'Image', description: 'An image that nodes of a kind can be given' },
-)
-
-/** A program that was found on the host. */
-export type FoundProgram = Static<typeof FoundProgram>
-export const FoundProgram = Type.Object(
-  {
-    path: Type.String({ description: 'Absolute path' }),
-    version: Type.String({ description: 'What it says of itself' }),
-  },
-  { $id: 'FoundProgram', description: 'A program that was found on the host' },
 )
 
 const choice = <const T extends readonly string[]>(values: T, description: string) =>

@@ -48,7 +48,7 @@ export const EthernetNio = closed(ethernet, 'EthernetNio', 'A network device of 
 export type TapNio = Static<typeof TapNio>
 export const TapNio = closed(tap, 'TapNio', 'A TAP device of the host')
 
-/** The NIO types of the protocol. A kind says which of them it takes (`nioTypesOf`). */
+/** The NIO types of the protocol; the descriptor of a kind names those that it takes. */
 export const nioTypes = [
   'nio_udp',
   'nio_generic_ethernet',
@@ -70,6 +70,8 @@ export const nioSchemas = {
   nio_ethernet: EthernetNio,
   nio_tap: TapNio,
 } as const
+/** The types that ports with Ethernet frames take. */
+export const ethernetNios = Object.keys(nioSchemas) as readonly Nio['type'][]
 export const Nio = Type.Union([UdpNio, GenericEthernetNio, EthernetNio, TapNio], {
   $id: 'Nio',
   description: 'What a port is attached to',

@@ -1,39 +1,40 @@
-import type { DynamipsCreate, DynamipsNode, DynamipsUpdate } from './dynamips.ts'
-import type { HypervisorCreate, HypervisorNode, HypervisorUpdate } from './hypervisor.ts'
-import type { IouCreate, IouNode, IouUpdate } from './iou.ts'
-import type { MachineEmulatorCreate, MachineEmulatorNode, MachineEmulatorUpdate } from './machine-emulator.ts'
-import type { Nio } from './nio.ts'
-import type { PcCreate, PcNode, PcUpdate } from './pc.ts'
+import type { Static } from '@sinclair/typebox'
+import { kinds } from '../kinds/index.ts'
+import type { KindDescriptor } from '../kinds/kind.ts'
 
-/** What each kind of node is shown as, created with and changed by. A new kind is one more line. */
-export interface NodeTypes {
-  pc: { node: PcNode; create: PcCreate; update: PcUpdate }
-  iou: { node: IouNode; create: IouCreate; update: IouUpdate }
-  hypervisor: { node: HypervisorNode; create: HypervisorCreate; update: HypervisorUpdate }
-  'machine-emulator': { node: MachineEmulatorNode; create: MachineEmulatorCreate; update: MachineEmulatorUpdate }
-  dynamips: { node: DynamipsNode; create: DynamipsCreate; update: DynamipsUpdate }
+type Kind = (typeof kinds)[number]
+
+/** What each kind of node is shown as, created with and changed by. The wire has no `kind`: the path names it. */
+type NodeTypes = {
+  [D in Kind as D['name']]: {
+    node: Static<D['node']> & { readonly kind: D['name'] }
+    create: Static<D['create']>
+    update: Static<D['update']>
+  }
 }
 
 /** The kinds of node this version runs. */
-export type NodeKindName = keyof NodeTypes
-export const nodeKinds: readonly NodeKindName[] = ['pc', 'iou', 'hypervisor', 'machine-emulator', 'dynamips']
+export type NodeKindName = Kind['name']
+export const nodeKinds: readonly NodeKindName[] = kinds.map(({ name }) => name)
 
-/** NIO types that each kind takes. */
-export const nioTypesOf: Readonly<Record<NodeKindName, readonly Nio['type'][]>> = {
-  pc: ['nio_udp', 'nio_generic_ethernet', 'nio_ethernet', 'nio_tap'],
-  iou: ['nio_udp', 'nio_generic_ethernet', 'nio_ethernet', 'nio_tap'],
-  hypervisor: ['nio_udp', 'nio_generic_ethernet', 'nio_ethernet', 'nio_tap'],
-  'machine-emulator': ['nio_udp', 'nio_generic_ethernet', 'nio_ethernet', 'nio_tap'],
-  dynamips: [],
-}
+const list: readonly KindDescriptor[] = kinds
+const byName = Object.fromEntries(list.map((it) => [it.name, it])) as Record<NodeKindName, KindDescriptor>
+export const kindOf = (name: NodeKindName): KindDescriptor => byName[name]
 
-/** Whether nodes of a kind can be linked. Others are no part of a network, and no client is to take them for one. */
-export const isLinkable = (kind: NodeKindName): boolean => nioTypesOf[kind].length > 0
+/** Whether nodes of a kind can be linked. Others are no part of a network. */
+export const isLinkable = (kind: NodeKindName): boolean => kindOf(kind).nioTypes.length > 0
 
 /** A node, its create and its update input; of any kind when none is named. */
 export type Node<K extends NodeKindName = NodeKindName> = NodeTypes[K]['node']
+/** The same without its kind, as the schema of the kind has it. */
+export type NodeView = Static<Kind['node']>
 export type NodeCreate<K extends NodeKindName = NodeKindName> = NodeTypes[K]['create']
 export type NodeUpdate<K extends NodeKindName = NodeKindName> = NodeTypes[K]['update']
+
+/** A node as the wire has it. */
+export function shownNode({ kind: _, ...node }: Node): Readonly<Record<string, unknown>> {
+  return node
+}
 
 /** Where a node is. */
 export interface NodeRef<K extends NodeKindName = NodeKindName> {

@@ -1,107 +1,88 @@
-import { type Static, type TObject, type TSchema, Type } from '@sinclair/typebox'
-import { conflict } from '../errors/api-error.ts'
-import type { NodeAgent } from '../host-agent.ts'
-import type { Reply } from '../http/endpoint.ts'
-import { type Answer, type Endpoint, endpoint, noContent, ok } from '../http/endpoint.ts'
-import { noSuchNode, view } from '../http/params.ts'
-import { IouStart } from '../model/iou.ts'
-import type { Node, NodeKindName, NodeRef } from '../model/node.ts'
-import { type KindFacts, kindFacts } from './kinds.ts'
+import type { TObject } from '@sinclair/typebox'
+import type { HostAgent } from '../host-agent.ts'
+import { type Endpoint, endpoint } from '../http/endpoint.ts'
+import { noSuchNode } from '../http/params.ts'
+import { check } from '../http/validate.ts'
+import type { Action, ApiVersion } from '../kinds/kind.ts'
+import type { NodePlace } from './node-place.ts'
 
-const nothing = Type.Object({})
-const seen = Type.Object(view)
-
-type Action = 'start' | 'stop' | 'suspend' | 'resume' | 'reload'
-
-/** What an action does, and what 409 means; the agent does it, so it is only said here. */
-function wordsOf({
-  noun,
-  canBePaused,
-  canBeReset = canBePaused,
-  isStrict,
-  conflicts,
-}: KindFacts): Readonly<Record<Action, [summary: string, not: string]>> {
-  const disobeys = `The ${noun} does not obey`
-  return {
-    start: [
-      `Start a ${noun}; one that runs is left alone${canBePaused ? ', a suspended one goes on' : ''}`,
-      conflicts.start,
-    ],
-    stop: [`Stop a ${noun}; a stopped one is left alone`, disobeys],
-    suspend: canBePaused
-      ? [`Pause a ${noun}; a stopped or suspended one is left alone`, disobeys]
-      : [`Does nothing: a ${noun} cannot be paused`, disobeys],
-    resume: [
-      canBePaused
-        ? `Let a suspended ${noun} go on${isStrict ? '' : '; one that runs is left alone'}`
-        : `Does nothing for a ${noun} that runs: it cannot be paused`,
-      isStrict
-        ? `The ${noun} is not suspended, or does not obey`
-        : `The ${noun} is stopped: it is started instead; or it does not obey`,
-    ],
-    reload: canBeReset
-      ? isStrict
-        ? [`Reset a ${noun}, as by its button`, `The ${noun} is stopped, or does not obey`]
-        : [`Reset a ${noun}, as by its button; a stopped one is left alone`, disobeys]
-      : [`Stop a ${noun} and start it`, conflicts.start],
-  }
+/** Where an action is asked for, and how. */
+interface Place {
+  readonly version: ApiVersion
+  readonly path: string
+  readonly tag: string
+  readonly params?: TObject
+  readonly errors?: Readonly<Record<number, string>>
+  run(agent: HostAgent, params: unknown, name: string, input: unknown, signal: AbortSignal): Promise<unknown>
 }
 
-/**
- * POST {node}/start, stop, suspend, resume, reload: the same in both faces, but for the answer of start. `full`: what a node
- * is shown as with view=full, where there is that.
- */
-export function nodeActions<P extends TObject>(
-  node: string,
-  tag: string,
-  params: P,
-  kind: NodeKindName,
-  ref: (params: Static<P>) => NodeRef,
-  started: (node: Node) => Answer,
-  startReply: Reply = { description: 'Done' },
-  { refusesRunning = false, full }: { readonly refusesRunning?: boolean; readonly full?: TSchema } = {},
-): readonly Endpoint[] {
-  const words = wordsOf(kindFacts[kind])
-  const action = (name: Action, answer: (node: Node) => Answer, status: number, reply: Reply): Endpoint => {
-    const [summary, not] = words[name]
-    return endpoint({
-      method: 'POST',
-      path: `${node}/${name}`,
-      tag,
-      summary,
-      params,
-      query: full === undefined ? nothing : seen,
-      bodyKind: 'ignored',
-      replies: {
-        ...(full !== undefined && { 200: { description: 'With view=full: the node', schema: full } }),
-        [status]: reply,
-      },
-      errors: { 404: noSuchNode, 409: not },
-      async handle({ params, query }, { agent }) {
-        const nodes: NodeAgent = agent.nodes
-        if (name === 'start' && refusesRunning && (await nodes.get(ref(params))).status === 'started') {
-          throw conflict(`The ${kindFacts[kind].noun} runs already`)
-        }
-        const node = await nodes[name](ref(params))
-        return full !== undefined && 'view' in query ? ok(node) : answer(node)
-      },
-    })
-  }
-  const startRouter = endpoint({
-    method: 'POST',
-    path: `${node}/start`,
-    tag,
-    summary: words.start[0],
-    params,
-    body: IouStart,
-    replies: { [startReply.schema === undefined ? 204 : 200]: startReply },
-    errors: { 404: noSuchNode, 409: words.start[1] },
-    handle: async ({ params, body }, { agent }) =>
-      started(await agent.routers.start(ref(params) as NodeRef<'iou'>, body)),
+/** What only nodes of the kind can do. */
+export function actionEndpoints({ version, path, tag, params, ref, descriptor }: NodePlace): readonly Endpoint[] {
+  return endpointsOf(descriptor.actions, {
+    ...{ version, path, tag, params },
+    errors: { 404: noSuchNode },
+    run: (agent, params, name, input, signal) => agent.nodes.action(ref(params), name, input, signal),
   })
-  const done = { description: 'Done' }
-  return [
-    kind === 'iou' ? startRouter : action('start', started, startReply.schema === undefined ? 204 : 200, startReply),
-    ...(['stop', 'suspend', 'resume', 'reload'] as const).map((name) => action(name, () => noContent, 204, done)),
-  ]
+}
+
+/** What only computes that run the kind can do. */
+export function computeActionEndpoints({ version, kind, tag, descriptor }: NodePlace): readonly Endpoint[] {
+  return endpointsOf(descriptor.computeActions, {
+    ...{ version, tag },
+    path: version === 'v1' ? `/v1/${kind}` : `/v2/compute/${kind}`,
+    run: (agent, _, name, input, signal) => agent.host.action(kind, name, input, signal),
+  })
+}
+
+function endpointsOf(actions: Readonly<Record<string, Action>> = {}, place: Place): readonly Endpoint[] {
+  return Object.entries(actions).flatMap(([name, action]) => {
+    const { versions = ['v1', 'v2'], v1Form } = action
+    if (!versions.includes(place.version)) return []
+    const main = endpointOf(place, name, action)
+    if (v1Form === undefined || place.version !== 'v1') return [main]
+    const { path, summary, description, schema, shown } = v1Form
+    return [main, endpointOf(place, name, { ...action, path, summary, output: schema, answer: { description } }, shown)]
+  })
+}
+
+function endpointOf(
+  { path, tag, params, errors, run }: Place,
+  name: string,
+  action: Action,
+  shown = (output: unknown) => output,
+): Endpoint {
+  const { method, group, input, query, output, answer, role, description } = action
+  const { status = 200 } = answer
+  return endpoint({
+    method,
+    path: `${path}/${action.path}`,
+    ...(role !== undefined && { role }),
+    tag: group === undefined ? tag : tag.replace(/\w+$/, group),
+    summary: action.summary,
+    ...(description !== undefined && { description }),
+    ...(params !== undefined && { params }),
+    ...(query !== undefined && { query }),
+    ...(input !== undefined ? { body: input } : method === 'POST' && { bodyKind: 'ignored' as const }),
+    replies: { [status]: { description: answer.description, ...(output !== undefined && { schema: output }) } },
+    errors: { ...errors, ...action.errors },
+    async handle({ params, body, request }, { agent }) {
+      const given = input === undefined ? {} : inputOf(input, body as object, request)
+      const result = await run(agent, params, name, given, request.signal)
+      return { status, ...(output !== undefined && { body: shown(result) }) }
+    },
+  })
+}
+
+/** The input of an action: lists in the query of a GET count more than its body, and `query` of a handler has the last one only. */
+function inputOf(schema: TObject, body: object, { method, url }: Request): unknown {
+  if (method !== 'GET' && method !== 'HEAD') return body
+  const { searchParams } = new URL(url)
+  const lists = Object.keys(schema.properties).flatMap((name) => {
+    const items = searchParams
+      .getAll(name)
+      .flatMap((list) => list.split(','))
+      .filter((item) => item !== '')
+    return items.length === 0 ? [] : [[name, items] as const]
+  })
+  return lists.length === 0 ? body : check(schema, { ...body, ...Object.fromEntries(lists) })
 }

@@ -1,10 +1,10 @@
-import { type Static, type TObject, Type } from '@sinclair/typebox'
+import { Type } from '@sinclair/typebox'
 import type { CaptureSource } from '../host-agent.ts'
 import { type Endpoint, endpoint, noContent, ok } from '../http/endpoint.ts'
 import { portParams, portRefOf } from '../http/params.ts'
 import { CaptureStart, CaptureStarted, CaptureStream } from '../model/capture.ts'
-import type { NodeRef } from '../model/node.ts'
 import { pcapng } from '../packets/pcapng.ts'
+import type { NodePlace } from './node-place.ts'
 
 const noSuchPort = 'There is no such node, adapter or port'
 const notAttached = 'Nothing is attached to the port'
@@ -20,16 +20,9 @@ const named = 'The headers X-Interface-Name and X-Comment, percent-encoded, say 
 const media = { pcap: 'application/vnd.tcpdump.pcap', pcapng: 'application/x-pcapng' }
 
 /** The captures of a port: the same in both faces and for every kind. */
-export function captureEndpoints<P extends TObject>(
-  node: string,
-  tag: string,
-  params: P,
-  ref: (params: Static<P>) => NodeRef,
-): readonly Endpoint[] {
+export function captureEndpoints({ path: node, tag, params, ref: nodeOf }: NodePlace): readonly Endpoint[] {
   const port = `${node}/adapters/{adapter_number}/ports/{port_number}`
   const withPort = Type.Object({ ...params.properties, ...portParams })
-  // The parameters of the node are among those of its ports.
-  const nodeOf = (all: unknown) => ref(all as Static<P>)
   return [
     endpoint({
       method: 'POST',

@@ -5,6 +5,7 @@ import { digestsOf } from '../http/digest.ts'
 import { type Answer, type Endpoint, endpoint, noContent, ok } from '../http/endpoint.ts'
 import { contentRangeOf, rangeOf } from '../http/range.ts'
 import { Image, type ImageKindName, imageKinds } from '../model/image.ts'
+import { kindOf } from '../model/node.ts'
 import { diskEndpoints } from './disks.ts'
 
 const name = Type.String({
@@ -25,7 +26,7 @@ const md5sum = Type.Object({
 export const imageEndpoints: readonly Endpoint[] = imageKinds.flatMap((kind) => [
   ...imagesV1(kind),
   ...imagesV2(kind),
-  ...(kind === 'machine-emulator' ? diskEndpoints(kind) : []),
+  ...(kindOf(kind).image?.isDisk ? diskEndpoints(kind) : []),
 ])
 
 function imagesV1(kind: ImageKindName): readonly Endpoint[] {

@@ -1,4 +1,4 @@
-import { type Static, type TObject, Type } from '@sinclair/typebox'
+import { type TObject, Type } from '@sinclair/typebox'
 import { badRequest } from '../errors/api-error.ts'
 import type { NodeAgent, PortRef } from '../host-agent.ts'
 import { created, type Endpoint, endpoint, noContent, ok } from '../http/endpoint.ts'
@@ -6,7 +6,8 @@ import { nearest } from '../http/nearest-word.ts'
 import { portParams, portRefOf } from '../http/params.ts'
 import { type TakenBack, takenBack } from '../http/taken-back.ts'
 import { Nio, NioState, nioSchemas, nioTypes } from '../model/nio.ts'
-import { type NodeKindName, type NodeRef, nioTypesOf } from '../model/node.ts'
+import { kindOf, type NodeKindName, type NodeRef } from '../model/node.ts'
+import type { NodePlace } from './node-place.ts'
 
 /** The body of a NIO request, as far as it is known before its type was looked at. */
 const anyNio = Type.Record(Type.String(), Type.Unknown())
@@ -33,17 +34,9 @@ const nothingAttached = `${noSuchPort}, or nothing is attached`
 const taken = 'The local port or the device is taken, or a privilege is missing'
 
 /** {node}/adapters/{adapter_number}/ports/{port_number}/nio: the same in both faces and for every kind. */
-export function linkEndpoints<P extends TObject>(
-  node: string,
-  tag: string,
-  params: P,
-  kind: NodeKindName,
-  ref: (params: Static<P>) => NodeRef,
-): readonly Endpoint[] {
+export function linkEndpoints({ path: node, kind, tag, params, ref: nodeOf }: NodePlace): readonly Endpoint[] {
   const path = `${node}/adapters/{adapter_number}/ports/{port_number}/nio`
   const withPort = Type.Object({ ...params.properties, ...portParams })
-  // The parameters of the node are among those of its ports.
-  const nodeOf = (all: unknown) => ref(all as Static<P>)
   return [
     endpoint({
       method: 'GET',
@@ -103,7 +96,7 @@ export function linkEndpoints<P extends TObject>(
 
 /** Whether a body has all that a NIO of its type needs, so that the one that is attached need not be asked for. */
 function isWhole({ type, ...rest }: Record<string, unknown>, kind: NodeKindName): boolean {
-  const wanted = nioTypesOf[kind].find((it) => it === type)
+  const wanted = kindOf(kind).nioTypes.find((it) => it === type)
   if (wanted === undefined) return type !== undefined
   return (nioSchemas[wanted].required ?? []).every((name) => name === 'type' || Object.hasOwn(rest, name))
 }
@@ -124,7 +117,7 @@ const articleOf = (word: string) => (/^[aeiou]/.test(word) ? 'an' : 'a')
 /** The NIO in a body; 400 that names the types the kind takes, or the field that is wrong. */
 async function nioOf(body: Record<string, unknown>, kind: NodeKindName): Promise<Nio> {
   const { type } = body
-  const takes = nioTypesOf[kind]
+  const takes = kindOf(kind).nioTypes
   const wanted = takes.find((it) => it === type)
   if (wanted !== undefined) return inputOf(wanted).read(body) as Promise<Nio>
   const isKnown = typeof type === 'string' && (nioTypes as readonly string[]).includes(type)

@@ -5,8 +5,8 @@ import { json, listen } from '../../runtime/node/http/server.ts'
 import { WebSockets } from '../../runtime/node/http/websocket.ts'
 import { version } from '../../runtime/node/system/version.ts'
 import { createApp } from '../../src/app.ts'
-import { notFound } from '../../src/errors/api-error.ts'
 import type { HostAgent } from '../../src/host-agent.ts'
+import type { NodeRef } from '../../src/model/node.ts'
 import { startAgent } from './gateway.ts'
 
 /** How long a proxy of tests lets a connection be silent, ms. */
@@ -25,9 +25,8 @@ export async function slowCompute(ports: number, silenceMs: number): Promise<Slo
   const host = await startAgent(ports)
   const agent: HostAgent = {
     ...host,
-    dynamips: {
-      idlePcProposals: () => Promise.reject(notFound('not here')),
-      autoIdlePc: (_, signal) =>
+    nodes: Object.assign(Object.create(host.nodes) as HostAgent['nodes'], {
+      action: (_ref: NodeRef, _name: string, _input: unknown, signal?: AbortSignal) =>
         new Promise((resolve, reject) => {
           const left = new Promise<void>((leave) => {
             signal?.addEventListener('abort', () => {
@@ -35,9 +34,9 @@ export async function slowCompute(ports: number, silenceMs: number): Promise<Slo
               reject(signal.reason)
             })
           })
-          asked.push({ answer: () => resolve('0x60608040'), refuse: reject, left })
+          asked.push({ answer: () => resolve({ idlepc: '0x60608040' }), refuse: reject, left })
         }),
-    },
+    }),
   }
   const webSockets = new WebSockets()
   const app = createApp({

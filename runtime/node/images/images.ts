@@ -5,11 +5,11 @@ import type { ImageAgent, StoredImage, UploadOptions, UploadProgress, WantedRang
 import {
   type DiskCreate,
   type DiskExtend,
-  type FoundProgram,
   type Image,
   type ImageKindName,
   imageKinds,
 } from '../../../src/model/image.ts'
+import type { FoundProgram } from '../../../src/model/program.ts'
 import type { Sandbox } from '../sandbox/sandbox.ts'
 import type { Checksums } from '../storage/checksums.ts'
 import { requireSpace, translated } from '../storage/disk.ts'

@@ -1,7 +1,7 @@
 import type { PortRef } from '../../../src/host-agent.ts'
 import type { Line } from '../../../src/model/capture.ts'
 import type { EventPayload } from '../../../src/model/event.ts'
-import type { Node, NodeCreate, NodeKindName, NodeUpdate } from '../../../src/model/node.ts'
+import type { NodeCreate, NodeKindName, NodeUpdate, NodeView } from '../../../src/model/node.ts'
 import type { NodeStatus } from '../../../src/model/node-fields.ts'
 import type { Exit, NetioPort, UnitSpec } from '../keeper-protocol/protocol.ts'
 import type { NodeRecord } from '../nodes/record.ts'
@@ -87,7 +87,7 @@ export interface NodeKind {
   /** Names or paths of the images that its settings name; absent where nodes have none. */
   images?(node: KindNode): readonly string[]
   /** A node as the interface shows it. */
-  view(node: KindNode): Node
+  view(node: KindNode): NodeView
   /**
    * Makes a node a copy, its directory by `copy`, which has the new directory amended before it takes the place of the old one;
    * what must be unique stays its own. 409 when it cannot be one, with nothing changed.
@@ -123,6 +123,34 @@ export interface NodeKind {
   held?(key: string, port: NetioPort): void
   /** All nodes that were open are opened again: what is kept for others is let go. */
   strangers?(isThere: (key: string) => boolean): Promise<void>
+  /** Takes what a start brings along. */
+  beforeStart?(node: KindNode, input: unknown): Promise<void>
+  /** The actions of its descriptor. */
+  readonly actions?: NodeActions
+  readonly computeActions?: ComputeActions
+  /** What it says of this compute, as its descriptor declares. */
+  capabilities?(): Promise<Readonly<Record<string, unknown>>>
+  /** The service ends: its nodes will be stopped or left, and its actions come to an end. */
+  onClosing?(): Promise<void>
+  /** Its nodes are stopped or left. */
+  onClosed?(): Promise<void>
+}
+
+/** Actions on a node. They wait for their turns themselves: one that takes minutes does not keep the node from its user. */
+export type NodeActions = Readonly<
+  Record<string, (at: ActionTarget, input: never, signal?: AbortSignal) => Promise<unknown>>
+>
+export type ComputeActions = Readonly<Record<string, (input: never) => Promise<unknown>>>
+
+export interface ActionTarget {
+  /** Runs something when it is the turn of the node; it may have gone by then. 404, and 409 or 503 as for any change of the node. */
+  exclusively<T>(run: (node: KindNode, lifeCycle: NodeLifeCycle) => Promise<T>): Promise<T>
+}
+
+/** Starts and stops a node, within its turn. */
+export interface NodeLifeCycle {
+  start(): Promise<void>
+  stop(): Promise<void>
 }
 
 /** The process of a node. */

@@ -86,7 +86,8 @@ export class LabNode implements KindNode {
 
   view(): Node {
     const console_host = this.record.console === null ? null : this.project.consoleHost
-    const view = { ...this.kind.view(this), console_host }
+    // The view is that of the kind.
+    const view = { kind: this.kind.kind, ...this.kind.view(this), console_host } as Node
     const { trouble } = this
     if (trouble !== undefined) return { ...view, status_reason: `This is the last known status: ${trouble}` }
     if (this.newer === undefined) return view

@@ -3,7 +3,7 @@ import { ApiError, badRequest, conflict, notFound } from '../../../src/errors/ap
 import type { PortRef } from '../../../src/host-agent.ts'
 import type { EventPayload } from '../../../src/model/event.ts'
 import type { Nio, NioState, UdpNio } from '../../../src/model/nio.ts'
-import { nioTypesOf } from '../../../src/model/node.ts'
+import { kindOf } from '../../../src/model/node.ts'
 import { allowedInterfaces, type InterfaceRules, requireAllowed } from '../host/allowed-interfaces.ts'
 import type { PortReport, SwitchNio, SwitchPortState } from '../keeper-protocol/protocol.ts'
 import type { Wire } from '../kinds/kind.ts'
@@ -68,7 +68,7 @@ export class Links {
 
   async #attach(node: LabNode, port: PortRef, nio: Nio): Promise<Nio> {
     const name = requirePort(node, port)
-    if (!nioTypesOf[node.kind.kind].includes(nio.type)) {
+    if (!kindOf(node.kind.kind).nioTypes.includes(nio.type)) {
       throw badRequest(`type: nodes of kind ${node.kind.kind} do not take ${nio.type}`)
     }
     await node.kind.requireFree?.(node, port)

@@ -3,11 +3,12 @@ import { v4 as uuid } from 'uuid'
 import { KeyedMutex } from '../../../src/async/keyed-mutex.ts'
 import { ApiError, badRequest, conflict, notFound } from '../../../src/errors/api-error.ts'
 import type { CaptureSource, ConsoleStream, NodeAgent, PortRef } from '../../../src/host-agent.ts'
+import { namedAction } from '../../../src/kinds/kind.ts'
 import type { CaptureStart, CaptureStarted, CaptureStream } from '../../../src/model/capture.ts'
 import type { EventPayload } from '../../../src/model/event.ts'
 import type { Nio, NioState } from '../../../src/model/nio.ts'
 import type { Node, NodeCreate, NodeKindName, NodeRef, NodeUpdate } from '../../../src/model/node.ts'
-import type { NodeKind, StopReason } from '../kinds/kind.ts'
+import type { ActionTarget, NodeKind, StopReason } from '../kinds/kind.ts'
 import type { PortAllocator } from '../ports/allocator.ts'
 import type { OpenProject } from '../projects/open-project.ts'
 import { isFull, requireSpace, translate, translated } from '../storage/disk.ts'
@@ -104,14 +105,9 @@ export class Nodes implements NodeAgent {
     if (deleting !== undefined) await this.exclusively(node, () => this.#remove(node, deleting))
   }
 
-  start<K extends NodeKindName>(ref: NodeRef<K>): Promise<Node<K>> {
-    return this.#act(ref, (node) => this.#options.lifeCycle.start(node))
-  }
-
-  /** The same after something that nothing comes between. */
-  startWith<K extends NodeKindName>(ref: NodeRef<K>, before: (node: LabNode) => Promise<void>): Promise<Node<K>> {
+  start<K extends NodeKindName>(ref: NodeRef<K>, input?: unknown): Promise<Node<K>> {
     return this.#act(ref, async (node) => {
-      await before(node)
+      if (input !== undefined) await node.kind.beforeStart?.(node, input)
       await this.#options.lifeCycle.start(node)
     })
   }
@@ -210,6 +206,15 @@ export class Nodes implements NodeAgent {
 
   async screen(ref: NodeRef, signal: AbortSignal): Promise<ConsoleStream> {
     return this.#options.consoles.screen(await this.#find(ref), signal)
+  }
+
+  async action(ref: NodeRef, name: string, input: unknown, signal?: AbortSignal): Promise<unknown> {
+    await this.#find(ref)
+    const { lifeCycle, kinds } = this.#options
+    const run = namedAction(kinds[ref.kind].actions, name)
+    const exclusively: ActionTarget['exclusively'] = (use) =>
+      this.with(ref, (node) => use(node, { start: () => lifeCycle.start(node), stop: () => lifeCycle.stop(node) }))
+    return run({ exclusively }, input as never, signal)
   }
 
   /**

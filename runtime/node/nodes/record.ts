@@ -1,7 +1,7 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { Check } from '@sinclair/typebox/value'
 import type { PortRef } from '../../../src/host-agent.ts'
-import { machineSettings } from '../../../src/model/machine-emulator.ts'
+import { machineSettings } from '../../../src/kinds/machine-emulator.ts'
 import { Nio } from '../../../src/model/nio.ts'
 import { nodeKinds } from '../../../src/model/node.ts'
 import { recordVersion } from '../storage/newer-record.ts'

@@ -5,9 +5,8 @@ import { notFound } from '../../errors/api-error.ts'
 import type { Fleet } from '../../fleet/fleet.ts'
 import { ask } from '../../fleet/forward.ts'
 import { type Context, type Endpoint, endpoint, ok } from '../../http/endpoint.ts'
+import { IdlePc, IdlePcQuestion, measurementErrors } from '../../kinds/dynamips.ts'
 import { applianceId, localId } from '../../model/compute.ts'
-import { IdlePc, IdlePcQuestion } from '../../model/dynamips.ts'
-import { measuring } from '../idle-pc.ts'
 
 const params = Type.Object({
   compute_id: Type.String({
@@ -31,8 +30,8 @@ export const autoIdlePc: Endpoint = endpoint({
   replies: { 200: { description: 'The value', schema: IdlePc } },
   errors: {
     404: 'There is no such compute',
-    ...measuring,
-    409: `${measuring[409]}; or the image is missing (its name is then in \`image\`)`,
+    ...measurementErrors,
+    409: `${measurementErrors[409]}; or the image is missing (its name is then in \`image\`)`,
     507: 'The disk is nearly full',
   },
   async handle({ params, body, request }, context) {
@@ -54,7 +53,7 @@ export const autoIdlePc: Endpoint = endpoint({
       const input = { name, ...body }
       const { node } = await agent.nodes.create(project_id, 'dynamips', input, { existing: 'refuse' })
       const ref = { project_id, kind: 'dynamips' as const, node_id: node.node_id }
-      return ok({ idlepc: await agent.dynamips.autoIdlePc(ref, request.signal) })
+      return ok(await agent.nodes.action(ref, 'autoIdlePc', {}, request.signal))
     } finally {
       // Somebody may have deleted it; and one that cannot be goes when the service starts again.
       await agent.projects.remove(project_id).catch(() => {})

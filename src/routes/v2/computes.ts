@@ -5,6 +5,8 @@ import { forward, readAnswer } from '../../fleet/forward.ts'
 import { maxAnswerBytes } from '../../http/answer-budget.ts'
 import { readJson } from '../../http/body.ts'
 import { type Context, created, type Endpoint, endpoint, type Method, noContent, ok } from '../../http/endpoint.ts'
+import { kinds } from '../../kinds/index.ts'
+import type { KindDescriptor } from '../../kinds/kind.ts'
 import { applianceId, Compute, ComputeCreate, ComputeUpdate, localId } from '../../model/compute.ts'
 import { Ports } from '../../model/host.ts'
 import { joinEndpoint } from './join.ts'
@@ -219,16 +221,28 @@ async function handedOn(id: string, request: Request, path: string, context: Con
   return forward(fleet, { id, request, path, caller, upgrade })
 }
 
+/** The lists that a GET of an action takes, by its path below that of the compute. */
+const lists = new Map<string, readonly string[]>(
+  kinds.flatMap(({ name: kind, computeActions = {} }: KindDescriptor) =>
+    Object.values(computeActions).flatMap(({ method, path, input }) =>
+      method === 'GET' && input !== undefined ? [[`${kind}/${path}`, Object.keys(input.properties)] as const] : [],
+    ),
+  ),
+)
+
 /**
- * The same request, whose filter for emulators is in the query: older clients send it as the body of a GET, which not every way to a
- * compute can carry.
+ * The same request, whose lists are in the query: older clients send them as the body of a GET, which not every way to a compute can
+ * carry.
  */
 async function filtered(request: Request, path: string): Promise<Request> {
-  if (request.method !== 'GET' || request.body === null || !path.endsWith('/machine-emulator/binaries')) return request
-  const { archs } = await readJson(request, maxFilterBytes)
+  const names = lists.get(after(path, 4))
+  if (request.method !== 'GET' || request.body === null || names === undefined) return request
+  const body = await readJson(request, maxFilterBytes)
   const url = new URL(request.url)
-  if (!Array.isArray(archs) || url.searchParams.has('archs')) return request
-  for (const arch of archs) url.searchParams.append('archs', String(arch))
+  for (const name of names) {
+    const items = url.searchParams.has(name) ? [] : body[name]
+    if (Array.isArray(items)) for (const item of items) url.searchParams.append(name, String(item))
+  }
   return new Request(url, { headers: request.headers, signal: request.signal })
 }
 

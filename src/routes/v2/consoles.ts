@@ -1,20 +1,14 @@
-import { type Static, type TObject, Type } from '@sinclair/typebox'
+import { Type } from '@sinclair/typebox'
 import type { ConsoleStream, HostAgent } from '../../host-agent.ts'
 import { bridgeConsole, bridgeScreen } from '../../http/console.ts'
 import { type Endpoint, endpoint, noContent } from '../../http/endpoint.ts'
 import { requireUpgrade } from '../../http/feed.ts'
 import { noSuchNode, since } from '../../http/params.ts'
 import type { NodeRef } from '../../model/node.ts'
-import type { KindFacts } from '../kinds.ts'
+import type { NodePlace } from '../node-place.ts'
 
 /** The consoles of a node as websockets, those that its kind has. */
-export function consoleEndpoints<P extends TObject>(
-  node: string,
-  tag: string,
-  params: P,
-  ref: (params: Static<P>) => NodeRef,
-  { consoles }: Pick<KindFacts, 'consoles'>,
-): readonly Endpoint[] {
+export function consoleEndpoints({ path: node, tag, params, ref, descriptor }: NodePlace): readonly Endpoint[] {
   const socket = (words: Pick<Endpoint, 'path' | 'summary'>, conflict: string, { open, bridge }: Transport): Endpoint =>
     endpoint({
       ...words,
@@ -67,7 +61,7 @@ export function consoleEndpoints<P extends TObject>(
       return noContent
     },
   })
-  return [...consoles.map((it) => ({ text, screen })[it]), reset]
+  return [...descriptor.consoles.map((it) => ({ text, screen })[it]), reset]
 }
 
 interface Transport {

@@ -3,6 +3,7 @@ import type { Face } from '../../http/feed.ts'
 import { since, view } from '../../http/params.ts'
 import { maybe, Name, nullable, Uuid } from '../../model/common.ts'
 import type { LabEvent } from '../../model/event.ts'
+import { shownNode } from '../../model/node.ts'
 import { Project, ProjectUpdate, Variable, WantedCompute } from '../../model/project.ts'
 
 /** A project as v2 shows it. */
@@ -96,7 +97,7 @@ function shown({ payload }: LabEvent, view: 'full' | undefined): ReturnType<Face
     case 'node.deleted':
       return {
         action: payload.type,
-        event: payload.node,
+        event: shownNode(payload.node),
         ...(view === 'full' && payload.change !== undefined && { change: payload.change }),
       }
     case 'project.updated':

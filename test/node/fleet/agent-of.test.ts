@@ -55,7 +55,7 @@ test('a compute of a fleet is a host agent like our own, until it is taken away'
   const endless = new ReadableStream<Uint8Array>({ pull: (it) => it.enqueue(new Uint8Array(64 << 10)) })
   expect(await faultOf(agent.images.write('iou', '../x', endless, { digests: [] }))).toMatchObject({ status: 403 })
   const router = { project_id, kind: 'dynamips', node_id: randomUUID() } as const
-  expect(await faultOf(agent.dynamips.autoIdlePc(router))).toMatchObject({ status: 404 })
+  expect(await faultOf(agent.nodes.action(router, 'autoIdlePc', {}))).toMatchObject({ status: 404 })
 
   // The feed and the console are open.
   const ended = expect(readTo(screen, 'never')).rejects.toThrow('the console ended')

@@ -41,9 +41,9 @@ async function begun({ asked }: SlowCompute, count: number) {
 test('what takes minutes is answered through a proxy that cuts what is silent', async () => {
   const compute = await slowCompute(118, 200)
   const gateway = await gatewayOf(compute)
-  const [handedOn, asked] = [gateway.get(), gateway.agent.dynamips.autoIdlePc(router)]
+  const [handedOn, asked] = [gateway.get(), gateway.agent.nodes.action(router, 'autoIdlePc', {})]
   const found = await begun(compute, 2)
-  const [refused, askedRefused] = [gateway.get(), faultOf(gateway.agent.dynamips.autoIdlePc(router))]
+  const [refused, askedRefused] = [gateway.get(), faultOf(gateway.agent.nodes.action(router, 'autoIdlePc', {}))]
   await begun(compute, 4)
   const over = new AbortController()
   const left = gateway.get({ signal: over.signal }).catch((error: Error) => error.message)
@@ -56,7 +56,7 @@ test('what takes minutes is answered through a proxy that cuts what is silent', 
   const answer = await handedOn
   expect([answer.status, await answer.json()]).toEqual([200, { idlepc: '0x60608040' }])
   expect(answer.headers.get('content-type')).toBe('application/json')
-  expect(await asked).toBe('0x60608040')
+  expect(await asked).toEqual({ idlepc: '0x60608040' })
   const fault = await refused
   expect([fault.status, await fault.json()]).toEqual([409, { message: 'No value helps', status: 409 }])
   expect(await askedRefused).toMatchObject({ status: 409, message: 'No value helps' })

@@ -7,7 +7,7 @@ import {
   type DynamipsNode,
   type DynamipsUpdate,
   defaultRam,
-} from '../../../../src/model/dynamips.ts'
+} from '../../../../src/kinds/dynamips.ts'
 import type { EventPayload } from '../../../../src/model/event.ts'
 import type { ImageLibrary } from '../../images/library.ts'
 import type { ProcessSpec } from '../../keeper-protocol/protocol.ts'
@@ -15,13 +15,14 @@ import type { PortAllocator } from '../../ports/allocator.ts'
 import { give, letRead } from '../../sandbox/box.ts'
 import type { Confinement, Sandbox } from '../../sandbox/sandbox.ts'
 import { translated } from '../../storage/disk.ts'
-import type { KindNode, Launch, NodeKind } from '../kind.ts'
+import type { KindNode, Launch, NodeActions, NodeKind } from '../kind.ts'
 import { checkMemory } from '../memory.ts'
 import { fieldsOf } from '../node-view.ts'
 import type { DynamipsTimeouts } from './bounds.ts'
 import { errorsName, logName, prepareFiles, removePassing } from './files.ts'
 import { DynamipsGuests } from './guests.ts'
 import { requireIosImage } from './image.ts'
+import { Measurements } from './measurements.ts'
 import { requireDynamips, unprivileged } from './program.ts'
 import { type DynamipsProperties, parseOrDefault, propertiesOf } from './properties.ts'
 import { controlAddress } from './ready.ts'
@@ -43,8 +44,7 @@ export class DynamipsKind implements NodeKind {
   readonly kind = 'dynamips'
   readonly stopGraceMs: number
   readonly guests: DynamipsGuests
-  /** Routers that are started to be measured. */
-  readonly startedToMeasure = new Set<string>()
+  readonly #measurements: Measurements
   readonly #options: DynamipsOptions
   readonly #serial = new KeyedMutex()
 
@@ -52,6 +52,16 @@ export class DynamipsKind implements NodeKind {
     this.#options = options
     this.stopGraceMs = options.timeouts.end
     this.guests = new DynamipsGuests(options.timeouts, (node) => options.ports.releaseAll(controlOf(node)))
+    this.#measurements = new Measurements(this.guests, options.timeouts)
+  }
+
+  readonly actions: NodeActions = {
+    idlePcProposals: (at, _, signal) => this.#measurements.idlePcProposals(at, signal),
+    autoIdlePc: (at, _, signal) => this.#measurements.autoIdlePc(at, signal),
+  }
+
+  onClosing(): Promise<void> {
+    return this.#measurements.close()
   }
 
   ports(): readonly PortRef[] {
@@ -103,7 +113,7 @@ export class DynamipsKind implements NodeKind {
     })
     // It cannot be told to choose one.
     const control_port = await ports.allocate('console', controlOf(node))
-    record.properties = { ...properties, control_port, is_measured: this.startedToMeasure.has(node.key) }
+    record.properties = { ...properties, control_port, is_measured: this.#measurements.started.has(node.key) }
     const args = ['-N1', '-l', logName, '-H', `${controlAddress()}:${control_port}`]
     const run =
       confinement === undefined ? { command, args } : await this.#confined(node, confinement, { command, args, file })

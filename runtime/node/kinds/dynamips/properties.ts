@@ -1,6 +1,6 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { Check } from '@sinclair/typebox/value'
-import { DynamipsNode } from '../../../../src/model/dynamips.ts'
+import { DynamipsNode } from '../../../../src/kinds/dynamips.ts'
 import type { KindNode } from '../kind.ts'
 
 const { platform, ram, idlepc, usage } = DynamipsNode.properties

@@ -1,6 +1,6 @@
 import { conflict } from '../../../../src/errors/api-error.ts'
 import type { PortRef } from '../../../../src/host-agent.ts'
-import type { HypervisorDriverName } from '../../../../src/model/hypervisor.ts'
+import type { HypervisorDriverName } from '../../../../src/kinds/hypervisor.ts'
 import { hasCarrier } from '../../nodes/record.ts'
 import type { GuestProcess, GuestState, Guests, KindListener, KindNode, StopReason, Wire } from '../kind.ts'
 import type { HypervisorDriver, VmAdapter, VmState } from './driver.ts'

@@ -9,13 +9,13 @@ import {
   type HypervisorUpdate,
   hypervisorDrivers,
   type VmSummary,
-} from '../../../../src/model/hypervisor.ts'
+} from '../../../../src/kinds/hypervisor.ts'
 import type { Exit } from '../../keeper-protocol/protocol.ts'
 import type { Log } from '../../log/log.ts'
 import type { NodeRecord } from '../../nodes/record.ts'
 import type { Pool, PortAllocator } from '../../ports/allocator.ts'
 import { nodeRecords } from '../../projects/project-record.ts'
-import type { KindListener, KindNode, Launch, NodeKind, Wire } from '../kind.ts'
+import type { ComputeActions, KindListener, KindNode, Launch, NodeKind, Wire } from '../kind.ts'
 import { checkMemory } from '../memory.ts'
 import { fieldsOf } from '../node-view.ts'
 import type { HypervisorDriver, Vm } from './driver.ts'
@@ -277,8 +277,10 @@ export class HypervisorKind implements NodeKind {
     this.#use.forget(node)
   }
 
+  readonly computeActions: ComputeActions = { vms: () => this.#vms() }
+
   /** Those that new nodes are made for. */
-  async vms(): Promise<VmSummary[]> {
+  async #vms(): Promise<VmSummary[]> {
     const vms = await this.#options.drivers[await this.#options.usual()].list()
     return vms.map(({ name, ram }) => ({ vmname: name, ram })).sort((a, b) => (a.vmname < b.vmname ? -1 : 1))
   }
@@ -293,7 +295,7 @@ export class HypervisorKind implements NodeKind {
     await Promise.all(hypervisorDrivers.map((name) => this.#options.drivers[name].recover?.()))
   }
 
-  async close(): Promise<void> {
+  async onClosed(): Promise<void> {
     this.#leftovers.close()
     await Promise.all(hypervisorDrivers.map((name) => this.#options.drivers[name].close()))
   }

@@ -1,5 +1,5 @@
 import { badRequest, conflict } from '../../../../src/errors/api-error.ts'
-import type { HypervisorUpdate } from '../../../../src/model/hypervisor.ts'
+import type { HypervisorUpdate } from '../../../../src/kinds/hypervisor.ts'
 import type { HypervisorDriver } from './driver.ts'
 import { type HypervisorProperties, plainFields } from './properties.ts'
 

@@ -2,15 +2,15 @@ import { rm } from 'node:fs/promises'
 import { homedir } from 'node:os'
 import { basename, join } from 'node:path'
 import type { PortRef } from '../../../../src/host-agent.ts'
+import type { IouConfigs, IouCreate, IouNode, IouStart, IouUpdate } from '../../../../src/kinds/iou.ts'
 import type { Line } from '../../../../src/model/capture.ts'
-import type { IouConfigs, IouCreate, IouNode, IouStart, IouUpdate } from '../../../../src/model/iou.ts'
 import type { ImageLibrary } from '../../images/library.ts'
 import type { Exit, NetioPort } from '../../keeper-protocol/protocol.ts'
 import type { NodeRecord } from '../../nodes/record.ts'
 import type { Pool } from '../../ports/allocator.ts'
 import { removeBox } from '../../sandbox/box.ts'
 import type { Sandbox } from '../../sandbox/sandbox.ts'
-import type { HostIdentity, KindListener, KindNode, Launch, NodeKind } from '../kind.ts'
+import type { HostIdentity, KindListener, KindNode, Launch, NodeActions, NodeKind } from '../kind.ts'
 import { fieldsOf } from '../node-view.ts'
 import { ApplicationIds, hasInstance } from './application-ids.ts'
 import { lineIn, netioPortOf, portsOf, requireBays } from './bays.ts'
@@ -190,15 +190,20 @@ export class IouKind implements NodeKind {
     record.properties = { ...settings, link: '', application_id }
   }
 
-  /** What a start brings along; `license_check` holds until the next start that is no reload. */
-  async starting(node: KindNode, { iourc_content, license_check }: IouStart): Promise<void> {
+  readonly actions: NodeActions = {
+    configs: (at) => at.exclusively((node) => this.#configs(node)),
+    saveConfigs: (at) => at.exclusively((node) => this.#nvram.pull(node, asked(node))),
+  }
+
+  /** `license_check` holds until the next start that is no reload. */
+  async beforeStart(node: KindNode, { iourc_content, license_check }: IouStart): Promise<void> {
     if (iourc_content != null) await writeLicence(this.#ownPlace(node), iourc_content)
     const { record, status } = node
     if (status === 'stopped') record.properties = { ...propertiesOf(node), license_check: license_check !== false }
   }
 
   /** What the router has stored, else what its files say. */
-  async configs(node: KindNode): Promise<IouConfigs> {
+  async #configs(node: KindNode): Promise<IouConfigs> {
     const { directory } = node
     const stored = await currentConfigs(directory, propertiesOf(node).application_id, asked(node)).catch(
       () => undefined,
@@ -209,10 +214,6 @@ export class IouKind implements NodeKind {
       ...(startup ? { startup_config_content: startup } : {}),
       ...(secret ? { private_config_content: secret } : {}),
     }
-  }
-
-  async saveConfigs(node: KindNode): Promise<void> {
-    await this.#nvram.pull(node, asked(node))
   }
 
   begun(node: KindNode, isNew: boolean): void {

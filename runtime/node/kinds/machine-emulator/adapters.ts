@@ -1,4 +1,4 @@
-import type { CustomAdapter } from '../../../../src/model/machine-emulator.ts'
+import type { CustomAdapter } from '../../../../src/kinds/machine-emulator.ts'
 
 /** A network adapter as the guest has it. */
 export interface Adapter {

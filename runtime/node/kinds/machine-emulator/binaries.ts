@@ -1,7 +1,7 @@
 import { closeSync, constants, openSync, readdirSync, realpathSync, type Stats, statSync } from 'node:fs'
 import { basename, delimiter, dirname, join } from 'node:path'
 import { conflict } from '../../../../src/errors/api-error.ts'
-import type { MachineEmulatorNode } from '../../../../src/model/machine-emulator.ts'
+import type { MachineEmulatorNode } from '../../../../src/kinds/machine-emulator.ts'
 import type { Confinement, Sandbox } from '../../sandbox/sandbox.ts'
 import { findProgram } from '../../system/find-program.ts'
 import { installHint, isEmulatorName, nativePlatforms, type Platform, platformAsked, programOf } from './platforms.ts'

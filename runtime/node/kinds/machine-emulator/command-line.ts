@@ -1,5 +1,5 @@
 import { conflict } from '../../../../src/errors/api-error.ts'
-import type { MachineEmulatorNode } from '../../../../src/model/machine-emulator.ts'
+import type { MachineEmulatorNode } from '../../../../src/kinds/machine-emulator.ts'
 import { longestSocketPath } from '../../system/socket-path.ts'
 import type { Wire } from '../kind.ts'
 import type { Adapter } from './adapters.ts'

@@ -1,5 +1,5 @@
 import { conflict } from '../../../../src/errors/api-error.ts'
-import type { MachineEmulatorNode } from '../../../../src/model/machine-emulator.ts'
+import type { MachineEmulatorNode } from '../../../../src/kinds/machine-emulator.ts'
 import type { Part } from './drives.ts'
 import { escaped } from './option-list.ts'
 import type { ParsedOptions } from './options.ts'

@@ -1,5 +1,5 @@
 import { conflict } from '../../../../src/errors/api-error.ts'
-import { type DiskInterface, type DiskSlot, diskSlots } from '../../../../src/model/machine-emulator.ts'
+import { type DiskInterface, type DiskSlot, diskSlots } from '../../../../src/kinds/machine-emulator.ts'
 import { escaped } from './option-list.ts'
 import type { BinaryFacts } from './probe.ts'
 

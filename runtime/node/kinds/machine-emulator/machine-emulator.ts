@@ -1,29 +1,32 @@
 import { badRequest, conflict } from '../../../../src/errors/api-error.ts'
 import type { PortRef } from '../../../../src/host-agent.ts'
 import type {
+  EmulatorFilter,
   MachineEmulatorCreate,
   MachineEmulatorNode,
   MachineEmulatorUpdate,
   ResizeDisk,
-} from '../../../../src/model/machine-emulator.ts'
-import { diskSlots } from '../../../../src/model/machine-emulator.ts'
+} from '../../../../src/kinds/machine-emulator.ts'
+import { diskSlots } from '../../../../src/kinds/machine-emulator.ts'
+import type { FoundProgram } from '../../../../src/model/program.ts'
 import type { NodeRecord } from '../../nodes/record.ts'
 import type { Pool } from '../../ports/allocator.ts'
 import { removeBox } from '../../sandbox/box.ts'
-import type { KindNode, Launch, NodeKind, Wire } from '../kind.ts'
+import type { ComputeActions, KindNode, Launch, NodeActions, NodeKind, Wire } from '../kind.ts'
 import { checkMemory } from '../memory.ts'
 import { fieldsOf } from '../node-view.ts'
 import { withOwnAddresses } from './adapters.ts'
-import { factsOf, resolveEmulator } from './binaries.ts'
+import { factsOf, kvmPlatforms, resolveEmulator, usableEmulators } from './binaries.ts'
 import { requireModel } from './command-line.ts'
 import { resizeDisk } from './disks.ts'
 import { MachineGuests, type MachineGuestsOptions } from './guests.ts'
 import { requireForm } from './image-form.ts'
+import { kvmVerdict } from './kvm-guest.ts'
 import { type LaunchOptions, launchOf, macOf, optionsOf } from './launch.ts'
 import { MachineImages, type MachineImagesOptions } from './machine-images.ts'
 import { MachineSums } from './machine-sums.ts'
 import { platformAsked } from './platforms.ts'
-import type { BinaryFacts } from './probe.ts'
+import { type BinaryFacts, versionText } from './probe.ts'
 import { imageFields, type MachineProperties, parseOrDefault, plainFields, propertiesOf } from './properties.ts'
 import { savedStateTag } from './saved-state.ts'
 
@@ -146,8 +149,20 @@ export class MachineEmulatorKind implements NodeKind {
     this.#made.delete(key)
   }
 
+  readonly actions: NodeActions = {
+    resizeDisk: (at, input: ResizeDisk) => at.exclusively((node) => this.#resize(node, input)),
+  }
+
+  readonly computeActions: ComputeActions = {
+    binaries: async ({ archs }: EmulatorFilter): Promise<FoundProgram[]> => {
+      const found = await usableEmulators(archs, await this.#options.sandbox.confinement())
+      return found.map(({ path, version }) => ({ path, version: versionText(version) }))
+    },
+    capabilities: async () => ({ kvm: await platformsOfKvm() }),
+  }
+
   /** Makes a disk of a stopped machine larger; 409. */
-  async resize(node: KindNode, { drive_name, extend }: ResizeDisk): Promise<void> {
+  async #resize(node: KindNode, { drive_name, extend }: ResizeDisk): Promise<void> {
     if (node.status !== 'stopped') throw conflict('The disk is in use: stop the node first')
     const { path } = await resolveEmulator(propertiesOf(node), this.#options.isLocal(), this.#options.sandbox)
     const tool = await this.#images.tool(node.directory, path)
@@ -235,6 +250,13 @@ async function requireModels(
   if (models.length === 0 || next.adapters === 0) return
   const facts = await find()
   if (facts !== undefined) for (const model of models) requireModel(facts, model)
+}
+
+/** The platforms whose guests KVM runs here; none where it was seen that it does not. */
+async function platformsOfKvm(): Promise<string[]> {
+  const platforms = [...kvmPlatforms()]
+  if (platforms.length === 0) return []
+  return ['hangs', 'fails'].includes(await kvmVerdict()) ? [] : platforms
 }
 
 const diskFields = diskSlots.map((slot) => `${slot}_disk_image` as const)

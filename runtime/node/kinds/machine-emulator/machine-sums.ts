@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { withTimeout } from '../../../../src/async/timeout.ts'
-import { type DiskSlot, diskSlots, type MachineEmulatorNode } from '../../../../src/model/machine-emulator.ts'
+import { type DiskSlot, diskSlots, type MachineEmulatorNode } from '../../../../src/kinds/machine-emulator.ts'
 import type { KindListener, KindNode } from '../kind.ts'
 import { overlayName } from './disks.ts'
 import type { MachineImages } from './machine-images.ts'

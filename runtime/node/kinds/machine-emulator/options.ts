@@ -1,5 +1,5 @@
 import { badRequest } from '../../../../src/errors/api-error.ts'
-import type { MachineEmulatorNode } from '../../../../src/model/machine-emulator.ts'
+import type { MachineEmulatorNode } from '../../../../src/kinds/machine-emulator.ts'
 import { escaped, type Members, memberOf, membersIn } from './option-list.ts'
 import { flags, judge, takingArgument } from './option-rules.ts'
 import { shellWords } from './shell-words.ts'

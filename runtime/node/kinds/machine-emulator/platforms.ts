@@ -1,5 +1,5 @@
 import { basename } from 'node:path'
-import { platforms } from '../../../../src/model/machine-emulator.ts'
+import { platforms } from '../../../../src/kinds/machine-emulator.ts'
 
 /** A machine architecture as QEMU names it. */
 export type Platform = Exclude<(typeof platforms)[number], '' | 'null'>

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { conflict } from '../../../../src/errors/api-error.ts'
-import { diskSlots } from '../../../../src/model/machine-emulator.ts'
+import { diskSlots } from '../../../../src/kinds/machine-emulator.ts'
 import { diskId } from './drives.ts'
 import type { Qmp } from './qmp.ts'
 

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { conflict } from '../../../../src/errors/api-error.ts'
-import type { PcCreate, PcNode, PcUpdate } from '../../../../src/model/pc.ts'
+import type { PcCreate, PcNode, PcUpdate } from '../../../../src/kinds/pc.ts'
 import type { Settings } from '../../config/settings.ts'
 import type { KindNode, Launch, NodeKind, Wire } from '../kind.ts'
 import { fieldsOf } from '../node-view.ts'
@@ -45,6 +45,10 @@ export class PcKind implements NodeKind {
     this.#engineNow = vpcs === undefined ? 'embedded' : 'vpcs'
     this.#bindsBeside = vpcs !== undefined && !vpcs.hasRelaySwitch
     return { engine: this.#engineNow, vpcs }
+  }
+
+  async capabilities() {
+    return { pc_engine: (await this.engine()).engine }
   }
 
   ports() {

@@ -23,8 +23,12 @@ beforeAll(async () => {
   const [never, runs] = [await one.router(busy), await other.router(idling, { idlepc: idle })]
   await other.agent.nodes.start(runs)
   asked = {
-    busy: { lab: one, ref: never, answer: one.agent.dynamips.autoIdlePc(never).catch((error: unknown) => error) },
-    proposed: { lab: other, ref: runs, answer: other.agent.dynamips.idlePcProposals(runs) },
+    busy: {
+      lab: one,
+      ref: never,
+      answer: one.agent.nodes.action(never, 'autoIdlePc', {}).catch((error: unknown) => error),
+    },
+    proposed: { lab: other, ref: runs, answer: other.agent.nodes.action(runs, 'idlePcProposals', {}) },
   }
   asked.proposed.answer.catch(() => {})
 })
@@ -42,7 +46,7 @@ describe.skipIf(skip)('a measurement', { timeout: 60_000 }, () => {
   async function begun(boot: number, signal?: AbortSignal) {
     const lab = await RouterLab.open({ ports: 90, bounds: { boot } })
     const ref = await lab.router(idling)
-    const answer = lab.agent.dynamips.autoIdlePc(ref, signal)
+    const answer = lab.agent.nodes.action(ref, 'autoIdlePc', {}, signal)
     answer.catch(() => {})
     await expect.poll(async () => (await lab.get(ref)).status, { timeout: 30_000 }).toBe('started')
     // Into the command that takes the samples.
@@ -71,7 +75,7 @@ describe.skipIf(skip)('a measurement', { timeout: 60_000 }, () => {
   test('that nobody waits for any more when it begins starts nothing', async () => {
     const lab = await RouterLab.open({ ports: 90 })
     const ref = await lab.router(idling)
-    await expect(lab.agent.dynamips.autoIdlePc(ref, AbortSignal.abort(gone))).rejects.toThrow('went away')
+    await expect(lab.agent.nodes.action(ref, 'autoIdlePc', {}, AbortSignal.abort(gone))).rejects.toThrow('went away')
     expect(await lab.get(ref)).toMatchObject({ status: 'stopped', command_line: '' })
   })
 
@@ -113,7 +117,7 @@ describe.skipIf(skip)('a measurement', { timeout: 60_000 }, () => {
     const lab = await RouterLab.open({ ports: 90, bounds: { boot, measurement: 1500 } })
     const ref = await lab.router(idling)
     const since = performance.now()
-    await expect(lab.agent.dynamips.autoIdlePc(ref)).rejects.toMatchObject({
+    await expect(lab.agent.nodes.action(ref, 'autoIdlePc', {})).rejects.toMatchObject({
       status: 408,
       message: 'The idle-PC value was not found within 1.5 s',
     })
@@ -145,7 +149,7 @@ describe.skipIf(skip)('a measurement', { timeout: 60_000 }, () => {
     const ref = await lab.router(idling)
     await lab.agent.nodes.start(ref)
     await lab.agent.nodes.suspend(ref)
-    await expect(lab.agent.dynamips.idlePcProposals(ref)).rejects.toMatchObject({
+    await expect(lab.agent.nodes.action(ref, 'idlePcProposals', {})).rejects.toMatchObject({
       status: 409,
       message: 'The router is suspended: resume it first',
     })

@@ -138,9 +138,9 @@ describe.skipIf(skip)('a guest that could take its time to shut down', () => {
 
   test('a disk grows while its machine is stopped, from before its first start on, and at no other time', async () => {
     const lab = await newLab()
-    const { nodes, machines } = lab.agent
+    const { nodes } = lab.agent
     const machine = await lab.machine({ hda_disk_image: await lab.image('disk.img', counting) })
-    const extend = () => machines.resizeDisk(machine, { drive_name: 'hda', extend: 16 })
+    const extend = () => nodes.action(machine, 'resizeDisk', { drive_name: 'hda', extend: 16 })
     await extend()
     await nodes.start(machine)
     await expect(extend()).rejects.toMatchObject({ status: 409, message: 'The disk is in use: stop the node first' })
@@ -155,7 +155,7 @@ describe.skipIf(skip)('a guest that could take its time to shut down', () => {
       status: 409,
       message: expect.stringMatching(/^The disk holds the saved state of the machine/),
     })
-    await expect(machines.resizeDisk(machine, { drive_name: 'hdb', extend: 16 })).rejects.toMatchObject({
+    await expect(nodes.action(machine, 'resizeDisk', { drive_name: 'hdb', extend: 16 })).rejects.toMatchObject({
       status: 409,
       message: 'The node has no disk hdb: set hdb_disk_image first',
     })

@@ -1,5 +1,5 @@
 import { onTestFinished } from 'vitest'
-import type { MachineEmulatorNode } from '../../../../src/model/machine-emulator.ts'
+import type { MachineEmulatorNode } from '../../../../src/kinds/machine-emulator.ts'
 import type { TestService } from '../../../support/service.ts'
 
 /** The events of a project from now on. */

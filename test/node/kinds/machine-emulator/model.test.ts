@@ -7,7 +7,7 @@ import {
   MachineEmulatorUpdate,
   machineSettings,
   platforms,
-} from '../../../../src/model/machine-emulator.ts'
+} from '../../../../src/kinds/machine-emulator.ts'
 
 const id = '10000000-0000-4000-8000-000000000001'
 

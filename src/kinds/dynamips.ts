@@ -1,6 +1,8 @@
 import { type Static, Type } from '@sinclair/typebox'
-import { maybe, Name, nullable } from './common.ts'
-import { consolePort, newNodeId, nodeFields } from './node-fields.ts'
+import { maybe, Name, nullable } from '../model/common.ts'
+import { consolePort, newNodeId, nodeFields } from '../model/node-fields.ts'
+import { action, kind } from './kind.ts'
+import { v1Of } from './v1.ts'
 
 /** The routers that dynamips emulates, and the memory each gets when nobody says how much, MB. */
 export const defaultRam = {
@@ -58,14 +60,22 @@ const inputs = {
 export type DynamipsCreate = Static<typeof DynamipsCreate>
 export const DynamipsCreate = Type.Object(
   { name: Name, node_id: newNodeId, platform, image, ...inputs },
-  { additionalProperties: false },
+  {
+    $id: 'DynamipsNodeCreate',
+    additionalProperties: false,
+    description: 'What a router is created with; absent and null mean "the default"',
+  },
 )
 
 /** Changes of a router. Null and absent mean "leave as it is". */
 export type DynamipsUpdate = Static<typeof DynamipsUpdate>
 export const DynamipsUpdate = Type.Object(
   { name: maybe(Name), platform: maybe(platform), image: maybe(image), ...inputs },
-  { additionalProperties: false },
+  {
+    $id: 'DynamipsNodeUpdate',
+    additionalProperties: false,
+    description: 'Changes of a router; absent and null mean "leave as it is"',
+  },
 )
 
 /** Values that may be the idle PC of a router. */
@@ -90,3 +100,52 @@ export const IdlePcQuestion = Type.Object(
   { platform, image, ram },
   { $id: 'IdlePcQuestion', additionalProperties: false, description: 'An image whose idle PC is wanted' },
 )
+
+/** Why a measurement may fail. */
+export const measurementErrors = {
+  408: 'It took longer than four minutes',
+  409: 'No value helps, another router is measured, or the router cannot run or was stopped; the message says what',
+}
+const measurement = {
+  method: 'GET',
+  role: 'operate',
+  description:
+    'Takes minutes, and ends with the request. A router that is stopped is started for it and stopped again; one that runs is left as it was. One router of a host is measured at a time.',
+  errors: measurementErrors,
+  isSlow: true,
+} as const
+
+const schemas = { node: DynamipsNode, create: DynamipsCreate, update: DynamipsUpdate }
+
+export const dynamips = kind({
+  name: 'dynamips',
+  noun: 'router',
+  aliases: ['ios'],
+  ...schemas,
+  v1: v1Of('router', schemas, { lacks: ['console_type'] }),
+  nioTypes: [],
+  consoles: [],
+  canBePaused: true,
+  conflicts: {
+    create: 'the image is missing (its name is then in `image`) or is no IOS image',
+    update: 'The router is being measured, or the image is missing (its name is then in `image`) or is no IOS image',
+    start: 'The router cannot run now, and the message says why; or its image is missing (its name is then in `image`)',
+  },
+  image: {},
+  actions: {
+    idlePcProposals: action({
+      ...measurement,
+      path: 'idlepc_proposals',
+      summary: 'Values that may be the idle PC of a router',
+      output: IdlePcProposals,
+      answer: { description: 'The values' },
+    }),
+    autoIdlePc: action({
+      ...measurement,
+      path: 'auto_idlepc',
+      summary: 'The first of the proposals that brings the load of the host down',
+      output: IdlePc,
+      answer: { description: 'The value' },
+    }),
+  },
+})

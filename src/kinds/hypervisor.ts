@@ -1,6 +1,9 @@
 import { type Static, Type } from '@sinclair/typebox'
-import { changing, maybe, Name, nullable, PortNumber } from './common.ts'
-import { consolePort, newNodeId, nodeFields } from './node-fields.ts'
+import { changing, maybe, Name, nullable, PortNumber } from '../model/common.ts'
+import { ethernetNios } from '../model/nio.ts'
+import { consolePort, newNodeId, nodeFields } from '../model/node-fields.ts'
+import { computeAction, kind, unionBy } from './kind.ts'
+import { v1Of } from './v1.ts'
 
 /** Managers of VMs that nodes can stand for a VM of. */
 export const hypervisorDrivers = ['libvirt', 'virtualbox'] as const
@@ -130,14 +133,22 @@ export const HypervisorCreate = Type.Object(
     ),
     ...inputs,
   },
-  { additionalProperties: false },
+  {
+    $id: 'HypervisorNodeCreate',
+    additionalProperties: false,
+    description: 'What a VM is created with; absent and null mean "the default"',
+  },
 )
 
 /** Changes of a node. Null and absent mean "leave as it is". */
 export type HypervisorUpdate = Static<typeof HypervisorUpdate>
 export const HypervisorUpdate = Type.Object(
   { name: maybe(Name), vmname: maybe(vmname), ...inputs },
-  { additionalProperties: false },
+  {
+    $id: 'HypervisorNodeUpdate',
+    additionalProperties: false,
+    description: 'Changes of a VM; absent and null mean "leave as it is". With a name, vmname is ignored',
+  },
 )
 
 /** A VM that a node can be made for. */
@@ -146,3 +157,44 @@ export const VmSummary = Type.Object(
   { vmname: Type.String(), ram: Type.Integer({ description: 'Memory, MB' }) },
   { $id: 'VmSummary', description: 'A VM that a node can be made for' },
 )
+
+const schemas = { node: HypervisorNode, create: HypervisorCreate, update: HypervisorUpdate }
+
+export const hypervisor = kind({
+  name: 'hypervisor',
+  noun: 'VM',
+  aliases: ['virtualbox', 'vmware'],
+  ...schemas,
+  v1: v1Of('VM', schemas, {
+    lacks: ['console_type', 'status', 'custom_adapters'],
+    hides: ['linked_clone'],
+    hasEvents: false,
+  }),
+  v2: {
+    startShows: false,
+    // Controllers send all that they know of a node; of a linked clone that is renamed they know the name of before.
+    changes: (body) => (body.name == null ? body : { ...body, vmname: null }),
+  },
+  nioTypes: ethernetNios,
+  consoles: ['text', 'screen'],
+  canBePaused: true,
+  canBeCopied: false,
+  isStrict: true,
+  conflicts: {
+    create: 'the hypervisor cannot be reached or has no such VM, another node has the VM, or no port is left',
+    update: 'The change is not possible now, or the hypervisor has no such VM',
+    start: 'The VM cannot run now, or was started by somebody else; the message says why',
+  },
+  computeActions: {
+    vms: computeAction({
+      method: 'GET',
+      path: 'vms',
+      summary: 'List the VMs that nodes can be made for; linked clones of nodes are left out',
+      output: Type.Array(VmSummary),
+      answer: { description: 'The VMs' },
+      errors: { 409: 'No hypervisor can be reached' },
+      isSlow: true,
+      merge: unionBy(({ vmname }) => vmname),
+    }),
+  },
+})

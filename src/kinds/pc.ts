@@ -1,6 +1,9 @@
 import { type Static, Type } from '@sinclair/typebox'
-import { maybe, Name, nullable } from './common.ts'
-import { consolePort, newNodeId, nodeFields } from './node-fields.ts'
+import { changing, maybe, Name, nullable } from '../model/common.ts'
+import { ethernetNios } from '../model/nio.ts'
+import { consolePort, newNodeId, nodeFields } from '../model/node-fields.ts'
+import { kind } from './kind.ts'
+import { v1Of } from './v1.ts'
 
 /** Engines that can run a pc. */
 export const PcEngine = Type.Union([Type.Literal('vpcs'), Type.Literal('embedded')], {
@@ -39,7 +42,7 @@ export const PcCreate = Type.Object(
     console_type: maybe(consoleType),
     startup_script: maybe(script),
   },
-  { additionalProperties: false },
+  { $id: 'PcNodeCreate', additionalProperties: false, description: 'What a pc is created with' },
 )
 
 /** Changes of a pc. Null and absent mean "leave as it is". */
@@ -51,5 +54,41 @@ export const PcUpdate = Type.Object(
     console_type: maybe(consoleType),
     startup_script: maybe(script),
   },
-  { additionalProperties: false },
+  {
+    $id: 'PcNodeUpdate',
+    additionalProperties: false,
+    description: 'Changes of a pc; absent and null mean "leave as it is"',
+  },
 )
+
+const schemas = { node: PcNode, create: PcCreate, update: PcUpdate }
+
+export const pc = kind({
+  name: 'pc',
+  noun: 'pc',
+  aliases: ['vpcs'],
+  ...schemas,
+  v1: v1Of('pc', schemas, {
+    lacks: ['console_type'],
+    // Nothing was suspended when v1 was made.
+    instance: { status: changing(Type.Union([Type.Literal('started'), Type.Literal('stopped')])) },
+    shown: ({ node_id, node_directory, console_type: _, status, ...rest }) => ({
+      vm_id: node_id,
+      vm_directory: node_directory,
+      status: status === 'stopped' ? 'stopped' : 'started',
+      ...rest,
+    }),
+  }),
+  nioTypes: ethernetNios,
+  consoles: ['text'],
+  canBePaused: true,
+  canBeReset: false,
+  conflicts: {
+    create: 'no port or pc id is left',
+    update: 'The change is not possible now',
+    start: 'The pc cannot run now; the message says why',
+  },
+  capabilities: {
+    pc_engine: Type.String({ default: 'embedded', description: 'Engine of pcs started now: vpcs or embedded' }),
+  },
+})

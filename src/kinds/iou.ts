@@ -1,10 +1,13 @@
 import { type Static, Type } from '@sinclair/typebox'
-import { maybe, Name, nullable } from './common.ts'
-import { consolePort, newNodeId, nodeFields } from './node-fields.ts'
+import { maybe, Name, nullable } from '../model/common.ts'
+import { ethernetNios } from '../model/nio.ts'
+import { consolePort, newNodeId, nodeFields } from '../model/node-fields.ts'
+import { action, kind } from './kind.ts'
+import { v1Of } from './v1.ts'
 
 const consoleType = Type.Union([Type.Literal('telnet'), Type.Literal('none')], { default: 'telnet' })
 /** A path or a name; control characters have no place in either. */
-export const iouPath = Type.String({
+const path = Type.String({
   minLength: 1,
   maxLength: 4096,
   pattern: '^[^\\u0000-\\u001f\\u007f]*$',
@@ -45,7 +48,7 @@ export const IouNode = Type.Object(
   {
     ...nodeFields,
     console_type: consoleType,
-    path: iouPath,
+    path,
     md5sum: nullable(Type.String({ description: 'MD5 of the image; null while it is not known' })),
     application_id: Type.Integer({
       minimum: 1,
@@ -60,8 +63,8 @@ export const IouNode = Type.Object(
   { $id: 'IouNode', description: 'A router run by an IOU image' },
 )
 
-/** What a new router may be given, and a change of one, in both faces. */
-export const iouInputs = {
+/** What a new router may be given, and a change of one. */
+const inputs = {
   console: maybe(consolePort),
   console_type: maybe(consoleType),
   md5sum: maybe(Type.String({ maxLength: 64, description: 'Accepted and ignored: it is computed' })),
@@ -81,15 +84,23 @@ export const iouInputs = {
 /** What a new router may be given. Null and absent mean the default. */
 export type IouCreate = Static<typeof IouCreate>
 export const IouCreate = Type.Object(
-  { name: Name, path: iouPath, node_id: newNodeId, ...iouInputs },
-  { additionalProperties: false },
+  { name: Name, path, node_id: newNodeId, ...inputs },
+  {
+    $id: 'IouNodeCreate',
+    additionalProperties: false,
+    description: 'What a router is created with; absent and null mean "the default"',
+  },
 )
 
 /** Changes of a router. Null and absent mean "leave as it is". */
 export type IouUpdate = Static<typeof IouUpdate>
 export const IouUpdate = Type.Object(
-  { name: maybe(Name), path: maybe(iouPath), ...iouInputs },
-  { additionalProperties: false },
+  { name: maybe(Name), path: maybe(path), ...inputs },
+  {
+    $id: 'IouNodeUpdate',
+    additionalProperties: false,
+    description: 'Changes of a router; absent and null mean "leave as it is"',
+  },
 )
 
 /** What a start may bring along. Other members, which older clients send, are ignored. */
@@ -105,3 +116,81 @@ export const IouConfigs = Type.Object(
   },
   { $id: 'IouConfigs', description: 'The configurations of a router; absent when there is none' },
 )
+
+/** What v1 clients call the startup configuration, and what they send along that is ignored. */
+const older = {
+  initial_config: maybe(Type.String({ description: 'Accepted and ignored' })),
+  initial_config_content: maybe(
+    Type.String({ maxLength: 1 << 20, description: 'Older form of startup_config_content' }),
+  ),
+  startup_config: maybe(Type.String({ description: 'Accepted and ignored' })),
+  private_config: maybe(Type.String({ description: 'Accepted and ignored' })),
+}
+const { ethernet_adapters, serial_adapters } = iouSettings
+const schemas = { node: IouNode, create: IouCreate, update: IouUpdate }
+const v1 = v1Of('router', schemas, {
+  lacks: ['console_type', 'status'],
+  instance: {
+    initial_config: nullable(
+      Type.String({ description: 'The startup configuration, relative to the directory of the project; null: none' }),
+    ),
+  },
+  // The specification has no null for the adapters.
+  create: {
+    ethernet_adapters: Type.Optional(ethernet_adapters),
+    serial_adapters: Type.Optional(serial_adapters),
+    ...older,
+  },
+  update: older,
+  input({ initial_config, initial_config_content, startup_config, private_config, ...rest }) {
+    const content = rest.startup_config_content ?? initial_config_content
+    return { ...rest, ...(content != null && { startup_config_content: content }) }
+  },
+})
+
+export const iou = kind({
+  name: 'iou',
+  noun: 'router',
+  ...schemas,
+  v1: {
+    ...v1,
+    shown({ startup_config, ...node }) {
+      const initial_config = startup_config === null ? null : `project-files/iou/${node.node_id}/${startup_config}`
+      return { ...v1.shown({ startup_config, ...node }), initial_config }
+    },
+  },
+  nioTypes: ethernetNios,
+  consoles: ['text'],
+  canBePaused: false,
+  start: IouStart,
+  conflicts: {
+    create: 'no port or application id is left, or the image is missing (its name is then in `image`)',
+    update: 'The change is not possible now, or the image is missing (its name is then in `image`)',
+    start: 'The router cannot run now: its image, the licence file or a library is missing; the message says what',
+  },
+  image: { isProgram: true },
+  actions: {
+    configs: action({
+      method: 'GET',
+      path: 'configs',
+      summary: 'Read what the router has stored, else its configuration files',
+      output: IouConfigs,
+      answer: { description: 'The configurations' },
+      isSlow: true,
+      v1Form: {
+        path: 'initial_config',
+        summary: 'Older form of configs: the startup configuration',
+        description: 'The startup configuration; null when there is none',
+        schema: Type.Object({ content: Type.Union([Type.String(), Type.Null()]) }),
+        shown: ({ startup_config_content = null }) => ({ content: startup_config_content }),
+      },
+    }),
+    saveConfigs: action({
+      method: 'POST',
+      path: 'configs/save',
+      summary: 'Copy what the router has stored into its configuration files',
+      answer: { description: 'Done' },
+      errors: { 409: 'The router is just writing it, or it is damaged' },
+    }),
+  },
+})

@@ -1,6 +1,10 @@
 import { type Static, type TSchema, Type } from '@sinclair/typebox'
-import { maybe, Name, nullable } from './common.ts'
-import { consolePort, newNodeId, nodeFields } from './node-fields.ts'
+import { maybe, Name, nullable } from '../model/common.ts'
+import { ethernetNios } from '../model/nio.ts'
+import { consolePort, newNodeId, nodeFields } from '../model/node-fields.ts'
+import { FoundProgram } from '../model/program.ts'
+import { action, computeAction, kind, unionBy } from './kind.ts'
+import { v1Of } from './v1.ts'
 
 /** Platforms by their names in `qemu-system-{platform}`. "" and "null" mean: as `qemu_path` says. */
 export const platforms = [
@@ -143,7 +147,7 @@ export const machineSettings = {
 
 /** What is given for the emulator itself; each is derived from the other when only one is. */
 const qemuPath = Type.String({ minLength: 1, maxLength: 4096, description: 'Emulator: a path, or a name in PATH' })
-export const Platform = words(platforms, 'Emulated platform; sets qemu_path to qemu-system-{platform}')
+const Platform = words(platforms, 'Emulated platform; sets qemu_path to qemu-system-{platform}')
 // The empty text asks for a generated address, like null.
 const macInput = Type.Union([MacAddress, Type.Literal('')], {
   description: 'MAC address of the first adapter, the others follow; generated from the ids when empty',
@@ -200,12 +204,23 @@ export const MachineEmulatorCreate = Type.Object(
     node_id: newNodeId,
     ...inputs,
   },
-  { additionalProperties: false },
+  {
+    $id: 'MachineEmulatorNodeCreate',
+    additionalProperties: false,
+    description: 'What a machine is created with; absent and null mean "the default"',
+  },
 )
 
 /** Changes of a machine. Null and absent mean "leave as it is". */
 export type MachineEmulatorUpdate = Static<typeof MachineEmulatorUpdate>
-export const MachineEmulatorUpdate = Type.Object({ name: maybe(Name), ...inputs }, { additionalProperties: false })
+export const MachineEmulatorUpdate = Type.Object(
+  { name: maybe(Name), ...inputs },
+  {
+    $id: 'MachineEmulatorNodeUpdate',
+    additionalProperties: false,
+    description: 'Changes of a machine; absent and null mean "leave as it is"',
+  },
+)
 
 /** The drives whose overlay can be made larger. */
 export type ResizeDisk = Static<typeof ResizeDisk>
@@ -230,3 +245,81 @@ function each<T extends Record<string, TSchema>>(fields: T): Maybes<T> {
   // Object.fromEntries forgets which key has which value.
   return Object.fromEntries(Object.entries(fields).map(([key, schema]) => [key, maybe(schema)])) as Maybes<T>
 }
+
+/** Which emulators are asked for. */
+export type EmulatorFilter = Static<typeof EmulatorFilter>
+const EmulatorFilter = Type.Object(
+  {
+    archs: Type.Optional(
+      Type.Array(Platform, { maxItems: 100, description: 'Only emulators of these platforms; absent: all' }),
+    ),
+  },
+  { $id: 'EmulatorFilter', additionalProperties: false, description: 'Which emulators are asked for' },
+)
+
+const schemas = { node: MachineEmulatorNode, create: MachineEmulatorCreate, update: MachineEmulatorUpdate }
+const needs = 'the emulator or an image is missing (its name is then in `image`)'
+
+export const machineEmulator = kind({
+  name: 'machine-emulator',
+  noun: 'machine',
+  aliases: ['qemu'],
+  ...schemas,
+  v1: v1Of('machine', schemas, { startShows: true }),
+  nioTypes: ethernetNios,
+  consoles: ['text', 'screen'],
+  canBePaused: true,
+  conflicts: {
+    create: `no port is left, another machine uses an image as its own, or ${needs}`,
+    update: `The change is not possible now, another machine uses an image as its own, or ${needs}`,
+    start: `The machine cannot run now, and the message says why; or ${needs}`,
+  },
+  image: { isDisk: true },
+  actions: {
+    resizeDisk: action({
+      method: 'POST',
+      path: 'resize_disk',
+      summary: 'Make a disk of a stopped machine larger; its image stays as it is',
+      versions: ['v2'],
+      input: ResizeDisk,
+      answer: { status: 201, description: 'It is' },
+      errors: {
+        409: 'The machine runs or has no such disk, the tool refused, or the image is missing (its name is then in `image`)',
+        507: 'The disk is nearly full',
+      },
+    }),
+  },
+  computeActions: {
+    binaries: computeAction({
+      method: 'GET',
+      path: 'binaries',
+      group: 'tools',
+      summary: 'Emulators of the host',
+      description: 'A body with `archs` is for older clients; `?archs=` says the same, and counts more.',
+      input: EmulatorFilter,
+      query: Type.Object({
+        archs: Type.Optional(
+          Type.String({
+            description: 'Platforms, separated by commas or given several times; it counts more than a body',
+          }),
+        ),
+      }),
+      output: Type.Array(FoundProgram),
+      answer: { description: 'Every emulator in PATH that answers' },
+      isSlow: true,
+      merge: unionBy(({ path }) => path),
+    }),
+    capabilities: computeAction({
+      method: 'GET',
+      path: 'capabilities',
+      group: 'tools',
+      summary: 'Which machines this host can run at full speed',
+      output: MachineCapabilities,
+      answer: { description: 'The platforms' },
+      // A lab may be on any compute.
+      merge: ([first, ...others]) => ({
+        kvm: (first?.kvm ?? []).filter((platform) => others.every(({ kvm }) => kvm.includes(platform))),
+      }),
+    }),
+  },
+})

@@ -1,0 +1,69 @@
+import { type TObject, type TProperties, Type } from '@sinclair/typebox'
+
+type Members = Readonly<Record<string, unknown>>
+
+/** How v1 has a kind. */
+export interface KindV1 {
+  readonly instance: TObject
+  readonly create: TObject
+  readonly update: TObject
+  /** A node as v1 shows it. */
+  shown(node: Members): Members
+  /** The input of a create or an update in the words of v2. */
+  input(body: Members): Members
+  /** Whether `start` answers with the instance. */
+  readonly startShows: boolean
+  /** Whether starts and stops are events. */
+  readonly hasEvents: boolean
+}
+
+interface Differences extends Partial<Pick<KindV1, 'shown' | 'input' | 'startShows' | 'hasEvents'>> {
+  /** Members of v2 that v1 does not have. */
+  readonly lacks?: readonly string[]
+  /** Members that v1 takes and does not show. */
+  readonly hides?: readonly string[]
+  /** Members that only v1 has, or that it has otherwise. */
+  readonly instance?: TProperties
+  readonly create?: TProperties
+  readonly update?: TProperties
+}
+
+const without = <T extends Members>(members: T, names: readonly string[]): T =>
+  Object.fromEntries(Object.entries(members).filter(([name]) => !names.includes(name))) as T
+
+/** The v1 of a kind, derived from its v2: `vm_id` and `vm_directory` stand for the id and the directory of the node. */
+export function v1Of(
+  noun: string,
+  { node, create, update }: { readonly node: TObject; readonly create: TObject; readonly update: TObject },
+  { lacks = [], hides = [], ...more }: Differences = {},
+): KindV1 {
+  const $id = String(node.$id).replace(/Node$/, 'Instance')
+  const hidden = [...lacks, ...hides]
+  const { node_id, node_directory, ...members } = node.properties
+  const { node_id: newId, ...inputs } = without(create.properties, lacks)
+  const shown: KindV1['shown'] = ({ node_id, node_directory, ...rest }) => ({
+    vm_id: node_id,
+    vm_directory: node_directory,
+    ...without(rest, hidden),
+  })
+  return {
+    instance: Type.Object(
+      { vm_id: node_id, vm_directory: node_directory, ...without(members, hidden), ...more.instance } as TProperties,
+      { $id, description: `${node.description}, as v1 shows it` },
+    ),
+    create: Type.Object({ ...inputs, vm_id: newId, ...more.create } as TProperties, {
+      $id: `${$id}Create`,
+      additionalProperties: false,
+      description: `What a ${noun} is created with in v1; absent and null mean "the default"`,
+    }),
+    update: Type.Object({ ...without(update.properties, lacks), ...more.update } as TProperties, {
+      $id: `${$id}Update`,
+      additionalProperties: false,
+      description: `Changes of a ${noun}; absent and null mean "leave as it is"`,
+    }),
+    shown: more.shown ?? shown,
+    input: more.input ?? ((body) => body),
+    startShows: more.startShows ?? false,
+    hasEvents: more.hasEvents ?? true,
+  }
+}

@@ -1,0 +1,68 @@
+import { type TObject, Type } from '@sinclair/typebox'
+import type { ApiVersion, KindDescriptor } from '../kinds/kind.ts'
+import { Uuid } from '../model/common.ts'
+import { kindOf, type Node, type NodeKindName, type NodeRef, shownNode } from '../model/node.ts'
+import { instanceV1 } from './v1/faces.ts'
+
+type Body = Readonly<Record<string, unknown>>
+
+/** How one version of the API has the nodes of a kind: where they are, what they look like and what they are called. */
+export interface NodePlace {
+  readonly version: ApiVersion
+  readonly kind: NodeKindName
+  readonly descriptor: KindDescriptor
+  readonly tag: string
+  /** Path of the list. */
+  readonly list: string
+  /** Path of one node, and its parameters. */
+  readonly path: string
+  readonly params: TObject
+  /** The node that the parameters of a path name. */
+  ref(params: unknown): NodeRef
+  /** A node, and several, within a sentence. */
+  readonly noun: string
+  readonly nouns: string
+  readonly schemas: Readonly<Record<'node' | 'create' | 'update', TObject>>
+  shown(node: Node): object
+  /** The body of a create, and of an update, as the agent takes it. */
+  input(body: Body): Body
+  changes(body: Body): Body
+}
+
+export function placeOf(version: ApiVersion, kind: NodeKindName): NodePlace {
+  const descriptor = kindOf(kind)
+  const { noun, v1, v2 } = descriptor
+  if (version === 'v1') {
+    return {
+      ...{ version, kind, descriptor, noun, nouns: `${noun}s`, tag: `v1 ${kind} instances` },
+      ...pathsOf(kind, `/v1/projects/{project_id}/${kind}/vms`, 'vm_id'),
+      schemas: { node: v1.instance, create: v1.create, update: v1.update },
+      shown: instanceV1,
+      input(body) {
+        const { vm_id: node_id, ...rest } = v1.input(body)
+        return { ...rest, ...(node_id !== undefined && { node_id }) }
+      },
+      changes: v1.input,
+    }
+  }
+  return {
+    ...{ version, kind, descriptor, noun: 'node', nouns: `${kind} nodes`, tag: `v2 ${kind} nodes` },
+    ...pathsOf(kind, `/v2/compute/projects/{project_id}/${kind}/nodes`, 'node_id'),
+    schemas: descriptor,
+    shown: shownNode,
+    input: (body) => body,
+    changes: v2?.changes ?? ((body) => body),
+  }
+}
+
+function pathsOf(kind: NodeKindName, list: string, id: string): Pick<NodePlace, 'list' | 'path' | 'params' | 'ref'> {
+  return {
+    list,
+    path: `${list}/{${id}}`,
+    params: Type.Object({ project_id: Uuid, [id]: Uuid }),
+    ref(params) {
+      const { project_id = '', [id]: node_id = '' } = params as Record<string, string>
+      return { project_id, kind, node_id }
+    },
+  }
+}

@@ -1,0 +1,158 @@
+import { type Static, Type } from '@sinclair/typebox'
+import { created, type Endpoint, endpoint, noContent, ok } from '../http/endpoint.ts'
+import { noSuchNode, noSuchProject, projectParams, view } from '../http/params.ts'
+import { Uuid } from '../model/common.ts'
+import { isLinkable, type NodeCreate, type NodeUpdate, nodeKinds } from '../model/node.ts'
+import { actionEndpoints, computeActionEndpoints } from './actions.ts'
+import { captureEndpoints } from './captures.ts'
+import { lifeCycleEndpoints } from './life-cycle.ts'
+import { linkEndpoints } from './links.ts'
+import { type NodePlace, placeOf } from './node-place.ts'
+import { consoleEndpoints } from './v2/consoles.ts'
+
+const Duplicates = {
+  v1: Type.Object(
+    { destination_vm_id: Uuid },
+    {
+      $id: 'InstanceDuplicate',
+      additionalProperties: false,
+      description: 'The instance that becomes a copy; it must exist and be stopped',
+    },
+  ),
+  v2: Type.Object(
+    { destination_node_id: Uuid },
+    {
+      $id: 'Duplicate',
+      additionalProperties: false,
+      description: 'The node that becomes a copy; it must exist and be stopped',
+    },
+  ),
+} as const
+
+const creation = Type.Object({
+  existing: Type.Optional(
+    Type.Union([Type.Literal('update'), Type.Literal('refuse')], {
+      default: 'update',
+      description: 'What becomes of a node of this project that has the id already; refuse: 409, as in v1',
+    }),
+  ),
+  ...view,
+})
+
+/** What is about nodes of one kind or about the kind on a compute, for every kind in both versions of the API. */
+export const nodeEndpoints: readonly Endpoint[] = (['v1', 'v2'] as const).flatMap((version) =>
+  nodeKinds.flatMap((kind) => endpointsOf(placeOf(version, kind))),
+)
+
+function endpointsOf(place: NodePlace): readonly Endpoint[] {
+  const { version, kind, descriptor, list, path, tag, params, noun, nouns, schemas } = place
+  const { conflicts, canBeCopied = true } = descriptor
+  const isV1 = version === 'v1'
+  const node = (description: string) => ({ description, schema: schemas.node })
+  return [
+    endpoint({
+      method: 'GET',
+      path: list,
+      tag,
+      summary: `List the ${nouns} of a project`,
+      params: projectParams,
+      replies: { 200: { description: isV1 ? `The ${nouns}` : 'The nodes', schema: Type.Array(schemas.node) } },
+      errors: { 404: noSuchProject },
+      handle: async ({ params }, { agent }) => ok((await agent.nodes.list(params.project_id, kind)).map(place.shown)),
+    }),
+    endpoint({
+      method: 'POST',
+      path: list,
+      tag,
+      summary: `Create a ${noun}`,
+      ...(!isV1 && {
+        description: 'With the id of a node of this project, that node is given the other fields. Nothing is started.',
+      }),
+      params: projectParams,
+      query: isV1 ? Type.Object({}) : creation,
+      body: schemas.create,
+      takesBack: schemas.node,
+      replies: {
+        ...(!isV1 && { 200: node('With view=full: it was known, and changed') }),
+        201: node('Created, stopped'),
+      },
+      errors: {
+        404: noSuchProject,
+        409: `The id is known${isV1 ? '' : ' in another project or existing=refuse'}, ${conflicts.create}`,
+        507: 'The disk is nearly full',
+      },
+      async handle({ params, query, body }, { agent }) {
+        // Its schema is that of the kind.
+        const input = place.input(body) as NodeCreate
+        const id = typeof input.node_id === 'string' && { node_id: input.node_id.toLowerCase() }
+        const { existing = isV1 ? 'refuse' : 'update', view } = query as Static<typeof creation>
+        const made = await agent.nodes.create(params.project_id, kind, { ...input, ...id }, { existing })
+        const shown = place.shown(made.node)
+        return view === 'full' && !made.created ? ok(shown) : created(shown)
+      },
+    }),
+    endpoint({
+      method: 'GET',
+      path,
+      tag,
+      summary: `Read a ${noun}`,
+      params,
+      replies: { 200: node(`The ${noun}`) },
+      errors: { 404: noSuchNode },
+      handle: async ({ params }, { agent }) => ok(place.shown(await agent.nodes.get(place.ref(params)))),
+    }),
+    endpoint({
+      method: 'PUT',
+      path,
+      tag,
+      summary: `Change a ${noun}`,
+      params,
+      body: schemas.update,
+      takesBack: schemas.node,
+      current: async ({ params }, { agent }) => place.shown(await agent.nodes.get(place.ref(params))),
+      replies: { 200: node(`The changed ${noun}`) },
+      errors: { 404: noSuchNode, 409: conflicts.update, 507: 'The disk is nearly full' },
+      handle: async ({ params, body }, { agent }) =>
+        ok(place.shown(await agent.nodes.update(place.ref(params), place.changes(body) as NodeUpdate))),
+    }),
+    endpoint({
+      method: 'DELETE',
+      path,
+      tag,
+      summary: isV1
+        ? `Delete a ${noun}; its files go when the project is committed or closed`
+        : 'Stop and delete a node with its directory',
+      params,
+      replies: { 204: { description: 'Deleted' } },
+      errors: { 404: noSuchNode },
+      async handle({ params }, { agent }) {
+        await agent.nodes.remove(place.ref(params), { files: isV1 ? 'later' : 'now' })
+        return noContent
+      },
+    }),
+    ...lifeCycleEndpoints(place),
+    ...(canBeCopied ? [copyOf(place)] : []),
+    ...(isLinkable(kind) ? [...linkEndpoints(place), ...captureEndpoints(place)] : []),
+    ...(isV1 ? [] : consoleEndpoints(place)),
+    ...actionEndpoints(place),
+    ...computeActionEndpoints(place),
+  ]
+}
+
+function copyOf({ version, path, tag, params, noun, schemas, ref, shown }: NodePlace): Endpoint {
+  const more = version === 'v1' ? '' : ', which is there and stopped'
+  return endpoint({
+    method: 'POST',
+    path: `${path}/duplicate`,
+    tag,
+    summary: `Copy the settings and files of a ${noun} into another one${more}`,
+    params,
+    body: Duplicates[version],
+    replies: { 201: { description: 'The copy', schema: schemas.node } },
+    errors: { 404: noSuchNode, 409: 'The destination runs', 507: 'The disk is nearly full' },
+    async handle({ params, body }, { agent }) {
+      const destination = 'destination_vm_id' in body ? body.destination_vm_id : body.destination_node_id
+      return created(shown(await agent.nodes.duplicate(ref(params), destination.toLowerCase())))
+    },
+  })
+}
