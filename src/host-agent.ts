@@ -1,12 +1,12 @@
+import type { Node, NodeCreate, NodeKindName, NodeRef, NodeUpdate } from './kinds/node.ts'
 import type { CaptureStart, CaptureStarted, CaptureStream } from './model/capture.ts'
 import type { FeedItem } from './model/event.ts'
 import type { Capabilities, Diagnosis, Load, NetworkInterface, Ports, Reloaded, Version } from './model/host.ts'
 import type { DiskCreate, DiskExtend, Image, ImageKindName } from './model/image.ts'
 import type { MetricFamily } from './model/metrics.ts'
-import type { Nio, NioState } from './model/nio.ts'
-import type { Node, NodeCreate, NodeKindName, NodeRef, NodeUpdate } from './model/node.ts'
-import type { FoundProgram } from './model/program.ts'
 import type { Project, ProjectCreate, ProjectFile, ProjectStatusFilter, ProjectUpdate } from './model/project.ts'
+import type { Nio, NioState } from './schema/nio.ts'
+import type { FoundProgram } from './schema/program.ts'
 
 /**
  * What a machine that runs emulators can do; the only thing the routes know of it.

@@ -1,5 +1,5 @@
 import type { Endpoint } from './http/endpoint.ts'
-import { nodeKinds } from './model/node.ts'
+import { nodeKinds } from './kinds/node.ts'
 
 /** The first page of the reference, in Markdown. */
 export const overview = `Runs emulated network labs over HTTP: projects, nodes, links, consoles.
@@ -42,8 +42,8 @@ const first = [
 /** The group under which an endpoint is shown: of one face, or of none. */
 export function tagOf({ tag, path }: Pick<Endpoint, 'tag' | 'path'>): string {
   if (!mixed.has(tag)) return tag
-  const face = /^\/(v\d)\//.exec(path)?.[1]
-  return face === undefined ? 'service' : `${face} service`
+  const encode = /^\/(v\d)\//.exec(path)?.[1]
+  return encode === undefined ? 'service' : `${encode} service`
 }
 
 const descriptions: Readonly<Record<string, string>> = {

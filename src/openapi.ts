@@ -3,9 +3,9 @@ import { errorHeader, errorWords } from './errors/words.ts'
 import { type Endpoint, type Reply, roleOf } from './http/endpoint.ts'
 import { fault } from './http/params.ts'
 import { takenBack } from './http/taken-back.ts'
-import { Fault } from './model/common.ts'
 import { overview, tagOf, tagsOf, titlesOf } from './openapi-outline.ts'
 import { shared } from './openapi-sharing.ts'
+import { Fault } from './schema/fields.ts'
 
 type Json = Record<string, unknown>
 

@@ -1,6 +1,6 @@
 import type { HostAgent } from '../host-agent.ts'
 import { type Action, namedAction } from '../kinds/kind.ts'
-import { kindOf } from '../model/node.ts'
+import { kindOf } from '../kinds/node.ts'
 import type { Connection } from './connection.ts'
 import { nodePath } from './nodes.ts'
 import { search } from './paths.ts'

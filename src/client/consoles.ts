@@ -1,6 +1,6 @@
 import { ApiError } from '../errors/api-error.ts'
 import type { ConsoleStream, NodeAgent } from '../host-agent.ts'
-import type { NodeRef } from '../model/node.ts'
+import type { NodeRef } from '../kinds/node.ts'
 import type { Connection } from './connection.ts'
 import { Exchange } from './exchange.ts'
 import { nodePath } from './nodes.ts'

@@ -1,7 +1,7 @@
 import { Check } from '@sinclair/typebox/value'
 import { ApiError } from '../errors/api-error.ts'
 import { type ErrorWord, errorHeader } from '../errors/words.ts'
-import { Fault } from '../model/common.ts'
+import { Fault } from '../schema/fields.ts'
 import { requireAboutRequest } from './greeting.ts'
 import { tolerant } from './tolerant.ts'
 

@@ -1,7 +1,7 @@
 import { Type } from '@sinclair/typebox'
 import type { Digest, ImageAgent, StoredImage, UploadOptions, UploadProgress, WantedRange } from '../host-agent.ts'
 import { Image, type ImageKindName } from '../model/image.ts'
-import { FoundProgram } from '../model/program.ts'
+import { FoundProgram } from '../schema/program.ts'
 import { Upload } from './bodies.ts'
 import type { Connection } from './connection.ts'
 import { factsOf } from './facts.ts'

@@ -1,7 +1,7 @@
 import { type TArray, type TObject, type TSchema, Type } from '@sinclair/typebox'
 import { Check } from '@sinclair/typebox/value'
 import type { NodeAgent } from '../host-agent.ts'
-import { kindOf, type Node, type NodeKindName, type NodeRef, nodeKinds } from '../model/node.ts'
+import { kindOf, type Node, type NodeKindName, type NodeRef, nodeKinds } from '../kinds/node.ts'
 import type { Call, Connection } from './connection.ts'
 import { path, search } from './paths.ts'
 import { tolerant } from './tolerant.ts'

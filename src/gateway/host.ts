@@ -1,8 +1,8 @@
 import { forbidden } from '../errors/api-error.ts'
 import type { HostAgent, HostFacts } from '../host-agent.ts'
 import { namedAction } from '../kinds/kind.ts'
+import { kindOf } from '../kinds/node.ts'
 import { type Check, type Load, ofKinds } from '../model/host.ts'
-import { kindOf } from '../model/node.ts'
 import { type FanOut, longTimeouts, noCompute } from './fan-out.ts'
 import type { FleetMembers } from './members.ts'
 

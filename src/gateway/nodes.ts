@@ -1,5 +1,5 @@
 import type { HostAgent, NodeAgent } from '../host-agent.ts'
-import type { NodeRef } from '../model/node.ts'
+import type { NodeRef } from '../kinds/node.ts'
 import { type BringImage, withImages } from './image-copies.ts'
 import type { AskOwner } from './project-locator.ts'
 

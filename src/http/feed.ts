@@ -19,12 +19,12 @@ export interface Line {
 }
 
 /** How a face of the interface names an event; undefined: the face does not have it. */
-export type Face = (event: LabEvent) => Pick<Line, 'action' | 'event' | 'change'> | undefined
+export type EventEncoder = (event: LabEvent) => Pick<Line, 'action' | 'event' | 'change'> | undefined
 
 interface FeedOptions {
   readonly request: Request
   readonly context: Context
-  readonly face: Face
+  readonly encode: EventEncoder
   /** Absent: the feed of the whole compute, whose lines also name the project. */
   readonly projectId?: string
   readonly query: { readonly since?: string | undefined; readonly pings?: 'false' | undefined }
@@ -47,7 +47,7 @@ export async function openFeed(options: FeedOptions): Promise<Response> {
 }
 
 async function opened(
-  { request, context, face, projectId, query, computeLine }: FeedOptions,
+  { request, context, encode, projectId, query, computeLine }: FeedOptions,
   over: AbortController,
 ): Promise<Response> {
   const from = request.headers.get('last-event-id') ?? query.since
@@ -60,7 +60,7 @@ async function opened(
     signal: over.signal,
   })
   const line: ToLine = (item) =>
-    item.kind === 'fleet' ? computeLine?.(item.event) : lineOf(item, face, projectId === undefined)
+    item.kind === 'fleet' ? computeLine?.(item.event) : lineOf(item, encode, projectId === undefined)
   if (isUpgrade(request)) {
     return context.upgrade(request, {
       open: (socket) => void pump(items, line, socket, over),
@@ -89,7 +89,7 @@ function sequence(text: string): number {
   throw badRequest(`since: expected the seq of an event, got ${JSON.stringify(text.slice(0, 40))}`)
 }
 
-function lineOf(item: FeedItem, face: Face, isComputeWide: boolean): Line | undefined {
+function lineOf(item: FeedItem, encode: EventEncoder, isComputeWide: boolean): Line | undefined {
   switch (item.kind) {
     case 'ping':
       return { action: 'ping', event: item.load, seq: item.seq }
@@ -105,7 +105,7 @@ function lineOf(item: FeedItem, face: Face, isComputeWide: boolean): Line | unde
       }
     case 'event': {
       const { seq, project_id, by } = item.event
-      const named = face(item.event)
+      const named = encode(item.event)
       return named && { ...named, seq, ...(isComputeWide && { project_id }), ...(by !== undefined && { by }) }
     }
   }

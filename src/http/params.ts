@@ -1,6 +1,6 @@
 import { Type } from '@sinclair/typebox'
 import type { PortRef } from '../host-agent.ts'
-import { Fault, Uuid } from '../model/common.ts'
+import { Fault, Uuid } from '../schema/fields.ts'
 import type { Reply } from './endpoint.ts'
 
 const number = (what: string) =>

@@ -1,7 +1,7 @@
 import { type Static, type TObject, type TSchema, Type } from '@sinclair/typebox'
 import { Check } from '@sinclair/typebox/value'
 import { badRequest } from '../errors/api-error.ts'
-import { maybe } from '../model/common.ts'
+import { maybe } from '../schema/fields.ts'
 import { check, quoted } from './validate.ts'
 
 /**

@@ -1,6 +1,6 @@
 import { type Static, Type } from '@sinclair/typebox'
-import { maybe, Name, nullable } from '../model/common.ts'
-import { consolePort, newNodeId, nodeFields } from '../model/node-fields.ts'
+import { maybe, Name, nullable } from '../schema/fields.ts'
+import { consolePort, newNodeId, nodeFields } from '../schema/node-fields.ts'
 import { action, kind } from './kind.ts'
 import { v1Of } from './v1.ts'
 

@@ -1,6 +1,6 @@
 import type { Static, TObject, TProperties, TSchema } from '@sinclair/typebox'
 import type { Role } from '../model/access-token.ts'
-import type { Nio } from '../model/nio.ts'
+import type { Nio } from '../schema/nio.ts'
 import type { KindV1 } from './v1.ts'
 
 export type ApiVersion = 'v1' | 'v2'

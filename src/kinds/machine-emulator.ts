@@ -1,8 +1,8 @@
 import { type Static, type TSchema, Type } from '@sinclair/typebox'
-import { maybe, Name, nullable } from '../model/common.ts'
-import { ethernetNios } from '../model/nio.ts'
-import { consolePort, newNodeId, nodeFields } from '../model/node-fields.ts'
-import { FoundProgram } from '../model/program.ts'
+import { maybe, Name, nullable } from '../schema/fields.ts'
+import { ethernetNios } from '../schema/nio.ts'
+import { consolePort, newNodeId, nodeFields } from '../schema/node-fields.ts'
+import { FoundProgram } from '../schema/program.ts'
 import { action, computeAction, kind, unionBy } from './kind.ts'
 import { v1Of } from './v1.ts'
 

@@ -1,7 +1,7 @@
 import { type Static, Type } from '@sinclair/typebox'
-import { changing, maybe, Name, nullable } from '../model/common.ts'
-import { ethernetNios } from '../model/nio.ts'
-import { consolePort, newNodeId, nodeFields } from '../model/node-fields.ts'
+import { changing, maybe, Name, nullable } from '../schema/fields.ts'
+import { ethernetNios } from '../schema/nio.ts'
+import { consolePort, newNodeId, nodeFields } from '../schema/node-fields.ts'
 import { kind } from './kind.ts'
 import { v1Of } from './v1.ts'
 

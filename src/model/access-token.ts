@@ -1,5 +1,5 @@
 import { type Static, Type } from '@sinclair/typebox'
-import { maybe, Name, nullable } from './common.ts'
+import { maybe, Name, nullable } from '../schema/fields.ts'
 
 /** What somebody may do; each one may also do what those before it may. */
 export type Role = Static<typeof Role>

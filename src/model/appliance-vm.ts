@@ -1,5 +1,5 @@
 import { type Static, Type } from '@sinclair/typebox'
-import { maybe, nullable, PortNumber } from './common.ts'
+import { maybe, nullable, PortNumber } from '../schema/fields.ts'
 import { Host, Password, User } from './compute.ts'
 
 /** What the appliance VM can be run by. */

@@ -1,5 +1,5 @@
 import { type Static, Type } from '@sinclair/typebox'
-import { changing, maybe, Name, nullable, PortNumber } from './common.ts'
+import { changing, maybe, Name, nullable, PortNumber } from '../schema/fields.ts'
 
 /** The service itself. */
 export const localId = 'local'

@@ -1,5 +1,5 @@
+import type { Node } from '../kinds/node.ts'
 import type { Load } from './host.ts'
-import type { Node } from './node.ts'
 import type { Project } from './project.ts'
 
 /** What can happen in a project. The feeds of v1 and v2 name it in their own words (http/feed.ts). */

@@ -1,7 +1,7 @@
 import { type Static, type TProperties, Type } from '@sinclair/typebox'
 import { kinds } from '../kinds/index.ts'
 import type { KindDescriptor } from '../kinds/kind.ts'
-import { nullable } from './common.ts'
+import { nullable } from '../schema/fields.ts'
 
 export type Version = Static<typeof Version>
 export const Version = Type.Object(

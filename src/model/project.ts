@@ -1,5 +1,5 @@
 import { type Static, Type } from '@sinclair/typebox'
-import { changing, maybe, Name, nullable, Uuid } from './common.ts'
+import { changing, maybe, Name, nullable, Uuid } from '../schema/fields.ts'
 
 /** A project variable, handed on to nodes and clients as it is. */
 export type Variable = Static<typeof Variable>

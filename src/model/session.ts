@@ -1,6 +1,6 @@
 import { type Static, Type } from '@sinclair/typebox'
+import { nullable } from '../schema/fields.ts'
 import { Role } from './access-token.ts'
-import { nullable } from './common.ts'
 
 /** Who asks. */
 export type SessionView = Static<typeof SessionView>

@@ -3,7 +3,7 @@ import { badRequest } from '../errors/api-error.ts'
 import { type Endpoint, endpoint, ok } from '../http/endpoint.ts'
 import { check } from '../http/validate.ts'
 import { DiskCreate, DiskExtend, type DiskFormat, diskFormats, type ImageKindName } from '../model/image.ts'
-import { FoundProgram } from '../model/program.ts'
+import { FoundProgram } from '../schema/program.ts'
 
 /** The body of a request for a disk, as far as it is known before its format was looked at. */
 const anyDisk = Type.Record(Type.String(), Type.Unknown())

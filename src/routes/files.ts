@@ -1,8 +1,8 @@
 import { Type } from '@sinclair/typebox'
 import { type Endpoint, endpoint, ok } from '../http/endpoint.ts'
 import { noSuchProject, pathTail, projectParams } from '../http/params.ts'
-import { Uuid } from '../model/common.ts'
 import { ProjectFile } from '../model/project.ts'
+import { Uuid } from '../schema/fields.ts'
 
 const params = Type.Object({ project_id: Uuid, path: pathTail })
 

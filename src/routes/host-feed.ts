@@ -1,7 +1,7 @@
 import type { FleetEvent } from '../fleet/options.ts'
 import { type Context, type Endpoint, endpoint } from '../http/endpoint.ts'
 import { type Line, openFeed, requireUpgrade } from '../http/feed.ts'
-import { faceOf, feedQuery } from './v2/faces.ts'
+import { encoderOf, feedQuery } from './shown-v2.ts'
 
 interface HostFeed extends Pick<Endpoint, 'tag' | 'summary'> {
   readonly description?: string
@@ -23,7 +23,7 @@ export const hostFeed = (base: string, { lineOf, ...about }: HostFeed): Endpoint
       handle({ query, request }, context) {
         if (path.endsWith('/ws')) requireUpgrade(request)
         const computeLine = lineOf && ((event: FleetEvent) => lineOf(event, context))
-        return openFeed({ request, context, face: faceOf(query), query, computeLine })
+        return openFeed({ request, context, encode: encoderOf(query), query, computeLine })
       },
     }),
   )

@@ -4,8 +4,8 @@ import type { StoredImage, UploadProgress } from '../host-agent.ts'
 import { digestsOf } from '../http/digest.ts'
 import { type Answer, type Endpoint, endpoint, noContent, ok } from '../http/endpoint.ts'
 import { contentRangeOf, rangeOf } from '../http/range.ts'
+import { kindOf } from '../kinds/node.ts'
 import { Image, type ImageKindName, imageKinds } from '../model/image.ts'
-import { kindOf } from '../model/node.ts'
 import { diskEndpoints } from './disks.ts'
 
 const name = Type.String({

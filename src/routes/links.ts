@@ -5,8 +5,8 @@ import { created, type Endpoint, endpoint, noContent, ok } from '../http/endpoin
 import { nearest } from '../http/nearest-word.ts'
 import { portParams, portRefOf } from '../http/params.ts'
 import { type TakenBack, takenBack } from '../http/taken-back.ts'
-import { Nio, NioState, nioSchemas, nioTypes } from '../model/nio.ts'
-import { kindOf, type NodeKindName, type NodeRef } from '../model/node.ts'
+import { kindOf, type NodeKindName, type NodeRef } from '../kinds/node.ts'
+import { Nio, NioState, nioSchemas, nioTypes } from '../schema/nio.ts'
 import type { NodePlace } from './node-place.ts'
 
 /** The body of a NIO request, as far as it is known before its type was looked at. */

@@ -1,8 +1,8 @@
 import { type TObject, Type } from '@sinclair/typebox'
 import type { ApiVersion, KindDescriptor } from '../kinds/kind.ts'
-import { Uuid } from '../model/common.ts'
-import { kindOf, type Node, type NodeKindName, type NodeRef, shownNode } from '../model/node.ts'
-import { instanceV1 } from './v1/faces.ts'
+import { kindOf, type Node, type NodeKindName, type NodeRef, shownNode } from '../kinds/node.ts'
+import { Uuid } from '../schema/fields.ts'
+import { instanceV1 } from './shown-v1.ts'
 
 type Body = Readonly<Record<string, unknown>>
 

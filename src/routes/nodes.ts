@@ -1,14 +1,14 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { created, type Endpoint, endpoint, noContent, ok } from '../http/endpoint.ts'
 import { noSuchNode, noSuchProject, projectParams, view } from '../http/params.ts'
-import { Uuid } from '../model/common.ts'
-import { isLinkable, type NodeCreate, type NodeUpdate, nodeKinds } from '../model/node.ts'
+import { isLinkable, type NodeCreate, type NodeUpdate, nodeKinds } from '../kinds/node.ts'
+import { Uuid } from '../schema/fields.ts'
 import { actionEndpoints, computeActionEndpoints } from './actions.ts'
 import { captureEndpoints } from './captures.ts'
+import { consoleEndpoints } from './consoles.ts'
 import { lifeCycleEndpoints } from './life-cycle.ts'
 import { linkEndpoints } from './links.ts'
 import { type NodePlace, placeOf } from './node-place.ts'
-import { consoleEndpoints } from './v2/consoles.ts'
 
 const Duplicates = {
   v1: Type.Object(

@@ -1,7 +1,7 @@
 import { Type } from '@sinclair/typebox'
 import { created, type Endpoint, endpoint, noContent } from '../http/endpoint.ts'
 import { noSuchProject, projectParams } from '../http/params.ts'
-import { PortNumber } from '../model/common.ts'
+import { PortNumber } from '../schema/fields.ts'
 
 export const UdpPort = Type.Object(
   { udp_port: PortNumber },

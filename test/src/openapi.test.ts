@@ -74,12 +74,12 @@ test('a group has operations of one face, and no title twice', () => {
   const faces = new Map<string, Set<string>>()
   const titles = new Set<string>()
   for (const [path, methods] of Object.entries(document.paths)) {
-    const face = /^\/(v\d)\//.exec(path)?.[1] ?? 'none'
+    const encode = /^\/(v\d)\//.exec(path)?.[1] ?? 'none'
     for (const {
       tags: [tag = ''],
       summary,
     } of Object.values(methods)) {
-      faces.set(tag, (faces.get(tag) ?? new Set()).add(face))
+      faces.set(tag, (faces.get(tag) ?? new Set()).add(encode))
       expect([...titles], `${tag}: ${summary}`).not.toContain(`${tag}: ${summary}`)
       titles.add(`${tag}: ${summary}`)
     }

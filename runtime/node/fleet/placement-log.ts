@@ -1,7 +1,7 @@
 import { type FileHandle, open, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { PlacementStore } from '../../../src/gateway/members.ts'
-import { isUuid } from '../../../src/model/common.ts'
+import { isUuid } from '../../../src/schema/fields.ts'
 import type { Log } from '../log/log.ts'
 import { requireSpace, translated } from '../storage/disk.ts'
 import { removeTemporaries, writeDurable } from '../storage/durable-file.ts'

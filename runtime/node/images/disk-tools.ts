@@ -2,7 +2,7 @@ import { realpathSync } from 'node:fs'
 import { realpath, stat } from 'node:fs/promises'
 import { delimiter, isAbsolute, join } from 'node:path'
 import { conflict } from '../../../src/errors/api-error.ts'
-import type { FoundProgram } from '../../../src/model/program.ts'
+import type { FoundProgram } from '../../../src/schema/program.ts'
 import { runProgram } from '../programs/start.ts'
 import { findProgram } from '../system/find-program.ts'
 

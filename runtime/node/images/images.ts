@@ -9,7 +9,7 @@ import {
   type ImageKindName,
   imageKinds,
 } from '../../../src/model/image.ts'
-import type { FoundProgram } from '../../../src/model/program.ts'
+import type { FoundProgram } from '../../../src/schema/program.ts'
 import type { Sandbox } from '../sandbox/sandbox.ts'
 import type { Checksums } from '../storage/checksums.ts'
 import { requireSpace, translated } from '../storage/disk.ts'

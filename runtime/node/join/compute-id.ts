@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { join } from 'node:path'
-import { isUuid } from '../../../src/model/common.ts'
+import { isUuid } from '../../../src/schema/fields.ts'
 import { readDurable, writeDurable } from '../storage/durable-file.ts'
 
 /** The id by which gateways know this compute: made once, and kept in the data directory. */

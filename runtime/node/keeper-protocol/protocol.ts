@@ -1,5 +1,5 @@
 import { type Static, type TSchema, Type } from '@sinclair/typebox'
-import type { LinkVerdict, NioState } from '../../../src/model/nio.ts'
+import type { LinkVerdict, NioState } from '../../../src/schema/nio.ts'
 import { maxInstructions } from '../bpf/check.ts'
 import type { BpfInstruction, BpfProgram } from '../bpf/program.ts'
 import { longestSocketPath } from '../system/socket-path.ts'

@@ -1,6 +1,6 @@
 import { mkdir, rm } from 'node:fs/promises'
+import type { NodeCreate } from '../../../src/kinds/node.ts'
 import type { EventPayload } from '../../../src/model/event.ts'
-import type { NodeCreate } from '../../../src/model/node.ts'
 import type { NodeKind } from '../kinds/kind.ts'
 import type { PortAllocator } from '../ports/allocator.ts'
 import type { OpenProject } from '../projects/open-project.ts'

@@ -1,6 +1,6 @@
 import { ApiError, badRequest } from '../../../src/errors/api-error.ts'
 import { type Line, type LinkTypeName, linkTypes } from '../../../src/model/capture.ts'
-import type { Filters } from '../../../src/model/filters.ts'
+import type { Filters } from '../../../src/schema/filters.ts'
 import { compileBpf } from '../bpf/compile.ts'
 import type { BpfProgram } from '../bpf/program.ts'
 import type { Filter } from '../keeper-protocol/protocol.ts'

@@ -1,5 +1,5 @@
 import { linkTypes } from '../../../src/model/capture.ts'
-import type { NioState } from '../../../src/model/nio.ts'
+import type { NioState } from '../../../src/schema/nio.ts'
 import type { PortReport } from '../keeper-protocol/protocol.ts'
 
 type State = Pick<NioState, 'link' | 'link_reason' | 'counters' | 'capture'>

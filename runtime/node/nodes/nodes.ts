@@ -1,18 +1,17 @@
+import { rm } from 'node:fs/promises'
 import { v4 as uuid } from 'uuid'
 import { KeyedMutex } from '../../../src/async/keyed-mutex.ts'
 import { ApiError, badRequest, conflict, notFound } from '../../../src/errors/api-error.ts'
 import type { CaptureSource, ConsoleStream, NodeAgent, PortRef } from '../../../src/host-agent.ts'
 import { namedAction } from '../../../src/kinds/kind.ts'
+import type { Node, NodeCreate, NodeKindName, NodeRef, NodeUpdate } from '../../../src/kinds/node.ts'
 import type { CaptureStart, CaptureStarted, CaptureStream } from '../../../src/model/capture.ts'
 import type { EventPayload } from '../../../src/model/event.ts'
-import type { Nio, NioState } from '../../../src/model/nio.ts'
-import type { Node, NodeCreate, NodeKindName, NodeRef, NodeUpdate } from '../../../src/model/node.ts'
+import type { Nio, NioState } from '../../../src/schema/nio.ts'
 import type { ActionTarget, NodeKind, StopReason } from '../kinds/kind.ts'
 import type { PortAllocator } from '../ports/allocator.ts'
 import type { OpenProject } from '../projects/open-project.ts'
-import type { Deletion } from '../projects/project-record.ts'
 import { isFull, requireSpace, translate, translated } from '../storage/disk.ts'
-import { removeTree } from '../storage/durable-file.ts'
 import type { Captures } from './captures.ts'
 import type { Consoles } from './consoles.ts'
 import { replaceDirectory } from './copy.ts'
@@ -95,15 +94,15 @@ export class Nodes implements NodeAgent {
     return this.#act(ref, (node) => this.#update(node, changes))
   }
 
-  async remove(ref: NodeRef, { files }: { files: Deletion }): Promise<void> {
+  async remove(ref: NodeRef, { files }: { files: 'now' | 'later' }): Promise<void> {
     this.#options.lifeCycle.expedite(await this.#find(ref))
     await this.with(ref, (node) => this.#remove(node, files))
   }
 
   /** Deletes a node as a service that was killed had begun to. */
   async finishRemoval(node: LabNode): Promise<void> {
-    const { deletion } = node
-    if (deletion !== undefined) await this.exclusively(node, () => this.#remove(node, deletion))
+    const { deleting } = node.record
+    if (deleting !== undefined) await this.exclusively(node, () => this.#remove(node, deleting))
   }
 
   start<K extends NodeKindName>(ref: NodeRef<K>, input?: unknown): Promise<Node<K>> {
@@ -333,27 +332,30 @@ export class Nodes implements NodeAgent {
     this.#options.emit(destination, destination.updated())
   }
 
-  async #remove(node: LabNode, files: Deletion): Promise<void> {
+  async #remove(node: LabNode, files: 'now' | 'later'): Promise<void> {
     requireKnown(node.trouble ?? node.keeperTrouble)
-    if (node.deletion === undefined) {
-      await node.beginDeletion(files).catch((error: unknown) => {
-        // A full disk is made emptier by this; on one that cannot be written to nothing is begun.
-        if (isFull(error)) return node.unsaved(error)
-        throw error
-      })
-    }
+    node.record.deleting = files
+    await node.save().catch((error: unknown) => {
+      // A full disk is made emptier by this; on one that cannot be written to nothing is begun.
+      if (isFull(error)) return node.unsaved(error)
+      delete node.record.deleting
+      throw error
+    })
     try {
       await this.#options.lifeCycle.stop(node, 'remove')
       await node.kind.gone?.(node, { isDeleted: true })
     } catch (error) {
-      await node.endDeletion()
+      delete node.record.deleting
+      await node.saveOrTell()
       throw error
     }
     // A disk that is full cannot remember what a commit has to remove: then that is removed at once.
     const isNoted = files === 'later' && (await noteDeleted(node))
     // The record goes last: it says what is left to do.
     if (!isNoted) {
-      await translated('The directory of the node', () => removeTree(node.directory))
+      await translated('The directory of the node', () =>
+        rm(node.directory, { recursive: true, force: true, maxRetries: 3 }),
+      )
     }
     await this.#release(node)
     await translated('The record of the node', () => node.removeRecord())

@@ -2,11 +2,11 @@ import { type Static, Type } from '@sinclair/typebox'
 import { Check } from '@sinclair/typebox/value'
 import type { PortRef } from '../../../src/host-agent.ts'
 import { machineSettings } from '../../../src/kinds/machine-emulator.ts'
-import { Nio } from '../../../src/model/nio.ts'
-import { nodeKinds } from '../../../src/model/node.ts'
+import { nodeKinds } from '../../../src/kinds/node.ts'
+import { Nio } from '../../../src/schema/nio.ts'
 import { recordVersion } from '../storage/newer-record.ts'
 
-/** A node on disk: `.patchbay/nodes/{kind}-{node_id}.json` in its project, under another name while it is being deleted. */
+/** A node on disk: `.patchbay/nodes/{kind}-{node_id}.json` in its project. */
 export type NodeRecord = Static<typeof NodeRecord>
 export const NodeRecord = Type.Object({
   version: Type.Integer({ minimum: 1, maximum: recordVersion }),
@@ -21,6 +21,8 @@ export const NodeRecord = Type.Object({
   status_reason: Type.Union([Type.String(), Type.Null()]),
   /** Whether it ran when this was written, so that a service that comes later can tell what it finds ended. */
   running: Type.Boolean(),
+  /** It is being deleted, its files at once or with the next commit: finished by the next service when this one is killed. */
+  deleting: Type.Optional(Type.Union([Type.Literal('now'), Type.Literal('later')])),
   /** What only its kind knows. */
   properties: Type.Record(Type.String(), Type.Unknown()),
   /** By `{adapter}/{port}`: the guest's UDP port of the private pair, and what is attached. */

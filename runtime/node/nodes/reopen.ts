@@ -1,14 +1,14 @@
 import { join } from 'node:path'
 import { KeyedMutex } from '../../../src/async/keyed-mutex.ts'
+import type { NodeKindName } from '../../../src/kinds/node.ts'
 import type { EventPayload } from '../../../src/model/event.ts'
-import type { NodeKindName } from '../../../src/model/node.ts'
 import type { Inventory, UnitState } from '../keeper-protocol/protocol.ts'
 import type { NodeKind } from '../kinds/kind.ts'
 import { sealedKind } from '../kinds/sealed.ts'
 import type { Log } from '../log/log.ts'
 import type { PortAllocator } from '../ports/allocator.ts'
 import type { OpenProject } from '../projects/open-project.ts'
-import { listNodeRecords, nodeOfRecord, nodeRecords } from '../projects/project-record.ts'
+import { listNodeRecords, nodeRecords } from '../projects/project-record.ts'
 import { readDurable } from '../storage/durable-file.ts'
 import { NewerRecord, newerReason, recordVersion } from '../storage/newer-record.ts'
 import { tidyCopies } from './copy.ts'
@@ -267,7 +267,6 @@ export class Reopen {
     const before = JSON.stringify(record.properties)
     record.properties = ours.restored(record.properties, node)
     node.newer = newer
-    if (newer === undefined) node.deletion = nodeOfRecord(name)?.deletion
     const isKnownOtherwise =
       found.value !== undefined && kind.identity !== undefined && JSON.stringify(record.properties) !== before
     node.isUnclaimed = isUnclaimed
@@ -275,8 +274,8 @@ export class Reopen {
     nodes.all.set(node.key, node)
     await nodes.exclusively(node, async () => {
       if (runs === undefined) return this.#leave(node)
-      // The next service must not take for it what another node has now; nor is the version before to be the only good one for long.
-      if (isKnownOtherwise || (found.damaged && found.value !== undefined)) await node.saveOrTell()
+      // The next service must not take for it what another node has now.
+      if (isKnownOtherwise) await node.saveOrTell()
       await this.#settle(node, runs.get(node.key))
     })
   }
@@ -367,16 +366,14 @@ function byUnit({ units, ports }: Inventory): Map<string, Run> {
   return runs
 }
 
+/** `{kind}-{node_id}.json` */
+const recordName = /^([a-z-]+)-([0-9a-f-]{36})\.json$/
 /** Between the signals that end what belongs to no node, ms. */
 const strangerMs = 3000
 /** When the keepers are asked again what runs, after they did not say it, ms. */
 const retryMs = 2000
 
-/** The key of the node of a record. */
-function keyOf(name: string): string {
-  const node = nodeOfRecord(name)
-  return node === undefined ? name : `${node.kind}:${node.nodeId}`
-}
+const keyOf = (name: string): string => name.replace(recordName, '$1:$2')
 
 /**
  * Stands for a node whose record and the one before it cannot be read, or only by a newer program: its id is in the name of the
@@ -387,7 +384,7 @@ function placeholder(
   kinds: Readonly<Record<NodeKindName, NodeKind>>,
   newer?: NewerRecord,
 ): NodeRecord | undefined {
-  const { kind, nodeId: node_id } = nodeOfRecord(name) ?? {}
+  const [, kind, node_id] = recordName.exec(name) ?? []
   if (kind === undefined || node_id === undefined || !(kind in kinds)) return undefined
   return {
     version: recordVersion,

@@ -1,6 +1,6 @@
 import { notFound } from '../../../src/errors/api-error.ts'
 import type { PortRef } from '../../../src/host-agent.ts'
-import type { Nio } from '../../../src/model/nio.ts'
+import type { Nio } from '../../../src/schema/nio.ts'
 import type { LabNode } from './lab-node.ts'
 
 /** What a record says of a port. Its name there is `{adapter}/{port}`. */

@@ -6,8 +6,8 @@ import { noSuchProject, projectParams as params, since, unknownProject } from '.
 import { ProjectStatusFilter } from '../../model/project.ts'
 import { fileEndpoints } from '../files.ts'
 import { projectEnds } from '../project-ends.ts'
+import { eventV1, ProjectV1, ProjectV1Create, ProjectV1Update, projectV1 } from '../shown-v1.ts'
 import { udpPortEndpoint } from '../udp-port.ts'
-import { eventV1, ProjectV1, ProjectV1Create, ProjectV1Update, projectV1 } from './faces.ts'
 
 const base = '/v1/projects'
 const tag = 'v1 projects'
@@ -97,7 +97,7 @@ export const projectsV1: readonly Endpoint[] = [
     replies: { 200: { description: 'The feed; it ends when the project is closed', media: 'application/json' } },
     errors: { 404: noSuchProject, 429: 'The project has too many open feeds' },
     handle: ({ params, query, request }, context) =>
-      openFeed({ request, context, face: eventV1, projectId: params.project_id, query }),
+      openFeed({ request, context, encode: eventV1, projectId: params.project_id, query }),
   }),
   ...fileEndpoints(base, tag, { parents: false }),
   udpPortEndpoint(base, tag),

@@ -1,9 +1,9 @@
 import { ApiError, badRequest, conflict } from '../../errors/api-error.ts'
 import type { HostAgent, PortRef } from '../../host-agent.ts'
 import { type Context, created, type Endpoint, endpoint } from '../../http/endpoint.ts'
+import { isLinkable, type NodeRef } from '../../kinds/node.ts'
 import { Link, LinkCreate, type LinkEnd } from '../../model/link.ts'
-import type { Nio } from '../../model/nio.ts'
-import { isLinkable, type NodeRef } from '../../model/node.ts'
+import type { Nio } from '../../schema/nio.ts'
 
 /** Patches two ports together, wherever they are: what takes four requests and an undo otherwise. */
 export const nodeLinkEndpoints: readonly Endpoint[] = [

@@ -5,8 +5,8 @@ import { noSuchProject, projectParams as params, unknownProject, view } from '..
 import { ProjectStatusFilter } from '../../model/project.ts'
 import { fileEndpoints } from '../files.ts'
 import { projectEnds } from '../project-ends.ts'
+import { encoderOf, feedQuery, ProjectV2, ProjectV2Create, ProjectV2Update, projectV2 } from '../shown-v2.ts'
 import { releaseUdpPort, udpPortEndpoint } from '../udp-port.ts'
-import { faceOf, feedQuery, ProjectV2, ProjectV2Create, ProjectV2Update, projectV2 } from './faces.ts'
 
 const base = '/v2/compute/projects'
 const tag = 'v2 compute projects'
@@ -107,7 +107,7 @@ function feed(path: string, summary: string, onlyWebsocket = false): Endpoint {
     errors: { 404: noSuchProject, 429: 'The project has too many open feeds' },
     handle({ params, query, request }, context) {
       if (onlyWebsocket) requireUpgrade(request)
-      return openFeed({ request, context, face: faceOf(query), projectId: params.project_id, query })
+      return openFeed({ request, context, encode: encoderOf(query), projectId: params.project_id, query })
     },
   })
 }

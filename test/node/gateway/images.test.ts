@@ -2,7 +2,7 @@ import { expect, onTestFinished, test, vi } from 'vitest'
 import { ApiError, badRequest, conflict, missingImage, notFound, outOfSpace } from '../../../src/errors/api-error.ts'
 import { shared } from '../../../src/gateway/shared-stream.ts'
 import type { HostAgent, StoredImage, UploadOptions } from '../../../src/host-agent.ts'
-import type { NodeCreate } from '../../../src/model/node.ts'
+import type { NodeCreate } from '../../../src/kinds/node.ts'
 import { startGateway, type TestGateway } from '../../support/gateway.ts'
 import { sha256Of } from '../../support/memory-digests.ts'
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { compileBpf } from '../../../runtime/node/bpf/compile.ts'
 import { compileFilters } from '../../../runtime/node/nodes/filters.ts'
-import type { Filters } from '../../../src/model/filters.ts'
+import type { Filters } from '../../../src/schema/filters.ts'
 import { requireProgram } from '../../support/require.ts'
 
 // libpcap comes with it.

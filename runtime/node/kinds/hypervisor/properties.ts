@@ -1,7 +1,7 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { Check } from '@sinclair/typebox/value'
 import { HypervisorNode, vmSettings } from '../../../../src/kinds/hypervisor.ts'
-import { nullable } from '../../../../src/model/common.ts'
+import { nullable } from '../../../../src/schema/fields.ts'
 import type { KindNode } from '../kind.ts'
 
 const { vmname, driver, linked_clone, ram, remote_console } = HypervisorNode.properties

@@ -3,7 +3,7 @@ import { constants, existsSync } from 'node:fs'
 import { mkdir, open, readdir, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { badRequest, conflict } from '../../../../src/errors/api-error.ts'
-import { isUuid } from '../../../../src/model/common.ts'
+import { isUuid } from '../../../../src/schema/fields.ts'
 import { translate, translated } from '../../storage/disk.ts'
 
 /** Nothing of a licence is ever logged, shown, or part of a message. */

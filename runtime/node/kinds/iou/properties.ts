@@ -1,7 +1,7 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { Check } from '@sinclair/typebox/value'
 import { iouSettings } from '../../../../src/kinds/iou.ts'
-import { nullable } from '../../../../src/model/common.ts'
+import { nullable } from '../../../../src/schema/fields.ts'
 import type { KindNode } from '../kind.ts'
 import type { ImageFacts } from './image.ts'
 import { maxApplicationId } from './netmap.ts'

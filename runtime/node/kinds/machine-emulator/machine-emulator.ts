@@ -8,7 +8,7 @@ import type {
   ResizeDisk,
 } from '../../../../src/kinds/machine-emulator.ts'
 import { diskSlots } from '../../../../src/kinds/machine-emulator.ts'
-import type { FoundProgram } from '../../../../src/model/program.ts'
+import type { FoundProgram } from '../../../../src/schema/program.ts'
 import type { NodeRecord } from '../../nodes/record.ts'
 import type { Pool } from '../../ports/allocator.ts'
 import { removeBox } from '../../sandbox/box.ts'

@@ -1,7 +1,7 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { Check } from '@sinclair/typebox/value'
 import { MachineEmulatorNode, machineSettings, platforms } from '../../../../src/kinds/machine-emulator.ts'
-import { nullable } from '../../../../src/model/common.ts'
+import { nullable } from '../../../../src/schema/fields.ts'
 import type { KindNode } from '../kind.ts'
 
 const { console_type: _, ...settings } = machineSettings

@@ -7,7 +7,7 @@ import { loadConfig } from '../../../../runtime/node/config/load.ts'
 import type { DynamipsTimeouts } from '../../../../runtime/node/kinds/dynamips/bounds.ts'
 import type { HostAgent } from '../../../../src/host-agent.ts'
 import type { DynamipsCreate, DynamipsNode } from '../../../../src/kinds/dynamips.ts'
-import type { NodeRef } from '../../../../src/model/node.ts'
+import type { NodeRef } from '../../../../src/kinds/node.ts'
 import { dynamipsIn, niceDynamips, shortBounds } from '../../../support/dynamips.ts'
 import { portRanges } from '../../../support/service.ts'
 

@@ -1,6 +1,6 @@
 import type { Static } from '@sinclair/typebox'
-import { kinds } from '../kinds/index.ts'
-import type { KindDescriptor } from '../kinds/kind.ts'
+import { kinds } from './index.ts'
+import type { KindDescriptor } from './kind.ts'
 
 type Kind = (typeof kinds)[number]
 

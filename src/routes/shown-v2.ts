@@ -1,10 +1,10 @@
 import { type Static, type TSchema, Type } from '@sinclair/typebox'
-import type { Face } from '../../http/feed.ts'
-import { since, view } from '../../http/params.ts'
-import { maybe, Name, nullable, Uuid } from '../../model/common.ts'
-import type { LabEvent } from '../../model/event.ts'
-import { shownNode } from '../../model/node.ts'
-import { Project, ProjectUpdate, Variable, WantedCompute } from '../../model/project.ts'
+import type { EventEncoder } from '../http/feed.ts'
+import { since, view } from '../http/params.ts'
+import { shownNode } from '../kinds/node.ts'
+import type { LabEvent } from '../model/event.ts'
+import { Project, ProjectUpdate, Variable, WantedCompute } from '../model/project.ts'
+import { maybe, Name, nullable, Uuid } from '../schema/fields.ts'
 
 /** A project as v2 shows it. */
 export type ProjectV2 = Static<typeof ProjectV2>
@@ -85,12 +85,12 @@ export const feedQuery = Type.Object({
   ),
 })
 /** v2 names of events. */
-export const faceOf =
-  ({ view }: Static<typeof feedQuery>): Face =>
+export const encoderOf =
+  ({ view }: Static<typeof feedQuery>): EventEncoder =>
   (event) =>
     shown(event, view)
 
-function shown({ payload }: LabEvent, view: 'full' | undefined): ReturnType<Face> {
+function shown({ payload }: LabEvent, view: 'full' | undefined): ReturnType<EventEncoder> {
   switch (payload.type) {
     case 'node.created':
     case 'node.updated':

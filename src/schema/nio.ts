@@ -1,5 +1,5 @@
 import { type Static, type TProperties, Type } from '@sinclair/typebox'
-import { changing, nullable, PortNumber } from './common.ts'
+import { changing, nullable, PortNumber } from './fields.ts'
 import { Filters } from './filters.ts'
 
 const onEvery = {

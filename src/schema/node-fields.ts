@@ -1,5 +1,5 @@
 import { type Static, Type } from '@sinclair/typebox'
-import { changing, Name, nullable, PortNumber, Uuid } from './common.ts'
+import { changing, Name, nullable, PortNumber, Uuid } from './fields.ts'
 
 /** `suspended` exists only for kinds that can be paused. */
 export type NodeStatus = Static<typeof NodeStatus>

@@ -1,8 +1,8 @@
 import { type Static, Type } from '@sinclair/typebox'
-import { maybe, Name, nullable, Uuid } from '../../model/common.ts'
-import type { LabEvent } from '../../model/event.ts'
-import { kindOf, type Node, shownNode } from '../../model/node.ts'
-import { Project as Full, ProjectUpdate, WantedCompute } from '../../model/project.ts'
+import { kindOf, type Node, shownNode } from '../kinds/node.ts'
+import type { LabEvent } from '../model/event.ts'
+import { Project as Full, ProjectUpdate, WantedCompute } from '../model/project.ts'
+import { maybe, Name, nullable, Uuid } from '../schema/fields.ts'
 
 /** A project as v1 shows it. */
 export type ProjectV1 = Static<typeof ProjectV1>

@@ -1,11 +1,11 @@
 import { Type } from '@sinclair/typebox'
-import type { ConsoleStream, HostAgent } from '../../host-agent.ts'
-import { bridgeConsole, bridgeScreen } from '../../http/console.ts'
-import { type Endpoint, endpoint, noContent } from '../../http/endpoint.ts'
-import { requireUpgrade } from '../../http/feed.ts'
-import { noSuchNode, since } from '../../http/params.ts'
-import type { NodeRef } from '../../model/node.ts'
-import type { NodePlace } from '../node-place.ts'
+import type { ConsoleStream, HostAgent } from '../host-agent.ts'
+import { bridgeConsole, bridgeScreen } from '../http/console.ts'
+import { type Endpoint, endpoint, noContent } from '../http/endpoint.ts'
+import { requireUpgrade } from '../http/feed.ts'
+import { noSuchNode, since } from '../http/params.ts'
+import type { NodeRef } from '../kinds/node.ts'
+import type { NodePlace } from './node-place.ts'
 
 /** The consoles of a node as websockets, those that its kind has. */
 export function consoleEndpoints({ path: node, tag, params, ref, descriptor }: NodePlace): readonly Endpoint[] {
