@@ -40,11 +40,14 @@ import { Projects } from './projects/projects.ts'
 import { type Found, Sandbox } from './sandbox/sandbox.ts'
 import { Checksums } from './storage/checksums.ts'
 import { makeDirectory } from './storage/durable-file.ts'
+import { ServiceRecords } from './storage/service-records.ts'
 import { version } from './system/version.ts'
 
 export interface NodeAgentOptions {
   readonly config: Config
   readonly log: Log
+  /** Default: those of the data directory, whose failures are told in no feed. */
+  readonly records?: ServiceRecords
   readonly diagnose: (settings: Resolved, signal?: AbortSignal) => Promise<Diagnosis>
   readonly machineBounds?: Partial<MachineTimeouts>
   readonly dynamipsBounds?: Partial<DynamipsTimeouts>
@@ -82,6 +85,7 @@ export async function createNodeAgent(options: NodeAgentOptions): Promise<NodeAg
   await Promise.all([data, projectsDirectory, join(data, 'run')].map(makeDirectory))
 
   const minFreeMb = () => config.current.min_free_space_mb
+  const records = options.records ?? (await ServiceRecords.open({ data, minFreeMb, log }))
   const meter = new LoadMeter()
   const events = new EventLog(
     { history: limits.history, feeds: () => config.current.limits.feeds },
@@ -103,7 +107,7 @@ export async function createNodeAgent(options: NodeAgentOptions): Promise<NodeAg
   if (!config.current.local) void tellProtection(sandbox, config.current, log)
   const images = new Images({
     sandbox,
-    dataDirectory: data,
+    records,
     additional: () => config.current.additional_images_path,
     isLocal,
     checksums,

@@ -13,6 +13,7 @@ import { createNodeFleet } from './fleet/node-fleet.ts'
 import { PlacementLog } from './fleet/placement-log.ts'
 import { processMetrics, versionFamily } from './host/process-metrics.ts'
 import type { Log } from './log/log.ts'
+import type { ServiceRecords } from './storage/service-records.ts'
 import { version } from './system/version.ts'
 
 /** What runs the labs of a service: this host, or the computes that it is a gateway of. */
@@ -27,6 +28,7 @@ export interface LabHost extends Pick<AppOptions, 'agent' | 'fleet' | 'appliance
 export interface LabHostOptions {
   readonly config: LoadedConfig
   readonly log: Log
+  readonly records: ServiceRecords
   readonly tokens: Tokens | undefined
   /** See `NodeFleetOptions.local`. */
   readonly port: () => number
@@ -35,11 +37,11 @@ export interface LabHostOptions {
 }
 
 /** The host agent of this machine, with the computes beside it. */
-export async function openCompute({ config, log, tokens, port, inside }: LabHostOptions): Promise<LabHost> {
-  const { agent, drivers, takenOver, close: closeAgent } = await createNodeAgent({ config, log, diagnose })
+export async function openCompute({ config, log, records, tokens, port, inside }: LabHostOptions): Promise<LabHost> {
+  const { agent, drivers, takenOver, close: closeAgent } = await createNodeAgent({ config, log, records, diagnose })
   const local = { port, host: agent.host, fetch: inside }
-  const { fleet, close: closeFleet } = await createNodeFleet({ config, log, tokens, local })
-  const appliance: ApplianceVmService = await openAppliance({ config, log, fleet, drivers })
+  const { fleet, close: closeFleet } = await createNodeFleet({ config, log, records, tokens, local })
+  const appliance: ApplianceVmService = await openAppliance({ records, fleet, drivers })
   return {
     agent,
     fleet,
@@ -54,16 +56,15 @@ export async function openCompute({ config, log, tokens, port, inside }: LabHost
 }
 
 /** The computes of a fleet as one host. */
-export async function openGateway({ config, log, tokens }: LabHostOptions): Promise<LabHost> {
-  const minFreeMb = () => config.current.min_free_space_mb
-  const placements = await PlacementLog.open({ data: config.current.data, minFreeMb, log })
-  const { fleet, close: closeFleet } = await createNodeFleet({ config, log, tokens })
+export async function openGateway({ config, log, records, tokens }: LabHostOptions): Promise<LabHost> {
+  const placements = await PlacementLog.open(records)
+  const { fleet, close: closeFleet } = await createNodeFleet({ config, log, records, tokens })
   const members = fleetMembers(fleet)
   const gateway = createGateway({
     members,
     placements,
     digests: {
-      store: await ImageDigestFile.open({ data: config.current.data, minFreeMb, log }),
+      store: await ImageDigestFile.open(records),
       newHasher: nodeHasher,
     },
     warn: (message) => log.warn({}, message),

@@ -6,6 +6,7 @@ import { hostname, networkInterfaces } from 'node:os'
 import { type App, createApp } from '../../src/app.ts'
 import type { Verifier } from '../../src/auth/identity.ts'
 import { isLoopback } from '../../src/auth/network.ts'
+import { ApiError } from '../../src/errors/api-error.ts'
 import type { Access } from '../../src/http/access/access.ts'
 import { openAuth } from './auth/open-auth.ts'
 import type { Resolved } from './config/config.ts'
@@ -21,6 +22,7 @@ import { Joiner } from './join/joiner.ts'
 import { type LabHost, openCompute, openGateway } from './lab-host.ts'
 import { createLog, type Log } from './log/log.ts'
 import { openDataDirectory } from './storage/data-directory.ts'
+import { ServiceRecords } from './storage/service-records.ts'
 import { reasonOf } from './system/error-reason.ts'
 import { version } from './system/version.ts'
 
@@ -50,14 +52,26 @@ export async function serve(config: LoadedConfig): Promise<number> {
   const certificate = await Certificate.open(config, log).catch(({ message }: Error) => {
     throw new StartError(message)
   })
-  const { tokens, verifier, rateLimit, logins, sessions } = await openAuth({ config, log, isGateway: current.gateway })
+  const { data } = current
+  const records = await ServiceRecords.open({ data, minFreeMb: () => config.current.min_free_space_mb, log })
+  const { tokens, verifier, rateLimit, logins, sessions } = await openAuth({
+    ...{ config, log, records },
+    isGateway: current.gateway,
+  }).catch(notReadable)
   if (isBasicRefused(current))
     log.warn({}, 'HTTP Basic is refused to other hosts: set tls.cert and tls.key, or insecure')
   const computeId = current.join.url === '' ? undefined : await idFor(current.data)
   const webSockets = new WebSockets()
   let { port } = current
   const open = current.gateway ? openGateway : openCompute
-  const host = await open({ config, log, tokens, port: () => port, inside: (request) => app.inside(request) })
+  const host = await open({
+    config,
+    log,
+    records,
+    tokens,
+    port: () => port,
+    inside: (request) => app.inside(request),
+  }).catch(notReadable)
   const app: App = createApp({
     ...host,
     version,
@@ -110,6 +124,13 @@ export async function serve(config: LoadedConfig): Promise<number> {
   await host.end()
   await withTimeout(() => host.close())
   return 0
+}
+
+/** A record that cannot be read or put aside is told without a stack. */
+function notReadable(error: Error): never {
+  if (error instanceof ApiError) throw new StartError(error.message)
+  const { path } = error as NodeJS.ErrnoException
+  throw path === undefined ? error : new StartError(`${path}: ${reasonOf(error)}`)
 }
 
 /** On standard output: the line that tools look for, what a person wants to know next, and what was found from before. */

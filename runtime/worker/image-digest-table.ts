@@ -20,6 +20,9 @@ export class ImageDigestTable implements ImageDigests {
     return row && { sha256: row.sha256, byAdmin: row.by_admin === 1 }
   }
 
+  /** How full a database of Durable Objects is, is not known before a write fails. */
+  async requireSpace(): Promise<void> {}
+
   async put(kind: ImageKindName, name: string, { sha256, byAdmin }: ImageDigest): Promise<void> {
     this.#sql.exec('INSERT OR REPLACE INTO image_digests VALUES (?, ?, ?, ?)', kind, name, sha256, byAdmin ? 1 : 0)
   }

@@ -119,7 +119,7 @@ class Waiting {
   #dropped = 0
 
   add(event: FleetEvent): void {
-    if (event.type === 'log.warning') this.#put(`warning ${this.#warnings++}`, event)
+    if ('message' in event) this.#put(`warning ${this.#warnings++}`, event)
     else {
       const key = `compute ${event.compute.compute_id}`
       const isNew = event.type === 'compute.updated' && this.#events.get(key)?.type === 'compute.created'

@@ -258,6 +258,11 @@ export class Fleet {
     this.#emit({ type: 'log.warning', message })
   }
 
+  /** Tells the readers of the feed of a failure of the service, which has logged it. */
+  tellFailure(message: string): void {
+    this.#emit({ type: 'log.error', message })
+  }
+
   /** See `RemoteCompute.openSocket`; 404 for an unknown id, 409 for the service itself: it has its consoles without one. */
   async openSocket(id: string, request: Parameters<OpenSocket>[0]): Promise<Socket | Response> {
     const found = this.#computes.find(id)

@@ -34,4 +34,4 @@ export interface FleetOptions {
 /** What happens in a fleet. Never has a password. */
 export type FleetEvent =
   | { readonly type: 'compute.created' | 'compute.updated' | 'compute.deleted'; readonly compute: Compute }
-  | { readonly type: 'log.warning'; readonly message: string }
+  | { readonly type: 'log.warning' | 'log.error'; readonly message: string }

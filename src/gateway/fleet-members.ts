@@ -37,7 +37,7 @@ export function fleetMembers(fleet: Fleet): FleetMembers {
     watch(listener) {
       const connected = new Map<string, boolean>()
       return fleet.listen((event) => {
-        if (event.type === 'log.warning') return
+        if ('message' in event) return
         const { compute_id, connected: isConnected } = event.compute
         if (event.type === 'compute.deleted') {
           connected.delete(compute_id)

@@ -1,4 +1,5 @@
 import { relay } from '../async/relay.ts'
+import { ApiError } from '../errors/api-error.ts'
 import type { UploadOptions } from '../host-agent.ts'
 import type { ImageKindName } from '../model/image.ts'
 
@@ -16,6 +17,8 @@ export interface ImageDigest {
 /** The digests of images by kind and name: what must not be forgotten. A change is kept when its promise resolves. */
 export interface ImageDigests {
   get(kind: ImageKindName, name: string): Promise<ImageDigest | undefined>
+  /** Rejects when no more can be saved now. */
+  requireSpace(): Promise<void>
   put(kind: ImageKindName, name: string, digest: ImageDigest): Promise<void>
   /** Nothing is done for one that is not known. */
   remove(kind: ImageKindName, name: string): Promise<void>
@@ -72,10 +75,18 @@ export class UploadDigests {
         const made = begun?.at === (part?.total ?? begun?.at) ? await begun?.hasher.hex() : undefined
         const sha256 = made ?? named
         // Another image has this name now: what was known of the one before means nothing.
-        if (sha256 === undefined || (named !== undefined && named !== sha256)) await this.#store.remove(kind, name)
-        else await this.#store.put(kind, name, { sha256, byAdmin })
+        const isKnown = sha256 !== undefined && (named === undefined || named === sha256)
+        const saving = isKnown ? this.#store.put(kind, name, { sha256, byAdmin }) : this.#store.remove(kind, name)
+        await saving.catch((error: unknown) => {
+          throw unsaved(error)
+        })
       },
     }
+  }
+
+  /** Rejects when the digest of an upload could not be saved now. */
+  requireSpace(): Promise<void> {
+    return this.#store.requireSpace()
   }
 
   /** The image is another one now, and nobody knows which. */
@@ -95,6 +106,15 @@ export class UploadDigests {
     return begun
   }
 }
+
+const unsaved = (error: unknown): unknown =>
+  error instanceof ApiError
+    ? new ApiError(
+        error.status,
+        `The image is stored, but it is not brought to computes that lack it: ${error.message}; then upload it again`,
+        { cause: error },
+      )
+    : error
 
 /** The same bytes; each piece is seen by the hasher before it goes on. */
 const hashed = (content: ReadableStream<Uint8Array>, begun: Begun): ReadableStream<Uint8Array> =>

@@ -29,6 +29,8 @@ export function gatewayImages(
       const members = await fanOut.present()
       const [only] = members
       if (only === undefined) throw noCompute()
+      // Before anything is sent: what was stored without its digest is not copied to other computes.
+      await uploads?.requireSpace()
       const watched = uploads?.watch({ kind, name, byAdmin }, given, options)
       const content = watched?.content ?? given
       const isAlone = members.length === 1

@@ -1,4 +1,5 @@
 import { abortable } from '../async/abort.ts'
+import { ignore } from '../async/ignore.ts'
 import { mapLimit } from '../async/map-limit.ts'
 import { ApiError, conflict, notFound } from '../errors/api-error.ts'
 import type { HostAgent } from '../host-agent.ts'
@@ -20,8 +21,11 @@ const leftMs = 60_000
 const maxLeft = 1000
 /** Projects on several computes that are told of once. */
 const maxShared = 1000
+/** How long the compute of a project is remembered that was found and could not be saved, ms. */
+const unsavedMs = 60_000
+const maxUnsaved = 1000
 
-/** Asks the compute that has a project; see `Whereabouts.at`. */
+/** Asks the compute that has a project; see `ProjectLocator.at`. */
 export type AskOwner = <T>(
   projectId: string,
   use: (agent: HostAgent) => Promise<T>,
@@ -41,6 +45,8 @@ export class ProjectLocator {
   readonly #unknown = new Map<string, number>()
   /** Project that was deleted -> where it was, and until when that counts. */
   readonly #left = new Map<string, { readonly id: string; readonly until: number }>()
+  /** Project that was found, and whose placement could not be saved -> where it is, and until when that counts. */
+  readonly #unsaved = new Map<string, { readonly id: string; readonly until: number }>()
   /** Project on several computes -> what was told of it last. */
   readonly #shared = new Map<string, string>()
   readonly #isShared: (projectId: string, message: string) => void
@@ -90,24 +96,44 @@ export class ProjectLocator {
 
   /** The compute that has the project, or had it when it was closed. 503 when it is not connected. */
   async find(projectId: string): Promise<Member | undefined> {
-    const id = await this.#store.get(projectId)
+    const id = await this.#placeOf(projectId)
     const member = id === undefined ? undefined : await this.#members.find(id)
     if (member === undefined) return this.#isVain(projectId) ? undefined : this.#search(projectId)
     if (!member.isConnected) throw unreachable(member)
     return member
   }
 
+  /** A project is about to be placed there; rejects when that cannot be saved. */
   async put(projectId: string, { id }: Member): Promise<void> {
     this.#unknown.delete(projectId)
     this.#left.delete(projectId)
     await this.#store.put(projectId, id)
+    this.#unsaved.delete(projectId)
   }
 
+  /** The project is gone. Never rejects: a placement that is left leads to a compute which says that it has no such project. */
   async forget(projectId: string): Promise<void> {
-    const id = await this.#store.get(projectId)
+    const id = await this.#placeOf(projectId)
     // The event of its end may come later than the answer.
     if (id !== undefined) keep(this.#left, projectId, { id, until: Date.now() + leftMs }, maxLeft)
-    await this.#store.remove(projectId)
+    this.#unsaved.delete(projectId)
+    await this.#store.remove(projectId).catch(ignore('the store tells that it cannot save'))
+  }
+
+  async #placeOf(projectId: string): Promise<string | undefined> {
+    const unsaved = this.#unsaved.get(projectId)
+    return (
+      (await this.#store.get(projectId)) ??
+      (unsaved !== undefined && unsaved.until > Date.now() ? unsaved.id : undefined)
+    )
+  }
+
+  /** A project was found there. What is asked about it does not depend on whether that can be saved. */
+  async #found(projectId: string, member: Member): Promise<void> {
+    await this.put(projectId, member).catch(() => {
+      // The store tells that it cannot save.
+      keep(this.#unsaved, projectId, { id: member.id, until: Date.now() + unsavedMs }, maxUnsaved)
+    })
   }
 
   /** Whether the project is, or was until just now, at that compute: only then what the compute tells of it counts. Never rejects. */
@@ -115,7 +141,7 @@ export class ProjectLocator {
     const left = this.#left.get(projectId)
     if (left !== undefined && left.until > Date.now() && left.id === id) return true
     try {
-      const placed = await this.#store.get(projectId)
+      const placed = await this.#placeOf(projectId)
       if (placed !== undefined) return placed === id
       return !this.#isVain(projectId) && (await this.#search(projectId))?.id === id
     } catch {
@@ -147,7 +173,7 @@ export class ProjectLocator {
   }
 
   async #ask(projectId: string): Promise<Member | undefined> {
-    const before = await this.#store.get(projectId)
+    const before = await this.#placeOf(projectId)
     const found: Member[] = []
     /** Those that have it on disk only, which count when it is open nowhere. */
     const closed: Member[] = []
@@ -164,7 +190,7 @@ export class ProjectLocator {
       } else if (status === 'closed') closed.push(member)
     })
     clearTimeout(timer)
-    const now = await this.#store.get(projectId)
+    const now = await this.#placeOf(projectId)
     // It was placed while the computes were asked: what they said is old.
     if (now !== undefined && now !== before) return this.#members.find(now)
     if (found.length > 1)
@@ -175,7 +201,7 @@ export class ProjectLocator {
     this.#shared.delete(projectId)
     const [first] = [...found, ...closed]
     if (first === undefined) this.#remember(projectId)
-    else await this.put(projectId, first)
+    else await this.#found(projectId, first)
     return first
   }
 

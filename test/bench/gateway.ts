@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { PlacementLog } from '../../runtime/node/fleet/placement-log.ts'
 import { RegistryFile } from '../../runtime/node/fleet/registry-file.ts'
+import { ServiceRecords } from '../../runtime/node/storage/service-records.ts'
 import { Fleet } from '../../src/fleet/fleet.ts'
 import { fleetMembers } from '../../src/gateway/fleet-members.ts'
 import { Scheduler } from '../../src/gateway/scheduler.ts'
@@ -61,7 +62,7 @@ async function registry(): Promise<Row[]> {
     })
     const records = Array.from({ length: maxComputes }, (_, index) => record(index))
     await writeFile(join(data, 'computes.json'), JSON.stringify({ version: 1, computes: records }))
-    const file = new RegistryFile({ data, minFreeMb: () => 0, log })
+    const file = new RegistryFile(await ServiceRecords.open({ data, minFreeMb: () => 0, log }))
     const loaded = await timed(() => file.load())
     const saves = await each(records.slice(0, 100), (it) => file.save({ ...it, name: 'other' }))
     const fleet = await Fleet.open({
@@ -94,7 +95,7 @@ async function placements(): Promise<Row[]> {
     await writeFile(path, projects.map((project, index) => `${project} c${index % 100}\n`).join(''))
     let map: PlacementLog | undefined
     const opened = await timed(async () => {
-      map = await PlacementLog.open({ data, minFreeMb: () => 0, log })
+      map = await PlacementLog.open(await ServiceRecords.open({ data, minFreeMb: () => 0, log }))
     })
     const store = map as unknown as PlacementLog
     const gets = await each(projects, (project) => store.get(project))

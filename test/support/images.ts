@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
 import { Images, type ImagesOptions } from '../../runtime/node/images/images.ts'
 import { Checksums } from '../../runtime/node/storage/checksums.ts'
-import { freshDirectory } from './directory.ts'
+import { openRecords } from './service-records.ts'
 
 export const kind = 'machine-emulator'
 
@@ -15,11 +15,14 @@ export interface OpenImages {
 }
 
 /** Images in a fresh data directory, in local mode and without a floor of free space. */
-export async function openImages(options: Partial<ImagesOptions> = {}): Promise<OpenImages> {
-  const data = options.dataDirectory ?? (await freshDirectory())
+export async function openImages({
+  data: given,
+  ...options
+}: Partial<ImagesOptions> & { data?: string } = {}): Promise<OpenImages> {
+  const { records, data } = await openRecords(given === undefined ? {} : { data: given })
   const checksums = new Checksums()
   const images = new Images({
-    dataDirectory: data,
+    records,
     additional: () => [],
     isLocal: () => true,
     checksums,

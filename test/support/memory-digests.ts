@@ -9,6 +9,8 @@ export class MemoryDigests implements ImageDigests {
     return this.map.get(`${kind}/${name}`)
   }
 
+  async requireSpace(): Promise<void> {}
+
   async put(kind: string, name: string, digest: ImageDigest): Promise<void> {
     this.map.set(`${kind}/${name}`, digest)
   }

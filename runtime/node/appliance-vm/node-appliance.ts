@@ -1,23 +1,21 @@
 import { ApplianceVmService } from '../../../src/fleet/appliance-vm.ts'
 import type { Fleet } from '../../../src/fleet/fleet.ts'
 import { RemoteEngine } from '../../../src/fleet/remote-engine.ts'
-import type { Config } from '../config/config.ts'
 import type { Drivers } from '../kinds/hypervisor/drivers.ts'
-import type { Log } from '../log/log.ts'
+import type { ServiceRecords } from '../storage/service-records.ts'
 import { DriverEngine } from './driver-engine.ts'
 import { ApplianceFile } from './settings-file.ts'
 
 export interface NodeApplianceOptions {
-  readonly config: Config
-  readonly log: Log
+  readonly records: ServiceRecords
   readonly fleet: Fleet
   /** Those that the nodes have, too: VirtualBox takes one command at a time. */
   readonly drivers: Drivers
 }
 
 /** The appliance VM of this service; nothing is started yet. */
-export function openAppliance({ config, log, fleet, drivers }: NodeApplianceOptions): Promise<ApplianceVmService> {
-  const store = new ApplianceFile({ data: config.current.data, minFreeMb: () => config.current.min_free_space_mb, log })
+export function openAppliance({ records, fleet, drivers }: NodeApplianceOptions): Promise<ApplianceVmService> {
+  const store = new ApplianceFile(records)
   const libvirt = new DriverEngine(drivers.libvirt, {
     name: 'libvirt',
     description: 'A VM of libvirt (QEMU/KVM) on this host. Its definition stays as it is.',

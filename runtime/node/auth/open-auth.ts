@@ -7,6 +7,7 @@ import { Sessions } from '../../../src/auth/sessions.ts'
 import { Tokens } from '../../../src/auth/tokens.ts'
 import type { Config, Resolved } from '../config/config.ts'
 import type { Log } from '../log/log.ts'
+import type { ServiceRecords } from '../storage/service-records.ts'
 import { SessionFiles, sessionKey } from './session-files.ts'
 import { TokenFile } from './token-file.ts'
 
@@ -27,10 +28,12 @@ export interface Auth {
 export async function openAuth({
   config,
   log,
+  records,
   isGateway = false,
 }: {
   config: Config
   log: Log
+  records: ServiceRecords
   isGateway?: boolean
 }): Promise<Auth> {
   const { current } = config
@@ -48,11 +51,11 @@ export async function openAuth({
   let sessions: Sessions | undefined
   if (hasCredentials(current)) {
     const ours = new Tokens({
-      store: await TokenFile.open({ data: current.data, minFreeMb: () => config.current.min_free_space_mb, log }),
+      store: await TokenFile.open(records),
     })
     tokens = ours
     const key = await sessionKey(current.data)
-    const keeper = await SessionFiles.open({ data: current.data, tokens: ours, log })
+    const keeper = await SessionFiles.open(records, ours)
     sessions = new Sessions({ key: async () => key, keeper })
     verifiers.push(async (_, token) => (token === undefined ? undefined : ours.identify(token)))
   } else if (await isThere(join(current.data, 'tokens.json'))) {

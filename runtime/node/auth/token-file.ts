@@ -1,53 +1,39 @@
-import { join } from 'node:path'
 import { Type } from '@sinclair/typebox'
 import { Check } from '@sinclair/typebox/value'
 import { SerialQueue } from '../../../src/async/serial-queue.ts'
 import type { TokenStore } from '../../../src/auth/token-store.ts'
 import { TokenRecord } from '../../../src/model/access-token.ts'
-
-import type { Log } from '../log/log.ts'
-import { requireSpace, translated } from '../storage/disk.ts'
-import { readDurable, removeTemporaries, removeVersionBefore, writeDurable } from '../storage/durable-file.ts'
-import { closeToOthers, putAside } from '../storage/secret-file.ts'
+import { translated } from '../storage/disk.ts'
+import { removeVersionBefore } from '../storage/durable-file.ts'
+import type { RecordFormat, ServiceRecords } from '../storage/service-records.ts'
 
 const FileContent = Type.Object({ version: Type.Literal(1), tokens: Type.Array(TokenRecord) })
 
-interface TokenFileOptions {
-  readonly data: string
-  readonly minFreeMb: () => number
-  readonly log: Log
+const format: RecordFormat<TokenRecord[]> = {
+  file: 'tokens.json',
+  name: 'the tokens',
+  parse(text) {
+    const value: unknown = JSON.parse(text)
+    if (!Check(FileContent, value)) throw new Error('not the tokens of a service')
+    return value.tokens
+  },
+  lost: 'none is taken',
 }
 
-/** The tokens in `{data}/tokens.json`, which nobody else may read. */
+/** The tokens in `{data}/tokens.json`. */
 export class TokenFile implements TokenStore {
-  readonly #directory: string
-  readonly #path: string
-  readonly #minFreeMb: () => number
+  readonly #files: ServiceRecords
+  /** One change after the other: each writes the whole file. */
+  readonly #changes = new SerialQueue()
   #records: ReadonlyMap<string, TokenRecord>
-  readonly #writes = new SerialQueue()
 
-  private constructor({ data, minFreeMb }: TokenFileOptions, path: string, records: readonly TokenRecord[]) {
-    this.#directory = data
-    this.#path = path
-    this.#minFreeMb = minFreeMb
+  private constructor(files: ServiceRecords, records: readonly TokenRecord[]) {
+    this.#files = files
     this.#records = new Map(records.map((record) => [record.token_id, record]))
   }
 
-  static async open(options: TokenFileOptions): Promise<TokenFile> {
-    const { data, log } = options
-    const path = join(data, 'tokens.json')
-    await removeTemporaries(data)
-    const found = await readDurable(path, (text) => {
-      const value: unknown = JSON.parse(text)
-      if (!Check(FileContent, value)) throw new Error('not the tokens of a service')
-      return value.tokens
-    })
-    if (found?.damaged === true) log.warn({ path }, 'the tokens are read from the copy before')
-    if (found === undefined && (await putAside(path))) {
-      log.error({ path }, 'the tokens cannot be read; they were put aside, and none is taken')
-    }
-    for (const it of [path, `${path}.bak`]) await closeToOthers(it)
-    return new TokenFile(options, path, found?.value ?? [])
+  static async open(files: ServiceRecords): Promise<TokenFile> {
+    return new TokenFile(files, (await files.read(format)).value ?? [])
   }
 
   async list(): Promise<readonly TokenRecord[]> {
@@ -59,14 +45,11 @@ export class TokenFile implements TokenStore {
   }
 
   put(record: TokenRecord): Promise<void> {
-    return this.#writes.run(async () => {
-      await requireSpace(this.#directory, this.#minFreeMb())
-      await this.#write(new Map(this.#records).set(record.token_id, record))
-    })
+    return this.#changes.run(() => this.#write(new Map(this.#records).set(record.token_id, record), { isMore: true }))
   }
 
   replace(record: TokenRecord): Promise<boolean> {
-    return this.#writes.run(async () => {
+    return this.#changes.run(async () => {
       if (!this.#records.has(record.token_id)) return false
       await this.#write(new Map(this.#records).set(record.token_id, record))
       return true
@@ -74,20 +57,19 @@ export class TokenFile implements TokenStore {
   }
 
   remove(tokenId: string): Promise<void> {
-    return this.#writes.run(async () => {
+    return this.#changes.run(async () => {
       const records = new Map(this.#records)
       if (!records.delete(tokenId)) return
       await this.#write(records)
       // The copy before still has it, and would bring it back when the file is damaged.
-      await translated('The token is revoked, and a copy of it was left', () => removeVersionBefore(this.#path))
+      await translated('The token is revoked, and a copy of it was left', () =>
+        removeVersionBefore(this.#files.pathOf(format.file)),
+      )
     })
   }
 
-  async #write(records: ReadonlyMap<string, TokenRecord>): Promise<void> {
-    const content = { version: 1, tokens: [...records.values()] }
-    await translated('The tokens were not saved', () =>
-      writeDurable(this.#path, `${JSON.stringify(content, null, 2)}\n`),
-    )
+  async #write(records: ReadonlyMap<string, TokenRecord>, options?: { isMore: boolean }): Promise<void> {
+    await this.#files.write(format, { version: 1, tokens: [...records.values()] }, options)
     this.#records = records
   }
 }

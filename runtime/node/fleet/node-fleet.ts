@@ -5,6 +5,7 @@ import { eitherTokens, listedTokens } from '../../../src/fleet/join-tokens.ts'
 import type { LocalHost } from '../../../src/fleet/local-compute.ts'
 import type { Config } from '../config/config.ts'
 import type { Log } from '../log/log.ts'
+import type { ServiceRecords } from '../storage/service-records.ts'
 import { version } from '../system/version.ts'
 import { httpTransport } from './http-transport.ts'
 import { JoinBindingsFile } from './join-bindings.ts'
@@ -14,6 +15,7 @@ import { socketTransport } from './socket-transport.ts'
 export interface NodeFleetOptions {
   readonly config: Config
   readonly log: Log
+  readonly records: ServiceRecords
   /** This host; absent for a gateway, which runs no nodes itself. */
   readonly local?: Pick<LocalHost, 'host' | 'fetch'> & {
     /** That the service listens on; what was configured until it does. */
@@ -29,13 +31,12 @@ export interface NodeFleet {
 }
 
 /** The fleet of this service: this host as `local`, and the computes in the data directory. */
-export async function createNodeFleet({ config, log, local, tokens }: NodeFleetOptions): Promise<NodeFleet> {
-  const { data, host: ownHost, user, tls } = config.current
+export async function createNodeFleet({ config, log, records, local, tokens }: NodeFleetOptions): Promise<NodeFleet> {
+  const { host: ownHost, user, tls } = config.current
   const { transport, close } = httpTransport()
-  const minFreeMb = () => config.current.min_free_space_mb
-  const bindings = await JoinBindingsFile.open({ data, minFreeMb, log })
+  const bindings = await JoinBindingsFile.open(records)
   const fleet = await Fleet.open({
-    registry: new RegistryFile({ data, minFreeMb, log }),
+    registry: new RegistryFile(records),
     transport,
     sockets: socketTransport,
     version,
@@ -58,8 +59,10 @@ export async function createNodeFleet({ config, log, local, tokens }: NodeFleetO
       },
     }),
   })
+  records.tellFeed((message) => fleet.tellFailure(message))
   fleet.listen((event) => {
-    if (event.type === 'log.warning') return log.warn({}, event.message)
+    // A failure was logged where it was found.
+    if ('message' in event) return event.type === 'log.warning' ? log.warn({}, event.message) : undefined
     const { compute_id, name, connected, last_error } = event.compute
     log.debug({ compute_id, name, connected, last_error }, event.type)
   })

@@ -1,69 +1,76 @@
 import { type FileHandle, open, readFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { SerialQueue } from '../../../src/async/serial-queue.ts'
 import type { PlacementStore } from '../../../src/gateway/members.ts'
 import { isUuid } from '../../../src/schema/fields.ts'
-import type { Log } from '../log/log.ts'
-import { requireSpace, translated } from '../storage/disk.ts'
-import { removeTemporaries, writeDurable } from '../storage/durable-file.ts'
+import { writeDurable } from '../storage/durable-file.ts'
+import type { ServiceRecords } from '../storage/service-records.ts'
 
 /** A log that is mostly history is written anew when it has more lines than so. */
 const fewLines = 1000
+const record = { file: 'placements.log', what: 'The placement of the project was not saved' }
 
-interface PlacementLogOptions {
-  readonly data: string
-  readonly minFreeMb: () => number
-  readonly log: Log
+interface Change {
+  readonly projectId: string
+  /** Undefined: the project is gone. */
+  readonly computeId: string | undefined
+  readonly saved: Promise<void>
 }
 
 /**
  * Which compute has which project, in `{data}/placements.log`: a line a change, `{project_id} {compute_id}` or `{project_id}`
- * alone for one that is gone. A change costs the same however many projects there are, and what is torn by a crash is a line
- * that nobody was told of.
+ * alone for one that is gone. A change costs the same however many projects there are, and a line that a crash tore is of a
+ * change that was not answered.
  */
 export class PlacementLog implements PlacementStore {
-  readonly #options: PlacementLogOptions
+  readonly #records: ServiceRecords
   readonly #path: string
-  readonly #map = new Map<string, string>()
+  /** As the file has it. */
+  readonly #saved = new Map<string, string>()
+  /** The newest change of each project that is not saved yet. */
+  readonly #ahead = new Map<string, Change>()
+  readonly #writes = new SerialQueue()
   #file: FileHandle | undefined
   #lines = 0
   /** Whether the file may end with a part of a line. */
   #isTorn = false
-  /** Lines that wait to be written together. */
-  #pending: string[] = []
-  #writing: Promise<void> = Promise.resolve()
+  /** Changes that wait to be written together, and the write that will do it. */
+  #pending: Change[] = []
   #next: Promise<void> | undefined
 
-  private constructor(options: PlacementLogOptions) {
-    this.#options = options
-    this.#path = join(options.data, 'placements.log')
+  private constructor(records: ServiceRecords) {
+    this.#records = records
+    this.#path = records.pathOf(record.file)
   }
 
-  static async open(options: PlacementLogOptions): Promise<PlacementLog> {
-    await removeTemporaries(options.data)
-    const log = new PlacementLog(options)
+  static async open(records: ServiceRecords): Promise<PlacementLog> {
+    const log = new PlacementLog(records)
     await log.#load()
     return log
   }
 
   async get(projectId: string): Promise<string | undefined> {
-    return this.#map.get(projectId)
+    return this.#placeOf(projectId)
   }
 
   async put(projectId: string, computeId: string): Promise<void> {
-    if (this.#map.get(projectId) === computeId) return this.#next ?? this.#writing
-    await requireSpace(this.#options.data, this.#options.minFreeMb())
+    if (this.#placeOf(projectId) === computeId) return this.#ahead.get(projectId)?.saved
+    await this.#records.requireSpace(record)
     await this.#change(projectId, computeId)
   }
 
   async remove(projectId: string): Promise<void> {
-    if (this.#map.has(projectId)) await this.#change(projectId, undefined)
+    if (this.#placeOf(projectId) !== undefined) await this.#change(projectId, undefined)
   }
 
   async close(): Promise<void> {
-    await this.#next?.catch(() => {})
-    await this.#writing.catch(() => {})
+    await this.#writes.idle()
     await this.#file?.close()
     this.#file = undefined
+  }
+
+  #placeOf(projectId: string): string | undefined {
+    const change = this.#ahead.get(projectId)
+    return change === undefined ? this.#saved.get(projectId) : change.computeId
   }
 
   async #load(): Promise<void> {
@@ -78,60 +85,72 @@ export class PlacementLog implements PlacementStore {
     for (const line of lines) {
       const [project = '', compute] = line.split(' ')
       if (!isUuid(project)) damaged += 1
-      else if (compute === undefined) this.#map.delete(project)
-      else this.#map.set(project, compute)
+      else if (compute === undefined) this.#saved.delete(project)
+      else this.#saved.set(project, compute)
     }
     this.#lines = lines.length
-    const { log } = this.#options
+    const { log } = this.#records
     if (damaged > 0) log.warn({ path: this.#path, lines: damaged }, 'lines of the placements cannot be read')
     if (this.#isTorn || this.#isHistory) await this.#rewrite()
   }
 
   get #isHistory(): boolean {
-    return this.#lines > fewLines + 2 * this.#map.size
+    return this.#lines > fewLines + 2 * this.#saved.size
   }
 
   /** Changes that come while one is written are written together. */
-  async #change(projectId: string, computeId: string | undefined): Promise<void> {
-    const before = this.#map.get(projectId)
-    if (computeId === undefined) this.#map.delete(projectId)
-    else this.#map.set(projectId, computeId)
-    this.#pending.push(computeId === undefined ? projectId : `${projectId} ${computeId}`)
-    this.#next ??= this.#writing
-      .catch(() => {})
-      .then(() => {
-        this.#next = undefined
-        this.#writing = this.#write()
-        return this.#writing
-      })
+  #change(projectId: string, computeId: string | undefined): Promise<void> {
+    this.#next ??= this.#writes.run(() => {
+      const changes = this.#pending
+      this.#pending = []
+      this.#next = undefined
+      return this.#save(changes)
+    })
+    const change: Change = { projectId, computeId, saved: this.#next }
+    this.#pending.push(change)
+    this.#ahead.set(projectId, change)
+    return change.saved
+  }
+
+  /** All of the changes, or none: what could not be saved is not remembered. */
+  async #save(changes: readonly Change[]): Promise<void> {
     try {
-      await translated('The placement of the project was not saved', () => this.#next ?? this.#writing)
-    } catch (error) {
-      if (before === undefined) this.#map.delete(projectId)
-      else this.#map.set(projectId, before)
-      throw error
+      await this.#records.save(record, () => this.#write(changes))
+      apply(this.#saved, changes)
+    } finally {
+      for (const change of changes)
+        if (this.#ahead.get(change.projectId) === change) this.#ahead.delete(change.projectId)
     }
   }
 
-  async #write(): Promise<void> {
-    const lines = this.#pending
-    this.#pending = []
-    if (this.#isTorn || this.#isHistory) return this.#rewrite()
+  async #write(changes: readonly Change[]): Promise<void> {
+    if (this.#isTorn || this.#isHistory) return this.#rewrite(changes)
     this.#file ??= await open(this.#path, 'a', 0o600)
     // Until all of it is there, what follows must not be added to a part of it.
     this.#isTorn = true
+    const lines = changes.map(({ projectId, computeId }) =>
+      computeId === undefined ? projectId : `${projectId} ${computeId}`,
+    )
     await this.#file.appendFile(lines.map((line) => `${line}\n`).join(''))
     await this.#file.datasync()
     this.#isTorn = false
     this.#lines += lines.length
   }
 
-  async #rewrite(): Promise<void> {
+  async #rewrite(changes: readonly Change[] = []): Promise<void> {
     await this.#file?.close()
     this.#file = undefined
-    const lines = [...this.#map].map(([project, compute]) => `${project} ${compute}\n`)
-    await writeDurable(this.#path, lines.join(''))
+    const all = new Map(this.#saved)
+    apply(all, changes)
+    await writeDurable(this.#path, [...all].map(([project, compute]) => `${project} ${compute}\n`).join(''))
     this.#isTorn = false
-    this.#lines = lines.length
+    this.#lines = all.size
+  }
+}
+
+function apply(placements: Map<string, string>, changes: readonly Change[]): void {
+  for (const { projectId, computeId } of changes) {
+    if (computeId === undefined) placements.delete(projectId)
+    else placements.set(projectId, computeId)
   }
 }

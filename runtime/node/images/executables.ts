@@ -6,7 +6,8 @@ import { conflict, forbidden } from '../../../src/errors/api-error.ts'
 import type { ImageKindName } from '../../../src/model/image.ts'
 import type { Checksums } from '../storage/checksums.ts'
 import { requireSpace, translated } from '../storage/disk.ts'
-import { makeDirectory, readDurable, writeDurable } from '../storage/durable-file.ts'
+import { makeDirectory } from '../storage/durable-file.ts'
+import type { RecordFormat, ServiceRecords } from '../storage/service-records.ts'
 
 /** Images that are programs of this host; those of other kinds are read by an emulator. */
 export const isExecutable = (kind: ImageKindName): boolean => kind === 'iou'
@@ -15,8 +16,7 @@ const maxRecorded = 10_000
 const setting = 'the setting executables'
 
 export interface ExecutablesOptions {
-  /** Where it is kept which programs an administrator brought, by digest. */
-  readonly file: string
+  readonly records: ServiceRecords
   /** Where the checked copies are that are run; it is emptied when the service starts. */
   readonly directory: string
   /** The setting: SHA-256 digests, in hexadecimal digits. */
@@ -43,8 +43,7 @@ export class Executables {
   readonly #options: ExecutablesOptions
   readonly #copies = new Map<string, { readonly stamp: string; readonly copy: Promise<string> }>()
   #brought: Promise<Map<string, Brought>> | undefined
-  /** One write of the record at a time. */
-  readonly #writes = new SerialQueue()
+  readonly #saves = new SerialQueue()
 
   constructor(options: ExecutablesOptions) {
     this.#options = options
@@ -118,7 +117,7 @@ export class Executables {
   }
 
   async close(): Promise<void> {
-    await this.#writes.idle()
+    await this.#saves.idle()
   }
 
   /** Copies first: the digest is that of what will be run, whatever becomes of the file. */
@@ -159,20 +158,24 @@ export class Executables {
   }
 
   async #record(sha256: string, name: string): Promise<void> {
-    const brought = await this.#load()
-    if (brought.has(sha256)) return
-    if (brought.size >= maxRecorded) throw conflict(`${maxRecorded} programs are recorded; use ${setting}`)
-    brought.set(sha256, { name, at: new Date().toISOString() })
-    const text = JSON.stringify(Object.fromEntries(brought), null, 1)
-    const saved = this.#writes.run(() => writeDurable(this.#options.file, text))
-    await saved.catch((error) => {
-      brought.delete(sha256)
-      throw error
+    await this.#saves.run(async () => {
+      const brought = await this.#load()
+      if (brought.has(sha256)) return
+      if (brought.size >= maxRecorded) throw conflict(`${maxRecorded} programs are recorded; use ${setting}`)
+      const more = new Map(brought).set(sha256, { name, at: new Date().toISOString() })
+      await this.#options.records.write(format, Object.fromEntries(more))
+      this.#brought = Promise.resolve(more)
     })
   }
 
   #load(): Promise<Map<string, Brought>> {
-    this.#brought ??= readDurable(this.#options.file, parse).then((found) => new Map(found?.value ?? []))
+    this.#brought ??= this.#options.records.read(format).then(
+      ({ value }) => new Map(value),
+      (error: unknown) => {
+        this.#brought = undefined
+        throw error
+      },
+    )
     return this.#brought
   }
 }
@@ -183,6 +186,14 @@ function parse(text: string): [string, Brought][] {
       throw new Error('no record')
     return [sha256, { name, at }]
   })
+}
+
+/** Which programs an administrator brought, by digest. */
+const format: RecordFormat<[string, Brought][]> = {
+  file: 'images/executables.json',
+  name: 'the programs that an administrator uploaded',
+  parse,
+  lost: 'upload them again',
 }
 
 const refused = (name: string, sha256: string | undefined): Error =>

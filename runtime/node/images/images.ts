@@ -13,8 +13,9 @@ import type { FoundProgram } from '../../../src/schema/program.ts'
 import type { Sandbox } from '../sandbox/sandbox.ts'
 import type { Checksums } from '../storage/checksums.ts'
 import { requireSpace, translated } from '../storage/disk.ts'
-import { makeDirectory, syncDirectory } from '../storage/durable-file.ts'
+import { makeDirectory, removeTemporaries, syncDirectory } from '../storage/durable-file.ts'
 import { isInside, realish } from '../storage/paths.ts'
+import type { ServiceRecords } from '../storage/service-records.ts'
 import { contentOf, openRegular } from '../storage/stored-file.ts'
 import { DiskTools } from './disk-tools.ts'
 import { Disks, existing } from './disks.ts'
@@ -26,7 +27,7 @@ import { type Admission, Uploads } from './uploads.ts'
 import { type ImageUser, usersOf } from './users.ts'
 
 export interface ImagesOptions {
-  readonly dataDirectory: string
+  readonly records: ServiceRecords
   readonly additional: () => readonly string[]
   /** Whether what is done now is done in local mode. */
   readonly isLocal: () => boolean
@@ -61,15 +62,16 @@ export class Images implements ImageAgent {
   readonly #disks: Disks
 
   constructor(options: ImagesOptions) {
-    const { dataDirectory, additional, isLocal, checksums, minFreeMb, maxGb, bodyTimeoutMs } = options
+    const { records, additional, isLocal, checksums, minFreeMb, maxGb, bodyTimeoutMs } = options
     this.#options = options
+    const dataDirectory = records.data
     this.#directory = join(dataDirectory, 'images')
     this.library = new ImageLibrary({ directory: this.#directory, additional, isLocal })
-    this.#sums = new ImageSums(join(this.#directory, 'sums.json'), checksums)
+    this.#sums = new ImageSums(records, checksums)
     const summed = (file: string, sums: Sums) => this.#sums.remember(file, sums)
     this.#uploads = new Uploads({ checksums, minFreeMb, maxGb, bodyTimeoutMs, summed })
     this.executables = new Executables({
-      file: join(this.#directory, 'executables.json'),
+      records,
       directory: join(dataDirectory, 'run', 'executables'),
       listed: options.listedExecutables ?? (() => []),
       mayExecute: options.mayExecute ?? (() => false),
@@ -84,6 +86,7 @@ export class Images implements ImageAgent {
   /** Makes the directories, and removes what uploads and tools that were killed left there. */
   async open(): Promise<void> {
     await makeDirectory(this.#directory)
+    await removeTemporaries(this.#directory)
     await this.executables.open()
     for (const kind of imageKinds) {
       await makeDirectory(this.library.ownDirectory(kind))

@@ -1,7 +1,10 @@
 import { stat } from 'node:fs/promises'
+import { ignore } from '../../../src/async/ignore.ts'
 import type { Checksums } from '../storage/checksums.ts'
 import { readDurable, writeDurable } from '../storage/durable-file.ts'
+import type { ServiceRecords } from '../storage/service-records.ts'
 
+const file = 'images/sums.json'
 /** More than one at a time only makes the disk seek. */
 const maxAtOnce = 2
 const maxKept = 10_000
@@ -25,15 +28,15 @@ export type Sums = Pick<Kept, 'md5sum' | 'sha256'>
  * size and time of the file do.
  */
 export class ImageSums {
-  readonly #file: string
+  readonly #records: ServiceRecords
   readonly #checksums: Checksums
   readonly #pending = new Map<string, Promise<Sums | undefined>>()
   #kept: Promise<Map<string, Kept>> | undefined
   #timer: NodeJS.Timeout | undefined
   #saved: Promise<void> = Promise.resolve()
 
-  constructor(file: string, checksums: Checksums) {
-    this.#file = file
+  constructor(records: ServiceRecords, checksums: Checksums) {
+    this.#records = records
     this.#checksums = checksums
   }
 
@@ -106,14 +109,16 @@ export class ImageSums {
   #save(): void {
     clearTimeout(this.#timer)
     this.#timer = undefined
+    const what = 'The sums of images were not saved'
+    const write = async () =>
+      writeDurable(this.#records.pathOf(file), JSON.stringify(Object.fromEntries(await this.#load())))
     this.#saved = this.#saved
-      .then(async () => writeDurable(this.#file, JSON.stringify(Object.fromEntries(await this.#load()))))
-      // It is only a cache: sums that cannot be kept are made again.
-      .catch(() => {})
+      .then(() => this.#records.save({ file, what }, write))
+      .catch(ignore('it is told where records are saved, and sums that are not kept are made again'))
   }
 
   #load(): Promise<Map<string, Kept>> {
-    this.#kept ??= readDurable(this.#file, parse).then((found) => new Map(found?.value ?? []))
+    this.#kept ??= readDurable(this.#records.pathOf(file), parse).then((found) => new Map(found?.value ?? []))
     return this.#kept
   }
 }

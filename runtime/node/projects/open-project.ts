@@ -3,6 +3,7 @@ import { KeyedMutex } from '../../../src/async/keyed-mutex.ts'
 import { conflict } from '../../../src/errors/api-error.ts'
 import type { Project } from '../../../src/model/project.ts'
 import type { LabNode } from '../nodes/lab-node.ts'
+import { UnsavedRecords } from '../storage/unsaved-records.ts'
 import { type ProjectRecord, writeProject } from './project-record.ts'
 
 /** Told, for the user and the log, of what could not be saved. */
@@ -24,9 +25,7 @@ export class OpenProject {
   /** Uploads and other work that writes into the directory. */
   readonly #writers = new Set<Promise<unknown>>()
 
-  readonly #tell: UnsavedListener
-  /** Records that could not be saved, and have not been saved since. */
-  readonly #unsaved = new Set<string>()
+  readonly #unsaved: UnsavedRecords
 
   /** `tell` hears of records that could not be saved. */
   constructor(
@@ -40,7 +39,7 @@ export class OpenProject {
     this.record = record
     this.path = path
     this.location = location
-    this.#tell = tell
+    this.#unsaved = new UnsavedRecords(tell)
     this.consoleHost = consoleHost
   }
 
@@ -84,15 +83,17 @@ export class OpenProject {
 
   /** A record could not be saved, and what it is of goes on all the same: told once, until it has been saved. */
   unsaved(record: string, name: string, error: unknown): void {
-    if (this.#unsaved.has(record)) return
-    this.#unsaved.add(record)
     const why = (error as Error).message
-    this.#tell(`${name} could not be saved, and what has changed is lost when the service ends: ${why}`, error)
+    this.#unsaved.add(
+      record,
+      `${name} could not be saved, and what has changed is lost when the service ends: ${why}`,
+      error,
+    )
   }
 
   /** A record was saved. */
   saved(record: string): void {
-    this.#unsaved.delete(record)
+    this.#unsaved.saved(record)
   }
 
   /** Writes down that UDP ports are not reserved for the project any more, where one of them is. */

@@ -124,12 +124,18 @@ export class Admission {
     return { session, cookie: await cookieOf(sessions, text, lifeS, peer.isSecure) }
   }
 
-  /** Ends the session of the request, if it has one; the cookie takes it back. */
-  async logOut(request: Request, { isSecure }: Peer): Promise<{ ended: Session | undefined; cookie: string }> {
+  /**
+   * Ends the session of the request, if it has one; the cookie takes it back. `ended` is told also where that cannot be saved (507),
+   * because the session has ended then, too, until the service starts again.
+   */
+  async logOut(request: Request, { isSecure }: Peer, ended: (session: Session) => void): Promise<{ cookie: string }> {
     const sessions = this.#sessions()
-    const ended = await this.#sessionOf(request, isSecure)
-    if (ended !== undefined) await sessions.end(ended)
-    return { ended, cookie: await cookieOf(sessions, '', 0, isSecure) }
+    const session = await this.#sessionOf(request, isSecure)
+    if (session !== undefined) {
+      ended(session)
+      await sessions.end(session)
+    }
+    return { cookie: await cookieOf(sessions, '', 0, isSecure) }
   }
 
   #sessions(): Sessions {

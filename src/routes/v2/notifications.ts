@@ -10,11 +10,11 @@ export const notificationEndpoints: readonly Endpoint[] = hostFeed('/v2/notifica
   summary: 'Feed of the events of all projects and of all computes',
   description:
     'The lines of /v2/compute/notifications, and between them `compute.created`, `compute.updated` and `compute.deleted` with ' +
-    'the compute, and `log.warning`. Those have no `seq` and are not told again: read /v2/computes when the feed is open.',
+    'the compute, `log.warning` and `log.error`. Those have no `seq` and are not told again: read /v2/computes when the feed is open.',
   lineOf,
 })
 
 function lineOf(event: FleetEvent, context: Context): Line {
-  if (event.type === 'log.warning') return { action: event.type, event: { message: event.message } }
+  if ('message' in event) return { action: event.type, event: { message: event.message } }
   return { action: event.type, event: shownCompute(event.compute, context) }
 }

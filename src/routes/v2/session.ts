@@ -49,8 +49,7 @@ export const sessionEndpoints: readonly Endpoint[] = [
     },
     errors: { 404: noneHere, 507: 'The disk is full: the session has ended until the service starts again' },
     async handle({ request }, { admission, peer, tickets }) {
-      const { ended, cookie } = await admission.logOut(request, peer)
-      if (ended !== undefined) tickets.void(ended.id)
+      const { cookie } = await admission.logOut(request, peer, ({ id }) => tickets.void(id))
       return new Response(null, { status: 204, headers: { 'Set-Cookie': cookie, 'Cache-Control': 'no-store' } })
     },
   }),

@@ -3,17 +3,13 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { ApplianceFile } from '../../../runtime/node/appliance-vm/settings-file.ts'
 import { defaultAppliance } from '../../../src/model/appliance-vm.ts'
-import { freshDirectory } from '../../support/directory.ts'
+import { openRecords } from '../../support/service-records.ts'
 
 const settings = { ...defaultAppliance, enable: true, vmname: 'Lab VM', user: 'anna', password: 'geheim' }
 
 async function newFile(minFreeMb = 0) {
-  const data = await freshDirectory()
-  const said: string[] = []
-  const note = (_: object, text: string) => void said.push(text)
-  const log = { debug: note, info: note, warn: note, error: note }
-  const path = join(data, 'appliance-vm.json')
-  return { path, said, file: new ApplianceFile({ data, minFreeMb: () => minFreeMb, log }) }
+  const { records, data, said } = await openRecords({ minFreeMb })
+  return { path: join(data, 'appliance-vm.json'), said, file: new ApplianceFile(records) }
 }
 
 const modeOf = async (path: string) => (await stat(path)).mode & 0o777
@@ -54,7 +50,7 @@ test('without one before it is put aside, and what is usual is used', async () =
   await writeFile(path, '{')
   expect(await file.load()).toBeUndefined()
   expect(await readFile(`${path}.damaged`, 'utf8')).toBe('{')
-  expect(said).toEqual(['the settings of the appliance VM cannot be read; they were put aside'])
+  expect(said).toEqual(['the settings of the appliance VM cannot be read and were put aside: set them again'])
   await file.save(settings)
   expect(await file.load()).toEqual(settings)
 })

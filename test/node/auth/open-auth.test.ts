@@ -3,6 +3,7 @@ import { expect, test } from 'vitest'
 import { openAuth } from '../../../runtime/node/auth/open-auth.ts'
 import { loadConfig } from '../../../runtime/node/config/load.ts'
 import { freshDirectory } from '../../support/directory.ts'
+import { openRecords } from '../../support/service-records.ts'
 
 async function open(argv: string[], data?: string, isGateway = false) {
   const directory = data ?? (await freshDirectory())
@@ -11,9 +12,8 @@ async function open(argv: string[], data?: string, isGateway = false) {
     env: { XDG_CONFIG_HOME: join(directory, 'none') },
     isTerminal: true,
   })
-  const said: string[] = []
-  const say = (_: object, message: string) => void said.push(message)
-  const auth = await openAuth({ config, log: { debug: say, info: say, warn: say, error: say }, isGateway })
+  const { records, said } = await openRecords({ data: directory })
+  const auth = await openAuth({ config, log: records.log, records, isGateway })
   return { ...auth, directory, said }
 }
 

@@ -3,8 +3,8 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { TokenFile } from '../../../runtime/node/auth/token-file.ts'
 import type { TokenRecord } from '../../../src/model/access-token.ts'
-import { freshDirectory } from '../../support/directory.ts'
 import { watchSyncs } from '../../support/power-cut.ts'
+import { openRecords } from '../../support/service-records.ts'
 
 const record = (token_id: string, more: Partial<TokenRecord> = {}): TokenRecord => ({
   ...{ token_id, name: 'ci', role: 'read', purpose: 'user', hash: 'a'.repeat(64), last_characters: 'aaaa' },
@@ -13,12 +13,8 @@ const record = (token_id: string, more: Partial<TokenRecord> = {}): TokenRecord 
 })
 
 async function open(data?: string, minFreeMb = 0) {
-  const directory = data ?? (await freshDirectory())
-  const said: string[] = []
-  const say = (_: object, message: string) => void said.push(message)
-  const log = { debug: say, info: say, warn: say, error: say }
-  const file = await TokenFile.open({ data: directory, minFreeMb: () => minFreeMb, log })
-  return { file, directory, said, path: join(directory, 'tokens.json') }
+  const { records, data: directory, said } = await openRecords({ ...(data !== undefined && { data }), minFreeMb })
+  return { file: await TokenFile.open(records), directory, said, path: join(directory, 'tokens.json') }
 }
 
 test('what is kept is there after a restart, and nobody else can read it', async () => {

@@ -2,16 +2,13 @@ import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { ImageDigestFile } from '../../../runtime/node/fleet/image-digest-file.ts'
-import { freshDirectory } from '../../support/directory.ts'
+import { openRecords } from '../../support/service-records.ts'
 
 const digest = { sha256: 'a'.repeat(64), byAdmin: true }
 
 test('digests of images outlive the service, and a file that cannot be read is put aside', async () => {
-  const data = await freshDirectory()
-  const said: string[] = []
-  const say = (_: object, message: string) => void said.push(message)
-  const log = { debug: say, info: say, warn: say, error: say }
-  const open = () => ImageDigestFile.open({ data, minFreeMb: () => 0, log })
+  const { records, data, said } = await openRecords()
+  const open = () => ImageDigestFile.open(records)
   const first = await open()
   await Promise.all([first.put('iou', 'a.bin', digest), first.put('machine-emulator', 'b.img', digest)])
   await first.remove('machine-emulator', 'b.img')

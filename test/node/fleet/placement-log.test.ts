@@ -1,14 +1,12 @@
-import { appendFile, readFile, stat } from 'node:fs/promises'
+import { appendFile, readFile, rename, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { PlacementLog } from '../../../runtime/node/fleet/placement-log.ts'
 import { freshDirectory } from '../../support/directory.ts'
-
-const quiet = () => {}
-const log = { debug: quiet, info: quiet, warn: quiet, error: quiet }
+import { openRecords } from '../../support/service-records.ts'
 
 async function opened(data: string, minFreeMb = 0): Promise<PlacementLog> {
-  const placements = await PlacementLog.open({ data, minFreeMb: () => minFreeMb, log })
+  const placements = await PlacementLog.open((await openRecords({ data, minFreeMb })).records)
   onTestFinished(() => placements.close())
   return placements
 }
@@ -56,4 +54,22 @@ test('a placement that cannot be saved is refused, and not remembered', async ()
   const id = crypto.randomUUID()
   await expect(placements.put(id, 'a')).rejects.toMatchObject({ status: 507 })
   expect(await placements.get(id)).toBeUndefined()
+})
+
+test('of changes that cannot be saved together none is remembered, and the placements of before count', async () => {
+  const data = await freshDirectory()
+  const [kept, fresh] = [crypto.randomUUID(), crypto.randomUUID()]
+  await (await opened(data)).put(kept, 'a')
+  const placements = await opened(data)
+  await rename(data, `${data}.away`)
+  const changes = [placements.put(kept, 'b'), placements.put(kept, 'c'), placements.put(fresh, 'b')]
+  const settled = await Promise.allSettled(changes)
+  await rename(`${data}.away`, data)
+  expect(settled.map(({ status }) => status)).toEqual(['rejected', 'rejected', 'rejected'])
+  const places = async (log: PlacementLog) => [await log.get(kept), await log.get(fresh)]
+  expect(await places(placements)).toEqual(['a', undefined])
+  expect(await places(await opened(data))).toEqual(['a', undefined])
+  await placements.put(kept, 'a')
+  await placements.put(kept, 'd')
+  expect(await places(await opened(data))).toEqual(['d', undefined])
 })

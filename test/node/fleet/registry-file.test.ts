@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { RegistryFile } from '../../../runtime/node/fleet/registry-file.ts'
 import type { ComputeRecord } from '../../../src/model/compute.ts'
-import { freshDirectory } from '../../support/directory.ts'
+import { openRecords } from '../../support/service-records.ts'
 
 const record = (compute_id: string, more: Partial<ComputeRecord> = {}): ComputeRecord => ({
   ...{ compute_id, name: null, protocol: 'https', host: 'lab', port: 3080, user: 'anna', password: 'geheim' },
@@ -11,11 +11,12 @@ const record = (compute_id: string, more: Partial<ComputeRecord> = {}): ComputeR
 })
 
 async function open(data?: string, minFreeMb = 0) {
-  const directory = data ?? (await freshDirectory())
-  const said: string[] = []
-  const say = (_: object, message: string) => void said.push(message)
-  const log = { debug: say, info: say, warn: say, error: say }
-  const registry = new RegistryFile({ data: directory, minFreeMb: () => minFreeMb, log })
+  const {
+    records: files,
+    data: directory,
+    said,
+  } = await openRecords({ ...(data !== undefined && { data }), minFreeMb })
+  const registry = new RegistryFile(files)
   return { registry, directory, said, file: join(directory, 'computes.json'), records: await registry.load() }
 }
 

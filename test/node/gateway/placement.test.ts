@@ -267,3 +267,24 @@ test('every answer that is of one compute names it, also an error', async () => 
   const refused = await gateway.fetch('PUT', `${projects}/${project_id}`, { name: 'x' })
   expect([refused.status, refused.headers.get('x-patchbay-compute')]).toEqual([409, 'c1'])
 })
+
+test('requests that do not depend on a placement that cannot be saved are answered: reads, and deletions that are done', async () => {
+  const [one, two] = [compute(), compute()]
+  const gateway = startGateway([one.agent, two.agent])
+  const { project_id } = await gateway.call<Project>('POST', projects, { name: 'placed' })
+  const full = () => {
+    throw new ApiError(507, 'the disk is full')
+  }
+  gateway.placements.set = full
+  gateway.placements.delete = full
+  expect((await gateway.fetch('POST', projects, { name: 'new' })).status).toBe(507)
+  expect(one.has.size + two.has.size).toBe(1)
+  const found = crypto.randomUUID()
+  await two.agent.projects.create({ project_id: found, name: 'elsewhere' })
+  for (let round = 0; round < 2; round++)
+    expect(await gateway.call('GET', `${projects}/${found}`)).toMatchObject({ name: 'elsewhere' })
+  expect((await gateway.fetch('DELETE', `${projects}/${found}`)).status).toBe(204)
+  expect((await gateway.fetch('DELETE', `${projects}/${project_id}`)).status).toBe(204)
+  expect(one.has.size + two.has.size).toBe(0)
+  expect((await gateway.fetch('GET', `${projects}/${project_id}`)).status).toBe(404)
+})

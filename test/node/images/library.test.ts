@@ -70,7 +70,7 @@ test('an absolute path is any file in local mode, else one inside the directorie
   expect(await name(join(outside, 'disk'))).toBe(join(outside, 'disk'))
   await expect(name(outside)).rejects.toEqual(missing(outside, 'not there'))
   const { images: remote } = await openImages({
-    dataDirectory: data,
+    data,
     additional: () => [additional],
     isLocal: () => false,
   })
@@ -92,7 +92,7 @@ test('a link that leaves the images is for nodes in local mode alone, and is nev
   const paths = async (it = images) => (await it.list(kind)).map(({ path }) => path)
   expect(await paths()).toEqual(['link', 'real', 'within'])
   expect((await images.library.lookup(kind, 'link')).file).toBe(join(own, 'link'))
-  const { images: remote } = await openImages({ dataDirectory: data, isLocal: () => false })
+  const { images: remote } = await openImages({ data, isLocal: () => false })
   expect(await paths(remote)).toEqual(['real', 'within'])
   for (const name of ['link', 'vendor/disk']) {
     await expect(remote.library.lookup(kind, name)).rejects.toEqual(missing(name, 'local mode'))
@@ -113,7 +113,7 @@ test('sums are kept over restarts, until the size or the time of a file is anoth
   await images.close()
   const kept = await readFile(join(data, 'images/sums.json'), 'utf8')
   await writeFile(join(data, 'images/sums.json'), kept.replace(hello.md5sum, 'f'.repeat(32)))
-  const { images: next } = await openImages({ dataDirectory: data })
+  const { images: next } = await openImages({ data })
   expect(await next.list(kind)).toMatchObject([{ md5sum: 'f'.repeat(32) }])
   await utimes(file, 1001, 1001)
   expect(await next.list(kind)).toMatchObject([hello])

@@ -5,6 +5,7 @@ import { Check } from '@sinclair/typebox/value'
 import { KeyedMutex } from '../../../../src/async/keyed-mutex.ts'
 import { type HypervisorDriverName, hypervisorDrivers } from '../../../../src/kinds/hypervisor.ts'
 import type { Log } from '../../log/log.ts'
+import { translated } from '../../storage/disk.ts'
 import { makeDirectory, readDurable, writeDurable } from '../../storage/durable-file.ts'
 import type { HypervisorDriver } from './driver.ts'
 
@@ -73,13 +74,20 @@ export class Leftovers {
     this.#plan(this.#longer())
   }
 
-  /** A clone is about to be made for a node whose record will be at `record`: what is left of it when that fails is removed. */
+  /**
+   * A clone is about to be made for a node whose record will be at `record`: what is left of it when that fails is removed. Rejects
+   * when that cannot be written down (507 on a full or read-only disk): nothing is to be made then.
+   */
   async begin(clone: Pick<Leftover, 'driver' | 'uuid' | 'directory'>, record: string): Promise<void> {
-    this.#making.add(clone.uuid)
     const until = Date.now() + (this.#options.soughtMs ?? soughtMs)
     const all = await this.#all()
+    this.#making.add(clone.uuid)
     all.set(clone.uuid, { ...clone, serial_port: null, clone: 'remove', creating: { record, until } })
-    await this.#save()
+    await translated('The clone was not made', () => this.#write()).catch((error: unknown) => {
+      this.#making.delete(clone.uuid)
+      all.delete(clone.uuid)
+      throw error
+    })
   }
 
   /** The clone could not be made, as far as that is known. */
@@ -180,13 +188,17 @@ export class Leftovers {
   }
 
   async #save(): Promise<void> {
-    const { file, log } = this.#options
-    await this.#serial
-      .run('file', async () => {
-        await makeDirectory(dirname(file))
-        await writeDurable(file, JSON.stringify([...(await this.#all()).values()]))
-      })
-      .catch((err: unknown) => log.warn({ err }, 'what is left of VMs could not be written down'))
+    await this.#write().catch((err: unknown) =>
+      this.#options.log.error({ err }, 'what is left of VMs could not be written down'),
+    )
+  }
+
+  #write(): Promise<void> {
+    const { file } = this.#options
+    return this.#serial.run('file', async () => {
+      await makeDirectory(dirname(file))
+      await writeDurable(file, JSON.stringify([...(await this.#all()).values()]))
+    })
   }
 
   #all(): Promise<Map<string, Leftover>> {

@@ -1,4 +1,4 @@
-import { mkdir, readFile, writeFile } from 'node:fs/promises'
+import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import type { CloneWanted, HypervisorDriver, Vm } from '../../../../runtime/node/kinds/hypervisor/driver.ts'
@@ -106,4 +106,23 @@ test('nothing is sought of a clone that was made, or that the manager has refuse
   })
   await expect(refused.prepare()).rejects.toThrow('of that name')
   expect(await refused.written()).toEqual([])
+})
+
+test('no clone is made when it cannot be written down that it is, and nothing is sought then', async () => {
+  const { root, vms, prepare } = await managed(async (it, all) => {
+    all.set(it.clone_uuid ?? '', made(it))
+    return made(it)
+  })
+  // A file where the directory of the records is to be.
+  await rename(root, `${root}.away`)
+  await writeFile(root, '')
+  await expect(prepare()).rejects.toMatchObject({
+    status: 409,
+    message: expect.stringMatching(/^The clone was not made/),
+  })
+  await rm(root)
+  await rename(`${root}.away`, root)
+  expect([...vms.keys()]).toEqual(['base'])
+  await prepare()
+  expect(vms.size).toBe(2)
 })
