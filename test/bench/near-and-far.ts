@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { leasePorts } from '../support/port-leases.ts'
 import { type Service, startServiceWith } from './service.ts'
 
 /** What is asked by `call`. */
@@ -25,8 +26,8 @@ export async function nearAndFar(
     services.push(service)
     return service
   }
-  const near = await open(ports(11_000))
-  const far = await open([...ports(12_000), '--join', url.replace('http', 'ws')], { PATCHBAY_JOIN_TOKEN: token })
+  const near = await open(ports())
+  const far = await open([...ports(), '--join', url.replace('http', 'ws')], { PATCHBAY_JOIN_TOKEN: token })
   const { hostname: host, port } = new URL(near.url)
   await front.call('POST', '/v2/computes', { compute_id: 'near', protocol: 'http', host, port: Number(port) })
   const farId = (await readFile(join(far.data, 'compute-id'), 'utf8')).trim()
@@ -34,11 +35,14 @@ export async function nearAndFar(
   return { near, onNear: await newPc(front, 'near'), onFar: await newPc(front, farId) }
 }
 
-const ports = (first: number): string[] => [
-  `--console-port-range=${first}-${first + 99}`,
-  `--udp-port-range=${first + 100}-${first + 199}`,
-  `--vnc-port-range=${first + 200}-${first + 299}`,
-]
+function ports(): string[] {
+  const { first } = leasePorts(300)
+  return [
+    `--console-port-range=${first}-${first + 99}`,
+    `--udp-port-range=${first + 100}-${first + 199}`,
+    `--vnc-port-range=${first + 200}-${first + 299}`,
+  ]
+}
 
 async function isConnected(front: Front, id: string): Promise<boolean> {
   const computes = (await front.call('GET', '/v2/computes')) as { compute_id: string; connected: boolean }[]

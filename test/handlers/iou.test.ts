@@ -70,7 +70,7 @@ test('a router without an image does not start, in neither face, and its other a
 test('the paths of a router that is not there, or elsewhere, are 404, and those of no UUID 400', async () => {
   const [project, other] = [await newProject(), await newProject()]
   const { v1, v2, id } = await newRouter(project)
-  const nio = { type: 'nio_udp', lport: 21_000, rhost: '127.0.0.1', rport: 21_001 }
+  const nio = { type: 'nio_udp', lport: 41_000, rhost: '127.0.0.1', rport: 41_001 }
   const requests: readonly (readonly [method: string, path: string, body?: object])[] = [
     ['GET', ''],
     ['PUT', '', { name: 'R2' }],

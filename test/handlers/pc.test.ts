@@ -255,18 +255,18 @@ test.for([
   [{ type: 'nio_tap', tap_device: 'éééééééééééé' }, /^tap_device: expected/],
   [{ type: 'nio_ethernet', ethernet_device: 'far too long a name' }, /^ethernet_device: expected/],
   [
-    { ...nio(30_999), filters: { packet_loss: [101] } },
+    { ...nio(40_999), filters: { packet_loss: [101] } },
     'filters.packet_loss[0]: expected a number from 0 to 100, got 101',
   ],
-  [{ ...nio(30_999), filters: { frequency_drop: [] } }, /^filters.frequency_drop: expected a list: \[n\]/],
-  [{ ...nio(30_999), filters: { delay: [1, 2, 3] } }, /^filters.delay: expected a list/],
-  [{ ...nio(30_999), filters: { latency: [1] } }, /^filters.latency: unknown field/],
-  [{ ...nio(30_999), filters: { bpf: ['icmp and prot 1'] } }, /at character 10/],
+  [{ ...nio(40_999), filters: { frequency_drop: [] } }, /^filters.frequency_drop: expected a list: \[n\]/],
+  [{ ...nio(40_999), filters: { delay: [1, 2, 3] } }, /^filters.delay: expected a list/],
+  [{ ...nio(40_999), filters: { latency: [1] } }, /^filters.latency: unknown field/],
+  [{ ...nio(40_999), filters: { bpf: ['icmp and prot 1'] } }, /at character 10/],
   [{ type: 'nio_magic' }, `type: unknown NIO type "nio_magic", expected one of ${types}`],
   [{ lport: 1 }, `type: missing, expected one of ${types}`],
-  [{ ...nio(30_999), rport: 70_000 }, 'rport: expected an integer from 1 to 65535, got 70000'],
-  [{ ...nio(30_999), rhosts: 'x' }, 'rhosts: unknown field, did you mean rhost?'],
-  [{ ...nio(30_999), rhost: 'no.such.host.invalid' }, /^rhost: "no\.such\.host\.invalid" cannot be resolved/],
+  [{ ...nio(40_999), rport: 70_000 }, 'rport: expected an integer from 1 to 65535, got 70000'],
+  [{ ...nio(40_999), rhosts: 'x' }, 'rhosts: unknown field, did you mean rhost?'],
+  [{ ...nio(40_999), rhost: 'no.such.host.invalid' }, /^rhost: "no\.such\.host\.invalid" cannot be resolved/],
 ] as const)('the NIO %j is refused', async ([input, message]) => {
   const project = await newProject()
   const pc = await newPc(project)

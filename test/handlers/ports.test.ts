@@ -53,14 +53,14 @@ test('a NIO that replaces another one is told of; the same one again, or a chang
   const nio = `${pc.path}/adapters/0/ports/0/nio`
   const [first, second] = [await reserve(project), await reserve(project)]
   const feed = await openFeed(`${project.v2}/notifications`)
-  expect((await post(nio, udp(first, 20_000))).status).toBe(201)
-  expect((await post(nio, udp(first, 20_000))).status).toBe(201)
-  expect((await put(nio, udp(first, 20_001))).status).toBe(201)
-  expect((await post(nio, udp(second, 20_002))).status).toBe(201)
+  expect((await post(nio, udp(first, 40_000))).status).toBe(201)
+  expect((await post(nio, udp(first, 40_000))).status).toBe(201)
+  expect((await put(nio, udp(first, 40_001))).status).toBe(201)
+  expect((await post(nio, udp(second, 40_002))).status).toBe(201)
   expect(await feed.next()).toMatchObject({
     action: 'log.warning',
     event: {
-      message: `PC: what was attached to adapter 0, port 0 (UDP port ${first} to 127.0.0.1:20001) is replaced by UDP port ${second} to 127.0.0.1:20002`,
+      message: `PC: what was attached to adapter 0, port 0 (UDP port ${first} to 127.0.0.1:40001) is replaced by UDP port ${second} to 127.0.0.1:40002`,
     },
   })
 })
@@ -69,7 +69,7 @@ test('a local port outside of the range is taken only in local mode, and only wh
   const project = await newProject({ name: 'lab', ...sameHost })
   const [pc, other] = [await newPc(project), await newPc(project, { name: 'other' })]
   const at = (node: { path: string }) => `${node.path}/adapters/0/ports/0/nio`
-  const outside = udp(9, 20_000)
+  const outside = udp(9, 40_000)
   if (inject('isWorker')) {
     expect(await body(post(at(pc), outside))).toEqual(refused(/^lport: .*udp_port_range.*ports\/udp/))
     return

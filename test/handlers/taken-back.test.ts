@@ -132,7 +132,7 @@ test('a link takes back its state, and a NIO only the members of its type', asyn
   const { node_id } = await body<{ node_id: string }>(post(`${project.v2}/pc/nodes`, { name: 'PC' }))
   const { udp_port } = await body<{ udp_port: number }>(post(`${project.v2}/ports/udp`))
   const nio = `${project.v2}/pc/nodes/${node_id}/adapters/0/ports/0/nio`
-  const given = { type: 'nio_udp', lport: udp_port, rhost: '127.0.0.1', rport: 20_000, filters: { delay: [10] } }
+  const given = { type: 'nio_udp', lport: udp_port, rhost: '127.0.0.1', rport: 40_000, filters: { delay: [10] } }
   expect((await post(nio, given)).status).toBe(201)
   const shown = await body<Shown>(send(nio))
   expect(shown).toHaveProperty('counters')

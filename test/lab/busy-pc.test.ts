@@ -1,10 +1,10 @@
 import { readdir, readFile } from 'node:fs/promises'
 import { expect, test } from 'vitest'
 import { attach, createLab, createPc, openConsole, reserve, start, status } from '../support/lab.ts'
-import { portRanges, TestService } from '../support/service.ts'
+import { TestService } from '../support/service.ts'
 import { TcpClient } from '../support/tcp-client.ts'
 
-const settings = { ...portRanges(84), 'pc.engine': 'embedded' }
+const settings = { 'pc.engine': 'embedded' }
 
 /** A configuration of about 1 MB, of lines that a person may have. */
 const lines = 25_000
@@ -47,7 +47,7 @@ test('one pc that 1 MB is pasted into holds up no other, and the end of one is n
 }, 60_000)
 
 test('what is typed beyond what may wait is refused with a word, and Ctrl-C is still heard', async () => {
-  const service = await TestService.start({ ...settings, ...portRanges(85) })
+  const service = await TestService.start({ ...settings })
   const { pc1 } = await createLab(service)
   await start(service, pc1)
   const console = await openConsole(service, pc1)
@@ -61,7 +61,7 @@ test('what is typed beyond what may wait is refused with a word, and Ctrl-C is s
 }, 60_000)
 
 test('a pc that is stopped while it is being pasted into ends, and can be started again', async () => {
-  const service = await TestService.start({ ...settings, ...portRanges(86) })
+  const service = await TestService.start({ ...settings })
   const { pc1, pc2 } = await createLab(service)
   await start(service, pc1, pc2)
   const console = await openConsole(service, pc1)
@@ -77,7 +77,7 @@ test('a pc that is stopped while it is being pasted into ends, and can be starte
 })
 
 test('a script that loads itself for ever holds up no other pc, and can be stopped', async () => {
-  const service = await TestService.start({ ...settings, ...portRanges(87) })
+  const service = await TestService.start({ ...settings })
   const { project, pc2 } = await createLab(service)
   const { node_id } = await service.call<{ node_id: string }>('POST', `${project}/pc/nodes`, {
     name: 'LOOP',
@@ -93,7 +93,7 @@ test('a script that loads itself for ever holds up no other pc, and can be stopp
 })
 
 test('a project has room for more than 255 pcs, each with a MAC address of its own', async () => {
-  const service = await TestService.start({ ...settings, ...portRanges(88) })
+  const service = await TestService.start({ ...settings })
   const { project_id } = await service.call<{ project_id: string }>('POST', '/v2/compute/projects', { name: 'many' })
   const nodes = `/v2/compute/projects/${project_id}/pc/nodes`
   const wanted = { name: 'PC', console_type: 'none' }

@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest'
 import { createPc, start } from '../support/lab.ts'
-import { portRanges, TestService } from '../support/service.ts'
+import { TestService } from '../support/service.ts'
 import { openSocketConsole } from '../support/socket-console.ts'
 
 test('the console is there as a websocket, for several at once, with what was shown before', async () => {
-  const service = await TestService.start({ ...portRanges(60), 'pc.engine': 'embedded' })
+  const service = await TestService.start({ 'pc.engine': 'embedded' })
   const { project_id } = await service.call<{ project_id: string }>('POST', '/v2/compute/projects', { name: 'lab' })
   const pc = await createPc(service, `/v2/compute/projects/${project_id}`, 1)
   await expect(openSocketConsole(service, pc)).rejects.toThrow('refused')

@@ -1,8 +1,9 @@
 import { describe, expect, test } from 'vitest'
 import { createPc, openConsole, start } from '../support/lab.ts'
 import { freshName, ip, Namespace, removeLater } from '../support/namespace.ts'
+import { freePort } from '../support/ports.ts'
 import { requireDevices, requireProgram } from '../support/require.ts'
-import { portRanges, TestService } from '../support/service.ts'
+import { TestService } from '../support/service.ts'
 import type { Terminal } from '../support/terminal.ts'
 
 const devices = requireDevices()
@@ -36,9 +37,9 @@ async function expectPings(service: TestService, pc: string, host: Namespace): P
 }
 
 test('outside local mode a UDP link does not lead to a link-local address', async () => {
-  const { service, nio } = await pcLab({ ...portRanges(114), 'pc.engine': 'embedded', local: false })
+  const { service, nio } = await pcLab({ 'pc.engine': 'embedded', local: false })
   for (const rhost of ['169.254.169.254', 'fe80::1', 'febf::1%lo', '::ffff:169.254.169.254']) {
-    const answer = await refusal(service, nio, { type: 'nio_udp', lport: 28_950, rhost, rport: 80 })
+    const answer = await refusal(service, nio, { type: 'nio_udp', lport: 40_950, rhost, rport: 80 })
     expect(answer).toEqual({
       status: 403,
       message: `rhost: ${rhost} is a link-local address, which only local mode allows`,
@@ -47,14 +48,9 @@ test('outside local mode a UDP link does not lead to a link-local address', asyn
 })
 
 describe.skipIf(devices.skip)('a pc beside a host of another network', () => {
-  const engines = [
-    ['embedded', 70],
-    ['vpcs', 71],
-  ] as const
-
-  for (const [engine, file] of engines) {
+  for (const engine of ['embedded', 'vpcs']) {
     test.skipIf(engine === 'vpcs' && vpcs.skip)(`pings it over a TAP, both ways: ${engine}`, async () => {
-      const { service, pc, nio } = await pcLab({ ...portRanges(file), 'pc.engine': engine })
+      const { service, pc, nio } = await pcLab({ 'pc.engine': engine })
       const host = await Namespace.make()
       const device = freshName()
       await service.call('POST', nio, tap(device))
@@ -65,7 +61,7 @@ describe.skipIf(devices.skip)('a pc beside a host of another network', () => {
     })
 
     test.skipIf(engine === 'vpcs' && vpcs.skip)(`pings it over a veth, both ways: ${engine}`, async () => {
-      const { service, pc, nio } = await pcLab({ ...portRanges(file), 'pc.engine': engine })
+      const { service, pc, nio } = await pcLab({ 'pc.engine': engine })
       const host = await Namespace.make()
       const { outside, inside } = await host.veth()
       await host.address(inside, '10.0.0.9/24')
@@ -79,14 +75,14 @@ describe.skipIf(devices.skip)('a pc beside a host of another network', () => {
 
 describe.skipIf(devices.skip)('the devices of a host', () => {
   test('one that is missing is refused with the names of those that are there', async () => {
-    const { service, nio } = await pcLab({ ...portRanges(72), 'pc.engine': 'embedded' })
+    const { service, nio } = await pcLab({ 'pc.engine': 'embedded' })
     const { status, message } = await refusal(service, nio, generic('pbt-nowhere'))
     expect(status).toBe(404)
     expect(message).toMatch(/^ethernet_device: the host has no network device pbt-nowhere, there are .*\blo\b/)
   })
 
   test('one that is used by another link, or is no TAP, is refused', async () => {
-    const { service, nio, pc } = await pcLab({ ...portRanges(73), 'pc.engine': 'embedded' })
+    const { service, nio, pc } = await pcLab({ 'pc.engine': 'embedded' })
     const second = await createPc(service, pc.replace(/\/pc\/nodes\/.*/, ''), 2)
     const device = freshName()
     await service.call('POST', nio, tap(device))
@@ -100,7 +96,6 @@ describe.skipIf(devices.skip)('the devices of a host', () => {
     const host = await Namespace.make()
     const [allowed, other] = [await host.veth(), await host.veth()]
     const settings = {
-      ...portRanges(74),
       'pc.engine': 'embedded',
       allowed_interfaces: [`${allowed.outside}*`, 'pbt-tap*'],
     }
@@ -121,7 +116,7 @@ describe.skipIf(devices.skip)('the devices of a host', () => {
   })
 
   test('outside local mode no device may be used that allowed_interfaces does not name', async () => {
-    const settings = { ...portRanges(113), 'pc.engine': 'embedded', local: false }
+    const settings = { 'pc.engine': 'embedded', local: false }
     const { service, nio } = await pcLab(settings)
     for (const wanted of [generic('lo'), { ...generic('lo'), type: 'nio_ethernet' }, tap(freshName())]) {
       const { status, message } = await refusal(service, nio, wanted)
@@ -133,7 +128,7 @@ describe.skipIf(devices.skip)('the devices of a host', () => {
 
   test('without the privilege the refusal says how to grant it, and a link over UDP works on', async () => {
     const unprivileged = ['setpriv', '--bounding-set', '-net_raw,-net_admin', '--inh-caps', '-net_raw,-net_admin']
-    const { service, nio } = await pcLab({ ...portRanges(75), 'pc.engine': 'embedded' }, unprivileged)
+    const { service, nio } = await pcLab({ 'pc.engine': 'embedded' }, unprivileged)
     const raw = await refusal(service, nio, generic('lo'))
     expect(raw.status).toBe(409)
     expect(raw.message).toMatch(/^ethernet_device: lo may not be used .*setcap cap_net_raw\+ep/)
@@ -144,6 +139,6 @@ describe.skipIf(devices.skip)('the devices of a host', () => {
     expect(made.message).toMatch(
       /^tap_device: .* may not be used .*(ip tuntap add dev .* mode tap|chmod 0666 \/dev\/net\/tun)/,
     )
-    await service.call('POST', nio, { type: 'nio_udp', lport: 28_900, rhost: '127.0.0.1', rport: 28_901 })
+    await service.call('POST', nio, { type: 'nio_udp', lport: freePort(), rhost: '127.0.0.1', rport: 40_901 })
   })
 })

@@ -1,14 +1,14 @@
 import { expect, test } from 'vitest'
 import { startChromium } from '../support/chromium.ts'
 import { requireProgram } from '../support/require.ts'
-import { portRanges, TestService } from '../support/service.ts'
+import { TestService } from '../support/service.ts'
 
 const browser = requireProgram('chromium')
 
 test.skipIf(browser.skip)(
   'the reference page shows the interface in a browser, and asks nobody else',
   async () => {
-    const service = await TestService.start(portRanges(61))
+    const service = await TestService.start()
     const chrome = await startChromium()
     const page = await chrome.newPage()
     const foreign: string[] = []

@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net'
 import { expect, onTestFinished, test } from 'vitest'
 import { startChromium } from '../support/chromium.ts'
 import { requireProgram } from '../support/require.ts'
-import { portRanges, TestService } from '../support/service.ts'
+import { TestService } from '../support/service.ts'
 
 const browser = requireProgram('chromium')
 const path = '/v2/compute/projects'
@@ -23,7 +23,7 @@ async function siteWith(page: string): Promise<string> {
 test.skipIf(browser.skip)(
   'a page of another site changes nothing after a log-in with HTTP Basic',
   async () => {
-    const service = await TestService.start({ ...portRanges(125), user: 'anna', password: 'geheim' })
+    const service = await TestService.start({ user: 'anna', password: 'geheim' })
     const authorization = `Basic ${btoa('anna:geheim')}`
     const projects = async () => (await service.fetch(path, { headers: { authorization } })).json()
     const target = service.url + path

@@ -7,7 +7,7 @@ import { createGuest, link, shellOf } from '../support/guest/lab.ts'
 import { linkUp, ping, transfer } from '../support/guest/network.ts'
 import { createPc, openConsole, start, status } from '../support/lab.ts'
 import { readPcap } from '../support/pcap.ts'
-import { portRanges, TestService } from '../support/service.ts'
+import { TestService } from '../support/service.ts'
 
 const { skip } = await requireGuest()
 const guestTest = test.skipIf(skip)
@@ -31,7 +31,7 @@ guestTest(
     timeout,
   },
   async () => {
-    const service = await TestService.start({ ...portRanges(62), 'machine_emulator.acceleration': 'tcg' })
+    const service = await TestService.start({ 'machine_emulator.acceleration': 'tcg' })
     const project = await newProject(service)
     const a = await createGuest(service, project, 'a', 'pb.ip=10.0.1.1/24 pb.ip1=10.0.0.9/24', { adapters: 2 })
     const b = await createGuest(service, project, 'b', 'pb.ip=10.0.1.2/24', { adapter_type: 'virtio-net-pci' })
@@ -93,7 +93,7 @@ guestTest(
     timeout,
   },
   async () => {
-    const service = await TestService.start({ ...portRanges(63), 'machine_emulator.acceleration': 'tcg' })
+    const service = await TestService.start({ 'machine_emulator.acceleration': 'tcg' })
     const project = await newProject(service)
     const base = { path: 'base.qcow2', format: 'qcow2', size: 16 }
     await service.call('POST', '/v2/compute/machine-emulator/img', base)

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { createLab, openConsole, start, status } from '../support/lab.ts'
 import { requireProgram } from '../support/require.ts'
-import { portRanges, TestService } from '../support/service.ts'
+import { TestService } from '../support/service.ts'
 
 const vpcs = requireProgram('vpcs')
 
@@ -9,7 +9,7 @@ for (const engine of ['embedded', 'vpcs'] as const) {
   const it = test.skipIf(engine === 'vpcs' && vpcs.skip)
 
   it(`a suspended pc of ${engine} is held, also for the next service, and goes on where it was`, async () => {
-    const settings = { ...portRanges(engine === 'embedded' ? 106 : 107), 'pc.engine': engine }
+    const settings = { 'pc.engine': engine }
     const service = await TestService.start(settings)
     const lab = await createLab(service)
     await start(service, lab.pc1, lab.pc2)
@@ -44,7 +44,7 @@ for (const engine of ['embedded', 'vpcs'] as const) {
 }
 
 test('corrupt between embedded pcs is loss, as they check the checksums of what comes', async () => {
-  const service = await TestService.start({ ...portRanges(108), 'pc.engine': 'embedded' })
+  const service = await TestService.start({ 'pc.engine': 'embedded' })
   const lab = await createLab(service)
   await start(service, lab.pc1, lab.pc2)
   const console = await openConsole(service, lab.pc1)

@@ -15,10 +15,10 @@ import { virtualBoxWorld } from '../support/virtualbox.ts'
 const timeout = 90_000
 const soon = { timeout: 30_000, interval: 50 }
 
-async function labOf(file: number): Promise<{ lab: VmLab; world: World }> {
+async function labOf(): Promise<{ lab: VmLab; world: World }> {
   const { world, path } = await virtualBoxWorld(await freshDirectory())
   onTestFinished(() => world.end())
-  const lab = await VmLab.create(file, { 'hypervisor.driver': 'virtualbox', 'hypervisor.vboxmanage_path': path })
+  const lab = await VmLab.create({ 'hypervisor.driver': 'virtualbox', 'hypervisor.vboxmanage_path': path })
   return { lab, world }
 }
 
@@ -46,7 +46,7 @@ async function linked({ service, project }: VmLab, node: string): Promise<Peer> 
 const request = Buffer.concat([Buffer.alloc(6, 0xff), Buffer.from('02000000000188b5', 'hex'), Buffer.alloc(46, 'q')])
 
 test('a VM of VirtualBox is one of the lab, and given back as it was', { timeout }, async () => {
-  const { lab, world } = await labOf(112)
+  const { lab, world } = await labOf()
   const { service } = lab
   const { uuid } = world.add('Router', { nics: { 2: { attachment: 'nat' } } })
   const before = await had(world, uuid)
@@ -95,7 +95,7 @@ test('a VM of VirtualBox is one of the lab, and given back as it was', { timeout
 })
 
 test('a clone lives as long as its node, and a start that fails leaves nothing running', { timeout }, async () => {
-  const { lab, world } = await labOf(113)
+  const { lab, world } = await labOf()
   const { service, project } = lab
   const { uuid } = world.add('Router')
   const node = await lab.node('Router', { name: 'one', linked_clone: true, adapters: 1 })

@@ -14,7 +14,7 @@ import { linkUp, ping } from '../support/guest/network.ts'
 import { guestDefinition, VmLab } from '../support/hypervisor.ts'
 import { createPc, openConsole, reserve, start } from '../support/lab.ts'
 import { requireLibvirt } from '../support/libvirt.ts'
-import { portRanges, TestService } from '../support/service.ts'
+import { TestService } from '../support/service.ts'
 import { TcpClient } from '../support/tcp-client.ts'
 
 const { skip } = requireLibvirt()
@@ -28,7 +28,6 @@ let shared: TestService | undefined
 beforeAll(async () => {
   if (skip) return
   shared = await TestService.startForAll({
-    ...portRanges(48),
     'hypervisor.libvirt_uri': libvirt().uri,
     'pc.engine': 'embedded',
   })

@@ -3,13 +3,13 @@ import { once } from 'node:events'
 import { expect, test, vi } from 'vitest'
 import { attach, createLab, createPc, openConsole, reserve, start } from '../support/lab.ts'
 import { requireProgram } from '../support/require.ts'
-import { portRanges, TestService } from '../support/service.ts'
+import { TestService } from '../support/service.ts'
 
 const vpcs = requireProgram('vpcs')
 const engines = vpcs.skip ? (['embedded'] as const) : (['embedded', 'vpcs'] as const)
 
 test.each(engines)('what %s pcs see of a link changes with its filters, while they run', async (engine) => {
-  const service = await TestService.start({ ...portRanges(engine === 'vpcs' ? 84 : 85), 'pc.engine': engine })
+  const service = await TestService.start({ 'pc.engine': engine })
   const lab = await createLab(service)
   await start(service, lab.pc1, lab.pc2)
   const port = `${lab.pc1}/adapters/0/ports/0/nio`
@@ -44,7 +44,7 @@ test.each(engines)('what %s pcs see of a link changes with its filters, while th
 })
 
 test('a link whose port another program took while the service was away says so, and works when it is free', async () => {
-  const service = await TestService.start({ ...portRanges(86), 'pc.engine': 'embedded' })
+  const service = await TestService.start({ 'pc.engine': 'embedded' })
   const { project_id } = await service.call<{ project_id: string }>('POST', '/v2/compute/projects', { name: 'lab' })
   const project = `/v2/compute/projects/${project_id}`
   const pc = await createPc(service, project, 1)

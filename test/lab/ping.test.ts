@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest'
 import { attach, createLab, openConsole, reserve, start } from '../support/lab.ts'
 import { requireProgram } from '../support/require.ts'
-import { portRanges, TestService } from '../support/service.ts'
+import { TestService } from '../support/service.ts'
 
 const vpcs = requireProgram('vpcs')
 
 test('two embedded pcs ping each other', async () => {
-  const service = await TestService.start({ ...portRanges(0), 'pc.engine': 'embedded' })
+  const service = await TestService.start({ 'pc.engine': 'embedded' })
   const lab = await createLab(service)
   await start(service, lab.pc1, lab.pc2)
   const console = await openConsole(service, lab.pc1)
@@ -15,7 +15,7 @@ test('two embedded pcs ping each other', async () => {
 })
 
 test.skipIf(vpcs.skip)('two VPCS ping each other', async () => {
-  const service = await TestService.start({ ...portRanges(1), 'pc.engine': 'vpcs' })
+  const service = await TestService.start({ 'pc.engine': 'vpcs' })
   const lab = await createLab(service)
   await start(service, lab.pc1, lab.pc2)
   const console = await openConsole(service, lab.pc1)
@@ -24,11 +24,10 @@ test.skipIf(vpcs.skip)('two VPCS ping each other', async () => {
 })
 
 test.skipIf(vpcs.skip)('a pc of one engine pings a pc of the other, both ways', async () => {
-  const ranges = portRanges(2)
-  const service = await TestService.start({ ...ranges, 'pc.engine': 'vpcs' })
+  const service = await TestService.start({ 'pc.engine': 'vpcs' })
   const lab = await createLab(service)
   await start(service, lab.pc1)
-  await service.configure({ ...ranges, 'pc.engine': 'embedded' })
+  await service.configure({ 'pc.engine': 'embedded' })
   await service.call('POST', '/v1/config/reload', {})
   await start(service, lab.pc2)
   expect(await service.call('GET', lab.pc1)).toMatchObject({ engine: 'vpcs' })
@@ -41,7 +40,7 @@ test.skipIf(vpcs.skip)('a pc of one engine pings a pc of the other, both ways', 
 })
 
 test('a link is removed and another one attached while the pcs run', async () => {
-  const service = await TestService.start({ ...portRanges(3), 'pc.engine': 'embedded' })
+  const service = await TestService.start({ 'pc.engine': 'embedded' })
   const lab = await createLab(service)
   await start(service, lab.pc1, lab.pc2)
   const console = await openConsole(service, lab.pc1)
@@ -60,7 +59,7 @@ test('a link is removed and another one attached while the pcs run', async () =>
 })
 
 test.skipIf(vpcs.skip)('Ctrl-C on the console of VPCS ends a ping', async () => {
-  const service = await TestService.start({ ...portRanges(115), 'pc.engine': 'vpcs' })
+  const service = await TestService.start({ 'pc.engine': 'vpcs' })
   const lab = await createLab(service)
   await start(service, lab.pc1, lab.pc2)
   const console = await openConsole(service, lab.pc1)

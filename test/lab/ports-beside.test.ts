@@ -1,13 +1,12 @@
 import { expect, test } from 'vitest'
 import { attach, createPc, openConsole, reserve, start } from '../support/lab.ts'
 import { requireProgram } from '../support/require.ts'
-import { portRanges, TestService } from '../support/service.ts'
+import { TestService } from '../support/service.ts'
 
 const vpcs = requireProgram('vpcs')
 
 test.skipIf(vpcs.skip)('embedded pcs keep their ports when the next service runs new pcs in VPCS', async () => {
-  const ranges = portRanges(109)
-  const service = await TestService.start({ ...ranges, 'pc.engine': 'embedded' })
+  const service = await TestService.start({ 'pc.engine': 'embedded' })
   const { project_id } = await service.call<{ project_id: string }>('POST', '/v2/compute/projects', { name: 'lab' })
   const project = `/v2/compute/projects/${project_id}`
   // So many that some have a port that is nine above that of another.
@@ -20,7 +19,7 @@ test.skipIf(vpcs.skip)('embedded pcs keep their ports when the next service runs
   }
   await start(service, ...pcs)
   await service.kill('SIGKILL')
-  await service.configure({ ...ranges, 'pc.engine': 'vpcs' })
+  await service.configure({ 'pc.engine': 'vpcs' })
   await service.restart()
   for (const [index, [one]] of pairs.entries()) {
     const console = await openConsole(service, one)

@@ -12,7 +12,7 @@ const timeout = 60_000
 let service: TestService
 
 beforeAll(async () => {
-  if (!skip) service = (await RouterLab.startForAll(40)).service
+  if (!skip) service = (await RouterLab.startForAll()).service
 })
 afterAll(() => service?.close())
 
@@ -123,7 +123,7 @@ test.skipIf(skip)(
   "services of one user do not get in each other's way, nor do other programs",
   { timeout },
   async () => {
-    const [one, two] = await Promise.all([RouterLab.onNewProject(service), RouterLab.start(41)])
+    const [one, two] = await Promise.all([RouterLab.onNewProject(service), RouterLab.start()])
     const numberOf = async (lab: RouterLab, node: string) => (await lab.view(node)).application_id
     const theirs = await two.router('theirs')
     await start(two.service, theirs)

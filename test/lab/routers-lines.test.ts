@@ -18,7 +18,7 @@ const libpcap = requireProgram('tcpdump')
 let service: TestService
 
 beforeAll(async () => {
-  if (!gcc.skip) service = (await RouterLab.startForAll(37, { 'machine_emulator.acceleration': 'tcg' })).service
+  if (!gcc.skip) service = (await RouterLab.startForAll({ 'machine_emulator.acceleration': 'tcg' })).service
 })
 afterAll(() => service?.close())
 

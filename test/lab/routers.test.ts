@@ -10,7 +10,7 @@ import { RouterLab } from '../support/router-lab.ts'
 const { skip } = requireGcc()
 
 test.skipIf(skip)('a router starts with its configuration, and what it writes to its memory is kept', async () => {
-  const { service, router, view, console } = await RouterLab.start(64)
+  const { service, router, view, console } = await RouterLab.start()
   const node = await router('R1', { startup_config_content: 'hostname %h\ninterface Ethernet0/0\n no shutdown\n' })
   await start(service, node)
   const { node_directory, command_line } = await view(node)
@@ -33,7 +33,7 @@ test.skipIf(skip)('a router starts with its configuration, and what it writes to
 })
 
 test.skipIf(skip)('a router that ends by itself is shown stopped, with what it said', async () => {
-  const { service, router, view, console } = await RouterLab.start(65)
+  const { service, router, view, console } = await RouterLab.start()
   const node = await router('R1')
   await start(service, node)
   const shell = await console(node)
@@ -46,7 +46,7 @@ test.skipIf(skip)('a router that ends by itself is shown stopped, with what it s
 })
 
 test.skipIf(skip)('without a licence a router does not start, and the answer says why', async () => {
-  const { service, router } = await RouterLab.start(67)
+  const { service, router } = await RouterLab.start()
   const node = await router('R1', { iourc_content: '[license]\nelsewhere = 0123456789abcdef;\n' })
   const answer = await service.fetch(`${node}/start`, { method: 'POST' })
   expect(answer.status).toBe(409)
@@ -63,7 +63,7 @@ test.skipIf(skip)(
   'routers reach each other over ethernet and serial lines, and a pc',
   { timeout: 60_000 },
   async () => {
-    const { service, project, router, console, link } = await RouterLab.start(68)
+    const { service, project, router, console, link } = await RouterLab.start()
     const [a, b] = [await router('A'), await router('B')]
     const pc = await createPc(service, project, 1)
     await link([a, 0, 0], [b, 0, 0])

@@ -4,14 +4,14 @@ import { byOther, byRoot, confinementTests, newNode, newProject } from '../suppo
 import { requireProgram } from '../support/require.ts'
 
 confinementTests([
-  { by: 'bubblewrap', file: 123, ...byRoot },
-  { by: 'namespaces', file: 126, ...byOther },
+  { by: 'bubblewrap', ...byRoot },
+  { by: 'namespaces', ...byOther },
 ])
 
 test.skipIf(requireProgram('vpcs').skip)(
   'outside local mode the console of a pc reaches no port of the host: VPCS is not run',
   async () => {
-    const service = await confinedService(127, 'auto')
+    const service = await confinedService('auto')
     const pc = await newNode(service, await newProject(service), 'pc', { name: 'PC1' })
     await service.call('POST', `${pc}/start`)
     expect(await service.call('GET', pc)).toMatchObject({ engine: 'embedded' })

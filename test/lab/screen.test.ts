@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { expect, onTestFinished, test } from 'vitest'
 import { WebSocket } from 'ws'
 import { requireProgram } from '../support/require.ts'
-import { portRanges, TestService } from '../support/service.ts'
+import { TestService } from '../support/service.ts'
 
 const { skip } = requireProgram('qemu-system-x86_64')
 
@@ -39,7 +39,7 @@ async function open(service: TestService, node: string, protocols: string[] = []
 test.skipIf(skip)(
   'the screen of a machine is there as a websocket that speaks RFB, until the machine stops',
   async () => {
-    const service = await TestService.start(portRanges(66))
+    const service = await TestService.start()
     const { project_id } = await service.call<{ project_id: string }>('POST', '/v2/compute/projects', { name: 'lab' })
     const nodes = `/v2/compute/projects/${project_id}/machine-emulator/nodes`
     const input = { name: 'R1', platform: 'x86_64', ram: 16, console_type: 'vnc', options: '-accel tcg' }

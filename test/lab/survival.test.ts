@@ -2,19 +2,14 @@ import { readdir, readFile } from 'node:fs/promises'
 import { expect, test } from 'vitest'
 import { createLab, openConsole, start, status } from '../support/lab.ts'
 import { requireProgram } from '../support/require.ts'
-import { portRanges, TestService } from '../support/service.ts'
+import { TestService } from '../support/service.ts'
 
 const vpcs = requireProgram('vpcs')
-const engines = [
-  ['embedded', 10],
-  ['vpcs', 20],
-] as const
-
-for (const [engine, file] of engines) {
+for (const engine of ['embedded', 'vpcs']) {
   const it = test.skipIf(engine === 'vpcs' && vpcs.skip)
 
   it(`a service killed with -9 does not disturb ${engine} pcs, and the next one takes them over`, async () => {
-    const service = await TestService.start({ ...portRanges(file), 'pc.engine': engine })
+    const service = await TestService.start({ 'pc.engine': engine })
     const lab = await createLab(service)
     await start(service, lab.pc1, lab.pc2)
     const console = await openConsole(service, lab.pc1)
@@ -44,7 +39,7 @@ for (const [engine, file] of engines) {
   })
 
   it(`a keeper killed with -9 leaves ${engine} pcs stopped, told, and able to start again`, async () => {
-    const service = await TestService.start({ ...portRanges(file + 1), 'pc.engine': engine })
+    const service = await TestService.start({ 'pc.engine': engine })
     const lab = await createLab(service)
     await start(service, lab.pc1, lab.pc2)
     const feed = await openFeed(service, lab.project)
@@ -63,7 +58,7 @@ for (const [engine, file] of engines) {
   })
 
   it(`a service and a keeper that are both killed leave nothing of ${engine} pcs behind`, async () => {
-    const service = await TestService.start({ ...portRanges(file + 2), 'pc.engine': engine })
+    const service = await TestService.start({ 'pc.engine': engine })
     const lab = await createLab(service)
     await start(service, lab.pc1, lab.pc2)
     const [keeper, ...children] = await keeperAndChildren(service.data)
@@ -80,7 +75,7 @@ for (const [engine, file] of engines) {
 }
 
 test('a polite end stops the nodes and the keeper; the next service knows the lab', async () => {
-  const service = await TestService.start({ ...portRanges(13), 'pc.engine': 'embedded' })
+  const service = await TestService.start({ 'pc.engine': 'embedded' })
   const lab = await createLab(service)
   await start(service, lab.pc1)
   const processes = await keeperAndChildren(service.data)
@@ -91,7 +86,7 @@ test('a polite end stops the nodes and the keeper; the next service knows the la
 })
 
 test('a service that ends as soon as it is ready stops what the one before it had left', async () => {
-  const service = await TestService.start({ ...portRanges(14), 'pc.engine': 'embedded' })
+  const service = await TestService.start({ 'pc.engine': 'embedded' })
   const lab = await createLab(service)
   await start(service, lab.pc1, lab.pc2)
   const processes = await keeperAndChildren(service.data)
@@ -102,14 +97,14 @@ test('a service that ends as soon as it is ready stops what the one before it ha
 })
 
 test('with on_exit = "keep" a polite end leaves the nodes running', async () => {
-  const service = await TestService.start({ ...portRanges(14), 'pc.engine': 'embedded', on_exit: 'keep' })
+  const service = await TestService.start({ 'pc.engine': 'embedded', on_exit: 'keep' })
   const lab = await createLab(service)
   await start(service, lab.pc1, lab.pc2)
   const console = await openConsole(service, lab.pc1)
   await service.end()
   console.type('ping 10.0.0.2 -c 1\r')
   await console.expect('icmp_seq=1 ttl=64')
-  await service.configure({ ...portRanges(14), 'pc.engine': 'embedded' })
+  await service.configure({ 'pc.engine': 'embedded' })
   await service.restart()
   expect(await status(service, lab.pc1)).toBe('started')
 })

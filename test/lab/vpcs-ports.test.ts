@@ -3,8 +3,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { createPc, openConsole, start, status } from '../support/lab.ts'
+import { portRanges } from '../support/ports.ts'
 import { requireProgram } from '../support/require.ts'
-import { portRanges, TestService } from '../support/service.ts'
+import { TestService } from '../support/service.ts'
 
 const vpcs = requireProgram('vpcs')
 
@@ -26,7 +27,7 @@ exec sleep 60
 `,
   )
   await chmod(program, 0o755)
-  const range = portRanges(89)
+  const range = portRanges()
   const third = String((range.udp_port_range?.[0] ?? 0) + 2)
   const service = await TestService.start({ ...range, 'pc.engine': 'vpcs', 'pc.vpcs_path': program })
   const { project_id } = await service.call<{ project_id: string }>('POST', '/v2/compute/projects', { name: 'lab' })

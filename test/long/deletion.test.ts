@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs'
 import { setTimeout as delay } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { createPc, start } from '../support/lab.ts'
-import { portRanges, TestService } from '../support/service.ts'
+import { TestService } from '../support/service.ts'
 
 /** How often a service is killed in each test. */
 const kills = 40
@@ -20,7 +20,7 @@ async function killDuring(service: TestService, path: string, round: number, met
 }
 
 test('a node that a service was deleting when it was killed runs on as before, or is gone with all that was its own', async () => {
-  const service = await TestService.start({ ...portRanges(41), 'pc.engine': 'embedded' })
+  const service = await TestService.start({ 'pc.engine': 'embedded' })
   const { project_id, path } = await service.call<{ project_id: string; path: string }>('POST', '/v1/projects', {})
   const project = `/v2/compute/projects/${project_id}`
   for (let round = 0; round < kills; round++) {
@@ -42,7 +42,7 @@ test.each([
 ])(
   'a $what that a service was deleting when it was killed is as before, or gone with its directory, and its id is free',
   async ({ temporary, method, action }) => {
-    const service = await TestService.start({ ...portRanges(42), 'pc.engine': 'embedded' })
+    const service = await TestService.start({ 'pc.engine': 'embedded' })
     const project_id = crypto.randomUUID()
     const project = `/v2/compute/projects/${project_id}`
     for (let round = 0; round < kills; round++) {

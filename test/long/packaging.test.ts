@@ -1,12 +1,12 @@
 import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { cp, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { promisify } from 'node:util'
 import { expect, onTestFinished, type TestContext, test } from 'vitest'
+import { freePort } from '../support/ports.ts'
 
 const root = join(import.meta.dirname, '../..')
 const run = promisify(execFile)
@@ -53,7 +53,7 @@ async function npm({ skip }: TestContext, cwd: string, ...args: string[]): Promi
 /** Starts a command that becomes the service, asks it, and ends it as a supervisor does; its exit code. */
 async function serves(cwd: string, command: string, ...args: string[]): Promise<void> {
   const data = await workplace()
-  const flags = ['--port', String(await freePort()), '--data', data]
+  const flags = ['--port', String(freePort()), '--data', data]
   // A group of its own: whatever stays of it when the test fails is ended.
   const child = spawn(command, [...args, ...flags], { cwd, env, stdio: ['ignore', 'pipe', 'inherit'], detached: true })
   const gone = once(child, 'exit')
@@ -86,15 +86,6 @@ async function serves(cwd: string, command: string, ...args: string[]): Promise<
       { timeout: 20_000 },
     )
     .toBe('gone')
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as { port: number }
-  server.close()
-  await once(server, 'close')
-  return port
 }
 
 /** Megabytes of a directory. */

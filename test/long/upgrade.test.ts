@@ -17,7 +17,7 @@ import { requireLibvirt } from '../support/libvirt.ts'
 import { nextProgram, program010 } from '../support/old-program.ts'
 import { readPcap } from '../support/pcap.ts'
 import { requireProgram } from '../support/require.ts'
-import { bundledProgram, portRanges, TestService } from '../support/service.ts'
+import { bundledProgram, TestService } from '../support/service.ts'
 import { Terminal } from '../support/terminal.ts'
 
 const has = {
@@ -41,7 +41,6 @@ const libvirt = has.libvirt ? sharedLibvirt() : undefined
 describe('an upgrade from 0.1.0', () => {
   test('ends no guest: consoles, links and captures go on, and new nodes start beside the old ones', async () => {
     const settings = {
-      ...portRanges(115),
       'machine_emulator.acceleration': 'tcg',
       ...(libvirt !== undefined && { 'hypervisor.libvirt_uri': libvirt().uri }),
     }
@@ -216,8 +215,8 @@ describe('an upgrade from 0.1.0', () => {
 })
 
 /** Two embedded pcs on one link in 0.1.0, of which the first runs; the pid of its keeper. */
-async function smallLab(file: number) {
-  const settings = { ...portRanges(file), 'pc.engine': 'embedded' }
+async function smallLab() {
+  const settings = { 'pc.engine': 'embedded' }
   const service = await TestService.startProgram(await program010(), settings)
   const lab = await createLab(service)
   await start(service, lab.pc1)
@@ -227,7 +226,7 @@ async function smallLab(file: number) {
 }
 
 test('what the keeper of before an upgrade holds is unknown while it hangs, and settled when it answers', async () => {
-  const { service, lab, before, keeper } = await smallLab(121)
+  const { service, lab, before, keeper } = await smallLab()
   process.kill(keeper, 'SIGSTOP')
   onTestFinished(() => {
     if (existsSync(`/proc/${keeper}`)) process.kill(keeper, 'SIGCONT')
@@ -256,7 +255,7 @@ test('what the keeper of before an upgrade holds is unknown while it hangs, and 
 }, 60_000)
 
 test('a keeper of before an upgrade that is killed leaves its nodes stopped, told, and able to start in the new one', async () => {
-  const { service, lab, keeper } = await smallLab(122)
+  const { service, lab, keeper } = await smallLab()
   await service.kill('SIGKILL')
   service.become(bundledProgram())
   await service.restart()
@@ -279,7 +278,7 @@ test('files of the program that are replaced under a running service are not mix
   const place = join(dirname(next), `replaced-${process.pid}`)
   onTestFinished(() => rm(place, { recursive: true, force: true }))
   await cp(present, place, { recursive: true })
-  const settings = { ...portRanges(120), 'pc.engine': 'embedded' }
+  const settings = { 'pc.engine': 'embedded' }
   const service = await TestService.startProgram(join(place, 'patchbay.js'), settings)
   const { project_id } = await service.call<{ project_id: string }>('POST', '/v2/compute/projects', { name: 'lab' })
   const pc = await createPc(service, `/v2/compute/projects/${project_id}`, 1)
@@ -305,7 +304,7 @@ test('files of the program that are replaced under a running service are not mix
 
 describe('a downgrade', () => {
   test('destroys nothing: what a newer version runs and wrote is shown as such, and is there after the next upgrade', async () => {
-    const settings = { ...portRanges(119), 'pc.engine': 'embedded', 'machine_emulator.acceleration': 'tcg' }
+    const settings = { 'pc.engine': 'embedded', 'machine_emulator.acceleration': 'tcg' }
     const [present, next] = [bundledProgram(), await nextProgram(protocolVersion, recordVersion)]
     const service = await TestService.startProgram(present, settings)
     const newProject = async () => {

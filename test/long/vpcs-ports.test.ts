@@ -1,16 +1,12 @@
 import { expect, test } from 'vitest'
 import { attach, createPc, openConsole, reserve, start, status } from '../support/lab.ts'
+import { portRanges } from '../support/ports.ts'
 import { requireProgram } from '../support/require.ts'
 import { TestService } from '../support/service.ts'
 
 const vpcs = requireProgram('vpcs')
 const qemu = requireProgram('qemu-system-x86_64')
 
-const ranges = {
-  console_port_range: [23_850, 23_919],
-  udp_port_range: [23_920, 24_250],
-  vnc_port_range: [24_251, 24_299],
-}
 const pairs = 20
 const machines = 4
 const rounds = 3
@@ -18,7 +14,7 @@ const rounds = 3
 test.skipIf(vpcs.skip || qemu.skip)(
   '40 VPCS pcs and machines that start together have a port each, and all links work, every time',
   async () => {
-    const service = await TestService.start({ ...ranges, 'pc.engine': 'vpcs' })
+    const service = await TestService.start({ ...portRanges({ udp: 330 }), 'pc.engine': 'vpcs' })
     const { project_id } = await service.call<{ project_id: string }>('POST', '/v2/compute/projects', { name: 'lab' })
     const project = `/v2/compute/projects/${project_id}`
     const pcs = await Promise.all(

@@ -1,13 +1,12 @@
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { expect, test } from 'vitest'
-import { portRanges, TestService } from '../support/service.ts'
+import { TestService } from '../support/service.ts'
 
 const basic = (user: string, password: string) => `Basic ${Buffer.from(`${user}:${password}`).toString('base64')}`
 
 test('with credentials configured nothing is answered without them', async () => {
   const service = await TestService.start({
-    ...portRanges(34),
     user: 'anna',
     password: 'geheim:ü',
     token: 'secret-token',
@@ -48,7 +47,7 @@ test('with credentials configured nothing is answered without them', async () =>
 })
 
 test('a ticket opens one websocket, and nothing else', async () => {
-  const service = await TestService.start({ ...portRanges(35), token: 't0ken' })
+  const service = await TestService.start({ token: 't0ken' })
   const headers = { authorization: 'Bearer t0ken' }
   const issue = async () => {
     const answer = await service.fetch('/v2/compute/tickets', { method: 'POST', headers })
@@ -88,24 +87,23 @@ async function rawStatus(url: string, request: string, headers: Record<string, s
 }
 
 test('names and origins are added by the configuration, also while the service runs', async () => {
-  const ranges = portRanges(82)
-  const service = await TestService.start(ranges)
+  const service = await TestService.start()
   const origin = 'https://lab.example'
   expect((await service.fetch('/v1/version', { headers: { origin } })).status).toBe(403)
-  await service.configure({ ...ranges, allowed_origins: [origin], udp_port_range: [20_000, 20_100] })
+  await service.configure({ allowed_origins: [origin], udp_port_range: [20_000, 20_100] })
   expect(await service.call('POST', '/v2/compute/config/reload', {})).toEqual({
     changed: ['allowed_origins'],
     needs_restart: ['udp_port_range'],
   })
   expect((await service.fetch('/v1/version', { headers: { origin } })).status).toBe(200)
-  await service.configure({ ...ranges, allowed_origin: [origin] })
+  await service.configure({ allowed_origin: [origin] })
   const refused = await service.fetch('/v1/config/reload', { method: 'POST' })
   expect(refused.status).toBe(409)
   expect(((await refused.json()) as { message: string }).message).toContain('did you mean allowed_origins?')
 })
 
 test('outside local mode a project stays inside, and the configuration is not reloaded', async () => {
-  const service = await TestService.start({ ...portRanges(83), local: false })
+  const service = await TestService.start({ local: false })
   const create = (body: object) => service.fetch('/v1/projects', { method: 'POST', body: JSON.stringify(body) })
   expect((await create({ path: '/tmp/elsewhere-patchbay' })).status).toBe(403)
   const project = await service.call('POST', '/v1/projects', { name: 'lab' })

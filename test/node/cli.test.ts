@@ -8,7 +8,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import { flagOf, keys } from '../../runtime/node/config/keys.ts'
 import { keeperDirectory } from '../../runtime/node/keeper/generation.ts'
 import { createPc, openConsole, start } from '../support/lab.ts'
-import { bundledProgram, portRanges, TestService } from '../support/service.ts'
+import { bundledProgram, TestService } from '../support/service.ts'
 
 async function run(
   argv: string[],
@@ -52,7 +52,7 @@ test('patchbay alone shows what it can do, and every command has a --help', asyn
 })
 
 test('the ready lines name the address, the reference, the data directory and what was taken over', async () => {
-  const service = await TestService.start({ ...portRanges(128), 'pc.engine': 'embedded' })
+  const service = await TestService.start({ 'pc.engine': 'embedded' })
   const { project_id } = await service.call<{ project_id: string }>('POST', '/v2/compute/projects', { name: 'lab' })
   await start(service, await createPc(service, `/v2/compute/projects/${project_id}`, 1))
   await createPc(service, `/v2/compute/projects/${project_id}`, 2)
@@ -82,7 +82,7 @@ test('a console that nobody serves is said in words', async () => {
 })
 
 test('a checkout runs as it is, also what it starts', async () => {
-  const service = await TestService.startFromSources({ ...portRanges(127), 'pc.engine': 'embedded' })
+  const service = await TestService.startFromSources({ 'pc.engine': 'embedded' })
   const { project_id } = await service.call<{ project_id: string }>('POST', '/v2/compute/projects', { name: 'lab' })
   const pc = await createPc(service, `/v2/compute/projects/${project_id}`, 1)
   await start(service, pc)
@@ -126,7 +126,7 @@ test('doctor says what it found, and how to mend what it did not', { timeout: 90
 })
 
 test('a data directory has one service, its files are private, and a polite end is code 0', async () => {
-  const service = await TestService.start(portRanges(80))
+  const service = await TestService.start()
   expect((await stat(join(service.data, 'run'))).mode & 0o777).toBe(0o700)
   await expect
     .poll(async () => (await stat(join(keeperDirectory(service.data), 'keeper.sock')).catch(() => undefined))?.mode, {
@@ -142,7 +142,7 @@ test('a data directory has one service, its files are private, and a polite end 
 })
 
 test('console is a terminal on the console of a pc, also piped', async () => {
-  const service = await TestService.start({ ...portRanges(81), 'pc.engine': 'embedded' })
+  const service = await TestService.start({ 'pc.engine': 'embedded' })
   const { project_id } = await service.call<{ project_id: string }>('POST', '/v2/compute/projects', { name: 'lab' })
   const pc = await createPc(service, `/v2/compute/projects/${project_id}`, 1)
   await start(service, pc)

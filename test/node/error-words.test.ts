@@ -5,7 +5,8 @@ import { beforeAll, expect, test } from 'vitest'
 import { errorWords } from '../../src/errors/words.ts'
 import { json, StandIn } from '../support/fleet.ts'
 import { startGateway } from '../support/gateway.ts'
-import { portRanges, TestService } from '../support/service.ts'
+import { portRanges } from '../support/ports.ts'
+import { TestService } from '../support/service.ts'
 
 const projects = '/v2/compute/projects'
 const nothing = '00000000-0000-4000-8000-000000000000'
@@ -30,7 +31,7 @@ class Lab {
   }
 
   static async start(): Promise<Lab> {
-    const ranges = portRanges(140)
+    const ranges = portRanges()
     const [first] = ranges.console_port_range as [number, number]
     const service = await TestService.startForAll({
       ...ranges,

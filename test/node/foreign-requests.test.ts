@@ -6,7 +6,7 @@ import { endpoints } from '../../src/routes.ts'
 import { basic } from '../support/auth-app.ts'
 import { logIn } from '../support/log-in.ts'
 import { requests } from '../support/requests.ts'
-import { portRanges, TestService } from '../support/service.ts'
+import { TestService } from '../support/service.ts'
 
 const credentials = { user: 'anna', password: 'geheim' }
 const authorization = basic('anna', 'geheim')
@@ -38,7 +38,7 @@ const upgrade = {
 }
 
 test('no request that a page of another site can make changes anything, whatever the browser adds by itself', async () => {
-  const service = await TestService.start({ ...portRanges(18), ...credentials, 'pc.engine': 'embedded' })
+  const service = await TestService.start({ ...credentials, 'pc.engine': 'embedded' })
   const { cookie } = await logIn(service.url, credentials)
   const call = async (method: string, path: string, body?: object) => {
     const init = { method, headers: { authorization }, ...(body && { body: JSON.stringify(body) }) }

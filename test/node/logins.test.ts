@@ -4,7 +4,7 @@ import { connect } from 'node:net'
 import { expect, test } from 'vitest'
 import { basic, bearer } from '../support/auth-app.ts'
 import { figure, parseExposition } from '../support/exposition.ts'
-import { portRanges, TestService } from '../support/service.ts'
+import { TestService } from '../support/service.ts'
 
 const path = '/v2/compute/version'
 
@@ -23,7 +23,7 @@ const upgrade = {
 }
 
 test('of 30 wrong log-ins at once most are refused unseen, whatever they log in with', async () => {
-  const service = await TestService.start({ ...portRanges(126), user: 'anna', password: 'geheim', token: 't0ken' })
+  const service = await TestService.start({ user: 'anna', password: 'geheim', token: 't0ken' })
   const headersOf: readonly [kind: string, (index: number) => Record<string, string>, target?: string][] = [
     ['basic', (index) => ({ authorization: basic('anna', `guess ${index}`) })],
     ['bearer', (index) => ({ authorization: bearer(`guess-${index}`) })],
@@ -63,7 +63,6 @@ test('of 30 wrong log-ins at once most are refused unseen, whatever they log in 
 
 test('behind a trusted proxy the client counts, and not the proxy; nobody else is believed', async () => {
   const service = await TestService.start({
-    ...portRanges(107),
     ...{ user: 'anna', password: 'geheim', insecure: true, trusted_proxies: ['127.0.2.0/24'] },
   })
   const guess = async (headers: Record<string, string>, from: string) => {
@@ -87,7 +86,7 @@ test('behind a trusted proxy the client counts, and not the proxy; nobody else i
 })
 
 test('a connection on which everything is refused is ended, with what was written ahead on it', async () => {
-  const service = await TestService.start({ ...portRanges(122), user: 'anna', password: 'geheim' })
+  const service = await TestService.start({ user: 'anna', password: 'geheim' })
   const socket = connect(Number(new URL(service.url).port), '127.0.0.1')
   const written = 20_000
   const one = (index: number) =>

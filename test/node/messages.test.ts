@@ -1,7 +1,8 @@
 import { request } from 'node:http'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { freePorts } from '../support/ports.ts'
 import { requireProgram } from '../support/require.ts'
-import { portRanges, TestService } from '../support/service.ts'
+import { TestService } from '../support/service.ts'
 
 // Mistakes that people make, with the answer to each: what was wrong, and between « and » what to do. `*` is any text.
 // {P}, {PC}, {PC2}, {PC3} and {M} are a project, its pcs and its machine; the first pc has a link. {none} is the id of nothing.
@@ -14,6 +15,9 @@ const pcs = `${project}/pc/nodes`
 const pc = `${pcs}/{PC}`
 const port = `${pc}/adapters/0/ports/0`
 const machines = `${project}/machine-emulator/nodes`
+/** Of the link of the first pc, of none, and of what is at the other end of every link. */
+const linked = freePorts(3)
+const [unused, rport] = [linked + 1, linked + 2]
 const none = '99999999-0000-4000-8000-000000000000'
 
 const mistakes: readonly Mistake[] = [
@@ -282,55 +286,55 @@ const mistakes: readonly Mistake[] = [
   ],
   [
     `POST ${port}/nio`,
-    { type: 'udp', lport: 29101, rhost: '127.0.0.1', rport: 29102 },
+    { type: 'udp', lport: unused, rhost: '127.0.0.1', rport },
     400,
     'type: unknown NIO type "udp", expected one of nio_udp, nio_generic_ethernet, nio_ethernet, nio_tap, «did you mean nio_udp?»',
   ],
   [
     `POST ${port}/nio`,
-    { type: 'nio_udp', lport: 29101, rhost: '127.0.0.1' },
+    { type: 'nio_udp', lport: unused, rhost: '127.0.0.1' },
     400,
     'rport: missing, «expected an integer from 1 to 65535»',
   ],
   [
     `POST ${port}/nio`,
-    { type: 'nio_udp', lport: 29101, rhost: '127.0.0.1', remote_port: 3 },
+    { type: 'nio_udp', lport: unused, rhost: '127.0.0.1', remote_port: 3 },
     400,
     'remote_port: unknown field, «expected one of type, lport, rhost, rport, suspend, filters»',
   ],
   [
     `POST ${port}/nio`,
-    { type: 'nio_udp', lport: '29101', rhost: '127.0.0.1', rport: 29102 },
+    { type: 'nio_udp', lport: '40101', rhost: '127.0.0.1', rport },
     400,
-    'lport: «expected an integer from 1 to 65535», got "29101": write the number without quotes',
+    'lport: «expected an integer from 1 to 65535», got "40101": write the number without quotes',
   ],
   [
     `POST ${port}/nio`,
-    { type: 'nio_udp', lport: 0, rhost: '127.0.0.1', rport: 29102 },
+    { type: 'nio_udp', lport: 0, rhost: '127.0.0.1', rport },
     400,
     'lport: «expected an integer from 1 to 65535», got 0',
   ],
   [
     `POST ${pcs}/{PC2}/adapters/0/ports/0/nio`,
-    { type: 'nio_udp', lport: 29001, rhost: '127.0.0.1', rport: 29102 },
+    { type: 'nio_udp', lport: linked, rhost: '127.0.0.1', rport },
     409,
-    'lport: UDP port 29001 is in use by another link or node; «POST .../ports/udp gives a free one»',
+    `lport: UDP port ${linked} is in use by another link or node; «POST .../ports/udp gives a free one»`,
   ],
   [
     `POST ${port}/nio`,
-    { type: 'nio_udp', lport: 29101, rhost: 'no host', rport: 29102 },
+    { type: 'nio_udp', lport: unused, rhost: 'no host', rport },
     400,
     'rhost: "no host" cannot be resolved: there is no host of that name; «expected an IP address, or a name that this host knows»',
   ],
   [
     `POST ${port}/nio`,
-    { type: 'nio_udp', lport: 29101, rhost: 'nowhere.invalid', rport: 29102 },
+    { type: 'nio_udp', lport: unused, rhost: 'nowhere.invalid', rport },
     400,
     'rhost: "nowhere.invalid" cannot be resolved: *; «expected an IP address, or a name that this host knows»',
   ],
   [
     `POST ${port}/nio`,
-    { type: 'nio_udp', lport: 29101, rhost: '127.0.0.1', rport: 70000 },
+    { type: 'nio_udp', lport: unused, rhost: '127.0.0.1', rport: 70000 },
     400,
     'rport: «expected an integer from 1 to 65535», got 70000',
   ],
@@ -354,19 +358,19 @@ const mistakes: readonly Mistake[] = [
   ],
   [
     `POST ${pc}/adapters/1/ports/0/nio`,
-    { type: 'nio_udp', lport: 29101, rhost: '127.0.0.1', rport: 29102 },
+    { type: 'nio_udp', lport: unused, rhost: '127.0.0.1', rport },
     404,
     'adapter_number: the node has no adapter 1, «its adapters are numbered from 0 to 0»',
   ],
   [
     `POST ${pc}/adapters/e0/ports/0/nio`,
-    { type: 'nio_udp', lport: 29101, rhost: '127.0.0.1', rport: 29102 },
+    { type: 'nio_udp', lport: unused, rhost: '127.0.0.1', rport },
     400,
     'adapter_number: «expected a number written in digits», got "e0"',
   ],
   [
     `POST ${pc}/adapters/0/ports/5/nio`,
-    { type: 'nio_udp', lport: 29101, rhost: '127.0.0.1', rport: 29102 },
+    { type: 'nio_udp', lport: unused, rhost: '127.0.0.1', rport },
     404,
     'port_number: adapter 0 has no port 5, «its ports are numbered from 0 to 0»',
   ],
@@ -378,61 +382,61 @@ const mistakes: readonly Mistake[] = [
   ],
   [
     `PUT ${pcs}/{PC3}/adapters/0/ports/0/nio`,
-    { type: 'nio_udp', lport: 29101, rhost: '127.0.0.1', rport: 29102 },
+    { type: 'nio_udp', lport: unused, rhost: '127.0.0.1', rport },
     404,
     'Nothing is attached to adapter 0, port 0; «POST of a NIO attaches something»',
   ],
   [
     `PUT ${port}/nio`,
-    { type: 'nio_udp', lport: 29001, rhost: '127.0.0.1', rport: 29102, filters: { loss: [1] } },
+    { type: 'nio_udp', lport: linked, rhost: '127.0.0.1', rport, filters: { loss: [1] } },
     400,
     'filters.loss: unknown field, «expected one of frequency_drop, packet_loss, delay, corrupt, bpf, rate, duplicate, reorder»',
   ],
   [
     `PUT ${port}/nio`,
-    { type: 'nio_udp', lport: 29001, rhost: '127.0.0.1', rport: 29102, filters: { packet_loss: 1 } },
+    { type: 'nio_udp', lport: linked, rhost: '127.0.0.1', rport, filters: { packet_loss: 1 } },
     400,
     'filters.packet_loss: «expected a list: [percent]», got 1',
   ],
   [
     `PUT ${port}/nio`,
-    { type: 'nio_udp', lport: 29001, rhost: '127.0.0.1', rport: 29102, filters: { delay: [1, 2, 3] } },
+    { type: 'nio_udp', lport: linked, rhost: '127.0.0.1', rport, filters: { delay: [1, 2, 3] } },
     400,
     'filters.delay: «expected a list: [latency in ms, jitter in ms]», got a list of 3 items',
   ],
   [
     `PUT ${port}/nio`,
-    { type: 'nio_udp', lport: 29001, rhost: '127.0.0.1', rport: 29102, filters: { packet_loss: [150] } },
+    { type: 'nio_udp', lport: linked, rhost: '127.0.0.1', rport, filters: { packet_loss: [150] } },
     400,
     'filters.packet_loss[0]: «expected a number from 0 to 100», got 150',
   ],
   [
     `PUT ${port}/nio`,
-    { type: 'nio_udp', lport: 29001, rhost: '127.0.0.1', rport: 29102, filters: { delay: ['50ms'] } },
+    { type: 'nio_udp', lport: linked, rhost: '127.0.0.1', rport, filters: { delay: ['50ms'] } },
     400,
     'filters.delay[0]: «expected a number from 0 to 32767», got "50ms": write the number alone, without unit and quotes',
   ],
   [
     `PUT ${port}/nio`,
-    { type: 'nio_udp', lport: 29001, rhost: '127.0.0.1', rport: 29102, filters: [{ delay: 50 }] },
+    { type: 'nio_udp', lport: linked, rhost: '127.0.0.1', rport, filters: [{ delay: 50 }] },
     400,
     'filters: «expected an object of filters, such as {"delay": [50, 10], "packet_loss": [1]}», got a list of 1 item',
   ],
   [
     `PUT ${port}/nio`,
-    { type: 'nio_udp', lport: 29001, rhost: '127.0.0.1', rport: 29102, filters: { bpf: ['icmpp'] } },
+    { type: 'nio_udp', lport: linked, rhost: '127.0.0.1', rport, filters: { bpf: ['icmpp'] } },
     400,
     'filters.bpf: can\'t parse filter expression: syntax error at character 1 (near "icmpp"); «expected tcpdump expressions such as "icmp" or "tcp port 80"»',
   ],
   [
     `PUT ${port}/nio`,
-    { type: 'nio_udp', lport: 29001, rhost: '127.0.0.1', rport: 29102, filters: { delay: [-5] } },
+    { type: 'nio_udp', lport: linked, rhost: '127.0.0.1', rport, filters: { delay: [-5] } },
     400,
     'filters.delay[0]: «expected a number from 0 to 32767», got -5',
   ],
   [
     `PUT ${port}/nio`,
-    { type: 'nio_udp', lport: 29001, rhost: '127.0.0.1', rport: 29102, suspend: 'on' },
+    { type: 'nio_udp', lport: linked, rhost: '127.0.0.1', rport, suspend: 'on' },
     400,
     'suspend: «expected true or false», got "on": write true or false, without quotes',
   ],
@@ -598,10 +602,10 @@ const mistakes: readonly Mistake[] = [
     'engine: «expected "libvirt", "virtualbox" or "remote"», got "vmware"',
   ],
   [
-    `DELETE ${project}/ports/udp/29900`,
+    `DELETE ${project}/ports/udp/40900`,
     undefined,
     404,
-    'udp_port: 29900 is not reserved for the project; «a NIO that uses it is to be deleted instead»',
+    'udp_port: 40900 is not reserved for the project; «a NIO that uses it is to be deleted instead»',
   ],
   [
     'POST /v1/projects/{P}/pc/vms',
@@ -790,15 +794,14 @@ const ids: Record<string, string> = { none }
 const qemu = requireProgram('qemu-system-x86_64')
 
 beforeAll(async () => {
-  const ranges = portRanges(126)
-  service = await TestService.startForAll({ ...ranges, 'pc.engine': 'embedded' })
+  service = await TestService.startForAll({ 'pc.engine': 'embedded' })
   const { project_id } = await service.call<{ project_id: string }>('POST', `${compute}/projects`, { name: 'lab' })
   ids.P = project_id
   const lab = `${compute}/projects/${project_id}`
   for (const [index, name] of ['PC', 'PC2', 'PC3'].entries()) {
     ids[name] = (await service.call<{ node_id: string }>('POST', `${lab}/pc/nodes`, { name: `PC${index + 1}` })).node_id
   }
-  const nio = { type: 'nio_udp', lport: 29_001, rhost: '127.0.0.1', rport: 29_002 }
+  const nio = { type: 'nio_udp', lport: linked, rhost: '127.0.0.1', rport }
   await service.call('POST', filled(`${port}/nio`), nio)
   if (!qemu.skip) {
     const machine = { name: 'M', platform: 'x86_64', ram: 64 }

@@ -3,13 +3,13 @@ import { hostMetrics } from '../../runtime/node/host/metrics.ts'
 import { KeeperLink } from '../../runtime/node/nodes/keeper-link.ts'
 import { freshDirectory } from '../support/directory.ts'
 import { type Family, figure, parseExposition } from '../support/exposition.ts'
-import { portRanges, TestService } from '../support/service.ts'
+import { TestService } from '../support/service.ts'
 
 const scrape = async (service: TestService): Promise<Map<string, Family>> =>
   parseExposition(await (await service.fetch('/metrics')).text())
 
 test('the figures of a lab follow what is done to it', async () => {
-  const service = await TestService.start({ ...portRanges(45), 'pc.engine': 'embedded' })
+  const service = await TestService.start({ 'pc.engine': 'embedded' })
   const { project_id } = await service.call<{ project_id: string }>('POST', '/v2/compute/projects', { name: 'lab' })
   const project = `/v2/compute/projects/${project_id}`
   const expected = async (figures: Record<string, number>) => {

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { KeeperClient } from '../../runtime/node/keeper/client.ts'
 import { createPc, start } from '../support/lab.ts'
-import { portRanges, TestService } from '../support/service.ts'
+import { TestService } from '../support/service.ts'
 
 async function directory(): Promise<string> {
   const path = await mkdtemp(join(tmpdir(), 'patchbay-place-'))
@@ -16,7 +16,7 @@ const send = (service: TestService, method: string, path: string, body: object =
   service.fetch(path, { method, ...(method !== 'GET' && { body: JSON.stringify(body) }) })
 
 test('a project elsewhere is found again after a restart, moved with its files, and deleted where it is', async () => {
-  const service = await TestService.start({ ...portRanges(50), 'pc.engine': 'embedded' })
+  const service = await TestService.start({ 'pc.engine': 'embedded' })
   const place = await directory()
   const project = await service.call('POST', '/v1/projects', { name: 'lab', path: join(place, 'one') })
   const path = `/v1/projects/${project.project_id}`
@@ -37,7 +37,7 @@ test('a project elsewhere is found again after a restart, moved with its files, 
 })
 
 test('places that a project must not take are refused, and nothing is made or deleted there', async () => {
-  const service = await TestService.start(portRanges(51))
+  const service = await TestService.start()
   const place = await directory()
   await writeFile(join(place, 'precious'), 'mine')
   const cases: readonly (readonly [path: string, status: number])[] = [
@@ -62,7 +62,7 @@ test('places that a project must not take are refused, and nothing is made or de
 })
 
 test('links do not lead out of a project', async () => {
-  const service = await TestService.start(portRanges(52))
+  const service = await TestService.start()
   const outside = await directory()
   await writeFile(join(outside, 'secret'), 'secret')
   const project = await service.call<{ project_id: string; path: string }>('POST', '/v1/projects', {})
@@ -83,7 +83,7 @@ test('links do not lead out of a project', async () => {
 })
 
 test('a temporary project is gone when it is closed, and when the service starts', async () => {
-  const service = await TestService.start({ ...portRanges(53), 'pc.engine': 'embedded' })
+  const service = await TestService.start({ 'pc.engine': 'embedded' })
   const create = () => service.call<{ project_id: string; path: string }>('POST', '/v1/projects', { temporary: true })
   const [one, two] = [await create(), await create()]
   await service.call('POST', `/v1/projects/${one.project_id}/close`, {})
@@ -97,7 +97,7 @@ test('a temporary project is gone when it is closed, and when the service starts
 })
 
 test('one project created, closed and deleted by many at once is never half there', async () => {
-  const service = await TestService.start({ ...portRanges(54), 'pc.engine': 'embedded' })
+  const service = await TestService.start({ 'pc.engine': 'embedded' })
   const project_id = crypto.randomUUID()
   const path = `/v2/compute/projects/${project_id}`
   const actions = [
@@ -119,7 +119,7 @@ test('one project created, closed and deleted by many at once is never half ther
 })
 
 test('a project whose node has lost its record opens all the same, and says what is wrong', async () => {
-  const service = await TestService.start({ ...portRanges(55), 'pc.engine': 'embedded' })
+  const service = await TestService.start({ 'pc.engine': 'embedded' })
   const { project_id } = await service.call<{ project_id: string }>('POST', '/v2/compute/projects', { name: 'lab' })
   const project = `/v2/compute/projects/${project_id}`
   const [fine, broken] = [await createPc(service, project, 1), await createPc(service, project, 2)]
@@ -136,7 +136,7 @@ test('a project whose node has lost its record opens all the same, and says what
 })
 
 test('a record that was cut short is replaced by the one before', async () => {
-  const service = await TestService.start(portRanges(56))
+  const service = await TestService.start()
   const { project_id } = await service.call<{ project_id: string }>('POST', '/v1/projects', { name: 'first' })
   await service.call('PUT', `/v1/projects/${project_id}`, { name: 'second' })
   await service.kill('SIGKILL')
@@ -146,13 +146,13 @@ test('a record that was cut short is replaced by the one before', async () => {
 })
 
 test('a disk that is nearly full refuses what creates, and still lets nodes stop and go', async () => {
-  const ranges = { ...portRanges(57), 'pc.engine': 'embedded' }
-  const service = await TestService.start(ranges)
+  const settings = { 'pc.engine': 'embedded' }
+  const service = await TestService.start(settings)
   const { project_id } = await service.call<{ project_id: string }>('POST', '/v2/compute/projects', { name: 'lab' })
   const project = `/v2/compute/projects/${project_id}`
   const pc = await createPc(service, project, 1)
   await start(service, pc)
-  await service.configure({ ...ranges, min_free_space_mb: 1_000_000_000 })
+  await service.configure({ ...settings, min_free_space_mb: 1_000_000_000 })
   await service.call('POST', '/v2/compute/config/reload', {})
   expect((await send(service, 'POST', '/v2/compute/projects', { name: 'no' })).status).toBe(507)
   expect((await send(service, 'POST', `${project}/pc/nodes`, { name: 'no' })).status).toBe(507)
@@ -163,7 +163,7 @@ test('a disk that is nearly full refuses what creates, and still lets nodes stop
 })
 
 test('an upload that stops coming leaves nothing behind', async () => {
-  const service = await TestService.start({ ...portRanges(58), 'limits.body_timeout_ms': 300 })
+  const service = await TestService.start({ 'limits.body_timeout_ms': 300 })
   const { project_id, path } = await service.call<{ project_id: string; path: string }>('POST', '/v1/projects', {})
   const stream = new ReadableStream({ start: (controller) => controller.enqueue(new TextEncoder().encode('half')) })
   const answer = await service
@@ -181,7 +181,7 @@ test('an upload that stops coming leaves nothing behind', async () => {
 })
 
 test('a temporary project that a killed service left goes, with what ran of it', async () => {
-  const service = await TestService.start({ ...portRanges(92), 'pc.engine': 'embedded' })
+  const service = await TestService.start({ 'pc.engine': 'embedded' })
   const { project_id } = await service.call('POST', '/v1/projects', { temporary: true })
   await start(service, await createPc(service, `/v2/compute/projects/${project_id}`, 1))
   await service.kill('SIGKILL')

@@ -5,7 +5,7 @@ import type { Endpoint } from '../../src/http/endpoint.ts'
 import { endpoints } from '../../src/routes.ts'
 import { fromForeignPage, type Made, requests } from '../support/requests.ts'
 import { requireProgram } from '../support/require.ts'
-import { portRanges, TestService } from '../support/service.ts'
+import { TestService } from '../support/service.ts'
 
 /**
  * What is asked for is really done: a disk must not fill this machine's, and a compute is looked for where nothing is, not
@@ -25,7 +25,7 @@ const undeclared = new Set([404, 405, 408, 204])
 const isResolved = (path: string): boolean => new URL(path, 'http://host').pathname !== path.replace(/\?.*/s, '')
 
 test('no request that can be made from the declarations, valid or spoiled, is answered with a 5xx or an undeclared status', async () => {
-  const service = await TestService.start({ ...portRanges(30), 'pc.engine': 'embedded' })
+  const service = await TestService.start({ 'pc.engine': 'embedded' })
   const { project_id } = await service.call<{ project_id: string }>('POST', '/v2/compute/projects', { name: 'target' })
   const create = async (kind: string, input: object): Promise<string> => {
     const path = `/v2/compute/projects/${project_id}/${kind}/nodes`
@@ -100,7 +100,7 @@ function statusOf(service: TestService, { method, path, headers, body }: Made): 
 }
 
 test('no request that a page of another site can make changes anything, or is answered', async () => {
-  const service = await TestService.start({ ...portRanges(124), 'pc.engine': 'embedded', user, password })
+  const service = await TestService.start({ 'pc.engine': 'embedded', user, password })
   const call = async <T>(method: string, path: string, body?: unknown): Promise<T> => {
     const answer = await service.fetch(path, {
       method,

@@ -10,8 +10,9 @@ import { landlockWithTcp, Sandbox, type SandboxSettings } from '../../runtime/no
 import { findUser } from '../../runtime/node/sandbox/user.ts'
 import { freshDirectory } from '../support/directory.ts'
 import { startKeeper } from '../support/keeper.ts'
+import { freePorts } from '../support/ports.ts'
 import { requireRoot } from '../support/require.ts'
-import { portRanges, TestService } from '../support/service.ts'
+import { TestService } from '../support/service.ts'
 
 const { skip } = requireRoot()
 const usual: SandboxSettings = { sandbox: 'auto', require_sandbox: false, emulator_user: 'nobody' }
@@ -72,7 +73,8 @@ for (const by of ['bubblewrap', 'namespaces'] as const) {
       await once(listener, 'listening')
       onTestFinished(() => void listener.close())
       const { port } = listener.address() as AddressInfo
-      const cell = { cwd: '/', network: 'host', listens: [28_990] } as const
+      const own = freePorts(3)
+      const cell = { cwd: '/', network: 'host', listens: [own] } as const
       const python = async (script: string) => {
         const { command, args } = confinement.wrap(cell, '/usr/bin/python3', ['-c', `import socket; ${script}`])
         const { error, stdout, stderr } = await runProgram(command, args, { ms: 10_000 })
@@ -81,12 +83,14 @@ for (const by of ['bubblewrap', 'namespaces'] as const) {
       expect(await python(`socket.create_connection(("127.0.0.1", ${port})); print("reached")`)).toContain(
         'Permission denied',
       )
-      expect(await python('socket.create_server(("127.0.0.1", 28991)); print("listens")')).toContain(
+      expect(await python(`socket.create_server(("127.0.0.1", ${own + 1})); print("listens")`)).toContain(
         'Permission denied',
       )
-      expect(await python('socket.create_server(("127.0.0.1", 28990)); print("listens")')).toBe('listens')
+      expect(await python(`socket.create_server(("127.0.0.1", ${own})); print("listens")`)).toBe('listens')
       expect(
-        await python('socket.socket(socket.AF_INET, socket.SOCK_DGRAM).bind(("127.0.0.1", 28992)); print("binds")'),
+        await python(
+          `socket.socket(socket.AF_INET, socket.SOCK_DGRAM).bind(("127.0.0.1", ${own + 2})); print("binds")`,
+        ),
       ).toBe('binds')
     },
   )
@@ -133,7 +137,7 @@ for (const by of ['bubblewrap', 'namespaces'] as const) {
 }
 
 test('with require_sandbox a service outside local mode refuses emulators that nothing confines, and says why', async () => {
-  const settings = { ...portRanges(128), local: false, require_sandbox: true, sandbox: 'off' }
+  const settings = { local: false, require_sandbox: true, sandbox: 'off' }
   const service = await TestService.start(settings)
   const { project_id } = await service.call('POST', '/v2/compute/projects', { name: 'lab' })
   const nodes = `/v2/compute/projects/${project_id}/machine-emulator/nodes`

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { WebSocket } from 'ws'
 import { bearer } from '../support/auth-app.ts'
 import { logIn } from '../support/log-in.ts'
-import { portRanges, TestService } from '../support/service.ts'
+import { TestService } from '../support/service.ts'
 
 const credentials = { user: 'anna', password: 'geheim' }
 const version = '/v2/compute/version'
@@ -12,7 +12,7 @@ const statusOf = async (service: TestService, cookie: string, path = version) =>
   (await service.fetch(path, { headers: { cookie } })).status
 
 test('a log-in gives a cookie by which requests, websockets, feeds and downloads come in, until the log-out', async () => {
-  const service = await TestService.start({ ...portRanges(115), ...credentials, 'pc.engine': 'embedded' })
+  const service = await TestService.start({ ...credentials, 'pc.engine': 'embedded' })
   const { status, body, setCookie, cookie } = await logIn(service.url, credentials)
   expect([status, body]).toEqual([201, { name: 'anna', role: 'admin', expires_at: expect.any(String) }])
   expect(Date.parse(String(body.expires_at)) - Date.now()).toBeGreaterThan(11.9 * 3_600_000)
@@ -56,13 +56,13 @@ test('a log-in gives a cookie by which requests, websockets, feeds and downloads
   await service.restart()
   expect([await statusOf(service, cookie), await statusOf(service, other.cookie)]).toEqual([401, 200])
   await service.end()
-  await service.configure({ ...portRanges(115), ...credentials, password: 'another one' })
+  await service.configure({ ...credentials, password: 'another one' })
   await service.restart()
   expect(await statusOf(service, other.cookie)).toBe(401)
 })
 
 test('a session that a token began has its role, and ends with the token', async () => {
-  const service = await TestService.start({ ...portRanges(116), token: 't0ken' })
+  const service = await TestService.start({ token: 't0ken' })
   const headers = { authorization: bearer('t0ken') }
   const make = async (more: object) => {
     const made = await service.fetch('/v2/tokens', {
@@ -86,7 +86,7 @@ test('a session that a token began has its role, and ends with the token', async
 })
 
 test('log-ins are refused as they should be', async () => {
-  const service = await TestService.start({ ...portRanges(117), ...credentials, trusted_proxies: ['127.0.0.1'] })
+  const service = await TestService.start({ ...credentials, trusted_proxies: ['127.0.0.1'] })
   const status = async (body: object, headers: Record<string, string> = {}) =>
     (await logIn(service.url, body, headers)).status
   expect(await status(credentials, { origin: 'https://evil.example' })).toBe(403)
@@ -111,7 +111,7 @@ test('log-ins are refused as they should be', async () => {
 })
 
 test('by https the cookie is one that only this host can set, also behind a proxy that says so', async () => {
-  const service = await TestService.start({ ...portRanges(118), ...credentials, trusted_proxies: ['127.0.0.1'] })
+  const service = await TestService.start({ ...credentials, trusted_proxies: ['127.0.0.1'] })
   const proxied = {
     'x-forwarded-for': '192.0.2.1',
     'x-forwarded-proto': 'https',
@@ -130,7 +130,7 @@ test('by https the cookie is one that only this host can set, also behind a prox
 })
 
 test('a service without credentials says that no log-in is needed', async () => {
-  const service = await TestService.start(portRanges(119))
+  const service = await TestService.start()
   expect(await service.call('GET', '/v2/session')).toEqual({ name: 'anybody', role: 'admin', expires_at: null })
   expect((await logIn(service.url, credentials)).status).toBe(404)
 })

@@ -11,7 +11,7 @@ import { WebSocket } from 'ws'
 import { basic } from '../support/auth-app.ts'
 import { certificate, certificateKey, otherCertificate, otherCertificateKey } from '../support/certificate.ts'
 import { freshDirectory } from '../support/directory.ts'
-import { portRanges, TestService } from '../support/service.ts'
+import { TestService } from '../support/service.ts'
 
 vi.setConfig({ testTimeout: 60_000 })
 
@@ -57,7 +57,6 @@ test('the service speaks https, websockets included, and takes another certifica
   const directory = await freshDirectory()
   const { cert, key, write } = await pairIn(directory)
   const service = await TestService.start({
-    ...portRanges(106),
     ...{ user: 'anna', password: 'geheim', 'tls.cert': cert, 'tls.key': key },
   })
   expect(service.url).toMatch(/^https:\/\/127\.0\.0\.1:\d+$/)
@@ -88,7 +87,7 @@ test('a service whose certificate cannot be used says why, and does not start', 
   const directory = await freshDirectory()
   const { cert, key, write } = await pairIn(directory)
   await write(otherCertificate, certificateKey)
-  const started = TestService.start({ ...portRanges(108), 'tls.cert': cert, 'tls.key': key })
+  const started = TestService.start({ 'tls.cert': cert, 'tls.key': key })
   await expect(started).rejects.toThrow('ended before it was ready')
   await write(certificate, certificateKey)
 })
@@ -97,10 +96,9 @@ test('a compute is registered by https, and works so', async () => {
   const directory = await freshDirectory()
   const { cert, key } = await pairIn(directory)
   const compute = await TestService.start({
-    ...portRanges(109),
     ...{ user: 'anna', password: 'geheim', 'pc.engine': 'embedded', 'tls.cert': cert, 'tls.key': key },
   })
-  const gateway = await TestService.start({ ...portRanges(112), gateway: true }, ['env', `NODE_EXTRA_CA_CERTS=${cert}`])
+  const gateway = await TestService.start({ gateway: true }, ['env', `NODE_EXTRA_CA_CERTS=${cert}`])
   const { port } = new URL(compute.url)
   const shown = await gateway.call('POST', '/v2/computes', {
     ...{ compute_id: 'c1', protocol: 'https', host: '127.0.0.1', port: Number(port), user: 'anna', password: 'geheim' },
@@ -115,7 +113,6 @@ test('a compute is registered by https, and works so', async () => {
 
 test('HTTP Basic from another host is taken by https only, or where the settings say so', async () => {
   const settings = {
-    ...portRanges(113),
     user: 'anna',
     password: 'geheim',
     token: 't0ken',

@@ -4,7 +4,7 @@ import type { Trace } from '../../src/app.ts'
 import { RequestMetrics } from '../../src/http/request-metrics.ts'
 import { ask, authApp, basic, bearer } from '../support/auth-app.ts'
 import { figure, parseExposition } from '../support/exposition.ts'
-import { portRanges, TestService } from '../support/service.ts'
+import { TestService } from '../support/service.ts'
 
 /** The lines of a feed, as they come. */
 async function* linesOf(answer: Response): AsyncGenerator<Record<string, unknown>> {
@@ -30,10 +30,9 @@ const projects = '/v2/compute/projects'
 
 test('feeds and figures name who did it, at a compute and by a gateway', async () => {
   const compute = await TestService.start({
-    ...portRanges(120),
     ...{ user: 'anna', password: 'geheim', 'pc.engine': 'embedded' },
   })
-  const gateway = await TestService.start({ ...portRanges(121), gateway: true, token: 't0ken' })
+  const gateway = await TestService.start({ gateway: true, token: 't0ken' })
   const call = async (service: TestService, authorization: string, method: string, path: string, body?: object) => {
     const init = { method, headers: { authorization }, ...(body && { body: JSON.stringify(body) }) }
     const answer = await service.fetch(path, init)

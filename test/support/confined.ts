@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { chmod, copyFile, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { portRanges, TestService } from './service.ts'
+import { TestService } from './service.ts'
 
 /** A user of the host that is not root. */
 export const otherUid = 1234
@@ -18,12 +18,11 @@ export const launcherOfOther = ['sh', '-c', asOther, 'sh']
 
 /** A service outside local mode whose emulators are confined. */
 export async function confinedService(
-  file: number,
   sandbox: string,
   launcher: readonly string[] = [],
   more: Record<string, unknown> = {},
 ): Promise<TestService> {
-  const settings = { ...portRanges(file), local: false, sandbox, require_sandbox: true, ...more }
+  const settings = { local: false, sandbox, require_sandbox: true, ...more }
   const service = await TestService.start({ ...settings, 'machine_emulator.acceleration': 'tcg' }, launcher)
   return service
 }
@@ -31,7 +30,6 @@ export async function confinedService(
 /** Has images of IOU be known by their digest; the service is restarted for that. */
 export async function letRun(
   service: TestService,
-  file: number,
   sandbox: string,
   programs: Readonly<Record<string, string>>,
 ): Promise<void> {
@@ -46,7 +44,7 @@ export async function letRun(
         .digest('hex'),
     )
   }
-  const settings = { ...portRanges(file), local: false, sandbox, require_sandbox: true, executables }
+  const settings = { local: false, sandbox, require_sandbox: true, executables }
   await service.configure({ ...settings, 'machine_emulator.acceleration': 'tcg' })
   await service.end()
   await service.restart()

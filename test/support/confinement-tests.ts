@@ -31,8 +31,6 @@ interface Way {
   readonly who: string
   readonly launcher: readonly string[]
   readonly uid: number
-  /** Number of the port ranges. */
-  readonly file: number
 }
 
 export const byRoot = { who: 'root', launcher: [], uid: 65_534 }
@@ -74,11 +72,11 @@ const programIn = (service: TestService, name: string): number => {
 /** Tests that emulators are confined: they work, and reach nothing of the host. */
 export function confinementTests(ways: readonly Way[]): void {
   describe.skipIf(root.skip || gcc.skip)('outside local mode', { timeout: 90_000 }, () => {
-    for (const { by, who, launcher, uid, file } of ways) {
+    for (const { by, who, launcher, uid } of ways) {
       const skip = by === 'bubblewrap' && bwrap.skip
 
       test.skipIf(skip || qemu.skip)(`a machine runs confined: ${by}, ${who}`, async () => {
-        const service = await confinedService(file, by, launcher)
+        const service = await confinedService(by, launcher)
         const image = join(service.data, 'images/machine-emulator/counting.img')
         await writeFile(image, Buffer.concat([counting, Buffer.alloc((16 << 20) - counting.length)]))
         const project = await newProject(service)
@@ -118,7 +116,7 @@ export function confinementTests(ways: readonly Way[]): void {
       })
 
       test.skipIf(skip)(`an image that is a program reaches nothing of the host: ${by}, ${who}`, async () => {
-        const service = await confinedService(file, by, launcher)
+        const service = await confinedService(by, launcher)
         const listener = createServer((socket) => socket.destroy()).listen(0, '127.0.0.1')
         await once(listener, 'listening')
         onTestFinished(() => void listener.close())
@@ -141,7 +139,7 @@ export function confinementTests(ways: readonly Way[]): void {
           ports: [port, Number(new URL(service.url).port)],
           pids: [service.pid, process.pid],
         })
-        await letRun(service, file, by, { 'i86bi-report.bin': spy })
+        await letRun(service, by, { 'i86bi-report.bin': spy })
         const project = await newProject(service)
         const router = await newNode(service, project, 'iou', {
           ...{ name: 'R1', path: 'i86bi-report.bin', iourc_content: iourc() },
@@ -162,8 +160,8 @@ export function confinementTests(ways: readonly Way[]): void {
       })
 
       test.skipIf(skip)(`routers ping each other and keep their configuration: ${by}, ${who}`, async () => {
-        const service = await confinedService(file, by, launcher)
-        await letRun(service, file, by, { 'i86bi-stand-in.bin': await standIn() })
+        const service = await confinedService(by, launcher)
+        await letRun(service, by, { 'i86bi-stand-in.bin': await standIn() })
         const project = await newProject(service)
         const image = { path: 'i86bi-stand-in.bin', iourc_content: iourc() }
         const [a, b] = [
@@ -200,7 +198,7 @@ export function confinementTests(ways: readonly Way[]): void {
       })
 
       test.skipIf(skip || dynamips.skip)(`dynamips runs confined and takes commands: ${by}, ${who}`, async () => {
-        const service = await confinedService(file, by, launcher)
+        const service = await confinedService(by, launcher)
         await mkdir(join(service.data, 'images/dynamips'), { recursive: true })
         await writeFile(join(service.data, 'images/dynamips/router.image'), idling, { mode: 0o644 })
         const project = await newProject(service)

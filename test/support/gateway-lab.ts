@@ -4,17 +4,14 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, expect, vi } from 'vitest'
 import type { Compute } from '../../src/model/compute.ts'
 import type { Project } from '../../src/model/project.ts'
+import { portRanges } from './ports.ts'
 import { TestService } from './service.ts'
 
 const token = 'gateway-test-0123456789'
 const projects = '/v2/compute/projects'
 
-/** Two hundred ports of a compute, of which 180 are of consoles. */
-const portsOf = (first: number): Record<string, [number, number]> => ({
-  console_port_range: [first, first + 179],
-  udp_port_range: [first + 180, first + 195],
-  vnc_port_range: [first + 196, first + 199],
-})
+/** Ports of a compute, most of them of consoles. */
+const manyConsoles = () => portRanges({ console: 180, udp: 16, vnc: 4 })
 
 /** A gateway and three computes, all in processes of their own. */
 export class GatewayLab {
@@ -26,15 +23,15 @@ export class GatewayLab {
   far!: TestService
   farId = ''
 
-  /** One for the tests of a file; the computes have the 600 ports from `firstPort`: those of four numbers of `portRanges`. */
-  static forAll(firstPort: number): GatewayLab {
+  /** One for the tests of a file. */
+  static forAll(): GatewayLab {
     const lab = new GatewayLab()
-    beforeAll(() => lab.#start(firstPort))
+    beforeAll(() => lab.#start())
     afterAll(() => lab.#close())
     return lab
   }
 
-  async #start(firstPort: number): Promise<void> {
+  async #start(): Promise<void> {
     const embedded = { 'pc.engine': 'embedded' }
     // All clients of the tests are one.
     this.gateway = await TestService.startForAll({
@@ -42,9 +39,9 @@ export class GatewayLab {
     })
     const { url } = this.gateway
     ;[this.a, this.b, this.far] = await Promise.all([
-      TestService.startForAll({ ...embedded, ...portsOf(firstPort) }),
-      TestService.startForAll({ ...embedded, ...portsOf(firstPort + 200) }),
-      TestService.startForAll({ ...embedded, ...portsOf(firstPort + 400), 'join.url': url, 'join.token': token }),
+      TestService.startForAll({ ...embedded, ...manyConsoles() }),
+      TestService.startForAll({ ...embedded, ...manyConsoles() }),
+      TestService.startForAll({ ...embedded, ...manyConsoles(), 'join.url': url, 'join.token': token }),
     ])
     this.farId = (await readFile(join(this.far.data, 'compute-id'), 'utf8')).trim()
     for (const [compute_id, service] of [['a', this.a] as const, ['b', this.b] as const]) {

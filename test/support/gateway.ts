@@ -11,7 +11,7 @@ import type { Access } from '../../src/http/access/access.ts'
 import { freshDirectory } from './directory.ts'
 import { MemoryDigests, testHasher } from './memory-digests.ts'
 import { MemoryPlacements } from './memory-placements.ts'
-import { portRanges } from './service.ts'
+import { portArguments } from './ports.ts'
 
 const quiet = () => {}
 const log = { debug: quiet, info: quiet, warn: quiet, error: quiet }
@@ -32,13 +32,10 @@ export interface TestGateway {
 }
 
 /** A real host agent in this process, with the embedded pc. */
-export async function startAgent(file: number): Promise<HostAgent> {
+export async function startAgent(): Promise<HostAgent> {
   const data = await freshDirectory()
-  const ranges = Object.entries(portRanges(file)).map(
-    ([name, [first, last]]) => `--${name.replaceAll('_', '-')}=${first}-${last}`,
-  )
   const config = loadConfig({
-    argv: ['--data', data, '--pc-engine', 'embedded', ...ranges],
+    argv: ['--data', data, '--pc-engine', 'embedded', ...portArguments()],
     env: { XDG_CONFIG_HOME: data },
   })
   const service = await createNodeAgent({ config, log, diagnose: async () => ({ ok: true, checks: [] }) })

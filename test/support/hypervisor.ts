@@ -3,7 +3,7 @@ import { chmod, copyFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { guestCommandLine, guestFiles, guestRam } from './guest/files.ts'
 import type { TestLibvirt } from './libvirt.ts'
-import { portRanges, TestService } from './service.ts'
+import { TestService } from './service.ts'
 
 /** A VM as v2 shows it. */
 export interface VmNode {
@@ -27,8 +27,8 @@ export class VmLab {
     this.id = id
   }
 
-  static async create(file: number, settings: Record<string, unknown>, input = {}): Promise<VmLab> {
-    return VmLab.on(await TestService.start({ ...portRanges(file), ...settings }), input)
+  static async create(settings: Record<string, unknown>, input = {}): Promise<VmLab> {
+    return VmLab.on(await TestService.start({ ...settings }), input)
   }
 
   /** Another one on a service that is there. */

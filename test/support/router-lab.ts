@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { IouConsole, iourc, standIn } from './iou.ts'
 import { reserve } from './lab.ts'
 import { runRoutersAlone } from './routers-alone.ts'
-import { portRanges, TestService } from './service.ts'
+import { TestService } from './service.ts'
 
 runRoutersAlone()
 
@@ -35,13 +35,13 @@ export class RouterLab {
   }
 
   /** With the port ranges of that number. It is gone when the test ends. */
-  static async start(file: number): Promise<RouterLab> {
-    return RouterLab.#on(await TestService.start(portRanges(file)))
+  static async start(): Promise<RouterLab> {
+    return RouterLab.#on(await TestService.start())
   }
 
   /** The same for several tests, which close the service when they are over. */
-  static async startForAll(file: number, settings: Record<string, unknown> = {}): Promise<RouterLab> {
-    return RouterLab.#on(await TestService.startForAll({ ...portRanges(file), ...settings }))
+  static async startForAll(settings: Record<string, unknown> = {}): Promise<RouterLab> {
+    return RouterLab.#on(await TestService.startForAll({ ...settings }))
   }
 
   static async #on(service: TestService): Promise<RouterLab> {

@@ -6,8 +6,7 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { inject, onTestFinished } from 'vitest'
 import { endsWithUs } from './ends-with-us.ts'
-
-export { portRanges } from './port-ranges.ts'
+import { portRanges } from './ports.ts'
 
 const sources = join(import.meta.dirname, '../../runtime/node/main.ts')
 
@@ -19,6 +18,7 @@ export class TestService {
   readonly data: string
   #child: ChildProcess | undefined
   #url = ''
+  #ranges: Record<string, unknown> = {}
 
   readonly #launcher: readonly string[]
   #program: string
@@ -31,8 +31,8 @@ export class TestService {
   }
 
   /**
-   * Starts one on a new data directory; it and its keeper are gone when the test ends. `launcher`: a command that becomes the
-   * program it is given.
+   * Starts one on a new data directory, with ports of its own; it and its keeper are gone when the test ends. `launcher`: a
+   * command that becomes the program it is given.
    */
   static async start(settings: Record<string, unknown> = {}, launcher: readonly string[] = []): Promise<TestService> {
     return new TestService(await mkdtemp(join(tmpdir(), 'patchbay-')), launcher).#begin(settings)
@@ -54,6 +54,7 @@ export class TestService {
   }
 
   async #begin(settings: Record<string, unknown>): Promise<TestService> {
+    this.#ranges = rangesFor(settings)
     onTestFinished(() => this.close())
     await this.configure(settings)
     await this.restart()
@@ -63,6 +64,7 @@ export class TestService {
   /** The same for the tests of a file together. */
   static async startForAll(settings: Record<string, unknown> = {}): Promise<TestService> {
     const service = new TestService(await mkdtemp(join(tmpdir(), 'patchbay-')))
+    service.#ranges = rangesFor(settings)
     await service.configure(settings)
     await service.restart()
     return service
@@ -88,9 +90,11 @@ export class TestService {
     return this.#child?.pid ?? 0
   }
 
-  /** Writes the configuration file. */
+  /** Writes the configuration file. The port ranges stay where the settings name none. */
   async configure(settings: Record<string, unknown>): Promise<void> {
-    const lines = Object.entries(settings).map(([key, value]) => `${key} = ${JSON.stringify(value)}`)
+    const lines = Object.entries({ ...this.#ranges, ...settings }).map(
+      ([key, value]) => `${key} = ${JSON.stringify(value)}`,
+    )
     await writeFile(join(this.data, 'config.toml'), lines.join('\n'))
   }
 
@@ -142,4 +146,10 @@ export class TestService {
     if (!answer.ok) throw new Error(`${method} ${path}: ${answer.status} ${text}`)
     return (text === '' ? undefined : JSON.parse(text)) as T
   }
+}
+
+/** The port ranges that the settings name, or else some that no other test has. */
+function rangesFor(settings: Record<string, unknown>): Record<string, unknown> {
+  const named = Object.entries(settings).filter(([name]) => name.endsWith('_port_range'))
+  return { ...(named.length < 3 && portRanges()), ...Object.fromEntries(named) }
 }

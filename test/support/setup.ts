@@ -19,6 +19,7 @@ import type { ComputeRecord } from '../../src/model/compute.ts'
 import { niceDynamips, shortBounds } from './dynamips.ts'
 import { MemoryAppliance } from './memory-appliance.ts'
 import { MemoryRegistry } from './memory-registry.ts'
+import { leasePorts } from './port-leases.ts'
 import { realWorker } from './real-worker.ts'
 import { virtualBoxWorld } from './virtualbox.ts'
 
@@ -58,18 +59,19 @@ export async function setup(project: TestProject): Promise<Undo> {
   }
 }
 
-/** One of those that share a thousand ports, from one part of them to another: 400 are of consoles, the last 100 of screens. */
-async function hostAgent(undo: Undo[], thousand: number, from = 0, to = 1): Promise<NodeAgentService> {
+/** With a thousand ports, or a part of so many: 400 are of consoles, 100 of screens. */
+async function hostAgent(undo: Undo[], part = 1): Promise<NodeAgentService> {
   const data = await mkdtemp(join(tmpdir(), 'patchbay-handlers-'))
   undo.push(() => rm(data, { recursive: true, force: true }))
-  const range = (first: number, length: number): string => {
-    const begin = thousand + first
-    return `${begin + Math.ceil(length * from)}-${begin + Math.ceil(length * to) - 1}`
+  const range = (length: number): string => {
+    const count = Math.ceil(length * part)
+    const { first } = leasePorts(count)
+    return `${first}-${first + count - 1}`
   }
   const ranges = [
-    `--console-port-range=${range(0, 400)}`,
-    `--udp-port-range=${range(400, 500)}`,
-    `--vnc-port-range=${range(900, 100)}`,
+    `--console-port-range=${range(400)}`,
+    `--udp-port-range=${range(500)}`,
+    `--vnc-port-range=${range(100)}`,
   ]
   // What comes by a gateway is outside local mode, where no device may be used that is not named.
   ranges.push('--allowed-interfaces=*')
@@ -94,7 +96,7 @@ async function hostAgent(undo: Undo[], thousand: number, from = 0, to = 1): Prom
 }
 
 async function node(undo: Undo[]): Promise<string> {
-  const { agent } = await hostAgent(undo, 31_000)
+  const { agent } = await hostAgent(undo)
   const { transport, close } = httpTransport()
   const fleet = await Fleet.open({
     registry: new MemoryRegistry(),
@@ -155,11 +157,10 @@ async function serve(
   return { app, url: server.url }
 }
 
-/** Computes in Node, which share a part of the ports of all that are behind workerd. */
-function behind(undo: Undo[], count: number, [from, to]: readonly [number, number]): Promise<ComputeRecord[]> {
-  const share = (to - from) / count
+/** Computes in Node. */
+function behind(undo: Undo[], count: number): Promise<ComputeRecord[]> {
   const started = Array.from({ length: count }, async (_, index): Promise<ComputeRecord> => {
-    const { agent } = await hostAgent(undo, 30_000, from + index * share, from + (index + 1) * share)
+    const { agent } = await hostAgent(undo, 1 / count)
     const { url } = await serve({ agent }, credentials, undo)
     const { hostname: host, port } = new URL(url)
     return { compute_id: `c${index}`, name: null, protocol: 'http', host, port: Number(port), ...credentials }
@@ -169,7 +170,7 @@ function behind(undo: Undo[], count: number, [from, to]: readonly [number, numbe
 
 /** The gateway's Worker, in front of as many computes as `TEST_COMPUTES` says. */
 async function worker(undo: Undo[]): Promise<string> {
-  const running = await realWorker(await behind(undo, ofWorker, [0, 0.75]))
+  const running = await realWorker(await behind(undo, ofWorker))
   undo.push(() => running.close())
   return running.url
 }
@@ -188,7 +189,7 @@ async function appInWorkerd(undo: Undo[]): Promise<string> {
   const mf = new Miniflare({
     modules: [{ type: 'ESModule', path: 'worker.js', contents: outputFiles[0]?.text ?? '' }],
     compatibilityDate: '2026-07-01',
-    bindings: { COMPUTES: await behind(undo, ofApp, [0.75, 1]) },
+    bindings: { COMPUTES: await behind(undo, ofApp) },
   })
   undo.push(() => mf.dispose())
   return (await mf.ready).href.replace(/\/$/, '')

@@ -20,9 +20,9 @@ export interface SlowCompute {
 }
 
 /** The server of a compute, with a host whose measurements take as long as the test likes. */
-export async function slowCompute(ports: number, silenceMs: number): Promise<SlowCompute> {
+export async function slowCompute(silenceMs: number): Promise<SlowCompute> {
   const asked: SlowCompute['asked'] = []
-  const host = await startAgent(ports)
+  const host = await startAgent()
   const agent: HostAgent = {
     ...host,
     nodes: Object.assign(Object.create(host.nodes) as HostAgent['nodes'], {

@@ -1,7 +1,7 @@
-import { createSocket } from 'node:dgram'
 import type { Filter, PortCounters } from '../../runtime/node/keeper-protocol/protocol.ts'
 import { isProbe } from '../../runtime/node/switch/core/probe-frame.ts'
 import { lan, type PathName, type Peer, peer, udp } from './lan.ts'
+import { freePort } from './ports.ts'
 
 /** Where a frame has its number: after an Ethernet header. */
 const numberAt = 14
@@ -144,11 +144,11 @@ export interface Stages {
 }
 
 /** A port with the stages on a link to a remote UDP peer, another that is joined with a third port, and the ways over them. */
-export async function wires(path: PathName, ports: () => Promise<number>, stages: Stages) {
+export async function wires(path: PathName, stages: Stages) {
   const { lan: it, guests } = await lan(path, 'r', 'a', 'b')
   const [r, a, b] = guests
   const remote = await peer(0)
-  const [rPort, aPort, bPort] = [await ports(), await ports(), await ports()]
+  const [rPort, aPort, bPort] = [freePort(), freePort(), freePort()]
   const impair = async (next: Stages): Promise<void> => {
     await it.attach('r', udp(rPort, remote.port, next))
     await it.attach('a', udp(aPort, bPort, next))
@@ -175,23 +175,6 @@ export async function wires(path: PathName, ports: () => Promise<number>, stages
     impair,
     impairOther,
     otherCounters: counters('b'),
-  }
-}
-
-/** Gives free UDP ports, one after the other: the system may have lent one to somebody else. */
-export function portsFrom(first: number): () => Promise<number> {
-  let port = first - 1
-  return async () => {
-    for (;;) {
-      port += 1
-      const socket = createSocket('udp4')
-      const isFree = await new Promise<boolean>((resolve) => {
-        socket.once('error', () => resolve(false))
-        socket.bind({ port, address: '127.0.0.1', exclusive: true }, () => resolve(true))
-      })
-      socket.close()
-      if (isFree) return port
-    }
   }
 }
 

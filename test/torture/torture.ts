@@ -6,6 +6,7 @@ import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { endsWithUs } from '../support/ends-with-us.ts'
+import { leasePorts } from '../support/port-leases.ts'
 import { Conflicts } from './conflicts.ts'
 import { Lab } from './lab.ts'
 import { Oracle } from './oracle.ts'
@@ -15,11 +16,11 @@ import { Victim } from './service.ts'
 import { Tally } from './tally.ts'
 import { Torn } from './torn.ts'
 
-/** Below the ports that the system gives out by itself. */
+const { first: firstPort } = leasePorts(1400)
 const ranges = {
-  console_port_range: [14_000, 14_299],
-  vnc_port_range: [14_300, 14_399],
-  udp_port_range: [14_400, 15_399],
+  console_port_range: [firstPort, firstPort + 299],
+  vnc_port_range: [firstPort + 300, firstPort + 399],
+  udp_port_range: [firstPort + 400, firstPort + 1399],
 } as const
 const diskMb = 256
 /** Of the time nothing is killed in: memory and descriptors must be level then. */

@@ -8,7 +8,7 @@ import { basic, bearer } from '../support/auth-app.ts'
 import { figure, parseExposition } from '../support/exposition.ts'
 import { json, listening } from '../support/fleet.ts'
 import { refusedJoiner } from '../support/refused-joiner.ts'
-import { portRanges, TestService } from '../support/service.ts'
+import { TestService } from '../support/service.ts'
 import { adminToken, WorkerGateway } from '../support/worker-gateway.ts'
 
 // Services and workerd are started, and started again.
@@ -41,7 +41,7 @@ async function stored(gateway: WorkerGateway): Promise<string> {
 test('labs run on a compute behind the Worker, which keeps its state when it is evicted, and its secrets sealed', async () => {
   const [gateway, service] = await Promise.all([
     WorkerGateway.start(),
-    TestService.start({ ...embedded, ...portRanges(104), user: 'anna', password: secret }),
+    TestService.start({ ...embedded, user: 'anna', password: secret }),
   ])
   const shown = await gateway.call<Compute>('POST', '/v2/computes', inputOf(service, 'one'))
   expect(shown).toMatchObject({ connected: true, user: 'anna', cpu_usage_percent: expect.any(Number) })
@@ -99,7 +99,7 @@ test('a compute joins by a tunnel, and comes back when the Worker was evicted', 
   const gateway = await WorkerGateway.start()
   const { token, token_id } = await gateway.call('POST', '/v2/tokens', { name: 'behind NAT', purpose: 'join' })
   const service = await TestService.start({
-    ...{ ...embedded, ...portRanges(105) },
+    ...{ ...embedded },
     ...{ 'join.url': gateway.url.replace('http', 'ws'), 'join.token': token },
   })
   const id = (await readFile(join(service.data, 'compute-id'), 'utf8')).trim()
@@ -207,8 +207,8 @@ test('what is about one project goes to its compute at once, and after it when i
   const credentials = { user: 'anna', password: secret }
   const [gateway, a, b] = await Promise.all([
     WorkerGateway.start(),
-    TestService.start({ ...embedded, ...portRanges(104), ...credentials }),
-    TestService.start({ ...embedded, ...portRanges(105), ...credentials }),
+    TestService.start({ ...embedded, ...credentials }),
+    TestService.start({ ...embedded, ...credentials }),
   ])
   await gateway.call('POST', '/v2/computes', inputOf(a, 'a'))
   await gateway.call('POST', '/v2/computes', inputOf(b, 'b'))

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { expect, test, vi } from 'vitest'
 import { createPc } from '../support/lab.ts'
-import { portRanges, TestService } from '../support/service.ts'
+import { TestService } from '../support/service.ts'
 import { type OpenSocket, WorkerGateway } from '../support/worker-gateway.ts'
 
 // The object falls asleep when nothing has happened for ten seconds.
@@ -37,7 +37,7 @@ class Lab {
     const gateway = await WorkerGateway.start()
     const { token } = await gateway.call('POST', '/v2/tokens', { name: 'behind NAT', purpose: 'join' })
     const service = await TestService.start({
-      ...{ 'pc.engine': 'embedded', ...portRanges(128) },
+      ...{ 'pc.engine': 'embedded' },
       ...{ 'join.url': gateway.url.replace('http', 'ws'), 'join.token': token },
     })
     const lab = new Lab(gateway, service)

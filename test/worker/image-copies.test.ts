@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test, vi } from 'vitest'
-import { portRanges, TestService } from '../support/service.ts'
+import { TestService } from '../support/service.ts'
 import { WorkerGateway } from '../support/worker-gateway.ts'
 
 // Services and workerd are started.
@@ -20,10 +20,10 @@ test('the Worker brings an image to a compute that lacks it, whether it has an a
     await gateway.call('POST', '/v2/computes', { compute_id, protocol: 'http', host: '127.0.0.1', port })
   }
   const [first, second, third] = await Promise.all([
-    TestService.start({ ...embedded, ...portRanges(104) }),
-    TestService.start({ ...embedded, ...portRanges(105) }),
+    TestService.start({ ...embedded }),
+    TestService.start({ ...embedded }),
     TestService.start({
-      ...{ ...embedded, ...portRanges(119) },
+      ...{ ...embedded },
       ...{ 'join.url': gateway.url.replace('http', 'ws'), 'join.token': token },
     }),
   ])
@@ -54,8 +54,8 @@ test('the Worker brings an image to a compute that lacks it, whether it has an a
 test('the Worker brings no image to a compute with an address that was not uploaded through it, and says why', async () => {
   const [gateway, first, second] = await Promise.all([
     WorkerGateway.start(),
-    TestService.start({ ...embedded, ...portRanges(104) }),
-    TestService.start({ ...embedded, ...portRanges(105) }),
+    TestService.start({ ...embedded }),
+    TestService.start({ ...embedded }),
   ])
   for (const [compute_id, service] of [['first', first] as const, ['second', second] as const]) {
     const port = Number(new URL(service.url).port)

@@ -7,7 +7,8 @@ import { json, StandIn } from '../support/fleet.ts'
 import { linkOf, portOf, serveManyClients } from '../support/gateway-lab.ts'
 import { createPc, start } from '../support/lab.ts'
 import { collect, readPcap } from '../support/pcap.ts'
-import { portRanges, TestService } from '../support/service.ts'
+import { portRanges } from '../support/ports.ts'
+import { TestService } from '../support/service.ts'
 import { WorkerGateway } from '../support/worker-gateway.ts'
 
 // Computes are waited for that say nothing.
@@ -24,23 +25,15 @@ let b: TestService
 let far: TestService
 let farProject: string
 
-/** 200 of the ports of three numbers of `portRanges`, of which 190 are of consoles. */
-const wide = (first: number): Record<string, [number, number]> => ({
-  console_port_range: [first, first + 189],
-  udp_port_range: [first + 190, first + 197],
-  vnc_port_range: [first + 198, first + 199],
-})
-
 beforeAll(async () => {
   gateway = await WorkerGateway.startForAll(await mkdtemp(join(tmpdir(), 'patchbay-')), { RATE_PER_S: '0' })
   const { token } = await gateway.call('POST', '/v2/tokens', { name: 'far', purpose: 'join' })
-  const [first = 0] = portRanges(124).console_port_range ?? []
-  const few = { console_port_range: [first + 400, first + 419], udp_port_range: [first + 420, first + 439] }
+  const many = () => portRanges({ console: 190, udp: 8, vnc: 2 })
   const joined = { 'join.url': gateway.url.replace('http', 'ws'), 'join.token': token }
   ;[a, b, far] = await Promise.all([
-    TestService.startForAll({ ...embedded, ...wide(first) }),
-    TestService.startForAll({ ...embedded, ...wide(first + 200) }),
-    TestService.startForAll({ ...embedded, ...few, vnc_port_range: [first + 440, first + 449], ...joined }),
+    TestService.startForAll({ ...embedded, ...many() }),
+    TestService.startForAll({ ...embedded, ...many() }),
+    TestService.startForAll({ ...embedded, ...joined }),
   ])
   for (const [compute_id, service] of [['a', a] as const, ['b', b] as const]) {
     const input = { compute_id, name: `compute ${compute_id}`, protocol: 'http', host: '127.0.0.1' }

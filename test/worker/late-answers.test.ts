@@ -10,7 +10,7 @@ import { adminToken, WorkerGateway } from '../support/worker-gateway.ts'
 vi.setConfig({ testTimeout: 60_000 })
 
 test('what takes minutes at a compute is answered through a proxy that cuts what is silent, by isolates and by the object', async () => {
-  const [gateway, compute] = await Promise.all([WorkerGateway.start(), slowCompute(119, 200)])
+  const [gateway, compute] = await Promise.all([WorkerGateway.start(), slowCompute(200)])
   const port = await cuttingProxy(compute.port)
   await gateway.call('POST', '/v2/computes', { compute_id: 'one', protocol: 'http', host: '127.0.0.1', port })
   const { project_id } = await gateway.call('POST', '/v2/compute/projects', { name: 'lab' })

@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test, vi } from 'vitest'
 import { expectNotLocal } from '../support/not-local.ts'
-import { portRanges, TestService } from '../support/service.ts'
+import { TestService } from '../support/service.ts'
 import { WorkerGateway } from '../support/worker-gateway.ts'
 
 // Services and workerd are started.
@@ -12,9 +12,9 @@ test('the Worker is not in local mode, and refuses what only local mode allows',
   const gateway = await WorkerGateway.start()
   const { token } = await gateway.call('POST', '/v2/tokens', { name: 'lab', purpose: 'join' })
   const [near, far] = await Promise.all([
-    TestService.start({ 'pc.engine': 'embedded', ...portRanges(104), local: true }),
+    TestService.start({ 'pc.engine': 'embedded', local: true }),
     TestService.start({
-      ...{ 'pc.engine': 'embedded', ...portRanges(105), local: true },
+      ...{ 'pc.engine': 'embedded', local: true },
       ...{ 'join.url': gateway.url.replace('http', 'ws'), 'join.token': token },
     }),
   ])

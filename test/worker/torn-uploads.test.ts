@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test, vi } from 'vitest'
-import { portRanges, TestService } from '../support/service.ts'
+import { TestService } from '../support/service.ts'
 import {
   everyWay,
   expectTornUploadsChangeNothing,
@@ -20,8 +20,8 @@ const startWorker = async () => Object.assign(await WorkerGateway.start(), { tok
 test('an upload whose connection breaks changes nothing on computes with an address, and they stay connected', async () => {
   const [gateway, a, b] = await Promise.all([
     startWorker(),
-    TestService.start({ 'pc.engine': 'embedded', ...portRanges(104) }),
-    TestService.start({ 'pc.engine': 'embedded', ...portRanges(105) }),
+    TestService.start({ 'pc.engine': 'embedded' }),
+    TestService.start({ 'pc.engine': 'embedded' }),
   ])
   await expectTornUploadsChangeNothing(gateway, a, b)
 })
@@ -30,7 +30,7 @@ test('an upload whose connection breaks changes nothing on a compute that has jo
   const gateway = await startWorker()
   const { token } = await gateway.call('POST', '/v2/tokens', { name: 'lab', purpose: 'join' })
   const service = await TestService.start({
-    ...{ 'pc.engine': 'embedded', ...portRanges(104) },
+    ...{ 'pc.engine': 'embedded' },
     ...{ 'join.url': gateway.url.replace('http', 'ws'), 'join.token': token },
   })
   const id = (await readFile(join(service.data, 'compute-id'), 'utf8')).trim()

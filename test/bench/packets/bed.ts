@@ -1,12 +1,11 @@
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
+import { leasePorts } from '../../support/port-leases.ts'
 import type { Done, Netio, Task } from './generator.ts'
 import type { Order, Reply, Setup } from './relay.ts'
 
 const rounds = 3
 const ms = 1000
-/** Below the ports that the system gives out by itself. */
-let nextPort = 12_000
 
 /** One relay and one generator, each a process of its own. */
 export class Bed {
@@ -17,11 +16,8 @@ export class Bed {
     const { links = 1, segmenting = true } = options
     const netio: Netio = { ...setup.netio, isDirect: setup.kind === 'none' }
     const bed = new Bed()
-    const ports = Array.from({ length: links }, (_, index) => {
-      const first = nextPort + index * 4
-      return [first, first + 1] as const
-    })
-    nextPort += links * 4
+    const { first } = leasePorts(links * 2)
+    const ports = Array.from({ length: links }, (_, index) => [first + index * 2, first + index * 2 + 1] as const)
     const { targets } = (await ask(bed.#relay, { setup: { ...setup, ports } } satisfies Order)) as Reply & {
       targets: Setup['ports']
     }

@@ -9,7 +9,7 @@ import { type ApplianceGuest, applianceGuest, appliancePort } from '../../suppor
 import { requireGuest } from '../../support/guest/files.ts'
 import { requireLibvirt, TestLibvirt } from '../../support/libvirt.ts'
 import { requireDevices, requireProgram } from '../../support/require.ts'
-import { portRanges, TestService } from '../../support/service.ts'
+import { TestService } from '../../support/service.ts'
 
 const isSkipped = [requireLibvirt(), requireDevices(), requireProgram('gcc'), await requireGuest()].some(
   ({ skip }) => skip,
@@ -55,7 +55,7 @@ async function newLab(files: (directory: string) => Promise<ApplianceGuest>) {
   const name = 'Lab VM'
   const made = await files(libvirt.directory)
   await libvirt.define(definition(name, randomUUID(), made))
-  const settings = { 'hypervisor.libvirt_uri': libvirt.uri, 'pc.engine': 'embedded', ...portRanges(123) }
+  const settings = { 'hypervisor.libvirt_uri': libvirt.uri, 'pc.engine': 'embedded' }
   const service = await TestService.start(settings)
   return {
     ...{ libvirt, name, service, ram: made.ram },

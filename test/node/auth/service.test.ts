@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest'
 import { basic, bearer } from '../../support/auth-app.ts'
-import { portRanges, TestService } from '../../support/service.ts'
+import { TestService } from '../../support/service.ts'
 
 test('tokens come in with their role, over restarts, until they are revoked', async () => {
-  const settings = { ...portRanges(102), token: 't0ken' }
+  const settings = { token: 't0ken' }
   const service = await TestService.start(settings)
   const send = (method: string, path: string, authorization: string, body?: object) =>
     service.fetch(path, { method, headers: { authorization }, ...(body && { body: JSON.stringify(body) }) })
@@ -32,7 +32,7 @@ test('tokens come in with their role, over restarts, until they are revoked', as
 })
 
 test('a service without credentials is open as ever, and has no tokens', async () => {
-  const service = await TestService.start(portRanges(103))
+  const service = await TestService.start()
   expect((await service.fetch('/v2/tokens')).status).toBe(404)
   const create = await service.fetch('/v2/tokens', { method: 'POST', body: '{"name": "x", "role": "read"}' })
   expect(create.status).toBe(404)

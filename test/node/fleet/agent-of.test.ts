@@ -4,7 +4,7 @@ import { version } from '../../../runtime/node/system/version.ts'
 import { agentOf } from '../../../src/client/agent-of.ts'
 import type { FeedItem } from '../../../src/model/event.ts'
 import { faultOf, json, openFleet, StandIn } from '../../support/fleet.ts'
-import { portRanges, TestService } from '../../support/service.ts'
+import { TestService } from '../../support/service.ts'
 
 const protectedBy = { user: 'anna', password: 'Geheim-7f3a' }
 
@@ -19,7 +19,7 @@ async function readTo(reader: ReadableStreamDefaultReader<Uint8Array>, text: str
 }
 
 test('a compute of a fleet is a host agent like our own, until it is taken away', async () => {
-  const service = await TestService.start({ 'pc.engine': 'embedded', ...portRanges(129), ...protectedBy })
+  const service = await TestService.start({ 'pc.engine': 'embedded', ...protectedBy })
   const { fleet } = await openFleet({ version })
   const port = Number(new URL(service.url).port)
   await fleet.create({ compute_id: 'one', protocol: 'http', host: '127.0.0.1', port, ...protectedBy })

@@ -39,7 +39,7 @@ async function begun({ asked }: SlowCompute, count: number) {
 }
 
 test('what takes minutes is answered through a proxy that cuts what is silent', async () => {
-  const compute = await slowCompute(118, 200)
+  const compute = await slowCompute(200)
   const gateway = await gatewayOf(compute)
   const [handedOn, asked] = [gateway.get(), gateway.agent.nodes.action(router, 'autoIdlePc', {})]
   const found = await begun(compute, 2)
@@ -74,7 +74,7 @@ test('what takes minutes is answered through a proxy that cuts what is silent', 
 })
 
 test('without that it would be cut, and is a compute that went away', async () => {
-  const compute = await slowCompute(118, 60_000)
+  const compute = await slowCompute(60_000)
   const gateway = await gatewayOf(compute)
   expect(await faultOf(gateway.get())).toMatchObject({
     status: 504,
@@ -84,7 +84,7 @@ test('without that it would be cut, and is a compute that went away', async () =
 })
 
 test('a body that came whole and that nobody reads does not end a long request', async () => {
-  const compute = await slowCompute(118, 200)
+  const compute = await slowCompute(200)
   // `fetch` sends none with GET.
   const asked = request(`${compute.url}/v2/compute/${measure}`, { headers: { 'Content-Length': '2' } })
   const answered = once(asked, 'response')
@@ -99,7 +99,7 @@ test('a body that came whole and that nobody reads does not end a long request',
 })
 
 test('an answer does not begin while the request is still coming', async () => {
-  const compute = await slowCompute(118, 100)
+  const compute = await slowCompute(100)
   const socket = connect(compute.port, '127.0.0.1')
   onTestFinished(() => void socket.destroy())
   let came = ''

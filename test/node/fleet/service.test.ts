@@ -6,7 +6,7 @@ import type { Compute } from '../../../src/model/compute.ts'
 import { slowBody } from '../../support/bodies.ts'
 import { freshDirectory } from '../../support/directory.ts'
 import { figure, parseExposition } from '../../support/exposition.ts'
-import { portRanges, TestService } from '../../support/service.ts'
+import { TestService } from '../../support/service.ts'
 
 const secret = 'Geheim-7f3a'
 const embedded = { 'pc.engine': 'embedded' }
@@ -25,8 +25,8 @@ const status = async (gateway: TestService, path: string) => (await gateway.fetc
 
 test('a lab is run on another service: images, nodes, events, and what is given up', async () => {
   const [gateway, service] = await Promise.all([
-    TestService.start({ ...embedded, ...portRanges(59) }),
-    TestService.start({ ...embedded, ...portRanges(69), ...protectedBy }),
+    TestService.start({ ...embedded }),
+    TestService.start({ ...embedded, ...protectedBy }),
   ])
   expect(await register(gateway, service, protectedBy)).toMatchObject({
     ...{ connected: true, user: 'anna', capabilities: { platform: 'linux' } },
@@ -100,8 +100,8 @@ test('a service that is killed is shown so, and is there again after it was star
   const log = join(await freshDirectory(), 'log')
   const launcher = ['sh', '-c', `exec "$@" --log-level debug 2>>${log}`, 'sh']
   const [gateway, service] = await Promise.all([
-    TestService.start({ ...embedded, ...portRanges(70) }, launcher),
-    TestService.start({ ...embedded, ...portRanges(71), ...protectedBy }),
+    TestService.start({ ...embedded }, launcher),
+    TestService.start({ ...embedded, ...protectedBy }),
   ])
   const wrong = await gateway.fetch('/v2/computes', {
     method: 'POST',

@@ -5,8 +5,8 @@ import { startAgent, startGateway, type TestGateway } from '../../support/gatewa
 
 const projects = '/v2/compute/projects'
 
-async function twoComputes(files: readonly [number, number]): Promise<TestGateway> {
-  return startGateway(await Promise.all(files.map(startAgent)))
+async function twoComputes(): Promise<TestGateway> {
+  return startGateway(await Promise.all([startAgent(), startAgent()]))
 }
 
 async function createProject(gateway: TestGateway, wanted: Record<string, unknown> = {}): Promise<string> {
@@ -17,7 +17,7 @@ const idsOf = async (agent: HostAgent): Promise<string[]> =>
   (await agent.projects.list()).map(({ project_id }) => project_id)
 
 test('projects are spread over the computes, and each is asked for where it is', async () => {
-  const gateway = await twoComputes([100, 101])
+  const gateway = await twoComputes()
   const [a, b] = gateway.members
   const ids = await Promise.all(Array.from({ length: 8 }, () => createProject(gateway)))
   const [onA, onB] = [await idsOf(a?.agent as HostAgent), await idsOf(b?.agent as HostAgent)]
@@ -36,7 +36,7 @@ test('projects are spread over the computes, and each is asked for where it is',
 })
 
 test('a project goes where most room is, where it is asked for, and where its files are', async () => {
-  const gateway = await twoComputes([100, 101])
+  const gateway = await twoComputes()
   const [a, b] = gateway.members
   if (a === undefined || b === undefined) throw new Error('two were started')
   a.load = { cpu_usage_percent: 90, memory_usage_percent: 20 }
@@ -61,7 +61,7 @@ test('a project goes where most room is, where it is asked for, and where its fi
 })
 
 test('lists say which compute was not there, and what is on it is 503, not 404', async () => {
-  const gateway = await twoComputes([100, 101])
+  const gateway = await twoComputes()
   const [a, b] = gateway.members
   if (a === undefined || b === undefined) throw new Error('two were started')
   const [onA, onB] = [
@@ -84,7 +84,7 @@ test('lists say which compute was not there, and what is on it is 503, not 404',
 })
 
 test('what the map has lost is found by asking, also after it has moved', async () => {
-  const gateway = await twoComputes([100, 101])
+  const gateway = await twoComputes()
   const [a, b] = gateway.members
   if (a === undefined || b === undefined) throw new Error('two were started')
   const id = crypto.randomUUID()
@@ -98,7 +98,7 @@ test('what the map has lost is found by asking, also after it has moved', async 
 })
 
 test('a compute that turns out not to be there is passed over, and one that refuses is not', async () => {
-  const agents = await Promise.all([100, 101].map(startAgent))
+  const agents = await Promise.all([startAgent(), startAgent()])
   let status = 503
   const broken = new Proxy(agents[0] as HostAgent, {
     get: (agent, name: keyof HostAgent) =>
@@ -127,7 +127,7 @@ test('a compute that turns out not to be there is passed over, and one that refu
 })
 
 test('two requests with one id make one project', async () => {
-  const gateway = await twoComputes([100, 101])
+  const gateway = await twoComputes()
   const project_id = crypto.randomUUID()
   await Promise.all(Array.from({ length: 4 }, () => createProject(gateway, { project_id })))
   const all = await Promise.all(gateway.members.map(({ agent }) => idsOf(agent)))
@@ -135,7 +135,7 @@ test('two requests with one id make one project', async () => {
 })
 
 test('an image goes to every compute, as fast as the slowest takes it, and is read from the first that has it', async () => {
-  const gateway = await twoComputes([100, 101])
+  const gateway = await twoComputes()
   const content = crypto.getRandomValues(new Uint8Array(60_000))
   const image = '/v2/compute/machine-emulator/images/vios.qcow2'
   const uploaded = await gateway.fetch('POST', image, undefined, { body: content, duplex: 'half' } as RequestInit)
@@ -148,7 +148,7 @@ test('an image goes to every compute, as fast as the slowest takes it, and is re
 })
 
 test('one feed tells what happens on all computes, and a resync when it cannot know', async () => {
-  const gateway = await twoComputes([100, 101])
+  const gateway = await twoComputes()
   const [a, b] = gateway.members
   if (a === undefined || b === undefined) throw new Error('two were started')
   const over = new AbortController()
@@ -178,7 +178,7 @@ test('one feed tells what happens on all computes, and a resync when it cannot k
 })
 
 test('two ports are patched together over two computes in one request, or nothing is left', async () => {
-  const gateway = await twoComputes([100, 101])
+  const gateway = await twoComputes()
   const ends = await Promise.all(
     ['c0', 'c1'].map(async (compute_id) => {
       const project_id = await createProject(gateway, { compute_id })

@@ -3,7 +3,7 @@ import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test, vi } from 'vitest'
 import type { Compute } from '../../../src/model/compute.ts'
-import { portRanges, TestService } from '../../support/service.ts'
+import { TestService } from '../../support/service.ts'
 
 // Three services are started, and one again.
 vi.setConfig({ testTimeout: 90_000 })
@@ -13,10 +13,7 @@ const embedded = { 'pc.engine': 'embedded' }
 
 test('an image is brought to a compute as it was uploaded, also after a restart of the gateway, and never as another has it', async () => {
   const gateway = await TestService.start({ gateway: true })
-  const [first, second] = await Promise.all([
-    TestService.start({ ...embedded, ...portRanges(115) }),
-    TestService.start({ ...embedded, ...portRanges(116) }),
-  ])
+  const [first, second] = await Promise.all([TestService.start({ ...embedded }), TestService.start({ ...embedded })])
   const register = (compute_id: string, { url }: TestService) => {
     const port = Number(new URL(url).port)
     return gateway.call('POST', '/v2/computes', { compute_id, protocol: 'http', host: '127.0.0.1', port })

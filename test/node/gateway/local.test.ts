@@ -9,7 +9,7 @@ import { openSocketConsole } from '../../support/socket-console.ts'
 // Services are started.
 vi.setConfig({ testTimeout: 90_000 })
 
-const lab = GatewayLab.forAll(27_600)
+const lab = GatewayLab.forAll()
 const local = '/v2/computes/local'
 
 test('at a gateway the compute local is where placement says, and in no list', async () => {

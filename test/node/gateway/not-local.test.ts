@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { expect, test, vi } from 'vitest'
 import { bearer } from '../../support/auth-app.ts'
 import { expectNotLocal } from '../../support/not-local.ts'
-import { portRanges, TestService } from '../../support/service.ts'
+import { TestService } from '../../support/service.ts'
 
 // Three services are started.
 vi.setConfig({ testTimeout: 120_000 })
@@ -12,9 +12,9 @@ test('a gateway is not in local mode, and refuses what only local mode allows', 
   const token = 'the-admin-token-of-tests'
   const gateway = await TestService.start({ gateway: true, token, 'fleet.join_tokens': ['tunnel-test-0123456789'] })
   const [near, far] = await Promise.all([
-    TestService.start({ 'pc.engine': 'embedded', ...portRanges(104), local: true }),
+    TestService.start({ 'pc.engine': 'embedded', local: true }),
     TestService.start({
-      ...{ 'pc.engine': 'embedded', ...portRanges(105), local: true },
+      ...{ 'pc.engine': 'embedded', local: true },
       ...{ 'join.url': gateway.url, 'join.token': 'tunnel-test-0123456789' },
     }),
   ])

@@ -16,7 +16,7 @@ import { openSocketConsole } from '../../support/socket-console.ts'
 vi.setConfig({ testTimeout: 90_000 })
 
 const projects = '/v2/compute/projects'
-const lab = GatewayLab.forAll(26_400)
+const lab = GatewayLab.forAll()
 
 const pingTwice = 'ping 10.0.0.2 -c 2 -i 50\r'
 

@@ -6,10 +6,9 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { expect, onTestFinished, test } from 'vitest'
 import { freshDirectory } from '../../support/directory.ts'
-import { portRanges, TestService } from '../../support/service.ts'
+import { TestService } from '../../support/service.ts'
 
 const settings = {
-  ...portRanges(31),
   'pc.engine': 'embedded',
   'limits.header_timeout_ms': 500,
   'limits.body_timeout_ms': 500,
@@ -94,7 +93,7 @@ test('a connection is kept for further requests, also when they are sent togethe
 })
 
 test('a client that never reads its feed costs no memory and no other feed an event', async () => {
-  const service = await TestService.start({ ...settings, ...portRanges(32) })
+  const service = await TestService.start({ ...settings })
   const { project_id } = await service.call<{ project_id: string }>('POST', '/v2/compute/projects', { name: 'lab' })
   const path = `/v2/compute/projects/${project_id}`
   const deaf = await open(service)
@@ -134,7 +133,7 @@ test('a client that never reads its feed costs no memory and no other feed an ev
 }, 60_000)
 
 test('more feeds than the limit are refused, and a feed that is left makes room', async () => {
-  const service = await TestService.start({ ...settings, ...portRanges(33), 'limits.feeds': 2 })
+  const service = await TestService.start({ ...settings, 'limits.feeds': 2 })
   const { project_id } = await service.call<{ project_id: string }>('POST', '/v2/compute/projects', { name: 'lab' })
   const path = `/v2/compute/projects/${project_id}/notifications`
   const [one] = [new AbortController(), await service.fetch(path)]
@@ -146,7 +145,7 @@ test('more feeds than the limit are refused, and a feed that is left makes room'
 })
 
 test('a large body that is refused early gets its answer, with Connection: close, however it is sent', async () => {
-  const service = await TestService.start({ ...portRanges(31), min_free_space_mb: 10 ** 9, token: 'let-me-in-please' })
+  const service = await TestService.start({ min_free_space_mb: 10 ** 9, token: 'let-me-in-please' })
   const directory = await freshDirectory()
   const file = join(directory, 'large')
   await writeFile(file, Buffer.alloc(50 * 2 ** 20))

@@ -5,7 +5,7 @@ import { describe, expect, test } from 'vitest'
 import { report } from '../../stand-in/report/build.ts'
 import { freshDirectory } from '../../support/directory.ts'
 import { iourc, requireGcc } from '../../support/iou.ts'
-import { portRanges, TestService } from '../../support/service.ts'
+import { TestService } from '../../support/service.ts'
 
 const { skip } = requireGcc()
 const admin = 'the-token-of-the-administrator'
@@ -57,7 +57,7 @@ describe.skipIf(skip)('outside local mode', { timeout: 60_000 }, () => {
   const settings = { local: false, token: admin, sandbox: 'off' }
 
   test('only an administrator uploads what will be run, and only that is run or asked', async () => {
-    const service = await TestService.start({ ...portRanges(115), ...settings })
+    const service = await TestService.start({ ...settings })
     const [root, student] = [user(service, admin), await operator(service)]
     const { bytes, hasRun } = await tellTale()
     const refused = await student('POST', `${images}/${name}`, bytes)
@@ -90,7 +90,7 @@ describe.skipIf(skip)('outside local mode', { timeout: 60_000 }, () => {
 
   test('a digest of the setting lets anybody upload and run that program, and no other', async () => {
     const { bytes, hasRun } = await tellTale()
-    const settingsNow = { ...portRanges(116), ...settings, executables: [sha256(bytes).toUpperCase()] }
+    const settingsNow = { ...settings, executables: [sha256(bytes).toUpperCase()] }
     const service = await TestService.start(settingsNow)
     const student = await operator(service)
     const other = Buffer.concat([bytes, Buffer.from('x')])
@@ -112,7 +112,7 @@ describe.skipIf(skip)('outside local mode', { timeout: 60_000 }, () => {
   })
 
   test('a program that is replaced or written to after it was looked at does not run', async () => {
-    const service = await TestService.start({ ...portRanges(117), ...settings })
+    const service = await TestService.start({ ...settings })
     const root = user(service, admin)
     const [good, evil] = [await tellTale(), await tellTale()]
     await root('POST', `${images}/${name}`, good.bytes)
@@ -138,7 +138,7 @@ describe.skipIf(skip)('outside local mode', { timeout: 60_000 }, () => {
 
   test('parts of another user are not made complete by an administrator', async () => {
     const { bytes } = await tellTale()
-    const service = await TestService.start({ ...portRanges(118), ...settings, executables: ['0'.repeat(64)] })
+    const service = await TestService.start({ ...settings, executables: ['0'.repeat(64)] })
     const student = await operator(service)
     const { token } = await user(service, admin)('POST', '/v2/tokens', { name: 'other', role: 'operate' })
     const range = { 'content-range': `bytes 0-9/${bytes.length}` }
@@ -154,7 +154,7 @@ describe.skipIf(skip)('outside local mode', { timeout: 60_000 }, () => {
 
   test('no name of an image leads to the parts of an administrator', async () => {
     const listed = sha256(Buffer.from('some other program'))
-    const service = await TestService.start({ ...portRanges(115), ...settings, executables: [listed] })
+    const service = await TestService.start({ ...settings, executables: [listed] })
     const { bytes } = await tellTale()
     const half = bytes.length >> 1
     const partOf = (token: string, first: number, last: number): User =>
@@ -170,7 +170,7 @@ describe.skipIf(skip)('outside local mode', { timeout: 60_000 }, () => {
   })
 
   test('without credentials only the list counts', async () => {
-    const service = await TestService.start({ ...portRanges(119), local: false, sandbox: 'off' })
+    const service = await TestService.start({ local: false, sandbox: 'off' })
     const { bytes, hasRun } = await tellTale()
     const anybody = user(service, 'none')
     expect((await anybody('POST', `${images}/${name}`, bytes)).status).toBe(403)
@@ -180,8 +180,8 @@ describe.skipIf(skip)('outside local mode', { timeout: 60_000 }, () => {
   })
 
   test('a gateway hands on who asks, by every way', async () => {
-    const gateway = await TestService.start({ ...portRanges(120), gateway: true, token: admin })
-    const compute = await TestService.start({ ...portRanges(121), user: 'gateway', password: 'secret-of-it' })
+    const gateway = await TestService.start({ gateway: true, token: admin })
+    const compute = await TestService.start({ user: 'gateway', password: 'secret-of-it' })
     const [root, student] = [user(gateway, admin), await operator(gateway)]
     const url = new URL(compute.url)
     const registered = await root('POST', '/v2/computes', {
@@ -203,7 +203,7 @@ describe.skipIf(skip)('outside local mode', { timeout: 60_000 }, () => {
 })
 
 test.skipIf(skip)('in local mode any image is run, as before', { timeout: 60_000 }, async () => {
-  const service = await TestService.start(portRanges(122))
+  const service = await TestService.start()
   const { bytes, hasRun } = await tellTale()
   const anybody = user(service, 'none')
   expect((await anybody('POST', `${images}/${name}`, bytes)).status).toBe(204)

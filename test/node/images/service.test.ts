@@ -4,7 +4,7 @@ import { request } from 'node:http'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { requireProgram } from '../../support/require.ts'
-import { portRanges, TestService } from '../../support/service.ts'
+import { TestService } from '../../support/service.ts'
 
 const images = '/v2/compute/machine-emulator/images'
 
@@ -19,7 +19,7 @@ function begin(service: TestService, name: string, headers: Record<string, strin
 const hidden = async (own: string) => (await readdir(own)).filter((name) => name.startsWith('.'))
 
 test('a service that is killed in the middle of uploads leaves the old image, and the next one cleans up', async () => {
-  const service = await TestService.start(portRanges(76))
+  const service = await TestService.start()
   const own = join(service.data, 'images/machine-emulator')
   await service.fetch(`${images}/disk`, { method: 'POST', body: 'old' })
   begin(service, 'disk', { 'content-length': '1000' }, 'half')
@@ -39,7 +39,7 @@ test('a service that is killed in the middle of uploads leaves the old image, an
 })
 
 test('an upload whose connection broke goes on where it was, also one that was to come whole', async () => {
-  const service = await TestService.start(portRanges(77))
+  const service = await TestService.start()
   const own = join(service.data, 'images/machine-emulator')
   const { drop } = begin(service, 'disk', { 'content-length': '8', 'content-range': 'bytes 0-7/8' }, 'half')
   const ask = () => service.fetch(`${images}/disk`, { method: 'POST', headers: { 'content-range': 'bytes */8' } })
@@ -67,7 +67,7 @@ test(
   'an image that a node of an open project or another image needs is not deleted',
   requireProgram('qemu-system-x86_64'),
   async () => {
-    const service = await TestService.start(portRanges(125))
+    const service = await TestService.start()
     const own = join(service.data, 'images/machine-emulator')
     const make = (...args: string[]) => execFileSync('qemu-img', ['create', '-q', '-f', 'qcow2', ...args])
     make(join(own, 'base.qcow2'), '1M')
@@ -90,7 +90,7 @@ test(
 )
 
 test('an image larger than the limit is refused before it is sent, and a range has its length', async () => {
-  const service = await TestService.start({ ...portRanges(78), 'limits.image_gb': 1 })
+  const service = await TestService.start({ 'limits.image_gb': 1 })
   const headers = { 'content-range': `bytes 0-3/${2 ** 30 + 1}` }
   const answer = await service.fetch(`${images}/disk`, { method: 'POST', body: 'half', headers })
   expect(answer.status).toBe(413)
@@ -102,7 +102,7 @@ test('an image larger than the limit is refused before it is sent, and a range h
 })
 
 test('outside local mode an absolute path of a disk is refused', async () => {
-  const service = await TestService.start({ ...portRanges(79), local: false })
+  const service = await TestService.start({ local: false })
   const input = { path: join(service.data, 'disk'), format: 'raw', size: 1 }
   const answer = await service.fetch('/v2/compute/machine-emulator/img', {
     method: 'POST',

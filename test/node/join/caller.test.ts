@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import type { Compute } from '../../../src/model/compute.ts'
-import { portRanges, TestService } from '../../support/service.ts'
+import { TestService } from '../../support/service.ts'
 
 // Three services are started.
 vi.setConfig({ testTimeout: 90_000 })
@@ -17,10 +17,10 @@ const credentials = { user: 'anna', password: 'geheim-geheim' }
 async function lab() {
   const gateway = await TestService.start({ gateway: true, ...credentials, 'fleet.join_tokens': [token] })
   const joined = await TestService.start({
-    ...{ ...embedded, ...portRanges(112), 'join.url': gateway.url, 'join.token': token },
+    ...{ ...embedded, 'join.url': gateway.url, 'join.token': token },
     local: true,
   })
-  const registered = await TestService.start({ ...embedded, ...portRanges(113), ...credentials })
+  const registered = await TestService.start({ ...embedded, ...credentials })
   const ask = (path: string, init: RequestInit = {}) =>
     gateway.fetch(path, { ...init, headers: { authorization: basic('anna'), ...init.headers } })
   const { hostname: host, port } = new URL(registered.url)
@@ -68,7 +68,7 @@ test('a compute in local mode is not local for requests of a gateway, through a 
 })
 
 test('a client that says it comes by a gateway only loses its local mode', async () => {
-  const service = await TestService.start({ ...embedded, ...portRanges(112) })
+  const service = await TestService.start({ ...embedded })
   for (const via of ['admin', 'user', 'x']) {
     const headers = { 'x-patchbay-via': via }
     expect(await (await service.fetch('/v2/compute/version', { headers })).json()).toMatchObject({ local: false })
@@ -76,7 +76,7 @@ test('a client that says it comes by a gateway only loses its local mode', async
 })
 
 test('a compute that joins a gateway is not in local mode unless its settings say so', async () => {
-  const settings = { ...embedded, ...portRanges(112), 'join.url': 'ws://127.0.0.1:9', 'join.token': token }
+  const settings = { ...embedded, 'join.url': 'ws://127.0.0.1:9', 'join.token': token }
   const service = await TestService.start(settings)
   expect(await service.call('GET', '/v2/compute/version')).toMatchObject({ local: false })
 })

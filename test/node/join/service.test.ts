@@ -6,7 +6,7 @@ import { expect, onTestFinished, test, vi } from 'vitest'
 import { WebSocket } from 'ws'
 import type { Compute } from '../../../src/model/compute.ts'
 import { refusedJoiner } from '../../support/refused-joiner.ts'
-import { portRanges, TestService } from '../../support/service.ts'
+import { TestService } from '../../support/service.ts'
 
 // Two services are started, and started again.
 vi.setConfig({ testTimeout: 90_000 })
@@ -16,7 +16,6 @@ const second = 'tunnel-test-9876543210'
 const embedded = { 'pc.engine': 'embedded' }
 const gatewaySettings = {
   ...embedded,
-  ...portRanges(110),
   user: 'anna',
   password: 'geheim',
   'fleet.join_tokens': [token],
@@ -30,7 +29,7 @@ const json = async <T>(answer: Promise<Response>) => (await (await answer).json(
 /** A gateway, and a compute that joins it. */
 async function joined(more: object = {}) {
   const gateway = await TestService.start(gatewaySettings)
-  const settings = { ...embedded, ...portRanges(111), 'join.url': gateway.url, 'join.token': token, ...more }
+  const settings = { ...embedded, 'join.url': gateway.url, 'join.token': token, ...more }
   const service = await TestService.start(settings)
   const id = (await readFile(join(service.data, 'compute-id'), 'utf8')).trim()
   return { gateway, service, id, compute: `/v2/computes/${id}` }
@@ -159,7 +158,7 @@ test('a compute comes back to a gateway that was killed, and one that is killed 
 })
 
 test('nobody joins without a token, and no page or ticket opens the door', async () => {
-  const gateway = await TestService.start({ ...gatewaySettings, ...portRanges(114) })
+  const gateway = await TestService.start({ ...gatewaySettings })
   const url = `${gateway.url.replace('http', 'ws')}/v2/computes/join`
   const attempt = async (headers: Record<string, string>, path = '') => {
     const socket = new WebSocket(url + path, { headers })
@@ -187,7 +186,7 @@ test('nobody joins without a token, and no page or ticket opens the door', async
 test('a token belongs to the compute that used it first, also after both services began anew', async () => {
   const gateway = await TestService.start({ ...gatewaySettings, 'fleet.join_tokens': [token, second] })
   const service = await TestService.start({
-    ...{ ...embedded, ...portRanges(111), 'join.url': gateway.url, 'join.token': token },
+    ...{ ...embedded, 'join.url': gateway.url, 'join.token': token },
   })
   const id = (await readFile(join(service.data, 'compute-id'), 'utf8')).trim()
   await until(gateway, id, isConnected)

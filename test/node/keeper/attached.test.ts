@@ -1,10 +1,11 @@
 import { once } from 'node:events'
-import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
+import { createServer, type Server, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import type { AttachedSpec } from '../../../runtime/node/keeper-protocol/protocol.ts'
 import { freshDirectory } from '../../support/directory.ts'
 import { startKeeper, type TestKeeper } from '../../support/keeper.ts'
+import { freePort } from '../../support/ports.ts'
 
 const key = 'hypervisor:1'
 
@@ -24,14 +25,6 @@ async function serialPort(place: { port: number } | { path: string }): Promise<{
     for (const client of clients) client.destroy()
   })
   return { server, clients }
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
-  await new Promise((resolve) => server.close(resolve))
-  return port
 }
 
 async function attach(place: Pick<AttachedSpec, 'port' | 'path'>, readyMs = 5000) {
@@ -58,7 +51,7 @@ async function consoleOf(client: TestKeeper['client']) {
 test.for(['port', 'path'] as const)(
   'the serial port of a guest, at a %s that appears later, is its console',
   async (type) => {
-    const place = type === 'port' ? { port: await freePort() } : { path: join(await freshDirectory(), 'serial') }
+    const place = type === 'port' ? { port: freePort() } : { path: join(await freshDirectory(), 'serial') }
     const { client, exit } = await attach(place)
     const console = await consoleOf(client)
     const { server, clients } = await serialPort(place)
@@ -74,7 +67,7 @@ test.for(['port', 'path'] as const)(
 )
 
 test('one that only begins anew has not ended', async () => {
-  const port = await freePort()
+  const port = freePort()
   const { client } = await attach({ port })
   const { clients } = await serialPort({ port })
   const console = await consoleOf(client)
@@ -84,12 +77,12 @@ test('one that only begins anew has not ended', async () => {
 })
 
 test('one that never appears has ended after its time, and nobody says it was quiet', async () => {
-  const { exit } = await attach({ port: await freePort() }, 100)
+  const { exit } = await attach({ port: freePort() }, 100)
   expect(await exit()).toMatchObject({ key, exit: { code: null, requested: false } })
 })
 
 test('it is let go of at once', async () => {
-  const port = await freePort()
+  const port = freePort()
   const { clients } = await serialPort({ port })
   const { client } = await attach({ port })
   await (await consoleOf(client)).shows('login: ')
@@ -100,6 +93,6 @@ test('it is let go of at once', async () => {
 })
 
 test('it may be waited for when it is let go of', async () => {
-  const { client } = await attach({ port: await freePort() }, 60_000)
+  const { client } = await attach({ port: freePort() }, 60_000)
   expect(await client.call('unit.stop', { key, grace_ms: 60_000 })).toMatchObject({ exit: { requested: true } })
 })

@@ -4,9 +4,11 @@ import { expect, onTestFinished, test } from 'vitest'
 import { ConsoleHub } from '../../../runtime/node/keeper/console-hub.ts'
 import { InputWindow } from '../../../runtime/node/keeper/input-window.ts'
 import { greeting } from '../../../runtime/node/system/telnet.ts'
+import { freePorts } from '../../support/ports.ts'
 import { TcpClient } from '../../support/tcp-client.ts'
 
 const host = '127.0.0.1'
+const base = freePorts(50)
 
 /** A hub on the port, and what it was given for the guest. */
 async function openHub(port: number): Promise<{ hub: ConsoleHub; typed: () => string; onTyped: () => Promise<void> }> {
@@ -44,8 +46,8 @@ function closeOf(socket: Socket): Promise<void> {
 }
 
 test('every client gets the greeting and the same output, and what any of them types reaches the guest', async () => {
-  const { hub, typed, onTyped } = await openHub(28000)
-  const clients = await Promise.all(Array.from({ length: 10 }, () => TcpClient.connect(28000)))
+  const { hub, typed, onTyped } = await openHub(base)
+  const clients = await Promise.all(Array.from({ length: 10 }, () => TcpClient.connect(base)))
   for (const client of clients) await client.untilLength(greeting.length)
   hub.output(Buffer.from('login: \xff', 'latin1'))
   for (const client of clients) {
@@ -61,21 +63,21 @@ test('every client gets the greeting and the same output, and what any of them t
 })
 
 test('a client that comes late is shown the last 64 KiB', async () => {
-  const { hub } = await openHub(28001)
+  const { hub } = await openHub(base + 1)
   const text = Array.from({ length: 20_000 }, (_, line) => `${line}\r\n`).join('')
   hub.output(Buffer.from(text))
-  const client = await TcpClient.connect(28001)
+  const client = await TcpClient.connect(base + 1)
   await client.untilLength(greeting.length + 65_536)
   expect(client.received.subarray(greeting.length).toString()).toBe(text.slice(-65_536))
 })
 
 test('a client that never reads is dropped, while another one reads on and misses nothing', async () => {
-  const { hub } = await openHub(28002)
-  const slow = connect(28002, host)
+  const { hub } = await openHub(base + 2)
+  const slow = connect(base + 2, host)
   slow.on('error', () => {})
   await once(slow, 'connect')
   slow.pause()
-  const reader = await TcpClient.connect(28002)
+  const reader = await TcpClient.connect(base + 2)
   await reader.untilLength(greeting.length)
   const chunk = Buffer.alloc(65_536, 'output of a guest ')
   const chunks = 400
@@ -94,57 +96,62 @@ test('a client that never reads is dropped, while another one reads on and misse
 })
 
 test('a port that is taken is refused, and the listener that was there stays', async () => {
-  await occupy(28004)
-  const { hub } = await openHub(28003)
-  await expect(hub.setListen({ host, port: 28004 })).rejects.toMatchObject({ code: 'port_taken' })
-  expect(hub.listen).toEqual({ host, port: 28003 })
-  const client = await TcpClient.connect(28003)
+  await occupy(base + 4)
+  const { hub } = await openHub(base + 3)
+  await expect(hub.setListen({ host, port: base + 4 })).rejects.toMatchObject({ code: 'port_taken' })
+  expect(hub.listen).toEqual({ host, port: base + 3 })
+  const client = await TcpClient.connect(base + 3)
   await client.untilLength(greeting.length)
 })
 
 test('moving the listener ends its clients and frees the port, but not a raw attachment', async () => {
-  const { hub } = await openHub(28005)
-  const telnet = await TcpClient.connect(28005)
+  const { hub } = await openHub(base + 5)
+  const telnet = await TcpClient.connect(base + 5)
   await telnet.untilLength(greeting.length)
-  const rawSide = createServer((socket) => hub.attach(socket)).listen(28007, host)
+  const rawSide = createServer((socket) => hub.attach(socket)).listen(base + 7, host)
   onTestFinished(() => void rawSide.close())
   await once(rawSide, 'listening')
-  const raw = await TcpClient.connect(28007)
+  const raw = await TcpClient.connect(base + 7)
 
-  await hub.setListen({ host, port: 28006 })
+  await hub.setListen({ host, port: base + 6 })
   await telnet.closed()
-  expect(await canConnect(28005)).toBe(false)
-  expect(await canConnect(28006)).toBe(true)
+  expect(await canConnect(base + 5)).toBe(false)
+  expect(await canConnect(base + 6)).toBe(true)
   await hub.setListen(null)
-  expect(await canConnect(28006)).toBe(false)
+  expect(await canConnect(base + 6)).toBe(false)
   hub.output(Buffer.from('still here \xff', 'latin1'))
   expect((await raw.until((it) => it.length >= 12)).toString('latin1')).toBe('still here \xff')
 })
 
 test('listeners that are moved several times at once leave only the last one open', async () => {
-  const { hub } = await openHub(28008)
-  await Promise.all([28009, 28010, 28011].map((port) => hub.setListen({ host, port })))
-  expect(await Promise.all([28008, 28009, 28010, 28011].map(canConnect))).toEqual([false, false, false, true])
+  const { hub } = await openHub(base + 8)
+  await Promise.all([base + 9, base + 10, base + 11].map((port) => hub.setListen({ host, port })))
+  expect(await Promise.all([base + 8, base + 9, base + 10, base + 11].map(canConnect))).toEqual([
+    false,
+    false,
+    false,
+    true,
+  ])
 })
 
 test('a listener that is opened while the unit ends does not stay behind', async () => {
-  const { hub } = await openHub(28012)
-  const moving = hub.setListen({ host, port: 28013 })
+  const { hub } = await openHub(base + 12)
+  const moving = hub.setListen({ host, port: base + 13 })
   hub.close()
   await expect(moving).rejects.toMatchObject({ code: 'not_running' })
-  expect(await canConnect(28012)).toBe(false)
-  expect(await canConnect(28013)).toBe(false)
+  expect(await canConnect(base + 12)).toBe(false)
+  expect(await canConnect(base + 13)).toBe(false)
 })
 
 test('the 65th client is told so and sent away, and one that leaves rudely does no harm', async () => {
-  const { hub } = await openHub(28014)
+  const { hub } = await openHub(base + 14)
   const clients: TcpClient[] = []
-  for (let count = 0; count < 64; count++) clients.push(await TcpClient.connect(28014))
+  for (let count = 0; count < 64; count++) clients.push(await TcpClient.connect(base + 14))
   for (const client of clients) await client.untilLength(greeting.length)
-  const refused = await TcpClient.connect(28014)
+  const refused = await TcpClient.connect(base + 14)
   await refused.shows('64 clients already')
   await refused.closed()
-  const rude = connect(28014, host)
+  const rude = connect(base + 14, host)
   rude.on('error', () => {})
   await once(rude, 'connect')
   rude.write('typed before the refusal')
@@ -154,10 +161,12 @@ test('the 65th client is told so and sent away, and one that leaves rudely does 
   await clients[0]?.shows('on')
   clients[1]?.socket.destroy()
   // Its place is free again as soon as the hub has seen its end.
-  await expect.poll(async () => (await first(28014)).subarray(0, 3)).toEqual(Buffer.from(greeting.subarray(0, 3)))
+  await expect
+    .poll(async () => (await beginning(base + 14)).subarray(0, 3))
+    .toEqual(Buffer.from(greeting.subarray(0, 3)))
 })
 
-async function first(port: number): Promise<Buffer> {
+async function beginning(port: number): Promise<Buffer> {
   const client = await TcpClient.connect(port)
   const received = await client.until((it) => it.length > 2)
   client.socket.destroy()
@@ -165,10 +174,10 @@ async function first(port: number): Promise<Buffer> {
 }
 
 test('the end of the unit is the end of every stream, after its last output, also for a client that stays', async () => {
-  const { hub } = await openHub(28015)
-  const client = await TcpClient.connect(28015)
+  const { hub } = await openHub(base + 15)
+  const client = await TcpClient.connect(base + 15)
   await client.untilLength(greeting.length)
-  const stubborn = connect({ port: 28015, host, allowHalfOpen: true })
+  const stubborn = connect({ port: base + 15, host, allowHalfOpen: true })
   stubborn.on('error', () => {})
   await once(stubborn, 'data')
   hub.output(Buffer.from('bye'))
@@ -191,8 +200,8 @@ test('a client that types faster than the guest reads waits for it, and nothing 
     return window.offer(bytes.length)
   })
   onTestFinished(() => hub.close())
-  await hub.setListen({ host, port: 28020 })
-  const client = await TcpClient.connect(28020)
+  await hub.setListen({ host, port: base + 20 })
+  const client = await TcpClient.connect(base + 20)
   client.socket.write(Buffer.alloc(1 << 20, 'x'))
   while (read < 1 << 20) {
     await new Promise(setImmediate)
@@ -208,8 +217,8 @@ test('a client that types faster than the guest reads waits for it, and nothing 
 test('what is typed for a guest that takes nothing is refused with a word, once', async () => {
   const hub = new ConsoleHub(() => ({ isTaken: false }))
   onTestFinished(() => hub.close())
-  await hub.setListen({ host, port: 28021 })
-  const client = await TcpClient.connect(28021)
+  await hub.setListen({ host, port: base + 21 })
+  const client = await TcpClient.connect(base + 21)
   client.socket.write('a')
   const text = '\r\n[The guest does not read: what is typed is thrown away]\r\n'
   await client.untilLength(greeting.length + text.length)
@@ -223,13 +232,13 @@ test.for([
   ['a form', '/'],
   ['a form with a long path', `/${'a'.repeat(100_000)}`],
 ] as const)('%s that a web page has sent to the port of a console types nothing', async ([, path]) => {
-  const { hub, typed } = await openHub(28040)
-  const page = connect(28040, host)
+  const { hub, typed } = await openHub(base + 40)
+  const page = connect(base + 40, host)
   page.on('error', () => {})
   await once(page, 'connect')
   const body = 'x=\r\nenable\r\nreload\r\n'
   page.write(
-    `POST ${path} HTTP/1.1\r\nHost: ${host}:28040\r\nContent-Type: text/plain\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
+    `POST ${path} HTTP/1.1\r\nHost: ${host}:${base + 40}\r\nContent-Type: text/plain\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
   )
   page.resume()
   await closeOf(page)
@@ -238,9 +247,9 @@ test.for([
 })
 
 test('what somebody types or pastes reaches the guest, also when it speaks of HTTP', async () => {
-  const { typed } = await openHub(28041)
+  const { typed } = await openHub(base + 41)
   for (const text of ['P', 'GET / now\r', 'GET / HTTP/1.1\r', '\xff\xfd\x03POST / HTTP/1.1\r\n']) {
-    const client = connect(28041, host)
+    const client = connect(base + 41, host)
     await once(client, 'connect')
     const before = typed().length
     client.write(Buffer.from(text, 'latin1'))

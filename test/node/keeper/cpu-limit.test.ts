@@ -4,6 +4,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import { KeeperClient } from '../../../runtime/node/keeper/client.ts'
 import type { EmbeddedPcSpec } from '../../../runtime/node/keeper-protocol/protocol.ts'
 import { isAlive, startKeeper, type TestKeeper } from '../../support/keeper.ts'
+import { freePort } from '../../support/ports.ts'
 import { processState, usage } from '../../support/processor-time.ts'
 import { TcpClient } from '../../support/tcp-client.ts'
 
@@ -162,7 +163,7 @@ test('what does not run, is no process, or is no number that makes sense, is ref
   await limit(keeper, 800)
   const run: EmbeddedPcSpec = {
     ...{ type: 'pc', mac: '00:50:79:66:68:00', directory: keeper.data, script: 'startup.vpc' },
-    ...{ guest_port: 28_060, switch_port: 28_061 },
+    ...{ guest_port: freePort(), switch_port: freePort() },
   }
   await keeper.client.call('unit.start', { key: 'pc:a', run })
   await expect(limit(keeper, 50, 'pc:a')).rejects.toMatchObject({ code: 'unsupported' })

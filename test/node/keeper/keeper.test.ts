@@ -11,11 +11,13 @@ import { KeeperClient } from '../../../runtime/node/keeper/client.ts'
 import { keeperDirectory } from '../../../runtime/node/keeper/generation.ts'
 import { ensureKeeper } from '../../../runtime/node/keeper/launch.ts'
 import { isAlive, startKeeper } from '../../support/keeper.ts'
+import { freePorts } from '../../support/ports.ts'
 import { requireProgram } from '../../support/require.ts'
 import { Terminal } from '../../support/terminal.ts'
 
 const vpcs = requireProgram('vpcs')
-const port = (offset: number) => 27_000 + offset
+const first = freePorts(20)
+const port = (offset: number) => first + offset
 
 test('a unit that ends by itself is told with its code and its last words, also later', async () => {
   const { client, shell, exit } = await startKeeper()
@@ -152,7 +154,7 @@ test.skipIf(vpcs.skip)('VPCS runs on a terminal of its own; quit is an end that 
       run: {
         type: 'process',
         command: 'vpcs',
-        args: ['-i', '1', '-s', '27301', '-c', '27302'],
+        args: ['-i', '1', '-s', `${port(11)}`, '-c', `${port(12)}`],
         cwd: data,
         log: join(data, 'vpcs.log'),
         stdio: 'pty',

@@ -11,10 +11,12 @@ import { findProgram } from '../../../runtime/node/system/find-program.ts'
 import { identify } from '../../../runtime/node/system/process-identity.ts'
 import { shellUnit } from '../../support/child-unit.ts'
 import { freshDirectory } from '../../support/directory.ts'
+import { freePorts } from '../../support/ports.ts'
 import { requireProgram } from '../../support/require.ts'
 import { TcpClient } from '../../support/tcp-client.ts'
 
 const host = '127.0.0.1'
+const base = freePorts(50)
 const key = 'test:unit'
 
 interface Bench {
@@ -61,8 +63,8 @@ async function canConnect(port: number): Promise<boolean> {
 
 test('what is typed on the console of a program reaches its stdin, and its stdout the console', async () => {
   const { directory, units } = await openBench()
-  await units.start({ ...shellUnit(directory, 'exec cat'), console: { host, port: 28050 } })
-  const client = await TcpClient.connect(28050)
+  await units.start({ ...shellUnit(directory, 'exec cat'), console: { host, port: base } })
+  const client = await TcpClient.connect(base)
   client.socket.write('to the guest\r\n')
   await client.shows('to the guest\r')
 })
@@ -71,10 +73,10 @@ test('a program that ends by itself is told as not requested, with its code and 
   const { directory, units, exit } = await openBench()
   const { pid, run } = await units.start({
     ...shellUnit(directory, 'echo no licence; read line; exit 7'),
-    console: { host, port: 28051 },
+    console: { host, port: base + 1 },
   })
   expect(units.running).toBe(1)
-  const client = await TcpClient.connect(28051)
+  const client = await TcpClient.connect(base + 1)
   await client.shows('no licence')
   client.socket.write('\n')
   const ended = { code: 7, signal: null, requested: false, last_words: 'no licence' }
@@ -118,9 +120,9 @@ test('what a program complains of in its log comes before what its guest has sho
 
 test('a stop is told as requested, and the port can be bound again at once', async () => {
   const { directory, units, exit } = await openBench()
-  const spec: UnitSpec = { ...shellUnit(directory, 'exec cat'), console: { host, port: 28052 } }
+  const spec: UnitSpec = { ...shellUnit(directory, 'exec cat'), console: { host, port: base + 2 } }
   const first = await units.start(spec)
-  const client = await TcpClient.connect(28052)
+  const client = await TcpClient.connect(base + 2)
   const stopped = await units.stop(key, 2000)
   expect(stopped.exit).toMatchObject({ signal: 'SIGTERM', requested: true })
   expect(await exit()).toMatchObject({ run: first.run, exit: { requested: true } })
@@ -128,7 +130,7 @@ test('a stop is told as requested, and the port can be bound again at once', asy
   const second = await units.start(spec)
   expect(second.run).toBeGreaterThan(first.run)
   expect(second.pid).not.toBe(first.pid)
-  await (await TcpClient.connect(28052)).untilLength(3)
+  await (await TcpClient.connect(base + 2)).untilLength(3)
 })
 
 test('a stop is safe for a key that is not known, has ended, or is being stopped', async () => {
@@ -187,14 +189,14 @@ test('a program that is not ready at once fails the start, with its last words',
   const { directory, units } = await openBench()
   const failing = {
     ...shellUnit(directory, 'echo bad image; exit 3', { ready: 'prompt>' }),
-    console: { host, port: 28053 },
+    console: { host, port: base + 3 },
   }
   await expect(units.start(failing)).rejects.toMatchObject({
     code: 'spawn_failed',
     message: expect.stringMatching(/exit code 3.*bad image/s),
   })
   expect(units.list()).toEqual([])
-  expect(await canConnect(28053)).toBe(false)
+  expect(await canConnect(base + 3)).toBe(false)
 })
 
 test('a program that does not become ready in its time is ended', async () => {
@@ -215,7 +217,7 @@ test('the text that says ready may come in pieces', async () => {
 
 test('a program or a directory that is not there fails the start, and leaves no listener', async () => {
   const { directory, units } = await openBench()
-  const console = { host, port: 28054 }
+  const console = { host, port: base + 4 }
   for (const wrong of [
     { command: '/no/such/program' },
     { command: 'no-such-program' },
@@ -223,17 +225,17 @@ test('a program or a directory that is not there fails the start, and leaves no 
   ]) {
     const spec = { ...shellUnit(directory, 'exec cat', wrong), console }
     await expect(units.start(spec)).rejects.toMatchObject({ code: 'spawn_failed' })
-    expect(await canConnect(28054)).toBe(false)
+    expect(await canConnect(base + 4)).toBe(false)
   }
   expect(units.list()).toEqual([])
 })
 
 test('nothing is started when the console port is taken', async () => {
   const { directory, units } = await openBench()
-  const server = createServer().listen(28055, host)
+  const server = createServer().listen(base + 5, host)
   await once(server, 'listening')
   onTestFinished(() => void server.close())
-  const spec = { ...shellUnit(directory, 'touch started; exec cat'), console: { host, port: 28055 } }
+  const spec = { ...shellUnit(directory, 'touch started; exec cat'), console: { host, port: base + 5 } }
   await expect(units.start(spec)).rejects.toMatchObject({ code: 'port_taken' })
   await expect(readFile(join(directory, 'started'))).rejects.toThrow('ENOENT')
 })
@@ -247,17 +249,17 @@ test.skipIf(vpcs.skip)('VPCS on a pseudo-terminal: its prompt, quit, and a start
     run: {
       type: 'process',
       command: findProgram('vpcs') ?? '',
-      args: ['-i', '1', '-m', '7', '-s', '28056', '-c', '28057', '-t', host],
+      args: ['-i', '1', '-m', '7', '-s', `${base + 6}`, '-c', `${base + 7}`, '-t', host],
       cwd: directory,
       log: join(directory, 'vpcs.log'),
       stdio: 'pty',
       ready: 'Virtual PC Simulator',
     },
-    console: { host, port: 28058 },
+    console: { host, port: base + 8 },
   }
   for (let round = 0; round < 2; round++) {
     const { run } = await units.start(spec)
-    const client = await TcpClient.connect(28058)
+    const client = await TcpClient.connect(base + 8)
     const output = await client.shows('VPCS> ')
     expect(output.toString('latin1')).not.toMatch(/[^\r]\n/)
     client.socket.write('show ip\r\n')
@@ -265,7 +267,7 @@ test.skipIf(vpcs.skip)('VPCS on a pseudo-terminal: its prompt, quit, and a start
     client.socket.write('quit\r\n')
     expect(await exit()).toMatchObject({ key, run, exit: { requested: false } })
     await client.closed()
-    expect(await canConnect(28058)).toBe(false)
+    expect(await canConnect(base + 8)).toBe(false)
   }
 })
 
@@ -291,8 +293,8 @@ test('the end of a pc that does not answer is the end of that one alone', async 
       ...{ guest_port: port, switch_port: port + 1 },
     },
   })
-  await units.start(pc('pc:one', 28_090))
-  await units.start(pc('pc:two', 28_092))
+  await units.start(pc('pc:one', base + 40))
+  await units.start(pc('pc:two', base + 42))
   const [name = ''] = await readdir(join(directory, 'children'))
   const { pid } = JSON.parse(await readFile(join(directory, 'children', name), 'utf8')) as { pid: number }
   process.kill(pid, 'SIGSTOP')
@@ -300,7 +302,7 @@ test('the end of a pc that does not answer is the end of that one alone', async 
   expect(units.list().map(({ key, exit }) => [key, exit])).toEqual([['pc:two', null]])
   process.kill(pid, 'SIGCONT')
   // It is the same process, and what it was asked for while it was held is done.
-  await units.start(pc('pc:one', 28_090))
+  await units.start(pc('pc:one', base + 40))
   expect(units.list().map(({ exit }) => exit)).toEqual([null, null])
   expect(identify(pid)).toBeDefined()
 })

@@ -8,6 +8,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import { keeperDirectory } from '../../../runtime/node/keeper/generation.ts'
 import { inputs } from '../../../runtime/node/keeper-protocol/protocol.ts'
 import { startKeeper } from '../../support/keeper.ts'
+import { freePorts } from '../../support/ports.ts'
 
 interface Answer {
   readonly id: number | null
@@ -29,7 +30,8 @@ async function rawConnection(data: string) {
 }
 
 /** A keeper with two embedded pcs and a program that run, and whether they still do. */
-async function busyKeeper(first: number) {
+async function busyKeeper() {
+  const first = freePorts(40)
   const { client, data, shell } = await startKeeper()
   const pc = (at: number) => ({
     type: 'pc' as const,
@@ -56,13 +58,13 @@ async function busyKeeper(first: number) {
     const { units } = await client.call('inventory', {})
     return units.filter(({ exit }) => exit === null).map(({ key }) => key)
   }
-  return { client, data, pc, nio, stillRunning }
+  return { client, data, pc, nio, first, stillRunning }
 }
 
 const all = ['pc:1', 'pc:2', 'shell']
 
 test('a malformed start of a pc is refused and ends no other pc', async () => {
-  const { data, pc, stillRunning } = await busyKeeper(27_600)
+  const { data, pc, stillRunning } = await busyKeeper()
   const send = await rawConnection(data)
   const bad = [
     { ...pc(3), switch_port: 70_000 },
@@ -93,7 +95,7 @@ test('a malformed start of a pc is refused and ends no other pc', async () => {
 })
 
 test('a line that is no request ends its own connection alone', async () => {
-  const { data, stillRunning } = await busyKeeper(27_640)
+  const { data, stillRunning } = await busyKeeper()
   for (const line of ['null', '[]', '7', '{', '"x"', '\u0000']) {
     const socket = connect(join(keeperDirectory(data), 'keeper.sock'))
     socket.on('error', () => {})
@@ -104,17 +106,17 @@ test('a line that is no request ends its own connection alone', async () => {
 })
 
 test('whatever is sent to an operation of the keeper, it answers, and what runs goes on', async () => {
-  const { data, client, pc, nio, stillRunning } = await busyKeeper(27_680)
+  const { data, client, pc, nio, first, stillRunning } = await busyKeeper()
   const send = await rawConnection(data)
   await writeFile(join(data, 'startup.vpc'), '')
   /** Inputs that are right, of which single members are then replaced. None of them ends what is asked for below. */
   const right: Partial<Record<keyof typeof inputs, unknown>> = {
-    'unit.start': { key: 'pc:1', run: pc(1), console: { host: '127.0.0.1', port: 27_699 } },
+    'unit.start': { key: 'pc:1', run: pc(1), console: { host: '127.0.0.1', port: first + 39 } },
     'unit.stop': { key: 'none', grace_ms: 1 },
     'unit.limit': { key: 'none', cpu_percent: 5 },
     'unit.forget': { key: 'none' },
-    'console.listen': { key: 'pc:2', listen: { host: '127.0.0.1', port: 27_698 } },
-    'port.open': { key: 'pc:2/0/0', guest_port: 27_682 },
+    'console.listen': { key: 'pc:2', listen: { host: '127.0.0.1', port: first + 38 } },
+    'port.open': { key: 'pc:2/0/0', guest_port: first + 2 },
     'port.close': { key: 'none' },
     'netio.tidy': { application_id: 500 },
     'nio.attach': {

@@ -3,13 +3,13 @@ import { dirname } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { createLab, openConsole, start } from '../../support/lab.ts'
 import { requireDevices } from '../../support/require.ts'
-import { portRanges, TestService } from '../../support/service.ts'
+import { TestService } from '../../support/service.ts'
 
 // Whoever may make devices may mount, too: both take CAP_SYS_ADMIN.
 const privileged = requireDevices()
 
 test.skipIf(privileged.skip)('a capture whose disk is full is told on the feed of its project', async () => {
-  const service = await TestService.start({ ...portRanges(4), 'pc.engine': 'embedded' })
+  const service = await TestService.start({ 'pc.engine': 'embedded' })
   const lab = await createLab(service)
   const port = `${lab.pc1}/adapters/0/ports/0`
   const capture = { capture_file_name: 'full.pcap' }

@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { createServer } from 'node:net'
 import { expect, test } from 'vitest'
 import { createPc } from '../../support/lab.ts'
-import { portRanges, TestService } from '../../support/service.ts'
+import { TestService } from '../../support/service.ts'
 import { Terminal } from '../../support/terminal.ts'
 
 interface Shown {
@@ -15,7 +15,7 @@ const pcs = 8
 const rounds = 7
 
 test('a service killed while it starts nodes whose console ports are taken leaves no console that nobody listens on', async () => {
-  const service = await TestService.start({ ...portRanges(106), 'pc.engine': 'embedded' })
+  const service = await TestService.start({ 'pc.engine': 'embedded' })
   const { project_id } = await service.call<{ project_id: string }>('POST', '/v2/compute/projects', { name: 'lab' })
   const project = `/v2/compute/projects/${project_id}`
   const nodes = await Promise.all(Array.from({ length: pcs }, (_, index) => createPc(service, project, index + 1)))

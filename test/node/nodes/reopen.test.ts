@@ -2,10 +2,10 @@ import { expect, test } from 'vitest'
 import type { LabNode } from '../../../runtime/node/nodes/lab-node.ts'
 import { Reopen, type ReopenOptions } from '../../../runtime/node/nodes/reopen.ts'
 import { createPc, start, status } from '../../support/lab.ts'
-import { portRanges, TestService } from '../../support/service.ts'
+import { TestService } from '../../support/service.ts'
 
 test('a project that is opened again is what the keeper says now, not what it said at another one', async () => {
-  const service = await TestService.start({ ...portRanges(95), 'pc.engine': 'embedded' })
+  const service = await TestService.start({ 'pc.engine': 'embedded' })
   const projects = await Promise.all(
     ['a', 'b'].map((name) => service.call<{ project_id: string }>('POST', '/v2/compute/projects', { name })),
   )

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { KeeperClient } from '../../../runtime/node/keeper/client.ts'
 import { createLab, openConsole, start, status } from '../../support/lab.ts'
-import { portRanges, TestService } from '../../support/service.ts'
+import { TestService } from '../../support/service.ts'
 import { Terminal } from '../../support/terminal.ts'
 
 interface Shown {
@@ -39,7 +39,7 @@ async function records(service: TestService): Promise<string[]> {
 }
 
 test('a start beside a keeper that hangs says within 10 s why, changes nothing, and works when the keeper answers', async () => {
-  const service = await TestService.start({ ...portRanges(107), 'pc.engine': 'embedded' })
+  const service = await TestService.start({ 'pc.engine': 'embedded' })
   const { project, pc1, pc2 } = await createLab(service)
   await start(service, pc1)
   const before = await service.call<Shown>('GET', pc1)
@@ -77,7 +77,7 @@ test('a start beside a keeper that hangs says within 10 s why, changes nothing, 
 }, 60_000)
 
 test('a service that starts beside a keeper that hangs shows what was last known, deletes nothing, and settles it later', async () => {
-  const settings = { ...portRanges(108), 'pc.engine': 'embedded' }
+  const settings = { 'pc.engine': 'embedded' }
   const service = await TestService.start(settings)
   const { project, pc1, pc2 } = await createLab(service)
   await start(service, pc1)
@@ -113,7 +113,7 @@ test('a service that starts beside a keeper that hangs shows what was last known
 }, 60_000)
 
 test('a keeper that speaks no protocol that is known is not taken for one that holds nothing', async () => {
-  const settings = { ...portRanges(109), 'pc.engine': 'embedded' }
+  const settings = { 'pc.engine': 'embedded' }
   const service = await TestService.start(settings)
   const { pc1 } = await createLab(service)
   await service.end()

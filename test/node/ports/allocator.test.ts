@@ -4,14 +4,16 @@ import { createServer } from 'node:net'
 import { expect, onTestFinished, test } from 'vitest'
 import { type Pool, PortAllocator } from '../../../runtime/node/ports/allocator.ts'
 import { isTcpFree, isUdpFree } from '../../../runtime/node/ports/bind-test.ts'
+import { freePorts } from '../../support/ports.ts'
 
 const project = '11111111-1111-4111-8111-111111111111'
 const other = '22222222-2222-4222-8222-222222222222'
 
-/** Ranges of this file are in 27600 to 27999. */
+const base = freePorts(350)
+
 function allocator(ranges: Partial<Record<Pool, readonly [number, number]>>): PortAllocator {
   return new PortAllocator({
-    ranges: { console: [27_600, 27_609], vnc: [27_610, 27_619], udp: [27_620, 27_629], ...ranges },
+    ranges: { console: [base, base + 9], vnc: [base + 10, base + 19], udp: [base + 20, base + 29], ...ranges },
     consoleHost: '127.0.0.1',
   })
 }
@@ -29,8 +31,8 @@ async function occupyUdp(port: number): Promise<void> {
 }
 
 for (const [pool, range, isFree] of [
-  ['udp', [27_700, 27_899], isUdpFree],
-  ['console', [27_900, 27_949], (port: number) => isTcpFree(port, '127.0.0.1')],
+  ['udp', [base + 100, base + 299], isUdpFree],
+  ['console', [base + 300, base + 349], (port: number) => isTcpFree(port, '127.0.0.1')],
 ] as const) {
   test(`200 allocations at once get every free ${pool} port of the range once, and the rest are told`, async () => {
     const ports = allocator({ [pool]: range })
@@ -57,13 +59,13 @@ for (const [pool, range, isFree] of [
 }
 
 test('ports that others on this machine have are passed over, on whatever address they have them', async () => {
-  const ports = allocator({ console: [27_640, 27_642], udp: [27_650, 27_651] })
-  await occupyTcp(27_640, '0.0.0.0')
-  await occupyTcp(27_641, '127.0.0.2')
-  expect(await ports.allocate('console', project)).toBe(27_642)
-  await occupyUdp(27_650)
-  expect(await ports.allocate('udp', project)).toBe(27_651)
-  expect(ports.used('udp')).toEqual([27_651])
+  const ports = allocator({ console: [base + 40, base + 42], udp: [base + 50, base + 51] })
+  await occupyTcp(base + 40, '0.0.0.0')
+  await occupyTcp(base + 41, '127.0.0.2')
+  expect(await ports.allocate('console', project)).toBe(base + 42)
+  await occupyUdp(base + 50)
+  expect(await ports.allocate('udp', project)).toBe(base + 51)
+  expect(ports.used('udp')).toEqual([base + 51])
 })
 
 test('ports that browsers refuse are no console ports, but good for links', async () => {
@@ -75,16 +77,16 @@ test('ports that browsers refuse are no console ports, but good for links', asyn
 
 test('a wanted port is given when it can be had, and another one when not', async () => {
   const ports = allocator({})
-  expect(await ports.allocate('console', project, 27_605)).toBe(27_605)
-  const second = await ports.allocate('console', project, 27_605)
-  expect(second).not.toBe(27_605)
-  const outside = await ports.allocate('console', project, 27_700)
-  expect(outside).toBeGreaterThanOrEqual(27_600)
-  expect(outside).toBeLessThanOrEqual(27_609)
+  expect(await ports.allocate('console', project, base + 5)).toBe(base + 5)
+  const second = await ports.allocate('console', project, base + 5)
+  expect(second).not.toBe(base + 5)
+  const outside = await ports.allocate('console', project, base + 100)
+  expect(outside).toBeGreaterThanOrEqual(base)
+  expect(outside).toBeLessThanOrEqual(base + 9)
 })
 
 test('console and VNC ports are one space: no port is both', async () => {
-  const ports = allocator({ console: [27_660, 27_663], vnc: [27_660, 27_663] })
+  const ports = allocator({ console: [base + 60, base + 63], vnc: [base + 60, base + 63] })
   const got = await Promise.all(
     [1, 2].flatMap((n) => [ports.allocate('console', `${project}/${n}`), ports.allocate('vnc', `${project}/${n}`)]),
   )
@@ -92,7 +94,7 @@ test('console and VNC ports are one space: no port is both', async () => {
 })
 
 test('a port that was released is handed out again, one released by somebody else is not', async () => {
-  const ports = allocator({ udp: [27_670, 27_670] })
+  const ports = allocator({ udp: [base + 70, base + 70] })
   const port = await ports.allocate('udp', project)
   ports.release('udp', port, other)
   await expect(ports.allocate('udp', project)).rejects.toMatchObject({ status: 409 })
@@ -139,27 +141,27 @@ test('all ports of a project are released with it, and no others', async () => {
 
 test('a port that a node of ours has bound already is adopted, unless another one has it', async () => {
   const ports = allocator({})
-  await occupyTcp(27_608, '127.0.0.1')
-  expect(ports.adopt('console', 27_608, `${project}/pc:1`)).toBe(true)
-  expect(ports.adopt('console', 27_608, `${project}/pc:1`)).toBe(true)
-  expect(ports.adopt('console', 27_608, `${other}/pc:1`)).toBe(false)
-  expect(ports.used('console')).toEqual([27_608])
+  await occupyTcp(base + 8, '127.0.0.1')
+  expect(ports.adopt('console', base + 8, `${project}/pc:1`)).toBe(true)
+  expect(ports.adopt('console', base + 8, `${project}/pc:1`)).toBe(true)
+  expect(ports.adopt('console', base + 8, `${other}/pc:1`)).toBe(false)
+  expect(ports.used('console')).toEqual([base + 8])
 })
 
 test('asking whether a port is free leaves it free', async () => {
-  expect(await isTcpFree(27_690, '127.0.0.1')).toBe(true)
-  expect(await isTcpFree(27_690, '127.0.0.1')).toBe(true)
-  expect(await isUdpFree(27_690)).toBe(true)
-  expect(await isUdpFree(27_690)).toBe(true)
-  await occupyTcp(27_690, '::1')
-  await occupyUdp(27_690)
-  expect(await isTcpFree(27_690, '127.0.0.1')).toBe(false)
-  expect(await isUdpFree(27_690)).toBe(false)
-  expect(await isTcpFree(27_691, '203.0.113.1')).toBe(false)
+  expect(await isTcpFree(base + 90, '127.0.0.1')).toBe(true)
+  expect(await isTcpFree(base + 90, '127.0.0.1')).toBe(true)
+  expect(await isUdpFree(base + 90)).toBe(true)
+  expect(await isUdpFree(base + 90)).toBe(true)
+  await occupyTcp(base + 90, '::1')
+  await occupyUdp(base + 90)
+  expect(await isTcpFree(base + 90, '127.0.0.1')).toBe(false)
+  expect(await isUdpFree(base + 90)).toBe(false)
+  expect(await isTcpFree(base + 91, '203.0.113.1')).toBe(false)
 })
 
 test("what a program binds beside a port is nobody else's, also not that of a link of the same node", async () => {
-  const ports = allocator({ udp: [27_660, 27_680] })
+  const ports = allocator({ udp: [base + 60, base + 80] })
   const got = await Promise.all(
     Array.from({ length: 4 }, (_, n) => ports.allocateWith('udp', `${project}/pc:${n}`, [9])),
   )
@@ -175,17 +177,17 @@ test("what a program binds beside a port is nobody else's, also not that of a li
 })
 
 test("a port is not given when what is bound beside it is another program's", async () => {
-  const ports = allocator({ udp: [27_682, 27_692] })
-  await occupyUdp(27_691)
-  expect(await ports.allocateWith('udp', project, [9])).toBe(27_683)
+  const ports = allocator({ udp: [base + 82, base + 92] })
+  await occupyUdp(base + 91)
+  expect(await ports.allocateWith('udp', project, [9])).toBe(base + 83)
   await expect(ports.allocateWith('udp', project, [9])).rejects.toMatchObject({ status: 409 })
-  expect(ports.used('udp')).toEqual([27_683, 27_692])
+  expect(ports.used('udp')).toEqual([base + 83, base + 92])
 })
 
 test("a port that is bound is the one's who has it, whatever may be bound beside another", () => {
   const ports = allocator({})
-  expect(ports.adopt('udp', 27_620, `${project}/pc:1`, [9])).toBe(true)
-  expect(ports.adopt('udp', 27_629, `${project}/pc:2`)).toBe(true)
-  expect(ports.ownerOfUdp(27_629)).toBe(`${project}/pc:2`)
-  expect(ports.adopt('udp', 27_629, `${project}/pc:3`)).toBe(false)
+  expect(ports.adopt('udp', base + 20, `${project}/pc:1`, [9])).toBe(true)
+  expect(ports.adopt('udp', base + 29, `${project}/pc:2`)).toBe(true)
+  expect(ports.ownerOfUdp(base + 29)).toBe(`${project}/pc:2`)
+  expect(ports.adopt('udp', base + 29, `${project}/pc:3`)).toBe(false)
 })

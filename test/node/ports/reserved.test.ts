@@ -2,13 +2,10 @@ import { once } from 'node:events'
 import { connect } from 'node:net'
 import { expect, test } from 'vitest'
 import { createPc, openConsole, reserve, start } from '../../support/lab.ts'
+import { portRanges } from '../../support/ports.ts'
 import { TestService } from '../../support/service.ts'
 
-const settings = {
-  udp_port_range: [19_000, 19_004],
-  console_port_range: [19_010, 19_019],
-  vnc_port_range: [19_020, 19_021],
-}
+const settings = portRanges({ udp: 5, console: 10, vnc: 2 })
 
 const newProject = async (service: TestService) => {
   const { project_id } = await service.call<{ project_id: string }>('POST', '/v2/compute/projects', { name: 'lab' })
@@ -24,7 +21,9 @@ test('a UDP port that was reserved is still reserved after the service was kille
   await service.kill('SIGKILL')
   await service.restart()
   const others = [await reserve(service, two), await reserve(service, two), await reserve(service, two)]
-  expect([...kept, ...others].sort()).toEqual([19_000, 19_001, 19_002, 19_003, 19_004])
+  expect([...kept, ...others].sort()).toEqual(
+    [0, 1, 2, 3, 4].map((index) => (settings.udp_port_range?.[0] ?? 0) + index),
+  )
   expect((await service.fetch(`${two}/ports/udp`, { method: 'POST' })).status).toBe(409)
   await service.call('POST', `${one}/close`)
   expect([await reserve(service, two), await reserve(service, two)].sort()).toEqual(kept.sort())
@@ -36,7 +35,7 @@ test('a reserved port that a NIO uses is that of the NIO after a restart, and fr
   const pc = await createPc(service, project, 1)
   const lport = await reserve(service, project)
   const nio = `${pc}/adapters/0/ports/0/nio`
-  await service.call('POST', nio, { type: 'nio_udp', lport, rhost: '127.0.0.1', rport: 20_000 })
+  await service.call('POST', nio, { type: 'nio_udp', lport, rhost: '127.0.0.1', rport: 40_000 })
   await service.kill('SIGKILL')
   await service.restart()
   const used = async () => (await service.call<{ udp_ports: number[] }>('GET', '/v2/compute/network/ports')).udp_ports

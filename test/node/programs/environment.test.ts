@@ -8,7 +8,7 @@ import { environmentFor } from '../../../runtime/node/programs/environment.ts'
 import { findProgram } from '../../../runtime/node/system/find-program.ts'
 import { reachBits, report } from '../../stand-in/report/build.ts'
 import { iourc, requireGcc } from '../../support/iou.ts'
-import { portRanges, TestService } from '../../support/service.ts'
+import { TestService } from '../../support/service.ts'
 
 const { skip } = requireGcc()
 const root = join(import.meta.dirname, '../../..')
@@ -62,7 +62,7 @@ test.skipIf(skip)(
       await writeFile(join(bin, name), script, { mode: 0o755 })
     }
     const variables = Object.entries({ ...secrets, PATH: `${bin}:${process.env.PATH}` }).map((it) => it.join('='))
-    const service = await TestService.start(portRanges(112), ['env', ...variables])
+    const service = await TestService.start({}, ['env', ...variables])
     const image = join(service.data, 'images/iou/i86bi-report.bin')
     await copyFile(await report(), image)
     await chmod(image, 0o700)

@@ -5,15 +5,15 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { createPc, start } from '../../support/lab.ts'
 import { requireRoot } from '../../support/require.ts'
-import { portRanges, TestService } from '../../support/service.ts'
+import { TestService } from '../../support/service.ts'
 
 /** Rewrites a record as a service leaves it that is killed right after it wrote down what it is about to do. */
 async function amend(file: string, changes: object): Promise<void> {
   await writeFile(file, JSON.stringify({ ...JSON.parse(await readFile(file, 'utf8')), ...changes }))
 }
 
-async function lab(file: number) {
-  const service = await TestService.start({ ...portRanges(file), 'pc.engine': 'embedded' })
+async function lab() {
+  const service = await TestService.start({ 'pc.engine': 'embedded' })
   const { project_id, path } = await service.call<{ project_id: string; path: string }>('POST', '/v1/projects', {
     name: 'lab',
   })
@@ -26,7 +26,7 @@ async function lab(file: number) {
 }
 
 test('a node whose deletion was begun by a killed service is gone when the next one is ready, and its guest ended', async () => {
-  const { service, project, pcs, record, directory } = await lab(36)
+  const { service, project, pcs, record, directory } = await lab()
   const [deleted, other] = pcs
   await service.kill('SIGKILL')
   await amend(record(deleted), { deleting: 'now' })
@@ -40,7 +40,7 @@ test('a node whose deletion was begun by a killed service is gone when the next 
 })
 
 test('a v1 instance whose deletion was begun by a killed service is gone, and its files wait for a commit', async () => {
-  const { service, project, pcs, record, directory } = await lab(37)
+  const { service, project, pcs, record, directory } = await lab()
   const [deleted] = pcs
   await service.kill('SIGKILL')
   await amend(record(deleted), { deleting: 'later' })
@@ -52,7 +52,7 @@ test('a v1 instance whose deletion was begun by a killed service is gone, and it
 })
 
 test('a project whose deletion was begun by a killed service is gone when the next one is ready, and its id is free', async () => {
-  const { service, project, path } = await lab(38)
+  const { service, project, path } = await lab()
   await service.kill('SIGKILL')
   await amend(join(path, '.patchbay/project.json'), { ending: 'remove' })
   await service.restart()
@@ -64,7 +64,7 @@ test('a project whose deletion was begun by a killed service is gone when the ne
 })
 
 test('a project whose close was begun by a killed service is closed by the next one, and its nodes are there when it is opened', async () => {
-  const { service, project, path, pcs } = await lab(39)
+  const { service, project, path, pcs } = await lab()
   await service.kill('SIGKILL')
   await amend(join(path, '.patchbay/project.json'), { ending: 'close' })
   await service.restart()
@@ -75,7 +75,7 @@ test('a project whose close was begun by a killed service is closed by the next 
 })
 
 test('a directory of a project that is only half deleted is deleted to its end', async () => {
-  const { service, project, path } = await lab(40)
+  const { service, project, path } = await lab()
   await service.end()
   await amend(join(path, '.patchbay/project.json'), { ending: 'remove' })
   // The marker is what goes last.
@@ -88,7 +88,7 @@ test('a directory of a project that is only half deleted is deleted to its end',
 test.skipIf(requireRoot().skip)(
   'a project that cannot be deleted is refused with the reason, and deleted when it is asked for again',
   async () => {
-    const { service, project, path } = await lab(44)
+    const { service, project, path } = await lab()
     const mounted = join(path, 'project-files/mounted')
     await mkdir(mounted)
     execFileSync('mount', ['-t', 'tmpfs', 'none', mounted])

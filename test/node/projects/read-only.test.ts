@@ -3,12 +3,12 @@ import { existsSync } from 'node:fs'
 import { expect, onTestFinished, test } from 'vitest'
 import { createPc, start } from '../../support/lab.ts'
 import { requireRoot } from '../../support/require.ts'
-import { portRanges, TestService } from '../../support/service.ts'
+import { TestService } from '../../support/service.ts'
 
 test.skipIf(requireRoot().skip)(
   'on a disk that is read-only what creates, changes or deletes says so with the disk, nodes can be stopped, and the log and feed tell once',
   async () => {
-    const service = await TestService.start({ ...portRanges(43), 'pc.engine': 'embedded' })
+    const service = await TestService.start({ 'pc.engine': 'embedded' })
     const { project_id, path } = await service.call<{ project_id: string; path: string }>('POST', '/v1/projects', {})
     const project = `/v2/compute/projects/${project_id}`
     const pc = await createPc(service, project, 1)

@@ -4,7 +4,7 @@ import { readdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { createPc, start } from '../../support/lab.ts'
-import { bundledProgram, portRanges, TestService } from '../../support/service.ts'
+import { bundledProgram, TestService } from '../../support/service.ts'
 import { Terminal } from '../../support/terminal.ts'
 
 interface Shown {
@@ -29,7 +29,7 @@ async function raise(file: string): Promise<string> {
 }
 
 test('a node whose record a newer version wrote is shown as such, goes on running, and is not changed', async () => {
-  const service = await TestService.start({ ...portRanges(116), 'pc.engine': 'embedded' })
+  const service = await TestService.start({ 'pc.engine': 'embedded' })
   const { project_id } = await service.call<{ project_id: string }>('POST', '/v2/compute/projects', { name: 'lab' })
   const project = `/v2/compute/projects/${project_id}`
   const [runs, rests, ours] = [
@@ -77,7 +77,7 @@ test('a node whose record a newer version wrote is shown as such, goes on runnin
 }, 30_000)
 
 test('a project whose record a newer version wrote is left alone, with what runs in it', async () => {
-  const service = await TestService.start({ ...portRanges(117), 'pc.engine': 'embedded' })
+  const service = await TestService.start({ 'pc.engine': 'embedded' })
   const { project_id } = await service.call<{ project_id: string }>('POST', '/v2/compute/projects', { name: 'lab' })
   const project = `/v2/compute/projects/${project_id}`
   const pc = await createPc(service, project, 1)
@@ -108,7 +108,7 @@ test('a project whose record a newer version wrote is left alone, with what runs
 }, 30_000)
 
 test('a service does not start beside tokens of a newer version, and leaves them as they are', async () => {
-  const service = await TestService.start(portRanges(118))
+  const service = await TestService.start()
   await service.end()
   const file = join(service.data, 'tokens.json')
   const text = JSON.stringify({ version: 2, tokens: { of: 'tomorrow' } })

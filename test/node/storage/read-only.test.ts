@@ -1,14 +1,14 @@
 import { execFileSync } from 'node:child_process'
 import { expect, onTestFinished, test } from 'vitest'
 import { requireRoot } from '../../support/require.ts'
-import { portRanges, TestService } from '../../support/service.ts'
+import { TestService } from '../../support/service.ts'
 
 const token = 'the-token-of-the-administrator'
 const projects = '/v2/compute/projects'
 
 /** A gateway with credentials and its compute, which has none. */
-async function labOf(file: number) {
-  const compute = await TestService.start({ ...portRanges(file), 'pc.engine': 'embedded' })
+async function labOf() {
+  const compute = await TestService.start({ 'pc.engine': 'embedded' })
   const gateway = await TestService.start({ gateway: true, token })
   const ask = (method: string, path: string, body?: unknown, headers: Record<string, string> = {}) =>
     gateway.fetch(path, {
@@ -49,7 +49,7 @@ function failuresIn(feed: Response): readonly string[] {
 test.skipIf(requireRoot().skip)(
   'on a disk that is read-only a gateway refuses what it cannot save, does the rest, and tells of each record once',
   async () => {
-    const { compute, gateway, ask, call, isConnected } = await labOf(44)
+    const { compute, gateway, ask, call, isConnected } = await labOf()
     const made = await call<{ token_id: string; token: string }>('POST', '/v2/tokens', { name: 'ci', role: 'read' })
     const placed = await call<{ project_id: string }>('POST', projects, { name: 'placed' })
     const found = await compute.call<{ project_id: string }>('POST', projects, { name: 'found' })

@@ -7,12 +7,13 @@ import { ethernet, linked, numbered, sendAll } from '../../support/captured-link
 import { freshDirectory } from '../../support/directory.ts'
 import { packetPaths } from '../../support/lan.ts'
 import { holds, openReader, readWhole, textsOf } from '../../support/pcap.ts'
+import { freePorts } from '../../support/ports.ts'
 import { requireRoot } from '../../support/require.ts'
 
 const root = requireRoot()
 
 describe.each(packetPaths)('limits of captures on the %s packet path', (path) => {
-  const base = path === 'fast' ? 28_400 : 28_600
+  const base = freePorts(180)
 
   test('20,000 frames sent fast are in the file, or counted as missed', async () => {
     const { recorder, file, guest, accounted } = await linked(path, base + 120)

@@ -4,9 +4,10 @@ import { describe, expect, test, vi } from 'vitest'
 import { ethernet, linked, sendAll } from '../../support/captured-link.ts'
 import { packetPaths } from '../../support/lan.ts'
 import { holds, openReader, readPcap, readWhole, textsOf } from '../../support/pcap.ts'
+import { freePorts } from '../../support/ports.ts'
 
 describe.each(packetPaths)('streams of captures on the %s packet path', (path) => {
-  const base = path === 'fast' ? 28_400 : 28_600
+  const base = freePorts(190)
 
   test('without a NIO nothing is captured, and a NIO that goes ends file and streams', async () => {
     const { lan: it, recorder, file, guest } = await linked(path, base + 70)

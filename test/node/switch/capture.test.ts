@@ -5,9 +5,10 @@ import { ethernet, linked } from '../../support/captured-link.ts'
 import { freshDirectory } from '../../support/directory.ts'
 import { lan, packetPaths, udp } from '../../support/lan.ts'
 import { holds, readWhole, textsOf } from '../../support/pcap.ts'
+import { freePorts } from '../../support/ports.ts'
 
 describe.each(packetPaths)('captures on the %s packet path', (path) => {
-  const base = path === 'fast' ? 28_400 : 28_600
+  const base = freePorts(80)
 
   test('a file holds the frames of both directions with their times and lengths while it is written', async () => {
     const { recorder, file, guest, remote, lport } = await linked(path, base)

@@ -5,6 +5,7 @@ import { deviceNio, nextFrame, vethLan } from '../../support/device-lan.ts'
 import { mac, rawFrame } from '../../support/frames.ts'
 import { lan, peer, udp } from '../../support/lan.ts'
 import { freshName, ip, Namespace, removeLater, wireOf } from '../../support/namespace.ts'
+import { freePorts } from '../../support/ports.ts'
 import { requireDevices } from '../../support/require.ts'
 
 const devices = requireDevices()
@@ -83,10 +84,11 @@ describe.skipIf(devices.skip)('a device of the host', () => {
   test('one that goes away harms nobody, is told of, and is linked again when it comes back', async () => {
     const { lan: it, guest, host, outside, report } = await vethLan()
     await it.open('b', (await peer(0)).port)
-    const remote = await peer(28_802)
+    const lport = freePorts(2)
+    const remote = await peer(lport + 1)
     const other = await peer(0)
     const { switch_port } = await it.open('c', other.port)
-    await it.attach('c', udp(28_801, remote.port))
+    await it.attach('c', udp(lport, remote.port))
     await ip(`link del ${outside}`)
     expect((await report('a')).link).toBe('peer_unreachable')
     await expectQuiet(() => guest.send(rawFrame(stranger, 'nobody', experimental)))

@@ -1,7 +1,7 @@
 import { describe, expect, test, vi } from 'vitest'
 import type { Filter } from '../../../runtime/node/keeper-protocol/protocol.ts'
 import { packetPaths } from '../../support/lan.ts'
-import { median, numbered, numberOf, portsFrom, sorted, type Way, wires } from '../../support/traffic.ts'
+import { median, numbered, numberOf, sorted, type Way, wires } from '../../support/traffic.ts'
 
 /** How much later than it should a frame may come at worst, where other tests take the processors, ms. */
 const lateMs = 500
@@ -31,7 +31,6 @@ const quietest = (transits: readonly number[]): number =>
 describe.each(packetPaths)('the %s packet path', (path) => {
   /** How late the frame in the middle may be. A timer of Node wakes the portable path, to the millisecond. */
   const usuallyLateMs = path === 'fast' ? 1 : 2
-  const ports = portsFrom(path === 'fast' ? 28_200 : 28_300)
 
   /** Sends frames until the usual delay shows, and expects it of all of them. */
   async function expectDelay(way: Way, ms: number, make?: (number: number) => Buffer): Promise<void> {
@@ -46,18 +45,18 @@ describe.each(packetPaths)('the %s packet path', (path) => {
   }
 
   test('delay holds every frame for as long as was asked, in order', async () => {
-    const { ways } = await wires(path, ports, { filters: [delay(20)] })
+    const { ways } = await wires(path, { filters: [delay(20)] })
     for (const way of ways) await expectDelay(way, 20)
   })
 
   test('the delays of both ends of joined ports add up', async () => {
-    const { outOfJoined, intoJoined, impairOther } = await wires(path, ports, { filters: [delay(10)] })
+    const { outOfJoined, intoJoined, impairOther } = await wires(path, { filters: [delay(10)] })
     await impairOther({ filters: [delay(15)] })
     for (const way of [outOfJoined, intoJoined]) await expectDelay(way, 25)
   })
 
   test('jitter spreads the delay over its range, and frames overtake each other', async () => {
-    const { ways } = await wires(path, ports, { filters: [delay(20, 10)] })
+    const { ways } = await wires(path, { filters: [delay(20, 10)] })
     for (const way of ways) {
       await whenQuiet(async () => {
         // The middle of so many is that of the range within 2.3 ms (five standard deviations).
@@ -75,7 +74,7 @@ describe.each(packetPaths)('the %s packet path', (path) => {
 
   test('reorder holds its share of the frames back, the others stay in order', async () => {
     const holdMs = 60
-    const { ways } = await wires(path, ports, { filters: [{ type: 'reorder', percent: 20, ms: holdMs }] })
+    const { ways } = await wires(path, { filters: [{ type: 'reorder', percent: 20, ms: holdMs }] })
     for (const way of ways) {
       await way.put(some)
       await way.holds(some)
@@ -95,7 +94,7 @@ describe.each(packetPaths)('the %s packet path', (path) => {
 
   test('rate lets a burst pass, and then as much as was asked', async () => {
     const [kbps, size, burst] = [2000, 1000, 16 * 1024]
-    const { ways } = await wires(path, ports, {
+    const { ways } = await wires(path, {
       filters: [{ type: 'rate', kbps, burst_kb: 16, queue_ms: 2000 }],
     })
     await Promise.all(
@@ -122,7 +121,7 @@ describe.each(packetPaths)('the %s packet path', (path) => {
   })
 
   test('rate drops and counts what would have to wait too long', async () => {
-    const { ways } = await wires(path, ports, {
+    const { ways } = await wires(path, {
       filters: [{ type: 'rate', kbps: 2000, burst_kb: 16, queue_ms: 100 }],
     })
     for (const way of ways) {
@@ -142,7 +141,7 @@ describe.each(packetPaths)('the %s packet path', (path) => {
   })
 
   test('rate counts copies too', async () => {
-    const { toRemote } = await wires(path, ports, {
+    const { toRemote } = await wires(path, {
       filters: [
         { type: 'duplicate', percent: 100 },
         { type: 'rate', kbps: 2000, burst_kb: 16, queue_ms: 0 },
@@ -155,7 +154,7 @@ describe.each(packetPaths)('the %s packet path', (path) => {
   })
 
   test('rate keeps the order where frames hardly wait', async () => {
-    const { ways } = await wires(path, ports, {
+    const { ways } = await wires(path, {
       filters: [{ type: 'rate', kbps: 30_000, burst_kb: 1, queue_ms: 100 }],
     })
     for (const way of ways) {
@@ -167,7 +166,7 @@ describe.each(packetPaths)('the %s packet path', (path) => {
   })
 
   test('a delay that changes counts at once; what waits keeps its time, and is not overtaken', async () => {
-    const { ways, impair } = await wires(path, ports, {})
+    const { ways, impair } = await wires(path, {})
     for (const way of ways) {
       const steps = [60, 20, 0, 40]
       for (const ms of steps) {
@@ -188,7 +187,7 @@ describe.each(packetPaths)('the %s packet path', (path) => {
   })
 
   test('frames that find the queue full are counted, and others go on', async () => {
-    const { toRemote, fromRemote, outOfJoined, impair } = await wires(path, ports, { filters: [delay(30_000)] })
+    const { toRemote, fromRemote, outOfJoined, impair } = await wires(path, { filters: [delay(30_000)] })
     const capacity = 32 * 1024
     await toRemote.put(capacity + 500)
     expect(toRemote.tally).toMatchObject({ passed: capacity, dropped: { queue_full: 500 } })
@@ -204,7 +203,7 @@ describe.each(packetPaths)('the %s packet path', (path) => {
   })
 
   test('frames of any length are delayed whole', async () => {
-    const { ways } = await wires(path, ports, { filters: [delay(20)] })
+    const { ways } = await wires(path, { filters: [delay(20)] })
     const sizes = [64, 9000, 1514, 2048, 2049]
     for (const way of ways) {
       await expectDelay(way, 20, (number) => numbered(number, sizes[number % sizes.length]))

@@ -3,7 +3,7 @@ import { compileBpf } from '../../../runtime/node/bpf/compile.ts'
 import type { Filter } from '../../../runtime/node/keeper-protocol/protocol.ts'
 import { packetPaths } from '../../support/lan.ts'
 import { requireProgram } from '../../support/require.ts'
-import { numbered, numberOf, portsFrom, sorted, type Way, wires } from '../../support/traffic.ts'
+import { numbered, numberOf, sorted, type Way, wires } from '../../support/traffic.ts'
 
 // libpcap comes with it.
 const { skip } = requireProgram('tcpdump')
@@ -34,10 +34,8 @@ function expectInOrder({ name, sent, came, numbers }: Way): void {
 }
 
 describe.each(packetPaths)('the %s packet path', (path) => {
-  const ports = portsFrom(path === 'fast' ? 29_400 : 29_500)
-
   test('packet_loss drops its share of the frames, the others pass', async () => {
-    const { ways } = await wires(path, ports, { filters: [{ type: 'packet_loss', percent: 10 }] })
+    const { ways } = await wires(path, { filters: [{ type: 'packet_loss', percent: 10 }] })
     let lost = 0
     for (const way of ways) {
       await way.send(many)
@@ -51,7 +49,7 @@ describe.each(packetPaths)('the %s packet path', (path) => {
   })
 
   test('frequency_drop drops every n-th frame, and no other', async () => {
-    const { ways } = await wires(path, ports, { filters: [{ type: 'frequency_drop', every: 7 }] })
+    const { ways } = await wires(path, { filters: [{ type: 'frequency_drop', every: 7 }] })
     for (const way of ways) {
       await way.send(some)
       expect(way.numbers, way.name).toEqual([...way.sent.keys()].filter((number) => number % 7 !== 6))
@@ -60,7 +58,7 @@ describe.each(packetPaths)('the %s packet path', (path) => {
   })
 
   test('frequency_drop of -1 drops all', async () => {
-    const { ways, impair } = await wires(path, ports, { filters: [{ type: 'frequency_drop', every: -1 }] })
+    const { ways, impair } = await wires(path, { filters: [{ type: 'frequency_drop', every: -1 }] })
     for (const way of ways) {
       await way.send(some)
       expect(way.tally.dropped, way.name).toEqual({ frequency_drop: some })
@@ -74,7 +72,7 @@ describe.each(packetPaths)('the %s packet path', (path) => {
   })
 
   test('corrupt changes one byte of its share of the frames', async () => {
-    const { ways } = await wires(path, ports, { filters: [{ type: 'corrupt', percent: 50 }] })
+    const { ways } = await wires(path, { filters: [{ type: 'corrupt', percent: 50 }] })
     for (const way of ways) {
       await way.send(many)
       const places = way.came.flatMap(({ frame }, index) => {
@@ -94,7 +92,7 @@ describe.each(packetPaths)('the %s packet path', (path) => {
   })
 
   test('duplicate lets its share of the frames leave twice, one after the other', async () => {
-    const { ways } = await wires(path, ports, { filters: [{ type: 'duplicate', percent: 30 }] })
+    const { ways } = await wires(path, { filters: [{ type: 'duplicate', percent: 30 }] })
     for (const way of ways) {
       await way.send(many)
       const { duplicated, dropped } = way.tally
@@ -108,7 +106,7 @@ describe.each(packetPaths)('the %s packet path', (path) => {
   })
 
   test.skipIf(skip)('bpf drops what one of the programs matches, and lets the rest pass', async () => {
-    const { ways } = await wires(path, ports, {
+    const { ways } = await wires(path, {
       filters: [bpf('ether proto 0x88b6 and ether[17] & 3 = 0', 'ether[17] & 3 = 1', 'tcp')],
     })
     for (const way of ways) {
@@ -124,12 +122,12 @@ describe.each(packetPaths)('the %s packet path', (path) => {
     const make = () => Buffer.of(0x55)
     const corrupt: Filter = { type: 'corrupt', percent: 100 }
     const drop = bpf('ether[0] = 0x55')
-    const first = await wires(path, ports, { filters: [corrupt, drop] })
+    const first = await wires(path, { filters: [corrupt, drop] })
     for (const way of first.ways) {
       await way.send(some, make)
       expect(way.tally, way.name).toMatchObject({ passed: some, corrupted: some, dropped: {} })
     }
-    const second = await wires(path, ports, { filters: [drop, corrupt] })
+    const second = await wires(path, { filters: [drop, corrupt] })
     for (const way of second.ways) {
       await way.send(some, make)
       expect(way.tally, way.name).toMatchObject({ passed: 0, corrupted: 0, dropped: { bpf: some } })
@@ -138,7 +136,7 @@ describe.each(packetPaths)('the %s packet path', (path) => {
 
   test('a suspended link counts what it does not carry, and its filters meet nothing', async () => {
     const stages = { filters: [{ type: 'packet_loss' as const, percent: 50 }] }
-    const { ways, impair } = await wires(path, ports, { suspend: true, ...stages })
+    const { ways, impair } = await wires(path, { suspend: true, ...stages })
     for (const way of ways) {
       await way.send(some)
       expect(way.tally.dropped, way.name).toEqual({ suspended: some })
@@ -156,7 +154,7 @@ describe.each(packetPaths)('the %s packet path', (path) => {
   })
 
   test('every frame is counted once, whatever becomes of it', async () => {
-    const { ways } = await wires(path, ports, {
+    const { ways } = await wires(path, {
       filters: [
         { type: 'frequency_drop', every: 10 },
         { type: 'packet_loss', percent: 20 },
@@ -181,7 +179,7 @@ describe.each(packetPaths)('the %s packet path', (path) => {
   })
 
   test('the filters of both ends of joined ports count', async () => {
-    const { outOfJoined, intoJoined, impairOther, otherCounters } = await wires(path, ports, {
+    const { outOfJoined, intoJoined, impairOther, otherCounters } = await wires(path, {
       filters: [{ type: 'frequency_drop', every: 2 }],
     })
     await impairOther({ filters: [{ type: 'frequency_drop', every: 3 }] })
@@ -199,7 +197,7 @@ describe.each(packetPaths)('the %s packet path', (path) => {
 
   test('copies that one end made are counted by the other', async () => {
     const twice: Filter = { type: 'duplicate', percent: 100 }
-    const { outOfJoined, impairOther, otherCounters } = await wires(path, ports, { filters: [twice] })
+    const { outOfJoined, impairOther, otherCounters } = await wires(path, { filters: [twice] })
     await impairOther({ filters: [twice, { type: 'corrupt', percent: 100 }] })
     await outOfJoined.put(100)
     await outOfJoined.holds(400)
@@ -211,7 +209,7 @@ describe.each(packetPaths)('the %s packet path', (path) => {
   })
 
   test('other filters apply to the next frame, while frames flow', async () => {
-    const { ways, impair } = await wires(path, ports, {})
+    const { ways, impair } = await wires(path, {})
     const steps: [Filter[], boolean][] = [
       [[{ type: 'packet_loss', percent: 100 }], false],
       [[], true],
@@ -233,7 +231,7 @@ describe.each(packetPaths)('the %s packet path', (path) => {
   })
 
   test('chances are those of a frame, however long it is', async () => {
-    const { toRemote } = await wires(path, ports, { filters: [{ type: 'corrupt', percent: 50 }] })
+    const { toRemote } = await wires(path, { filters: [{ type: 'corrupt', percent: 50 }] })
     await toRemote.send(some, (number) => numbered(number, 18 + (number % 1483)))
     expect(toRemote.came.map(({ frame }) => frame.length)).toEqual(toRemote.sent.map(({ frame }) => frame.length))
     expectShare(toRemote.tally.corrupted, some, 50, toRemote.name)

@@ -5,10 +5,12 @@ import { expect, test } from 'vitest'
 import { freshDirectory } from '../../support/directory.ts'
 import { bridgePath, header, netio } from '../../support/iou-instance.ts'
 import { lan, peer, udp } from '../../support/lan.ts'
+import { freePorts } from '../../support/ports.ts'
 import { requireFastPath } from '../../support/require.ts'
 
 const id = 324
-const [lport, rport] = [26_194, 26_195]
+const lport = freePorts(2)
+const rport = lport + 1
 
 const script = `import socket, sys
 path, mark, datagram = sys.argv[1], open(sys.argv[2]), bytes.fromhex(sys.argv[3])

@@ -11,6 +11,7 @@ import { freshDirectory } from '../../support/directory.ts'
 import { bridgePath, iouInstance, netio } from '../../support/iou-instance.ts'
 import { startKeeper } from '../../support/keeper.ts'
 import { peer, udp } from '../../support/lan.ts'
+import { freePorts } from '../../support/ports.ts'
 import { requireFastPath, requireRoot } from '../../support/require.ts'
 
 const fastPath = requireFastPath()
@@ -114,8 +115,9 @@ describe.skipIf(fastPath.skip)('the files of the socket of a bridge', () => {
     expect(existsSync(bridgePath(321))).toBe(true)
     await two.client.call('port.open', guest)
     const instance = await iouInstance(321)
-    const remote = await peer(26_191)
-    await two.client.call('nio.attach', { key: guest.key, nio: udp(26_190, remote.port) })
+    const lport = freePorts(2)
+    const remote = await peer(lport + 1)
+    await two.client.call('nio.attach', { key: guest.key, nio: udp(lport, remote.port) })
     instance.send(0, 'to whoever has it now')
     expect(await remote.next()).toBe('to whoever has it now')
     await two.client.call('shutdown', { grace_ms: 0 })

@@ -13,12 +13,13 @@ import { bridgePath, header, headerBytes, type IouInstance, iouInstance, netio }
 import { lan, peer, udp } from '../../support/lan.ts'
 import { Namespace } from '../../support/namespace.ts'
 import { holds, readWhole, textsOf } from '../../support/pcap.ts'
+import { freePorts } from '../../support/ports.ts'
 import { requireDevices, requireFastPath } from '../../support/require.ts'
 import { numbered } from '../../support/traffic.ts'
 
 const fastPath = requireFastPath()
 const devices = requireDevices()
-const base = 26_200
+const base = freePorts(100)
 const hdlc = 104
 
 /** The next datagram of an instance: that its header is right, and its frame as text. */
@@ -73,18 +74,19 @@ describe.skipIf(fastPath.skip)('the ports of an IOU instance', () => {
   test('all 64 have links of their own, also when their frames come at once', async () => {
     const { lan: it } = await lan('fast')
     const instance = await iouInstance(301)
+    const many = freePorts(128)
     const ports = Array.from({ length: 64 }, (_, index) => (index >> 2) + (index & 3) * 16)
-    const remotes = await Promise.all(ports.map((_, index) => peer(26_001 + 2 * index)))
+    const remotes = await Promise.all(ports.map((_, index) => peer(many + 1 + 2 * index)))
     for (const [index, port] of ports.entries()) {
       await it.open(`r/${port}`, netio(301, port))
-      await it.attach(`r/${port}`, udp(26_000 + 2 * index, 26_001 + 2 * index))
+      await it.attach(`r/${port}`, udp(many + 2 * index, many + 1 + 2 * index))
     }
     for (let round = 0; round < 5; round++) for (const port of ports) instance.send(port, `${round} from ${port}`)
     for (const [index, port] of ports.entries()) {
       const got = await (remotes[index] as (typeof remotes)[0]).holds(5)
       expect(got.map(String)).toEqual([0, 1, 2, 3, 4].map((round) => `${round} from ${port}`))
     }
-    await Promise.all(ports.map((port, index) => remotes[index]?.send(`to ${port}`, 26_000 + 2 * index)))
+    await Promise.all(ports.map((port, index) => remotes[index]?.send(`to ${port}`, many + 2 * index)))
     const came = (await instance.holds(64)).map((datagram) => [datagram[4], datagram[5], String(datagram.subarray(8))])
     expect(came.toSorted()).toEqual(ports.map((port) => [port, port, `to ${port}`]).toSorted())
   })

@@ -1,8 +1,9 @@
 import { describe, expect, test } from 'vitest'
 import { lan, packetPaths, peer, udp } from '../../support/lan.ts'
+import { freePorts } from '../../support/ports.ts'
 
 describe.each(packetPaths)('the %s packet path', (path) => {
-  const base = path === 'fast' ? 29_200 : 29_300
+  const base = freePorts(100)
 
   test('frames go to the peer of a NIO and come back, from the peer alone', async () => {
     const { lan: it, guests } = await lan(path, 'a')

@@ -1,30 +1,21 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFile } from 'node:fs/promises'
-import { type AddressInfo, createServer } from 'node:net'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import type { Hypervisor } from '../../../../runtime/node/kinds/dynamips/hypervisor.ts'
 import { reach } from '../../../../runtime/node/kinds/dynamips/ready.ts'
 import { freshDirectory } from '../../../support/directory.ts'
 import { copyOfDynamips } from '../../../support/dynamips.ts'
+import { freePort } from '../../../support/ports.ts'
 import { requireProgram } from '../../../support/require.ts'
 
 const { skip } = requireProgram('dynamips')
 const bound = { ms: 5000 }
 
-/** A TCP port that was free a moment ago. */
-async function freePort(): Promise<number> {
-  const server = createServer().listen({ port: 0, host: '127.0.0.1' })
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
-  await new Promise((resolve) => server.close(resolve))
-  return port
-}
-
 /** A dynamips as it is started for a router. */
 async function running(): Promise<{ client: Hypervisor; end: () => void; directory: string }> {
-  const [directory, port] = [await freshDirectory(), await freePort()]
+  const [directory, port] = [await freshDirectory(), freePort()]
   const args = ['-N1', '-l', 'dynamips.log', '-H', `127.0.0.1:${port}`]
   const child = spawn((await copyOfDynamips(directory)) ?? '', args, { cwd: directory, stdio: 'ignore' })
   onTestFinished(() => void child.kill('SIGKILL'))

@@ -19,7 +19,7 @@ let asked: Record<'busy' | 'proposed', Asked> | undefined
 // Each takes the 10 s, so they are asked at the same time, of two hosts, and all else is tested meanwhile.
 beforeAll(async () => {
   if (skip) return
-  const [one, other] = [await RouterLab.openForAll({ ports: 101 }), await RouterLab.openForAll({ ports: 91 })]
+  const [one, other] = [await RouterLab.openForAll(), await RouterLab.openForAll()]
   const [never, runs] = [await one.router(busy), await other.router(idling, { idlepc: idle })]
   await other.agent.nodes.start(runs)
   asked = {
@@ -44,7 +44,7 @@ describe.skipIf(skip)('a measurement', { timeout: 60_000 }, () => {
 
   /** One that has begun, in a host whose routers take so long to boot. */
   async function begun(boot: number, signal?: AbortSignal) {
-    const lab = await RouterLab.open({ ports: 90, bounds: { boot } })
+    const lab = await RouterLab.open({ bounds: { boot } })
     const ref = await lab.router(idling)
     const answer = lab.agent.nodes.action(ref, 'autoIdlePc', {}, signal)
     answer.catch(() => {})
@@ -73,7 +73,7 @@ describe.skipIf(skip)('a measurement', { timeout: 60_000 }, () => {
   })
 
   test('that nobody waits for any more when it begins starts nothing', async () => {
-    const lab = await RouterLab.open({ ports: 90 })
+    const lab = await RouterLab.open()
     const ref = await lab.router(idling)
     await expect(lab.agent.nodes.action(ref, 'autoIdlePc', {}, AbortSignal.abort(gone))).rejects.toThrow('went away')
     expect(await lab.get(ref)).toMatchObject({ status: 'stopped', command_line: '' })
@@ -114,7 +114,7 @@ describe.skipIf(skip)('a measurement', { timeout: 60_000 }, () => {
     ['boot', 20_000],
     ['look at it', 50],
   ])('that takes too long is given up during the %s', async (_, boot) => {
-    const lab = await RouterLab.open({ ports: 90, bounds: { boot, measurement: 1500 } })
+    const lab = await RouterLab.open({ bounds: { boot, measurement: 1500 } })
     const ref = await lab.router(idling)
     const since = performance.now()
     await expect(lab.agent.nodes.action(ref, 'autoIdlePc', {})).rejects.toMatchObject({
@@ -145,7 +145,7 @@ describe.skipIf(skip)('a measurement', { timeout: 60_000 }, () => {
   })
 
   test('of a router that is suspended is refused', async () => {
-    const lab = await RouterLab.open({ ports: 90 })
+    const lab = await RouterLab.open()
     const ref = await lab.router(idling)
     await lab.agent.nodes.start(ref)
     await lab.agent.nodes.suspend(ref)

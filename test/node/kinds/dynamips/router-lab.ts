@@ -9,13 +9,13 @@ import type { HostAgent } from '../../../../src/host-agent.ts'
 import type { DynamipsCreate, DynamipsNode } from '../../../../src/kinds/dynamips.ts'
 import type { NodeRef } from '../../../../src/kinds/node.ts'
 import { dynamipsIn, niceDynamips, shortBounds } from '../../../support/dynamips.ts'
-import { portRanges } from '../../../support/service.ts'
+import { portArguments } from '../../../support/ports.ts'
 
 export type RouterRef = NodeRef<'dynamips'>
 
 export interface LabOptions {
-  /** Of `portRanges`. */
-  readonly ports: number
+  /** Arguments of its port ranges; else they are some that no other test has. */
+  readonly ports?: readonly string[]
   readonly bounds?: Partial<DynamipsTimeouts>
   /** The program in place of dynamips. */
   readonly program?: string
@@ -36,19 +36,22 @@ export class RouterLab {
   }
 
   /** It is gone when the test ends. */
-  static async open(options: LabOptions): Promise<RouterLab> {
+  static async open(options: LabOptions = {}): Promise<RouterLab> {
     const lab = await RouterLab.openForAll(options)
     onTestFinished(() => lab.remove())
     return lab
   }
 
-  static async openForAll({ ports, bounds, program }: LabOptions): Promise<RouterLab> {
+  static async openForAll({ ports, bounds, program }: LabOptions = {}): Promise<RouterLab> {
     const data = await mkdtemp(join(tmpdir(), 'patchbay-'))
-    const ranges = Object.entries(portRanges(ports)).map(
-      ([name, [first, last]]) => `--${name.replaceAll('_', '-')}=${first}-${last}`,
-    )
     const config = loadConfig({
-      argv: ['--data', data, '--dynamips-path', program ?? (await niceDynamips(data)) ?? 'dynamips', ...ranges],
+      argv: [
+        '--data',
+        data,
+        '--dynamips-path',
+        program ?? (await niceDynamips(data)) ?? 'dynamips',
+        ...(ports ?? portArguments()),
+      ],
       env: { XDG_CONFIG_HOME: data },
     })
     const quiet = () => {}

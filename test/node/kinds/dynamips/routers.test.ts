@@ -8,12 +8,11 @@ import { reach } from '../../../../runtime/node/kinds/dynamips/ready.ts'
 import { elsewhere, idling, ring } from '../../../stand-in/mips/programs.ts'
 import { freshDirectory } from '../../../support/directory.ts'
 import { hex } from '../../../support/dynamips.ts'
+import { portArguments } from '../../../support/ports.ts'
 import { requireProgram } from '../../../support/require.ts'
-import { portRanges } from '../../../support/service.ts'
 import { RouterLab, type RouterRef } from './router-lab.ts'
 
 const { skip } = requireProgram('dynamips')
-const ports = 93
 const idlepc = hex(ring[3] ?? 0)
 
 /** A program that pretends to be dynamips. */
@@ -32,7 +31,7 @@ async function requireRefused(lab: RouterLab, ref: RouterRef, message: unknown):
 
 describe.skipIf(skip)('a router', () => {
   test('with an image that cannot be loaded does not start, in the words of dynamips', async () => {
-    const lab = await RouterLab.open({ ports })
+    const lab = await RouterLab.open()
     const ref = await lab.router(elsewhere)
     await requireRefused(
       lab,
@@ -43,7 +42,7 @@ describe.skipIf(skip)('a router', () => {
   })
 
   test('keeps its files, and nothing that only a run needs; so does a copy', async () => {
-    const lab = await RouterLab.open({ ports })
+    const lab = await RouterLab.open()
     const { nodes } = lab.agent
     const [ref, other] = [await lab.router(idling, { idlepc }), await lab.router(idling)]
     const files = async (of: RouterRef) => (await readdir((await lab.get(of)).node_directory)).sort()
@@ -64,7 +63,7 @@ describe.skipIf(skip)('a router', () => {
   test.runIf(process.platform === 'linux')(
     'takes no commands at 127.0.0.1, where a web page could give them',
     async () => {
-      const lab = await RouterLab.open({ ports })
+      const lab = await RouterLab.open()
       const ref = await lab.router(idling)
       await lab.agent.nodes.start(ref)
       const [port = 0] = await lab.ports()
@@ -80,7 +79,8 @@ describe.skipIf(skip)('a router', () => {
   )
 
   test('takes commands on a port that no other program has', async () => {
-    const [first = 0] = portRanges(ports).console_port_range ?? []
+    const ports = portArguments()
+    const first = Number(/--console-port-range=(\d+)/.exec(ports.join(' '))?.[1])
     const server = createServer((socket) => socket.destroy()).listen({ port: first, host: '127.0.0.1' })
     onTestFinished(() => void server.close())
     await once(server, 'listening')
@@ -91,7 +91,7 @@ describe.skipIf(skip)('a router', () => {
   })
 
   test('whose program ends is shown stopped, and starts again', async () => {
-    const lab = await RouterLab.open({ ports })
+    const lab = await RouterLab.open()
     const ref = await lab.router(idling, { idlepc })
     await lab.agent.nodes.start(ref)
     process.kill(lab.pids[0] ?? 0, 'SIGKILL')
@@ -104,7 +104,7 @@ describe.skipIf(skip)('a router', () => {
 
 describe('without dynamips, a router', () => {
   test('does not start, and it is told how it is installed', async () => {
-    const lab = await RouterLab.open({ ports, program: 'no-such-dynamips' })
+    const lab = await RouterLab.open({ program: 'no-such-dynamips' })
     await requireRefused(
       lab,
       await lab.router(idling),
@@ -113,18 +113,18 @@ describe('without dynamips, a router', () => {
   })
 
   test('does not start, and is told what a program says that ends', async () => {
-    const lab = await RouterLab.open({ ports, program: await pretender('echo "no room left" >&2; exit 1') })
+    const lab = await RouterLab.open({ program: await pretender('echo "no room left" >&2; exit 1') })
     await requireRefused(lab, await lab.router(idling), 'The program ended at once (exit code 1): no room left')
   })
 
   test('does not start by a program that says nothing and does not go, which is killed', async () => {
     const program = await pretender("trap '' TERM; while :; do sleep 0.1; done")
-    const lab = await RouterLab.open({ ports, program, bounds: { begin: 300, end: 200 } })
+    const lab = await RouterLab.open({ program, bounds: { begin: 300, end: 200 } })
     await requireRefused(lab, await lab.router(idling), 'Dynamips does not begin to take commands')
   })
 
   test('does not start with an image that is none any more', async () => {
-    const lab = await RouterLab.open({ ports, program: process.execPath })
+    const lab = await RouterLab.open({ program: process.execPath })
     const ref = await lab.router(idling)
     await writeFile(join(lab.data, 'images/dynamips', (await lab.get(ref)).image), 'hostname R1\n')
     await requireRefused(lab, ref, expect.stringContaining('is no IOS image'))

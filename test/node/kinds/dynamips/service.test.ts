@@ -6,7 +6,7 @@ import { idling, ring } from '../../../stand-in/mips/programs.ts'
 import { freshDirectory } from '../../../support/directory.ts'
 import { dynamipsIn, hex, niceDynamips } from '../../../support/dynamips.ts'
 import { requireProgram, requireRoot } from '../../../support/require.ts'
-import { portRanges, TestService } from '../../../support/service.ts'
+import { TestService } from '../../../support/service.ts'
 
 const { skip } = requireProgram('dynamips')
 const image = 'router.image'
@@ -15,10 +15,7 @@ const question = { platform: 'c7200', image, ram: 64 }
 const idlepc = hex(ring[3] ?? 0)
 
 async function start(program: string | undefined, launcher: readonly string[] = []): Promise<TestService> {
-  const service = await TestService.start(
-    { ...portRanges(94), ...(program !== undefined && { 'dynamips.path': program }) },
-    launcher,
-  )
+  const service = await TestService.start(program === undefined ? {} : { 'dynamips.path': program }, launcher)
   await mkdir(join(service.data, 'images/dynamips'), { recursive: true })
   await writeFile(join(service.data, 'images/dynamips', image), idling)
   return service

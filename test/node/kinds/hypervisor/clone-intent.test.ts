@@ -10,6 +10,7 @@ import type { NodeRecord } from '../../../../runtime/node/nodes/record.ts'
 import { PortAllocator } from '../../../../runtime/node/ports/allocator.ts'
 import { conflict } from '../../../../src/errors/api-error.ts'
 import { freshDirectory } from '../../../support/directory.ts'
+import { freePorts } from '../../../support/ports.ts'
 
 const quiet = () => {}
 const log = { debug: quiet, info: quiet, warn: quiet, error: quiet } as never
@@ -34,8 +35,9 @@ async function managed(clone: (wanted: CloneWanted, vms: Map<string, Vm>) => Pro
   const drivers = { libvirt: driver, virtualbox: driver }
   const leftoversFile = join(root, 'left.json')
   const nodes: KindNode[] = []
+  const first = freePorts(30)
   const ports = new PortAllocator({
-    ranges: { console: [18_000, 18_009], vnc: [18_010, 18_019], udp: [18_020, 18_029] },
+    ranges: { console: [first, first + 9], vnc: [first + 10, first + 19], udp: [first + 20, first + 29] },
     consoleHost: '127.0.0.1',
   })
   const kind = new HypervisorKind({

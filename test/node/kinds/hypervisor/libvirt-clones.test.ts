@@ -4,12 +4,12 @@ import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { mustRun } from '../../../../runtime/node/kinds/machine-emulator/qemu-img.ts'
 import { requireLibvirt } from '../../../support/libvirt.ts'
+import { freePort } from '../../../support/ports.ts'
 import { requireRoot } from '../../../support/require.ts'
 import { counting, writing } from '../machine-emulator/boot-sectors.ts'
 import { ideDisk, pcDefinition, workstation } from './libvirt-definitions.ts'
 import { consoleOf, countOf, LibvirtLab, later, planOf, sharedLibvirt } from './libvirt-lab.ts'
 
-const file = 47
 const libvirt = sharedLibvirt()
 const skip = requireLibvirt().skip || requireRoot().skip
 
@@ -57,7 +57,7 @@ describe.skipIf(skip)('a clone of a VM', () => {
     expect((await driver.list()).map((vm) => vm.uuid)).not.toContain(clone.uuid)
     await expect(driver.find(wish.name)).rejects.toMatchObject({ status: 409 })
 
-    const plan = planOf(file, { adapters: 1 })
+    const plan = planOf({ adapters: 1 })
     const console = consoleOf(plan)
     await driver.start(clone.uuid, plan)
     await (await console).shows('w')
@@ -75,7 +75,7 @@ describe.skipIf(skip)('a clone of a VM', () => {
     const { driver } = source.lab
     const wish = source.wish('one')
     const { uuid } = await driver.clone(wish)
-    const plan = planOf(file, { at: 2, adapters: 1 })
+    const plan = planOf({ adapters: 1 })
     await driver.start(uuid, plan)
     expect(await countOf(plan)).toBe('a')
     await driver.stop(uuid, 'save_vm_state')
@@ -88,7 +88,7 @@ describe.skipIf(skip)('a clone of a VM', () => {
     const moved = join(source.data, 'moved')
     await rename(wish.directory, moved)
     expect(await driver.openClone(uuid, moved)).toMatchObject({ uuid, name: wish.name, state: 'saved' })
-    const next = planOf(file, { at: 4, adapters: 1 })
+    const next = planOf({ adapters: 1 })
     await driver.start(uuid, next)
     expect(await countOf(next)).toEqual(later)
     await driver.closeClone(uuid)
@@ -116,7 +116,7 @@ describe.skipIf(skip)('a clone of a VM', () => {
     await expect(stat(taken.directory)).rejects.toMatchObject({ code: 'ENOENT' })
     const two = await driver.clone(source.wish('two'))
     await expect(driver.renameClone(two.uuid, one.name)).rejects.toMatchObject(there)
-    await driver.start(two.uuid, planOf(file, { at: 6 }))
+    await driver.start(two.uuid, planOf())
     await expect(driver.renameClone(two.uuid, 'other')).rejects.toMatchObject({ status: 409 })
     await driver.stop(two.uuid, 'power_off')
     await driver.renameClone(two.uuid, `${name}-three`)
@@ -128,7 +128,7 @@ describe.skipIf(skip)('a clone of a VM', () => {
   test('is not made while the VM runs, or of what cannot have an overlay', async () => {
     const source = await CloneLab.create(counting)
     const { driver, uuid, name } = source.lab
-    await driver.start(uuid, planOf(file, { at: 8 }))
+    await driver.start(uuid, planOf())
     const message = expect.stringContaining(`"${name}" runs: shut it down before it is cloned`)
     await expect(driver.clone(source.wish('one'))).rejects.toMatchObject({ status: 409, message })
     await driver.stop(uuid, 'save_vm_state')
@@ -148,7 +148,7 @@ describe.skipIf(skip)('a clone of a VM', () => {
     const { driver } = source.lab
     const { uuid } = await driver.clone(source.wish('one'))
     await utimes(source.disk, new Date(), new Date())
-    await expect(driver.start(uuid, planOf(file, { at: 10 }))).rejects.toMatchObject({
+    await expect(driver.start(uuid, planOf())).rejects.toMatchObject({
       status: 409,
       message: expect.stringContaining(`${source.disk}, which was written since: make the node anew`),
     })
@@ -159,7 +159,7 @@ describe.skipIf(skip)('a clone of a VM', () => {
     const { driver, uuid: of } = source.lab
     const { directory, ...wish } = source.wish('one')
     const { uuid } = await driver.clone({ ...wish, directory })
-    const start = () => driver.start(uuid, planOf(file, { at: 14 }))
+    const start = () => driver.start(uuid, planOf())
     const [overlay, variables, record] = ['hda.qcow2', 'nvram.fd', 'clone.json'].map((name) => join(directory, name))
     if (overlay === undefined || variables === undefined || record === undefined) throw new Error('no names')
     await symlink('/etc/hostname', variables)
@@ -197,8 +197,8 @@ describe.skipIf(skip)('a clone of a VM', () => {
     await libvirt().define(workstation(lab))
     const before = await lab.definition()
     const { driver, uuid } = lab
-    const plan = planOf(file, { at: 12, adapters: 3, useAnyAdapter: true, ram: 96 })
-    await driver.start(uuid, { ...plan, screen: { host: '127.0.0.1', port: 17_690 } })
+    const plan = planOf({ adapters: 3, useAnyAdapter: true, ram: 96 })
+    await driver.start(uuid, { ...plan, screen: { host: '127.0.0.1', port: freePort() } })
     await driver.stop(uuid, 'power_off')
     expect(await lab.definition()).toBe(before)
 

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, expect, onTestFinished } from 'vitest'
 import type { VmAdapter, VmPlan } from '../../../../runtime/node/kinds/hypervisor/driver.ts'
 import { LibvirtDriver, type LibvirtOptions } from '../../../../runtime/node/kinds/hypervisor/libvirt/libvirt.ts'
 import { TestLibvirt } from '../../../support/libvirt.ts'
-import { portRanges } from '../../../support/service.ts'
+import { freePorts } from '../../../support/ports.ts'
 import { TcpClient } from '../../../support/tcp-client.ts'
 
 /** A libvirt for the tests of a file together. */
@@ -78,10 +78,10 @@ export class LibvirtLab {
   }
 }
 
-/** A plan with the ports of a test file, from the given place on in them. */
-export function planOf(file: number, wanted: PlanWanted = {}): VmPlan {
-  const { console_port_range: [console = 0] = [], udp_port_range: [udp = 0] = [] } = portRanges(file)
-  return planAt({ console, udp }, wanted)
+/** A plan with ports that no other test has. */
+export function planOf(wanted: PlanWanted = {}): VmPlan {
+  const console = freePorts(1 + 2 * (wanted.adapters ?? 0))
+  return planAt({ console, udp: console + 1 }, wanted)
 }
 
 /** A plan whose ports begin at certain ones. */

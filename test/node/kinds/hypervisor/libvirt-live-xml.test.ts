@@ -14,7 +14,7 @@ import { ideDisk, pcDefinition, workstation } from './libvirt-definitions.ts'
 import { type PlanWanted, planAt } from './libvirt-lab.ts'
 
 /** Nothing listens on these ports: only the description of a VM has them. */
-const planned = (wanted: PlanWanted = {}) => planAt({ console: 17_400, udp: 17_460 }, wanted)
+const planned = (wanted: PlanWanted = {}) => planAt({ console: 47_400, udp: 47_460 }, wanted)
 
 const uuid = '6e2b5c1a-1111-4222-8333-444455556666'
 const pc = (devices = '') => pcDefinition({ name: 'pc', uuid, devices: ideDisk('/images/a.img') + devices })
@@ -45,7 +45,7 @@ test('what a plan has no say in stays as it is', () => {
 test('adapters are tunnels to the switch, with addresses that are always the same', () => {
   const [first, second] = adaptersIn(liveXml(pc(), uuid, planned({ adapters: 2 })))
   expect(first).toBe(
-    `<interface type="udp"><source address="127.0.0.1" port="17461"><local address="127.0.0.1" port="17460"/></source><mac address="${macOf(uuid, 0)}"/><model type="e1000"/><link state="up"/></interface>`,
+    `<interface type="udp"><source address="127.0.0.1" port="47461"><local address="127.0.0.1" port="47460"/></source><mac address="${macOf(uuid, 0)}"/><model type="e1000"/><link state="up"/></interface>`,
   )
   expect(second).toContain(macOf(uuid, 1))
   expect(macOf(uuid, 0)).toMatch(/^52(:[0-9a-f]{2}){5}$/)
@@ -56,11 +56,11 @@ test('an adapter that the VM uses is left alone unless any may be taken', () => 
   const plan = planned({ adapters: 2, adapterType: 'rtl8139' })
   const [own, added] = adaptersIn(liveXml(pc(used), uuid, plan))
   expect(own).toBe(used.replaceAll("'", '"'))
-  expect(added).toContain('port="17463"')
+  expect(added).toContain('port="47463"')
   const custom = { ...plan, adapters: plan.adapters.map((it) => (it.index === 1 ? { ...it, type: 'pcnet' } : it)) }
   expect(adaptersIn(liveXml(pc(used), uuid, custom))[1]).toContain('<model type="pcnet"/>')
   const [taken] = adaptersIn(liveXml(pc(used), uuid, { ...plan, useAnyAdapter: true }))
-  expect(taken).toMatch(/^<interface type="udp">.*port="17461".*<model type="rtl8139"\/>/)
+  expect(taken).toMatch(/^<interface type="udp">.*port="47461".*<model type="rtl8139"\/>/)
   expect(taken).not.toMatch(/bridge|tap7/)
 })
 
@@ -104,7 +104,7 @@ test('the first serial port is at the TCP port, and its console with it', () => 
   const more = `${log}<serial type='pty'><target port='1'/></serial><console type='file'><source path='/tmp/x'/></console>`
   const live = liveXml(pc().replace("<serial type='pty'/>", more), uuid, planned())
   expect(devicesIn(live, 'serial').map(flat)).toEqual([
-    '<serial type="tcp"><target type="isa-serial" port="0"/><alias name="ua-tty"/><source mode="bind" host="127.0.0.1" service="17400"/><protocol type="raw"/></serial>',
+    '<serial type="tcp"><target type="isa-serial" port="0"/><alias name="ua-tty"/><source mode="bind" host="127.0.0.1" service="47400"/><protocol type="raw"/></serial>',
     '<serial type="pty"><target port="1"/></serial>',
   ])
   expect(devicesIn(live, 'console')).toEqual([])
@@ -122,10 +122,10 @@ test('the screen is where the plan wants it, and other kinds of screen stay', ()
     '<sound',
     "<graphics type='vnc' port='5907' listen='0.0.0.0' passwd='secret' keymap='de'/><sound",
   )
-  const live = liveXml(own, uuid, planned({ screen: { host: '127.0.0.1', port: 17_540 } }))
+  const live = liveXml(own, uuid, planned({ screen: { host: '127.0.0.1', port: 47_540 } }))
   expect(devicesIn(live, 'graphics').map(flat)).toEqual([
     expect.stringContaining('type="spice"'),
-    '<graphics type="vnc" passwd="secret" keymap="de" port="17540" autoport="no"><listen type="address" address="127.0.0.1"/></graphics>',
+    '<graphics type="vnc" passwd="secret" keymap="de" port="47540" autoport="no"><listen type="address" address="127.0.0.1"/></graphics>',
   ])
   const nowhere = devicesIn(liveXml(own, uuid, planned()), 'graphics')
   expect(nowhere.map((it) => it.getAttribute('type'))).toEqual(['spice'])
@@ -136,7 +136,7 @@ test('what was saved goes on with other ports, and is the same to the guest', ()
   const resumed = resumedXml(saved, uuid, planned({ adapters: 3, at: 10 }))
   expect(rest(resumed)).toBe(rest(saved))
   const ports = adaptersIn(resumed).map((it) => /local address="127.0.0.1" port="(\d+)"/.exec(it)?.[1])
-  expect(ports).toEqual([undefined, '17482', '17484'])
+  expect(ports).toEqual([undefined, '47482', '47484'])
   expect(adaptersIn(resumed)[0]).toBe(used.replaceAll("'", '"'))
   const moved = resumedXml(saved.replaceAll('"e1000"', '"rtl8139"'), uuid, planned({ adapters: 3 }))
   expect(adaptersIn(moved)[1]).toContain('rtl8139')

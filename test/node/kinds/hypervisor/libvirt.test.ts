@@ -3,12 +3,12 @@ import { once } from 'node:events'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { macOf } from '../../../../runtime/node/kinds/hypervisor/libvirt/interfaces.ts'
 import { requireLibvirt, TestLibvirt } from '../../../support/libvirt.ts'
+import { freePort } from '../../../support/ports.ts'
 import { TcpClient } from '../../../support/tcp-client.ts'
 import { counting, obedient } from '../machine-emulator/boot-sectors.ts'
 import { ideDisk, pcDefinition } from './libvirt-definitions.ts'
 import { consoleOf, countOf, LibvirtLab, later, planOf, sharedLibvirt } from './libvirt-lab.ts'
 
-const file = 46
 const libvirt = sharedLibvirt()
 
 /** A PC that boots from this sector. */
@@ -24,10 +24,11 @@ describe.skipIf(requireLibvirt().skip)('a VM of libvirt', () => {
     const lab = await pcOf(counting)
     const { driver, uuid, name } = lab
     const before = await lab.definition()
-    const plan = planOf(file, { ram: 48, adapters: 1, screen: { host: '127.0.0.1', port: 17_540 } })
+    const port = freePort()
+    const plan = planOf({ ram: 48, adapters: 1, screen: { host: '127.0.0.1', port } })
     await driver.start(uuid, plan)
     expect(await countOf(plan)).toBe('a')
-    const screen = await TcpClient.connect(17_540)
+    const screen = await TcpClient.connect(port)
     await screen.shows('RFB 003')
     screen.socket.destroy()
     const live = await libvirt().virsh('dumpxml', name)
@@ -46,11 +47,11 @@ describe.skipIf(requireLibvirt().skip)('a VM of libvirt', () => {
     expect(await driver.get(uuid)).toMatchObject({ state: 'saved' })
     expect(await lab.definition()).toBe(before)
 
-    await expect(driver.start(uuid, planOf(file, { at: 4, adapters: 2 }))).rejects.toMatchObject({
+    await expect(driver.start(uuid, planOf({ adapters: 2 }))).rejects.toMatchObject({
       status: 409,
       message: expect.stringContaining('was saved with 1 adapters'),
     })
-    const other = planOf(file, { at: 4, adapters: 1 })
+    const other = planOf({ adapters: 1 })
     await driver.start(uuid, other)
     expect(await countOf(other)).toEqual(later)
     const console = await TcpClient.connect(other.serialPort)
@@ -68,7 +69,7 @@ describe.skipIf(requireLibvirt().skip)('a VM of libvirt', () => {
     const lab = await pcOf(counting)
     const { driver, uuid, name } = lab
     const before = await lab.definition()
-    const plan = planOf(file, { at: 6, adapters: 1 })
+    const plan = planOf({ adapters: 1 })
     await driver.start(uuid, plan)
     expect(await countOf(plan)).toBe('a')
     const heard: string[] = []
@@ -94,7 +95,7 @@ describe.skipIf(requireLibvirt().skip)('a VM of libvirt', () => {
 
   test('ends when its power button is pressed, also while it stands still', async () => {
     const { driver, uuid } = await pcOf(obedient)
-    const plan = planOf(file, { at: 8 })
+    const plan = planOf()
     const console = consoleOf(plan)
     await driver.start(uuid, plan)
     // It looks at its button from then on.
@@ -107,7 +108,7 @@ describe.skipIf(requireLibvirt().skip)('a VM of libvirt', () => {
   test('that does not obey its power button is told after the bound', async () => {
     const lab = await pcOf(counting, { shutdownMs: 100 })
     const { driver, uuid, name } = lab
-    await driver.start(uuid, planOf(file, { at: 10 }))
+    await driver.start(uuid, planOf())
     await expect(driver.stop(uuid, 'shutdown_signal')).rejects.toMatchObject({
       status: 409,
       message: `The guest of "${name}" did not shut down within 0.1 s of its power button`,
@@ -123,7 +124,7 @@ describe.skipIf(requireLibvirt().skip)('a VM of libvirt', () => {
   test('sends its frames to the switch when there is a cable', async () => {
     const { driver, uuid, ...lab } = await LibvirtLab.create(libvirt())
     await libvirt().define(pcDefinition({ uuid, name: lab.name, boot: 'network' }))
-    const plan = planOf(file, { at: 12, adapters: 1 })
+    const plan = planOf({ adapters: 1 })
     const [adapter] = plan.adapters
     if (adapter === undefined) throw new Error('there is no adapter')
     const socket = createSocket('udp4').bind(adapter.switchPort, '127.0.0.1')
@@ -147,7 +148,7 @@ describe.skipIf(requireLibvirt().skip)('a VM of libvirt', () => {
     await libvirt().define(pcDefinition({ uuid, name, devices: "<interface type='user'/>" }))
     expect(await driver.usedAdapters(uuid)).toEqual([0])
     const adapters = await driver.maxAdapters()
-    await driver.start(uuid, planOf(file, { at: 18, adapters, adapterType: 'virtio' }))
+    await driver.start(uuid, planOf({ adapters, adapterType: 'virtio' }))
     expect((await libvirt().virsh('domiflist', name)).split('\n').map((line) => line.split(/ +/)[2])).toEqual([
       ...['user', ...Array.from({ length: adapters - 1 }, () => 'udp'), undefined],
     ])
@@ -171,7 +172,7 @@ describe.skipIf(requireLibvirt().skip)('the libvirt of a session', () => {
     await session.define(pcDefinition({ uuid, name, boot: 'network' }))
     const before = await lab.definition()
     expect(await driver.list()).toEqual([{ uuid, name, ram: 32, state: 'stopped' }])
-    await driver.start(uuid, planOf(file, { at: 56, adapters: 1 }))
+    await driver.start(uuid, planOf({ adapters: 1 }))
     await driver.suspend(uuid)
     expect(await driver.find(name)).toMatchObject({ state: 'suspended' })
     expect(await lab.definition()).toBe(before)

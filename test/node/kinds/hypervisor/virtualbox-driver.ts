@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
 import type { VmAdapter, VmPlan } from '../../../../runtime/node/kinds/hypervisor/driver.ts'
@@ -9,6 +8,7 @@ import {
 import { standIn } from '../../../stand-in/virtualbox/build.ts'
 import { World } from '../../../stand-in/virtualbox/world.ts'
 import { freshDirectory } from '../../../support/directory.ts'
+import { freePorts } from '../../../support/ports.ts'
 
 export interface DriverWorld {
   readonly world: World
@@ -56,12 +56,9 @@ export async function driverWorld(options: Partial<VirtualBoxOptions> = {}): Pro
   return { world, driver, warnings, directory, again }
 }
 
-/** Ports that nothing has just now; machines bind them on every address. */
-let port = 42_000 + (randomBytes(2).readUInt16BE() % 20_000)
-
 export const adapter = (index: number, carrier = true): VmAdapter => {
-  port += 2
-  return { index, guestPort: port, switchPort: port + 1, carrier }
+  const guestPort = freePorts(2)
+  return { index, guestPort, switchPort: guestPort + 1, carrier }
 }
 
 export const planOf = (adapters: readonly VmAdapter[], more: Partial<VmPlan> = {}): VmPlan => ({

@@ -4,12 +4,12 @@ import { basename, join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { KeeperClient } from '../../../../runtime/node/keeper/client.ts'
 import { requireGcc } from '../../../support/iou.ts'
-import { portRanges, TestService } from '../../../support/service.ts'
+import { TestService } from '../../../support/service.ts'
 import { LabFeed } from '../machine-emulator/lab-feed.ts'
 import { addImage, imageName, type Router, RouterLab, sharedService } from './router-lab.ts'
 
 const { skip } = requireGcc()
-const service = sharedService(97)
+const service = sharedService()
 
 const startup = 'startup-config.cfg'
 const configOf = (router: Router) => readFile(router.file(startup), 'utf8')
@@ -118,7 +118,7 @@ describe.skipIf(skip)('a router that ends', () => {
 
 describe.skipIf(skip)('a router that ends while nobody looks', () => {
   test('is seen by the next service, with what it had stored', async () => {
-    const other = await TestService.start(portRanges(98))
+    const other = await TestService.start()
     const image = await addImage(other)
     const lab = await RouterLab.create(other)
     const [alive, dead, begun] = [await lab.router(), await lab.router(), await lab.router()]
@@ -145,7 +145,7 @@ describe.skipIf(skip)('a router that ends while nobody looks', () => {
   })
 
   test('or whose project has gone is ended, with all that it had', async () => {
-    const other = await TestService.start(portRanges(98))
+    const other = await TestService.start()
     await addImage(other)
     const lab = await RouterLab.create(other)
     const router = await lab.router()
@@ -168,7 +168,7 @@ describe.skipIf(skip)('a router that ends while nobody looks', () => {
   })
 
   test('with its keeper is told of, and leaves no sockets, not even those of its bridge', async () => {
-    const other = await TestService.start(portRanges(98))
+    const other = await TestService.start()
     await addImage(other)
     const lab = await RouterLab.create(other)
     const router = await lab.router()

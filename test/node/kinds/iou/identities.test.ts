@@ -8,7 +8,7 @@ import { maxApplicationId } from '../../../../runtime/node/kinds/iou/netmap.ts'
 import type { KindNode } from '../../../../runtime/node/kinds/kind.ts'
 import { freshDirectory } from '../../../support/directory.ts'
 import { iourc, requireGcc } from '../../../support/iou.ts'
-import { portRanges, TestService } from '../../../support/service.ts'
+import { TestService } from '../../../support/service.ts'
 import { addImage, type Router, RouterLab } from './router-lab.ts'
 
 const { skip } = requireGcc()
@@ -23,7 +23,7 @@ const nvram = (id: number) => `nvram_${`${id}`.padStart(5, '0')}`
 
 describe.skipIf(skip)('the application id of a saved router', () => {
   test('stays with the one that runs, whichever project is opened first, and the other takes its files along', async () => {
-    const service = await TestService.start(portRanges(9))
+    const service = await TestService.start()
     await addImage(service)
     const saved = await RouterLab.create(service, first)
     const old = await saved.router()

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { freshDirectory } from '../../../support/directory.ts'
 import { iourc, requireGcc } from '../../../support/iou.ts'
-import { portRanges, TestService } from '../../../support/service.ts'
+import { TestService } from '../../../support/service.ts'
 import { LabFeed } from '../machine-emulator/lab-feed.ts'
 import { addImage, type Router, RouterLab } from './router-lab.ts'
 
@@ -17,7 +17,7 @@ const placeOf = (router: Router) => join(router.lab.service.data, 'run', `iou-${
 const mode = async (path: string) => (await stat(path)).mode & 0o777
 
 async function labOfOne(settings: Record<string, unknown> = {}) {
-  const service = await TestService.start(portRanges(99))
+  const service = await TestService.start()
   await addImage(service)
   const lab = await RouterLab.create(service)
   return { service, lab, router: await lab.router(settings) }
@@ -80,7 +80,7 @@ describe.skipIf(skip)('the licence file of a router', () => {
   test('that the service was started with, by the environment, is the one that is taken', async () => {
     const given = join(await freshDirectory(), 'given')
     await writeFile(given, iourc())
-    const service = await TestService.start(portRanges(99), ['env', `IOURC=${given}`])
+    const service = await TestService.start({}, ['env', `IOURC=${given}`])
     await addImage(service)
     const lab = await RouterLab.create(service)
     const router = await lab.router({ iourc_content: 'of no use' })

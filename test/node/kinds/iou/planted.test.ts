@@ -7,7 +7,7 @@ import { requireGcc } from '../../../support/iou.ts'
 import { imageName, RouterLab, sharedService } from './router-lab.ts'
 
 const { skip } = requireGcc()
-const service = sharedService(96)
+const service = sharedService()
 
 const fifo = (path: string) => void execFileSync('mkfifo', [path])
 

@@ -5,7 +5,7 @@ import { afterAll, beforeAll } from 'vitest'
 import type { IouNode } from '../../../../src/kinds/iou.ts'
 import { IouConsole, iourc, netioDirectory, standIn } from '../../../support/iou.ts'
 import { runRoutersAlone } from '../../../support/routers-alone.ts'
-import { portRanges, TestService } from '../../../support/service.ts'
+import { TestService } from '../../../support/service.ts'
 
 runRoutersAlone()
 
@@ -17,10 +17,10 @@ interface Answer {
 }
 
 /** One service with the stand-in among its images for the tests of a file. */
-export function sharedService(file: number, more: Record<string, unknown> = {}): () => TestService {
+export function sharedService(more: Record<string, unknown> = {}): () => TestService {
   let service: TestService | undefined
   beforeAll(async () => {
-    service = await TestService.startForAll({ ...portRanges(file), ...more })
+    service = await TestService.startForAll({ ...more })
     await addImage(service)
   })
   afterAll(() => service?.close())

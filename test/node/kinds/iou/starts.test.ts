@@ -10,7 +10,7 @@ import { addImage, imageName, RouterLab, sharedService } from './router-lab.ts'
 
 const { skip } = requireGcc()
 const skip32 = skip || requireGcc(32).skip
-const service = sharedService(8)
+const service = sharedService()
 const mb = 2 ** 20
 
 /** An image made of a few lines of C. */

@@ -2,7 +2,6 @@ import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
-import { type AddressInfo, createServer } from 'node:net'
 import { join } from 'node:path'
 import { beforeAll, expect, onTestFinished, test } from 'vitest'
 import { ChildProcessRunner } from '../../../../runtime/node/keeper/child-process.ts'
@@ -16,8 +15,9 @@ import { findImageTool, prepareOverlay } from '../../../../runtime/node/kinds/ma
 import { firmwareOf, systemUefis } from '../../../../runtime/node/kinds/machine-emulator/firmware.ts'
 import type { BinaryFacts } from '../../../../runtime/node/kinds/machine-emulator/probe.ts'
 import type { Qmp } from '../../../../runtime/node/kinds/machine-emulator/qmp.ts'
+import { freePort, freePorts } from '../../../support/ports.ts'
 import { requireProgram } from '../../../support/require.ts'
-import { machine, realWire, type Wanted } from './machine.ts'
+import { machine, realWire, type Wanted, wires } from './machine.ts'
 import { monitor, qemuName, type RunningQemu, startQemu, temporaryDirectory } from './qemu-process.ts'
 
 const { skip } = requireProgram(qemuName)
@@ -37,7 +37,8 @@ const runs = { accelerator: 'tcg' } as const
 /** Starts what the command line says, and reaches its monitor; what QEMU complains of is the failure. */
 async function started(wanted: Wanted, directory?: string): Promise<{ qmp: Qmp; qemu: RunningQemu }> {
   const socket = join(directory ?? (await temporaryDirectory()), 'qmp.sock')
-  const qemu = startQemu(socket, commandLine(machine({ facts, accelerator, monitor: socket, ...wanted })))
+  const own = { facts, accelerator, monitor: socket, wires: wires(wanted.adapters ?? 0, freePorts) }
+  const qemu = startQemu(socket, commandLine(machine({ ...own, ...wanted })))
   const died = qemu.ended.then((code) => {
     throw new Error(`QEMU ended with ${code}: ${qemu.complaints()}`)
   })
@@ -53,14 +54,7 @@ async function quit({ qmp, qemu }: { qmp: Qmp; qemu: RunningQemu }): Promise<voi
   expect(complaints.filter((line) => /error|warning/i.test(line) && !/requested feature/.test(line))).toEqual([])
 }
 
-/** A port that was free a moment ago. */
-async function freePort() {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
-  await new Promise((resolve) => server.close(resolve))
-  return { host: '127.0.0.1', port }
-}
+const freeConsole = () => ({ host: '127.0.0.1', port: freePort() })
 
 const numbers = [0, 1, 28, 29, 275]
 const kinds = ['pc', 'q35'].flatMap((type) =>
@@ -106,7 +100,7 @@ qemuTest('four virtio disks and 28 adapters have room beside each other', async 
         disks,
         options,
         settings: { console_type: 'spice+agent' },
-        console: await freePort(),
+        console: freeConsole(),
       }),
     )
   }
@@ -130,7 +124,7 @@ qemuTest('a name with commas and equals signs arrives as it is', async () => {
 })
 
 qemuTest('a VNC console listens where it should, and no monitor is behind it', async () => {
-  const console = await freePort()
+  const console = freeConsole()
   const all = await started({ settings: { console_type: 'vnc' }, console })
   expect(await all.qmp.execute('query-vnc', {}, 1000)).toMatchObject({ enabled: true, service: String(console.port) })
   const channels = await all.qmp.execute<{ label: string }[]>('query-chardev', {}, 1000)
@@ -140,7 +134,7 @@ qemuTest('a VNC console listens where it should, and no monitor is behind it', a
 
 qemuTest.for(['spice', 'spice+agent'] as const)('a %s console is accepted', async (console_type, { skip: leave }) => {
   if (!facts.hasSpice) leave()
-  const console = await freePort()
+  const console = freeConsole()
   const all = await started({ settings: { console_type }, console })
   expect(await all.qmp.execute('query-spice', {}, 1000)).toMatchObject({ enabled: true, port: console.port })
   await quit(all)

@@ -5,7 +5,7 @@ import { GuestHardware, hardwareOptions } from './guest-hardware.ts'
 import { type Machine, MachineLab, sharedService } from './machine-lab.ts'
 import { qemuName } from './qemu-process.ts'
 
-const service = sharedService(21)
+const service = sharedService()
 let sockets = 0
 
 /** A machine with e1000 cards, the first of which is in PCI slot 2 without a graphics card. */

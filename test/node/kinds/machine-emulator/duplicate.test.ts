@@ -7,7 +7,7 @@ import { counting, writing } from './boot-sectors.ts'
 import { booting, type Machine, MachineLab, qemuImg, sharedService } from './machine-lab.ts'
 import { qemuName } from './qemu-process.ts'
 
-const service = sharedService(24)
+const service = sharedService()
 
 /** What the disk holds in its second sector. */
 async function written(machine: Machine): Promise<Buffer> {

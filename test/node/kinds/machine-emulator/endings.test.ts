@@ -5,7 +5,7 @@ import { crashing, leaving, obedient, panicking } from './boot-sectors.ts'
 import { booting, type Machine, MachineLab, pidsOf, sharedService } from './machine-lab.ts'
 import { qemuName } from './qemu-process.ts'
 
-const service = sharedService(16)
+const service = sharedService()
 
 /** It is shown stopped, nothing of it runs, its ports are its own, and it starts again. */
 async function expectStopped(machine: Machine, { console }: { console: number | null }) {

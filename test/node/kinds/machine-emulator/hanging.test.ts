@@ -21,7 +21,7 @@ async function took(run: () => Promise<unknown>): Promise<number> {
 const { skip } = requireProgram(qemuName)
 
 describe.skipIf(skip)('the bound of a wait', () => {
-  const newLab = sharedAgent(17, short)
+  const newLab = sharedAgent(short)
 
   test('an emulator that hangs answers suspend with a conflict, keeps its state, and can be ended', async () => {
     const lab = await newLab()
@@ -90,7 +90,7 @@ describe.skipIf(skip)('the bound of a wait', () => {
 })
 
 describe.skipIf(skip)('a guest that could take its time to shut down', () => {
-  const newLab = sharedAgent(17, { powerdown: 15_000 })
+  const newLab = sharedAgent({ powerdown: 15_000 })
 
   test.for(['close', 'remove'] as const)('nobody waits for a guest when the project is to %s', async (how) => {
     const lab = await newLab()

@@ -1,14 +1,15 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { getPriority } from 'node:os'
 import { describe, expect, test } from 'vitest'
+import { portRanges } from '../../../support/ports.ts'
 import { usage } from '../../../support/processor-time.ts'
 import { requireProgram, requireRoot } from '../../../support/require.ts'
-import { portRanges, TestService } from '../../../support/service.ts'
+import { TestService } from '../../../support/service.ts'
 import { spinning } from './boot-sectors.ts'
 import { booting, type Machine, MachineLab, machineService, openFiles, sharedService } from './machine-lab.ts'
 import { qemuName } from './qemu-process.ts'
 
-const service = sharedService(22)
+const service = sharedService()
 const root = requireRoot()
 
 /** The images that its emulator has open. */
@@ -91,7 +92,7 @@ describe.skipIf(requireProgram(qemuName).skip)('a machine that runs', () => {
 
   test.skipIf(root.skip)('runs all the same when the service may not give it its priority', async () => {
     const unprivileged = ['setpriv', '--bounding-set', '-sys_nice', '--inh-caps', '-all', '--']
-    const lab = await MachineLab.create(await TestService.start(machineService(26), unprivileged))
+    const lab = await MachineLab.create(await TestService.start(machineService(), unprivileged))
     const machine = await lab.machine({ process_priority: 'high' })
     const feed = await lab.feed()
     await machine.must('start')
@@ -101,9 +102,7 @@ describe.skipIf(requireProgram(qemuName).skip)('a machine that runs', () => {
   })
 
   test('has as many adapters as it is said to have, each as it is said to be', async () => {
-    const { udp_port_range, vnc_port_range } = { ...portRanges(26), ...portRanges(28) }
-    const wide = { udp_port_range: [(portRanges(26).console_port_range?.[1] ?? 0) + 1, udp_port_range?.[1]] }
-    const lab = await MachineLab.create(await TestService.start(machineService(26, { ...wide, vnc_port_range })))
+    const lab = await MachineLab.create(await TestService.start(machineService(portRanges({ udp: 560 }))))
     const machine = await lab.machine({
       ...{ adapters: 275, adapter_type: 'e1000', mac_address: '0c:00:00:00:ff:00', ram: 64 },
       custom_adapters: [

@@ -5,7 +5,7 @@ import { pidsOf } from './machine-lab.ts'
 import { qemuName } from './qemu-process.ts'
 
 describe.skipIf(requireProgram(qemuName).skip)('a machine', () => {
-  const newLab = sharedAgent(89, {}, 'x'.repeat(200))
+  const newLab = sharedAgent({}, 'x'.repeat(200))
 
   test('runs where the path of the data directory is longer than that of a socket can be', async () => {
     const lab = await newLab()

@@ -10,22 +10,18 @@ import type { MachineEmulatorCreate } from '../../../../src/kinds/machine-emulat
 import type { NodeRef } from '../../../../src/kinds/node.ts'
 import type { EventPayload } from '../../../../src/model/event.ts'
 import type { Project } from '../../../../src/model/project.ts'
-import { portRanges } from '../../../support/service.ts'
+import { portArguments } from '../../../support/ports.ts'
 import { smallest, writeImage } from './machine-lab.ts'
 
 export type MachineRef = NodeRef<'machine-emulator'>
 
 /** The host agent in this process for the tests of a file, with bounds that suit them; every call makes a project in it. */
-export function sharedAgent(
-  file: number,
-  machineBounds: Partial<MachineTimeouts> = {},
-  below = '',
-): () => Promise<AgentLab> {
+export function sharedAgent(machineBounds: Partial<MachineTimeouts> = {}, below = ''): () => Promise<AgentLab> {
   let open: { service: NodeAgentService; data: string; top: string } | undefined
   beforeAll(async () => {
     const top = await mkdtemp(join(tmpdir(), 'patchbay-'))
     const data = join(top, below)
-    open = { top, data, service: await createNodeAgent({ ...settings(file, data), machineBounds }) }
+    open = { top, data, service: await createNodeAgent({ ...settings(data), machineBounds }) }
   })
   afterAll(async () => {
     await open?.service.close()
@@ -38,12 +34,9 @@ export function sharedAgent(
   }
 }
 
-function settings(file: number, data: string): NodeAgentOptions {
-  const ranges = Object.entries(portRanges(file)).map(
-    ([name, [first, last]]) => `--${name.replaceAll('_', '-')}=${first}-${last}`,
-  )
+function settings(data: string): NodeAgentOptions {
   const config = loadConfig({
-    argv: ['--data', data, '--machine-emulator-acceleration', 'tcg', ...ranges],
+    argv: ['--data', data, '--machine-emulator-acceleration', 'tcg', ...portArguments()],
     env: { XDG_CONFIG_HOME: data },
   })
   const quiet = () => {}

@@ -9,7 +9,7 @@ import { counting, filling, writing } from './boot-sectors.ts'
 import { booting, type Machine, MachineLab, openFiles, qemuImg, sharedService } from './machine-lab.ts'
 import { qemuName } from './qemu-process.ts'
 
-const service = sharedService(23, { min_free_space_mb: 0 })
+const service = sharedService({ min_free_space_mb: 0 })
 const { skip } = requireProgram(qemuName)
 
 const sha256 = async (path: string) =>
@@ -191,7 +191,7 @@ describe.skipIf(skip || requireDevices().skip)('where the disk of the host is fu
 })
 
 describe.skipIf(skip)('outside local mode', () => {
-  const service = sharedService(25, { local: false, host: '127.0.0.1' })
+  const service = sharedService({ local: false, host: '127.0.0.1' })
 
   test('a machine reads nothing but images', async () => {
     const lab = await MachineLab.create(service())

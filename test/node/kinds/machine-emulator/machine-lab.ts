@@ -5,7 +5,7 @@ import { mkdir, open, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect } from 'vitest'
 import type { MachineEmulatorNode } from '../../../../src/kinds/machine-emulator.ts'
-import { portRanges, TestService } from '../../../support/service.ts'
+import { TestService } from '../../../support/service.ts'
 import { Terminal } from '../../../support/terminal.ts'
 import { LabFeed } from './lab-feed.ts'
 
@@ -18,17 +18,16 @@ interface Answer {
 }
 
 /** Settings of a service for machines: /dev/kvm of a virtual host may stall firmware. */
-export const machineService = (file: number, more: Record<string, unknown> = {}): Record<string, unknown> => ({
-  ...portRanges(file),
+export const machineService = (more: Record<string, unknown> = {}): Record<string, unknown> => ({
   'machine_emulator.acceleration': 'tcg',
   ...more,
 })
 
 /** One service for the tests of a file. */
-export function sharedService(file: number, more: Record<string, unknown> = {}): () => TestService {
+export function sharedService(more: Record<string, unknown> = {}): () => TestService {
   let service: TestService | undefined
   beforeAll(async () => {
-    service = await TestService.startForAll(machineService(file, more))
+    service = await TestService.startForAll(machineService(more))
   })
   afterAll(() => service?.close())
   return () => {

@@ -8,7 +8,7 @@ import { TestService } from '../../../support/service.ts'
 import { type Machine, MachineLab, machineService, pidsOf, qemuImg, sharedService } from './machine-lab.ts'
 import { qemuName } from './qemu-process.ts'
 
-const service = sharedService(87, { local: false, host: '127.0.0.1' })
+const service = sharedService({ local: false, host: '127.0.0.1' })
 
 /** Sends a file to the directory of a machine. */
 async function plant(
@@ -74,7 +74,7 @@ describe.skipIf(requireProgram(qemuName).skip)('what a client sends to the direc
     await writeFile(join(programs, qemuName), script, { mode: 0o755 })
     const launcher = ['env', `PATH=${programs}:${process.env.PATH}`]
     const service = await TestService.start(
-      machineService(88, { local: false, host: '127.0.0.1', sandbox: 'off' }),
+      machineService({ local: false, host: '127.0.0.1', sandbox: 'off' }),
       launcher,
     )
     const lab = await MachineLab.create(service)

@@ -17,7 +17,7 @@ const md5Of = async (path: string) =>
 const { skip } = requireProgram(qemuName)
 
 describe.skipIf(skip)('the record of a machine', () => {
-  const newLab = sharedAgent(29)
+  const newLab = sharedAgent()
 
   test('has the sums of its images, at once, and of another image of the same name after the next start', async () => {
     const lab = await newLab()
@@ -66,7 +66,7 @@ describe.skipIf(skip)('the record of a machine', () => {
 })
 
 describe.skipIf(skip)('the record of a machine with large images', () => {
-  const newLab = sharedAgent(29, { sums: 0, end: 400, command: 200 })
+  const newLab = sharedAgent({ sums: 0, end: 400, command: 200 })
 
   test('has the sum of a large image later, and that is told', async () => {
     const lab = await newLab()

@@ -8,7 +8,7 @@ import { counting, countingBios } from './boot-sectors.ts'
 import { booting, type Machine, MachineLab, qemuImg, sharedService, smallest } from './machine-lab.ts'
 import { monitor, qemuName } from './qemu-process.ts'
 
-const service = sharedService(20)
+const service = sharedService()
 const saving = { on_close: 'save_vm_state' } as const
 
 async function savingMachine(settings: Record<string, unknown> = {}) {

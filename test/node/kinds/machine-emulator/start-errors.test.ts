@@ -11,7 +11,7 @@ import { requireProgram } from '../../../support/require.ts'
 import { type Machine, MachineLab, machineService, pidsOf, qemuImg, sharedService } from './machine-lab.ts'
 import { qemuName } from './qemu-process.ts'
 
-const service = sharedService(18)
+const service = sharedService()
 
 interface Case {
   readonly when: string
@@ -241,6 +241,6 @@ function expectNothingOf(machine: Machine, lab: MachineLab): void {
 
 /** Changes a setting of the service while it runs. */
 async function configure(acceleration: string): Promise<void> {
-  await service().configure(machineService(18, { 'machine_emulator.acceleration': acceleration }))
+  await service().configure(machineService({ 'machine_emulator.acceleration': acceleration }))
   await service().call('POST', '/v2/compute/config/reload')
 }

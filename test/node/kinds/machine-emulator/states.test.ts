@@ -3,7 +3,7 @@ import { requireProgram } from '../../../support/require.ts'
 import { type Action, MachineLab, pidsOf, type Status, sharedService } from './machine-lab.ts'
 import { qemuName } from './qemu-process.ts'
 
-const service = sharedService(15)
+const service = sharedService()
 
 /** What an action is answered in a state, and the state afterwards. */
 const matrix: readonly (readonly [Action, Status, number, Status])[] = [

@@ -6,7 +6,7 @@ import { counting } from './boot-sectors.ts'
 import { booting, MachineLab, pidsOf, sharedService } from './machine-lab.ts'
 import { qemuName } from './qemu-process.ts'
 
-const service = sharedService(19)
+const service = sharedService()
 
 describe.skipIf(requireProgram(qemuName).skip)('a service after one that was killed', () => {
   test('finds machines as they were, they obey it, and it knows of those that ended', async () => {
