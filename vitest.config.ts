@@ -7,11 +7,12 @@ const handlers = { include: ['test/handlers/**/*.test.ts'], globalSetup: ['test/
 const notByWorker = ['test/handlers/{appliance-vm,browsers,computes,http,metrics}.test.ts']
 const host = { globalSetup: ['test/support/bundled.ts'], setupFiles: ['test/support/from-bundle.ts'], isolate: false }
 
-/** Tests of how long something takes, which have the machine to themselves, and mostly wait; a host that is busy for a moment gets another try. */
+/** Tests of how long something takes: they run when all others have ended, and mostly wait. */
 const timing = ['test/node/{switch/impairment-timing,keeper/cpu-limit}.test.ts', 'test/lab/impairment.test.ts']
 
 export default defineConfig({
   test: {
+    reporters: ['default', 'test/support/left-out.ts'],
     testTimeout: 20_000,
     hookTimeout: 20_000,
     // Services and keepers of tests are started hundreds of times; half of that is the compilation of the same code.
@@ -21,7 +22,7 @@ export default defineConfig({
     projects: [
       // The same black-box HTTP tests on the Node server and, in real workerd, through the gateway's Worker.
       { extends: true, test: { name: 'node', ...handlers } },
-      { extends: true, test: { name: 'workerd', ...handlers, exclude: ['test/handlers/appliance-vm.test.ts'] } },
+      { extends: true, test: { name: 'workerd', ...handlers } },
       { extends: true, test: { name: 'app', ...handlers, include: notByWorker } },
       // Everything that needs the host itself: processes, sockets, files, emulators.
       {
@@ -30,7 +31,7 @@ export default defineConfig({
       },
       {
         extends: true,
-        test: { name: 'timing', ...host, include: timing, maxWorkers: 3, retry: 2, sequence: { groupOrder: 1 } },
+        test: { name: 'timing', ...host, include: timing, maxWorkers: 3, sequence: { groupOrder: 1 } },
       },
     ],
   },

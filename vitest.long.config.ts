@@ -3,6 +3,7 @@ import { defineConfig } from 'vitest/config'
 /** The second suite: what takes longer than `npm test` may. One file at a time, each with the machine to itself. */
 export default defineConfig({
   test: {
+    reporters: ['default', 'test/support/left-out.ts'],
     testTimeout: 300_000,
     hookTimeout: 120_000,
     include: ['test/long/**/*.test.ts'],

@@ -3,8 +3,9 @@ import { idling, ring } from '../stand-in/mips/programs.ts'
 import { body, del, newProject, post, put, send } from '../support/api.ts'
 import { hex } from '../support/dynamips.ts'
 import { requireProgram } from '../support/require.ts'
+import { provided, testWith } from '../support/test-with.ts'
 
-const { skip } = requireProgram('dynamips')
+const needsDynamips = requireProgram('dynamips')
 const image = 'handlers-router.image'
 const images = '/v2/compute/dynamips/images'
 
@@ -138,7 +139,7 @@ describe('a router', () => {
     }
   })
 
-  test.skipIf(skip)('runs, stands still and goes on', async () => {
+  testWith(needsDynamips)('runs, stands still and goes on', async () => {
     const { at } = await newRouter(await newProject(), { idlepc: hex(ring[3] ?? 0) })
     const status = async () => (await body(send(at))).status
     expect(await body(post(`${at}/start`))).toMatchObject({
@@ -218,9 +219,10 @@ describe('the idle PC of an image', () => {
     return { answer, router: `${nodes}/${router?.node_id}` }
   }
 
-  // Of each host; where the question is put is not for us to say.
-  if (inject('computes') === 1) {
-    test.skipIf(skip)('is looked for once at a time, in a project that is gone with the answer', async () => {
+  const oneHost = provided(inject('computes') === 1, 'a gateway puts the question to any of its computes')
+  testWith(needsDynamips, oneHost)(
+    'is looked for once at a time, in a project that is gone with the answer',
+    async () => {
       const { answer, router } = await looking()
       const other = await newRouter(await newProject())
       for (const busy of [ask(question), send(`${other.at}/idlepc_proposals`)]) {
@@ -233,15 +235,14 @@ describe('the idle PC of an image', () => {
       expect((await post(`${router}/stop`)).status).toBe(204)
       expect(await fault(answer)).toMatchObject({ status: 409, message: expect.stringContaining('ended while') })
       expect(await projects()).toEqual([])
-    })
-  }
+    },
+  )
 
-  // Dynamips looks at it for 10 s in which it takes a whole processor: once is enough, it is the same program behind both.
-  if (!inject('isWorker')) {
-    test.skipIf(skip)('is found by running it', { timeout: 60_000 }, async () => {
-      const { idlepc } = await body<{ idlepc: string }>(ask(question))
-      expect(ring.map(hex)).toContain(idlepc)
-      expect(await projects()).toEqual([])
-    })
-  }
+  // Dynamips looks at it for 10 s in which it takes a whole processor.
+  const once = provided(!inject('isWorker'), 'a measurement takes 10 s, and is tested without a gateway')
+  testWith(needsDynamips, once)('is found by running it', { timeout: 60_000 }, async () => {
+    const { idlepc } = await body<{ idlepc: string }>(ask(question))
+    expect(ring.map(hex)).toContain(idlepc)
+    expect(await projects()).toEqual([])
+  })
 })

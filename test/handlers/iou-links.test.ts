@@ -5,6 +5,7 @@ import { iouImage, type NewRouter, newRouter, uploadIouImage } from '../support/
 import { collect } from '../support/pcap.ts'
 import { requireProgram } from '../support/require.ts'
 import { runRoutersAlone } from '../support/routers-alone.ts'
+import { testWith } from '../support/test-with.ts'
 
 // libpcap comes with it.
 const libpcap = requireProgram('tcpdump')
@@ -226,7 +227,7 @@ describe('captures', () => {
   })
 })
 
-test.skipIf(libpcap.skip)('expressions of a serial port are of serial frames, and others are refused', async () => {
+testWith(libpcap)('expressions of a serial port are of serial frames, and others are refused', async () => {
   const project = await newProject()
   const { v1, v2 } = await newRouter(project)
   const nio = await udpNio(project)

@@ -6,6 +6,7 @@ import { MachineEmulatorUpdate } from '../../src/kinds/machine-emulator.ts'
 import { base, body, del, newMachine, newProject, post, put, send } from '../support/api.ts'
 import { openFeed } from '../support/feed.ts'
 import { requireProgram } from '../support/require.ts'
+import { testWith } from '../support/test-with.ts'
 
 type Project = Awaited<ReturnType<typeof newProject>>
 interface Machine {
@@ -19,9 +20,9 @@ interface Fault {
   readonly image?: string
 }
 
-const { skip } = requireProgram('qemu-system-x86_64')
-const machineTest = test.skipIf(skip)
-const diskTest = test.skipIf(skip || requireProgram('qemu-img').skip)
+const needsQemu = requireProgram('qemu-system-x86_64')
+const machineTest = testWith(needsQemu)
+const diskTest = testWith(needsQemu, requireProgram('qemu-img'))
 
 const tools = '/v2/compute/machine-emulator'
 const nodes = ({ v2 }: Project) => `${v2}/machine-emulator/nodes`

@@ -3,9 +3,10 @@ import { nodeKinds } from '../../src/kinds/node.ts'
 import { del, newPc, newProject, notByWorker, post, send } from '../support/api.ts'
 import { type Family, figure, parseExposition } from '../support/exposition.ts'
 import { openSocketFeed } from '../support/feed.ts'
+import { provided, testWith } from '../support/test-with.ts'
 
 /** The figures of a gateway are its own: what a host tells is not asked of it. */
-const ofHost: typeof test | (() => void) = inject('isWorker') ? () => {} : test
+const ofHost = testWith(provided(!inject('isWorker'), 'a gateway has no nodes and no process of its own to count'))
 
 async function scrape(): Promise<Map<string, Family>> {
   const answer = await send('/metrics')

@@ -1,6 +1,7 @@
 import { expect, inject, test } from 'vitest'
 import { body, del, newPc, newProject, post, put, sameHost, send } from '../support/api.ts'
 import { openFeed } from '../support/feed.ts'
+import { freePort } from '../support/ports.ts'
 
 const refused = (text: string | RegExp) => ({ message: expect.stringMatching(text), status: 409 })
 const udp = (lport: number, rport: number) => ({ type: 'nio_udp', lport, rhost: '127.0.0.1', rport })
@@ -69,7 +70,7 @@ test('a local port outside of the range is taken only in local mode, and only wh
   const project = await newProject({ name: 'lab', ...sameHost })
   const [pc, other] = [await newPc(project), await newPc(project, { name: 'other' })]
   const at = (node: { path: string }) => `${node.path}/adapters/0/ports/0/nio`
-  const outside = udp(9, 40_000)
+  const outside = udp(freePort(), 40_000)
   if (inject('isWorker')) {
     expect(await body(post(at(pc), outside))).toEqual(refused(/^lport: .*udp_port_range.*ports\/udp/))
     return

@@ -1,9 +1,10 @@
 import fc from 'fast-check'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 import { idling } from '../stand-in/mips/programs.ts'
 import { body, del, newProject, post, put, sameHost, send } from '../support/api.ts'
 import { iouImage, uploadIouImage } from '../support/iou-http.ts'
 import { requireProgram } from '../support/require.ts'
+import { describeWith } from '../support/test-with.ts'
 
 type Shown = Record<string, unknown>
 
@@ -16,7 +17,7 @@ const inputs: Readonly<Record<string, Shown>> = {
   dynamips: { platform: 'c7200', image: 'handlers-router.image', ram: 64 },
 }
 const programs: Readonly<Record<string, string>> = { 'machine-emulator': 'qemu-system-x86_64', dynamips: 'dynamips' }
-const isThere = (kind: string): boolean => programs[kind] === undefined || !requireProgram(programs[kind]).skip
+const needed = (kind: string) => programs[kind] !== undefined && requireProgram(programs[kind])
 
 /** What changes without a request; how a node was when it was shown before does not matter. */
 const changing = new Set(['status', 'status_reason', 'command_line', 'remote_console'])
@@ -38,70 +39,71 @@ const versions = [
 ] as const
 
 for (const { version, id, nodes } of versions) {
-  describe.each(Object.keys(inputs).filter(isThere))(`a %s node in ${version}`, (kind) => {
-    let list: string
-    let path: string
-    let shown: Shown
+  for (const kind of Object.keys(inputs))
+    describeWith(needed(kind))(`a ${kind} node in ${version}`, () => {
+      let list: string
+      let path: string
+      let shown: Shown
 
-    beforeAll(async () => {
-      const project = await newProject({ name: 'lab', ...sameHost })
-      list = `${project[version]}/${nodes(kind)}`
-      const answer = await post(list, { name: 'R1', ...inputs[kind] })
-      shown = await body<Shown>(answer)
-      expect([answer.status, shown]).toEqual([201, expect.objectContaining({ name: 'R1' })])
-      path = `${list}/${shown[id]}`
-      // What is computed afterwards is there.
-      do shown = await body<Shown>(send(path))
-      while (JSON.stringify(shown).includes('"md5sum":null'))
-    })
-    afterAll(async () => void (await del(path.slice(0, path.indexOf(`/${kind}/`)))))
+      beforeAll(async () => {
+        const project = await newProject({ name: 'lab', ...sameHost })
+        list = `${project[version]}/${nodes(kind)}`
+        const answer = await post(list, { name: 'R1', ...inputs[kind] })
+        shown = await body<Shown>(answer)
+        expect([answer.status, shown]).toEqual([201, expect.objectContaining({ name: 'R1' })])
+        path = `${list}/${shown[id]}`
+        // What is computed afterwards is there.
+        do shown = await body<Shown>(send(path))
+        while (JSON.stringify(shown).includes('"md5sum":null'))
+      })
+      afterAll(async () => void (await del(path.slice(0, path.indexOf(`/${kind}/`)))))
 
-    test('takes back all that it shows, and nothing changes', async () => {
-      const answer = await put(path, shown)
-      expect([answer.status, await body(answer)]).toEqual([200, shown])
-      expect(await body(send(path))).toEqual(shown)
-    })
+      test('takes back all that it shows, and nothing changes', async () => {
+        const answer = await put(path, shown)
+        expect([answer.status, await body(answer)]).toEqual([200, shown])
+        expect(await body(send(path))).toEqual(shown)
+      })
 
-    test('takes back any part of what it shows', async () => {
-      await fc.assert(
-        fc.asyncProperty(fc.subarray(Object.keys(shown)), async (names) => {
-          const part = Object.fromEntries(names.map((name) => [name, shown[name]]))
-          const answer = await put(path, part)
-          expect([answer.status, lasting(await body(answer))]).toEqual([200, lasting(shown)])
-        }),
-        { numRuns: 15 },
-      )
-    })
+      test('takes back any part of what it shows', async () => {
+        await fc.assert(
+          fc.asyncProperty(fc.subarray(Object.keys(shown)), async (names) => {
+            const part = Object.fromEntries(names.map((name) => [name, shown[name]]))
+            const answer = await put(path, part)
+            expect([answer.status, lasting(await body(answer))]).toEqual([200, lasting(shown)])
+          }),
+          { numRuns: 15 },
+        )
+      })
 
-    test('takes what has changed by itself for what was shown before', async () => {
-      const before = { ...(shown.status !== undefined && { status: 'started' }), status_reason: 'it was ill' }
-      expect((await put(path, { ...shown, ...before, command_line: 'another one' })).status).toBe(200)
-      expect(await body(send(path))).toEqual(shown)
-    })
+      test('takes what has changed by itself for what was shown before', async () => {
+        const before = { ...(shown.status !== undefined && { status: 'started' }), status_reason: 'it was ill' }
+        expect((await put(path, { ...shown, ...before, command_line: 'another one' })).status).toBe(200)
+        expect(await body(send(path))).toEqual(shown)
+      })
 
-    test('refuses another value for what is only shown, and names it', async () => {
-      const others: Shown = { project_id: crypto.randomUUID(), [id]: crypto.randomUUID() }
-      if (kind === 'pc') Object.assign(others, { engine: 'vpcs', mac_address: '00:50:79:66:68:ff' })
-      if (kind === 'hypervisor' && version === 'v2') others.linked_clone = true
-      for (const [name, value] of Object.entries(others)) {
-        const answer = await put(path, { ...shown, name: 'other', [name]: value })
-        expect([answer.status, await body(answer)]).toEqual([
-          400,
-          { status: 400, message: expect.stringMatching(new RegExp(`^${name}: this is shown and cannot be set`)) },
-        ])
-      }
-      expect((await put(path, { ...shown, nonsense: 1 })).status).toBe(400)
-      expect((await put(path, { status: 5 })).status).toBe(400)
-      expect(await body(send(path))).toEqual(shown)
-    })
+      test('refuses another value for what is only shown, and names it', async () => {
+        const others: Shown = { project_id: crypto.randomUUID(), [id]: crypto.randomUUID() }
+        if (kind === 'pc') Object.assign(others, { engine: 'vpcs', mac_address: '00:50:79:66:68:ff' })
+        if (kind === 'hypervisor' && version === 'v2') others.linked_clone = true
+        for (const [name, value] of Object.entries(others)) {
+          const answer = await put(path, { ...shown, name: 'other', [name]: value })
+          expect([answer.status, await body(answer)]).toEqual([
+            400,
+            { status: 400, message: expect.stringMatching(new RegExp(`^${name}: this is shown and cannot be set`)) },
+          ])
+        }
+        expect((await put(path, { ...shown, nonsense: 1 })).status).toBe(400)
+        expect((await put(path, { status: 5 })).status).toBe(400)
+        expect(await body(send(path))).toEqual(shown)
+      })
 
-    test('is created from what another one showed', async () => {
-      // A VM is that of one node only.
-      if (kind === 'hypervisor') expect((await del(path)).status).toBe(204)
-      const answer = await post(list, { ...shown, name: 'copy', [id]: crypto.randomUUID() })
-      expect([answer.status, await body(answer)]).toMatchObject([201, { name: 'copy' }])
+      test('is created from what another one showed', async () => {
+        // A VM is that of one node only.
+        if (kind === 'hypervisor') expect((await del(path)).status).toBe(204)
+        const answer = await post(list, { ...shown, name: 'copy', [id]: crypto.randomUUID() })
+        expect([answer.status, await body(answer)]).toMatchObject([201, { name: 'copy' }])
+      })
     })
-  })
 }
 
 test.each(['v1', 'v2'] as const)(

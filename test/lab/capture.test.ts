@@ -1,9 +1,10 @@
 import { readFileSync, writeFileSync } from 'node:fs'
-import { expect, test } from 'vitest'
+import { expect } from 'vitest'
 import { createLab, openConsole, start } from '../support/lab.ts'
 import { collect, readWhole } from '../support/pcap.ts'
 import { requireProgram } from '../support/require.ts'
 import { TestService } from '../support/service.ts'
+import { testWith } from '../support/test-with.ts'
 import { tshark } from '../support/tshark.ts'
 
 const reader = requireProgram('tshark')
@@ -15,7 +16,7 @@ interface NioState {
 }
 
 for (const engine of ['embedded', 'vpcs']) {
-  const it = test.skipIf(reader.skip || (engine === 'vpcs' && vpcs.skip))
+  const it = testWith(reader, engine === 'vpcs' && vpcs)
 
   it(`the capture of ${engine} pcs that ping each other has every frame that was counted`, async () => {
     const service = await TestService.start({ 'pc.engine': engine })

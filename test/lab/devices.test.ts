@@ -1,10 +1,11 @@
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { createPc, openConsole, start } from '../support/lab.ts'
 import { freshName, ip, Namespace, removeLater } from '../support/namespace.ts'
 import { freePort } from '../support/ports.ts'
 import { requireDevices, requireProgram } from '../support/require.ts'
 import { TestService } from '../support/service.ts'
 import type { Terminal } from '../support/terminal.ts'
+import { describeWith, testWith } from '../support/test-with.ts'
 
 const devices = requireDevices()
 const vpcs = requireProgram('vpcs')
@@ -47,9 +48,9 @@ test('outside local mode a UDP link does not lead to a link-local address', asyn
   }
 })
 
-describe.skipIf(devices.skip)('a pc beside a host of another network', () => {
+describeWith(devices)('a pc beside a host of another network', () => {
   for (const engine of ['embedded', 'vpcs']) {
-    test.skipIf(engine === 'vpcs' && vpcs.skip)(`pings it over a TAP, both ways: ${engine}`, async () => {
+    testWith(engine === 'vpcs' && vpcs)(`pings it over a TAP, both ways: ${engine}`, async () => {
       const { service, pc, nio } = await pcLab({ 'pc.engine': engine })
       const host = await Namespace.make()
       const device = freshName()
@@ -60,7 +61,7 @@ describe.skipIf(devices.skip)('a pc beside a host of another network', () => {
       await expect.poll(() => host.ip('-o link')).not.toContain(device)
     })
 
-    test.skipIf(engine === 'vpcs' && vpcs.skip)(`pings it over a veth, both ways: ${engine}`, async () => {
+    testWith(engine === 'vpcs' && vpcs)(`pings it over a veth, both ways: ${engine}`, async () => {
       const { service, pc, nio } = await pcLab({ 'pc.engine': engine })
       const host = await Namespace.make()
       const { outside, inside } = await host.veth()
@@ -73,7 +74,7 @@ describe.skipIf(devices.skip)('a pc beside a host of another network', () => {
   }
 })
 
-describe.skipIf(devices.skip)('the devices of a host', () => {
+describeWith(devices)('the devices of a host', () => {
   test('one that is missing is refused with the names of those that are there', async () => {
     const { service, nio } = await pcLab({ 'pc.engine': 'embedded' })
     const { status, message } = await refusal(service, nio, generic('pbt-nowhere'))

@@ -1,11 +1,12 @@
-import { expect, test } from 'vitest'
+import { expect } from 'vitest'
 import { startChromium } from '../support/chromium.ts'
 import { requireProgram } from '../support/require.ts'
 import { TestService } from '../support/service.ts'
+import { testWith } from '../support/test-with.ts'
 
 const browser = requireProgram('chromium')
 
-test.skipIf(browser.skip)(
+testWith(browser)(
   'the reference page shows the interface in a browser, and asks nobody else',
   async () => {
     const service = await TestService.start()

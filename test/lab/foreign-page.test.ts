@@ -1,10 +1,11 @@
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, onTestFinished } from 'vitest'
 import { startChromium } from '../support/chromium.ts'
 import { requireProgram } from '../support/require.ts'
 import { TestService } from '../support/service.ts'
+import { testWith } from '../support/test-with.ts'
 
 const browser = requireProgram('chromium')
 const path = '/v2/compute/projects'
@@ -20,7 +21,7 @@ async function siteWith(page: string): Promise<string> {
   return `http://localhost:${(server.address() as AddressInfo).port}/`
 }
 
-test.skipIf(browser.skip)(
+testWith(browser)(
   'a page of another site changes nothing after a log-in with HTTP Basic',
   async () => {
     const service = await TestService.start({ user: 'anna', password: 'geheim' })

@@ -1,16 +1,17 @@
 import { createHash } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { expect, test } from 'vitest'
+import { expect } from 'vitest'
 import { requireGuest } from '../support/guest/files.ts'
 import { createGuest, link, shellOf } from '../support/guest/lab.ts'
 import { linkUp, ping, transfer } from '../support/guest/network.ts'
 import { createPc, openConsole, start, status } from '../support/lab.ts'
 import { readPcap } from '../support/pcap.ts'
 import { TestService } from '../support/service.ts'
+import { testWith } from '../support/test-with.ts'
 
-const { skip } = await requireGuest()
-const guestTest = test.skipIf(skip)
+const needsGuest = await requireGuest()
+const guestTest = testWith(needsGuest)
 /** Two slow processors have other tests to run beside guests that are emulated. */
 const timeout = 240_000
 

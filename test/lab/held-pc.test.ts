@@ -2,11 +2,12 @@ import { expect, test } from 'vitest'
 import { createLab, openConsole, start, status } from '../support/lab.ts'
 import { requireProgram } from '../support/require.ts'
 import { TestService } from '../support/service.ts'
+import { testWith } from '../support/test-with.ts'
 
 const vpcs = requireProgram('vpcs')
 
 for (const engine of ['embedded', 'vpcs'] as const) {
-  const it = test.skipIf(engine === 'vpcs' && vpcs.skip)
+  const it = testWith(engine === 'vpcs' && vpcs)
 
   it(`a suspended pc of ${engine} is held, also for the next service, and goes on where it was`, async () => {
     const settings = { 'pc.engine': engine }

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
 import { readFile, stat } from 'node:fs/promises'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 import { WebSocket } from 'ws'
 import { KeeperClient } from '../../runtime/node/keeper/client.ts'
 import { macOf } from '../../runtime/node/kinds/hypervisor/libvirt/interfaces.ts'
@@ -16,9 +16,10 @@ import { createPc, openConsole, reserve, start } from '../support/lab.ts'
 import { requireLibvirt } from '../support/libvirt.ts'
 import { TestService } from '../support/service.ts'
 import { TcpClient } from '../support/tcp-client.ts'
+import { describeWith, testWith } from '../support/test-with.ts'
 
-const { skip } = requireLibvirt()
-const { skip: noGuest } = skip ? { skip } : await requireGuest()
+const libvirtd = requireLibvirt()
+const guest = libvirtd.skip ? libvirtd : await requireGuest()
 const libvirt = sharedLibvirt()
 const timeout = 120_000
 const soon = { timeout: 30_000, interval: 50 }
@@ -26,7 +27,7 @@ const soon = { timeout: 30_000, interval: 50 }
 /** One service for all of them: what is killed in a test is there again in the next one. */
 let shared: TestService | undefined
 beforeAll(async () => {
-  if (skip) return
+  if (libvirtd.skip) return
   shared = await TestService.startForAll({
     'hypervisor.libvirt_uri': libvirt().uri,
     'pc.engine': 'embedded',
@@ -61,8 +62,8 @@ async function keeperPid(data: string): Promise<number> {
   return keeper.pid
 }
 
-describe.skipIf(skip)('a node that is a VM of libvirt', () => {
-  test.skipIf(noGuest)('is one of the lab: linked, paused, and there whoever is killed', { timeout }, async () => {
+describeWith(libvirtd)('a node that is a VM of libvirt', () => {
+  testWith(guest)('is one of the lab: linked, paused, and there whoever is killed', { timeout }, async () => {
     await libvirt().define(await guestDefinition(libvirt(), 'guest', 'pb.ip=10.0.0.9/24'))
     const before = await libvirt().virsh('dumpxml', '--inactive', 'guest')
     const lab = await labOf()

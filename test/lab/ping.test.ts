@@ -2,6 +2,7 @@ import { expect, test } from 'vitest'
 import { attach, createLab, openConsole, reserve, start } from '../support/lab.ts'
 import { requireProgram } from '../support/require.ts'
 import { TestService } from '../support/service.ts'
+import { testWith } from '../support/test-with.ts'
 
 const vpcs = requireProgram('vpcs')
 
@@ -14,7 +15,7 @@ test('two embedded pcs ping each other', async () => {
   await console.expect('10.0.0.2 icmp_seq=3 ttl=64')
 })
 
-test.skipIf(vpcs.skip)('two VPCS ping each other', async () => {
+testWith(vpcs)('two VPCS ping each other', async () => {
   const service = await TestService.start({ 'pc.engine': 'vpcs' })
   const lab = await createLab(service)
   await start(service, lab.pc1, lab.pc2)
@@ -23,7 +24,7 @@ test.skipIf(vpcs.skip)('two VPCS ping each other', async () => {
   await console.expect('10.0.0.2 icmp_seq=3 ttl=64')
 })
 
-test.skipIf(vpcs.skip)('a pc of one engine pings a pc of the other, both ways', async () => {
+testWith(vpcs)('a pc of one engine pings a pc of the other, both ways', async () => {
   const service = await TestService.start({ 'pc.engine': 'vpcs' })
   const lab = await createLab(service)
   await start(service, lab.pc1)
@@ -58,7 +59,7 @@ test('a link is removed and another one attached while the pcs run', async () =>
   await console.expect('icmp_seq=1 ttl=64')
 })
 
-test.skipIf(vpcs.skip)('Ctrl-C on the console of VPCS ends a ping', async () => {
+testWith(vpcs)('Ctrl-C on the console of VPCS ends a ping', async () => {
   const service = await TestService.start({ 'pc.engine': 'vpcs' })
   const lab = await createLab(service)
   await start(service, lab.pc1, lab.pc2)

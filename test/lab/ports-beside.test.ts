@@ -1,11 +1,12 @@
-import { expect, test } from 'vitest'
+import { expect } from 'vitest'
 import { attach, createPc, openConsole, reserve, start } from '../support/lab.ts'
 import { requireProgram } from '../support/require.ts'
 import { TestService } from '../support/service.ts'
+import { testWith } from '../support/test-with.ts'
 
 const vpcs = requireProgram('vpcs')
 
-test.skipIf(vpcs.skip)('embedded pcs keep their ports when the next service runs new pcs in VPCS', async () => {
+testWith(vpcs)('embedded pcs keep their ports when the next service runs new pcs in VPCS', async () => {
   const service = await TestService.start({ 'pc.engine': 'embedded' })
   const { project_id } = await service.call<{ project_id: string }>('POST', '/v2/compute/projects', { name: 'lab' })
   const project = `/v2/compute/projects/${project_id}`

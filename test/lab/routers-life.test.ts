@@ -1,24 +1,25 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect } from 'vitest'
 import { iourc, netioDirectory, requireGcc } from '../support/iou.ts'
 import { start, status } from '../support/lab.ts'
 import { holdLock } from '../support/python.ts'
 import { RouterLab } from '../support/router-lab.ts'
 import type { TestService } from '../support/service.ts'
+import { testWith } from '../support/test-with.ts'
 
-const { skip } = requireGcc()
+const gcc = requireGcc()
 const timeout = 60_000
 let service: TestService
 
 beforeAll(async () => {
-  if (!skip) service = (await RouterLab.startForAll()).service
+  if (!gcc.skip) service = (await RouterLab.startForAll()).service
 })
 afterAll(() => service?.close())
 
 const startup = (directory: string) => readFile(join(directory, 'startup-config.cfg'), 'utf8')
 
-test.skipIf(skip)(
+testWith(gcc)(
   'what was typed at a console outlives a killed service, a stop, a start, and a project that is closed',
   { timeout },
   async () => {
@@ -71,7 +72,7 @@ test.skipIf(skip)(
   },
 )
 
-test.skipIf(skip)('the actions of a router that runs answer as the specification says', { timeout }, async () => {
+testWith(gcc)('the actions of a router that runs answer as the specification says', { timeout }, async () => {
   const { router, booted } = await RouterLab.onNewProject(service)
   const v2 = await router('R1')
   const v1 = v2.replace('/v2/compute', '/v1').replace('iou/nodes', 'iou/vms')
@@ -98,7 +99,7 @@ test.skipIf(skip)('the actions of a router that runs answer as the specification
   expect((await service.fetch(v2)).status).toBe(404)
 })
 
-test.skipIf(skip)('a copy of a router that runs has its own number, and both run', { timeout }, async () => {
+testWith(gcc)('a copy of a router that runs has its own number, and both run', { timeout }, async () => {
   const { router, view, booted, link } = await RouterLab.onNewProject(service)
   const [a, b] = [await router('A'), await router('B', { ethernet_adapters: 1 })]
   await start(service, a)
@@ -119,50 +120,46 @@ test.skipIf(skip)('a copy of a router that runs has its own number, and both run
   expect(await left.ping('10.0.0.2', { repeat: 2 })).toBe(2)
 })
 
-test.skipIf(skip)(
-  "services of one user do not get in each other's way, nor do other programs",
-  { timeout },
-  async () => {
-    const [one, two] = await Promise.all([RouterLab.onNewProject(service), RouterLab.start()])
-    const numberOf = async (lab: RouterLab, node: string) => (await lab.view(node)).application_id
-    const theirs = await two.router('theirs')
-    await start(two.service, theirs)
-    const id = await numberOf(two, theirs)
-    const shell = await two.booted(theirs)
-    await shell.configure('hostname kept')
-    await shell.run('write memory')
-    // What runs is not given out, and by the other service it would be the next one.
-    const ours = await one.router('ours')
-    expect(await numberOf(one, ours)).not.toBe(id)
-    await start(one.service, ours)
-    await one.booted(ours)
+testWith(gcc)("services of one user do not get in each other's way, nor do other programs", { timeout }, async () => {
+  const [one, two] = await Promise.all([RouterLab.onNewProject(service), RouterLab.start()])
+  const numberOf = async (lab: RouterLab, node: string) => (await lab.view(node)).application_id
+  const theirs = await two.router('theirs')
+  await start(two.service, theirs)
+  const id = await numberOf(two, theirs)
+  const shell = await two.booted(theirs)
+  await shell.configure('hostname kept')
+  await shell.run('write memory')
+  // What runs is not given out, and by the other service it would be the next one.
+  const ours = await one.router('ours')
+  expect(await numberOf(one, ours)).not.toBe(id)
+  await start(one.service, ours)
+  await one.booted(ours)
 
-    // Meanwhile another program takes the number of one that is stopped.
-    await two.service.call('POST', `${theirs}/stop`)
-    const feed = await two.service.fetch(`${two.project}/notifications`)
-    const reader = feed.body?.pipeThrough(new TextDecoderStream()).getReader()
-    const release = await holdLock(join(netioDirectory, `${id}.lck`))
-    await start(two.service, theirs)
-    expect(await numberOf(two, theirs)).not.toBe(id)
-    expect(await (await two.console(theirs)).expect('>')).toContain('kept>')
-    let seen = ''
-    const why = `theirs: another program of this host has the application id ${id}; it is `
-    while (!seen.includes(why)) seen += (await reader?.read())?.value ?? ''
-    await reader?.cancel()
-    await release?.()
+  // Meanwhile another program takes the number of one that is stopped.
+  await two.service.call('POST', `${theirs}/stop`)
+  const feed = await two.service.fetch(`${two.project}/notifications`)
+  const reader = feed.body?.pipeThrough(new TextDecoderStream()).getReader()
+  const release = await holdLock(join(netioDirectory, `${id}.lck`))
+  await start(two.service, theirs)
+  expect(await numberOf(two, theirs)).not.toBe(id)
+  expect(await (await two.console(theirs)).expect('>')).toContain('kept>')
+  let seen = ''
+  const why = `theirs: another program of this host has the application id ${id}; it is `
+  while (!seen.includes(why)) seen += (await reader?.read())?.value ?? ''
+  await reader?.cancel()
+  await release?.()
 
-    // The same of one to which something is attached before it runs.
-    const { third, before, releaseBridge } = await held(two)
-    await two.link([third, 0, 0], [theirs, 0, 0])
-    expect(await numberOf(two, third)).not.toBe(before)
-    await start(two.service, third)
-    await (await two.booted(third)).setAddress('Ethernet0/0', '10.0.0.3')
-    const kept = await two.console(theirs)
-    await kept.setAddress('Ethernet0/0', '10.0.0.1')
-    expect(await kept.ping('10.0.0.3', { repeat: 2 })).toBe(2)
-    await releaseBridge()
-  },
-)
+  // The same of one to which something is attached before it runs.
+  const { third, before, releaseBridge } = await held(two)
+  await two.link([third, 0, 0], [theirs, 0, 0])
+  expect(await numberOf(two, third)).not.toBe(before)
+  await start(two.service, third)
+  await (await two.booted(third)).setAddress('Ethernet0/0', '10.0.0.3')
+  const kept = await two.console(theirs)
+  await kept.setAddress('Ethernet0/0', '10.0.0.1')
+  expect(await kept.ping('10.0.0.3', { repeat: 2 })).toBe(2)
+  await releaseBridge()
+})
 
 /** A router of whose number another program has the bridge. */
 async function held(lab: RouterLab) {

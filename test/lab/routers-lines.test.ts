@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect } from 'vitest'
 import { requireGuest } from '../support/guest/files.ts'
 import { createGuest, shellOf } from '../support/guest/lab.ts'
 import { linkUp, ping } from '../support/guest/network.ts'
@@ -8,6 +8,7 @@ import { holds, readWhole } from '../support/pcap.ts'
 import { requireProgram } from '../support/require.ts'
 import { portPath, RouterLab } from '../support/router-lab.ts'
 import type { TestService } from '../support/service.ts'
+import { testWith } from '../support/test-with.ts'
 import { tshark } from '../support/tshark.ts'
 
 const gcc = requireGcc()
@@ -22,32 +23,28 @@ beforeAll(async () => {
 })
 afterAll(() => service?.close())
 
-test.skipIf(gcc.skip || guest.skip)(
-  'a router, a Linux machine and a pc reach each other',
-  { timeout: 240_000 },
-  async () => {
-    const { project, router, booted, link } = await RouterLab.onNewProject(service)
-    const node = await router('R1')
-    const machine = await createGuest(service, project, 'm', 'pb.ip=10.0.1.2/24')
-    const pc = await createPc(service, project, 1)
-    await link([node, 0, 0], [machine, 0, 0])
-    await link([node, 1, 3], [pc, 0, 0])
-    await start(service, node, machine, pc)
-    const shell = await booted(node)
-    await shell.setAddress('Ethernet0/0', '10.0.1.1')
-    await shell.setAddress('Ethernet1/3', '10.0.0.9')
-    const terminal = await openConsole(service, pc)
-    terminal.type('ping 10.0.0.9 -c 1\r')
-    await terminal.expect('10.0.0.9 icmp_seq=1')
-    expect(await shell.ping('10.0.0.1', { repeat: 2 })).toBe(2)
-    const linux = await shellOf(service, machine)
-    await linkUp(linux)
-    expect(await shell.ping('10.0.1.2', { repeat: 3 })).toBe(3)
-    expect((await ping(linux, '10.0.1.1', 3)).received).toBe(3)
-  },
-)
+testWith(gcc, guest)('a router, a Linux machine and a pc reach each other', { timeout: 240_000 }, async () => {
+  const { project, router, booted, link } = await RouterLab.onNewProject(service)
+  const node = await router('R1')
+  const machine = await createGuest(service, project, 'm', 'pb.ip=10.0.1.2/24')
+  const pc = await createPc(service, project, 1)
+  await link([node, 0, 0], [machine, 0, 0])
+  await link([node, 1, 3], [pc, 0, 0])
+  await start(service, node, machine, pc)
+  const shell = await booted(node)
+  await shell.setAddress('Ethernet0/0', '10.0.1.1')
+  await shell.setAddress('Ethernet1/3', '10.0.0.9')
+  const terminal = await openConsole(service, pc)
+  terminal.type('ping 10.0.0.9 -c 1\r')
+  await terminal.expect('10.0.0.9 icmp_seq=1')
+  expect(await shell.ping('10.0.0.1', { repeat: 2 })).toBe(2)
+  const linux = await shellOf(service, machine)
+  await linkUp(linux)
+  expect(await shell.ping('10.0.1.2', { repeat: 3 })).toBe(3)
+  expect((await ping(linux, '10.0.1.1', 3)).received).toBe(3)
+})
 
-test.skipIf(gcc.skip || analyser.skip)(
+testWith(gcc, analyser)(
   'captures of serial lines are read as what they are, and go on when the router is started again',
   { timeout: 60_000 },
   async () => {
@@ -93,7 +90,7 @@ test.skipIf(gcc.skip || analyser.skip)(
   },
 )
 
-test.skipIf(gcc.skip || libpcap.skip)('filters of a serial line look into its frames', async () => {
+testWith(gcc, libpcap)('filters of a serial line look into its frames', async () => {
   const { router, booted, link } = await RouterLab.onNewProject(service)
   const [a, b] = [await router('A'), await router('B')]
   await link([a, 2, 0], [b, 2, 0])

@@ -1,14 +1,15 @@
-import { expect, test } from 'vitest'
+import { expect } from 'vitest'
 import { confinedService } from '../support/confined.ts'
 import { byOther, byRoot, confinementTests, newNode, newProject } from '../support/confinement-tests.ts'
 import { requireProgram } from '../support/require.ts'
+import { testWith } from '../support/test-with.ts'
 
 confinementTests([
   { by: 'bubblewrap', ...byRoot },
   { by: 'namespaces', ...byOther },
 ])
 
-test.skipIf(requireProgram('vpcs').skip)(
+testWith(requireProgram('vpcs'))(
   'outside local mode the console of a pc reaches no port of the host: VPCS is not run',
   async () => {
     const service = await confinedService('auto')

@@ -3,10 +3,11 @@ import { expect, test } from 'vitest'
 import { createLab, openConsole, start, status } from '../support/lab.ts'
 import { requireProgram } from '../support/require.ts'
 import { TestService } from '../support/service.ts'
+import { testWith } from '../support/test-with.ts'
 
 const vpcs = requireProgram('vpcs')
 for (const engine of ['embedded', 'vpcs']) {
-  const it = test.skipIf(engine === 'vpcs' && vpcs.skip)
+  const it = testWith(engine === 'vpcs' && vpcs)
 
   it(`a service killed with -9 does not disturb ${engine} pcs, and the next one takes them over`, async () => {
     const service = await TestService.start({ 'pc.engine': engine })

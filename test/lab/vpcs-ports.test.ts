@@ -1,15 +1,16 @@
 import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, onTestFinished } from 'vitest'
 import { createPc, openConsole, start, status } from '../support/lab.ts'
 import { portRanges } from '../support/ports.ts'
 import { requireProgram } from '../support/require.ts'
 import { TestService } from '../support/service.ts'
+import { testWith } from '../support/test-with.ts'
 
 const vpcs = requireProgram('vpcs')
 
-test.skipIf(vpcs.skip)('a program that says its port is taken is started again with another one', async () => {
+testWith(vpcs)('a program that says its port is taken is started again with another one', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'patchbay-vpcs-'))
   onTestFinished(() => rm(directory, { recursive: true }))
   const [program, ports] = [join(directory, 'vpcs'), join(directory, 'ports')]

@@ -1,8 +1,9 @@
-import { expect, test } from 'vitest'
+import { expect } from 'vitest'
 import { attach, createPc, openConsole, reserve, start, status } from '../support/lab.ts'
 import { portRanges } from '../support/ports.ts'
 import { requireProgram } from '../support/require.ts'
 import { TestService } from '../support/service.ts'
+import { testWith } from '../support/test-with.ts'
 
 const vpcs = requireProgram('vpcs')
 const qemu = requireProgram('qemu-system-x86_64')
@@ -11,7 +12,7 @@ const pairs = 20
 const machines = 4
 const rounds = 3
 
-test.skipIf(vpcs.skip || qemu.skip)(
+testWith(vpcs, qemu)(
   '40 VPCS pcs and machines that start together have a port each, and all links work, every time',
   async () => {
     const service = await TestService.start({ ...portRanges({ udp: 330 }), 'pc.engine': 'vpcs' })

@@ -5,6 +5,7 @@ import { machineChecks } from '../../runtime/node/doctor/machines.ts'
 import { programChecks } from '../../runtime/node/doctor/programs.ts'
 import { freshDirectory } from '../support/directory.ts'
 import { requireProgram } from '../support/require.ts'
+import { testWith } from '../support/test-with.ts'
 
 const qemu = requireProgram('qemu-system-x86_64')
 
@@ -55,7 +56,7 @@ test('an emulator that does not run is a finding of its own', async () => {
   })
 })
 
-test.skipIf(qemu.skip)('an emulator that runs is shown with its version, its screens and a UEFI for it', async () => {
+testWith(qemu)('an emulator that runs is shown with its version, its screens and a UEFI for it', async () => {
   const checks = await machineChecks()
   expect(checks.find(({ name }) => name === 'qemu-system-x86_64')).toMatchObject({
     status: 'ok',

@@ -13,8 +13,9 @@ import { startKeeper } from '../support/keeper.ts'
 import { freePorts } from '../support/ports.ts'
 import { requireRoot } from '../support/require.ts'
 import { TestService } from '../support/service.ts'
+import { testWith } from '../support/test-with.ts'
 
-const { skip } = requireRoot()
+const root = requireRoot()
 const usual: SandboxSettings = { sandbox: 'auto', require_sandbox: false, emulator_user: 'nobody' }
 
 async function sandboxOf(more: Partial<SandboxSettings> = {}, isLocal = false) {
@@ -47,7 +48,7 @@ test('the user of emulators is a name of the host, or two numbers', () => {
   expect(findUser('no such user')).toBeUndefined()
 })
 
-test.skipIf(skip)('the doctor says what protects the host', async () => {
+testWith(root)('the doctor says what protects the host', async () => {
   const settings = { ...usual, local: false }
   expect(await confinementCheck(settings)).toMatchObject({
     status: 'ok',
@@ -63,12 +64,13 @@ test.skipIf(skip)('the doctor says what protects the host', async () => {
 })
 
 for (const by of ['bubblewrap', 'namespaces'] as const) {
-  test.skipIf(skip)(
+  testWith(root)(
     `with the network of the host a program listens on its port and connects to none: ${by}`,
-    async () => {
+    async ({ skip }) => {
       const sandbox = await sandboxOf({ sandbox: by })
       const confinement = await sandbox.confinement()
-      if (confinement === undefined || confinement.landlock < landlockWithTcp) return
+      if (confinement === undefined || confinement.landlock < landlockWithTcp)
+        return skip('the kernel has no Landlock with rules for TCP')
       const listener = createServer((socket) => socket.end('reached')).listen(0, '127.0.0.1')
       await once(listener, 'listening')
       onTestFinished(() => void listener.close())
@@ -95,7 +97,7 @@ for (const by of ['bubblewrap', 'namespaces'] as const) {
     },
   )
 
-  test.skipIf(skip)(`a confined program is asked politely to end, and its end is told as it was: ${by}`, async () => {
+  testWith(root)(`a confined program is asked politely to end, and its end is told as it was: ${by}`, async () => {
     const keeper = await startKeeper()
     const sandbox = await sandboxOf({ sandbox: by })
     const confinement = await sandbox.confinement()

@@ -1,4 +1,5 @@
-import { inject, test } from 'vitest'
+import { inject } from 'vitest'
+import { provided, testWith } from './test-with.ts'
 
 /** Requests to the service that the test project runs. */
 export const base: string = inject('baseUrl')
@@ -7,9 +8,9 @@ export const base: string = inject('baseUrl')
 export const sameHost = inject('isWorker') ? { compute_id: 'c0' } : {}
 
 /** For what the Worker itself is not, or does not have: an open service that is a compute of its own. The app in workerd is it. */
-export const notByWorker = test.skipIf(inject('isRealWorker')) as typeof test
-if (inject('isRealWorker'))
-  process.stderr.write('skipped at the Worker: tests of an open service, or of one that is a compute of its own\n')
+export const notByWorker = testWith(
+  provided(!inject('isRealWorker'), 'the Worker is no compute, and its app is tested in workerd by itself'),
+)
 
 export async function send(path: string, init: RequestInit = {}): Promise<Response> {
   const headers = { 'accept-encoding': 'identity', ...init.headers }

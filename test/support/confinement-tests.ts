@@ -4,7 +4,7 @@ import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import { chmod, mkdir, writeFile } from 'node:fs/promises'
 import { type AddressInfo, createServer } from 'node:net'
 import { join } from 'node:path'
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { expect, onTestFinished } from 'vitest'
 import { keeperDirectory } from '../../runtime/node/keeper/generation.ts'
 import { counting } from '../node/kinds/machine-emulator/boot-sectors.ts'
 import { idling, ring } from '../stand-in/mips/programs.ts'
@@ -17,6 +17,7 @@ import { reserve } from './lab.ts'
 import { requireProgram, requireRoot } from './require.ts'
 import type { TestService } from './service.ts'
 import { Terminal } from './terminal.ts'
+import { describeWith, testWith } from './test-with.ts'
 
 const [root, gcc, qemu, dynamips] = [
   requireRoot(),
@@ -71,11 +72,11 @@ const programIn = (service: TestService, name: string): number => {
 
 /** Tests that emulators are confined: they work, and reach nothing of the host. */
 export function confinementTests(ways: readonly Way[]): void {
-  describe.skipIf(root.skip || gcc.skip)('outside local mode', { timeout: 90_000 }, () => {
+  describeWith(root, gcc)('outside local mode', { timeout: 90_000 }, () => {
     for (const { by, who, launcher, uid } of ways) {
-      const skip = by === 'bubblewrap' && bwrap.skip
+      const confining = by === 'bubblewrap' && bwrap
 
-      test.skipIf(skip || qemu.skip)(`a machine runs confined: ${by}, ${who}`, async () => {
+      testWith(confining, qemu)(`a machine runs confined: ${by}, ${who}`, async () => {
         const service = await confinedService(by, launcher)
         const image = join(service.data, 'images/machine-emulator/counting.img')
         await writeFile(image, Buffer.concat([counting, Buffer.alloc((16 << 20) - counting.length)]))
@@ -115,7 +116,7 @@ export function confinementTests(ways: readonly Way[]): void {
         await expect.poll(() => emulatorsOf(service)).toEqual([])
       })
 
-      test.skipIf(skip)(`an image that is a program reaches nothing of the host: ${by}, ${who}`, async () => {
+      testWith(confining)(`an image that is a program reaches nothing of the host: ${by}, ${who}`, async () => {
         const service = await confinedService(by, launcher)
         const listener = createServer((socket) => socket.destroy()).listen(0, '127.0.0.1')
         await once(listener, 'listening')
@@ -159,7 +160,7 @@ export function confinementTests(ways: readonly Way[]): void {
         expect(emulatorsOf(service)).toEqual([])
       })
 
-      test.skipIf(skip)(`routers ping each other and keep their configuration: ${by}, ${who}`, async () => {
+      testWith(confining)(`routers ping each other and keep their configuration: ${by}, ${who}`, async () => {
         const service = await confinedService(by, launcher)
         await letRun(service, by, { 'i86bi-stand-in.bin': await standIn() })
         const project = await newProject(service)
@@ -197,7 +198,7 @@ export function confinementTests(ways: readonly Way[]): void {
         expect(emulatorsOf(service)).toEqual([])
       })
 
-      test.skipIf(skip || dynamips.skip)(`dynamips runs confined and takes commands: ${by}, ${who}`, async () => {
+      testWith(confining, dynamips)(`dynamips runs confined and takes commands: ${by}, ${who}`, async () => {
         const service = await confinedService(by, launcher)
         await mkdir(join(service.data, 'images/dynamips'), { recursive: true })
         await writeFile(join(service.data, 'images/dynamips/router.image'), idling, { mode: 0o644 })

@@ -9,23 +9,17 @@ import type { Duplex } from 'node:stream'
 import { onTestFinished } from 'vitest'
 import { TelnetStripper } from '../../runtime/node/system/telnet.ts'
 import { type Bits, wordSize } from '../stand-in/iou/build.ts'
+import { requireThing } from './require.ts'
+import type { Requirement } from './test-with.ts'
 
 export { type Bits, standIn } from '../stand-in/iou/build.ts'
 
 /**
- * Whether tests that run the stand-in of an IOU image have to be skipped because it cannot be made or run here; the reason
- * is printed. With PATCHBAY_REQUIRE=all (or `gcc`, and `gcc-multilib` for 32 bits, in the list there) that is a failure
- * instead. A stand-in that does not compile where other programs do is never skipped.
+ * What tests need that run the stand-in of an IOU image: `gcc`, and `gcc-multilib` for 32 bits, in the list of PATCHBAY_REQUIRE. A
+ * stand-in that does not compile where other programs do is never skipped.
  */
-export function requireGcc(bits: Bits = 64): { readonly skip: boolean } {
-  const name = bits === 64 ? 'gcc' : 'gcc-multilib'
-  const obstacle = compiles(bits)
-  if (obstacle === undefined) return { skip: false }
-  const required = (process.env.PATCHBAY_REQUIRE ?? '').split(',')
-  if (required.includes('all') || required.includes(name)) throw new Error(`${obstacle}, and PATCHBAY_REQUIRE wants it`)
-  process.stderr.write(`skipped: tests that need ${name}: ${obstacle}\n`)
-  return { skip: true }
-}
+export const requireGcc = (bits: Bits = 64): Requirement =>
+  requireThing(bits === 64 ? 'gcc' : 'gcc-multilib', compiles(bits))
 
 /** A compiler may be there without the headers, and a kernel without the other word size: so a program is made and run. */
 function compiles(bits: Bits): string | undefined {

@@ -9,14 +9,15 @@ import { promisify } from 'node:util'
 import { findProgram } from '../../runtime/node/system/find-program.ts'
 import { Reaped } from './reaped.ts'
 import { requireThing } from './require.ts'
+import type { Requirement } from './test-with.ts'
 
 const run = promisify(execFile)
 const sbin = [process.env.PATH, '/usr/sbin', '/sbin'].join(delimiter)
 const isRoot = process.getuid?.() === 0
 const asNobody = ['setpriv', '--reuid=nobody', '--regid=nogroup', '--clear-groups']
 
-/** Whether tests that need a libvirt have to be skipped; its name in the list is `libvirt`. */
-export function requireLibvirt(): { readonly skip: boolean } {
+/** What tests of libvirt need; its name in the list of PATCHBAY_REQUIRE is `libvirt`. */
+export function requireLibvirt(): Requirement {
   const wanted = [
     'libvirtd',
     'virsh',

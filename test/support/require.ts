@@ -1,29 +1,30 @@
 import { readFileSync } from 'node:fs'
 import { findProgram } from '../../runtime/node/system/find-program.ts'
 import { loadLibc } from '../../runtime/node/system/libc.ts'
+import { provided, type Requirement } from './test-with.ts'
 
 /**
- * Whether tests that need a program have to be skipped because it is not installed; the reason is printed. With
- * PATCHBAY_REQUIRE=all (or its name in the list there) a missing program is a failure instead.
+ * A program that tests need; see `testWith`. With PATCHBAY_REQUIRE=all (or its name in the list there) a missing program is a
+ * failure instead.
  */
-export function requireProgram(name: string): { readonly skip: boolean } {
+export function requireProgram(name: string): Requirement {
   return requireThing(name, findProgram(name) === undefined ? `${name} is not installed` : undefined)
 }
 
 /** The same for tests that only root can run; its name in the list is `root`. */
-export function requireRoot(): { readonly skip: boolean } {
+export function requireRoot(): Requirement {
   return requireThing('root', process.getuid?.() === 0 ? undefined : 'this user is not root')
 }
 
 /** The same for tests that make network devices and namespaces; its name in the list is `devices`. */
-export function requireDevices(): { readonly skip: boolean } {
-  const missing = ['ip', 'ping', 'python3'].filter((name) => findProgram(name) === undefined)
-  if (missing.length > 0) return requireThing('devices', `${missing.join(', ')} cannot be found`)
+export function requireDevices(): Requirement {
+  const absent = ['ip', 'ping', 'python3'].filter((name) => findProgram(name) === undefined)
+  if (absent.length > 0) return requireThing('devices', `${absent.join(', ')} cannot be found`)
   return requireThing('devices', mayMakeDevices() ? undefined : 'only root may make network devices')
 }
 
 /** The same for tests of the fast packet path, with what plays the guests there; its name in the list is `fast-path`. */
-export function requireFastPath(): { readonly skip: boolean } {
+export function requireFastPath(): Requirement {
   if (findProgram('python3') === undefined) return requireThing('fast-path', 'python3 cannot be found')
   return requireThing('fast-path', obstacleOf(loadLibc))
 }
@@ -48,11 +49,10 @@ function mayMakeDevices(): boolean {
   }
 }
 
-/** The same for anything else; `obstacle` is why it cannot be had, if so. */
-export function requireThing(name: string, obstacle: string | undefined): { readonly skip: boolean } {
-  if (obstacle === undefined) return { skip: false }
+/** The same for anything else; `missing` is why it cannot be had, if so. */
+export function requireThing(name: string, missing: string | undefined): Requirement {
   const required = (process.env.PATCHBAY_REQUIRE ?? '').split(',')
-  if (required.includes('all') || required.includes(name)) throw new Error(`${obstacle}, and PATCHBAY_REQUIRE wants it`)
-  process.stderr.write(`skipped: tests that need ${name}: ${obstacle}\n`)
-  return { skip: true }
+  if (missing !== undefined && (required.includes('all') || required.includes(name)))
+    throw new Error(`${missing}, and PATCHBAY_REQUIRE wants it`)
+  return provided(missing === undefined, missing ?? '')
 }

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import { version } from '../../../runtime/node/system/version.ts'
 import type { ApplianceVm } from '../../../src/model/appliance-vm.ts'
 import type { Compute } from '../../../src/model/compute.ts'
@@ -10,10 +10,9 @@ import { requireGuest } from '../../support/guest/files.ts'
 import { requireLibvirt, TestLibvirt } from '../../support/libvirt.ts'
 import { requireDevices, requireProgram } from '../../support/require.ts'
 import { TestService } from '../../support/service.ts'
+import { describeWith } from '../../support/test-with.ts'
 
-const isSkipped = [requireLibvirt(), requireDevices(), requireProgram('gcc'), await requireGuest()].some(
-  ({ skip }) => skip,
-)
+const needed = [requireLibvirt(), requireDevices(), requireProgram('gcc'), await requireGuest()]
 /** For what takes some seconds of a processor that others may have, too. */
 const patience = { timeout: 240_000, interval: 250 }
 const appliance = '/v2/appliancevm'
@@ -65,7 +64,7 @@ async function newLab(files: (directory: string) => Promise<ApplianceGuest>) {
   }
 }
 
-describe.skipIf(isSkipped)('a VM of libvirt as the appliance VM', () => {
+describeWith(...needed)('a VM of libvirt as the appliance VM', () => {
   test('it becomes the compute vm, sleeps, is found again, and ends by its power button', {
     timeout: 500_000,
   }, async () => {

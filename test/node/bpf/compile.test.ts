@@ -1,14 +1,15 @@
 import { describe, expect, test } from 'vitest'
 import { bpfAvailable, compileBpf } from '../../../runtime/node/bpf/compile.ts'
 import { requireProgram } from '../../support/require.ts'
+import { testWith } from '../../support/test-with.ts'
 
 const ethernet = 1
 // libpcap comes with it.
-const { skip } = requireProgram('tcpdump')
+const needsTcpdump = requireProgram('tcpdump')
 
 const refusal = (message: string) => expect.objectContaining({ status: 400, message })
 
-test.skipIf(skip)('an expression becomes the program that tcpdump would make of it', () => {
+testWith(needsTcpdump)('an expression becomes the program that tcpdump would make of it', () => {
   expect(bpfAvailable()).toBe(true)
   expect(compileBpf('arp', ethernet)).toEqual([
     [0x28, 0, 0, 12],
@@ -20,7 +21,7 @@ test.skipIf(skip)('an expression becomes the program that tcpdump would make of 
   expect(compileBpf('ip', 9)).not.toEqual(compileBpf('ip', ethernet))
 })
 
-test.skipIf(skip).for([
+testWith(needsTcpdump).for([
   ['foo', 1, 'foo'],
   ['TCP', 1, 'TCP'],
   ['tcp AND udp', 5, 'AND'],
@@ -43,7 +44,7 @@ test.skipIf(skip).for([
   expect(() => compileBpf(expression, ethernet)).toThrow(`at character ${character} (near "${token}")`)
 })
 
-test.skipIf(skip).for([
+testWith(needsTcpdump).for([
   ['tcp port http and port nosuch and udp', 24, 'nosuch'],
   ['ip proto \\foo', 10, '\\foo'],
   ['net 10.0.0.5/24', 14, '24'],
@@ -62,7 +63,7 @@ test.skipIf(skip).for([
   expect(() => compileBpf(expression, ethernet)).toThrow(`at character ${character} (near "${token}")`)
 })
 
-test.skipIf(skip).for(['tcp and', '(tcp and udp', 'len', 'host', '1 + (tcp[0] + 2'])(
+testWith(needsTcpdump).for(['tcp and', '(tcp and udp', 'len', 'host', '1 + (tcp[0] + 2'])(
   'an expression that ends too early is told at its end: %s',
   (expression) => {
     expect(() => compileBpf(expression, ethernet)).toThrow(
@@ -73,19 +74,17 @@ test.skipIf(skip).for(['tcp and', '(tcp and udp', 'len', 'host', '1 + (tcp[0] + 
   },
 )
 
-test
-  .skipIf(skip)
-  .for([
-    'host 10.0.0.1 and not (tcp port 22 or udp port domain) and ip[8] > 3',
-    'tcp[tcpflags] & (tcp-syn|tcp-ack) != 0 and (len - 4) * 2 >= 100',
-    'ether src or dst host 00:11:22:33:44:55 or ether proto 0x88cc',
-    'net 10.1.0.0 mask 255.255.0.0 or net 192.168.7.0/24 or net fe80::/10',
-    'tcp src or dst portrange 1000-2000 or port (http or https)',
-    '((ip[2:2] - ((ip[0] & 0xf) << 2)) - ((tcp[12] & 0xf0) >> 2)) != 0',
-    'vlan 7 and ip6 host fe80::1 or src net 10 and dst ::1',
-    'byte 3 & 1 or less 64 or greater 1000 or ether multicast or ip multicast',
-    'udp[4 + (8 - 4)] = 1 || !(icmp[icmptype] == icmp-echo) && -len < 4',
-  ])('whatever follows a valid beginning is what is told: %s', (expression) => {
+testWith(needsTcpdump).for([
+  'host 10.0.0.1 and not (tcp port 22 or udp port domain) and ip[8] > 3',
+  'tcp[tcpflags] & (tcp-syn|tcp-ack) != 0 and (len - 4) * 2 >= 100',
+  'ether src or dst host 00:11:22:33:44:55 or ether proto 0x88cc',
+  'net 10.1.0.0 mask 255.255.0.0 or net 192.168.7.0/24 or net fe80::/10',
+  'tcp src or dst portrange 1000-2000 or port (http or https)',
+  '((ip[2:2] - ((ip[0] & 0xf) << 2)) - ((tcp[12] & 0xf0) >> 2)) != 0',
+  'vlan 7 and ip6 host fe80::1 or src net 10 and dst ::1',
+  'byte 3 & 1 or less 64 or greater 1000 or ether multicast or ip multicast',
+  'udp[4 + (8 - 4)] = 1 || !(icmp[icmptype] == icmp-echo) && -len < 4',
+])('whatever follows a valid beginning is what is told: %s', (expression) => {
   compileBpf(expression, ethernet)
   for (const { index, 0: word } of expression.matchAll(/[\w.:-]+/g)) {
     const cut = index + word.length
@@ -95,7 +94,7 @@ test
   }
 })
 
-test.skipIf(skip).for([
+testWith(needsTcpdump).for([
   ['host example.com', 6, 'example.com'],
   ['not src gw', 9, 'gw'],
   ['dst a or src b', 5, 'a'],
@@ -116,29 +115,27 @@ test.skipIf(skip).for([
   )
 })
 
-test
-  .skipIf(skip)
-  .for([
-    'port http',
-    'port 80 or http',
-    'port (80 or http)',
-    'port 80 or (host 10.0.0.1) or http',
-    'udp portrange ntp-snmp',
-    'ip proto \\tcp or \\udp',
-    'host 10.0.0.1 and tcp',
-    'host 10.0.0.1 and icmp[icmptype] = icmp-echo',
-    'host 10.0.0.1 or ip6 host ::ffff:10.0.0.1 or ether host aa-bb-cc-dd-ee-ff or ether host aabb.ccdd.eeff',
-  ])('names of ports, protocols and constants are welcome: %s', (expression) => {
+testWith(needsTcpdump).for([
+  'port http',
+  'port 80 or http',
+  'port (80 or http)',
+  'port 80 or (host 10.0.0.1) or http',
+  'udp portrange ntp-snmp',
+  'ip proto \\tcp or \\udp',
+  'host 10.0.0.1 and tcp',
+  'host 10.0.0.1 and icmp[icmptype] = icmp-echo',
+  'host 10.0.0.1 or ip6 host ::ffff:10.0.0.1 or ether host aa-bb-cc-dd-ee-ff or ether host aabb.ccdd.eeff',
+])('names of ports, protocols and constants are welcome: %s', (expression) => {
   expect(compileBpf(expression, ethernet).length).toBeGreaterThan(1)
 })
 
-test.skipIf(skip)('loops are refused, which neither the kernel nor the switch would run', () => {
+testWith(needsTcpdump)('loops are refused, which neither the kernel nor the switch would run', () => {
   expect(() => compileBpf('ip6 protochain 6', ethernet)).toThrow(
     expect.objectContaining({ status: 400, message: expect.stringContaining('cannot be used') }),
   )
 })
 
-test.skipIf(skip)('expressions that would keep libpcap busy for seconds are refused soon', () => {
+testWith(needsTcpdump)('expressions that would keep libpcap busy for seconds are refused soon', () => {
   const ports = (count: number) => Array.from({ length: count }, (_, index) => index).join(' or ')
   expect(compileBpf(`port ${ports(60)}`, ethernet).length).toBeGreaterThan(60)
   const begin = performance.now()

@@ -7,8 +7,9 @@ import type { DiskCreate } from '../../../src/model/image.ts'
 import { freshDirectory } from '../../support/directory.ts'
 import { kind, openImages } from '../../support/images.ts'
 import { requireProgram } from '../../support/require.ts'
+import { testWith } from '../../support/test-with.ts'
 
-const { skip } = requireProgram('qemu-img')
+const imageTool = requireProgram('qemu-img')
 const status = (code: number, message = '') =>
   expect.objectContaining({ status: code, message: expect.stringContaining(message) })
 interface Info {
@@ -48,7 +49,7 @@ const everyOption: readonly [DiskCreate['format'], Record<string, string | numbe
   ['parallels', { cluster_size: 65536 }],
 ]
 
-test.skipIf(skip).for(everyOption)('a disk is made and can be read: %s %o', async ([format, options]) => {
+testWith(imageTool).for(everyOption)('a disk is made and can be read: %s %o', async ([format, options]) => {
   const { images, own } = await openImages()
   const path = `vendor/disk of ${format}, new`
   await images.createDisk(kind, { path, format, size: 10, ...options } as DiskCreate)
@@ -63,13 +64,13 @@ test.skipIf(skip).for(everyOption)('a disk is made and can be read: %s %o', asyn
   expect(await readdir(join(own, 'vendor'))).toEqual(before)
 })
 
-test.skipIf(skip)('null is the default of an option', async () => {
+testWith(imageTool)('null is the default of an option', async () => {
   const { images, own } = await openImages()
   await images.createDisk(kind, { qemu_img: null, path: 'disk', format: 'qcow2', size: 1, cluster_size: null })
   expect(info(join(own, 'disk'))['cluster-size']).toBe(65536)
 })
 
-test.skipIf(skip)('a disk of several files replaces none of those that are there', async () => {
+testWith(imageTool)('a disk of several files replaces none of those that are there', async () => {
   const { images, own } = await openImages()
   await writeFile(join(own, 'disk-flat.vmdk'), 'mine')
   const input = { path: 'disk.vmdk', format: 'vmdk', subformat: 'monolithicFlat', size: 1 } as const
@@ -78,14 +79,14 @@ test.skipIf(skip)('a disk of several files replaces none of those that are there
   expect(await readFile(join(own, 'disk-flat.vmdk'), 'utf8')).toBe('mine')
 })
 
-test.skipIf(skip)('what the tool refuses is told, and leaves nothing', async () => {
+testWith(imageTool)('what the tool refuses is told, and leaves nothing', async () => {
   const { images, own } = await openImages()
   const input = { path: 'disk', format: 'qcow2', size: 2 ** 26, cluster_size: 512 } as const
   await expect(images.createDisk(kind, input)).rejects.toEqual(status(409, 'qemu-img: disk: '))
   expect(await readdir(own)).toEqual([])
 })
 
-test.skipIf(skip)('a disk grows by what is asked, and a format that cannot grow says so', async () => {
+testWith(imageTool)('a disk grows by what is asked, and a format that cannot grow says so', async () => {
   const { images, own } = await openImages()
   for (const format of ['qcow2', 'raw', 'qed'] as const) {
     await images.createDisk(kind, { path: format, format, size: 10 })
@@ -97,23 +98,26 @@ test.skipIf(skip)('a disk grows by what is asked, and a format that cannot grow 
   await expect(images.extendDisk(kind, { path: 'none', extend: 6 })).rejects.toMatchObject({ extra: { image: 'none' } })
 })
 
-test.skipIf(skip)('outside local mode there are no absolute paths, and no image that names another file', async () => {
-  const { images, own } = await openImages({ isLocal: () => false })
-  const secret = join(await freshDirectory(), 'secret')
-  await writeFile(secret, 'x'.repeat(512))
-  execFileSync('qemu-img', ['create', '-q', '-f', 'qcow2', '-b', secret, '-F', 'raw', join(own, 'overlay')])
-  await symlink(secret, join(own, 'link'))
-  const before = await stat(join(own, 'overlay'))
-  await expect(images.extendDisk(kind, { path: 'overlay', extend: 1 })).rejects.toEqual(status(409, 'local mode'))
-  expect((await stat(join(own, 'overlay'))).mtimeMs).toBe(before.mtimeMs)
-  await expect(images.extendDisk(kind, { path: 'link', extend: 1 })).rejects.toEqual(status(403))
-  for (const path of [secret, '/etc/new', join(own, 'new'), '../new', 'a/../../new', '.new']) {
-    await expect(images.createDisk(kind, { path, format: 'raw', size: 1 })).rejects.toEqual(status(403))
-    await expect(images.extendDisk(kind, { path, extend: 1 })).rejects.toEqual(status(403))
-  }
-})
+testWith(imageTool)(
+  'outside local mode there are no absolute paths, and no image that names another file',
+  async () => {
+    const { images, own } = await openImages({ isLocal: () => false })
+    const secret = join(await freshDirectory(), 'secret')
+    await writeFile(secret, 'x'.repeat(512))
+    execFileSync('qemu-img', ['create', '-q', '-f', 'qcow2', '-b', secret, '-F', 'raw', join(own, 'overlay')])
+    await symlink(secret, join(own, 'link'))
+    const before = await stat(join(own, 'overlay'))
+    await expect(images.extendDisk(kind, { path: 'overlay', extend: 1 })).rejects.toEqual(status(409, 'local mode'))
+    expect((await stat(join(own, 'overlay'))).mtimeMs).toBe(before.mtimeMs)
+    await expect(images.extendDisk(kind, { path: 'link', extend: 1 })).rejects.toEqual(status(403))
+    for (const path of [secret, '/etc/new', join(own, 'new'), '../new', 'a/../../new', '.new']) {
+      await expect(images.createDisk(kind, { path, format: 'raw', size: 1 })).rejects.toEqual(status(403))
+      await expect(images.extendDisk(kind, { path, extend: 1 })).rejects.toEqual(status(403))
+    }
+  },
+)
 
-test.skipIf(skip)('in local mode a disk is made and extended anywhere, but not among our records', async () => {
+testWith(imageTool)('in local mode a disk is made and extended anywhere, but not among our records', async () => {
   const { images, data } = await openImages()
   const elsewhere = join(await freshDirectory(), 'disk')
   await images.createDisk(kind, { path: elsewhere, format: 'raw', size: 1 })
@@ -126,7 +130,7 @@ test.skipIf(skip)('in local mode a disk is made and extended anywhere, but not a
   await expect(images.createDisk(kind, { path: '/no/such/disk', format: 'raw', size: 1 })).rejects.toEqual(status(409))
 })
 
-test.skipIf(skip)('what is allocated at once has to fit', async () => {
+testWith(imageTool)('what is allocated at once has to fit', async () => {
   const { images, own } = await openImages()
   const full: DiskCreate[] = [
     { path: 'disk', format: 'raw', preallocation: 'full', size: 2 ** 26 },

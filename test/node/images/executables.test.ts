@@ -1,13 +1,14 @@
 import { createHash } from 'node:crypto'
 import { appendFile, copyFile, readdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { report } from '../../stand-in/report/build.ts'
 import { freshDirectory } from '../../support/directory.ts'
 import { iourc, requireGcc } from '../../support/iou.ts'
 import { TestService } from '../../support/service.ts'
+import { describeWith, testWith } from '../../support/test-with.ts'
 
-const { skip } = requireGcc()
+const gcc = requireGcc()
 const admin = 'the-token-of-the-administrator'
 const name = 'i86bi-report.bin'
 const images = '/v2/compute/iou/images'
@@ -53,7 +54,7 @@ async function router(as: User, more: Record<string, unknown> = {}): Promise<str
   return `${nodes}/${made.node_id}`
 }
 
-describe.skipIf(skip)('outside local mode', { timeout: 60_000 }, () => {
+describeWith(gcc)('outside local mode', { timeout: 60_000 }, () => {
   const settings = { local: false, token: admin, sandbox: 'off' }
 
   test('only an administrator uploads what will be run, and only that is run or asked', async () => {
@@ -202,7 +203,7 @@ describe.skipIf(skip)('outside local mode', { timeout: 60_000 }, () => {
   })
 })
 
-test.skipIf(skip)('in local mode any image is run, as before', { timeout: 60_000 }, async () => {
+testWith(gcc)('in local mode any image is run, as before', { timeout: 60_000 }, async () => {
   const service = await TestService.start()
   const { bytes, hasRun } = await tellTale()
   const anybody = user(service, 'none')

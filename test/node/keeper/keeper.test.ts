@@ -14,6 +14,7 @@ import { isAlive, startKeeper } from '../../support/keeper.ts'
 import { freePorts } from '../../support/ports.ts'
 import { requireProgram } from '../../support/require.ts'
 import { Terminal } from '../../support/terminal.ts'
+import { testWith } from '../../support/test-with.ts'
 
 const vpcs = requireProgram('vpcs')
 const first = freePorts(20)
@@ -145,7 +146,7 @@ test('a console is moved while its unit runs, and attached to without telnet', a
   await expect(client.attachConsole('b')).rejects.toMatchObject({ code: 'not_running' })
 })
 
-test.skipIf(vpcs.skip)('VPCS runs on a terminal of its own; quit is an end that nobody asked for', async () => {
+testWith(vpcs)('VPCS runs on a terminal of its own; quit is an end that nobody asked for', async () => {
   const { client, exit, data } = await startKeeper()
   const start = () =>
     client.call('unit.start', {

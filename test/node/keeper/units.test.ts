@@ -14,6 +14,7 @@ import { freshDirectory } from '../../support/directory.ts'
 import { freePorts } from '../../support/ports.ts'
 import { requireProgram } from '../../support/require.ts'
 import { TcpClient } from '../../support/tcp-client.ts'
+import { testWith } from '../../support/test-with.ts'
 
 const host = '127.0.0.1'
 const base = freePorts(50)
@@ -242,7 +243,7 @@ test('nothing is started when the console port is taken', async () => {
 
 const vpcs = requireProgram('vpcs')
 
-test.skipIf(vpcs.skip)('VPCS on a pseudo-terminal: its prompt, quit, and a start again on the same port', async () => {
+testWith(vpcs)('VPCS on a pseudo-terminal: its prompt, quit, and a start again on the same port', async () => {
   const { directory, units, exit } = await openBench()
   const spec: UnitSpec = {
     key,
@@ -271,7 +272,7 @@ test.skipIf(vpcs.skip)('VPCS on a pseudo-terminal: its prompt, quit, and a start
   }
 })
 
-test.skipIf(vpcs.skip)('a program on a pseudo-terminal that ends leaves no descriptor open', async () => {
+testWith(vpcs)('a program on a pseudo-terminal that ends leaves no descriptor open', async () => {
   const { directory, units, exit } = await openBench()
   const spec = shellUnit(directory, 'tty; read line', { stdio: 'pty' })
   for (let round = 0; round < 3; round++) {

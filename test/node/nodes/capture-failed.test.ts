@@ -1,14 +1,15 @@
 import { execFileSync } from 'node:child_process'
 import { dirname } from 'node:path'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, onTestFinished } from 'vitest'
 import { createLab, openConsole, start } from '../../support/lab.ts'
 import { requireDevices } from '../../support/require.ts'
 import { TestService } from '../../support/service.ts'
+import { testWith } from '../../support/test-with.ts'
 
 // Whoever may make devices may mount, too: both take CAP_SYS_ADMIN.
 const privileged = requireDevices()
 
-test.skipIf(privileged.skip)('a capture whose disk is full is told on the feed of its project', async () => {
+testWith(privileged)('a capture whose disk is full is told on the feed of its project', async () => {
   const service = await TestService.start({ 'pc.engine': 'embedded' })
   const lab = await createLab(service)
   const port = `${lab.pc1}/adapters/0/ports/0`

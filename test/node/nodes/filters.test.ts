@@ -1,11 +1,12 @@
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { compileBpf } from '../../../runtime/node/bpf/compile.ts'
 import { compileFilters } from '../../../runtime/node/nodes/filters.ts'
 import type { Filters } from '../../../src/schema/filters.ts'
 import { requireProgram } from '../../support/require.ts'
+import { describeWith } from '../../support/test-with.ts'
 
 // libpcap comes with it.
-const { skip } = requireProgram('tcpdump')
+const tcpdump = requireProgram('tcpdump')
 
 const refusal = (message: string) => expect.objectContaining({ status: 400, message: expect.stringContaining(message) })
 
@@ -71,7 +72,7 @@ test('a chance of more than 100 and an unknown filter are refused', () => {
   expect(() => compileFilters({ teleport: [1] } as Filters)).toThrow(refusal('filters.teleport: unknown filter'))
 })
 
-describe.skipIf(skip)('bpf', () => {
+describeWith(tcpdump)('bpf', () => {
   test('every line is a program, lines without text are none', () => {
     expect(compileFilters({ bpf: ['arp\n\n  \nicmp or tcp port 22\n'] })).toEqual([
       { type: 'bpf', programs: [compileBpf('arp', 1), compileBpf('icmp or tcp port 22', 1)] },

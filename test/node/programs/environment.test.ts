@@ -9,8 +9,9 @@ import { findProgram } from '../../../runtime/node/system/find-program.ts'
 import { reachBits, report } from '../../stand-in/report/build.ts'
 import { iourc, requireGcc } from '../../support/iou.ts'
 import { TestService } from '../../support/service.ts'
+import { testWith } from '../../support/test-with.ts'
 
-const { skip } = requireGcc()
+const gcc = requireGcc()
 const root = join(import.meta.dirname, '../../..')
 const secrets = {
   PATCHBAY_JOIN_TOKEN: 'a-SECRET-join-token',
@@ -49,7 +50,7 @@ async function typescriptIn(place: string): Promise<string[]> {
   return names.filter((name) => name.endsWith('.ts')).map((name) => join(place, name))
 }
 
-test.skipIf(skip)(
+testWith(gcc)(
   'no program that is started learns a setting or secret of the service, the keeper included',
   { timeout: 60_000 },
   async () => {

@@ -6,6 +6,7 @@ import { expect, test } from 'vitest'
 import { createPc, start } from '../../support/lab.ts'
 import { requireRoot } from '../../support/require.ts'
 import { TestService } from '../../support/service.ts'
+import { testWith } from '../../support/test-with.ts'
 
 /** Rewrites a record as a service leaves it that is killed right after it wrote down what it is about to do. */
 async function amend(file: string, changes: object): Promise<void> {
@@ -85,7 +86,7 @@ test('a directory of a project that is only half deleted is deleted to its end',
   expect(existsSync(path)).toBe(false)
 })
 
-test.skipIf(requireRoot().skip)(
+testWith(requireRoot())(
   'a project that cannot be deleted is refused with the reason, and deleted when it is asked for again',
   async () => {
     const { service, project, path } = await lab()

@@ -1,11 +1,12 @@
 import { execFileSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, onTestFinished } from 'vitest'
 import { createPc, start } from '../../support/lab.ts'
 import { requireRoot } from '../../support/require.ts'
 import { TestService } from '../../support/service.ts'
+import { testWith } from '../../support/test-with.ts'
 
-test.skipIf(requireRoot().skip)(
+testWith(requireRoot())(
   'on a disk that is read-only what creates, changes or deletes says so with the disk, nodes can be stopped, and the log and feed tell once',
   async () => {
     const service = await TestService.start({ 'pc.engine': 'embedded' })

@@ -1,7 +1,8 @@
 import { execFileSync } from 'node:child_process'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, onTestFinished } from 'vitest'
 import { requireRoot } from '../../support/require.ts'
 import { TestService } from '../../support/service.ts'
+import { testWith } from '../../support/test-with.ts'
 
 const token = 'the-token-of-the-administrator'
 const projects = '/v2/compute/projects'
@@ -46,7 +47,7 @@ function failuresIn(feed: Response): readonly string[] {
   return told
 }
 
-test.skipIf(requireRoot().skip)(
+testWith(requireRoot())(
   'on a disk that is read-only a gateway refuses what it cannot save, does the rest, and tells of each record once',
   async () => {
     const { compute, gateway, ask, call, isConnected } = await labOf()

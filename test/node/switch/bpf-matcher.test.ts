@@ -4,6 +4,7 @@ import { compileBpf } from '../../../runtime/node/bpf/compile.ts'
 import type { BpfInstruction, BpfProgram } from '../../../runtime/node/bpf/program.ts'
 import { bpfMatcher } from '../../../runtime/node/switch/core/bpf-matcher.ts'
 import { requireProgram } from '../../support/require.ts'
+import { describeWith } from '../../support/test-with.ts'
 import { Random, randomFrame } from './random-frames.ts'
 
 const tcpdump = requireProgram('tcpdump')
@@ -42,7 +43,7 @@ function tcpdumpOf(expression: string): number[] {
   return numbers
 }
 
-describe.skipIf(tcpdump.skip)('the frames that match are those that tcpdump shows', () => {
+describeWith(tcpdump)('the frames that match are those that tcpdump shows', () => {
   test.for([
     'arp',
     'ip',

@@ -9,6 +9,7 @@ import { packetPaths } from '../../support/lan.ts'
 import { holds, openReader, readWhole, textsOf } from '../../support/pcap.ts'
 import { freePorts } from '../../support/ports.ts'
 import { requireRoot } from '../../support/require.ts'
+import { provided, testWith } from '../../support/test-with.ts'
 
 const root = requireRoot()
 
@@ -31,10 +32,8 @@ describe.each(packetPaths)('limits of captures on the %s packet path', (path) =>
     expect(records.filter((it) => it.length !== 1200 || it.frame.length !== 1200)).toEqual([])
   }, 30_000)
 
-  // Only a path with a thread of its own can be faster than the file.
   // The portable path has one thread, which cannot be kept from storing.
-  const fastTest = path === 'fast' ? test : undefined
-  fastTest?.(
+  testWith(provided(path === 'fast', 'only a path with a thread of its own can be faster than the file'))(
     'what comes faster than it can be stored is counted as missed, and the file stays whole',
     async () => {
       const { recorder, file, guest, accounted } = await linked(path, base + 160)
@@ -57,29 +56,26 @@ describe.each(packetPaths)('limits of captures on the %s packet path', (path) =>
     30_000,
   )
 
-  test.skipIf(root.skip)(
-    'on a full disk a capture ends with a report and a whole record, and frames go on',
-    async () => {
-      const { recorder, guest, remote, failures } = await linked(path, base + 140)
-      const file = join(await smallDisk(), 'full.pcap')
-      const follower = await openReader()
-      await recorder.start(file, ethernet, 0)
-      recorder.follow(follower.socket, () => {})
-      await sendAll(guest, remote, 300, 8000)
-      await vi.waitFor(() => expect(failures).toHaveLength(1), { timeout: 5000 })
-      expect(failures).toEqual([{ key: 'a', file, message: expect.any(String) }])
-      expect(recorder.state).toBe(null)
-      const { records } = await readWhole(file)
-      expect(records.map(({ frame }) => frame.readUInt32LE(0))).toEqual(records.map((_, index) => index))
-      await follower.ended
-      expect(follower.bytes()).toEqual(readFileSync(file))
-      await guest.send('still')
-      await remote.holds(301)
-      await recorder.stop()
-      await recorder.start(join(await freshDirectory(), 'elsewhere.pcap'), ethernet, 0)
-      expect(failures).toHaveLength(1)
-    },
-  )
+  testWith(root)('on a full disk a capture ends with a report and a whole record, and frames go on', async () => {
+    const { recorder, guest, remote, failures } = await linked(path, base + 140)
+    const file = join(await smallDisk(), 'full.pcap')
+    const follower = await openReader()
+    await recorder.start(file, ethernet, 0)
+    recorder.follow(follower.socket, () => {})
+    await sendAll(guest, remote, 300, 8000)
+    await vi.waitFor(() => expect(failures).toHaveLength(1), { timeout: 5000 })
+    expect(failures).toEqual([{ key: 'a', file, message: expect.any(String) }])
+    expect(recorder.state).toBe(null)
+    const { records } = await readWhole(file)
+    expect(records.map(({ frame }) => frame.readUInt32LE(0))).toEqual(records.map((_, index) => index))
+    await follower.ended
+    expect(follower.bytes()).toEqual(readFileSync(file))
+    await guest.send('still')
+    await remote.holds(301)
+    await recorder.stop()
+    await recorder.start(join(await freshDirectory(), 'elsewhere.pcap'), ethernet, 0)
+    expect(failures).toHaveLength(1)
+  })
 
   test('a disk that is fuller than allowed ends a capture with a report, and not the streams beside it', async () => {
     const { recorder, file, guest, remote, failures } = await linked(path, base + 150)

@@ -2,17 +2,18 @@ import { execFile } from 'node:child_process'
 import { createHash, randomBytes } from 'node:crypto'
 import { createInterface } from 'node:readline'
 import { promisify } from 'node:util'
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { address4and6, cable, deviceNio, nextFrame, nextPacket, vethLan } from '../../support/device-lan.ts'
 import { dissect, mac, ones, type Packet, superFrame } from '../../support/frames.ts'
 import { lan } from '../../support/lan.ts'
 import { freshName, ip, Namespace, removeLater, wireOf } from '../../support/namespace.ts'
 import { requireDevices } from '../../support/require.ts'
+import { describeWith } from '../../support/test-with.ts'
 
 const devices = requireDevices()
 const flag = { fin: 1, psh: 8, ack: 16, cwr: 128 }
 
-describe.skipIf(devices.skip)('what senders leave to their device', () => {
+describeWith(devices)('what senders leave to their device', () => {
   test.each([
     ['udp4', '192.0.2.2'],
     ['udp6', 'fd00::2'],

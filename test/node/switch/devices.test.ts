@@ -1,12 +1,13 @@
 import { readFileSync } from 'node:fs'
 import { setTimeout as delay } from 'node:timers/promises'
-import { describe, expect, test, vi } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { deviceNio, nextFrame, vethLan } from '../../support/device-lan.ts'
 import { mac, rawFrame } from '../../support/frames.ts'
 import { lan, peer, udp } from '../../support/lan.ts'
 import { freshName, ip, Namespace, removeLater, wireOf } from '../../support/namespace.ts'
 import { freePorts } from '../../support/ports.ts'
 import { requireDevices } from '../../support/require.ts'
+import { describeWith } from '../../support/test-with.ts'
 
 const devices = requireDevices()
 const experimental = 0x88b6
@@ -21,7 +22,7 @@ const exists = async (device: string): Promise<boolean> =>
     () => false,
   )
 
-describe.skipIf(devices.skip)('a device of the host', () => {
+describeWith(devices)('a device of the host', () => {
   test('frames go in and out as they are, and our own do not come back', async () => {
     const { guest, host, inside, report, counted } = await vethLan()
     const wire = await host.wire(inside)
@@ -168,7 +169,7 @@ describe.skipIf(devices.skip)('a device of the host', () => {
   })
 })
 
-describe.skipIf(devices.skip)('a TAP device', () => {
+describeWith(devices)('a TAP device', () => {
   /** A wire of the host is all there is to a TAP: what the kernel sends into it, the guest gets. */
   async function tapLan(make: boolean) {
     const device = freshName()

@@ -1,12 +1,13 @@
 import { execFileSync } from 'node:child_process'
 import { readdirSync, readlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { expect, test } from 'vitest'
+import { expect } from 'vitest'
 import { freshDirectory } from '../../support/directory.ts'
 import { bridgePath, header, netio } from '../../support/iou-instance.ts'
 import { lan, peer, udp } from '../../support/lan.ts'
 import { freePorts } from '../../support/ports.ts'
 import { requireFastPath } from '../../support/require.ts'
+import { testWith } from '../../support/test-with.ts'
 
 const id = 324
 const lport = freePorts(2)
@@ -30,7 +31,7 @@ const openFiles = (): string[] =>
     }
   })
 
-test.skipIf(requireFastPath().skip)('descriptors that come along with frames are not taken', async () => {
+testWith(requireFastPath())('descriptors that come along with frames are not taken', async () => {
   const { lan: it } = await lan('fast')
   const remote = await peer(rport)
   await it.open('r', netio(id, 0))

@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { chmodSync, chownSync, existsSync, mkdirSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import { ensureKeeper } from '../../../runtime/node/keeper/launch.ts'
 import { netioDirectory } from '../../../runtime/node/switch/fast/netio-directory.ts'
 import { NetioSocket } from '../../../runtime/node/switch/fast/netio-socket.ts'
@@ -13,6 +13,7 @@ import { startKeeper } from '../../support/keeper.ts'
 import { peer, udp } from '../../support/lan.ts'
 import { freePorts } from '../../support/ports.ts'
 import { requireFastPath, requireRoot } from '../../support/require.ts'
+import { describeWith, testWith } from '../../support/test-with.ts'
 
 const fastPath = requireFastPath()
 const root = requireRoot()
@@ -48,7 +49,7 @@ bound.bind(sys.argv[1])
 if len(sys.argv) > 2:
     bound.connect(sys.argv[2])`
 
-describe.skipIf(fastPath.skip)('the files of the socket of a bridge', () => {
+describeWith(fastPath)('the files of the socket of a bridge', () => {
   test('are made in a directory that is ours alone, and gone when it is closed', async () => {
     const directory = join(await freshDirectory(), 'netio')
     const socket = NetioSocket.open(loadLibc(), directory, ids)
@@ -71,7 +72,7 @@ describe.skipIf(fastPath.skip)('the files of the socket of a bridge', () => {
     expect(existsSync(join(there, '832'))).toBe(false)
   })
 
-  test.skipIf(root.skip)('are not made in a directory of somebody else', async () => {
+  testWith(root)('are not made in a directory of somebody else', async () => {
     const directory = join(await freshDirectory(), 'netio')
     mkdirSync(directory)
     chownSync(directory, 65_534, 65_534)

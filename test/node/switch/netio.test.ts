@@ -1,6 +1,6 @@
 import { existsSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import { describe, expect, onTestFinished, test, vi } from 'vitest'
+import { expect, onTestFinished, test, vi } from 'vitest'
 import { compileBpf } from '../../../runtime/node/bpf/compile.ts'
 import type { SocketAddress } from '../../../runtime/node/switch/core/path.ts'
 import { encodeProbe } from '../../../runtime/node/switch/core/probe-frame.ts'
@@ -15,6 +15,7 @@ import { Namespace } from '../../support/namespace.ts'
 import { holds, readWhole, textsOf } from '../../support/pcap.ts'
 import { freePorts } from '../../support/ports.ts'
 import { requireDevices, requireFastPath } from '../../support/require.ts'
+import { describeWith } from '../../support/test-with.ts'
 import { numbered } from '../../support/traffic.ts'
 
 const fastPath = requireFastPath()
@@ -53,7 +54,7 @@ function sendJoined(from: number, to: number, frames: Buffer, segment: number): 
   transmitter.flush()
 }
 
-describe.skipIf(fastPath.skip)('the ports of an IOU instance', () => {
+describeWith(fastPath)('the ports of an IOU instance', () => {
   test('frames go both ways as they are, with exact headers, whatever their length', async () => {
     const { instance, remote, lport, counted } = await linked(300, base, { port: 0x21 })
     const frames = [numbered(1, 18), numbered(2, 60), numbered(3, 1514), numbered(4, 4096)]
@@ -223,7 +224,7 @@ describe.skipIf(fastPath.skip)('the ports of an IOU instance', () => {
   ] as const)(
     'one that takes nothing costs frames alone, and its end what waited for it%s',
     async ([, isRoomy], { skip }) => {
-      skip(isRoomy && devices.skip)
+      skip(isRoomy && devices.skip, devices.missing)
       const { lan: it, guests, counted } = await lan('fast', 'pc')
       const instance = await iouInstance(309, isRoomy ? await Namespace.make() : undefined)
       await it.open('r', netio(309, 0))

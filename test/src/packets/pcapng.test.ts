@@ -7,6 +7,7 @@ import { pcapHeader } from '../../../runtime/node/switch/capture/pcap-file.ts'
 import { pcapng } from '../../../src/packets/pcapng.ts'
 import { freshDirectory } from '../../support/directory.ts'
 import { requireProgram } from '../../support/require.ts'
+import { testWith } from '../../support/test-with.ts'
 
 const tshark = requireProgram('tshark')
 const capinfos = requireProgram('capinfos')
@@ -62,36 +63,33 @@ test('what is no classic pcap makes it fail', async () => {
   await expect(through([pcapHeader(1), long])).rejects.toThrow('the capture holds a record that is too long')
 })
 
-test.skipIf(tshark.skip || capinfos.skip)(
-  'Wireshark reads frames, their times, the interface and the comment',
-  async () => {
-    const interfaceName = 'Bürorechner 0/0'
-    const comment = 'Adapter 0, port 0 of the pc Bürorechner (é)'
-    const arp = Buffer.from(
-      'ffffffffffff00507966680008060001080006040001005079666800 0a000001000000000000 0a000002'.replaceAll(' ', ''),
-      'hex',
-    )
-    const pcap = [pcapHeader(1), record(1_700_000_000, 123_456, arp), record(1_700_000_001, 7, arp.subarray(0, 41))]
-    const file = join(await freshDirectory(), 'two.pcapng')
-    writeFileSync(file, Buffer.concat(await through(pcap, { interfaceName, comment })))
-    const fields = ['frame.time_epoch', 'frame.len', 'frame.interface_name', 'eth.src', 'arp.dst.proto_ipv4']
-    const read = execFileSync('tshark', ['-r', file, '-T', 'fields', ...fields.flatMap((field) => ['-e', field])], {
-      stdio: ['ignore', 'pipe', 'ignore'],
-    })
-    const rows = String(read).trimEnd().split('\n')
-    expect(rows.map((row) => row.split('\t').slice(0, 4))).toEqual([
-      ['1700000000.123456000', '42', interfaceName, '00:50:79:66:68:00'],
-      ['1700000001.000007000', '41', interfaceName, '00:50:79:66:68:00'],
-    ])
-    expect(rows[0]).toMatch('10.0.0.2')
-    const infos = String(execFileSync('capinfos', [file]))
-    expect(infos).toMatch(/File type: +Wireshark\/\.\.\. - pcapng/)
-    expect(infos).toMatch(/Number of packets: +2\n/)
-    expect(infos).toContain(comment)
-    expect(infos).toContain(`Name = ${interfaceName}`)
-    expect(infos).toContain('Patchbay')
-  },
-)
+testWith(tshark, capinfos)('Wireshark reads frames, their times, the interface and the comment', async () => {
+  const interfaceName = 'Bürorechner 0/0'
+  const comment = 'Adapter 0, port 0 of the pc Bürorechner (é)'
+  const arp = Buffer.from(
+    'ffffffffffff00507966680008060001080006040001005079666800 0a000001000000000000 0a000002'.replaceAll(' ', ''),
+    'hex',
+  )
+  const pcap = [pcapHeader(1), record(1_700_000_000, 123_456, arp), record(1_700_000_001, 7, arp.subarray(0, 41))]
+  const file = join(await freshDirectory(), 'two.pcapng')
+  writeFileSync(file, Buffer.concat(await through(pcap, { interfaceName, comment })))
+  const fields = ['frame.time_epoch', 'frame.len', 'frame.interface_name', 'eth.src', 'arp.dst.proto_ipv4']
+  const read = execFileSync('tshark', ['-r', file, '-T', 'fields', ...fields.flatMap((field) => ['-e', field])], {
+    stdio: ['ignore', 'pipe', 'ignore'],
+  })
+  const rows = String(read).trimEnd().split('\n')
+  expect(rows.map((row) => row.split('\t').slice(0, 4))).toEqual([
+    ['1700000000.123456000', '42', interfaceName, '00:50:79:66:68:00'],
+    ['1700000001.000007000', '41', interfaceName, '00:50:79:66:68:00'],
+  ])
+  expect(rows[0]).toMatch('10.0.0.2')
+  const infos = String(execFileSync('capinfos', [file]))
+  expect(infos).toMatch(/File type: +Wireshark\/\.\.\. - pcapng/)
+  expect(infos).toMatch(/Number of packets: +2\n/)
+  expect(infos).toContain(comment)
+  expect(infos).toContain(`Name = ${interfaceName}`)
+  expect(infos).toContain('Patchbay')
+})
 
 function record(seconds: number, micros: number, bytes: Uint8Array): Buffer {
   const head = Buffer.alloc(16)

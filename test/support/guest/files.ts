@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { findProgram } from '../../../runtime/node/system/find-program.ts'
 import { requireProgram, requireThing } from '../require.ts'
+import type { Requirement } from '../test-with.ts'
 import { cpio, type Entry } from './cpio.ts'
 import { findKernel } from './kernel.ts'
 import { aliasTable, dependencyTable, type Module, modulesIn } from './modules.ts'
@@ -43,15 +44,16 @@ export function guestFiles(): Promise<GuestFiles> {
 }
 
 /**
- * Whether tests that boot a guest have to be skipped because it cannot be made or run here; the reason is printed.
- * With PATCHBAY_REQUIRE=all (or `guest` in the list there) that is a failure instead. The first time it downloads the
- * kernel, so await it at the top of the file, where no time-out of a test or hook runs.
+ * What tests need that boot a guest; its name in the list of PATCHBAY_REQUIRE is `guest`. The first time it downloads the kernel,
+ * so await it at the top of the file, where no time-out of a test or hook runs.
  */
-export async function requireGuest(): Promise<{ readonly skip: boolean }> {
-  if (['qemu-system-x86_64', 'qemu-img', 'busybox'].some((name) => requireProgram(name).skip)) return { skip: true }
+export async function requireGuest(): Promise<Requirement> {
+  const programs = ['qemu-system-x86_64', 'qemu-img', 'busybox'].map(requireProgram)
+  const absent = programs.find(({ skip }) => skip)
+  if (absent !== undefined) return absent
   try {
     await guestFiles()
-    return { skip: false }
+    return requireThing('guest', undefined)
   } catch (cause) {
     return requireThing('guest', (cause as Error).message)
   }

@@ -2,15 +2,16 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, onTestFinished } from 'vitest'
 import type { Hypervisor } from '../../../../runtime/node/kinds/dynamips/hypervisor.ts'
 import { reach } from '../../../../runtime/node/kinds/dynamips/ready.ts'
 import { freshDirectory } from '../../../support/directory.ts'
 import { copyOfDynamips } from '../../../support/dynamips.ts'
 import { freePort } from '../../../support/ports.ts'
 import { requireProgram } from '../../../support/require.ts'
+import { testWith } from '../../../support/test-with.ts'
 
-const { skip } = requireProgram('dynamips')
+const needsDynamips = requireProgram('dynamips')
 const bound = { ms: 5000 }
 
 /** A dynamips as it is started for a router. */
@@ -24,7 +25,7 @@ async function running(): Promise<{ client: Hypervisor; end: () => void; directo
   return { client, end: () => void child.kill('SIGTERM'), directory }
 }
 
-test.skipIf(skip)('dynamips takes values as they were given, and a long one too', async () => {
+testWith(needsDynamips)('dynamips takes values as they were given, and a long one too', async () => {
   const { client } = await running()
   const values = ['a b', "it's", '#1', '! 2', '\\', 'é', 'x'.repeat(2000)]
   const { lines } = await client.run('hypervisor parser_test', [...values, 12], bound)
@@ -32,7 +33,7 @@ test.skipIf(skip)('dynamips takes values as they were given, and a long one too'
   expect(lines).toEqual([...values, '12'].map((it, index) => `arg ${index} (len ${lengthOf(it)}): "${it}"`))
 })
 
-test.skipIf(skip)('dynamips refuses with its number', async () => {
+testWith(needsDynamips)('dynamips refuses with its number', async () => {
   const { client } = await running()
   const refusal = (command: string, ...values: string[]) => client.run(command, values, bound).catch((error) => error)
   expect(await refusal('vm start', 'nobody')).toMatchObject({
@@ -44,25 +45,28 @@ test.skipIf(skip)('dynamips refuses with its number', async () => {
   expect(await refusal('vm start')).toMatchObject({ reply: 203 })
 })
 
-test.skipIf(skip)('dynamips closes the connection when it ends', async () => {
+testWith(needsDynamips)('dynamips closes the connection when it ends', async () => {
   const { client, end } = await running()
   end()
   await client.closed
   await expect(client.run('hypervisor version', [], bound)).rejects.toMatchObject({ code: 'closed' })
 })
 
-test.skipIf(skip)('dynamips that cannot have its port says so where its complaints are read, and ends', async () => {
-  const { directory } = await running()
-  const [, port = ''] = /TCP port = (\d+)/.exec(await readFile(join(directory, 'dynamips.log'), 'utf8')) ?? []
-  const cwd = await freshDirectory()
-  const child = spawn(join(directory, 'dynamips'), ['-N1', '-H', `127.0.0.1:${port}`], {
-    cwd,
-    stdio: ['ignore', 'ignore', 'pipe'],
-  })
-  let said = ''
-  child.stderr?.on('data', (bytes) => {
-    said += bytes
-  })
-  await once(child, 'close')
-  expect(said).toBe('Hypervisor: unable to create TCP sockets.\n')
-})
+testWith(needsDynamips)(
+  'dynamips that cannot have its port says so where its complaints are read, and ends',
+  async () => {
+    const { directory } = await running()
+    const [, port = ''] = /TCP port = (\d+)/.exec(await readFile(join(directory, 'dynamips.log'), 'utf8')) ?? []
+    const cwd = await freshDirectory()
+    const child = spawn(join(directory, 'dynamips'), ['-N1', '-H', `127.0.0.1:${port}`], {
+      cwd,
+      stdio: ['ignore', 'ignore', 'pipe'],
+    })
+    let said = ''
+    child.stderr?.on('data', (bytes) => {
+      said += bytes
+    })
+    await once(child, 'close')
+    expect(said).toBe('Hypervisor: unable to create TCP sockets.\n')
+  },
+)

@@ -5,6 +5,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import { watchLoad } from '../../../../runtime/node/kinds/dynamips/load.ts'
 import { ProcessorTime } from '../../../../runtime/node/system/processor-time.ts'
 import { requireProgram } from '../../../support/require.ts'
+import { testWith } from '../../../support/test-with.ts'
 
 /** A program that runs on the first processor only. */
 async function pinned(...command: string[]): Promise<number> {
@@ -14,7 +15,7 @@ async function pinned(...command: string[]): Promise<number> {
   return child.pid ?? 0
 }
 
-test.skipIf(requireProgram('taskset').skip)('what is kept from running is not taken for rest', async () => {
+testWith(requireProgram('taskset'))('what is kept from running is not taken for rest', async () => {
   const spinning = ['sh', '-c', 'while :; do :; done']
   const [pid, , , resting] = [
     await pinned(...spinning),

@@ -1,12 +1,13 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 import { watchLoad } from '../../../../runtime/node/kinds/dynamips/load.ts'
 import { busy, idling, ring } from '../../../stand-in/mips/programs.ts'
 import { hex } from '../../../support/dynamips.ts'
 import { requireProgram } from '../../../support/require.ts'
+import { describeWith } from '../../../support/test-with.ts'
 import { RouterLab, type RouterRef } from './router-lab.ts'
 
-const { skip } = requireProgram('dynamips')
+const needsDynamips = requireProgram('dynamips')
 
 const idle = hex(ring[3] ?? 0)
 interface Asked {
@@ -18,7 +19,7 @@ let asked: Record<'busy' | 'proposed', Asked> | undefined
 
 // Each takes the 10 s, so they are asked at the same time, of two hosts, and all else is tested meanwhile.
 beforeAll(async () => {
-  if (skip) return
+  if (needsDynamips.skip) return
   const [one, other] = [await RouterLab.openForAll(), await RouterLab.openForAll()]
   const [never, runs] = [await one.router(busy), await other.router(idling, { idlepc: idle })]
   await other.agent.nodes.start(runs)
@@ -39,7 +40,7 @@ function askedFor(which: 'busy' | 'proposed'): Asked {
   return asked[which]
 }
 
-describe.skipIf(skip)('a measurement', { timeout: 60_000 }, () => {
+describeWith(needsDynamips)('a measurement', { timeout: 60_000 }, () => {
   const gone = new Error('went away')
 
   /** One that has begun, in a host whose routers take so long to boot. */
@@ -157,7 +158,7 @@ describe.skipIf(skip)('a measurement', { timeout: 60_000 }, () => {
   })
 })
 
-describe.skipIf(skip)('what dynamips finds', () => {
+describeWith(needsDynamips)('what dynamips finds', () => {
   test('a program that never idles has no value, and what was tried is told', { timeout: 60_000 }, async () => {
     const { lab, ref, answer } = askedFor('busy')
     expect(await answer).toMatchObject({

@@ -10,9 +10,10 @@ import { freshDirectory } from '../../../support/directory.ts'
 import { hex } from '../../../support/dynamips.ts'
 import { portArguments } from '../../../support/ports.ts'
 import { requireProgram } from '../../../support/require.ts'
+import { describeWith, provided, testWith } from '../../../support/test-with.ts'
 import { RouterLab, type RouterRef } from './router-lab.ts'
 
-const { skip } = requireProgram('dynamips')
+const needsDynamips = requireProgram('dynamips')
 const idlepc = hex(ring[3] ?? 0)
 
 /** A program that pretends to be dynamips. */
@@ -29,7 +30,7 @@ async function requireRefused(lab: RouterLab, ref: RouterRef, message: unknown):
   expect([lab.pids, await lab.ports()]).toEqual([[], []])
 }
 
-describe.skipIf(skip)('a router', () => {
+describeWith(needsDynamips)('a router', () => {
   test('with an image that cannot be loaded does not start, in the words of dynamips', async () => {
     const lab = await RouterLab.open()
     const ref = await lab.router(elsewhere)
@@ -60,7 +61,7 @@ describe.skipIf(skip)('a router', () => {
     expect(new Set(await lab.ports()).size).toBe(2)
   })
 
-  test.runIf(process.platform === 'linux')(
+  testWith(provided(process.platform === 'linux', 'this system has one loopback address'))(
     'takes no commands at 127.0.0.1, where a web page could give them',
     async () => {
       const lab = await RouterLab.open()

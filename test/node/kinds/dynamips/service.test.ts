@@ -1,14 +1,15 @@
 import { mkdir, readdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import type { DynamipsNode } from '../../../../src/kinds/dynamips.ts'
 import { idling, ring } from '../../../stand-in/mips/programs.ts'
 import { freshDirectory } from '../../../support/directory.ts'
 import { dynamipsIn, hex, niceDynamips } from '../../../support/dynamips.ts'
 import { requireProgram, requireRoot } from '../../../support/require.ts'
 import { TestService } from '../../../support/service.ts'
+import { describeWith, testWith } from '../../../support/test-with.ts'
 
-const { skip } = requireProgram('dynamips')
+const needsDynamips = requireProgram('dynamips')
 const image = 'router.image'
 const question = { platform: 'c7200', image, ram: 64 }
 /** With this one it costs nothing to have it run. */
@@ -28,7 +29,7 @@ async function newRouter(service: TestService): Promise<string> {
   return `${nodes}/${node_id}`
 }
 
-describe.skipIf(skip)('a service', { timeout: 60_000 }, () => {
+describeWith(needsDynamips)('a service', { timeout: 60_000 }, () => {
   /** Asks for the idle PC of the image; resolves when that runs. */
   async function ask(service: TestService, signal?: AbortSignal): Promise<void> {
     const asked = service.fetch('/v2/computes/local/auto_idlepc', {
@@ -88,7 +89,7 @@ describe.skipIf(skip)('a service', { timeout: 60_000 }, () => {
     expect(dynamipsIn(service.data)).toEqual([])
   })
 
-  test.skipIf(requireRoot().skip || requireProgram('setpriv').skip)(
+  testWith(requireRoot(), requireProgram('setpriv'))(
     'runs dynamips where it may not have its capabilities',
     async () => {
       const service = await start(undefined, ['setpriv', '--bounding-set', '-net_admin,-net_raw', '--'])

@@ -50,7 +50,8 @@ test('the user of guests is what libvirt says', () => {
 
 describe('a directory of ours', () => {
   test('lets guests through to what is in it', async ({ skip }) => {
-    if (requireThing('acl', await obstacle()).skip) skip()
+    const acl = requireThing('acl', await obstacle())
+    skip(acl.skip, acl.missing)
     const directory = await freshDirectory()
     const inner = join(directory, 'project', 'node')
     await mkdir(inner, { recursive: true, mode: 0o700 })

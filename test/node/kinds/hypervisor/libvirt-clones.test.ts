@@ -1,17 +1,17 @@
 import { createHash } from 'node:crypto'
 import { chmod, mkdir, readdir, readFile, rename, rm, stat, symlink, utimes, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { mustRun } from '../../../../runtime/node/kinds/machine-emulator/qemu-img.ts'
 import { requireLibvirt } from '../../../support/libvirt.ts'
 import { freePort } from '../../../support/ports.ts'
 import { requireRoot } from '../../../support/require.ts'
+import { describeWith } from '../../../support/test-with.ts'
 import { counting, writing } from '../machine-emulator/boot-sectors.ts'
 import { ideDisk, pcDefinition, workstation } from './libvirt-definitions.ts'
 import { consoleOf, countOf, LibvirtLab, later, planOf, sharedLibvirt } from './libvirt-lab.ts'
 
 const libvirt = sharedLibvirt()
-const skip = requireLibvirt().skip || requireRoot().skip
 
 const sumOf = async (path: string) =>
   createHash('sha256')
@@ -46,7 +46,7 @@ class CloneLab {
   }
 }
 
-describe.skipIf(skip)('a clone of a VM', () => {
+describeWith(requireLibvirt(), requireRoot())('a clone of a VM', () => {
   test('writes to overlays of its own, and is gone when it is removed', async () => {
     const source = await CloneLab.create(writing)
     const { driver, uuid } = source.lab

@@ -1,10 +1,11 @@
 import { createSocket } from 'node:dgram'
 import { once } from 'node:events'
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import { macOf } from '../../../../runtime/node/kinds/hypervisor/libvirt/interfaces.ts'
 import { requireLibvirt, TestLibvirt } from '../../../support/libvirt.ts'
 import { freePort } from '../../../support/ports.ts'
 import { TcpClient } from '../../../support/tcp-client.ts'
+import { describeWith } from '../../../support/test-with.ts'
 import { counting, obedient } from '../machine-emulator/boot-sectors.ts'
 import { ideDisk, pcDefinition } from './libvirt-definitions.ts'
 import { consoleOf, countOf, LibvirtLab, later, planOf, sharedLibvirt } from './libvirt-lab.ts'
@@ -19,7 +20,7 @@ async function pcOf(sector: Buffer, options: { shutdownMs?: number; devices?: st
   return lab
 }
 
-describe.skipIf(requireLibvirt().skip)('a VM of libvirt', () => {
+describeWith(requireLibvirt())('a VM of libvirt', () => {
   test('runs as the plan says, is saved with what it does, and is given back as it was', async () => {
     const lab = await pcOf(counting)
     const { driver, uuid, name } = lab
@@ -163,7 +164,7 @@ describe.skipIf(requireLibvirt().skip)('a VM of libvirt', () => {
   })
 })
 
-describe.skipIf(requireLibvirt().skip)('the libvirt of a session', () => {
+describeWith(requireLibvirt())('the libvirt of a session', () => {
   test('is used as that of the system', async () => {
     const session = await TestLibvirt.start(false)
     onTestFinished(() => session.close())

@@ -1,12 +1,13 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { ApplicationIds } from '../../../../runtime/node/kinds/iou/application-ids.ts'
 import { isNetioTaken, NetioSocket } from '../../../../runtime/node/switch/fast/netio-socket.ts'
 import { loadLibc } from '../../../../runtime/node/system/libc.ts'
 import { freshDirectory } from '../../../support/directory.ts'
 import { holdLock, python } from '../../../support/python.ts'
 import { requireFastPath } from '../../../support/require.ts'
+import { describeWith } from '../../../support/test-with.ts'
 
 const fastPath = requireFastPath()
 
@@ -50,7 +51,7 @@ const bind = `import socket, sys
 bound = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
 bound.bind(sys.argv[1])`
 
-describe.skipIf(fastPath.skip)('an id is taken', () => {
+describeWith(fastPath)('an id is taken', () => {
   test('while a program has its lock file, or listens without one, and not by what a killed one left', async () => {
     const directory = await freshDirectory()
     const libc = loadLibc()

@@ -1,14 +1,15 @@
 import { existsSync } from 'node:fs'
 import { mkdir, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { KeeperClient } from '../../../../runtime/node/keeper/client.ts'
 import { requireGcc } from '../../../support/iou.ts'
 import { TestService } from '../../../support/service.ts'
+import { describeWith, testWith } from '../../../support/test-with.ts'
 import { LabFeed } from '../machine-emulator/lab-feed.ts'
 import { addImage, imageName, type Router, RouterLab, sharedService } from './router-lab.ts'
 
-const { skip } = requireGcc()
+const gcc = requireGcc()
 const service = sharedService()
 
 const startup = 'startup-config.cfg'
@@ -23,7 +24,7 @@ async function leftovers(router: Router): Promise<string[]> {
   return [...link, ...[socket, lock].filter((path) => existsSync(path))]
 }
 
-describe.skipIf(skip)('a router that ends', () => {
+describeWith(gcc)('a router that ends', () => {
   test.for([
     ['crash', 'signal SIGSEGV', 'the image may be damaged'],
     ['crash 11', 'exit code 11', 'the image may be damaged'],
@@ -116,7 +117,7 @@ describe.skipIf(skip)('a router that ends', () => {
   })
 })
 
-describe.skipIf(skip)('a router that ends while nobody looks', () => {
+describeWith(gcc)('a router that ends while nobody looks', () => {
   test('is seen by the next service, with what it had stored', async () => {
     const other = await TestService.start()
     const image = await addImage(other)
@@ -185,7 +186,7 @@ describe.skipIf(skip)('a router that ends while nobody looks', () => {
   })
 })
 
-test.skipIf(skip)('an image of another name may be given later', async () => {
+testWith(gcc)('an image of another name may be given later', async () => {
   await addImage(service(), 'later.bin')
   const lab = await RouterLab.create(service())
   const router = await lab.router({ path: 'later.bin' })

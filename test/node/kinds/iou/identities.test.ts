@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { readdir, readFile, rename, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { KeeperClient } from '../../../../runtime/node/keeper/client.ts'
 import { IouKind, type IouOptions } from '../../../../runtime/node/kinds/iou/iou.ts'
 import { maxApplicationId } from '../../../../runtime/node/kinds/iou/netmap.ts'
@@ -9,9 +9,10 @@ import type { KindNode } from '../../../../runtime/node/kinds/kind.ts'
 import { freshDirectory } from '../../../support/directory.ts'
 import { iourc, requireGcc } from '../../../support/iou.ts'
 import { TestService } from '../../../support/service.ts'
+import { describeWith } from '../../../support/test-with.ts'
 import { addImage, type Router, RouterLab } from './router-lab.ts'
 
-const { skip } = requireGcc()
+const gcc = requireGcc()
 // Projects are opened in the order of their names.
 const first = '00000000-0000-4000-8000-000000000001'
 const last = 'ffffffff-0000-4000-8000-000000000001'
@@ -21,7 +22,7 @@ const nvramsOf = async (router: Router) =>
   (await readdir(router.directory)).filter((name) => name.startsWith('nvram_')).sort()
 const nvram = (id: number) => `nvram_${`${id}`.padStart(5, '0')}`
 
-describe.skipIf(skip)('the application id of a saved router', () => {
+describeWith(gcc)('the application id of a saved router', () => {
   test('stays with the one that runs, whichever project is opened first, and the other takes its files along', async () => {
     const service = await TestService.start()
     await addImage(service)

@@ -7,9 +7,10 @@ import { elfHeader } from '../../../../runtime/node/kinds/iou/elf.ts'
 import { factsIn, imageFactsOf, missingIn, requireIouImage } from '../../../../runtime/node/kinds/iou/image.ts'
 import { freshDirectory } from '../../../support/directory.ts'
 import { requireProgram } from '../../../support/require.ts'
+import { testWith } from '../../../support/test-with.ts'
 
-const { skip } = requireProgram('gcc')
-const compiled = test.skipIf(skip)
+const needsGcc = requireProgram('gcc')
+const compiled = testWith(needsGcc)
 
 const help = `Usage: iou [options] <application id>
   -h              Display this help message

@@ -3,14 +3,15 @@ import { existsSync } from 'node:fs'
 import { mkdir, readFile, stat, writeFile } from 'node:fs/promises'
 import { hostname } from 'node:os'
 import { join } from 'node:path'
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { freshDirectory } from '../../../support/directory.ts'
 import { iourc, requireGcc } from '../../../support/iou.ts'
 import { TestService } from '../../../support/service.ts'
+import { describeWith } from '../../../support/test-with.ts'
 import { LabFeed } from '../machine-emulator/lab-feed.ts'
 import { addImage, type Router, RouterLab } from './router-lab.ts'
 
-const { skip } = requireGcc()
+const gcc = requireGcc()
 const key = 'fedcba9876543210'
 
 const placeOf = (router: Router) => join(router.lab.service.data, 'run', `iou-${router.id}`)
@@ -23,7 +24,7 @@ async function labOfOne(settings: Record<string, unknown> = {}) {
   return { service, lab, router: await lab.router(settings) }
 }
 
-describe.skipIf(skip)('the licence file of a router', () => {
+describeWith(gcc)('the licence file of a router', () => {
   test('is for us alone, is there after a restart, and gone with the node or its project', async () => {
     const { service, lab, router } = await labOfOne()
     const other = await lab.router()

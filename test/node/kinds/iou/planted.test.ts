@@ -1,17 +1,18 @@
 import { execFileSync } from 'node:child_process'
 import { mkdir, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { freshDirectory } from '../../../support/directory.ts'
 import { requireGcc } from '../../../support/iou.ts'
+import { describeWith } from '../../../support/test-with.ts'
 import { imageName, RouterLab, sharedService } from './router-lab.ts'
 
-const { skip } = requireGcc()
+const gcc = requireGcc()
 const service = sharedService()
 
 const fifo = (path: string) => void execFileSync('mkfifo', [path])
 
-describe.skipIf(skip)('what is in the directory of a router', () => {
+describeWith(gcc)('what is in the directory of a router', () => {
   test.for([
     ['iou.log', fifo, 409],
     ['NETMAP', fifo, 200],

@@ -6,17 +6,18 @@ import { hostname } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { Duplex } from 'node:stream'
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import { freshDirectory } from '../../../support/directory.ts'
 import { ones } from '../../../support/frames.ts'
 import { freeApplicationId, IouConsole, iourc, netioDirectory, requireGcc, standIn } from '../../../support/iou.ts'
 import { requireProgram } from '../../../support/require.ts'
+import { describeWith, testWith } from '../../../support/test-with.ts'
 
-const { skip } = requireGcc()
+const gcc = requireGcc()
 // Compiled here, where no time-out of a test runs.
-const program = skip ? '' : await standIn()
+const program = gcc.skip ? '' : await standIn()
 
-describe.skipIf(skip)('switches', () => {
+describeWith(gcc)('switches', () => {
   test('the help tells the defaults of NVRAM and memory', async () => {
     const { code, output } = await ended(['-h'])
     expect(code).toBe(0)
@@ -53,7 +54,7 @@ describe.skipIf(skip)('switches', () => {
   })
 })
 
-describe.skipIf(skip)('what it needs to start', () => {
+describeWith(gcc)('what it needs to start', () => {
   const host = hostname()
   test.each([
     ['no section', `${host} = 0123456789abcdef;\n`, 'has no section [license]'],
@@ -107,7 +108,7 @@ describe.skipIf(skip)('what it needs to start', () => {
   })
 })
 
-describe.skipIf(skip)('the end', () => {
+describeWith(gcc)('the end', () => {
   test('SIGTERM ends it, and its socket and lock are gone', async () => {
     const lab = await newLab()
     const router = await lab.start()
@@ -138,7 +139,7 @@ describe.skipIf(skip)('the end', () => {
   })
 })
 
-describe.skipIf(skip)('the console', () => {
+describeWith(gcc)('the console', () => {
   test('it prints no echo unless asked', async () => {
     const { console } = await (await newLab()).start()
     console.send('enable\r\n\nterminal echo\r\0')
@@ -168,9 +169,7 @@ describe.skipIf(skip)('the console', () => {
     }
   })
 
-  test('with -L it is a socket, and an empty datagram there is no input', {
-    skip: requireProgram('python3').skip,
-  }, async () => {
+  testWith(requireProgram('python3'))('with -L it is a socket, and an empty datagram there is no input', async () => {
     const lab = await newLab()
     lab.spawn(['-L'])
     const own = join(netioDirectory, `ttyC${lab.id}`)
@@ -181,7 +180,7 @@ describe.skipIf(skip)('the console', () => {
   })
 })
 
-describe.skipIf(skip)('NVRAM', () => {
+describeWith(gcc)('NVRAM', () => {
   test('one that is not there is made, empty', async () => {
     const lab = await newLab()
     await lab.start()
@@ -332,7 +331,7 @@ describe.skipIf(skip)('NVRAM', () => {
   })
 })
 
-describe.skipIf(skip)('packets', () => {
+describeWith(gcc)('packets', () => {
   test('two whose ports lead to each other ping, over Ethernet and serial lines', async () => {
     const [a, b] = [await newLab(), await newLab()]
     await a.leadTo(b.id)
@@ -361,7 +360,7 @@ describe.skipIf(skip)('packets', () => {
   })
 })
 
-describe.skipIf(skip || requireProgram('python3').skip)('datagrams', () => {
+describeWith(gcc, requireProgram('python3'))('datagrams', () => {
   /** A router with an address on 1/2, and the program that its ports lead to. */
   async function wired(args: readonly string[] = []) {
     const lab = await newLab()
@@ -443,10 +442,10 @@ describe.skipIf(skip || requireProgram('python3').skip)('datagrams', () => {
   })
 })
 
-const skip32 = skip || requireGcc(32).skip
-const program32 = skip32 ? '' : await standIn(32)
+const gcc32 = gcc.skip ? gcc : requireGcc(32)
+const program32 = gcc32.skip ? '' : await standIn(32)
 
-test.skipIf(skip32)('there is one of 32 bits', async () => {
+testWith(gcc32)('there is one of 32 bits', async () => {
   expect((await readFile(program)).toString('hex', 0, 7)).toBe('7f454c46020101')
   expect((await readFile(program32)).toString('hex', 0, 7)).toBe('7f454c46010101')
   const { console } = await (await newLab()).start([], program32)

@@ -2,14 +2,15 @@ import { execFileSync } from 'node:child_process'
 import { chmod, readdir, stat } from 'node:fs/promises'
 import { freemem, totalmem } from 'node:os'
 import { join } from 'node:path'
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { checkMemory } from '../../../../runtime/node/kinds/memory.ts'
 import { requireGcc, standIn } from '../../../support/iou.ts'
+import { describeWith, testWith } from '../../../support/test-with.ts'
 import { LabFeed } from '../machine-emulator/lab-feed.ts'
 import { addImage, imageName, RouterLab, sharedService } from './router-lab.ts'
 
-const { skip } = requireGcc()
-const skip32 = skip || requireGcc(32).skip
+const gcc = requireGcc()
+const gcc32 = gcc.skip ? gcc : requireGcc(32)
 const service = sharedService()
 const mb = 2 ** 20
 
@@ -26,7 +27,7 @@ test('more memory than the host has is refused, more than is free is told of', (
   expect(() => checkMemory(1001, host)).toThrow('ram: this host has 1000 MB, the node wants 1001 MB')
 })
 
-describe.skipIf(skip)('a start', () => {
+describeWith(gcc)('a start', () => {
   test('looks at the memory of the host', async () => {
     const lab = await RouterLab.create(service())
     const feed = await LabFeed.open(service(), lab.path)
@@ -87,7 +88,7 @@ describe.skipIf(skip)('a start', () => {
     await lab.remove()
   })
 
-  test.skipIf(skip32)('of an image of 32 bits works, and without its loader says what to install', async () => {
+  testWith(gcc32)('of an image of 32 bits works, and without its loader says what to install', async () => {
     const lab = await RouterLab.create(service())
     execFileSync('cp', [await standIn(32), join(service().data, 'images/iou/i86bi-32.bin')])
     const router = await lab.router({ path: 'i86bi-32.bin' })

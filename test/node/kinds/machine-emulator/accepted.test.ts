@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { existsSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { beforeAll, expect, onTestFinished, test } from 'vitest'
+import { beforeAll, expect, onTestFinished } from 'vitest'
 import { ChildProcessRunner } from '../../../../runtime/node/keeper/child-process.ts'
 import {
   type Accelerator,
@@ -17,16 +17,17 @@ import type { BinaryFacts } from '../../../../runtime/node/kinds/machine-emulato
 import type { Qmp } from '../../../../runtime/node/kinds/machine-emulator/qmp.ts'
 import { freePort, freePorts } from '../../../support/ports.ts'
 import { requireProgram } from '../../../support/require.ts'
+import { provided, testWith } from '../../../support/test-with.ts'
 import { machine, realWire, type Wanted, wires } from './machine.ts'
 import { monitor, qemuName, type RunningQemu, startQemu, temporaryDirectory } from './qemu-process.ts'
 
-const { skip } = requireProgram(qemuName)
-const qemuTest = test.skipIf(skip || requireProgram('qemu-img').skip)
+const needsQemu = requireProgram(qemuName)
+const qemuTest = testWith(needsQemu, requireProgram('qemu-img'))
 
 let facts: BinaryFacts
 let accelerator: Accelerator
 beforeAll(async () => {
-  if (skip) return
+  if (needsQemu.skip) return
   facts = await resolveEmulator({ platform: 'x86_64' }, false)
   accelerator = acceleratorsOf(facts)[0] ?? 'tcg'
 })
@@ -37,7 +38,7 @@ const runs = { accelerator: 'tcg' } as const
 /** Starts what the command line says, and reaches its monitor; what QEMU complains of is the failure. */
 async function started(wanted: Wanted, directory?: string): Promise<{ qmp: Qmp; qemu: RunningQemu }> {
   const socket = join(directory ?? (await temporaryDirectory()), 'qmp.sock')
-  const own = { facts, accelerator, monitor: socket, wires: wires(wanted.adapters ?? 0, freePorts) }
+  const own = { facts, accelerator, monitor: socket, wires: wires(wanted.adapters ?? 0, (count) => freePorts(count)) }
   const qemu = startQemu(socket, commandLine(machine({ ...own, ...wanted })))
   const died = qemu.ended.then((code) => {
     throw new Error(`QEMU ended with ${code}: ${qemu.complaints()}`)
@@ -133,7 +134,7 @@ qemuTest('a VNC console listens where it should, and no monitor is behind it', a
 })
 
 qemuTest.for(['spice', 'spice+agent'] as const)('a %s console is accepted', async (console_type, { skip: leave }) => {
-  if (!facts.hasSpice) leave()
+  if (!facts.hasSpice) leave('this QEMU has no SPICE')
   const console = freeConsole()
   const all = await started({ settings: { console_type }, console })
   expect(await all.qmp.execute('query-spice', {}, 1000)).toMatchObject({ enabled: true, port: console.port })
@@ -142,7 +143,7 @@ qemuTest.for(['spice', 'spice+agent'] as const)('a %s console is accepted', asyn
 
 qemuTest('a UEFI of the host starts with variables of its own', async ({ skip: leave }) => {
   const [uefi] = await systemUefis('x86_64', 'pc-q35-7.2')
-  if (uefi === undefined) return leave()
+  if (uefi === undefined) return leave('no UEFI is installed')
   const directory = await temporaryDirectory()
   const firmware = await firmwareOf(uefi.code, directory)
   const vars = join(directory, 'uefi_vars.fd')
@@ -161,11 +162,14 @@ qemuTest('a UEFI of the host starts with variables of its own', async ({ skip: l
 })
 
 const wholeUefi = '/usr/share/ovmf/OVMF.fd'
-test.skipIf(skip || !existsSync(wholeUefi))('a whole UEFI is used like a BIOS', async () => {
-  const firmware = await firmwareOf(wholeUefi, '/nowhere')
-  expect(firmware).toEqual({ type: 'bios', path: wholeUefi })
-  await quit(await started({ firmware }))
-})
+testWith(needsQemu, provided(existsSync(wholeUefi), `${wholeUefi} is not there`))(
+  'a whole UEFI is used like a BIOS',
+  async () => {
+    const firmware = await firmwareOf(wholeUefi, '/nowhere')
+    expect(firmware).toEqual({ type: 'bios', path: wholeUefi })
+    await quit(await started({ firmware }))
+  },
+)
 
 qemuTest('275 adapters run', async () => {
   const all = await started({ ...runs, adapters: 275, model: 'virtio-net-pci' })
@@ -177,7 +181,7 @@ qemuTest('275 adapters run', async () => {
 qemuTest.for(['dgram', 'socket'])(
   'what the guest sends comes out of the wire (%s)',
   async (netdev, { skip: leave }) => {
-    if (!facts.netdevs.has(netdev)) leave()
+    if (!facts.netdevs.has(netdev)) leave(`this QEMU has no netdev of the type ${netdev}`)
     const { wire, end } = await realWire()
     const frame = once(end, 'message', { signal: AbortSignal.timeout(18_000) }) as Promise<[Buffer]>
     const all = await started({

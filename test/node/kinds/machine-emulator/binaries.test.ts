@@ -12,10 +12,11 @@ import {
 import { installHint, platformIn } from '../../../../runtime/node/kinds/machine-emulator/platforms.ts'
 import { devicesIn, isAtLeast } from '../../../../runtime/node/kinds/machine-emulator/probe.ts'
 import { requireProgram } from '../../../support/require.ts'
+import { testWith } from '../../../support/test-with.ts'
 import { qemuName, temporaryDirectory } from './qemu-process.ts'
 
-const { skip } = requireProgram(qemuName)
-const qemuTest = test.skipIf(skip)
+const needsQemu = requireProgram(qemuName)
+const qemuTest = testWith(needsQemu)
 
 test.for([
   ['/usr/bin/qemu-system-x86_64', 'x86_64'],

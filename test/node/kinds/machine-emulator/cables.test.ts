@@ -1,6 +1,7 @@
 import { join } from 'node:path'
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { requireProgram } from '../../../support/require.ts'
+import { describeWith } from '../../../support/test-with.ts'
 import { GuestHardware, hardwareOptions } from './guest-hardware.ts'
 import { type Machine, MachineLab, sharedService } from './machine-lab.ts'
 import { qemuName } from './qemu-process.ts'
@@ -20,7 +21,7 @@ async function machineWith(adapters: number, settings: Record<string, unknown> =
 const attach = async (machine: Machine, adapter: number, nio: Record<string, unknown>) =>
   expect(await machine.nio('POST', adapter, nio)).toMatchObject({ status: 201 })
 
-describe.skipIf(requireProgram(qemuName).skip)('a guest sees a cable', () => {
+describeWith(requireProgram(qemuName))('a guest sees a cable', () => {
   test('where something is attached when it starts, and is not suspended', async () => {
     const { machine, nio, hardware } = await machineWith(3)
     await attach(machine, 0, await nio())

@@ -111,7 +111,7 @@ test('a UEFI is flash, and only its variables are written', () => {
 test('consoles of every type', () => {
   const of = (console_type: 'vnc' | 'spice' | 'spice+agent' | 'none', more: Wanted = {}) =>
     line({ settings: { console_type }, console: { host: '127.0.0.1', port: 41_000 }, ...more })
-  expect(of('vnc')).toContain(' -vnc 127.0.0.1:5100 -chardev')
+  expect(of('vnc')).toContain(' -vnc 127.0.0.1:35100 -chardev')
   expect(of('vnc', { console: { host: '::1', port: 5900 } })).toContain(' -vnc [::1]:0 ')
   expect(of('spice')).toContain(' -spice addr=127.0.0.1,port=41000,disable-ticketing=on -vga qxl -chardev socket')
   expect(of('spice', { options: '-vga std' })).not.toContain('-vga qxl')

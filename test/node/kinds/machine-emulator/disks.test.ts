@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { mkdir, open, readdir, readFile, rename, rm, symlink, truncate, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, onTestFinished } from 'vitest'
 import {
   deleteSnapshot,
   findImageTool,
@@ -13,13 +13,14 @@ import {
   resizeDisk,
 } from '../../../../runtime/node/kinds/machine-emulator/disks.ts'
 import { requireProgram, requireThing } from '../../../support/require.ts'
+import { testWith } from '../../../support/test-with.ts'
 import { monitor, qemuName, startQemu, temporaryDirectory } from './qemu-process.ts'
 
-const { skip } = requireProgram('qemu-img')
-const imageTest = test.skipIf(skip)
-const qemuTest = test.skipIf(skip || requireProgram(qemuName).skip)
+const imageTool = requireProgram('qemu-img')
+const imageTest = testWith(imageTool)
+const qemuTest = testWith(imageTool, requireProgram(qemuName))
 
-const tool = skip ? '' : findImageTool('/nowhere/qemu-system-x86_64')
+const tool = imageTool.skip ? '' : findImageTool('/nowhere/qemu-system-x86_64')
 const qemuImg = (...args: readonly string[]) => execFileSync(tool, args, { encoding: 'utf8', stdio: 'pipe' })
 const md5 = async (path: string) =>
   createHash('md5')
@@ -211,7 +212,7 @@ qemuTest('what a machine writes goes to the overlay', async () => {
   expect(await md5(base)).toBe(before)
 })
 
-test.skipIf(skip || requireThing('mount', mountObstacle()).skip)(
+testWith(imageTool, requireThing('mount', mountObstacle()))(
   'a disk that is full leaves nothing half-written',
   async () => {
     const { directory, base } = await lab()

@@ -1,8 +1,9 @@
 import { mkdir, readdir, readFile, rename, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { generatedMac } from '../../../../runtime/node/kinds/machine-emulator/adapters.ts'
 import { requireProgram } from '../../../support/require.ts'
+import { describeWith } from '../../../support/test-with.ts'
 import { counting, writing } from './boot-sectors.ts'
 import { booting, type Machine, MachineLab, qemuImg, sharedService } from './machine-lab.ts'
 import { qemuName } from './qemu-process.ts'
@@ -16,7 +17,7 @@ async function written(machine: Machine): Promise<Buffer> {
   return (await readFile(`${overlay}.raw`)).subarray(512, 1024)
 }
 
-describe.skipIf(requireProgram(qemuName).skip)('a copy of a machine', () => {
+describeWith(requireProgram(qemuName))('a copy of a machine', () => {
   test.for(['stopped', 'started', 'suspended'] as const)(
     'that is %s has its settings and its disk, and what must be unique is its own',
     async (state) => {

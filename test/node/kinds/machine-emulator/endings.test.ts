@@ -1,6 +1,7 @@
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { isTcpFree } from '../../../../runtime/node/ports/bind-test.ts'
 import { requireProgram } from '../../../support/require.ts'
+import { describeWith } from '../../../support/test-with.ts'
 import { crashing, leaving, obedient, panicking } from './boot-sectors.ts'
 import { booting, type Machine, MachineLab, pidsOf, sharedService } from './machine-lab.ts'
 import { qemuName } from './qemu-process.ts'
@@ -17,7 +18,7 @@ async function expectStopped(machine: Machine, { console }: { console: number | 
   await machine.remove()
 }
 
-describe.skipIf(requireProgram(qemuName).skip)('a machine that ends without our doing', () => {
+describeWith(requireProgram(qemuName))('a machine that ends without our doing', () => {
   test.for(['started', 'suspended'] as const)('politely while %s is shown stopped, and that is all', async (state) => {
     const lab = await MachineLab.create(service())
     const machine = await lab.machine({ console_type: 'telnet' })

@@ -1,9 +1,10 @@
 import { chmod, mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { findProgram } from '../../../../runtime/node/system/find-program.ts'
 import { isAlive } from '../../../support/keeper.ts'
 import { requireProgram } from '../../../support/require.ts'
+import { describeWith } from '../../../support/test-with.ts'
 import { counting, obedient } from './boot-sectors.ts'
 import { sharedAgent } from './machine-agent.ts'
 import { booting, pidsOf } from './machine-lab.ts'
@@ -18,9 +19,9 @@ async function took(run: () => Promise<unknown>): Promise<number> {
   return performance.now() - start
 }
 
-const { skip } = requireProgram(qemuName)
+const needsQemu = requireProgram(qemuName)
 
-describe.skipIf(skip)('the bound of a wait', () => {
+describeWith(needsQemu)('the bound of a wait', () => {
   const newLab = sharedAgent(short)
 
   test('an emulator that hangs answers suspend with a conflict, keeps its state, and can be ended', async () => {
@@ -89,7 +90,7 @@ describe.skipIf(skip)('the bound of a wait', () => {
   })
 })
 
-describe.skipIf(skip)('a guest that could take its time to shut down', () => {
+describeWith(needsQemu)('a guest that could take its time to shut down', () => {
   const newLab = sharedAgent({ powerdown: 15_000 })
 
   test.for(['close', 'remove'] as const)('nobody waits for a guest when the project is to %s', async (how) => {

@@ -8,8 +8,10 @@ import { kvmVerdict, tryKvm } from '../../../../runtime/node/kinds/machine-emula
 import { findProgram } from '../../../../runtime/node/system/find-program.ts'
 import { freshDirectory } from '../../../support/directory.ts'
 import { requireProgram } from '../../../support/require.ts'
+import { provided, testWith } from '../../../support/test-with.ts'
 
-const { skip } = requireProgram('qemu-system-x86_64')
+const needsQemu = requireProgram('qemu-system-x86_64')
+const x64 = provided(process.arch === 'x64', 'this host is no x86-64')
 const real = findProgram('qemu-system-x86_64') ?? ''
 
 /** An emulator of which the guest under KVM does something else. */
@@ -20,18 +22,15 @@ async function emulator(underKvm: string): Promise<string> {
   return path
 }
 
-test.skipIf(skip || process.arch !== 'x64')(
-  'KVM works when a guest boots under it, and not when the device opens',
-  async () => {
-    expect(await tryKvm(undefined)).toBe('unknown')
-    expect(await tryKvm(await emulator('exit 85'))).toBe('runs')
-    expect(await tryKvm(await emulator('exit 1'))).toBe('fails')
-    const hanging = await emulator('echo $$ >"$0.pid"; exec sleep 60')
-    expect(await tryKvm(hanging)).toBe('hangs')
-    const pid = Number(await readFile(`${hanging}.pid`, 'utf8'))
-    expect(() => process.kill(pid, 0)).toThrow('ESRCH')
-  },
-)
+testWith(needsQemu, x64)('KVM works when a guest boots under it, and not when the device opens', async () => {
+  expect(await tryKvm(undefined)).toBe('unknown')
+  expect(await tryKvm(await emulator('exit 85'))).toBe('runs')
+  expect(await tryKvm(await emulator('exit 1'))).toBe('fails')
+  const hanging = await emulator('echo $$ >"$0.pid"; exec sleep 60')
+  expect(await tryKvm(hanging)).toBe('hangs')
+  const pid = Number(await readFile(`${hanging}.pid`, 'utf8'))
+  expect(() => process.kill(pid, 0)).toThrow('ESRCH')
+})
 
 test('the doctor says that guests hang under KVM, and what to do', () => {
   expect(kvmCheck('runs')).toMatchObject({ status: 'ok', found: expect.stringContaining('boots') })
@@ -66,8 +65,12 @@ function bootsHere(): boolean | undefined {
   return execFileSync('sh', ['-c', `${child} >/dev/null 2>&1; echo $?`], { encoding: 'utf8' }).trim() === '0'
 }
 
-const boots = skip || process.arch !== 'x64' ? undefined : bootsHere()
+const boots = needsQemu.skip || x64.skip ? undefined : bootsHere()
 
-test.skipIf(boots === undefined)('the verdict is what this host does', async () => {
+testWith(
+  needsQemu,
+  x64,
+  provided(boots !== undefined, '/dev/kvm cannot be opened'),
+)('the verdict is what this host does', async () => {
   expect(await kvmVerdict()).toBe(boots ? 'runs' : 'hangs')
 })

@@ -1,10 +1,11 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { getPriority } from 'node:os'
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { portRanges } from '../../../support/ports.ts'
 import { usage } from '../../../support/processor-time.ts'
 import { requireProgram, requireRoot } from '../../../support/require.ts'
 import { TestService } from '../../../support/service.ts'
+import { describeWith, testWith } from '../../../support/test-with.ts'
 import { spinning } from './boot-sectors.ts'
 import { booting, type Machine, MachineLab, machineService, openFiles, sharedService } from './machine-lab.ts'
 import { qemuName } from './qemu-process.ts'
@@ -23,7 +24,7 @@ function niceValues({ pid }: Machine): number[] {
   })
 }
 
-describe.skipIf(requireProgram(qemuName).skip)('a machine that runs', () => {
+describeWith(requireProgram(qemuName))('a machine that runs', () => {
   test('has the CD-ROM that it is given, and none when that is taken out', async () => {
     const lab = await MachineLab.create(service())
     const [one, two] = [await lab.image('one.iso'), await lab.image('two.iso')]
@@ -80,8 +81,9 @@ describe.skipIf(requireProgram(qemuName).skip)('a machine that runs', () => {
     ['low', 5],
     ['normal', getPriority()],
     ['null', getPriority()],
-    ...(root.skip ? [] : ([['very high', -15]] as const)),
-  ] as const)('with priority %s has that in all of its threads', async ([process_priority, nice]) => {
+    ['very high', -15],
+  ] as const)('with priority %s has that in all of its threads', async ([process_priority, nice], { skip }) => {
+    skip(nice < 0 && root.skip, root.missing)
     const machine = await (await MachineLab.create(service())).machine({ process_priority, cpus: 2 })
     await machine.must('start')
     const values = niceValues(machine)
@@ -90,7 +92,7 @@ describe.skipIf(requireProgram(qemuName).skip)('a machine that runs', () => {
     await machine.remove()
   })
 
-  test.skipIf(root.skip)('runs all the same when the service may not give it its priority', async () => {
+  testWith(root)('runs all the same when the service may not give it its priority', async () => {
     const unprivileged = ['setpriv', '--bounding-set', '-sys_nice', '--inh-caps', '-all', '--']
     const lab = await MachineLab.create(await TestService.start(machineService(), unprivileged))
     const machine = await lab.machine({ process_priority: 'high' })

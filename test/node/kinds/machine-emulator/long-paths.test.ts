@@ -1,10 +1,11 @@
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { requireProgram } from '../../../support/require.ts'
+import { describeWith } from '../../../support/test-with.ts'
 import { sharedAgent } from './machine-agent.ts'
 import { pidsOf } from './machine-lab.ts'
 import { qemuName } from './qemu-process.ts'
 
-describe.skipIf(requireProgram(qemuName).skip)('a machine', () => {
+describeWith(requireProgram(qemuName))('a machine', () => {
   const newLab = sharedAgent({}, 'x'.repeat(200))
 
   test('runs where the path of the data directory is longer than that of a socket can be', async () => {

@@ -3,14 +3,15 @@ import { createHash } from 'node:crypto'
 import { statfsSync } from 'node:fs'
 import { mkdir, open, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import { requireDevices, requireProgram } from '../../../support/require.ts'
+import { describeWith } from '../../../support/test-with.ts'
 import { counting, filling, writing } from './boot-sectors.ts'
 import { booting, type Machine, MachineLab, openFiles, qemuImg, sharedService } from './machine-lab.ts'
 import { qemuName } from './qemu-process.ts'
 
 const service = sharedService({ min_free_space_mb: 0 })
-const { skip } = requireProgram(qemuName)
+const needsQemu = requireProgram(qemuName)
 
 const sha256 = async (path: string) =>
   createHash('sha256')
@@ -31,7 +32,7 @@ async function bootAndWrite(machine: Machine): Promise<void> {
   await machine.must('stop')
 }
 
-describe.skipIf(skip)('the disk of a machine', () => {
+describeWith(needsQemu)('the disk of a machine', () => {
   test('is an overlay that names its image with the format, and the image stays as it is', async () => {
     const lab = await MachineLab.create(service())
     const image = await lab.image('writing.img', writing)
@@ -146,7 +147,7 @@ describe.skipIf(skip)('the disk of a machine', () => {
   })
 })
 
-describe.skipIf(skip || requireDevices().skip)('where the disk of the host is full', () => {
+describeWith(needsQemu, requireDevices())('where the disk of the host is full', () => {
   test.for([
     ['its overlay', true],
     ['its image', false],
@@ -190,7 +191,7 @@ describe.skipIf(skip || requireDevices().skip)('where the disk of the host is fu
   })
 })
 
-describe.skipIf(skip)('outside local mode', () => {
+describeWith(needsQemu)('outside local mode', () => {
   const service = sharedService({ local: false, host: '127.0.0.1' })
 
   test('a machine reads nothing but images', async () => {

@@ -66,7 +66,7 @@ export function machine({ settings, adapters = 0, model = 'e1000', options = '',
 
 /** Wires with no guest at their other ends; `portsFor` gives the first of so many ports. */
 export function wires(count: number, portsFor = (_: number) => 10_000): ReadonlyMap<string, Wire> {
-  const first = portsFor(2 * count)
+  const first = count === 0 ? 0 : portsFor(2 * count)
   const pairs = Array.from({ length: count }, (_, n) => ({ guest_port: first + 2 * n, switch_port: first + 2 * n + 1 }))
   return new Map(pairs.map((wire, n) => [`${n}/0`, wire]))
 }

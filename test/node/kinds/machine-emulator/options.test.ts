@@ -7,6 +7,7 @@ import { type OptionRules, parseOptions } from '../../../../runtime/node/kinds/m
 import { shellWords } from '../../../../runtime/node/kinds/machine-emulator/shell-words.ts'
 import { findProgram } from '../../../../runtime/node/system/find-program.ts'
 import { requireProgram } from '../../../support/require.ts'
+import { testWith } from '../../../support/test-with.ts'
 
 const placeholders = {
   ...{ 'vm-name': "R1, the 'first'", 'vm-id': 'v-id', 'project-id': 'p-id', 'project-path': '/labs/one' },
@@ -154,7 +155,7 @@ test('an unknown option of a newer version goes through in local mode', () => {
 
 const qemu = findProgram('qemu-system-x86_64')
 
-test.skipIf(requireProgram('qemu-system-x86_64').skip)(
+testWith(requireProgram('qemu-system-x86_64'))(
   'the table knows every option of the QEMU of this host, and whether it has an argument',
   () => {
     const help = execFileSync(qemu ?? '', ['-help'], { encoding: 'utf8' })

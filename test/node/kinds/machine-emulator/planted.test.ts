@@ -2,9 +2,10 @@ import { execFileSync } from 'node:child_process'
 import { mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import { requireProgram } from '../../../support/require.ts'
 import { TestService } from '../../../support/service.ts'
+import { describeWith } from '../../../support/test-with.ts'
 import { type Machine, MachineLab, machineService, pidsOf, qemuImg, sharedService } from './machine-lab.ts'
 import { qemuName } from './qemu-process.ts'
 
@@ -21,7 +22,7 @@ async function plant(
   expect(status).toBe(200)
 }
 
-describe.skipIf(requireProgram(qemuName).skip)('what a client sends to the directory of a machine', () => {
+describeWith(requireProgram(qemuName))('what a client sends to the directory of a machine', () => {
   test.for([
     ['state.qcow2', 200, {}],
     ['qemu.log', 409, {}],
@@ -89,52 +90,49 @@ describe.skipIf(requireProgram(qemuName).skip)('what a client sends to the direc
 const directoryOf = ({ lab, id }: Machine): string =>
   join(lab.service.data, 'projects', lab.id, 'project-files/machine-emulator', id)
 
-describe.skipIf(requireProgram(qemuName).skip)(
-  'what a guest that broke out puts into the directory of its machine',
-  () => {
-    const outside = async (content: string): Promise<string> => {
-      const directory = await mkdtemp(join(tmpdir(), 'patchbay-'))
-      onTestFinished(() => rm(directory, { recursive: true, force: true }))
-      await writeFile(join(directory, 'file'), content)
-      return join(directory, 'file')
-    }
+describeWith(requireProgram(qemuName))('what a guest that broke out puts into the directory of its machine', () => {
+  const outside = async (content: string): Promise<string> => {
+    const directory = await mkdtemp(join(tmpdir(), 'patchbay-'))
+    onTestFinished(() => rm(directory, { recursive: true, force: true }))
+    await writeFile(join(directory, 'file'), content)
+    return join(directory, 'file')
+  }
 
-    test.for([
-      ['qemu.log', {}],
-      ['uefi_vars.fd.creating', { firmware: 'uefi' }],
-    ] as const)('a link that is called %s has no file of the host written to', async ([name, settings]) => {
-      const file = await outside('of the host')
-      const lab = await MachineLab.create(service())
-      const machine = await lab.machine(settings)
-      await symlink(file, join(directoryOf(machine), name))
-      expect((await machine.do('start')).status).toBe(200)
-      expect(await readFile(file, 'utf8')).toBe('of the host')
-      await machine.remove()
-    })
+  test.for([
+    ['qemu.log', {}],
+    ['uefi_vars.fd.creating', { firmware: 'uefi' }],
+  ] as const)('a link that is called %s has no file of the host written to', async ([name, settings]) => {
+    const file = await outside('of the host')
+    const lab = await MachineLab.create(service())
+    const machine = await lab.machine(settings)
+    await symlink(file, join(directoryOf(machine), name))
+    expect((await machine.do('start')).status).toBe(200)
+    expect(await readFile(file, 'utf8')).toBe('of the host')
+    await machine.remove()
+  })
 
-    test('a FIFO in place of the log holds nothing up', async () => {
-      const lab = await MachineLab.create(service())
-      const machine = await lab.machine()
-      execFileSync('mkfifo', [join(directoryOf(machine), 'qemu.log')])
-      expect((await machine.do('start')).status).toBe(200)
-      await machine.remove()
-    })
+  test('a FIFO in place of the log holds nothing up', async () => {
+    const lab = await MachineLab.create(service())
+    const machine = await lab.machine()
+    execFileSync('mkfifo', [join(directoryOf(machine), 'qemu.log')])
+    expect((await machine.do('start')).status).toBe(200)
+    await machine.remove()
+  })
 
-    test('a link in place of the variables that belong to a firmware is not read', async () => {
-      const file = await outside('a secret of the host')
-      const lab = await MachineLab.create(service())
-      const machine = await lab.machine()
-      const directory = directoryOf(machine)
-      const code = Buffer.alloc(1 << 16)
-      code.write('_FVH', 40)
-      await writeFile(join(directory, 'CODE.fd'), code)
-      await symlink(file, join(directory, 'VARS.fd'))
-      const bios_image = `project-files/machine-emulator/${machine.id}/CODE.fd`
-      expect((await machine.update({ bios_image })).status).toBe(200)
-      await machine.do('start')
-      const made = await readFile(join(directory, 'uefi_vars.fd'), 'utf8').catch(() => 'none')
-      expect(made).not.toContain('a secret of the host')
-      await machine.remove()
-    })
-  },
-)
+  test('a link in place of the variables that belong to a firmware is not read', async () => {
+    const file = await outside('a secret of the host')
+    const lab = await MachineLab.create(service())
+    const machine = await lab.machine()
+    const directory = directoryOf(machine)
+    const code = Buffer.alloc(1 << 16)
+    code.write('_FVH', 40)
+    await writeFile(join(directory, 'CODE.fd'), code)
+    await symlink(file, join(directory, 'VARS.fd'))
+    const bios_image = `project-files/machine-emulator/${machine.id}/CODE.fd`
+    expect((await machine.update({ bios_image })).status).toBe(200)
+    await machine.do('start')
+    const made = await readFile(join(directory, 'uefi_vars.fd'), 'utf8').catch(() => 'none')
+    expect(made).not.toContain('a secret of the host')
+    await machine.remove()
+  })
+})

@@ -3,10 +3,11 @@ import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { Qmp, type QmpEvent } from '../../../../runtime/node/kinds/machine-emulator/qmp.ts'
 import { requireProgram } from '../../../support/require.ts'
+import { testWith } from '../../../support/test-with.ts'
 import { bareQemu, monitor, qemuName, temporaryDirectory } from './qemu-process.ts'
 
-const { skip } = requireProgram(qemuName)
-const qemuTest = test.skipIf(skip)
+const needsQemu = requireProgram(qemuName)
+const qemuTest = testWith(needsQemu)
 
 qemuTest('a monitor that appears a moment after the process is reached', async () => {
   const { socket } = await bareQemu('-machine', 'none')

@@ -1,9 +1,10 @@
 import { createHash } from 'node:crypto'
 import { readdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { parseOrDefault } from '../../../../runtime/node/kinds/machine-emulator/properties.ts'
 import { requireProgram } from '../../../support/require.ts'
+import { describeWith } from '../../../support/test-with.ts'
 import { counting, writing } from './boot-sectors.ts'
 import { sharedAgent } from './machine-agent.ts'
 import { pidsOf } from './machine-lab.ts'
@@ -14,9 +15,9 @@ const md5Of = async (path: string) =>
     .update(await readFile(path))
     .digest('hex')
 
-const { skip } = requireProgram(qemuName)
+const needsQemu = requireProgram(qemuName)
 
-describe.skipIf(skip)('the record of a machine', () => {
+describeWith(needsQemu)('the record of a machine', () => {
   const newLab = sharedAgent()
 
   test('has the sums of its images, at once, and of another image of the same name after the next start', async () => {
@@ -65,7 +66,7 @@ describe.skipIf(skip)('the record of a machine', () => {
   })
 })
 
-describe.skipIf(skip)('the record of a machine with large images', () => {
+describeWith(needsQemu)('the record of a machine with large images', () => {
   const newLab = sharedAgent({ sums: 0, end: 400, command: 200 })
 
   test('has the sum of a large image later, and that is told', async () => {

@@ -1,9 +1,10 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { monitorName } from '../../../../runtime/node/kinds/machine-emulator/monitor-path.ts'
 import { saveState } from '../../../../runtime/node/kinds/machine-emulator/saved-state.ts'
 import { requireProgram } from '../../../support/require.ts'
+import { describeWith } from '../../../support/test-with.ts'
 import { counting, countingBios } from './boot-sectors.ts'
 import { booting, type Machine, MachineLab, qemuImg, sharedService, smallest } from './machine-lab.ts'
 import { monitor, qemuName } from './qemu-process.ts'
@@ -39,7 +40,7 @@ async function snapshotsIn(machine: Machine, disk: string): Promise<string> {
   return qemuImg('snapshot', '-U', '-l', join((await machine.view()).node_directory, disk))
 }
 
-describe.skipIf(requireProgram(qemuName).skip)('a machine that saves its state', () => {
+describeWith(requireProgram(qemuName))('a machine that saves its state', () => {
   test('goes on from it, which is in its disk while it is stopped and only then', async () => {
     const { lab, machine } = await savingMachine()
     await machine.boot()

@@ -3,11 +3,12 @@ import { existsSync } from 'node:fs'
 import { mkdir, readdir, rm, symlink, truncate, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import { monitorName } from '../../../../runtime/node/kinds/machine-emulator/monitor-path.ts'
 import { isTcpFree } from '../../../../runtime/node/ports/bind-test.ts'
 import { findProgram } from '../../../../runtime/node/system/find-program.ts'
 import { requireProgram } from '../../../support/require.ts'
+import { describeWith } from '../../../support/test-with.ts'
 import { type Machine, MachineLab, machineService, pidsOf, qemuImg, sharedService } from './machine-lab.ts'
 import { qemuName } from './qemu-process.ts'
 
@@ -90,7 +91,7 @@ async function plantForms(lab: MachineLab): Promise<void> {
   qemuImg('create', '-q', '-f', 'qcow2', lab.imagePath('disk.qcow2'), '16M')
 }
 
-describe.skipIf(requireProgram(qemuName).skip)('a machine that cannot start', () => {
+describeWith(requireProgram(qemuName))('a machine that cannot start', () => {
   test.for(cases.map((it) => [it.when, it] as const))('because %s', async ([, { settings, spoil, answer, mend }]) => {
     const lab = await MachineLab.create(service())
     for (const name of ['gone.img', 'cut.qcow2', 'base.img']) await lab.image(name)

@@ -1,5 +1,6 @@
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { requireProgram } from '../../../support/require.ts'
+import { describeWith } from '../../../support/test-with.ts'
 import { type Action, MachineLab, pidsOf, type Status, sharedService } from './machine-lab.ts'
 import { qemuName } from './qemu-process.ts'
 
@@ -24,7 +25,7 @@ const matrix: readonly (readonly [Action, Status, number, Status])[] = [
   ['reload', 'suspended', 204, 'suspended'],
 ]
 
-describe.skipIf(requireProgram(qemuName).skip)('a machine', () => {
+describeWith(requireProgram(qemuName))('a machine', () => {
   test.for(matrix)('%s, %s: %i, then %s', async ([action, before, status, after]) => {
     const machine = await (await MachineLab.create(service())).machine()
     await machine.bring(before)

@@ -1,14 +1,15 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { KeeperClient } from '../../../../runtime/node/keeper/client.ts'
 import { requireProgram } from '../../../support/require.ts'
+import { describeWith } from '../../../support/test-with.ts'
 import { counting } from './boot-sectors.ts'
 import { booting, MachineLab, pidsOf, sharedService } from './machine-lab.ts'
 import { qemuName } from './qemu-process.ts'
 
 const service = sharedService()
 
-describe.skipIf(requireProgram(qemuName).skip)('a service after one that was killed', () => {
+describeWith(requireProgram(qemuName))('a service after one that was killed', () => {
   test('finds machines as they were, they obey it, and it knows of those that ended', async () => {
     const lab = await MachineLab.create(service())
     const running = await lab.machine(booting(await lab.image('counting.img', counting)))

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { compare, findVpcs } from '../../../../runtime/node/kinds/pc/vpcs.ts'
 import { requireProgram } from '../../../support/require.ts'
+import { testWith } from '../../../support/test-with.ts'
 
 const vpcs = requireProgram('vpcs')
 
@@ -30,7 +31,7 @@ test.for([
   else expect(found).toEqual({ path: program, ...expected })
 })
 
-test.skipIf(vpcs.skip)('the installed one is found in PATH', async () => {
+testWith(vpcs)('the installed one is found in PATH', async () => {
   expect(await findVpcs('vpcs')).toMatchObject({
     path: expect.stringMatching(/\/vpcs$/),
     version: expect.stringMatching(/^\d/),
