@@ -1,4 +1,5 @@
 import type { TObject } from '@sinclair/typebox'
+import { ignore } from './async/ignore.ts'
 import { type Caller, callerOf, callerThroughTunnel, requestIdOf } from './auth/caller.ts'
 import { type Identity, requireRole } from './auth/identity.ts'
 import { LoginLimit, tooMany } from './auth/login-limit.ts'
@@ -444,7 +445,7 @@ const headerWord = (name: string): string => name.replace(/[^!#-+\--~]+/g, encod
 const isToken = (response: Response): boolean => response.headers.has(upgradeToken)
 
 function withoutBody(response: Response): Response {
-  response.body?.cancel().catch(() => {})
+  response.body?.cancel().catch(ignore('the body is not sent'))
   return new Response(null, { status: response.status, headers: response.headers })
 }
 

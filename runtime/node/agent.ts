@@ -319,7 +319,13 @@ export async function createNodeAgent(options: NodeAgentOptions): Promise<NodeAg
         const running = [...nodes.all.values()].filter(({ status }) => status !== 'stopped')
         for (const node of running) lifeCycle.expedite(node)
         await Promise.all(
-          running.map((node) => nodes.exclusively(node, () => lifeCycle.stop(node, 'close')).catch(() => {})),
+          running.map((node) =>
+            nodes
+              .exclusively(node, () => lifeCycle.stop(node, 'close'))
+              .catch((err: unknown) =>
+                log.error({ err, node: node.key }, 'a node could not be stopped: its keeper ends it'),
+              ),
+          ),
         )
       }
       await keeper.close({ stop })

@@ -1,5 +1,6 @@
 import { waitUntil } from 'cloudflare:workers'
 import { type App, type Asked, createApp } from '../../src/app.ts'
+import { ignore } from '../../src/async/ignore.ts'
 import type { Identity } from '../../src/auth/identity.ts'
 import { ListedTokens } from '../../src/auth/listed-tokens.ts'
 import { Sessions } from '../../src/auth/sessions.ts'
@@ -85,7 +86,7 @@ export class EdgeRouter {
     // It may be elsewhere: the object can look for it.
     this.#placementCache.avoid(projectOf(new URL(request.url).pathname) ?? '')
     if (!isLeft(request.method, response.status)) return response
-    response.body?.cancel().catch(() => {})
+    response.body?.cancel().catch(ignore('the answer is not wanted any more'))
     return this.#hand(request, identity)
   }
 
@@ -101,7 +102,8 @@ export class EdgeRouter {
     const project = projectOf(path)
     if (isFeed(endpoint)) {
       // That of all projects is of the object: it is told meanwhile what was answered here.
-      if (project === undefined) waitUntil(this.#current().catch(() => {}))
+      if (project === undefined)
+        waitUntil(this.#current().catch(ignore('a request that needs the fleet takes it again, and is told')))
       else await this.#current()
       return undefined
     }
@@ -142,7 +144,8 @@ export class EdgeRouter {
     const taken = this.#taken
     const ageMs = Date.now() - (taken?.at ?? 0)
     if (taken === undefined || ageMs > staleMs) return this.#take()
-    if (ageMs > freshMs) waitUntil(this.#take().catch(() => {}))
+    if (ageMs > freshMs)
+      waitUntil(this.#take().catch(ignore('a request that needs the fleet takes it again, and is told')))
     return taken.fleet
   }
 

@@ -1,3 +1,4 @@
+import { ignore } from '../../src/async/ignore.ts'
 import { withTimeout } from '../../src/async/timeout.ts'
 import type { Fleet } from '../../src/fleet/fleet.ts'
 import type { Compute } from '../../src/model/compute.ts'
@@ -67,8 +68,7 @@ export class HealthCheckLoop {
     if (this.#round !== undefined) return
     const alarm = await this.#storage.getAlarm()
     if (this.#isFresh && alarm !== null && alarm <= now + roundMs) return
-    // A look that failed is made again with the next request.
-    this.run().catch(() => {})
+    this.run().catch(ignore('a look that failed is made again with the next request'))
   }
 
   /** One look, of which the next follows while the gateway is used. */
@@ -83,11 +83,7 @@ export class HealthCheckLoop {
   async known(): Promise<void> {
     if (this.#isFresh || this.#round === undefined) return
     // The look itself tells of its failure.
-    await withTimeout(
-      this.#round.catch(() => {}),
-      firstLookMs,
-      () => {},
-    )
+    await withTimeout(this.#round.catch(ignore('who began the round is told')), firstLookMs, () => {})
   }
 
   async #look(): Promise<void> {

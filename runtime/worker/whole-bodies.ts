@@ -1,3 +1,4 @@
+import { ignore } from '../../src/async/ignore.ts'
 import { badRequest } from '../../src/errors/api-error.ts'
 
 type Fetch = (url: string, init: RequestInit) => Promise<Response>
@@ -92,7 +93,7 @@ async function hasEnded(body: ReadableStream<Uint8Array>): Promise<boolean> {
   )
   const goesOn = new Promise<false>((resolve) => setTimeout(() => resolve(false), 0))
   if (await Promise.race([ended, goesOn])) return true
-  reader.cancel().catch(() => {})
+  reader.cancel().catch(ignore('what is left of the body is not wanted'))
   return false
 }
 

@@ -1,4 +1,5 @@
 import { onAbort } from './abort.ts'
+import { ignore } from './ignore.ts'
 import { withTimeout } from './timeout.ts'
 
 export interface RelayOptions<T> {
@@ -31,8 +32,7 @@ export function relay<T = Uint8Array>(
   }
   const stop = (reason: unknown): void => {
     end()
-    // Its source may have failed; the reader has been told why it ends.
-    reader.cancel(reason).catch(() => {})
+    reader.cancel(reason).catch(ignore('its source may have failed; the reader of this stream is told why it ends'))
   }
   const late = (): never => {
     throw new Error(`nothing came for ${idleMs} ms`)

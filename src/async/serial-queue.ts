@@ -1,11 +1,12 @@
+import { ignore } from './ignore.ts'
+
 /** Work that is done one after the other, in the order in which it was asked for. What fails does not hinder what follows. */
 export class SerialQueue {
   #last: Promise<unknown> = Promise.resolve()
 
   run<T>(work: () => Promise<T> | T): Promise<T> {
     const result = this.#last.then(work)
-    // Who asked for it is told.
-    this.#last = result.catch(() => {})
+    this.#last = result.catch(ignore('who asked for the work is told'))
     return result
   }
 

@@ -1,3 +1,4 @@
+import { ignore } from '../async/ignore.ts'
 import { ApiError } from '../errors/api-error.ts'
 import type { TokenRecord } from '../model/access-token.ts'
 import { type EndedRecord, EndedSessions } from './ended-sessions.ts'
@@ -117,7 +118,12 @@ export class ListedTokens {
     if (held === undefined || ageMs > staleMs) return this.#read('signed')
     const isNew = signed !== undefined && Date.parse(signed.created_at) > held.madeAt - slackMs
     if (isNew && !held.ids.has(signed.token_id)) return this.#read('signed')
-    if (ageMs > freshMs) this.#options.beside(this.#read('signed').catch(() => {}))
+    if (ageMs > freshMs)
+      this.#options.beside(
+        this.#read('signed').catch(
+          ignore('the list that is here counts until it is too old, and then the request is told'),
+        ),
+      )
     return held
   }
 

@@ -1,3 +1,4 @@
+import { ignore } from '../async/ignore.ts'
 import { answerBudget, type Reservation } from '../http/answer-budget.ts'
 
 /**
@@ -27,8 +28,7 @@ export async function readText(response: Response, most: number, budget = answer
     }
   } finally {
     reservation?.release()
-    // Nothing happens to a body that was read to its end.
-    reader.cancel().catch(() => {})
+    reader.cancel().catch(ignore('nothing happens to a body that was read to its end'))
   }
 }
 

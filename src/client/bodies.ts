@@ -1,3 +1,4 @@
+import { ignore } from '../async/ignore.ts'
 import { ApiError, badRequest } from '../errors/api-error.ts'
 import type { Exchange } from './exchange.ts'
 import type { ClientLimits } from './options.ts'
@@ -33,13 +34,13 @@ export function received(
           controller.close()
         } catch (error) {
           const reason = lost(error)
-          reader.cancel().catch(() => {})
+          reader.cancel().catch(ignore('the body has failed, or is not wanted any more'))
           exchange.abort()
           controller.error(reason)
         }
       },
       async cancel() {
-        reader.cancel().catch(() => {})
+        reader.cancel().catch(ignore('the body has failed, or is not wanted any more'))
         exchange.abort()
       },
     },
@@ -99,6 +100,6 @@ export class Upload {
 
   /** Nothing more is taken: the answer has come, or none will. */
   end(): void {
-    this.#reader.cancel().catch(() => {})
+    this.#reader.cancel().catch(ignore('the body has failed, or is not wanted any more'))
   }
 }

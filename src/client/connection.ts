@@ -1,5 +1,6 @@
 import type { Static, TSchema } from '@sinclair/typebox'
 import { Check } from '@sinclair/typebox/value'
+import { ignore } from '../async/ignore.ts'
 import { ApiError } from '../errors/api-error.ts'
 import type { ErrorWord } from '../errors/words.ts'
 import type { Method } from '../http/endpoint.ts'
@@ -178,8 +179,11 @@ export class Connection {
     })
     // What comes when nobody waits any more is let go.
     answer.then(
-      (late) => void (exchange.ending !== undefined && late.body?.cancel().catch(() => {})),
-      () => {},
+      (late) =>
+        void (
+          exchange.ending !== undefined && late.body?.cancel().catch(ignore('nobody waits for this answer any more'))
+        ),
+      ignore('who waits for it is told'),
     )
     return exchange.until(answer)
   }

@@ -1,3 +1,4 @@
+import { ignore } from '../async/ignore.ts'
 import { ApiError } from '../errors/api-error.ts'
 import type { ConsoleStream, NodeAgent } from '../host-agent.ts'
 import type { NodeRef } from '../kinds/node.ts'
@@ -22,7 +23,7 @@ export function remoteConsoles(
       const opening = openSocket({ path, headers: {}, signal: exchange.signal })
       opening.then(
         (late) => exchange.ending !== undefined && !(late instanceof Response) && late.close(),
-        () => {},
+        ignore('who waits for it is told'),
       )
       const socket = await exchange.until(opening)
       if (socket instanceof Response) throw await connection.refusal(socket, exchange)

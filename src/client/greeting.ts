@@ -1,4 +1,5 @@
 import { Check } from '@sinclair/typebox/value'
+import { ignore } from '../async/ignore.ts'
 import { conflict } from '../errors/api-error.ts'
 import { type ComputeCapabilities, ComputeCapabilities as Schema } from '../model/compute.ts'
 import { quoted, readJson } from './answer.ts'
@@ -37,7 +38,7 @@ export async function greet(send: Send, version: string, signal: AbortSignal): P
 export function requireAnswer(response: Response, said?: unknown): void {
   const { status } = response
   if (status === 200) return
-  response.body?.cancel().catch(() => {})
+  response.body?.cancel().catch(ignore('what else the answer says is not wanted'))
   if (status === 401) throw new ComputeRefused('it refuses the user and password')
   if (isRedirect(response)) throw new ComputeRefused('it answers with a redirect, which is not followed')
   if (status === 404) throw new ComputeRefused('it is not a Patchbay or compatible compute: it answered 404')
@@ -48,7 +49,7 @@ export function requireAnswer(response: Response, said?: unknown): void {
 /** 409 for an answer that is about us, and not about what was asked. */
 export function requireAboutRequest(response: Response, name: string): void {
   const refuse = (reason: string): never => {
-    response.body?.cancel().catch(() => {})
+    response.body?.cancel().catch(ignore('what else the answer says is not wanted'))
     throw conflict(`The compute ${name} ${reason}`, { word: 'compute-refuses' })
   }
   const { status } = response

@@ -1,3 +1,5 @@
+import { ignore } from '../async/ignore.ts'
+
 /** The lines of a body, one after the other; empty ones are skipped. */
 export class Lines {
   readonly #reader: ReadableStreamDefaultReader<Uint8Array>
@@ -30,7 +32,7 @@ export class Lines {
 
   /** Nothing more is read. */
   cancel(): void {
-    this.#reader.cancel().catch(() => {})
+    this.#reader.cancel().catch(ignore('nothing more is read'))
   }
 
   #take(text: string): void {

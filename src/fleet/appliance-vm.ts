@@ -1,4 +1,5 @@
 import { abortable } from '../async/abort.ts'
+import { ignore } from '../async/ignore.ts'
 import { SerialQueue } from '../async/serial-queue.ts'
 import { causeOf } from '../client/answer.ts'
 import { ApiError, conflict, notFound } from '../errors/api-error.ts'
@@ -134,7 +135,9 @@ export class ApplianceVmService {
       this.#held ??= this.#unended
       return this.#release(exitMs)
     })
-    await abortable(ended, AbortSignal.timeout(2 * exitMs)).catch(() => {})
+    await abortable(ended, AbortSignal.timeout(2 * exitMs)).catch(
+      ignore('the compute `vm` tells of a VM that does not end'),
+    )
     clearTimeout(soon)
   }
 
@@ -216,8 +219,9 @@ export class ApplianceVmService {
     this.#expedite = expedite
     const timer = setTimeout(() => expedite.abort(), ms)
     try {
-      // What was given up may have its effect yet.
-      await abortable(this.#launch, expedite.signal).catch(() => {})
+      await abortable(this.#launch, expedite.signal).catch(
+        ignore('what was given up may have its effect yet, and is ended then'),
+      )
       if (how !== 'keep') {
         // Of one that has ended by itself there is nothing to tell.
         if (this.#state !== 'off')
@@ -250,7 +254,7 @@ export class ApplianceVmService {
       this.#place = first
       this.#fleet.enrol(computeRecord(held, first))
     }
-    await this.#working.run(look).catch(() => {})
+    await this.#working.run(look).catch(ignore('it is looked at again when the engine tells of a change'))
   }
 
   /** It does not run any more; it stays held, for it may only be paused. */

@@ -1,3 +1,4 @@
+import { ignore } from '../async/ignore.ts'
 import { SerialQueue } from '../async/serial-queue.ts'
 import { originOf } from '../client/address.ts'
 import { ComputeRefused, greet } from '../client/greeting.ts'
@@ -111,7 +112,7 @@ export class Fleet {
     }
     const known = this.#computes.get(record.compute_id)
     if (known !== undefined) {
-      await known.connect().catch(() => {})
+      await known.connect().catch(ignore('the compute that is shown has its last_error'))
       return known.show()
     }
     this.#requireRoom(record)

@@ -1,5 +1,6 @@
 import { Check } from '@sinclair/typebox/value'
 import { abortable } from '../async/abort.ts'
+import { ignore } from '../async/ignore.ts'
 import { withTimeout } from '../async/timeout.ts'
 import { causeOf } from '../client/answer.ts'
 import { bodiless, ConnectionLost, type Send } from '../client/transport.ts'
@@ -35,7 +36,7 @@ export const awaitingLate =
       const { line, rest } = await abortable(readLine(reader, silenceMs), signal)
       return answerOf(headOf(line), reader, rest)
     } catch (error) {
-      reader.cancel().catch(() => {})
+      reader.cancel().catch(ignore('the connection has failed, or is not wanted any more'))
       if (signal.aborted) throw signal.reason
       if (!(error instanceof Malformed)) throw new ConnectionLost(causeOf(error), { cause: error })
       const message = `The compute ${name} answered something else than expected: ${error.message}`
@@ -90,10 +91,13 @@ function answerOf(head: LateHead, reader: Reader, rest: Uint8Array): Response {
   const size = sizeOf(headers)
   if (!bodiless.has(status)) return new Response(bodyOf(reader, rest, size), { status, headers })
   // To cancel it would end the connection, which can be used again.
-  reader.read().then(
-    ({ done }) => void (done || reader.cancel().catch(() => {})),
-    () => {},
-  )
+  reader
+    .read()
+    .then(
+      ({ done }) =>
+        void (done || reader.cancel().catch(ignore('the connection has failed, or is not wanted any more'))),
+      ignore('an answer without a body is complete'),
+    )
   return new Response(null, { status, headers })
 }
 
@@ -107,7 +111,7 @@ function bodyOf(reader: Reader, rest: Uint8Array, size: number | undefined): Rea
         while (next?.length === 0) next = (await reader.read()).value
         left -= next?.length ?? 0
         if (left < 0 || (next === undefined && size !== undefined && left > 0)) {
-          reader.cancel().catch(() => {})
+          reader.cancel().catch(ignore('the connection has failed, or is not wanted any more'))
           throw new Error(`${size} bytes were announced`)
         }
         if (next === undefined) return controller.close()

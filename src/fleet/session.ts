@@ -1,4 +1,5 @@
 import { abortable } from '../async/abort.ts'
+import { ignore } from '../async/ignore.ts'
 import { causeOf } from '../client/answer.ts'
 import { ComputeRefused, differ, greet, requireAnswer } from '../client/greeting.ts'
 import type { Send } from '../client/transport.ts'
@@ -120,14 +121,17 @@ export class Session {
   start(delayMs = 0): void {
     if (this.#options.upkeep === false || this.#isClosed) return
     clearTimeout(this.#timer)
-    this.#timer = setTimeout(() => void this.connect().catch(() => {}), delayMs)
+    this.#timer = setTimeout(
+      () => void this.connect().catch(ignore('the compute shows its last_error, and is tried again')),
+      delayMs,
+    )
   }
 
   /** Looks whether it is there and how busy it is, where no feed tells that. Never rejects. */
   async check(): Promise<void> {
     const { version, waiting } = this.#options
     if (this.#isClosed || waiting !== undefined) return
-    if (!this.#isConnected) return this.connect().catch(() => {})
+    if (!this.#isConnected) return this.connect().catch(ignore('the compute shows its last_error, and is tried again'))
     const link = new AbortController()
     // One that is over must not keep a program awake.
     const late = this.#bound(link)

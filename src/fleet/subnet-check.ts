@@ -1,5 +1,6 @@
 import { Type } from '@sinclair/typebox'
 import { Check } from '@sinclair/typebox/value'
+import { ignore } from '../async/ignore.ts'
 import { readJson } from '../client/answer.ts'
 import type { ApplianceVmRecord } from '../model/appliance-vm.ts'
 import { applianceId, localId } from '../model/compute.ts'
@@ -24,8 +25,7 @@ export function checkSubnetLater(fleet: Fleet, { vmname }: ApplianceVmRecord, ms
         'between nodes of both cannot work. Have the service listen at an address in the network of the VM (setting host)',
     )
   }
-  // What cannot be asked is not known.
-  const timer = setTimeout(() => void check().catch(() => {}), ms)
+  const timer = setTimeout(() => void check().catch(ignore('what cannot be asked is not known')), ms)
   return () => {
     clearTimeout(timer)
     over.abort()

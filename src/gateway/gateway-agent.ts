@@ -1,3 +1,4 @@
+import { ignore } from '../async/ignore.ts'
 import { KeyedMutex } from '../async/keyed-mutex.ts'
 import type { HostAgent } from '../host-agent.ts'
 import type { Load } from '../model/host.ts'
@@ -59,12 +60,9 @@ export function createGateway({
   let load: Load = { cpu_usage_percent: 0, memory_usage_percent: 0 }
   const loadNow = () => {
     // A ping must not wait; the figures are those of the ping before.
-    loadOf(members).then(
-      (now) => {
-        load = now
-      },
-      () => {},
-    )
+    loadOf(members).then((now) => {
+      load = now
+    }, ignore('the figures of before are told'))
     return load
   }
   const events: GatewayEvents = new GatewayEvents(members, locator, loadNow, bookmarks)

@@ -1,3 +1,4 @@
+import { ignore } from '../async/ignore.ts'
 import { KeyedMutex } from '../async/keyed-mutex.ts'
 import type { Caller } from '../auth/caller.ts'
 import { ApiError, missingImage } from '../errors/api-error.ts'
@@ -93,8 +94,7 @@ export class ImageCopies {
         // It was another image (400), or it broke off: the next compute may have the right one.
         if (error.status !== 400) isBroken = true
       } finally {
-        // It may have been refused before anything of it was read.
-        content.cancel().catch(() => {})
+        content.cancel().catch(ignore('it may have been refused before anything of it was read'))
       }
     }
     if (has === 0 || isBroken) return undefined

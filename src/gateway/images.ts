@@ -1,3 +1,4 @@
+import { ignore } from '../async/ignore.ts'
 import { ApiError } from '../errors/api-error.ts'
 import type { ImageAgent, UploadProgress } from '../host-agent.ts'
 import { type FanOut, longTimeouts, named, noCompute, presented } from './fan-out.ts'
@@ -39,8 +40,7 @@ export function gatewayImages(
         try {
           return await fanOut.agentOf(member).images.write(kind, name, streams[index] as typeof content, options)
         } catch (error) {
-          // So that the others do not wait for it.
-          streams[index]?.cancel().catch(() => {})
+          streams[index]?.cancel().catch(ignore('the upload has failed; the others must not wait for it'))
           throw isAlone ? presented(error, member) : named(error, member)
         }
       })

@@ -1,3 +1,4 @@
+import { ignore } from '../async/ignore.ts'
 import { badRequest, tooLarge } from '../errors/api-error.ts'
 import { jsonFault } from './json-fault.ts'
 
@@ -46,7 +47,7 @@ async function readText(request: Request, limit: number): Promise<string> {
     if (done) break
     size += value.byteLength
     if (size > limit) {
-      await reader.cancel().catch(() => {})
+      await reader.cancel().catch(ignore('the body is refused'))
       throw tooBig(limit)
     }
     parts.push(value)

@@ -1,4 +1,5 @@
 import { onAbort } from '../async/abort.ts'
+import { ignore } from '../async/ignore.ts'
 import { withTimeout } from '../async/timeout.ts'
 import type { ConsoleStream } from '../host-agent.ts'
 import type { Socket } from './socket.ts'
@@ -57,19 +58,16 @@ class Input {
   take(bytes: Uint8Array): boolean {
     if (this.#waiting + bytes.length > maxWaiting) return false
     this.#waiting += bytes.length
-    this.#writer.write(bytes).then(
-      () => {
-        this.#waiting -= bytes.length
-      },
-      () => {},
-    )
+    this.#writer.write(bytes).then(() => {
+      this.#waiting -= bytes.length
+    }, ignore('the console has ended'))
     return true
   }
 
   /** Resolves when all that was taken has left, or has had its time. */
   async end(): Promise<void> {
     // A guest that has gone takes nothing more.
-    const closed = this.#writer.close().catch(() => {})
+    const closed = this.#writer.close().catch(ignore('the console has ended'))
     await withTimeout(closed, flushMs, () => {})
   }
 }
@@ -81,7 +79,7 @@ async function forward(
   over: AbortController,
 ): Promise<void> {
   const reader = readable.getReader()
-  onAbort(over.signal, () => void reader.cancel().catch(() => {}))
+  onAbort(over.signal, () => void reader.cancel().catch(ignore('the console has ended')))
   try {
     for (;;) {
       const { done, value } = await reader.read()

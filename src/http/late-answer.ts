@@ -1,3 +1,4 @@
+import { ignore } from '../async/ignore.ts'
 import { type LateHead, lateHeader, lateType } from '../model/late-answer.ts'
 import { isUpgrade } from './socket.ts'
 
@@ -63,7 +64,7 @@ function lateAnswer(answer: Promise<Response>, silenceMs: number): Response {
       isLeft = true
       clearInterval(timer)
       if (reader !== undefined) return reader.cancel(reason)
-      answer.then((it) => it.body?.cancel(reason)).catch(() => {})
+      answer.then((it) => it.body?.cancel(reason)).catch(ignore('the client has left'))
     },
   })
   const headers = {

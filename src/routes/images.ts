@@ -1,4 +1,5 @@
 import { Type } from '@sinclair/typebox'
+import { ignore } from '../async/ignore.ts'
 import { badRequest } from '../errors/api-error.ts'
 import type { StoredImage, UploadProgress } from '../host-agent.ts'
 import { digestsOf } from '../http/digest.ts'
@@ -78,7 +79,7 @@ function download(path: string, tag: string, kind: ImageKindName): Endpoint {
         ...(onlyIf !== null && { onlyIf }),
       })
       if (!isUnchanged(request, image)) return imageResponse(image)
-      image.content.cancel().catch(() => {})
+      image.content.cancel().catch(ignore('the client has this image'))
       return new Response(null, { status: 304, headers: validators(image) })
     },
   })

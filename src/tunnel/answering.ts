@@ -1,4 +1,5 @@
 import { onAbort } from '../async/abort.ts'
+import { ignore } from '../async/ignore.ts'
 import { isPlainTarget } from '../http/plain-target.ts'
 import { type Upgrade, upgradeToken } from '../http/socket.ts'
 import {
@@ -131,12 +132,18 @@ function aliveWhile(stream: Stream): AbortSignal {
 async function respond(stream: Stream, response: Response, isHead: boolean): Promise<void> {
   const { status, headers, body } = response
   const answer: TunnelAnswer = { status, headers: [...headers], body: body !== null && !isHead }
-  if (stream.stopped.aborted) return void body?.cancel(stream.stopped.reason).catch(() => {})
+  if (stream.stopped.aborted)
+    return void body?.cancel(stream.stopped.reason).catch(ignore('the other end has stopped the stream'))
   stream.sendHead(answer)
   if (body === null || isHead) {
-    body?.cancel().catch(() => {})
+    body?.cancel().catch(ignore('an answer to HEAD has no body'))
     stream.endSilently()
-  } else await sendBody(body, stream, (reader) => void reader.cancel(stream.stopped.reason).catch(() => {}))
+  } else
+    await sendBody(
+      body,
+      stream,
+      (reader) => void reader.cancel(stream.stopped.reason).catch(ignore('the other end has stopped the stream')),
+    )
   // What is left of the request is of no use; it must not wait for anybody.
   if (stream.ending === undefined) stream.reset(new Error('it was answered'))
 }

@@ -1,3 +1,4 @@
+import { ignore } from '../async/ignore.ts'
 import { ConnectionLost } from '../client/transport.ts'
 import type { TunnelLimits } from '../model/tunnel.ts'
 import { codes, decode, encodeJson, type Frame, type FrameKind, kinds, ProtocolError } from './frames.ts'
@@ -142,7 +143,7 @@ export class TunnelLink {
     if (this.#isPonging) return
     this.#isPonging = true
     this.#outbox.control('pong')
-    await this.#options.wire.drained().catch(() => {})
+    await this.#options.wire.drained().catch(ignore('a wire that fails is told by its close'))
     this.#isPonging = false
   }
 

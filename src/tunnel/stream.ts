@@ -1,3 +1,4 @@
+import { ignore } from '../async/ignore.ts'
 import { ConnectionLost } from '../client/transport.ts'
 import { TunnelReset } from '../model/tunnel.ts'
 import {
@@ -78,7 +79,7 @@ export class Stream implements Source {
       this.#answered = resolve
       this.#refused = reject
     })
-    this.head.catch(() => {})
+    this.head.catch(ignore('who waits for the head is told'))
   }
 
   /** The payload of the END that came. */

@@ -6,6 +6,7 @@ import { pipeline } from 'node:stream/promises'
 import type { ReadableStream } from 'node:stream/web'
 import { NodeRequest } from 'srvx/node'
 import { type WebSocket, WebSocketServer } from 'ws'
+import { ignore } from '../../../src/async/ignore.ts'
 import { badRequest } from '../../../src/errors/api-error.ts'
 import { errorHeader, wordOfStatus } from '../../../src/errors/words.ts'
 import { type Socket, subprotocolOf, type Upgrade, upgradeToken } from '../../../src/http/socket.ts'
@@ -151,6 +152,7 @@ async function refuse(connection: Duplex, response: Response): Promise<void> {
     connection.end()
     return
   }
-  // A client that goes away ends what was being sent.
-  await pipeline(Readable.fromWeb(body as ReadableStream), connection).catch(() => {})
+  await pipeline(Readable.fromWeb(body as ReadableStream), connection).catch(
+    ignore('a client that goes away ends what was being sent'),
+  )
 }

@@ -1,5 +1,6 @@
 import { connect as connectTo, type Socket } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
+import { ignore } from '../../../src/async/ignore.ts'
 import { KeeperError } from '../keeper-protocol/error.ts'
 import type { AttachedSpec } from '../keeper-protocol/protocol.ts'
 import { InputWindow, type Taken } from './input-window.ts'
@@ -68,7 +69,9 @@ export class AttachedRunner implements Runner {
       })
       if (isConnected && !this.#over.signal.aborted) return socket.setNoDelay(true).setKeepAlive(true, 30_000)
       socket.destroy()
-      await delay(retryMs, undefined, { signal: this.#over.signal }).catch(() => {})
+      await delay(retryMs, undefined, { signal: this.#over.signal }).catch(
+        ignore('it was aborted, as the next round sees'),
+      )
     }
     return undefined
   }

@@ -1,3 +1,4 @@
+import { ignore } from '../../../src/async/ignore.ts'
 import { KeeperError } from '../keeper-protocol/error.ts'
 import type { EmbeddedPcSpec } from '../keeper-protocol/protocol.ts'
 import { forNode } from '../programs/environment.ts'
@@ -70,10 +71,7 @@ export class EmbeddedPcs {
       }
       host.guests.set(id, { output, typed, started, failed: refuse, ended })
       host.send(encodeFrame(frameType.start, id, JSON.stringify(spec)))
-      ending.then(
-        () => refuse(host.whyEnded),
-        () => {},
-      )
+      ending.then(() => refuse(host.whyEnded), ignore('the end of a process is no failure'))
     })
     return {
       pid: 0,

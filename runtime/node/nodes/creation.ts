@@ -1,4 +1,5 @@
 import { mkdir, rm } from 'node:fs/promises'
+import { ignore } from '../../../src/async/ignore.ts'
 import type { NodeCreate } from '../../../src/kinds/node.ts'
 import type { EventPayload } from '../../../src/model/event.ts'
 import type { NodeKind } from '../kinds/kind.ts'
@@ -64,8 +65,12 @@ export class Creation {
       this.#options.ports.releaseAll(node.owner)
       await kind.gone?.(node, { isDeleted: true }).catch(() => kind.left?.(node, { isDeleted: true }))
       await kind.forget?.(node)
-      await node.removeRecord().catch(() => {})
-      if (isMade) await rm(node.directory, { recursive: true, force: true }).catch(() => {})
+      // Else it would be there again after a restart.
+      await node
+        .removeRecord()
+        .catch((failure: unknown) => project.unsaved(node.key, `The removal of ${name}`, failure))
+      if (isMade)
+        await rm(node.directory, { recursive: true, force: true }).catch(ignore('no other node has this directory'))
       throw translate('The directory of the node', error)
     }
     this.#options.all.set(node.key, node)

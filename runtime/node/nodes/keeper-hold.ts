@@ -1,4 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
+import { ignore } from '../../../src/async/ignore.ts'
 import { hangs, type KeeperClient } from '../keeper/client.ts'
 import { KeeperError } from '../keeper-protocol/error.ts'
 
@@ -66,7 +67,7 @@ export class KeeperHold {
     this.#late = new Promise((_, reject) => {
       tellLate = reject
     })
-    this.#late.catch(() => {})
+    this.#late.catch(ignore('it is raced against where an answer is awaited'))
     const connecting = this.#options.connect(() => {
       this.#setTrouble(hangs)
       tellLate(new KeeperError('no_answer', hangs))
@@ -107,7 +108,9 @@ export class KeeperHold {
     if (!(await this.#options.onFailure(error))) return this.end()
     this.#setTrouble(error.message)
     const ms = retriesMs[Math.min(this.#failures++, retriesMs.length - 1)]
-    await delay(ms, undefined, { ref: false, signal: this.#over.signal }).catch(() => {})
+    await delay(ms, undefined, { ref: false, signal: this.#over.signal }).catch(
+      ignore('it was aborted, as the next line sees'),
+    )
     // An operation may have been quicker.
     if (!this.#over.signal.aborted && this.#live === undefined && this.#connecting === undefined) void this.#connect()
   }

@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
 import type { Socket } from 'node:net'
 import { join } from 'node:path'
+import { ignore } from '../../../src/async/ignore.ts'
 import { withTimeout } from '../../../src/async/timeout.ts'
 import { ApiError, conflict } from '../../../src/errors/api-error.ts'
 import { reapLeftovers } from '../keeper/child-records.ts'
@@ -183,9 +184,7 @@ export class KeeperLink {
   async tidyNetio(application_id: number): Promise<void> {
     const tidy = () => this.call('netio.tidy', { application_id }, tidyMs)
     // The keeper may have just ended as well: then there is another one.
-    await tidy()
-      .catch(tidy)
-      .catch(() => {})
+    await tidy().catch(tidy).catch(ignore('the next instance with this id tidies up, too'))
   }
 
   async attachConsole(key: string): Promise<Socket> {
@@ -210,7 +209,7 @@ export class KeeperLink {
         const client = await hold.ready().catch(() => undefined)
         hold.end()
         if (client === undefined) return
-        if (stop) await end(client, 3000).catch(() => {})
+        if (stop) await end(client, 3000).catch(ignore('a keeper that does not end politely loses its connection'))
         client.disconnect()
         await client.closed
       }),

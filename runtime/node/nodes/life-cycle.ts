@@ -1,3 +1,4 @@
+import { ignore } from '../../../src/async/ignore.ts'
 import { conflict } from '../../../src/errors/api-error.ts'
 import type { EventPayload } from '../../../src/model/event.ts'
 import type { Exit, UnitSpec, UnitState } from '../keeper-protocol/protocol.ts'
@@ -183,7 +184,9 @@ export class LifeCycle {
   /** The unit ended without being asked to: the same clean-up as a stop, and the reason is kept; `quietly`: that of a good end. */
   async exited(node: LabNode, run: number, exit: Exit, quietly: string | null = null): Promise<void> {
     if (node.run !== run || node.status === 'stopped') return
-    await this.#options.keeper.call('unit.forget', { key: node.key }).catch(() => {})
+    await this.#options.keeper
+      .call('unit.forget', { key: node.key })
+      .catch(ignore('a keeper that cannot be asked has the unit no more, or says it again'))
     // What was asked for and not waited for is no accident.
     const isQuiet = exit.code === 0 || exit.requested
     const end = `${describeExit(exit)}${hinted(node.kind.hint?.(exit))}`
@@ -192,8 +195,7 @@ export class LifeCycle {
     await node.saveOrTell()
     await this.#stopped(node)
     if (!isQuiet && this.#changesPorts(node, exit.last_words)) {
-      // Why it does not run is in its `status_reason`.
-      await this.#startOnce(node).catch(() => {})
+      await this.#startOnce(node).catch(ignore('its status_reason says why it does not run'))
     } else if (!isQuiet) {
       const message = `${node.record.name}: the program ended by itself ${end}`
       this.#options.emit(node, { type: 'log.error', message })

@@ -1,4 +1,5 @@
 import { isDeepStrictEqual } from 'node:util'
+import { ignore } from '../../../src/async/ignore.ts'
 import { ApiError, badRequest, conflict, notFound } from '../../../src/errors/api-error.ts'
 import type { PortRef } from '../../../src/host-agent.ts'
 import { kindOf } from '../../../src/kinds/node.ts'
@@ -258,11 +259,15 @@ export class Links {
       const lport = lportOf(slot.nio)
       if (lport !== undefined) await this.#giveUp(node, name, lport)
       if (node.status === 'stopped') {
-        await this.#keeper.call('port.close', { key: portKey(node, name) }).catch(() => {})
+        await this.#keeper
+          .call('port.close', { key: portKey(node, name) })
+          .catch(ignore('what the keeper has beyond the record is taken away when it answers again'))
         this.#ports.releaseAll(owner)
         delete record.ports[name]
       } else {
-        await this.#keeper.call('nio.detach', { key: portKey(node, name) }).catch(() => {})
+        await this.#keeper
+          .call('nio.detach', { key: portKey(node, name) })
+          .catch(ignore('what the keeper has beyond the record is taken away when it answers again'))
         slot.nio = null
         delete slot.line
         await this.#showCarrier(node, parsePortName(name))
@@ -280,7 +285,10 @@ export class Links {
     if (!this.#keeper.isChangeable(node.key)) return
     for (const { key, nio } of found) {
       const isKnown = node.record.ports[key.slice(node.key.length + 1)]?.nio != null
-      if (nio != null && !isKnown) await this.#keeper.call('nio.detach', { key }).catch(() => {})
+      if (nio != null && !isKnown)
+        await this.#keeper
+          .call('nio.detach', { key })
+          .catch(ignore('what the keeper has beyond the record is taken away when it answers again'))
     }
   }
 
@@ -289,7 +297,11 @@ export class Links {
     // A service that was killed may have opened more than the record says.
     const names = new Set([...Object.keys(node.record.ports), ...node.kind.ports(node.record).map(portName)])
     await Promise.all(
-      [...names].map((name) => this.#keeper.call('port.close', { key: portKey(node, name) }).catch(() => {})),
+      [...names].map((name) =>
+        this.#keeper
+          .call('port.close', { key: portKey(node, name) })
+          .catch(ignore('what the keeper has beyond the record is taken away when it answers again')),
+      ),
     )
   }
 

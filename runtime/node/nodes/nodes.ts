@@ -1,5 +1,6 @@
 import { rm } from 'node:fs/promises'
 import { v4 as uuid } from 'uuid'
+import { ignore } from '../../../src/async/ignore.ts'
 import { KeyedMutex } from '../../../src/async/keyed-mutex.ts'
 import { ApiError, badRequest, conflict, notFound } from '../../../src/errors/api-error.ts'
 import type { CaptureSource, ConsoleStream, NodeAgent, PortRef } from '../../../src/host-agent.ts'
@@ -305,7 +306,10 @@ export class Nodes implements NodeAgent {
       if (isMoved && record.console !== null) this.#options.ports.release('console', record.console, node.owner)
       Object.assign(record, before)
       // Where the console was before it is free: this node has it until now.
-      if (isMoved) await this.#options.consoles.undone(node).catch(() => {})
+      if (isMoved)
+        await this.#options.consoles
+          .undone(node)
+          .catch(ignore('the failure of the change is told, and a start listens again'))
       throw translate('The record of the node', error)
     }
     if (released !== undefined) this.#options.ports.release('console', released, node.owner)

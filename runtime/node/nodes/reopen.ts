@@ -1,4 +1,5 @@
 import { join } from 'node:path'
+import { ignore } from '../../../src/async/ignore.ts'
 import { KeyedMutex } from '../../../src/async/keyed-mutex.ts'
 import type { NodeKindName } from '../../../src/kinds/node.ts'
 import type { EventPayload } from '../../../src/model/event.ts'
@@ -56,8 +57,9 @@ export class Reopen {
     const names = await listNodeRecords(project.path)
     if (names.length === 0) return
     const directories = Object.keys(this.#options.kinds).map((kind) => join(project.filesDirectory, kind))
-    // What cannot be tidied must not keep the project from being opened.
-    await Promise.all(directories.map((directory) => tidyCopies(directory).catch(() => {})))
+    await Promise.all(
+      directories.map((directory) => tidyCopies(directory).catch(ignore('what cannot be tidied hinders no node'))),
+    )
     // What was said when the service started is of no use for a project that is opened later.
     const inventory = await (isUnclaimed ? this.#inventoryNow() : this.#ask())
     if (!isUnclaimed) this.#hold(inventory?.ports ?? [])
@@ -86,7 +88,19 @@ export class Reopen {
     // Nothing is ended when one of them is a newer program's.
     for (const name of names) await readDurable(join(nodeRecords(path), name), parseNodeRecord)
     const units = inventory.units.filter(({ key }) => keys.has(key))
-    await Promise.all(units.map(({ key }) => keeper.call('unit.stop', { key, grace_ms: strangerMs }).catch(() => {})))
+    const stopped = await Promise.allSettled(
+      units.map(({ key }) => keeper.call('unit.stop', { key, grace_ms: strangerMs })),
+    )
+    const failed = stopped.find((it) => it.status === 'rejected')
+    if (failed !== undefined) {
+      // The units may have ended all the same, or with their keeper.
+      const now = await this.#inventoryNow()
+      const mayRun = now === undefined || now.units.some(({ key, exit }) => keys.has(key) && exit === null)
+      if (mayRun) {
+        this.#retryLater()
+        throw unknown(failed.reason)
+      }
+    }
     await Promise.all(names.map((name) => this.#abandon(path, name)))
   }
 
@@ -115,12 +129,18 @@ export class Reopen {
     const isThere = (key: string) => nodes.all.has(key) || this.#left.has(key)
     for (const { key } of inventory.units) {
       if (isThere(key)) continue
-      log.warn({ unit: key }, 'ended a unit that belongs to no node')
-      await keeper.call('unit.stop', { key, grace_ms: strangerMs }).catch(() => {})
+      await keeper.call('unit.stop', { key, grace_ms: strangerMs }).then(
+        () => log.warn({ unit: key }, 'ended a unit that belongs to no node'),
+        (err: unknown) => {
+          log.error({ err, unit: key }, 'a unit that belongs to no node could not be ended: it is tried again')
+          this.#hasStrangers = true
+          this.#retryLater()
+        },
+      )
     }
     for (const { key, netio } of inventory.ports) {
       if (isThere(unitOf(key))) continue
-      await keeper.call('port.close', { key }).catch(() => {})
+      await keeper.call('port.close', { key }).catch(ignore('the port has no unit, and goes with its keeper'))
       if (netio != null) await keeper.tidyNetio(netio.application_id)
     }
     for (const kind of Object.values(kinds)) await kind.strangers?.(isThere)
@@ -218,7 +238,8 @@ export class Reopen {
     clearTimeout(this.#retry)
     this.#retry = setTimeout(() => {
       // Of one that does not answer it is told when it does.
-      if (this.#options.keeper.trouble === undefined) this.answered().catch(() => {})
+      if (this.#options.keeper.trouble === undefined)
+        this.answered().catch(ignore('it is logged what the keeper does not say, and asked again'))
       else this.#retryLater()
     }, retryMs)
     this.#retry.unref()

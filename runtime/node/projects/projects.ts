@@ -1,6 +1,7 @@
 import { cp, mkdir, readdir, readFile, rename, rm, stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { v4 as uuid } from 'uuid'
+import { ignore } from '../../../src/async/ignore.ts'
 import { KeyedMutex } from '../../../src/async/keyed-mutex.ts'
 import { mapLimit } from '../../../src/async/map-limit.ts'
 import { ApiError, conflict, forbidden, notFound } from '../../../src/errors/api-error.ts'
@@ -63,8 +64,7 @@ export class Projects implements ProjectAgent {
   /** Opens again what was open when the service last ran, and deletes what was temporary. Rejects when one failed, after all. */
   restore(): Promise<void> {
     const restoring = this.#restore()
-    // What one project lacks is nothing that the clients of the others could mend.
-    this.#restored = restoring.catch(() => {})
+    this.#restored = restoring.catch(ignore('who restores is told; clients of the other projects go on'))
     return restoring
   }
 
@@ -221,7 +221,8 @@ export class Projects implements ProjectAgent {
       if (path !== join(rules.projectsDirectory, id)) await this.#noteElsewhere(id, path)
       await writeProject(path, record)
     } catch (error) {
-      if (made !== undefined) await rm(made, { recursive: true, force: true }).catch(() => {})
+      if (made !== undefined)
+        await rm(made, { recursive: true, force: true }).catch(ignore('a directory without a marker is no project'))
       throw error
     }
     const project = this.#projectOf(record, path)
@@ -308,7 +309,10 @@ export class Projects implements ProjectAgent {
     const path = (await this.#pathOnDisk(projectId)) ?? join(this.#options.rules.projectsDirectory, projectId)
     const found = await readProject(path)
     if (found?.record.ending !== 'remove' || found.record.project_id !== projectId) return false
-    if (this.#unfinished.delete(path)) await this.#options.endNodes(path)
+    if (this.#unfinished.has(path)) {
+      await this.#options.endNodes(path)
+      this.#unfinished.delete(path)
+    }
     await this.#delete(projectId, path)
     return true
   }
@@ -420,7 +424,7 @@ export class Projects implements ProjectAgent {
       })
     }
     if (!record.open || this.#open.has(record.project_id)) return
-    await tidyProject(path).catch(() => {})
+    await tidyProject(path).catch(ignore('what a killed writer left hinders nothing'))
     const project = this.#projectOf(record, path)
     events.openProject(record.project_id)
     this.#open.set(record.project_id, project)

@@ -1,5 +1,6 @@
 import type { FileHandle } from 'node:fs/promises'
 import { abortable } from '../../../src/async/abort.ts'
+import { ignore } from '../../../src/async/ignore.ts'
 import { withTimeout } from '../../../src/async/timeout.ts'
 import { ApiError } from '../../../src/errors/api-error.ts'
 import { requireSpace } from './disk.ts'
@@ -48,7 +49,7 @@ export async function receive(
     }
     await handle.sync()
   } catch (error) {
-    reader.cancel().catch(() => {})
+    reader.cancel().catch(ignore('the body has failed, or is not wanted any more'))
     throw error
   }
 }

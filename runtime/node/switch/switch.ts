@@ -1,3 +1,4 @@
+import { ignore } from '../../../src/async/ignore.ts'
 import { KeyedMutex } from '../../../src/async/keyed-mutex.ts'
 import { KeeperError } from '../keeper-protocol/error.ts'
 import type { PortReport, SwitchNio, SwitchPortState } from '../keeper-protocol/protocol.ts'
@@ -69,7 +70,10 @@ export class Switch {
   readonly #linking = new KeyedMutex()
   readonly #counters = new Counters()
   readonly #options: SwitchOptions
-  readonly #deviceWatch = new DeviceWatch((key) => void this.#reopen(key).catch(() => {}))
+  readonly #deviceWatch = new DeviceWatch(
+    (key) =>
+      void this.#reopen(key).catch(ignore('the link is shown as failed, and tried again when the device changes')),
+  )
   #path: PacketPath
 
   private constructor(options: SwitchOptions) {
@@ -166,7 +170,13 @@ export class Switch {
         if (!isInPlace) await this.#unlink(port)
         await this.#connect(port, link)
       } catch (error) {
-        if (isInPlace) await this.#link(port, before.nio).catch(() => {})
+        if (isInPlace) {
+          await this.#link(port, before.nio).catch((cause: Error) => {
+            const { message } = error as Error
+            const code = error instanceof KeeperError ? error.code : 'internal'
+            throw new KeeperError(code, `${message}; the link of before is lost: ${cause.message}`, { cause })
+          })
+        }
         throw error
       }
     })

@@ -1,4 +1,5 @@
 import { Type } from '@sinclair/typebox'
+import { ignore } from '../../async/ignore.ts'
 import type { Caller } from '../../auth/caller.ts'
 import { agentOf } from '../../client/agent-of.ts'
 import { notFound } from '../../errors/api-error.ts'
@@ -55,8 +56,9 @@ export const autoIdlePc: Endpoint = endpoint({
       const ref = { project_id, kind: 'dynamips' as const, node_id: node.node_id }
       return ok(await agent.nodes.action(ref, 'autoIdlePc', {}, request.signal))
     } finally {
-      // Somebody may have deleted it; and one that cannot be goes when the service starts again.
-      await agent.projects.remove(project_id).catch(() => {})
+      await agent.projects
+        .remove(project_id)
+        .catch(ignore('it may be deleted already, and else goes when the service starts again'))
     }
   },
 })
@@ -69,7 +71,7 @@ async function holderOf(image: string, { fleet, caller }: Context): Promise<stri
       .images.read('dynamips', image, { range: { first: 0, last: 0 } })
       .catch(() => undefined)
     if (found === undefined) continue
-    found.content.cancel().catch(() => {})
+    found.content.cancel().catch(ignore('only whether it is there was asked'))
     return compute_id
   }
   return undefined

@@ -1,3 +1,4 @@
+import { ignore } from '../../async/ignore.ts'
 import { ApiError, badRequest, conflict } from '../../errors/api-error.ts'
 import type { HostAgent, PortRef } from '../../host-agent.ts'
 import { type Context, created, type Endpoint, endpoint } from '../../http/endpoint.ts'
@@ -68,8 +69,8 @@ async function link([a, b]: [LinkEnd, LinkEnd], filters: LinkCreate['filters'], 
       ],
     }
   } catch (error) {
-    // What is not there needs no undoing, and what cannot be undone must not hide why.
-    for (const step of undo.reverse()) await step().catch(() => {})
+    for (const step of undo.reverse())
+      await step().catch(ignore('what is not there needs no undoing, and what cannot be undone must not hide why'))
     throw error
   }
 }

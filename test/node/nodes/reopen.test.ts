@@ -1,6 +1,9 @@
+import { mkdir, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import type { LabNode } from '../../../runtime/node/nodes/lab-node.ts'
 import { Reopen, type ReopenOptions } from '../../../runtime/node/nodes/reopen.ts'
+import { freshDirectory } from '../../support/directory.ts'
 import { createPc, start, status } from '../../support/lab.ts'
 import { TestService } from '../../support/service.ts'
 
@@ -43,4 +46,25 @@ test('a node that has gone when it is its turn gets no ports back from a new kee
   } as unknown as ReopenOptions)
   await reopen.lost(() => true, true)
   expect(done).toEqual(['stays'])
+})
+
+test('a project is not deleted from disk while a guest of it could not be ended, and one that ended all the same is no obstacle', async () => {
+  const path = await freshDirectory()
+  const name = `pc-${crypto.randomUUID()}.json`
+  const key = name.replace(/^pc-(.+)\.json$/, 'pc:$1')
+  await mkdir(join(path, '.patchbay/nodes'), { recursive: true })
+  await writeFile(join(path, '.patchbay/nodes', name), '{}')
+  let exit: object | null = null
+  const quiet = () => {}
+  const reopen = new Reopen({
+    keeper: {
+      inventory: async () => ({ units: [{ key, exit }], ports: [] }),
+      call: () => Promise.reject(new Error('the keeper is busy')),
+    },
+    log: { debug: quiet, info: quiet, warn: quiet, error: quiet },
+    kinds: {},
+  } as unknown as ReopenOptions)
+  await expect(reopen.endNodes(path)).rejects.toMatchObject({ status: 503 })
+  exit = { code: 0 }
+  await reopen.endNodes(path)
 })

@@ -1,5 +1,6 @@
 import { chmod, realpath } from 'node:fs/promises'
 import { join } from 'node:path'
+import { ignore } from '../../../../src/async/ignore.ts'
 import { KeyedMutex } from '../../../../src/async/keyed-mutex.ts'
 import type { PortRef } from '../../../../src/host-agent.ts'
 import {
@@ -168,7 +169,7 @@ export class DynamipsKind implements NodeKind {
   }
 
   async over({ directory }: KindNode): Promise<void> {
-    await removePassing(directory).catch(() => {})
+    await removePassing(directory).catch(ignore('the next start replaces these files'))
   }
 
   /** All of the changes, or (when it throws) none. */

@@ -1,4 +1,5 @@
 import { join } from 'node:path'
+import { ignore } from '../../../../src/async/ignore.ts'
 import { ApiError, conflict } from '../../../../src/errors/api-error.ts'
 import type { GuestProcess, GuestState, Guests, KindNode, StopReason } from '../kind.ts'
 import type { DynamipsTimeouts } from './bounds.ts'
@@ -107,8 +108,8 @@ export class DynamipsGuests implements Guests {
     try {
       return await run()
     } finally {
-      // What was done is done, whether it runs on or not.
-      if (isRunning) await this.#do(node, 'vm resume').catch(() => {})
+      if (isRunning)
+        await this.#do(node, 'vm resume').catch(ignore('what was done is done, whether the router runs on or not'))
     }
   }
 

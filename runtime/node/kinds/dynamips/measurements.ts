@@ -1,3 +1,4 @@
+import { ignore } from '../../../../src/async/ignore.ts'
 import { ApiError, conflict } from '../../../../src/errors/api-error.ts'
 import type { IdlePc } from '../../../../src/kinds/dynamips.ts'
 import type { ActionTarget, KindNode, NodeLifeCycle } from '../kind.ts'
@@ -43,7 +44,7 @@ export class Measurements {
   async #alone<T>(run: () => Promise<T>): Promise<T> {
     if (this.#running !== undefined) throw conflict('An idle-PC value is being looked for already; try again later')
     const answer = run()
-    this.#running = answer.catch(() => {})
+    this.#running = answer.catch(ignore('who asked for the measurement is told'))
     try {
       return await answer
     } finally {
@@ -78,8 +79,9 @@ export class Measurements {
         return refused(error)
       } finally {
         client.close()
-        // Where it is being closed or was deleted, that is seen to.
-        await at.exclusively((node, lifeCycle) => this.#giveBack(node, lifeCycle, taken)).catch(() => {})
+        await at
+          .exclusively((node, lifeCycle) => this.#giveBack(node, lifeCycle, taken))
+          .catch(ignore('who closes or deletes the router sees to it'))
       }
     } finally {
       clearTimeout(timer)

@@ -1,6 +1,7 @@
 import { randomInt } from 'node:crypto'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
+import { ignore } from '../../../../src/async/ignore.ts'
 import { endOfChildLog } from '../../keeper/child-log.ts'
 import { logName } from './files.ts'
 import { Hypervisor } from './hypervisor.ts'
@@ -53,6 +54,6 @@ async function said(log: string, port: number, deadline: number, signal: AbortSi
     if (host !== undefined) return host
     if (signal.aborted) throw new HypervisorError('aborted', 'Dynamips ended before it took commands')
     if (Date.now() >= deadline) throw new HypervisorError('unreachable', 'Dynamips does not begin to take commands')
-    await pause(retryMs, undefined, { signal }).catch(() => {})
+    await pause(retryMs, undefined, { signal }).catch(ignore('it was aborted, as the next round sees'))
   }
 }

@@ -1,6 +1,7 @@
 import { rm } from 'node:fs/promises'
 import { homedir } from 'node:os'
 import { basename, join } from 'node:path'
+import { ignore } from '../../../../src/async/ignore.ts'
 import type { PortRef } from '../../../../src/host-agent.ts'
 import type { IouConfigs, IouCreate, IouNode, IouStart, IouUpdate } from '../../../../src/kinds/iou.ts'
 import type { Line } from '../../../../src/model/capture.ts'
@@ -223,15 +224,16 @@ export class IouKind implements NodeKind {
   async over(node: KindNode): Promise<void> {
     this.#nvram.end(node.key)
     await this.#nvram.pullQuietly(node, { isRunning: false, why: 'in case' })
-    await removeBox(this.#options.runDirectory, node.record.node_id).catch(() => {})
+    await removeBox(this.#options.runDirectory, node.record.node_id).catch(ignore('the next start makes the box anew'))
     await this.idle(node)
   }
 
   /** Not more than tidying up: the next start takes over what is left. */
   async idle(node: KindNode): Promise<void> {
     const { application_id, link, path } = propertiesOf(node)
-    for (const name of [link, basename(path)]) await unlinkImage(node.directory, name).catch(() => {})
-    await removeStaged(node.directory).catch(() => {})
+    for (const name of [link, basename(path)])
+      await unlinkImage(node.directory, name).catch(ignore('the next start replaces the link'))
+    await removeStaged(node.directory).catch(ignore('the next stop tidies up again'))
     if (application_id > 0) await this.#options.tidySockets(application_id)
   }
 
@@ -247,7 +249,9 @@ export class IouKind implements NodeKind {
     if (application_id > 0) await this.#options.tidySockets(application_id)
     this.#ids.release(node.key)
     // A client gives it again with the next create or start; nothing secret is left of what is closed.
-    await rm(this.#ownPlace(node), { recursive: true, force: true }).catch(() => {})
+    await rm(this.#ownPlace(node), { recursive: true, force: true }).catch(
+      ignore('licences that no node wants are removed by the next service'),
+    )
   }
 
   /** Also licence files of nodes whose project went while no service was there. */

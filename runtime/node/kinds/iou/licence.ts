@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { constants, existsSync } from 'node:fs'
 import { mkdir, open, readdir, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
+import { ignore } from '../../../../src/async/ignore.ts'
 import { badRequest, conflict } from '../../../../src/errors/api-error.ts'
 import { isUuid } from '../../../../src/schema/fields.ts'
 import { translate, translated } from '../../storage/disk.ts'
@@ -63,7 +64,9 @@ export async function removeLicences(runDirectory: string, isUnwanted: (nodeId: 
   const names: string[] = await readdir(runDirectory).catch(() => [])
   const ids = names.flatMap((name) => /^iou-(.+)$/.exec(name)?.[1] ?? []).filter(isUuid)
   const places = ids.filter(isUnwanted).map((id) => licencePlace(runDirectory, id))
-  await Promise.all(places.map((place) => rm(place, { recursive: true, force: true }).catch(() => {})))
+  await Promise.all(
+    places.map((place) => rm(place, { recursive: true, force: true }).catch(ignore('the next service tries again'))),
+  )
 }
 
 /** Writes the licence file of one node, which only we may read; its path. */

@@ -1,4 +1,5 @@
 import { aborted } from '../../../../src/async/abort.ts'
+import { ignore } from '../../../../src/async/ignore.ts'
 import { withTimeout } from '../../../../src/async/timeout.ts'
 import { ApiError, conflict } from '../../../../src/errors/api-error.ts'
 import type { PortRef } from '../../../../src/host-agent.ts'
@@ -209,7 +210,7 @@ export class MachineGuests implements Guests {
     const { powerdown } = this.#timeouts
     // With -no-shutdown the emulator stays when its guest has gone.
     const off = qmp.nextEvent(({ event }) => event === 'SHUTDOWN', powerdown)
-    off.catch(() => {})
+    off.catch(ignore('it is awaited below, unless a command fails first'))
     // One that stands still would not hear of it.
     if ((await this.#statusOf(qmp)) === 'paused') await this.#execute(qmp, 'cont')
     await this.#execute(qmp, 'system_powerdown')

@@ -1,4 +1,5 @@
 import { open } from 'node:fs/promises'
+import { ignore } from '../../../../src/async/ignore.ts'
 import { conflict } from '../../../../src/errors/api-error.ts'
 import type { ImageField } from './properties.ts'
 
@@ -17,7 +18,7 @@ export async function formOf(file: string): Promise<Form | undefined> {
     // A start says why it cannot be read.
     return undefined
   } finally {
-    await handle?.close().catch(() => {})
+    await handle?.close().catch(ignore('nothing was written to it'))
   }
 }
 

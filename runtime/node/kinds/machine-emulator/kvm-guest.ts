@@ -2,6 +2,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
+import { ignore } from '../../../../src/async/ignore.ts'
 import { startProgram } from '../../programs/start.ts'
 import { findProgram } from '../../system/find-program.ts'
 
@@ -49,7 +50,7 @@ export async function tryKvm(emulator: string | undefined): Promise<KvmVerdict> 
   } catch {
     return 'unknown'
   } finally {
-    await rm(directory, { recursive: true, force: true }).catch(() => {})
+    await rm(directory, { recursive: true, force: true }).catch(ignore('a small temporary file may stay'))
   }
 }
 

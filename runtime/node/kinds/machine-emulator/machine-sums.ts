@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
+import { ignore } from '../../../../src/async/ignore.ts'
 import { withTimeout } from '../../../../src/async/timeout.ts'
 import { type DiskSlot, diskSlots, type MachineEmulatorNode } from '../../../../src/kinds/machine-emulator.ts'
 import type { KindListener, KindNode } from '../kind.ts'
@@ -74,7 +75,7 @@ export class MachineSums {
     const summing = before.then(async () => {
       for (const field of imageFields) await this.#sumOf(node, field)
     })
-    const settled = summing.catch(() => {})
+    const settled = summing.catch(ignore('the sums stay unknown, as they are shown'))
     this.#summing.set(node.key, settled)
     return settled
   }

@@ -1,6 +1,7 @@
 import { createConnection, type Socket } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
 import { onAbort } from '../../../../src/async/abort.ts'
+import { ignore } from '../../../../src/async/ignore.ts'
 import { withTimeout } from '../../../../src/async/timeout.ts'
 import { LineReader } from '../../system/line-reader.ts'
 import { QmpError } from './qmp-error.ts'
@@ -85,8 +86,7 @@ export class Qmp {
     this.#greeting = new Promise<unknown>((resolve, reject) => {
       this.#greeted = { resolve, reject }
     }) as Promise<QmpVersion>
-    // Whoever waits for the greeting gets the error; nobody may wait any more when it comes.
-    this.#greeting.catch(() => {})
+    this.#greeting.catch(ignore('who waits for the greeting is told'))
     this.closed = new Promise((resolve) => socket.once('close', resolve))
     socket.on('data', (bytes) => this.#receive(bytes as Buffer))
     socket.on('error', (cause) => this.#fail(new QmpError('closed', 'The connection to the emulator broke', { cause })))
@@ -222,7 +222,9 @@ async function open(path: string, deadline: number, signal: AbortSignal | undefi
       if (!isEarly || Date.now() + retryMs >= deadline) {
         throw new QmpError('unreachable', `The monitor of the emulator cannot be reached (${code})`, { cause })
       }
-      await pause(retryMs, undefined, signal === undefined ? {} : { signal }).catch(() => {})
+      await pause(retryMs, undefined, signal === undefined ? {} : { signal }).catch(
+        ignore('it was aborted, as the next round sees'),
+      )
     }
   }
 }

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import { ignore } from '../../../../src/async/ignore.ts'
 import { conflict } from '../../../../src/errors/api-error.ts'
 import { diskSlots } from '../../../../src/kinds/machine-emulator.ts'
 import { diskId } from './drives.ts'
@@ -70,7 +71,7 @@ async function job(qmp: Qmp, command: string, args: Record<string, unknown>, old
       event.data.status === 'concluded',
     saveMs,
   )
-  concluded.catch(() => {})
+  concluded.catch(ignore('it is awaited below, unless the command fails first'))
   await qmp.execute(command, { 'job-id': jobId, ...args }, askMs)
   await concluded
   const jobs = await qmp.execute<JobInfo[]>('query-jobs', {}, askMs)

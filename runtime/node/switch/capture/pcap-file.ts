@@ -1,5 +1,6 @@
 import { type FileHandle, open, rm, statfs } from 'node:fs/promises'
 import { onAbort } from '../../../../src/async/abort.ts'
+import { ignore } from '../../../../src/async/ignore.ts'
 import { KeeperError } from '../../keeper-protocol/error.ts'
 
 /** How much is written between two looks at the free space. */
@@ -60,7 +61,7 @@ export class PcapFile {
     try {
       await handle.writev([header], 0)
     } catch (error) {
-      await handle.close().catch(() => {})
+      await handle.close().catch(ignore('the failure of the write is told'))
       await rm(path, { force: true })
       throw error
     }

@@ -1,4 +1,5 @@
 import type { Socket } from 'node:net'
+import { ignore } from '../../../../src/async/ignore.ts'
 import { KeyedMutex } from '../../../../src/async/keyed-mutex.ts'
 import { KeeperError } from '../../keeper-protocol/error.ts'
 import type { CaptureState } from '../../keeper-protocol/protocol.ts'
@@ -142,7 +143,7 @@ export class Recorder {
       await file.append(pieces)
     } catch (error) {
       this.#file = null
-      await file.complete().catch(() => {})
+      await file.complete().catch(ignore('the failure that ended the capture is told'))
       this.#failed(file.path, (error as Error).message)
       // Not to be waited for here: it waits until all is stored.
       void this.#adjust()

@@ -1,5 +1,6 @@
 import { writeSync } from 'node:fs'
 import { Worker } from 'node:worker_threads'
+import { ignore } from '../../../../src/async/ignore.ts'
 import { KeeperError } from '../../keeper-protocol/error.ts'
 import { programArguments } from '../../programs/own-program.ts'
 import type { Counters } from '../core/counters.ts'
@@ -96,7 +97,7 @@ export class FastPath implements PacketPath {
   }
 
   send(end: number, frame: Uint8Array): void {
-    this.#call('send', { end, frame }).catch(() => {})
+    this.#call('send', { end, frame }).catch(ignore('a probe that is not sent is a probe that is lost'))
   }
 
   async shutdown(): Promise<void> {

@@ -1,3 +1,4 @@
+import { ignore } from '../../../../../src/async/ignore.ts'
 import { addressOf, type LibvirtUri } from './address.ts'
 import { LibvirtConnection } from './connection.ts'
 import { installCommand, startSessionDaemon } from './daemon.ts'
@@ -77,10 +78,7 @@ export class LibvirtClient {
     clearTimeout(this.#retry)
     const connection = this.#connection
     this.#connection = undefined
-    connection?.made.then(
-      (made) => made.close(),
-      () => {},
-    )
+    connection?.made.then((made) => made.close(), ignore('a connection that was not made needs no close'))
   }
 
   async #connected(): Promise<LibvirtConnection> {
@@ -173,8 +171,7 @@ export class LibvirtClient {
     clearTimeout(this.#retry)
     this.#retry = setTimeout(() => {
       if (this.#isClosed || this.#watchers.size === 0) return
-      // What becomes of it is seen where it is begun.
-      this.#connected().catch(() => {})
+      this.#connected().catch(ignore('what becomes of a connection is seen where it is begun'))
     }, this.#wait)
     this.#retry.unref()
   }

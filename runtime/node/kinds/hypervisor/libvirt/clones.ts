@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { mkdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
+import { ignore } from '../../../../../src/async/ignore.ts'
 import { ApiError, conflict } from '../../../../../src/errors/api-error.ts'
 import type { CloneWanted, Vm } from '../driver.ts'
 import {
@@ -62,7 +63,10 @@ export class Clones {
     } catch (error) {
       // What was not heard of in time may have been done.
       const left = await this.#domains.byUuid(uuid).catch(() => undefined)
-      if (left !== undefined) await this.#domains.undefineAll(left).catch(() => {})
+      if (left !== undefined)
+        await this.#domains
+          .undefineAll(left)
+          .catch(ignore('it is sought as a leftover, and removed when libvirt answers'))
       for (const path of made) await rm(path, { recursive: true, force: true })
       throw told(error)
     }

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { rm } from 'node:fs/promises'
 import { dirname } from 'node:path'
+import { ignore } from '../../../../../src/async/ignore.ts'
 import { conflict } from '../../../../../src/errors/api-error.ts'
 import { translated } from '../../../storage/disk.ts'
 import { makeDirectory } from '../../../storage/durable-file.ts'
@@ -47,7 +48,10 @@ export class Clones {
       return await this.#machines.get(uuid)
     } catch (error) {
       await this.#undo(uuid, directory)
-      if (known === undefined) await this.#machines.run('snapshot', source.uuid, 'delete', base.uuid).catch(() => {})
+      if (known === undefined)
+        await this.#machines
+          .run('snapshot', source.uuid, 'delete', base.uuid)
+          .catch(ignore('the next clone is made from the same snapshot'))
       throw error
     } finally {
       this.#making.delete(uuid)
@@ -105,8 +109,8 @@ export class Clones {
 
   /** Overlays first: a disk that has some cannot be forgotten. */
   async #forgetDisks(files: readonly string[]): Promise<void> {
-    // One that another machine has stays.
-    for (const file of files.toReversed()) await this.#machines.run('closemedium', 'disk', file).catch(() => {})
+    for (const file of files.toReversed())
+      await this.#machines.run('closemedium', 'disk', file).catch(ignore('a disk that another machine has stays'))
   }
 
   /** The overlays of the clone out of its drives, so that VirtualBox forgets it without them. */
