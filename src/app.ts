@@ -41,6 +41,8 @@ export interface AppOptions {
   readonly appliance?: ApplianceVmService
   /** See `Context.between`; without it all projects are on one host. */
   readonly between?: Context['between']
+  /** See `Context.uploads`. */
+  readonly uploads?: Context['uploads']
   readonly version: string
   /** Who is let in; asked for every request. */
   readonly access: () => Access
@@ -167,6 +169,7 @@ export function createApp(options: AppOptions): App {
     fleet: options.fleet,
     appliance: options.appliance,
     between: options.between ?? (async () => '127.0.0.1'),
+    uploads: options.uploads,
     linking: new Set(),
     version,
     tickets,

@@ -17,7 +17,7 @@ import type { ServiceRecords } from './storage/service-records.ts'
 import { version } from './system/version.ts'
 
 /** What runs the labs of a service: this host, or the computes that it is a gateway of. */
-export interface LabHost extends Pick<AppOptions, 'agent' | 'fleet' | 'appliance' | 'between'> {
+export interface LabHost extends Pick<AppOptions, 'agent' | 'fleet' | 'appliance' | 'between' | 'uploads'> {
   /** What was open, and what ran, when the service before ended. Absent where nothing runs. */
   readonly takenOver?: Promise<TakenOver>
   /** Ends what takes its time, in bounds of its own: the appliance VM. */
@@ -77,6 +77,7 @@ export async function openGateway({ config, log, records, tokens }: LabHostOptio
     agent: gateway.agent,
     fleet,
     between: peerAddress(fleet, gateway.locator),
+    uploads: gateway.uploads,
     end: async () => {},
     async close() {
       gateway.close()

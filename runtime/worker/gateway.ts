@@ -83,6 +83,7 @@ export async function openGateway(env: Env, parts: GatewayParts): Promise<Gatewa
     agent: gateway.agent,
     fleet,
     between: peerAddress(fleet, gateway.locator),
+    uploads: gateway.uploads,
     access,
     tokens,
     tickets,

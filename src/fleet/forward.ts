@@ -63,12 +63,17 @@ export interface Forwarded {
   readonly path: string
   /** The compute is told whether the caller is an administrator, and nothing else of it. */
   readonly caller: Caller
+  /** Instead of that of the request; the same bytes. */
+  readonly body?: ReadableStream<Uint8Array>
   /** With it websockets are handed on, too. */
   readonly upgrade?: Upgrade
 }
 
 /** Hands a request on to a compute and its answer back, both as streams. */
-export async function forward(fleet: Fleet, { id, request, path, caller, upgrade }: Forwarded): Promise<Response> {
+export async function forward(
+  fleet: Fleet,
+  { id, request, path, caller, body, upgrade }: Forwarded,
+): Promise<Response> {
   const name = fleet.nameOf(id)
   requirePlain(path)
   const target = `/v2/compute/${path}${queryOf(request.url)}`
@@ -84,7 +89,7 @@ export async function forward(fleet: Fleet, { id, request, path, caller, upgrade
     path: target,
     headers: { ...picked(request.headers, toCompute), ...headersFor(caller) },
     // What is left of a GET's body cannot be carried by every way to a compute, and no endpoint needs it.
-    body: request.headers.get('content-length') === '0' || request.method === 'GET' ? null : request.body,
+    body: request.headers.get('content-length') === '0' || request.method === 'GET' ? null : (body ?? request.body),
     signal: request.signal,
   })
   return passOn(response, name)

@@ -35,6 +35,8 @@ export interface Gateway {
   readonly events: GatewayEvents
   readonly locator: ProjectLocator
   readonly bring: BringImage
+  /** Records the digests of what is uploaded, wherever that is. */
+  readonly uploads: UploadDigests | undefined
   close(): void
 }
 
@@ -68,7 +70,7 @@ export function createGateway({
   const events: GatewayEvents = new GatewayEvents(members, locator, loadNow, bookmarks)
   const metrics = async () => [...(await host.metrics()), ...events.metrics()]
   const uploads = digests && new UploadDigests(digests.store, digests.newHasher)
-  const bring = more.bring ?? new ImageCopies(members, locator, digests?.store).bring
+  const bring = more.bring ?? new ImageCopies(members, locator, uploads).bring
   return {
     agent(caller) {
       const fanOut = new FanOut(members, caller)
@@ -91,6 +93,7 @@ export function createGateway({
     events,
     locator,
     bring,
+    uploads,
     close: () => events.close(),
   }
 }

@@ -45,13 +45,13 @@ export async function withImages<T>(
 export class ImageCopies {
   readonly #members: FleetMembers
   readonly #locator: ProjectLocator
-  readonly #digests: ImageDigests | undefined
+  readonly #digests: Pick<ImageDigests, 'get'> | undefined
   /** One after the other for each compute. */
   readonly #turns = new KeyedMutex()
   readonly #underWay = new Map<string, Promise<Outcome>>()
 
   /** Without `digests` nothing is brought. */
-  constructor(members: FleetMembers, locator: ProjectLocator, digests: ImageDigests | undefined) {
+  constructor(members: FleetMembers, locator: ProjectLocator, digests: Pick<ImageDigests, 'get'> | undefined) {
     this.#members = members
     this.#locator = locator
     this.#digests = digests

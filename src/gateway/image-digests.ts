@@ -1,3 +1,4 @@
+import { ignore } from '../async/ignore.ts'
 import { relay } from '../async/relay.ts'
 import { ApiError } from '../errors/api-error.ts'
 import type { UploadOptions } from '../host-agent.ts'
@@ -52,6 +53,8 @@ export class UploadDigests {
   readonly #store: ImageDigests
   readonly #newHasher: () => Hasher
   readonly #begun = new Map<string, Begun>()
+  /** Images that are being removed, with the number of requests that do so. */
+  readonly #removals = new Map<string, number>()
 
   constructor(store: ImageDigests, newHasher: () => Hasher) {
     this.#store = store
@@ -87,6 +90,32 @@ export class UploadDigests {
   /** Rejects when the digest of an upload could not be saved now. */
   requireSpace(): Promise<void> {
     return this.#store.requireSpace()
+  }
+
+  /** What an image was when it was uploaded; undefined also while it is being removed, as it must not be copied then. */
+  async get(kind: ImageKindName, name: string): Promise<ImageDigest | undefined> {
+    return this.#removals.has(`${kind}/${name}`) ? undefined : this.#store.get(kind, name)
+  }
+
+  /** Runs what removes an image from computes; the digest is forgotten when one of them has (`removed`), and not before. */
+  async whileRemoved(
+    kind: ImageKindName,
+    name: string,
+    remove: (removed: () => void) => Promise<unknown>,
+  ): Promise<void> {
+    const key = `${kind}/${name}`
+    let isRemoved = false
+    this.#removals.set(key, (this.#removals.get(key) ?? 0) + 1)
+    try {
+      await remove(() => {
+        isRemoved = true
+      })
+    } finally {
+      if (isRemoved) await this.#store.remove(kind, name).catch(ignore('the store tells that it cannot save'))
+      const left = (this.#removals.get(key) ?? 1) - 1
+      if (left > 0) this.#removals.set(key, left)
+      else this.#removals.delete(key)
+    }
   }
 
   /** The image is another one now, and nobody knows which. */

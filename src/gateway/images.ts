@@ -52,20 +52,21 @@ export function gatewayImages(
       return progress
     },
     async remove(kind, name) {
-      // Before: what is deleted must not be brought from one compute to another.
-      await uploads?.changed(kind, name)
       let found = false
       let missing: unknown
-      await fanOut.order(async ({ images }) => {
-        try {
-          await images.remove(kind, name)
-          found = true
-        } catch (error) {
-          // Not every compute has every image.
-          if (!(error instanceof ApiError) || error.status !== 404) throw error
-          missing = error
-        }
-      })
+      const remove = (removed: () => void = () => {}) =>
+        fanOut.order(async ({ images }) => {
+          try {
+            await images.remove(kind, name)
+            found = true
+            removed()
+          } catch (error) {
+            // Not every compute has every image.
+            if (!(error instanceof ApiError) || error.status !== 404) throw error
+            missing = error
+          }
+        })
+      await (uploads === undefined ? remove() : uploads.whileRemoved(kind, name, remove))
       if (!found) throw missing
     },
     async progress(kind, name, total) {

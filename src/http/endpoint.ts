@@ -6,6 +6,7 @@ import type { Tokens } from '../auth/tokens.ts'
 import type { FeedSource } from '../events/fleet-feed.ts'
 import type { ApplianceVmService } from '../fleet/appliance-vm.ts'
 import type { Fleet } from '../fleet/fleet.ts'
+import type { UploadDigests } from '../gateway/image-digests.ts'
 import type { HostAgent } from '../host-agent.ts'
 import type { Role } from '../model/access-token.ts'
 import type { Admission } from './access/access.ts'
@@ -25,6 +26,8 @@ export interface Context {
   readonly appliance: ApplianceVmService | undefined
   /** The address at which the host of one project reaches that of another. 409 when there is none. */
   readonly between: (from: string, to: string) => Promise<string>
+  /** Records the digests of images that are uploaded to computes. Absent where there is no gateway. */
+  readonly uploads: Pick<UploadDigests, 'requireSpace' | 'watch'> | undefined
   /** Ports that are being linked now. */
   readonly linking: Set<string>
   readonly version: string

@@ -1,7 +1,7 @@
 import { Type } from '@sinclair/typebox'
 import { ignore } from '../async/ignore.ts'
 import { badRequest } from '../errors/api-error.ts'
-import type { StoredImage, UploadProgress } from '../host-agent.ts'
+import type { StoredImage, UploadOptions, UploadProgress } from '../host-agent.ts'
 import { digestsOf } from '../http/digest.ts'
 import { type Answer, type Endpoint, endpoint, noContent, ok } from '../http/endpoint.ts'
 import { contentRangeOf, rangeOf } from '../http/range.ts'
@@ -131,26 +131,25 @@ function upload(path: string, field: 'path' | 'filename', tag: string, kind: Ima
     },
     async handle({ params, query, request }, { agent }) {
       const filename = String(params[field])
-      const range = contentRangeOf(request)
-      if (range !== undefined && 'asked' in range) {
-        return progressAnswer(await agent.images.progress(kind, filename, range.asked))
-      }
-      const { part } = range ?? {}
-      const digests = digestsOf(request, query.md5sum, part !== undefined)
-      const size = announced(request)
-      if (part !== undefined && size !== undefined && size !== part.last - part.first + 1) {
-        throw badRequest(`Content-Range: expected a body of ${part.last - part.first + 1} bytes, got ${size}`)
-      }
+      const asked = uploadOf(request, query.md5sum)
+      if ('asked' in asked) return progressAnswer(await agent.images.progress(kind, filename, asked.asked))
       const content = request.body ?? new Blob([]).stream()
-      return progressAnswer(
-        await agent.images.write(kind, filename, content, {
-          digests,
-          ...(size !== undefined && { size }),
-          ...(part !== undefined && { part }),
-        }),
-      )
+      return progressAnswer(await agent.images.write(kind, filename, content, asked))
     },
   })
+}
+
+/** What a request says of the upload that is its body, or (`asked`) of which it asks how much is there; 400. */
+export function uploadOf(request: Request, md5sum: string | undefined): UploadOptions | { readonly asked: number } {
+  const range = contentRangeOf(request)
+  if (range !== undefined && 'asked' in range) return range
+  const { part } = range ?? {}
+  const digests = digestsOf(request, md5sum, part !== undefined)
+  const size = announced(request)
+  if (part !== undefined && size !== undefined && size !== part.last - part.first + 1) {
+    throw badRequest(`Content-Range: expected a body of ${part.last - part.first + 1} bytes, got ${size}`)
+  }
+  return { digests, ...(size !== undefined && { size }), ...(part !== undefined && { part }) }
 }
 
 function announced(request: Request): number | undefined {

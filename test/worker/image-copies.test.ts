@@ -67,4 +67,12 @@ test('the Worker brings no image to a compute with an address that was not uploa
   const answer = await gateway.fetch('POST', `${projects}/${project_id}/machine-emulator/nodes`, input)
   const message = expect.stringContaining('the gateway has no digest of it')
   expect([answer.status, await answer.json()]).toMatchObject([409, { image: 'own.img', message }])
+
+  // An upload to one compute through the Worker is one.
+  const upload = await gateway.fetch('POST', '/v2/computes/first/machine-emulator/images/own.img', undefined, {
+    body: 'y',
+  })
+  expect(upload.status).toBe(204)
+  await gateway.call('POST', `${projects}/${project_id}/machine-emulator/nodes`, input)
+  expect(await readFile(join(second.data, 'images/machine-emulator/own.img'), 'utf8')).toBe('y')
 })

@@ -9,6 +9,8 @@ import { kinds } from '../../kinds/index.ts'
 import type { KindDescriptor } from '../../kinds/kind.ts'
 import { applianceId, Compute, ComputeCreate, ComputeUpdate, localId } from '../../model/compute.ts'
 import { Ports } from '../../model/host.ts'
+import { type ImageKindName, imageKinds } from '../../model/image.ts'
+import { uploadOf } from '../images.ts'
 import { joinEndpoint } from './join.ts'
 
 const base = '/v2/computes'
@@ -202,23 +204,62 @@ function handOn(method: Extract<Method, 'GET' | 'POST' | 'PUT'>, rest: string, p
       if (notHandedOn.has(word)) {
         throw notFound(`${word}: this is not handed on; ask the service that you want to come in to`)
       }
-      return handedOn(id, await filtered(request, path), after(path, 4), context)
+      const image = id === localId ? undefined : imageIn(request, params as Record<string, string>)
+      const given = await filtered(request, path)
+      const hand = (body?: ReadableStream<Uint8Array>) => handedOn(id, given, after(path, 4), context, body)
+      return image === undefined ? hand() : withDigest(image, given, context, hand)
     },
   })
 }
 
-/** Hands a request on to a compute; `local` of a gateway is the gateway itself. */
-async function handedOn(id: string, request: Request, path: string, context: Context): Promise<Response> {
+/** Hands a request on to a compute, with that body if one is given; `local` of a gateway is the gateway itself. */
+async function handedOn(
+  id: string,
+  request: Request,
+  path: string,
+  context: Context,
+  body?: ReadableStream<Uint8Array>,
+): Promise<Response> {
   const { caller, answered, upgrade, itself } = context
   const fleet = await fleetFor(id, request, context)
   if (id === localId && itself !== undefined) {
-    const { url, method, headers, body, signal } = request
+    const { url, method, headers, body: given, signal } = request
     const inner = new URL(`/v2/compute/${path}${new URL(url).search}`, url)
-    const init = { method, headers, signal, ...(body !== null && method !== 'GET' && { body, duplex: 'half' }) }
+    const init = { method, headers, signal, ...(given !== null && method !== 'GET' && { body: given, duplex: 'half' }) }
     return itself(new Request(inner, init), inner.pathname)
   }
   answered(id)
-  return forward(fleet, { id, request, path, caller, upgrade })
+  return forward(fleet, { id, request, path, caller, upgrade, ...(body !== undefined && { body }) })
+}
+
+/** Which image a POST to a compute stores. */
+function imageIn({ method }: Request, { emulator, action = '' }: Record<string, string>): Image | undefined {
+  const kind = imageKinds.find((it) => it === emulator)
+  const [, name] = /^images\/(.+)$/s.exec(action) ?? []
+  return method === 'POST' && kind !== undefined && name !== undefined ? { kind, name } : undefined
+}
+
+interface Image {
+  readonly kind: ImageKindName
+  readonly name: string
+}
+
+/** Hands an upload on with a body of its own. The digest is recorded as that of an upload to all computes. */
+async function withDigest(
+  image: Image,
+  request: Request,
+  { uploads, caller }: Context,
+  hand: (body?: ReadableStream<Uint8Array>) => Promise<Response>,
+): Promise<Response> {
+  if (uploads === undefined) return hand()
+  const asked = uploadOf(request, new URL(request.url).searchParams.get('md5sum') ?? undefined)
+  if ('asked' in asked) return hand()
+  await uploads.requireSpace()
+  const upload = { ...image, byAdmin: caller.mayExecute }
+  const { content, taken } = uploads.watch(upload, request.body ?? new Blob([]).stream(), asked)
+  const response = await hand(content)
+  if (response.status === 204 || response.status === 308) await taken(response.status === 204)
+  return response
 }
 
 /** The lists that a GET of an action takes, by its path below that of the compute. */

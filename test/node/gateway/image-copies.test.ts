@@ -44,3 +44,28 @@ test('an image is brought to a compute as it was uploaded, also after a restart 
   expect(await create()).toMatchObject([201, { name: 'R1' }])
   expect((await readFile(there(second))).equals(disk)).toBe(true)
 })
+
+test('an image that was uploaded to one compute through the gateway is brought to another, whole or in parts, by any spelling', async () => {
+  const gateway = await TestService.start({ gateway: true, 'aliases.qemu': 'machine-emulator' })
+  const [first, second] = await Promise.all([TestService.start({ ...embedded }), TestService.start({ ...embedded })])
+  for (const [compute_id, { url }] of [['first', first] as const, ['second', second] as const]) {
+    const port = Number(new URL(url).port)
+    await gateway.call('POST', '/v2/computes', { compute_id, protocol: 'http', host: '127.0.0.1', port })
+  }
+  const disk = randomBytes(300_000)
+  const at = (name: string) => `/v2/computes/first/qemu/images/${name}`
+  expect((await gateway.fetch(at('whole%20disk.img'), { method: 'POST', body: disk })).status).toBe(204)
+  for (const [from, to, status] of [
+    [0, 200_000, 308],
+    [200_000, 300_000, 204],
+  ] as const) {
+    const headers = { 'content-range': `bytes ${from}-${to - 1}/300000` }
+    const answer = await gateway.fetch(at('parts.img'), { method: 'POST', headers, body: disk.subarray(from, to) })
+    expect(answer.status).toBe(status)
+  }
+  const { project_id } = await gateway.call('POST', '/v2/compute/projects', { name: 'lab', compute_id: 'second' })
+  const node = { name: 'R1', platform: 'x86_64', hda_disk_image: 'whole disk.img', hdb_disk_image: 'parts.img' }
+  await gateway.call('POST', `/v2/compute/projects/${project_id}/machine-emulator/nodes`, node)
+  for (const name of ['whole disk.img', 'parts.img'])
+    expect((await readFile(join(second.data, 'images/machine-emulator', name))).equals(disk)).toBe(true)
+})

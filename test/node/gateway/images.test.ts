@@ -1,5 +1,13 @@
 import { expect, onTestFinished, test, vi } from 'vitest'
-import { ApiError, badRequest, conflict, missingImage, notFound, outOfSpace } from '../../../src/errors/api-error.ts'
+import {
+  ApiError,
+  badRequest,
+  conflict,
+  forbidden,
+  missingImage,
+  notFound,
+  outOfSpace,
+} from '../../../src/errors/api-error.ts'
 import { shared } from '../../../src/gateway/shared-stream.ts'
 import type { HostAgent, StoredImage, UploadOptions } from '../../../src/host-agent.ts'
 import type { NodeCreate } from '../../../src/kinds/node.ts'
@@ -90,6 +98,42 @@ test('an image is deleted on every compute that has it', async () => {
     409,
     { message: expect.stringContaining('the node R1') },
   ])
+})
+
+test('the digest of an image is kept when the computes refuse to delete it, and forgotten when one has deleted it', async () => {
+  const image = 'iou/router.bin'
+  const path = '/v2/compute/iou/images/router.bin'
+  const known = { sha256: sha256Of('router'), byAdmin: true }
+  const remove = async (...removals: (() => Promise<void>)[]) => {
+    const gateway = startGateway(removals.map((it) => compute({}, { remove: it }).agent))
+    gateway.digests.map.set(image, known)
+    const { status } = await gateway.fetch('DELETE', path)
+    return [status, gateway.digests.map.get(image)]
+  }
+  const refuse = (error: Error) => () => Promise.reject(error)
+  const refused = refuse(forbidden('router.bin: only an administrator deletes it'))
+  expect(await remove(refused, refused)).toEqual([403, known])
+  expect(await remove(refused, refuse(notFound('image: there is no such image')))).toEqual([403, known])
+  expect(await remove(refuse(notFound('image: there is no such image')))).toEqual([404, known])
+  expect(await remove(async () => {}, refused)).toEqual([403, undefined])
+  expect(await remove(async () => {})).toEqual([204, undefined])
+})
+
+test('an image that is being deleted is not copied', async () => {
+  let deleted = () => {}
+  const mayDelete = new Promise<void>((resolve) => {
+    deleted = resolve
+  })
+  const one = compute({ 'a.qcow2': 'A', 'b.qcow2': 'B' }, { remove: () => mayDelete })
+  const newcomer = compute({})
+  const { create, gateway } = await createOn([one, newcomer])
+  uploaded(gateway, { 'a.qcow2': 'A', 'b.qcow2': 'B' })
+  newcomer.agent.images.remove = async () => {}
+  const removal = gateway.fetch('DELETE', '/v2/compute/machine-emulator/images/a.qcow2')
+  expect((await create()).status).toBe(409)
+  expect(newcomer.written).toEqual([])
+  deleted()
+  expect((await removal).status).toBe(204)
 })
 
 test('what a compute lacks is copied to it from one that has it, once', async () => {
