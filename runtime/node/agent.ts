@@ -4,10 +4,11 @@ import { forbidden } from '../../src/errors/api-error.ts'
 import { EventLog } from '../../src/events/event-log.ts'
 import type { HostAgent } from '../../src/host-agent.ts'
 import { namedAction } from '../../src/kinds/kind.ts'
-import { isLinkable, type NodeKindName, nodeKinds } from '../../src/kinds/node.ts'
+import { isLinkable, nodeKinds } from '../../src/kinds/node.ts'
 import type { EventPayload } from '../../src/model/event.ts'
 import type { Diagnosis } from '../../src/model/host.ts'
 import type { Config, Resolved } from './config/config.ts'
+import { groupOf } from './config/settings.ts'
 import { protectionText } from './doctor/confinement.ts'
 import { allowedInterfaces } from './host/allowed-interfaces.ts'
 import { LoadMeter } from './host/load.ts'
@@ -15,15 +16,9 @@ import { hostMetrics } from './host/metrics.ts'
 import { callerIsLocal, callerMayExecute, callerName } from './http/caller.ts'
 import { Images } from './images/images.ts'
 import type { ImageUser } from './images/users.ts'
-import { type DynamipsTimeouts, defaultDynamipsTimeouts as usualDynamipsBounds } from './kinds/dynamips/bounds.ts'
-import { DynamipsKind } from './kinds/dynamips/dynamips.ts'
-import { createDrivers, type Drivers, defaultDriver } from './kinds/hypervisor/drivers.ts'
-import { HypervisorKind } from './kinds/hypervisor/hypervisor.ts'
-import { IouKind } from './kinds/iou/iou.ts'
-import type { KindListener, NodeKind } from './kinds/kind.ts'
-import { defaultMachineTimeouts, type MachineTimeouts } from './kinds/machine-emulator/bounds.ts'
-import { MachineEmulatorKind } from './kinds/machine-emulator/machine-emulator.ts'
-import { PcKind } from './kinds/pc/pc.ts'
+import { createDrivers, type Drivers } from './kinds/hypervisor/drivers.ts'
+import type { KindListener } from './kinds/kind.ts'
+import { type KindTimeouts, openKinds } from './kinds/open.ts'
 import type { Log } from './log/log.ts'
 import { Captures } from './nodes/captures.ts'
 import { Consoles } from './nodes/consoles.ts'
@@ -49,8 +44,8 @@ export interface NodeAgentOptions {
   /** Default: those of the data directory, whose failures are told in no feed. */
   readonly records?: ServiceRecords
   readonly diagnose: (settings: Resolved, signal?: AbortSignal) => Promise<Diagnosis>
-  readonly machineBounds?: Partial<MachineTimeouts>
-  readonly dynamipsBounds?: Partial<DynamipsTimeouts>
+  /** See `KindHost.timeouts`. */
+  readonly timeouts?: KindTimeouts
 }
 
 /** What an earlier service left open. */
@@ -82,7 +77,8 @@ export async function createNodeAgent(options: NodeAgentOptions): Promise<NodeAg
   const { data, limits, console_host } = config.current
   const isLocal = () => callerIsLocal(config)
   const projectsDirectory = join(data, 'projects')
-  await Promise.all([data, projectsDirectory, join(data, 'run')].map(makeDirectory))
+  const runDirectory = join(data, 'run')
+  await Promise.all([data, projectsDirectory, runDirectory].map(makeDirectory))
 
   const minFreeMb = () => config.current.min_free_space_mb
   const records = options.records ?? (await ServiceRecords.open({ data, minFreeMb, log }))
@@ -100,10 +96,9 @@ export async function createNodeAgent(options: NodeAgentOptions): Promise<NodeAg
     },
     consoleHost: console_host,
   })
-  const pc = new PcKind(() => config.current.pc, isLocal)
   const keeper = new KeeperLink(data, log)
   const checksums = new Checksums()
-  const sandbox = new Sandbox({ settings: () => config.current, isLocal, runDirectory: join(data, 'run') })
+  const sandbox = new Sandbox({ settings: () => config.current, isLocal, runDirectory })
   if (!config.current.local) void tellProtection(sandbox, config.current, log)
   const images = new Images({
     sandbox,
@@ -151,51 +146,14 @@ export async function createNodeAgent(options: NodeAgentOptions): Promise<NodeAg
     },
     queued: (key, run) => onNode(key, run),
   }
-  const machines = new MachineEmulatorKind({
-    sandbox,
-    isLocal,
-    runDirectory: join(data, 'run'),
+  const drivers = createDrivers(() => config.current.hypervisor, runDirectory, log)
+  const kinds = await openKinds({
+    ...{ isLocal, sandbox, images, ports, keeper, drivers, runDirectory, minFreeMb, listener, log },
     consoleHost: console_host,
-    acceleration: () => config.current.machine_emulator.acceleration,
-    library: images.library,
-    minFreeMb,
-    timeouts: { ...defaultMachineTimeouts, ...options.machineBounds },
-    md5Of: (file) => images.md5Of(file),
+    settingsOf: (kind) => groupOf(config.current, kind),
+    timeouts: options.timeouts,
     nodes: () => nodes.all.values(),
-    limit: async (key, cpu_percent) => void (await keeper.call('unit.limit', { key, cpu_percent })),
-    listener,
   })
-  const iou = new IouKind({
-    sandbox,
-    library: images.library,
-    admit: (file) => images.executables.admit(file),
-    runDirectory: join(data, 'run'),
-    settings: () => config.current.iou,
-    md5Of: (file) => images.md5Of(file),
-    tidySockets: (applicationId) => keeper.tidyNetio(applicationId),
-    listener,
-  })
-  const dynamipsBounds = { ...usualDynamipsBounds, ...options.dynamipsBounds }
-  const dynamips = new DynamipsKind({
-    sandbox,
-    library: images.library,
-    ports,
-    runDirectory: join(data, 'run'),
-    settings: () => config.current.dynamips,
-    timeouts: dynamipsBounds,
-  })
-  const drivers = createDrivers(() => config.current.hypervisor, join(data, 'run'), log)
-  const hypervisor = new HypervisorKind({
-    drivers,
-    usual: () => defaultDriver(drivers, config.current.hypervisor),
-    ports,
-    consoleHost: console_host,
-    nodes: () => nodes.all.values(),
-    listener,
-    leftoversFile: join(data, 'run', 'hypervisor-leftovers.json'),
-    log,
-  })
-  const kinds: Record<NodeKindName, NodeKind> = { pc, iou, hypervisor, 'machine-emulator': machines, dynamips }
   const emit = (node: LabNode, payload: EventPayload) => events.emit(node.projectId, payload)
   const interfaceRules = () => ({ patterns: config.current.allowed_interfaces, isLocal: isLocal() })
   const links = new Links({ keeper, ports, interfaces: interfaceRules, emit })

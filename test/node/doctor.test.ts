@@ -1,8 +1,8 @@
 import { chmod, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, onTestFinished, test, vi } from 'vitest'
-import { machineChecks } from '../../runtime/node/doctor/machines.ts'
-import { programChecks } from '../../runtime/node/doctor/programs.ts'
+import { dynamipsOfHost } from '../../runtime/node/kinds/dynamips/index.ts'
+import { emulatorChecks } from '../../runtime/node/kinds/machine-emulator/doctor.ts'
 import { freshDirectory } from '../support/directory.ts'
 import { requireProgram } from '../support/require.ts'
 import { testWith } from '../support/test-with.ts'
@@ -16,7 +16,7 @@ function withPath(path: string): void {
 
 test('without an emulator the doctor says how one is installed', async () => {
   withPath(await freshDirectory())
-  expect(await machineChecks()).toEqual([
+  expect(await emulatorChecks()).toEqual([
     {
       name: 'QEMU',
       status: 'warning',
@@ -27,8 +27,7 @@ test('without an emulator the doctor says how one is installed', async () => {
 })
 
 test('dynamips is looked for where the settings say', async () => {
-  const check = async (path: string) =>
-    (await programChecks({ dynamips: { path } })).find(({ name }) => name === 'dynamips')
+  const check = async (path: string) => (await dynamipsOfHost.doctor?.({ path }))?.[0]
   expect(await check('no-such-dynamips')).toEqual({
     name: 'dynamips',
     status: 'warning',
@@ -47,7 +46,7 @@ test('an emulator that does not run is a finding of its own', async () => {
   await writeFile(broken, '#!/bin/sh\necho "cannot open shared object file" >&2\nexit 127\n')
   await chmod(broken, 0o755)
   withPath(directory)
-  const [check] = await machineChecks()
+  const [check] = await emulatorChecks()
   expect(check).toMatchObject({
     name: 'qemu-system-mips',
     status: 'warning',
@@ -57,7 +56,7 @@ test('an emulator that does not run is a finding of its own', async () => {
 })
 
 testWith(qemu)('an emulator that runs is shown with its version, its screens and a UEFI for it', async () => {
-  const checks = await machineChecks()
+  const checks = await emulatorChecks()
   expect(checks.find(({ name }) => name === 'qemu-system-x86_64')).toMatchObject({
     status: 'ok',
     found: expect.stringMatching(/^\d+\.\d+\.\d+, \/.*qemu-system-x86_64, VNC/),

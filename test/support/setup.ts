@@ -88,7 +88,7 @@ async function hostAgent(undo: Undo[], part = 1): Promise<NodeAgentService> {
   const quiet = () => {}
   const log = { debug: quiet, info: quiet, warn: quiet, error: quiet }
   const service = await createNodeAgent({
-    ...{ config, log, dynamipsBounds: shortBounds },
+    ...{ config, log, timeouts: { dynamips: { ...shortBounds } } },
     diagnose: async () => ({ ok: true, checks: [] }),
   })
   undo.push(() => service.close())

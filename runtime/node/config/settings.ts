@@ -1,5 +1,7 @@
-import { type Static, Type } from '@sinclair/typebox'
+import { type Static, type TObject, Type } from '@sinclair/typebox'
 import { Role } from '../../../src/model/access-token.ts'
+import type { HostKind } from '../kinds/host-kind.ts'
+import { hostKinds } from '../kinds/index.ts'
 
 const portRange = (first: number, last: number, description: string) =>
   Type.Tuple([Type.Integer({ minimum: 1024, maximum: 65535 }), Type.Integer({ minimum: 1024, maximum: 65535 })], {
@@ -8,6 +10,23 @@ const portRange = (first: number, last: number, description: string) =>
     expects: `a range of ports from 1024 to 65535, such as ${first}-${last}`,
   })
 const words = (description: string) => Type.Array(Type.String({ minLength: 1 }), { default: [], description })
+
+type Underscored<S extends string> = S extends `${infer A}-${infer B}` ? `${A}_${Underscored<B>}` : S
+type KindGroups = {
+  [K in (typeof hostKinds)[number] as Underscored<K['descriptor']['name']>]: TObject<NonNullable<K['settings']>>
+}
+const groupName = ({ descriptor }: HostKind): string => descriptor.name.replaceAll('-', '_')
+const kindGroups = Object.fromEntries(
+  hostKinds.flatMap((kind: HostKind) =>
+    kind.settings === undefined
+      ? []
+      : [[groupName(kind), Type.Object(kind.settings, { default: {}, additionalProperties: false })]],
+  ),
+) as unknown as KindGroups
+
+/** The settings of a kind. */
+export const groupOf = (settings: Settings, kind: HostKind): Readonly<Record<string, unknown>> =>
+  (settings as unknown as Readonly<Record<string, Readonly<Record<string, unknown>>>>)[groupName(kind)] ?? {}
 
 /**
  * Every setting, once: the configuration file, the environment (`PATCHBAY_` and the key in capitals, `.` as `_`) and the flags
@@ -257,80 +276,7 @@ export const Settings = Type.Object(
       },
       { default: {}, additionalProperties: false },
     ),
-    hypervisor: Type.Object(
-      {
-        driver: Type.Union([Type.Literal('auto'), Type.Literal('libvirt'), Type.Literal('virtualbox')], {
-          default: 'auto',
-          description: 'What new hypervisor nodes are VMs of; auto takes libvirt where it answers, else VirtualBox',
-          reload: true,
-        }),
-        libvirt_uri: Type.String({
-          default: '',
-          description: 'qemu:///system or qemu:///session. Default: the system where this user may, else the session',
-          reload: true,
-        }),
-        vboxmanage_path: Type.String({
-          default: '',
-          description: 'The VBoxManage program. Default: that in PATH',
-          reload: true,
-        }),
-      },
-      { default: {}, additionalProperties: false },
-    ),
-    iou: Type.Object(
-      {
-        iourc_path: Type.String({
-          default: '',
-          description: 'Licence file of IOU images. Default: ~/.iourc, then that of the node',
-          reload: true,
-        }),
-        license_check: Type.Boolean({
-          default: true,
-          description: 'Whether the form of the licence file is checked before a start',
-          reload: true,
-        }),
-      },
-      { default: {}, additionalProperties: false },
-    ),
-    dynamips: Type.Object(
-      {
-        path: Type.String({
-          minLength: 1,
-          default: 'dynamips',
-          description: 'The dynamips program: a path, or a name to look for in PATH',
-          reload: true,
-        }),
-      },
-      { default: {}, additionalProperties: false },
-    ),
-    machine_emulator: Type.Object(
-      {
-        acceleration: Type.Union([Type.Literal('auto'), Type.Literal('kvm'), Type.Literal('tcg')], {
-          default: 'auto',
-          description:
-            'How processors are emulated; auto takes KVM where a guest boots under it, kvm refuses to start without the device, tcg never uses it',
-          reload: true,
-        }),
-      },
-      { default: {}, additionalProperties: false },
-    ),
-    pc: Type.Object(
-      {
-        engine: Type.Union([Type.Literal('auto'), Type.Literal('vpcs'), Type.Literal('embedded')], {
-          default: 'auto',
-          description:
-            'What runs pcs; auto takes VPCS when it is installed, and outside local mode the embedded simulator',
-          reload: true,
-        }),
-        vpcs_path: Type.String({
-          minLength: 1,
-          default: 'vpcs',
-          description: 'The VPCS program: a path, or a name to look for in PATH',
-          reload: true,
-        }),
-      },
-      { default: {}, additionalProperties: false },
-    ),
+    ...kindGroups,
   },
   { additionalProperties: false },
 )

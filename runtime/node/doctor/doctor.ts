@@ -4,20 +4,20 @@ import { createRequire } from 'node:module'
 import { release } from 'node:os'
 import { dirname } from 'node:path'
 import type { Check, Diagnosis } from '../../../src/model/host.ts'
+import { bpfAvailable } from '../bpf/compile.ts'
 import type { Resolved } from '../config/config.ts'
-import { defaultUri } from '../kinds/hypervisor/libvirt/address.ts'
-import { type KvmVerdict, kvmVerdict } from '../kinds/machine-emulator/kvm-guest.ts'
-import { findVpcs } from '../kinds/pc/vpcs.ts'
+import { groupOf } from '../config/settings.ts'
+import type { HostKind } from '../kinds/host-kind.ts'
+import { hostKinds } from '../kinds/index.ts'
 import { isTcpFree, isUdpFree } from '../ports/bind-test.ts'
+import { error, ok, programCheck, warning } from '../programs/checks.ts'
 import { confinementCheck } from './confinement.ts'
-import { libvirtCheck } from './hypervisors.ts'
 import { keeperCheck } from './keepers.ts'
-import { libpcapCheck, machineChecks } from './machines.ts'
-import { programChecks } from './programs.ts'
 
-const ok = (name: string, found: string): Check => ({ name, status: 'ok', found, fix: null })
-const warning = (name: string, found: string, fix: string | null): Check => ({ name, status: 'warning', found, fix })
-const error = (name: string, found: string, fix: string | null): Check => ({ name, status: 'error', found, fix })
+const setpriv = {
+  use: 'ends emulators with the keeper, should that be killed',
+  install: 'sudo apt-get install util-linux',
+}
 
 /** What labs need on this machine, what was found, and what mends it. Errors are what every lab needs; the rest is for some. */
 export async function diagnose(settings: Resolved, signal?: AbortSignal): Promise<Diagnosis> {
@@ -26,11 +26,8 @@ export async function diagnose(settings: Resolved, signal?: AbortSignal): Promis
     dataDirectory(settings),
     keeperCheck(settings.data),
     ports(settings),
-    vpcs(settings),
-    kvm(),
-    machineChecks(),
-    programChecks(settings, signal),
-    libvirtCheck(settings.hypervisor.libvirt_uri || defaultUri()),
+    ...hostKinds.map((kind: HostKind) => kind.doctor?.(groupOf(settings, kind), signal) ?? []),
+    programCheck('setpriv', ['setpriv'], setpriv, signal),
     confinementCheck(settings),
     privileges(),
     ffi(),
@@ -40,6 +37,13 @@ export async function diagnose(settings: Resolved, signal?: AbortSignal): Promis
   ])
   const checks = groups.flat()
   return { ok: checks.every(({ status }) => status !== 'error'), checks }
+}
+
+/** What the filter `bpf` of links needs. */
+function libpcapCheck(): Check {
+  return bpfAvailable()
+    ? ok('libpcap', 'the filter bpf of links can be used')
+    : warning('libpcap', 'not found; for the filter bpf of links', 'sudo apt-get install libpcap0.8')
 }
 
 function nodeVersion(): Check {
@@ -102,48 +106,6 @@ async function ports({ console_port_range, vnc_port_range, udp_port_range, conso
         : error(name, `none that was tried of ${range.join('-')} can be bound`, `set ${key} to ports that are free`),
     ),
   )
-}
-
-async function vpcs({ pc }: Resolved): Promise<Check> {
-  const found = await findVpcs(pc.vpcs_path)
-  if (found !== undefined) return ok('VPCS', `${found.version}, ${found.path}`)
-  if (pc.engine === 'vpcs') return error('VPCS', 'not found, and pc.engine is vpcs', 'sudo apt-get install vpcs')
-  return warning(
-    'VPCS',
-    'not found: pcs run in the embedded simulator',
-    'sudo apt-get install vpcs (only if you want it)',
-  )
-}
-
-async function kvm(): Promise<Check> {
-  try {
-    await access('/dev/kvm', constants.R_OK | constants.W_OK)
-    return kvmCheck(await kvmVerdict())
-  } catch (reason) {
-    return (reason as NodeJS.ErrnoException).code === 'EACCES'
-      ? warning('KVM', '/dev/kvm is there, but not for this user', 'sudo usermod -aG kvm "$USER", then log in again')
-      : warning(
-          'KVM',
-          'no /dev/kvm: virtual machines would be emulated, slowly',
-          'enable virtualisation in the firmware, or nested virtualisation',
-        )
-  }
-}
-
-/** What was found when a guest was booted under KVM, and what to do. */
-export function kvmCheck(verdict: KvmVerdict): Check {
-  const use = 'machines run emulated, slowly, unless machine_emulator.acceleration is kvm'
-  const fix = 'on a virtual host switch nested virtualisation on, or take a newer kernel there'
-  switch (verdict) {
-    case 'runs':
-      return ok('KVM', '/dev/kvm can be used, a guest boots under it')
-    case 'hangs':
-      return warning('KVM', `/dev/kvm opens, but a guest hangs at its boot under it: ${use}`, fix)
-    case 'fails':
-      return warning('KVM', `/dev/kvm opens, but QEMU cannot run a guest under it: ${use}`, fix)
-    case 'unknown':
-      return ok('KVM', '/dev/kvm can be opened; whether a guest boots under it could not be tried')
-  }
 }
 
 /** Capability bits of linux/capability.h. */

@@ -42,12 +42,12 @@ export async function hostMetrics({
 }
 
 /** Zeros too: a status that nothing has now would be a gap in a graph. */
-function nodeFamily(nodes: Iterable<{ kind: { kind: string }; status: NodeStatus }>): MetricFamily {
+function nodeFamily(nodes: Iterable<{ record: { kind: string }; status: NodeStatus }>): MetricFamily {
   const all = [...nodes]
   const samples = nodeKinds.flatMap((kind) =>
     statuses.map((status) => ({
       labels: { kind, status },
-      value: all.filter((node) => node.kind.kind === kind && node.status === status).length,
+      value: all.filter((node) => node.record.kind === kind && node.status === status).length,
     })),
   )
   return { name: 'patchbay_nodes', help: 'Nodes of open projects, by kind and status.', type: 'gauge', samples }

@@ -81,9 +81,9 @@ function directions(
   return { name, help, type: 'counter', samples }
 }
 
-const labelsOf = ({ projectId, kind, record }: LabNode) => ({
+const labelsOf = ({ projectId, record }: LabNode) => ({
   project_id: projectId,
-  kind: kind.kind,
+  kind: record.kind,
   node_id: record.node_id,
   name: record.name,
 })

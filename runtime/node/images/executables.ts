@@ -3,6 +3,7 @@ import { chmod, copyFile, mkdir, mkdtemp, rename, rm, stat } from 'node:fs/promi
 import { basename, join } from 'node:path'
 import { SerialQueue } from '../../../src/async/serial-queue.ts'
 import { conflict, forbidden } from '../../../src/errors/api-error.ts'
+import { kindOf } from '../../../src/kinds/node.ts'
 import type { ImageKindName } from '../../../src/model/image.ts'
 import type { Checksums } from '../storage/checksums.ts'
 import { requireSpace, translated } from '../storage/disk.ts'
@@ -10,7 +11,7 @@ import { makeDirectory } from '../storage/durable-file.ts'
 import type { RecordFormat, ServiceRecords } from '../storage/service-records.ts'
 
 /** Images that are programs of this host; those of other kinds are read by an emulator. */
-export const isExecutable = (kind: ImageKindName): boolean => kind === 'iou'
+export const isExecutable = (kind: ImageKindName): boolean => kindOf(kind).image?.isProgram === true
 
 const maxRecorded = 10_000
 const setting = 'the setting executables'

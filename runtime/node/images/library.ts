@@ -4,8 +4,9 @@ import { homedir } from 'node:os'
 import { basename, isAbsolute, join, resolve, sep } from 'node:path'
 import { missingImage } from '../../../src/errors/api-error.ts'
 import type { ImageKindName } from '../../../src/model/image.ts'
+import type { HostKind } from '../kinds/host-kind.ts'
+import { hostKinds } from '../kinds/index.ts'
 import { isInside } from '../storage/paths.ts'
-import { imageKindsOfHost } from './kinds.ts'
 
 /** Directories below an additional one that are looked into; below our own there is one. */
 const deepest = 16
@@ -41,11 +42,12 @@ export class ImageLibrary {
   /** Every image of a kind, each directory sorted. A file name in an additional directory is hidden by an earlier one. */
   async all(kind: ImageKindName): Promise<FoundImage[]> {
     const [own = '', ...additional] = this.directories(kind)
-    const { isListed } = imageKindsOfHost[kind]
+    const { isImage = () => true }: Partial<HostKind> =
+      hostKinds.find(({ descriptor }) => descriptor.name === kind) ?? {}
     const listed = async (images: readonly FoundImage[]) => {
       const shown: FoundImage[] = []
       // One after the other: a kind may have to open the file, and there may be thousands.
-      for (const image of images) if (await isListed(image.file)) shown.push(image)
+      for (const image of images) if (await isImage(image.file)) shown.push(image)
       return shown
     }
     const found = await listed(await this.#below(own, 1))

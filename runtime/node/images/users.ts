@@ -1,5 +1,6 @@
 import { open, realpath } from 'node:fs/promises'
 import { basename, dirname, resolve } from 'node:path'
+import { kindOf } from '../../../src/kinds/node.ts'
 import type { ImageKindName } from '../../../src/model/image.ts'
 import type { ImageLibrary } from './library.ts'
 
@@ -36,7 +37,7 @@ export async function usersOf({
       break
     }
   }
-  if (kind !== 'machine-emulator') return users
+  if (kindOf(kind).image?.isDisk !== true) return users
   for (const image of await library.all(kind)) {
     const base = await baseOf(image.file)
     if (base !== undefined && image.file !== file && (await isIt(base))) users.push(`the image ${basename(image.file)}`)

@@ -70,7 +70,7 @@ export class Captures {
     return {
       pcap: webStream(socket),
       interface_name: `${name} ${adapter}/${port}`,
-      comment: `Adapter ${adapter}, port ${port} of the ${node.kind.kind} ${name} (${node_id})`,
+      comment: `Adapter ${adapter}, port ${port} of the ${node.record.kind} ${name} (${node_id})`,
     }
   }
 

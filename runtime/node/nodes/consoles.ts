@@ -9,6 +9,7 @@ import { webStream } from '../system/web-stream.ts'
 import { type KeeperLink, refusal } from './keeper-link.ts'
 import type { LabNode } from './lab-node.ts'
 import type { Listening } from './listening.ts'
+import { consolePool } from './record.ts'
 
 /** What listens on the host itself answers within this, ms. */
 const connectMs = 5000
@@ -92,7 +93,7 @@ export class Consoles {
   async give(node: LabNode, wanted: number | undefined): Promise<string | undefined> {
     const { record, owner } = node
     const { ports } = this.#options
-    const pool = node.kind.consolePool(record.console_type)
+    const pool = consolePool(record)
     const reason = pool === undefined || wanted === undefined ? undefined : ports.refusal(pool, owner, wanted)
     record.console = pool === undefined ? null : await ports.allocate(pool, owner, wanted)
     if (record.console === null || wanted === undefined || record.console === wanted) return undefined
@@ -115,7 +116,7 @@ export class Consoles {
     if (isSameType && (isKept || record.console_type === 'none')) return undefined
     if (record.console_type !== 'telnet' && node.status !== 'stopped')
       throw conflict('console: stop the node first', { word: 'node-running' })
-    const pool = node.kind.consolePool(record.console_type)
+    const pool = consolePool(record)
     if (isExact && pool !== undefined && wanted !== undefined) {
       await this.#options.ports.take(pool, node.owner, wanted)
       record.console = wanted

@@ -1,6 +1,6 @@
 import { mkdir, rm } from 'node:fs/promises'
 import { ignore } from '../../../src/async/ignore.ts'
-import type { NodeCreate } from '../../../src/kinds/node.ts'
+import type { NodeCreate, NodeRef } from '../../../src/kinds/node.ts'
 import type { EventPayload } from '../../../src/model/event.ts'
 import type { NodeKind } from '../kinds/kind.ts'
 import type { PortAllocator } from '../ports/allocator.ts'
@@ -9,6 +9,7 @@ import { requireSpace, translate } from '../storage/disk.ts'
 import { recordVersion } from '../storage/newer-record.ts'
 import type { Consoles } from './consoles.ts'
 import { LabNode } from './lab-node.ts'
+import { defaultConsole, parseOrDefault } from './record.ts'
 
 export interface CreationOptions {
   /** All nodes of the host, by their keys. */
@@ -30,25 +31,31 @@ export class Creation {
   }
 
   /** A new node, stopped; nothing is left when it fails. */
-  async create(project: OpenProject, kind: NodeKind, nodeId: string, input: NodeCreate): Promise<LabNode> {
+  async create(
+    project: OpenProject,
+    kind: NodeKind,
+    { kind: kindName, node_id: nodeId }: Pick<NodeRef, 'kind' | 'node_id'>,
+    input: NodeCreate,
+  ): Promise<LabNode> {
     await requireSpace(project.path, this.#options.minFreeMb())
     project.requireUsable()
     const { name, console: wanted, console_type } = input
+    const { cleanup } = kind
     const record: LabNode['record'] = {
       version: recordVersion,
-      kind: kind.kind,
+      kind: kindName,
       node_id: nodeId,
       name,
       console: null,
-      console_type: console_type ?? 'telnet',
+      console_type: console_type ?? defaultConsole(kindName),
       command_line: '',
       status_reason: null,
       running: false,
-      properties: {},
+      properties: parseOrDefault(kind.schema),
       ports: {},
     }
     const node = new LabNode(project, kind, record, this.#options.troubleOf)
-    record.properties = kind.properties(node)
+    kind.onNew?.(node)
     // From here on its properties are seen by siblings, so that two creates at once do not get the same.
     project.nodes.set(node.key, node)
     let isMade = false
@@ -59,12 +66,13 @@ export class Creation {
       isMade = (await mkdir(node.directory, { recursive: true, mode: 0o700 })) !== undefined
       await kind.prepare(node, input)
       await node.save()
-      await keep(project, `${kind.kind}/${nodeId}`)
+      await keep(project, `${kindName}/${nodeId}`)
     } catch (error) {
       project.nodes.delete(node.key)
       this.#options.ports.releaseAll(node.owner)
-      await kind.gone?.(node, { isDeleted: true }).catch(() => kind.left?.(node, { isDeleted: true }))
-      await kind.forget?.(node)
+      const how = { isDeleted: true }
+      await cleanup?.onRemoved?.(node, how).catch(() => cleanup.deferredCleanup?.(node, how))
+      await cleanup?.dispose?.(node)
       // Else it would be there again after a restart.
       await node
         .removeRecord()
@@ -74,7 +82,7 @@ export class Creation {
       throw translate('The directory of the node', error)
     }
     this.#options.all.set(node.key, node)
-    await kind.created?.(node)
+    await kind.onCreated?.(node)
     this.#options.emit(node, { type: 'node.created', node: node.view() })
     if (moved !== undefined) this.#options.emit(node, { type: 'log.warning', message: moved })
     return node
@@ -82,8 +90,8 @@ export class Creation {
 }
 
 /** Has the next commit remove the directory of a deleted node; false when that cannot be written down. */
-export async function noteDeleted({ project, kind, record }: LabNode): Promise<boolean> {
-  const name = `${kind.kind}/${record.node_id}`
+export async function noteDeleted({ project, record }: LabNode): Promise<boolean> {
+  const name = `${record.kind}/${record.node_id}`
   if (!project.record.deleted.includes(name)) project.record.deleted.push(name)
   return project.save().then(
     () => true,

@@ -49,7 +49,7 @@ export class LabNode implements KindNode {
 
   /** Unique on the host; also the key of its unit in the keeper. */
   get key(): string {
-    return `${this.kind.kind}:${this.record.node_id}`
+    return `${this.record.kind}:${this.record.node_id}`
   }
 
   /** Who owns its ports. */
@@ -66,7 +66,7 @@ export class LabNode implements KindNode {
   }
 
   get directory(): string {
-    return join(this.project.filesDirectory, this.kind.kind, this.record.node_id)
+    return join(this.project.filesDirectory, this.record.kind, this.record.node_id)
   }
 
   get siblings(): LabNode[] {
@@ -87,7 +87,7 @@ export class LabNode implements KindNode {
   view(): Node {
     const console_host = this.record.console === null ? null : this.project.consoleHost
     // The view is that of the kind.
-    const view = { kind: this.kind.kind, ...this.kind.view(this), console_host } as Node
+    const view = { kind: this.record.kind, ...this.kind.view(this), console_host } as Node
     const { trouble } = this
     if (trouble !== undefined) return { ...view, status_reason: `This is the last known status: ${trouble}` }
     if (this.newer === undefined) return view
@@ -101,8 +101,8 @@ export class LabNode implements KindNode {
 
   /** Runs something while its files do not change. */
   whileStill<T>(run: () => Promise<T>): Promise<T> {
-    const { guests } = this.kind
-    return guests === undefined || this.status === 'stopped' ? run() : guests.whileStill(this, run)
+    const { control } = this.kind
+    return control === undefined || this.status === 'stopped' ? run() : control.whileStill(this, run)
   }
 
   updated(change?: NodeChange): EventPayload {
@@ -149,6 +149,6 @@ export class LabNode implements KindNode {
   }
 
   #file(): string {
-    return join(nodeRecords(this.project.path), `${this.kind.kind}-${this.record.node_id}.json`)
+    return join(nodeRecords(this.project.path), `${this.record.kind}-${this.record.node_id}.json`)
   }
 }

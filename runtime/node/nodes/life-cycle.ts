@@ -79,8 +79,8 @@ export class LifeCycle {
       // Another keeper runs it than the one that its ports are in.
       if (this.#processes.losses !== losses) throw conflict(`${keeperDied}; start the node again`)
       node.run = started.run
-      await node.kind.guests?.begin(node, this.#processes.add(node.key, started))
-      node.kind.begun?.(node, true)
+      await node.kind.control?.begin(node, this.#processes.add(node.key, started))
+      node.kind.onStarted?.(node, true)
     } catch (error) {
       throw await this.#failed(node, error as Error, launch)
     }
@@ -94,9 +94,9 @@ export class LifeCycle {
     if (node.status === 'stopped') return
     const process = this.#processes.get(node.key)
     if (process !== undefined) {
-      const { guests } = node.kind
-      await guests?.end(node, process, how).catch((error: unknown) => {
-        if (guests.isForeign === true && how !== 'close') throw error
+      const { control } = node.kind
+      await control?.end(node, process, how).catch((error: unknown) => {
+        if (control.isForeign === true && how !== 'close') throw error
         const message = `${node.record.name}: ${(error as Error).message}`
         this.#options.emit(node, { type: 'log.warning', message })
       })
@@ -122,9 +122,9 @@ export class LifeCycle {
 
   /** A kind that cannot be paused goes on running, as its clients expect. 409 when the guest does not obey. */
   async suspend(node: LabNode): Promise<void> {
-    const { guests, canBeHeld } = node.kind
+    const { control, canBeHeld } = node.kind
     if (node.status !== 'started') return
-    if (guests !== undefined) await guests.suspend(node)
+    if (control !== undefined) await control.suspend(node)
     else if (canBeHeld === true) await this.#hold(node, true)
     else return
     await this.#became(node, { status: 'suspended', reason: null })
@@ -132,9 +132,9 @@ export class LifeCycle {
 
   async resume(node: LabNode): Promise<void> {
     if (node.status === 'stopped') throw conflict('The node is stopped: start it instead', { word: 'node-stopped' })
-    const { guests } = node.kind
-    if (node.status === 'started' && guests?.isForeign !== true) return
-    if (guests !== undefined) await guests.resume(node)
+    const { control } = node.kind
+    if (node.status === 'started' && control?.isForeign !== true) return
+    if (control !== undefined) await control.resume(node)
     else if (node.kind.canBeHeld === true) await this.#hold(node, false)
     else return
     await this.#became(node, { status: 'started', reason: null })
@@ -152,13 +152,14 @@ export class LifeCycle {
 
   /** A hardware reset where there is one: a stopped machine is left alone then. */
   async reload(node: LabNode): Promise<void> {
-    const { guests } = node.kind
-    if (guests !== undefined) {
+    const { control } = node.kind
+    if (control !== undefined) {
       if (node.status === 'stopped') {
-        if (guests.isForeign === true) throw conflict('The node is stopped: start it instead', { word: 'node-stopped' })
+        if (control.isForeign === true)
+          throw conflict('The node is stopped: start it instead', { word: 'node-stopped' })
         return
       }
-      await guests.reset(node)
+      await control.reset(node)
       // One that stood still because something went wrong goes on.
       return this.refresh(node)
     }
@@ -168,10 +169,10 @@ export class LifeCycle {
 
   /** Looks at a guest again that has told of a change. */
   async refresh(node: LabNode): Promise<void> {
-    const { guests } = node.kind
-    if (guests === undefined || node.status === 'stopped') return
+    const { control } = node.kind
+    if (control === undefined || node.status === 'stopped') return
     // One that has ended is told of by the keeper.
-    const state = await guests.state(node).catch(() => undefined)
+    const state = await control.state(node).catch(() => undefined)
     if (state?.status === 'stopped') await this.#end(node)
     else if (state !== undefined) await this.#became(node, state)
   }
@@ -214,7 +215,7 @@ export class LifeCycle {
       return this.exited(node, unit.run, exit, 'It ended by itself while no service was there')
     }
     if (unit.is_held === true) node.status = 'suspended'
-    node.kind.begun?.(node, false)
+    node.kind.onStarted?.(node, false)
     await this.#adoptGuest(node, process)
   }
 
@@ -240,10 +241,10 @@ export class LifeCycle {
   }
 
   async #adoptGuest(node: LabNode, process: GuestProcess): Promise<void> {
-    const { guests } = node.kind
-    if (guests === undefined) return
+    const { control } = node.kind
+    if (control === undefined) return
     try {
-      const { status, reason } = await guests.adopt(node, process)
+      const { status, reason } = await control.adopt(node, process)
       node.status = status === 'stopped' ? 'started' : status
       node.record.status_reason = reason
       if (status === 'stopped') await this.#end(node)
@@ -279,7 +280,7 @@ export class LifeCycle {
     this.#letGo(node)
     const hint = launch?.hint ?? (exit === null ? undefined : node.kind.hint?.(exit))
     // What another program says of its guest is more than that the guest's port is gone.
-    const isToBeTold = hasEnded && node.kind.guests?.isForeign !== true
+    const isToBeTold = hasEnded && node.kind.control?.isForeign !== true
     const reason = failureOf(error, isToBeTold ? exit : null, hint)
     node.record.running = false
     node.record.status_reason = reason.message.slice(0, 2000)
@@ -323,7 +324,7 @@ export class LifeCycle {
 
   /** What a kind cannot do any more must not keep the node from being stopped. */
   async #over(node: LabNode): Promise<void> {
-    await node.kind.over?.(node).catch((error: unknown) => {
+    await node.kind.onExited?.(node).catch((error: unknown) => {
       const message = `${node.record.name}: ${(error as Error).message}`
       this.#options.emit(node, { type: 'log.warning', message })
     })
@@ -333,7 +334,7 @@ export class LifeCycle {
     node.status = 'stopped'
     node.run = undefined
     this.#processes.forget(node.key)
-    node.kind.guests?.ended(node)
+    node.kind.control?.ended(node)
   }
 }
 

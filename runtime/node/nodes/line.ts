@@ -4,7 +4,7 @@ import { type Line, type LinkTypeName, linkTypesOf } from '../../../src/model/ca
 import type { LabNode } from './lab-node.ts'
 
 /** What a port of a node has a line for. */
-export const lineOf = ({ kind, record }: LabNode, port: PortRef): Line => kind.lineOf?.(record, port) ?? 'ethernet'
+export const lineOf = (node: LabNode, port: PortRef): Line => node.kind.wiring?.lineOf?.(node, port) ?? 'ethernet'
 
 const words: Readonly<Record<Line, string>> = { ethernet: 'an Ethernet', serial: 'a serial' }
 

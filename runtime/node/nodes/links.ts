@@ -2,7 +2,6 @@ import { isDeepStrictEqual } from 'node:util'
 import { ignore } from '../../../src/async/ignore.ts'
 import { ApiError, badRequest, conflict, notFound } from '../../../src/errors/api-error.ts'
 import type { PortRef } from '../../../src/host-agent.ts'
-import { kindOf } from '../../../src/kinds/node.ts'
 import type { EventPayload } from '../../../src/model/event.ts'
 import type { Nio, NioState, UdpNio } from '../../../src/schema/nio.ts'
 import { allowedInterfaces, type InterfaceRules, requireAllowed } from '../host/allowed-interfaces.ts'
@@ -69,10 +68,10 @@ export class Links {
 
   async #attach(node: LabNode, port: PortRef, nio: Nio): Promise<Nio> {
     const name = requirePort(node, port)
-    if (!kindOf(node.kind.kind).nioTypes.includes(nio.type)) {
-      throw badRequest(`type: nodes of kind ${node.kind.kind} do not take ${nio.type}`)
+    if (!node.kind.descriptor.nioTypes.includes(nio.type)) {
+      throw badRequest(`type: nodes of kind ${node.record.kind} do not take ${nio.type}`)
     }
-    await node.kind.requireFree?.(node, port)
+    await node.kind.wiring?.requireFree?.(node, port)
     const wanted = await this.#resolve(node, name, nio)
     const slot = slotOf(node, name)
     const before = lportOf(slot.nio)
@@ -90,7 +89,7 @@ export class Links {
     }
     slot.nio = nio
     if (before !== undefined && before !== lport) await this.#giveUp(node, name, before)
-    if (node.kind.lineOf !== undefined) slot.line = lineOf(node, port)
+    if (node.kind.wiring?.lineOf !== undefined) slot.line = lineOf(node, port)
     await node.save()
     await this.#showCarrier(node, port)
     return nio
@@ -183,7 +182,7 @@ export class Links {
     await this.prune(node)
     await this.#wiring.claimIdentity(node)
     const wires = new Map<string, Wire>()
-    for (const port of node.kind.ports(node.record)) {
+    for (const port of node.kind.ports(node)) {
       const name = portName(port)
       const slot = slotOf(node, name)
       if (slot.guest_port !== null && !(await this.#isFree(node, slot.guest_port))) {
@@ -198,7 +197,7 @@ export class Links {
   }
 
   async #isFree(node: LabNode, port: number): Promise<boolean> {
-    for (const distance of [0, ...(node.kind.portsBeside?.(node, false) ?? [])])
+    for (const distance of [0, ...(node.kind.wiring?.portsBeside?.(node, false) ?? [])])
       if (!(await isUdpFree(port + distance))) return false
     return true
   }
@@ -235,7 +234,7 @@ export class Links {
       isChanged = true
     }
     for (const [name, { guest_port, nio }] of Object.entries(node.record.ports)) {
-      const beside = node.kind.portsBeside?.(node, true) ?? []
+      const beside = node.kind.wiring?.portsBeside?.(node, true) ?? []
       if (guest_port !== null) this.#ports.adopt('udp', guest_port, ownerOf(node, name), beside)
       const lport = lportOf(nio)
       if (lport !== undefined) this.#ports.adopt('udp', lport, ownerOf(node, name))
@@ -249,7 +248,7 @@ export class Links {
    */
   async prune(node: LabNode): Promise<void> {
     const { record } = node
-    const there = new Map(node.kind.ports(record).map((port) => [portName(port), lineOf(node, port)]))
+    const there = new Map(node.kind.ports(node).map((port) => [portName(port), lineOf(node, port)]))
     const gone = Object.entries(record.ports).filter(
       ([name, { line }]) => !there.has(name) || (line !== undefined && line !== there.get(name)),
     )
@@ -295,7 +294,7 @@ export class Links {
   /** Closes the ports of a node that goes. */
   async release(node: LabNode): Promise<void> {
     // A service that was killed may have opened more than the record says.
-    const names = new Set([...Object.keys(node.record.ports), ...node.kind.ports(node.record).map(portName)])
+    const names = new Set([...Object.keys(node.record.ports), ...node.kind.ports(node).map(portName)])
     await Promise.all(
       [...names].map((name) =>
         this.#keeper
@@ -353,7 +352,7 @@ export class Links {
   }
 
   async #showCarrier(node: LabNode, port: PortRef): Promise<void> {
-    if (node.status !== 'stopped') await node.kind.guests?.setCarrier(node, port, hasCarrier(node.record, port))
+    if (node.status !== 'stopped') await node.kind.control?.setCarrier(node, port, hasCarrier(node.record, port))
   }
 
   /** The local port of a NIO that is gone is anybody's, also when it was reserved for the project. */

@@ -5,6 +5,7 @@ import type { PortAllocator } from '../ports/allocator.ts'
 import { isTcpFree } from '../ports/bind-test.ts'
 import { type KeeperLink, refusal } from './keeper-link.ts'
 import type { LabNode } from './lab-node.ts'
+import { consolePool } from './record.ts'
 
 export interface ListeningOptions {
   readonly keeper: KeeperLink
@@ -58,7 +59,7 @@ export class Listening {
   adopt(node: LabNode, { console: found, exit = null }: Pick<UnitState, 'console'> & Partial<UnitState>): boolean {
     const { record } = node
     const { ports } = this.#options
-    const pool = node.kind.consolePool(record.console_type)
+    const pool = consolePool(record)
     const before = record.console
     if (found !== null && exit === null && record.console_type === 'telnet') record.console = found.port
     if (record.console !== null) ports.adopt(pool ?? 'console', record.console, node.owner)
@@ -91,7 +92,7 @@ export class Listening {
   /** Another program took the console port while the node was stopped: the node gets a new one, and its user is told. */
   async move(node: LabNode, before: number): Promise<void> {
     const { ports } = this.#options
-    const pool = node.kind.consolePool(node.record.console_type) ?? 'console'
+    const pool = consolePool(node.record) ?? 'console'
     node.record.console = await ports.allocate(pool, node.owner)
     ports.release(pool, before, node.owner)
     const { name, console } = node.record

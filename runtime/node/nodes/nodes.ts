@@ -9,7 +9,7 @@ import type { Node, NodeCreate, NodeKindName, NodeRef, NodeUpdate } from '../../
 import type { CaptureStart, CaptureStarted, CaptureStream } from '../../../src/model/capture.ts'
 import type { EventPayload } from '../../../src/model/event.ts'
 import type { Nio, NioState } from '../../../src/schema/nio.ts'
-import type { ActionTarget, NodeKind, StopReason } from '../kinds/kind.ts'
+import type { ActionTarget, NodeKind, Properties, StopReason } from '../kinds/kind.ts'
 import type { PortAllocator } from '../ports/allocator.ts'
 import type { OpenProject } from '../projects/open-project.ts'
 import { isFull, requireSpace, translate, translated } from '../storage/disk.ts'
@@ -55,7 +55,7 @@ export class Nodes implements NodeAgent {
     const project = await this.#options.project(projectId)
     // One that is still being made is not there yet.
     const nodes = [...project.nodes.values()].filter((node) => this.all.get(node.key) === node)
-    return nodes.filter((node) => node.kind.kind === kind).map((node) => viewOf<K>(node))
+    return nodes.filter((node) => node.record.kind === kind).map((node) => viewOf<K>(node))
   }
 
   async get<K extends NodeKindName>(ref: NodeRef<K>): Promise<Node<K>> {
@@ -75,7 +75,12 @@ export class Nodes implements NodeAgent {
       project.requireUsable()
       const known = this.all.get(key)
       if (known === undefined) {
-        const node = await this.#creation.create(project, this.#options.kinds[kindName], nodeId, input)
+        const node = await this.#creation.create(
+          project,
+          this.#options.kinds[kindName],
+          { kind: kindName, node_id: nodeId },
+          input,
+        )
         return { node: viewOf<K>(node), created: true }
       }
       if (known.project !== project)
@@ -85,7 +90,9 @@ export class Nodes implements NodeAgent {
         throw conflict(`The node ${nodeId} exists already`, { word: 'node-exists' })
       requireKnown(known.trouble)
       known.requireUnsealed()
-      await this.#update(known, known.kind.claimed(input, known), { isExact: false })
+      // Its schema is that of the kind.
+      const changes = known.kind.adopt?.(input, known) ?? withoutId(input)
+      await this.#update(known, changes as NodeUpdate, { isExact: false })
       known.isUnclaimed = false
       return { node: viewOf<K>(known), created }
     })
@@ -108,7 +115,7 @@ export class Nodes implements NodeAgent {
 
   start<K extends NodeKindName>(ref: NodeRef<K>, input?: unknown): Promise<Node<K>> {
     return this.#act(ref, async (node) => {
-      if (input !== undefined) await node.kind.beforeStart?.(node, input)
+      if (input !== undefined) await node.kind.onStarting?.(node, input)
       await this.#options.lifeCycle.start(node)
     })
   }
@@ -213,7 +220,7 @@ export class Nodes implements NodeAgent {
     await this.#find(ref)
     const { lifeCycle, kinds } = this.#options
     const run = namedAction(kinds[ref.kind].actions, name)
-    const exclusively: ActionTarget['exclusively'] = (use) =>
+    const exclusively: ActionTarget<Properties>['exclusively'] = (use) =>
       this.with(ref, (node) => use(node, { start: () => lifeCycle.start(node), stop: () => lifeCycle.stop(node) }))
     return run({ exclusively }, input as never, signal)
   }
@@ -242,7 +249,7 @@ export class Nodes implements NodeAgent {
   async commitProject(project: OpenProject): Promise<void> {
     const commit = async (node: LabNode) => {
       try {
-        await this.exclusively(node, async () => node.kind.commit?.(node))
+        await this.exclusively(node, async () => node.kind.onCommit?.(node))
       } catch (error) {
         const message = `${node.record.name}: ${(error as Error).message}`
         this.#options.emit(node, { type: 'log.warning', message })
@@ -267,8 +274,9 @@ export class Nodes implements NodeAgent {
         })
       })
       const isDeleted = how === 'remove'
-      await node.kind.gone?.(node, { isDeleted }).catch(async (error: unknown) => {
-        await node.kind.left?.(node, { isDeleted })
+      const { cleanup } = node.kind
+      await cleanup?.onRemoved?.(node, { isDeleted }).catch(async (error: unknown) => {
+        await cleanup.deferredCleanup?.(node, { isDeleted })
         const message = `${node.record.name}: ${(error as Error).message}`
         this.#options.emit(node, { type: 'log.error', message })
       })
@@ -347,7 +355,7 @@ export class Nodes implements NodeAgent {
     })
     try {
       await this.#options.lifeCycle.stop(node, 'remove')
-      await node.kind.gone?.(node, { isDeleted: true })
+      await node.kind.cleanup?.onRemoved?.(node, { isDeleted: true })
     } catch (error) {
       delete node.record.deleting
       await node.saveOrTell()
@@ -373,7 +381,7 @@ export class Nodes implements NodeAgent {
     this.#options.ports.releaseAll(node.owner)
     node.project.nodes.delete(node.key)
     this.all.delete(node.key)
-    await node.kind.forget?.(node)
+    await node.kind.cleanup?.dispose?.(node)
   }
 
   #act<K extends NodeKindName>(ref: NodeRef<K>, action: (node: LabNode) => Promise<void>): Promise<Node<K>> {
@@ -399,6 +407,8 @@ export class Nodes implements NodeAgent {
     return node
   }
 }
+
+const withoutId = ({ node_id: _, ...changes }: NodeCreate): NodeUpdate => changes
 
 /** 503 while something is not known. */
 function requireKnown(trouble: string | undefined): void {

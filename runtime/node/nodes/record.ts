@@ -1,10 +1,16 @@
-import { type Static, Type } from '@sinclair/typebox'
+import { type Static, type TObject, type TSchema, Type } from '@sinclair/typebox'
 import { Check } from '@sinclair/typebox/value'
 import type { PortRef } from '../../../src/host-agent.ts'
-import { machineSettings } from '../../../src/kinds/machine-emulator.ts'
-import { nodeKinds } from '../../../src/kinds/node.ts'
+import { kindOf, type Node, type NodeKindName, nodeKinds } from '../../../src/kinds/node.ts'
 import { Nio } from '../../../src/schema/nio.ts'
+import type { Pool } from '../ports/allocator.ts'
 import { recordVersion } from '../storage/newer-record.ts'
+
+type ConsoleType = Node['console_type']
+
+/** What the console of a node may be, and what it is unless a client says something else. */
+const consoleSchemaOf = (kind: NodeKindName): TSchema => kindOf(kind).node.properties.console_type as TSchema
+export const defaultConsole = (kind: NodeKindName): ConsoleType => consoleSchemaOf(kind).default
 
 /** A node on disk: `.patchbay/nodes/{kind}-{node_id}.json` in its project. */
 export type NodeRecord = Static<typeof NodeRecord>
@@ -14,8 +20,8 @@ export const NodeRecord = Type.Object({
   node_id: Type.String({ format: 'uuid' }),
   name: Type.String({ minLength: 1 }),
   console: Type.Union([Type.Integer({ minimum: 1, maximum: 65535 }), Type.Null()]),
-  // Every type that a kind has is among those of a machine.
-  console_type: machineSettings.console_type,
+  /** One of those of its kind. */
+  console_type: Type.Unsafe<ConsoleType>(Type.String()),
   command_line: Type.String(),
   /** Why it is not running, when that was not asked for. */
   status_reason: Type.Union([Type.String(), Type.Null()]),
@@ -39,8 +45,27 @@ export const NodeRecord = Type.Object({
 
 export function parseNodeRecord(text: string): NodeRecord {
   const value: unknown = JSON.parse(text)
-  if (!Check(NodeRecord, value)) throw new Error('not the record of a node')
+  if (!Check(NodeRecord, value) || !Check(consoleSchemaOf(value.kind), value.console_type))
+    throw new Error('not the record of a node')
   return value
+}
+
+/** Properties of which each is that of the record where it fits, else the default: a later version may know other values. */
+export function parseOrDefault<T extends TObject>(
+  schema: T,
+  stored: Readonly<Record<string, unknown>> = {},
+): Static<T> {
+  const properties = Object.entries(schema.properties).map(([name, it]) => [
+    name,
+    Check(it, stored[name]) ? stored[name] : structuredClone(it.default),
+  ])
+  return Object.fromEntries(properties.filter(([, value]) => value !== undefined))
+}
+
+/** Where the port of a console comes from; undefined when there is none. Those of type telnet are the keeper's, others the emulator's. */
+export function consolePool({ console_type }: NodeRecord): Pool | undefined {
+  if (console_type === 'none') return undefined
+  return console_type === 'vnc' ? 'vnc' : 'console'
 }
 
 /** Whether a guest sees a cable in the port. */

@@ -5,7 +5,6 @@ import type { NodeKindName } from '../../../src/kinds/node.ts'
 import type { EventPayload } from '../../../src/model/event.ts'
 import type { Inventory, UnitState } from '../keeper-protocol/protocol.ts'
 import type { NodeKind } from '../kinds/kind.ts'
-import { sealedKind } from '../kinds/sealed.ts'
 import type { Log } from '../log/log.ts'
 import type { PortAllocator } from '../ports/allocator.ts'
 import type { OpenProject } from '../projects/open-project.ts'
@@ -19,7 +18,8 @@ import { keeperDied, type LifeCycle } from './life-cycle.ts'
 import type { Links } from './links.ts'
 import type { Listening } from './listening.ts'
 import type { Nodes } from './nodes.ts'
-import { type NodeRecord, parseNodeRecord } from './record.ts'
+import { consolePool, defaultConsole, type NodeRecord, parseNodeRecord, parseOrDefault } from './record.ts'
+import { sealedKind } from './sealed.ts'
 import { unitOf } from './slots.ts'
 
 export interface ReopenOptions {
@@ -114,7 +114,9 @@ export class Reopen {
     const record = (await readDurable(join(nodeRecords(path), name), parseNodeRecord))?.value
     if (record === undefined) return
     const directory = join(path, 'project-files', record.kind, record.node_id)
-    await kinds[record.kind].abandoned?.(record, directory).catch((error: unknown) => {
+    const { schema, cleanup } = kinds[record.kind]
+    const parsed = { ...record, properties: parseOrDefault(schema, record.properties) }
+    await cleanup?.onDiscarded?.(parsed, directory).catch((error: unknown) => {
       log.error({ err: error, node: record.name }, 'what a node has outside its project could not be ended')
     })
   }
@@ -143,7 +145,7 @@ export class Reopen {
       await keeper.call('port.close', { key }).catch(ignore('the port has no unit, and goes with its keeper'))
       if (netio != null) await keeper.tidyNetio(netio.application_id)
     }
-    for (const kind of Object.values(kinds)) await kind.strangers?.(isThere)
+    for (const { cleanup } of Object.values(kinds)) await cleanup?.reapOrphans?.(isThere)
   }
 
   /** The keepers answer: nodes that were opened while that was not known become what the keepers say, and what differs is settled. */
@@ -249,8 +251,8 @@ export class Reopen {
   #hold(ports: Inventory['ports']): void {
     for (const { key, netio } of ports) {
       const unit = unitOf(key)
-      const kind = Object.values(this.#options.kinds).find((it) => unit.startsWith(`${it.kind}:`))
-      if (netio != null) kind?.held?.(unit, netio)
+      const kind = Object.values(this.#options.kinds).find(({ descriptor }) => unit.startsWith(`${descriptor.name}:`))
+      if (netio != null) kind?.identity?.adoptPort(unit, netio)
     }
   }
 
@@ -283,10 +285,11 @@ export class Reopen {
     if (newer !== undefined) this.#warn(project, [`The node ${record.name}: ${newerReason(newer.version)}`])
     else if (found.damaged) this.#warn(project, [`The record of node ${record.name} was damaged`])
     const ours = kinds[record.kind]
-    const kind = newer === undefined ? ours : sealedKind(ours, ours)
+    const kind = newer === undefined ? ours : sealedKind(ours)
     const node = new LabNode(project, kind, record, (key) => keeper.troubleOf(key))
     const before = JSON.stringify(record.properties)
-    record.properties = ours.restored(record.properties, node)
+    record.properties = parseOrDefault(ours.schema, record.properties)
+    ours.onOpened?.(node)
     node.newer = newer
     const isKnownOtherwise =
       found.value !== undefined && kind.identity !== undefined && JSON.stringify(record.properties) !== before
@@ -344,7 +347,7 @@ export class Reopen {
       node.status = 'started'
       await lifeCycle.lost(node, 'It was found stopped when the service started')
     }
-    if (node.status === 'stopped') await node.kind.idle?.(node)
+    if (node.status === 'stopped') await node.kind.cleanup?.onIdle?.(node)
     await this.#givePorts(node, unit !== undefined)
     this.#warn(node.project, await links.restore(node))
   }
@@ -352,7 +355,7 @@ export class Reopen {
   /** The console it had, or another one. */
   async #givePorts(node: LabNode, hasConsole: boolean): Promise<void> {
     const { record, owner } = node
-    const pool = node.kind.consolePool(record.console_type)
+    const pool = consolePool(record)
     if (hasConsole || pool === undefined) return
     try {
       const before = record.console
@@ -413,7 +416,7 @@ function placeholder(
     node_id,
     name: typeof newer?.content.name === 'string' ? newer.content.name : node_id,
     console: isPort(newer?.content.console) ? newer.content.console : null,
-    console_type: 'telnet',
+    console_type: defaultConsole(kind as NodeKindName),
     command_line: '',
     status_reason:
       newer === undefined ? 'The record of the node is damaged: its settings are lost, its files are there' : null,

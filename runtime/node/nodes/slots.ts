@@ -26,7 +26,7 @@ export function slotOf(node: LabNode, name: string): Slot {
 
 /** The name of a port that the node has; 404. */
 export function requirePort(node: LabNode, wanted: PortRef): string {
-  const ports = node.kind.ports(node.record)
+  const ports = node.kind.ports(node)
   if (ports.some(({ adapter, port }) => adapter === wanted.adapter && port === wanted.port)) return portName(wanted)
   const adapters = new Set(ports.map(({ adapter }) => adapter))
   if (adapters.has(wanted.adapter)) {

@@ -31,11 +31,11 @@ export class Wiring {
 
   /** Wires a port; one that is wired stays as it is. 409. */
   async open(node: LabNode, name: string, slot: Slot): Promise<Wire> {
-    const netio = node.kind.netioOf?.(node.record, parsePortName(name))
+    const netio = node.kind.wiring?.netioOf?.(node, parsePortName(name))
     if (netio !== undefined) return this.#openNetio(node, name, netio)
     const { ports } = this.#options
     const owner = ownerOf(node, name)
-    const beside = node.kind.portsBeside?.(node, node.status !== 'stopped') ?? []
+    const beside = node.kind.wiring?.portsBeside?.(node, node.status !== 'stopped') ?? []
     const isOurs = slot.guest_port !== null && (await this.#keeps(node, slot.guest_port, owner, beside))
     const guest_port =
       isOurs && slot.guest_port !== null ? slot.guest_port : await ports.allocateWith('udp', owner, beside)
@@ -61,7 +61,7 @@ export class Wiring {
     if (slot.guest_port === null) return
     const { ports } = this.#options
     const owner = ownerOf(node, name)
-    ports.releaseBeside('udp', owner, slot.guest_port, node.kind.portsBeside?.(node, false) ?? [])
+    ports.releaseBeside('udp', owner, slot.guest_port, node.kind.wiring?.portsBeside?.(node, false) ?? [])
     ports.release('udp', slot.guest_port, owner)
     slot.guest_port = null
   }
@@ -75,7 +75,7 @@ export class Wiring {
       if (!isTaken || !mayChange) throw error
     }
     await this.#changeIdentity(node)
-    return this.#openNetio(node, name, node.kind.netioOf?.(node.record, parsePortName(name)) ?? netio, left - 1)
+    return this.#openNetio(node, name, node.kind.wiring?.netioOf?.(node, parsePortName(name)) ?? netio, left - 1)
   }
 
   async #openWith(node: LabNode, name: string, guest: PortGuest): Promise<Wire> {

@@ -23,18 +23,17 @@ async function lab(kind: Partial<NodeKind> = {}, keeper: Record<string, () => un
   const events: EventPayload[] = []
   const note = (what: string) => void told.push(what)
   const noting: Partial<NodeKind> = {
-    kind: 'iou',
     stopGraceMs: 100,
     view: () => ({}) as never,
     launch: async () => ({ command_line: 'image', run: {} as never }),
     ...kind,
-    begun: (node, isNew) => {
-      note(isNew ? 'begun' : 'found')
-      kind.begun?.(node, isNew)
+    onStarted: (node, isNew) => {
+      note(isNew ? 'started' : 'found')
+      kind.onStarted?.(node, isNew)
     },
-    over: async (node) => {
-      note('over')
-      await kind.over?.(node)
+    onExited: async (node) => {
+      note('exited')
+      await kind.onExited?.(node)
     },
   }
   const node = new LabNode(new OpenProject(project as never, path, path), noting as NodeKind, {
@@ -63,15 +62,15 @@ const fail = (message: string) => () => {
   throw new Error(message)
 }
 
-test('a kind is told when its process runs, and when it is over', async () => {
+test('a kind is told when its process runs, and when it has ended', async () => {
   const { node, lifeCycle, told } = await lab()
   await lifeCycle.start(node)
   await lifeCycle.stop(node)
-  expect(told).toEqual(['unit.start', 'begun', 'unit.stop', 'over'])
+  expect(told).toEqual(['unit.start', 'started', 'unit.stop', 'exited'])
 })
 
 test('a node is stopped whatever its kind cannot do any more', async () => {
-  const { node, lifeCycle, warnings, events } = await lab({ over: fail('no such thing') })
+  const { node, lifeCycle, warnings, events } = await lab({ onExited: fail('no such thing') })
   await lifeCycle.start(node)
   await lifeCycle.stop(node)
   expect([node.status, warnings()]).toEqual(['stopped', ['R1: no such thing']])
@@ -83,7 +82,7 @@ test('a node is stopped whatever its kind cannot do any more', async () => {
 
 test('a node is shown as stopped when nothing of it is left', async () => {
   const seen: string[] = []
-  const { node, lifeCycle } = await lab({ over: async ({ status }) => void seen.push(status) })
+  const { node, lifeCycle } = await lab({ onExited: async ({ status }) => void seen.push(status) })
   await lifeCycle.start(node)
   await lifeCycle.stop(node)
   await lifeCycle.start(node)
@@ -101,16 +100,16 @@ test('what a kind has made ready is looked after when the start fails, and only 
   expect(early.told).toEqual(['unit.stop'])
   const late = await lab({}, { 'unit.start': refuse })
   await expect(late.lifeCycle.start(late.node)).rejects.toMatchObject(refused('it cannot be started'))
-  expect(late.told).toEqual(['unit.start', 'unit.stop', 'over'])
+  expect(late.told).toEqual(['unit.start', 'unit.stop', 'exited'])
 })
 
 test('a kind that fails when its process runs leaves none running', async () => {
-  const { node, lifeCycle, told } = await lab({ begun: fail('no more') })
+  const { node, lifeCycle, told } = await lab({ onStarted: fail('no more') })
   await expect(lifeCycle.start(node)).rejects.toThrow('no more')
   expect([node.status, node.record.running, told]).toEqual([
     'stopped',
     false,
-    ['unit.start', 'begun', 'unit.stop', 'over'],
+    ['unit.start', 'started', 'unit.stop', 'exited'],
   ])
 })
 
@@ -122,7 +121,7 @@ test('one that ended between the question what runs and its opening is not taken
     'stopped',
     'The program ended by itself (exit code 3): bye',
   ])
-  expect(told).toEqual(['unit.forget', 'over'])
+  expect(told).toEqual(['unit.forget', 'exited'])
   const other = await lab()
   await other.lifeCycle.adopt(other.node, process)
   expect([other.node.status, other.told]).toEqual(['started', ['found']])

@@ -8,24 +8,26 @@ import {
   type DynamipsNode,
   type DynamipsUpdate,
   defaultRam,
+  dynamips,
 } from '../../../../src/kinds/dynamips.ts'
 import type { EventPayload } from '../../../../src/model/event.ts'
 import type { ImageLibrary } from '../../images/library.ts'
 import type { ProcessSpec } from '../../keeper-protocol/protocol.ts'
+import { fieldsOf } from '../../nodes/shown-fields.ts'
 import type { PortAllocator } from '../../ports/allocator.ts'
 import { give, letRead } from '../../sandbox/box.ts'
 import type { Confinement, Sandbox } from '../../sandbox/sandbox.ts'
 import { translated } from '../../storage/disk.ts'
-import type { KindNode, Launch, NodeActions, NodeKind } from '../kind.ts'
-import { checkMemory } from '../memory.ts'
-import { fieldsOf } from '../node-view.ts'
-import type { DynamipsTimeouts } from './bounds.ts'
+import { checkMemory } from '../../system/memory.ts'
+import type { KindHost } from '../host-kind.ts'
+import type { Launch, NodeActions, NodeKind } from '../kind.ts'
+import { type DynamipsTimeouts, defaultDynamipsTimeouts } from './bounds.ts'
 import { errorsName, logName, prepareFiles, removePassing } from './files.ts'
 import { DynamipsGuests } from './guests.ts'
 import { requireIosImage } from './image.ts'
 import { Measurements } from './measurements.ts'
 import { requireDynamips, unprivileged } from './program.ts'
-import { type DynamipsProperties, parseOrDefault, propertiesOf } from './properties.ts'
+import { type DynamipsKindNode, DynamipsProperties } from './properties.ts'
 import { controlAddress } from './ready.ts'
 
 export interface DynamipsOptions {
@@ -41,10 +43,11 @@ export interface DynamipsOptions {
 const plainFields = ['platform', 'ram', 'usage'] as const
 
 /** The dynamips kind: routers without ports, each with a dynamips of its own, so that the idle PC of their images can be found. */
-export class DynamipsKind implements NodeKind {
-  readonly kind = 'dynamips'
+export class DynamipsKind implements NodeKind<DynamipsProperties, typeof dynamips> {
+  readonly descriptor = dynamips
+  readonly schema = DynamipsProperties
   readonly stopGraceMs: number
-  readonly guests: DynamipsGuests
+  readonly control: DynamipsGuests
   readonly #measurements: Measurements
   readonly #options: DynamipsOptions
   readonly #serial = new KeyedMutex()
@@ -52,11 +55,11 @@ export class DynamipsKind implements NodeKind {
   constructor(options: DynamipsOptions) {
     this.#options = options
     this.stopGraceMs = options.timeouts.end
-    this.guests = new DynamipsGuests(options.timeouts, (node) => options.ports.releaseAll(controlOf(node)))
-    this.#measurements = new Measurements(this.guests, options.timeouts)
+    this.control = new DynamipsGuests(options.timeouts, (node) => options.ports.releaseAll(controlOf(node)))
+    this.#measurements = new Measurements(this.control, options.timeouts)
   }
 
-  readonly actions: NodeActions = {
+  readonly actions: NodeActions<typeof dynamips, DynamipsProperties> = {
     idlePcProposals: (at, _, signal) => this.#measurements.idlePcProposals(at, signal),
     autoIdlePc: (at, _, signal) => this.#measurements.autoIdlePc(at, signal),
   }
@@ -69,38 +72,21 @@ export class DynamipsKind implements NodeKind {
     return []
   }
 
-  consolePool(): undefined {
-    return undefined
-  }
-
-  properties(): Record<string, unknown> {
-    return parseOrDefault({})
-  }
-
-  restored(properties: Record<string, unknown>): Record<string, unknown> {
-    return parseOrDefault(properties)
-  }
-
-  claimed({ node_id: _, ...changes }: DynamipsCreate): DynamipsUpdate {
-    return changes
-  }
-
-  async prepare(node: KindNode, input: DynamipsCreate): Promise<void> {
-    node.record.console_type = 'none'
+  async prepare(node: DynamipsKindNode, input: DynamipsCreate): Promise<void> {
     await this.#apply(node, { ...input, ram: input.ram ?? defaultRam[input.platform] })
   }
 
-  async update(node: KindNode, changes: DynamipsUpdate): Promise<void> {
-    const { idlepc } = propertiesOf(node)
-    if (changes.idlepc != null) this.guests.requireUnmeasured(node)
+  async update(node: DynamipsKindNode, changes: DynamipsUpdate): Promise<void> {
+    const { idlepc } = node.record.properties
+    if (changes.idlepc != null) this.control.requireUnmeasured(node)
     await this.#apply(node, changes)
-    if (node.status !== 'stopped' && propertiesOf(node).idlepc !== idlepc) await this.guests.setIdlePc(node)
+    if (node.status !== 'stopped' && node.record.properties.idlepc !== idlepc) await this.control.setIdlePc(node)
   }
 
-  async launch(node: KindNode): Promise<Launch> {
+  async launch(node: DynamipsKindNode): Promise<Launch> {
     const { directory, record } = node
     const { ports, runDirectory, settings } = this.#options
-    const properties = propertiesOf(node)
+    const properties = node.record.properties
     const warnings = [checkMemory(properties.ram)]
     const confinement = await this.#options.sandbox.confinement((reason) => warnings.push(reason))
     const notices = warnings.flatMap((warning): EventPayload[] =>
@@ -132,13 +118,13 @@ export class DynamipsKind implements NodeKind {
     }
   }
 
-  images(node: KindNode): readonly string[] {
-    return [propertiesOf(node).image]
+  images(node: DynamipsKindNode): readonly string[] {
+    return [node.record.properties.image]
   }
 
   /** In a cell that sees the image and the directory of the router. Commands come by a TCP port, so the network is the host's. */
   async #confined(
-    node: KindNode,
+    node: DynamipsKindNode,
     confinement: Confinement,
     { command, args, file }: { command: string; args: readonly string[]; file: string },
   ): Promise<Pick<ProcessSpec, 'command' | 'args' | 'is_wrapped'>> {
@@ -148,33 +134,35 @@ export class DynamipsKind implements NodeKind {
     // The copy of the program is for us alone.
     if (confinement.user !== undefined && command.startsWith(this.#options.runDirectory)) await chmod(command, 0o755)
     await give(confinement.user, directory)
-    const listens = [propertiesOf(node).control_port]
+    const listens = [node.record.properties.control_port]
     const cell = { cwd: directory, network: 'host', writable: [directory], readable: [image], listens } as const
     return { ...confinement.wrap(cell, command, args), is_wrapped: true }
   }
 
-  view(node: KindNode): DynamipsNode {
-    const { control_port: _, is_measured: __, ...settings } = propertiesOf(node)
+  view(node: DynamipsKindNode): DynamipsNode {
+    const { control_port: _, is_measured: __, ...settings } = node.record.properties
     return { ...fieldsOf(node), console_type: 'none', ...settings }
   }
 
-  async duplicate(...[source, destination, copy]: Parameters<NodeKind['duplicate']>): Promise<void> {
+  async duplicate(
+    ...[source, destination, copy]: Parameters<NodeKind<DynamipsProperties>['duplicate']>
+  ): Promise<void> {
     await copy(removePassing)
-    const { control_port, is_measured } = propertiesOf(destination)
-    destination.record.properties = { ...propertiesOf(source), control_port, is_measured }
+    const { control_port, is_measured } = destination.record.properties
+    destination.record.properties = { ...source.record.properties, control_port, is_measured }
   }
 
-  begun(node: KindNode): void {
-    this.#options.ports.adopt('console', propertiesOf(node).control_port, controlOf(node))
+  onStarted(node: DynamipsKindNode): void {
+    this.#options.ports.adopt('console', node.record.properties.control_port, controlOf(node))
   }
 
-  async over({ directory }: KindNode): Promise<void> {
+  async onExited({ directory }: DynamipsKindNode): Promise<void> {
     await removePassing(directory).catch(ignore('the next start replaces these files'))
   }
 
   /** All of the changes, or (when it throws) none. */
-  async #apply(node: KindNode, changes: DynamipsUpdate): Promise<void> {
-    const next: DynamipsProperties = { ...propertiesOf(node) }
+  async #apply(node: DynamipsKindNode, changes: DynamipsUpdate): Promise<void> {
+    const next: DynamipsProperties = { ...node.record.properties }
     for (const field of plainFields) {
       const value = changes[field]
       if (value != null) Object.assign(next, { [field]: value })
@@ -185,7 +173,7 @@ export class DynamipsKind implements NodeKind {
   }
 
   /** 409, with `image` when there is none. */
-  async #imageNamed({ projectPath }: KindNode, wanted: string): Promise<{ name: string; file: string }> {
+  async #imageNamed({ projectPath }: DynamipsKindNode, wanted: string): Promise<{ name: string; file: string }> {
     const image = await this.#options.library.lookup('dynamips', wanted, projectPath)
     await requireIosImage(image.file, wanted)
     return image
@@ -193,4 +181,15 @@ export class DynamipsKind implements NodeKind {
 }
 
 /** Who owns the port on which the dynamips of a router takes commands. */
-const controlOf = ({ projectId, key }: KindNode): string => `${projectId}/${key}/control`
+const controlOf = ({ projectId, key }: DynamipsKindNode): string => `${projectId}/${key}/control`
+
+export const openDynamips = (
+  { images, timeouts, ...host }: KindHost<DynamipsProperties>,
+  settings: DynamipsOptions['settings'],
+): DynamipsKind =>
+  new DynamipsKind({
+    ...host,
+    settings,
+    library: images.library,
+    timeouts: { ...defaultDynamipsTimeouts, ...timeouts },
+  })

@@ -1,11 +1,11 @@
 import { join } from 'node:path'
 import { ignore } from '../../../../src/async/ignore.ts'
 import { ApiError, conflict } from '../../../../src/errors/api-error.ts'
-import type { GuestProcess, GuestState, Guests, KindNode, StopReason } from '../kind.ts'
+import type { GuestControl, GuestProcess, GuestState, StopReason } from '../kind.ts'
 import type { DynamipsTimeouts } from './bounds.ts'
 import { errorsName, imageLink } from './files.ts'
 import { type Hypervisor, HypervisorError, type Reply } from './hypervisor.ts'
-import { propertiesOf } from './properties.ts'
+import type { DynamipsKindNode, DynamipsProperties } from './properties.ts'
 import { reach } from './ready.ts'
 import { lastWords } from './words.ts'
 
@@ -28,17 +28,17 @@ interface Held {
 }
 
 /** Running routers, held by the connections on which dynamips takes commands. */
-export class DynamipsGuests implements Guests {
+export class DynamipsGuests implements GuestControl<DynamipsProperties> {
   readonly #timeouts: DynamipsTimeouts
-  readonly #ended: (node: KindNode) => void
+  readonly #ended: (node: DynamipsKindNode) => void
   readonly #held = new Map<string, Held>()
 
-  constructor(timeouts: DynamipsTimeouts, ended: (node: KindNode) => void) {
+  constructor(timeouts: DynamipsTimeouts, ended: (node: DynamipsKindNode) => void) {
     this.#timeouts = timeouts
     this.#ended = ended
   }
 
-  async begin(node: KindNode, process: GuestProcess): Promise<void> {
+  async begin(node: DynamipsKindNode, process: GuestProcess): Promise<void> {
     const { ended, expedited } = process
     try {
       await this.#hold(node, process, this.#timeouts.begin, AbortSignal.any([ended, expedited]))
@@ -51,9 +51,9 @@ export class DynamipsGuests implements Guests {
     }
   }
 
-  async adopt(node: KindNode, process: GuestProcess): Promise<GuestState> {
+  async adopt(node: DynamipsKindNode, process: GuestProcess): Promise<GuestState> {
     // Nobody waits any more for what it was started for.
-    if (propertiesOf(node).is_measured) return { status: 'stopped', reason: null }
+    if (node.record.properties.is_measured) return { status: 'stopped', reason: null }
     await this.#hold(node, process, this.#timeouts.adopt, process.ended).catch(refused)
     // The service before us was killed while it started this one.
     if ((await this.#status(node)) === 'inactive') return { status: 'stopped', reason: null }
@@ -62,18 +62,18 @@ export class DynamipsGuests implements Guests {
     return this.state(node)
   }
 
-  async end(node: KindNode, { ended }: GuestProcess, how: StopReason): Promise<void> {
-    if (how === 'remove' || ended.aborted || propertiesOf(node).is_measured) return
+  async end(node: DynamipsKindNode, { ended }: GuestProcess, how: StopReason): Promise<void> {
+    if (how === 'remove' || ended.aborted || node.record.properties.is_measured) return
     await this.#do(node, 'vm stop', [], this.#timeouts.stop)
   }
 
-  ended(node: KindNode): void {
+  ended(node: DynamipsKindNode): void {
     this.#held.get(node.key)?.client?.close()
     this.#held.delete(node.key)
     this.#ended(node)
   }
 
-  async state(node: KindNode): Promise<GuestState> {
+  async state(node: DynamipsKindNode): Promise<GuestState> {
     switch (await this.#status(node)) {
       case 'running':
         return { status: 'started', reason: null }
@@ -84,16 +84,16 @@ export class DynamipsGuests implements Guests {
     }
   }
 
-  async suspend(node: KindNode): Promise<void> {
+  async suspend(node: DynamipsKindNode): Promise<void> {
     this.requireUnmeasured(node)
     await this.#do(node, 'vm suspend')
   }
 
-  async resume(node: KindNode): Promise<void> {
+  async resume(node: DynamipsKindNode): Promise<void> {
     await this.#do(node, 'vm resume')
   }
 
-  async reset(node: KindNode): Promise<void> {
+  async reset(node: DynamipsKindNode): Promise<void> {
     this.requireUnmeasured(node)
     await this.#do(node, 'vm stop')
     await this.#do(node, 'vm start')
@@ -101,7 +101,7 @@ export class DynamipsGuests implements Guests {
 
   async setCarrier(): Promise<void> {}
 
-  async whileStill<T>(node: KindNode, run: () => Promise<T>): Promise<T> {
+  async whileStill<T>(node: DynamipsKindNode, run: () => Promise<T>): Promise<T> {
     this.requireUnmeasured(node)
     const isRunning = (await this.#status(node)) === 'running'
     if (isRunning) await this.#do(node, 'vm suspend')
@@ -114,18 +114,18 @@ export class DynamipsGuests implements Guests {
   }
 
   /** Has a router that runs rest by the idle PC of its settings, or (without one) not at all; 409. */
-  async setIdlePc(node: KindNode): Promise<void> {
-    await this.#do(node, 'vm set_idle_pc_online', [cpu, propertiesOf(node).idlepc ?? none])
+  async setIdlePc(node: DynamipsKindNode): Promise<void> {
+    await this.#do(node, 'vm set_idle_pc_online', [cpu, node.record.properties.idlepc ?? none])
   }
 
   /** 409 while a router is measured: what would then be done to it would be measured, too. */
-  requireUnmeasured({ key }: KindNode): void {
+  requireUnmeasured({ key }: DynamipsKindNode): void {
     if (this.#held.get(key)?.isMeasured === true)
       throw conflict('The router is being measured: wait for the end of it, or stop the router')
   }
 
   /** Gives a router that runs away to be measured; 409. */
-  async lend(node: KindNode): Promise<Lent> {
+  async lend(node: DynamipsKindNode): Promise<Lent> {
     this.requireUnmeasured(node)
     const held = this.#heldOf(node)
     const { process } = held
@@ -136,27 +136,27 @@ export class DynamipsGuests implements Guests {
   }
 
   /** Whether it still runs, so that it can be looked after. */
-  takeBack({ key }: KindNode, { process }: Lent): boolean {
+  takeBack({ key }: DynamipsKindNode, { process }: Lent): boolean {
     const held = this.#held.get(key)
     if (held?.process !== process) return false
     held.isMeasured = false
     return !process.ended.aborted
   }
 
-  async #hold(node: KindNode, process: GuestProcess, ms: number, signal: AbortSignal): Promise<void> {
+  async #hold(node: DynamipsKindNode, process: GuestProcess, ms: number, signal: AbortSignal): Promise<void> {
     this.#held.get(node.key)?.client?.close()
     const held: Held = { process, client: undefined, isMeasured: false }
     this.#held.set(node.key, held)
     held.client = await this.#connection(node, ms, signal)
   }
 
-  #connection(node: KindNode, ms: number, signal: AbortSignal): Promise<Hypervisor> {
-    return reach({ directory: node.directory, port: propertiesOf(node).control_port, ms, signal })
+  #connection(node: DynamipsKindNode, ms: number, signal: AbortSignal): Promise<Hypervisor> {
+    return reach({ directory: node.directory, port: node.record.properties.control_port, ms, signal })
   }
 
   /** Makes the router in a dynamips that was just started, and starts it. */
-  async #create(node: KindNode): Promise<void> {
-    const { platform, ram, idlepc } = propertiesOf(node)
+  async #create(node: DynamipsKindNode): Promise<void> {
+    const { platform, ram, idlepc } = node.record.properties
     const run = (command: string, ...values: readonly (string | number)[]) => this.#run(node, command, values)
     await run('vm create', 1, platform)
     await run('vm set_ram', ram)
@@ -169,7 +169,7 @@ export class DynamipsGuests implements Guests {
     await run('vm start')
   }
 
-  async #status(node: KindNode): Promise<'inactive' | 'running' | 'suspended'> {
+  async #status(node: DynamipsKindNode): Promise<'inactive' | 'running' | 'suspended'> {
     const { lines, text } = await this.#run(node, 'vm get_status').catch((error: unknown) => {
       if (isUnknown(error)) return { lines: [], text: '0' }
       throw refused(error)
@@ -180,12 +180,17 @@ export class DynamipsGuests implements Guests {
   }
 
   /** Has dynamips do something to the router; 409 when it does not. */
-  async #do(node: KindNode, command: string, values: readonly (string | number)[] = [], ms?: number): Promise<void> {
+  async #do(
+    node: DynamipsKindNode,
+    command: string,
+    values: readonly (string | number)[] = [],
+    ms?: number,
+  ): Promise<void> {
     await this.#run(node, command, values, ms).catch(refused)
   }
 
   async #run(
-    node: KindNode,
+    node: DynamipsKindNode,
     command: string,
     values: readonly (string | number)[] = [],
     ms = this.#timeouts.command,
@@ -196,7 +201,7 @@ export class DynamipsGuests implements Guests {
     return held.client.run(command, [routerName, ...values], { ms, signal: ended })
   }
 
-  #heldOf({ key }: KindNode): Held {
+  #heldOf({ key }: DynamipsKindNode): Held {
     const held = this.#held.get(key)
     if (held === undefined) throw conflict('The router does not run')
     return held
@@ -215,7 +220,7 @@ export function refused(error: unknown): never {
 }
 
 /** Why a router does not begin, with what dynamips complained of before that. */
-async function explained(error: unknown, { directory }: KindNode): Promise<unknown> {
+async function explained(error: unknown, { directory }: DynamipsKindNode): Promise<unknown> {
   if (!(error instanceof HypervisorError)) return error
   const words = await lastWords(join(directory, errorsName), directory)
   return new ApiError(409, words === '' ? error.message : `${error.message}: ${words}`, { cause: error })

@@ -1,12 +1,13 @@
 import { ignore } from '../../../../src/async/ignore.ts'
 import { ApiError, conflict } from '../../../../src/errors/api-error.ts'
 import type { IdlePc } from '../../../../src/kinds/dynamips.ts'
-import type { ActionTarget, KindNode, NodeLifeCycle } from '../kind.ts'
+import type { ActionTarget, NodeLifeCycle } from '../kind.ts'
 import type { DynamipsTimeouts } from './bounds.ts'
 import { type DynamipsGuests, exitOfProgram, isGone, type Lent, refused, routerName } from './guests.ts'
 import { autoIdlePc, idleProposals, type MeasuredRouter } from './idle-pc.ts'
 import { watchLoad } from './load.ts'
 import { isDynamips } from './program.ts'
+import type { DynamipsKindNode, DynamipsProperties } from './properties.ts'
 
 interface Taken extends Lent {
   readonly wasStopped: boolean
@@ -26,11 +27,11 @@ export class Measurements {
     this.#timeouts = timeouts
   }
 
-  idlePcProposals(at: ActionTarget, signal?: AbortSignal): Promise<string[]> {
+  idlePcProposals(at: ActionTarget<DynamipsProperties>, signal?: AbortSignal): Promise<string[]> {
     return this.#alone(() => this.#measure(at, signal, idleProposals))
   }
 
-  async autoIdlePc(at: ActionTarget, signal?: AbortSignal): Promise<IdlePc> {
+  async autoIdlePc(at: ActionTarget<DynamipsProperties>, signal?: AbortSignal): Promise<IdlePc> {
     return { idlepc: await this.#alone(() => this.#measure(at, signal, autoIdlePc)) }
   }
 
@@ -53,7 +54,7 @@ export class Measurements {
   }
 
   async #measure<T>(
-    at: ActionTarget,
+    at: ActionTarget<DynamipsProperties>,
     asker: AbortSignal | undefined,
     measure: (router: MeasuredRouter) => Promise<T>,
   ): Promise<T> {
@@ -88,7 +89,7 @@ export class Measurements {
     }
   }
 
-  async #take(node: KindNode, lifeCycle: NodeLifeCycle, givenUp: AbortSignal): Promise<Taken> {
+  async #take(node: DynamipsKindNode, lifeCycle: NodeLifeCycle, givenUp: AbortSignal): Promise<Taken> {
     givenUp.throwIfAborted()
     if (node.status === 'suspended') throw conflict('The router is suspended: resume it first')
     if (node.status === 'started') return { ...(await this.#guests.lend(node)), wasStopped: false }
@@ -107,7 +108,7 @@ export class Measurements {
   }
 
   /** Leaves the router as it was. */
-  async #giveBack(node: KindNode, lifeCycle: NodeLifeCycle, { wasStopped, ...lent }: Taken): Promise<void> {
+  async #giveBack(node: DynamipsKindNode, lifeCycle: NodeLifeCycle, { wasStopped, ...lent }: Taken): Promise<void> {
     if (!this.#guests.takeBack(node, lent)) return
     if (wasStopped) await lifeCycle.stop()
     else await this.#guests.setIdlePc(node)

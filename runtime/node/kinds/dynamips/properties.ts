@@ -1,5 +1,4 @@
 import { type Static, Type } from '@sinclair/typebox'
-import { Check } from '@sinclair/typebox/value'
 import { DynamipsNode } from '../../../../src/kinds/dynamips.ts'
 import type { KindNode } from '../kind.ts'
 
@@ -20,15 +19,5 @@ export const DynamipsProperties = Type.Object({
   is_measured: Type.Boolean({ default: false }),
 })
 
-/** Properties of which each is that of the record where it fits, else the default. */
-export function parseOrDefault(stored: Readonly<Record<string, unknown>>): DynamipsProperties {
-  const properties = Object.entries(DynamipsProperties.properties).map(([name, schema]) => [
-    name,
-    Check(schema, stored[name]) ? stored[name] : schema.default,
-  ])
-  return Object.fromEntries(properties) as DynamipsProperties
-}
-
-/** The properties of a node of this kind: they were made by `fitting` when it was created, or read. */
-export const propertiesOf = ({ record }: Pick<KindNode, 'record'>): DynamipsProperties =>
-  record.properties as unknown as DynamipsProperties
+/** A node of this kind. */
+export type DynamipsKindNode = KindNode<DynamipsProperties>

@@ -2,23 +2,23 @@ import { conflict } from '../../../../src/errors/api-error.ts'
 import type { PortRef } from '../../../../src/host-agent.ts'
 import type { HypervisorDriverName } from '../../../../src/kinds/hypervisor.ts'
 import { hasCarrier } from '../../nodes/record.ts'
-import type { GuestProcess, GuestState, Guests, KindListener, KindNode, StopReason, Wire } from '../kind.ts'
+import type { GuestControl, GuestProcess, GuestState, KindListener, StopReason, Wire } from '../kind.ts'
 import type { HypervisorDriver, VmAdapter, VmState } from './driver.ts'
 import { endLeft } from './leftovers.ts'
-import { propertiesOf } from './properties.ts'
+import type { HypervisorProperties, VmKindNode } from './properties.ts'
 
 export interface VmGuestsOptions {
   readonly drivers: Readonly<Record<HypervisorDriverName, HypervisorDriver>>
   /** Where screens can be seen. */
   readonly consoleHost: string
-  readonly nodesOf: (uuid: string) => readonly KindNode[]
+  readonly nodesOf: (uuid: string) => readonly VmKindNode[]
   readonly listener: KindListener
   /** The VM of the node could not be ended, though it does not run any more. */
-  readonly left: (node: KindNode) => Promise<void>
+  readonly left: (node: VmKindNode) => Promise<void>
 }
 
 /** Running VMs, held by their hypervisors. */
-export class VmGuests implements Guests {
+export class VmGuests implements GuestControl<HypervisorProperties> {
   readonly isForeign = true
   readonly #options: VmGuestsOptions
   /** Nodes whose VM could not be told of a cable; it is when its hypervisor answers again. */
@@ -30,8 +30,8 @@ export class VmGuests implements Guests {
     this.#options = options
   }
 
-  async begin(node: KindNode): Promise<void> {
-    const properties = propertiesOf(node)
+  async begin(node: VmKindNode): Promise<void> {
+    const properties = node.record.properties
     const { adapter_type, custom_adapters, serial_port, remote_console, ram } = properties
     const driver = this.#driverOf(node)
     const custom = new Map(custom_adapters.map((it) => [it.adapter_number, driver.adapterType(it.adapter_type ?? '')]))
@@ -53,18 +53,18 @@ export class VmGuests implements Guests {
     })
   }
 
-  async adopt(node: KindNode): Promise<GuestState> {
+  async adopt(node: VmKindNode): Promise<GuestState> {
     this.#watch(node)
     return this.state(node)
   }
 
-  async end(node: KindNode, { expedited }: GuestProcess, how: StopReason): Promise<void> {
-    const { vm_uuid, on_close } = propertiesOf(node)
+  async end(node: VmKindNode, { expedited }: GuestProcess, how: StopReason): Promise<void> {
+    const { vm_uuid, on_close } = node.record.properties
     const isAtOnce = how === 'remove' || (how === 'close' && on_close === 'shutdown_signal')
     await this.#driverOf(node).stop(vm_uuid, isAtOnce ? 'power_off' : on_close, expedited)
   }
 
-  ended(node: KindNode): void {
+  ended(node: VmKindNode): void {
     this.#unshown.delete(node.key)
     for (const [driver, { nodes, end }] of this.#watches) {
       if (!nodes.delete(node.key) || nodes.size > 0) continue
@@ -74,9 +74,9 @@ export class VmGuests implements Guests {
   }
 
   /** A VM whose node does not run any more does not, either: nothing would carry its frames. */
-  async over(node: KindNode): Promise<void> {
+  async over(node: VmKindNode): Promise<void> {
     try {
-      await endLeft(this.#driverOf(node), propertiesOf(node))
+      await endLeft(this.#driverOf(node), node.record.properties)
     } catch (error) {
       await this.#options.left(node)
       const why = (error as Error).message
@@ -85,8 +85,8 @@ export class VmGuests implements Guests {
     }
   }
 
-  async state(node: KindNode): Promise<GuestState> {
-    const { vm_uuid, wires } = propertiesOf(node)
+  async state(node: VmKindNode): Promise<GuestState> {
+    const { vm_uuid, wires } = node.record.properties
     const vm = await this.#driverOf(node).get(vm_uuid)
     if (this.#unshown.delete(node.key)) {
       for (const adapter of wires.keys()) {
@@ -96,23 +96,23 @@ export class VmGuests implements Guests {
     return { status: vm === undefined ? 'stopped' : statusOf[vm.state], reason: null }
   }
 
-  suspend(node: KindNode): Promise<void> {
-    return this.#driverOf(node).suspend(propertiesOf(node).vm_uuid)
+  suspend(node: VmKindNode): Promise<void> {
+    return this.#driverOf(node).suspend(node.record.properties.vm_uuid)
   }
 
-  async resume(node: KindNode): Promise<void> {
+  async resume(node: VmKindNode): Promise<void> {
     const { status } = await this.state(node)
     if (status !== 'suspended') throw conflict('The VM is not suspended')
-    await this.#driverOf(node).resume(propertiesOf(node).vm_uuid)
+    await this.#driverOf(node).resume(node.record.properties.vm_uuid)
   }
 
-  reset(node: KindNode): Promise<void> {
-    return this.#driverOf(node).reset(propertiesOf(node).vm_uuid)
+  reset(node: VmKindNode): Promise<void> {
+    return this.#driverOf(node).reset(node.record.properties.vm_uuid)
   }
 
-  async setCarrier(node: KindNode, { adapter }: PortRef, isUp: boolean): Promise<void> {
+  async setCarrier(node: VmKindNode, { adapter }: PortRef, isUp: boolean): Promise<void> {
     try {
-      const { vm_uuid, wires } = propertiesOf(node)
+      const { vm_uuid, wires } = node.record.properties
       const wire = wires[adapter]
       // One that the node got while it runs is there after the next start.
       if (wire !== undefined) await this.#driverOf(node).setCarrier(vm_uuid, adapterOf(wire, adapter, isUp))
@@ -124,16 +124,16 @@ export class VmGuests implements Guests {
     }
   }
 
-  whileStill<T>(_node: KindNode, run: () => Promise<T>): Promise<T> {
+  whileStill<T>(_node: VmKindNode, run: () => Promise<T>): Promise<T> {
     return run()
   }
 
-  #driverOf(node: KindNode): HypervisorDriver {
-    return this.#options.drivers[propertiesOf(node).driver]
+  #driverOf(node: VmKindNode): HypervisorDriver {
+    return this.#options.drivers[node.record.properties.driver]
   }
 
   /** Has the hypervisor tell of what becomes of its VMs, as long as one of ours runs there. */
-  #watch(node: KindNode): void {
+  #watch(node: VmKindNode): void {
     const driver = this.#driverOf(node)
     const known = this.#watches.get(driver)
     if (known !== undefined) {

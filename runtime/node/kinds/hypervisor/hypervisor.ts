@@ -7,21 +7,23 @@ import {
   type HypervisorDriverName,
   type HypervisorNode,
   type HypervisorUpdate,
+  hypervisor,
   hypervisorDrivers,
   type VmSummary,
 } from '../../../../src/kinds/hypervisor.ts'
 import type { Exit } from '../../keeper-protocol/protocol.ts'
 import type { Log } from '../../log/log.ts'
-import type { NodeRecord } from '../../nodes/record.ts'
-import type { Pool, PortAllocator } from '../../ports/allocator.ts'
+import { fieldsOf } from '../../nodes/shown-fields.ts'
+import type { PortAllocator } from '../../ports/allocator.ts'
 import { nodeRecords } from '../../projects/project-record.ts'
-import type { ComputeActions, KindListener, KindNode, Launch, NodeKind, Wire } from '../kind.ts'
-import { checkMemory } from '../memory.ts'
-import { fieldsOf } from '../node-view.ts'
+import { checkMemory } from '../../system/memory.ts'
+import type { KindHost } from '../host-kind.ts'
+import type { Cleanup, ComputeActions, KindListener, Launch, NodeKind, PortWiring, Wire } from '../kind.ts'
 import type { HypervisorDriver, Vm } from './driver.ts'
+import { defaultDriver, type HypervisorSettings } from './drivers.ts'
 import { VmGuests } from './guests.ts'
 import { endLeft, Leftovers } from './leftovers.ts'
-import { type HypervisorProperties, parseOrDefault, propertiesOf } from './properties.ts'
+import { HypervisorProperties, type VmKindNode } from './properties.ts'
 import { changed, requireTypes } from './settings.ts'
 import { VmPorts } from './vm-ports.ts'
 import { VmUse } from './vm-use.ts'
@@ -32,12 +34,12 @@ const serialMs = 180_000
 export interface HypervisorOptions {
   readonly drivers: Readonly<Record<HypervisorDriverName, HypervisorDriver>>
   /** The driver that new nodes use; 409 saying what to install when there is none. */
-  readonly usual: () => Promise<HypervisorDriverName>
+  readonly defaultDriver: () => Promise<HypervisorDriverName>
   readonly ports: PortAllocator
   /** Where screens can be seen. */
   readonly consoleHost: string
-  /** All nodes of the host. */
-  readonly nodes: () => Iterable<KindNode>
+  /** All nodes of the kind on this host. */
+  readonly nodes: () => Iterable<VmKindNode>
   readonly listener: KindListener
   /** Where it is remembered what a hypervisor could not be told. */
   readonly leftoversFile: string
@@ -45,11 +47,12 @@ export interface HypervisorOptions {
 }
 
 /** The hypervisor kind: VMs that a hypervisor of the host has, and runs. */
-export class HypervisorKind implements NodeKind {
-  readonly kind = 'hypervisor'
+export class HypervisorKind implements NodeKind<HypervisorProperties, typeof hypervisor> {
+  readonly descriptor = hypervisor
+  readonly schema = HypervisorProperties
   /** Its process is not ours: there is nothing to wait for. */
   readonly stopGraceMs = 1000
-  readonly guests: VmGuests
+  readonly control: VmGuests
   readonly #options: HypervisorOptions
   readonly #ports: VmPorts
   readonly #use: VmUse
@@ -61,59 +64,60 @@ export class HypervisorKind implements NodeKind {
     this.#use = new VmUse(options.nodes)
     const { drivers, log, leftoversFile: file } = options
     this.#leftovers = new Leftovers({ drivers, file, log, useOf: (uuid) => this.#use.of(uuid) })
-    this.guests = new VmGuests({
+    this.control = new VmGuests({
       ...options,
       nodesOf: (uuid) => this.#use.nodesOf(uuid),
-      left: (node) => this.#leave(propertiesOf(node), node.directory, null),
+      left: (node) => this.#leave(node.record.properties, node.directory, null),
     })
   }
 
-  ports(record: NodeRecord): readonly PortRef[] {
-    return Array.from({ length: propertiesOf({ record }).adapters }, (_, adapter) => ({ adapter, port: 0 }))
+  readonly wiring: PortWiring<HypervisorProperties> = { requireFree: (node, port) => this.#requireFree(node, port) }
+
+  readonly cleanup: Cleanup<HypervisorProperties> = {
+    onIdle: (node) => this.#giveScreen(node),
+    onRemoved: (node, how) => this.#remove(node, how),
+    deferredCleanup: (node, { isDeleted }) =>
+      this.#leave(node.record.properties, node.directory, isDeleted ? 'remove' : 'close'),
+    onDiscarded: (record, directory) => this.#discard(record.properties, directory),
+    reapOrphans: () => this.#recover(),
+    dispose: (node) => this.#dispose(node),
   }
 
-  consolePool(type: NodeRecord['console_type']): Pool | undefined {
-    return type === 'telnet' ? 'console' : undefined
+  ports({ record }: VmKindNode): readonly PortRef[] {
+    return Array.from({ length: record.properties.adapters }, (_, adapter) => ({ adapter, port: 0 }))
   }
 
-  properties(): Record<string, unknown> {
-    return parseOrDefault({})
-  }
-
-  restored(properties: Record<string, unknown>, node: KindNode): Record<string, unknown> {
-    const stored = parseOrDefault(properties)
-    node.record.properties = stored
-    // The ports of one that does not run may be another's by now.
+  /** The ports of one that does not run may be another's by now. */
+  onOpened(node: VmKindNode): void {
     if (node.record.running) this.#ports.adopt(node)
-    return stored
   }
 
-  claimed({ node_id: _, linked_clone: __, vmname, ...changes }: HypervisorCreate, node: KindNode): HypervisorUpdate {
+  adopt({ node_id: _, linked_clone: __, vmname, ...changes }: HypervisorCreate, node: VmKindNode): HypervisorUpdate {
     // A clone has a name of its own.
-    return propertiesOf(node).linked_clone ? changes : { ...changes, vmname }
+    return node.record.properties.linked_clone ? changes : { ...changes, vmname }
   }
 
-  async prepare(node: KindNode, input: HypervisorCreate): Promise<void> {
-    const driverName = await this.#options.usual()
+  async prepare(node: VmKindNode, input: HypervisorCreate): Promise<void> {
+    const driverName = await this.#options.defaultDriver()
     const driver = this.#options.drivers[driverName]
     const isClone = input.linked_clone === true
     const found = await driver.find(input.vmname)
     this.#use.made(node)
     if (!isClone) this.#use.requireUnused(node, found)
     const vm = isClone ? await this.#clone(node, driver, found, input.name) : found
-    node.record.properties = { ...propertiesOf(node), ...namesOf(vm), driver: driverName, linked_clone: isClone }
+    node.record.properties = { ...node.record.properties, ...namesOf(vm), driver: driverName, linked_clone: isClone }
     await this.#apply(node, input)
   }
 
   /** Written down before it is asked for: a clone that is made too late, or for a service that is killed, is removed. */
   async #clone(
-    { directory, projectPath, record }: KindNode,
+    { directory, projectPath, record }: VmKindNode,
     driver: HypervisorDriver,
     source: Vm,
     name: string,
   ): Promise<Vm> {
     const clone_uuid = randomUUID()
-    const recordFile = join(nodeRecords(projectPath), `${this.kind}-${record.node_id}.json`)
+    const recordFile = join(nodeRecords(projectPath), `${hypervisor.name}-${record.node_id}.json`)
     await this.#leftovers.begin({ driver: driver.name, uuid: clone_uuid, directory }, recordFile)
     try {
       return await driver.clone({ uuid: source.uuid, name, directory, clone_uuid })
@@ -123,12 +127,12 @@ export class HypervisorKind implements NodeKind {
     }
   }
 
-  async created(node: KindNode): Promise<void> {
-    await this.#leftovers.done(propertiesOf(node).vm_uuid)
+  async onCreated(node: VmKindNode): Promise<void> {
+    await this.#leftovers.done(node.record.properties.vm_uuid)
   }
 
-  async update(node: KindNode, changes: HypervisorUpdate, before: string): Promise<void> {
-    const { linked_clone, vm_uuid, vmname } = propertiesOf(node)
+  async update(node: VmKindNode, changes: HypervisorUpdate, before: string): Promise<void> {
+    const { linked_clone, vm_uuid, vmname } = node.record.properties
     const { name } = node.record
     const wanted = changes.vmname ?? undefined
     const isOther = wanted !== undefined && wanted !== vmname
@@ -139,16 +143,16 @@ export class HypervisorKind implements NodeKind {
     if (isOther && !linked_clone) {
       const vm = await driver.find(wanted)
       this.#use.requireUnused(node, vm)
-      node.record.properties = { ...propertiesOf(node), ...namesOf(vm) }
+      node.record.properties = { ...node.record.properties, ...namesOf(vm) }
     }
     await this.#apply(node, changes, !isOther || linked_clone)
     if (newName === undefined) return
     await this.#must(node)
     await driver.renameClone(vm_uuid, newName)
-    node.record.properties = { ...propertiesOf(node), vmname: newName }
+    node.record.properties = { ...node.record.properties, vmname: newName }
   }
 
-  async launch(node: KindNode, wires: ReadonlyMap<string, Wire>): Promise<Launch> {
+  async launch(node: VmKindNode, wires: ReadonlyMap<string, Wire>): Promise<Launch> {
     this.#use.launched(node)
     try {
       return await this.#launch(node, wires)
@@ -159,24 +163,24 @@ export class HypervisorKind implements NodeKind {
     }
   }
 
-  async #launch(node: KindNode, wires: ReadonlyMap<string, Wire>): Promise<Launch> {
+  async #launch(node: VmKindNode, wires: ReadonlyMap<string, Wire>): Promise<Launch> {
     const driver = this.driverOf(node)
-    await this.#leftovers.settle(propertiesOf(node).vm_uuid)
+    await this.#leftovers.settle(node.record.properties.vm_uuid)
     let vm = await this.#must(node)
     if (vm.state === 'started' || vm.state === 'suspended') {
       // What could not be ended when its node was.
-      await endLeft(driver, propertiesOf(node))
+      await endLeft(driver, node.record.properties)
       vm = await this.#must(node)
     }
     if (vm.state === 'started' || vm.state === 'suspended') {
       throw conflict(`The VM ${vm.name} runs already, started by somebody else: power it off first`)
     }
-    const warning = checkMemory(propertiesOf(node).ram || vm.ram)
+    const warning = checkMemory(node.record.properties.ram || vm.ram)
     const path = driver.serialPath?.(vm.uuid)
     const serial_port = path === undefined ? await this.#ports.serial(node) : null
     const remote_console = await this.#ports.screen(node)
     node.record.properties = {
-      ...propertiesOf(node),
+      ...node.record.properties,
       ...namesOf(vm),
       serial_port,
       remote_console,
@@ -189,8 +193,8 @@ export class HypervisorKind implements NodeKind {
     }
   }
 
-  view(node: KindNode): HypervisorNode {
-    const { vm_uuid: _, defined_ram, serial_port: __, wires: ___, ...settings } = propertiesOf(node)
+  view(node: VmKindNode): HypervisorNode {
+    const { vm_uuid: _, defined_ram, serial_port: __, wires: ___, ...settings } = node.record.properties
     return {
       ...fieldsOf(node),
       ...settings,
@@ -205,13 +209,13 @@ export class HypervisorKind implements NodeKind {
     throw conflict('A VM of a hypervisor is not copied with its node: create one with linked_clone instead')
   }
 
-  screenPort(node: KindNode): number | null {
-    return propertiesOf(node).remote_console
+  screenPort(node: VmKindNode): number | null {
+    return node.record.properties.remote_console
   }
 
   /** 409 when the VM uses the adapter for something that is not ours to take. */
-  async requireFree(node: KindNode, { adapter }: PortRef): Promise<void> {
-    const { use_any_adapter, vm_uuid, vmname } = propertiesOf(node)
+  async #requireFree(node: VmKindNode, { adapter }: PortRef): Promise<void> {
+    const { use_any_adapter, vm_uuid, vmname } = node.record.properties
     if (use_any_adapter) return
     await this.#must(node)
     const used = await this.driverOf(node).usedAdapters(vm_uuid)
@@ -223,28 +227,27 @@ export class HypervisorKind implements NodeKind {
   }
 
   /** Its screen keeps its port, for its clients; its console has another one, which is the keeper's. */
-  async over(node: KindNode): Promise<void> {
-    await this.guests.over(node)
+  async onExited(node: VmKindNode): Promise<void> {
+    await this.control.over(node)
     this.#use.over(node)
     this.#ports.releaseSerial(node)
-    const { enable_remote_console, remote_console } = propertiesOf(node)
-    if (!enable_remote_console || remote_console === null) await this.idle(node)
+    const { enable_remote_console, remote_console } = node.record.properties
+    if (!enable_remote_console || remote_console === null) await this.#giveScreen(node)
   }
 
-  async idle(node: KindNode): Promise<void> {
+  async #giveScreen(node: VmKindNode): Promise<void> {
     // A start gives it one, or says why not.
     const remote_console = await this.#ports.screen(node).catch(() => null)
-    node.record.properties = { ...propertiesOf(node), remote_console }
+    node.record.properties = { ...node.record.properties, remote_console }
   }
 
   hint({ code, signal }: Exit): string | undefined {
     return code === null && signal === null ? 'nothing was to be had of its serial port' : undefined
   }
 
-  async abandoned(record: NodeRecord, directory: string): Promise<void> {
-    const properties = parseOrDefault(record.properties)
+  async #discard(properties: HypervisorProperties, directory: string): Promise<void> {
     const { vm_uuid, linked_clone } = properties
-    const driver = this.driverOf({ record: { ...record, properties } })
+    const driver = this.#options.drivers[properties.driver]
     try {
       if (this.#use.of(vm_uuid) !== 'runs') await endLeft(driver, properties)
       if (!linked_clone || vm_uuid === '') return
@@ -257,8 +260,8 @@ export class HypervisorKind implements NodeKind {
   }
 
   /** `isDeleted`: the node goes for good, and a clone with it; else its project is only closed. */
-  async gone(node: KindNode, { isDeleted }: { isDeleted: boolean }): Promise<void> {
-    const { linked_clone, vm_uuid } = propertiesOf(node)
+  async #remove(node: VmKindNode, { isDeleted }: { isDeleted: boolean }): Promise<void> {
+    const { linked_clone, vm_uuid } = node.record.properties
     if (!linked_clone || vm_uuid === '') return
     const driver = this.driverOf(node)
     await (isDeleted ? driver.removeClone(vm_uuid) : driver.closeClone(vm_uuid))
@@ -266,31 +269,27 @@ export class HypervisorKind implements NodeKind {
     if (isDeleted) await this.#leftovers.done(vm_uuid)
   }
 
-  left(node: KindNode, { isDeleted }: { isDeleted: boolean }): Promise<void> {
-    return this.#leave(propertiesOf(node), node.directory, isDeleted ? 'remove' : 'close')
-  }
-
-  forget(node: KindNode): void {
+  #dispose(node: VmKindNode): void {
     this.#ports.releaseSerial(node)
     this.#ports.releaseScreen(node)
-    this.guests.ended(node)
+    this.control.ended(node)
     this.#use.forget(node)
   }
 
-  readonly computeActions: ComputeActions = { vms: () => this.#vms() }
+  readonly computeActions: ComputeActions<typeof hypervisor> = { vms: () => this.#vms() }
 
   /** Those that new nodes are made for. */
   async #vms(): Promise<VmSummary[]> {
-    const vms = await this.#options.drivers[await this.#options.usual()].list()
+    const vms = await this.#options.drivers[await this.#options.defaultDriver()].list()
     return vms.map(({ name, ram }) => ({ vmname: name, ram })).sort((a, b) => (a.vmname < b.vmname ? -1 : 1))
   }
 
-  driverOf(node: Pick<KindNode, 'record'>): HypervisorDriver {
-    return this.#options.drivers[propertiesOf(node).driver]
+  driverOf(node: VmKindNode): HypervisorDriver {
+    return this.#options.drivers[node.record.properties.driver]
   }
 
   /** After a service that was killed: what it had changed of VMs is put back, and what it had left is tidied up. */
-  async strangers(): Promise<void> {
+  async #recover(): Promise<void> {
     await this.#leftovers.open()
     await Promise.all(hypervisorDrivers.map((name) => this.#options.drivers[name].recover?.()))
   }
@@ -301,8 +300,8 @@ export class HypervisorKind implements NodeKind {
   }
 
   /** The VM; a clone that the hypervisor was told to forget, or has elsewhere, is made known to it as it is. 409. */
-  async #must(node: KindNode): Promise<Vm> {
-    const { vm_uuid, vmname, linked_clone } = propertiesOf(node)
+  async #must(node: VmKindNode): Promise<Vm> {
+    const { vm_uuid, vmname, linked_clone } = node.record.properties
     const driver = this.driverOf(node)
     if (linked_clone && node.status === 'stopped') return driver.openClone(vm_uuid, node.directory)
     const vm = await driver.get(vm_uuid)
@@ -311,8 +310,8 @@ export class HypervisorKind implements NodeKind {
   }
 
   /** All of the changes, or (when it throws) none. */
-  async #apply(node: KindNode, changes: HypervisorUpdate, isSameVm = true): Promise<void> {
-    const before = propertiesOf(node)
+  async #apply(node: VmKindNode, changes: HypervisorUpdate, isSameVm = true): Promise<void> {
+    const before = node.record.properties
     const next = changed(before, changes, node.status === 'stopped')
     const driver = this.driverOf(node)
     requireTypes(driver, next)
@@ -339,3 +338,13 @@ export class HypervisorKind implements NodeKind {
 }
 
 const namesOf = ({ name, uuid, ram }: Vm) => ({ vmname: name, vm_uuid: uuid, defined_ram: ram })
+
+export const openHypervisor = (
+  { runDirectory, ...host }: KindHost<HypervisorProperties>,
+  settings: () => HypervisorSettings,
+): HypervisorKind =>
+  new HypervisorKind({
+    ...host,
+    defaultDriver: () => defaultDriver(host.drivers, settings()),
+    leftoversFile: join(runDirectory, 'hypervisor-leftovers.json'),
+  })

@@ -1,7 +1,5 @@
 import { type Static, Type } from '@sinclair/typebox'
-import { Check } from '@sinclair/typebox/value'
 import { HypervisorNode, vmSettings } from '../../../../src/kinds/hypervisor.ts'
-import { nullable } from '../../../../src/schema/fields.ts'
 import type { KindNode } from '../kind.ts'
 
 const { vmname, driver, linked_clone, ram, remote_console } = HypervisorNode.properties
@@ -21,7 +19,7 @@ export const HypervisorProperties = Type.Object({
   defined_ram: Type.Integer({ default: 0 }),
   remote_console: Type.Union([remote_console], { default: null }),
   /** Where its serial port is while it runs. */
-  serial_port: nullable(Type.Integer()),
+  serial_port: Type.Union([Type.Integer(), Type.Null()], { default: null }),
   /** The UDP ports of its adapters while it runs, by their index. */
   wires: Type.Array(Type.Object({ guest_port: Type.Integer(), switch_port: Type.Integer() }), { default: [] }),
 })
@@ -29,15 +27,5 @@ export const HypervisorProperties = Type.Object({
 /** The settings that are kept as they are given. */
 export const plainFields = Object.keys(vmSettings) as readonly (keyof typeof vmSettings)[]
 
-/** Properties of which each is that of the record where it fits, else the default. */
-export function parseOrDefault(stored: Readonly<Record<string, unknown>>): HypervisorProperties {
-  const properties = Object.entries(HypervisorProperties.properties).map(([name, schema]) => [
-    name,
-    Check(schema, stored[name]) ? stored[name] : (structuredClone(schema.default) ?? null),
-  ])
-  return Object.fromEntries(properties) as HypervisorProperties
-}
-
-/** The properties of a node of this kind: they were made by `fitting` when it was created, or read. */
-export const propertiesOf = ({ record }: Pick<KindNode, 'record'>): HypervisorProperties =>
-  record.properties as unknown as HypervisorProperties
+/** A node of this kind. */
+export type VmKindNode = KindNode<HypervisorProperties>

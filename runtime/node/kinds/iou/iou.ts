@@ -3,16 +3,21 @@ import { homedir } from 'node:os'
 import { basename, join } from 'node:path'
 import { ignore } from '../../../../src/async/ignore.ts'
 import type { PortRef } from '../../../../src/host-agent.ts'
-import type { IouConfigs, IouCreate, IouNode, IouStart, IouUpdate } from '../../../../src/kinds/iou.ts'
-import type { Line } from '../../../../src/model/capture.ts'
+import {
+  type IouConfigs,
+  type IouCreate,
+  type IouNode,
+  type IouStart,
+  type IouUpdate,
+  iou,
+} from '../../../../src/kinds/iou.ts'
 import type { ImageLibrary } from '../../images/library.ts'
-import type { Exit, NetioPort } from '../../keeper-protocol/protocol.ts'
-import type { NodeRecord } from '../../nodes/record.ts'
-import type { Pool } from '../../ports/allocator.ts'
+import type { Exit } from '../../keeper-protocol/protocol.ts'
+import { fieldsOf } from '../../nodes/shown-fields.ts'
 import { removeBox } from '../../sandbox/box.ts'
 import type { Sandbox } from '../../sandbox/sandbox.ts'
-import type { HostIdentity, KindListener, KindNode, Launch, NodeActions, NodeKind } from '../kind.ts'
-import { fieldsOf } from '../node-view.ts'
+import type { KindHost } from '../host-kind.ts'
+import type { Cleanup, HostIdentity, KindListener, Launch, NodeActions, NodeKind, PortWiring } from '../kind.ts'
 import { ApplicationIds, hasInstance } from './application-ids.ts'
 import { lineIn, netioPortOf, portsOf, requireBays } from './bays.ts'
 import {
@@ -34,7 +39,7 @@ import { type LicencePlaces, licenceName, licencePath, licencePlace, removeLicen
 import { currentConfigs, type Look } from './nvram-files.ts'
 import { NvramFollower } from './nvram-follower.ts'
 import { removeStaged } from './own-files.ts'
-import { type IouProperties, parseOrDefault, plainFields, propertiesOf, withDefaultsOf } from './properties.ts'
+import { type IouKindNode, IouProperties, plainFields, withDefaultsOf } from './properties.ts'
 
 export interface IouOptions {
   readonly library: ImageLibrary
@@ -53,8 +58,9 @@ export interface IouOptions {
 }
 
 /** The iou kind: routers that are programs of this host. */
-export class IouKind implements NodeKind {
-  readonly kind = 'iou'
+export class IouKind implements NodeKind<IouProperties, typeof iou> {
+  readonly descriptor = iou
+  readonly schema = IouProperties
   readonly stopGraceMs = 3000
   readonly #options: IouOptions
   readonly #ids: ApplicationIds
@@ -68,10 +74,10 @@ export class IouKind implements NodeKind {
     this.#nvram = new NvramFollower(options.listener)
   }
 
-  readonly identity: HostIdentity = {
-    isTaken: (node) => hasInstance(propertiesOf(node).application_id),
+  readonly identity: HostIdentity<IouProperties> = {
+    isTaken: (node) => hasInstance(node.record.properties.application_id),
     change: (node) => {
-      const before = propertiesOf(node)
+      const before = node.record.properties
       const application_id = this.#ids.change(node.key)
       node.record.properties = { ...before, application_id }
       const message =
@@ -79,45 +85,46 @@ export class IouKind implements NodeKind {
         `it is ${application_id} now, and the MAC addresses of the router follow it`
       return { type: 'log.warning', message }
     },
+    adoptPort: (key, { application_id }) => {
+      if (this.#idFor(key, application_id) !== undefined) this.#held.add(key)
+    },
   }
 
-  ports(record: NodeRecord): readonly PortRef[] {
-    return portsOf(propertiesOf({ record }))
+  readonly wiring: PortWiring<IouProperties> = {
+    lineOf: ({ record }, port) => lineIn(record.properties, port),
+    netioOf: (node, port) => ({
+      application_id: this.#withId(node).application_id,
+      port: netioPortOf(port),
+      ethernet: lineIn(node.record.properties, port) === 'ethernet',
+    }),
   }
 
-  lineOf(record: NodeRecord, port: PortRef): Line {
-    return lineIn(propertiesOf({ record }), port)
+  readonly cleanup: Cleanup<IouProperties> = {
+    onIdle: (node) => this.#tidy(node),
+    reapOrphans: (isThere) => this.#reapOrphans(isThere),
+    dispose: (node) => this.#dispose(node),
   }
 
-  netioOf(record: NodeRecord, port: PortRef): NetioPort {
-    const { application_id } = this.#withId(record)
-    return { application_id, port: netioPortOf(port), ethernet: this.lineOf(record, port) === 'ethernet' }
+  ports({ record }: IouKindNode): readonly PortRef[] {
+    return portsOf(record.properties)
   }
 
-  consolePool(type: NodeRecord['console_type']): Pool | undefined {
-    return type === 'telnet' ? 'console' : undefined
-  }
-
-  properties({ key }: KindNode): Record<string, unknown> {
-    return { ...parseOrDefault({}), application_id: this.#ids.take(key) }
+  onNew({ key, record }: IouKindNode): void {
+    record.properties = { ...record.properties, application_id: this.#ids.take(key) }
   }
 
   /** Without an id when all are taken: a start tries again. */
-  restored(properties: Record<string, unknown>, { key }: KindNode): Record<string, unknown> {
-    const stored = parseOrDefault(properties)
-    return { ...stored, application_id: this.#idFor(key, stored.application_id) ?? 0 }
-  }
-
-  held(key: string, { application_id }: NetioPort): void {
-    if (this.#idFor(key, application_id) !== undefined) this.#held.add(key)
+  onOpened({ key, record }: IouKindNode): void {
+    const { properties } = record
+    record.properties = { ...properties, application_id: this.#idFor(key, properties.application_id) ?? 0 }
   }
 
   /** Not the configurations: what a saved lab holds counts. */
-  claimed({ node_id: _, startup_config_content: __, private_config_content: ___, ...changes }: IouCreate): IouUpdate {
+  adopt({ node_id: _, startup_config_content: __, private_config_content: ___, ...changes }: IouCreate): IouUpdate {
     return changes
   }
 
-  async prepare(node: KindNode, input: IouCreate): Promise<void> {
+  async prepare(node: IouKindNode, input: IouCreate): Promise<void> {
     node.record.properties = await this.#changed(node, input, true)
     if (input.iourc_content != null) await writeLicence(this.#ownPlace(node), input.iourc_content)
     const { name } = node.record
@@ -125,11 +132,11 @@ export class IouKind implements NodeKind {
     await createConfig(node.directory, privateConfigName, input.private_config_content ?? null, name)
   }
 
-  async update(node: KindNode, changes: IouUpdate, before: string): Promise<void> {
+  async update(node: IouKindNode, changes: IouUpdate, before: string): Promise<void> {
     const { directory, record } = node
     const { startup_config_content, private_config_content, iourc_content } = changes
     // What it has stored just now is not lost to what is written over it.
-    if (before !== record.name || startup_config_content || private_config_content) await this.commit(node)
+    if (before !== record.name || startup_config_content || private_config_content) await this.onCommit(node)
     const next = await this.#changed(node, changes)
     const texts = { [startupConfigName]: startup_config_content, [privateConfigName]: private_config_content }
     const configs = await stageConfigs(directory, texts, record.name)
@@ -145,14 +152,14 @@ export class IouKind implements NodeKind {
     record.properties = next
   }
 
-  async launch(node: KindNode): Promise<Launch> {
+  async launch(node: IouKindNode): Promise<Launch> {
     const { license_check } = this.#options.settings()
     return launchOf(node, {
       sandbox: this.#options.sandbox,
       runDirectory: this.#options.runDirectory,
       image: await this.#options.admit(await this.#imageOf(node)),
       places: this.#licencePlaces(node),
-      isLicenceChecked: license_check && this.#withId(node.record).license_check,
+      isLicenceChecked: license_check && this.#withId(node).license_check,
     })
   }
 
@@ -160,13 +167,13 @@ export class IouKind implements NodeKind {
     return hintOf(exit)
   }
 
-  images(node: KindNode): readonly string[] {
-    return [propertiesOf(node).path]
+  images(node: IouKindNode): readonly string[] {
+    return [node.record.properties.path]
   }
 
-  view(node: KindNode): IouNode {
+  view(node: IouKindNode): IouNode {
     const { record, directory } = node
-    const { sum, link: _, license_check: __, ...settings } = propertiesOf(node)
+    const { sum, link: _, license_check: __, ...settings } = node.record.properties
     return {
       ...fieldsOf(node),
       console_type: record.console_type === 'none' ? 'none' : 'telnet',
@@ -178,9 +185,9 @@ export class IouKind implements NodeKind {
     }
   }
 
-  async duplicate(...[source, { record }, copy]: Parameters<NodeKind['duplicate']>): Promise<void> {
-    const { application_id } = propertiesOf({ record })
-    const { link, ...settings } = propertiesOf(source)
+  async duplicate(...[source, { record }, copy]: Parameters<NodeKind<IouProperties>['duplicate']>): Promise<void> {
+    const { application_id } = record.properties
+    const { link, ...settings } = source.record.properties
     // What it has just stored has not been seen yet.
     if (source.status !== 'stopped') await this.#nvram.pull(source, { isRunning: true, why: 'in case' }).catch(() => [])
     await copy(async (directory) => {
@@ -191,22 +198,22 @@ export class IouKind implements NodeKind {
     record.properties = { ...settings, link: '', application_id }
   }
 
-  readonly actions: NodeActions = {
+  readonly actions: NodeActions<typeof iou, IouProperties> = {
     configs: (at) => at.exclusively((node) => this.#configs(node)),
     saveConfigs: (at) => at.exclusively((node) => this.#nvram.pull(node, asked(node))),
   }
 
   /** `license_check` holds until the next start that is no reload. */
-  async beforeStart(node: KindNode, { iourc_content, license_check }: IouStart): Promise<void> {
+  async onStarting(node: IouKindNode, { iourc_content, license_check }: IouStart): Promise<void> {
     if (iourc_content != null) await writeLicence(this.#ownPlace(node), iourc_content)
     const { record, status } = node
-    if (status === 'stopped') record.properties = { ...propertiesOf(node), license_check: license_check !== false }
+    if (status === 'stopped') record.properties = { ...node.record.properties, license_check: license_check !== false }
   }
 
   /** What the router has stored, else what its files say. */
-  async #configs(node: KindNode): Promise<IouConfigs> {
+  async #configs(node: IouKindNode): Promise<IouConfigs> {
     const { directory } = node
-    const stored = await currentConfigs(directory, propertiesOf(node).application_id, asked(node)).catch(
+    const stored = await currentConfigs(directory, node.record.properties.application_id, asked(node)).catch(
       () => undefined,
     )
     const startup = stored?.startup ?? (await readConfig(directory, startupConfigName))
@@ -217,20 +224,20 @@ export class IouKind implements NodeKind {
     }
   }
 
-  begun(node: KindNode, isNew: boolean): void {
+  onStarted(node: IouKindNode, isNew: boolean): void {
     this.#nvram.begin(node, isNew)
   }
 
-  async over(node: KindNode): Promise<void> {
+  async onExited(node: IouKindNode): Promise<void> {
     this.#nvram.end(node.key)
     await this.#nvram.pullQuietly(node, { isRunning: false, why: 'in case' })
     await removeBox(this.#options.runDirectory, node.record.node_id).catch(ignore('the next start makes the box anew'))
-    await this.idle(node)
+    await this.#tidy(node)
   }
 
   /** Not more than tidying up: the next start takes over what is left. */
-  async idle(node: KindNode): Promise<void> {
-    const { application_id, link, path } = propertiesOf(node)
+  async #tidy(node: IouKindNode): Promise<void> {
+    const { application_id, link, path } = node.record.properties
     for (const name of [link, basename(path)])
       await unlinkImage(node.directory, name).catch(ignore('the next start replaces the link'))
     await removeStaged(node.directory).catch(ignore('the next stop tidies up again'))
@@ -238,14 +245,14 @@ export class IouKind implements NodeKind {
   }
 
   /** What one that has ended had stored was read at its end. */
-  async commit(node: KindNode): Promise<void> {
+  async onCommit(node: IouKindNode): Promise<void> {
     if (node.status !== 'stopped') await this.#nvram.pullQuietly(node, { isRunning: true, why: 'in case' })
   }
 
-  async forget(node: KindNode): Promise<void> {
+  async #dispose(node: IouKindNode): Promise<void> {
     this.#nvram.end(node.key)
     // A keeper that was killed may have left the sockets of its bridge.
-    const { application_id } = propertiesOf(node)
+    const { application_id } = node.record.properties
     if (application_id > 0) await this.#options.tidySockets(application_id)
     this.#ids.release(node.key)
     // A client gives it again with the next create or start; nothing secret is left of what is closed.
@@ -255,17 +262,17 @@ export class IouKind implements NodeKind {
   }
 
   /** Also licence files of nodes whose project went while no service was there. */
-  async strangers(isThere: (key: string) => boolean): Promise<void> {
+  async #reapOrphans(isThere: (key: string) => boolean): Promise<void> {
     for (const key of this.#held) if (!isThere(key)) this.#ids.release(key)
     this.#held.clear()
     // One that is just being made has an id already, and is not there yet.
     const isUnwanted = (key: string) => !isThere(key) && this.#ids.of(key) === undefined
-    await removeLicences(this.#options.runDirectory, (id) => isUnwanted(`${this.kind}:${id}`))
+    await removeLicences(this.#options.runDirectory, (id) => isUnwanted(`${iou.name}:${id}`))
   }
 
   /** The properties with the changes. 409. */
-  async #changed(node: KindNode, changes: IouCreate | IouUpdate, isNew = false): Promise<IouProperties> {
-    const next: IouProperties = { ...propertiesOf(node) }
+  async #changed(node: IouKindNode, changes: IouCreate | IouUpdate, isNew = false): Promise<IouProperties> {
+    const next: IouProperties = { ...node.record.properties }
     for (const field of plainFields) {
       const value = changes[field]
       if (value != null) Object.assign(next, { [field]: value })
@@ -286,13 +293,13 @@ export class IouKind implements NodeKind {
   }
 
   /** Memory and NVRAM are those of the image where they are known. */
-  async #withDefaults(node: KindNode, next: IouProperties, factsOf: typeof knownFactsOf): Promise<IouProperties> {
+  async #withDefaults(node: IouKindNode, next: IouProperties, factsOf: typeof knownFactsOf): Promise<IouProperties> {
     if (!next.use_default_iou_values) return next
     const facts = this.#imageOf(node, next).then(this.#options.admit).then(factsOf)
     return withDefaultsOf(next, await facts.catch(() => undefined))
   }
 
-  async #imageOf({ record, projectPath }: KindNode, { path } = propertiesOf({ record })): Promise<string> {
+  async #imageOf({ record, projectPath }: IouKindNode, { path } = record.properties): Promise<string> {
     return (await this.#options.library.lookup('iou', path, projectPath)).file
   }
 
@@ -306,25 +313,36 @@ export class IouKind implements NodeKind {
   }
 
   /** The properties of a router that has an id; 409 when all were taken as it was opened, and are. */
-  #withId(record: NodeRecord): IouProperties {
-    const properties = propertiesOf({ record })
-    if (properties.application_id > 0) return properties
-    const application_id = this.#ids.take(`${this.kind}:${record.node_id}`)
-    record.properties = { ...properties, application_id }
-    return propertiesOf({ record })
+  #withId({ key, record }: IouKindNode): IouProperties {
+    if (record.properties.application_id === 0)
+      record.properties = { ...record.properties, application_id: this.#ids.take(key) }
+    return record.properties
   }
 
-  #licencePlaces(node: KindNode): LicencePlaces {
+  #licencePlaces(node: IouKindNode): LicencePlaces {
     const { iourc_path } = this.#options.settings()
     // Who starts the service with the variable wants that file, as an image that is started by hand takes it.
     const configured = process.env.IOURC || iourc_path || undefined
     return { configured, home: homedir(), directory: node.directory, own: join(this.#ownPlace(node), licenceName) }
   }
 
-  #ownPlace({ record }: KindNode): string {
+  #ownPlace({ record }: IouKindNode): string {
     return licencePlace(this.#options.runDirectory, record.node_id)
   }
 }
 
 /** Somebody wants to know what it has stored. */
-const asked = ({ status }: KindNode): Look => ({ isRunning: status !== 'stopped', why: 'asked' })
+const asked = ({ status }: IouKindNode): Look => ({ isRunning: status !== 'stopped', why: 'asked' })
+
+export const openIou = (
+  { images, keeper, ...host }: KindHost<IouProperties>,
+  settings: IouOptions['settings'],
+): IouKind =>
+  new IouKind({
+    ...host,
+    settings,
+    library: images.library,
+    admit: (file) => images.executables.admit(file),
+    md5Of: (file) => images.md5Of(file),
+    tidySockets: (applicationId) => keeper.tidyNetio(applicationId),
+  })

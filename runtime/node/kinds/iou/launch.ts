@@ -8,8 +8,8 @@ import { give, insideBox, makeBox, putIntoBox } from '../../sandbox/box.ts'
 import type { Confinement, Sandbox } from '../../sandbox/sandbox.ts'
 import { netioDirectory } from '../../switch/fast/netio-directory.ts'
 import { bridgeOffset } from '../../switch/fast/netio-socket.ts'
-import type { KindNode, Launch } from '../kind.ts'
-import { checkMemory } from '../memory.ts'
+import { checkMemory } from '../../system/memory.ts'
+import type { Launch } from '../kind.ts'
 import { commandLine } from './command-line.ts'
 import { adoptFiles } from './configs.ts'
 import { type ImageFacts, imageFactsOf, requireIouImage } from './image.ts'
@@ -18,7 +18,7 @@ import { findLicence, hostnameWarning, type LicencePlaces, licenceName, requireL
 import { netmapName, netmapText } from './netmap.ts'
 import { pushConfigs } from './nvram-files.ts'
 import { replaceOwn } from './own-files.ts'
-import { propertiesOf, withDefaultsOf } from './properties.ts'
+import { type IouKindNode, withDefaultsOf } from './properties.ts'
 
 export const logName = 'iou.log'
 
@@ -32,13 +32,13 @@ export interface LaunchOptions {
 }
 
 /** Checks and makes what a router needs, and says how it is run; 409 with what is missing. */
-export async function launchOf(node: KindNode, options: LaunchOptions): Promise<Launch> {
+export async function launchOf(node: IouKindNode, options: LaunchOptions): Promise<Launch> {
   const { record, directory } = node
   const notConfined: string[] = []
   const confinement = await options.sandbox.confinement((reason) => notConfined.push(reason))
   const facts = await factsOf(options.image, confinement)
-  node.record.properties = withDefaultsOf(propertiesOf(node), facts)
-  const properties = propertiesOf(node)
+  node.record.properties = withDefaultsOf(node.record.properties, facts)
+  const properties = node.record.properties
   const { application_id, nvram, ram } = properties
   const args = commandLine({ settings: properties, facts, applicationId: application_id })
   const memoryWarning = checkMemory(ram)
@@ -89,12 +89,12 @@ interface Confined {
  * and no other instance. The switch finds its socket by a link where those of all instances are.
  */
 async function confined(
-  node: KindNode,
+  node: IouKindNode,
   confinement: Confinement,
   { command, args, licence, options }: Confined,
 ): Promise<Pick<ProcessSpec, 'command' | 'args' | 'env' | 'is_wrapped'>> {
   const { directory, record } = node
-  const { application_id } = propertiesOf(node)
+  const { application_id } = node.record.properties
   const box = await makeBox(options.runDirectory, record.node_id)
   const sockets = join(box, 'netio')
   await mkdir(sockets, { mode: 0o700 })

@@ -1,7 +1,7 @@
-import type { KindListener, KindNode } from '../kind.ts'
+import type { KindListener } from '../kind.ts'
 import { nvramName } from './configs.ts'
 import { type Look, pullConfigs } from './nvram-files.ts'
-import { propertiesOf } from './properties.ts'
+import type { IouKindNode } from './properties.ts'
 import { watchFile } from './watch.ts'
 
 /** Copies what routers store in their NVRAM into their files, while they run and afterwards. Callers hold the lock of the node. */
@@ -14,7 +14,7 @@ export class NvramFollower {
   }
 
   /** From now on what the router writes is seen. `isNew`: it has just been started, and has not written anything. */
-  begin(node: KindNode, isNew: boolean): void {
+  begin(node: IouKindNode, isNew: boolean): void {
     const { key, directory } = node
     const look = (why: Look['why']) =>
       this.#listener.queued(key, async () => {
@@ -24,7 +24,7 @@ export class NvramFollower {
     this.end(key)
     this.#watches.set(
       key,
-      watchFile(directory, nvramName(propertiesOf(node).application_id), () => look('changed')),
+      watchFile(directory, nvramName(node.record.properties.application_id), () => look('changed')),
     )
     // It ran while no service was there, and may have written something.
     if (!isNew) look('in case')
@@ -35,12 +35,12 @@ export class NvramFollower {
     this.#watches.delete(key)
   }
 
-  pull({ directory, record }: KindNode, look: Look): ReturnType<typeof pullConfigs> {
-    return pullConfigs(directory, propertiesOf({ record }).application_id, look)
+  pull({ directory, record }: IouKindNode, look: Look): ReturnType<typeof pullConfigs> {
+    return pullConfigs(directory, record.properties.application_id, look)
   }
 
   /** The same where nobody asked for it in particular: what should be known is told. */
-  async pullQuietly(node: KindNode, look: Look): Promise<void> {
+  async pullQuietly(node: IouKindNode, look: Look): Promise<void> {
     const tell = (message: string) =>
       this.#listener.happened(node.key, { type: 'log.warning', message: `${node.record.name}: ${message}` })
     try {

@@ -25,15 +25,6 @@ export const IouProperties = Type.Object({
 /** The settings that are kept as they are given. */
 export const plainFields = Object.keys(iouSettings) as readonly (keyof typeof iouSettings)[]
 
-/** Properties of which each is that of the record where it fits, else the default. */
-export function parseOrDefault(stored: Readonly<Record<string, unknown>>): IouProperties {
-  const properties = Object.entries(IouProperties.properties).map(([name, schema]) => [
-    name,
-    Check(schema, stored[name]) ? stored[name] : structuredClone(schema.default),
-  ])
-  return Object.fromEntries(properties) as IouProperties
-}
-
 /** The same router with what the image has by default, as far as it says, where the router is to have that. */
 export function withDefaultsOf(properties: IouProperties, facts: ImageFacts | undefined): IouProperties {
   if (!properties.use_default_iou_values || facts === undefined) return properties
@@ -46,6 +37,5 @@ export function withDefaultsOf(properties: IouProperties, facts: ImageFacts | un
   }
 }
 
-/** The properties of a node of this kind: they were made by `fitting` when it was created, or read. */
-export const propertiesOf = ({ record }: Pick<KindNode, 'record'>): IouProperties =>
-  record.properties as unknown as IouProperties
+/** A node of this kind. */
+export type IouKindNode = KindNode<IouProperties>

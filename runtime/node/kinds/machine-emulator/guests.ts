@@ -5,14 +5,14 @@ import { ApiError, conflict } from '../../../../src/errors/api-error.ts'
 import type { PortRef } from '../../../../src/host-agent.ts'
 import type { EventPayload } from '../../../../src/model/event.ts'
 import { hasCarrier } from '../../nodes/record.ts'
-import type { GuestProcess, GuestState, Guests, KindListener, KindNode, StopReason } from '../kind.ts'
+import type { GuestControl, GuestProcess, GuestState, KindListener, StopReason } from '../kind.ts'
 import type { MachineTimeouts } from './bounds.ts'
 import { netdevId } from './command-line.ts'
 import { DiskComplaints } from './disk-complaints.ts'
 import { cdromId } from './drives.ts'
 import { Monitors } from './monitors.ts'
 import { prioritise } from './priority.ts'
-import { propertiesOf } from './properties.ts'
+import type { MachineKindNode, MachineProperties } from './properties.ts'
 import type { ToolInfo } from './qemu-img.ts'
 import { type Qmp, QmpError, type QmpEvent } from './qmp.ts'
 import { dropState, savedStateTag, saveState } from './saved-state.ts'
@@ -25,7 +25,7 @@ export interface MachineGuestsOptions {
   readonly limit: (key: string, percent: number) => Promise<void>
   readonly timeouts: MachineTimeouts
   /** Throws when a machine has opened what it may not read. */
-  readonly requireOpened: (node: KindNode, images: readonly ToolInfo[]) => Promise<void>
+  readonly requireOpened: (node: MachineKindNode, images: readonly ToolInfo[]) => Promise<void>
 }
 
 /** After these the guest may be in another state. */
@@ -34,7 +34,7 @@ const telling: ReadonlySet<string> = new Set(
 )
 
 /** Running machines, held by their monitors. */
-export class MachineGuests implements Guests {
+export class MachineGuests implements GuestControl<MachineProperties> {
   readonly #options: MachineGuestsOptions
   readonly #timeouts: MachineTimeouts
   readonly #monitors: Monitors
@@ -50,10 +50,10 @@ export class MachineGuests implements Guests {
     })
   }
 
-  async begin(node: KindNode, process: GuestProcess): Promise<void> {
+  async begin(node: MachineKindNode, process: GuestProcess): Promise<void> {
     const { begin, restore } = this.#timeouts
     // Its monitor is silent until its memory has been read.
-    const ms = propertiesOf(node).on_close === 'save_vm_state' ? restore : begin
+    const ms = node.record.properties.on_close === 'save_vm_state' ? restore : begin
     await obeying(async () => {
       try {
         await this.#release(node, process, await this.#monitors.hold(node, process, ms))
@@ -65,7 +65,7 @@ export class MachineGuests implements Guests {
     })
   }
 
-  async adopt(node: KindNode, process: GuestProcess): Promise<GuestState> {
+  async adopt(node: MachineKindNode, process: GuestProcess): Promise<GuestState> {
     return obeying(async () => {
       const qmp = await this.#monitors.hold(node, process, this.#timeouts.adopt)
       // The service before us was killed while it started this one.
@@ -76,8 +76,8 @@ export class MachineGuests implements Guests {
     })
   }
 
-  async end(node: KindNode, { ended, expedited }: GuestProcess, how: StopReason): Promise<void> {
-    const { on_close } = propertiesOf(node)
+  async end(node: MachineKindNode, { ended, expedited }: GuestProcess, how: StopReason): Promise<void> {
+    const { on_close } = node.record.properties
     if (on_close === 'power_off' || how === 'remove' || ended.aborted) return
     if (on_close === 'shutdown_signal' && how === 'close') return
     await obeying(async () => {
@@ -90,12 +90,12 @@ export class MachineGuests implements Guests {
     })
   }
 
-  ended(node: KindNode): void {
+  ended(node: MachineKindNode): void {
     this.#monitors.release(node)
     this.#complaints.delete(node.key)
   }
 
-  async state(node: KindNode): Promise<GuestState> {
+  async state(node: MachineKindNode): Promise<GuestState> {
     const status = await this.#statusOf(await this.#monitors.of(node))
     switch (status) {
       case 'running':
@@ -116,11 +116,11 @@ export class MachineGuests implements Guests {
     }
   }
 
-  async suspend(node: KindNode): Promise<void> {
+  async suspend(node: MachineKindNode): Promise<void> {
     await obeying(async () => this.#execute(await this.#monitors.of(node), 'stop'))
   }
 
-  async resume(node: KindNode): Promise<void> {
+  async resume(node: MachineKindNode): Promise<void> {
     await obeying(async () => {
       const qmp = await this.#monitors.of(node)
       // A guest that put itself to sleep is woken as by its keyboard.
@@ -129,7 +129,7 @@ export class MachineGuests implements Guests {
     })
   }
 
-  async reset(node: KindNode): Promise<void> {
+  async reset(node: MachineKindNode): Promise<void> {
     await obeying(async () => {
       const qmp = await this.#monitors.of(node)
       const status = await this.#statusOf(qmp)
@@ -139,7 +139,7 @@ export class MachineGuests implements Guests {
     })
   }
 
-  async setCarrier(node: KindNode, { adapter }: PortRef, isUp: boolean): Promise<void> {
+  async setCarrier(node: MachineKindNode, { adapter }: PortRef, isUp: boolean): Promise<void> {
     try {
       await this.#setLink(await this.#monitors.of(node), adapter, isUp)
     } catch (error) {
@@ -150,7 +150,7 @@ export class MachineGuests implements Guests {
     }
   }
 
-  async whileStill<T>(node: KindNode, run: () => Promise<T>): Promise<T> {
+  async whileStill<T>(node: MachineKindNode, run: () => Promise<T>): Promise<T> {
     const qmp = await obeying(() => this.#monitors.of(node))
     const isRunning = (await obeying(() => this.#statusOf(qmp))) === 'running'
     // It writes what it has to the disks first.
@@ -164,7 +164,7 @@ export class MachineGuests implements Guests {
   }
 
   /** Puts an image into the CD-ROM drive of a machine that runs, or (null) takes it out; 409. */
-  async changeCdrom(node: KindNode, path: string | null): Promise<void> {
+  async changeCdrom(node: MachineKindNode, path: string | null): Promise<void> {
     await obeying(async () => {
       const qmp = await this.#monitors.of(node)
       const drive = { device: cdromId, force: true }
@@ -178,15 +178,15 @@ export class MachineGuests implements Guests {
     })
   }
 
-  async limit(node: KindNode, percent: number): Promise<void> {
+  async limit(node: MachineKindNode, percent: number): Promise<void> {
     await this.#options.limit(node.key, percent).catch((error: unknown) => {
       this.#tell(node, 'log.warning', `cpu_throttling: ${(error as Error).message}`)
     })
   }
 
   /** Lets a machine go that was started standing still: everything is as it shall be when it looks around. */
-  async #release(node: KindNode, { pid }: GuestProcess, qmp: Qmp): Promise<void> {
-    const { adapters, cpu_throttling, process_priority } = propertiesOf(node)
+  async #release(node: MachineKindNode, { pid }: GuestProcess, qmp: Qmp): Promise<void> {
+    const { adapters, cpu_throttling, process_priority } = node.record.properties
     const opened = await this.#execute<{ image: ToolInfo }[]>(qmp, 'query-named-block-nodes')
     await this.#options.requireOpened(
       node,
@@ -220,7 +220,7 @@ export class MachineGuests implements Guests {
     })
   }
 
-  #heard(node: KindNode, event: QmpEvent): void {
+  #heard(node: MachineKindNode, event: QmpEvent): void {
     const complaints = this.#complaintsOf(node)
     if (event.event === 'BLOCK_IO_ERROR') {
       const news = complaints.hear(event.data)
@@ -230,17 +230,17 @@ export class MachineGuests implements Guests {
     if (telling.has(name)) this.#options.listener.changed(node.key)
   }
 
-  #complaintsOf({ key }: KindNode): DiskComplaints {
+  #complaintsOf({ key }: MachineKindNode): DiskComplaints {
     const complaints = this.#complaints.get(key) ?? new DiskComplaints()
     this.#complaints.set(key, complaints)
     return complaints
   }
 
-  #warn(node: KindNode, { message }: Error): void {
+  #warn(node: MachineKindNode, { message }: Error): void {
     this.#tell(node, 'log.warning', message)
   }
 
-  #tell(node: KindNode, type: EventPayload['type'] & `log.${string}`, message: string): void {
+  #tell(node: MachineKindNode, type: EventPayload['type'] & `log.${string}`, message: string): void {
     this.#options.listener.happened(node.key, { type, message: `${node.record.name}: ${message}` })
   }
 

@@ -6,9 +6,9 @@ import { forDesktop, selected } from '../../programs/environment.ts'
 import { give, insideBox, letRead, makeBox } from '../../sandbox/box.ts'
 import type { Cell } from '../../sandbox/cell.ts'
 import type { Confinement, Sandbox } from '../../sandbox/sandbox.ts'
+import { checkMemory } from '../../system/memory.ts'
 import { replaceOwn } from '../iou/own-files.ts'
-import type { KindNode, Launch, Wire } from '../kind.ts'
-import { checkMemory } from '../memory.ts'
+import type { Launch, Wire } from '../kind.ts'
 import { adaptersOf, generatedMac } from './adapters.ts'
 import { type Accelerator, acceleratorsOf, resolveEmulator } from './binaries.ts'
 import { commandLine } from './command-line.ts'
@@ -20,7 +20,7 @@ import { monitorName, monitorPath } from './monitor-path.ts'
 import { type ParsedOptions, parseOptions } from './options.ts'
 import { nativePlatforms } from './platforms.ts'
 import type { BinaryFacts } from './probe.ts'
-import { type MachineProperties, propertiesOf } from './properties.ts'
+import type { MachineKindNode, MachineProperties } from './properties.ts'
 import { savedStateTag, staleStateHint } from './saved-state.ts'
 
 export interface LaunchOptions {
@@ -39,12 +39,12 @@ const commaInInitrd = 'the emulator takes what is after a comma of a path for an
 
 /** Checks and makes what a machine needs, and says how it is run; 409 with what is missing. */
 export async function launchOf(
-  node: KindNode,
+  node: MachineKindNode,
   wires: ReadonlyMap<string, Wire>,
   options: LaunchOptions,
 ): Promise<Launch> {
   const { record, directory, projectId } = node
-  const properties = propertiesOf(node)
+  const properties = node.record.properties
   const { images } = options
   const isLocal = options.isLocal()
   const notices: EventPayload[] = []
@@ -137,7 +137,7 @@ const insideName = 'qmp'
 
 /** The emulator in a cell: it sees its node, its images, and the box with its monitor. */
 async function confine(
-  { record, directory }: KindNode,
+  { record, directory }: MachineKindNode,
   confinement: Confinement,
   { command, args, files, tool, hasKvm, options }: Confined,
 ): Promise<{ command: string; args: string[] }> {
@@ -166,9 +166,9 @@ async function confine(
 }
 
 /** The further options of a machine; 400. */
-export function optionsOf({ record, projectId, projectPath }: KindNode, isLocal: boolean): ParsedOptions {
+export function optionsOf({ record, projectId, projectPath }: MachineKindNode, isLocal: boolean): ParsedOptions {
   const { node_id, name, console, console_type } = record
-  const { options } = propertiesOf({ record })
+  const { options } = record.properties
   return parseOptions(options, {
     isLocal,
     consoleType: console_type,

@@ -1,22 +1,20 @@
 import { badRequest, conflict } from '../../../../src/errors/api-error.ts'
 import type { PortRef } from '../../../../src/host-agent.ts'
 import type {
-  EmulatorFilter,
   MachineEmulatorCreate,
   MachineEmulatorNode,
   MachineEmulatorUpdate,
   ResizeDisk,
 } from '../../../../src/kinds/machine-emulator.ts'
-import { diskSlots } from '../../../../src/kinds/machine-emulator.ts'
-import type { FoundProgram } from '../../../../src/schema/program.ts'
-import type { NodeRecord } from '../../nodes/record.ts'
-import type { Pool } from '../../ports/allocator.ts'
+import { diskSlots, machineEmulator } from '../../../../src/kinds/machine-emulator.ts'
+import { fieldsOf } from '../../nodes/shown-fields.ts'
 import { removeBox } from '../../sandbox/box.ts'
-import type { ComputeActions, KindNode, Launch, NodeActions, NodeKind, Wire } from '../kind.ts'
-import { checkMemory } from '../memory.ts'
-import { fieldsOf } from '../node-view.ts'
+import { checkMemory } from '../../system/memory.ts'
+import type { KindHost } from '../host-kind.ts'
+import type { Cleanup, ComputeActions, Launch, NodeActions, NodeKind, Wire } from '../kind.ts'
 import { withOwnAddresses } from './adapters.ts'
 import { factsOf, kvmPlatforms, resolveEmulator, usableEmulators } from './binaries.ts'
+import { defaultMachineTimeouts } from './bounds.ts'
 import { requireModel } from './command-line.ts'
 import { resizeDisk } from './disks.ts'
 import { MachineGuests, type MachineGuestsOptions } from './guests.ts'
@@ -27,7 +25,7 @@ import { MachineImages, type MachineImagesOptions } from './machine-images.ts'
 import { MachineSums } from './machine-sums.ts'
 import { platformAsked } from './platforms.ts'
 import { type BinaryFacts, versionText } from './probe.ts'
-import { imageFields, type MachineProperties, parseOrDefault, plainFields, propertiesOf } from './properties.ts'
+import { imageFields, type MachineKindNode, MachineProperties, plainFields } from './properties.ts'
 import { savedStateTag } from './saved-state.ts'
 
 export interface MachineEmulatorOptions
@@ -36,54 +34,45 @@ export interface MachineEmulatorOptions
     MachineImagesOptions {
   /** MD5 of a file; undefined when it cannot be read. */
   readonly md5Of: (file: string) => Promise<string | undefined>
-  /** All nodes of the host. */
-  readonly nodes: () => Iterable<KindNode>
+  /** All machines of the host. */
+  readonly nodes: () => Iterable<MachineKindNode>
 }
 
 /** The machine-emulator kind: machines that QEMU runs. */
-export class MachineEmulatorKind implements NodeKind {
-  readonly kind = 'machine-emulator'
+export class MachineEmulatorKind implements NodeKind<MachineProperties, typeof machineEmulator> {
+  readonly descriptor = machineEmulator
+  readonly schema = MachineProperties
   readonly stopGraceMs: number
-  readonly guests: MachineGuests
+  readonly control: MachineGuests
   readonly #options: MachineEmulatorOptions
   readonly #images: MachineImages
   readonly #sums: MachineSums
   /** Those made by this service: one that is still being made is not among the nodes of the host. */
-  readonly #made = new Map<string, KindNode>()
+  readonly #made = new Map<string, MachineKindNode>()
 
   constructor(options: MachineEmulatorOptions) {
     this.#options = options
     this.stopGraceMs = options.timeouts.end
     this.#images = new MachineImages(options)
     this.#sums = new MachineSums({ ...options, images: this.#images, waitMs: options.timeouts.sums })
-    this.guests = new MachineGuests({
+    this.control = new MachineGuests({
       ...options,
       requireOpened: (node, images) => this.#images.requireOpened(node, images),
     })
   }
 
-  ports(record: NodeRecord): readonly PortRef[] {
-    return Array.from({ length: propertiesOf({ record }).adapters }, (_, adapter) => ({ adapter, port: 0 }))
+  readonly cleanup: Cleanup<MachineProperties> = {
+    dispose: ({ key }) => {
+      this.#sums.forget(key)
+      this.#made.delete(key)
+    },
   }
 
-  consolePool(type: NodeRecord['console_type']): Pool | undefined {
-    if (type === 'none') return undefined
-    return type === 'vnc' ? 'vnc' : 'console'
+  ports({ record }: MachineKindNode): readonly PortRef[] {
+    return Array.from({ length: record.properties.adapters }, (_, adapter) => ({ adapter, port: 0 }))
   }
 
-  properties(): Record<string, unknown> {
-    return parseOrDefault({})
-  }
-
-  restored(properties: Record<string, unknown>): Record<string, unknown> {
-    return parseOrDefault(properties)
-  }
-
-  claimed({ node_id: _, ...changes }: MachineEmulatorCreate): MachineEmulatorUpdate {
-    return changes
-  }
-
-  async prepare(node: KindNode, input: MachineEmulatorCreate): Promise<void> {
+  async prepare(node: MachineKindNode, input: MachineEmulatorCreate): Promise<void> {
     if (!input.qemu_path && platformAsked(input.platform) === undefined) {
       throw conflict('qemu_path: missing, expected the emulator to use, or instead platform, such as "x86_64"')
     }
@@ -91,52 +80,52 @@ export class MachineEmulatorKind implements NodeKind {
     await this.#apply(node, input)
   }
 
-  async update(node: KindNode, changes: MachineEmulatorUpdate): Promise<void> {
-    const { cpu_throttling, cdrom_image } = propertiesOf(node)
+  async update(node: MachineKindNode, changes: MachineEmulatorUpdate): Promise<void> {
+    const { cpu_throttling, cdrom_image } = node.record.properties
     await this.#apply(node, changes)
     if (node.status === 'stopped') return
-    const now = propertiesOf(node)
+    const now = node.record.properties
     if (now.cdrom_image !== cdrom_image) {
       const image = (await this.#images.find(node, 'cdrom_image')) ?? null
       if (image !== null) await this.#images.showLate(image)
-      await this.guests.changeCdrom(node, image)
+      await this.control.changeCdrom(node, image)
     }
-    if (now.cpu_throttling !== cpu_throttling) await this.guests.limit(node, now.cpu_throttling)
+    if (now.cpu_throttling !== cpu_throttling) await this.control.limit(node, now.cpu_throttling)
   }
 
-  launch(node: KindNode, wires: ReadonlyMap<string, Wire>): Promise<Launch> {
+  launch(node: MachineKindNode, wires: ReadonlyMap<string, Wire>): Promise<Launch> {
     this.#sums.look(node)
     return launchOf(node, wires, { ...this.#options, images: this.#images })
   }
 
-  images(node: KindNode): readonly string[] {
-    const properties = propertiesOf(node)
+  images(node: MachineKindNode): readonly string[] {
+    const properties = node.record.properties
     return imageFields.map((field) => properties[field]).filter((name) => name !== '')
   }
 
-  async over({ record }: KindNode): Promise<void> {
+  async onExited({ record }: MachineKindNode): Promise<void> {
     await removeBox(this.#options.runDirectory, record.node_id)
   }
 
-  view(node: KindNode): MachineEmulatorNode {
+  view(node: MachineKindNode): MachineEmulatorNode {
     const { record, projectId } = node
-    const { sums: _, formats: __, ...settings } = propertiesOf(node)
+    const { sums: _, formats: __, ...settings } = node.record.properties
     return {
       ...fieldsOf(node),
       console_type: record.console_type,
       ...settings,
-      mac_address: macOf(projectId, record.node_id, propertiesOf(node)),
+      mac_address: macOf(projectId, record.node_id, node.record.properties),
       acpi_shutdown: settings.on_close === 'shutdown_signal',
       ...this.#sums.of(node),
     }
   }
 
-  async duplicate(...[source, destination, copy]: Parameters<NodeKind['duplicate']>): Promise<void> {
+  async duplicate(...[source, destination, copy]: Parameters<NodeKind<MachineProperties>['duplicate']>): Promise<void> {
     const { record } = destination
-    const properties = propertiesOf(source)
+    const properties = source.record.properties
     this.#requireUnshared(destination, properties)
     await copy((directory) => this.#images.forgetState(directory, properties.qemu_path))
-    const { mac_address, custom_adapters } = propertiesOf(destination)
+    const { mac_address, custom_adapters } = destination.record.properties
     record.properties = {
       ...properties,
       mac_address,
@@ -144,17 +133,12 @@ export class MachineEmulatorKind implements NodeKind {
     }
   }
 
-  forget({ key }: KindNode): void {
-    this.#sums.forget(key)
-    this.#made.delete(key)
+  readonly actions: NodeActions<typeof machineEmulator, MachineProperties> = {
+    resizeDisk: (at, input) => at.exclusively((node) => this.#resize(node, input)),
   }
 
-  readonly actions: NodeActions = {
-    resizeDisk: (at, input: ResizeDisk) => at.exclusively((node) => this.#resize(node, input)),
-  }
-
-  readonly computeActions: ComputeActions = {
-    binaries: async ({ archs }: EmulatorFilter): Promise<FoundProgram[]> => {
+  readonly computeActions: ComputeActions<typeof machineEmulator> = {
+    binaries: async ({ archs }) => {
       const found = await usableEmulators(archs, await this.#options.sandbox.confinement())
       return found.map(({ path, version }) => ({ path, version: versionText(version) }))
     },
@@ -162,9 +146,9 @@ export class MachineEmulatorKind implements NodeKind {
   }
 
   /** Makes a disk of a stopped machine larger; 409. */
-  async #resize(node: KindNode, { drive_name, extend }: ResizeDisk): Promise<void> {
+  async #resize(node: MachineKindNode, { drive_name, extend }: ResizeDisk): Promise<void> {
     if (node.status !== 'stopped') throw conflict('The disk is in use: stop the node first')
-    const { path } = await resolveEmulator(propertiesOf(node), this.#options.isLocal(), this.#options.sandbox)
+    const { path } = await resolveEmulator(node.record.properties, this.#options.isLocal(), this.#options.sandbox)
     const tool = await this.#images.tool(node.directory, path)
     const disk = await this.#images.disk(node, drive_name, tool)
     if (disk.snapshots.includes(savedStateTag)) {
@@ -174,9 +158,9 @@ export class MachineEmulatorKind implements NodeKind {
   }
 
   /** All of the changes, or (when it throws) none. */
-  async #apply(node: KindNode, changes: MachineEmulatorUpdate): Promise<void> {
+  async #apply(node: MachineKindNode, changes: MachineEmulatorUpdate): Promise<void> {
     const isLocal = this.#options.isLocal()
-    const before = propertiesOf(node)
+    const before = node.record.properties
     const next: MachineProperties = { ...before }
     for (const field of plainFields) {
       const value = changes[field]
@@ -224,11 +208,11 @@ export class MachineEmulatorKind implements NodeKind {
   }
 
   /** 409 when an image that the machine would write to itself is written to by another one. */
-  #requireUnshared({ key }: KindNode, properties: MachineProperties): void {
+  #requireUnshared({ key }: MachineKindNode, properties: MachineProperties): void {
     if (properties.linked_clone) return
     for (const other of new Set([...this.#options.nodes(), ...this.#made.values()])) {
-      if (other.key === key || other.record.kind !== this.kind) continue
-      const theirs = propertiesOf(other)
+      if (other.key === key) continue
+      const theirs = other.record.properties
       if (theirs.linked_clone) continue
       const images = new Set(diskFields.map((field) => theirs[field]))
       const field = diskFields.find((it) => properties[it] !== '' && images.has(properties[it]))
@@ -265,3 +249,16 @@ function requireOnce(numbers: readonly number[]): void {
   const twice = numbers.find((number, index) => numbers.indexOf(number) !== index)
   if (twice !== undefined) throw badRequest(`custom_adapters: adapter_number ${twice} is there twice`)
 }
+
+export const openMachineEmulator = (
+  { images, keeper, timeouts, ...host }: KindHost<MachineProperties>,
+  settings: () => { readonly acceleration: ReturnType<MachineEmulatorOptions['acceleration']> },
+): MachineEmulatorKind =>
+  new MachineEmulatorKind({
+    ...host,
+    acceleration: () => settings().acceleration,
+    library: images.library,
+    md5Of: (file) => images.md5Of(file),
+    limit: async (key, cpu_percent) => void (await keeper.call('unit.limit', { key, cpu_percent })),
+    timeouts: { ...defaultMachineTimeouts, ...timeouts },
+  })

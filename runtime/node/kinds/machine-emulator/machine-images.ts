@@ -7,7 +7,6 @@ import type { ImageLibrary } from '../../images/library.ts'
 import { letRead } from '../../sandbox/box.ts'
 import type { Sandbox } from '../../sandbox/sandbox.ts'
 import { requireSpace, translated } from '../../storage/disk.ts'
-import type { KindNode } from '../kind.ts'
 import { ConfinedTool, type ImageTool } from './confined-tool.ts'
 import {
   deleteSnapshot,
@@ -22,7 +21,7 @@ import {
   prepareStateDisk,
 } from './disks.ts'
 import type { MachineDisk } from './drives.ts'
-import { type ImageField, propertiesOf } from './properties.ts'
+import type { ImageField, MachineKindNode } from './properties.ts'
 import { referencesIn, type ToolInfo } from './qemu-img.ts'
 import { savedStateTag, staleStateHint } from './saved-state.ts'
 
@@ -57,7 +56,7 @@ export class MachineImages {
   }
 
   /** The name under which an image is kept and shown; 409 with `image` when there is none. */
-  async named(node: KindNode, field: string, name: string): Promise<{ name: string; file: string }> {
+  async named(node: MachineKindNode, field: string, name: string): Promise<{ name: string; file: string }> {
     try {
       return await this.#options.library.lookup(kind, name, node.projectPath)
     } catch (error) {
@@ -87,14 +86,14 @@ export class MachineImages {
   }
 
   /** The file of a field; undefined when it names none. */
-  async find(node: KindNode, field: ImageField): Promise<string | undefined> {
-    const name = propertiesOf(node)[field]
+  async find(node: MachineKindNode, field: ImageField): Promise<string | undefined> {
+    const name = node.record.properties[field]
     return name === '' ? undefined : (await this.named(node, field, name)).file
   }
 
   /** Makes and checks the disks of a machine that is about to start. */
-  async disks(node: KindNode, toolFor: () => Promise<ImageTool>): Promise<PreparedDisks> {
-    const { on_close } = propertiesOf(node)
+  async disks(node: MachineKindNode, toolFor: () => Promise<ImageTool>): Promise<PreparedDisks> {
+    const { on_close } = node.record.properties
     const saves = on_close === 'save_vm_state'
     const used = diskSlots.filter((slot) => this.#nameOf(node, slot) !== '')
     const stateDisk = join(node.directory, stateDiskName)
@@ -112,7 +111,7 @@ export class MachineImages {
     // A state that is not gone on from would be one of other disks.
     if (!saves) for (const disk of holding) await deleteSnapshot(tool, disk, savedStateTag)
     const disks = prepared.flatMap(({ slot, path, format }) =>
-      slot === undefined ? [] : [{ slot, path, format, interface: propertiesOf(node)[`${slot}_disk_interface`] }],
+      slot === undefined ? [] : [{ slot, path, format, interface: node.record.properties[`${slot}_disk_interface`] }],
     )
     return {
       disks,
@@ -123,8 +122,8 @@ export class MachineImages {
   }
 
   /** Makes and checks one disk; 409 when the node has none there. */
-  async disk(node: KindNode, slot: DiskSlot, tool: ImageTool): Promise<PreparedDisk> {
-    const { linked_clone, formats } = propertiesOf(node)
+  async disk(node: MachineKindNode, slot: DiskSlot, tool: ImageTool): Promise<PreparedDisk> {
+    const { linked_clone, formats } = node.record.properties
     const name = this.#nameOf(node, slot)
     if (name === '') throw conflict(`The node has no disk ${slot}: set ${slot}_disk_image first`)
     const { file } = await this.named(node, `${slot}_disk_image`, name)
@@ -146,7 +145,7 @@ export class MachineImages {
   }
 
   /** 409 when images that an emulator has opened read what `disks` would have refused: since then a client may have replaced them. */
-  async requireOpened(node: KindNode, images: readonly ToolInfo[]): Promise<void> {
+  async requireOpened(node: MachineKindNode, images: readonly ToolInfo[]): Promise<void> {
     if (this.#options.isLocal()) return
     for (const image of images) {
       for (const file of referencesIn(image)) {
@@ -157,16 +156,16 @@ export class MachineImages {
   }
 
   /** What an image may read; anything in local mode. */
-  #allowOf(node: KindNode, tool: ImageTool): Overlay['allow'] {
+  #allowOf(node: MachineKindNode, tool: ImageTool): Overlay['allow'] {
     return this.#options.isLocal() ? undefined : (facts) => this.#requireOwn(node, tool, facts)
   }
 
-  #nameOf(node: KindNode, slot: DiskSlot): string {
-    return propertiesOf(node)[`${slot}_disk_image`]
+  #nameOf(node: MachineKindNode, slot: DiskSlot): string {
+    return node.record.properties[`${slot}_disk_image`]
   }
 
   /** 409 when an image reads a file that is none of ours: it could show a guest any file of the host. */
-  async #requireOwn(node: KindNode, tool: ImageTool, facts: ImageFacts, depth = 0): Promise<void> {
+  async #requireOwn(node: MachineKindNode, tool: ImageTool, facts: ImageFacts, depth = 0): Promise<void> {
     for (const file of facts.references) {
       if (!(await this.#isOwn(node, file)) || depth >= deepestChain) throw notAmongImages(file)
       if (typeof tool !== 'string') await tool.see(file)
@@ -179,7 +178,7 @@ export class MachineImages {
     }
   }
 
-  async #isOwn({ projectPath }: KindNode, file: string): Promise<boolean> {
+  async #isOwn({ projectPath }: MachineKindNode, file: string): Promise<boolean> {
     return file.startsWith('/') && this.#options.library.isInside(kind, file, projectPath)
   }
 }

@@ -3,10 +3,10 @@ import { join } from 'node:path'
 import { ignore } from '../../../../src/async/ignore.ts'
 import { withTimeout } from '../../../../src/async/timeout.ts'
 import { type DiskSlot, diskSlots, type MachineEmulatorNode } from '../../../../src/kinds/machine-emulator.ts'
-import type { KindListener, KindNode } from '../kind.ts'
+import type { KindListener } from '../kind.ts'
 import { overlayName } from './disks.ts'
 import type { MachineImages } from './machine-images.ts'
-import { type ImageField, imageFields, propertiesOf } from './properties.ts'
+import { type ImageField, imageFields, type MachineKindNode } from './properties.ts'
 
 type SumField = Extract<keyof MachineEmulatorNode, `${string}_md5sum`>
 type SumFields = Pick<MachineEmulatorNode, SumField>
@@ -29,8 +29,8 @@ export class MachineSums {
   }
 
   /** What is known now; null for what is not. */
-  of(node: KindNode): SumFields {
-    const properties = propertiesOf(node)
+  of(node: MachineKindNode): SumFields {
+    const properties = node.record.properties
     const fields = imageFields.map((field) => {
       const sum = properties.sums[field]
       return [`${field}_md5sum`, sum?.image === properties[field] && sum.image !== '' ? sum.md5 : null]
@@ -39,14 +39,14 @@ export class MachineSums {
   }
 
   /** Sums up what has changed, and waits for that a moment. */
-  async update(node: KindNode): Promise<void> {
+  async update(node: MachineKindNode): Promise<void> {
     const done = this.#sum(node)
     const late = await withTimeout(done, this.#options.waitMs, () => 'late')
     if (late === 'late') void done.then(() => this.#options.listener.updated(node.key))
   }
 
   /** The same without waiting: an image of the same name may be another one by now. */
-  look(node: KindNode): void {
+  look(node: MachineKindNode): void {
     const before = this.of(node)
     const overlaid = overlaidFields(node)
     void this.#sum(node).then(() => {
@@ -63,14 +63,14 @@ export class MachineSums {
     this.#summing.delete(key)
   }
 
-  #warn({ key, record }: KindNode, field: ImageField): void {
+  #warn({ key, record }: MachineKindNode, field: ImageField): void {
     const advice = 'its disk may not fit any more; put the image back as it was, or use a new node'
     const message = `${record.name}: ${field} is not the image any more that its disk was made of: ${advice}`
     this.#options.listener.happened(key, { type: 'log.warning', message })
   }
 
   /** One after the other a node: what came last counts. */
-  #sum(node: KindNode): Promise<void> {
+  #sum(node: MachineKindNode): Promise<void> {
     const before = this.#summing.get(node.key) ?? Promise.resolve()
     const summing = before.then(async () => {
       for (const field of imageFields) await this.#sumOf(node, field)
@@ -80,19 +80,19 @@ export class MachineSums {
     return settled
   }
 
-  async #sumOf(node: KindNode, field: ImageField): Promise<void> {
-    const image = propertiesOf(node)[field]
+  async #sumOf(node: MachineKindNode, field: ImageField): Promise<void> {
+    const image = node.record.properties[field]
     if (image === '') return
     const file = await this.#options.images.find(node, field).catch(() => undefined)
     const md5 = file === undefined ? null : ((await this.#options.md5Of(file)) ?? null)
-    const { sums } = propertiesOf(node)
+    const { sums } = node.record.properties
     node.record.properties = { ...node.record.properties, sums: { ...sums, [field]: { image, md5 } } }
   }
 }
 
 /** The images that overlays, which are there already, were made of. */
-function overlaidFields(node: KindNode): `${DiskSlot}_disk_image`[] {
-  if (!propertiesOf(node).linked_clone) return []
+function overlaidFields(node: MachineKindNode): `${DiskSlot}_disk_image`[] {
+  if (!node.record.properties.linked_clone) return []
   const slots = diskSlots.filter((slot) => existsSync(join(node.directory, overlayName(slot))))
   return slots.map((slot) => `${slot}_disk_image` as const)
 }

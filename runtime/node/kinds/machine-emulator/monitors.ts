@@ -1,8 +1,9 @@
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { socketPath } from '../../system/socket-path.ts'
-import type { GuestProcess, KindNode } from '../kind.ts'
+import type { GuestProcess } from '../kind.ts'
 import { monitorName } from './monitor-path.ts'
+import type { MachineKindNode } from './properties.ts'
 import { Qmp, QmpError, type QmpEvent } from './qmp.ts'
 
 export interface MonitorsOptions {
@@ -10,7 +11,7 @@ export interface MonitorsOptions {
   readonly runDirectory: string
   /** How long a monitor that was lost may take to answer again, ms. */
   readonly adoptMs: number
-  readonly heard: (node: KindNode, event: QmpEvent) => void
+  readonly heard: (node: MachineKindNode, event: QmpEvent) => void
 }
 
 interface Held {
@@ -28,7 +29,7 @@ export class Monitors {
   }
 
   /** Takes the monitor of a process; the hold on it stays until `release`, also when it does not answer now. */
-  async hold(node: KindNode, process: GuestProcess, ms: number): Promise<Qmp> {
+  async hold(node: MachineKindNode, process: GuestProcess, ms: number): Promise<Qmp> {
     this.#held.get(node.key)?.qmp?.close()
     const held: Held = { process, qmp: undefined }
     this.#held.set(node.key, held)
@@ -36,25 +37,25 @@ export class Monitors {
   }
 
   /** The monitor of a machine, taken again when it was lost. */
-  async of(node: KindNode): Promise<Qmp> {
+  async of(node: MachineKindNode): Promise<Qmp> {
     const held = this.#held.get(node.key)
     if (held === undefined) throw new QmpError('closed', 'The machine does not run')
     return held.qmp?.isOpen === true ? held.qmp : this.#connect(node, held, this.#options.adoptMs)
   }
 
   /** Whether the process of a machine is known to have ended, so that nothing can be expected of it. */
-  hasEnded({ key }: KindNode): boolean {
+  hasEnded({ key }: MachineKindNode): boolean {
     return this.#held.get(key)?.process.ended.aborted ?? true
   }
 
-  release({ key, record }: KindNode): void {
+  release({ key, record }: MachineKindNode): void {
     this.#held.get(key)?.qmp?.close()
     this.#held.delete(key)
     // Left behind by an emulator that was killed.
     rmSync(join(this.#options.runDirectory, monitorName(record.node_id)), { force: true })
   }
 
-  async #connect(node: KindNode, held: Held, ms: number): Promise<Qmp> {
+  async #connect(node: MachineKindNode, held: Held, ms: number): Promise<Qmp> {
     const { path, release } = socketPath(this.#options.runDirectory, monitorName(node.record.node_id))
     // An emulator that has ended is not waited for: whoever holds its node would keep the news from being told.
     const qmp = await Qmp.connect({ path, ms, signal: held.process.ended }).finally(release)

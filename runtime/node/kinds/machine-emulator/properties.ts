@@ -1,5 +1,4 @@
 import { type Static, Type } from '@sinclair/typebox'
-import { Check } from '@sinclair/typebox/value'
 import { MachineEmulatorNode, machineSettings, platforms } from '../../../../src/kinds/machine-emulator.ts'
 import { nullable } from '../../../../src/schema/fields.ts'
 import type { KindNode } from '../kind.ts'
@@ -35,15 +34,5 @@ export type ImageField = (typeof imageFields)[number]
 /** The settings that are kept as they are given. */
 export const plainFields = Object.keys(settings) as readonly (keyof typeof settings)[]
 
-/** Properties of which each is that of the record where it fits, else the default: a later version may know other values. */
-export function parseOrDefault(stored: Readonly<Record<string, unknown>>): MachineProperties {
-  const properties = Object.entries(MachineProperties.properties).map(([name, schema]) => [
-    name,
-    Check(schema, stored[name]) ? stored[name] : structuredClone(schema.default),
-  ])
-  return Object.fromEntries(properties) as MachineProperties
-}
-
-/** The properties of a node of this kind: they were made by `fitting` when it was created, or read. */
-export const propertiesOf = ({ record }: Pick<KindNode, 'record'>): MachineProperties =>
-  record.properties as unknown as MachineProperties
+/** A node of this kind. */
+export type MachineKindNode = KindNode<MachineProperties>

@@ -1,15 +1,19 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { conflict } from '../../../../src/errors/api-error.ts'
-import type { PcCreate, PcNode, PcUpdate } from '../../../../src/kinds/pc.ts'
-import type { Settings } from '../../config/settings.ts'
-import type { KindNode, Launch, NodeKind, Wire } from '../kind.ts'
-import { fieldsOf } from '../node-view.ts'
+import { type PcCreate, type PcNode, type PcUpdate, pc } from '../../../../src/kinds/pc.ts'
+import { fieldsOf } from '../../nodes/shown-fields.ts'
+import type { Launch, NodeKind, PortWiring, Wire } from '../kind.ts'
+import { type PcKindNode, PcProperties } from './properties.ts'
 import { forgetScript, readScript, renameInScript, scriptName, writeScript } from './startup-script.ts'
 import { findVpcs, type Vpcs } from './vpcs.ts'
 
-type PcSettings = Settings['pc']
 type Engine = PcNode['engine']
+
+export interface PcSettings {
+  readonly engine: Engine | 'auto'
+  readonly vpcs_path: string
+}
 
 /** VPCS takes the last byte of the MAC address (`-m`): ids up to this one are for either engine. */
 const lastVpcsId = 254
@@ -20,8 +24,9 @@ const vpcsBeside = 9
 const onlyPort = [{ adapter: 0, port: 0 }]
 
 /** The pc kind: VPCS where it is installed, the embedded simulator where it is not. */
-export class PcKind implements NodeKind {
-  readonly kind = 'pc'
+export class PcKind implements NodeKind<PcProperties, typeof pc> {
+  readonly descriptor = pc
+  readonly schema = PcProperties
   readonly stopGraceMs = 3000
   readonly canBeHeld = true
   readonly #settings: () => PcSettings
@@ -55,26 +60,24 @@ export class PcKind implements NodeKind {
     return onlyPort
   }
 
-  portsBeside({ record }: KindNode, isRunning: boolean): readonly number[] {
-    const bindsBeside = isRunning ? record.properties.engine === 'vpcs' : this.#bindsBeside
-    return bindsBeside ? [vpcsBeside] : []
+  readonly wiring: PortWiring<PcProperties> = {
+    portsBeside: ({ record }, isRunning) => {
+      const bindsBeside = isRunning ? record.properties.engine === 'vpcs' : this.#bindsBeside
+      return bindsBeside ? [vpcsBeside] : []
+    },
   }
 
-  consolePool(type: KindNode['record']['console_type']) {
-    return type === 'telnet' ? 'console' : undefined
-  }
-
-  properties({ siblings }: KindNode): Record<string, unknown> {
-    const taken = new Set(siblings.map(({ record }) => record.properties.pc_id))
-    for (let pc_id = 0; pc_id < pcIds; pc_id++) if (!taken.has(pc_id) && pc_id !== lastVpcsId + 1) return { pc_id }
+  onNew({ record, siblings }: PcKindNode): void {
+    const taken = new Set(siblings.map((it) => it.record.properties.pc_id))
+    for (let pc_id = 0; pc_id < pcIds; pc_id++) {
+      if (taken.has(pc_id) || pc_id === lastVpcsId + 1) continue
+      record.properties = { pc_id }
+      return
+    }
     throw conflict(`The project has ${pcIds - 1} pcs already, and there are no more MAC addresses for another one`)
   }
 
-  restored(properties: Record<string, unknown>): Record<string, unknown> {
-    return properties
-  }
-
-  async prepare(node: KindNode, input: PcCreate): Promise<void> {
+  async prepare(node: PcKindNode, input: PcCreate): Promise<void> {
     const { startup_script } = input
     // A directory that has a script is that of a saved lab: what was saved counts.
     if (startup_script == null || readScript(node.directory) !== null) return
@@ -82,17 +85,17 @@ export class PcKind implements NodeKind {
   }
 
   /** Not the script: what a saved lab holds counts. */
-  claimed({ name, console, console_type }: PcCreate): PcUpdate {
+  adopt({ name, console, console_type }: PcCreate): PcUpdate {
     return { name, ...(console !== undefined && { console }), ...(console_type !== undefined && { console_type }) }
   }
 
-  async update(node: KindNode, { startup_script }: PcUpdate, before: string): Promise<void> {
+  async update(node: PcKindNode, { startup_script }: PcUpdate, before: string): Promise<void> {
     const { name } = node.record
     if (startup_script != null) await writeScript(node.directory, startup_script, name)
     else if (before !== name) await renameInScript(node.directory, before, name)
   }
 
-  async launch(node: KindNode, wires: ReadonlyMap<string, Wire>): Promise<Launch> {
+  async launch(node: PcKindNode, wires: ReadonlyMap<string, Wire>): Promise<Launch> {
     const wire = wires.get('0/0')
     if (wire === undefined) throw conflict('The port of the pc is not there')
     const { engine, vpcs_path } = this.#settings()
@@ -102,7 +105,7 @@ export class PcKind implements NodeKind {
         'VPCS runs in local mode only, because its console reaches every TCP port of the host; set pc.engine = "embedded" or "auto"',
       )
     }
-    if (engine === 'vpcs' && pcId(node) > lastVpcsId) {
+    if (engine === 'vpcs' && node.record.properties.pc_id > lastVpcsId) {
       throw conflict(
         `VPCS has MAC addresses for ${lastVpcsId + 1} pcs in a project only; set pc.engine = "auto" or "embedded" for more`,
       )
@@ -112,12 +115,12 @@ export class PcKind implements NodeKind {
         `VPCS (${vpcs_path}) is not there or older than 0.5b1; install it (apt-get install vpcs), or set pc.engine = "embedded"`,
       )
     }
-    const isExternal = vpcs !== undefined && pcId(node) <= lastVpcsId
-    node.record.properties.engine = isExternal ? 'vpcs' : 'embedded'
+    const isExternal = vpcs !== undefined && node.record.properties.pc_id <= lastVpcsId
+    node.record.properties = { ...node.record.properties, engine: isExternal ? 'vpcs' : 'embedded' }
     return isExternal ? external(node, wire, vpcs) : embedded(node, wire)
   }
 
-  view(node: KindNode): PcNode {
+  view(node: PcKindNode): PcNode {
     const { record, directory, status } = node
     const script = readScript(directory)
     const engine = record.properties.engine
@@ -127,32 +130,28 @@ export class PcKind implements NodeKind {
       startup_script: script,
       startup_script_path: script === null ? null : scriptName,
       mac_address: macOf(node),
-      engine: status !== 'stopped' && (engine === 'vpcs' || engine === 'embedded') ? engine : this.#engineNow,
+      engine: status !== 'stopped' && engine !== undefined ? engine : this.#engineNow,
     }
   }
 
-  async duplicate(source: KindNode, { record, directory }: KindNode, copy: () => Promise<void>): Promise<void> {
+  async duplicate(source: PcKindNode, { record, directory }: PcKindNode, copy: () => Promise<void>): Promise<void> {
     await copy()
     record.properties = { ...source.record.properties, pc_id: record.properties.pc_id }
     await renameInScript(directory, source.record.name, record.name)
   }
 
-  forget({ directory }: KindNode): void {
-    forgetScript(directory)
-  }
+  readonly cleanup = { dispose: ({ directory }: PcKindNode) => forgetScript(directory) }
 }
 
-const pcId = ({ record }: KindNode): number => Number(record.properties.pc_id)
-
 /** 00:50:79:66:68:{id}; ids above 255 are carried into the byte before. */
-function macOf(node: KindNode): string {
-  const id = pcId(node)
+function macOf(node: PcKindNode): string {
+  const id = node.record.properties.pc_id
   return ['00:50:79:66', 0x68 + (id >> 8), id & 0xff]
     .map((part) => (typeof part === 'string' ? part : part.toString(16).padStart(2, '0')))
     .join(':')
 }
 
-function embedded(node: KindNode, { guest_port, switch_port }: Wire): Launch {
+function embedded(node: PcKindNode, { guest_port, switch_port }: Wire): Launch {
   const run = {
     type: 'pc' as const,
     mac: macOf(node),
@@ -164,9 +163,9 @@ function embedded(node: KindNode, { guest_port, switch_port }: Wire): Launch {
   return { run, command_line: `embedded pc, MAC ${run.mac}` }
 }
 
-function external(node: KindNode, { guest_port, switch_port }: Wire, { path, hasRelaySwitch }: Vpcs): Launch {
+function external(node: PcKindNode, { guest_port, switch_port }: Wire, { path, hasRelaySwitch }: Vpcs): Launch {
   const args = [
-    ...['-i', '1', '-m', String(pcId(node))],
+    ...['-i', '1', '-m', String(node.record.properties.pc_id)],
     ...['-s', String(guest_port), '-c', String(switch_port), '-t', '127.0.0.1'],
     ...(hasRelaySwitch ? ['-R'] : []),
     ...(existsSync(join(node.directory, scriptName)) ? [scriptName] : []),

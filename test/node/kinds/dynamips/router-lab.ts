@@ -59,7 +59,7 @@ export class RouterLab {
       config,
       log: { debug: quiet, info: quiet, warn: quiet, error: quiet },
       diagnose: async () => ({ ok: true, checks: [] }),
-      dynamipsBounds: { ...shortBounds, ...bounds },
+      timeouts: { dynamips: { ...shortBounds, ...bounds } },
     })
     const { project } = await service.agent.projects.create({ name: 'lab' })
     return new RouterLab(service, data, project.project_id)

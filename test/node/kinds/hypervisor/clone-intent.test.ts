@@ -5,8 +5,9 @@ import type { CloneWanted, HypervisorDriver, Vm } from '../../../../runtime/node
 import { HypervisorKind } from '../../../../runtime/node/kinds/hypervisor/hypervisor.ts'
 import { Leftovers } from '../../../../runtime/node/kinds/hypervisor/leftovers.ts'
 import { LibvirtError } from '../../../../runtime/node/kinds/hypervisor/libvirt/libvirt-error.ts'
-import type { KindListener, KindNode } from '../../../../runtime/node/kinds/kind.ts'
-import type { NodeRecord } from '../../../../runtime/node/nodes/record.ts'
+import { HypervisorProperties, type VmKindNode } from '../../../../runtime/node/kinds/hypervisor/properties.ts'
+import type { KindListener } from '../../../../runtime/node/kinds/kind.ts'
+import { parseOrDefault } from '../../../../runtime/node/nodes/record.ts'
 import { PortAllocator } from '../../../../runtime/node/ports/allocator.ts'
 import { conflict } from '../../../../src/errors/api-error.ts'
 import { freshDirectory } from '../../../support/directory.ts'
@@ -34,7 +35,7 @@ async function managed(clone: (wanted: CloneWanted, vms: Map<string, Vm>) => Pro
   } as unknown as HypervisorDriver
   const drivers = { libvirt: driver, virtualbox: driver }
   const leftoversFile = join(root, 'left.json')
-  const nodes: KindNode[] = []
+  const nodes: VmKindNode[] = []
   const first = freePorts(30)
   const ports = new PortAllocator({
     ranges: { console: [first, first + 9], vnc: [first + 10, first + 19], udp: [first + 20, first + 29] },
@@ -42,15 +43,15 @@ async function managed(clone: (wanted: CloneWanted, vms: Map<string, Vm>) => Pro
   })
   const kind = new HypervisorKind({
     ...{ drivers, ports, leftoversFile, log, consoleHost: '127.0.0.1' },
-    usual: async () => 'libvirt' as const,
+    defaultDriver: async () => 'libvirt' as const,
     nodes: () => nodes,
     listener: {} as KindListener,
   })
-  const record = { kind: 'hypervisor', node_id: id, name: 'R1', properties: kind.properties() } as NodeRecord
+  const record = { kind: 'hypervisor', node_id: id, name: 'R1', properties: parseOrDefault(HypervisorProperties) }
   const node = {
     ...{ key: `hypervisor:${id}`, record, projectId: id, projectPath: root, status: 'stopped', siblings: [] },
     directory: join(root, 'project-files/hypervisor', id),
-  } as unknown as KindNode
+  } as unknown as VmKindNode
   const prepare = () => kind.prepare(node, { name: 'R1', vmname: 'base', linked_clone: true })
   const written = async () => JSON.parse(await readFile(leftoversFile, 'utf8')) as { uuid: string }[]
   /** The service that comes after one that was killed. */
@@ -101,7 +102,7 @@ test('a clone that a killed service was making is removed by the next one, and t
 test('nothing is sought of a clone that was made, or that the manager has refused', async () => {
   const { kind, node, prepare, written } = await managed(async (wanted) => made(wanted))
   await prepare()
-  await kind.created(node)
+  await kind.onCreated(node)
   expect(await written()).toEqual([])
   const refused = await managed(async () => {
     throw conflict('there is a VM of that name')

@@ -1,7 +1,7 @@
 import { chmod, mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, onTestFinished, test, vi } from 'vitest'
-import { libvirtCheck } from '../../../../runtime/node/doctor/hypervisors.ts'
+import { libvirtCheck } from '../../../../runtime/node/kinds/hypervisor/doctor.ts'
 import { addressOf } from '../../../../runtime/node/kinds/hypervisor/libvirt/address.ts'
 import { type ClientOptions, LibvirtClient } from '../../../../runtime/node/kinds/hypervisor/libvirt/client.ts'
 import { writeDomain } from '../../../../runtime/node/kinds/hypervisor/libvirt/domain.ts'

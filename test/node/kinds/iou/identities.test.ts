@@ -5,7 +5,8 @@ import { expect, test } from 'vitest'
 import { KeeperClient } from '../../../../runtime/node/keeper/client.ts'
 import { IouKind, type IouOptions } from '../../../../runtime/node/kinds/iou/iou.ts'
 import { maxApplicationId } from '../../../../runtime/node/kinds/iou/netmap.ts'
-import type { KindNode } from '../../../../runtime/node/kinds/kind.ts'
+import { type IouKindNode, IouProperties } from '../../../../runtime/node/kinds/iou/properties.ts'
+import { parseOrDefault } from '../../../../runtime/node/nodes/record.ts'
 import { freshDirectory } from '../../../support/directory.ts'
 import { iourc, requireGcc } from '../../../support/iou.ts'
 import { TestService } from '../../../support/service.ts'
@@ -71,21 +72,21 @@ test('a router that could not have an id as it was opened gets one when it needs
     isIdInUse: () => false,
     listener: { changed() {}, updated() {}, happened() {}, queued() {} },
   } as unknown as IouOptions)
-  const newNode = (): KindNode => {
-    const record = { node_id: randomUUID(), properties: {} }
-    return { key: `iou:${record.node_id}`, record } as unknown as KindNode
+  const newNode = (properties = {}): IouKindNode => {
+    const record = { node_id: randomUUID(), properties: parseOrDefault(IouProperties, properties) }
+    return { key: `iou:${record.node_id}`, record } as unknown as IouKindNode
   }
   const others = Array.from({ length: maxApplicationId }, () => {
     const node = newNode()
-    node.record.properties = kind.properties(node)
+    kind.onNew(node)
     return node
   })
-  const node = newNode()
-  expect(() => kind.properties(node)).toThrow(expect.objectContaining({ status: 409 }))
-  node.record.properties = kind.restored({ application_id: 7 }, node)
+  const node = newNode({ application_id: 7 })
+  expect(() => kind.onNew(node)).toThrow(expect.objectContaining({ status: 409 }))
+  kind.onOpened(node)
   const port = { adapter: 0, port: 0 }
-  expect(() => kind.netioOf(node.record, port)).toThrow(expect.objectContaining({ status: 409 }))
-  await kind.forget(others[99] as KindNode)
-  expect(kind.netioOf(node.record, port).application_id).toBe(100)
+  expect(() => kind.wiring.netioOf?.(node, port)).toThrow(expect.objectContaining({ status: 409 }))
+  await kind.cleanup.dispose?.(others[99] as IouKindNode)
+  expect(kind.wiring.netioOf?.(node, port).application_id).toBe(100)
   expect(node.record.properties.application_id).toBe(100)
 })

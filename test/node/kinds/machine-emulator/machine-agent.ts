@@ -16,12 +16,16 @@ import { smallest, writeImage } from './machine-lab.ts'
 export type MachineRef = NodeRef<'machine-emulator'>
 
 /** The host agent in this process for the tests of a file, with bounds that suit them; every call makes a project in it. */
-export function sharedAgent(machineBounds: Partial<MachineTimeouts> = {}, below = ''): () => Promise<AgentLab> {
+export function sharedAgent(timeouts: Partial<MachineTimeouts> = {}, below = ''): () => Promise<AgentLab> {
   let open: { service: NodeAgentService; data: string; top: string } | undefined
   beforeAll(async () => {
     const top = await mkdtemp(join(tmpdir(), 'patchbay-'))
     const data = join(top, below)
-    open = { top, data, service: await createNodeAgent({ ...settings(data), machineBounds }) }
+    open = {
+      top,
+      data,
+      service: await createNodeAgent({ ...settings(data), timeouts: { 'machine-emulator': timeouts } }),
+    }
   })
   afterAll(async () => {
     await open?.service.close()

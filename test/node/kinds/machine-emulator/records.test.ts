@@ -2,7 +2,8 @@ import { createHash } from 'node:crypto'
 import { readdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { parseOrDefault } from '../../../../runtime/node/kinds/machine-emulator/properties.ts'
+import { MachineProperties } from '../../../../runtime/node/kinds/machine-emulator/properties.ts'
+import { parseOrDefault } from '../../../../runtime/node/nodes/record.ts'
 import { requireProgram } from '../../../support/require.ts'
 import { describeWith } from '../../../support/test-with.ts'
 import { counting, writing } from './boot-sectors.ts'
@@ -56,13 +57,19 @@ describeWith(needsQemu)('the record of a machine', () => {
   })
 
   test('has no property that is not known, and every one that is', () => {
-    const defaults = parseOrDefault({})
-    expect(parseOrDefault({ later: 1, ram: 64 })).toEqual({ ...defaults, ram: 64 })
-    expect(parseOrDefault({ ram: 0, mac_address: 'x', formats: { a: 1 }, platform: 'z80', options: 'a\0b' })).toEqual(
-      defaults,
-    )
+    const defaults = parseOrDefault(MachineProperties)
+    expect(parseOrDefault(MachineProperties, { later: 1, ram: 64 })).toEqual({ ...defaults, ram: 64 })
+    expect(
+      parseOrDefault(MachineProperties, {
+        ram: 0,
+        mac_address: 'x',
+        formats: { a: 1 },
+        platform: 'z80',
+        options: 'a\0b',
+      }),
+    ).toEqual(defaults)
     // Nobody changes the defaults of all by changing those of one.
-    expect(parseOrDefault({}).custom_adapters).not.toBe(defaults.custom_adapters)
+    expect(parseOrDefault(MachineProperties).custom_adapters).not.toBe(defaults.custom_adapters)
   })
 })
 

@@ -1,6 +1,6 @@
 import type { Static, TObject } from '@sinclair/typebox'
 import type { nodeFields } from '../../../src/schema/node-fields.ts'
-import type { KindNode } from './kind.ts'
+import type { KindNode } from '../kinds/kind.ts'
 
 /** What every kind of node shows. */
 export function fieldsOf({ record, projectId, directory, status }: KindNode): Static<TObject<typeof nodeFields>> {

@@ -1,0 +1,28 @@
+import { Type } from '@sinclair/typebox'
+import { dynamips } from '../../../../src/kinds/dynamips.ts'
+import { programCheck } from '../../programs/checks.ts'
+import { begins } from '../../storage/file-head.ts'
+import type { HostKind } from '../host-kind.ts'
+import { isIosImage } from './image.ts'
+import { installHint } from './program.ts'
+import type { DynamipsProperties } from './properties.ts'
+
+const settings = {
+  path: Type.String({
+    minLength: 1,
+    default: 'dynamips',
+    description: 'The dynamips program: a path, or a name to look for in PATH',
+    reload: true,
+  }),
+}
+
+/** How this host runs routers that dynamips emulates. */
+export const dynamipsOfHost: HostKind<typeof dynamips, typeof settings, DynamipsProperties> = {
+  descriptor: dynamips,
+  settings,
+  isImage: (file) => begins(file, isIosImage),
+  doctor: async ({ path }, signal) => [
+    await programCheck('dynamips', [path], { use: 'for idle-PC values', install: installHint }, signal),
+  ],
+  open: async (host, current) => (await import('./dynamips.ts')).openDynamips(host, current),
+}

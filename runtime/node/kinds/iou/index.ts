@@ -1,0 +1,29 @@
+import { basename } from 'node:path'
+import { Type } from '@sinclair/typebox'
+import { iou } from '../../../../src/kinds/iou.ts'
+import { begins } from '../../storage/file-head.ts'
+import type { HostKind } from '../host-kind.ts'
+import { elfHeader } from './elf.ts'
+import type { IouProperties } from './properties.ts'
+
+const settings = {
+  iourc_path: Type.String({
+    default: '',
+    description: 'Licence file of IOU images. Default: ~/.iourc, then that of the node',
+    reload: true,
+  }),
+  license_check: Type.Boolean({
+    default: true,
+    description: 'Whether the form of the licence file is checked before a start',
+    reload: true,
+  }),
+}
+
+/** How this host runs routers that are IOU images. */
+export const iouOfHost: HostKind<typeof iou, typeof settings, IouProperties> = {
+  descriptor: iou,
+  settings,
+  isImage: async (file) =>
+    /\.bin$|^i86bi/i.test(basename(file)) && (await begins(file, (head) => elfHeader(head) !== undefined)),
+  open: async (host, current) => (await import('./iou.ts')).openIou(host, current),
+}

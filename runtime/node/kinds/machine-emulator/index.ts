@@ -1,0 +1,22 @@
+import { Type } from '@sinclair/typebox'
+import { machineEmulator } from '../../../../src/kinds/machine-emulator.ts'
+import type { HostKind } from '../host-kind.ts'
+import type { MachineProperties } from './properties.ts'
+
+const settings = {
+  acceleration: Type.Union([Type.Literal('auto'), Type.Literal('kvm'), Type.Literal('tcg')], {
+    default: 'auto',
+    description:
+      'How processors are emulated; auto takes KVM where a guest boots under it, kvm refuses to start without the device, tcg never uses it',
+    reload: true,
+  }),
+}
+
+/** How this host runs machines. */
+export const machineEmulatorOfHost: HostKind<typeof machineEmulator, typeof settings, MachineProperties> = {
+  descriptor: machineEmulator,
+  settings,
+  isImage: (file) => !/\.(bin|image|md5sum)$/i.test(file),
+  doctor: async (_, signal) => (await import('./doctor.ts')).machineChecks(signal),
+  open: async (host, current) => (await import('./machine-emulator.ts')).openMachineEmulator(host, current),
+}

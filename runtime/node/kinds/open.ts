@@ -1,0 +1,31 @@
+import type { NodeKindName } from '../../../src/kinds/node.ts'
+import type { HostKind, KindHost } from './host-kind.ts'
+import { hostKinds } from './index.ts'
+import type { KindNode, NodeKind } from './kind.ts'
+
+/** Timeouts that tests make shorter, by kind and name, ms. */
+export type KindTimeouts = Readonly<Partial<Record<NodeKindName, Readonly<Record<string, number>>>>>
+
+interface OpenKindsOptions extends Omit<KindHost, 'timeouts' | 'nodes'> {
+  readonly timeouts: KindTimeouts | undefined
+  /** The settings of a kind that are in force. */
+  readonly settingsOf: (kind: HostKind) => Readonly<Record<string, unknown>>
+  /** All nodes of this host. */
+  readonly nodes: () => Iterable<KindNode>
+}
+
+/** Every kind as this host runs it. */
+export async function openKinds({
+  timeouts = {},
+  settingsOf,
+  nodes,
+  ...host
+}: OpenKindsOptions): Promise<Readonly<Record<NodeKindName, NodeKind>>> {
+  const open = async (kind: HostKind, name: NodeKindName) => {
+    const ofKind = () => [...nodes()].filter(({ record }) => record.kind === name)
+    const opened = await kind.open({ ...host, timeouts: timeouts[name] ?? {}, nodes: ofKind }, () => settingsOf(kind))
+    return [name, opened] as const
+  }
+  const opened = await Promise.all(hostKinds.map((kind) => open(kind, kind.descriptor.name)))
+  return Object.fromEntries(opened) as Record<NodeKindName, NodeKind>
+}

@@ -1,0 +1,14 @@
+import type { Check } from '../../../../src/model/host.ts'
+import { error, ok, warning } from '../../programs/checks.ts'
+import type { PcSettings } from './pc.ts'
+import { findVpcs } from './vpcs.ts'
+
+const install = 'sudo apt-get install vpcs'
+
+/** Whether there is a VPCS that can be used. */
+export async function vpcsCheck({ engine, vpcs_path }: PcSettings): Promise<Check> {
+  const found = await findVpcs(vpcs_path)
+  if (found !== undefined) return ok('VPCS', `${found.version}, ${found.path}`)
+  if (engine === 'vpcs') return error('VPCS', 'not found, and pc.engine is vpcs', install)
+  return warning('VPCS', 'not found: pcs run in the embedded simulator', `${install} (only if you want it)`)
+}

@@ -1,0 +1,26 @@
+import { Type } from '@sinclair/typebox'
+import { pc } from '../../../../src/kinds/pc.ts'
+import type { HostKind } from '../host-kind.ts'
+import type { PcProperties } from './properties.ts'
+
+const settings = {
+  engine: Type.Union([Type.Literal('auto'), Type.Literal('vpcs'), Type.Literal('embedded')], {
+    default: 'auto',
+    description: 'What runs pcs; auto takes VPCS when it is installed, and outside local mode the embedded simulator',
+    reload: true,
+  }),
+  vpcs_path: Type.String({
+    minLength: 1,
+    default: 'vpcs',
+    description: 'The VPCS program: a path, or a name to look for in PATH',
+    reload: true,
+  }),
+}
+
+/** How this host runs pcs. */
+export const pcOfHost: HostKind<typeof pc, typeof settings, PcProperties> = {
+  descriptor: pc,
+  settings,
+  doctor: async (settings) => [await (await import('./doctor.ts')).vpcsCheck(settings)],
+  open: async ({ isLocal }, current) => new (await import('./pc.ts')).PcKind(current, isLocal),
+}

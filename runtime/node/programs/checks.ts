@@ -1,0 +1,43 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { Check } from '../../../src/model/host.ts'
+import { findProgram } from '../system/find-program.ts'
+import { runProgram } from './start.ts'
+
+const probeMs = 5000
+
+export const ok = (name: string, found: string): Check => ({ name, status: 'ok', found, fix: null })
+export const warning = (name: string, found: string, fix: string | null): Check => ({
+  name,
+  status: 'warning',
+  found,
+  fix,
+})
+export const error = (name: string, found: string, fix: string | null): Check => ({ name, status: 'error', found, fix })
+
+/** Whether there is a program under one of its names. No program is needed by all labs, so a missing one is a warning. */
+export async function programCheck(
+  name: string,
+  programs: readonly string[],
+  { use, install }: { readonly use: string; readonly install: string },
+  signal?: AbortSignal,
+): Promise<Check> {
+  const path = programs.map((it) => findProgram(it)).find((it) => it !== undefined)
+  if (path === undefined) return warning(name, `not found; ${use}`, install)
+  const version = await firstLine(path, signal)
+  return ok(name, version === '' ? path : `${version}, ${path}`)
+}
+
+/** What a program says of its version. */
+async function firstLine(path: string, signal: AbortSignal | undefined): Promise<string> {
+  // dynamips writes a log where it is run, even when it is only asked for its version.
+  const cwd = await mkdtemp(join(tmpdir(), 'patchbay-doctor-'))
+  try {
+    const run = { cwd, ms: probeMs, ...(signal !== undefined && { signal }) }
+    const { stdout } = await runProgram(path, ['--version'], run)
+    return stdout.trim().split('\n')[0]?.slice(0, 100) ?? ''
+  } finally {
+    await rm(cwd, { recursive: true, force: true })
+  }
+}
