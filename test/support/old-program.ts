@@ -26,7 +26,7 @@ export function nextProgram(protocol: number, record: number): Promise<string> {
   )
 }
 
-async function placed(name: string, make: (directory: string) => Promise<void>): Promise<string> {
+export async function placed(name: string, make: (directory: string) => Promise<void>): Promise<string> {
   const [place, made] = [join(cache, name), join(cache, `${name}-${process.pid}`)]
   await mkdir(made, { recursive: true })
   await make(made)

@@ -14,8 +14,10 @@ import type { Runner, UnitEnd } from './runner.ts'
 const idleMs = 60_000
 /** Starting one pc takes well under a millisecond; this is for a host that is very busy. */
 const startMs = 10_000
-/** Pcs work in turns of a millisecond. A process that says nothing for so long although it is asked hangs, ms. */
+/** The watchdog of the process ends a turn that hangs. A process that says nothing for so long although it is asked is beyond that, ms. */
 const hungMs = 20_000
+/** Packets are garbage at once: without a limit their memory grows to 16 MB and more, which makes nothing faster. */
+const nursery = '--max-semi-space-size=2'
 const recordKey = 'pc-host'
 
 interface Guest {
@@ -155,7 +157,7 @@ interface Host {
 function startHost(gone: () => void): Host {
   const guests = new Map<number, Guest>()
   const program = programArguments(new URL('./pc-host.ts', import.meta.url), new URL('./pc-host.js', import.meta.url))
-  const child = startProgram(process.execPath, [...program, build], {
+  const child = startProgram(process.execPath, [nursery, ...program, build], {
     variables: forNode,
     detached: true,
     stdio: ['pipe', 'pipe', 'inherit'],

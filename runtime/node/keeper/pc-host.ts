@@ -1,11 +1,11 @@
-import { AsyncLocalStorage } from 'node:async_hooks'
 import { createSocket, type Socket } from 'node:dgram'
 import type { EmbeddedPcSpec } from '../keeper-protocol/protocol.ts'
 import { EmbeddedPc } from '../simulator/embedded-pc.ts'
-import { directoryFiles } from '../simulator/stack/directory-files.ts'
+import { directoryFiles, type PcFiles } from '../simulator/stack/directory-files.ts'
 import { TurnScheduler } from '../simulator/stack/turns.ts'
 import { build } from '../system/version.ts'
 import { encodeFrame, exitOfReplaced, type Frame, FrameReader, type FrameType, frameType } from './frames.ts'
+import { turnLimitMs, Watchdog } from './watchdog.ts'
 
 // These messages are of one build: the keeper that started us may have been there before our files were replaced.
 if (process.argv[2] !== undefined && process.argv[2] !== build) process.exit(exitOfReplaced)
@@ -19,6 +19,7 @@ interface Hosted {
   /** What the pc has shown in this turn. */
   shown: Uint8Array[]
   shownBytes: number
+  isOver: boolean
   isHeld: boolean
   /** Whether its input has a turn to come. */
   isWaiting: boolean
@@ -26,14 +27,21 @@ interface Hosted {
 
 /** So much of what was typed is read in one turn. */
 const turnBytes = 1024
-/** Output is sent at the end of a turn, or when it has grown to this. */
-const maxShownBytes = 64 * 1024
+/** Output is sent after a turn, in pieces of this size at most. */
+const pieceBytes = 64 * 1024
+/** A turn shows a few lines. What it shows beyond this is dropped: the keeper parts clients that take no more from a console. */
+const maxShownBytes = 128 * 1024
 
 const hosted = new Map<number, Hosted>()
 const reader = new FrameReader()
-const turns = new TurnScheduler()
-/** The number of the pc that something is done for, also in what it does later. */
-const current = new AsyncLocalStorage<number>()
+const watchdog = new Watchdog(({ owner, stack }) => {
+  const reason = `its simulation hung (${turnLimitMs} ms of processor time in one turn)`
+  fail(owner, reason, stack)
+})
+/** Whatever a pc does, it does in a turn of its own: its code may hang, or throw. */
+const turns = new TurnScheduler((pc) => watchdog.began(pc))
+/** Stands for this process among the owners of turns. */
+const ourselves = 0
 
 const say = (type: FrameType, pc: number, payload?: Uint8Array | string) =>
   process.stdout.write(encodeFrame(type, pc, payload))
@@ -41,7 +49,8 @@ const say = (type: FrameType, pc: number, payload?: Uint8Array | string) =>
 function take({ type, pc, payload }: Frame): void {
   switch (type) {
     case frameType.start:
-      current.run(pc, () => {
+      // In its turn: one that is to be stopped before it may have the port.
+      turns.add(pc, () => {
         start(pc, payload.toString()).catch((error: Error) => {
           end(pc, undefined)
           say(frameType.failed, pc, error.message)
@@ -56,17 +65,12 @@ function take({ type, pc, payload }: Frame): void {
       break
     }
     case frameType.stop:
-      end(pc, 0)
+      turns.add(pc, () => end(pc, 0))
       break
     case frameType.hold:
-    case frameType.release: {
-      const it = hosted.get(pc)
-      if (it === undefined) break
-      it.isHeld = type === frameType.hold
-      it.pc.hold(it.isHeld)
-      readLater(pc, it)
+    case frameType.release:
+      turns.add(pc, () => hold(pc, type === frameType.hold))
       break
-    }
     case frameType.areYouThere:
       say(frameType.there, pc)
       break
@@ -90,38 +94,66 @@ async function start(id: number, specText: string): Promise<void> {
   })
   // A switch that is not there yet refuses (ICMP); the wire is then silent, as one without a link is.
   socket.on('error', () => {})
-  const files = directoryFiles(spec.directory)
+  const files = filesInTurns(id, directoryFiles(spec.directory))
+  await turns.take(id)
   const pc = new EmbeddedPc({
     mac: spec.mac,
     lport: spec.guest_port,
     rhost: '127.0.0.1',
     rport: spec.switch_port,
-    send: (frame) => socket.send(frame),
+    send: (frame) => {
+      if (!it.isOver) socket.send(frame)
+    },
     print: (bytes) => show(id, it, bytes),
     files,
     quit: () => end(id, 0),
-    turn: () => turns.take(),
+    turn: () => turns.take(id),
+    startTimer(work, ms) {
+      const inTime = () => {
+        if (!it.isOver) work()
+      }
+      return turns.startTimer(id, inTime, ms)
+    },
   })
-  const it: Hosted = { pc, socket, typed: [], shown: [], shownBytes: 0, isHeld: false, isWaiting: false }
-  // A plain view: a slice of a Buffer would not be a copy.
-  socket.on('message', (frame) => pc.receive(new Uint8Array(frame.buffer, frame.byteOffset, frame.length)))
+  const it: Hosted = {
+    ...{ pc, socket, typed: [], shown: [], shownBytes: 0, isOver: false, isHeld: false, isWaiting: false },
+  }
+  socket.on('message', (frame) => {
+    watchdog.began(id)
+    // A plain view: a slice of a Buffer would not be a copy.
+    pc.receive(new Uint8Array(frame.buffer, frame.byteOffset, frame.length))
+  })
   hosted.set(id, it)
   const script = await files.read(spec.script).catch((error: Error) => `echo ${error.message}`)
   say(frameType.started, id)
   await pc.boot(script)
 }
 
+/** The files of a pc, which goes on in a turn of its own when the disk has answered. */
+function filesInTurns(pc: number, files: PcFiles): PcFiles {
+  const inTurn = async <T>(work: Promise<T>): Promise<T> => {
+    try {
+      return await work
+    } finally {
+      await turns.take(pc)
+    }
+  }
+  return { read: (name) => inTurn(files.read(name)), write: (name, text) => inTurn(files.write(name, text)) }
+}
+
+function hold(id: number, isHeld: boolean): void {
+  const it = hosted.get(id)
+  if (it === undefined) return
+  it.isHeld = isHeld
+  it.pc.hold(isHeld)
+  readLater(id, it)
+}
+
 /** Has the pc read what was typed, a piece at every turn of it. */
 function readLater(id: number, it: Hosted): void {
   if (it.isWaiting || it.isHeld || it.typed.length === 0) return
   it.isWaiting = true
-  turns.add(() => {
-    try {
-      current.run(id, () => read(id, it))
-    } catch (error) {
-      failed(id, error)
-    }
-  })
+  turns.add(id, () => read(id, it))
 }
 
 function read(id: number, it: Hosted): void {
@@ -139,18 +171,26 @@ function read(id: number, it: Hosted): void {
 }
 
 function show(id: number, it: Hosted, bytes: Uint8Array): void {
-  if (it.shown.length === 0) setImmediate(() => flush(id, it))
+  if (it.isOver || it.shownBytes + bytes.length > maxShownBytes) return
+  if (it.shown.length === 0) {
+    setImmediate(() => {
+      watchdog.began(ourselves)
+      flush(id, it)
+    })
+  }
   it.shown.push(bytes)
   it.shownBytes += bytes.length
-  if (it.shownBytes >= maxShownBytes) flush(id, it)
 }
 
+/** Not in the turn of the pc: a turn that is ended must not leave a stream of all pcs half written. */
 function flush(id: number, it: Hosted): void {
   const { shown } = it
-  if (it.shownBytes === 0) return
+  const [first] = shown
+  if (first === undefined) return
   it.shown = []
   it.shownBytes = 0
-  for (const bytes of shown.length === 1 ? shown : [Buffer.concat(shown)]) say(frameType.output, id, bytes)
+  const all = shown.length === 1 ? first : Buffer.concat(shown)
+  for (let at = 0; at < all.length; at += pieceBytes) say(frameType.output, id, all.subarray(at, at + pieceBytes))
 }
 
 /** Ends a pc; with a code the keeper is told. */
@@ -158,17 +198,27 @@ function end(id: number, code: number | undefined): void {
   const it = hosted.get(id)
   if (it === undefined) return
   hosted.delete(id)
+  it.isOver = true
   flush(id, it)
-  try {
-    it.pc.close()
-    it.socket.close()
-  } catch (error) {
-    process.stderr.write(`the end of embedded pc ${id}: ${(error as Error).stack}\n`)
-  }
   if (code !== undefined) say(frameType.ended, id, String(code))
+  it.socket.close()
+  // Last, and in its turn: what is wrong with the pc may be wrong here, too.
+  turns.add(id, () => it.pc.close())
 }
 
+/** Ends a pc by which something went wrong, and says so on its console. */
+function fail(id: number, reason: string, stack: string): void {
+  process.stderr.write(`embedded pc ${id} was ended: ${reason}\n${stack}\n`)
+  const it = hosted.get(id)
+  if (it === undefined) return
+  const words = Buffer.from(`\r\nThis pc was ended: ${reason}. Other pcs go on\r\n`)
+  it.shown.push(words)
+  end(id, 1)
+}
+
+watchdog.start()
 process.stdin.on('data', (bytes: Buffer) => {
+  watchdog.began(ourselves)
   for (const frame of reader.push(bytes)) take(frame)
 })
 process.stdin.on('end', () => process.exit(0))
@@ -179,12 +229,11 @@ process.on('SIGINT', () => {})
 // A fault in the work of one pc is the end of that one; without a pc it is a fault of all of this.
 for (const event of ['uncaughtException', 'unhandledRejection'] as const) {
   process.on(event, (error: unknown) => {
-    failed(current.getStore(), error)
+    const { message, stack = message } = error instanceof Error ? error : new Error(String(error))
+    if (watchdog.owner === ourselves) {
+      process.stderr.write(`the process of the embedded pcs: ${stack}\n`)
+      process.exit(1)
+    }
+    fail(watchdog.owner, `its simulation failed (${message})`, stack)
   })
-}
-
-function failed(pc: number | undefined, error: unknown): void {
-  process.stderr.write(`embedded pc ${pc}: ${error instanceof Error ? error.stack : String(error)}\n`)
-  if (pc === undefined) process.exit(1)
-  end(pc, 1)
 }

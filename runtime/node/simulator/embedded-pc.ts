@@ -1,3 +1,4 @@
+import type { StartTimer } from '../../../src/async/pause.ts'
 import type { CommandHost } from './commands/command.ts'
 import { commands, findCommand } from './commands/index.ts'
 import { banner } from './commands/show.ts'
@@ -27,6 +28,8 @@ export interface EmbeddedPcOptions {
   readonly quit: () => void
   /** Resolves when everybody else had a turn; absent: nobody else is there. */
   readonly turn?: () => Promise<void>
+  /** For everything that the pc does later; absent: a timer of the system. */
+  readonly startTimer?: StartTimer
   /** For `show`. */
   readonly lport?: number
   readonly rhost?: string
@@ -61,7 +64,7 @@ export class EmbeddedPc {
     }
     this.#print = options.print
     this.#turn = options.turn
-    this.#net = new Net(parseMac(options.mac), options.send)
+    this.#net = new Net(parseMac(options.mac), options.send, options.startTimer)
     this.#editor = new LineEditor({
       print,
       entered: (line) => this.#enter(line),

@@ -3,15 +3,15 @@ import { closeSync, openSync, readSync } from 'node:fs'
 /** USER_HZ is 100 wherever Node runs; /proc rounds down to its ticks, so that sums over time are right. */
 export const tickMs = 10
 
-/** The processor time of one process with all its threads, those that have ended too; without its children. */
+/** The processor time of one process with all its threads, those that have ended too, without its children; or of one thread. */
 export class ProcessorTime {
   // Stays with this process: once it is gone, reading fails, also when another one has its pid.
   readonly #stat: number
   readonly #buffer = Buffer.alloc(1024)
 
   /** Throws where there is no such process, or no /proc. */
-  constructor(pid: number) {
-    this.#stat = openSync(`/proc/${pid}/stat`, 'r')
+  constructor(pid: number, thread?: number) {
+    this.#stat = openSync(thread === undefined ? `/proc/${pid}/stat` : `/proc/${pid}/task/${thread}/stat`, 'r')
   }
 
   /** User and system time in ms, fields 14 and 15 of proc(5); undefined when the process is gone. */

@@ -132,7 +132,7 @@ export const sleep: Command = {
     const seconds = /^\d{1,5}$/.test(first ?? '') ? Number(first) : undefined
     const words = seconds === undefined && first !== undefined ? [first, ...text] : text
     if (words.length > 0) machine.print(`${words.join(' ')}\r\n`)
-    await pause((seconds ?? 0) * 1000, signal)
+    await pause((seconds ?? 0) * 1000, signal, undefined, machine.net.startTimer)
     await machine.net.gate.pass()
   },
 }

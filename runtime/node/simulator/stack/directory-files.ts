@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto'
 import { readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 
@@ -28,7 +27,7 @@ export function directoryFiles(directory: string): PcFiles {
     },
     async write(name, text) {
       if (!isBareName(name)) throw new Error('the name of a file in the directory of the pc is expected')
-      const temporary = join(directory, `.${randomBytes(6).toString('hex')}.writing`)
+      const temporary = join(directory, `.${crypto.randomUUID()}.writing`)
       try {
         await writeFile(temporary, text, { mode: 0o600 })
         await rename(temporary, join(directory, name))

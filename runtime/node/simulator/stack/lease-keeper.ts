@@ -43,7 +43,7 @@ export class LeaseKeeper {
   async #keep(lease: Lease, signal: AbortSignal): Promise<void> {
     const after = (seconds: number) => lease.began + seconds * 1000
     const [rebinding, end] = [after(lease.rebinding), after(lease.seconds)]
-    await pauseUntil(Math.max(after(lease.renewal), lease.began + shortestMs), signal)
+    await pauseUntil(Math.max(after(lease.renewal), lease.began + shortestMs), signal, this.#net.startTimer)
     while (!signal.aborted && Date.now() < end) {
       const isForAll = Date.now() >= rebinding
       const answer = await renew(this.#net, lease, isForAll, end - Date.now(), signal)
@@ -51,7 +51,7 @@ export class LeaseKeeper {
       if (answer === 'refused') break
       if (answer !== undefined) return this.take(answer)
       const left = (isForAll ? end : rebinding) - Date.now()
-      await pauseUntil(Date.now() + Math.min(left, Math.max(left / 2, minWaitMs)), signal)
+      await pauseUntil(Date.now() + Math.min(left, Math.max(left / 2, minWaitMs)), signal, this.#net.startTimer)
     }
     if (signal.aborted) return
     this.drop()

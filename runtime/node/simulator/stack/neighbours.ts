@@ -1,3 +1,4 @@
+import { type StartTimer, startTimer } from '../../../../src/async/pause.ts'
 import type { Mac } from './address.ts'
 
 const lifeMs = 120_000
@@ -8,7 +9,7 @@ const asks = 3
 
 interface Waiting {
   readonly found: ((mac: Mac | undefined) => void)[]
-  timer: ReturnType<typeof setTimeout>
+  cancelTimer: () => void
   left: number
 }
 
@@ -17,10 +18,12 @@ export class Neighbours {
   readonly #known = new Map<string, { readonly mac: Mac; readonly expires: number }>()
   readonly #waiting = new Map<string, Waiting>()
   readonly #ask: (address: string) => void
+  readonly #startTimer: StartTimer
   #isClosed = false
 
-  constructor(ask: (address: string) => void) {
+  constructor(ask: (address: string) => void, timer: StartTimer = startTimer) {
     this.#ask = ask
+    this.#startTimer = timer
   }
 
   get(address: string): Mac | undefined {
@@ -52,7 +55,7 @@ export class Neighbours {
         return
       }
       if (this.#waiting.size >= maxEntries) return resolve(undefined)
-      const entry: Waiting = { found: [resolve], left: asks, timer: setTimeout(() => {}, 0) }
+      const entry: Waiting = { found: [resolve], left: asks, cancelTimer: () => {} }
       this.#waiting.set(address, entry)
       this.#again(address, entry)
     })
@@ -77,13 +80,13 @@ export class Neighbours {
   }
 
   #again(address: string, entry: Waiting): void {
-    clearTimeout(entry.timer)
+    entry.cancelTimer()
     if (entry.left === 0) {
       this.#settle(address, undefined)
       return
     }
     entry.left -= 1
-    entry.timer = setTimeout(() => this.#again(address, entry), askMs)
+    entry.cancelTimer = this.#startTimer(() => this.#again(address, entry), askMs)
     this.#ask(address)
   }
 
@@ -91,7 +94,7 @@ export class Neighbours {
     const waiting = this.#waiting.get(address)
     if (waiting === undefined) return
     this.#waiting.delete(address)
-    clearTimeout(waiting.timer)
+    waiting.cancelTimer()
     for (const found of waiting.found) found(mac)
   }
 }

@@ -1,4 +1,4 @@
-import { pause } from '../../../../src/async/pause.ts'
+import { pause, type StartTimer, startTimer } from '../../../../src/async/pause.ts'
 import { equalBytes, formatIp4, formatIp6, type Ip6, type Mac, parseIp4, parseIp6 } from './address.ts'
 import { read16 } from './bytes.ts'
 import { etherType } from './ethernet.ts'
@@ -23,20 +23,22 @@ export class Net {
   readonly gate = new Gate()
   dns: number[] = []
   domain = ''
+  readonly startTimer: StartTimer
   readonly #listeners = new Set<Listener>()
   readonly #openPorts = new Set<number>()
   #lastPort = 1024 + Math.floor(Math.random() * 30_000)
 
-  constructor(mac: Mac, send: (frame: Uint8Array) => void) {
+  constructor(mac: Mac, send: (frame: Uint8Array) => void, timer: StartTimer = startTimer) {
     this.mac = mac
+    this.startTimer = timer
     const told: Listener = (event) => {
       for (const listener of this.#listeners) listener(event)
     }
     const sendOpen = (frame: Uint8Array) => {
       if (!this.gate.isClosed) send(frame)
     }
-    this.ip4 = new Stack4(mac, sendOpen, told)
-    this.ip6 = new Stack6(mac, sendOpen, told)
+    this.ip4 = new Stack4(mac, sendOpen, told, timer)
+    this.ip6 = new Stack6(mac, sendOpen, told, timer)
     this.ip4.isListening = (port) => this.#openPorts.has(port)
     this.ip6.isListening = this.ip4.isListening
     this.lease = new LeaseKeeper(this)
@@ -74,9 +76,10 @@ export class Net {
       const result = await send()
       if (result !== 'sent') return { refusal: result }
       if (answer === undefined) {
-        await pause(ms, signal, (over) => {
+        const started = (over: () => void) => {
           wake = over
-        })
+        }
+        await pause(ms, signal, started, this.startTimer)
         await this.gate.pass()
       }
       return answer === undefined ? {} : { answer }

@@ -48,7 +48,7 @@ export async function ping(
     show(line.text)
     if (line.isFinal) return
     if (sequence < options.count) {
-      await pause(options.intervalMs - (performance.now() - began), signal)
+      await pause(options.intervalMs - (performance.now() - began), signal, undefined, net.startTimer)
       await net.gate.pass()
     }
   }

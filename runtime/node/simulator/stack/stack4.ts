@@ -1,4 +1,4 @@
-import { pause } from '../../../../src/async/pause.ts'
+import { pause, type StartTimer, startTimer } from '../../../../src/async/pause.ts'
 import { broadcastMac, equalBytes, formatIp4, type Mac, maskOf } from './address.ts'
 import { checksum, read16, read32, write16, write32 } from './bytes.ts'
 import { ethernetHead, etherType, newFrame } from './ethernet.ts'
@@ -29,16 +29,19 @@ export class Stack4 {
   readonly #mac: Mac
   readonly #send: (frame: Uint8Array) => void
   readonly #told: Listener
+  readonly #startTimer: StartTimer
   readonly #ip: Ip4
   #contested: { readonly address: number; readonly by: (mac: Mac) => void } | undefined
 
-  constructor(mac: Mac, send: (frame: Uint8Array) => void, told: Listener) {
+  constructor(mac: Mac, send: (frame: Uint8Array) => void, told: Listener, timer: StartTimer = startTimer) {
     this.#mac = mac
     this.#send = send
     this.#told = told
+    this.#startTimer = timer
     this.#ip = new Ip4(mac, send)
-    this.neighbours = new Neighbours((address) =>
-      this.#arp(1, Number(address), broadcastMac, this.config?.address ?? 0),
+    this.neighbours = new Neighbours(
+      (address) => this.#arp(1, Number(address), broadcastMac, this.config?.address ?? 0),
+      timer,
     )
   }
 
@@ -121,9 +124,14 @@ export class Stack4 {
     }
     for (let probe = 0; probe < duplicateProbes && found === undefined && !signal.aborted; probe++) {
       this.#arp(1, address, broadcastMac, 0)
-      await pause(duplicateWaitMs, signal, (over) => {
-        wake = over
-      })
+      await pause(
+        duplicateWaitMs,
+        signal,
+        (over) => {
+          wake = over
+        },
+        this.#startTimer,
+      )
     }
     this.#contested = undefined
     return found

@@ -1,4 +1,4 @@
-import { pause } from '../../../../src/async/pause.ts'
+import { pause, type StartTimer, startTimer } from '../../../../src/async/pause.ts'
 import {
   allNodes,
   allRouters,
@@ -50,20 +50,22 @@ export class Stack6 {
   readonly #mac: Mac
   readonly #send: (frame: Uint8Array) => void
   readonly #told: Listener
+  readonly #startTimer: StartTimer
   /** Addresses that neighbours were asked for, by their text. */
   readonly #asked = new Map<string, Ip6>()
   #advertised: ((address: Address6) => void) | undefined
   #contested: { readonly address: Ip6; readonly by: (mac: Mac) => void } | undefined
 
-  constructor(mac: Mac, send: (frame: Uint8Array) => void, told: Listener) {
+  constructor(mac: Mac, send: (frame: Uint8Array) => void, told: Listener, timer: StartTimer = startTimer) {
     this.#mac = mac
     this.#send = send
     this.#told = told
+    this.#startTimer = timer
     this.linkLocal = withInterfaceId(linkLocalPrefix, mac)
     this.neighbours = new Neighbours((text) => {
       const address = this.#asked.get(text)
       if (address !== undefined) this.#solicit(address, this.#sourceFor(address))
-    })
+    }, timer)
   }
 
   receive(frame: Uint8Array): void {
@@ -146,12 +148,13 @@ export class Stack6 {
       255,
     )
     let found: Address6 | undefined
-    await pause(waitMs, signal, (over) => {
+    const advertised = (over: () => void) => {
       this.#advertised = (address) => {
         found = address
         over()
       }
-    })
+    }
+    await pause(waitMs, signal, advertised, this.#startTimer)
     this.#advertised = undefined
     return found
   }
@@ -159,7 +162,7 @@ export class Stack6 {
   /** Who else has the address (RFC 4862, 5.4); undefined when nobody answers. */
   async duplicate(address: Ip6, signal: AbortSignal): Promise<Mac | undefined> {
     let found: Mac | undefined
-    const answer = pause(duplicateWaitMs, signal, (over) => {
+    const contested = (over: () => void) => {
       this.#contested = {
         address,
         by: (mac) => {
@@ -167,7 +170,8 @@ export class Stack6 {
           over()
         },
       }
-    })
+    }
+    const answer = pause(duplicateWaitMs, signal, contested, this.#startTimer)
     this.#solicit(address, new Uint8Array(16))
     await answer
     this.#contested = undefined
