@@ -1,6 +1,6 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { type NodeKindName, nodeKinds } from '../kinds/node.ts'
-import { Uuid } from '../schema/fields.ts'
+import { maybe, Uuid } from '../schema/fields.ts'
 import { Filters } from '../schema/filters.ts'
 import { Nio } from '../schema/nio.ts'
 
@@ -24,10 +24,20 @@ export const LinkEnd = Type.Object(
   { $id: 'LinkEnd', additionalProperties: false, description: 'A port of a node' },
 )
 
+/** Clients send back the ends of a link as they were shown, each with its NIO. */
+const LinkEndGiven = Type.Object(
+  {
+    ...LinkEnd.properties,
+    /** It is made anew, with the `filters` of the link. */
+    nio: maybe(Nio),
+  },
+  { $id: 'LinkEndGiven', additionalProperties: false, description: 'A port of a node' },
+)
+
 export type LinkCreate = Static<typeof LinkCreate>
 export const LinkCreate = Type.Object(
   {
-    nodes: Type.Tuple([LinkEnd, LinkEnd], { description: 'The two ends; they may be on two computes' }),
+    nodes: Type.Tuple([LinkEndGiven, LinkEndGiven], { description: 'The two ends; they may be on two computes' }),
     filters: Type.Optional(Filters),
   },
   { $id: 'LinkCreate', additionalProperties: false, description: 'Two ports that are to be patched together' },

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { idling } from '../stand-in/mips/programs.ts'
-import { body, del, newProject, post, put, sameHost, send } from '../support/api.ts'
+import { body, del, newProject, notByWorker, post, put, sameHost, send } from '../support/api.ts'
 import { iouImage, uploadIouImage } from '../support/iou-http.ts'
 import { requireProgram } from '../support/require.ts'
 import { describeWith } from '../support/test-with.ts'
@@ -144,6 +144,42 @@ test('a link takes back its state, and a NIO only the members of its type', asyn
   }
   expect((await put(nio, { ...shown, tap_device: 'tap0' })).status).toBe(400)
   expect((await put(nio, { ...shown, counters: 5 })).status).toBe(400)
+})
+
+test('a link is made anew from what it showed', async () => {
+  const project = await newProject({ name: 'lab', ...sameHost })
+  const ends = await Promise.all(
+    ['PC1', 'PC2'].map(async (name) => {
+      const { node_id } = await body<{ node_id: string }>(post(`${project.v2}/pc/nodes`, { name }))
+      return { project_id: project.id, node_type: 'pc', node_id, adapter_number: 0, port_number: 0 }
+    }),
+  )
+  const made = await post('/v2/links', { nodes: ends, filters: { delay: [5] } })
+  const link = await body<{ nodes: (Shown & { nio: Shown })[] }>(made)
+  expect(link.nodes).toMatchObject(ends)
+  const remove = () =>
+    Promise.all(ends.map(({ node_id }) => del(`${project.v2}/pc/nodes/${node_id}/adapters/0/ports/0/nio`)))
+  await remove()
+  const again = await post('/v2/links', link)
+  expect([again.status, await body(again)]).toMatchObject([201, { nodes: ends }])
+  await remove()
+  const nodes = link.nodes.map((end) => ({ ...end, nio: { type: 'nio_of_another_kind' } }))
+  expect((await post('/v2/links', { nodes })).status).toBe(400)
+})
+
+notByWorker('the appliance VM takes back what it shows, and keeps the password that it does not show', async () => {
+  const path = '/v2/appliancevm'
+  const given = { vmname: 'Lab VM', user: 'anna', password: 'geheim', port: 80 }
+  const shown = await body<Shown>(put(path, given))
+  await fc.assert(
+    fc.asyncProperty(fc.subarray(Object.keys(shown)), async (names) => {
+      const answer = await put(path, Object.fromEntries(names.map((name) => [name, shown[name]])))
+      expect([answer.status, await body(answer)]).toEqual([201, shown])
+    }),
+    { numRuns: 15 },
+  )
+  expect((await put(path, { ...shown, nonsense: 1 })).status).toBe(400)
+  await put(path, { vmname: null, user: null, port: 3080 })
 })
 
 test('a compute takes back what it shows', async () => {

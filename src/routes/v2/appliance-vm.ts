@@ -28,6 +28,8 @@ export const applianceVmEndpoints: readonly Endpoint[] = [
       'Answers when the VM is as it was asked for: started, it is the compute `vm`, whose `last_error` tells of the progress. ' +
       'That takes up to some minutes. A further change gives up what is under way.',
     body: ApplianceVmUpdate,
+    takesBack: ApplianceVm,
+    current: async (_, context) => applianceOf(context).settings,
     replies: { 201: { description: 'The settings, in force', schema: ApplianceVm } },
     errors: {
       404: noneHere,

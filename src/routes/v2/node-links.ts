@@ -23,7 +23,7 @@ export const nodeLinkEndpoints: readonly Endpoint[] = [
       409: 'Something is attached already, no UDP port is left, or the computes have no addresses for each other',
     },
     async handle({ body: { nodes, filters } }, context) {
-      const [a, b] = nodes.map(lowerIds) as [LinkEnd, LinkEnd]
+      const [a, b] = nodes.map(endIn) as [LinkEnd, LinkEnd]
       if (keyOf(a) === keyOf(b)) throw badRequest('nodes: a port cannot be linked with itself')
       const leave = enter(context.linking, [a, b])
       try {
@@ -111,7 +111,8 @@ const refOf = ({ project_id, node_type, node_id }: LinkEnd): NodeRef => ({ proje
 const portOf = ({ adapter_number, port_number }: LinkEnd): PortRef => ({ adapter: adapter_number, port: port_number })
 const keyOf = ({ project_id, node_id, ...port }: LinkEnd): string =>
   [project_id, node_id, port.adapter_number, port.port_number].join('/')
-const lowerIds = (end: LinkEnd): LinkEnd => ({
+/** The end without what was shown with it; ids are lower-case from here on. */
+const endIn = ({ nio: _, ...end }: LinkCreate['nodes'][number]): LinkEnd => ({
   ...end,
   project_id: end.project_id.toLowerCase(),
   node_id: end.node_id.toLowerCase(),
