@@ -165,11 +165,19 @@ async function withTimeout(work: () => Promise<void>): Promise<void> {
   clearTimeout(timer)
 }
 
+/** npm hands on a signal that the terminal has sent to its whole process group already: a second one so soon is the same one. */
+const sameSignalMs = 500
+
 /** Resolves with the first signal that means the end; the second one ends at once. */
 async function ended(): Promise<void> {
   const signals = ['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGQUIT'] as const
   await Promise.race(signals.map((signal) => once(process, signal)))
-  for (const signal of signals) process.on(signal, () => process.exit(1))
+  const began = performance.now()
+  for (const signal of signals) {
+    process.on(signal, () => {
+      if (performance.now() - began > sameSignalMs) process.exit(1)
+    })
+  }
 }
 
 /** Whether `user` and `password` are of no use to clients on other hosts. */

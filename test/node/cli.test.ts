@@ -187,3 +187,17 @@ test('a signal to npm ends the service that npm start has started', async () => 
   await gone
   await expect(fetch(`${url}/v1/version`)).rejects.toThrow()
 })
+
+test('Ctrl-C at npm start ends the service politely: the terminal and npm send the same signal', async () => {
+  const data = await mkdtemp(join(tmpdir(), 'patchbay-cli-'))
+  onTestFinished(() => rm(data, { recursive: true, force: true }))
+  const root = join(import.meta.dirname, '../..')
+  const flags = ['start', '--', '--port', '0', '--data', data]
+  // A terminal sends it to the group, of which npm and the service are.
+  const child = spawn('npm', flags, { cwd: root, stdio: ['ignore', 'pipe', 'inherit'], detached: true })
+  const gone = once(child, 'exit')
+  for await (const line of createInterface({ input: child.stdout })) {
+    if (line.includes('is ready on')) process.kill(-(child.pid ?? 0), 'SIGINT')
+  }
+  expect(await gone).toEqual([0, null])
+})
