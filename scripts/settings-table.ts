@@ -1,7 +1,8 @@
 import { readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { choicesOf, keys, shown } from '../runtime/node/config/keys.ts'
 
-// Writes the table of settings into the README, from the one schema that has them.
+// Writes the table of settings into docs/configuration.md, from the one schema that has them.
 const rows = keys.map((setting) => {
   const { key, schema } = setting
   const words = choicesOf(setting).map((word) => `\`${word}\``)
@@ -10,7 +11,8 @@ const rows = keys.map((setting) => {
   return `| \`${key}\` | ${value === '' ? '' : `\`${value}\``} | ${[String(schema.description), ...choices].join(' ')} |`
 })
 const table = ['| key | default | meaning |', '|---|---|---|', ...rows].join('\n')
-const readme = await readFile('README.md', 'utf8')
-const [before, rest = ''] = readme.split('<!-- settings:begin -->')
+const page = join(import.meta.dirname, '../docs/configuration.md')
+const text = await readFile(page, 'utf8')
+const [before, rest = ''] = text.split('<!-- settings:begin -->')
 const after = rest.split('<!-- settings:end -->')[1] ?? ''
-await writeFile('README.md', `${before}<!-- settings:begin -->\n${table}\n<!-- settings:end -->${after}`)
+await writeFile(page, `${before}<!-- settings:begin -->\n${table}\n<!-- settings:end -->${after}`)

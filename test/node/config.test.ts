@@ -220,11 +220,11 @@ test('files of secrets that cannot be used are told by name', () => {
   ])
 })
 
-test('the README has every setting', async () => {
+test('the documents have every setting', async () => {
   const { readFile } = await import('node:fs/promises')
-  const readme = await readFile(join(import.meta.dirname, '../../README.md'), 'utf8')
+  const page = await readFile(join(import.meta.dirname, '../../docs/configuration.md'), 'utf8')
   for (const { key, schema } of keys) {
-    const row = readme.split('\n').find((line) => line.startsWith(`| \`${key}\` |`))
+    const row = page.split('\n').find((line) => line.startsWith(`| \`${key}\` |`))
     expect([key, row]).toEqual([key, expect.stringContaining(String(schema.description))])
   }
 })

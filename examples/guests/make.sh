@@ -1,0 +1,105 @@
+#!/usr/bin/env bash
+# Makes two small guests of Debian's packages, for docs/machines.md: a kernel, and two initial RAM disks that it can boot with.
+#
+#   examples/guests/make.sh [DIRECTORY]      (default: ./guests)
+#
+#   vmlinuz      the kernel of linux-image-cloud-amd64
+#   busybox.img  a shell with the programs of BusyBox: a host
+#   frr.img      the routing daemons of FRR, with vtysh on the console: a router
+#
+# It needs Debian (apt-get, dpkg-deb) and no privilege: packages are downloaded and unpacked, not installed. What was downloaded
+# is kept in DIRECTORY/packages, and not downloaded again.
+set -euo pipefail
+
+here=$(cd "$(dirname "$0")" && pwd)
+mkdir -p "${1:-guests}/packages"
+out=$(cd "${1:-guests}" && pwd)
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+# dependencies PACKAGE [--recurse]: lines "PACKAGE DEPENDENCY".
+dependencies() {
+  apt-cache depends --important "$@" | sed -e 's/^ *|*\(Pre\)*Depends: /=/' -e '/^[= ]*</d' |
+    awk '/^=/ { print name, substr($0, 2); next } { name = $1 }'
+}
+
+# The library packages that a package needs, and those that these need.
+libraries() {
+  dependencies "$1" --recurse | awk -v first="$1" '
+    { needs[$1] = needs[$1] " " $2 }
+    function walk(name, list, count, i) {
+      count = split(needs[name], list, " ")
+      for (i = 1; i <= count; i++) if (list[i] ~ /^lib/ && !(list[i] in seen)) { seen[list[i]] = 1; print list[i]; walk(list[i]) }
+    }
+    END { walk(first) }'
+}
+
+# fetch NAME...: unpacks packages into $work/root.
+fetch() {
+  local name missing=() as_root=()
+  for name; do compgen -G "$out/packages/${name}_*.deb" >/dev/null || missing+=("$name"); done
+  # The user _apt may not write here, and apt-get would warn of that for every file.
+  [ "$(id -u)" != 0 ] || as_root=(-o APT::Sandbox::User=root)
+  [ ${#missing[@]} = 0 ] || (cd "$out/packages" && apt-get download -qq "${as_root[@]}" "${missing[@]}")
+  for name; do dpkg-deb -x "$(compgen -G "$out/packages/${name}_*.deb" | tail -n 1)" "$work/root"; done
+}
+
+echo 'packages of Debian ...'
+kernel=$(dependencies linux-image-cloud-amd64 | awk '$2 ~ /^linux-image-/ { print $2; exit }')
+[ -n "$kernel" ] || { echo "apt knows no linux-image-cloud-amd64: run apt-get update first" >&2; exit 1; }
+mapfile -t needed < <(libraries frr)
+fetch "$kernel" busybox-static frr libpam-modules "${needed[@]}"
+root=$work/root
+release=${kernel#linux-image-}
+busybox=$root/bin/busybox
+[ -e "$busybox" ] || busybox=$root/usr/bin/busybox
+
+# tree NAME: the files that both guests have: BusyBox, and the driver virtio_net with the modules that it needs.
+tree() {
+  local to=$work/$1 module file
+  mkdir -p "$to"/{bin,dev,etc,lib/modules,proc,root,run,sys,tmp}
+  cp "$busybox" "$to/bin/busybox"
+  ln -s bin "$to/sbin"
+  for module in virtio virtio_ring virtio_pci_legacy_dev virtio_pci_modern_dev virtio_pci failover net_failover virtio_net; do
+    file=$(find "$root" -path "*/modules/$release/*" -name "$module.ko*")
+    case $file in
+      '') continue ;; # built into this kernel
+      *.xz) "$busybox" unxz -c "$file" ;;
+      *) cat "$file" ;;
+    esac >"$to/lib/modules/$module.ko"
+  done
+  install -m 755 "$here/init" "$to/init"
+  install -m 755 "$here/$1" "$to/bin/guest"
+}
+
+# pack NAME: an archive in the form that the kernel unpacks.
+pack() {
+  (cd "$work/$1" && find . | "$busybox" cpio -o -H newc 2>/dev/null) >"$out/$1.img.part"
+  mv "$out/$1.img.part" "$out/$1.img"
+}
+
+tree busybox
+pack busybox
+
+tree frr
+mkdir -p "$work/frr"/{usr/lib/frr,usr/bin,etc/frr,etc/pam.d,lib64,usr/lib/libraries}
+printf 'root:x:0:0:root:/root:/bin/sh\nfrr:x:100:100::/run/frr:/bin/false\n' >"$work/frr/etc/passwd"
+printf 'root:x:0:\nfrr:x:100:\nfrrvty:x:101:frr,root\n' >"$work/frr/etc/group"
+for daemon in zebra staticd ospfd ospf6d bgpd; do cp "$root/usr/lib/frr/$daemon" "$work/frr/usr/lib/frr/"; done
+[ ! -e "$root/usr/lib/frr/mgmtd" ] || cp "$root/usr/lib/frr/mgmtd" "$work/frr/usr/lib/frr/"
+cp "$root/usr/bin/vtysh" "$work/frr/usr/bin/"
+# vtysh asks PAM who may use it: everybody at the console.
+cp "$(find "$root" -name pam_permit.so)" "$work/frr/usr/lib/libraries/"
+printf '%s required /usr/lib/libraries/pam_permit.so\n' auth account >"$work/frr/etc/pam.d/frr"
+# The libraries that these programs load, as the loader of the unpacked C library finds them.
+loader=$(find "$root" -name 'ld-linux-x86-64.so.2' | head -n 1)
+cp -L "$loader" "$work/frr/lib64/"
+paths=$(find "$root" -name '*.so.*' -printf '%h\n' | sort -u | paste -sd:)
+for program in "$work/frr/usr/lib/frr/"* "$work/frr/usr/bin/vtysh"; do
+  "$loader" --library-path "$paths" --list "$program" | sed -n 's/.* => \(\/.*\) (0x.*/\1/p'
+done | sort -u | xargs -I{} cp -L {} "$work/frr/usr/lib/libraries/"
+pack frr
+
+cp "$(find "$root/boot" -name "vmlinuz-$release")" "$out/vmlinuz.part"
+mv "$out/vmlinuz.part" "$out/vmlinuz"
+ls -l "$out" | sed -n 's/^-[^ ]* *[0-9]* [^ ]* *[^ ]* *\([0-9]*\) .* \([^ ]*\)$/\1 bytes  \2/p'
