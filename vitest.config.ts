@@ -27,7 +27,12 @@ export default defineConfig({
       // Everything that needs the host itself: processes, sockets, files, emulators.
       {
         extends: true,
-        test: { name: 'host', ...host, include: ['test/{src,node,lab,worker}/**/*.test.ts'], exclude: timing },
+        test: {
+          name: 'host',
+          ...host,
+          include: ['test/{src,node,lab,worker,documents}/**/*.test.ts'],
+          exclude: timing,
+        },
       },
       {
         extends: true,

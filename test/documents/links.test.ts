@@ -1,0 +1,48 @@
+import { readdir, readFile } from 'node:fs/promises'
+import { dirname, join, relative } from 'node:path'
+import { expect, test } from 'vitest'
+import { parse } from './markdown.ts'
+
+const root = join(import.meta.dirname, '../..')
+
+async function documents(): Promise<Map<string, ReturnType<typeof parse>>> {
+  const inDocs = await readdir(join(root, 'docs'), { recursive: true })
+  const names = ['README.md', 'CHANGELOG.md', ...inDocs.filter((it) => it.endsWith('.md')).map((it) => `docs/${it}`)]
+  return new Map(
+    await Promise.all(names.map(async (name) => [name, parse(await readFile(join(root, name), 'utf8'))] as const)),
+  )
+}
+
+const isThere = (path: string): Promise<boolean> =>
+  readFile(join(root, path)).then(
+    () => true,
+    () => false,
+  )
+
+test('every link of a document leads to a file that is there, and to a heading of it', async () => {
+  const all = await documents()
+  const dead: string[] = []
+  for (const [name, { links }] of all) {
+    for (const link of links.filter((it) => !/^\w+:/.test(it))) {
+      const [path = '', anchor] = link.split('#')
+      const target = path === '' ? name : relative(root, join(root, dirname(name), path))
+      const isDead = anchor === undefined ? !(await isThere(target)) : all.get(target)?.anchors.has(anchor) !== true
+      if (isDead) dead.push(`${name}: ${link}`)
+    }
+  }
+  expect(dead).toEqual([])
+})
+
+test('the README is short, and leads to every page of docs/', async () => {
+  const all = await documents()
+  expect((await readFile(join(root, 'README.md'), 'utf8')).split('\n').length).toBeLessThanOrEqual(150)
+  const reached = new Set(['README.md'])
+  // A page that is added to this set is visited, too.
+  for (const name of reached) {
+    for (const link of all.get(name)?.links ?? []) {
+      const target = relative(root, join(root, dirname(name), link.split('#')[0] ?? ''))
+      if (all.has(target)) reached.add(target)
+    }
+  }
+  expect([...all.keys()].filter((name) => !reached.has(name))).toEqual([])
+})
