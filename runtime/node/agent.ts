@@ -27,6 +27,7 @@ import type { LabNode } from './nodes/lab-node.ts'
 import { LifeCycle } from './nodes/life-cycle.ts'
 import { Links } from './nodes/links.ts'
 import { Listening } from './nodes/listening.ts'
+import { NodeTable } from './nodes/node-table.ts'
 import { Nodes } from './nodes/nodes.ts'
 import { Reopen } from './nodes/reopen.ts'
 import { PortAllocator } from './ports/allocator.ts'
@@ -100,6 +101,37 @@ export async function createNodeAgent(options: NodeAgentOptions): Promise<NodeAg
   const checksums = new Checksums()
   const sandbox = new Sandbox({ settings: () => config.current, isLocal, runDirectory })
   if (!config.current.local) void tellProtection(sandbox, config.current, log)
+  const table = new NodeTable(log)
+  const emit = (node: LabNode, payload: EventPayload) => events.emit(node.projectId, payload)
+  const interfaceRules = () => ({ patterns: config.current.allowed_interfaces, isLocal: isLocal() })
+  const links = new Links({ keeper, ports, interfaces: interfaceRules, emit })
+  const captures = new Captures(keeper, links, minFreeMb)
+  const listening = new Listening({ keeper, ports, consoleHost: console_host, emit })
+  const lifeCycle = new LifeCycle({ keeper, links, listening, emit })
+  const consoles = new Consoles({ keeper, ports, listening, consoleHost: console_host })
+  /** Nodes whose guest is about to be looked at: it may report thousands of changes before that. */
+  const changed = new WeakSet<LabNode>()
+  const listener: KindListener = {
+    changed(key) {
+      const told = table.get(key)
+      if (told === undefined || changed.has(told)) return
+      changed.add(told)
+      table.queue(key, (node) => {
+        changed.delete(node)
+        return lifeCycle.refresh(node)
+      })
+    },
+    updated: (key) =>
+      table.queue(key, async (node) => {
+        await node.save()
+        emit(node, node.updated())
+      }),
+    happened: (key, payload) => {
+      const node = table.get(key)
+      if (node !== undefined) emit(node, payload)
+    },
+    queued: (key, run) => table.queue(key, run),
+  }
   const images = new Images({
     sandbox,
     records,
@@ -111,70 +143,26 @@ export async function createNodeAgent(options: NodeAgentOptions): Promise<NodeAg
     bodyTimeoutMs: limits.body_timeout_ms,
     listedExecutables: () => config.current.executables,
     mayExecute: callerMayExecute,
-    nodes: () => [...nodes.all.values()].map((node) => imageUser(node)),
+    nodes: () => [...table.values()].map(imageUser),
   })
   await images.open()
-  const onNode = (key: string, run: (node: LabNode) => Promise<void>) => {
-    const node = nodes.all.get(key)
-    if (node === undefined) return
-    // When it is its turn it may have been deleted.
-    const isThere = () => nodes.all.get(key) === node
-    void nodes
-      .exclusively(node, async () => (isThere() ? run(node) : undefined))
-      .catch((error: unknown) => log.error({ err: error, node: key }, 'a node'))
-  }
-  /** Nodes that will be looked at: a guest may tell of thousands of changes before it is its turn. */
-  const changed = new WeakSet<LabNode>()
-  const listener: KindListener = {
-    changed(key) {
-      const told = nodes.all.get(key)
-      if (told === undefined || changed.has(told)) return
-      changed.add(told)
-      onNode(key, (node) => {
-        changed.delete(node)
-        return lifeCycle.refresh(node)
-      })
-    },
-    updated: (key) =>
-      onNode(key, async (node) => {
-        await node.save()
-        emit(node, node.updated())
-      }),
-    happened: (key, payload) => {
-      const node = nodes.all.get(key)
-      if (node !== undefined) emit(node, payload)
-    },
-    queued: (key, run) => onNode(key, run),
-  }
   const drivers = createDrivers(() => config.current.hypervisor, runDirectory, log)
   const kinds = await openKinds({
     ...{ isLocal, sandbox, images, ports, keeper, drivers, runDirectory, minFreeMb, listener, log },
     consoleHost: console_host,
     settingsOf: (kind) => groupOf(config.current, kind),
     timeouts: options.timeouts,
-    nodes: () => nodes.all.values(),
+    nodes: () => table.values(),
   })
-  const emit = (node: LabNode, payload: EventPayload) => events.emit(node.projectId, payload)
-  const interfaceRules = () => ({ patterns: config.current.allowed_interfaces, isLocal: isLocal() })
-  const links = new Links({ keeper, ports, interfaces: interfaceRules, emit })
-  const captures = new Captures(keeper, links, minFreeMb)
-  const listening = new Listening({ keeper, ports, consoleHost: console_host, emit })
-  const lifeCycle = new LifeCycle({ keeper, links, listening, emit })
-  const consoles = new Consoles({ keeper, ports, listening, consoleHost: console_host })
-  const projects: Projects = new Projects({
+  const projects = new Projects({
     rules: { dataDirectory: data, projectsDirectory, isLocal },
     minFreeMb,
     events,
     ports,
     log,
-    openNodes: (project, isUnclaimed) => reopen.openNodes(project, isUnclaimed),
-    endNodes: (path) => reopen.endNodes(path),
-    commitNodes: (project) => nodes.commitProject(project),
-    closeNodes: (project, how) => nodes.closeProject(project, how),
-    leaveNodes: (path) => reopen.leaveNodes(path),
-    requireKnown: (project) => nodes.requireKnown(project),
   })
   const nodes = new Nodes({
+    table,
     kinds,
     project: (id) => projects.find(id),
     ports,
@@ -187,18 +175,17 @@ export async function createNodeAgent(options: NodeAgentOptions): Promise<NodeAg
     troubleOf: (key) => keeper.troubleOf(key),
   })
   const reopen = new Reopen({
-    ...{ kinds, keeper, ports, links, lifeCycle, listening, nodes, log },
+    ...{ table, kinds, keeper, ports, links, lifeCycle, listening, nodes, log },
     finishProjects: () => projects.finish(),
     emit: (project, payload) => events.emit(project.id, payload),
   })
   keeper.listen({
     exited(key, run, exit) {
       lifeCycle.heard(key, run)
-      const node = nodes.all.get(key)
-      if (node !== undefined) void nodes.exclusively(node, () => lifeCycle.exited(node, run, exit))
+      table.queue(key, (node) => lifeCycle.exited(node, run, exit))
     },
     captureFailed(key, file, message) {
-      const node = nodes.all.get(key.split('/')[0] ?? '')
+      const node = table.get(key.split('/')[0] ?? '')
       if (node === undefined) return
       const what = `The capture of ${node.record.name} into ${basename(file)} ended: ${message}`
       events.emit(node.projectId, { type: 'log.error', message: what })
@@ -216,7 +203,14 @@ export async function createNodeAgent(options: NodeAgentOptions): Promise<NodeAg
   })
   // A restore that fails for one project must not keep the others, or the service, from working.
   const restored = projects
-    .restore()
+    .restore({
+      open: (project, isUnclaimed) => reopen.openNodes(project, isUnclaimed),
+      end: (path) => reopen.endNodes(path),
+      leave: (path) => reopen.leaveNodes(path),
+      commit: (project) => nodes.commitProject(project),
+      close: (project, how) => nodes.closeProject(project, how),
+      requireKnown: (project) => nodes.requireKnown(project),
+    })
     .then(() => reopen.endStrangers())
     .catch((error: unknown) => log.error({ err: error }, 'not everything that was open could be opened again'))
 
@@ -250,7 +244,7 @@ export async function createNodeAgent(options: NodeAgentOptions): Promise<NodeAg
         udp_ports: ports.used('udp'),
       }),
       load: async () => meter.read(),
-      metrics: () => hostMetrics({ version, projects, nodes, events, ports, keeper }),
+      metrics: () => hostMetrics({ version, projects, nodes: table, events, ports, keeper }),
       doctor: (signal) => diagnose(config.current, signal),
       async reloadConfig() {
         if (!isLocal()) throw forbidden('The configuration can only be reloaded in local mode')
@@ -261,7 +255,7 @@ export async function createNodeAgent(options: NodeAgentOptions): Promise<NodeAg
   }
   const takenOver = restored.then(async () => ({
     projects: (await projects.list('open')).length,
-    runningNodes: [...nodes.all.values()].filter(({ status }) => status !== 'stopped').length,
+    runningNodes: [...table.values()].filter(({ status }) => status !== 'stopped').length,
   }))
   return {
     agent,
@@ -274,12 +268,12 @@ export async function createNodeAgent(options: NodeAgentOptions): Promise<NodeAg
       await restored
       await Promise.all(Object.values(kinds).map((kind) => kind.onClosing?.()))
       if (stop) {
-        const running = [...nodes.all.values()].filter(({ status }) => status !== 'stopped')
+        const running = [...table.values()].filter(({ status }) => status !== 'stopped')
         for (const node of running) lifeCycle.expedite(node)
         await Promise.all(
           running.map((node) =>
-            nodes
-              .exclusively(node, () => lifeCycle.stop(node, 'close'))
+            table
+              .lock(node.key, () => lifeCycle.stop(node, 'close'))
               .catch((err: unknown) =>
                 log.error({ err, node: node.key }, 'a node could not be stopped: its keeper ends it'),
               ),

@@ -69,7 +69,7 @@ test('nothing but the process has figures on a host that has nothing, and a keep
   const families = await hostMetrics({
     version: '1.2.3',
     projects: { openCount: 0 },
-    nodes: { all: new Map() },
+    nodes: new Map(),
     events: { figures: { emitted: 0, feeds: 0, resyncs: 0, dropped: 0 } },
     ports: { used: () => [], size: () => 10 },
     keeper: { isUp: false, call: () => Promise.reject(new Error('there is no keeper')) },

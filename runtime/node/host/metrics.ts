@@ -3,7 +3,7 @@ import { nodeKinds } from '../../../src/kinds/node.ts'
 import { type MetricFamily, single } from '../../../src/model/metrics.ts'
 import type { NodeStatus } from '../../../src/schema/node-fields.ts'
 import type { KeeperLink } from '../nodes/keeper-link.ts'
-import type { Nodes } from '../nodes/nodes.ts'
+import type { LabNode } from '../nodes/lab-node.ts'
 import type { PortAllocator } from '../ports/allocator.ts'
 import type { Projects } from '../projects/projects.ts'
 import { packetMetrics } from './packet-metrics.ts'
@@ -16,7 +16,7 @@ const pools = ['console', 'udp'] as const
 export interface MetricSources {
   readonly version: string
   readonly projects: Pick<Projects, 'openCount'>
-  readonly nodes: Pick<Nodes, 'all'>
+  readonly nodes: ReadonlyMap<string, LabNode>
   readonly events: Pick<EventLog, 'figures'>
   readonly ports: Pick<PortAllocator, 'used' | 'size'>
   readonly keeper: Pick<KeeperLink, 'isUp' | 'call'>
@@ -34,11 +34,11 @@ export async function hostMetrics({
   const lab = [
     versionFamily(version),
     single('patchbay_projects_open', 'gauge', 'Projects that are open.', projects.openCount),
-    nodeFamily(nodes.all.values()),
+    nodeFamily(nodes.values()),
     ...portFamilies(ports),
     single('patchbay_keeper_up', 'gauge', '1 while the process that holds the nodes is there.', keeper.isUp ? 1 : 0),
   ]
-  return [...lab, ...(await packetMetrics(keeper, nodes.all)), ...eventFamilies(events), ...(await processMetrics())]
+  return [...lab, ...(await packetMetrics(keeper, nodes)), ...eventFamilies(events), ...(await processMetrics())]
 }
 
 /** Zeros too: a status that nothing has now would be a gap in a graph. */

@@ -9,11 +9,11 @@ import { requireSpace, translate } from '../storage/disk.ts'
 import { recordVersion } from '../storage/newer-record.ts'
 import type { Consoles } from './consoles.ts'
 import { LabNode } from './lab-node.ts'
+import type { NodeTable } from './node-table.ts'
 import { defaultConsole, parseOrDefault } from './record.ts'
 
 export interface CreationOptions {
-  /** All nodes of the host, by their keys. */
-  readonly all: Map<string, LabNode>
+  readonly table: NodeTable
   readonly ports: PortAllocator
   readonly consoles: Consoles
   readonly minFreeMb: () => number
@@ -81,7 +81,7 @@ export class Creation {
         await rm(node.directory, { recursive: true, force: true }).catch(ignore('no other node has this directory'))
       throw translate('The directory of the node', error)
     }
-    this.#options.all.set(node.key, node)
+    this.#options.table.set(node.key, node)
     await kind.onCreated?.(node)
     this.#options.emit(node, { type: 'node.created', node: node.view() })
     if (moved !== undefined) this.#options.emit(node, { type: 'log.warning', message: moved })

@@ -1,7 +1,6 @@
 import { rm } from 'node:fs/promises'
 import { v4 as uuid } from 'uuid'
 import { ignore } from '../../../src/async/ignore.ts'
-import { KeyedMutex } from '../../../src/async/keyed-mutex.ts'
 import { ApiError, badRequest, conflict, notFound } from '../../../src/errors/api-error.ts'
 import type { CaptureSource, ConsoleStream, NodeAgent, PortRef } from '../../../src/host-agent.ts'
 import { namedAction } from '../../../src/kinds/kind.ts'
@@ -21,9 +20,11 @@ import { unknown } from './keeper-link.ts'
 import type { LabNode } from './lab-node.ts'
 import type { LifeCycle } from './life-cycle.ts'
 import type { Links } from './links.ts'
+import type { NodeTable } from './node-table.ts'
 import { lportOf } from './slots.ts'
 
 export interface NodesOptions {
+  readonly table: NodeTable
   readonly kinds: Readonly<Record<NodeKindName, NodeKind>>
   /** An open project that is not being closed; 404, 409. */
   readonly project: (projectId: string) => Promise<OpenProject>
@@ -40,21 +41,20 @@ export interface NodesOptions {
 
 /** The nodes of all open projects. Operations on one node happen one after the other, in the order they came. */
 export class Nodes implements NodeAgent {
-  /** By `{kind}:{node_id}`: ids are unique a kind on the host. */
-  readonly all = new Map<string, LabNode>()
-  readonly #serial = new KeyedMutex()
+  readonly #table: NodeTable
   readonly #options: NodesOptions
   readonly #creation: Creation
 
   constructor(options: NodesOptions) {
     this.#options = options
-    this.#creation = new Creation({ ...options, all: this.all })
+    this.#table = options.table
+    this.#creation = new Creation(options)
   }
 
   async list<K extends NodeKindName>(projectId: string, kind: K): Promise<Node<K>[]> {
     const project = await this.#options.project(projectId)
     // One that is still being made is not there yet.
-    const nodes = [...project.nodes.values()].filter((node) => this.all.get(node.key) === node)
+    const nodes = [...project.nodes.values()].filter((node) => this.#table.get(node.key) === node)
     return nodes.filter((node) => node.record.kind === kind).map((node) => viewOf<K>(node))
   }
 
@@ -71,9 +71,9 @@ export class Nodes implements NodeAgent {
     const project = await this.#options.project(projectId)
     const nodeId = typeof input.node_id === 'string' ? input.node_id : uuid()
     const key = `${kindName}:${nodeId}`
-    return this.#serial.run(key, async () => {
+    return this.#table.lock(key, async () => {
       project.requireUsable()
-      const known = this.all.get(key)
+      const known = this.#table.get(key)
       if (known === undefined) {
         const node = await this.#creation.create(
           project,
@@ -110,7 +110,7 @@ export class Nodes implements NodeAgent {
   /** Deletes a node as a service that was killed had begun to. */
   async finishRemoval(node: LabNode): Promise<void> {
     const { deleting } = node.record
-    if (deleting !== undefined) await this.exclusively(node, () => this.#remove(node, deleting))
+    if (deleting !== undefined) await this.#table.lock(node.key, () => this.#remove(node, deleting))
   }
 
   start<K extends NodeKindName>(ref: NodeRef<K>, input?: unknown): Promise<Node<K>> {
@@ -157,8 +157,8 @@ export class Nodes implements NodeAgent {
     })
     const keys = [source.key, destination.key].sort() as [string, string]
     // Both hold still; in one order, so that two copies into each other do not wait for each other.
-    return this.#serial.run(keys[0], () =>
-      this.#serial.run(keys[1], async () => {
+    return this.#table.lock(keys[0], () =>
+      this.#table.lock(keys[1], async () => {
         const [from, to] = [await this.#find(ref), await this.#find(wanted)]
         to.project.requireUsable()
         for (const it of [from, to]) {
@@ -231,7 +231,7 @@ export class Nodes implements NodeAgent {
    */
   async with<T>(ref: NodeRef, run: (node: LabNode) => Promise<T>, { sealed } = { sealed: false }): Promise<T> {
     await this.#find(ref)
-    return this.#serial.run(`${ref.kind}:${ref.node_id}`, async () => {
+    return this.#table.lock(`${ref.kind}:${ref.node_id}`, async () => {
       const node = await this.#find(ref)
       node.project.requireUsable()
       requireKnown(node.trouble)
@@ -240,16 +240,11 @@ export class Nodes implements NodeAgent {
     })
   }
 
-  /** Runs something on a node of ours while nothing else happens to it. */
-  exclusively<T>(node: LabNode, run: () => Promise<T>): Promise<T> {
-    return this.#serial.run(node.key, run)
-  }
-
   /** Has every node of a project write to disk what is not there; one that cannot is told of, and does not hinder the others. */
   async commitProject(project: OpenProject): Promise<void> {
     const commit = async (node: LabNode) => {
       try {
-        await this.exclusively(node, async () => node.kind.onCommit?.(node))
+        await this.#table.lock(node.key, async () => node.kind.onCommit?.(node))
       } catch (error) {
         const message = `${node.record.name}: ${(error as Error).message}`
         this.#options.emit(node, { type: 'log.warning', message })
@@ -282,7 +277,7 @@ export class Nodes implements NodeAgent {
       })
       await this.#release(node)
     }
-    const ended = await Promise.allSettled(nodes.map((node) => this.exclusively(node, () => end(node))))
+    const ended = await Promise.allSettled(nodes.map((node) => this.#table.lock(node.key, () => end(node))))
     for (const result of ended) if (result.status === 'rejected') throw result.reason
   }
 
@@ -380,7 +375,7 @@ export class Nodes implements NodeAgent {
     await node.project.forgetUdpPorts(lports).catch((error: unknown) => node.unsaved(error))
     this.#options.ports.releaseAll(node.owner)
     node.project.nodes.delete(node.key)
-    this.all.delete(node.key)
+    this.#table.delete(node.key)
     await node.kind.cleanup?.dispose?.(node)
   }
 
@@ -394,9 +389,9 @@ export class Nodes implements NodeAgent {
   async #find({ project_id, kind, node_id }: NodeRef): Promise<LabNode> {
     const project = await this.#options.project(project_id)
     const node = project.nodes.get(`${kind}:${node_id}`)
-    if (node === undefined || this.all.get(node.key) !== node) {
+    if (node === undefined || this.#table.get(node.key) !== node) {
       const other = [...project.nodes.values()].find(
-        (it) => it.record.node_id === node_id && this.all.get(it.key) === it,
+        (it) => it.record.node_id === node_id && this.#table.get(it.key) === it,
       )
       const instead =
         other === undefined

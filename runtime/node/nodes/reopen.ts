@@ -17,6 +17,7 @@ import { LabNode } from './lab-node.ts'
 import { keeperDied, type LifeCycle } from './life-cycle.ts'
 import type { Links } from './links.ts'
 import type { Listening } from './listening.ts'
+import type { NodeTable } from './node-table.ts'
 import type { Nodes } from './nodes.ts'
 import { consolePool, defaultConsole, type NodeRecord, parseNodeRecord, parseOrDefault } from './record.ts'
 import { sealedKind } from './sealed.ts'
@@ -29,7 +30,8 @@ export interface ReopenOptions {
   readonly links: Links
   readonly lifeCycle: LifeCycle
   readonly listening: Listening
-  readonly nodes: Nodes
+  readonly table: NodeTable
+  readonly nodes: Pick<Nodes, 'finishRemoval'>
   /** Ends projects that were to be closed or deleted while it was not known what runs of them. */
   readonly finishProjects: () => Promise<void>
   readonly emit: (project: OpenProject, payload: EventPayload) => void
@@ -123,12 +125,12 @@ export class Reopen {
 
   /** After all projects were restored: what runs in the keeper and belongs to no node is ended, once that is known. */
   async endStrangers(): Promise<void> {
-    const { keeper, kinds, nodes, log } = this.#options
+    const { keeper, kinds, table, log } = this.#options
     const inventory = await this.#ask()
     this.#inventory = undefined
     this.#hasStrangers = inventory === undefined
     if (inventory === undefined) return this.#retryLater()
-    const isThere = (key: string) => nodes.all.has(key) || this.#left.has(key)
+    const isThere = (key: string) => table.has(key) || this.#left.has(key)
     for (const { key } of inventory.units) {
       if (isThere(key)) continue
       await keeper.call('unit.stop', { key, grace_ms: strangerMs }).then(
@@ -152,17 +154,17 @@ export class Reopen {
   answered(): Promise<void> {
     return this.#settling.run('', async () => {
       clearTimeout(this.#retry)
-      const { nodes, emit } = this.#options
+      const { table, emit } = this.#options
       this.#inventory = undefined
       const inventory = await this.#inventoryNow()
       if (inventory === undefined) return this.#retryLater()
       this.#hold(inventory.ports)
       const runs = byUnit(inventory)
-      const unsettled = new Set([...nodes.all.values()].filter((node) => !node.isSettled))
+      const unsettled = new Set([...table.values()].filter((node) => !node.isSettled))
       await Promise.all(
-        [...nodes.all.values()].map((node) =>
-          nodes.exclusively(node, async () => {
-            if (nodes.all.get(node.key) !== node) return
+        [...table.values()].map((node) =>
+          table.lock(node.key, async () => {
+            if (table.get(node.key) !== node) return
             if (node.isSettled) return this.#reconcile(node, runs.get(node.key))
             node.isSettled = true
             node.status = 'stopped'
@@ -179,8 +181,8 @@ export class Reopen {
 
   /** A keeper does not answer: the clients are told that what they see is the last that was known. */
   silent(why: string): void {
-    const { nodes, emit } = this.#options
-    const doubtful = [...nodes.all.values()].filter((node) => node.trouble !== undefined)
+    const { table, emit } = this.#options
+    const doubtful = [...table.values()].filter((node) => node.trouble !== undefined)
     for (const project of new Set(doubtful.map(({ project }) => project)))
       emit(project, { type: 'log.error', message: `It is not known what runs: ${why}` })
     for (const node of doubtful) emit(node.project, node.updated())
@@ -188,9 +190,9 @@ export class Reopen {
 
   /** A keeper died with all that ran in it; `isOwn`: a new one is there. */
   async lost(isHeld: (key: string) => boolean, isOwn: boolean): Promise<void> {
-    const { nodes, lifeCycle, links, emit } = this.#options
+    const { table, lifeCycle, links, emit } = this.#options
     lifeCycle.heardLoss(isHeld, isOwn)
-    const held = [...nodes.all.values()].filter(({ key }) => isHeld(key))
+    const held = [...table.values()].filter(({ key }) => isHeld(key))
     const hurt = new Set(held.filter(({ status }) => status !== 'stopped').map(({ project }) => project))
     for (const project of hurt) {
       emit(project, {
@@ -200,9 +202,9 @@ export class Reopen {
     }
     await Promise.all(
       held.map((node) =>
-        nodes.exclusively(node, async () => {
+        table.lock(node.key, async () => {
           // One that has gone by now has no ports to be given; what was not known before is asked for.
-          if (nodes.all.get(node.key) !== node || !node.isSettled) return
+          if (table.get(node.key) !== node || !node.isSettled) return
           await lifeCycle.lost(node, keeperDied)
           if (node.newer === undefined) this.#warn(node.project, await links.restore(node))
         }),
@@ -212,13 +214,13 @@ export class Reopen {
 
   /** Nodes have left an older keeper: their links are made again in the present one. */
   moved(keys: readonly string[]): void {
-    const { nodes, links, log } = this.#options
+    const { table, links, log } = this.#options
     for (const key of keys) {
-      const node = nodes.all.get(key)
+      const node = table.get(key)
       if (node === undefined) continue
-      void nodes
-        .exclusively(node, async () => {
-          if (nodes.all.get(key) === node && node.isSettled && node.newer === undefined)
+      void table
+        .lock(node.key, async () => {
+          if (table.get(key) === node && node.isSettled && node.newer === undefined)
             this.#warn(node.project, await links.restore(node))
         })
         .catch((error: unknown) => log.error({ err: error, node: key }, 'a node that moved to another keeper'))
@@ -274,10 +276,10 @@ export class Reopen {
     runs: ReadonlyMap<string, Run> | undefined,
     isUnclaimed: boolean,
   ): Promise<void> {
-    const { kinds, nodes, keeper } = this.#options
+    const { kinds, table, keeper } = this.#options
     const { newer, ...found } = await this.#read(project, name)
     const record = found.value ?? placeholder(name, kinds, newer)
-    if (record === undefined || nodes.all.has(`${record.kind}:${record.node_id}`)) {
+    if (record === undefined || table.has(`${record.kind}:${record.node_id}`)) {
       this.#warn(project, [`The record ${name} is not that of a node that can be opened; it is left as it is`])
       this.#left.add(keyOf(name))
       return
@@ -295,8 +297,8 @@ export class Reopen {
       found.value !== undefined && kind.identity !== undefined && JSON.stringify(record.properties) !== before
     node.isUnclaimed = isUnclaimed
     project.nodes.set(node.key, node)
-    nodes.all.set(node.key, node)
-    await nodes.exclusively(node, async () => {
+    table.set(node.key, node)
+    await table.lock(node.key, async () => {
       if (runs === undefined) return this.#leave(node)
       // The next service must not take for it what another node has now.
       if (isKnownOtherwise) await node.saveOrTell()

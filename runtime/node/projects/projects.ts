@@ -33,16 +33,20 @@ export interface ProjectsOptions {
   readonly events: EventLog
   readonly ports: PortAllocator
   readonly log: Log
+}
+
+/** What the projects have done with their nodes. */
+export interface ProjectNodes {
   /** Opens the nodes of a project from their records; they are unclaimed when a client opened it. */
-  readonly openNodes: (project: OpenProject, isUnclaimed: boolean) => Promise<void>
+  open(project: OpenProject, isUnclaimed: boolean): Promise<void>
   /** Ends what still runs of a project in a directory that is not opened again. */
-  readonly endNodes: (path: string) => Promise<void>
-  readonly commitNodes: (project: OpenProject) => Promise<void>
-  /** The nodes in a directory are not opened, and what runs of them goes on. */
-  readonly leaveNodes: (path: string) => Promise<void>
+  end(path: string): Promise<void>
+  commit(project: OpenProject): Promise<void>
+  /** Leaves the nodes in a directory closed; what runs of them goes on. */
+  leave(path: string): Promise<void>
   /** 503 while it is not known what runs of a project. */
-  readonly requireKnown: (project: OpenProject) => void
-  readonly closeNodes: (project: OpenProject, how: 'close' | 'remove') => Promise<void>
+  requireKnown(project: OpenProject): void
+  close(project: OpenProject, how: 'close' | 'remove'): Promise<void>
 }
 
 /** The projects of this compute: in memory those that are open, on disk all of them. */
@@ -52,6 +56,8 @@ export class Projects implements ProjectAgent {
   readonly #options: ProjectsOptions
   /** Small files that say where the projects are that are not in our directory. */
   readonly #elsewhere: string
+  /** Given by `restore`, before which nothing is answered. */
+  #nodes!: ProjectNodes
   #restored: Promise<void> = Promise.resolve()
   /** What is still to be done, by the directories of projects. */
   readonly #unfinished = new Map<string, () => Promise<void>>()
@@ -62,7 +68,8 @@ export class Projects implements ProjectAgent {
   }
 
   /** Opens again what was open when the service last ran, and deletes what was temporary. Rejects when one failed, after all. */
-  restore(): Promise<void> {
+  restore(nodes: ProjectNodes): Promise<void> {
+    this.#nodes = nodes
     const restoring = this.#restore()
     this.#restored = restoring.catch(ignore('who restores is told; clients of the other projects go on'))
     return restoring
@@ -159,7 +166,7 @@ export class Projects implements ProjectAgent {
 
   commit(projectId: string): Promise<void> {
     return this.#with(projectId, async (project) => {
-      await this.#options.commitNodes(project)
+      await this.#nodes.commit(project)
       await removeDeleted(project)
       await translated('The record of the project', () => project.save())
     })
@@ -230,7 +237,7 @@ export class Projects implements ProjectAgent {
     this.#open.set(id, project)
     if (found?.damaged)
       events.emit(id, { type: 'log.warning', message: 'The record of the project was damaged; the one before is used' })
-    if (found !== undefined) await this.#options.openNodes(project, true)
+    if (found !== undefined) await this.#nodes.open(project, true)
     return project
   }
 
@@ -244,12 +251,12 @@ export class Projects implements ProjectAgent {
   }
 
   async #close(project: OpenProject, how: 'close' | 'remove'): Promise<void> {
-    this.#options.requireKnown(project)
+    this.#nodes.requireKnown(project)
     if (how === 'remove') requireUnsealed(project)
     await this.#intend(project, how)
     await project.beginClosing()
     try {
-      await this.#options.closeNodes(project, how)
+      await this.#nodes.close(project, how)
     } catch (error) {
       // It stopped being known what runs while nodes were stopped: what is left of the project is open.
       project.endClosing()
@@ -310,7 +317,7 @@ export class Projects implements ProjectAgent {
     const found = await readProject(path)
     if (found?.record.ending !== 'remove' || found.record.project_id !== projectId) return false
     if (this.#unfinished.has(path)) {
-      await this.#options.endNodes(path)
+      await this.#nodes.end(path)
       this.#unfinished.delete(path)
     }
     await this.#delete(projectId, path)
@@ -324,7 +331,7 @@ export class Projects implements ProjectAgent {
       throw forbidden('path: the directory of a project may only be changed in local mode')
     const path = await checkedProjectPath(wanted, this.#options.rules)
     if (path === project.path) return undefined
-    this.#options.requireKnown(project)
+    this.#nodes.requireKnown(project)
     const running = [...project.nodes.values()].find(({ status }) => status !== 'stopped')
     if (running !== undefined)
       throw conflict(`path: ${running.record.name} runs in the old directory, stop it first`, { word: 'node-running' })
@@ -414,12 +421,12 @@ export class Projects implements ProjectAgent {
     const { events, log } = this.#options
     if (newer !== undefined) {
       log.warn({ project: record.project_id }, newer.message)
-      return this.#options.leaveNodes(path)
+      return this.#nodes.leave(path)
     }
     if (record.temporary || record.ending === 'remove') {
       this.#options.ports.releaseAll(record.project_id)
       return this.#whenKnown(path, async () => {
-        await this.#options.endNodes(path)
+        await this.#nodes.end(path)
         await this.#delete(record.project_id, path)
       })
     }
@@ -433,7 +440,7 @@ export class Projects implements ProjectAgent {
         type: 'log.warning',
         message: 'The record of the project was damaged; the one before is used',
       })
-    await this.#options.openNodes(project, false)
+    await this.#nodes.open(project, false)
     if (record.ending === 'close') await this.#whenKnown(path, () => this.#close(project, 'close'))
   }
 
@@ -445,7 +452,7 @@ export class Projects implements ProjectAgent {
     } catch (error) {
       if (error instanceof NewerRecord) {
         this.#options.log.warn({}, error.message)
-        return this.#options.leaveNodes(path)
+        return this.#nodes.leave(path)
       }
       if (!(error instanceof ApiError) || error.status !== 503) throw error
       this.#unfinished.set(path, run)

@@ -32,15 +32,13 @@ test('a node that has gone when it is its turn gets no ports back from a new kee
     LabNode,
     LabNode,
   ]
-  const all = new Map([stays, goes].map((node) => [node.key, node]))
+  const table: Map<string, LabNode> = new Map([stays, goes].map((node) => [node.key, node]))
+  const lock = async (_: string, run: () => Promise<void>) => {
+    table.delete(goes.key)
+    await run()
+  }
   const reopen = new Reopen({
-    nodes: {
-      all,
-      exclusively: async (_: LabNode, run: () => Promise<void>) => {
-        all.delete(goes.key)
-        await run()
-      },
-    },
+    table: Object.assign(table, { lock }),
     lifeCycle: { heardLoss() {}, lost: async ({ key }: LabNode) => void done.push(key) },
     links: { restore: async () => [] },
   } as unknown as ReopenOptions)

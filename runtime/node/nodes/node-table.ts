@@ -1,0 +1,28 @@
+import { KeyedMutex } from '../../../src/async/keyed-mutex.ts'
+import type { Log } from '../log/log.ts'
+import type { LabNode } from './lab-node.ts'
+
+/** The nodes of all open projects by their keys (`{kind}:{node_id}`), and a lock for each. */
+export class NodeTable extends Map<string, LabNode> {
+  readonly #locks = new KeyedMutex()
+  readonly #log: Log
+
+  constructor(log: Log) {
+    super()
+    this.#log = log
+  }
+
+  /** Runs something on a node while nothing else happens to it. Operations on one key run in the order in which they came. */
+  lock<T>(key: string, run: () => Promise<T>): Promise<T> {
+    return this.#locks.run(key, run)
+  }
+
+  /** Runs something on a node in its turn, unless the node was deleted by then. A failure is logged. */
+  queue(key: string, run: (node: LabNode) => Promise<void>): void {
+    const node = this.get(key)
+    if (node === undefined) return
+    this.lock(key, async () => (this.get(key) === node ? run(node) : undefined)).catch((error: unknown) =>
+      this.#log.error({ err: error, node: key }, 'a node'),
+    )
+  }
+}
