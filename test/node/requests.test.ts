@@ -1,9 +1,8 @@
-import { request } from 'node:http'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { Endpoint } from '../../src/http/endpoint.ts'
 import { endpoints } from '../../src/routes.ts'
-import { fromForeignPage, type Made, requests } from '../support/requests.ts'
+import { requests } from '../support/requests.ts'
 import { requireProgram } from '../support/require.ts'
 import { TestService } from '../support/service.ts'
 
@@ -78,77 +77,4 @@ test('no request that can be made from the declarations, valid or spoiled, is an
   // It is still there, and well.
   expect(service.isRunning).toBe(true)
   expect((await service.fetch('/v2/compute/version')).status).toBe(200)
-}, 120_000)
-
-const user = 'anna'
-const password = 'geheim-geheim'
-/** What a browser sends by itself after one log-in. */
-const remembered = `Basic ${btoa(`${user}:${password}`)}`
-
-/** The status of a request as a browser sends it: `fetch` would not let us say where it comes from, and would mend the path. */
-function statusOf(service: TestService, { method, path, headers, body }: Made): Promise<number> {
-  const { hostname, port } = new URL(service.url)
-  return new Promise((resolve, reject) => {
-    const all = { ...headers, authorization: remembered }
-    const sent = request({ hostname, port, method, path, headers: all, agent: false }, (answer) => {
-      resolve(answer.statusCode ?? 0)
-      answer.destroy()
-    })
-    sent.on('error', reject)
-    sent.end(body)
-  })
-}
-
-test('no request that a page of another site can make changes anything, or is answered', async () => {
-  const service = await TestService.start({ 'pc.engine': 'embedded', user, password })
-  const call = async <T>(method: string, path: string, body?: unknown): Promise<T> => {
-    const answer = await service.fetch(path, {
-      method,
-      headers: { authorization: remembered, 'content-type': 'application/json' },
-      ...(body !== undefined && { body: JSON.stringify(body) }),
-    })
-    return (await answer.json()) as T
-  }
-  const { project_id } = await call<{ project_id: string }>('POST', '/v2/compute/projects', { name: 'target' })
-  const project = `/v2/compute/projects/${project_id}`
-  const pc = await call<{ node_id: string }>('POST', `${project}/pc/nodes`, { name: 'PC' })
-  const image = '/v2/compute/machine-emulator/images/disk.qcow2'
-  await service.fetch(image, { method: 'POST', headers: { authorization: remembered }, body: 'disk' })
-  const token = await call<{ token_id: string }>('POST', '/v2/tokens', { name: 'ci', role: 'read' })
-  /** All that there is, as an administrator sees it. */
-  const all = async () => ({
-    projects: await call('GET', '/v2/compute/projects?status=all'),
-    files: await call('GET', `${project}/files`),
-    nodes: await Promise.all(
-      ['pc', 'iou', 'hypervisor', 'machine-emulator', 'dynamips'].map((kind) =>
-        call('GET', `${project}/${kind}/nodes`),
-      ),
-    ),
-    images: await Promise.all(
-      ['machine-emulator', 'iou', 'dynamips'].map((kind) => call('GET', `/v2/compute/${kind}/images`)),
-    ),
-    tokens: ((await call('GET', '/v2/tokens')) as { token_id: string }[]).map(({ token_id }) => token_id),
-    computes: ((await call('GET', '/v2/computes')) as { compute_id: string }[]).map(({ compute_id }) => compute_id),
-    appliance: await call('GET', '/v2/appliancevm'),
-    ports: await call('GET', '/v2/compute/ports').catch(() => undefined),
-  })
-  const before = await all()
-  const ids = [pc.node_id]
-  const known = {
-    ...{ project_id: [project_id], node_id: ids, vm_id: ids, token_id: [token.token_id], compute_id: ['local'] },
-    ...{ path: ['a.txt', 'disk.qcow2'], filename: ['disk.qcow2'], adapter_number: ['0'], port_number: ['0'] },
-    ...{ emulator: ['pc'], action: ['projects', 'images/disk.qcow2', `projects/${project_id}/close`] },
-  }
-  await fc.assert(
-    fc.asyncProperty(requests(endpoints, known), fromForeignPage, async (made, headers) => {
-      const status = await statusOf(service, { ...made, headers: { ...made.headers, ...headers } })
-      // A link that is followed may lead to a page, and a path at which nothing is needs no judgement.
-      const isPage = made.endpoint.page === true && headers['sec-fetch-mode'] === 'navigate'
-      const isHarmless = isPage || [204, 400, 404, 405].includes(status)
-      expect(status === 403 || status === 415 || isHarmless, `${made.method} ${made.path}: ${status}`).toBe(true)
-      if (status === 204) expect(made.method).toBe('OPTIONS')
-    }),
-    { numRuns: 1500, endOnFailure: true },
-  )
-  expect(await all()).toEqual(before)
 }, 120_000)

@@ -103,59 +103,6 @@ export function requests(
   )
 }
 
-/** Where a browser says that a page of another site asks, by headers that no page can forge; some leave most of them out. */
-const foreignSources: readonly Record<string, string>[] = [
-  {
-    origin: 'https://evil.example',
-    'sec-fetch-site': 'cross-site',
-    'sec-fetch-mode': 'cors',
-    'sec-fetch-dest': 'empty',
-  },
-  {
-    origin: 'https://evil.example',
-    'sec-fetch-site': 'cross-site',
-    'sec-fetch-mode': 'navigate',
-    'sec-fetch-dest': 'document',
-  },
-  { origin: 'null', 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'iframe' },
-  {
-    origin: 'http://127.0.0.1:1',
-    'sec-fetch-site': 'same-site',
-    'sec-fetch-mode': 'no-cors',
-    'sec-fetch-dest': 'empty',
-  },
-  { 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'no-cors', 'sec-fetch-dest': 'image' },
-  { 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'document' },
-  { 'sec-fetch-site': 'same-site', 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'frame' },
-  { 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'websocket', origin: 'https://evil.example' },
-  { origin: 'https://evil.example' },
-]
-const mediaOfPages = [
-  'text/plain',
-  'text/plain;charset=UTF-8',
-  'application/x-www-form-urlencoded',
-  'multipart/form-data; boundary=x',
-  'application/json',
-]
-
-/** Headers of a request that a page of another site has a browser send. */
-export const fromForeignPage: fc.Arbitrary<Record<string, string>> = fc
-  .record({
-    source: fc.constantFrom(...foreignSources),
-    type: fc.option(fc.constantFrom(...mediaOfPages), { nil: undefined }),
-    referer: fc.option(fc.constantFrom('https://evil.example/', 'https://evil.example/v2/'), { nil: undefined }),
-    agent: fc.constantFrom(
-      'Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0',
-      'Mozilla/5.0 Chrome/140',
-    ),
-  })
-  .map(({ source, type, referer, agent }) => ({
-    ...source,
-    'user-agent': agent,
-    ...(type !== undefined && { 'content-type': type }),
-    ...(referer !== undefined && { referer }),
-  }))
-
 function params(
   path: string,
   known: Readonly<Record<string, readonly string[]>>,
