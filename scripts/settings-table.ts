@@ -1,13 +1,13 @@
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { choicesOf, keys, shown } from '../runtime/node/config/keys.ts'
+import { choicesOf, settingKeys, shownSetting } from '../runtime/node/config/keys.ts'
 
 // Writes the table of settings into docs/configuration.md, from the one schema that has them.
-const rows = keys.map((setting) => {
+const rows = settingKeys.map((setting) => {
   const { key, schema } = setting
   const words = choicesOf(setting).map((word) => `\`${word}\``)
   const choices = words.length === 0 ? [] : [`(${words.join(', ')})`]
-  const value = shown(schema.default, schema)
+  const value = shownSetting(schema.default, schema)
   return `| \`${key}\` | ${value === '' ? '' : `\`${value}\``} | ${[String(schema.description), ...choices].join(' ')} |`
 })
 const table = ['| key | default | meaning |', '|---|---|---|', ...rows].join('\n')

@@ -2,7 +2,7 @@ import type { TObject } from '@sinclair/typebox'
 import { ignore } from './async/ignore.ts'
 import { type Caller, callerOf, callerThroughTunnel, requestIdOf } from './auth/caller.ts'
 import { type Identity, requireRole } from './auth/identity.ts'
-import { LoginLimit, tooMany } from './auth/login-limit.ts'
+import { LoginLimit, tooManyLogins } from './auth/login-limit.ts'
 import type { RateLimit } from './auth/rate-limit.ts'
 import type { Sessions } from './auth/sessions.ts'
 import type { Tokens } from './auth/tokens.ts'
@@ -26,7 +26,7 @@ import { type Match, Routes } from './http/router.ts'
 import { isUpgrade, type Upgrade, upgradeToken } from './http/socket.ts'
 import { takenBack } from './http/taken-back.ts'
 import { type TicketOffice, Tickets } from './http/tickets.ts'
-import { check } from './http/validate.ts'
+import { validate } from './http/validate.ts'
 import { openapi } from './openapi.ts'
 import { endpoints } from './routes.ts'
 
@@ -334,7 +334,7 @@ export function createApp(options: AppOptions): App {
           'Retry-After': String(seconds),
           [errorHeader]: wordOfStatus(429),
         },
-        body: `${JSON.stringify({ message: tooMany(peer, seconds), status: 429 })}\n`,
+        body: `${JSON.stringify({ message: tooManyLogins(peer, seconds), status: 429 })}\n`,
       }
     },
 
@@ -399,8 +399,8 @@ async function answer(
   jsonBytes: number,
 ): Promise<Response | Answer> {
   const input = {
-    params: endpoint.params === undefined ? {} : lowerIds(check(endpoint.params, params, 'path')),
-    query: endpoint.query === undefined ? {} : check(endpoint.query, queryOf(request.url), 'query'),
+    params: endpoint.params === undefined ? {} : lowerIds(validate(endpoint.params, params, 'path')),
+    query: endpoint.query === undefined ? {} : validate(endpoint.query, queryOf(request.url), 'query'),
   }
   const body = await bodyOf(endpoint, request, jsonBytes, (current) => current(input, context))
   return endpoint.handle({ ...input, body, path, request }, context)
@@ -417,7 +417,7 @@ async function bodyOf(
     const given = await readJson(request, limit)
     return takenBack(body as TObject, takesBack).read(given, current && (() => ask(current)))
   }
-  if (endpoint.body !== undefined) return check(endpoint.body, await readJson(request, limit))
+  if (endpoint.body !== undefined) return validate(endpoint.body, await readJson(request, limit))
   if (endpoint.bodyKind === 'ignored') await readAnyJson(request, limit)
   return undefined
 }

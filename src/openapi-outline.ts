@@ -2,7 +2,7 @@ import type { Endpoint } from './http/endpoint.ts'
 import { nodeKinds } from './kinds/node.ts'
 
 /** The first page of the reference, in Markdown. */
-export const overview = `Runs emulated network labs over HTTP: projects, nodes, links, consoles.
+export const apiOverview = `Runs emulated network labs over HTTP: projects, nodes, links, consoles.
 
 **Two versions.** \`/v2\` is the interface to use; its groups come first. \`/v1\` is the older version, with the same projects and nodes, for clients that know it.
 

@@ -8,7 +8,7 @@ const methods = new Set(['get', 'post', 'put', 'delete'])
  * Writes what stands in a document several times once, among its components, and refers to it everywhere else: responses,
  * parameters, and parts of schemas.
  */
-export function shared(document: Json): Json {
+export function sharedSchemas(document: Json): Json {
   const { paths, components, ...rest } = document as { paths: Record<string, Json>; components: Record<string, Json> }
   const responses = new Pool('responses', (_, place) => `Answer${place}`)
   const parameters = new Pool('parameters', ({ name }) => pascal(String(name)))

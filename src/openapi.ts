@@ -1,10 +1,10 @@
 import { Kind, type TObject, type TSchema } from '@sinclair/typebox'
 import { errorHeader, errorWords } from './errors/words.ts'
 import { type Endpoint, type Reply, roleOf } from './http/endpoint.ts'
-import { fault } from './http/params.ts'
+import { faultReply } from './http/params.ts'
 import { takenBack } from './http/taken-back.ts'
-import { overview, tagOf, tagsOf, titlesOf } from './openapi-outline.ts'
-import { shared } from './openapi-sharing.ts'
+import { apiOverview, tagOf, tagsOf, titlesOf } from './openapi-outline.ts'
+import { sharedSchemas } from './openapi-sharing.ts'
 import { Fault } from './schema/fields.ts'
 
 type Json = Record<string, unknown>
@@ -26,12 +26,12 @@ export function openapi(endpoints: readonly Endpoint[], version: string): Json {
     const shown = { ...endpoint, tag: tagOf(endpoint), summary: titles.get(endpoint) ?? endpoint.summary }
     paths[endpoint.path] = { ...paths[endpoint.path], [endpoint.method.toLowerCase()]: operation(shown, components) }
   }
-  return shared({
+  return sharedSchemas({
     openapi: '3.1.1',
     info: {
       title: 'Patchbay',
       version,
-      description: overview,
+      description: apiOverview,
       license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
     },
     servers: [{ url: '/' }],
@@ -148,7 +148,7 @@ function responses({ replies, errors, body, bodyKind, websocket }: Endpoint, com
 }
 
 const faults = (errors: Readonly<Record<number, string>>): Record<number, Reply> =>
-  Object.fromEntries(Object.entries(errors).map(([status, description]) => [status, fault(description)]))
+  Object.fromEntries(Object.entries(errors).map(([status, description]) => [status, faultReply(description)]))
 
 const errorWord: Json = {
   description: Object.entries(errorWords)

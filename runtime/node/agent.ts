@@ -33,7 +33,7 @@ import { Reopen } from './nodes/reopen.ts'
 import { PortAllocator } from './ports/allocator.ts'
 import { ProjectFiles } from './projects/files.ts'
 import { Projects } from './projects/projects.ts'
-import { type Found, Sandbox } from './sandbox/sandbox.ts'
+import { type FoundProtection, Sandbox } from './sandbox/sandbox.ts'
 import { Checksums } from './storage/checksums.ts'
 import { makeDirectory } from './storage/durable-file.ts'
 import { ServiceRecords } from './storage/service-records.ts'
@@ -294,7 +294,7 @@ async function tellProtection(
   { require_sandbox, sandbox: wanted }: Resolved,
   log: Log,
 ): Promise<void> {
-  const found: Found = wanted === 'off' ? { reason: 'the setting sandbox is off' } : await sandbox.find()
+  const found: FoundProtection = wanted === 'off' ? { reason: 'the setting sandbox is off' } : await sandbox.find()
   if ('protection' in found) return log.info({}, `Emulators are confined: ${protectionText(found.protection)}`)
   if (require_sandbox)
     log.error({}, `No emulator will run (require_sandbox), because nothing confines it: ${found.reason}`)

@@ -12,7 +12,7 @@ import { openAuth } from './auth/open-auth.ts'
 import type { Resolved } from './config/config.ts'
 import type { LoadedConfig } from './config/load.ts'
 import { assets } from './http/assets.ts'
-import { within } from './http/caller.ts'
+import { runAs } from './http/caller.ts'
 import { Certificate } from './http/certificate.ts'
 import { peerOf, peerOfMessage } from './http/peer.ts'
 import { json, listen } from './http/server.ts'
@@ -75,7 +75,7 @@ export async function serve(config: LoadedConfig): Promise<number> {
   const app: App = createApp({
     ...host,
     version,
-    within,
+    within: runAs,
     access: accessOf(config, verifier),
     peer: peerOf(config),
     tokens,
@@ -119,10 +119,10 @@ export async function serve(config: LoadedConfig): Promise<number> {
   await end
   await joiner?.close()
   certificate?.close()
-  await withTimeout(() => server.close())
+  await exitAfter(() => server.close())
   // A guest takes its time to end; how long is bounded there.
   await host.end()
-  await withTimeout(() => host.close())
+  await exitAfter(() => host.close())
   return 0
 }
 
@@ -159,7 +159,7 @@ function idFor(data: string): Promise<string> {
 }
 
 /** Ends the process when the work takes too long. */
-async function withTimeout(work: () => Promise<void>): Promise<void> {
+async function exitAfter(work: () => Promise<void>): Promise<void> {
   const timer = setTimeout(() => process.exit(1), endMs)
   await work()
   clearTimeout(timer)

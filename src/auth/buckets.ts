@@ -1,5 +1,5 @@
 /** How fast a bucket fills. */
-export interface Rate {
+export interface BucketRate {
   /** In the long run; above 0. */
   readonly perSecond: number
   /** At once, after a time without any; at least 1. */
@@ -26,13 +26,13 @@ export class Buckets {
   }
 
   /** How long until there is one to take, whole seconds; 0: there is. */
-  wait(key: string, rate: Rate): number {
+  wait(key: string, rate: BucketRate): number {
     const left = this.#left(key, rate, this.#now())
     return left >= 1 ? 0 : Math.max(1, Math.ceil((1 - left) / rate.perSecond))
   }
 
   /** Takes one; false: there is none. */
-  take(key: string, rate: Rate): boolean {
+  take(key: string, rate: BucketRate): boolean {
     const now = this.#now()
     const left = this.#left(key, rate, now)
     this.#keep(key, { left: left < 1 ? left : left - 1, at: now })
@@ -40,7 +40,7 @@ export class Buckets {
   }
 
   /** Puts back one that was taken. */
-  giveBack(key: string, rate: Rate): void {
+  giveBack(key: string, rate: BucketRate): void {
     const now = this.#now()
     if (this.#buckets.has(key)) this.#keep(key, { left: Math.min(rate.burst, this.#left(key, rate, now) + 1), at: now })
   }
@@ -49,7 +49,7 @@ export class Buckets {
     this.#buckets.delete(key)
   }
 
-  #left(key: string, { perSecond, burst }: Rate, now: number): number {
+  #left(key: string, { perSecond, burst }: BucketRate, now: number): number {
     const bucket = this.#buckets.get(key)
     // A clock that was set back gives nothing, and takes nothing.
     return bucket === undefined

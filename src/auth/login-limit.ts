@@ -1,6 +1,6 @@
 import { ApiError } from '../errors/api-error.ts'
 import type { MetricFamily } from '../model/metrics.ts'
-import { Buckets, type Rate } from './buckets.ts'
+import { type BucketRate, Buckets } from './buckets.ts'
 import { networkOf } from './network.ts'
 
 /** How many addresses, pairs of address and name, and wrong credentials are remembered, each. */
@@ -146,15 +146,15 @@ export class LoginLimit {
     const tries = this.#tries(login, perMinute)
     if (tries.wait === 0) return tries
     this.#countRefusal(login, tries.address)
-    throw new ApiError(429, tooMany(login, tries.wait), { headers: { 'Retry-After': String(tries.wait) } })
+    throw new ApiError(429, tooManyLogins(login, tries.wait), { headers: { 'Retry-After': String(tries.wait) } })
   }
 
   #tries(login: Login, perMinute: number): Tries {
     const address = networkOf(login.address)
     const pair = `${address} ${login.kind} ${login.name.slice(0, 100)}`
     const guess = `${address} ${login.kind} ${this.#digest(`${login.name}\n${login.secret}`)}`
-    const ofName: Rate = { perSecond: perMinute / 60, burst: perMinute }
-    const ofAddress: Rate = { perSecond: (namesOfAddress * perMinute) / 60, burst: namesOfAddress * perMinute }
+    const ofName: BucketRate = { perSecond: perMinute / 60, burst: perMinute }
+    const ofAddress: BucketRate = { perSecond: (namesOfAddress * perMinute) / 60, burst: namesOfAddress * perMinute }
     // A program that goes on with an old password guesses nothing new: it is held up itself, and not who has the right one.
     const isRepeated = this.#guesses.has(guess)
     const isKnown = (this.#known.get(pair) ?? 0) > this.#now()
@@ -206,7 +206,7 @@ export class LoginLimit {
 }
 
 /** What a client is told that has to wait, seconds. */
-export const tooMany = ({ address }: Pick<Login, 'address'>, seconds: number): string =>
+export const tooManyLogins = ({ address }: Pick<Login, 'address'>, seconds: number): string =>
   `Too many wrong log-ins from ${address}; wait ${seconds} s`
 
 interface Tries {

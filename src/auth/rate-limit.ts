@@ -4,7 +4,7 @@ import { Buckets } from './buckets.ts'
 /** How many credentials are remembered; the one that was used longest ago is forgotten first. */
 const maxCredentials = 5000
 
-export interface Rate {
+export interface RequestRate {
   /** Requests a second, in the long run; 0: no limit. */
   readonly perSecond: number
   /** Requests at once, after a time without any. */
@@ -13,11 +13,11 @@ export interface Rate {
 
 /** Bounds the requests of every credential by itself: a bucket of tokens each, in the memory of this process. */
 export class RateLimit {
-  readonly #rate: () => Rate
+  readonly #rate: () => RequestRate
   readonly #buckets: Buckets
 
   /** `rate` is asked for every request. */
-  constructor(rate: () => Rate, now: () => number = Date.now) {
+  constructor(rate: () => RequestRate, now: () => number = Date.now) {
     this.#rate = rate
     this.#buckets = new Buckets(maxCredentials, now)
   }

@@ -3,7 +3,7 @@ import { Check } from '@sinclair/typebox/value'
 import { Role } from '../model/access-token.ts'
 import type { Identity } from './identity.ts'
 import { randomHex, toHex } from './secret.ts'
-import { sign, verify } from './signed-text.ts'
+import { signText, verifySigned } from './signed-text.ts'
 
 /** How long a session lasts, ms; shorter when the token that it was begun with expires before. */
 export const sessionLifeMs = 12 * 3_600_000
@@ -72,12 +72,12 @@ export class Sessions {
     const session = { id: randomHex(16), name, role, key, begunAt, endsAt }
     const c = secret === undefined ? {} : { c: await this.#proofOf(secret) }
     const payload = { id: session.id, n: name, r: role, k: key, ...c, at: begunAt, exp: endsAt }
-    return { session, text: await sign(await this.#options.key(), purpose, payload) }
+    return { session, text: await signText(await this.#options.key(), purpose, payload) }
   }
 
   /** The session that the text is of, if it holds. `secretOf`: the configured credentials of a key, as they are now. */
   async read(text: string, secretOf: (key: string) => string | undefined): Promise<Session | undefined> {
-    const payload = await verify([await this.#options.key()], purpose, text)
+    const payload = await verifySigned([await this.#options.key()], purpose, text)
     if (!Check(Payload, payload) || payload.exp <= this.#now()) return undefined
     const { id, n: name, r: role, k: key, c: proof, at: begunAt, exp: endsAt } = payload
     const secret = secretOf(key)
@@ -106,7 +106,7 @@ export class Sessions {
   async #proofOf(secret: string): Promise<string> {
     const known = this.#proof
     if (known?.[0] === secret) return known[1]
-    const proof = (await sign(await this.#options.key(), 'configured credentials', secret)).slice(-43)
+    const proof = (await signText(await this.#options.key(), 'configured credentials', secret)).slice(-43)
     this.#proof = [secret, proof]
     return proof
   }

@@ -12,7 +12,7 @@ const algorithm = { name: 'HMAC', hash: 'SHA-256' }
 const form = /^([A-Za-z0-9_-]+)\.([A-Za-z0-9_-]{43})$/
 
 /** Signs a payload that JSON can express, for one purpose, such as `ticket`. Throws RangeError when the text would be too long. */
-export async function sign(key: CryptoKey, purpose: string, payload: unknown): Promise<string> {
+export async function signText(key: CryptoKey, purpose: string, payload: unknown): Promise<string> {
   const json = JSON.stringify(payload)
   if (json === undefined) throw new TypeError('Only what JSON can express is signed')
   const body = toBase64Url(encode(json))
@@ -26,7 +26,11 @@ export async function sign(key: CryptoKey, purpose: string, payload: unknown): P
  * The payload of a text that one of the keys signed for this purpose; undefined for every other text. It never throws for a bad
  * text. The payload's members are as they were signed; callers still check their types, as an older version may have signed them.
  */
-export async function verify(keys: readonly CryptoKey[], purpose: string, text: string): Promise<unknown | undefined> {
+export async function verifySigned(
+  keys: readonly CryptoKey[],
+  purpose: string,
+  text: string,
+): Promise<unknown | undefined> {
   if (text.length > maxSignedTextLength) return undefined
   const [, body, macText] = form.exec(text) ?? []
   if (body === undefined || macText === undefined) return undefined

@@ -2,7 +2,7 @@ import { Type } from '@sinclair/typebox'
 import { Check } from '@sinclair/typebox/value'
 import type { TokenRecord } from '../model/access-token.ts'
 import { randomHex, sameBytes, sha256, toHex } from './secret.ts'
-import { sign, verify } from './signed-text.ts'
+import { signText, verifySigned } from './signed-text.ts'
 
 /** `pb_{id}_{secret}`: found by its id, and proven by a secret of 256 random bits. */
 const form = /^pb_([0-9a-f]{16})_([0-9a-f]{64})$/
@@ -52,7 +52,7 @@ export async function newSignedToken(key: CryptoKey, meaning: TokenMeaning): Pro
   const { token_id: id, name: n, role: r, purpose: p, compute_id: c, created_at, expires_at } = meaning
   const exp = expires_at === null ? {} : { exp: Date.parse(expires_at) }
   const payload = { id, n, r, p, ...(c !== undefined && { c }), at: Date.parse(created_at), ...exp }
-  const signed = await sign(key, purpose, payload)
+  const signed = await signText(key, purpose, payload)
   return { text: `pb_${id}_${signed}`, hash: await hashOf(signed) }
 }
 
@@ -60,7 +60,7 @@ export async function newSignedToken(key: CryptoKey, meaning: TokenMeaning): Pro
 export async function readSignedToken(keys: readonly CryptoKey[], text: string): Promise<TokenMeaning | undefined> {
   const [, id, signed] = signedForm.exec(text) ?? []
   if (signed === undefined) return undefined
-  const payload = await verify(keys, purpose, signed)
+  const payload = await verifySigned(keys, purpose, signed)
   if (!Check(Payload, payload) || payload.id !== id) return undefined
   return {
     ...{ token_id: id, name: payload.n, role: payload.r, purpose: payload.p },

@@ -7,7 +7,7 @@ import type { Context } from './endpoint.ts'
 import { isUpgrade, type Socket } from './socket.ts'
 
 /** A line of a feed: what the protocol's clients know (`action`, `event`), and beside it the number of the event. */
-export interface Line {
+export interface FeedLine {
   readonly action: string
   readonly event: unknown
   /** What became of the status of a node, where a face tells it. */
@@ -19,7 +19,7 @@ export interface Line {
 }
 
 /** How a face of the interface names an event; undefined: the face does not have it. */
-export type EventEncoder = (event: LabEvent) => Pick<Line, 'action' | 'event' | 'change'> | undefined
+export type EventEncoder = (event: LabEvent) => Pick<FeedLine, 'action' | 'event' | 'change'> | undefined
 
 interface FeedOptions {
   readonly request: Request
@@ -29,11 +29,11 @@ interface FeedOptions {
   readonly projectId?: string
   readonly query: { readonly since?: string | undefined; readonly pings?: 'false' | undefined }
   /** Set: what happens to the computes is told, too. */
-  readonly computeLine?: ((event: FleetEvent) => Line) | undefined
+  readonly computeLine?: ((event: FleetEvent) => FeedLine) | undefined
 }
 
 type Items = ReadableStream<FeedItem | FleetItem>
-type ToLine = (item: FeedItem | FleetItem) => Line | undefined
+type ToLine = (item: FeedItem | FleetItem) => FeedLine | undefined
 
 /** Answers with a feed in the transport that was asked for: JSON lines, server-sent events, or a websocket. */
 export async function openFeed(options: FeedOptions): Promise<Response> {
@@ -89,7 +89,7 @@ function sequence(text: string): number {
   throw badRequest(`since: expected the seq of an event, got ${JSON.stringify(text.slice(0, 40))}`)
 }
 
-function lineOf(item: FeedItem, encode: EventEncoder, isComputeWide: boolean): Line | undefined {
+function lineOf(item: FeedItem, encode: EventEncoder, isComputeWide: boolean): FeedLine | undefined {
   switch (item.kind) {
     case 'ping':
       return { action: 'ping', event: item.load, seq: item.seq }
@@ -111,15 +111,15 @@ function lineOf(item: FeedItem, encode: EventEncoder, isComputeWide: boolean): L
   }
 }
 
-const jsonLine = (line: Line): string => `${JSON.stringify(line)}\n`
-const sse = (line: Line): string =>
+const jsonLine = (line: FeedLine): string => `${JSON.stringify(line)}\n`
+const sse = (line: FeedLine): string =>
   `${line.seq === undefined ? '' : `id: ${line.seq}\n`}event: ${line.action}\ndata: ${JSON.stringify(line)}\n\n`
 
 /** One chunk an event, pulled by the client: a slow one is the agent's queue's business. */
 function encoded(
   items: Items,
   line: ToLine,
-  format: (line: Line) => string,
+  format: (line: FeedLine) => string,
   over: AbortController,
 ): ReadableStream<Uint8Array> {
   const reader = items.getReader()

@@ -23,8 +23,8 @@ export const portRefOf = (params: { adapter_number: string; port_number: string 
   port: Number(params.port_number),
 })
 
-export const fault = (description: string): Reply => ({ description, schema: Fault })
-export const since = Type.Object({
+export const faultReply = (description: string): Reply => ({ description, schema: Fault })
+export const sinceQuery = Type.Object({
   since: Type.Optional(
     Type.String({ description: 'seq of the last event that was seen; so is the header Last-Event-ID' }),
   ),

@@ -3,7 +3,7 @@ import { Check } from '@sinclair/typebox/value'
 import type { EndedSession } from '../auth/ended-sessions.ts'
 import type { Identity } from '../auth/identity.ts'
 import { randomHex } from '../auth/secret.ts'
-import { sign, verify } from '../auth/signed-text.ts'
+import { signText, verifySigned } from '../auth/signed-text.ts'
 import { Role } from '../model/access-token.ts'
 import { type TicketOffice, ticketLifeMs } from './tickets.ts'
 
@@ -54,11 +54,11 @@ export class SignedTickets implements TicketOffice {
   async issue({ name, role, key, session }: Identity): Promise<string> {
     const s = session === undefined ? {} : { s: { id: session.id, at: session.begunAt, exp: session.endsAt } }
     const payload = { id: randomHex(16), name, role, key, ...s, exp: this.#now() + ticketLifeMs }
-    return sign(await this.#options.key(), purpose, payload)
+    return signText(await this.#options.key(), purpose, payload)
   }
 
   async redeem(ticket: string): Promise<Identity | undefined> {
-    const payload = await verify([await this.#options.key()], purpose, ticket)
+    const payload = await verifySigned([await this.#options.key()], purpose, ticket)
     if (!Check(Payload, payload) || payload.exp <= this.#now()) return undefined
     const { id, name, role, key, s, exp } = payload
     const session = s === undefined ? {} : { session: { id: s.id, begunAt: s.at, endsAt: s.exp } }

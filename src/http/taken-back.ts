@@ -2,7 +2,7 @@ import { type Static, type TObject, type TSchema, Type } from '@sinclair/typebox
 import { Check } from '@sinclair/typebox/value'
 import { badRequest } from '../errors/api-error.ts'
 import { maybe } from '../schema/fields.ts'
-import { check, quoted } from './validate.ts'
+import { quoteValue, validate } from './validate.ts'
 
 /**
  * Clients send back what they were shown. The members that a resource shows and that cannot be set are those of its schema that
@@ -39,7 +39,7 @@ function derive<T extends TObject>(input: T, shown: TObject): TakenBack<T> {
   return {
     schema,
     async read(body, current) {
-      const given = check(schema, body) as Record<string, unknown>
+      const given = validate(schema, body) as Record<string, unknown>
       const sent = Object.keys(given).filter((name) => names.has(name))
       if (sent.length === 0) return given as Static<T>
       const fixed = sent.filter((name) => given[name] !== null && names.get(name)?.changesByItself !== true)
@@ -60,7 +60,7 @@ function requireSame(
   const wrong = names.find((name) => !isSame(given[name], now[name]))
   if (wrong === undefined) return
   throw badRequest(
-    `${wrong}: this is shown and cannot be set: it is ${quoted(now[wrong], wrong)}, got ${quoted(given[wrong], wrong)}; what can be set: ${settable.join(', ')}`,
+    `${wrong}: this is shown and cannot be set: it is ${quoteValue(now[wrong], wrong)}, got ${quoteValue(given[wrong], wrong)}; what can be set: ${settable.join(', ')}`,
   )
 }
 

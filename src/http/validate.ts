@@ -7,7 +7,7 @@ import { oursFor } from './foreign-words.ts'
 import { nearest } from './nearest-word.ts'
 
 /** The value, known to fit the schema; else a 400 that names the field, what was expected and what came. */
-export function check<T extends TSchema>(schema: T, value: unknown, where = 'body'): Static<T> {
+export function validate<T extends TSchema>(schema: T, value: unknown, where = 'body'): Static<T> {
   if (Check(schema, value)) return value
   throw badRequest(complaint(schema, value, where))
 }
@@ -20,7 +20,7 @@ export function complaint(schema: TSchema, value: unknown, where: string): strin
   const field = fieldName(path) || where
   if (unknownIn !== undefined) return unknownField(field, unknownIn)
   if (got === undefined) return `${field}: missing, expected ${expectation(wanted)}`
-  return `${field}: expected ${expectation(wanted)}, got ${quoted(got, field)}${hint(wanted, got, field)}`
+  return `${field}: expected ${expectation(wanted)}, got ${quoteValue(got, field)}${hint(wanted, got, field)}`
 }
 
 /** Of a misspelt field both its own name is unknown and the right one is missing: what was written is told. */
@@ -164,7 +164,7 @@ function bounded(what: string, minimum: unknown, maximum: unknown): string {
 }
 
 /** A value as it may be repeated to the client: short, and never a secret. */
-export function quoted(value: unknown, field: string): string {
+export function quoteValue(value: unknown, field: string): string {
   if (mayBeSecret.test(field)) return 'another value'
   if (Array.isArray(value)) return value.length === 0 ? 'an empty list' : `a list of ${items(value.length)}`
   if (value !== null && typeof value === 'object') return 'an object'

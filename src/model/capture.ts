@@ -11,9 +11,9 @@ export const linkTypes = {
 export type LinkTypeName = keyof typeof linkTypes
 
 /** What a port has a line for. */
-export type Line = 'ethernet' | 'serial'
+export type LineType = 'ethernet' | 'serial'
 /** What the frames on a line may be; the first is what they are when nobody says it. */
-export const linkTypesOf: Readonly<Record<Line, readonly [LinkTypeName, ...LinkTypeName[]]>> = {
+export const linkTypesOf: Readonly<Record<LineType, readonly [LinkTypeName, ...LinkTypeName[]]>> = {
   ethernet: ['DLT_EN10MB'],
   serial: ['DLT_C_HDLC', 'DLT_PPP_SERIAL', 'DLT_FRELAY', 'DLT_ATM_RFC1483'],
 }

@@ -2,7 +2,7 @@ import type { TObject } from '@sinclair/typebox'
 import type { HostAgent } from '../host-agent.ts'
 import { type Endpoint, endpoint } from '../http/endpoint.ts'
 import { noSuchNode } from '../http/params.ts'
-import { check } from '../http/validate.ts'
+import { validate } from '../http/validate.ts'
 import type { Action, ApiVersion } from '../kinds/kind.ts'
 import type { NodePlace } from './node-place.ts'
 
@@ -84,5 +84,5 @@ function inputOf(schema: TObject, body: object, { method, url }: Request): unkno
       .filter((item) => item !== '')
     return items.length === 0 ? [] : [[name, items] as const]
   })
-  return lists.length === 0 ? body : check(schema, { ...body, ...Object.fromEntries(lists) })
+  return lists.length === 0 ? body : validate(schema, { ...body, ...Object.fromEntries(lists) })
 }

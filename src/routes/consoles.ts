@@ -3,7 +3,7 @@ import type { ConsoleStream, HostAgent } from '../host-agent.ts'
 import { bridgeConsole, bridgeScreen } from '../http/console.ts'
 import { type Endpoint, endpoint, noContent } from '../http/endpoint.ts'
 import { requireUpgrade } from '../http/feed.ts'
-import { noSuchNode, since } from '../http/params.ts'
+import { noSuchNode, sinceQuery } from '../http/params.ts'
 import type { NodeRef } from '../kinds/node.ts'
 import type { NodePlace } from './node-place.ts'
 
@@ -16,7 +16,7 @@ export function consoleEndpoints({ path: node, tag, params, ref, descriptor }: N
       role: 'operate',
       tag,
       params,
-      query: Type.Pick(since, ['ticket']),
+      query: Type.Pick(sinceQuery, ['ticket']),
       websocket: true,
       replies: {},
       errors: { 404: `${noSuchNode}, or the request is no websocket upgrade`, 409: conflict },

@@ -1,7 +1,7 @@
 import { Type } from '@sinclair/typebox'
 import { badRequest } from '../errors/api-error.ts'
 import { type Endpoint, endpoint, ok } from '../http/endpoint.ts'
-import { check } from '../http/validate.ts'
+import { validate } from '../http/validate.ts'
 import { DiskCreate, DiskExtend, type DiskFormat, diskFormats, type ImageKindName } from '../model/image.ts'
 import { FoundProgram } from '../schema/program.ts'
 
@@ -83,7 +83,7 @@ function diskOf(body: Record<string, unknown>): DiskCreate {
   const options = optionsOf(format)
   const elsewhere = new Set(formats.flatMap((it) => optionsOf(it as DiskFormat)))
   const wrong = Object.keys(body).find((name) => elsewhere.has(name) && !options.includes(name))
-  if (wrong === undefined) return check(schema, body)
+  if (wrong === undefined) return validate(schema, body)
   const there = options.length === 0 ? 'it has none' : `it has ${options.join(', ')}`
   throw badRequest(`${wrong}: the format ${format} has no such option, ${there}`)
 }

@@ -1,12 +1,12 @@
 import type { FleetEvent } from '../fleet/options.ts'
 import { type Context, type Endpoint, endpoint } from '../http/endpoint.ts'
-import { type Line, openFeed, requireUpgrade } from '../http/feed.ts'
+import { type FeedLine, openFeed, requireUpgrade } from '../http/feed.ts'
 import { encoderOf, feedQuery } from './shown-v2.ts'
 
 interface HostFeed extends Pick<Endpoint, 'tag' | 'summary'> {
   readonly description?: string
   /** Set: what happens to the computes is told, too. */
-  readonly lineOf?: (event: FleetEvent, context: Context) => Line
+  readonly lineOf?: (event: FleetEvent, context: Context) => FeedLine
 }
 
 /** The feed over all projects at a path, and at `/ws` below it for websockets only. */

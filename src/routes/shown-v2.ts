@@ -1,6 +1,6 @@
 import { type Static, type TSchema, Type } from '@sinclair/typebox'
 import type { EventEncoder } from '../http/feed.ts'
-import { since, view } from '../http/params.ts'
+import { sinceQuery, view } from '../http/params.ts'
 import { shownNode } from '../kinds/node.ts'
 import type { LabEvent } from '../model/event.ts'
 import { Project, ProjectUpdate, Variable, WantedCompute } from '../model/project.ts'
@@ -76,7 +76,7 @@ export const ProjectV2Update = Type.Object(
 )
 
 export const feedQuery = Type.Object({
-  ...since.properties,
+  ...sinceQuery.properties,
   ...view,
   pings: Type.Optional(
     Type.Literal('false', {

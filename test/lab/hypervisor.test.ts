@@ -4,7 +4,7 @@ import { readFile, stat } from 'node:fs/promises'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { WebSocket } from 'ws'
 import { KeeperClient } from '../../runtime/node/keeper/client.ts'
-import { macOf } from '../../runtime/node/kinds/hypervisor/libvirt/interfaces.ts'
+import { macOfInterface } from '../../runtime/node/kinds/hypervisor/libvirt/interfaces.ts'
 import { ideDisk, pcDefinition } from '../node/kinds/hypervisor/libvirt-definitions.ts'
 import { countOf, LibvirtLab, later, sharedLibvirt } from '../node/kinds/hypervisor/libvirt-lab.ts'
 import { counting, obedient } from '../node/kinds/machine-emulator/boot-sectors.ts'
@@ -261,7 +261,7 @@ describeWith(libvirtd)('a node that is a VM of libvirt', () => {
     expect((await lab.get(second)).status_reason).toContain('lock')
 
     const list = () => libvirt().virsh('list', '--all', '--name')
-    const carrier = () => libvirt().virsh('domif-getlink', vm.name, macOf(vm.uuid, 0))
+    const carrier = () => libvirt().virsh('domif-getlink', vm.name, macOfInterface(vm.uuid, 0))
     expect(await carrier()).toContain('up')
     await libvirt().kill('SIGKILL')
     await service.call('DELETE', `${node}/adapters/0/ports/0/nio`)

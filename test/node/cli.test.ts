@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { expect, onTestFinished, test } from 'vitest'
-import { flagOf, keys } from '../../runtime/node/config/keys.ts'
+import { flagOf, settingKeys } from '../../runtime/node/config/keys.ts'
 import { keeperDirectory } from '../../runtime/node/keeper/generation.ts'
 import { createPc, openConsole, start } from '../support/lab.ts'
 import { bundledProgram, TestService } from '../support/service.ts'
@@ -45,7 +45,7 @@ test('patchbay alone shows what it can do, and every command has a --help', asyn
   }
   const { out: serve } = await run(['serve', '--help'])
   expect(serve).toContain('--pc-engine auto|vpcs|embedded')
-  for (const key of keys) expect(serve).toContain(`${flagOf(key)}`)
+  for (const key of settingKeys) expect(serve).toContain(`${flagOf(key)}`)
   expect(await run(['config', '--help'])).toMatchObject({
     out: expect.stringContaining('--console-port-range FIRST-LAST'),
   })

@@ -3,7 +3,7 @@ import { rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import { keys } from '../../runtime/node/config/keys.ts'
+import { settingKeys } from '../../runtime/node/config/keys.ts'
 import { loadConfig } from '../../runtime/node/config/load.ts'
 
 function directory(toml?: string): string {
@@ -223,7 +223,7 @@ test('files of secrets that cannot be used are told by name', () => {
 test('the documents have every setting', async () => {
   const { readFile } = await import('node:fs/promises')
   const page = await readFile(join(import.meta.dirname, '../../docs/configuration.md'), 'utf8')
-  for (const { key, schema } of keys) {
+  for (const { key, schema } of settingKeys) {
     const row = page.split('\n').find((line) => line.startsWith(`| \`${key}\` |`))
     expect([key, row]).toEqual([key, expect.stringContaining(String(schema.description))])
   }

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { callerName, within } from '../../runtime/node/http/caller.ts'
+import { callerName, runAs } from '../../runtime/node/http/caller.ts'
 import type { Trace } from '../../src/app.ts'
 import { RequestMetrics } from '../../src/http/request-metrics.ts'
 import { ask, authApp, basic, bearer } from '../support/auth-app.ts'
@@ -88,7 +88,7 @@ test("what goes on after its request is nobody's doing", async () => {
   const caller = { isDirect: true, mayExecute: true, name: 'anna' }
   let later: Promise<string | undefined> = Promise.resolve(undefined)
   let answered = () => {}
-  const during = await within(caller, async () => {
+  const during = await runAs(caller, async () => {
     const over = new Promise<void>((resolve) => {
       answered = resolve
     })

@@ -8,7 +8,7 @@ import { createNodeAgent, type NodeAgentService } from '../../runtime/node/agent
 import { loadConfig } from '../../runtime/node/config/load.ts'
 import { httpTransport } from '../../runtime/node/fleet/http-transport.ts'
 import { assets } from '../../runtime/node/http/assets.ts'
-import { within } from '../../runtime/node/http/caller.ts'
+import { runAs } from '../../runtime/node/http/caller.ts'
 import { json, listen } from '../../runtime/node/http/server.ts'
 import { WebSockets } from '../../runtime/node/http/websocket.ts'
 import { type App, type AppOptions, createApp } from '../../src/app.ts'
@@ -130,7 +130,7 @@ async function serve(
   const webSockets = new WebSockets()
   const app = createApp({
     ...own,
-    within,
+    within: runAs,
     version: '0.0.0-test',
     access: () => ({
       hosts: new Set(['127.0.0.1', 'localhost']),

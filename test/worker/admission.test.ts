@@ -1,5 +1,5 @@
 import { expect, test, vi } from 'vitest'
-import { sign, signingKey } from '../../src/auth/signed-text.ts'
+import { signingKey, signText } from '../../src/auth/signed-text.ts'
 import { newSignedToken, newToken } from '../../src/auth/token-text.ts'
 import { endpoints } from '../../src/routes.ts'
 import { basic, bearer } from '../support/auth-app.ts'
@@ -47,7 +47,7 @@ async function badCredentials(): Promise<Record<string, string>[]> {
 test('a request without valid credentials asks nothing of the object, whatever its path, method and form', async () => {
   const worker = await CountingWorker.start({ ALLOWED_ORIGINS: 'https://lab.example' })
   const bad = await badCredentials()
-  const forged = await sign(await signingKey(fleetKey, 'else'), 'ticket', {
+  const forged = await signText(await signingKey(fleetKey, 'else'), 'ticket', {
     id: 'x',
     name: 'x',
     role: 'admin',

@@ -3,7 +3,7 @@ import { Check } from '@sinclair/typebox/value'
 import { SerialQueue } from '../../../src/async/serial-queue.ts'
 import type { TokenStore } from '../../../src/auth/token-store.ts'
 import { TokenRecord } from '../../../src/model/access-token.ts'
-import { translated } from '../storage/disk.ts'
+import { withDiskErrors } from '../storage/disk.ts'
 import { removeVersionBefore } from '../storage/durable-file.ts'
 import type { RecordFormat, ServiceRecords } from '../storage/service-records.ts'
 
@@ -62,7 +62,7 @@ export class TokenFile implements TokenStore {
       if (!records.delete(tokenId)) return
       await this.#write(records)
       // The copy before still has it, and would bring it back when the file is damaged.
-      await translated('The token is revoked, and a copy of it was left', () =>
+      await withDiskErrors('The token is revoked, and a copy of it was left', () =>
         removeVersionBefore(this.#files.pathOf(format.file)),
       )
     })

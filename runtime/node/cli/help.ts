@@ -1,5 +1,5 @@
 import { Kind } from '@sinclair/typebox'
-import { choicesOf, flagOf, type Key, keys, shown } from '../config/keys.ts'
+import { choicesOf, flagOf, type SettingKey, settingKeys, shownSetting } from '../config/keys.ts'
 import { version } from '../system/version.ts'
 import type { Command } from './command.ts'
 
@@ -30,12 +30,12 @@ export const helpOf = (name: string, { usage, text, takesSettings = false }: Com
 function flags(): string {
   const rows = [
     ['--config FILE', 'The configuration file. Default: ~/.config/patchbay/config.toml'],
-    ...keys.map((key) => [usage(key), meaning(key)]),
+    ...settingKeys.map((key) => [usage(key), meaning(key)]),
   ] as [string, string][]
   return rows.map(([left, right]) => `  ${left}\n        ${right}\n`).join('')
 }
 
-function usage(key: Key): string {
+function usage(key: SettingKey): string {
   const flag = flagOf(key)
   switch (key.schema[Kind]) {
     case 'Boolean':
@@ -55,8 +55,8 @@ function usage(key: Key): string {
   }
 }
 
-function meaning({ schema }: Key): string {
-  const value = shown(schema.default, schema)
+function meaning({ schema }: SettingKey): string {
+  const value = shownSetting(schema.default, schema)
   const isEmpty = ['', '[]', '{}', 'false'].includes(value)
   return `${String(schema.description)}${isEmpty ? '' : `. Default: ${value}`}`
 }

@@ -2,31 +2,32 @@ import { Kind, type TSchema } from '@sinclair/typebox'
 import { Settings } from './settings.ts'
 
 /** A setting by its dotted key, such as `pc.engine`. */
-export interface Key {
+export interface SettingKey {
   readonly key: string
   readonly path: readonly string[]
   readonly schema: TSchema
 }
 
 /** Every setting, groups opened. */
-export const keys: readonly Key[] = Object.entries(Settings.properties as Record<string, TSchema>).flatMap(
-  ([name, schema]): Key[] =>
-    schema[Kind] === 'Object'
-      ? Object.entries(schema.properties as Record<string, TSchema>).map(([inner, it]) => ({
-          key: `${name}.${inner}`,
-          path: [name, inner],
-          schema: it,
-        }))
-      : [{ key: name, path: [name], schema }],
+export const settingKeys: readonly SettingKey[] = Object.entries(
+  Settings.properties as Record<string, TSchema>,
+).flatMap(([name, schema]): SettingKey[] =>
+  schema[Kind] === 'Object'
+    ? Object.entries(schema.properties as Record<string, TSchema>).map(([inner, it]) => ({
+        key: `${name}.${inner}`,
+        path: [name, inner],
+        schema: it,
+      }))
+    : [{ key: name, path: [name], schema }],
 )
 
-export const variableOf = ({ path }: Key): string => `PATCHBAY_${path.join('_').toUpperCase()}`
-export const flagOf = ({ path, schema }: Key): string =>
+export const variableOf = ({ path }: SettingKey): string => `PATCHBAY_${path.join('_').toUpperCase()}`
+export const flagOf = ({ path, schema }: SettingKey): string =>
   typeof schema.flag === 'string' ? schema.flag : path.join('-').replaceAll('_', '-')
 /** The words that a setting may be; none where it may be anything of its type. */
-export const choicesOf = ({ schema }: Key): string[] =>
+export const choicesOf = ({ schema }: SettingKey): string[] =>
   schema[Kind] === 'Union' ? (schema.anyOf as TSchema[]).map((choice) => String(choice.const)) : []
-export const isSecret = ({ schema }: Key): boolean => schema.secret === true
+export const isSecretSetting = ({ schema }: SettingKey): boolean => schema.secret === true
 
 type Tree = Record<string, unknown>
 
@@ -74,7 +75,7 @@ const list = (text: string): string[] =>
     .filter((item) => item !== '')
 
 /** A value as a person reads it. */
-export function shown(value: unknown, schema: TSchema): string {
+export function shownSetting(value: unknown, schema: TSchema): string {
   if (value === undefined) return ''
   if (schema[Kind] === 'Tuple' && Array.isArray(value)) return value.join('-')
   return typeof value === 'string' ? value : JSON.stringify(value)

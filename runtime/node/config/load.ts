@@ -14,7 +14,17 @@ import { proxyList } from '../http/peer.ts'
 import { reasonOf } from '../system/error-reason.ts'
 import type { Config, Effective, Resolved } from './config.ts'
 import { ConfigError } from './config-error.ts'
-import { flagOf, fromText, getAt, isSecret, type Key, keys, setAt, shown, variableOf } from './keys.ts'
+import {
+  flagOf,
+  fromText,
+  getAt,
+  isSecretSetting,
+  type SettingKey,
+  setAt,
+  settingKeys,
+  shownSetting,
+  variableOf,
+} from './keys.ts'
 import { readSecretFiles, warnOfFlags } from './secrets.ts'
 import { Settings } from './settings.ts'
 
@@ -109,7 +119,7 @@ export class LoadedConfig implements Config {
     const changed: string[] = []
     const needs_restart: string[] = []
     const applied = structuredClone(this.#current) as Tree
-    for (const { key, path, schema } of keys) {
+    for (const { key, path, schema } of settingKeys) {
       const value = getAt(next.resolved as unknown as Tree, path)
       if (JSON.stringify(value) === JSON.stringify(getAt(applied, path))) continue
       const isOther = key.startsWith('tls.') && (value === '' || getAt(applied, path) === '')
@@ -134,24 +144,24 @@ export class LoadedConfig implements Config {
     for (const layer of layers) verify(layer)
     const values: Tree = {}
     const sources = new Map<string, string>()
-    for (const { key, path: at, schema } of keys) {
+    for (const { key, path: at, schema } of settingKeys) {
       const layer = layers.find((it) => getAt(it.values, at) !== undefined)
       const value = layer === undefined ? structuredClone(schema.default) : getAt(layer.values, at)
       if (value !== undefined) setAt(values, at, value)
       sources.set(key, layer === undefined ? 'default' : layer.source(key))
     }
     const warnings: string[] = []
-    for (const { path: at, schema } of keys) {
+    for (const { path: at, schema } of settingKeys) {
       const value = getAt(values, at)
       if (schema.fileOf !== undefined && typeof value === 'string' && value !== '') setAt(values, at, absolute(value))
     }
     readSecretFiles(values, { credentials: this.#credentials, sources, warnings })
     const resolved = resolveSettings(values as unknown as Settings)
-    const effective = keys.map((it) => {
+    const effective = settingKeys.map((it) => {
       const value = getAt(resolved as unknown as Tree, it.path)
       return {
         key: it.key,
-        value: isSecret(it) && String(value) !== '' ? '********' : shown(value, it.schema),
+        value: isSecretSetting(it) && String(value) !== '' ? '********' : shownSetting(value, it.schema),
         source: sources.get(it.key) ?? '',
       }
     })
@@ -162,7 +172,7 @@ export class LoadedConfig implements Config {
 const isAtTerminal = (): boolean => process.stdin.isTTY === true || process.stdout.isTTY === true
 
 function flagNamed(key: string): string {
-  const known = keys.find((it) => it.key === key)
+  const known = settingKeys.find((it) => it.key === key)
   return known === undefined ? key.replaceAll(/[._]/g, '-') : flagOf(known)
 }
 
@@ -176,11 +186,11 @@ function verify({ values, source }: Layer): void {
         const guess =
           nearest(
             key,
-            keys.map((it) => it.key),
+            settingKeys.map((it) => it.key),
           ) ??
           nearest(
             name,
-            keys.map((it) => it.key),
+            settingKeys.map((it) => it.key),
           )
         throw new ConfigError(
           `${source(key)}: ${key}: unknown key${guess === undefined ? ' ("patchbay config" lists the known ones)' : `, did you mean ${guess}?`}`,
@@ -255,14 +265,14 @@ function lineOf(text: string, line: number, column: number): string {
 
 /** A range may be written as it is shown: "5000-10000". */
 function readRanges(tree: Tree): void {
-  for (const { path, schema } of keys) {
+  for (const { path, schema } of settingKeys) {
     const value = schema[Kind] === 'Tuple' ? getAt(tree, path) : undefined
     if (typeof value === 'string') setAt(tree, path, fromText(value, schema))
   }
 }
 
 function readEnvironment(env: Readonly<Record<string, string | undefined>>): Tree {
-  const byName = new Map(keys.map((it) => [variableOf(it), it]))
+  const byName = new Map(settingKeys.map((it) => [variableOf(it), it]))
   const values: Tree = {}
   for (const [name, text] of Object.entries(env)) {
     if (!name.startsWith('PATCHBAY_') || otherVariables.has(name) || text === undefined) continue
@@ -279,7 +289,7 @@ function readEnvironment(env: Readonly<Record<string, string | undefined>>): Tre
 }
 
 function readFlags(argv: readonly string[]): { values: Tree; file: string | undefined } {
-  const byName = new Map(keys.map((it) => [flagOf(it), it]))
+  const byName = new Map(settingKeys.map((it) => [flagOf(it), it]))
   const options = Object.fromEntries(
     [...byName].map(([name, { schema }]) => [
       name,
@@ -307,7 +317,7 @@ function readFlags(argv: readonly string[]): { values: Tree; file: string | unde
 }
 
 /** What is wrong with the flags, and what would be right. */
-function flagFault({ code, message }: Error & { code?: string }, byName: ReadonlyMap<string, Key>): string {
+function flagFault({ code, message }: Error & { code?: string }, byName: ReadonlyMap<string, SettingKey>): string {
   const name = /'(?:-\w, )?--?([\w-]+)/.exec(message)?.[1] ?? ''
   const schema = byName.get(name.replace(/^no-/, ''))?.schema
   const list = '("patchbay serve --help" lists the flags)'

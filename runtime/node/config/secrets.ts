@@ -2,7 +2,7 @@ import { readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { reasonOf } from '../system/error-reason.ts'
 import { ConfigError } from './config-error.ts'
-import { flagOf, getAt, isSecret, type Key, keys, setAt, variableOf } from './keys.ts'
+import { flagOf, getAt, isSecretSetting, type SettingKey, setAt, settingKeys, variableOf } from './keys.ts'
 
 type Tree = Record<string, unknown>
 
@@ -14,8 +14,8 @@ const maxBytes = 64 * 1024
  * are refused (ConfigError) where nobody sits at a terminal: a script or a unit file can do better.
  */
 export function warnOfFlags(flags: Tree, isTerminal: boolean): string[] {
-  return keys
-    .filter((it) => isSecret(it) && getAt(flags, it.path) !== undefined)
+  return settingKeys
+    .filter((it) => isSecretSetting(it) && getAt(flags, it.path) !== undefined)
     .map((it) => {
       const why = `--${flagOf(it)} can be read by every user of this machine in the list of processes`
       if (!isTerminal) throw new ConfigError(`${why}: ${otherWays(it)}`)
@@ -23,8 +23,8 @@ export function warnOfFlags(flags: Tree, isTerminal: boolean): string[] {
     })
 }
 
-function otherWays(secret: Key): string {
-  const file = keys.find((it) => it.schema.fileOf === secret.key)
+function otherWays(secret: SettingKey): string {
+  const file = settingKeys.find((it) => it.schema.fileOf === secret.key)
   const byFile = file === undefined ? '' : `--${flagOf(file)} FILE, `
   return `use ${byFile}the variable ${variableOf(secret)}, or the configuration file`
 }
@@ -42,8 +42,8 @@ export function readSecretFiles(
     warnings,
   }: { credentials: string | undefined; sources: Map<string, string>; warnings: string[] },
 ): void {
-  for (const file of keys) {
-    const secret = keys.find((it) => it.key === file.schema.fileOf)
+  for (const file of settingKeys) {
+    const secret = settingKeys.find((it) => it.key === file.schema.fileOf)
     if (secret === undefined) continue
     const named = String(getAt(values, file.path) ?? '')
     const isGiven = String(getAt(values, secret.path) ?? '') !== ''

@@ -11,7 +11,7 @@ interface UnderWay {
 const callers = new AsyncLocalStorage<UnderWay>()
 
 /** Answers a request on behalf of its caller; see `AppOptions.within`. */
-export function within<T>(caller: Caller, answer: () => Promise<T>): Promise<T> {
+export function runAs<T>(caller: Caller, answer: () => Promise<T>): Promise<T> {
   // Whoever has no name and no rights beside those of the mode is the same as none; most requests are of such a caller.
   if (caller.isDirect && !caller.mayExecute && caller.name === undefined) return answer()
   const request: UnderWay = { caller, isOver: false }

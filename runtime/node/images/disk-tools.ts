@@ -50,14 +50,14 @@ export class DiskTools {
     const stamp = `${ino}:${size}:${mtimeMs}`
     const known = this.#versions.get(path)
     if (known?.stamp === stamp) return known.version
-    const output = await runTool(path, ['--version'], { timeoutMs: probeMs }).catch(() => '')
+    const output = await runDiskTool(path, ['--version'], { timeoutMs: probeMs }).catch(() => '')
     const version = /version (\S+)/.exec(output)?.[1] ?? ''
     this.#versions.set(path, { stamp, version })
     return version
   }
 }
 
-export interface RunOptions {
+export interface DiskToolOptions {
   readonly signal?: AbortSignal
   /** Absent: it may take as long as it does, as writing a large disk takes hours. */
   readonly timeoutMs?: number
@@ -70,7 +70,11 @@ export interface RunOptions {
 export type Wrap = (command: string, args: readonly string[]) => { command: string; args: string[] }
 
 /** Runs a tool without a shell; its output, or a 409 with what it complained of. */
-export async function runTool(path: string, args: readonly string[], options: RunOptions = {}): Promise<string> {
+export async function runDiskTool(
+  path: string,
+  args: readonly string[],
+  options: DiskToolOptions = {},
+): Promise<string> {
   const { signal, timeoutMs = 0, hidden, wrap } = options
   const run = wrap?.(path, args) ?? { command: path, args }
   const { error, stdout, stderr } = await runProgram(run.command, run.args, {

@@ -4,10 +4,10 @@ import { badRequest, conflict, forbidden, missingImage } from '../../../src/erro
 import type { DiskCreate, DiskExtend } from '../../../src/model/image.ts'
 import { give, letRead, takeBack } from '../sandbox/box.ts'
 import type { Confinement, Sandbox } from '../sandbox/sandbox.ts'
-import { requireSpace, translated } from '../storage/disk.ts'
+import { requireSpace, withDiskErrors } from '../storage/disk.ts'
 import { syncDirectory } from '../storage/durable-file.ts'
 import { isInside, realish } from '../storage/paths.ts'
-import { type DiskTools, runTool, type Wrap } from './disk-tools.ts'
+import { type DiskTools, runDiskTool, type Wrap } from './disk-tools.ts'
 import { workshopBeside } from './names.ts'
 
 /** Reading the header of an image takes no longer, unless it was made to take long. */
@@ -37,7 +37,7 @@ export class Disks {
     const tool = await this.#options.tools.choose(input.qemu_img)
     const directory = dirname(file)
     await requireSpace(directory, this.#options.minFreeMb(), allocatedBytes(input))
-    await translated('path', async () => {
+    await withDiskErrors('path', async () => {
       await refuseExisting(file)
       // A directory, not a temporary name: a disk in several files names them by its own.
       const workshop = workshopBeside(file)
@@ -49,7 +49,7 @@ export class Disks {
         const confinement = await this.#options.sandbox?.confinement()
         await give(confinement?.user, workshop)
         const wrap = inCell(confinement, workshop)
-        await runTool(tool, args, { signal: this.#closing.signal, hidden: workshop, wrap })
+        await runDiskTool(tool, args, { signal: this.#closing.signal, hidden: workshop, wrap })
         await takeBack(confinement?.user, workshop)
         await publish(workshop, file)
       } finally {
@@ -67,7 +67,11 @@ export class Disks {
     const confinement = await this.#options.sandbox?.confinement()
     await letRead(confinement?.user, file, [], true)
     const wrap = inCell(confinement, file)
-    const info = await runTool(tool, ['info', '--output=json', file], { timeoutMs: infoMs, hidden: directory, wrap })
+    const info = await runDiskTool(tool, ['info', '--output=json', file], {
+      timeoutMs: infoMs,
+      hidden: directory,
+      wrap,
+    })
     const { format, 'full-backing-filename': backing } = JSON.parse(info) as Record<string, unknown>
     if (typeof format !== 'string') throw conflict('path: the tool does not know the format of this image')
     // An uploaded image may name any file or address of the host as the one it is based on.
@@ -76,7 +80,7 @@ export class Disks {
     }
     // The format is named: a raw image that looks like another format must not become one.
     const args = ['resize', '-q', '-f', format, file, `+${input.extend}M`]
-    await runTool(tool, args, { signal: this.#closing.signal, hidden: directory, wrap })
+    await runDiskTool(tool, args, { signal: this.#closing.signal, hidden: directory, wrap })
   }
 
   /** The file an absolute path means, in local mode; 403 elsewhere. */
@@ -85,7 +89,7 @@ export class Disks {
     // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
     if (/[\u0000-\u001f\u007f"]/.test(path)) throw badRequest('path: it has a character that no image may have')
     const file = resolve(path)
-    const real = await translated('path', () => realish(file))
+    const real = await withDiskErrors('path', () => realish(file))
     const data = await realish(this.#options.dataDirectory)
     if (isInside(data, real) && !isInside(join(data, 'images'), real)) {
       throw forbidden('path: this directory belongs to the service')

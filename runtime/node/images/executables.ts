@@ -6,7 +6,7 @@ import { conflict, forbidden } from '../../../src/errors/api-error.ts'
 import { kindOf } from '../../../src/kinds/node.ts'
 import type { ImageKindName } from '../../../src/model/image.ts'
 import type { Checksums } from '../storage/checksums.ts'
-import { requireSpace, translated } from '../storage/disk.ts'
+import { requireSpace, withDiskErrors } from '../storage/disk.ts'
 import { makeDirectory } from '../storage/durable-file.ts'
 import type { RecordFormat, ServiceRecords } from '../storage/service-records.ts'
 
@@ -124,7 +124,7 @@ export class Executables {
   /** Copies first: the digest is that of what will be run, whatever becomes of the file. */
   async #copy(file: string, name: string, size: number, isRunnable: boolean): Promise<string> {
     const { directory, checksums, minFreeMb } = this.#options
-    return translated(`The image ${name}`, async () => {
+    return withDiskErrors(`The image ${name}`, async () => {
       await makeDirectory(directory)
       await requireSpace(directory, minFreeMb(), size)
       const work = await mkdtemp(join(directory, '.copy-'))

@@ -12,7 +12,7 @@ import {
 import type { FoundProgram } from '../../../src/schema/program.ts'
 import type { Sandbox } from '../sandbox/sandbox.ts'
 import type { Checksums } from '../storage/checksums.ts'
-import { requireSpace, translated } from '../storage/disk.ts'
+import { requireSpace, withDiskErrors } from '../storage/disk.ts'
 import { makeDirectory, removeTemporaries, syncDirectory } from '../storage/durable-file.ts'
 import { isInside, realish } from '../storage/paths.ts'
 import type { ServiceRecords } from '../storage/service-records.ts'
@@ -23,7 +23,7 @@ import { Executables, isExecutable } from './executables.ts'
 import { ImageLibrary } from './library.ts'
 import { checkedName, removeLeftovers } from './names.ts'
 import { ImageSums, type Sums } from './sums.ts'
-import { type Admission, Uploads } from './uploads.ts'
+import { type UploadAdmission, Uploads } from './uploads.ts'
 import { type ImageUser, usersOf } from './users.ts'
 
 export interface ImagesOptions {
@@ -162,7 +162,7 @@ export class Images implements ImageAgent {
     if (!isExecutable(kind)) return this.#uploads.write(file, content, options)
     const { executables } = this
     executables.requireUpload(name, options.digests.find(({ algorithm }) => algorithm === 'sha-256')?.hex)
-    const admission: Admission = {
+    const admission: UploadAdmission = {
       group: executables.uploadGroup,
       admit: (complete) => executables.admitUpload(complete, name),
     }
@@ -174,7 +174,7 @@ export class Images implements ImageAgent {
     if (isExecutable(kind)) this.executables.requireRemoval(name)
     const own = this.library.ownDirectory(kind)
     const file = join(own, ...checkedName(name))
-    await translated('path', async () => {
+    await withDiskErrors('path', async () => {
       if (!isInside(await realpath(own), await realish(dirname(file)))) {
         throw forbidden('path: the directory is a link that leaves the images')
       }
@@ -231,7 +231,7 @@ export class Images implements ImageAgent {
   async #placeFor(kind: ImageKindName, name: string): Promise<string> {
     const own = this.library.ownDirectory(kind)
     const file = join(own, ...checkedName(name))
-    return translated('path', async () => {
+    return withDiskErrors('path', async () => {
       await makeDirectory(own)
       const directory = await realish(dirname(file))
       if (!isInside(await realpath(own), directory)) {

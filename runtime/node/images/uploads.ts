@@ -4,7 +4,7 @@ import { KeyedMutex } from '../../../src/async/keyed-mutex.ts'
 import { ApiError, badRequest, tooLarge } from '../../../src/errors/api-error.ts'
 import type { Digest, UploadOptions, UploadProgress } from '../../../src/host-agent.ts'
 import type { Checksums } from '../storage/checksums.ts'
-import { requireSpace, translated } from '../storage/disk.ts'
+import { requireSpace, withDiskErrors } from '../storage/disk.ts'
 import { syncDirectory } from '../storage/durable-file.ts'
 import { BrokenOff, receive } from '../storage/receive.ts'
 import { partsBeside, removeAbandoned, uploadBeside } from './names.ts'
@@ -25,13 +25,13 @@ type Part = NonNullable<UploadOptions['part']>
 type Content = ReadableStream<Uint8Array>
 
 /** What is asked of an upload beside its digests. */
-export interface Admission {
+export interface UploadAdmission {
   /** Parts that are put together have this in common. */
   readonly group: string
   /** Looks at the complete file before it takes its place; throws when it must not. */
   readonly admit: (file: string) => Promise<void>
 }
-const anything: Admission = { group: '', admit: async () => {} }
+const anything: UploadAdmission = { group: '', admit: async () => {} }
 /** The sums that lists show. */
 const listed = ['md5', 'sha256'] as const
 const algorithms = { md5: 'md5', 'sha-256': 'sha256', 'sha-512': 'sha512' } as const
@@ -54,7 +54,7 @@ export class Uploads {
     file: string,
     content: Content,
     options: UploadOptions,
-    admission: Admission = anything,
+    admission: UploadAdmission = anything,
   ): Promise<UploadProgress> {
     const { part, size, digests } = options
     this.#checkSize(part?.total ?? size ?? 0)
@@ -62,7 +62,7 @@ export class Uploads {
     const expected = part === undefined ? size : part.total - part.first
     await requireSpace(directory, this.#options.minFreeMb(), expected)
     await removeAbandoned(directory)
-    return translated('path', () =>
+    return withDiskErrors('path', () =>
       part === undefined
         ? this.#whole(file, content, options, admission)
         : this.#takeOver(file, content, part, digests, admission),
@@ -78,7 +78,7 @@ export class Uploads {
     file: string,
     content: Content,
     { size, digests }: UploadOptions,
-    admission: Admission,
+    admission: UploadAdmission,
   ): Promise<UploadProgress> {
     const temporary = uploadBeside(file)
     try {
@@ -116,7 +116,7 @@ export class Uploads {
     content: Content,
     part: Part,
     digests: readonly Digest[],
-    admission: Admission,
+    admission: UploadAdmission,
   ): Promise<UploadProgress> {
     const gathered = partsBeside(file, part.total, admission.group)
     const own = new AbortController()
@@ -139,7 +139,7 @@ export class Uploads {
     { first, last, total }: Part,
     digests: readonly Digest[],
     signal: AbortSignal,
-    admission: Admission,
+    admission: UploadAdmission,
   ): Promise<UploadProgress> {
     const there = await sizeOf(gathered)
     if (first > there) {
@@ -185,7 +185,7 @@ export class Uploads {
     temporary: string,
     file: string,
     digests: readonly Digest[],
-    { admit }: Admission,
+    { admit }: UploadAdmission,
   ): Promise<UploadProgress> {
     // Those of lists are made in the same pass.
     const wanted = [

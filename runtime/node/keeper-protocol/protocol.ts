@@ -276,7 +276,7 @@ export interface Inventory {
 }
 
 /** What goes into an operation. */
-export const inputs = {
+export const operationInputs = {
   hello: Type.Object({ protocol: Type.Integer() }),
   ping: Type.Object({}),
   inventory: Type.Object({}),
@@ -311,7 +311,7 @@ export const inputs = {
   shutdown: Type.Object({ grace_ms: Milliseconds }),
 } as const
 
-type Input<Op extends keyof typeof inputs> = Static<(typeof inputs)[Op]>
+type Input<Op extends keyof typeof operationInputs> = Static<(typeof operationInputs)[Op]>
 
 /** Every operation with what goes in and what comes out. All are safe to repeat. */
 export interface Operations {

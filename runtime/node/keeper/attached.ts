@@ -3,7 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { ignore } from '../../../src/async/ignore.ts'
 import { KeeperError } from '../keeper-protocol/error.ts'
 import type { AttachedSpec } from '../keeper-protocol/protocol.ts'
-import { InputWindow, type Taken } from './input-window.ts'
+import { type InputTaken, InputWindow } from './input-window.ts'
 import type { Runner, UnitEnd } from './runner.ts'
 
 const retryMs = 50
@@ -23,7 +23,7 @@ export class AttachedRunner implements Runner {
     this.ended = this.#hold(spec, output).catch(() => ({ code: null, signal: null }))
   }
 
-  input(bytes: Uint8Array): Taken {
+  input(bytes: Uint8Array): InputTaken {
     const socket = this.#socket
     if (!socket?.writable) return { isTaken: false }
     return this.#typed.send(socket, bytes)

@@ -13,7 +13,7 @@ import { openPty } from '../system/pty.ts'
 import { signalGroup } from '../system/signal-group.ts'
 import { openChildLog } from './child-log.ts'
 import { CpuLimit } from './cpu-limit.ts'
-import { InputWindow, type Taken } from './input-window.ts'
+import { type InputTaken, InputWindow } from './input-window.ts'
 import { LineEnds } from './line-ends.ts'
 import type { Runner, UnitEnd } from './runner.ts'
 import { endOfWrapped, said, WrappedProgram } from './wrapped.ts'
@@ -115,7 +115,7 @@ export class ChildProcessRunner implements Runner {
     }
   }
 
-  input(bytes: Uint8Array): Taken {
+  input(bytes: Uint8Array): InputTaken {
     const console = this.#console
     if (!console?.writable) return { isTaken: false }
     const taken = this.#typed.send(console, bytes)

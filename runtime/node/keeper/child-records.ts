@@ -2,9 +2,9 @@ import { createHash } from 'node:crypto'
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import { type Identity, identify, isSame } from '../system/process-identity.ts'
+import { identify, isSame, type ProcessIdentity } from '../system/process-identity.ts'
 
-interface Record extends Identity {
+interface Record extends ProcessIdentity {
   readonly key: string
 }
 

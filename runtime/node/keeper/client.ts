@@ -222,7 +222,7 @@ export class KeeperClient {
   }
 
   #take(line: string): void {
-    const message = JSON.parse(line) as Reply | Told
+    const message = JSON.parse(line) as KeeperReply | Told
     if ('event' in message) {
       if (message.event === 'unit.exit') this.onExit(message.with.key, message.with.run, message.with.exit)
       // A keeper of another version may tell of more.
@@ -240,7 +240,7 @@ export class KeeperClient {
 
 type Told = { [E in keyof KeeperEvents]: { readonly event: E; readonly with: KeeperEvents[E] } }[keyof KeeperEvents]
 
-interface Reply {
+interface KeeperReply {
   readonly id: number
   readonly result?: unknown
   readonly error?: { readonly code: ErrorCode; readonly message: string }
@@ -258,7 +258,7 @@ async function open(runDirectory: string): Promise<Socket> {
 }
 
 /** The first exchange on a connection: the reply, and what had come after it (bytes of a console). */
-async function ask(socket: Socket, op: string, input: unknown, onLate?: () => void): Promise<[Reply, Buffer]> {
+async function ask(socket: Socket, op: string, input: unknown, onLate?: () => void): Promise<[KeeperReply, Buffer]> {
   const lines = new LineReader(1 << 20)
   socket.write(`${JSON.stringify({ id: 0, op, with: input })}\n`)
   return new Promise((resolve, reject) => {
@@ -280,7 +280,7 @@ async function ask(socket: Socket, op: string, input: unknown, onLate?: () => vo
       if (end < 0) return void lines.push(bytes)
       const [line] = lines.push(bytes.subarray(0, end + 1))
       socket.pause()
-      settle(() => resolve([JSON.parse(line ?? '') as Reply, bytes.subarray(end + 1)]))
+      settle(() => resolve([JSON.parse(line ?? '') as KeeperReply, bytes.subarray(end + 1)]))
     }
     socket.on('data', read).on('close', gone)
     socket.on('error', () => {})

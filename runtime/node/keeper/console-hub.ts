@@ -3,8 +3,8 @@ import { createServer, type Server, type Socket } from 'node:net'
 import { KeyedMutex } from '../../../src/async/keyed-mutex.ts'
 import { KeeperError } from '../keeper-protocol/error.ts'
 import type { Listen } from '../keeper-protocol/protocol.ts'
-import { encode, greeting, isHttpRequest, TelnetDecoder } from '../system/telnet.ts'
-import type { Taken } from './input-window.ts'
+import { encodeTelnet, greeting, isHttpRequest, TelnetDecoder } from '../system/telnet.ts'
+import type { InputTaken } from './input-window.ts'
 import { Scrollback } from './scrollback.ts'
 
 const scrollbackBytes = 64 * 1024
@@ -19,7 +19,7 @@ const stalledMs = 10_000
 const refusal = Buffer.from('\r\n[The guest does not read: what is typed is thrown away]\r\n')
 
 /** Where the hub sends what clients type. */
-export type GuestInput = (bytes: Uint8Array) => Taken
+export type GuestInput = (bytes: Uint8Array) => InputTaken
 
 /**
  * The console of one unit: one reader of the guest that depends on no client, a scroll-back, and any number of clients,
@@ -53,7 +53,7 @@ export class ConsoleHub {
   output(bytes: Uint8Array): void {
     this.#scrollback.push(bytes)
     if (this.#clients.size === 0) return
-    const doubled = encode(bytes)
+    const doubled = encodeTelnet(bytes)
     for (const [client, form] of this.#clients) this.#send(client, form === 'telnet' ? doubled : bytes)
   }
 
@@ -101,7 +101,7 @@ export class ConsoleHub {
     const decoder = new TelnetDecoder()
     client.setNoDelay(true)
     client.setKeepAlive(true, 30_000)
-    this.#join(client, 'telnet', Buffer.concat([greeting, encode(this.#scrollback.read())]))
+    this.#join(client, 'telnet', Buffer.concat([greeting, encodeTelnet(this.#scrollback.read())]))
     let isFirst = true
     client.on('data', (bytes: Buffer) => {
       if (isFirst && isHttpRequest(bytes)) {

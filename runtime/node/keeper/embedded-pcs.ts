@@ -6,7 +6,7 @@ import { programArguments } from '../programs/own-program.ts'
 import { startProgram } from '../programs/start.ts'
 import { build } from '../system/version.ts'
 import type { ChildRecords } from './child-records.ts'
-import { encodeFrame, exitOfReplaced, type Frame, FrameReader, frameType } from './frames.ts'
+import { encodeFrame, exitOfReplaced, FrameReader, frameType, type PcHostFrame } from './frames.ts'
 import { InputWindow } from './input-window.ts'
 import type { Runner, UnitEnd } from './runner.ts'
 
@@ -211,7 +211,7 @@ function startHost(gone: () => void): Host {
   }
 }
 
-function dispatch(guest: Guest | undefined, { type, payload }: Frame): void {
+function dispatch(guest: Guest | undefined, { type, payload }: PcHostFrame): void {
   if (type === frameType.output) guest?.output(payload)
   else if (type === frameType.taken) guest?.typed.taken(payload.readUInt32LE(0))
   else if (type === frameType.started) guest?.started()

@@ -12,7 +12,7 @@ export const frameType = {
   ...({ started: 10, failed: 11, output: 12, ended: 13, taken: 14, there: 15 } as const),
 } as const
 
-export interface Frame {
+export interface PcHostFrame {
   readonly type: number
   readonly pc: number
   readonly payload: Buffer
@@ -36,9 +36,9 @@ export function encodeFrame(type: FrameType, pc: number, payload: Uint8Array | s
 export class FrameReader {
   #rest: Buffer = Buffer.alloc(0)
 
-  push(bytes: Buffer): Frame[] {
+  push(bytes: Buffer): PcHostFrame[] {
     let buffer = this.#rest.length === 0 ? bytes : Buffer.concat([this.#rest, bytes])
-    const frames: Frame[] = []
+    const frames: PcHostFrame[] = []
     while (buffer.length >= 4) {
       const length = buffer.readUInt32LE(0)
       if (length < 5 || length > maxBytes) throw new Error(`a frame of ${length} bytes`)

@@ -5,7 +5,7 @@ import { maxInputBytes } from './runner.ts'
 const windowBytes = 64 * 1024
 
 /** What a console says to bytes that were typed. */
-export interface Taken {
+export interface InputTaken {
   /** false: the guest has not read for long, and they are thrown away. */
   readonly isTaken: boolean
   /** Resolves when more may be typed; absent: at once. */
@@ -19,7 +19,7 @@ export class InputWindow {
   #open = () => {}
 
   /** So many bytes are to be sent; not when `isTaken` is false. */
-  offer(bytes: number): Taken {
+  offer(bytes: number): InputTaken {
     const isTaken = this.#pending + bytes <= maxInputBytes
     if (isTaken) this.#pending += bytes
     if (this.#pending < windowBytes) return { isTaken }
@@ -30,7 +30,7 @@ export class InputWindow {
   }
 
   /** Writes to a guest; what it has read is what the stream has got rid of. */
-  send(stream: Writable, bytes: Uint8Array): Taken {
+  send(stream: Writable, bytes: Uint8Array): InputTaken {
     const offer = this.offer(bytes.length)
     if (offer.isTaken) stream.write(bytes, () => this.taken(bytes.length))
     return offer

@@ -4,7 +4,7 @@ import { EmbeddedPc } from '../simulator/embedded-pc.ts'
 import { directoryFiles, type PcFiles } from '../simulator/stack/directory-files.ts'
 import { TurnScheduler } from '../simulator/stack/turns.ts'
 import { build } from '../system/version.ts'
-import { encodeFrame, exitOfReplaced, type Frame, FrameReader, type FrameType, frameType } from './frames.ts'
+import { encodeFrame, exitOfReplaced, FrameReader, type FrameType, frameType, type PcHostFrame } from './frames.ts'
 import { turnLimitMs, Watchdog } from './watchdog.ts'
 
 // These messages are of one build: the keeper that started us may have been there before our files were replaced.
@@ -46,7 +46,7 @@ const ourselves = 0
 const say = (type: FrameType, pc: number, payload?: Uint8Array | string) =>
   process.stdout.write(encodeFrame(type, pc, payload))
 
-function take({ type, pc, payload }: Frame): void {
+function take({ type, pc, payload }: PcHostFrame): void {
   switch (type) {
     case frameType.start:
       // In its turn: one that is to be stopped before it may have the port.

@@ -1,4 +1,4 @@
-import type { Taken } from './input-window.ts'
+import type { InputTaken } from './input-window.ts'
 
 /** Something that runs for a unit: a child process, a pc in the embedded simulator, or a guest of a program that is not ours. */
 export interface Runner {
@@ -9,7 +9,7 @@ export interface Runner {
   /** Settles once, never rejects. */
   readonly ended: Promise<UnitEnd>
   /** Bytes typed on the console. */
-  input(bytes: Uint8Array): Taken
+  input(bytes: Uint8Array): InputTaken
   /** Stops it where it is, or has it go on. `unsupported`. */
   hold(isHeld: boolean): void
   /** Limits its processor time to so many percent of one processor; 0: no limit. `bad_request`, `unsupported`. */

@@ -4,7 +4,7 @@ import { createServer, type Server, type Socket } from 'node:net'
 import { Check } from '@sinclair/typebox/value'
 import { complaint } from '../../../src/http/validate.ts'
 import { KeeperError } from '../keeper-protocol/error.ts'
-import { inputs, type KeeperEvents, type Operations, protocolVersion } from '../keeper-protocol/protocol.ts'
+import { type KeeperEvents, type Operations, operationInputs, protocolVersion } from '../keeper-protocol/protocol.ts'
 import type { Switch } from '../switch/switch.ts'
 import { LineReader } from '../system/line-reader.ts'
 import { socketPath } from '../system/socket-path.ts'
@@ -140,7 +140,7 @@ export class KeeperServer {
   }
 
   #run(op: unknown, input: unknown): Promise<unknown> | unknown {
-    const name = Object.keys(inputs).find((it) => it === op) as keyof Operations | undefined
+    const name = Object.keys(operationInputs).find((it) => it === op) as keyof Operations | undefined
     const handler = name && (this.#handlers[name] as ((input: unknown) => unknown) | undefined)
     if (name === undefined || handler === undefined) {
       throw new KeeperError('bad_request', `unknown operation ${String(JSON.stringify(op)).slice(0, 100)}`)
@@ -175,8 +175,8 @@ export class KeeperServer {
 
 /** What goes into an operation, known to be that; `bad_request` with the member that is wrong. */
 function checked<Op extends keyof Operations>(op: Op, input: unknown): Operations[Op]['in'] {
-  if (Check(inputs[op], input)) return input as Operations[Op]['in']
-  throw new KeeperError('bad_request', `${op}: ${complaint(inputs[op], input, 'with')}`)
+  if (Check(operationInputs[op], input)) return input as Operations[Op]['in']
+  throw new KeeperError('bad_request', `${op}: ${complaint(operationInputs[op], input, 'with')}`)
 }
 
 /** Throws for a line that is no request, which ends its connection. */

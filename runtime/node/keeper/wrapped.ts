@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { constants } from 'node:os'
 import type { Readable } from 'node:stream'
-import { type Identity, identify, isSame } from '../system/process-identity.ts'
+import { identify, isSame, type ProcessIdentity } from '../system/process-identity.ts'
 import type { UnitEnd } from './runner.ts'
 
 /**
@@ -11,9 +11,9 @@ import type { UnitEnd } from './runner.ts'
  */
 export class WrappedProgram {
   readonly pid: number
-  readonly #identity: Identity
+  readonly #identity: ProcessIdentity
 
-  private constructor(identity: Identity) {
+  private constructor(identity: ProcessIdentity) {
     this.pid = identity.pid
     this.#identity = identity
   }

@@ -1,7 +1,7 @@
 import type { Static, TObject } from '@sinclair/typebox'
 import type { PortRef } from '../../../src/host-agent.ts'
 import type { Action, KindDescriptor } from '../../../src/kinds/kind.ts'
-import type { Line } from '../../../src/model/capture.ts'
+import type { LineType } from '../../../src/model/capture.ts'
 import type { EventPayload } from '../../../src/model/event.ts'
 import type { NodeStatus } from '../../../src/schema/node-fields.ts'
 import type { Exit, NetioPort, UnitSpec } from '../keeper-protocol/protocol.ts'
@@ -26,7 +26,7 @@ export interface KindNode<P = Properties> {
 }
 
 /** The two ends of the private socket pair of a port. */
-export interface Wire {
+export interface PortWire {
   readonly guest_port: number
   readonly switch_port: number
 }
@@ -77,7 +77,7 @@ export interface NodeKind<P extends Properties = Properties, D extends KindDescr
    */
   update(node: KindNode<P>, changes: Static<D['update']>, before: string): Promise<void>
   /** Checks and makes what `start` needs; 409 with the reason when it cannot run. */
-  launch(node: KindNode<P>, wires: ReadonlyMap<string, Wire>): Promise<Launch>
+  launch(node: KindNode<P>, wires: ReadonlyMap<string, PortWire>): Promise<Launch>
   /**
    * Makes a node a copy, its directory by `copy`, which has the new directory amended before it takes the place of the old one;
    * what must be unique stays its own. 409 when it cannot be one, with nothing changed.
@@ -129,7 +129,7 @@ export interface HostIdentity<P> {
 /** How the ports of a kind are wired, where that is not as usual. */
 export interface PortWiring<P> {
   /** What a port has a line for. Default: Ethernet. */
-  lineOf?(node: KindNode<P>, port: PortRef): Line
+  lineOf?(node: KindNode<P>, port: PortRef): LineType
   /** What the program binds beside the UDP port of a port: so far above it. Default: nothing. */
   portsBeside?(node: KindNode<P>, isRunning: boolean): readonly number[]
   /** How a port is wired that is no private pair of UDP sockets. */

@@ -5,12 +5,12 @@ import { conflict } from '../../../src/errors/api-error.ts'
 import type { CaptureSource, PortRef } from '../../../src/host-agent.ts'
 import { type CaptureStart, type CaptureStarted, type CaptureStream, linkTypes } from '../../../src/model/capture.ts'
 import type { Operations } from '../keeper-protocol/protocol.ts'
-import { requireSpace, translated } from '../storage/disk.ts'
+import { requireSpace, withDiskErrors } from '../storage/disk.ts'
 import { resolveInProject } from '../storage/paths.ts'
 import { webStream } from '../system/web-stream.ts'
-import { type KeeperLink, refusal } from './keeper-link.ts'
+import { type KeeperLink, keeperErrorCode } from './keeper-link.ts'
 import type { LabNode } from './lab-node.ts'
-import { lineOf, linkTypeOn } from './line.ts'
+import { lineOfPort, linkTypeOn } from './line.ts'
 import type { Links } from './links.ts'
 import { portKey, requirePort } from './slots.ts'
 
@@ -34,7 +34,7 @@ export class Captures {
     const key = portKey(node, await this.#links.requireLinked(node, port))
     const root = node.project.path
     await requireSpace(root, this.#minFreeMb())
-    return translated('capture_file_name', async () => {
+    return withDiskErrors('capture_file_name', async () => {
       const file = await resolveInProject(root, `${captures}/${wanted.capture_file_name}`)
       await mkdir(dirname(file), { recursive: true, mode: 0o700 })
       await this.#call('capture.start', { key, file, link_type, floor_mb: this.#minFreeMb() })
@@ -82,12 +82,12 @@ export class Captures {
 /** The link type, as a pcap file has it; 404 for a missing port, 400. */
 function numberOf(node: LabNode, port: PortRef, { data_link_type }: CaptureStream): number {
   requirePort(node, port)
-  return linkTypes[linkTypeOn(lineOf(node, port), data_link_type, 'data_link_type')]
+  return linkTypes[linkTypeOn(lineOfPort(node, port), data_link_type, 'data_link_type')]
 }
 
 function refused(error: unknown): never {
   const cause = error as Error
-  switch (refusal(error)) {
+  switch (keeperErrorCode(error)) {
     case 'exists':
       throw conflict('The port is captured already: stop that capture first', { cause })
     case 'not_running':

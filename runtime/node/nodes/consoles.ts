@@ -6,7 +6,7 @@ import { conflict } from '../../../src/errors/api-error.ts'
 import type { ConsoleStream } from '../../../src/host-agent.ts'
 import type { PortAllocator } from '../ports/allocator.ts'
 import { webStream } from '../system/web-stream.ts'
-import { type KeeperLink, refusal } from './keeper-link.ts'
+import { type KeeperLink, keeperErrorCode } from './keeper-link.ts'
 import type { LabNode } from './lab-node.ts'
 import type { Listening } from './listening.ts'
 import { consolePool } from './record.ts'
@@ -44,7 +44,7 @@ export class Consoles {
     try {
       return this.#streams(node, await this.#options.keeper.attachConsole(node.key), signal)
     } catch (error) {
-      if (refusal(error) === 'not_running') throw stopped(error)
+      if (keeperErrorCode(error) === 'not_running') throw stopped(error)
       throw error
     }
   }

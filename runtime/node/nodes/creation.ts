@@ -5,7 +5,7 @@ import type { EventPayload } from '../../../src/model/event.ts'
 import type { NodeKind } from '../kinds/kind.ts'
 import type { PortAllocator } from '../ports/allocator.ts'
 import type { OpenProject } from '../projects/open-project.ts'
-import { requireSpace, translate } from '../storage/disk.ts'
+import { diskError, requireSpace } from '../storage/disk.ts'
 import { recordVersion } from '../storage/newer-record.ts'
 import type { Consoles } from './consoles.ts'
 import { LabNode } from './lab-node.ts'
@@ -79,7 +79,7 @@ export class Creation {
         .catch((failure: unknown) => project.unsaved(node.key, `The removal of ${name}`, failure))
       if (isMade)
         await rm(node.directory, { recursive: true, force: true }).catch(ignore('no other node has this directory'))
-      throw translate('The directory of the node', error)
+      throw diskError('The directory of the node', error)
     }
     this.#options.table.set(node.key, node)
     await kind.onCreated?.(node)

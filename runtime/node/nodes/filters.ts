@@ -1,5 +1,5 @@
 import { ApiError, badRequest } from '../../../src/errors/api-error.ts'
-import { type Line, type LinkTypeName, linkTypes } from '../../../src/model/capture.ts'
+import { type LineType, type LinkTypeName, linkTypes } from '../../../src/model/capture.ts'
 import type { Filters } from '../../../src/schema/filters.ts'
 import { compileBpf } from '../bpf/compile.ts'
 import type { BpfProgram } from '../bpf/program.ts'
@@ -13,7 +13,7 @@ const defaultHoldMs = 10
 const dltOfAtm = 11
 
 /** The filters as the switch takes them, in their order, without those that are off. 400 for a BPF expression that is wrong. */
-export function compileFilters(filters: Filters = {}, line: Line = 'ethernet'): Filter[] {
+export function compileFilters(filters: Filters = {}, line: LineType = 'ethernet'): Filter[] {
   return Object.entries(filters).flatMap(([type, parameters]) => {
     const [first, ...more] = parameters as readonly (number | string)[]
     if (first === undefined || first === 0 || first === '') return []
@@ -41,7 +41,7 @@ function numeric(type: string, first: number, [second, third]: readonly number[]
   }
 }
 
-function bpf(text: string, given: string | number | undefined, line: Line): Filter[] {
+function bpf(text: string, given: string | number | undefined, line: LineType): Filter[] {
   const linkType = linkTypeOn(line, given === undefined ? undefined : named(String(given)), 'filters.bpf[1]')
   const dlt = linkType === 'DLT_ATM_RFC1483' ? dltOfAtm : linkTypes[linkType]
   const expressions = text.split('\n').filter((line) => line.trim() !== '')

@@ -226,7 +226,7 @@ export class KeeperLink {
 
   async #with<T>(hold: KeeperHold, run: (client: KeeperClient) => Promise<T>): Promise<T> {
     const client = await hold.ready().catch((cause: Error) => {
-      if (refusal(cause) === 'no_answer' || refusal(cause) === 'protocol') throw unknown(cause)
+      if (keeperErrorCode(cause) === 'no_answer' || keeperErrorCode(cause) === 'protocol') throw unknownState(cause)
       throw conflict(`The keeper of the nodes cannot be started: ${cause.message}`, { cause })
     })
     return run(client).catch(failed)
@@ -429,7 +429,7 @@ export class KeeperLink {
 async function end(client: KeeperClient, graceMs: number): Promise<void> {
   await client.call('shutdown', { grace_ms: graceMs }).catch((error: unknown) => {
     // It may have gone before its answer did.
-    if (refusal(error) !== 'internal') throw error
+    if (keeperErrorCode(error) !== 'internal') throw error
   })
   await withTimeout(client.closed, endMs, () => {})
 }
@@ -437,9 +437,9 @@ async function end(client: KeeperClient, graceMs: number): Promise<void> {
 /** A keeper that ended is nothing that callers can act on: the client is told, and may try again. */
 function failed(error: unknown): never {
   const cause = error as Error
-  switch (refusal(error)) {
+  switch (keeperErrorCode(error)) {
     case 'no_answer':
-      throw unknown(cause)
+      throw unknownState(cause)
     case 'other_version':
       throw conflict(`${cause.message}: stop the node and start it again to change it`, { cause })
     case 'internal':
@@ -452,7 +452,7 @@ function failed(error: unknown): never {
 const retryAfterSeconds = '5'
 
 /** What needs to know what runs, while that is not known. */
-export const unknown = (cause: Error): ApiError =>
+export const unknownState = (cause: Error): ApiError =>
   new ApiError(503, `What runs is not known: ${cause.message}; nothing was changed, try again`, {
     cause,
     headers: { 'Retry-After': retryAfterSeconds },
@@ -467,4 +467,5 @@ const unknownReport = (key: string): PortReport => ({
 })
 
 /** The code of a keeper's refusal. */
-export const refusal = (error: unknown): string | undefined => (error instanceof KeeperError ? error.code : undefined)
+export const keeperErrorCode = (error: unknown): string | undefined =>
+  error instanceof KeeperError ? error.code : undefined

@@ -8,7 +8,7 @@ import type { KindNode, NodeKind } from '../kinds/kind.ts'
 
 import type { OpenProject } from '../projects/open-project.ts'
 import { nodeRecords } from '../projects/project-record.ts'
-import { translated } from '../storage/disk.ts'
+import { withDiskErrors } from '../storage/disk.ts'
 import { removeDurable, writeDurable } from '../storage/durable-file.ts'
 import { type NewerRecord, newerReason, recordVersion } from '../storage/newer-record.ts'
 import type { NodeRecord } from './record.ts'
@@ -115,7 +115,7 @@ export class LabNode implements KindNode {
     if (this.newer !== undefined) return Promise.resolve()
     return this.#saving.run('', async () => {
       const facts = this.#guestFacts
-      await translated('The record of the node', () =>
+      await withDiskErrors('The record of the node', () =>
         writeDurable(this.#file(), JSON.stringify({ ...this.record, version: recordVersion })),
       )
       this.#savedFacts = facts

@@ -4,7 +4,7 @@ import type { EventPayload } from '../../../src/model/event.ts'
 import type { Exit, UnitSpec, UnitState } from '../keeper-protocol/protocol.ts'
 import type { GuestProcess, GuestState, Launch, StopReason } from '../kinds/kind.ts'
 import { describeExit, failureOf, hinted } from './endings.ts'
-import { type KeeperLink, refusal } from './keeper-link.ts'
+import { type KeeperLink, keeperErrorCode } from './keeper-link.ts'
 import type { LabNode } from './lab-node.ts'
 import type { Links } from './links.ts'
 import type { Listening } from './listening.ts'
@@ -143,9 +143,9 @@ export class LifeCycle {
   /** 409 when its program cannot be held, or has just ended. */
   async #hold(node: LabNode, is_held: boolean): Promise<void> {
     await this.#options.keeper.call('unit.hold', { key: node.key, is_held }).catch((error: unknown) => {
-      if (refusal(error) === 'bad_request')
+      if (keeperErrorCode(error) === 'bad_request')
         throw conflict('The node was started by an earlier version, which cannot hold it: stop it and start it again')
-      if (refusal(error) === undefined) throw error
+      if (keeperErrorCode(error) === undefined) throw error
       throw conflict((error as Error).message, { cause: error as Error })
     })
   }
@@ -302,12 +302,12 @@ export class LifeCycle {
     try {
       return await start()
     } catch (error) {
-      if (refusal(error) === 'exists') {
+      if (keeperErrorCode(error) === 'exists') {
         // A run that nobody here knows of, left by a service that was killed at the wrong moment.
         await this.#options.keeper.call('unit.stop', { key: node.key, grace_ms: node.kind.stopGraceMs })
         return start()
       }
-      if (refusal(error) !== 'port_taken' || node.record.console === null) throw error
+      if (keeperErrorCode(error) !== 'port_taken' || node.record.console === null) throw error
       await this.#listening.move(node, node.record.console)
       // Before it is there: a service that is killed now leaves the port that is listened on, or none.
       await node.save()

@@ -6,13 +6,13 @@ import type { EventPayload } from '../../../src/model/event.ts'
 import type { Nio, NioState, UdpNio } from '../../../src/schema/nio.ts'
 import { allowedInterfaces, type InterfaceRules, requireAllowed } from '../host/allowed-interfaces.ts'
 import type { PortReport, SwitchNio, SwitchPortState } from '../keeper-protocol/protocol.ts'
-import type { Wire } from '../kinds/kind.ts'
+import type { PortWire } from '../kinds/kind.ts'
 import type { PortAllocator } from '../ports/allocator.ts'
 import { isUdpFree } from '../ports/bind-test.ts'
 import { compileFilters } from './filters.ts'
-import { type KeeperLink, refusal } from './keeper-link.ts'
+import { type KeeperLink, keeperErrorCode } from './keeper-link.ts'
 import type { LabNode } from './lab-node.ts'
-import { lineOf } from './line.ts'
+import { lineOfPort } from './line.ts'
 import { nothingPassed, stateOf } from './nio-state.ts'
 import { hasCarrier } from './record.ts'
 import { refuseLinkLocal, resolveHost } from './resolve-host.ts'
@@ -89,7 +89,7 @@ export class Links {
     }
     slot.nio = nio
     if (before !== undefined && before !== lport) await this.#giveUp(node, name, before)
-    if (node.kind.wiring?.lineOf !== undefined) slot.line = lineOf(node, port)
+    if (node.kind.wiring?.lineOf !== undefined) slot.line = lineOfPort(node, port)
     await node.save()
     await this.#showCarrier(node, port)
     return nio
@@ -118,7 +118,7 @@ export class Links {
     const name = requirePort(node, port)
     const lport = lportOf(requireNio(node, name))
     await this.#keeper.call('nio.detach', { key: portKey(node, name) }).catch((error: unknown) => {
-      if (refusal(error) !== 'unknown_key') throw error
+      if (keeperErrorCode(error) !== 'unknown_key') throw error
     })
     slotOf(node, name).nio = null
     if (lport !== undefined) await this.#giveUp(node, name, lport)
@@ -162,7 +162,7 @@ export class Links {
   async #report(node: LabNode, name: string, fresh: boolean): Promise<PortReport | undefined> {
     const key = portKey(node, name)
     const { ports } = await this.#keeper.call('port.report', { key, fresh }).catch((error: unknown) => {
-      if (refusal(error) !== 'unknown_key') throw error
+      if (keeperErrorCode(error) !== 'unknown_key') throw error
       return { ports: [] }
     })
     return ports[0]
@@ -177,11 +177,11 @@ export class Links {
   }
 
   /** Makes sure that every port is wired for a start; what is attached comes along. */
-  async wires(node: LabNode): Promise<Map<string, Wire>> {
+  async wires(node: LabNode): Promise<Map<string, PortWire>> {
     await this.#keeper.bring(node.key)
     await this.prune(node)
     await this.#wiring.claimIdentity(node)
-    const wires = new Map<string, Wire>()
+    const wires = new Map<string, PortWire>()
     for (const port of node.kind.ports(node)) {
       const name = portName(port)
       const slot = slotOf(node, name)
@@ -248,7 +248,7 @@ export class Links {
    */
   async prune(node: LabNode): Promise<void> {
     const { record } = node
-    const there = new Map(node.kind.ports(node).map((port) => [portName(port), lineOf(node, port)]))
+    const there = new Map(node.kind.ports(node).map((port) => [portName(port), lineOfPort(node, port)]))
     const gone = Object.entries(record.ports).filter(
       ([name, { line }]) => !there.has(name) || (line !== undefined && line !== there.get(name)),
     )
@@ -306,7 +306,7 @@ export class Links {
 
   /** The NIO as the switch takes it. */
   async #resolve(node: LabNode, name: string, nio: Nio): Promise<SwitchNio> {
-    const filters = compileFilters(nio.filters, lineOf(node, parsePortName(name)))
+    const filters = compileFilters(nio.filters, lineOfPort(node, parsePortName(name)))
     const stages = { suspend: nio.suspend ?? false, filters }
     if (nio.type === 'nio_udp') {
       const { lport, rport, rhost } = nio
@@ -329,10 +329,10 @@ export class Links {
 
   /** The switch's refusal as the client is told it. */
   #refused(nio: SwitchNio, cause: Error): Error {
-    const udpField = refusal(cause) === 'bad_request' ? 'rhost' : 'lport'
+    const udpField = keeperErrorCode(cause) === 'bad_request' ? 'rhost' : 'lport'
     const deviceField = nio.type === 'tap' ? 'tap_device' : 'ethernet_device'
     const message = `${nio.type === 'udp' ? udpField : deviceField}: ${cause.message}`
-    switch (refusal(cause)) {
+    switch (keeperErrorCode(cause)) {
       case 'bad_request':
         return badRequest(message, { cause })
       case 'no_device': {

@@ -3,7 +3,7 @@ import type { EventPayload } from '../../../src/model/event.ts'
 import type { Listen, UnitState } from '../keeper-protocol/protocol.ts'
 import type { PortAllocator } from '../ports/allocator.ts'
 import { isTcpFree } from '../ports/bind-test.ts'
-import { type KeeperLink, refusal } from './keeper-link.ts'
+import { type KeeperLink, keeperErrorCode } from './keeper-link.ts'
 import type { LabNode } from './lab-node.ts'
 import { consolePool } from './record.ts'
 
@@ -35,10 +35,10 @@ export class Listening {
     try {
       await this.#options.keeper.call('console.listen', { key: node.key, listen: this.of(node) ?? null })
     } catch (error) {
-      if (refusal(error) === 'port_taken')
+      if (keeperErrorCode(error) === 'port_taken')
         throw conflict(`console: ${(error as Error).message}`, { cause: error as Error })
       // It has just ended by itself; the next start listens there.
-      if (refusal(error) !== 'not_running') throw error
+      if (keeperErrorCode(error) !== 'not_running') throw error
     }
   }
 
@@ -46,7 +46,7 @@ export class Listening {
   async reset(node: LabNode): Promise<void> {
     if (this.of(node) === undefined) return
     await this.#options.keeper.call('console.listen', { key: node.key, listen: null }).catch((error: unknown) => {
-      if (refusal(error) !== 'not_running') throw error
+      if (keeperErrorCode(error) !== 'not_running') throw error
     })
     const [problem] = await this.restore(node, { console: null })
     if (problem !== undefined) throw conflict(problem)

@@ -11,12 +11,12 @@ import type { Nio, NioState } from '../../../src/schema/nio.ts'
 import type { ActionTarget, NodeKind, Properties, StopReason } from '../kinds/kind.ts'
 import type { PortAllocator } from '../ports/allocator.ts'
 import type { OpenProject } from '../projects/open-project.ts'
-import { isFull, requireSpace, translate, translated } from '../storage/disk.ts'
+import { diskError, isFull, requireSpace, withDiskErrors } from '../storage/disk.ts'
 import type { Captures } from './captures.ts'
 import type { Consoles } from './consoles.ts'
 import { replaceDirectory } from './copy.ts'
 import { Creation, noteDeleted } from './creation.ts'
-import { unknown } from './keeper-link.ts'
+import { unknownState } from './keeper-link.ts'
 import type { LabNode } from './lab-node.ts'
 import type { LifeCycle } from './life-cycle.ts'
 import type { Links } from './links.ts'
@@ -313,7 +313,7 @@ export class Nodes implements NodeAgent {
         await this.#options.consoles
           .undone(node)
           .catch(ignore('the failure of the change is told, and a start listens again'))
-      throw translate('The record of the node', error)
+      throw diskError('The record of the node', error)
     }
     if (released !== undefined) this.#options.ports.release('console', released, node.owner)
     await this.#options.links.prune(node)
@@ -325,7 +325,7 @@ export class Nodes implements NodeAgent {
     const { properties } = record
     await requireSpace(destination.project.path, this.#options.minFreeMb())
     const copy = (amend: (directory: string) => Promise<void> = async () => {}) =>
-      translated('The copy', () =>
+      withDiskErrors('The copy', () =>
         source.whileStill(() => replaceDirectory(source.directory, destination.directory, amend)),
       )
     try {
@@ -360,12 +360,12 @@ export class Nodes implements NodeAgent {
     const isNoted = files === 'later' && (await noteDeleted(node))
     // The record goes last: it says what is left to do.
     if (!isNoted) {
-      await translated('The directory of the node', () =>
+      await withDiskErrors('The directory of the node', () =>
         rm(node.directory, { recursive: true, force: true, maxRetries: 3 }),
       )
     }
     await this.#release(node)
-    await translated('The record of the node', () => node.removeRecord())
+    await withDiskErrors('The record of the node', () => node.removeRecord())
     this.#options.emit(node, { type: 'node.deleted', node: node.view() })
   }
 
@@ -407,7 +407,7 @@ const withoutId = ({ node_id: _, ...changes }: NodeCreate): NodeUpdate => change
 
 /** 503 while something is not known. */
 function requireKnown(trouble: string | undefined): void {
-  if (trouble !== undefined) throw unknown(new Error(trouble))
+  if (trouble !== undefined) throw unknownState(new Error(trouble))
 }
 
 const isUnknown = (error: unknown): boolean => error instanceof ApiError && error.status === 503

@@ -12,7 +12,7 @@ import { listNodeRecords, nodeRecords } from '../projects/project-record.ts'
 import { readDurable } from '../storage/durable-file.ts'
 import { NewerRecord, newerReason, recordVersion } from '../storage/newer-record.ts'
 import { tidyCopies } from './copy.ts'
-import { type KeeperLink, unknown } from './keeper-link.ts'
+import { type KeeperLink, unknownState } from './keeper-link.ts'
 import { LabNode } from './lab-node.ts'
 import { keeperDied, type LifeCycle } from './life-cycle.ts'
 import type { Links } from './links.ts'
@@ -86,7 +86,7 @@ export class Reopen {
     const names = await listNodeRecords(path)
     const keys = new Set(names.map(keyOf))
     const inventory = await this.#ask()
-    if (inventory === undefined) throw unknown(new Error(`the project in ${path} is not deleted`))
+    if (inventory === undefined) throw unknownState(new Error(`the project in ${path} is not deleted`))
     // Nothing is ended when one of them is a newer program's.
     for (const name of names) await readDurable(join(nodeRecords(path), name), parseNodeRecord)
     const units = inventory.units.filter(({ key }) => keys.has(key))
@@ -100,7 +100,7 @@ export class Reopen {
       const mayRun = now === undefined || now.units.some(({ key, exit }) => keys.has(key) && exit === null)
       if (mayRun) {
         this.#retryLater()
-        throw unknown(failed.reason)
+        throw unknownState(failed.reason)
       }
     }
     await Promise.all(names.map((name) => this.#abandon(path, name)))

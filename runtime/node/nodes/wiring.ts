@@ -1,9 +1,9 @@
 import { conflict } from '../../../src/errors/api-error.ts'
 import type { EventPayload } from '../../../src/model/event.ts'
 import type { NetioPort, PortGuest } from '../keeper-protocol/protocol.ts'
-import type { Wire } from '../kinds/kind.ts'
+import type { PortWire } from '../kinds/kind.ts'
 import type { PortAllocator } from '../ports/allocator.ts'
-import { type KeeperLink, refusal } from './keeper-link.ts'
+import { type KeeperLink, keeperErrorCode } from './keeper-link.ts'
 import type { LabNode } from './lab-node.ts'
 import { ownerOf, parsePortName, portKey, type Slot } from './slots.ts'
 
@@ -30,7 +30,7 @@ export class Wiring {
   }
 
   /** Wires a port; one that is wired stays as it is. 409. */
-  async open(node: LabNode, name: string, slot: Slot): Promise<Wire> {
+  async open(node: LabNode, name: string, slot: Slot): Promise<PortWire> {
     const netio = node.kind.wiring?.netioOf?.(node, parsePortName(name))
     if (netio !== undefined) return this.#openNetio(node, name, netio)
     const { ports } = this.#options
@@ -66,11 +66,11 @@ export class Wiring {
     slot.guest_port = null
   }
 
-  async #openNetio(node: LabNode, name: string, netio: NetioPort, left = maxChanges): Promise<Wire> {
+  async #openNetio(node: LabNode, name: string, netio: NetioPort, left = maxChanges): Promise<PortWire> {
     try {
       return await this.#openWith(node, name, { netio })
     } catch (error) {
-      const isTaken = refusal((error as Error).cause) === 'port_taken'
+      const isTaken = keeperErrorCode((error as Error).cause) === 'port_taken'
       const mayChange = node.status === 'stopped' && node.kind.identity !== undefined && left > 0
       if (!isTaken || !mayChange) throw error
     }
@@ -78,12 +78,12 @@ export class Wiring {
     return this.#openNetio(node, name, node.kind.wiring?.netioOf?.(node, parsePortName(name)) ?? netio, left - 1)
   }
 
-  async #openWith(node: LabNode, name: string, guest: PortGuest): Promise<Wire> {
+  async #openWith(node: LabNode, name: string, guest: PortGuest): Promise<PortWire> {
     try {
       const { switch_port } = await this.#options.keeper.call('port.open', { key: portKey(node, name), ...guest })
       return { guest_port: 'guest_port' in guest ? guest.guest_port : 0, switch_port }
     } catch (cause) {
-      if (refusal(cause) === undefined) throw cause
+      if (keeperErrorCode(cause) === undefined) throw cause
       throw conflict(`The port cannot be wired: ${(cause as Error).message}`, { cause: cause as Error })
     }
   }

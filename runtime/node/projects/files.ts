@@ -5,10 +5,10 @@ import { badRequest, conflict, notFound } from '../../../src/errors/api-error.ts
 import type { FileAgent, StoredFile } from '../../../src/host-agent.ts'
 import type { ProjectFile } from '../../../src/model/project.ts'
 import type { Checksums } from '../storage/checksums.ts'
-import { requireSpace, translated } from '../storage/disk.ts'
+import { requireSpace, withDiskErrors } from '../storage/disk.ts'
 import { markerDirectory, resolveInProject } from '../storage/paths.ts'
 import { receive } from '../storage/receive.ts'
-import { contentOf, openPlace, openRegular } from '../storage/stored-file.ts'
+import { contentOf, openDirectory, openRegular } from '../storage/stored-file.ts'
 import type { OpenProject } from './open-project.ts'
 
 /** Files hashed at a time: more only makes the disk seek. */
@@ -77,9 +77,9 @@ export class ProjectFiles implements FileAgent {
     content: ReadableStream<Uint8Array>,
     { parents, signal }: { parents: boolean; signal: AbortSignal },
   ): Promise<void> {
-    const file = await translated('path', () => resolveInProject(root, path))
+    const file = await withDiskErrors('path', () => resolveInProject(root, path))
     await requireSpace(root, this.#options.minFreeMb())
-    await translated('path', async () => {
+    await withDiskErrors('path', async () => {
       const found = await stat(file).catch(() => undefined)
       if (found !== undefined && !found.isFile()) throw conflict('path: there is a directory, not a file')
       if (path.endsWith('/')) throw badRequest('path: expected the name of a file')
@@ -87,7 +87,7 @@ export class ProjectFiles implements FileAgent {
       if (parents) await mkdir(parent, { recursive: true, mode: 0o700 })
       else if ((await stat(parent).catch(() => undefined)) === undefined)
         throw notFound('path: the parent directory does not exist')
-      await using place = await openPlace(parent, () => conflict('path: the directory has just become another one'))
+      await using place = await openDirectory(parent, () => conflict('path: the directory has just become another one'))
       const temporary = place.path(`.${basename(file).slice(0, 40)}.${randomBytes(6).toString('hex')}.upload`)
       try {
         await this.#store(temporary, content, root, signal)
@@ -117,7 +117,7 @@ export class ProjectFiles implements FileAgent {
 
   async #resolve(projectId: string, path: string): Promise<string> {
     const project = await this.#options.project(projectId)
-    return translated('path', () => resolveInProject(project.path, path))
+    return withDiskErrors('path', () => resolveInProject(project.path, path))
   }
 }
 

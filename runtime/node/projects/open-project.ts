@@ -111,12 +111,12 @@ export class OpenProject {
   }
 
   view(): Project {
-    return viewOf(this.record, { path: this.path, location: this.location, status: 'open' })
+    return projectView(this.record, { path: this.path, location: this.location, status: 'open' })
   }
 }
 
 /** A project as it is shown. */
-export function viewOf(
+export function projectView(
   { project_id, name, temporary, variables }: ProjectRecord,
   { path, location, status }: Required<Pick<Project, 'path' | 'location' | 'status'>>,
 ): Project {

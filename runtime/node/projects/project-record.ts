@@ -6,7 +6,7 @@ import { conflict } from '../../../src/errors/api-error.ts'
 import { Variable } from '../../../src/model/project.ts'
 import { nullable } from '../../../src/schema/fields.ts'
 
-import { translated } from '../storage/disk.ts'
+import { withDiskErrors } from '../storage/disk.ts'
 import {
   makeDirectory,
   readDurable,
@@ -81,7 +81,7 @@ export async function deleteProject(directory: string, projectId: string): Promi
   const found = await readProject(directory)
   if (found?.record.project_id !== projectId) return
   if (found.newer !== undefined) throw found.newer
-  await translated('The directory of the project', async () => {
+  await withDiskErrors('The directory of the project', async () => {
     const others = async () => (await readdir(directory)).filter((name) => name !== markerDirectory)
     for (let sweep = 0; sweep < maxSweeps; sweep++) {
       for (const name of await others()) await removeTree(join(directory, name))

@@ -12,12 +12,12 @@ import { isUuid } from '../../../src/schema/fields.ts'
 import type { Log } from '../log/log.ts'
 import type { PortAllocator } from '../ports/allocator.ts'
 
-import { isFull, requireSpace, translated } from '../storage/disk.ts'
+import { isFull, requireSpace, withDiskErrors } from '../storage/disk.ts'
 import { removeDurable, removeTreeDurable, writeDurable } from '../storage/durable-file.ts'
 import { NewerRecord, recordVersion } from '../storage/newer-record.ts'
 import { checkedProjectPath, markerDirectory, type PlaceRules } from '../storage/paths.ts'
 
-import { OpenProject, viewOf } from './open-project.ts'
+import { OpenProject, projectView } from './open-project.ts'
 import {
   deleteProject,
   type ProjectRecord,
@@ -129,7 +129,7 @@ export class Projects implements ProjectAgent {
       await this.#finishRemoval(id)
       const wanted = input.path == null ? undefined : await checkedProjectPath(input.path, rules)
       const path = wanted ?? (await this.#pathOnDisk(id)) ?? join(rules.projectsDirectory, id)
-      const project = await translated('path', () => this.#openAt(path, id, input))
+      const project = await withDiskErrors('path', () => this.#openAt(path, id, input))
       return { project: project.view(), created: true }
     })
   }
@@ -141,7 +141,7 @@ export class Projects implements ProjectAgent {
         throw forbidden('name: / and \\ are not possible in a name')
       const path = await this.#newPath(project, changes.path ?? undefined)
       await requireSpace(project.path, this.#options.minFreeMb())
-      if (path !== undefined) await translated('path', () => this.#move(project, path))
+      if (path !== undefined) await withDiskErrors('path', () => this.#move(project, path))
       await this.#save(project, {
         name,
         temporary: changes.temporary ?? project.record.temporary,
@@ -168,7 +168,7 @@ export class Projects implements ProjectAgent {
     return this.#with(projectId, async (project) => {
       await this.#nodes.commit(project)
       await removeDeleted(project)
-      await translated('The record of the project', () => project.save())
+      await withDiskErrors('The record of the project', () => project.save())
     })
   }
 
@@ -181,7 +181,7 @@ export class Projects implements ProjectAgent {
       project.requireUsable()
       // In memory at once, so that of two changes at the same time the later one has both.
       project.record = { ...project.record, udp_ports: [...(project.record.udp_ports ?? []), port] }
-      await translated('The record of the project', () => project.save())
+      await withDiskErrors('The record of the project', () => project.save())
     } catch (error) {
       this.#options.ports.release('udp', port, projectId)
       project.record = { ...project.record, udp_ports: project.record.udp_ports?.filter((it) => it !== port) ?? [] }
@@ -196,7 +196,7 @@ export class Projects implements ProjectAgent {
     if (ports.ownerOfUdp(port) !== projectId) {
       throw notFound(`udp_port: ${port} is not reserved for the project; a NIO that uses it is to be deleted instead`)
     }
-    await translated('The record of the project', () => project.forgetUdpPorts([port]))
+    await withDiskErrors('The record of the project', () => project.forgetUdpPorts([port]))
     ports.release('udp', port, projectId)
   }
 
@@ -289,7 +289,7 @@ export class Projects implements ProjectAgent {
     const before = project.record
     project.record = { ...before, ...changes }
     try {
-      await translated('The record of the project', () => project.save())
+      await withDiskErrors('The record of the project', () => project.save())
     } catch (error) {
       project.record = before
       throw error
@@ -301,7 +301,7 @@ export class Projects implements ProjectAgent {
     const { ending: _, ...record } = project.record
     project.record = { ...record, open: false, udp_ports: [] }
     await removeDeleted(project)
-    await translated('The record of the project', () => project.save()).catch((error: unknown) =>
+    await withDiskErrors('The record of the project', () => project.save()).catch((error: unknown) =>
       project.unsaved(project.id, 'The closed project', error),
     )
   }
@@ -378,7 +378,7 @@ export class Projects implements ProjectAgent {
     const directory = path ?? (await this.#pathOnDisk(projectId)) ?? join(location, projectId)
     const record = (await readProject(directory))?.record
     if (record?.project_id !== projectId || record.ending === 'remove') return undefined
-    return viewOf(record, { path: directory, location, status: 'closed' })
+    return projectView(record, { path: directory, location, status: 'closed' })
   }
 
   async #allClosed(): Promise<Project[]> {

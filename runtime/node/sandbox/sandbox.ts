@@ -32,7 +32,7 @@ export interface Protection {
 }
 
 /** Either what confines, or why nothing does. */
-export type Found = { readonly protection: Protection } | { readonly reason: string }
+export type FoundProtection = { readonly protection: Protection } | { readonly reason: string }
 
 /** Programs in cells of their own. */
 export interface Confinement extends Protection {
@@ -49,7 +49,7 @@ const keptMs = 60_000
 /** Confines emulators, the questions to them, and tools that read images of clients. */
 export class Sandbox {
   readonly #options: SandboxOptions
-  #found: { readonly key: string; readonly until: number; readonly found: Promise<Found> } | undefined
+  #found: { readonly key: string; readonly until: number; readonly found: Promise<FoundProtection> } | undefined
 
   constructor(options: SandboxOptions) {
     this.#options = options
@@ -62,7 +62,7 @@ export class Sandbox {
   async confinement(warning: (reason: string) => void = () => {}): Promise<Confinement | undefined> {
     if (this.#options.isLocal()) return undefined
     const { sandbox, require_sandbox } = this.#options.settings()
-    const found: Found = sandbox === 'off' ? { reason: 'the setting sandbox is off' } : await this.find()
+    const found: FoundProtection = sandbox === 'off' ? { reason: 'the setting sandbox is off' } : await this.find()
     if ('protection' in found) return new Confiner(found.protection, this.#options.runDirectory)
     if (require_sandbox) throw conflict(`Programs cannot be confined here (require_sandbox): ${found.reason}`)
     if (sandbox !== 'off') warning(`it runs without confinement: ${found.reason}`)
@@ -70,7 +70,7 @@ export class Sandbox {
   }
 
   /** What protects this host, whatever mode it is in. */
-  find(): Promise<Found> {
+  find(): Promise<FoundProtection> {
     const { sandbox, emulator_user } = this.#options.settings()
     const key = `${sandbox} ${emulator_user}`
     if (this.#found?.key === key && Date.now() < this.#found.until) return this.#found.found
@@ -81,7 +81,7 @@ export class Sandbox {
 }
 
 /** Looks for what confines, by confining a program that does nothing. */
-export async function findProtection(settings: SandboxSettings, runDirectory: string): Promise<Found> {
+export async function findProtection(settings: SandboxSettings, runDirectory: string): Promise<FoundProtection> {
   const { sandbox, emulator_user } = settings
   if (process.platform !== 'linux') return { reason: 'only Linux can confine programs' }
   const isRoot = process.getuid?.() === 0

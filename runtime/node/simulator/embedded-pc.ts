@@ -1,8 +1,8 @@
 import type { StartTimer } from '../../../src/async/pause.ts'
 import type { CommandHost } from './commands/command.ts'
-import { commands, findCommand } from './commands/index.ts'
+import { consoleCommands, findCommand } from './commands/index.ts'
 import { banner } from './commands/show.ts'
-import { bytesOf, LineEditor } from './line-editor.ts'
+import { LineEditor, utf8BytesOf } from './line-editor.ts'
 import { parseMac } from './stack/address.ts'
 import type { PcFiles } from './stack/directory-files.ts'
 import { Net } from './stack/net.ts'
@@ -60,7 +60,7 @@ export class EmbeddedPc {
     const print = (text: string) => {
       if (this.#isClosed) return
       if (this.#shown !== undefined) this.#shown += text
-      else options.print(bytesOf(text))
+      else options.print(utf8BytesOf(text))
     }
     this.#print = options.print
     this.#turn = options.turn
@@ -69,7 +69,7 @@ export class EmbeddedPc {
       print,
       entered: (line) => this.#enter(line),
       interrupted: () => this.#interrupt(),
-      complete: (start) => commands.map(({ name }) => name).filter((name) => name.startsWith(start)),
+      complete: (start) => consoleCommands.map(({ name }) => name).filter((name) => name.startsWith(start)),
       prompt: () => `${this.#machine.name}> `,
     })
     this.#machine = {
@@ -102,7 +102,7 @@ export class EmbeddedPc {
     this.#editor.type(bytes)
     const shown = this.#shown
     this.#shown = undefined
-    if (shown !== '' && !this.#isClosed) this.#print(bytesOf(shown))
+    if (shown !== '' && !this.#isClosed) this.#print(utf8BytesOf(shown))
   }
 
   /** Holds the pc, or has it go on: while it is held it runs nothing and shows nothing, and frames are dropped. */

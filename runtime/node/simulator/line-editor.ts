@@ -219,4 +219,4 @@ function endOfText(bytes: Uint8Array, from: number): number {
   return at
 }
 
-export const bytesOf = (text: string): Uint8Array => encoder.encode(text)
+export const utf8BytesOf = (text: string): Uint8Array => encoder.encode(text)

@@ -39,15 +39,15 @@ export function isFull(error: unknown): boolean {
 }
 
 /** What the file system refused, as the client may be told it: no errno leaves this room. */
-export async function translated<T>(what: string, run: () => Promise<T>): Promise<T> {
+export async function withDiskErrors<T>(what: string, run: () => Promise<T>): Promise<T> {
   try {
     return await run()
   } catch (cause) {
-    throw translate(what, cause)
+    throw diskError(what, cause)
   }
 }
 
-export function translate(what: string, cause: unknown): unknown {
+export function diskError(what: string, cause: unknown): unknown {
   if (cause instanceof ApiError) return cause
   switch ((cause as NodeJS.ErrnoException).code) {
     case 'ENOSPC':

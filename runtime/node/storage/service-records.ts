@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import type { Log } from '../log/log.ts'
-import { requireSpace, translated } from './disk.ts'
+import { requireSpace, withDiskErrors } from './disk.ts'
 import { readDurable, removeTemporaries, writeDurable } from './durable-file.ts'
 import { closeToOthers, putAside } from './secret-file.ts'
 import { UnsavedRecords } from './unsaved-records.ts'
@@ -74,7 +74,7 @@ export class ServiceRecords {
     const path = this.pathOf(file)
     const found = await readDurable(path, parse)
     if (found === undefined) {
-      const isLost = await translated(`A damaged record, ${path}`, () => putAside(path))
+      const isLost = await withDiskErrors(`A damaged record, ${path}`, () => putAside(path))
       if (isLost) log.error({ path }, `${name} cannot be read and were put aside: ${lost}`)
       return { state: isLost ? 'lost' : 'none' }
     }
@@ -102,7 +102,7 @@ export class ServiceRecords {
     { file, what }: { readonly file: string; readonly what: string },
     run: () => Promise<void>,
   ): Promise<void> {
-    await translated(what, run).catch((error: unknown) => this.#failed(file, error))
+    await withDiskErrors(what, run).catch((error: unknown) => this.#failed(file, error))
     this.#unsaved.saved(file)
   }
 

@@ -2,13 +2,13 @@ import { constants } from 'node:fs'
 import { type FileHandle, open, readlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { webStream } from '../system/web-stream.ts'
-import { translated } from './disk.ts'
+import { withDiskErrors } from './disk.ts'
 
 /** Opens a regular file whose path was resolved; the error of `missing` for everything else. */
 export async function openRegular(file: string, missing: () => Error): Promise<FileHandle> {
   // The path was resolved: a link there now was put there since. A FIFO must not block.
   const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK
-  const handle = await translated('path', () =>
+  const handle = await withDiskErrors('path', () =>
     open(file, flags).catch((error: NodeJS.ErrnoException) => {
       if (error.code === 'ENOENT' || error.code === 'ENOTDIR' || error.code === 'ENXIO') throw missing()
       throw error
@@ -21,13 +21,13 @@ export async function openRegular(file: string, missing: () => Error): Promise<F
 }
 
 /** A directory that a path was resolved to, opened to work in. */
-export interface Place extends AsyncDisposable {
+export interface OpenDirectory extends AsyncDisposable {
   /** It is in the directory that was opened, whatever has its name meanwhile. */
   path(name: string): string
 }
 
 /** Opens a directory whose path was resolved; the error of `missing` for everything else. */
-export async function openPlace(directory: string, missing: () => Error): Promise<Place> {
+export async function openDirectory(directory: string, missing: () => Error): Promise<OpenDirectory> {
   // Only Linux opens files below a descriptor by a path.
   if (process.platform !== 'linux') return { path: (name) => join(directory, name), async [Symbol.asyncDispose]() {} }
   const handle = await open(directory, constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW).catch(

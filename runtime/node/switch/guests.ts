@@ -5,13 +5,13 @@ import type { EndSpec } from './core/path.ts'
 const loopback = '127.0.0.1'
 
 /** Where the guest of a port is: its UDP port on this host, or a port of an IOU instance. */
-export type Guest = number | NetioPort
+export type SwitchGuest = number | NetioPort
 
 /** Whether its frames begin with an Ethernet header. */
-export const hasEthernet = (guest: Guest): boolean => typeof guest === 'number' || guest.ethernet
+export const hasEthernet = (guest: SwitchGuest): boolean => typeof guest === 'number' || guest.ethernet
 
 /** The end that leads to it. */
-export function guestEnd(guest: Guest, row: number): EndSpec {
+export function guestEnd(guest: SwitchGuest, row: number): EndSpec {
   if (typeof guest !== 'number') {
     return { type: 'netio', applicationId: guest.application_id, port: guest.port, row }
   }
@@ -25,13 +25,13 @@ export function guestEnd(guest: Guest, row: number): EndSpec {
   }
 }
 
-export function isSameGuest(a: Guest, b: Guest): boolean {
+export function isSameGuest(a: SwitchGuest, b: SwitchGuest): boolean {
   if (typeof a === 'number' || typeof b === 'number') return a === b
   return a.application_id === b.application_id && a.port === b.port && a.ethernet === b.ethernet
 }
 
 /** `bad_request` for a port that no instance has. */
-export function requireGuest(guest: Guest): void {
+export function requireGuest(guest: SwitchGuest): void {
   if (typeof guest === 'number') return
   const { application_id, port } = guest
   const isWithin = (value: number, least: number, most: number) =>

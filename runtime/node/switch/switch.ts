@@ -8,15 +8,15 @@ import type { PacketPath, PathListener } from './core/path.ts'
 import { deviceIndex } from './device.ts'
 import { DeviceWatch } from './device-watch.ts'
 import { FastPath } from './fast/fast-path.ts'
-import { type Guest, guestEnd, hasEthernet, isSameGuest, requireGuest } from './guests.ts'
+import { guestEnd, hasEthernet, isSameGuest, requireGuest, type SwitchGuest } from './guests.ts'
 import { endpointOf, isLoopbackEndpoint, isSamePlace, placeOf } from './places.ts'
 import { PortablePath } from './portable/portable-path.ts'
 import { Prober } from './prober.ts'
-import { judge, verdictReasonOf } from './verdict.ts'
+import { judgeLink, verdictReasonOf } from './verdict.ts'
 
 interface Port {
   readonly key: string
-  readonly at: Guest
+  readonly at: SwitchGuest
   readonly row: number
   /** Our end of the private pair with the guest, and its UDP port; 0 when it has none. */
   readonly guest: number
@@ -108,7 +108,7 @@ export class Switch {
   }
 
   /** Opens a port, or gives back the one that is open for this guest. */
-  open(key: string, guest: Guest): Promise<{ switch_port: number }> {
+  open(key: string, guest: SwitchGuest): Promise<{ switch_port: number }> {
     return this.#serial.run(key, async () => {
       requireGuest(guest)
       const existing = this.#ports.get(key)
@@ -221,7 +221,7 @@ export class Switch {
     const verdict =
       link === null
         ? null
-        : judge(
+        : judgeLink(
             {
               row,
               nio: link.nio,

@@ -22,7 +22,7 @@ export interface LinkFacts {
 }
 
 /** What is known of a link, from what passed and from the probes. */
-export function judge(facts: LinkFacts, counters: Counters): Verdict {
+export function judgeLink(facts: LinkFacts, counters: Counters): Verdict {
   const { row, nio, deviceIndex, joinedRow, finding, base } = facts
   const get = (place: number) => counters.get(row, place)
   if (nio.suspend) return 'suspended'

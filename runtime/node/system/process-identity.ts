@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 
 /** What tells a process from a later one with the same pid. */
-export interface Identity {
+export interface ProcessIdentity {
   readonly pid: number
   /** Clock ticks since boot, field 22 of /proc/{pid}/stat (proc(5)). */
   readonly start_time: number
@@ -11,7 +11,7 @@ export interface Identity {
 let bootId: string | undefined
 
 /** The identity of a running process; undefined when there is none with that pid (a zombie has ended). */
-export function identify(pid: number): Identity | undefined {
+export function identify(pid: number): ProcessIdentity | undefined {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'latin1')
     // The name in parentheses may hold spaces and parentheses itself.
@@ -24,6 +24,6 @@ export function identify(pid: number): Identity | undefined {
   }
 }
 
-export function isSame(recorded: Identity, found: Identity | undefined): boolean {
+export function isSame(recorded: ProcessIdentity, found: ProcessIdentity | undefined): boolean {
   return found !== undefined && found.start_time === recorded.start_time && found.boot_id === recorded.boot_id
 }

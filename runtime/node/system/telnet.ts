@@ -103,7 +103,7 @@ export class TelnetDecoder {
 }
 
 /** Output of the guest as a telnet client must get it: a byte FF is sent twice. */
-export function encode(output: Uint8Array): Uint8Array {
+export function encodeTelnet(output: Uint8Array): Uint8Array {
   let doubled = 0
   for (const byte of output) if (byte === IAC) doubled++
   if (doubled === 0) return output

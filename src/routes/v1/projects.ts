@@ -2,7 +2,7 @@ import { Type } from '@sinclair/typebox'
 import { conflict } from '../../errors/api-error.ts'
 import { created, type Endpoint, endpoint, noContent, ok } from '../../http/endpoint.ts'
 import { openFeed } from '../../http/feed.ts'
-import { noSuchProject, projectParams as params, since, unknownProject } from '../../http/params.ts'
+import { noSuchProject, projectParams as params, sinceQuery, unknownProject } from '../../http/params.ts'
 import { ProjectStatusFilter } from '../../model/project.ts'
 import { fileEndpoints } from '../files.ts'
 import { projectEnds } from '../project-ends.ts'
@@ -92,7 +92,7 @@ export const projectsV1: readonly Endpoint[] = [
     description:
       'One JSON object a line: ping, vm.started, vm.stopped, log.error, log.warning. With "Accept: text/event-stream" as server-sent events.',
     params,
-    query: since,
+    query: sinceQuery,
     websocket: true,
     replies: { 200: { description: 'The feed; it ends when the project is closed', media: 'application/json' } },
     errors: { 404: noSuchProject, 429: 'The project has too many open feeds' },

@@ -1,6 +1,6 @@
 import type { FleetEvent } from '../../fleet/options.ts'
 import type { Context, Endpoint } from '../../http/endpoint.ts'
-import type { Line } from '../../http/feed.ts'
+import type { FeedLine } from '../../http/feed.ts'
 import { hostFeed } from '../host-feed.ts'
 import { shownCompute } from './computes.ts'
 
@@ -14,7 +14,7 @@ export const notificationEndpoints: readonly Endpoint[] = hostFeed('/v2/notifica
   lineOf,
 })
 
-function lineOf(event: FleetEvent, context: Context): Line {
+function lineOf(event: FleetEvent, context: Context): FeedLine {
   if ('message' in event) return { action: event.type, event: { message: event.message } }
   return { action: event.type, event: shownCompute(event.compute, context) }
 }

@@ -6,7 +6,7 @@ import { createInterface } from 'node:readline'
 import fc from 'fast-check'
 import { expect, onTestFinished, test } from 'vitest'
 import { keeperDirectory } from '../../../runtime/node/keeper/generation.ts'
-import { inputs } from '../../../runtime/node/keeper-protocol/protocol.ts'
+import { operationInputs } from '../../../runtime/node/keeper-protocol/protocol.ts'
 import { startKeeper } from '../../support/keeper.ts'
 import { freePorts } from '../../support/ports.ts'
 
@@ -110,7 +110,7 @@ test('whatever is sent to an operation of the keeper, it answers, and what runs 
   const send = await rawConnection(data)
   await writeFile(join(data, 'startup.vpc'), '')
   /** Inputs that are right, of which single members are then replaced. None of them ends what is asked for below. */
-  const right: Partial<Record<keyof typeof inputs, unknown>> = {
+  const right: Partial<Record<keyof typeof operationInputs, unknown>> = {
     'unit.start': { key: 'pc:1', run: pc(1), console: { host: '127.0.0.1', port: first + 39 } },
     'unit.stop': { key: 'none', grace_ms: 1 },
     'unit.limit': { key: 'none', cpu_percent: 5 },
@@ -136,7 +136,7 @@ test('whatever is sent to an operation of the keeper, it answers, and what runs 
     'capture.stop': { key: 'none' },
     hello: { protocol: 0 },
   }
-  const ops = Object.keys(inputs).filter((op) => !op.endsWith('.attach') || op === 'nio.attach')
+  const ops = Object.keys(operationInputs).filter((op) => !op.endsWith('.attach') || op === 'nio.attach')
   // A shutdown that is right is what it says; so is a program that is started.
   const isMeant = (op: string, input: unknown) =>
     op === 'shutdown' && typeof (input as { grace_ms?: unknown } | null)?.grace_ms === 'number'
@@ -166,7 +166,9 @@ test('whatever is sent to an operation of the keeper, it answers, and what runs 
       fc.oneof(
         junk,
         fc.dictionary(fc.constantFrom('key', 'run', 'nio', 'grace_ms', 'listen', 'guest_port', 'netio'), junk),
-        fc.tuple(fc.nat(40), junk).map(([at, value]) => replaced(right[op as keyof typeof inputs] ?? {}, at, value)),
+        fc
+          .tuple(fc.nat(40), junk)
+          .map(([at, value]) => replaced(right[op as keyof typeof operationInputs] ?? {}, at, value)),
       ),
     ),
   )

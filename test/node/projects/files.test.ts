@@ -6,7 +6,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import { ProjectFiles } from '../../../runtime/node/projects/files.ts'
 import { OpenProject } from '../../../runtime/node/projects/open-project.ts'
 import { Checksums } from '../../../runtime/node/storage/checksums.ts'
-import { openPlace, openRegular } from '../../../runtime/node/storage/stored-file.ts'
+import { openDirectory, openRegular } from '../../../runtime/node/storage/stored-file.ts'
 import { notFound } from '../../../src/errors/api-error.ts'
 import { bodyOf, slowBody, textOf } from '../../support/bodies.ts'
 import { freshDirectory } from '../../support/directory.ts'
@@ -170,9 +170,9 @@ test('a directory that became a link after its path was resolved is not read fro
   await rename(join(root, 'node'), join(root, 'away'))
   await symlink(outside, join(root, 'node'))
   await expect(openRegular(join(root, 'node/secret'), missing)).rejects.toEqual(status(404))
-  await expect(openPlace(join(root, 'node'), missing)).rejects.toEqual(status(404))
+  await expect(openDirectory(join(root, 'node'), missing)).rejects.toEqual(status(404))
   await mkdir(join(outside, 'below'))
-  await expect(openPlace(join(root, 'node/below'), missing)).rejects.toEqual(status(404))
+  await expect(openDirectory(join(root, 'node/below'), missing)).rejects.toEqual(status(404))
 })
 
 test('a directory that becomes a link while a body comes leads out of no project', async () => {

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { commands, findCommand } from '../../../runtime/node/simulator/commands/index.ts'
+import { consoleCommands, findCommand } from '../../../runtime/node/simulator/commands/index.ts'
 import { TestPc, Wire } from './wire.ts'
 
 /** Two pcs on one wire, 10.0.0.1 and 10.0.0.2. */
@@ -178,7 +178,7 @@ test('commands are found by their beginning, when that is enough', async () => {
   const pc = await TestPc.boot(new Wire(), 1)
   expect(await pc.run('xyz 1')).toBe('Bad command: "xyz 1". Use ? for help.\r\n')
   expect(await pc.run('?')).toContain('ping HOST [OPTION ...]')
-  for (const { name } of commands) expect(await pc.run(`${name} ?`)).not.toBe('')
+  for (const { name } of consoleCommands) expect(await pc.run(`${name} ?`)).not.toBe('')
 })
 
 test('lines are edited, recalled and completed', async () => {

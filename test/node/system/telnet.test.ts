@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { encode, greeting, TelnetDecoder, TelnetStripper } from '../../../runtime/node/system/telnet.ts'
+import { encodeTelnet, greeting, TelnetDecoder, TelnetStripper } from '../../../runtime/node/system/telnet.ts'
 
 const [IAC, DONT, DO, WONT, WILL, SB, AYT, SE, CR, LF] = [255, 254, 253, 252, 251, 250, 246, 240, 13, 10] as const
 
@@ -103,7 +103,7 @@ test('output reaches a telnet terminal as it was, however it is split', () => {
   fc.assert(
     fc.property(bytes, fc.array(fc.nat()), (output, cuts) => {
       const stripper = new TelnetStripper()
-      const sent = Uint8Array.from([...greeting, ...encode(output)])
+      const sent = Uint8Array.from([...greeting, ...encodeTelnet(output)])
       expect(split(sent, cuts).flatMap((piece) => [...stripper.strip(piece)])).toEqual([...output])
     }),
     { numRuns: 1000 },
@@ -111,7 +111,7 @@ test('output reaches a telnet terminal as it was, however it is split', () => {
 })
 
 test('every FF of the guest is sent twice, and output without one is not copied', () => {
-  expect([...encode(Uint8Array.of(IAC, 1, IAC, IAC))]).toEqual([IAC, IAC, 1, IAC, IAC, IAC, IAC])
+  expect([...encodeTelnet(Uint8Array.of(IAC, 1, IAC, IAC))]).toEqual([IAC, IAC, 1, IAC, IAC, IAC, IAC])
   const plain = Uint8Array.of(1, 2, 3)
-  expect(encode(plain)).toBe(plain)
+  expect(encodeTelnet(plain)).toBe(plain)
 })

@@ -17,7 +17,7 @@ import { fieldsOf } from '../../nodes/shown-fields.ts'
 import type { PortAllocator } from '../../ports/allocator.ts'
 import { give, letRead } from '../../sandbox/box.ts'
 import type { Confinement, Sandbox } from '../../sandbox/sandbox.ts'
-import { translated } from '../../storage/disk.ts'
+import { withDiskErrors } from '../../storage/disk.ts'
 import { checkMemory } from '../../system/memory.ts'
 import type { KindHost } from '../host-kind.ts'
 import type { Launch, NodeActions, NodeKind } from '../kind.ts'
@@ -94,7 +94,7 @@ export class DynamipsKind implements NodeKind<DynamipsProperties, typeof dynamip
     )
     const program = requireDynamips(settings().path)
     const { file } = await this.#imageNamed(node, properties.image)
-    const command = await translated('dynamips', async () => {
+    const command = await withDiskErrors('dynamips', async () => {
       await prepareFiles(directory, file)
       return this.#serial.run('program', () => unprivileged(program, runDirectory))
     })

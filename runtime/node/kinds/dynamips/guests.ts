@@ -4,10 +4,10 @@ import { ApiError, conflict } from '../../../../src/errors/api-error.ts'
 import type { GuestControl, GuestProcess, GuestState, StopReason } from '../kind.ts'
 import type { DynamipsTimeouts } from './bounds.ts'
 import { errorsName, imageLink } from './files.ts'
-import { type Hypervisor, HypervisorError, type Reply } from './hypervisor.ts'
+import { type DynamipsReply, type Hypervisor, HypervisorError } from './hypervisor.ts'
 import type { DynamipsKindNode, DynamipsProperties } from './properties.ts'
 import { reach } from './ready.ts'
-import { lastWords } from './words.ts'
+import { lastOutput } from './words.ts'
 
 /** What dynamips calls the router, of which it has one. */
 export const routerName = 'router'
@@ -194,7 +194,7 @@ export class DynamipsGuests implements GuestControl<DynamipsProperties> {
     command: string,
     values: readonly (string | number)[] = [],
     ms = this.#timeouts.command,
-  ): Promise<Reply> {
+  ): Promise<DynamipsReply> {
     const held = this.#heldOf(node)
     const { ended } = held.process
     if (held.client?.isOpen !== true) held.client = await this.#connection(node, this.#timeouts.adopt, ended)
@@ -222,7 +222,7 @@ export function refused(error: unknown): never {
 /** Why a router does not begin, with what dynamips complained of before that. */
 async function explained(error: unknown, { directory }: DynamipsKindNode): Promise<unknown> {
   if (!(error instanceof HypervisorError)) return error
-  const words = await lastWords(join(directory, errorsName), directory)
+  const words = await lastOutput(join(directory, errorsName), directory)
   return new ApiError(409, words === '' ? error.message : `${error.message}: ${words}`, { cause: error })
 }
 

@@ -2,10 +2,10 @@ import { createConnection, type Socket } from 'node:net'
 import { onAbort } from '../../../../src/async/abort.ts'
 import { LineReader } from '../../system/line-reader.ts'
 import { HypervisorError } from './hypervisor-error.ts'
-import { commandLine, parseReply, type Reply } from './replies.ts'
+import { commandText, type DynamipsReply, parseReply } from './replies.ts'
 
 export { HypervisorError, type HypervisorErrorCode } from './hypervisor-error.ts'
-export type { Reply } from './replies.ts'
+export type { DynamipsReply } from './replies.ts'
 
 /** The longest line known (a saved configuration in base64) has some hundred KB. */
 const maxLineBytes = 1 << 20
@@ -33,7 +33,7 @@ interface Pending {
   readonly command: string
   readonly line: string
   readonly ms: number
-  readonly resolve: (reply: Reply) => void
+  readonly resolve: (reply: DynamipsReply) => void
   readonly reject: (error: HypervisorError) => void
   readonly lines: string[]
   bytes: number
@@ -71,8 +71,12 @@ export class Hypervisor {
   }
 
   /** Gives a command (`vm start`) with its values when those before it are done. */
-  async run(command: string, values: readonly (string | number)[], { ms, signal }: CommandOptions): Promise<Reply> {
-    const line = commandLine(command, values)
+  async run(
+    command: string,
+    values: readonly (string | number)[],
+    { ms, signal }: CommandOptions,
+  ): Promise<DynamipsReply> {
+    const line = commandText(command, values)
     if (this.#end !== undefined) throw this.#end
     if (signal?.aborted) throw aborted(command)
     if (this.#queue.length >= maxPending) {
@@ -82,7 +86,7 @@ export class Hypervisor {
     const abandon = () => pending !== undefined && this.#abandon(pending)
     let forget = () => {}
     try {
-      return await new Promise<Reply>((resolve, reject) => {
+      return await new Promise<DynamipsReply>((resolve, reject) => {
         pending = { command, line, ms, resolve, reject, lines: [], bytes: 0, timer: undefined }
         forget = onAbort(signal, abandon)
         this.#queue.push(pending)

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { conflict } from '../../../../src/errors/api-error.ts'
 import type { DynamipsTimeouts } from './bounds.ts'
-import { type Hypervisor, HypervisorError, type Reply } from './hypervisor.ts'
+import { type DynamipsReply, type Hypervisor, HypervisorError } from './hypervisor.ts'
 import type { LoadWatch } from './load.ts'
 
 /** Milliseconds that pass, and a wait for some of them; a test has its own. */
@@ -84,7 +84,7 @@ function run(
   command: string,
   values: readonly (string | number)[],
   ms = timeouts.command,
-): Promise<Reply> {
+): Promise<DynamipsReply> {
   return client.run(command, [name, ...values], { ms, signal })
 }
 

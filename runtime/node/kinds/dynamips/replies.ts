@@ -1,7 +1,7 @@
 import { HypervisorError } from './hypervisor-error.ts'
 
 /** What one command brought: the lines of its answer, and the text of the line that ended it. */
-export interface Reply {
+export interface DynamipsReply {
   readonly lines: readonly string[]
   readonly text: string
 }
@@ -24,7 +24,7 @@ export function parseReply(line: string): ReplyLine {
  * A command as it is sent. Values are quoted: dynamips would take what is after `#` or `!` for a comment. Nothing can be
  * escaped in its quotes, and it drops an empty value, so that those that follow would change places.
  */
-export function commandLine(command: string, values: readonly (string | number)[]): string {
+export function commandText(command: string, values: readonly (string | number)[]): string {
   const quoted = values.map((value) => {
     if (typeof value === 'number' && Number.isSafeInteger(value)) return String(value)
     // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for

@@ -2,7 +2,7 @@ import { conflict } from '../../../../src/errors/api-error.ts'
 import type { PortRef } from '../../../../src/host-agent.ts'
 import type { HypervisorDriverName } from '../../../../src/kinds/hypervisor.ts'
 import { hasCarrier } from '../../nodes/record.ts'
-import type { GuestControl, GuestProcess, GuestState, KindListener, StopReason, Wire } from '../kind.ts'
+import type { GuestControl, GuestProcess, GuestState, KindListener, PortWire, StopReason } from '../kind.ts'
 import type { HypervisorDriver, VmAdapter, VmState } from './driver.ts'
 import { endLeft } from './leftovers.ts'
 import type { HypervisorProperties, VmKindNode } from './properties.ts'
@@ -148,7 +148,7 @@ export class VmGuests implements GuestControl<HypervisorProperties> {
   }
 }
 
-const adapterOf = ({ guest_port, switch_port }: Wire, index: number, carrier: boolean): VmAdapter => ({
+const adapterOf = ({ guest_port, switch_port }: PortWire, index: number, carrier: boolean): VmAdapter => ({
   index,
   guestPort: guest_port,
   switchPort: switch_port,

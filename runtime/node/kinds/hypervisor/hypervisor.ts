@@ -18,13 +18,13 @@ import type { PortAllocator } from '../../ports/allocator.ts'
 import { nodeRecords } from '../../projects/project-record.ts'
 import { checkMemory } from '../../system/memory.ts'
 import type { KindHost } from '../host-kind.ts'
-import type { Cleanup, ComputeActions, KindListener, Launch, NodeKind, PortWiring, Wire } from '../kind.ts'
+import type { Cleanup, ComputeActions, KindListener, Launch, NodeKind, PortWire, PortWiring } from '../kind.ts'
 import type { HypervisorDriver, Vm } from './driver.ts'
 import { defaultDriver, type HypervisorSettings } from './drivers.ts'
 import { VmGuests } from './guests.ts'
 import { endLeft, Leftovers } from './leftovers.ts'
 import { HypervisorProperties, type VmKindNode } from './properties.ts'
-import { changed, requireTypes } from './settings.ts'
+import { changedSettings, requireTypes } from './settings.ts'
 import { VmPorts } from './vm-ports.ts'
 import { VmUse } from './vm-use.ts'
 
@@ -152,7 +152,7 @@ export class HypervisorKind implements NodeKind<HypervisorProperties, typeof hyp
     node.record.properties = { ...node.record.properties, vmname: newName }
   }
 
-  async launch(node: VmKindNode, wires: ReadonlyMap<string, Wire>): Promise<Launch> {
+  async launch(node: VmKindNode, wires: ReadonlyMap<string, PortWire>): Promise<Launch> {
     this.#use.launched(node)
     try {
       return await this.#launch(node, wires)
@@ -163,7 +163,7 @@ export class HypervisorKind implements NodeKind<HypervisorProperties, typeof hyp
     }
   }
 
-  async #launch(node: VmKindNode, wires: ReadonlyMap<string, Wire>): Promise<Launch> {
+  async #launch(node: VmKindNode, wires: ReadonlyMap<string, PortWire>): Promise<Launch> {
     const driver = this.driverOf(node)
     await this.#leftovers.settle(node.record.properties.vm_uuid)
     let vm = await this.#must(node)
@@ -312,7 +312,7 @@ export class HypervisorKind implements NodeKind<HypervisorProperties, typeof hyp
   /** All of the changes, or (when it throws) none. */
   async #apply(node: VmKindNode, changes: HypervisorUpdate, isSameVm = true): Promise<void> {
     const before = node.record.properties
-    const next = changed(before, changes, node.status === 'stopped')
+    const next = changedSettings(before, changes, node.status === 'stopped')
     const driver = this.driverOf(node)
     requireTypes(driver, next)
     if (!isSameVm || next.adapters !== before.adapters) {

@@ -5,7 +5,7 @@ import { Check } from '@sinclair/typebox/value'
 import { KeyedMutex } from '../../../../src/async/keyed-mutex.ts'
 import { type HypervisorDriverName, hypervisorDrivers } from '../../../../src/kinds/hypervisor.ts'
 import type { Log } from '../../log/log.ts'
-import { translated } from '../../storage/disk.ts'
+import { withDiskErrors } from '../../storage/disk.ts'
 import { makeDirectory, readDurable, writeDurable } from '../../storage/durable-file.ts'
 import type { HypervisorDriver } from './driver.ts'
 
@@ -83,7 +83,7 @@ export class Leftovers {
     const all = await this.#all()
     this.#making.add(clone.uuid)
     all.set(clone.uuid, { ...clone, serial_port: null, clone: 'remove', creating: { record, until } })
-    await translated('The clone was not made', () => this.#write()).catch((error: unknown) => {
+    await withDiskErrors('The clone was not made', () => this.#write()).catch((error: unknown) => {
       this.#making.delete(clone.uuid)
       all.delete(clone.uuid)
       throw error

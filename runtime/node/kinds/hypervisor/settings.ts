@@ -4,7 +4,7 @@ import type { HypervisorDriver } from './driver.ts'
 import { type HypervisorProperties, plainFields } from './properties.ts'
 
 /** The settings of a node with the changes in them; 409 for those that only one that is stopped can have. */
-export function changed(
+export function changedSettings(
   before: HypervisorProperties,
   changes: HypervisorUpdate,
   isStopped: boolean,

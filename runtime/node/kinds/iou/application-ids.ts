@@ -1,7 +1,7 @@
 import { netioDirectory } from '../../switch/fast/netio-directory.ts'
 import { isNetioTaken } from '../../switch/fast/netio-socket.ts'
 import { type Libc, loadLibc } from '../../system/libc.ts'
-import { freeApplicationId, peerOf } from './netmap.ts'
+import { freeApplicationId, netmapPeerOf } from './netmap.ts'
 
 /**
  * The application ids of this host: the programs of one user meet in one directory, whatever project they are of. Those of other
@@ -57,7 +57,7 @@ export function hasInstance(id: number): boolean {
 }
 
 /** The same, or the bridge of one. */
-const isInUseOnHost = (id: number): boolean => hasInstance(id) || isTaken(peerOf(id))
+const isInUseOnHost = (id: number): boolean => hasInstance(id) || isTaken(netmapPeerOf(id))
 
 function isTaken(id: number): boolean {
   try {

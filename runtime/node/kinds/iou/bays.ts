@@ -1,6 +1,6 @@
 import { badRequest, conflict } from '../../../../src/errors/api-error.ts'
 import type { PortRef } from '../../../../src/host-agent.ts'
-import type { Line } from '../../../../src/model/capture.ts'
+import type { LineType } from '../../../../src/model/capture.ts'
 
 const unitsOfBay = 4
 /** What a program can have, of both kinds together. */
@@ -20,7 +20,7 @@ export function portsOf({ ethernet_adapters, serial_adapters }: Bays): readonly 
   }))
 }
 
-export const lineIn = ({ ethernet_adapters }: Bays, { adapter }: PortRef): Line =>
+export const lineIn = ({ ethernet_adapters }: Bays, { adapter }: PortRef): LineType =>
   adapter < ethernet_adapters ? 'ethernet' : 'serial'
 
 /** The number of a port in the datagrams of a program. */

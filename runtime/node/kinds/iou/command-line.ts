@@ -1,5 +1,5 @@
 import { conflict } from '../../../../src/errors/api-error.ts'
-import type { ImageFacts } from './image.ts'
+import type { IouImageFacts } from './image.ts'
 
 /** Everything that a command line says. */
 export interface Router {
@@ -11,7 +11,7 @@ export interface Router {
     readonly l1_keepalives: boolean
     readonly use_default_iou_values: boolean
   }
-  readonly facts: Pick<ImageFacts, 'hasKeepalives'>
+  readonly facts: Pick<IouImageFacts, 'hasKeepalives'>
   readonly applicationId: number
 }
 

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { lstat, readdir, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import { translated } from '../../storage/disk.ts'
+import { withDiskErrors } from '../../storage/disk.ts'
 import { configText } from './config-text.ts'
 import { readOwn, removeStaged, replaceOwn, type Staged, stageOwn } from './own-files.ts'
 
@@ -109,7 +109,7 @@ const kept = [
  * already counts; of several others the newest does.
  */
 export async function adoptFiles(directory: string, applicationId: number): Promise<void> {
-  await translated('Renaming the files of the router', async () => {
+  await withDiskErrors('Renaming the files of the router', async () => {
     await removeStaged(directory)
     const names = await readdir(directory)
     for (const { pattern, nameOf } of kept) {
@@ -131,7 +131,7 @@ async function newestOf(directory: string, names: readonly string[]): Promise<st
 
 /** VLANs belong to the configuration: with another one they are those of the old. */
 export async function removeVlans(directory: string): Promise<void> {
-  await translated('Removing the VLANs of the router', async () => {
+  await withDiskErrors('Removing the VLANs of the router', async () => {
     const names = (await readdir(directory)).filter((name) => /^vlan\.dat-\d{5}$/.test(name))
     await Promise.all(names.map((name) => rm(join(directory, name), { force: true })))
   })

@@ -1,7 +1,7 @@
 import { readlink, rm, symlink } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { conflict } from '../../../../src/errors/api-error.ts'
-import { translated } from '../../storage/disk.ts'
+import { withDiskErrors } from '../../storage/disk.ts'
 
 /** Images look at the path they are started by: a link to one in the directory of the node has a short and plain name. */
 
@@ -20,7 +20,7 @@ export interface ImageLink {
  * of the image, a file of a client or one of the router's own, stays: then the link has another one. 409 when none is free.
  */
 export async function linkImage(directory: string, image: string, before: string): Promise<ImageLink> {
-  return translated('The link to the image', async () => {
+  return withDiskErrors('The link to the image', async () => {
     await unlinkImage(directory, before)
     const name = basename(image)
     if (image === join(directory, name)) return { path: image, name: '' }

@@ -5,12 +5,12 @@ import { basename, join } from 'node:path'
 import { conflict } from '../../../../src/errors/api-error.ts'
 import { type ProgramEnd, runProgram } from '../../programs/start.ts'
 import type { Confinement } from '../../sandbox/sandbox.ts'
-import { translate } from '../../storage/disk.ts'
+import { diskError } from '../../storage/disk.ts'
 import { findProgram } from '../../system/find-program.ts'
 import { type ElfHeader, elfHeader, elfHeaderBytes } from './elf.ts'
 
 /** What an image says of itself. */
-export interface ImageFacts {
+export interface IouImageFacts {
   readonly path: string
   readonly bits: 32 | 64
   /** What it has when it is not told otherwise: MB and KB; undefined when it does not say. */
@@ -25,13 +25,13 @@ const askMs = 15_000
 const maxOutputBytes = 1 << 20
 
 /** The last answer of every image, and of which state of the file it is. */
-const known = new Map<string, { readonly stamp: string; readonly facts: Promise<ImageFacts> }>()
+const known = new Map<string, { readonly stamp: string; readonly facts: Promise<IouImageFacts> }>()
 
 /**
  * What the image at that path is, and can do; asked once for every file, and again when the file has changed. 409 when this host
  * cannot run it.
  */
-export function imageFactsOf(path: string, confinement?: Confinement): Promise<ImageFacts> {
+export function imageFactsOf(path: string, confinement?: Confinement): Promise<IouImageFacts> {
   const stamp = stampOf(path)
   if (stamp === undefined) return Promise.reject(conflict(`The image ${basename(path)} is not there`))
   const before = known.get(path)
@@ -47,7 +47,7 @@ export function imageFactsOf(path: string, confinement?: Confinement): Promise<I
 }
 
 /** The same where the image must not be run: only what it said before; undefined when that is not known. */
-export async function knownFactsOf(path: string): Promise<ImageFacts | undefined> {
+export async function knownFactsOf(path: string): Promise<IouImageFacts | undefined> {
   const entry = known.get(path)
   return entry === undefined || entry.stamp !== stampOf(path) ? undefined : entry.facts.catch(() => undefined)
 }
@@ -61,7 +61,7 @@ function stampOf(path: string): string | undefined {
   }
 }
 
-async function ask(path: string, confinement: Confinement | undefined): Promise<ImageFacts> {
+async function ask(path: string, confinement: Confinement | undefined): Promise<IouImageFacts> {
   const { bits } = await requireIouImage(path)
   await requireLibraries(path, confinement)
   return { path, bits, ...factsIn(await helpOf(path, confinement)) }
@@ -101,7 +101,7 @@ async function beginOf(path: string): Promise<Buffer> {
     const { buffer, bytesRead } = await file.read(Buffer.alloc(elfHeaderBytes), 0, elfHeaderBytes, 0)
     return buffer.subarray(0, bytesRead)
   } catch (cause) {
-    throw translate(`Reading the image ${basename(path)}`, cause)
+    throw diskError(`Reading the image ${basename(path)}`, cause)
   }
 }
 
@@ -169,7 +169,7 @@ function run(program: string, args: readonly string[], { image, confinement, cwd
 }
 
 /** From lines such as `-n <n>  Size of nvram in Kb (default 64KB)`; an option goes on until the next one. */
-export function factsIn(help: string): Pick<ImageFacts, 'defaultRam' | 'defaultNvram' | 'hasKeepalives'> {
+export function factsIn(help: string): Pick<IouImageFacts, 'defaultRam' | 'defaultNvram' | 'hasKeepalives'> {
   const options = new Map(help.split(/^\s*(?=-\w\b)/m).map((text) => [text.slice(0, 2), text]))
   const defaultOf = (option: string, unit: RegExp) => {
     const [, number] = unit.exec(options.get(option) ?? '') ?? []

@@ -32,7 +32,7 @@ import {
   startupConfigName,
 } from './configs.ts'
 import { hintOf } from './hints.ts'
-import { type ImageFacts, imageFactsOf, knownFactsOf } from './image.ts'
+import { type IouImageFacts, imageFactsOf, knownFactsOf } from './image.ts'
 import { unlinkImage } from './image-link.ts'
 import { launchOf } from './launch.ts'
 import { type LicencePlaces, licenceName, licencePath, licencePlace, removeLicences, writeLicence } from './licence.ts'
@@ -288,7 +288,7 @@ export class IouKind implements NodeKind<IouProperties, typeof iou> {
     return this.#withDefaults(node, next, isReread ? (path) => this.#ask(path) : knownFactsOf)
   }
 
-  async #ask(path: string): Promise<ImageFacts> {
+  async #ask(path: string): Promise<IouImageFacts> {
     return imageFactsOf(path, await this.#options.sandbox.confinement())
   }
 

@@ -12,7 +12,7 @@ import { checkMemory } from '../../system/memory.ts'
 import type { Launch } from '../kind.ts'
 import { commandLine } from './command-line.ts'
 import { adoptFiles } from './configs.ts'
-import { type ImageFacts, imageFactsOf, requireIouImage } from './image.ts'
+import { type IouImageFacts, imageFactsOf, requireIouImage } from './image.ts'
 import { linkImage } from './image-link.ts'
 import { findLicence, hostnameWarning, type LicencePlaces, licenceName, requireLicence } from './licence.ts'
 import { netmapName, netmapText } from './netmap.ts'
@@ -72,7 +72,7 @@ export async function launchOf(node: IouKindNode, options: LaunchOptions): Promi
 }
 
 /** What it said once is known, but whether this host can run it may have changed since. */
-async function factsOf(image: string, confinement: Confinement | undefined): Promise<ImageFacts> {
+async function factsOf(image: string, confinement: Confinement | undefined): Promise<IouImageFacts> {
   await requireIouImage(image)
   return imageFactsOf(image, confinement)
 }

@@ -5,7 +5,7 @@ import { basename, join } from 'node:path'
 import { ignore } from '../../../../src/async/ignore.ts'
 import { badRequest, conflict } from '../../../../src/errors/api-error.ts'
 import { isUuid } from '../../../../src/schema/fields.ts'
-import { translate, translated } from '../../storage/disk.ts'
+import { diskError, withDiskErrors } from '../../storage/disk.ts'
 
 /** Nothing of a licence is ever logged, shown, or part of a message. */
 
@@ -77,7 +77,7 @@ export async function writeLicence(directory: string, content: string): Promise<
   }
   const path = join(directory, licenceName)
   const temporary = `${path}.${randomBytes(6).toString('hex')}`
-  await translated(what, async () => {
+  await withDiskErrors(what, async () => {
     await mkdir(directory, { recursive: true, mode: 0o700 })
     try {
       // Never through a link that somebody else made.
@@ -106,7 +106,7 @@ async function contentOf(path: string): Promise<string> {
     // One character a byte: what is not ASCII is found by that, in any encoding.
     return buffer.toString('latin1', 0, bytesRead)
   } catch (cause) {
-    throw translate(`Reading the licence file ${basename(path)}`, cause)
+    throw diskError(`Reading the licence file ${basename(path)}`, cause)
   }
 }
 

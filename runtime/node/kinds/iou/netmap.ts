@@ -8,13 +8,13 @@ const bays = 16
 const units = 4
 
 /** The id under which what carries the frames of a router is known to it. */
-export const peerOf = (applicationId: number): number => applicationId + 512
+export const netmapPeerOf = (applicationId: number): number => applicationId + 512
 
 /** The file by which a router knows who is at the other end of its ports: always its peer, at the same port. */
 export function netmapText(applicationId: number): string {
   return Array.from({ length: bays * units }, (_, index) => {
     const port = `${Math.floor(index / units)}/${index % units}`
-    return `${peerOf(applicationId)}:${port}${String(applicationId).padStart(5)}:${port}\n`
+    return `${netmapPeerOf(applicationId)}:${port}${String(applicationId).padStart(5)}:${port}\n`
   }).join('')
 }
 

@@ -3,7 +3,7 @@ import { constants } from 'node:fs'
 import { type FileHandle, lstat, open, readdir, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { conflict } from '../../../../src/errors/api-error.ts'
-import { translate, translated } from '../../storage/disk.ts'
+import { diskError, withDiskErrors } from '../../storage/disk.ts'
 
 /**
  * Files in the directory of a router. Clients and the router itself put there what they like: only regular files are opened,
@@ -18,14 +18,14 @@ export interface OwnFile {
 
 /** The file of that name; undefined when there is none, 409 when it is something else, or longer than that. */
 export async function readOwn(directory: string, name: string, maxBytes: number): Promise<OwnFile | undefined> {
-  return translated(`Reading ${name}`, async () => {
+  return withDiskErrors(`Reading ${name}`, async () => {
     const handle = await openOwn(directory, name)
     if (handle === undefined) return undefined
     try {
       const stats = await handle.stat()
       if (!stats.isFile()) throw noFile(name)
       if (stats.size > maxBytes) throw conflict(`${name} has ${stats.size} bytes, expected at most ${maxBytes}`)
-      return { bytes: await bytesOf(handle, stats.size), writtenAt: stats.mtimeMs }
+      return { bytes: await ownFileBytes(handle, stats.size), writtenAt: stats.mtimeMs }
     } finally {
       await handle.close()
     }
@@ -42,12 +42,12 @@ async function openOwn(directory: string, name: string): Promise<FileHandle | un
     const { code } = error as NodeJS.ErrnoException
     if (code === 'ENOENT') return undefined
     // A link, a socket.
-    throw code === 'ELOOP' || code === 'ENXIO' ? noFile(name) : translate(`Reading ${name}`, error)
+    throw code === 'ELOOP' || code === 'ENXIO' ? noFile(name) : diskError(`Reading ${name}`, error)
   }
 }
 
 /** So many bytes, or fewer when it has become shorter. */
-async function bytesOf(handle: FileHandle, size: number): Promise<Buffer> {
+async function ownFileBytes(handle: FileHandle, size: number): Promise<Buffer> {
   const bytes = Buffer.alloc(size)
   let filled = 0
   while (filled < size) {
@@ -80,7 +80,7 @@ export async function stageOwn(directory: string, name: string, content: string 
   const discard = () => rm(temporary, { force: true })
   const clean = (error: unknown) =>
     discard().then(() => {
-      throw translate(`Writing ${name}`, error)
+      throw diskError(`Writing ${name}`, error)
     })
   // Else the last of several would find it only when the others are in their places.
   if ((await lstat(file).catch(() => undefined))?.isDirectory()) {

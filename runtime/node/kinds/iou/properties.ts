@@ -3,7 +3,7 @@ import { Check } from '@sinclair/typebox/value'
 import { iouSettings } from '../../../../src/kinds/iou.ts'
 import { nullable } from '../../../../src/schema/fields.ts'
 import type { KindNode } from '../kind.ts'
-import type { ImageFacts } from './image.ts'
+import type { IouImageFacts } from './image.ts'
 import { maxApplicationId } from './netmap.ts'
 
 /** What the record of a router keeps. */
@@ -26,7 +26,7 @@ export const IouProperties = Type.Object({
 export const plainFields = Object.keys(iouSettings) as readonly (keyof typeof iouSettings)[]
 
 /** The same router with what the image has by default, as far as it says, where the router is to have that. */
-export function withDefaultsOf(properties: IouProperties, facts: ImageFacts | undefined): IouProperties {
+export function withDefaultsOf(properties: IouProperties, facts: IouImageFacts | undefined): IouProperties {
   if (!properties.use_default_iou_values || facts === undefined) return properties
   const { ram, nvram } = iouSettings
   const { defaultRam, defaultNvram } = facts

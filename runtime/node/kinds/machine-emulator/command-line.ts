@@ -1,7 +1,7 @@
 import { conflict } from '../../../../src/errors/api-error.ts'
 import type { MachineEmulatorNode } from '../../../../src/kinds/machine-emulator.ts'
 import { longestSocketPath } from '../../system/socket-path.ts'
-import type { Wire } from '../kind.ts'
+import type { PortWire } from '../kind.ts'
 import type { Adapter } from './adapters.ts'
 import type { Accelerator } from './binaries.ts'
 import { consoleArguments } from './console-arguments.ts'
@@ -34,7 +34,7 @@ export interface MachineSpec {
   readonly initrd?: string
   readonly adapters: readonly Adapter[]
   /** By `{adapter}/0`; every adapter has one, linked or not. */
-  readonly wires: ReadonlyMap<string, Wire>
+  readonly wires: ReadonlyMap<string, PortWire>
   /** Where a VNC or SPICE server listens; a telnet console is on standard input and output, and has no use for it. */
   readonly console: { readonly host: string; readonly port: number } | null
   /** Path of the UNIX socket of the monitor. */
@@ -142,12 +142,12 @@ function adapterArguments(
   ]
 }
 
-const datagrams = (id: string, { guest_port, switch_port }: Wire): string =>
+const datagrams = (id: string, { guest_port, switch_port }: PortWire): string =>
   `dgram,id=${id},local.type=inet,local.host=127.0.0.1,local.port=${guest_port}` +
   `,remote.type=inet,remote.host=127.0.0.1,remote.port=${switch_port}`
 
 /** Before 7.2. */
-const olderDatagrams = (id: string, { guest_port, switch_port }: Wire): string =>
+const olderDatagrams = (id: string, { guest_port, switch_port }: PortWire): string =>
   `socket,id=${id},udp=127.0.0.1:${switch_port},localaddr=127.0.0.1:${guest_port}`
 
 /** What the emulator knows of a network adapter; 409 with those that it has. */

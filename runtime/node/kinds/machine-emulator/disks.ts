@@ -3,11 +3,19 @@ import { open, rename, rm } from 'node:fs/promises'
 import { basename, isAbsolute } from 'node:path'
 import { conflict } from '../../../../src/errors/api-error.ts'
 import type { DiskSlot } from '../../../../src/kinds/machine-emulator.ts'
-import { translated } from '../../storage/disk.ts'
+import { withDiskErrors } from '../../storage/disk.ts'
 import type { ImageTool } from './confined-tool.ts'
-import { type ImageFacts, inspectImage, mustRun, refusal, requireImage, runTool, type ToolEnd } from './qemu-img.ts'
+import {
+  type DiskFacts,
+  inspectImage,
+  mustRun,
+  qemuImgError,
+  requireImage,
+  runQemuImg,
+  type ToolEnd,
+} from './qemu-img.ts'
 
-export { findImageTool, type ImageFacts, inspectImage } from './qemu-img.ts'
+export { type DiskFacts, findImageTool, inspectImage } from './qemu-img.ts'
 
 /** A disk that a machine can be started with. */
 export interface PreparedDisk {
@@ -27,7 +35,7 @@ export const overlayName = (slot: DiskSlot): string => `${slot}_disk.qcow2`
 const ends = { fine: 0, failed: 1, corrupt: 2, leaks: 3, cannotBeChecked: 63 } as const
 
 interface Base {
-  readonly facts: ImageFacts
+  readonly facts: DiskFacts
   readonly warnings: readonly string[]
 }
 
@@ -41,7 +49,7 @@ export interface Overlay {
   /** Absolute path of the image below it, which is never written. */
   readonly base: string
   /** Called before the image below is used: throws when it reads files that the client may not. */
-  readonly allow?: ((base: ImageFacts) => Promise<void>) | undefined
+  readonly allow?: ((base: DiskFacts) => Promise<void>) | undefined
 }
 
 /** The overlay, made when it is not there, repaired when it has errors, and following an image that has moved. */
@@ -122,7 +130,7 @@ async function choose(
   tool: ImageTool,
   path: string,
   base: string,
-): Promise<{ warnings: readonly string[]; facts?: ImageFacts }> {
+): Promise<{ warnings: readonly string[]; facts?: DiskFacts }> {
   const kept = (image: string) => path.replace(/\.qcow2$/, `.${basename(image).slice(-180)}.qcow2`)
   const facts = existsSync(path) ? await readOverlay(tool, path) : undefined
   const backing = facts?.backing
@@ -141,7 +149,7 @@ async function createOverlay(tool: ImageTool, path: string, base: string, baseFo
   const what = `Creating ${basename(path)}`
   try {
     await mustRun(what, tool, ['create', '-q', '-f', 'qcow2', '-F', baseFormat, '-b', base, temporary])
-    await translated(what, async () => {
+    await withDiskErrors(what, async () => {
       const file = await open(temporary, 'r+')
       try {
         await file.sync()
@@ -157,13 +165,13 @@ async function createOverlay(tool: ImageTool, path: string, base: string, baseFo
   }
 }
 
-async function readOverlay(tool: ImageTool, path: string): Promise<ImageFacts> {
+async function readOverlay(tool: ImageTool, path: string): Promise<DiskFacts> {
   if (statSync(path).size > 0) return inspectImage(tool, path, 'qcow2')
   throw conflict(`${basename(path)} is empty: it was not written to its end; delete it to begin again from the image`)
 }
 
 /** The tool must not touch what is in the image, so the new place is only noted. */
-async function follow(tool: ImageTool, path: string, facts: ImageFacts, base: string, format: string): Promise<void> {
+async function follow(tool: ImageTool, path: string, facts: DiskFacts, base: string, format: string): Promise<void> {
   // It stands by itself, and what it does not have is empty; with an image below it that would be the image's.
   if (facts.backing === undefined) return
   if (facts.backing === base && facts.backingFormat === format) return
@@ -209,9 +217,9 @@ async function checkAndRepair(tool: ImageTool, path: string, format: string): Pr
 
 /** Ends with what the check found; 409 when it could not be done. */
 async function check(tool: ImageTool, path: string, format: string, repair: readonly string[] = []): Promise<ToolEnd> {
-  const end = await runTool(tool, ['check', '-q', '-f', format, ...repair, path])
+  const end = await runQemuImg(tool, ['check', '-q', '-f', format, ...repair, path])
   const known: readonly number[] = Object.values(ends)
-  if (end.code === ends.failed || !known.includes(end.code)) throw refusal(`Checking ${basename(path)}`, end)
+  if (end.code === ends.failed || !known.includes(end.code)) throw qemuImgError(`Checking ${basename(path)}`, end)
   return end
 }
 

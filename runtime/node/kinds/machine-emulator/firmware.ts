@@ -1,7 +1,7 @@
 import { constants, existsSync, lstatSync } from 'node:fs'
 import { copyFile, open, readdir, readFile, realpath, rename, rm } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
-import { translated } from '../../storage/disk.ts'
+import { withDiskErrors } from '../../storage/disk.ts'
 import type { Firmware } from './drives.ts'
 import { requireImage } from './qemu-img.ts'
 
@@ -35,7 +35,7 @@ export async function firmwareOf(image: string, nodeDirectory: string): Promise<
   if (existsSync(vars)) return { type: 'uefi', code: image, vars }
   const template = await varsTemplate(image)
   if (template === undefined) return { type: 'uefi', code: image }
-  await translated(`Creating ${varsName}`, () => copyWhole(template, vars))
+  await withDiskErrors(`Creating ${varsName}`, () => copyWhole(template, vars))
   return { type: 'uefi', code: image, vars }
 }
 

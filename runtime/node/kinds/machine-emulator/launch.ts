@@ -8,7 +8,7 @@ import type { Cell } from '../../sandbox/cell.ts'
 import type { Confinement, Sandbox } from '../../sandbox/sandbox.ts'
 import { checkMemory } from '../../system/memory.ts'
 import { replaceOwn } from '../iou/own-files.ts'
-import type { Launch, Wire } from '../kind.ts'
+import type { Launch, PortWire } from '../kind.ts'
 import { adaptersOf, generatedMac } from './adapters.ts'
 import { type Accelerator, acceleratorsOf, resolveEmulator } from './binaries.ts'
 import { commandLine } from './command-line.ts'
@@ -40,7 +40,7 @@ const commaInInitrd = 'the emulator takes what is after a comma of a path for an
 /** Checks and makes what a machine needs, and says how it is run; 409 with what is missing. */
 export async function launchOf(
   node: MachineKindNode,
-  wires: ReadonlyMap<string, Wire>,
+  wires: ReadonlyMap<string, PortWire>,
   options: LaunchOptions,
 ): Promise<Launch> {
   const { record, directory, projectId } = node

@@ -11,7 +11,7 @@ import { fieldsOf } from '../../nodes/shown-fields.ts'
 import { removeBox } from '../../sandbox/box.ts'
 import { checkMemory } from '../../system/memory.ts'
 import type { KindHost } from '../host-kind.ts'
-import type { Cleanup, ComputeActions, Launch, NodeActions, NodeKind, Wire } from '../kind.ts'
+import type { Cleanup, ComputeActions, Launch, NodeActions, NodeKind, PortWire } from '../kind.ts'
 import { withOwnAddresses } from './adapters.ts'
 import { factsOf, kvmPlatforms, resolveEmulator, usableEmulators } from './binaries.ts'
 import { defaultMachineTimeouts } from './bounds.ts'
@@ -93,7 +93,7 @@ export class MachineEmulatorKind implements NodeKind<MachineProperties, typeof m
     if (now.cpu_throttling !== cpu_throttling) await this.control.limit(node, now.cpu_throttling)
   }
 
-  launch(node: MachineKindNode, wires: ReadonlyMap<string, Wire>): Promise<Launch> {
+  launch(node: MachineKindNode, wires: ReadonlyMap<string, PortWire>): Promise<Launch> {
     this.#sums.look(node)
     return launchOf(node, wires, { ...this.#options, images: this.#images })
   }

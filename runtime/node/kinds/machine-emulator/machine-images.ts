@@ -6,12 +6,12 @@ import { type DiskSlot, diskSlots } from '../../../../src/kinds/machine-emulator
 import type { ImageLibrary } from '../../images/library.ts'
 import { letRead } from '../../sandbox/box.ts'
 import type { Sandbox } from '../../sandbox/sandbox.ts'
-import { requireSpace, translated } from '../../storage/disk.ts'
+import { requireSpace, withDiskErrors } from '../../storage/disk.ts'
 import { ConfinedTool, type ImageTool } from './confined-tool.ts'
 import {
+  type DiskFacts,
   deleteSnapshot,
   findImageTool,
-  type ImageFacts,
   inspectImage,
   type Overlay,
   overlayName,
@@ -98,7 +98,7 @@ export class MachineImages {
     const used = diskSlots.filter((slot) => this.#nameOf(node, slot) !== '')
     const stateDisk = join(node.directory, stateDiskName)
     // A directory too: a client may have sent files there.
-    if (!saves) await translated(stateDiskName, () => rm(stateDisk, { recursive: true, force: true }))
+    if (!saves) await withDiskErrors(stateDiskName, () => rm(stateDisk, { recursive: true, force: true }))
     if (used.length === 0 && !saves) return { disks: [], stateDisk: undefined, warnings: [], hasState: false }
     const tool = await toolFor()
     await requireSpace(node.directory, this.#options.minFreeMb())
@@ -165,7 +165,7 @@ export class MachineImages {
   }
 
   /** 409 when an image reads a file that is none of ours: it could show a guest any file of the host. */
-  async #requireOwn(node: MachineKindNode, tool: ImageTool, facts: ImageFacts, depth = 0): Promise<void> {
+  async #requireOwn(node: MachineKindNode, tool: ImageTool, facts: DiskFacts, depth = 0): Promise<void> {
     for (const file of facts.references) {
       if (!(await this.#isOwn(node, file)) || depth >= deepestChain) throw notAmongImages(file)
       if (typeof tool !== 'string') await tool.see(file)

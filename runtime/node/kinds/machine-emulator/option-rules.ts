@@ -1,7 +1,7 @@
 import { type Members, memberOf, membersIn } from './option-list.ts'
 
 /** Options without an argument, of all versions. */
-export const flags: ReadonlySet<string> = new Set(
+export const optionFlags: ReadonlySet<string> = new Set(
   `h help ? version full-screen nographic curses portrait S s snapshot enable-kvm no-kvm no-hax enable-hax no-acpi no-hpet
    no-reboot no-shutdown usb win2k-hack rtc-td-hack daemonize singlestep mlock no-fd-bootchk no-quit no-frame alt-grab
    ctrl-grab sdl old-param semihosting nodefaults no-user-config nodefconfig enable-fips no-kvm-irqchip no-kvm-pit
@@ -106,7 +106,7 @@ const isUsual: Rule = (argument) =>
   membersIn(argument).every(([name, value]) => (name !== '' && name !== 'accel') || /^(kvm|tcg)$/.test(value))
 
 /** Whether an option may be used outside local mode; 'argument' when only what it is given may not. */
-export function judge(name: string, argument: string): 'allowed' | 'argument' | 'option' {
+export function judgeOptions(name: string, argument: string): 'allowed' | 'argument' | 'option' {
   const rule = Object.hasOwn(allowed, name) ? allowed[name] : undefined
   if (rule === undefined) return 'option'
   return rule(argument) ? 'allowed' : 'argument'

@@ -1,7 +1,7 @@
 import { badRequest } from '../../../../src/errors/api-error.ts'
 import type { MachineEmulatorNode } from '../../../../src/kinds/machine-emulator.ts'
 import { escaped, type Members, memberOf, membersIn } from './option-list.ts'
-import { flags, judge, takingArgument } from './option-rules.ts'
+import { judgeOptions, optionFlags, takingArgument } from './option-rules.ts'
 import { shellWords } from './shell-words.ts'
 
 /** Ids that begin like this are those of our own devices, back ends and channels. */
@@ -78,7 +78,7 @@ function optionsIn(tokens: readonly string[], placeholders: Placeholders): Optio
     const token = tokens[index] ?? ''
     const name = nameIn(token)
     if (name === undefined) options.push({ name: '', argument: replaced(token, placeholders, false) })
-    else if (flags.has(name)) options.push({ name, argument: undefined })
+    else if (optionFlags.has(name)) options.push({ name, argument: undefined })
     else {
       const argument = tokens[++index]
       if (argument === undefined) throw badRequest(`options: -${name} at the end, expected its argument`)
@@ -96,7 +96,7 @@ function suspects(tokens: readonly string[], placeholders: Placeholders): Option
   const first = tokens.findIndex((token, index) => {
     const name = nameIn(token)
     const isArgument = takingArgument.has(nameIn(tokens[index - 1]) ?? '')
-    return name !== undefined && !isArgument && !flags.has(name) && !takingArgument.has(name)
+    return name !== undefined && !isArgument && !optionFlags.has(name) && !takingArgument.has(name)
   })
   if (first < 0) return []
   return tokens.slice(first + 1).flatMap((token, index, rest) => {
@@ -191,7 +191,7 @@ function isSecondMaster(option: Option): boolean {
 
 function refuseUnsafe({ name, argument = '' }: Option): void {
   if (name === '') throw badRequest(`options: expected an option, got ${argument}`)
-  const verdict = judge(name, argument)
+  const verdict = judgeOptions(name, argument)
   if (verdict === 'option') throw badRequest(`options: -${name} may be used in local mode only`)
   if (verdict === 'argument') throw badRequest(`options: -${name} ${argument} may be used in local mode only`)
 }

@@ -10,7 +10,7 @@ const headerMs = 30_000
 const maxOutputBytes = 4 << 20
 
 /** What a disk image is. */
-export interface ImageFacts {
+export interface DiskFacts {
   readonly format: string
   readonly virtualSize: number
   /** The image below it, as an absolute path; undefined when it stands by itself. */
@@ -37,7 +37,7 @@ export interface ToolEnd {
 }
 
 /** Runs the tool without a shell. Its exit code is the caller's to judge; 409 when it could not run to its end. */
-export async function runTool(tool: ImageTool, args: readonly string[], ms = 0): Promise<ToolEnd> {
+export async function runQemuImg(tool: ImageTool, args: readonly string[], ms = 0): Promise<ToolEnd> {
   const options = { ms, maxBytes: maxOutputBytes, set: { LC_ALL: 'C' } }
   const { command, args: words } = typeof tool === 'string' ? { command: tool, args } : await tool.wrap(args)
   const { error, stdout, stderr } = await runProgram(command, words, options)
@@ -48,7 +48,7 @@ export async function runTool(tool: ImageTool, args: readonly string[], ms = 0):
 }
 
 /** The refusal that the tool's complaint means; `what` is what was to be done, with the name of the image. */
-export function refusal(what: string, { stderr, code }: ToolEnd): Error {
+export function qemuImgError(what: string, { stderr, code }: ToolEnd): Error {
   if (/No space left on device|Disk quota exceeded/.test(stderr)) {
     return outOfSpace(`${what}: the disk is full; delete something first`)
   }
@@ -65,8 +65,8 @@ export function refusal(what: string, { stderr, code }: ToolEnd): Error {
 
 /** Runs the tool and wants it to succeed. */
 export async function mustRun(what: string, tool: ImageTool, args: readonly string[], ms = 0): Promise<string> {
-  const end = await runTool(tool, args, ms)
-  if (end.code !== 0) throw refusal(what, end)
+  const end = await runQemuImg(tool, args, ms)
+  if (end.code !== 0) throw qemuImgError(what, end)
   return end.stdout
 }
 
@@ -102,7 +102,7 @@ export interface ToolInfo {
  * Reads the header of an image. A running machine does not hinder that. Without a format it is recognised by its content,
  * which is safe only as long as no guest has written to the image.
  */
-export async function inspectImage(tool: ImageTool, path: string, format?: string): Promise<ImageFacts> {
+export async function inspectImage(tool: ImageTool, path: string, format?: string): Promise<DiskFacts> {
   requireImage(path)
   const args = ['info', '-U', '--output=json', ...(format === undefined ? [] : ['-f', format]), path]
   const info = JSON.parse(await mustRun(`Reading ${basename(path)}`, tool, args, headerMs)) as ToolInfo

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { conflict } from '../../../../src/errors/api-error.ts'
 import { type PcCreate, type PcNode, type PcUpdate, pc } from '../../../../src/kinds/pc.ts'
 import { fieldsOf } from '../../nodes/shown-fields.ts'
-import type { Launch, NodeKind, PortWiring, Wire } from '../kind.ts'
+import type { Launch, NodeKind, PortWire, PortWiring } from '../kind.ts'
 import { type PcKindNode, PcProperties } from './properties.ts'
 import { forgetScript, readScript, renameInScript, scriptName, writeScript } from './startup-script.ts'
 import { findVpcs, type Vpcs } from './vpcs.ts'
@@ -95,7 +95,7 @@ export class PcKind implements NodeKind<PcProperties, typeof pc> {
     else if (before !== name) await renameInScript(node.directory, before, name)
   }
 
-  async launch(node: PcKindNode, wires: ReadonlyMap<string, Wire>): Promise<Launch> {
+  async launch(node: PcKindNode, wires: ReadonlyMap<string, PortWire>): Promise<Launch> {
     const wire = wires.get('0/0')
     if (wire === undefined) throw conflict('The port of the pc is not there')
     const { engine, vpcs_path } = this.#settings()
@@ -151,7 +151,7 @@ function macOf(node: PcKindNode): string {
     .join(':')
 }
 
-function embedded(node: PcKindNode, { guest_port, switch_port }: Wire): Launch {
+function embedded(node: PcKindNode, { guest_port, switch_port }: PortWire): Launch {
   const run = {
     type: 'pc' as const,
     mac: macOf(node),
@@ -163,7 +163,7 @@ function embedded(node: PcKindNode, { guest_port, switch_port }: Wire): Launch {
   return { run, command_line: `embedded pc, MAC ${run.mac}` }
 }
 
-function external(node: PcKindNode, { guest_port, switch_port }: Wire, { path, hasRelaySwitch }: Vpcs): Launch {
+function external(node: PcKindNode, { guest_port, switch_port }: PortWire, { path, hasRelaySwitch }: Vpcs): Launch {
   const args = [
     ...['-i', '1', '-m', String(node.record.properties.pc_id)],
     ...['-s', String(guest_port), '-c', String(switch_port), '-t', '127.0.0.1'],

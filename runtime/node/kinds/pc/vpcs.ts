@@ -34,13 +34,13 @@ async function probeVersion(path: string): Promise<Vpcs | undefined> {
 }
 
 /** 0.5b1 and later: what was before knows other switches. */
-const isUsable = (version: string): boolean => compare(version, '0.5b1') >= 0
+const isUsable = (version: string): boolean => compareVersions(version, '0.5b1') >= 0
 
 /** The relay came with 0.8b. */
-const hasRelaySwitch = (version: string): boolean => compare(version, '0.8b') >= 0
+const hasRelaySwitch = (version: string): boolean => compareVersions(version, '0.8b') >= 0
 
 /** Versions are like 0.5b2, 0.6, 0.6.1, 0.8, 0.8b, 0.8c, 0.8.3; a letter comes after the number it follows. */
-export function compare(a: string, b: string): number {
+export function compareVersions(a: string, b: string): number {
   const [x, y] = [a, b].map((version) => version.match(/\d+|[a-z]+/g) ?? [])
   for (let index = 0; index < Math.max(x?.length ?? 0, y?.length ?? 0); index++) {
     const [left, right] = [x?.[index] ?? '', y?.[index] ?? '']

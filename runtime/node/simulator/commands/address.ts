@@ -10,12 +10,12 @@ import {
 } from '../stack/address.ts'
 import { obtain, release } from '../stack/dhcp.ts'
 import type { Address4 } from '../stack/stack4.ts'
-import type { Command, CommandHost } from './command.ts'
+import type { CommandHost, ConsoleCommand } from './command.ts'
 
 const routerWaitMs = 2000
 
 /** `ip`: addresses, by hand, by DHCP and by router advertisement. */
-export const ip: Command = {
+export const ip: ConsoleCommand = {
   name: 'ip',
   usage: 'ARG ... [OPTION]',
   help: "Configure the current VPC's IP settings. See ip ?",
@@ -43,7 +43,7 @@ export const ip: Command = {
 }
 
 /** `dhcp`: short for `ip dhcp`. */
-export const dhcpCommand: Command = {
+export const dhcpCommand: ConsoleCommand = {
   name: 'dhcp',
   usage: '[OPTION]',
   help: 'Shortcut for: ip dhcp. Get IPv4 address via DHCP',

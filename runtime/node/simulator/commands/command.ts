@@ -21,7 +21,7 @@ export interface CommandHost {
   readonly clearHistory: () => void
 }
 
-export interface Command {
+export interface ConsoleCommand {
   readonly name: string
   /** Arguments in short, for the list of commands. */
   readonly usage: string

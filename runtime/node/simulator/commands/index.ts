@@ -1,35 +1,35 @@
 import { dhcpCommand, ip } from './address.ts'
-import type { Command, CommandHost } from './command.ts'
-import { ping, trace } from './probe.ts'
-import { clear, echo, load, save, set, sleep } from './settings.ts'
-import { arp, history, show, versionCommand } from './show.ts'
+import type { CommandHost, ConsoleCommand } from './command.ts'
+import { pingCommand, traceCommand } from './probe.ts'
+import { clearCommand, echo, loadCommand, saveCommand, set, sleep } from './settings.ts'
+import { arp, historyCommand, showCommand, versionCommand } from './show.ts'
 
-const quit: Command = { name: 'quit', usage: '', help: 'Quit program', run: (machine) => machine.quit() }
-const disconnect: Command = {
+const quit: ConsoleCommand = { name: 'quit', usage: '', help: 'Quit program', run: (machine) => machine.quit() }
+const disconnect: ConsoleCommand = {
   name: 'disconnect',
   usage: '',
   help: 'Close the console: leave it with the key of your terminal',
   run: (machine) => machine.print('Leave the console with your terminal; quit ends the pc\r\n'),
 }
-const unavailable = (name: string, help: string): Command => ({
+const unavailable = (name: string, help: string): ConsoleCommand => ({
   name,
   usage: '...',
   help,
   run: (machine) => machine.print(`${name} is not available in the embedded pc\r\n`),
 })
-const help: Command = { name: 'help', usage: '', help: 'Print help', run: (machine) => printHelp(machine) }
+const help: ConsoleCommand = { name: 'help', usage: '', help: 'Print help', run: (machine) => printHelp(machine) }
 
-export const commands: readonly Command[] = [
-  ...[arp, clear, dhcpCommand, disconnect, echo, help, history, ip, load, ping, quit],
+export const consoleCommands: readonly ConsoleCommand[] = [
+  ...[arp, clearCommand, dhcpCommand, disconnect, echo, help, historyCommand, ip, loadCommand, pingCommand, quit],
   ...[
     unavailable('relay', 'Configure packet relay between UDP ports'),
     unavailable('rlogin', 'Telnet to port on host'),
-    save,
+    saveCommand,
     set,
-    show,
+    showCommand,
     sleep,
   ],
-  ...[trace, versionCommand],
+  ...[traceCommand, versionCommand],
 ]
 
 const aliases: Readonly<Record<string, string>> = {
@@ -41,15 +41,15 @@ const aliases: Readonly<Record<string, string>> = {
 }
 
 /** The command that a word means: its name, an alias, or an unambiguous beginning. */
-export function findCommand(word: string): Command | 'ambiguous' | undefined {
+export function findCommand(word: string): ConsoleCommand | 'ambiguous' | undefined {
   const name = aliases[word] ?? word
-  const exact = commands.find((command) => command.name === name)
+  const exact = consoleCommands.find((command) => command.name === name)
   if (exact !== undefined) return exact
-  const [first, ...others] = commands.filter((command) => command.name.startsWith(name))
+  const [first, ...others] = consoleCommands.filter((command) => command.name.startsWith(name))
   return others.length > 0 ? 'ambiguous' : first
 }
 
 function printHelp(machine: CommandHost): void {
-  const rows = commands.map(({ name, usage, help: text }) => `${`${name} ${usage}`.padEnd(26)} ${text}\r\n`)
+  const rows = consoleCommands.map(({ name, usage, help: text }) => `${`${name} ${usage}`.padEnd(26)} ${text}\r\n`)
   machine.print(`\r\n?                          Print help\r\n${rows.join('')}`)
 }

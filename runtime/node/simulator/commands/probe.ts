@@ -2,11 +2,11 @@ import { lookup } from '../stack/dns.ts'
 import { parseTarget, type Target } from '../stack/net.ts'
 import { type PingOptions, pingDefaults, ping as runPing } from '../stack/ping.ts'
 import { trace as runTrace } from '../stack/trace.ts'
-import type { Command, CommandHost } from './command.ts'
+import type { CommandHost, ConsoleCommand } from './command.ts'
 
 const maxHops = 64
 
-export const ping: Command = {
+export const pingCommand: ConsoleCommand = {
   name: 'ping',
   usage: 'HOST [OPTION ...]',
   help: 'Ping the network HOST with ICMP (default) or TCP/UDP',
@@ -31,7 +31,7 @@ export const ping: Command = {
     const [host, ...rest] = words
     const options = host === undefined || host === '?' ? undefined : readOptions(rest)
     if (host === undefined || options === undefined)
-      return machine.print(`\r\n${(ping.details ?? []).join('\r\n')}\r\n`)
+      return machine.print(`\r\n${(pingCommand.details ?? []).join('\r\n')}\r\n`)
     const target = await findTarget(machine, host, signal)
     machine.print('\r\n')
     if (target !== undefined)
@@ -39,14 +39,14 @@ export const ping: Command = {
   },
 }
 
-export const trace: Command = {
+export const traceCommand: ConsoleCommand = {
   name: 'trace',
   usage: 'HOST [OPTION ...]',
   help: 'Print the path packets take to network HOST',
   details: ['trace HOST [-m TTL]', '  -m ttl    Maximum number of hops, default 8'],
   async run(machine, words, signal) {
     const [host] = words
-    if (host === undefined || host === '?') return machine.print(`\r\n${(trace.details ?? []).join('\r\n')}\r\n`)
+    if (host === undefined || host === '?') return machine.print(`\r\n${(traceCommand.details ?? []).join('\r\n')}\r\n`)
     const at = words.indexOf('-m')
     const hops = at < 0 ? 8 : Number(words[at + 1])
     const target = await findTarget(machine, host, signal)

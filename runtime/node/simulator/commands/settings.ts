@@ -1,10 +1,10 @@
 import { pause } from '../../../../src/async/pause.ts'
 import { formatIp4, formatIp6 } from '../stack/address.ts'
-import type { Command, CommandHost } from './command.ts'
+import type { CommandHost, ConsoleCommand } from './command.ts'
 
 const startup = 'startup.vpc'
 
-export const set: Command = {
+export const set: ConsoleCommand = {
   name: 'set',
   usage: 'ARG ...',
   help: 'Set VPC name and other options. See set ?',
@@ -52,7 +52,7 @@ export const set: Command = {
   },
 }
 
-export const clear: Command = {
+export const clearCommand: ConsoleCommand = {
   name: 'clear',
   usage: 'ARG',
   help: 'Clear IPv4/IPv6, arp/neighbor cache, command history',
@@ -80,12 +80,12 @@ export const clear: Command = {
     const name = Object.hasOwn(parts, first)
       ? first
       : Object.keys(parts).find((part) => first !== '' && part.startsWith(first))
-    if (name === undefined) return machine.print(`\r\n${(clear.details ?? []).join('\r\n')}\r\n`)
+    if (name === undefined) return machine.print(`\r\n${(clearCommand.details ?? []).join('\r\n')}\r\n`)
     parts[name]?.()
   },
 }
 
-export const save: Command = {
+export const saveCommand: ConsoleCommand = {
   name: 'save',
   usage: '[FILENAME]',
   help: 'Save the configuration to the file FILENAME',
@@ -101,7 +101,7 @@ export const save: Command = {
   },
 }
 
-export const load: Command = {
+export const loadCommand: ConsoleCommand = {
   name: 'load',
   usage: '[FILENAME]',
   help: 'Load the configuration/script from the file FILENAME',
@@ -117,14 +117,14 @@ export const load: Command = {
   },
 }
 
-export const echo: Command = {
+export const echo: ConsoleCommand = {
   name: 'echo',
   usage: 'TEXT',
   help: 'Display TEXT in output. See also set echo ?',
   run: (machine, words) => machine.print(`${words.join(' ')}\r\n`),
 }
 
-export const sleep: Command = {
+export const sleep: ConsoleCommand = {
   name: 'sleep',
   usage: '[seconds] [TEXT]',
   help: 'Print TEXT and pause running script for seconds',

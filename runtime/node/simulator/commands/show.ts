@@ -1,5 +1,5 @@
 import { formatIp4, formatIp6, formatMac } from '../stack/address.ts'
-import type { Command, CommandHost } from './command.ts'
+import type { CommandHost, ConsoleCommand } from './command.ts'
 
 const version = [
   'Welcome to Virtual PC Simulator, version 0.8.3 (embedded)',
@@ -9,7 +9,7 @@ const version = [
 /** The lines that a terminal sees first, and `version`. */
 export const banner = `\r\n${version.join('\r\n')}\r\n\r\nPress '?' to get help.\r\n`
 
-export const show: Command = {
+export const showCommand: ConsoleCommand = {
   name: 'show',
   usage: '[ARG ...]',
   help: 'Print the information of VPC(s) (default). See show ?',
@@ -35,24 +35,24 @@ export const show: Command = {
       Object.keys(topics).find((topic) => topic === first) ??
       Object.keys(topics).find((topic) => topic.startsWith(first))
     const topic = name === undefined ? undefined : topics[name]
-    if (topic === undefined) return list(machine, show.details ?? [])
+    if (topic === undefined) return list(machine, showCommand.details ?? [])
     topic()
   },
 }
 
-export const arp: Command = {
+export const arp: ConsoleCommand = {
   name: 'arp',
   usage: '',
   help: 'Shortcut for: show arp. Show arp table',
   run: (machine) => arpTable(machine),
 }
-export const versionCommand: Command = {
+export const versionCommand: ConsoleCommand = {
   name: 'version',
   usage: '',
   help: 'Shortcut for: show version',
   run: (machine) => list(machine, version),
 }
-export const history: Command = {
+export const historyCommand: ConsoleCommand = {
   name: 'history',
   usage: '',
   help: 'Shortcut for: show history. List the command history',

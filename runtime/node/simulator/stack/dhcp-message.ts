@@ -10,7 +10,7 @@ const size = 300
 export const messageType = { discover: 1, offer: 2, request: 3, ack: 5, nak: 6, release: 7 } as const
 
 /** Codes of the options that matter here (RFC 2132). */
-export const option = {
+export const dhcpOption = {
   mask: 1,
   router: 3,
   dns: 6,
@@ -53,7 +53,7 @@ export function buildDhcp({ type, id, mac, own, options }: DhcpRequest): Uint8Ar
   write32(message, 12, own)
   message.set(mac, 28)
   write32(message, 236, magic)
-  const all: readonly DhcpOption[] = [[option.type, [type]], ...options, [option.client, [1, ...mac]]]
+  const all: readonly DhcpOption[] = [[dhcpOption.type, [type]], ...options, [dhcpOption.client, [1, ...mac]]]
   const bytes = all.flatMap(([code, value]) => [code, value.length, ...value])
   message.set([...bytes, 255], optionsAt)
   return message
@@ -70,5 +70,5 @@ export function parseDhcp(data: Uint8Array, id: number, mac: Mac): DhcpMessage |
     if (length >= 0) options.set(code, data.slice(at + 2, at + 2 + length))
     at += 2 + length
   }
-  return { type: options.get(option.type)?.[0] ?? 0, address: read32(data, 16), options }
+  return { type: options.get(dhcpOption.type)?.[0] ?? 0, address: read32(data, 16), options }
 }

@@ -1,6 +1,6 @@
 import { formatIp4, prefixOf } from './address.ts'
 import { read32 } from './bytes.ts'
-import { buildDhcp, type DhcpMessage, type DhcpOption, messageType, option, parseDhcp } from './dhcp-message.ts'
+import { buildDhcp, type DhcpMessage, type DhcpOption, dhcpOption, messageType, parseDhcp } from './dhcp-message.ts'
 import { protocol } from './ip4.ts'
 import type { Net } from './net.ts'
 import type { SendResult } from './net-event.ts'
@@ -31,8 +31,16 @@ export interface Lease {
 }
 
 const wanted: DhcpOption = [
-  option.wanted,
-  [option.mask, option.router, option.dns, option.domain, option.seconds, option.renewal, option.rebinding],
+  dhcpOption.wanted,
+  [
+    dhcpOption.mask,
+    dhcpOption.router,
+    dhcpOption.dns,
+    dhcpOption.domain,
+    dhcpOption.seconds,
+    dhcpOption.renewal,
+    dhcpOption.rebinding,
+  ],
 ]
 const final: readonly number[] = [messageType.ack, messageType.nak]
 
@@ -49,9 +57,9 @@ export async function obtain(
     const offer = await exchange(net, id, toAll(net, 0, discover), [messageType.offer], waitMs, signal)
     if (offer === undefined) continue
     show('O')
-    const server = offer.options.get(option.server)
-    const options: DhcpOption[] = [[option.address, bytesOf(offer.address)]]
-    if (server !== undefined) options.push([option.server, [...server]])
+    const server = offer.options.get(dhcpOption.server)
+    const options: DhcpOption[] = [[dhcpOption.address, bytesOf(offer.address)]]
+    if (server !== undefined) options.push([dhcpOption.server, [...server]])
     const wish = buildDhcp({ type: messageType.request, id, mac: net.mac, own: 0, options: [...options, wanted] })
     for (let request = 0; request < tries && !signal.aborted; request++) {
       show('R')
@@ -87,7 +95,7 @@ export async function renew(
 
 /** Tells the server that the address is free again. */
 export function release(net: Net, { address, server }: Lease): void {
-  const options: readonly DhcpOption[] = [[option.server, bytesOf(server)]]
+  const options: readonly DhcpOption[] = [[dhcpOption.server, bytesOf(server)]]
   const message = buildDhcp({ type: messageType.release, id: newId(), mac: net.mac, own: address, options })
   void net.ip4.udp(server, clientPort, serverPort, message)
 }
@@ -129,19 +137,19 @@ function leaseOf({ address, options }: DhcpMessage, offered: DhcpMessage['option
     const value = options.get(code) ?? offered.get(code)
     return value === undefined || value.length < 4 ? undefined : read32(value, 0)
   }
-  const servers = options.get(option.dns) ?? new Uint8Array(0)
-  const mask = number(option.mask)
-  const seconds = number(option.seconds) ?? before?.seconds ?? endless
+  const servers = options.get(dhcpOption.dns) ?? new Uint8Array(0)
+  const mask = number(dhcpOption.mask)
+  const seconds = number(dhcpOption.seconds) ?? before?.seconds ?? endless
   // T1 comes before T2, and T2 before the end, whatever the server says.
-  const rebinding = Math.min(number(option.rebinding) ?? Math.floor(seconds * 0.875), seconds)
-  const renewal = Math.min(number(option.renewal) ?? Math.floor(seconds / 2), rebinding)
+  const rebinding = Math.min(number(dhcpOption.rebinding) ?? Math.floor(seconds * 0.875), seconds)
+  const renewal = Math.min(number(dhcpOption.renewal) ?? Math.floor(seconds / 2), rebinding)
   return {
     address: address === 0 ? (before?.address ?? 0) : address,
     prefix: (mask === undefined ? before?.prefix : prefixOf(mask)) ?? 24,
-    gateway: number(option.router) ?? before?.gateway ?? 0,
+    gateway: number(dhcpOption.router) ?? before?.gateway ?? 0,
     dns: Array.from({ length: Math.min(2, Math.floor(servers.length / 4)) }, (_, index) => read32(servers, index * 4)),
-    domain: new TextDecoder().decode(options.get(option.domain) ?? new Uint8Array(0)).replace(/[^\x21-\x7e]/g, ''),
-    server: number(option.server) ?? before?.server ?? 0,
+    domain: new TextDecoder().decode(options.get(dhcpOption.domain) ?? new Uint8Array(0)).replace(/[^\x21-\x7e]/g, ''),
+    server: number(dhcpOption.server) ?? before?.server ?? 0,
     seconds,
     renewal,
     rebinding,

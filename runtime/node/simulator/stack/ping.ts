@@ -54,16 +54,16 @@ export async function ping(
   }
 }
 
-interface Line {
+interface EchoLine {
   readonly text: string
   /** There is no use in going on. */
   readonly isFinal: boolean
 }
 
-const line = (text: string, isFinal = false): Line => ({ text, isFinal })
+const line = (text: string, isFinal = false): EchoLine => ({ text, isFinal })
 const ms = (since: number): string => (performance.now() - since).toFixed(3)
 
-function refused(refusal: SendRefusal, target: Target): Line {
+function refused(refusal: SendRefusal, target: Target): EchoLine {
   switch (refusal) {
     case 'not reachable':
       return line(`host (${target.text}) not reachable`, true)
@@ -83,7 +83,7 @@ async function icmpProbe(
   id: number,
   sequence: number,
   signal: AbortSignal,
-): Promise<Line> {
+): Promise<EchoLine> {
   const began = performance.now()
   const name = target.family === 4 ? 'icmp_seq' : 'icmp6_seq'
   const send = () => sendEcho(net, target, id, sequence, options)
@@ -123,7 +123,7 @@ async function udpProbe(
   _: number,
   sequence: number,
   signal: AbortSignal,
-): Promise<Line> {
+): Promise<EchoLine> {
   const { port, close } = net.openPort(options.sourcePort)
   const began = performance.now()
   try {
@@ -150,7 +150,7 @@ async function tcpProbe(
   _: number,
   sequence: number,
   signal: AbortSignal,
-): Promise<Line> {
+): Promise<EchoLine> {
   const { port, close } = net.openPort(options.sourcePort)
   const where = `${options.port}@${target.text} seq=${sequence}`
   try {

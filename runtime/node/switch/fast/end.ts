@@ -4,7 +4,7 @@ import type { Lane } from '../core/rows.ts'
 import type { Netio, Output } from './transmitter.ts'
 
 /** A descriptor in the path, or a port of an IOU instance, and where its frames go. */
-export class End implements Output {
+export class FastPathEnd implements Output {
   readonly id: number
   readonly fd: number
   readonly kind: Output['kind']
@@ -14,7 +14,7 @@ export class End implements Output {
   readonly close: () => void
   readonly row: number
   readonly probes: boolean
-  lane: Lane<End> | null = null
+  lane: Lane<FastPathEnd> | null = null
   readonly #counters: Counters
   readonly #sends: 'in' | 'out'
 

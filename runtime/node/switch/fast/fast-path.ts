@@ -5,7 +5,7 @@ import { KeeperError } from '../../keeper-protocol/error.ts'
 import { programArguments } from '../../programs/own-program.ts'
 import type { Counters } from '../core/counters.ts'
 import type { EndSpec, Impairment, LaneSpec, OpenedEnd, PacketPath, PathListener } from '../core/path.ts'
-import type { Call, Calls, Report, Start } from './messages.ts'
+import type { Report, Start, WorkerCall, WorkerCalls } from './messages.ts'
 
 /** Little-endian, 64-bit, with the constants of asm-generic. */
 const architectures = ['x64', 'arm64']
@@ -114,15 +114,15 @@ export class FastPath implements PacketPath {
     this.#post('stop', undefined)
   }
 
-  #call<Name extends keyof Calls>(name: Name, input: Calls[Name]['in']): Promise<Calls[Name]['out']> {
+  #call<Name extends keyof WorkerCalls>(name: Name, input: WorkerCalls[Name]['in']): Promise<WorkerCalls[Name]['out']> {
     return new Promise((resolve, reject) => {
       this.#waiting.set(this.#post(name, input), { resolve, reject })
     })
   }
 
-  #post<Name extends keyof Calls>(name: Name, input: Calls[Name]['in']): number {
+  #post<Name extends keyof WorkerCalls>(name: Name, input: WorkerCalls[Name]['in']): number {
     const id = ++this.#calls
-    const call: Call<Name> = { id, name, input }
+    const call: WorkerCall<Name> = { id, name, input }
     this.#worker.postMessage(call)
     writeSync(this.#wakeDescriptor, one)
     return id

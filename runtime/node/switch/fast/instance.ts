@@ -3,7 +3,7 @@ import type { Libc } from '../../system/libc.ts'
 import type { Counters } from '../core/counters.ts'
 import type { NetioEnd } from '../core/path.ts'
 import { Backlog } from './backlog.ts'
-import { End } from './end.ts'
+import { FastPathEnd } from './end.ts'
 import { netioDirectory } from './netio-directory.ts'
 import { bridgeOffset, NetioSocket, netioNameBytes, openDatagramSocket } from './netio-socket.ts'
 
@@ -21,7 +21,7 @@ export class Instance {
   /** A socket that sends nothing: while it is connected to that of the instance, it can be written to when there is room. */
   readonly room: number
   /** By port. */
-  readonly ends = new Map<number, End>()
+  readonly ends = new Map<number, FastPathEnd>()
   readonly #libc: Libc
   readonly #counters: Counters
   readonly #watcher: InstanceWatcher
@@ -44,7 +44,7 @@ export class Instance {
   }
 
   /** `port_taken` when the port is open already. */
-  open(id: number, spec: NetioEnd): End {
+  open(id: number, spec: NetioEnd): FastPathEnd {
     const { port, applicationId } = spec
     const { socket, backlog, ends } = this
     if (ends.has(port)) {
@@ -56,7 +56,7 @@ export class Instance {
       backlog.forget(end)
       if (ends.size === 0) this.close()
     }
-    const end = new End(id, spec, { fd: socket.fd, gro: false, gso: false, netio, close }, this.#counters)
+    const end = new FastPathEnd(id, spec, { fd: socket.fd, gro: false, gso: false, netio, close }, this.#counters)
     ends.set(port, end)
     return end
   }

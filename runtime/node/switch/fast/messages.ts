@@ -8,7 +8,7 @@ export interface Start {
 }
 
 /** What it can be asked for, with what it answers. */
-export interface Calls {
+export interface WorkerCalls {
   open: { in: EndSpec; out: OpenedEnd }
   close: { in: number; out: undefined }
   lane: { in: { input: number; lane: LaneSpec | null }; out: undefined }
@@ -21,10 +21,10 @@ export interface Calls {
   stop: { in: undefined; out: undefined }
 }
 
-export interface Call<Name extends keyof Calls = keyof Calls> {
+export interface WorkerCall<Name extends keyof WorkerCalls = keyof WorkerCalls> {
   readonly id: number
   readonly name: Name
-  readonly input: Calls[Name]['in']
+  readonly input: WorkerCalls[Name]['in']
 }
 
 /** What it says: `ready` with the descriptor that wakes it, answers, and what came in. */

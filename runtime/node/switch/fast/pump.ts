@@ -7,7 +7,7 @@ import { isProbe } from '../core/probe-frame.ts'
 import { isUnimpaired, type Lane, passHops, Rows } from '../core/rows.ts'
 import { WallClock } from '../core/wall-clock.ts'
 import { Demultiplexer } from './demultiplexer.ts'
-import { End } from './end.ts'
+import { FastPathEnd } from './end.ts'
 import { Instance } from './instance.ts'
 import { Memory } from './memory.ts'
 import { netioDirectory } from './netio-directory.ts'
@@ -36,7 +36,7 @@ export class Pump {
   readonly #transmitter: Transmitter
   readonly #queue: DelayQueue
   readonly #clock = new WallClock()
-  readonly #ends = new Map<number, End>()
+  readonly #ends = new Map<number, FastPathEnd>()
   /** By application id. */
   readonly #instances = new Map<number, Instance>()
   /** What is watched beside the ends, by the same numbers. */
@@ -137,10 +137,10 @@ export class Pump {
     this.#libc.close(this.#epoll)
   }
 
-  #openSocket(spec: UdpEnd | DeviceEnd): { end: End; port: number } {
+  #openSocket(spec: UdpEnd | DeviceEnd): { end: FastPathEnd; port: number } {
     const socket = this.#sockets[spec.type](spec as never)
     const close = () => void this.#libc.close(socket.fd)
-    const end = new End(++this.#lastEnd, spec, { ...socket, close }, this.#counters)
+    const end = new FastPathEnd(++this.#lastEnd, spec, { ...socket, close }, this.#counters)
     try {
       this.#watch(end.fd, end.id)
     } catch (error) {
@@ -150,7 +150,7 @@ export class Pump {
     return { end, port: socket.port }
   }
 
-  #openNetio(spec: NetioEnd): { end: End; port: number } {
+  #openNetio(spec: NetioEnd): { end: FastPathEnd; port: number } {
     const instance = this.#instances.get(spec.applicationId) ?? this.#openInstance(spec.applicationId)
     return { end: instance.open(++this.#lastEnd, spec), port: 0 }
   }
@@ -211,7 +211,7 @@ export class Pump {
     return this.#libc.epoll_pwait2?.(this.#epoll, address, eventsAtOnce, address + place, 0) ?? 0
   }
 
-  #drain(end: End): void {
+  #drain(end: FastPathEnd): void {
     for (let round = 0; round < rounds; round++) {
       const count = this.#receive(end)
       if (count < 0) {
@@ -245,7 +245,7 @@ export class Pump {
     for (const { row } of ends.values()) return this.#counters.add(row, at.notLinked, frames)
   }
 
-  #receive({ kind, fd, gro, row }: End): number {
+  #receive({ kind, fd, gro, row }: FastPathEnd): number {
     if (kind === 'udp') return this.#receiver.udp(fd, gro)
     if (kind === 'tap') return this.#receiver.tap(fd)
     const count = this.#receiver.ethernet(fd)
@@ -254,7 +254,7 @@ export class Pump {
   }
 
   /** What a failed receive means: false when an error was taken from the socket and there may be more. */
-  #isOver(end: End): boolean {
+  #isOver(end: FastPathEnd): boolean {
     const errno = this.#libc.errno()
     if (errno === linux.ECONNREFUSED) {
       end.refused(1)
@@ -275,7 +275,7 @@ export class Pump {
   }
 
   /** Those that were received from one place to another. */
-  #forward(end: End, from: number, to: number): void {
+  #forward(end: FastPathEnd, from: number, to: number): void {
     const { lane } = end
     const { segments, lengths, offsets, bytes, address } = this.#receiver
     const now = performance.now()
@@ -317,7 +317,7 @@ export class Pump {
   }
 
   /** One frame of a lane with stages or a capture. */
-  #take(lane: Lane<End>, bytes: Uint8Array, offset: number, length: number, now: number): void {
+  #take(lane: Lane<FastPathEnd>, bytes: Uint8Array, offset: number, length: number, now: number): void {
     const { hops, output } = lane
     const due = passHops(hops, bytes, offset, length, now, this.#clock)
     if (due < 0) return

@@ -12,7 +12,7 @@ export const vnetHeaderBytes = 10
 const ifNameBytes = 16
 
 /** A descriptor that the path reads and writes. */
-export interface OpenSocket {
+export interface OpenedSocket {
   readonly fd: number
   /** Its UDP port; 0 for a device. */
   readonly port: number
@@ -34,7 +34,7 @@ export class Sockets {
     this.#isSegmenting = isSegmenting
   }
 
-  udp({ local, remote }: UdpEnd): OpenSocket {
+  udp({ local, remote }: UdpEnd): OpenedSocket {
     const libc = this.#libc
     const family = isIPv6(local.address) ? linux.AF_INET6 : linux.AF_INET
     const fd = this.#socket(family, linux.SOCK_DGRAM, 0)
@@ -60,7 +60,7 @@ export class Sockets {
   }
 
   /** A raw socket on a device of the host: every frame that comes in there, none that the host sends itself. */
-  ethernet({ device }: DeviceEnd): OpenSocket {
+  ethernet({ device }: DeviceEnd): OpenedSocket {
     const libc = this.#libc
     const { address } = this.#scratch
     // Protocol 0: nothing is received before the socket is bound to its device.
@@ -95,7 +95,7 @@ export class Sockets {
   }
 
   /** A TAP device: the one of that name, or a new one that goes with the link. Brought up. */
-  tap({ device }: DeviceEnd): OpenSocket {
+  tap({ device }: DeviceEnd): OpenedSocket {
     const libc = this.#libc
     // The system would make a device with a number in that place.
     if (device.includes('%')) throw new KeeperError('bad_request', `${device} is no name of a device`)

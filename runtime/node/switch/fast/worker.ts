@@ -2,7 +2,7 @@ import { parentPort, receiveMessageOnPort, workerData } from 'node:worker_thread
 import { KeeperError } from '../../keeper-protocol/error.ts'
 import { loadLibc } from '../../system/libc.ts'
 import { Counters } from '../core/counters.ts'
-import type { Call, Calls, Report, Start } from './messages.ts'
+import type { Report, Start, WorkerCall, WorkerCalls } from './messages.ts'
 import { Pump } from './pump.ts'
 
 /**
@@ -36,7 +36,7 @@ if (pump !== undefined) {
 
 function answerAll(pump: Pump): boolean {
   for (;;) {
-    const received = receiveMessageOnPort(port) as { message: Call } | undefined
+    const received = receiveMessageOnPort(port) as { message: WorkerCall } | undefined
     if (received === undefined) return true
     const { id, name, input } = received.message
     try {
@@ -49,34 +49,34 @@ function answerAll(pump: Pump): boolean {
   }
 }
 
-function answer(pump: Pump, name: keyof Calls, input: unknown): unknown {
+function answer(pump: Pump, name: keyof WorkerCalls, input: unknown): unknown {
   switch (name) {
     case 'open':
-      return pump.open(input as Calls['open']['in'])
+      return pump.open(input as WorkerCalls['open']['in'])
     case 'close':
-      return pump.close(input as Calls['close']['in'])
+      return pump.close(input as WorkerCalls['close']['in'])
     case 'lane': {
-      const { input: end, lane } = input as Calls['lane']['in']
+      const { input: end, lane } = input as WorkerCalls['lane']['in']
       return pump.setLane(end, lane)
     }
     case 'impair': {
-      const { row, impairment } = input as Calls['impair']['in']
+      const { row, impairment } = input as WorkerCalls['impair']['in']
       return pump.rows.impair(row, impairment)
     }
     case 'capture': {
-      const { row, memory } = input as Calls['capture']['in']
+      const { row, memory } = input as WorkerCalls['capture']['in']
       return pump.rows.capture(row, memory)
     }
     case 'reset':
-      return pump.rows.reset(input as Calls['reset']['in'])
+      return pump.rows.reset(input as WorkerCalls['reset']['in'])
     case 'forget':
-      return pump.rows.forget(input as Calls['forget']['in'])
+      return pump.rows.forget(input as WorkerCalls['forget']['in'])
     case 'send': {
-      const { end, frame } = input as Calls['send']['in']
+      const { end, frame } = input as WorkerCalls['send']['in']
       return pump.send(end, frame)
     }
     case 'tidy':
-      return pump.tidy(input as Calls['tidy']['in'])
+      return pump.tidy(input as WorkerCalls['tidy']['in'])
     case 'stop':
       return undefined
   }

@@ -5,7 +5,7 @@ import { KeeperError } from '../../keeper-protocol/error.ts'
 /** Bursts must fit while the event loop is busy; the kernel gives what it allows (net.core.rmem_max). */
 const bufferBytes = 1 << 20
 
-export interface Peer {
+export interface UdpPeer {
   readonly address: string
   readonly port: number
 }
@@ -25,8 +25,8 @@ export class UdpSocket {
 
   /** `port_taken` when the local port cannot be bound; port 0 takes a free one. */
   static async open(
-    local: Peer,
-    remote: Peer,
+    local: UdpPeer,
+    remote: UdpPeer,
     receive: (frame: Buffer) => void,
     refused: () => void,
   ): Promise<UdpSocket> {

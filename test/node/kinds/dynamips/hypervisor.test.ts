@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { type AddressInfo, createServer } from 'node:net'
 import { expect, test } from 'vitest'
 import { Hypervisor } from '../../../../runtime/node/kinds/dynamips/hypervisor.ts'
-import { commandLine, parseReply } from '../../../../runtime/node/kinds/dynamips/replies.ts'
+import { commandText, parseReply } from '../../../../runtime/node/kinds/dynamips/replies.ts'
 import { fakeHypervisor } from './fake-hypervisor.ts'
 import { recorded } from './recorded.ts'
 
@@ -68,11 +68,11 @@ test.each([
 })
 
 test('values are quoted, numbers are not', () => {
-  expect(commandLine('vm set_ios', ['my router', "/images/a'b #1!.bin"])).toBe(
+  expect(commandText('vm set_ios', ['my router', "/images/a'b #1!.bin"])).toBe(
     'vm set_ios "my router" "/images/a\'b #1!.bin"',
   )
-  expect(commandLine('vm set_ram', ['r', 512])).toBe('vm set_ram "r" 512')
-  expect(commandLine('hypervisor version', [])).toBe('hypervisor version')
+  expect(commandText('vm set_ram', ['r', 512])).toBe('vm set_ram "r" 512')
+  expect(commandText('hypervisor version', [])).toBe('hypervisor version')
 })
 
 test.each(Object.entries(recorded))('what dynamips answered %j with is of the protocol', (_, lines) => {

@@ -2,15 +2,15 @@ import { execFileSync } from 'node:child_process'
 import { symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { lastWords } from '../../../../runtime/node/kinds/dynamips/words.ts'
+import { lastOutput } from '../../../../runtime/node/kinds/dynamips/words.ts'
 import { freshDirectory } from '../../../support/directory.ts'
 
 test('the last words of dynamips are shown without its directory, and only when they are in a file', async () => {
   const directory = await freshDirectory()
   const errors = join(directory, 'errors.txt')
-  expect(await lastWords(errors, directory)).toBe('')
+  expect(await lastOutput(errors, directory)).toBe('')
   await writeFile(errors, `one\ntwo\n${directory}/image.bin: cannot\u0007 be read\n`)
-  expect(await lastWords(errors, directory)).toBe('two; image.bin: cannot  be read')
+  expect(await lastOutput(errors, directory)).toBe('two; image.bin: cannot  be read')
 })
 
 test('a link or a FIFO in place of what dynamips said shows no file of the host, and holds nothing up', async () => {
@@ -18,6 +18,6 @@ test('a link or a FIFO in place of what dynamips said shows no file of the host,
   await writeFile(join(directory, 'secret'), 'a secret of the host')
   await symlink(join(directory, 'secret'), join(directory, 'link'))
   execFileSync('mkfifo', [join(directory, 'fifo')])
-  expect(await lastWords(join(directory, 'link'), directory)).toBe('')
-  expect(await lastWords(join(directory, 'fifo'), directory)).toBe('')
+  expect(await lastOutput(join(directory, 'link'), directory)).toBe('')
+  expect(await lastOutput(join(directory, 'fifo'), directory)).toBe('')
 })

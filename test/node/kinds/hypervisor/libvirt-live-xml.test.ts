@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { interfacesOf } from '../../../../runtime/node/kinds/hypervisor/libvirt/definition.ts'
-import { macOf, recabled } from '../../../../runtime/node/kinds/hypervisor/libvirt/interfaces.ts'
+import { macOfInterface, recabled } from '../../../../runtime/node/kinds/hypervisor/libvirt/interfaces.ts'
 import { liveXml, resumedXml } from '../../../../runtime/node/kinds/hypervisor/libvirt/live-xml.ts'
 import {
   child,
@@ -45,11 +45,13 @@ test('what a plan has no say in stays as it is', () => {
 test('adapters are tunnels to the switch, with addresses that are always the same', () => {
   const [first, second] = adaptersIn(liveXml(pc(), uuid, planned({ adapters: 2 })))
   expect(first).toBe(
-    `<interface type="udp"><source address="127.0.0.1" port="47461"><local address="127.0.0.1" port="47460"/></source><mac address="${macOf(uuid, 0)}"/><model type="e1000"/><link state="up"/></interface>`,
+    `<interface type="udp"><source address="127.0.0.1" port="47461"><local address="127.0.0.1" port="47460"/></source><mac address="${macOfInterface(uuid, 0)}"/><model type="e1000"/><link state="up"/></interface>`,
   )
-  expect(second).toContain(macOf(uuid, 1))
-  expect(macOf(uuid, 0)).toMatch(/^52(:[0-9a-f]{2}){5}$/)
-  expect(new Set([macOf(uuid, 0), macOf(uuid, 1), macOf(uuid.replace('6', '7'), 0)]).size).toBe(3)
+  expect(second).toContain(macOfInterface(uuid, 1))
+  expect(macOfInterface(uuid, 0)).toMatch(/^52(:[0-9a-f]{2}){5}$/)
+  expect(
+    new Set([macOfInterface(uuid, 0), macOfInterface(uuid, 1), macOfInterface(uuid.replace('6', '7'), 0)]).size,
+  ).toBe(3)
 })
 
 test('an adapter that the VM uses is left alone unless any may be taken', () => {

@@ -1,7 +1,7 @@
 import { createSocket } from 'node:dgram'
 import { once } from 'node:events'
 import { expect, onTestFinished, test } from 'vitest'
-import { macOf } from '../../../../runtime/node/kinds/hypervisor/libvirt/interfaces.ts'
+import { macOfInterface } from '../../../../runtime/node/kinds/hypervisor/libvirt/interfaces.ts'
 import { requireLibvirt, TestLibvirt } from '../../../support/libvirt.ts'
 import { freePort } from '../../../support/ports.ts'
 import { TcpClient } from '../../../support/tcp-client.ts'
@@ -134,11 +134,11 @@ describeWith(requireLibvirt())('a VM of libvirt', () => {
     const frame = once(socket, 'message')
 
     await driver.start(uuid, { ...plan, adapters: [{ ...adapter, carrier: false }] })
-    expect(await libvirt().virsh('domif-getlink', lab.name, macOf(uuid, 0))).toContain('down')
+    expect(await libvirt().virsh('domif-getlink', lab.name, macOfInterface(uuid, 0))).toContain('down')
     await driver.setCarrier(uuid, adapter)
-    expect(await libvirt().virsh('domif-getlink', lab.name, macOf(uuid, 0))).toContain('up')
+    expect(await libvirt().virsh('domif-getlink', lab.name, macOfInterface(uuid, 0))).toContain('up')
     const [bytes, { port }] = (await frame) as [Buffer, { port: number }]
-    expect(bytes.toString('hex', 6, 12)).toBe(macOf(uuid, 0).replaceAll(':', ''))
+    expect(bytes.toString('hex', 6, 12)).toBe(macOfInterface(uuid, 0).replaceAll(':', ''))
     expect(port).toBe(adapter.guestPort)
     // One that came after the start is not in the machine.
     await driver.setCarrier(uuid, { ...adapter, index: 1, guestPort: adapter.guestPort + 2 })

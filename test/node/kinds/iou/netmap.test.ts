@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { freeApplicationId, netmapText, peerOf } from '../../../../runtime/node/kinds/iou/netmap.ts'
+import { freeApplicationId, netmapPeerOf, netmapText } from '../../../../runtime/node/kinds/iou/netmap.ts'
 
 test('a NETMAP has every port of 16 bays, at the end of whose cable is the peer', () => {
   const lines = netmapText(7).split('\n')
@@ -13,7 +13,7 @@ test('a NETMAP has every port of 16 bays, at the end of whose cable is the peer'
   expect(lines.slice(-2)).toEqual(['519:15/3    7:15/3', ''])
   expect(lines.length).toBe(65)
   expect(netmapText(511)).toMatch(/^1023:0\/0 {2}511:0\/0\n/)
-  expect(peerOf(1)).toBe(513)
+  expect(netmapPeerOf(1)).toBe(513)
 })
 
 test('the lowest id that is free is taken, and none when there is none', () => {

@@ -1,7 +1,7 @@
 import { createSocket } from 'node:dgram'
 import { once } from 'node:events'
 import { onTestFinished } from 'vitest'
-import type { Wire } from '../../../../runtime/node/kinds/kind.ts'
+import type { PortWire } from '../../../../runtime/node/kinds/kind.ts'
 import { adaptersOf } from '../../../../runtime/node/kinds/machine-emulator/adapters.ts'
 import type { MachineSpec } from '../../../../runtime/node/kinds/machine-emulator/command-line.ts'
 import { parseOptions } from '../../../../runtime/node/kinds/machine-emulator/options.ts'
@@ -65,7 +65,7 @@ export function machine({ settings, adapters = 0, model = 'e1000', options = '',
 }
 
 /** Wires with no guest at their other ends; `portsFor` gives the first of so many ports. */
-export function wires(count: number, portsFor = (_: number) => 10_000): ReadonlyMap<string, Wire> {
+export function wires(count: number, portsFor = (_: number) => 10_000): ReadonlyMap<string, PortWire> {
   const first = count === 0 ? 0 : portsFor(2 * count)
   const pairs = Array.from({ length: count }, (_, n) => ({ guest_port: first + 2 * n, switch_port: first + 2 * n + 1 }))
   return new Map(pairs.map((wire, n) => [`${n}/0`, wire]))
@@ -78,7 +78,7 @@ export async function realWire() {
     socket.bind(0, '127.0.0.1')
     await once(socket, 'listening')
   }
-  const wire: Wire = { guest_port: guest.address().port, switch_port: end.address().port }
+  const wire: PortWire = { guest_port: guest.address().port, switch_port: end.address().port }
   await new Promise<void>((resolve) => guest.close(resolve))
   onTestFinished(() => void end.close())
   return { wire, end }

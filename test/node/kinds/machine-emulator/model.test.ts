@@ -1,6 +1,6 @@
 import { Check } from '@sinclair/typebox/value'
 import { expect, test } from 'vitest'
-import { check } from '../../../../src/http/validate.ts'
+import { validate } from '../../../../src/http/validate.ts'
 import {
   MachineEmulatorCreate,
   MachineEmulatorNode,
@@ -47,12 +47,12 @@ test('a node with nothing but defaults fits', () => {
     ...{ command_line: '', status_reason: null, qemu_path: '/usr/bin/qemu-system-x86_64', platform: 'x86_64' },
     ...{ mac_address: '0c:00:00:00:01:00', acpi_shutdown: false },
   }
-  expect(check(MachineEmulatorNode, node)).toBe(node)
+  expect(validate(MachineEmulatorNode, node)).toBe(node)
 })
 
 test('a new machine needs a name and nothing else', () => {
   expect(Check(MachineEmulatorCreate, { name: 'R1' })).toBe(true)
-  expect(() => check(MachineEmulatorCreate, {})).toThrow('name: missing')
+  expect(() => validate(MachineEmulatorCreate, {})).toThrow('name: missing')
   expect(Check(MachineEmulatorUpdate, {})).toBe(true)
 })
 
@@ -67,12 +67,12 @@ test('what a type says is what its schema takes', () => {
     ...{ name: 'R1', node_id: 7, console: null, ram: 512, hda_disk_interface: 'virtio', platform: 'x86_64' },
     ...{ custom_adapters: [{ adapter_number: 3, adapter_type: 'virtio-net-pci', mac_address: null }], mac_address: '' },
   }
-  expect(check(MachineEmulatorCreate, create)).toBe(create)
+  expect(validate(MachineEmulatorCreate, create)).toBe(create)
 })
 
 test('a legacy id is for new machines only', () => {
   expect(Check(MachineEmulatorCreate, { name: 'R1', node_id: 3 })).toBe(true)
-  expect(() => check(MachineEmulatorUpdate, { node_id: 3 })).toThrow('node_id: unknown field')
+  expect(() => validate(MachineEmulatorUpdate, { node_id: 3 })).toThrow('node_id: unknown field')
 })
 
 test.for([
@@ -92,7 +92,7 @@ test.for([
   [{ custom_adapters: [{ port_name: 'x' }] }, 'custom_adapters[0]'],
   [{ hda_disk: 'x' }, 'hda_disk: unknown field'],
 ] as const)('%j is refused by name', ([body, message]) => {
-  expect(() => check(MachineEmulatorUpdate, body)).toThrow(message)
+  expect(() => validate(MachineEmulatorUpdate, body)).toThrow(message)
 })
 
 test('every platform of the interface is taken', () => {

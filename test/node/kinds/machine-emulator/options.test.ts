@@ -2,7 +2,11 @@ import { execFileSync, spawnSync } from 'node:child_process'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { escaped, membersIn } from '../../../../runtime/node/kinds/machine-emulator/option-list.ts'
-import { flags, judge, takingArgument } from '../../../../runtime/node/kinds/machine-emulator/option-rules.ts'
+import {
+  judgeOptions,
+  optionFlags,
+  takingArgument,
+} from '../../../../runtime/node/kinds/machine-emulator/option-rules.ts'
 import { type OptionRules, parseOptions } from '../../../../runtime/node/kinds/machine-emulator/options.ts'
 import { shellWords } from '../../../../runtime/node/kinds/machine-emulator/shell-words.ts'
 import { findProgram } from '../../../../runtime/node/system/find-program.ts'
@@ -166,7 +170,7 @@ testWith(requireProgram('qemu-system-x86_64'))(
       ])
     const names = [...new Set(listed.map(([, name = '']) => name))]
     expect(names.length).toBeGreaterThan(90)
-    for (const name of names) expect([name, flags.has(name) || takingArgument.has(name)]).toEqual([name, true])
+    for (const name of names) expect([name, optionFlags.has(name) || takingArgument.has(name)]).toEqual([name, true])
     // It complains of one that has no argument before it does anything.
     const complaint = (name: string) =>
       spawnSync(qemu ?? '', [`-${name}`], { encoding: 'utf8', timeout: 10_000, input: '' }).stderr
@@ -174,7 +178,7 @@ testWith(requireProgram('qemu-system-x86_64'))(
     for (const name of withArgument)
       expect([name, complaint(name)]).toEqual([name, expect.stringContaining('requires an argument')])
     // A flag takes nothing, so the option after it is refused.
-    const flagged = names.filter((name) => flags.has(name) && !['h', 'help', 'version', '?'].includes(name))
+    const flagged = names.filter((name) => optionFlags.has(name) && !['h', 'help', 'version', '?'].includes(name))
     for (const name of flagged) {
       const { stderr } = spawnSync(qemu ?? '', [`-${name}`, '-no-such-option'], {
         encoding: 'utf8',
@@ -187,9 +191,9 @@ testWith(requireProgram('qemu-system-x86_64'))(
 )
 
 test('what may be used outside local mode without an argument is known to have none', () => {
-  const texts = [...flags].filter((name) => judge(name, '') === 'allowed')
+  const texts = [...optionFlags].filter((name) => judgeOptions(name, '') === 'allowed')
   expect(texts).toContain('nographic')
-  for (const name of takingArgument) expect(flags.has(name), name).toBe(false)
+  for (const name of takingArgument) expect(optionFlags.has(name), name).toBe(false)
 })
 
 test('a second console of the same type is refused, another display is not', () => {

@@ -2,7 +2,7 @@ import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import { compare, findVpcs } from '../../../../runtime/node/kinds/pc/vpcs.ts'
+import { compareVersions, findVpcs } from '../../../../runtime/node/kinds/pc/vpcs.ts'
 import { requireProgram } from '../../../support/require.ts'
 import { testWith } from '../../../support/test-with.ts'
 
@@ -10,8 +10,8 @@ const vpcs = requireProgram('vpcs')
 
 test('versions are in the order in which they were published', () => {
   const order = ['0.4b2', '0.5b1', '0.5b2', '0.6', '0.6.1', '0.8b', '0.8c', '0.8.3']
-  expect([...order].reverse().sort(compare)).toEqual(order)
-  expect(compare('0.8.3', '0.8b')).toBeGreaterThan(0)
+  expect([...order].reverse().sort(compareVersions)).toEqual(order)
+  expect(compareVersions('0.8.3', '0.8b')).toBeGreaterThan(0)
 })
 
 // Only one version can be installed here, so the others are played by a program that prints what they print.

@@ -5,8 +5,8 @@ import { join } from 'node:path'
 import { conflict } from '../../../../../src/errors/api-error.ts'
 import { findProgram } from '../../../system/find-program.ts'
 import { inspectImage, mustRun } from '../../machine-emulator/qemu-img.ts'
-import { type CloneBase, type CloneDisk, type CloneMark, nvramName, overlayName } from './clone-xml.ts'
-import { isUuid } from './domain.ts'
+import { type CloneBase, type CloneDisk, type CloneMark, domainNvramName, domainOverlayName } from './clone-xml.ts'
+import { isDomainUuid } from './domain.ts'
 
 const recordName = 'clone.json'
 /** Bound of making an overlay, ms. */
@@ -25,7 +25,11 @@ export interface CloneRecord {
 }
 
 /** Every file that a clone can have in its directory. */
-export const cloneFiles = (devices: readonly string[]): string[] => [...devices.map(overlayName), nvramName, recordName]
+export const cloneFiles = (devices: readonly string[]): string[] => [
+  ...devices.map(domainOverlayName),
+  domainNvramName,
+  recordName,
+]
 
 export const hasRecord = (directory: string): boolean => existsSync(join(directory, recordName))
 
@@ -56,7 +60,7 @@ export async function readRecord(directory: string, uuid: string): Promise<Clone
 }
 
 function isRecord({ name, source, bases }: CloneRecord): boolean {
-  if (typeof name !== 'string' || typeof source !== 'string' || !isUuid(source)) return false
+  if (typeof name !== 'string' || typeof source !== 'string' || !isDomainUuid(source)) return false
   return Array.isArray(bases) && bases.every((it) => typeof it?.device === 'string' && typeof it.written === 'string')
 }
 
@@ -76,7 +80,7 @@ export async function makeOverlay(
   directory: string,
   bytes: bigint,
 ): Promise<void> {
-  const overlay = join(directory, overlayName(device))
+  const overlay = join(directory, domainOverlayName(device))
   const args = ['create', '-q', '-f', 'qcow2', '-u', '-F', format, '-b', file, overlay, String(bytes)]
   await mustRun(`The overlay of ${file}`, imageTool(), args, overlayMs)
   // It is looked at again when a guest had it, and belongs to another user then; nobody else gets to its directory.
@@ -86,7 +90,7 @@ export async function makeOverlay(
 /** Copies the variables of a UEFI; those that are not there before the first start are begun anew. */
 export async function copyVariables(file: string, directory: string): Promise<void> {
   try {
-    await copyFile(file, join(directory, nvramName))
+    await copyFile(file, join(directory, domainNvramName))
   } catch (cause) {
     const { code } = cause as NodeJS.ErrnoException
     if (file === '' || code === 'ENOENT') return
@@ -96,7 +100,7 @@ export async function copyVariables(file: string, directory: string): Promise<vo
 
 /** 409 when the files of a clone are not what they were made as, or what they are on has changed since. */
 export async function requireSound({ directory, bases }: CloneMark, name: string): Promise<void> {
-  await requireOwn(directory, nvramName)
+  await requireOwn(directory, domainNvramName)
   for (const { device, file, written } of bases) {
     await requireOverlay(directory, device, file)
     const now = await writtenAt(file)
@@ -107,7 +111,7 @@ export async function requireSound({ directory, bases }: CloneMark, name: string
 }
 
 async function requireOverlay(directory: string, device: string, base: string): Promise<void> {
-  const overlay = overlayName(device)
+  const overlay = domainOverlayName(device)
   if (!(await requireOwn(directory, overlay))) throw conflict(`The disk ${overlay} of the clone is gone`)
   const { backing, references } = await inspectImage(imageTool(), join(directory, overlay), 'qcow2')
   if (backing === base && references.every((it) => it === base)) return

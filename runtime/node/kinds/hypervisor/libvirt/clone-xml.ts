@@ -1,7 +1,7 @@
 import { basename, join } from 'node:path'
 import { conflict } from '../../../../../src/errors/api-error.ts'
-import { devicesOf, interfacesOf, nameOf, requireMachine } from './definition.ts'
-import { macOf } from './interfaces.ts'
+import { devicesOf, domainNameOf, interfacesOf, requireMachine } from './definition.ts'
+import { macOfInterface } from './interfaces.ts'
 import {
   append,
   child,
@@ -43,8 +43,8 @@ export interface CloneMark {
   readonly bases: readonly CloneBase[]
 }
 
-export const overlayName = (device: string): string => `${device}.qcow2`
-export const nvramName = 'nvram.fd'
+export const domainOverlayName = (device: string): string => `${device}.qcow2`
+export const domainNvramName = 'nvram.fd'
 
 /** The mark of a clone; undefined for a VM of the user. */
 export function markOf(domain: Element): CloneMark | undefined {
@@ -90,7 +90,7 @@ export function disksToOverlay(domain: Element): CloneDisk[] {
 function diskToOverlay(domain: Element, element: Element): CloneDisk {
   const device = child(element, 'target')?.getAttribute('dev') ?? ''
   const refuse = (why: string) =>
-    conflict(`"${nameOf(domain)}" cannot be cloned: its disk ${device} ${why}; set linked_clone to false`)
+    conflict(`"${domainNameOf(domain)}" cannot be cloned: its disk ${device} ${why}; set linked_clone to false`)
   const type = element.getAttribute('type') ?? 'file'
   if (type !== 'file') throw refuse(`is no file (${type})`)
   const source = child(element, 'source')
@@ -112,7 +112,7 @@ export function useOverlays(disks: readonly CloneDisk[], directory: string): voi
     childOrNew(element, 'driver').setAttribute('type', 'qcow2')
     const target = child(element, 'target') ?? null
     const source = documentOf(element).createElement('source')
-    source.setAttribute('file', join(directory, overlayName(device)))
+    source.setAttribute('file', join(directory, domainOverlayName(device)))
     element.insertBefore(source, target)
     const base = documentOf(element).createElement('backingStore')
     base.setAttribute('type', 'file')
@@ -134,7 +134,7 @@ export function becomeOther(domain: Element, { uuid, name }: { readonly uuid: st
     if (entry.getAttribute('name') === 'uuid') entry.textContent = uuid
   }
   interfacesOf(domain).forEach((adapter, index) => {
-    childOrNew(adapter, 'mac').setAttribute('address', macOf(uuid, index))
+    childOrNew(adapter, 'mac').setAttribute('address', macOfInterface(uuid, index))
   })
   for (const disk of children(devicesOf(domain), 'disk')) {
     const isFloppy = disk.getAttribute('device') === 'floppy'
@@ -147,7 +147,8 @@ export function nvramOf(domain: Element): { readonly element: Element; readonly 
   const element = child(domain, 'os') && child(child(domain, 'os') as Element, 'nvram')
   if (element === undefined) return undefined
   const type = element.getAttribute('type') ?? 'file'
-  if (type !== 'file') throw conflict(`"${nameOf(domain)}" cannot be cloned: its UEFI variables are no file (${type})`)
+  if (type !== 'file')
+    throw conflict(`"${domainNameOf(domain)}" cannot be cloned: its UEFI variables are no file (${type})`)
   return { element, file: child(element, 'source')?.getAttribute('file') ?? textOf(element) }
 }
 

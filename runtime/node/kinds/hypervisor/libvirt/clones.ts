@@ -20,9 +20,9 @@ import {
   type CloneDisk,
   type CloneMark,
   disksToOverlay,
+  domainNvramName,
   inDirectory,
   markOf,
-  nvramName,
   nvramOf,
   setMark,
   setNvram,
@@ -127,7 +127,7 @@ export class Clones {
   ): Promise<Domain> {
     useOverlays(disks, directory)
     const nvram = nvramOf(original)
-    if (nvram !== undefined) setNvram(nvram.element, join(directory, nvramName))
+    if (nvram !== undefined) setNvram(nvram.element, join(directory, domainNvramName))
     becomeOther(original, record)
     setMark(original, { directory, source: record.source, bases: record.bases })
     return this.#domains.define(xmlText(original))

@@ -21,7 +21,7 @@ const unitBytes: Readonly<Record<string, number>> = {
   tib: 2 ** 40,
 }
 
-export const nameOf = (domain: Element): string => textOf(child(domain, 'name'))
+export const domainNameOf = (domain: Element): string => textOf(child(domain, 'name'))
 
 /** MB of the memory that it is defined with. */
 export function ramOf(domain: Element): number {
@@ -33,12 +33,12 @@ export function ramOf(domain: Element): number {
 /** 409 for a VM that is no machine of QEMU. */
 export function requireMachine(domain: Element): void {
   const type = domain.getAttribute('type') ?? ''
-  if (!qemuTypes.has(type)) throw conflict(`"${nameOf(domain)}" is of ${type}, not of QEMU: it cannot be a node`)
+  if (!qemuTypes.has(type)) throw conflict(`"${domainNameOf(domain)}" is of ${type}, not of QEMU: it cannot be a node`)
 }
 
 export function devicesOf(domain: Element): Element {
   const devices = child(domain, 'devices')
-  if (devices === undefined) throw conflict(`"${nameOf(domain)}" has no devices: it cannot be a node`)
+  if (devices === undefined) throw conflict(`"${domainNameOf(domain)}" has no devices: it cannot be a node`)
   return devices
 }
 

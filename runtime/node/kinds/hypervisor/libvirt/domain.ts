@@ -20,7 +20,7 @@ export function readDomain(reader: XdrReader): Domain {
 export const writeDomain = (writer: XdrWriter, { name, uuid }: Domain): XdrWriter =>
   writer.string(name).fixed(uuidContent(uuid)).int(noNumber)
 
-export const isUuid = (text: string): boolean => /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/i.test(text)
+export const isDomainUuid = (text: string): boolean => /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/i.test(text)
 
 /** The sixteen bytes of an id. */
 export const uuidContent = (uuid: string): Buffer => Buffer.from(uuid.replaceAll('-', ''), 'hex')

@@ -1,5 +1,5 @@
 import type { LibvirtClient } from './client.ts'
-import { type Domain, isUuid, readDomain, uuidContent, writeDomain } from './domain.ts'
+import { type Domain, isDomainUuid, readDomain, uuidContent, writeDomain } from './domain.ts'
 import { isRefusal, libvirtErrors } from './libvirt-error.ts'
 import { procedures } from './protocol.ts'
 import { type XdrReader, XdrWriter } from './xdr.ts'
@@ -61,7 +61,7 @@ export class Domains {
   }
 
   async byUuid(uuid: string): Promise<Domain | undefined> {
-    if (!isUuid(uuid)) return undefined
+    if (!isDomainUuid(uuid)) return undefined
     return this.#found(procedures.domainLookupByUuid, new XdrWriter().fixed(uuidContent(uuid)))
   }
 

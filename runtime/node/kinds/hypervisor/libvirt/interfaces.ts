@@ -1,11 +1,11 @@
 import { createHash } from 'node:crypto'
 import { conflict } from '../../../../../src/errors/api-error.ts'
 import type { VmAdapter, VmPlan } from '../driver.ts'
-import { devicesOf, interfacesOf, isUsed, nameOf } from './definition.ts'
+import { devicesOf, domainNameOf, interfacesOf, isUsed } from './definition.ts'
 import { append, child, childOrNew, children, documentOf, type Element, setAttributes } from './xml.ts'
 
 /** How many adapters a VM can have here; as with VirtualBox. */
-export const maxAdapters = 36
+export const maxLibvirtAdapters = 36
 const loopback = '127.0.0.1'
 
 /** What is the guest's side of an adapter, or the user's: it stays when another backend takes its place. */
@@ -16,7 +16,7 @@ const backendAttributes = ['name', 'queues', 'tx_queue_size']
 const modelSide: ReadonlySet<string> = new Set(['model', 'driver', 'address'])
 
 /** The address of an adapter that has none yet: always the same for a VM, and of no manufacturer. */
-export function macOf(uuid: string, index: number): string {
+export function macOfInterface(uuid: string, index: number): string {
   const hash = createHash('sha256').update(`${uuid}/${index}`).digest('hex')
   return `52${hash.slice(0, 10)}`.replace(/(..)(?=.)/g, '$1:')
 }
@@ -30,7 +30,7 @@ export function plugIn(domain: Element, uuid: string, plan: VmPlan): void {
     const own = present[adapter.index]
     if (own === undefined) {
       const type = adapter.type ?? plan.adapterType
-      attach(newInterface(domain, macOf(uuid, adapter.index), type), adapter)
+      attach(newInterface(domain, macOfInterface(uuid, adapter.index), type), adapter)
     } else if (plan.useAnyAdapter || !isUsed(own)) {
       remodel(own, adapter.type ?? plan.adapterType)
       attach(own, adapter)
@@ -41,14 +41,14 @@ export function plugIn(domain: Element, uuid: string, plan: VmPlan): void {
 /** The same for a VM whose memory was saved: its adapters are what they were, only their backends can change; 409. */
 export function plugInSaved(domain: Element, uuid: string, plan: VmPlan): void {
   const present = interfacesOf(domain)
-  const added = new Map(Array.from({ length: maxAdapters }, (_, index) => [macOf(uuid, index), index]))
+  const added = new Map(Array.from({ length: maxLibvirtAdapters }, (_, index) => [macOfInterface(uuid, index), index]))
   const byIndex = new Map(present.map((it, place) => [added.get(macIn(it)) ?? place, it]))
   const wanted = new Set(plan.adapters.map(({ index }) => index))
   const lacking = plan.adapters.some(({ index }) => !byIndex.has(index))
   const surplus = present.some((it) => added.has(macIn(it)) && !wanted.has(added.get(macIn(it)) ?? 0))
   if (lacking || surplus) {
     const remedy = `set adapters back to ${present.length}, or discard what was saved (virsh managedsave-remove)`
-    throw conflict(`"${nameOf(domain)}" was saved with ${present.length} adapters: ${remedy}`)
+    throw conflict(`"${domainNameOf(domain)}" was saved with ${present.length} adapters: ${remedy}`)
   }
   for (const adapter of plan.adapters) {
     const own = byIndex.get(adapter.index)

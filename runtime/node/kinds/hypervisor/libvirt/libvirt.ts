@@ -11,7 +11,7 @@ import { interfacesOf, isUsed, ramOf } from './definition.ts'
 import type { Domain } from './domain.ts'
 import { type DomainBounds, Domains, domainBounds, domainStates } from './domains.ts'
 import { GuestAddresses } from './guest-addresses.ts'
-import { macIn, maxAdapters, recabled } from './interfaces.ts'
+import { macIn, maxLibvirtAdapters, recabled } from './interfaces.ts'
 import { isRefusal, LibvirtError, libvirtErrors } from './libvirt-error.ts'
 import { liveXml, resumedXml, servesSerial } from './live-xml.ts'
 import { sizedXml } from './sized-xml.ts'
@@ -76,7 +76,7 @@ export class LibvirtDriver implements ApplianceDriver {
   }
 
   async maxAdapters(): Promise<number> {
-    return maxAdapters
+    return maxLibvirtAdapters
   }
 
   async usedAdapters(uuid: string): Promise<readonly number[]> {

@@ -1,6 +1,6 @@
 import { conflict } from '../../../../../src/errors/api-error.ts'
 import type { VmPlan } from '../driver.ts'
-import { devicesOf, nameOf, ramOf, requireMachine } from './definition.ts'
+import { devicesOf, domainNameOf, ramOf, requireMachine } from './definition.ts'
 import { plugIn, plugInSaved } from './interfaces.ts'
 import { append, child, children, documentOf, type Element, parseXml, removeChildren, xmlText } from './xml.ts'
 
@@ -31,7 +31,7 @@ export function setRam(domain: Element, mb: number): void {
   const topology = child(domain, 'cpu') && child(child(domain, 'cpu') as Element, 'numa')
   const cells = topology === undefined ? [] : children(topology, 'cell')
   if (cells.length > 1) {
-    throw conflict(`"${nameOf(domain)}" has its memory in ${cells.length} NUMA cells: its ram cannot be set`)
+    throw conflict(`"${domainNameOf(domain)}" has its memory in ${cells.length} NUMA cells: its ram cannot be set`)
   }
   const inKib = { unit: 'KiB', value: String(mb * 1024) }
   for (const cell of cells) {

@@ -1,5 +1,5 @@
 import { conflict } from '../../../../../src/errors/api-error.ts'
-import { nameOf, ramOf, requireMachine } from './definition.ts'
+import { domainNameOf, ramOf, requireMachine } from './definition.ts'
 import { setRam } from './live-xml.ts'
 import { child, childOrNew, children, type Element, parseXml, removeChildren, textOf, xmlText } from './xml.ts'
 
@@ -31,7 +31,7 @@ function setVcpus(domain: Element, count: number): void {
   const numa = cpu && child(cpu, 'numa')
   const [cell, ...others] = numa === undefined ? [] : children(numa, 'cell')
   if (others.length > 0) {
-    throw conflict(`"${nameOf(domain)}" has its processors in NUMA cells: set allocate_vcpus_ram to false`)
+    throw conflict(`"${domainNameOf(domain)}" has its processors in NUMA cells: set allocate_vcpus_ram to false`)
   }
   cell?.setAttribute('cpus', count === 1 ? '0' : `0-${count - 1}`)
   const element = childOrNew(domain, 'vcpu')

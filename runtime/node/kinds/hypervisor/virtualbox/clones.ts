@@ -3,7 +3,7 @@ import { rm } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { ignore } from '../../../../../src/async/ignore.ts'
 import { conflict } from '../../../../../src/errors/api-error.ts'
-import { translated } from '../../../storage/disk.ts'
+import { withDiskErrors } from '../../../storage/disk.ts'
 import { makeDirectory } from '../../../storage/durable-file.ts'
 import type { CloneWanted } from '../driver.ts'
 import { findSettings, isOverlay, isWithin, readDiskTable, removeDiskTable, writeDiskTable } from './clone-files.ts'
@@ -34,7 +34,7 @@ export class Clones {
     { name, directory, clone_uuid: uuid = randomUUID() }: CloneWanted,
   ): Promise<VirtualBoxVm> {
     await this.#requireFreeName(name)
-    await translated('The directory of a clone', () => makeDirectory(directory))
+    await withDiskErrors('The directory of a clone', () => makeDirectory(directory))
     const known = source.snapshots.find((each) => baseNames.includes(each.name))
     const base = known ?? (await this.#takeBase(source))
     this.#making.add(uuid)
@@ -80,7 +80,7 @@ export class Clones {
     const there = new Set(clone.disks.map(placeOf))
     const missing = wanted.filter((disk) => !there.has(placeOf(disk)))
     for (const disk of missing) await this.#attach(uuid, disk, disk.file)
-    await translated('The list of the disks of a clone', () => removeDiskTable(clone.file))
+    await withDiskErrors('The list of the disks of a clone', () => removeDiskTable(clone.file))
     return missing.length > 0 ? await this.#machines.get(uuid) : clone
   }
 
@@ -118,7 +118,7 @@ export class Clones {
     const known = new Set((await this.#machines.disks()).map(({ file }) => file))
     const overlays = clone.disks.filter(({ file }) => known.has(file) && isOverlay(clone.file, file))
     if (overlays.length === 0) return
-    await translated('The list of the disks of a clone', () => writeDiskTable(clone.file, overlays))
+    await withDiskErrors('The list of the disks of a clone', () => writeDiskTable(clone.file, overlays))
     for (const disk of overlays) await this.#attach(clone.uuid, disk, 'none')
   }
 
@@ -155,7 +155,7 @@ export class Clones {
   async #delete(directory: string): Promise<void> {
     const files = (await this.#machines.disks()).map(({ file }) => file)
     await this.#forgetDisks(files.filter((file) => isWithin(directory, file)))
-    await translated('The files of a clone', () => rm(directory, { recursive: true, force: true }))
+    await withDiskErrors('The files of a clone', () => rm(directory, { recursive: true, force: true }))
   }
 
   async #requireClone({ uuid, name }: VirtualBoxVm): Promise<void> {

@@ -31,7 +31,7 @@ export const inUse = (machine: VirtualBoxVm, { number, attachment }: Adapter) =>
   )
 
 /** What is recorded before anything is changed; 409 when an adapter that is needed is used for something else. */
-export function recordOf({ machine, notes, plan, serialPath }: Preparation): RunRecord {
+export function runRecordOf({ machine, notes, plan, serialPath }: Preparation): RunRecord {
   const isSaved = machine.state === 'saved'
   const { ram, screen } = plan
   const { at, mode } = machine.serialPort

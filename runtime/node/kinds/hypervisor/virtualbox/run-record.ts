@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { type Static, Type } from '@sinclair/typebox'
 import { Check } from '@sinclair/typebox/value'
 
-import { translated } from '../../../storage/disk.ts'
+import { withDiskErrors } from '../../../storage/disk.ts'
 import {
   makeDirectory,
   readDurable,
@@ -68,7 +68,7 @@ export class RunRecords {
   /** On disk when it resolves. */
   async put(record: RunRecord): Promise<void> {
     const all = await this.#all()
-    await translated('The record of a VM', async () => {
+    await withDiskErrors('The record of a VM', async () => {
       await makeDirectory(this.#directory)
       await writeDurable(this.#file(record.uuid), `${JSON.stringify(record)}\n`)
     })
@@ -77,7 +77,7 @@ export class RunRecords {
 
   async remove(uuid: string): Promise<void> {
     const all = await this.#all()
-    await translated('The record of a VM', () => removeDurable(this.#file(uuid)))
+    await withDiskErrors('The record of a VM', () => removeDurable(this.#file(uuid)))
     all.delete(uuid)
   }
 

@@ -6,7 +6,7 @@ import type { VmAdapter, VmEnding, VmPlan } from '../driver.ts'
 import { hasTimedOut, isLocked } from './failure.ts'
 import type { VirtualBoxVm } from './machine.ts'
 import type { Machines } from './machines.ts'
-import { inUse, isFree, isTunnel, preparing, recordOf, revealed, revealing } from './preparation.ts'
+import { inUse, isFree, isTunnel, preparing, revealed, revealing, runRecordOf } from './preparation.ts'
 import { restoring } from './restoration.ts'
 import type { RunRecord, RunRecords } from './run-record.ts'
 import type { SerialSockets } from './serial-sockets.ts'
@@ -147,7 +147,7 @@ export class Runs {
     const { uuid } = stopped
     const serialPath = this.#sockets.path(uuid)
     const notes = await this.#machines.adapterNotes(uuid)
-    let record = joined(await this.#records.get(uuid), recordOf({ machine: stopped, notes, plan, serialPath }))
+    let record = joined(await this.#records.get(uuid), runRecordOf({ machine: stopped, notes, plan, serialPath }))
     await this.#records.put(record)
     const hidden = revealing(record)
     if (hidden.length > 0) {

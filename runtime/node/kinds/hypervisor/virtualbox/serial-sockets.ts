@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { conflict } from '../../../../../src/errors/api-error.ts'
-import { translated } from '../../../storage/disk.ts'
+import { withDiskErrors } from '../../../storage/disk.ts'
 import { longestSocketPath } from '../../../system/socket-path.ts'
 
 const lookMs = 50
@@ -29,7 +29,7 @@ export class SerialSockets {
   /** Makes room for the socket of a machine that is about to start; 409 when others may enter there. */
   async prepare(uuid: string): Promise<void> {
     if (!fits(this.#directory)) throw conflict(`${this.#directory} is too deep for the path of a socket`)
-    const { mode, uid } = await translated('The directory of serial ports', async () => {
+    const { mode, uid } = await withDiskErrors('The directory of serial ports', async () => {
       await mkdir(this.#directory, { recursive: true, mode: 0o700 })
       return await lstat(this.#directory)
     })
@@ -48,7 +48,7 @@ export class SerialSockets {
   }
 
   async remove(uuid: string): Promise<void> {
-    await translated('The serial port of a VM', () => rm(this.path(uuid), { force: true }))
+    await withDiskErrors('The serial port of a VM', () => rm(this.path(uuid), { force: true }))
   }
 }
 
