@@ -268,7 +268,9 @@ export class Fleet {
   async openSocket(id: string, request: Parameters<OpenSocket>[0]): Promise<Socket | Response> {
     const found = this.#computes.find(id)
     if (found instanceof RemoteCompute) return found.openSocket(request)
-    throw conflict(`The compute ${found.name} is this service: no websocket to it is needed`)
+    throw conflict(
+      `Upgrade: the compute ${found.name} is this service: open the websocket at ${this.originOf(id) ?? ''}${request.path}`,
+    )
   }
 
   /** Tells what happens from now on; the result ends that. */

@@ -2,6 +2,7 @@ import { agentOf } from '../client/agent-of.ts'
 import { ApiError } from '../errors/api-error.ts'
 import { keyOf } from '../fleet/computes.ts'
 import type { Fleet } from '../fleet/fleet.ts'
+import { forward } from '../fleet/forward.ts'
 import type { Compute } from '../model/compute.ts'
 import type { FleetMembers, Member } from './members.ts'
 
@@ -22,6 +23,7 @@ export function fleetMembers(fleet: Fleet): FleetMembers {
         return agentOf(fleet, compute_id)
       },
       agentFor: (caller) => agentOf(fleet, compute_id, { caller }),
+      forward: (request) => forward(fleet, compute_id, request),
     }
   }
   return {

@@ -12,7 +12,7 @@ import {
   TunnelRequest,
   tunnelProtocol,
 } from '../model/tunnel.ts'
-import { bodyOf, sendBody } from './bodies.ts'
+import { bodyOf, sendBody, sendBytes } from './bodies.ts'
 import { codes, decodeJson, kinds, ProtocolError } from './frames.ts'
 import { type TunnelEnd, TunnelLink } from './link.ts'
 import type { LivenessTimeouts } from './liveness.ts'
@@ -116,8 +116,11 @@ export class AskingEnd {
       onAbort(signal, () => stream.reset(resetReasonOf(signal))),
     )
     // To cancel it would end the connection that it comes by, and its sender may still want an answer.
-    if (body !== null)
-      sendBody(body, stream, (reader) => reader.releaseLock()).catch((error: Error) => stream.reset(error))
+    if (body !== null) {
+      const sending =
+        body instanceof Uint8Array ? sendBytes(body, stream) : sendBody(body, stream, (reader) => reader.releaseLock())
+      sending.catch((error: Error) => stream.reset(error))
+    }
     const answer = await answerOf(stream)
     if (request.rests === true) this.#link.rest(stream)
     return responseOf(stream, answer)

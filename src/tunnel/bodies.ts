@@ -22,6 +22,12 @@ export function bodyOf(stream: Stream): ReadableStream<Uint8Array> {
   )
 }
 
+/** Sends a body that is whole. */
+export async function sendBytes(bytes: Uint8Array, stream: Stream): Promise<void> {
+  await stream.write(bytes)
+  stream.end()
+}
+
 /** Sends a body. `stop` is what becomes of it when the other end takes no more; when it fails the stream is given up. */
 export async function sendBody(
   body: ReadableStream<Uint8Array>,
