@@ -24,8 +24,8 @@ import { sessionPath } from '../../src/routes/v2/session.ts'
 import { Admissions } from './admitted.ts'
 import { openAuth, sessionKey, tokenKey } from './auth.ts'
 import { aliasesOf, type Env } from './env.ts'
-import type { FleetObject, Snapshot } from './fleet-object.ts'
-import { common, gatewayHost } from './host.ts'
+import type { FleetObject, FleetSnapshot } from './fleet-object.ts'
+import { commonOptions, gatewayHost } from './host.ts'
 import { objectFeeds } from './object-feeds.ts'
 import { PlacementCache } from './placement-cache.ts'
 import { socketTransport, upgrade } from './sockets.ts'
@@ -38,7 +38,7 @@ const staleMs = 10_000
 type Stub = DurableObjectStub<FleetObject>
 
 /** What the object said last, and when, ms. */
-interface Taken extends Pick<Snapshot, 'revision' | 'shown'> {
+interface Taken extends Pick<FleetSnapshot, 'revision' | 'shown'> {
   readonly fleet: Fleet
   readonly at: number
 }
@@ -191,7 +191,7 @@ export class EdgeRouter {
     // Anew for every request: none may wait for what another one began.
     const gateway = () => createGateway({ members, placements, host: gatewayHost(), bring })
     return createApp({
-      ...common,
+      ...commonOptions,
       aliases: aliasesOf(env),
       agent: (asker) => {
         const agent = gateway().agent(asker)

@@ -24,7 +24,7 @@ import { TunnelSockets } from './tunnel-sockets.ts'
 import { UsedTickets } from './used-tickets.ts'
 
 /** The computes that have an address: with their secrets, and as they are shown. */
-export interface Snapshot {
+export interface FleetSnapshot {
   /** Another one when a compute came, went, was changed, or is connected or not. */
   readonly revision: string
   readonly records: ComputeRecord[]
@@ -101,7 +101,7 @@ export class FleetObject extends DurableObject<Env> {
   async snapshot(
     known?: string,
     answered: RequestCounts = { routes: [], credentials: [] },
-  ): Promise<Snapshot | undefined> {
+  ): Promise<FleetSnapshot | undefined> {
     const { fleet, healthChecks, requests } = this.#open
     requests.add(answered)
     await healthChecks.used()

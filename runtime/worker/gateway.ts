@@ -17,7 +17,7 @@ import type { MetricFamily } from '../../src/model/metrics.ts'
 import { openAuth, tokenKey } from './auth.ts'
 import { aliasesOf, type Env } from './env.ts'
 import { roundMs } from './health-check-loop.ts'
-import { common, gatewayHost } from './host.ts'
+import { commonOptions, gatewayHost } from './host.ts'
 import { ImageDigestTable, workerHasher } from './image-digest-table.ts'
 import { PlacementTable } from './placement-table.ts'
 import { RegistryTable } from './registry-table.ts'
@@ -79,7 +79,7 @@ export async function openGateway(env: Env, parts: GatewayParts): Promise<Gatewa
   const gateway = createGateway({ members, placements, host: gatewayHost(metrics), digests, bookmarks, warn })
   const requests = new RequestMetrics()
   const app = createApp({
-    ...common,
+    ...commonOptions,
     requests,
     aliases: aliasesOf(env),
     agent: gateway.agent,

@@ -2,9 +2,9 @@ import { onAbort } from '../async/abort.ts'
 import { relay } from '../async/relay.ts'
 import { withTimeout } from '../async/timeout.ts'
 import { type Via, viaHeader } from '../auth/caller.ts'
-import { nameOf } from '../client/address.ts'
+import { computeNameOf } from '../client/address.ts'
 import { causeOf } from '../client/answer.ts'
-import { ComputeRefused, greet } from '../client/greeting.ts'
+import { ComputeRefused, greetCompute } from '../client/greeting.ts'
 import {
   type ComputeAddress,
   ConnectionLost,
@@ -18,7 +18,7 @@ import type { Socket } from '../http/socket.ts'
 import { type Compute, type ComputeRecord, tunnelled } from '../model/compute.ts'
 import { awaitingLate } from './late-answer.ts'
 import type { Upkeep } from './options.ts'
-import { Session } from './session.ts'
+import { ComputeSession } from './session.ts'
 import type { FleetTimeouts } from './timeouts.ts'
 import { Unreachable } from './unreachable.ts'
 
@@ -49,7 +49,7 @@ export class RemoteCompute {
   #record: ComputeRecord
   #send: Send
   #open: OpenSocket | undefined
-  #session: Session
+  #session: ComputeSession
 
   /** `waiting`: why it cannot be connected yet. */
   constructor(record: ComputeRecord, options: RemoteComputeOptions, waiting?: string) {
@@ -65,7 +65,7 @@ export class RemoteCompute {
   }
 
   get name(): string {
-    return nameOf(this.#record)
+    return computeNameOf(this.#record)
   }
 
   get state(): 'connected' | 'disconnected' | 'refusing' {
@@ -228,7 +228,7 @@ export class RemoteCompute {
   /** Rejects when nothing answers in time. */
   async #answers(): Promise<void> {
     const over = new AbortController()
-    const asked = greet(this.#send, this.#options.version, over.signal).catch((error: unknown) => {
+    const asked = greetCompute(this.#send, this.#options.version, over.signal).catch((error: unknown) => {
       if (!(error instanceof ComputeRefused)) throw error
     })
     try {
@@ -256,9 +256,9 @@ export class RemoteCompute {
     for (const flight of this.#flights) flight.abort(goneAway(this.name, reason))
   }
 
-  #newSession(waiting: string | undefined): Session {
+  #newSession(waiting: string | undefined): ComputeSession {
     const { version, timeouts, upkeep, changed, warn } = this.#options
-    return new Session({
+    return new ComputeSession({
       name: this.name,
       send: this.#send,
       version,
@@ -278,7 +278,7 @@ const goneAway = (name: string, reason: string, cause?: Error): ApiError =>
 /** Asks a compute with its credentials. Its answer may come late, but by a tunnel, which has pings of its own. */
 export function senderOf(transport: Transport, record: ComputeRecord): Send {
   const direct = transport(record)
-  const send = record.protocol === tunnelled ? direct : awaitingLate(direct, nameOf(record))
+  const send = record.protocol === tunnelled ? direct : awaitingLate(direct, computeNameOf(record))
   const own = { 'Accept-Encoding': 'identity', ...credentialsOf(record) }
   return (request) => send({ ...request, headers: { ...via, ...request.headers, ...own } })
 }

@@ -134,7 +134,7 @@ export class FanOut {
       try {
         said.push({ member, value: await work(this.agentOf(member), member) })
       } catch (error) {
-        failure ??= members.length > 1 ? named(error, member) : presented(error, member)
+        failure ??= members.length > 1 ? atCompute(error, member) : presented(error, member)
       }
     })
     if (failure !== undefined) throw failure
@@ -175,7 +175,7 @@ async function within<T>(ask: () => Promise<T>, { name }: Member, left: number):
 }
 
 /** The same, and at which compute it was. */
-export function named(error: unknown, member: Member): unknown {
+export function atCompute(error: unknown, member: Member): unknown {
   if (!(error instanceof ApiError) || error instanceof Unreachable) return presented(error, member)
   return new ApiError(error.status, `At the compute ${member.name}: ${error.message}`, {
     word: error.word,

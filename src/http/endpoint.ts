@@ -69,7 +69,7 @@ export interface Context<Agent = SharedAgent> {
 /** Builds a JSON answer; a runtime may have a faster Response for it. */
 export type Json = (body: string, status: number, headers: Record<string, string>) => Response
 
-export interface Input<P, Q, B> {
+export interface EndpointInput<P, Q, B> {
   readonly params: P
   readonly query: Q
   readonly body: B
@@ -79,7 +79,7 @@ export interface Input<P, Q, B> {
 }
 
 /** What an endpoint answers with one status. */
-export interface Reply {
+export interface ReplyShape {
   readonly description: string
   /** Absent: no body, or one of another media type. */
   readonly schema?: TSchema
@@ -114,14 +114,14 @@ export interface Endpoint<
   readonly takesBack?: TObject
   /** The resource as it is shown now, for changes of it; absent for creates. */
   readonly current?: (
-    input: Pick<Input<Static<P>, Static<Q>, never>, 'params' | 'query'>,
+    input: Pick<EndpointInput<Static<P>, Static<Q>, never>, 'params' | 'query'>,
     context: Context<Agent>,
   ) => Promise<unknown>
   /** What the document shows, where the handler looks closer than `body`. */
   readonly bodyShown?: TSchema
   /** `raw`: the body is a stream of bytes for the handler; `ignored`: any JSON object or nothing. */
   readonly bodyKind?: 'raw' | 'ignored'
-  readonly replies: Readonly<Record<number, Reply>>
+  readonly replies: Readonly<Record<number, ReplyShape>>
   /** Statuses of errors with their meaning; 400, 401, 403 and 413 are added where they always may occur. */
   readonly errors?: Readonly<Record<number, string>>
   /** Who may ask this. Default: `read` for GET, `operate` for the other methods. */
@@ -137,7 +137,7 @@ export interface Endpoint<
   /** A compute opens it to join: its handler looks at the token, and the service's own credentials are not asked for. */
   readonly joins?: boolean
   readonly handle: (
-    input: Input<Static<P>, Static<Q>, Static<B>>,
+    input: EndpointInput<Static<P>, Static<Q>, Static<B>>,
     context: Context<Agent>,
   ) => Promise<Response | Answer> | Response | Answer
 }

@@ -3,7 +3,7 @@ import { ConnectionLost } from '../client/transport.ts'
 import type { Stream } from './stream.ts'
 
 /** What comes on a stream, as a body. Who cancels it gives the stream up. */
-export function bodyOf(stream: Stream): ReadableStream<Uint8Array> {
+export function bodyOfStream(stream: Stream): ReadableStream<Uint8Array> {
   return new ReadableStream(
     {
       async pull(controller) {
