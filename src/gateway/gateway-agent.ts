@@ -1,11 +1,10 @@
 import { ignore } from '../async/ignore.ts'
 import { KeyedMutex } from '../async/keyed-mutex.ts'
-import type { SharedAgent } from '../host-agent.ts'
+import type { HostAgent } from '../host-agent.ts'
 import type { Load } from '../model/host.ts'
 import type { RequestingCaller } from './asker.ts'
 import { type Bookmarks, GatewayEvents } from './events.ts'
 import { FanOut } from './fan-out.ts'
-import { handOn, type ProjectRequest } from './hand-on.ts'
 import { type GatewayHost, gatewayHost, loadOf } from './host.ts'
 import { type BringImage, ImageCopies } from './image-copies.ts'
 import { type Hasher, type ImageDigests, UploadDigests } from './image-digests.ts'
@@ -13,7 +12,7 @@ import { gatewayImages } from './images.ts'
 import type { FleetMembers, PlacementStore } from './members.ts'
 import { gatewayNodes } from './nodes.ts'
 import { type AskOwner, ProjectLocator } from './project-locator.ts'
-import { gatewayProjects } from './projects.ts'
+import { gatewayFiles, gatewayProjects } from './projects.ts'
 import { Scheduler } from './scheduler.ts'
 
 export interface GatewayOptions {
@@ -30,15 +29,9 @@ export interface GatewayOptions {
   readonly warn?: (message: string) => void
 }
 
-/** What a gateway does for one request. */
-export interface GatewayAgent extends SharedAgent {
-  /** See `handOn`; undefined where another process does it, or the agent itself answers. */
-  handOn(request: ProjectRequest): Promise<Response> | undefined
-}
-
 export interface Gateway {
   /** The agent for one request. */
-  agent(caller: RequestingCaller): GatewayAgent
+  agent(caller: RequestingCaller): HostAgent
   readonly events: GatewayEvents
   readonly locator: ProjectLocator
   readonly bring: BringImage
@@ -81,22 +74,13 @@ export function createGateway({
   return {
     agent(caller) {
       const fanOut = new FanOut(members, caller)
-      const at: AskOwner = (id, use) => locator.at(id, use, caller)
-      // Most requests are handed on, and need nothing else.
+      const at: AskOwner = (id, use, how) => locator.at(id, use, { ...how, caller })
       return {
-        handOn: (request) => handOn(request, { locator, caller, bring, turns }),
-        get host() {
-          return gatewayHost({ ...host, metrics }, members, fanOut)
-        },
-        get projects() {
-          return gatewayProjects({ members, fanOut, locator, at, scheduler, turns })
-        },
-        get images() {
-          return gatewayImages(fanOut, { uploads, byAdmin: caller.caller.mayExecute })
-        },
-        get nodes() {
-          return gatewayNodes(at)
-        },
+        host: gatewayHost({ ...host, metrics }, members, fanOut),
+        projects: gatewayProjects({ members, fanOut, locator, at, scheduler, turns }),
+        files: gatewayFiles(at),
+        images: gatewayImages(fanOut, { uploads, byAdmin: caller.caller.mayExecute }),
+        nodes: gatewayNodes(at, bring),
         events: {
           open(options) {
             const { projectId } = options

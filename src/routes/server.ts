@@ -19,7 +19,6 @@ const versions = ['/v1/version', '/v2/version', '/v2/compute/version'].flatMap((
   endpoint({
     method: 'GET',
     path,
-    owner: 'self',
     tag: 'server',
     summary: 'Version of the service',
     replies: { 200: { description: 'The version', schema: Version } },
@@ -28,7 +27,6 @@ const versions = ['/v1/version', '/v2/version', '/v2/compute/version'].flatMap((
   endpoint({
     method: 'POST',
     path,
-    owner: 'self',
     role: 'read',
     tag: 'server',
     summary: 'Check that the version is the same',
@@ -49,7 +47,6 @@ const interfaces = ['/v1/interfaces', '/v2/compute/network/interfaces'].map((pat
   endpoint({
     method: 'GET',
     path,
-    owner: 'all',
     tag: 'server',
     summary: 'Network interfaces of the host, by name',
     replies: { 200: { description: 'The interfaces', schema: Type.Array(NetworkInterface) } },
@@ -72,7 +69,6 @@ export const serverEndpoints: readonly Endpoint[] = [
   endpoint({
     method: 'POST',
     path: '/v1/config/reload',
-    owner: 'self',
     role: 'admin',
     tag: 'server',
     summary: 'Read the configuration file again',
@@ -95,7 +91,6 @@ export const serverEndpoints: readonly Endpoint[] = [
   endpoint({
     method: 'POST',
     path: '/v2/compute/config/reload',
-    owner: 'self',
     role: 'admin',
     tag: 'server',
     summary: 'Read the configuration file again, and say what changed',
@@ -110,7 +105,6 @@ export const serverEndpoints: readonly Endpoint[] = [
   endpoint({
     method: 'GET',
     path: '/v2/compute/capabilities',
-    owner: 'all',
     tag: 'server',
     summary: 'What this compute can do',
     query: Type.Object(view),
@@ -123,7 +117,6 @@ export const serverEndpoints: readonly Endpoint[] = [
   endpoint({
     method: 'GET',
     path: '/v2/compute/network/ports',
-    owner: 'all',
     tag: 'server',
     summary: 'Port ranges and the ports in use',
     replies: { 200: { description: 'The ports', schema: Ports } },
@@ -132,7 +125,6 @@ export const serverEndpoints: readonly Endpoint[] = [
   endpoint({
     method: 'GET',
     path: '/v2/compute/load',
-    owner: 'all',
     tag: 'server',
     summary: 'Load of the host',
     replies: { 200: { description: 'The load', schema: Load } },
@@ -141,7 +133,6 @@ export const serverEndpoints: readonly Endpoint[] = [
   endpoint({
     method: 'GET',
     path: '/v2/compute/doctor',
-    owner: 'all',
     tag: 'server',
     summary: 'What labs need on this machine, what was found, and what mends it',
     replies: { 200: { description: 'The findings', schema: Diagnosis } },
@@ -150,7 +141,6 @@ export const serverEndpoints: readonly Endpoint[] = [
   endpoint({
     method: 'POST',
     path: ticketPath,
-    owner: 'self',
     tag: 'server',
     summary: 'A single-use ticket for opening a websocket from a browser',
     bodyKind: 'ignored',

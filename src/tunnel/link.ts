@@ -1,31 +1,23 @@
 import { ignore } from '../async/ignore.ts'
 import { ConnectionLost } from '../client/transport.ts'
 import type { TunnelLimits } from '../model/tunnel.ts'
-import {
-  decodeTunnelFrame,
-  encodeJson,
-  type FrameKind,
-  frameKinds,
-  ProtocolError,
-  resetCodes,
-  type TunnelFrame,
-} from './frames.ts'
+import { codes, decode, encodeJson, type Frame, type FrameKind, kinds, ProtocolError } from './frames.ts'
 import { defaultLivenessTimeouts, Liveness, type LivenessTimeouts } from './liveness.ts'
-import { Outbox, type TunnelWire } from './outbox.ts'
+import { Outbox, type Wire } from './outbox.ts'
 import { Stream } from './stream.ts'
 
 /** What an end takes when nothing else is said: 128 MiB would wait here when nobody read any of 512 streams. */
 export const defaultLimits: TunnelLimits = { window: 256 * 1024, streams: 512 }
 
 export interface LinkOptions {
-  readonly wire: TunnelWire
+  readonly wire: Wire
   readonly limits?: TunnelLimits
   readonly timeouts?: LivenessTimeouts
   /** `busy`: the other end is watched only while there are streams that do not rest, so that a program may sleep otherwise. */
   readonly watch?: 'always' | 'busy'
   readonly greeted: (payload: Uint8Array) => void
   /** A stream was opened; undefined where none may be. */
-  readonly opened?: (frame: TunnelFrame) => void
+  readonly opened?: (frame: Frame) => void
   /** Once, whoever ended it. `code` 0: the connection broke. */
   readonly ended: (end: TunnelEnd) => void
 }
@@ -56,7 +48,7 @@ export class TunnelLink {
     this.#liveness = new Liveness(
       options.timeouts ?? defaultLivenessTimeouts,
       () => this.#outbox.control('ping'),
-      () => this.close(resetCodes.silent, 'The other end is silent'),
+      () => this.close(codes.silent, 'The other end is silent'),
     )
     if (options.watch !== 'busy') this.#liveness.start()
   }
@@ -76,10 +68,10 @@ export class TunnelLink {
     this.#liveness.heard()
     if (typeof data === 'string') return this.#takeText(data)
     try {
-      this.#take(decodeTunnelFrame(data))
+      this.#take(decode(data))
     } catch (error) {
       if (!(error instanceof ProtocolError)) throw error
-      this.close(resetCodes.malformed, error.message)
+      this.close(codes.malformed, error.message)
     }
   }
 
@@ -129,10 +121,10 @@ export class TunnelLink {
     this.#lastStream = 0
   }
 
-  #take(frame: TunnelFrame): void {
+  #take(frame: Frame): void {
     const { kind, stream: id, payload } = frame
-    if (kind === frameKinds.hello) return this.#options.greeted(payload)
-    if (kind === frameKinds.open) {
+    if (kind === kinds.hello) return this.#options.greeted(payload)
+    if (kind === kinds.open) {
       if (this.#options.opened === undefined || id <= this.#lastStream)
         throw new ProtocolError('no stream may begin so')
       return this.#options.opened(frame)
@@ -143,7 +135,7 @@ export class TunnelLink {
 
   #takeText(text: string): void {
     if (text === 'ping') void this.#pong()
-    else if (text !== 'pong') this.close(resetCodes.malformed, 'a text is neither ping nor pong')
+    else if (text !== 'pong') this.close(codes.malformed, 'a text is neither ping nor pong')
   }
 
   /** Who asks again and again, and does not read, is answered once. */

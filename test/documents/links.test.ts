@@ -1,4 +1,4 @@
-import { readdir, readFile } from 'node:fs/promises'
+import { access, readdir, readFile } from 'node:fs/promises'
 import { dirname, join, relative } from 'node:path'
 import { expect, test } from 'vitest'
 import { parse } from './markdown.ts'
@@ -14,7 +14,7 @@ async function documents(): Promise<Map<string, ReturnType<typeof parse>>> {
 }
 
 const isThere = (path: string): Promise<boolean> =>
-  readFile(join(root, path)).then(
+  access(join(root, path)).then(
     () => true,
     () => false,
   )
@@ -45,4 +45,16 @@ test('the README is short, and leads to every page of docs/', async () => {
     }
   }
   expect([...all.keys()].filter((name) => !reached.has(name))).toEqual([])
+})
+
+test('every file and folder of the source that a document names is there', async () => {
+  const gone: string[] = []
+  for (const [name, { code }] of await documents()) {
+    // A changelog tells of what was there.
+    if (name === 'CHANGELOG.md') continue
+    for (const path of code.filter((it) => /^(src|runtime|test|scripts|examples|docs)\/[\w./-]*$/.test(it))) {
+      if (!(await isThere(path))) gone.push(`${name}: ${path}`)
+    }
+  }
+  expect(gone).toEqual([])
 })

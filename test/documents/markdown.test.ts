@@ -23,13 +23,14 @@ wireshark
 `
 
 test('a document has blocks with their marks and sections, headings with anchors, and links', () => {
-  const { blocks, anchors, links, continues } = parse(page)
+  const { blocks, anchors, links, code, continues } = parse(page)
   expect(blocks).toEqual([
     { language: 'sh', content: 'wireshark', mark: 'not run: needs a screen', section: 'what-it-is-and-why', line: 9 },
     { language: 'text', content: '[no link](nowhere)', mark: undefined, section: 'what-it-is-and-why', line: 13 },
   ])
   expect([...anchors]).toEqual(['a-page', 'what-it-is-and-why', 'what-it-is-and-why-1'])
   expect({ links, continues }).toEqual({ links: ['first-lab.md#type'], continues: 'other.md#two-pcs' })
+  expect(code).toEqual(['is', '[that](nowhere)'])
 })
 
 test('a block without an end is an error that names its line', () => {

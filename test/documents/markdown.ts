@@ -18,6 +18,8 @@ export interface Document {
   readonly anchors: ReadonlySet<string>
   /** Targets of its links and pictures. */
   readonly links: readonly string[]
+  /** Words in backquotes in its text. */
+  readonly code: readonly string[]
   /** `PAGE#SECTION` whose blocks are run first. */
   readonly continues: string | undefined
 }
@@ -56,7 +58,8 @@ export function parse(text: string): Document {
     at = end
     before = ''
   }
-  return { blocks, anchors, links: linksIn(prose.join('\n')), continues }
+  const written = prose.join('\n')
+  return { blocks, anchors, links: linksIn(written), code: codeIn(written), continues }
 }
 
 /** As GitHub makes it: lower case, without punctuation, hyphens for blanks; a number when the same is there already. */
@@ -73,3 +76,5 @@ function linksIn(prose: string): string[] {
   const withoutCode = prose.replace(/`[^`\n]*`/g, '')
   return [...withoutCode.matchAll(/\]\(([^)\s]+)\)/g)].map(([, target = '']) => target)
 }
+
+const codeIn = (prose: string): string[] => [...prose.matchAll(/`([^`\n]+)`/g)].map(([, words = '']) => words)

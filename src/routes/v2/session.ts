@@ -11,7 +11,6 @@ export const sessionEndpoints: readonly Endpoint[] = [
   endpoint({
     method: 'POST',
     path: sessionPath,
-    owner: 'self',
     tag,
     public: true,
     role: 'read',
@@ -30,7 +29,6 @@ export const sessionEndpoints: readonly Endpoint[] = [
   endpoint({
     method: 'GET',
     path: sessionPath,
-    owner: 'self',
     tag,
     summary: 'Who asks, by whatever credentials, and when the session ends',
     replies: { 200: { description: 'Who asks', schema: SessionView } },
@@ -39,7 +37,6 @@ export const sessionEndpoints: readonly Endpoint[] = [
   endpoint({
     method: 'DELETE',
     path: sessionPath,
-    owner: 'self',
     tag,
     public: true,
     role: 'read',
