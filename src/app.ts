@@ -12,13 +12,15 @@ import { type FeedSource, feedsOf } from './events/fleet-feed.ts'
 import type { ApplianceVmService } from './fleet/appliance-vm.ts'
 import type { Fleet } from './fleet/fleet.ts'
 import type { RequestingCaller } from './gateway/asker.ts'
+import type { GatewayAgent } from './gateway/gateway-agent.ts'
+import type { ProjectRequest } from './gateway/hand-on.ts'
 import type { HostAgent } from './host-agent.ts'
 import { type Access, Admission, corsOrigin, isPreflight } from './http/access/access.ts'
 import { type Peer, peerByUrl } from './http/access/peer.ts'
 import { roleNeeded } from './http/access/role-needed.ts'
 import { isForeignSite, requireDeliberate } from './http/access/source.ts'
 import type { Assets } from './http/assets.ts'
-import { readAnyJson, readJson } from './http/body.ts'
+import { readAnyJson, readBytes, readJson } from './http/body.ts'
 import { type Answer, type Context, type Endpoint, type Json, roleOf } from './http/endpoint.ts'
 import { pathOf, queryOf, unalias } from './http/path.ts'
 import { RequestMetrics } from './http/request-metrics.ts'
@@ -28,11 +30,13 @@ import { takenBack } from './http/taken-back.ts'
 import { type TicketOffice, Tickets } from './http/tickets.ts'
 import { validate } from './http/validate.ts'
 import { openapi } from './openapi.ts'
+import { onward } from './routes/onward.ts'
 import { endpoints } from './routes.ts'
+import { isUuid } from './schema/fields.ts'
 
 export interface AppOptions {
-  /** A function is asked for every request, and told on whose behalf computes are asked. */
-  readonly agent: HostAgent | ((asker: RequestingCaller) => HostAgent)
+  /** That of a gateway is asked for every request, and told on whose behalf computes are asked. */
+  readonly agent: HostAgent | ((asker: RequestingCaller) => GatewayAgent)
   /** Runs the handler of a request, so that the host knows whom it works for. Without it the host is not told. */
   readonly within?: <T>(caller: Caller, answer: () => Promise<T>) => Promise<T>
   /** The computes it knows beside its own; without it, their endpoints answer 404. */
@@ -85,8 +89,8 @@ export interface AppOptions {
 export interface Asked {
   readonly request: Request
   readonly endpoint: Endpoint
-  /** The path in our words. */
-  readonly path: string
+  /** The project that it is about, if its id can be one. */
+  readonly projectId: string | undefined
   /** Who asks; of an endpoint by which computes join nobody in particular: its token was not looked at. */
   readonly identity: Identity
 }
@@ -98,6 +102,8 @@ export interface Trace {
   /** Template of the endpoint; empty when there is none. */
   readonly route: string
   readonly status: number
+  /** See `errorWords`; absent where there was no error. */
+  readonly error?: string
   readonly ms: number
   /** Of the token or the user; absent where no credentials were asked for, or none were right. */
   readonly name?: string
@@ -157,7 +163,8 @@ const joining: Identity = { name: 'a compute that joins', role: 'read', key: '' 
 /** The service as one function over one host agent. */
 export function createApp(options: AppOptions): App {
   const { agent, version, aliases, json, report, trace } = options
-  const routes = new Routes(endpoints)
+  const isGateway = typeof agent === 'function'
+  const routes = new Routes(endpoints, isGateway ? onward : [])
   const tickets = options.tickets ?? new Tickets()
   const logins = options.logins ?? new LoginLimit({ perMinute: () => 0 })
   const admission = new Admission({ access: options.access, tickets, logins, sessions: options.sessions })
@@ -166,6 +173,7 @@ export function createApp(options: AppOptions): App {
   const words = new Map(Object.entries(aliases).map(([theirs, ours]) => [ours, theirs]))
   let document: string | undefined
   const rest: Omit<Context, 'agent' | 'feeds' | 'identity' | 'caller' | 'answered' | 'itself' | 'peer' | 'upgrade'> = {
+    host: isGateway ? undefined : agent,
     fleet: options.fleet,
     appliance: options.appliance,
     between: options.between ?? (async () => '127.0.0.1'),
@@ -211,7 +219,10 @@ export function createApp(options: AppOptions): App {
     headers['X-ROUTE'] = match.endpoint.path
     const identity = await found(match.endpoint, ours)
     if (options.elsewhere !== undefined) {
-      const there = await options.elsewhere({ request, endpoint: match.endpoint, path: ours, identity })
+      const { endpoint, params } = match
+      const id = params.project_id?.toLowerCase()
+      const projectId = endpoint.owner === 'project' && id !== undefined && isUuid(id) ? id : undefined
+      const there = await options.elsewhere({ request, endpoint, projectId, identity })
       if (there !== undefined) return new Elsewhere(there)
     }
     const absent = new Set<string>()
@@ -225,18 +236,24 @@ export function createApp(options: AppOptions): App {
     }
     const who = typeof caller === 'function' ? caller(identity) : caller
     /** Says of the inner answer what it says of itself. */
-    const isGateway = options.fleet !== undefined && !options.fleet.hasLocal
-    const itself = isGateway
-      ? async (inner: Request, to: string): Promise<Response> => {
-          const how: Found = { found: async () => identity, peer, upgrade: (_, on) => upgrade(request, on) }
-          const response = await respond(inner, to, headers, { ...how, ...(who !== undefined && { caller: who }) })
-          return response instanceof Elsewhere ? response.response : response
-        }
-      : undefined
+    const itself =
+      isGateway && options.fleet?.hasLocal === false
+        ? async (inner: Request, to: string): Promise<Response> => {
+            const how: Found = { found: async () => identity, peer, upgrade: (_, on) => upgrade(request, on) }
+            const response = await respond(inner, to, headers, { ...how, ...(who !== undefined && { caller: who }) })
+            return response instanceof Elsewhere ? response.response : response
+          }
+        : undefined
     const asker: RequestingCaller = { caller: who ?? ourOwn, absent: tellAbsent, answered }
     const ourAgent = typeof agent === 'function' ? agent(asker) : agent
+    if ('handOn' in ourAgent && match.endpoint.owner === 'project') {
+      const handed = ourAgent.handOn(await projectRequestOf(match, ours, request, upgrade, options.jsonBytes))
+      if (handed !== undefined) return finish(await handed, headers, json)
+    }
     const feeds = options.feeds ?? feedsOf(ourAgent.events, options.fleet)
-    const context = { ...rest, identity, caller: asker.caller, answered, itself, peer, upgrade, agent: ourAgent, feeds }
+    // Of a gateway only what it has is asked: endpoints of one project were handed on, or get by with a feed.
+    const own = { agent: ourAgent as HostAgent, feeds }
+    const context = { ...rest, identity, caller: asker.caller, answered, itself, peer, upgrade, ...own }
     const work = () => answer(match, ours, request, context, options.jsonBytes)
     const result = who === undefined || options.within === undefined ? await work() : await options.within(who, work)
     return finish(result, headers, json)
@@ -317,9 +334,14 @@ export function createApp(options: AppOptions): App {
       requests.end(route, request.method, status, ms / 1000, name)
       // A request that was refused before it had a caller is logged with its sender, too.
       const by = asks === undefined || trace === undefined ? undefined : (calls ?? callerOf(asks, request, id)).name
-      const entry: Trace = { id, method: request.method, path, route, status, ms }
-      if (name === undefined && by === undefined) trace?.(entry)
-      else trace?.({ ...entry, ...(name !== undefined && { name }), ...(by !== undefined && { by }) })
+      if (trace === undefined) return response
+      const error = status < 400 ? null : response.headers.get(errorHeader)
+      trace({
+        ...{ id, method: request.method, path, route, status, ms },
+        ...(error !== null && { error }),
+        ...(name !== undefined && { name }),
+        ...(by !== undefined && { by }),
+      })
       return response
     },
 
@@ -391,11 +413,34 @@ class Elsewhere {
   }
 }
 
+/**
+ * What a gateway hands on. It looks at the parameters of the path and at the size of a JSON body. All else the compute looks at,
+ * which may be of a newer version.
+ */
+async function projectRequestOf(
+  { endpoint, params }: Match,
+  path: string,
+  request: Request,
+  upgrade: Upgrade,
+  jsonBytes: number,
+): Promise<ProjectRequest> {
+  const { project_id } = lowerIds(validate(endpoint.params as TObject, params, 'path'))
+  const isJson = endpoint.body !== undefined || endpoint.bodyKind === 'ignored'
+  return {
+    projectId: String(project_id),
+    request,
+    path,
+    body: isJson ? await readBytes(request, jsonBytes) : undefined,
+    upgrade: endpoint.websocket === true ? upgrade : undefined,
+    endsProject: endpoint.endsProject === true,
+  }
+}
+
 async function answer(
   { endpoint, params }: Match,
   path: string,
   request: Request,
-  context: Context,
+  context: Context<HostAgent>,
   jsonBytes: number,
 ): Promise<Response | Answer> {
   const input = {

@@ -23,6 +23,15 @@ export interface HostAgent {
   readonly events: EventAgent
 }
 
+/**
+ * What a gateway does itself, of what its computes answer. A request about one project it hands on instead, so that it needs no
+ * operation for it; those on ports are for links between computes.
+ */
+export interface SharedAgent extends Pick<HostAgent, 'host' | 'images' | 'events'> {
+  readonly projects: Pick<ProjectAgent, 'list' | 'create' | 'reserveUdpPort' | 'releaseUdpPort'>
+  readonly nodes: Pick<NodeAgent, 'get' | 'nioState' | 'attachNio' | 'detachNio'>
+}
+
 /** Facts about the machine and the service on it. */
 export interface HostFacts {
   version(): Promise<Version>

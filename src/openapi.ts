@@ -1,6 +1,6 @@
 import { Kind, type TObject, type TSchema } from '@sinclair/typebox'
 import { errorHeader, errorWords } from './errors/words.ts'
-import { type Endpoint, type Reply, roleOf } from './http/endpoint.ts'
+import { type Endpoint, type ReplyShape, roleOf } from './http/endpoint.ts'
 import { faultReply } from './http/params.ts'
 import { takenBack } from './http/taken-back.ts'
 import { apiOverview, tagOf, tagsOf, titlesOf } from './openapi-outline.ts'
@@ -116,7 +116,7 @@ function requestBody({ method, body, bodyShown, bodyKind, takesBack }: Endpoint,
 
 function responses({ replies, errors, body, bodyKind, websocket }: Endpoint, components: Components): Json {
   const takesJson = body !== undefined || bodyKind === 'ignored'
-  const all: Record<number, Reply> = {
+  const all: Record<number, ReplyShape> = {
     ...(websocket === true && { 101: { description: 'The websocket is open' } }),
     ...replies,
     ...faults({
@@ -147,7 +147,7 @@ function responses({ replies, errors, body, bodyKind, websocket }: Endpoint, com
   )
 }
 
-const faults = (errors: Readonly<Record<number, string>>): Record<number, Reply> =>
+const faults = (errors: Readonly<Record<number, string>>): Record<number, ReplyShape> =>
   Object.fromEntries(Object.entries(errors).map(([status, description]) => [status, faultReply(description)]))
 
 const errorWord: Json = {

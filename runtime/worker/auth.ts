@@ -3,7 +3,7 @@ import { anyOf, type Identity, type Verifier } from '../../src/auth/identity.ts'
 import { RateLimit } from '../../src/auth/rate-limit.ts'
 import { signingKey } from '../../src/auth/signed-text.ts'
 import type { Access } from '../../src/http/access/access.ts'
-import { type Env, listOf, rateOf } from './env.ts'
+import { type Env, listSetting, rateOf } from './env.ts'
 
 /** Who comes in with HTTP Basic and the admin token as password, for clients that know nothing else. */
 const adminUser = 'admin'
@@ -40,12 +40,12 @@ export function openAuth(env: Env, identify: (token: string) => Promise<Identity
   const verifiers: Verifier[] = [async (_, token) => (token === undefined ? undefined : identify(token))]
   const { ADMIN_TOKEN = '', ACCESS_TEAM_DOMAIN: teamDomain = '', ACCESS_AUDIENCE: audience = '' } = env
   if (teamDomain !== '') {
-    const admins = listOf(env.ACCESS_ADMINS)
+    const admins = listSetting(env.ACCESS_ADMINS)
     verifiers.push(cloudflareAccess({ teamDomain, audience, role: 'operate', admins }))
   }
   const access: Access = {
     hosts: new AnyName(),
-    allowedOrigins: new Set(listOf(env.ALLOWED_ORIGINS).map((origin) => origin.replace(/\/$/, ''))),
+    allowedOrigins: new Set(listSetting(env.ALLOWED_ORIGINS).map((origin) => origin.replace(/\/$/, ''))),
     user: adminUser,
     password: ADMIN_TOKEN,
     token: ADMIN_TOKEN,

@@ -5,11 +5,11 @@ import type { Identity } from '../../src/auth/identity.ts'
 import { ListedTokens } from '../../src/auth/listed-tokens.ts'
 import { Sessions } from '../../src/auth/sessions.ts'
 import { fetchTransport } from '../../src/client/transport.ts'
-import { ApiError } from '../../src/errors/api-error.ts'
-import type { FeedSource } from '../../src/events/fleet-feed.ts'
+import { type ErrorWord, errorHeader } from '../../src/errors/words.ts'
 import { Fleet } from '../../src/fleet/fleet.ts'
 import { fleetMembers } from '../../src/gateway/fleet-members.ts'
 import { createGateway } from '../../src/gateway/gateway-agent.ts'
+import type { ProjectRequest } from '../../src/gateway/hand-on.ts'
 import type { BringImage } from '../../src/gateway/image-copies.ts'
 import type { FleetMembers } from '../../src/gateway/members.ts'
 import { bearerOf } from '../../src/http/access/credentials.ts'
@@ -24,8 +24,8 @@ import { sessionPath } from '../../src/routes/v2/session.ts'
 import { Admissions } from './admitted.ts'
 import { openAuth, sessionKey, tokenKey } from './auth.ts'
 import { aliasesOf, type Env } from './env.ts'
-import type { FleetObject, Snapshot } from './fleet-object.ts'
-import { common, gatewayHost } from './host.ts'
+import type { FleetObject, FleetSnapshot } from './fleet-object.ts'
+import { commonOptions, gatewayHost } from './host.ts'
 import { objectFeeds } from './object-feeds.ts'
 import { PlacementCache } from './placement-cache.ts'
 import { socketTransport, upgrade } from './sockets.ts'
@@ -35,13 +35,10 @@ import { lengthIn, torn, unfailing, wholeFetch } from './whole-bodies.ts'
 const freshMs = 5000
 const staleMs = 10_000
 
-/** What is about one project. */
-const ofProject = /^\/(?:v1|v2\/compute)\/projects\/([0-9a-f-]{36})(?:\/|$)/i
-
 type Stub = DurableObjectStub<FleetObject>
 
 /** What the object said last, and when, ms. */
-interface Taken extends Pick<Snapshot, 'revision' | 'shown'> {
+interface Taken extends Pick<FleetSnapshot, 'revision' | 'shown'> {
   readonly fleet: Fleet
   readonly at: number
 }
@@ -62,8 +59,8 @@ export class EdgeRouter {
   readonly #lost = new Set<string>()
   /** What was answered here since the object was told. */
   readonly #answered = new RequestMetrics()
-  /** Who asks, of requests that are answered of a compute and not by the object. */
-  readonly #near = new WeakMap<Request, Identity>()
+  /** The requests that are handed on to a compute from here, and not by the object. */
+  readonly #near = new WeakMap<Request, Near>()
 
   constructor(env: Env) {
     this.#object = () => env.FLEET.getByName('fleet')
@@ -81,17 +78,17 @@ export class EdgeRouter {
     const request = withPings(asked)
     const response = await this.#app.fetch(request)
     if (this.#lost.size > 0) waitUntil(this.#tell())
-    const identity = this.#near.get(request)
-    if (identity === undefined || response.status !== 404) return response
+    const near = this.#near.get(request)
+    if (near === undefined || !isNoSuchProject(response.headers.get(errorHeader))) return response
     // It may be elsewhere: the object can look for it.
-    this.#placementCache.avoid(projectOf(new URL(request.url).pathname) ?? '')
-    if (!isLeft(request.method, response.status)) return response
+    this.#placementCache.avoid(near.projectId)
+    if (!isRead(request)) return response
     response.body?.cancel().catch(ignore('the answer is not wanted any more'))
-    return this.#hand(request, identity)
+    return this.#hand(request, near.identity)
   }
 
   /** What is not answered here; undefined: it is. */
-  async #elsewhere({ request, endpoint, path, identity }: Asked): Promise<Response | undefined> {
+  async #elsewhere({ request, endpoint, projectId, identity }: Asked): Promise<Response | undefined> {
     if (endpoint.joins === true) {
       if (!(await this.#tokens.isJoinToken(bearerOf(request) ?? ''))) throw noJoinToken()
       // The object looks at the token itself, as it may belong to one compute.
@@ -99,22 +96,14 @@ export class EdgeRouter {
     }
     if (endpoint.path === ticketPath || endpoint.path === sessionPath) return undefined
     if (endpoint.path === metricsPath) await this.#count()
-    const project = projectOf(path)
-    if (isFeed(endpoint)) {
-      // That of all projects is of the object: it is told meanwhile what was answered here.
-      if (project === undefined)
-        waitUntil(this.#current().catch(ignore('a request that needs the fleet takes it again, and is told')))
-      else await this.#current()
-      return undefined
-    }
-    if (project !== undefined) {
+    // The object is told meanwhile what was answered here.
+    if (endpoint.owner !== 'project' && isFeed(endpoint))
+      waitUntil(this.#current().catch(ignore('a request that needs the fleet takes it again, and is told')))
+    if (projectId !== undefined) {
       await this.#current()
-      if (await this.#isNear(project)) {
-        this.#near.set(request, identity)
-        return undefined
-      }
+      if (await this.#isNear(projectId)) this.#near.set(request, { projectId, identity })
     }
-    return this.#hand(request, identity)
+    return this.#near.has(request) || isFeed(endpoint) ? undefined : this.#hand(request, identity)
   }
 
   /** Tells the object what was answered here, of which it gives the figures. */
@@ -198,23 +187,30 @@ export class EdgeRouter {
     }
     const { access, rateLimit } = openAuth(env, (token) => this.#tokens.identify(token))
     const placements = this.#placementCache
-    const bring: BringImage = (project, kind, image) => this.#object().bringImage(project, kind, image)
+    const bring: BringImage = (project, image) => this.#object().bringImage(project, image)
     // Anew for every request: none may wait for what another one began.
     const gateway = () => createGateway({ members, placements, host: gatewayHost(), bring })
     return createApp({
-      ...common,
+      ...commonOptions,
       aliases: aliasesOf(env),
-      agent: (asker) => gateway().agent(asker),
-      feeds: this.#feeds(env, (feed) => gateway().events.open(feed)),
+      agent: (asker) => {
+        const agent = gateway().agent(asker)
+        const { handOn } = agent
+        // Feeds of projects that are not near are read of the object.
+        return Object.assign(agent, {
+          handOn: (it: ProjectRequest) => (this.#near.has(it.request) ? handOn(it) : undefined),
+        })
+      },
+      feeds: objectFeeds(this.#object, env),
       tickets: new SignedTickets({ key: tokenKey(env), use: (ticket) => this.#object().useTicket(ticket) }),
       sessions: this.#sessions(env),
       elsewhere: (asked) => this.#elsewhere(asked),
       access,
       rateLimit,
       upgrade,
-      trace: ({ route, method, status, ms, name }) => {
-        if (!isLeft(method, status) || !route.includes('{project_id}') || route.includes('/notifications'))
-          this.#answered.count(route, method, status, ms / 1000, name)
+      trace: ({ route, method, status, ms, name, error }) => {
+        // The object counts what it is asked after all.
+        if (!isRead({ method }) || !isNoSuchProject(error)) this.#answered.count(route, method, status, ms / 1000, name)
       },
     })
   }
@@ -235,31 +231,17 @@ export class EdgeRouter {
     })
   }
 
-  /** Those of projects at computes with an address are read of them, all else of the object. */
-  #feeds(env: Env, near: FeedSource): FeedSource {
-    const far = objectFeeds(this.#object, env)
-    return async (feed) => {
-      const project = feed.projectId
-      if (project === undefined || !(await this.#isNear(project))) return far(feed)
-      try {
-        return await near(feed)
-      } catch (error) {
-        if (!(error instanceof ApiError) || error.status !== 404) throw error
-        // It may be elsewhere: the object can look for it.
-        this.#placementCache.avoid(project)
-        return far(feed)
-      }
-    }
-  }
-
   async #isNear(project: string): Promise<boolean> {
     const compute = await this.#placementCache.lookUp(project)
     return compute !== undefined && this.#taken !== undefined && (await isConnected(this.#taken.fleet, compute))
   }
 }
 
-/** The project that a path is about. */
-const projectOf = (path: string): string | undefined => ofProject.exec(path)?.[1]?.toLowerCase()
+interface Near {
+  readonly projectId: string
+  /** Who asks. */
+  readonly identity: Identity
+}
 
 const isFeed = ({ path, websocket }: Endpoint): boolean => websocket === true && path.includes('/notifications')
 
@@ -272,8 +254,9 @@ function withPings(request: Request): Request {
   return new Request(url, request)
 }
 
-/** Whether the object is asked after all, and counts the request. */
-const isLeft = (method: string, status: number): boolean => status === 404 && (method === 'GET' || method === 'HEAD')
+const isNoSuchProject = (word: string | null | undefined): boolean => word === ('no-such-project' satisfies ErrorWord)
+
+const isRead = ({ method }: { method: string }): boolean => method === 'GET' || method === 'HEAD'
 
 async function isConnected(fleet: Fleet, id: string): Promise<boolean> {
   return (await fleetMembers(fleet).find(id))?.isConnected === true

@@ -28,7 +28,7 @@ const shortestKey = 32
 const shortestToken = 16
 
 /** What must be set before anything can be served, as a person needs it; undefined when all is there. */
-export function missing({ FLEET_KEY = '', ADMIN_TOKEN = '', ...more }: Env): string | undefined {
+export function missingSetting({ FLEET_KEY = '', ADMIN_TOKEN = '', ...more }: Env): string | undefined {
   const wanted = []
   if (FLEET_KEY.length < shortestKey) wanted.push(`FLEET_KEY (at least ${shortestKey} characters)`)
   if (ADMIN_TOKEN.length < shortestToken) wanted.push(`ADMIN_TOKEN (at least ${shortestToken} characters)`)
@@ -36,7 +36,8 @@ export function missing({ FLEET_KEY = '', ADMIN_TOKEN = '', ...more }: Env): str
   if ((more.ACCESS_TEAM_DOMAIN ?? '') !== '' && (more.ACCESS_AUDIENCE ?? '') === '')
     return 'ACCESS_TEAM_DOMAIN is set, and ACCESS_AUDIENCE is not: the AUD tag of the application is needed'
   if (!(rateOf(more) >= 0)) return 'RATE_PER_S: a number of requests is needed, or 0'
-  if (listOf(more.ALIASES).some((pair) => !aliasForm.test(pair))) return 'ALIASES: pairs such as vpcs=pc are needed'
+  if (listSetting(more.ALIASES).some((pair) => !aliasForm.test(pair)))
+    return 'ALIASES: pairs such as vpcs=pc are needed'
   for (const [theirs, ours] of Object.entries(aliasesOf(more))) {
     const fault = aliasFault(theirs, ours)
     if (fault !== undefined) return `ALIASES: ${theirs}: ${fault}`
@@ -50,9 +51,9 @@ const defaultRate = 100
 
 const aliasForm = /^([a-z0-9-]+)=([a-z0-9-]+)$/
 export const aliasesOf = ({ ALIASES }: Pick<Env, 'ALIASES'>): Record<string, string> =>
-  Object.fromEntries(listOf(ALIASES).map((pair) => pair.split('=')))
+  Object.fromEntries(listSetting(ALIASES).map((pair) => pair.split('=')))
 
-export const listOf = (text = ''): string[] =>
+export const listSetting = (text = ''): string[] =>
   text
     .split(',')
     .map((word) => word.trim().toLowerCase())

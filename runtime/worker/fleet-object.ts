@@ -8,7 +8,6 @@ import type { Outcome } from '../../src/gateway/image-copies.ts'
 import type { RequestCounts } from '../../src/http/request-metrics.ts'
 import { SignedTickets, type TicketUse } from '../../src/http/signed-tickets.ts'
 import type { Upgrade } from '../../src/http/socket.ts'
-import type { NodeKindName } from '../../src/kinds/node.ts'
 import { type Compute, type ComputeRecord, tunnelled } from '../../src/model/compute.ts'
 import { type MetricFamily, single } from '../../src/model/metrics.ts'
 import { joinPath } from '../../src/routes/v2/join.ts'
@@ -25,7 +24,7 @@ import { TunnelSockets } from './tunnel-sockets.ts'
 import { UsedTickets } from './used-tickets.ts'
 
 /** The computes that have an address: with their secrets, and as they are shown. */
-export interface Snapshot {
+export interface FleetSnapshot {
   /** Another one when a compute came, went, was changed, or is connected or not. */
   readonly revision: string
   readonly records: ComputeRecord[]
@@ -66,6 +65,7 @@ export class FleetObject extends DurableObject<Env> {
         bookmarks: this.#tunnels,
         tickets: new SignedTickets({ key: tokenKey(env), use: (ticket) => this.useTicket(ticket) }),
         metrics: async () => this.#figures(),
+        known: () => this.#open.healthChecks.known(),
         revoked: (tokenId) => this.#gateway?.feeds.revoke(keyOfToken(tokenId)),
       })
       const { fleet, events, load } = gateway
@@ -89,7 +89,6 @@ export class FleetObject extends DurableObject<Env> {
     await healthChecks.used()
     const key = request.headers.get(isolateHeader)
     if (key !== null && (await sameText(key, this.#isolateKey))) return feeds.open(request)
-    if (isAboutAll(request)) await healthChecks.known()
     const admitted = await this.#admissions.read(request)
     // A token that was revoked a moment ago may still hold for an isolate: its credentials are looked at again.
     return app.fetch(request, admitted !== undefined && (await this.#isGood(admitted.key)) ? admitted : undefined)
@@ -102,7 +101,7 @@ export class FleetObject extends DurableObject<Env> {
   async snapshot(
     known?: string,
     answered: RequestCounts = { routes: [], credentials: [] },
-  ): Promise<Snapshot | undefined> {
+  ): Promise<FleetSnapshot | undefined> {
     const { fleet, healthChecks, requests } = this.#open
     requests.add(answered)
     await healthChecks.used()
@@ -125,8 +124,8 @@ export class FleetObject extends DurableObject<Env> {
   }
 
   /** Brings an image to the compute that has the project, for an isolate: it knows no other compute. */
-  bringImage(projectId: string, kind: NodeKindName, image: string): Promise<Outcome> {
-    return this.#open.bring(projectId, kind, image)
+  bringImage(projectId: string, image: string): Promise<Outcome> {
+    return this.#open.bring(projectId, image)
   }
 
   placeOf(projectId: string): Promise<string | undefined> {
@@ -201,10 +200,4 @@ export class FleetObject extends DurableObject<Env> {
       this.#open.tokens.figures(),
     ]
   }
-}
-
-/** Whether the answer says which computes are there, or chooses one. */
-function isAboutAll({ method, url }: Request): boolean {
-  const { pathname } = new URL(url)
-  return pathname === '/v2/computes' || (method === 'POST' && pathname.endsWith('/projects'))
 }

@@ -17,7 +17,7 @@ import type { MetricFamily } from '../../src/model/metrics.ts'
 import { openAuth, tokenKey } from './auth.ts'
 import { aliasesOf, type Env } from './env.ts'
 import { roundMs } from './health-check-loop.ts'
-import { common, gatewayHost } from './host.ts'
+import { commonOptions, gatewayHost } from './host.ts'
 import { ImageDigestTable, workerHasher } from './image-digest-table.ts'
 import { PlacementTable } from './placement-table.ts'
 import { RegistryTable } from './registry-table.ts'
@@ -45,13 +45,15 @@ export interface GatewayParts {
   readonly bookmarks: Bookmarks
   readonly tickets: TicketOffice
   readonly metrics: () => Promise<MetricFamily[]>
+  /** Resolves when it is known which computes are there, or that takes too long. */
+  readonly known: () => Promise<void>
   /** A token was revoked. */
   readonly revoked: (tokenId: string) => void
 }
 
 /** The gateway over the tables of the Durable Object. */
 export async function openGateway(env: Env, parts: GatewayParts): Promise<Gateway> {
-  const { sql, upgrade, bookmarks, tickets, metrics, revoked } = parts
+  const { sql, upgrade, bookmarks, tickets, metrics, known, revoked } = parts
   const store = new TokenTable(sql, warn, revoked)
   const tokens = new Tokens({ store, key: tokenKey(env) })
   const { access, rateLimit } = openAuth(env, (token) => tokens.identify(token))
@@ -77,10 +79,14 @@ export async function openGateway(env: Env, parts: GatewayParts): Promise<Gatewa
   const gateway = createGateway({ members, placements, host: gatewayHost(metrics), digests, bookmarks, warn })
   const requests = new RequestMetrics()
   const app = createApp({
-    ...common,
+    ...commonOptions,
     requests,
     aliases: aliasesOf(env),
     agent: gateway.agent,
+    async elsewhere({ endpoint }) {
+      if (endpoint.owner === 'all') await known()
+      return undefined
+    },
     fleet,
     between: peerAddress(fleet, gateway.locator),
     uploads: gateway.uploads,

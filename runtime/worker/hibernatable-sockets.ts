@@ -6,7 +6,7 @@ interface Ears {
 }
 
 /** Whose it is: of a compute that has joined, or of the feed of a client. */
-export type Purpose = 'tunnel' | 'feed'
+export type SocketPurpose = 'tunnel' | 'feed'
 
 /** A websocket of which more than the connection outlives the program. */
 export type HibernatableSocket = Socket & Required<Pick<Socket, 'keep'>>
@@ -26,7 +26,11 @@ export class HibernatableSockets {
   }
 
   /** As `Upgrade`. */
-  accept(purpose: Purpose, request: Request, on: { open(socket: HibernatableSocket): void }): ReturnType<Upgrade> {
+  accept(
+    purpose: SocketPurpose,
+    request: Request,
+    on: { open(socket: HibernatableSocket): void },
+  ): ReturnType<Upgrade> {
     const { 0: client, 1: server } = new WebSocketPair()
     this.#state.acceptWebSocket(server, [purpose])
     on.open(this.#socketOf(server))
@@ -36,7 +40,7 @@ export class HibernatableSockets {
   }
 
   /** Those that were accepted by the program before this one, and what was kept with them. */
-  survivors(purpose: Purpose): { readonly socket: HibernatableSocket; readonly kept: unknown }[] {
+  survivors(purpose: SocketPurpose): { readonly socket: HibernatableSocket; readonly kept: unknown }[] {
     return this.#state
       .getWebSockets(purpose)
       .filter((server) => !this.#ears.has(server) && server.readyState === WebSocket.OPEN)

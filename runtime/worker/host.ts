@@ -40,7 +40,7 @@ const logins = new LoginLimit({
 const wrongLoginsPerMinute = 10
 
 /** What the app is given in the object and in isolates alike. */
-export const common = {
+export const commonOptions = {
   version: PATCHBAY_VERSION,
   jsonBytes: 2 ** 20,
   json,

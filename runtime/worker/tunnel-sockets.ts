@@ -1,6 +1,6 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { Check } from '@sinclair/typebox/value'
-import { keyOf } from '../../src/fleet/computes.ts'
+import { computeKey } from '../../src/fleet/computes.ts'
 import type { KeptTunnel, Tunnels } from '../../src/fleet/tunnels.ts'
 import type { Bookmarks } from '../../src/gateway/events.ts'
 import type { Socket, Upgrade } from '../../src/http/socket.ts'
@@ -73,7 +73,7 @@ export class TunnelSockets implements Bookmarks {
   }
 
   #know(socket: HibernatableSocket, kept: Kept): void {
-    const id = keyOf(kept.hello.compute_id)
+    const id = computeKey(kept.hello.compute_id)
     this.#joined.set(id, { socket, kept })
     socket.onClose(() => {
       if (this.#joined.get(id)?.socket === socket) this.#joined.delete(id)

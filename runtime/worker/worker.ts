@@ -1,6 +1,6 @@
 import { errorHeader, wordOfStatus } from '../../src/errors/words.ts'
 import { EdgeRouter } from './edge-router.ts'
-import { type Env, missing } from './env.ts'
+import { type Env, missingSetting } from './env.ts'
 import { json } from './host.ts'
 
 export { FleetObject } from './fleet-object.ts'
@@ -10,7 +10,7 @@ let edgeRouter: EdgeRouter | undefined
 /** The gateway at the edge. Isolates decide who is let in; all state is in one object, which also answers what needs all of it. */
 export default {
   async fetch(request, env): Promise<Response> {
-    const message = missing(env)
+    const message = missingSetting(env)
     if (message !== undefined)
       return json(`${JSON.stringify({ message, status: 503 })}\n`, 503, { [errorHeader]: wordOfStatus(503) })
     edgeRouter ??= new EdgeRouter(env)

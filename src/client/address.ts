@@ -9,7 +9,7 @@ function urlHost(host: string): string | undefined {
 }
 
 /** An address as it is kept, without brackets; 400 for what is none, or is none that a compute may have. */
-export function hostOf(text: string): string {
+export function hostOfAddress(text: string): string {
   const host = urlHost(text)
   if (host === undefined) throw badRequest(`host: expected a host name or an address, got ${JSON.stringify(text)}`)
   if (isForbidden(host)) {
@@ -30,7 +30,7 @@ export const connectHost = (host: string): string => unbracketed(reachable(urlHo
 export const isLoopbackHost = (host: string): boolean => /^(localhost\.?|127(\.\d{1,3}){3}|::1)$/i.test(host)
 
 /** The name of a compute that was given none: its address, with a user that is not too long to be read. */
-export function nameOf(record: Pick<ComputeRecord, 'name' | 'protocol' | 'host' | 'port' | 'user'>): string {
+export function computeNameOf(record: Pick<ComputeRecord, 'name' | 'protocol' | 'host' | 'port' | 'user'>): string {
   const { name, protocol, host, port, user } = record
   if (name !== null) return name
   const who = user === null ? '' : `${user.length > 14 ? `${user.slice(0, 11)}...` : user}@`

@@ -1,6 +1,5 @@
 import { type Caller, headersFor } from '../auth/caller.ts'
 import type { Fleet } from '../fleet/fleet.ts'
-import type { HostAgent } from '../host-agent.ts'
 import type { ClientLimits } from './options.ts'
 import { RemoteHostAgent } from './remote-host-agent.ts'
 
@@ -13,7 +12,7 @@ export function agentOf(
   fleet: Fleet,
   id: string,
   { caller, limits }: { caller?: Caller; limits?: Partial<ClientLimits> } = {},
-): HostAgent {
+): RemoteHostAgent {
   const ofCaller = caller && headersFor(caller)
   const marked = <T extends { readonly headers: Readonly<Record<string, string>> }>(request: T): T => ({
     ...request,
@@ -22,7 +21,6 @@ export function agentOf(
   return new RemoteHostAgent({
     name: fleet.nameOf(id),
     send: (request) => fleet.send(id, marked(request)),
-    openSocket: (request) => fleet.openSocket(id, marked(request)),
     isWatched: fleet.isTunnelled(id),
     ...(limits !== undefined && { limits }),
   })

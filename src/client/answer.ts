@@ -43,7 +43,7 @@ export async function readJson(response: Response, most: number): Promise<unknow
 }
 
 /** What another program said, as it may be repeated: one line, not too long. */
-export function quoted(text: string): string {
+export function quoteText(text: string): string {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what must not get through
   const line = text.replace(/[\u0000-\u001f\u007f]+/g, ' ').trim()
   return line.length > 300 ? `${line.slice(0, 297)}...` : line
@@ -53,7 +53,7 @@ export function quoted(text: string): string {
 export function causeOf(error: unknown): string {
   const { message, cause, errors } = error as Error & { errors?: readonly unknown[] }
   const inner = errors?.[0] ?? cause
-  return inner instanceof Error ? causeOf(inner) : quoted(message)
+  return inner instanceof Error ? causeOf(inner) : quoteText(message)
 }
 
 /** Pieces are joined by the decoder; its last call, without any, says whether the text was whole. */

@@ -122,11 +122,6 @@ export class Connection {
     return this.#error(503, `cannot be reached: ${causeOf(error)}`, error, 'compute-unreachable')
   }
 
-  /** 502: what had begun came to nothing. */
-  failed(what: string): ApiError {
-    return new ApiError(502, `The compute ${this.#name}: the ${what}`)
-  }
-
   /** What a compute answered instead, as an error; takes the answer's body. */
   async refusal(response: Response, exchange: Exchange): Promise<ApiError> {
     const text = await exchange.until(readText(response, faultBytes)).catch(() => undefined)

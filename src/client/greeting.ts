@@ -2,7 +2,7 @@ import { Check } from '@sinclair/typebox/value'
 import { ignore } from '../async/ignore.ts'
 import { conflict } from '../errors/api-error.ts'
 import { type ComputeCapabilities, ComputeCapabilities as Schema } from '../model/compute.ts'
-import { quoted, readJson } from './answer.ts'
+import { quoteText, readJson } from './answer.ts'
 import type { Send } from './transport.ts'
 
 const maxBytes = 64 * 1024
@@ -14,7 +14,7 @@ export class ComputeRefused extends Error {
 }
 
 /** Asks a compute what it is. Rejects with Refusal when it is none that can be used, and as `send` does when nothing answers. */
-export async function greet(send: Send, version: string, signal: AbortSignal): Promise<ComputeCapabilities> {
+export async function greetCompute(send: Send, version: string, signal: AbortSignal): Promise<ComputeCapabilities> {
   const path = '/v2/compute/capabilities'
   const response = await send({ method: 'GET', path, headers: { Accept: 'application/json' }, body: null, signal })
   const said = await readJson(response, maxBytes)
@@ -28,9 +28,9 @@ export async function greet(send: Send, version: string, signal: AbortSignal): P
     throw new ComputeRefused(`it runs ${found.version}, this service ${version}: their major versions must be the same`)
   }
   return {
-    version: quoted(found.version ?? ''),
-    ...(found.platform !== undefined && { platform: quoted(found.platform) }),
-    node_types: found.node_types.slice(0, maxKinds).map(quoted),
+    version: quoteText(found.version ?? ''),
+    ...(found.platform !== undefined && { platform: quoteText(found.platform) }),
+    node_types: found.node_types.slice(0, maxKinds).map(quoteText),
   }
 }
 
@@ -65,7 +65,7 @@ export const isRedirect = ({ status, headers }: Response): boolean =>
 /** What the body of an error says. */
 export function messageOf(said: unknown): string | undefined {
   const { message } = (typeof said === 'object' && said !== null ? said : {}) as { message?: unknown }
-  return typeof message === 'string' ? quoted(message) : undefined
+  return typeof message === 'string' ? quoteText(message) : undefined
 }
 
 /** Whether two services of the same major version are not quite the same. */

@@ -1,28 +1,11 @@
-import { type TArray, type TObject, type TSchema, Type } from '@sinclair/typebox'
 import { Check } from '@sinclair/typebox/value'
-import type { NodeAgent } from '../host-agent.ts'
+import type { PortRef, SharedAgent } from '../host-agent.ts'
 import { kindOf, type Node, type NodeKindName, type NodeRef, nodeKinds } from '../kinds/node.ts'
-import type { Call, Connection } from './connection.ts'
-import { path, search } from './paths.ts'
+import { Nio, NioState } from '../schema/nio.ts'
+import type { Connection } from './connection.ts'
+import { path } from './paths.ts'
 import { tolerant } from './tolerant.ts'
 
-type Lives = Pick<
-  NodeAgent,
-  | 'list'
-  | 'create'
-  | 'get'
-  | 'update'
-  | 'remove'
-  | 'start'
-  | 'stop'
-  | 'suspend'
-  | 'resume'
-  | 'reload'
-  | 'duplicate'
-  | 'resetConsole'
->
-
-const lists = new Map<NodeKindName, TSchema>(nodeKinds.map((kind) => [kind, Type.Array(kindOf(kind).node)]))
 /** A node of a kind, made sure by its schema. */
 const ofKind = <K extends NodeKindName>(kind: K, node: object): Node<K> => ({ kind, ...node }) as Node<K>
 
@@ -32,60 +15,24 @@ export function anyNode(value: unknown): Node | undefined {
   return kind && ofKind(kind, value as object)
 }
 
-const nodesPath = (projectId: string, kind: NodeKindName): string =>
-  path`/v2/compute/projects/${projectId}/${kind}/nodes`
-/** Where a node is in v2. */
-export const nodePath = ({ project_id, kind, node_id }: NodeRef): string =>
-  nodesPath(project_id, kind) + path`/${node_id}`
+/** What a link takes at a node. */
+export const remoteNodes = (connection: Connection): SharedAgent['nodes'] => ({
+  get: async (ref) =>
+    ofKind(ref.kind, await connection.json(kindOf(ref.kind).node, { method: 'GET', path: nodePath(ref) })),
+  async nioState(ref, port) {
+    // The union of the schema has the types of Nio, and their states beside them.
+    const call = { method: 'GET', path: nioPath(ref, port), pace: 'work' } as const
+    return (await connection.json(NioState, call)) as NioState
+  },
+  attachNio: (ref, port, input) => connection.json(Nio, { method: 'POST', path: nioPath(ref, port), input }),
+  async detachNio(ref, port) {
+    await connection.done({ method: 'DELETE', path: nioPath(ref, port) })
+  },
+})
 
-/** The lives of nodes. */
-export function remoteLives(connection: Connection): Lives {
-  const answer = async <K extends NodeKindName>(kind: K, call: Call): Promise<Node<K>> =>
-    ofKind(kind, await connection.json(kindOf(kind).node, call))
-  const action =
-    (name: 'start' | 'stop' | 'suspend' | 'resume' | 'reload') =>
-    <K extends NodeKindName>(ref: NodeRef<K>, input?: unknown) =>
-      answer(ref.kind, { method: 'POST', path: `${nodePath(ref)}/${name}?view=full`, input })
-  return {
-    async list<K extends NodeKindName>(projectId: string, kind: K) {
-      const call = { method: 'GET', path: nodesPath(projectId, kind) } as const
-      const nodes: object[] = await connection.json(lists.get(kind) as TArray<TObject>, call)
-      return nodes.map((node) => ofKind(kind, node))
-    },
-    async create<K extends NodeKindName>(
-      projectId: string,
-      kind: K,
-      input: unknown,
-      { existing }: { existing: 'refuse' | 'update' },
-    ) {
-      const { value, status } = await connection.answer(kindOf(kind).node, {
-        method: 'POST',
-        path: nodesPath(projectId, kind) + search({ existing, view: 'full' }),
-        input,
-      })
-      return { node: ofKind(kind, value), created: status === 201 }
-    },
-    get: (ref) => answer(ref.kind, { method: 'GET', path: nodePath(ref) }),
-    update: (ref, input) => answer(ref.kind, { method: 'PUT', path: nodePath(ref), input }),
-    async remove(ref, { files }) {
-      const { project_id, kind, node_id } = ref
-      // Files that stay for a while are a thing of v1.
-      const v1 = path`/v1/projects/${project_id}/${kind}/vms/${node_id}`
-      await connection.done({ method: 'DELETE', path: files === 'now' ? nodePath(ref) : v1 })
-    },
-    start: action('start'),
-    stop: action('stop'),
-    suspend: action('suspend'),
-    resume: action('resume'),
-    reload: action('reload'),
-    async resetConsole(ref) {
-      await connection.done({ method: 'POST', path: `${nodePath(ref)}/console/reset` })
-    },
-    duplicate: (ref, destinationId) =>
-      answer(ref.kind, {
-        method: 'POST',
-        path: `${nodePath(ref)}/duplicate`,
-        input: { destination_node_id: destinationId },
-      }),
-  }
-}
+/** Where a node is in v2. */
+const nodePath = ({ project_id, kind, node_id }: NodeRef): string =>
+  path`/v2/compute/projects/${project_id}/${kind}/nodes/${node_id}`
+
+const nioPath = (ref: NodeRef, { adapter, port }: PortRef): string =>
+  nodePath(ref) + path`/adapters/${adapter}/ports/${port}/nio`

@@ -1,5 +1,5 @@
 import { maxAnswerBytes } from '../http/answer-budget.ts'
-import type { OpenSocket, Send } from './transport.ts'
+import type { Send } from './transport.ts'
 
 export interface ClientLimits {
   /** How long an answer may take that only tells what is known, ms. */
@@ -14,8 +14,6 @@ export interface ClientLimits {
   readonly answerBytes: number
   /** Most bytes of a line of a feed. */
   readonly lineBytes: number
-  /** Most bytes of a console that wait for a reader. */
-  readonly consoleBytes: number
 }
 
 export const defaultClientLimits: ClientLimits = {
@@ -26,7 +24,6 @@ export const defaultClientLimits: ClientLimits = {
   feedMs: 30_000,
   answerBytes: maxAnswerBytes,
   lineBytes: 4 << 20,
-  consoleBytes: 16 << 20,
 }
 
 export interface RemoteOptions {
@@ -34,8 +31,6 @@ export interface RemoteOptions {
   readonly name: string
   /** How it is asked, with what lets us in; ApiErrors of it are passed on. */
   readonly send: Send
-  /** How consoles are opened; 501 without it. */
-  readonly openSocket?: OpenSocket
   readonly limits?: Partial<ClientLimits>
   /** Whoever sends finds out by itself when the compute is not there any more, also when nothing is asked. */
   readonly isWatched?: boolean

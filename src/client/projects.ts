@@ -1,5 +1,5 @@
 import { Type } from '@sinclair/typebox'
-import type { ProjectAgent } from '../host-agent.ts'
+import type { ProjectAgent, SharedAgent } from '../host-agent.ts'
 import { Project } from '../model/project.ts'
 import { UdpPort } from '../routes/udp-port.ts'
 import type { Connection } from './connection.ts'
@@ -7,7 +7,7 @@ import { path } from './paths.ts'
 
 const list = Type.Array(Project)
 
-export const remoteProjects = (connection: Connection): ProjectAgent => ({
+export const remoteProjects = (connection: Connection): SharedAgent['projects'] & Pick<ProjectAgent, 'get'> => ({
   list: (status = 'open') =>
     connection.json(list, { method: 'GET', path: path`/v2/compute/projects?view=full&status=${status}` }),
   get: (id) => connection.json(Project, { method: 'GET', path: path`/v2/compute/projects/${id}?view=full` }),
@@ -18,18 +18,6 @@ export const remoteProjects = (connection: Connection): ProjectAgent => ({
       input: { name, ...input },
     })
     return { project: value, created: status === 201 }
-  },
-  update: (id, input) =>
-    connection.json(Project, { method: 'PUT', path: path`/v2/compute/projects/${id}?view=full`, input }),
-  async close(id) {
-    await connection.done({ method: 'POST', path: path`/v2/compute/projects/${id}/close` })
-  },
-  async remove(id) {
-    await connection.done({ method: 'DELETE', path: path`/v2/compute/projects/${id}` })
-  },
-  async commit(id) {
-    // Only v1 knows of it.
-    await connection.done({ method: 'POST', path: path`/v1/projects/${id}/commit` })
   },
   async reserveUdpPort(id) {
     const call = { method: 'POST', path: path`/v2/compute/projects/${id}/ports/udp` } as const

@@ -9,7 +9,7 @@ export interface Outgoing {
   readonly path: string
   readonly headers: Readonly<Record<string, string>>
   /** When its length is known, the headers have it. */
-  readonly body: ReadableStream<Uint8Array> | null
+  readonly body: ReadableStream<Uint8Array> | Uint8Array<ArrayBuffer> | null
   readonly signal: AbortSignal
   /** The answer may stand still for as long as it likes: a tunnel need not be watched because of it. */
   readonly rests?: boolean
@@ -48,7 +48,7 @@ export const bodiless: ReadonlySet<number> = new Set([204, 205, 304])
 export function jsonBody(value: unknown): Pick<Outgoing, 'headers' | 'body'> {
   const bytes = new TextEncoder().encode(JSON.stringify(value))
   const headers = { 'Content-Type': 'application/json', 'Content-Length': String(bytes.byteLength) }
-  return { headers, body: new Response(bytes).body }
+  return { headers, body: bytes }
 }
 
 /** The transport of runtimes that have nothing closer to the wire than `fetch`. */

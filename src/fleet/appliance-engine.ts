@@ -2,7 +2,7 @@ import type { ApplianceEngineShown, ApplianceVmRecord } from '../model/appliance
 import type { ComputeRecord } from '../model/compute.ts'
 
 /** Where the service in the VM may be, and who may use it. */
-export type Place = Pick<ComputeRecord, 'protocol' | 'host' | 'port' | 'user' | 'password'>
+export type AppliancePlace = Pick<ComputeRecord, 'protocol' | 'host' | 'port' | 'user' | 'password'>
 
 /**
  * What runs the appliance VM, which is the one that the settings name. Failures are ApiErrors (409 with the engine's own words).
@@ -15,7 +15,7 @@ export interface ApplianceEngine {
   /** Has it run: one that runs already is used as it is. When it rejects, it may run all the same. */
   start(settings: ApplianceVmRecord, signal: AbortSignal): Promise<void>
   /** Where the service may be now, the likeliest first; empty while that is not known. */
-  places(settings: ApplianceVmRecord): Promise<readonly Place[]>
+  places(settings: ApplianceVmRecord): Promise<readonly AppliancePlace[]>
   isRunning(settings: ApplianceVmRecord): Promise<boolean>
   /** Ends it, if it runs. The signal says that its guest is not waited for any longer. */
   end(settings: ApplianceVmRecord, how: 'stop' | 'suspend', expedite: AbortSignal): Promise<void>

@@ -1,7 +1,7 @@
-import { hostOf } from '../client/address.ts'
+import { hostOfAddress } from '../client/address.ts'
 import type { ApplianceVmRecord, ApplianceVmUpdate } from '../model/appliance-vm.ts'
 import { applianceId, type ComputeRecord } from '../model/compute.ts'
-import type { Place } from './appliance-engine.ts'
+import type { AppliancePlace } from './appliance-engine.ts'
 import { credentials } from './record.ts'
 
 /** The settings with these changes; 400 for an address that no compute can have. */
@@ -12,7 +12,7 @@ export function merged(settings: ApplianceVmRecord, changes: ApplianceVmUpdate):
     ...settings,
     ...given,
     vmname: vmname === undefined ? settings.vmname : vmname,
-    address: address === undefined ? settings.address : address && hostOf(address),
+    address: address === undefined ? settings.address : address && hostOfAddress(address),
     ...credentials((user === undefined ? settings.user : user) ?? '', password ?? settings.password),
   }
 }
@@ -26,7 +26,7 @@ export function isSameVm(a: ApplianceVmRecord, b: ApplianceVmRecord): boolean {
 /** The compute that the VM is; without a place, as far as it is known. */
 export function computeRecord(
   { vmname, address, port, user, password }: ApplianceVmRecord,
-  place?: Place,
+  place?: AppliancePlace,
 ): ComputeRecord {
   return {
     ...{ compute_id: applianceId, name: `Appliance VM (${vmname})` },

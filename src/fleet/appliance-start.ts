@@ -4,7 +4,7 @@ import { originOf } from '../client/address.ts'
 import { ComputeRefused } from '../client/greeting.ts'
 import { conflict } from '../errors/api-error.ts'
 import type { ApplianceVmRecord } from '../model/appliance-vm.ts'
-import type { ApplianceEngine, Place } from './appliance-engine.ts'
+import type { ApplianceEngine, AppliancePlace } from './appliance-engine.ts'
 import { computeRecord } from './appliance-record.ts'
 import type { Fleet } from './fleet.ts'
 
@@ -45,7 +45,7 @@ export interface Wanted {
 }
 
 /** Waits until a service answers in the VM that can be used as a compute; where. */
-export async function answering({ fleet, engine, settings, signal, timeouts, tell }: Wanted): Promise<Place> {
+export async function answering({ fleet, engine, settings, signal, timeouts, tell }: Wanted): Promise<AppliancePlace> {
   for (;;) {
     const places = await abortable(engine.places(settings), signal)
     const known = places.map(originOf).join(', ')

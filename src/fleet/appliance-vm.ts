@@ -12,7 +12,7 @@ import {
   type ApplianceVm as Settings,
 } from '../model/appliance-vm.ts'
 import { applianceId } from '../model/compute.ts'
-import type { ApplianceEngine, ApplianceStore, Place } from './appliance-engine.ts'
+import type { ApplianceEngine, AppliancePlace, ApplianceStore } from './appliance-engine.ts'
 import { computeRecord, isSameVm, merged } from './appliance-record.ts'
 import { type ApplianceTimeouts, answering, defaultApplianceTimeouts, progress } from './appliance-start.ts'
 import type { Fleet } from './fleet.ts'
@@ -41,7 +41,7 @@ export class ApplianceVmService {
   #held: ApplianceVmRecord | undefined
   /** Those of one that could not be ended. */
   #unended: ApplianceVmRecord | undefined
-  #place: Place | undefined
+  #place: AppliancePlace | undefined
   /** Ends the start that is under way. */
   #cancel: AbortController | undefined
   /** Has the guest that is being ended not waited for. */

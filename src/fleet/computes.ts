@@ -22,14 +22,14 @@ export class Computes {
   }
 
   get(id: string): RemoteCompute | undefined {
-    return this.#remote.get(keyOf(id))
+    return this.#remote.get(computeKey(id))
   }
 
   /** 404 for an unknown id. */
   find(id: string): RemoteCompute | LocalCompute {
-    const found = keyOf(id) === localId ? this.local : this.get(id)
+    const found = computeKey(id) === localId ? this.local : this.get(id)
     if (found !== undefined) return found
-    if (keyOf(id) === applianceId)
+    if (computeKey(id) === applianceId)
       throw notFound('compute_id: the appliance VM does not run', { word: 'no-such-compute' })
     throw notFound(`compute_id: there is no compute ${id}; GET /v2/computes lists those that there are`, {
       word: 'no-such-compute',
@@ -37,7 +37,7 @@ export class Computes {
   }
 
   has(id: string): boolean {
-    return keyOf(id) === localId ? this.local !== undefined : this.#remote.has(keyOf(id))
+    return computeKey(id) === localId ? this.local !== undefined : this.#remote.has(computeKey(id))
   }
 
   /** Whether it is this very one that goes by its id. */
@@ -46,11 +46,11 @@ export class Computes {
   }
 
   add(compute: RemoteCompute): void {
-    this.#remote.set(keyOf(compute.record.compute_id), compute)
+    this.#remote.set(computeKey(compute.record.compute_id), compute)
   }
 
   remove(compute: RemoteCompute): void {
-    this.#remote.delete(keyOf(compute.record.compute_id))
+    this.#remote.delete(computeKey(compute.record.compute_id))
   }
 
   clear(): void {
@@ -78,7 +78,7 @@ export class Computes {
 }
 
 /** Whether clients may not register, change or delete a compute of that id. */
-export const isReserved = (id: string): boolean => reserved.has(keyOf(id))
+export const isReserved = (id: string): boolean => reserved.has(computeKey(id))
 
 /** Ids are compared without regard to case. */
-export const keyOf = (id: string): string => id.toLowerCase()
+export const computeKey = (id: string): string => id.toLowerCase()

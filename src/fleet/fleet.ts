@@ -1,7 +1,7 @@
 import { ignore } from '../async/ignore.ts'
 import { SerialQueue } from '../async/serial-queue.ts'
 import { originOf } from '../client/address.ts'
-import { ComputeRefused, greet } from '../client/greeting.ts'
+import { ComputeRefused, greetCompute } from '../client/greeting.ts'
 import type { OpenSocket, Outgoing } from '../client/transport.ts'
 import { conflict } from '../errors/api-error.ts'
 import type { Socket } from '../http/socket.ts'
@@ -14,12 +14,12 @@ import {
 } from '../model/compute.ts'
 import type { MetricFamily } from '../model/metrics.ts'
 import type { ComputeHello } from '../model/tunnel.ts'
-import { Computes, isReserved, keyOf } from './computes.ts'
+import { Computes, computeKey, isReserved } from './computes.ts'
 import { HealthCheck } from './health-check.ts'
 import type { JoinGrant, JoinTokens } from './join-tokens.ts'
 import { LocalCompute } from './local-compute.ts'
 import type { FleetEvent, FleetOptions } from './options.ts'
-import { changed, isOnlyShare, joinedRecord, recordOf } from './record.ts'
+import { changedRecord, computeRecordOf, isOnlyShare, joinedRecord } from './record.ts'
 import type { Registry } from './registry.ts'
 import { RemoteCompute, type RemoteComputeOptions, senderOf } from './remote-compute.ts'
 import { stateMetrics } from './states.ts'
@@ -106,7 +106,7 @@ export class Fleet {
    * something else is not (409). For an id that is known the compute is given back as it is, after an attempt.
    */
   async create(input: ComputeCreate): Promise<Compute> {
-    const record = recordOf(input)
+    const record = computeRecordOf(input)
     if (isReserved(record.compute_id)) {
       throw conflict(`compute_id: ${record.compute_id} is reserved, choose another one`)
     }
@@ -136,7 +136,7 @@ export class Fleet {
     return this.#writing.run(async () => {
       const compute = this.#computes.find(id)
       if (compute instanceof LocalCompute || isReserved(id)) throw ownBusiness(id)
-      const record = changed(compute.record, changes)
+      const record = changedRecord(compute.record, changes)
       await this.#registry.save(record)
       if (isOnlyShare(changes)) compute.keep(record)
       else compute.change(record, this.#waiting(record))
@@ -208,7 +208,7 @@ export class Fleet {
 
   /** Whether a compute answers there that can be used; see `greet`. */
   async probe(record: ComputeRecord, signal: AbortSignal): Promise<void> {
-    await greet(senderOf(this.#remote.transport, record), this.#remote.version, signal)
+    await greetCompute(senderOf(this.#remote.transport, record), this.#remote.version, signal)
   }
 
   /** What was registered with an address, by the name it is shown with; secrets included. */
@@ -268,7 +268,9 @@ export class Fleet {
   async openSocket(id: string, request: Parameters<OpenSocket>[0]): Promise<Socket | Response> {
     const found = this.#computes.find(id)
     if (found instanceof RemoteCompute) return found.openSocket(request)
-    throw conflict(`The compute ${found.name} is this service: no websocket to it is needed`)
+    throw conflict(
+      `Upgrade: the compute ${found.name} is this service: open the websocket at ${this.originOf(id) ?? ''}${request.path}`,
+    )
   }
 
   /** Tells what happens from now on; the result ends that. */
@@ -338,7 +340,8 @@ export class Fleet {
     }
     const owner = grant.compute_id ?? (await joinTokens.bind(key, id))
     if (owner === undefined) throw conflict('The token was revoked')
-    if (keyOf(owner) !== keyOf(id)) throw conflict('The token is for another compute: each compute needs its own')
+    if (computeKey(owner) !== computeKey(id))
+      throw conflict('The token is for another compute: each compute needs its own')
   }
 
   /** Why a compute cannot be connected yet. */

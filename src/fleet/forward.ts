@@ -1,14 +1,12 @@
 import { type Caller, headersFor } from '../auth/caller.ts'
 import { readJson } from '../client/answer.ts'
 import { messageOf, requireAboutRequest } from '../client/greeting.ts'
-import { bodiless, jsonBody } from '../client/transport.ts'
+import { bodiless, jsonBody, type Outgoing } from '../client/transport.ts'
 import { ApiError, badRequest } from '../errors/api-error.ts'
 import { errorHeader, wordOfStatus } from '../errors/words.ts'
 import { isPlainTarget } from '../http/plain-target.ts'
 import { isUpgrade, type Upgrade } from '../http/socket.ts'
-import { localId } from '../model/compute.ts'
 import { bridge } from './bridge.ts'
-import { keyOf } from './computes.ts'
 import type { Fleet } from './fleet.ts'
 
 const maxErrorBytes = 64 * 1024
@@ -49,6 +47,8 @@ const toClient = [
   'repr-digest',
   'retry-after',
   'x-accel-buffering',
+  'x-comment',
+  'x-interface-name',
   'x-patchbay-error',
 ]
 /** Those of an error. */
@@ -56,43 +56,40 @@ const aboutErrors: ReadonlySet<string> = new Set(['allow', 'content-range', 'ran
 
 /** A request that is handed on. */
 export interface Forwarded {
-  /** Of the compute. */
-  readonly id: string
   readonly request: Request
-  /** That of the compute after `/v2/compute/`, still percent-encoded; the query is that of the request. */
+  /** That of the compute, still percent-encoded; the query is that of the request. */
   readonly path: string
+  /** Instead of the body of the request, which is a stream: the same bytes, also as a whole. */
+  readonly body?: ReadableStream<Uint8Array> | Uint8Array<ArrayBuffer> | undefined
   /** The compute is told whether the caller is an administrator, and nothing else of it. */
   readonly caller: Caller
-  /** Instead of that of the request; the same bytes. */
-  readonly body?: ReadableStream<Uint8Array>
-  /** With it websockets are handed on, too. */
-  readonly upgrade?: Upgrade
+  /** With it a websocket is opened when the client asks for one. */
+  readonly upgrade?: Upgrade | undefined
 }
 
 /** Hands a request on to a compute and its answer back, both as streams. */
-export async function forward(
-  fleet: Fleet,
-  { id, request, path, caller, body, upgrade }: Forwarded,
-): Promise<Response> {
+export async function forward(fleet: Fleet, id: string, forwarded: Forwarded): Promise<Response> {
+  const { request, path, body, caller, upgrade } = forwarded
   const name = fleet.nameOf(id)
   requirePlain(path)
-  const target = `/v2/compute/${path}${queryOf(request.url)}`
-  if (isUpgrade(request)) {
-    if (upgrade !== undefined && keyOf(id) !== localId)
-      return bridge(fleet, { id, request, path: target, caller, upgrade })
-    throw badRequest(
-      `Upgrade: a websocket is not handed on here; open it at ${fleet.originOf(id) ?? ''}/v2/compute/${path}`,
-    )
-  }
+  const target = path + queryOf(request.url)
+  if (upgrade !== undefined && isUpgrade(request)) return bridge(fleet, { id, request, path: target, caller, upgrade })
+  const headers = { ...picked(request.headers, toCompute), ...headersFor(caller) }
+  if (body instanceof Uint8Array) headers['content-length'] = String(body.byteLength)
   const response = await fleet.send(id, {
     method: request.method,
     path: target,
-    headers: { ...picked(request.headers, toCompute), ...headersFor(caller) },
-    // What is left of a GET's body cannot be carried by every way to a compute, and no endpoint needs it.
-    body: request.headers.get('content-length') === '0' || request.method === 'GET' ? null : (body ?? request.body),
+    headers,
+    body: bodyOf(request, body),
     signal: request.signal,
   })
   return passOn(response, name)
+}
+
+/** What is left of a GET's body cannot be carried by every way to a compute, and no endpoint needs it. */
+function bodyOf({ method, headers, body }: Request, given: Forwarded['body']): Outgoing['body'] {
+  if (given instanceof Uint8Array) return given.byteLength === 0 ? null : given
+  return headers.get('content-length') === '0' || method === 'GET' ? null : (given ?? body)
 }
 
 /** Asks a compute something of our own, by POST. */
@@ -140,7 +137,8 @@ async function failed(response: Response, headers: Headers, name: string): Promi
   for (const header of [...headers.keys()]) {
     if (!aboutErrors.has(header)) headers.delete(header)
   }
-  if (!headers.has(errorHeader)) headers.set(errorHeader, wordOfStatus(status))
+  // A compute of an earlier version has no words.
+  if (!headers.has(errorHeader)) headers.set(errorHeader, 'image' in body ? 'image-missing' : wordOfStatus(status))
   headers.set('Content-Type', 'application/json')
   const text = new TextEncoder().encode(`${JSON.stringify(body)}\n`)
   headers.set('Content-Length', String(text.byteLength))

@@ -15,7 +15,7 @@ export interface HeartbeatOptions {
 }
 
 /** Reads a feed of JSON lines until it ends; resolves with the reason. */
-export async function follow(
+export async function followHeartbeat(
   feed: ReadableStream<Uint8Array>,
   { silenceMs, signal, line }: HeartbeatOptions,
 ): Promise<string> {

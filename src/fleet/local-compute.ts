@@ -1,4 +1,4 @@
-import { quoted } from '../client/answer.ts'
+import { quoteText } from '../client/answer.ts'
 import type { Outgoing } from '../client/transport.ts'
 import type { HostFacts } from '../host-agent.ts'
 import { type Compute, type ComputeCapabilities, localId } from '../model/compute.ts'
@@ -44,7 +44,7 @@ export class LocalCompute {
         cpu_usage_percent: null,
         memory_usage_percent: null,
         capabilities: { version: null, node_types: [] },
-        last_error: quoted((error as Error).message),
+        last_error: quoteText((error as Error).message),
       }
     }
   }

@@ -1,10 +1,10 @@
-import { hostOf } from '../client/address.ts'
+import { hostOfAddress } from '../client/address.ts'
 import { badRequest, conflict } from '../errors/api-error.ts'
 import { type ComputeCreate, type ComputeRecord, type ComputeUpdate, tunnelled } from '../model/compute.ts'
 import type { ComputeHello } from '../model/tunnel.ts'
 
 /** What is kept of a compute that was asked for. */
-export function recordOf({
+export function computeRecordOf({
   compute_id,
   name,
   protocol,
@@ -18,7 +18,7 @@ export function recordOf({
     compute_id: compute_id ?? crypto.randomUUID(),
     name: name ?? null,
     protocol,
-    host: hostOf(host),
+    host: hostOfAddress(host),
     port,
     ...credentials(user ?? '', password ?? null),
     ...shareOf(share),
@@ -39,7 +39,7 @@ export const joinedRecord = (
 })
 
 /** The record with these changes; what is absent or null stays. Where a compute is that has joined is its own affair. */
-export function changed(
+export function changedRecord(
   record: ComputeRecord,
   { name, protocol, host, port, user, password, ...given }: ComputeUpdate,
 ): ComputeRecord {
@@ -55,7 +55,7 @@ export function changed(
     compute_id: record.compute_id,
     name: name ?? record.name,
     protocol: protocol ?? record.protocol,
-    host: host == null ? record.host : hostOf(host),
+    host: host == null ? record.host : hostOfAddress(host),
     port: port ?? record.port,
     ...credentials(user ?? record.user ?? '', password ?? record.password),
     ...share,

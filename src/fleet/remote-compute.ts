@@ -1,8 +1,10 @@
 import { onAbort } from '../async/abort.ts'
 import { relay } from '../async/relay.ts'
+import { withTimeout } from '../async/timeout.ts'
 import { type Via, viaHeader } from '../auth/caller.ts'
-import { nameOf } from '../client/address.ts'
+import { computeNameOf } from '../client/address.ts'
 import { causeOf } from '../client/answer.ts'
+import { ComputeRefused, greetCompute } from '../client/greeting.ts'
 import {
   type ComputeAddress,
   ConnectionLost,
@@ -16,7 +18,7 @@ import type { Socket } from '../http/socket.ts'
 import { type Compute, type ComputeRecord, tunnelled } from '../model/compute.ts'
 import { awaitingLate } from './late-answer.ts'
 import type { Upkeep } from './options.ts'
-import { Session } from './session.ts'
+import { ComputeSession } from './session.ts'
 import type { FleetTimeouts } from './timeouts.ts'
 import { Unreachable } from './unreachable.ts'
 
@@ -31,14 +33,23 @@ export interface RemoteComputeOptions {
   readonly warn: (message: string) => void
 }
 
+/** How long a compute may take to answer before it is asked whether it is there, and how long that may take, ms. */
+const quietMs = 10_000
+const answerMs = 5000
+/** How long it may take to answer a request that it has wholly, ms; it has shorter bounds of its own. */
+const maxWorkMs = 600_000
+
+type Flying = Pick<Outgoing, 'signal'> & Partial<Pick<Outgoing, 'body'>>
+
 /** A compute on another machine: its record, its session, and the requests that are under way to it. */
 export class RemoteCompute {
   readonly #options: RemoteComputeOptions
   readonly #flights = new Set<AbortController>()
+  #answering: Promise<void> | undefined
   #record: ComputeRecord
   #send: Send
   #open: OpenSocket | undefined
-  #session: Session
+  #session: ComputeSession
 
   /** `waiting`: why it cannot be connected yet. */
   constructor(record: ComputeRecord, options: RemoteComputeOptions, waiting?: string) {
@@ -54,7 +65,7 @@ export class RemoteCompute {
   }
 
   get name(): string {
-    return nameOf(this.#record)
+    return computeNameOf(this.#record)
   }
 
   get state(): 'connected' | 'disconnected' | 'refusing' {
@@ -138,20 +149,16 @@ export class RemoteCompute {
    * failed again and again, 504 when the compute goes away before it answers.
    */
   send(request: Outgoing): Promise<Response> {
-    return this.#reach(request.signal, async (signal, done) => {
-      const response = await this.#send({ ...request, signal })
-      return done === undefined ? response : tracked(response, signal, done)
-    })
+    return this.#reach(request, async (signal, done) => tracked(await this.#send({ ...request, signal }), signal, done))
   }
 
   /** Opens a websocket in the same way; 501 where there are none. It is broken off when the compute is found to be gone. */
   openSocket(request: Parameters<OpenSocket>[0]): Promise<Socket | Response> {
-    return this.#reach(request.signal, async (signal, done) => {
+    return this.#reach(request, async (signal, done) => {
       if (this.#open === undefined) throw new ApiError(501, 'No websockets can be opened to computes here')
       const opened = await this.#open({ ...request, signal })
-      if (done === undefined) return opened
       if (opened instanceof Response) return tracked(opened, signal, done)
-      opened.onClose(done)
+      if (done !== undefined) opened.onClose(done)
       return opened
     })
   }
@@ -161,14 +168,14 @@ export class RemoteCompute {
     this.#giveUp('it was removed')
   }
 
-  /** `done` is called when nothing is under way any more; without it, nothing would be known that could end it early. */
-  async #reach<T>(signal: AbortSignal, ask: (signal: AbortSignal, done?: () => void) => Promise<T>): Promise<T> {
+  /** `done` is called when nothing is under way any more; without it, nothing would be known that could end it after the head. */
+  async #reach<T>(request: Flying, ask: (signal: AbortSignal, done?: () => void) => Promise<T>): Promise<T> {
     await this.#ready()
     const session = this.#session
     try {
-      return await (this.#options.upkeep ? this.#fly(signal, ask) : ask(signal))
+      return await this.#fly(request, ask)
     } catch (error) {
-      if (error instanceof ApiError || signal.aborted) throw error
+      if (error instanceof ApiError || request.signal.aborted) throw error
       const reason = causeOf(error)
       if (error instanceof ConnectionLost) throw goneAway(this.name, reason, error)
       session.lose(reason)
@@ -177,7 +184,7 @@ export class RemoteCompute {
   }
 
   /** What is under way ends when the compute is found to be gone. */
-  async #fly<T>(signal: AbortSignal, ask: (signal: AbortSignal, done: () => void) => Promise<T>): Promise<T> {
+  async #fly<T>({ signal, body }: Flying, ask: (signal: AbortSignal, done?: () => void) => Promise<T>): Promise<T> {
     const flight = new AbortController()
     const stay = onAbort(signal, () => flight.abort(signal.reason))
     const done = () => {
@@ -185,11 +192,51 @@ export class RemoteCompute {
       this.#flights.delete(flight)
     }
     this.#flights.add(flight)
+    const until = body instanceof ReadableStream ? Number.POSITIVE_INFINITY : Date.now() + maxWorkMs
+    const watch = setInterval(() => {
+      if (Date.now() < until) return void this.#requireThere(flight)
+      flight.abort(new ApiError(504, `The compute ${this.name} did not answer in ${maxWorkMs / 60_000} minutes`))
+    }, quietMs)
     try {
-      return await ask(flight.signal, done)
+      return await ask(flight.signal, this.#options.upkeep ? done : undefined)
     } catch (error) {
       done()
       throw flight.signal.aborted ? flight.signal.reason : error
+    } finally {
+      clearInterval(watch)
+      if (!this.#options.upkeep) this.#flights.delete(flight)
+    }
+  }
+
+  /** A compute that has not answered for some time may work, or be gone: it is asked what it is. */
+  async #requireThere(flight: AbortController): Promise<void> {
+    const session = this.#session
+    try {
+      // What another request of a runtime without upkeep began may never end.
+      if (!this.#options.upkeep) return await this.#answers()
+      this.#answering ??= this.#answers().finally(() => {
+        this.#answering = undefined
+      })
+      await this.#answering
+    } catch (error) {
+      const reason = causeOf(error)
+      session.lose(reason)
+      flight.abort(goneAway(this.name, reason))
+    }
+  }
+
+  /** Rejects when nothing answers in time. */
+  async #answers(): Promise<void> {
+    const over = new AbortController()
+    const asked = greetCompute(this.#send, this.#options.version, over.signal).catch((error: unknown) => {
+      if (!(error instanceof ComputeRefused)) throw error
+    })
+    try {
+      await withTimeout(asked, answerMs, () => {
+        throw new Error(`it did not answer in ${(quietMs + answerMs) / 1000} s`)
+      })
+    } finally {
+      over.abort()
     }
   }
 
@@ -209,9 +256,9 @@ export class RemoteCompute {
     for (const flight of this.#flights) flight.abort(goneAway(this.name, reason))
   }
 
-  #newSession(waiting: string | undefined): Session {
+  #newSession(waiting: string | undefined): ComputeSession {
     const { version, timeouts, upkeep, changed, warn } = this.#options
-    return new Session({
+    return new ComputeSession({
       name: this.name,
       send: this.#send,
       version,
@@ -231,7 +278,7 @@ const goneAway = (name: string, reason: string, cause?: Error): ApiError =>
 /** Asks a compute with its credentials. Its answer may come late, but by a tunnel, which has pings of its own. */
 export function senderOf(transport: Transport, record: ComputeRecord): Send {
   const direct = transport(record)
-  const send = record.protocol === tunnelled ? direct : awaitingLate(direct, nameOf(record))
+  const send = record.protocol === tunnelled ? direct : awaitingLate(direct, computeNameOf(record))
   const own = { 'Accept-Encoding': 'identity', ...credentialsOf(record) }
   return (request) => send({ ...request, headers: { ...via, ...request.headers, ...own } })
 }
@@ -252,7 +299,8 @@ const credentialsOf = ({ user, password }: ComputeRecord): Record<string, string
 const base64 = (text: string): string => btoa(String.fromCharCode(...new TextEncoder().encode(text)))
 
 /** The same answer; `done` is called when its body has ended, however that was, and the signal ends it. */
-function tracked(response: Response, signal: AbortSignal, done: () => void): Response {
+function tracked(response: Response, signal: AbortSignal, done: (() => void) | undefined): Response {
+  if (done === undefined) return response
   const { status, headers } = response
   if (response.body === null) {
     done()

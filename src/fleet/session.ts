@@ -1,11 +1,11 @@
 import { abortable } from '../async/abort.ts'
 import { ignore } from '../async/ignore.ts'
 import { causeOf } from '../client/answer.ts'
-import { ComputeRefused, differ, greet, requireAnswer } from '../client/greeting.ts'
+import { ComputeRefused, differ, greetCompute, requireAnswer } from '../client/greeting.ts'
 import type { Send } from '../client/transport.ts'
 import type { Compute, ComputeCapabilities } from '../model/compute.ts'
 import type { Load } from '../model/host.ts'
-import { follow } from './heartbeat.ts'
+import { followHeartbeat } from './heartbeat.ts'
 import { askLoad, loadIn } from './load.ts'
 import type { Upkeep } from './options.ts'
 import type { FleetTimeouts } from './timeouts.ts'
@@ -14,7 +14,7 @@ import { Unreachable } from './unreachable.ts'
 /** How long what a compute said of itself is not asked again by looks, ms. */
 const greetedMs = 120_000
 
-export interface SessionOptions {
+export interface ComputeSessionOptions {
   /** As it is called in messages. */
   readonly name: string
   readonly send: Send
@@ -47,8 +47,8 @@ export interface Remembered extends Pick<Compute, 'connected' | 'capabilities' |
  * The connection to a compute at one address with one set of credentials: made, held by reading its feed, and made again with
  * growing waits. While attempts keep failing, requests are refused at once instead of each waiting for its own failure.
  */
-export class Session {
-  readonly #options: SessionOptions
+export class ComputeSession {
+  readonly #options: ComputeSessionOptions
   capabilities: ComputeCapabilities = { version: null, node_types: [] }
   load: Load | undefined
   lastError: string | null
@@ -66,7 +66,7 @@ export class Session {
   #isClosed = false
   #warnedOf: string | null = null
 
-  constructor(options: SessionOptions) {
+  constructor(options: ComputeSessionOptions) {
     this.#options = options
     this.lastError = options.waiting ?? null
   }
@@ -218,7 +218,7 @@ export class Session {
 
   async #begin(signal: AbortSignal): Promise<Found> {
     const { send, version, upkeep } = this.#options
-    const capabilities = await greet(send, version, signal)
+    const capabilities = await greetCompute(send, version, signal)
     this.#greetedAt = Date.now()
     if (upkeep === false) return { capabilities }
     if (upkeep === 'rounds') return { capabilities, load: await askLoad(send, signal) }
@@ -243,7 +243,7 @@ export class Session {
     changed()
     if (feed === undefined) return
     const options = { silenceMs: timeouts.silenceMs, signal: link.signal, line: (line: object) => this.#heard(line) }
-    void follow(feed, options).then((reason) => {
+    void followHeartbeat(feed, options).then((reason) => {
       link.abort()
       if (this.#link === link && !this.#isClosed) this.lose(reason)
     })

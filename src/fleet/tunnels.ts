@@ -1,11 +1,11 @@
-import { quoted } from '../client/answer.ts'
+import { quoteText } from '../client/answer.ts'
 import type { OpenSocket, Send, SocketTransport, Transport } from '../client/transport.ts'
 import { ApiError } from '../errors/api-error.ts'
 import type { ComputeHello } from '../model/tunnel.ts'
 import { AskingEnd, type AskingOptions } from '../tunnel/asking.ts'
-import { codes } from '../tunnel/frames.ts'
-import type { Wire } from '../tunnel/outbox.ts'
-import { keyOf } from './computes.ts'
+import { resetCodes } from '../tunnel/frames.ts'
+import type { TunnelWire } from '../tunnel/outbox.ts'
+import { computeKey } from './computes.ts'
 import type { JoinGrant } from './join-tokens.ts'
 
 /** Why a compute that joins by itself cannot be asked. */
@@ -51,27 +51,27 @@ export class Tunnels {
   /** Asks the compute with that id by its tunnel. */
   readonly transport: Transport = ({ compute_id }): Send => {
     return async (request) => {
-      const end = this.#ends.get(keyOf(compute_id))?.end
+      const end = this.#ends.get(computeKey(compute_id))?.end
       if (end === undefined) throw new Error(notJoined)
       return end.send(request)
     }
   }
 
   has(id: string): boolean {
-    return this.#ends.has(keyOf(id))
+    return this.#ends.has(computeKey(id))
   }
 
   /** Opens websockets of it in the same way. */
   readonly sockets: SocketTransport = ({ compute_id }): OpenSocket => {
     return async (request) => {
-      const end = this.#ends.get(keyOf(compute_id))?.end
+      const end = this.#ends.get(computeKey(compute_id))?.end
       if (end === undefined) throw new Error(notJoined)
       return end.openSocket(request)
     }
   }
 
   /** The end for a websocket whose token was good: it must be told of messages and of the close. */
-  accept(wire: Wire, grant: JoinGrant): AskingEnd {
+  accept(wire: TunnelWire, grant: JoinGrant): AskingEnd {
     const end: AskingEnd = new AskingEnd({
       ...this.#options,
       wire,
@@ -86,7 +86,7 @@ export class Tunnels {
   }
 
   /** The end for a websocket that was accepted by a program which has slept, or ended, since. */
-  resume(wire: Wire, { hello: resumed, token }: KeptTunnel): AskingEnd {
+  resume(wire: TunnelWire, { hello: resumed, token }: KeptTunnel): AskingEnd {
     const end: AskingEnd = new AskingEnd({
       ...this.#options,
       wire,
@@ -101,7 +101,7 @@ export class Tunnels {
 
   /** Ends the tunnel of a compute that is not wanted any more. */
   dismiss(id: string): void {
-    this.#ends.get(keyOf(id))?.end.close(codes.removed, 'The compute was removed')
+    this.#ends.get(computeKey(id))?.end.close(resetCodes.removed, 'The compute was removed')
   }
 
   close(): void {
@@ -113,10 +113,10 @@ export class Tunnels {
       await this.#options.enlist(hello, grant)
     } catch (error) {
       const reason = error instanceof ApiError ? error.message : 'The compute could not be registered'
-      return end.close(codes.forbidden, quoted(reason))
+      return end.close(resetCodes.forbidden, quoteText(reason))
     }
     if (await this.#isHeld(hello.compute_id, grant.key)) {
-      return end.close(codes.replaced, `The compute ${hello.compute_id} is connected with another token`)
+      return end.close(resetCodes.replaced, `The compute ${hello.compute_id} is connected with another token`)
     }
     if (!this.#open.has(end)) return
     this.#take(end, hello, grant.key)
@@ -127,24 +127,24 @@ export class Tunnels {
   /** Whether the compute has a tunnel that was opened with another token which is still good. */
   async #isHeld(id: string, token: string): Promise<boolean> {
     for (;;) {
-      const joined = this.#ends.get(keyOf(id))
+      const joined = this.#ends.get(computeKey(id))
       if (joined?.token === undefined || joined.token === token) return false
       const isGood = await this.#options.isGood(joined.token)
-      if (isGood || this.#ends.get(keyOf(id)) === joined) return isGood
+      if (isGood || this.#ends.get(computeKey(id)) === joined) return isGood
     }
   }
 
   #take(end: AskingEnd, { compute_id }: ComputeHello, token: string | undefined): void {
-    const before = this.#ends.get(keyOf(compute_id))
-    this.#ends.set(keyOf(compute_id), { end, token })
-    before?.end.close(codes.replaced, 'The compute has joined anew')
+    const before = this.#ends.get(computeKey(compute_id))
+    this.#ends.set(computeKey(compute_id), { end, token })
+    before?.end.close(resetCodes.replaced, 'The compute has joined anew')
   }
 
   #ended(end: AskingEnd, reason: string): void {
     this.#open.delete(end)
     const id = end.hello?.compute_id
-    if (id === undefined || this.#ends.get(keyOf(id))?.end !== end) return
-    this.#ends.delete(keyOf(id))
-    this.#options.left(id, quoted(reason))
+    if (id === undefined || this.#ends.get(computeKey(id))?.end !== end) return
+    this.#ends.delete(computeKey(id))
+    this.#options.left(id, quoteText(reason))
   }
 }

@@ -1,8 +1,8 @@
 import { mapLimit } from '../async/map-limit.ts'
 import { withTimeout } from '../async/timeout.ts'
+import type { RemoteHostAgent } from '../client/remote-host-agent.ts'
 import { ApiError } from '../errors/api-error.ts'
 import { Unreachable } from '../fleet/unreachable.ts'
-import type { HostAgent } from '../host-agent.ts'
 import type { RequestingCaller } from './asker.ts'
 import type { FleetMembers, Member } from './members.ts'
 
@@ -36,7 +36,10 @@ export class FanOut {
    * What each says, in the order of registration. One that cannot be reached, or takes too long, or fails, is left out and its
    * name told. When none says anything it rejects with what the first that is there failed with.
    */
-  async ask<T>(question: (agent: HostAgent) => Promise<T>, patience = defaultPatience): Promise<MemberReply<T>[]> {
+  async ask<T>(
+    question: (agent: RemoteHostAgent) => Promise<T>,
+    patience = defaultPatience,
+  ): Promise<MemberReply<T>[]> {
     const members = await this.#members.all()
     const said: (MemberReply<T> | undefined)[] = members.map(() => undefined)
     const until = Date.now() + patience.allMs
@@ -64,7 +67,7 @@ export class FanOut {
 
   /** All that has them, one after the other; the first compute counts for what has the same key. */
   async union<T>(
-    question: (agent: HostAgent) => Promise<readonly T[]>,
+    question: (agent: RemoteHostAgent) => Promise<readonly T[]>,
     key: (item: T) => string,
     patience = defaultPatience,
   ): Promise<T[]> {
@@ -80,7 +83,7 @@ export class FanOut {
    * rejects as the first did that has it, else as the first that could not say, else as those that have it not; with 503 when
    * none is there.
    */
-  async first<T>(question: (agent: HostAgent) => Promise<T>, lacks: (error: ApiError) => boolean): Promise<T> {
+  async first<T>(question: (agent: RemoteHostAgent) => Promise<T>, lacks: (error: ApiError) => boolean): Promise<T> {
     const failures: { error: ApiError; rank: number }[] = []
     for (const member of await this.#members.all()) {
       if (!member.isConnected) {
@@ -102,7 +105,7 @@ export class FanOut {
   }
 
   /** The agent of a compute for the caller. */
-  agentOf(member: Member): HostAgent {
+  agentOf(member: Member): RemoteHostAgent {
     return member.agentFor(this.#caller.caller)
   }
 
@@ -122,7 +125,7 @@ export class FanOut {
    * What all that are there are to do; those that are not are told. Rejects with the first failure, when all have ended, and
    * says at which compute.
    */
-  async order<T>(work: (agent: HostAgent, member: Member) => Promise<T>): Promise<MemberReply<T>[]> {
+  async order<T>(work: (agent: RemoteHostAgent, member: Member) => Promise<T>): Promise<MemberReply<T>[]> {
     const members = await this.present()
     if (members.length === 0) throw noCompute()
     const said: MemberReply<T>[] = []
@@ -131,7 +134,7 @@ export class FanOut {
       try {
         said.push({ member, value: await work(this.agentOf(member), member) })
       } catch (error) {
-        failure ??= members.length > 1 ? named(error, member) : presented(error, member)
+        failure ??= members.length > 1 ? atCompute(error, member) : presented(error, member)
       }
     })
     if (failure !== undefined) throw failure
@@ -172,7 +175,7 @@ async function within<T>(ask: () => Promise<T>, { name }: Member, left: number):
 }
 
 /** The same, and at which compute it was. */
-export function named(error: unknown, member: Member): unknown {
+export function atCompute(error: unknown, member: Member): unknown {
   if (!(error instanceof ApiError) || error instanceof Unreachable) return presented(error, member)
   return new ApiError(error.status, `At the compute ${member.name}: ${error.message}`, {
     word: error.word,

@@ -1,7 +1,8 @@
 import { agentOf } from '../client/agent-of.ts'
 import { ApiError } from '../errors/api-error.ts'
-import { keyOf } from '../fleet/computes.ts'
+import { computeKey } from '../fleet/computes.ts'
 import type { Fleet } from '../fleet/fleet.ts'
+import { forward } from '../fleet/forward.ts'
 import type { Compute } from '../model/compute.ts'
 import type { FleetMembers, Member } from './members.ts'
 
@@ -11,7 +12,7 @@ export function fleetMembers(fleet: Fleet): FleetMembers {
     const { compute_id, name, connected, accepts_projects, weight } = compute
     const { cpu_usage_percent: cpu, memory_usage_percent: memory } = compute
     return {
-      id: keyOf(compute_id),
+      id: computeKey(compute_id),
       name,
       isConnected: connected || fleet.isUnclear(compute_id),
       load: cpu === null || memory === null ? undefined : { cpu_usage_percent: cpu, memory_usage_percent: memory },
@@ -22,6 +23,7 @@ export function fleetMembers(fleet: Fleet): FleetMembers {
         return agentOf(fleet, compute_id)
       },
       agentFor: (caller) => agentOf(fleet, compute_id, { caller }),
+      forward: (request) => forward(fleet, compute_id, request),
     }
   }
   return {

@@ -1,10 +1,11 @@
 import { ignore } from '../async/ignore.ts'
 import { KeyedMutex } from '../async/keyed-mutex.ts'
-import type { HostAgent } from '../host-agent.ts'
+import type { SharedAgent } from '../host-agent.ts'
 import type { Load } from '../model/host.ts'
 import type { RequestingCaller } from './asker.ts'
 import { type Bookmarks, GatewayEvents } from './events.ts'
 import { FanOut } from './fan-out.ts'
+import { handOn, type ProjectRequest } from './hand-on.ts'
 import { type GatewayHost, gatewayHost, loadOf } from './host.ts'
 import { type BringImage, ImageCopies } from './image-copies.ts'
 import { type Hasher, type ImageDigests, UploadDigests } from './image-digests.ts'
@@ -12,7 +13,7 @@ import { gatewayImages } from './images.ts'
 import type { FleetMembers, PlacementStore } from './members.ts'
 import { gatewayNodes } from './nodes.ts'
 import { type AskOwner, ProjectLocator } from './project-locator.ts'
-import { gatewayFiles, gatewayProjects } from './projects.ts'
+import { gatewayProjects } from './projects.ts'
 import { Scheduler } from './scheduler.ts'
 
 export interface GatewayOptions {
@@ -29,9 +30,15 @@ export interface GatewayOptions {
   readonly warn?: (message: string) => void
 }
 
+/** What a gateway does for one request. */
+export interface GatewayAgent extends SharedAgent {
+  /** See `handOn`; undefined where another process does it, or the agent itself answers. */
+  handOn(request: ProjectRequest): Promise<Response> | undefined
+}
+
 export interface Gateway {
   /** The agent for one request. */
-  agent(caller: RequestingCaller): HostAgent
+  agent(caller: RequestingCaller): GatewayAgent
   readonly events: GatewayEvents
   readonly locator: ProjectLocator
   readonly bring: BringImage
@@ -74,13 +81,22 @@ export function createGateway({
   return {
     agent(caller) {
       const fanOut = new FanOut(members, caller)
-      const at: AskOwner = (id, use, how) => locator.at(id, use, { ...how, caller })
+      const at: AskOwner = (id, use) => locator.at(id, use, caller)
+      // Most requests are handed on, and need nothing else.
       return {
-        host: gatewayHost({ ...host, metrics }, members, fanOut),
-        projects: gatewayProjects({ members, fanOut, locator, at, scheduler, turns }),
-        files: gatewayFiles(at),
-        images: gatewayImages(fanOut, { uploads, byAdmin: caller.caller.mayExecute }),
-        nodes: gatewayNodes(at, bring),
+        handOn: (request) => handOn(request, { locator, caller, bring, turns }),
+        get host() {
+          return gatewayHost({ ...host, metrics }, members, fanOut)
+        },
+        get projects() {
+          return gatewayProjects({ members, fanOut, locator, at, scheduler, turns })
+        },
+        get images() {
+          return gatewayImages(fanOut, { uploads, byAdmin: caller.caller.mayExecute })
+        },
+        get nodes() {
+          return gatewayNodes(at)
+        },
         events: {
           open(options) {
             const { projectId } = options

@@ -1,5 +1,6 @@
+import type { RemoteHostAgent } from '../client/remote-host-agent.ts'
 import { forbidden } from '../errors/api-error.ts'
-import type { HostAgent, HostFacts } from '../host-agent.ts'
+import type { HostFacts } from '../host-agent.ts'
 import { namedAction } from '../kinds/kind.ts'
 import { kindOf } from '../kinds/node.ts'
 import { type Check, type Load, ofKinds } from '../model/host.ts'
@@ -77,7 +78,7 @@ export function gatewayHost(own: GatewayHost, members: FleetMembers, fanOut: Fan
     },
     async action(kind, name, input, signal) {
       const { merge, isSlow = false } = namedAction(kindOf(kind).computeActions, name)
-      const question = ({ host }: HostAgent) => host.action(kind, name, input, signal)
+      const question = ({ host }: RemoteHostAgent) => host.action(kind, name, input, signal)
       return merge((await fanOut.ask(question, isSlow ? longTimeouts : undefined)).map(({ value }) => value))
     },
   }

@@ -1,41 +1,17 @@
 import { ignore } from '../async/ignore.ts'
 import { KeyedMutex } from '../async/keyed-mutex.ts'
 import type { Caller } from '../auth/caller.ts'
-import { ApiError, missingImage } from '../errors/api-error.ts'
-import type { NodeKindName } from '../kinds/node.ts'
+import { ApiError } from '../errors/api-error.ts'
 import { type ImageKindName, imageKinds } from '../model/image.ts'
 import type { ImageDigest, ImageDigests } from './image-digests.ts'
 import type { FleetMembers, Member } from './members.ts'
 import type { ProjectLocator } from './project-locator.ts'
 
-/** Images that are brought for one request: no node has more. */
-const maxImages = 12
-
 /** What became of an image that a compute lacks; undefined: no other compute has it. */
 export type Outcome = 'brought' | { readonly refused: string } | undefined
 
 /** Brings an image to the compute that has the project. */
-export type BringImage = (projectId: string, kind: NodeKindName, image: string) => Promise<Outcome>
-
-/** Does something with a node; each image that its compute lacks is brought there, and it is done again. */
-export async function withImages<T>(
-  bring: BringImage,
-  { projectId, kind }: { projectId: string; kind: NodeKindName },
-  work: () => Promise<T>,
-): Promise<T> {
-  const brought = new Set<string>()
-  for (;;) {
-    try {
-      return await work()
-    } catch (error) {
-      const image = error instanceof ApiError ? error.extra.image : undefined
-      if (image === undefined || brought.has(image) || brought.size === maxImages) throw error
-      brought.add(image)
-      const outcome = await bring(projectId, kind, image).catch(() => undefined)
-      if (outcome !== 'brought') throw outcome === undefined ? error : missingImage(outcome.refused, image)
-    }
-  }
-}
+export type BringImage = (projectId: string, image: string) => Promise<Outcome>
 
 /**
  * Brings images to computes that lack them, such as one that joined after they were stored. Only what was uploaded through the gateway is
@@ -58,24 +34,38 @@ export class ImageCopies {
   }
 
   /** See `BringImage`. What is asked for several times at once is copied once. */
-  readonly bring: BringImage = async (projectId, kind, image) => {
+  readonly bring: BringImage = async (projectId, image) => {
     const digests = this.#digests
     const to = await this.#locator.find(projectId)
     // An absolute path is one of that machine.
-    if (digests === undefined || to === undefined || !isImageKind(kind) || image.startsWith('/')) return undefined
-    const key = `${to.id} ${kind} ${image}`
+    if (digests === undefined || to === undefined || image.startsWith('/')) return undefined
+    const key = `${to.id} ${image}`
     let copying = this.#underWay.get(key)
     if (copying === undefined) {
       copying = this.#turns
-        .run(to.id, async () => this.#copy({ kind, image, to }, await digests.get(kind, image)))
+        .run(to.id, () => this.#copyOfAnyKind(image, to, digests))
         .finally(() => this.#underWay.delete(key))
       this.#underWay.set(key, copying)
     }
     return copying
   }
 
+  /** The compute does not say of what kind the image is that it lacks. */
+  async #copyOfAnyKind(image: string, to: Member, digests: Pick<ImageDigests, 'get'>): Promise<Outcome> {
+    const known = await Promise.all(
+      imageKinds.map(async (kind) => ({ kind, image, to, digest: await digests.get(kind, image) })),
+    )
+    const uploaded = known.filter(({ digest }) => digest !== undefined)
+    let found: Outcome
+    for (const copy of uploaded.length > 0 ? uploaded : known) {
+      const outcome = await this.#copy(copy)
+      if (found !== 'brought') found = outcome ?? found
+    }
+    return found
+  }
+
   /** Undefined when no other compute has it; a reason when those that have it, have another one, or none may be trusted to. */
-  async #copy({ kind, image, to }: Copy, digest: ImageDigest | undefined): Promise<Outcome> {
+  async #copy({ kind, image, to, digest }: Copy): Promise<Outcome> {
     let has = 0
     let isBroken = false
     for (const from of await this.#members.all()) {
@@ -115,9 +105,8 @@ interface Copy {
   readonly kind: ImageKindName
   readonly image: string
   readonly to: Member
+  readonly digest: ImageDigest | undefined
 }
 
 /** The gateway copies on behalf of who uploaded the image. */
 const onBehalfOf = ({ byAdmin }: ImageDigest): Caller => ({ isDirect: false, mayExecute: byAdmin })
-
-const isImageKind = (kind: string): kind is ImageKindName => (imageKinds as readonly string[]).includes(kind)

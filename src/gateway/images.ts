@@ -1,9 +1,9 @@
 import { ignore } from '../async/ignore.ts'
 import { ApiError } from '../errors/api-error.ts'
 import type { ImageAgent, UploadProgress } from '../host-agent.ts'
-import { type FanOut, longTimeouts, named, noCompute, presented } from './fan-out.ts'
+import { atCompute, type FanOut, longTimeouts, noCompute, presented } from './fan-out.ts'
 import type { UploadDigests } from './image-digests.ts'
-import { shared } from './shared-stream.ts'
+import { splitStream } from './shared-stream.ts'
 
 /**
  * Images are wanted wherever a lab may be placed: what is stored goes to every compute that is connected, what is read comes
@@ -35,13 +35,13 @@ export function gatewayImages(
       const watched = uploads?.watch({ kind, name, byAdmin }, given, options)
       const content = watched?.content ?? given
       const isAlone = members.length === 1
-      const streams = isAlone ? [content] : shared(content, members.length)
+      const streams = isAlone ? [content] : splitStream(content, members.length)
       const work = members.map(async (member, index) => {
         try {
           return await fanOut.agentOf(member).images.write(kind, name, streams[index] as typeof content, options)
         } catch (error) {
           streams[index]?.cancel().catch(ignore('the upload has failed; the others must not wait for it'))
-          throw isAlone ? presented(error, member) : named(error, member)
+          throw isAlone ? presented(error, member) : atCompute(error, member)
         }
       })
       // All have ended when the first failure is told.

@@ -1,5 +1,6 @@
 import type { Caller } from '../auth/caller.ts'
-import type { HostAgent } from '../host-agent.ts'
+import type { RemoteHostAgent } from '../client/remote-host-agent.ts'
+import type { Forwarded } from '../fleet/forward.ts'
 import type { Load } from '../model/host.ts'
 
 /** A compute, as labs are given to it. */
@@ -8,9 +9,11 @@ export interface Member {
   readonly id: string
   /** As messages call it. */
   readonly name: string
-  readonly agent: HostAgent
+  readonly agent: RemoteHostAgent
   /** The agent that tells the compute of the caller; for `agent` that is a user. */
-  agentFor(caller: Caller): HostAgent
+  agentFor(caller: Caller): RemoteHostAgent
+  /** Hands a request on to it. */
+  forward(request: Forwarded): Promise<Response>
   readonly isConnected: boolean
   /** As last told; undefined while that is not known. */
   readonly load: Load | undefined

@@ -1,8 +1,8 @@
 import { abortable } from '../async/abort.ts'
 import { ignore } from '../async/ignore.ts'
 import { mapLimit } from '../async/map-limit.ts'
+import type { RemoteHostAgent } from '../client/remote-host-agent.ts'
 import { ApiError, conflict, notFound } from '../errors/api-error.ts'
-import type { HostAgent } from '../host-agent.ts'
 import type { RequestingCaller } from './asker.ts'
 import { presented, unreachable } from './fan-out.ts'
 import type { FleetMembers, Member, PlacementStore } from './members.ts'
@@ -28,7 +28,7 @@ const maxUnsaved = 1000
 /** Asks the compute that has a project; see `ProjectLocator.at`. */
 export type AskOwner = <T>(
   projectId: string,
-  use: (agent: HostAgent) => Promise<T>,
+  use: (agent: RemoteHostAgent) => Promise<T>,
   how?: { once?: boolean },
 ) => Promise<T>
 
@@ -63,34 +63,49 @@ export class ProjectLocator {
   }
 
   /**
-   * Asks the compute that has the project. 404 when none has it, 503 when it is on a compute that is not there. When the compute
-   * says that it has no such project, it is looked for elsewhere and asked for there; `once`: what was sent cannot be sent
-   * again, so that only the next request is asked there. `asker`: on whose behalf.
+   * Asks the compute that has the project; see `locate`. When that says that it has no such project, the compute is asked that has
+   * it now. `caller`: on whose behalf; without one on that of the gateway.
    */
-  async at<T>(
-    projectId: string,
-    use: (agent: HostAgent) => Promise<T>,
-    { once = false, caller }: { once?: boolean; caller?: RequestingCaller } = {},
-  ): Promise<T> {
-    const member = await this.find(projectId)
-    if (member === undefined) throw noSuchProject(projectId, await this.#members.all())
-    const ask = (at: Member): Promise<T> => {
+  async at<T>(projectId: string, use: (agent: RemoteHostAgent) => Promise<T>, caller?: RequestingCaller): Promise<T> {
+    const ask = async (at: Member): Promise<T> => {
       caller?.answered(at.id)
-      return use(caller === undefined ? at.agent : at.agentFor(caller.caller))
+      try {
+        return await use(caller === undefined ? at.agent : at.agentFor(caller.caller))
+      } catch (error) {
+        throw presented(error, at)
+      }
     }
+    const member = await this.locate(projectId)
     try {
       return await ask(member)
     } catch (error) {
-      if (!(error instanceof ApiError) || error.status !== 404) throw presented(error, member)
-      // When it cannot be asked any more, what it said last is what is known.
-      if (this.#isVain(projectId) || (await has(member, projectId).catch(() => true))) throw error
-      const other = await this.#search(projectId)
-      if (other === undefined || once) throw error
-      try {
-        return await ask(other)
-      } catch (failure) {
-        throw presented(failure, other)
-      }
+      if (!isNoSuchProject(error)) throw error
+      const other = await this.relocate(projectId, member)
+      if (other === undefined) throw error
+      return ask(other)
+    }
+  }
+
+  /** The compute that has the project. 404 when none has it, 503 when it is on a compute that is not there. */
+  async locate(projectId: string): Promise<Member> {
+    const member = await this.find(projectId)
+    if (member === undefined) throw noSuchProject(projectId, await this.#members.all())
+    return member
+  }
+
+  /** Where a project is that the compute says it does not have; undefined: on no other compute that can be asked. */
+  async relocate(projectId: string, from: Member): Promise<Member | undefined> {
+    const member = this.#isVain(projectId) ? undefined : await this.#search(projectId)
+    return member?.id === from.id ? undefined : member
+  }
+
+  /** Whether the compute of the project has it still, open or closed; also when that cannot be asked. Never rejects. */
+  async isThere(projectId: string): Promise<boolean> {
+    try {
+      const member = await this.find(projectId)
+      return member !== undefined && (await has(member, projectId)) !== undefined
+    } catch {
+      return true
     }
   }
 
@@ -227,6 +242,8 @@ async function has({ agent }: Member, projectId: string): Promise<'open' | 'clos
     throw error
   }
 }
+
+const isNoSuchProject = (error: unknown): boolean => error instanceof ApiError && error.word === 'no-such-project'
 
 /** It may be on one that could not be asked. */
 function noSuchProject(projectId: string, members: readonly Member[]): ApiError {

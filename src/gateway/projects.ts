@@ -1,7 +1,7 @@
 import type { KeyedMutex } from '../async/keyed-mutex.ts'
 import { ApiError, badRequest, conflict } from '../errors/api-error.ts'
 import { Unreachable } from '../fleet/unreachable.ts'
-import type { FileAgent, ProjectAgent } from '../host-agent.ts'
+import type { SharedAgent } from '../host-agent.ts'
 import { localId } from '../model/compute.ts'
 import type { Project, ProjectCreate } from '../model/project.ts'
 import { type FanOut, noCompute, presented, unreachable } from './fan-out.ts'
@@ -23,8 +23,8 @@ export interface ProjectOptions {
 }
 
 /** Every project is on one compute: where it was asked for, else where most room is. */
-export function gatewayProjects(options: ProjectOptions): ProjectAgent {
-  const { fanOut, locator, at, turns } = options
+export function gatewayProjects(options: ProjectOptions): SharedAgent['projects'] {
+  const { fanOut, locator, at } = options
   return {
     async list(status = 'open') {
       // A project that is open on one compute may have been left on another, closed.
@@ -39,33 +39,9 @@ export function gatewayProjects(options: ProjectOptions): ProjectAgent {
       const projects = [...found].flatMap(([id, all]) => shownOf(id, all, locator))
       return status === 'closed' ? projects.filter(isClosed) : projects
     },
-    get: (id) => at(id, ({ projects }) => projects.get(id)),
     create: (input) => create(input, options),
-    update: (id, changes) => at(id, ({ projects }) => projects.update(id, changes)),
-    close: (id) =>
-      turns.run(id, async () => {
-        const { temporary } = await at(id, ({ projects }) => projects.get(id))
-        await at(id, ({ projects }) => projects.close(id))
-        // Its files stay where they are otherwise, and it is to be opened there again.
-        if (temporary) await locator.forget(id)
-      }),
-    remove: (id) =>
-      turns.run(id, async () => {
-        await at(id, ({ projects }) => projects.remove(id))
-        await locator.forget(id)
-      }),
-    commit: (id) => at(id, ({ projects }) => projects.commit(id)),
     releaseUdpPort: (id, port) => at(id, ({ projects }) => projects.releaseUdpPort(id, port)),
     reserveUdpPort: (id) => at(id, ({ projects }) => projects.reserveUdpPort(id)),
-  }
-}
-
-export function gatewayFiles(at: AskOwner): FileAgent {
-  return {
-    list: (id) => at(id, ({ files }) => files.list(id)),
-    read: (id, path) => at(id, ({ files }) => files.read(id, path)),
-    write: (id, path, content, options) =>
-      at(id, ({ files }) => files.write(id, path, content, options), { once: true }),
   }
 }
 

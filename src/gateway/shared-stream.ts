@@ -7,7 +7,7 @@ const stallMs = 20_000
  * The same bytes for several readers, as fast as the slowest takes them; one that gives up, or takes nothing for too long,
  * holds the others up no longer.
  */
-export function shared(source: ReadableStream<Uint8Array>, count: number): ReadableStream<Uint8Array>[] {
+export function splitStream(source: ReadableStream<Uint8Array>, count: number): ReadableStream<Uint8Array>[] {
   const reader = source.getReader()
   const readers = new Set<ReadableStreamDefaultController<Uint8Array>>()
   const waiting = new Set<ReadableStreamDefaultController<Uint8Array>>()

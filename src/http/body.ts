@@ -31,14 +31,19 @@ export async function readAnyJson(request: Request, limit: number): Promise<unkn
 }
 
 async function readText(request: Request, limit: number): Promise<string> {
+  return decode(await readBytes(request, limit))
+}
+
+/** The whole body. 413 when it is larger than `limit` bytes. */
+export async function readBytes(request: Request, limit: number): Promise<Uint8Array<ArrayBuffer>> {
   const announced = Number(request.headers.get('content-length') ?? 0)
   if (announced > limit) throw tooBig(limit)
   // The common case: a short body with its length announced is read in one go. That of a GET cannot be, on Node.
   const isGet = request.method === 'GET' || request.method === 'HEAD'
-  if (announced > 0 && !isGet) return decode(new Uint8Array(await request.arrayBuffer()), limit)
+  if (announced > 0 && !isGet) return new Uint8Array(await request.arrayBuffer())
   const isChunked = request.headers.get('transfer-encoding') !== null
-  if (announced === 0 && !isChunked && request.headers.get('content-length') !== null) return ''
-  if (request.body === null) return ''
+  if (announced === 0 && !isChunked && request.headers.get('content-length') !== null) return nothing
+  if (request.body === null) return nothing
   const parts: Uint8Array[] = []
   let size = 0
   const reader = request.body.getReader()
@@ -58,16 +63,17 @@ async function readText(request: Request, limit: number): Promise<string> {
     whole.set(part, at)
     at += part.byteLength
   }
-  return decode(whole, limit)
+  return whole
 }
 
-function decode(bytes: Uint8Array, limit: number): string {
-  if (bytes.byteLength > limit) throw tooBig(limit)
+function decode(bytes: Uint8Array): string {
   try {
     return decoder().decode(bytes)
   } catch (cause) {
     throw badRequest('body: expected text in UTF-8, got bytes that are none; send it in that encoding', { cause })
   }
 }
+
+const nothing = new Uint8Array()
 
 const tooBig = (limit: number) => tooLarge(`body: larger than the ${limit} bytes this service takes (limits.json_kb)`)

@@ -7,7 +7,7 @@ import type { FeedSource } from '../events/fleet-feed.ts'
 import type { ApplianceVmService } from '../fleet/appliance-vm.ts'
 import type { Fleet } from '../fleet/fleet.ts'
 import type { UploadDigests } from '../gateway/image-digests.ts'
-import type { HostAgent } from '../host-agent.ts'
+import type { HostAgent, SharedAgent } from '../host-agent.ts'
 import type { Role } from '../model/access-token.ts'
 import type { Admission } from './access/access.ts'
 import type { Peer } from './access/peer.ts'
@@ -18,9 +18,17 @@ import type { TicketOffice } from './tickets.ts'
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'DELETE'
 
+/**
+ * Whom a request concerns. `project`: the compute that has the project of the parameter `project_id`; a gateway hands the
+ * request on to it. `all`: all computes, of whose answers a gateway composes one. `self`: the service that is asked.
+ */
+export type Owner = 'project' | 'all' | 'self'
+
 /** What a handler gets beside its input. */
-export interface Context {
-  readonly agent: HostAgent
+export interface Context<Agent = SharedAgent> {
+  readonly agent: Agent
+  /** The agent of a service that runs nodes itself; undefined at a gateway. */
+  readonly host: HostAgent | undefined
   readonly feeds: FeedSource
   readonly fleet: Fleet | undefined
   readonly appliance: ApplianceVmService | undefined
@@ -61,7 +69,7 @@ export interface Context {
 /** Builds a JSON answer; a runtime may have a faster Response for it. */
 export type Json = (body: string, status: number, headers: Record<string, string>) => Response
 
-export interface Input<P, Q, B> {
+export interface EndpointInput<P, Q, B> {
   readonly params: P
   readonly query: Q
   readonly body: B
@@ -71,7 +79,7 @@ export interface Input<P, Q, B> {
 }
 
 /** What an endpoint answers with one status. */
-export interface Reply {
+export interface ReplyShape {
   readonly description: string
   /** Absent: no body, or one of another media type. */
   readonly schema?: TSchema
@@ -80,10 +88,18 @@ export interface Reply {
 }
 
 /** One operation of the interface, as data: router, validation, X-ROUTE, the 405 table and the OpenAPI document read it. */
-export interface Endpoint<P extends TObject = TObject, Q extends TObject = TObject, B extends TSchema = TSchema> {
+export interface Endpoint<
+  P extends TObject = TObject,
+  Q extends TObject = TObject,
+  B extends TSchema = TSchema,
+  Agent = HostAgent,
+> {
   readonly method: Method
   /** With braces, as in the specification; `{path}`, `{filename}` or `{action}` at the end takes slashes too. */
   readonly path: string
+  readonly owner: Owner
+  /** The project may be gone after it: a gateway forgets where it was. */
+  readonly endsProject?: boolean
   readonly summary: string
   readonly description?: string
   readonly tag: string
@@ -98,14 +114,14 @@ export interface Endpoint<P extends TObject = TObject, Q extends TObject = TObje
   readonly takesBack?: TObject
   /** The resource as it is shown now, for changes of it; absent for creates. */
   readonly current?: (
-    input: Pick<Input<Static<P>, Static<Q>, never>, 'params' | 'query'>,
-    context: Context,
+    input: Pick<EndpointInput<Static<P>, Static<Q>, never>, 'params' | 'query'>,
+    context: Context<Agent>,
   ) => Promise<unknown>
   /** What the document shows, where the handler looks closer than `body`. */
   readonly bodyShown?: TSchema
   /** `raw`: the body is a stream of bytes for the handler; `ignored`: any JSON object or nothing. */
   readonly bodyKind?: 'raw' | 'ignored'
-  readonly replies: Readonly<Record<number, Reply>>
+  readonly replies: Readonly<Record<number, ReplyShape>>
   /** Statuses of errors with their meaning; 400, 401, 403 and 413 are added where they always may occur. */
   readonly errors?: Readonly<Record<number, string>>
   /** Who may ask this. Default: `read` for GET, `operate` for the other methods. */
@@ -121,8 +137,8 @@ export interface Endpoint<P extends TObject = TObject, Q extends TObject = TObje
   /** A compute opens it to join: its handler looks at the token, and the service's own credentials are not asked for. */
   readonly joins?: boolean
   readonly handle: (
-    input: Input<Static<P>, Static<Q>, Static<B>>,
-    context: Context,
+    input: EndpointInput<Static<P>, Static<Q>, Static<B>>,
+    context: Context<Agent>,
   ) => Promise<Response | Answer> | Response | Answer
 }
 
@@ -136,10 +152,23 @@ export interface Answer {
   readonly body?: unknown
 }
 
+/** An endpoint that is not of one project gets by with what a gateway has, too. */
+type Shared<P extends TObject, Q extends TObject, B extends TSchema> = Endpoint<P, Q, B, SharedAgent> & {
+  readonly owner: 'all' | 'self'
+}
+/** Without `owner` it is `project` for a path with `{project_id}`, else `all`. */
+type OfHost<P extends TObject, Q extends TObject, B extends TSchema> = Omit<Endpoint<P, Q, B>, 'owner'> & {
+  readonly owner?: 'project'
+}
+
 /** Infers the handler's input from the schemas, then forgets it so that endpoints fit in one list. */
-export const endpoint = <P extends TObject, Q extends TObject, B extends TSchema>(
-  definition: Endpoint<P, Q, B>,
-): Endpoint => definition as unknown as Endpoint
+export function endpoint<P extends TObject, Q extends TObject, B extends TSchema>(definition: Shared<P, Q, B>): Endpoint
+export function endpoint<P extends TObject, Q extends TObject, B extends TSchema>(definition: OfHost<P, Q, B>): Endpoint
+export function endpoint(definition: Omit<Endpoint, 'owner'> & { readonly owner?: Owner }): Endpoint {
+  return { ...definition, owner: definition.owner ?? (isOfProject(definition) ? 'project' : 'all') }
+}
+
+const isOfProject = ({ params }: Pick<Endpoint, 'params'>): boolean => params?.properties.project_id !== undefined
 
 export const ok = (body: unknown): Answer => ({ status: 200, body })
 export const created = (body: unknown): Answer => ({ status: 201, body })

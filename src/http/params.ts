@@ -1,7 +1,7 @@
 import { Type } from '@sinclair/typebox'
 import type { PortRef } from '../host-agent.ts'
 import { Fault, Uuid } from '../schema/fields.ts'
-import type { Reply } from './endpoint.ts'
+import type { ReplyShape } from './endpoint.ts'
 
 const number = (what: string) =>
   Type.String({
@@ -23,7 +23,7 @@ export const portRefOf = (params: { adapter_number: string; port_number: string 
   port: Number(params.port_number),
 })
 
-export const faultReply = (description: string): Reply => ({ description, schema: Fault })
+export const faultReply = (description: string): ReplyShape => ({ description, schema: Fault })
 export const sinceQuery = Type.Object({
   since: Type.Optional(
     Type.String({ description: 'seq of the last event that was seen; so is the header Last-Event-ID' }),

@@ -1,3 +1,5 @@
+import { Type } from '@sinclair/typebox'
+import { Check } from '@sinclair/typebox/value'
 import { type IRequestStrict, Router } from 'itty-router'
 import { ApiError, badRequest, notFound } from '../errors/api-error.ts'
 import type { Endpoint, Method } from './endpoint.ts'
@@ -24,8 +26,11 @@ interface Found {
 export class Routes {
   readonly #table = Router() as unknown as Table
   readonly #templates: readonly string[]
+  readonly #onward: Routes | undefined
 
-  constructor(endpoints: readonly Endpoint[]) {
+  /** `onward`: tried for what is not among the others. */
+  constructor(endpoints: readonly Endpoint[], onward: readonly Endpoint[] = []) {
+    this.#onward = onward.length === 0 ? undefined : new Routes(onward)
     const byPath = new Map<string, Map<Method, Endpoint>>()
     for (const endpoint of endpoints) {
       const methods = byPath.get(endpoint.path) ?? new Map<Method, Endpoint>()
@@ -39,6 +44,17 @@ export class Routes {
 
   /** `methods` of the path beside the match, for OPTIONS. 404, 405 with `Allow`, 400 for a path that is malformed. */
   async find(method: string, path: string): Promise<Match | { methods: string }> {
+    try {
+      return await this.#find(method, path)
+    } catch (error) {
+      const found = await this.#onward?.find(method, path).catch(() => undefined)
+      if (found === undefined || !('endpoint' in found)) throw error
+      if (!Check(found.endpoint.params ?? Type.Object({}), found.params)) throw error
+      return found
+    }
+  }
+
+  async #find(method: string, path: string): Promise<Match | { methods: string }> {
     if (path.includes('//') && !path.includes('/files/')) throw this.#nothingAt(path)
     // Itty reads only the path of the URL; `//` in a tail is given to it as something it takes for one segment.
     const probe = { method: 'GET', url: `http://path${path.replaceAll('//', '/%2F')}`, params: {} }

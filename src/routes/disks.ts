@@ -22,6 +22,7 @@ export function diskEndpoints(kind: ImageKindName): readonly Endpoint[] {
     endpoint({
       method: 'PUT',
       path: `${v2}/img`,
+      owner: 'all',
       tag: tagV2,
       summary: 'Make a disk image larger',
       body: DiskExtend,
@@ -43,6 +44,7 @@ function tools(path: string, tag: string): Endpoint {
   return endpoint({
     method: 'GET',
     path,
+    owner: 'all',
     tag,
     summary: 'Disk-image tools of the host',
     replies: { 200: { description: 'Every qemu-img in PATH', schema: Type.Array(FoundProgram) } },
@@ -54,6 +56,7 @@ function create(path: string, tag: string, kind: ImageKindName): Endpoint {
   return endpoint({
     method: 'POST',
     path,
+    owner: 'all',
     tag,
     summary: 'Make a disk image',
     body: anyDisk,

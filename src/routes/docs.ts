@@ -47,6 +47,7 @@ export const docsEndpoints: readonly Endpoint[] = [
   endpoint({
     method: 'GET',
     path: '/',
+    owner: 'self',
     page: true,
     tag: 'reference',
     summary: 'Leads to the reference page',
@@ -56,6 +57,7 @@ export const docsEndpoints: readonly Endpoint[] = [
   endpoint({
     method: 'GET',
     path: '/openapi.json',
+    owner: 'self',
     tag: 'reference',
     summary: 'The OpenAPI 3.1 document of this service',
     replies: { 200: { description: 'The document', media: 'application/json' } },
@@ -64,6 +66,7 @@ export const docsEndpoints: readonly Endpoint[] = [
   endpoint({
     method: 'GET',
     path: '/docs',
+    owner: 'self',
     page: true,
     tag: 'reference',
     summary: 'The reference page',
@@ -76,6 +79,7 @@ export const docsEndpoints: readonly Endpoint[] = [
   endpoint({
     method: 'GET',
     path: '/docs/theme.js',
+    owner: 'self',
     tag: 'reference',
     summary: 'The script that makes the reference page light or dark',
     replies: { 200: { description: 'The script', media: 'text/javascript' } },
@@ -85,6 +89,7 @@ export const docsEndpoints: readonly Endpoint[] = [
   endpoint({
     method: 'GET',
     path: '/docs/rapidoc.js',
+    owner: 'self',
     tag: 'reference',
     summary: 'The script of the reference page',
     replies: { 200: { description: 'The script', media: 'text/javascript' } },

@@ -15,6 +15,7 @@ export const hostFeed = (base: string, { lineOf, ...about }: HostFeed): Endpoint
     endpoint({
       method: 'GET',
       path,
+      owner: 'all',
       ...about,
       query: feedQuery,
       websocket: true,

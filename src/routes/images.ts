@@ -46,6 +46,7 @@ function list(path: string, tag: string, kind: ImageKindName): Endpoint {
   return endpoint({
     method: 'GET',
     path,
+    owner: 'all',
     tag,
     summary: `List the images of ${kind} nodes`,
     description: 'The sums of new images are made first, which takes its time for large ones; they are kept.',
@@ -58,6 +59,7 @@ function download(path: string, tag: string, kind: ImageKindName): Endpoint {
   return endpoint({
     method: 'GET',
     path,
+    owner: 'all',
     tag,
     summary: 'Read an image, or a range of it',
     params: Type.Object({ filename: name }),
@@ -89,6 +91,7 @@ function remove(path: string, tag: string, kind: ImageKindName): Endpoint {
   return endpoint({
     method: 'DELETE',
     path,
+    owner: 'all',
     tag,
     summary: 'Delete an image; at a gateway, on every compute',
     params: Type.Object({ filename: name }),
@@ -109,6 +112,7 @@ function upload(path: string, field: 'path' | 'filename', tag: string, kind: Ima
   return endpoint({
     method: 'POST',
     path,
+    owner: 'all',
     tag,
     summary: 'Store an image, whole or in parts',
     description:

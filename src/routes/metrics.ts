@@ -11,6 +11,7 @@ export const metricsEndpoints: readonly Endpoint[] = [
   endpoint({
     method: 'GET',
     path: metricsPath,
+    owner: 'self',
     tag: 'server',
     summary: 'Figures of the service and its labs, in the text format of Prometheus',
     replies: { 200: { description: 'The figures, format 0.0.4', media: 'text/plain' } },
@@ -25,6 +26,7 @@ export const metricsEndpoints: readonly Endpoint[] = [
   endpoint({
     method: 'GET',
     path: '/v2/compute/metrics',
+    owner: 'self',
     tag: 'server',
     summary: 'Figures of the labs and of the process that runs them, as JSON',
     replies: { 200: { description: 'The figures, without those of requests', schema: Type.Array(MetricFamily) } },

@@ -8,6 +8,7 @@ export function projectEnds(base: string, tag: string): readonly Endpoint[] {
     endpoint({
       method: 'DELETE',
       path: `${base}/{project_id}`,
+      endsProject: true,
       tag,
       summary: 'Delete a project from disk',
       params,
@@ -21,6 +22,7 @@ export function projectEnds(base: string, tag: string): readonly Endpoint[] {
     endpoint({
       method: 'POST',
       path: `${base}/{project_id}/close`,
+      endsProject: true,
       tag,
       summary: 'Close a project: stop its nodes, release their ports; a temporary one is deleted',
       params,

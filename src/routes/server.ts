@@ -19,6 +19,7 @@ const versions = ['/v1/version', '/v2/version', '/v2/compute/version'].flatMap((
   endpoint({
     method: 'GET',
     path,
+    owner: 'self',
     tag: 'server',
     summary: 'Version of the service',
     replies: { 200: { description: 'The version', schema: Version } },
@@ -27,6 +28,7 @@ const versions = ['/v1/version', '/v2/version', '/v2/compute/version'].flatMap((
   endpoint({
     method: 'POST',
     path,
+    owner: 'self',
     role: 'read',
     tag: 'server',
     summary: 'Check that the version is the same',
@@ -47,6 +49,7 @@ const interfaces = ['/v1/interfaces', '/v2/compute/network/interfaces'].map((pat
   endpoint({
     method: 'GET',
     path,
+    owner: 'all',
     tag: 'server',
     summary: 'Network interfaces of the host, by name',
     replies: { 200: { description: 'The interfaces', schema: Type.Array(NetworkInterface) } },
@@ -69,6 +72,7 @@ export const serverEndpoints: readonly Endpoint[] = [
   endpoint({
     method: 'POST',
     path: '/v1/config/reload',
+    owner: 'self',
     role: 'admin',
     tag: 'server',
     summary: 'Read the configuration file again',
@@ -91,6 +95,7 @@ export const serverEndpoints: readonly Endpoint[] = [
   endpoint({
     method: 'POST',
     path: '/v2/compute/config/reload',
+    owner: 'self',
     role: 'admin',
     tag: 'server',
     summary: 'Read the configuration file again, and say what changed',
@@ -105,6 +110,7 @@ export const serverEndpoints: readonly Endpoint[] = [
   endpoint({
     method: 'GET',
     path: '/v2/compute/capabilities',
+    owner: 'all',
     tag: 'server',
     summary: 'What this compute can do',
     query: Type.Object(view),
@@ -117,6 +123,7 @@ export const serverEndpoints: readonly Endpoint[] = [
   endpoint({
     method: 'GET',
     path: '/v2/compute/network/ports',
+    owner: 'all',
     tag: 'server',
     summary: 'Port ranges and the ports in use',
     replies: { 200: { description: 'The ports', schema: Ports } },
@@ -125,6 +132,7 @@ export const serverEndpoints: readonly Endpoint[] = [
   endpoint({
     method: 'GET',
     path: '/v2/compute/load',
+    owner: 'all',
     tag: 'server',
     summary: 'Load of the host',
     replies: { 200: { description: 'The load', schema: Load } },
@@ -133,6 +141,7 @@ export const serverEndpoints: readonly Endpoint[] = [
   endpoint({
     method: 'GET',
     path: '/v2/compute/doctor',
+    owner: 'all',
     tag: 'server',
     summary: 'What labs need on this machine, what was found, and what mends it',
     replies: { 200: { description: 'The findings', schema: Diagnosis } },
@@ -141,6 +150,7 @@ export const serverEndpoints: readonly Endpoint[] = [
   endpoint({
     method: 'POST',
     path: ticketPath,
+    owner: 'self',
     tag: 'server',
     summary: 'A single-use ticket for opening a websocket from a browser',
     bodyKind: 'ignored',

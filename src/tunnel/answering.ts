@@ -10,12 +10,12 @@ import {
   TunnelRequest,
   tunnelProtocol,
 } from '../model/tunnel.ts'
-import { bodyOf, sendBody } from './bodies.ts'
-import { decodeJson, type Frame, kinds } from './frames.ts'
+import { bodyOfStream, sendBody } from './bodies.ts'
+import { decodeJson, frameKinds, type TunnelFrame } from './frames.ts'
 import { type TunnelEnd, TunnelLink } from './link.ts'
 import type { LivenessTimeouts } from './liveness.ts'
 import { Messages } from './messages.ts'
-import type { Wire } from './outbox.ts'
+import type { TunnelWire } from './outbox.ts'
 import { socketOf } from './socket-of.ts'
 import type { Stream } from './stream.ts'
 
@@ -23,7 +23,7 @@ import type { Stream } from './stream.ts'
 const open = ['/v2/compute/', '/v1/projects/', '/v2/computes/local/auto_idlepc']
 
 export interface AnsweringOptions {
-  readonly wire: Wire
+  readonly wire: TunnelWire
   readonly who: Pick<ComputeHello, 'version' | 'compute_id' | 'name'>
   readonly limits?: TunnelLimits
   readonly timeouts?: LivenessTimeouts
@@ -77,7 +77,7 @@ export class AnsweringEnd {
 
   #greet(): void {
     const hello: ComputeHello = { protocol: tunnelProtocol, ...this.#options.who, ...this.#link.limits }
-    this.#link.send(kinds.hello, 0, hello)
+    this.#link.send(frameKinds.hello, 0, hello)
   }
 
   #greeted(payload: Uint8Array): void {
@@ -88,7 +88,7 @@ export class AnsweringEnd {
     else this.#options.greeted(this.#gateway.version)
   }
 
-  #opened({ stream: id, payload }: Frame): void {
+  #opened({ stream: id, payload }: TunnelFrame): void {
     const opening = decodeJson(payload, TunnelRequest)
     const stream = this.#link.add(id, this.#gateway?.window ?? 0)
     if (this.#working >= this.#link.limits.streams) return stream.reset(new Error('too much is under way'))
@@ -110,7 +110,7 @@ export class AnsweringEnd {
       method,
       headers: new Headers(headers),
       signal: aliveWhile(stream),
-      ...(body && !isUpgrade && { body: bodyOf(stream), duplex: 'half' }),
+      ...(body && !isUpgrade && { body: bodyOfStream(stream), duplex: 'half' }),
     })
     let handlers: Parameters<Upgrade>[1] | undefined
     const response = await this.#options.fetch(request, (_, on) => {

@@ -12,12 +12,12 @@ import {
   TunnelRequest,
   tunnelProtocol,
 } from '../model/tunnel.ts'
-import { bodyOf, sendBody } from './bodies.ts'
-import { codes, decodeJson, kinds, ProtocolError } from './frames.ts'
+import { bodyOfStream, sendBody, sendBytes } from './bodies.ts'
+import { decodeJson, frameKinds, ProtocolError, resetCodes } from './frames.ts'
 import { type TunnelEnd, TunnelLink } from './link.ts'
 import type { LivenessTimeouts } from './liveness.ts'
 import { Messages } from './messages.ts'
-import type { Wire } from './outbox.ts'
+import type { TunnelWire } from './outbox.ts'
 import { socketOf } from './socket-of.ts'
 import type { Stream } from './stream.ts'
 
@@ -25,7 +25,7 @@ import type { Stream } from './stream.ts'
 const helloMs = 10_000
 
 export interface AskingOptions {
-  readonly wire: Wire
+  readonly wire: TunnelWire
   /** Of this service. */
   readonly version: string
   readonly limits?: TunnelLimits
@@ -65,7 +65,7 @@ export class AskingEnd {
     })
     this.#hello = resumed
     if (resumed !== undefined) this.accept()
-    else this.#late = setTimeout(() => this.close(codes.malformed, 'No HELLO came'), helloMs)
+    else this.#late = setTimeout(() => this.close(resetCodes.malformed, 'No HELLO came'), helloMs)
   }
 
   /** Who is there; undefined until it said so. */
@@ -86,7 +86,7 @@ export class AskingEnd {
   /** A message of the websocket came. */
   message(data: Uint8Array | string): void {
     // Byte 0 is the kind: before the HELLO nothing else is heard.
-    if (this.#isDeaf && typeof data !== 'string' && data[0] !== kinds.hello) return
+    if (this.#isDeaf && typeof data !== 'string' && data[0] !== frameKinds.hello) return
     this.#link.message(data)
   }
 
@@ -104,7 +104,7 @@ export class AskingEnd {
     if (this.#link.isOver) return
     const hello: GatewayHello = { protocol: tunnelProtocol, version: this.#options.version, ...this.#link.limits }
     this.#isAccepted = true
-    this.#link.send(kinds.hello, 0, hello)
+    this.#link.send(frameKinds.hello, 0, hello)
   }
 
   /** See `Send`. */
@@ -116,8 +116,11 @@ export class AskingEnd {
       onAbort(signal, () => stream.reset(resetReasonOf(signal))),
     )
     // To cancel it would end the connection that it comes by, and its sender may still want an answer.
-    if (body !== null)
-      sendBody(body, stream, (reader) => reader.releaseLock()).catch((error: Error) => stream.reset(error))
+    if (body !== null) {
+      const sending =
+        body instanceof Uint8Array ? sendBytes(body, stream) : sendBody(body, stream, (reader) => reader.releaseLock())
+      sending.catch((error: Error) => stream.reset(error))
+    }
     const answer = await answerOf(stream)
     if (request.rests === true) this.#link.rest(stream)
     return responseOf(stream, answer)
@@ -164,7 +167,7 @@ export class AskingEnd {
     try {
       // The other end would take what is wrong here for the end of the tunnel.
       if (!Check(TunnelRequest, opening)) throw new RangeError('its path or a header is too long')
-      this.#link.send(kinds.open, id, opening)
+      this.#link.send(frameKinds.open, id, opening)
     } catch (cause) {
       throw new ApiError(431, `The request cannot be handed on: ${(cause as Error).message}`, { cause })
     }
@@ -178,7 +181,7 @@ export class AskingEnd {
     const { protocol } = decodeJson(payload, AnyHello)
     if (protocol !== tunnelProtocol) {
       const reason = `The compute speaks version ${protocol} of the tunnel, this service ${tunnelProtocol}`
-      return this.close(codes.otherProtocol, reason)
+      return this.close(resetCodes.otherProtocol, reason)
     }
     const { version, window, streams, compute_id, name } = decodeJson(payload, ComputeHello)
     // What it says beside is not kept: where it is kept is little room.
@@ -201,7 +204,7 @@ async function answerOf(stream: Stream): Promise<TunnelAnswer> {
 }
 
 function responseOf(stream: Stream, { status, headers, body }: TunnelAnswer): Promise<Response> {
-  const content = body && !bodiless.has(status) ? bodyOf(stream) : null
+  const content = body && !bodiless.has(status) ? bodyOfStream(stream) : null
   return understood(stream, () => new Response(content, { status, headers: new Headers(headers) }), undefined)
 }
 

@@ -3,7 +3,7 @@ import { ConnectionLost } from '../client/transport.ts'
 import type { Stream } from './stream.ts'
 
 /** What comes on a stream, as a body. Who cancels it gives the stream up. */
-export function bodyOf(stream: Stream): ReadableStream<Uint8Array> {
+export function bodyOfStream(stream: Stream): ReadableStream<Uint8Array> {
   return new ReadableStream(
     {
       async pull(controller) {
@@ -20,6 +20,12 @@ export function bodyOf(stream: Stream): ReadableStream<Uint8Array> {
     // The stream has a buffer already.
     { highWaterMark: 0 },
   )
+}
+
+/** Sends a body that is whole. */
+export async function sendBytes(bytes: Uint8Array, stream: Stream): Promise<void> {
+  await stream.write(bytes)
+  stream.end()
 }
 
 /** Sends a body. `stop` is what becomes of it when the other end takes no more; when it fails the stream is given up. */

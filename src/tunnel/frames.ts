@@ -19,12 +19,12 @@ import { Check } from '@sinclair/typebox/value'
  *
  * Frames of a stream that is over are ignored. What is not of this form ends the tunnel with 4400.
  */
-export const kinds = { hello: 1, open: 2, head: 3, data: 4, window: 5, end: 6, reset: 7 } as const
-export type FrameKind = (typeof kinds)[keyof typeof kinds]
-export const flags = { text: 1, last: 2 } as const
+export const frameKinds = { hello: 1, open: 2, head: 3, data: 4, window: 5, end: 6, reset: 7 } as const
+export type FrameKind = (typeof frameKinds)[keyof typeof frameKinds]
+export const frameFlags = { text: 1, last: 2 } as const
 
 /** Codes with which a tunnel is closed. */
-export const codes = {
+export const resetCodes = {
   malformed: 4400,
   forbidden: 4403,
   otherProtocol: 4406,
@@ -35,15 +35,15 @@ export const codes = {
 } as const
 
 /** Most bytes of a DATA frame. */
-export const pieceBytes = 32 * 1024
+export const maxPieceBytes = 32 * 1024
 /** What a DATA frame costs beside its payload. */
 export const pieceCost = 16
 /** Most bytes of the JSON of a frame. */
 const jsonBytes = 256 * 1024
 const headerBytes = 6
-const known: ReadonlySet<number> = new Set(Object.values(kinds))
+const known: ReadonlySet<number> = new Set(Object.values(frameKinds))
 
-export interface Frame {
+export interface TunnelFrame {
   readonly kind: FrameKind
   readonly flags: number
   readonly stream: number
@@ -55,7 +55,12 @@ export class ProtocolError extends Error {
   override readonly name = 'ProtocolError'
 }
 
-export function encode(kind: FrameKind, stream: number, payload: Uint8Array = nothing, flagged = 0): Uint8Array {
+export function encodeTunnelFrame(
+  kind: FrameKind,
+  stream: number,
+  payload: Uint8Array = nothing,
+  flagged = 0,
+): Uint8Array {
   const bytes = new Uint8Array(headerBytes + payload.length)
   bytes[0] = kind
   bytes[1] = flagged
@@ -68,20 +73,21 @@ export function encode(kind: FrameKind, stream: number, payload: Uint8Array = no
 export function encodeJson(kind: FrameKind, stream: number, value: unknown): Uint8Array {
   const payload = new TextEncoder().encode(JSON.stringify(value))
   if (payload.length > jsonBytes) throw new RangeError('its headers are too long')
-  return encode(kind, stream, payload)
+  return encodeTunnelFrame(kind, stream, payload)
 }
 
 export function encodeWindow(stream: number, credit: number): Uint8Array {
   const payload = new Uint8Array(4)
   new DataView(payload.buffer).setUint32(0, credit)
-  return encode(kinds.window, stream, payload)
+  return encodeTunnelFrame(frameKinds.window, stream, payload)
 }
 
-export function decode(bytes: Uint8Array): Frame {
+export function decodeTunnelFrame(bytes: Uint8Array): TunnelFrame {
   const kind = bytes[0] ?? 0
   if (bytes.length < headerBytes || !known.has(kind)) throw new ProtocolError('a message is no frame')
   const payload = bytes.subarray(headerBytes)
-  if (payload.length > (kind === kinds.data ? pieceBytes : jsonBytes)) throw new ProtocolError('a frame is too long')
+  if (payload.length > (kind === frameKinds.data ? maxPieceBytes : jsonBytes))
+    throw new ProtocolError('a frame is too long')
   return {
     kind: kind as FrameKind,
     flags: bytes[1] ?? 0,

@@ -1,23 +1,31 @@
 import { ignore } from '../async/ignore.ts'
 import { ConnectionLost } from '../client/transport.ts'
 import type { TunnelLimits } from '../model/tunnel.ts'
-import { codes, decode, encodeJson, type Frame, type FrameKind, kinds, ProtocolError } from './frames.ts'
+import {
+  decodeTunnelFrame,
+  encodeJson,
+  type FrameKind,
+  frameKinds,
+  ProtocolError,
+  resetCodes,
+  type TunnelFrame,
+} from './frames.ts'
 import { defaultLivenessTimeouts, Liveness, type LivenessTimeouts } from './liveness.ts'
-import { Outbox, type Wire } from './outbox.ts'
+import { Outbox, type TunnelWire } from './outbox.ts'
 import { Stream } from './stream.ts'
 
 /** What an end takes when nothing else is said: 128 MiB would wait here when nobody read any of 512 streams. */
 export const defaultLimits: TunnelLimits = { window: 256 * 1024, streams: 512 }
 
 export interface LinkOptions {
-  readonly wire: Wire
+  readonly wire: TunnelWire
   readonly limits?: TunnelLimits
   readonly timeouts?: LivenessTimeouts
   /** `busy`: the other end is watched only while there are streams that do not rest, so that a program may sleep otherwise. */
   readonly watch?: 'always' | 'busy'
   readonly greeted: (payload: Uint8Array) => void
   /** A stream was opened; undefined where none may be. */
-  readonly opened?: (frame: Frame) => void
+  readonly opened?: (frame: TunnelFrame) => void
   /** Once, whoever ended it. `code` 0: the connection broke. */
   readonly ended: (end: TunnelEnd) => void
 }
@@ -48,7 +56,7 @@ export class TunnelLink {
     this.#liveness = new Liveness(
       options.timeouts ?? defaultLivenessTimeouts,
       () => this.#outbox.control('ping'),
-      () => this.close(codes.silent, 'The other end is silent'),
+      () => this.close(resetCodes.silent, 'The other end is silent'),
     )
     if (options.watch !== 'busy') this.#liveness.start()
   }
@@ -68,10 +76,10 @@ export class TunnelLink {
     this.#liveness.heard()
     if (typeof data === 'string') return this.#takeText(data)
     try {
-      this.#take(decode(data))
+      this.#take(decodeTunnelFrame(data))
     } catch (error) {
       if (!(error instanceof ProtocolError)) throw error
-      this.close(codes.malformed, error.message)
+      this.close(resetCodes.malformed, error.message)
     }
   }
 
@@ -121,10 +129,10 @@ export class TunnelLink {
     this.#lastStream = 0
   }
 
-  #take(frame: Frame): void {
+  #take(frame: TunnelFrame): void {
     const { kind, stream: id, payload } = frame
-    if (kind === kinds.hello) return this.#options.greeted(payload)
-    if (kind === kinds.open) {
+    if (kind === frameKinds.hello) return this.#options.greeted(payload)
+    if (kind === frameKinds.open) {
       if (this.#options.opened === undefined || id <= this.#lastStream)
         throw new ProtocolError('no stream may begin so')
       return this.#options.opened(frame)
@@ -135,7 +143,7 @@ export class TunnelLink {
 
   #takeText(text: string): void {
     if (text === 'ping') void this.#pong()
-    else if (text !== 'pong') this.close(codes.malformed, 'a text is neither ping nor pong')
+    else if (text !== 'pong') this.close(resetCodes.malformed, 'a text is neither ping nor pong')
   }
 
   /** Who asks again and again, and does not read, is answered once. */

@@ -1,5 +1,5 @@
 import { TunnelClose } from '../model/tunnel.ts'
-import { decodeJson, flags } from './frames.ts'
+import { decodeJson, frameFlags } from './frames.ts'
 import { closeReason } from './link.ts'
 import type { Stream } from './stream.ts'
 
@@ -58,7 +58,7 @@ export class Messages {
     const bytes = typeof data === 'string' ? new TextEncoder().encode(data) : data
     this.#waiting += bytes.length
     if (this.#waiting > maxWaiting) return this.#stream.reset(new Error('more is sent than is read'))
-    this.#queue.push({ bytes, flags: flags.last | (typeof data === 'string' ? flags.text : 0) })
+    this.#queue.push({ bytes, flags: frameFlags.last | (typeof data === 'string' ? frameFlags.text : 0) })
     void this.#pump()
   }
 
@@ -134,9 +134,9 @@ export class Messages {
       size += piece.bytes.length
       if (size > largestMessage) throw new Error('a message is too long')
       pieces.push(piece.bytes)
-      if ((piece.flags & flags.last) === 0) continue
+      if ((piece.flags & frameFlags.last) === 0) continue
       const bytes = joined(pieces, size)
-      return (piece.flags & flags.text) === 0 ? bytes : new TextDecoder('utf-8', { fatal: true }).decode(bytes)
+      return (piece.flags & frameFlags.text) === 0 ? bytes : new TextDecoder('utf-8', { fatal: true }).decode(bytes)
     }
   }
 

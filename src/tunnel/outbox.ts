@@ -1,5 +1,5 @@
 /** What a tunnel is spoken over: one websocket. */
-export interface Wire {
+export interface TunnelWire {
   send(data: Uint8Array | string): void
   close(code: number, reason: string): void
   /** Resolves when little of what was sent still waits to leave; at once where the runtime does not tell. */
@@ -16,13 +16,13 @@ export interface Source {
 
 /** Sends the data of all streams in turns, a frame each, no faster than the wire takes it; what controls goes before. */
 export class Outbox {
-  readonly #wire: Wire
+  readonly #wire: TunnelWire
   readonly #failed: (error: Error) => void
   readonly #ready = new Set<Source>()
   #isSending = false
   #isClosed = false
 
-  constructor(wire: Wire, failed: (error: Error) => void) {
+  constructor(wire: TunnelWire, failed: (error: Error) => void) {
     this.#wire = wire
     this.#failed = failed
   }

@@ -4,15 +4,15 @@ import { TunnelReset } from '../model/tunnel.ts'
 import {
   decodeJson,
   decodeWindow,
-  encode,
   encodeJson,
+  encodeTunnelFrame,
   encodeWindow,
-  type Frame,
-  flags,
-  kinds,
+  frameFlags,
+  frameKinds,
+  maxPieceBytes,
   ProtocolError,
-  pieceBytes,
   pieceCost,
+  type TunnelFrame,
 } from './frames.ts'
 import type { Outbox, Source } from './outbox.ts'
 
@@ -98,7 +98,7 @@ export class Stream implements Source {
   }
 
   sendHead(value: unknown): void {
-    if (this.#failure === undefined) this.#options.outbox.control(encodeJson(kinds.head, this.id, value))
+    if (this.#failure === undefined) this.#options.outbox.control(encodeJson(frameKinds.head, this.id, value))
   }
 
   /** Resolves when all of it is sent; the pieces of a message are sent with `flags.last`. One at a time. */
@@ -115,7 +115,7 @@ export class Stream implements Source {
   end(payload?: Uint8Array): void {
     if (this.#hasSentEnd || this.#failure !== undefined) return
     this.#hasSentEnd = true
-    this.#options.outbox.control(encode(kinds.end, this.id, payload))
+    this.#options.outbox.control(encodeTunnelFrame(frameKinds.end, this.id, payload))
     this.#settle()
   }
 
@@ -129,7 +129,7 @@ export class Stream implements Source {
     const writing = this.#writing
     if (writing === undefined || this.#credit <= pieceCost) return undefined
     const { bytes, at } = writing
-    const piece = bytes.subarray(at, at + Math.min(pieceBytes, this.#credit - pieceCost))
+    const piece = bytes.subarray(at, at + Math.min(maxPieceBytes, this.#credit - pieceCost))
     writing.at += piece.length
     const isWhole = writing.at === bytes.length
     this.#credit -= piece.length + pieceCost
@@ -137,7 +137,12 @@ export class Stream implements Source {
       this.#writing = undefined
       writing.done()
     }
-    return encode(kinds.data, this.id, piece, isWhole ? writing.flags : writing.flags & ~flags.last)
+    return encodeTunnelFrame(
+      frameKinds.data,
+      this.id,
+      piece,
+      isWhole ? writing.flags : writing.flags & ~frameFlags.last,
+    )
   }
 
   /** The next piece; undefined after the last one. Rejects when the stream was given up. */
@@ -160,7 +165,7 @@ export class Stream implements Source {
   reset(error: Error): void {
     if (this.#isOver || this.#failure !== undefined) return
     const reason = error.message.slice(0, longestReason)
-    this.#options.outbox.control(encodeJson(kinds.reset, this.id, { reason }))
+    this.#options.outbox.control(encodeJson(frameKinds.reset, this.id, { reason }))
     this.fail(error)
   }
 
@@ -180,18 +185,18 @@ export class Stream implements Source {
 
   /** As an END, where the frame before it has said so. */
   takeEnd(): void {
-    this.take({ kind: kinds.end, flags: 0, stream: this.id, payload: new Uint8Array() })
+    this.take({ kind: frameKinds.end, flags: 0, stream: this.id, payload: new Uint8Array() })
   }
 
   /** A frame of it came. */
-  take({ kind, flags, payload }: Frame): void {
+  take({ kind, flags, payload }: TunnelFrame): void {
     if (this.#failure !== undefined) return
-    if (kind === kinds.reset) return this.#takeReset(decodeJson(payload, TunnelReset).reason)
-    if (kind === kinds.window) return this.#takeWindow(decodeWindow(payload))
+    if (kind === frameKinds.reset) return this.#takeReset(decodeJson(payload, TunnelReset).reason)
+    if (kind === frameKinds.window) return this.#takeWindow(decodeWindow(payload))
     if (this.#ending !== undefined) throw new ProtocolError('more came after the end of a stream')
-    if (kind === kinds.head) this.#answered(payload)
-    else if (kind === kinds.data) this.#takePiece(payload, flags)
-    else if (kind === kinds.end) this.#takeEnd(payload)
+    if (kind === frameKinds.head) this.#answered(payload)
+    else if (kind === frameKinds.data) this.#takePiece(payload, flags)
+    else if (kind === frameKinds.end) this.#takeEnd(payload)
   }
 
   #takePiece(bytes: Uint8Array, flagged: number): void {

@@ -199,7 +199,11 @@ export async function bed(): Promise<Bed> {
         duplex: 'half',
         ...init,
       } as RequestInit)
-      return forward(open.fleet, { id: 'one', request, path, caller: { isDirect: true, mayExecute: false } })
+      return forward(open.fleet, 'one', {
+        request,
+        path: `/v2/compute/${path}`,
+        caller: { isDirect: true, mayExecute: false },
+      })
     },
   }
 }

@@ -1,7 +1,8 @@
 import { onTestFinished } from 'vitest'
 import { createNodeAgent } from '../../runtime/node/agent.ts'
 import { loadConfig } from '../../runtime/node/config/load.ts'
-import { type App, createApp } from '../../src/app.ts'
+import { type App, type AppOptions, createApp } from '../../src/app.ts'
+import { headersFor } from '../../src/auth/caller.ts'
 import type { Fleet } from '../../src/fleet/fleet.ts'
 import { fleetMembers } from '../../src/gateway/fleet-members.ts'
 import { createGateway, type Gateway } from '../../src/gateway/gateway-agent.ts'
@@ -17,7 +18,7 @@ const quiet = () => {}
 const log = { debug: quiet, info: quiet, warn: quiet, error: quiet }
 
 /** A compute of a gateway of tests; what is told of it can be changed. */
-export type TestMember = { -readonly [K in keyof Member]: Member[K] }
+export type TestMember = { -readonly [K in keyof Omit<Member, 'agent'>]: Member[K] } & { agent: HostAgent }
 
 export interface TestGateway {
   readonly app: App
@@ -52,6 +53,13 @@ export function startGateway(agents: readonly HostAgent[]): TestGateway {
       load: { cpu_usage_percent: 10, memory_usage_percent: 10 },
       agentFor() {
         return this.agent
+      },
+      forward({ request, path, body = request.body, caller }) {
+        const { method, signal } = request
+        const headers = { ...Object.fromEntries(request.headers), ...headersFor(caller) }
+        const init = { method, headers, signal, ...(method !== 'GET' && { body, duplex: 'half' }) }
+        const url = `http://localhost${path}${new URL(request.url).search}`
+        return appOf({ agent: this.agent }).throughTunnel(new Request(url, init), noUpgrade)
       },
     }),
   )
@@ -114,9 +122,16 @@ export function startFleetGateway(fleet: Fleet, access: Partial<Access> = {}): {
   return { app: appOf(gateway, { fleet, access }), gateway }
 }
 
-function appOf(gateway: Gateway, { fleet, access }: { fleet?: Fleet; access?: Partial<Access> } = {}): App {
+const noUpgrade = () => {
+  throw new Error('not here')
+}
+
+function appOf(
+  { agent }: Pick<AppOptions, 'agent'>,
+  { fleet, access }: { fleet?: Fleet; access?: Partial<Access> } = {},
+): App {
   return createApp({
-    agent: gateway.agent,
+    agent,
     ...(fleet !== undefined && { fleet }),
     version: '1.4.2',
     access: () => ({
@@ -131,9 +146,7 @@ function appOf(gateway: Gateway, { fleet, access }: { fleet?: Fleet; access?: Pa
     aliases: {},
     json: (body, status, headers) =>
       new Response(body, { status, headers: { 'Content-Type': 'application/json', ...headers } }),
-    upgrade: () => {
-      throw new Error('not here')
-    },
+    upgrade: noUpgrade,
     assets: async () => undefined,
     report: (error) => process.stderr.write(`${(error as Error).stack}\n`),
   })

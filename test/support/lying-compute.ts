@@ -3,7 +3,6 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo, Socket } from 'node:net'
 import { onTestFinished } from 'vitest'
 import { httpTransport } from '../../runtime/node/fleet/http-transport.ts'
-import { socketTransport } from '../../runtime/node/fleet/socket-transport.ts'
 import type { RemoteOptions } from '../../src/client/options.ts'
 import { RemoteHostAgent } from '../../src/client/remote-host-agent.ts'
 import type { ComputeAddress } from '../../src/client/transport.ts'
@@ -54,7 +53,6 @@ export function agentAt(port: number, options: Partial<RemoteOptions> = {}): Rem
   return new RemoteHostAgent({
     name: 'one',
     send: transport(address),
-    openSocket: socketTransport(address),
     ...options,
   })
 }

@@ -3,9 +3,9 @@ import type { Socket, Upgrade } from '../../src/http/socket.ts'
 import type { TunnelLimits } from '../../src/model/tunnel.ts'
 import { AnsweringEnd, type AnsweringOptions } from '../../src/tunnel/answering.ts'
 import { AskingEnd, type AskingOptions } from '../../src/tunnel/asking.ts'
-import { kinds } from '../../src/tunnel/frames.ts'
+import { frameKinds } from '../../src/tunnel/frames.ts'
 import type { TunnelEnd } from '../../src/tunnel/link.ts'
-import type { Wire } from '../../src/tunnel/outbox.ts'
+import type { TunnelWire } from '../../src/tunnel/outbox.ts'
 
 type Message = Uint8Array | string
 export interface Receiver {
@@ -14,7 +14,7 @@ export interface Receiver {
 }
 
 /** One direction of a websocket: messages are delivered in order, in turns of the event loop. */
-export class Lane implements Wire {
+export class Lane implements TunnelWire {
   #to: () => Receiver
   readonly #most: number
   readonly #queue: Message[] = []
@@ -71,7 +71,7 @@ export class Lane implements Wire {
   /** Bytes of the bodies of a stream that were sent. */
   dataOf(stream: number): number {
     return this.sent
-      .filter((it) => it.kind === kinds.data && it.stream === stream)
+      .filter((it) => it.kind === frameKinds.data && it.stream === stream)
       .reduce((sum, it) => sum + it.bytes, 0)
   }
 

@@ -1,6 +1,6 @@
 import { Miniflare } from 'miniflare'
 import { expect, onTestFinished, test } from 'vitest'
-import type { Snapshot } from '../../runtime/worker/fleet-object.ts'
+import type { FleetSnapshot } from '../../runtime/worker/fleet-object.ts'
 import { bundleWorker } from '../../scripts/bundle-worker.ts'
 import { workerRules } from '../../scripts/run-worker.ts'
 import { json, StandIn } from '../support/fleet.ts'
@@ -36,7 +36,7 @@ async function startWorker() {
     const text = await (await fetch(origin + path, init)).text()
     return (text === '' ? undefined : JSON.parse(text)) as T
   }
-  return { call, snapshot: (known: string) => call<Snapshot | null>('GET', `/snapshot?known=${known}`) }
+  return { call, snapshot: (known: string) => call<FleetSnapshot | null>('GET', `/snapshot?known=${known}`) }
 }
 
 test('isolates are told of the computes again only when one came, went, was changed or is lost', async () => {

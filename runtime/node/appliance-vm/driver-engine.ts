@@ -1,4 +1,4 @@
-import type { ApplianceEngine, Place } from '../../../src/fleet/appliance-engine.ts'
+import type { ApplianceEngine, AppliancePlace } from '../../../src/fleet/appliance-engine.ts'
 import type { ApplianceEngineShown, ApplianceVmRecord } from '../../../src/model/appliance-vm.ts'
 import type { ApplianceDriver, ApplianceRun, Vm } from '../kinds/hypervisor/driver.ts'
 
@@ -35,7 +35,7 @@ export class DriverEngine implements ApplianceEngine {
     }
   }
 
-  async places(settings: ApplianceVmRecord): Promise<readonly Place[]> {
+  async places(settings: ApplianceVmRecord): Promise<readonly AppliancePlace[]> {
     const { address, port, user, password } = settings
     const access = { protocol: 'http', user, password } as const
     if (address !== null) return [{ ...access, host: address, port }]

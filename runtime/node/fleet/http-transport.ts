@@ -103,8 +103,12 @@ function exchange(request: ClientRequest, { method, body }: Outgoing): Promise<R
         request.destroy(error as Error)
       }
     })
-    if (body === null) request.end()
-    else void pump(body, request)
+    if (body === null || body instanceof Uint8Array) request.end(body ?? undefined)
+    else {
+      // By itself Node frames no body of a DELETE whose length is not known.
+      request.useChunkedEncodingByDefault = true
+      void pump(body, request)
+    }
   })
 }
 

@@ -1,6 +1,6 @@
 import { Type } from '@sinclair/typebox'
 import { Check } from '@sinclair/typebox/value'
-import { keyOf } from '../../../src/fleet/computes.ts'
+import { computeKey } from '../../../src/fleet/computes.ts'
 import type { Registry } from '../../../src/fleet/registry.ts'
 import { ComputeRecord } from '../../../src/model/compute.ts'
 import type { RecordFormat, ServiceRecords } from '../storage/service-records.ts'
@@ -29,17 +29,17 @@ export class RegistryFile implements Registry {
 
   async load(): Promise<readonly ComputeRecord[]> {
     const { value } = await this.#files.read(format)
-    this.#records = new Map(value?.map((record) => [keyOf(record.compute_id), record]))
+    this.#records = new Map(value?.map((record) => [computeKey(record.compute_id), record]))
     return [...this.#records.values()]
   }
 
   async save(record: ComputeRecord): Promise<void> {
-    await this.#write(new Map(this.#records).set(keyOf(record.compute_id), record), { isMore: true })
+    await this.#write(new Map(this.#records).set(computeKey(record.compute_id), record), { isMore: true })
   }
 
   async remove(computeId: string): Promise<void> {
     const records = new Map(this.#records)
-    if (records.delete(keyOf(computeId))) await this.#write(records)
+    if (records.delete(computeKey(computeId))) await this.#write(records)
   }
 
   async #write(records: Map<string, ComputeRecord>, options?: { isMore: boolean }): Promise<void> {

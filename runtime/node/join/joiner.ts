@@ -1,7 +1,7 @@
 import { WebSocket } from 'ws'
 import { joinPath } from '../../../src/routes/v2/join.ts'
 import { AnsweringEnd, type AnsweringOptions } from '../../../src/tunnel/answering.ts'
-import { codes } from '../../../src/tunnel/frames.ts'
+import { resetCodes } from '../../../src/tunnel/frames.ts'
 import type { TunnelEnd } from '../../../src/tunnel/link.ts'
 import { wrap } from '../http/websocket.ts'
 import type { Log } from '../log/log.ts'
@@ -28,7 +28,12 @@ export interface JoinerOptions extends Pick<AnsweringOptions, 'who' | 'fetch' | 
 }
 
 /** Ends of a tunnel after which another attempt soon would end the same way. */
-const hopeless: ReadonlySet<number> = new Set([codes.forbidden, codes.otherProtocol, codes.replaced, codes.removed])
+const hopeless: ReadonlySet<number> = new Set([
+  resetCodes.forbidden,
+  resetCodes.otherProtocol,
+  resetCodes.replaced,
+  resetCodes.removed,
+])
 
 /** Keeps this compute joined to a gateway: one websocket, made again with growing waits when it ends. */
 export class Joiner {

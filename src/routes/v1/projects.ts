@@ -17,6 +17,7 @@ export const projectsV1: readonly Endpoint[] = [
   endpoint({
     method: 'GET',
     path: base,
+    owner: 'all',
     tag,
     summary: 'List the open projects, or those that are closed',
     query: wanted,
@@ -26,6 +27,7 @@ export const projectsV1: readonly Endpoint[] = [
   endpoint({
     method: 'POST',
     path: base,
+    owner: 'all',
     tag,
     summary: 'Create a project, or open one that is on disk',
     body: ProjectV1Create,

@@ -12,6 +12,7 @@ export const applianceVmEndpoints: readonly Endpoint[] = [
   endpoint({
     method: 'GET',
     path: base,
+    owner: 'self',
     tag,
     summary: 'Read the settings of the appliance VM',
     replies: { 200: { description: 'The settings', schema: ApplianceVm } },
@@ -21,6 +22,7 @@ export const applianceVmEndpoints: readonly Endpoint[] = [
   endpoint({
     method: 'PUT',
     path: base,
+    owner: 'self',
     role: 'admin',
     tag,
     summary: 'Change the settings of the appliance VM, and start or end it as they say',
@@ -41,6 +43,7 @@ export const applianceVmEndpoints: readonly Endpoint[] = [
   endpoint({
     method: 'GET',
     path: `${base}/engines`,
+    owner: 'self',
     tag,
     summary: 'List what can run the appliance VM',
     replies: { 200: { description: 'The engines', schema: Type.Array(ApplianceEngineShown) } },
@@ -50,6 +53,7 @@ export const applianceVmEndpoints: readonly Endpoint[] = [
   endpoint({
     method: 'GET',
     path: `${base}/engines/{engine}/vms`,
+    owner: 'self',
     tag,
     summary: 'List the VMs of an engine',
     params: Type.Object({ engine: Type.String({ minLength: 1, maxLength: 100, description: 'Id of the engine' }) }),

@@ -5,6 +5,7 @@ import { agentOf } from '../../client/agent-of.ts'
 import { notFound } from '../../errors/api-error.ts'
 import type { Fleet } from '../../fleet/fleet.ts'
 import { ask } from '../../fleet/forward.ts'
+import { noCompute } from '../../gateway/fan-out.ts'
 import { type Context, type Endpoint, endpoint, ok } from '../../http/endpoint.ts'
 import { IdlePc, IdlePcQuestion, measurementErrors } from '../../kinds/dynamips.ts'
 import { applianceId, localId } from '../../model/compute.ts'
@@ -22,6 +23,7 @@ const name = 'AUTOIDLEPC'
 export const autoIdlePc: Endpoint = endpoint({
   method: 'POST',
   path: '/v2/computes/{compute_id}/auto_idlepc',
+  owner: 'self',
   tag: 'v2 computes',
   summary: 'Find the idle PC of an image',
   description:
@@ -36,37 +38,38 @@ export const autoIdlePc: Endpoint = endpoint({
     507: 'The disk is nearly full',
   },
   async handle({ params, body, request }, context) {
-    const { agent, fleet, caller } = context
+    const { host, fleet, caller } = context
     if (params.compute_id === applianceId) await context.appliance?.ready(request.signal)
     if (params.compute_id !== localId) {
       context.answered(params.compute_id)
       return elsewhere(params.compute_id, { body, caller, signal: request.signal }, fleet)
     }
-    const there = context.itself && (await holderOf(body.image, context))
-    // The gateway brings it to the compute that it chooses, or says that it is missing.
-    if (there !== undefined) {
+    if (host === undefined) {
+      const there = await holderOf(body.image, context)
       context.answered(there)
       return elsewhere(there, { body, caller, signal: request.signal }, fleet)
     }
-    const { project } = await agent.projects.create({ name, temporary: true })
+    const { project } = await host.projects.create({ name, temporary: true })
     const { project_id } = project
     try {
       const input = { name, ...body }
-      const { node } = await agent.nodes.create(project_id, 'dynamips', input, { existing: 'refuse' })
+      const { node } = await host.nodes.create(project_id, 'dynamips', input, { existing: 'refuse' })
       const ref = { project_id, kind: 'dynamips' as const, node_id: node.node_id }
-      return ok(await agent.nodes.action(ref, 'autoIdlePc', {}, request.signal))
+      return ok(await host.nodes.action(ref, 'autoIdlePc', {}, request.signal))
     } finally {
-      await agent.projects
+      await host.projects
         .remove(project_id)
         .catch(ignore('it may be deleted already, and else goes when the service starts again'))
     }
   },
 })
 
-/** The first compute of a gateway that is connected and has the image. */
-async function holderOf(image: string, { fleet, caller }: Context): Promise<string | undefined> {
+/** The first compute of a gateway that is connected and has the image, else the first that is connected: it says what is missing. */
+async function holderOf(image: string, { fleet, caller }: Context): Promise<string> {
+  let first: string | undefined
   for (const { compute_id, connected } of (await fleet?.list()) ?? []) {
     if (fleet === undefined || !connected) continue
+    first ??= compute_id
     const found = await agentOf(fleet, compute_id, { caller })
       .images.read('dynamips', image, { range: { first: 0, last: 0 } })
       .catch(() => undefined)
@@ -74,7 +77,8 @@ async function holderOf(image: string, { fleet, caller }: Context): Promise<stri
     found.content.cancel().catch(ignore('only whether it is there was asked'))
     return compute_id
   }
-  return undefined
+  if (first === undefined) throw noCompute()
+  return first
 }
 
 /** Another compute is asked the same of itself. */

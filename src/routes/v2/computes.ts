@@ -50,6 +50,7 @@ export const computeEndpoints: readonly Endpoint[] = [
   endpoint({
     method: 'GET',
     path: base,
+    owner: 'all',
     tag,
     summary: 'List the computes',
     replies: { 200: { description: 'The computes, `local` first', schema: Type.Array(Compute) } },
@@ -58,6 +59,7 @@ export const computeEndpoints: readonly Endpoint[] = [
   endpoint({
     method: 'POST',
     path: base,
+    owner: 'self',
     role: 'admin',
     tag,
     summary: 'Register a compute, and connect to it; one that is known is given back as it is',
@@ -79,6 +81,7 @@ export const computeEndpoints: readonly Endpoint[] = [
   endpoint({
     method: 'GET',
     path: `${base}/{compute_id}`,
+    owner: 'self',
     tag,
     summary: 'Read a compute',
     params: one,
@@ -89,6 +92,7 @@ export const computeEndpoints: readonly Endpoint[] = [
   endpoint({
     method: 'PUT',
     path: `${base}/{compute_id}`,
+    owner: 'self',
     role: 'admin',
     tag,
     summary: 'Change a compute; it is connected anew, unless only its share of the labs is another',
@@ -104,6 +108,7 @@ export const computeEndpoints: readonly Endpoint[] = [
   endpoint({
     method: 'DELETE',
     path: `${base}/{compute_id}`,
+    owner: 'self',
     role: 'admin',
     tag,
     summary: 'Forget a compute; what runs there runs on',
@@ -118,6 +123,7 @@ export const computeEndpoints: readonly Endpoint[] = [
   endpoint({
     method: 'GET',
     path: `${base}/{compute_id}/ports`,
+    owner: 'self',
     tag,
     summary: 'Port ranges of a compute and the ports in use',
     params: one,
@@ -129,6 +135,7 @@ export const computeEndpoints: readonly Endpoint[] = [
   endpoint({
     method: 'GET',
     path: `${base}/endpoint/{compute_id}/{emulator}/{action}`,
+    owner: 'self',
     tag,
     summary: 'Where the compute itself can be asked, such as for a large upload; it is not asked now',
     description: 'For a compute that has joined it is the path of this service that leads there.',
@@ -149,6 +156,7 @@ export const computeEndpoints: readonly Endpoint[] = [
   endpoint({
     method: 'GET',
     path: `${base}/{compute_id}/{emulator}/images`,
+    owner: 'self',
     tag,
     summary: 'List the images of a compute, by name',
     params: Type.Object({ compute_id, emulator }),
@@ -178,6 +186,7 @@ function handOn(method: Extract<Method, 'GET' | 'POST' | 'PUT'>, rest: string, p
   return endpoint({
     method,
     path: `${base}/{compute_id}/${rest}`,
+    owner: 'self',
     tag,
     summary: `${method} /v2/compute/${rest} of a compute`,
     description:
@@ -229,7 +238,7 @@ async function handedOn(
     return itself(new Request(inner, init), inner.pathname)
   }
   answered(id)
-  return forward(fleet, { id, request, path, caller, upgrade, ...(body !== undefined && { body }) })
+  return forward(fleet, id, { request, path: `/v2/compute/${path}`, caller, upgrade, body })
 }
 
 /** Which image a POST to a compute stores. */

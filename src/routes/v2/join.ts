@@ -15,6 +15,7 @@ export const noJoinToken = () =>
 export const joinEndpoint: Endpoint = endpoint({
   method: 'GET',
   path: joinPath,
+  owner: 'self',
   tag: 'v2 computes',
   summary: 'Join as a compute: `patchbay serve --join` keeps this websocket open, and answers requests that come by it',
   description:

@@ -1,6 +1,6 @@
 import { ignore } from '../../async/ignore.ts'
 import { ApiError, badRequest, conflict } from '../../errors/api-error.ts'
-import type { HostAgent, PortRef } from '../../host-agent.ts'
+import type { PortRef, SharedAgent } from '../../host-agent.ts'
 import { type Context, created, type Endpoint, endpoint } from '../../http/endpoint.ts'
 import { isLinkable, type NodeRef } from '../../kinds/node.ts'
 import { Link, LinkCreate, type LinkEnd } from '../../model/link.ts'
@@ -11,6 +11,7 @@ export const nodeLinkEndpoints: readonly Endpoint[] = [
   endpoint({
     method: 'POST',
     path: '/v2/links',
+    owner: 'all',
     tag: 'v2 links',
     summary: 'Patch two ports together, also over two computes',
     description:
@@ -93,7 +94,7 @@ function enter(linking: Set<string>, ends: readonly LinkEnd[]): () => void {
 const isUnclear = (error: unknown): boolean => !(error instanceof ApiError) || [502, 504].includes(error.status)
 
 /** 404 for what is not there, 409 when something is attached. */
-async function requireFree(agent: HostAgent, end: LinkEnd): Promise<void> {
+async function requireFree(agent: SharedAgent, end: LinkEnd): Promise<void> {
   const { node_type, node_id, adapter_number, port_number } = end
   if (!isLinkable(node_type)) throw badRequest(`node_type: nodes of the kind ${node_type} cannot be linked`)
   await agent.nodes.get(refOf(end))

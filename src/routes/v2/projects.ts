@@ -18,6 +18,7 @@ export const projectsV2: readonly Endpoint[] = [
   endpoint({
     method: 'GET',
     path: base,
+    owner: 'all',
     tag,
     summary: 'List the open projects, or those that are closed',
     query: Type.Object({ ...view, status: Type.Optional(ProjectStatusFilter) }),
@@ -28,6 +29,7 @@ export const projectsV2: readonly Endpoint[] = [
   endpoint({
     method: 'POST',
     path: base,
+    owner: 'all',
     tag,
     summary: 'Create a project, or open one that is on disk; an open one is given back as it is',
     query: seen,

@@ -11,6 +11,7 @@ export const sessionEndpoints: readonly Endpoint[] = [
   endpoint({
     method: 'POST',
     path: sessionPath,
+    owner: 'self',
     tag,
     public: true,
     role: 'read',
@@ -29,6 +30,7 @@ export const sessionEndpoints: readonly Endpoint[] = [
   endpoint({
     method: 'GET',
     path: sessionPath,
+    owner: 'self',
     tag,
     summary: 'Who asks, by whatever credentials, and when the session ends',
     replies: { 200: { description: 'Who asks', schema: SessionView } },
@@ -37,6 +39,7 @@ export const sessionEndpoints: readonly Endpoint[] = [
   endpoint({
     method: 'DELETE',
     path: sessionPath,
+    owner: 'self',
     tag,
     public: true,
     role: 'read',

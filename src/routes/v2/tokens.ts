@@ -12,6 +12,7 @@ export const tokenEndpoints: readonly Endpoint[] = [
   endpoint({
     method: 'GET',
     path: base,
+    owner: 'self',
     role: 'admin',
     tag,
     summary: 'List the tokens, without their secrets',
@@ -22,6 +23,7 @@ export const tokenEndpoints: readonly Endpoint[] = [
   endpoint({
     method: 'POST',
     path: base,
+    owner: 'self',
     role: 'admin',
     tag,
     summary: 'Create a token; only this answer has it whole',
@@ -36,6 +38,7 @@ export const tokenEndpoints: readonly Endpoint[] = [
   endpoint({
     method: 'DELETE',
     path: `${base}/{token_id}`,
+    owner: 'self',
     role: 'admin',
     tag,
     summary: 'Revoke a token',

@@ -1,5 +1,5 @@
 import type { Env } from '../../../runtime/worker/env.ts'
-import { FleetObject as RealObject, type Snapshot } from '../../../runtime/worker/fleet-object.ts'
+import { type FleetSnapshot, FleetObject as RealObject } from '../../../runtime/worker/fleet-object.ts'
 import { PlacementTable } from '../../../runtime/worker/placement-table.ts'
 import { RegistryTable } from '../../../runtime/worker/registry-table.ts'
 import { Sealer } from '../../../runtime/worker/sealed.ts'
@@ -64,7 +64,7 @@ export default {
     for (const project of order.find ?? []) await object.placeOf(project)
     for (const project of order.place ?? []) await object.place(project, 'c1')
     for (const project of order.forget ?? []) await object.forget(project)
-    let last: Snapshot | undefined
+    let last: FleetSnapshot | undefined
     for (let times = 0; times < (order.snapshots ?? 0); times++) last = await object.snapshot()
     for (let times = 0; times < (order.sameSnapshots ?? 0); times++)
       last = (await object.snapshot(last?.revision)) ?? last

@@ -8,7 +8,7 @@ import {
   notFound,
   outOfSpace,
 } from '../../../src/errors/api-error.ts'
-import { shared } from '../../../src/gateway/shared-stream.ts'
+import { splitStream } from '../../../src/gateway/shared-stream.ts'
 import type { HostAgent, StoredImage, UploadOptions } from '../../../src/host-agent.ts'
 import type { NodeCreate } from '../../../src/kinds/node.ts'
 import { startGateway, type TestGateway } from '../../support/gateway.ts'
@@ -273,7 +273,7 @@ test('a reader that takes nothing is dropped, and the others go on', async () =>
   vi.useFakeTimers()
   onTestFinished(() => void vi.useRealTimers())
   const source = new Blob([new Uint8Array(10).fill(7)]).stream()
-  const [quick, slow] = shared(source, 2) as [ReadableStream<Uint8Array>, ReadableStream<Uint8Array>]
+  const [quick, slow] = splitStream(source, 2) as [ReadableStream<Uint8Array>, ReadableStream<Uint8Array>]
   const read = new Response(quick).text()
   const late = slow.getReader()
   await vi.advanceTimersByTimeAsync(20_000)

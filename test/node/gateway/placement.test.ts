@@ -13,7 +13,7 @@ function compute(more: Partial<HostAgent['projects']> = {}): { agent: HostAgent;
   const has = new Map<string, Project>()
   const get = async (id: string): Promise<Project> => {
     const found = has.get(id)
-    if (found === undefined) throw notFound('none')
+    if (found === undefined) throw notFound('none', { word: 'no-such-project' })
     return found
   }
   const own = {
@@ -76,7 +76,7 @@ test('computes are asked whether they have a project only when the client gives 
   const asked: string[] = []
   const get = async (id: string): Promise<Project> => {
     asked.push(id)
-    throw notFound('none')
+    throw notFound('none', { word: 'no-such-project' })
   }
   const gateway = startGateway([compute({ get }).agent, compute({ get }).agent])
   await gateway.call('POST', projects, { name: 'lab' })
@@ -118,6 +118,7 @@ test('a compute that cannot be reached is 503 with Retry-After, and not the 409 
   const fail = () => Promise.reject(gone())
   const one = compute({ create: fail, get: fail, list: fail })
   const gateway = startGateway([one.agent])
+  for (const member of gateway.members) member.forward = fail
   const id = crypto.randomUUID()
   gateway.placements.set(id, 'c0')
   const answers = [
@@ -162,6 +163,7 @@ test('a project that was not placed after all takes no room, whatever was placed
   const member = (id: string) => ({
     ...{ id, name: id, agent: {} as HostAgent, isConnected: true, acceptsProjects: true, weight: 1 },
     agentFor: () => ({}) as HostAgent,
+    forward: () => Promise.reject(new Error('nothing is handed on')),
     load: { cpu_usage_percent: 0, memory_usage_percent: 0 },
   })
   const [a, b] = [member('a'), member('b')]
@@ -193,6 +195,7 @@ test('a compute whose processor was busy for a moment has its share of many proj
   const members = Object.entries(loads).map(([id, [cpu = 0, memory = 0]]) => ({
     ...{ id, name: id, isConnected: true, acceptsProjects: true, weight: 1, agent: undefined as never },
     agentFor: () => undefined as never,
+    forward: () => undefined as never,
     load: { cpu_usage_percent: cpu, memory_usage_percent: memory },
   }))
   const chosen = Array.from({ length: 160 }, () => {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { hostOf, isForbidden, nameOf, originOf } from '../../../src/client/address.ts'
+import { computeNameOf, hostOfAddress, isForbidden, originOf } from '../../../src/client/address.ts'
 
 const at = (host: string, more: object = {}) => ({ protocol: 'http' as const, host, port: 3080, ...more })
 
@@ -18,13 +18,13 @@ test('the port is always told', () => {
 })
 
 test('a compute without a name has that of its address, with a user that can be read', () => {
-  const name = (user: string | null, host = 'lab') => nameOf({ ...at(host), name: null, user })
+  const name = (user: string | null, host = 'lab') => computeNameOf({ ...at(host), name: null, user })
   expect(name(null)).toBe('http://lab:3080')
   expect(name('anna')).toBe('http://anna@lab:3080')
   expect(name('abcdefghijklmn')).toBe('http://abcdefghijklmn@lab:3080')
   expect(name('abcdefghijklmno')).toBe('http://abcdefghijk...@lab:3080')
   expect(name(null, '2001:db8::1')).toBe('http://[2001:db8::1]:3080')
-  expect(nameOf({ ...at('lab'), name: 'mine', user: 'anna' })).toBe('mine')
+  expect(computeNameOf({ ...at('lab'), name: 'mine', user: 'anna' })).toBe('mine')
 })
 
 test.for([
@@ -49,7 +49,7 @@ test.for([
   'metadata.google.internal',
   'Metadata.Google.Internal.',
 ])('%s is an address that no compute can have', (host) => {
-  expect(() => hostOf(host)).toThrow(expect.objectContaining({ status: 400 }))
+  expect(() => hostOfAddress(host)).toThrow(expect.objectContaining({ status: 400 }))
 })
 
 test.for([
@@ -64,11 +64,11 @@ test.for([
   '64:ff9b::10.0.0.1',
   'fec0::1',
 ])('%s may be one', (host) => {
-  expect(hostOf(host)).toBe(host.replace(/[[\]]/g, ''))
+  expect(hostOfAddress(host)).toBe(host.replace(/[[\]]/g, ''))
 })
 
 test.for(['1.2.3.4.5', '256.1.1.1', ':::', '1::2::3', 'g::1', '[::1', 'a b', ''])('%s is no host', (host) => {
-  expect(() => hostOf(host)).toThrow(expect.objectContaining({ status: 400 }))
+  expect(() => hostOfAddress(host)).toThrow(expect.objectContaining({ status: 400 }))
 })
 
 test('a name may lead to an address with a zone', () => {

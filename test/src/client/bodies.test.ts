@@ -2,7 +2,6 @@ import { expect, test } from 'vitest'
 import { badRequest } from '../../../src/errors/api-error.ts'
 import { type Answer, dies, lyingCompute, refusal, says } from '../../support/lying-compute.ts'
 
-const project = '10000000-0000-4000-8000-000000000000'
 const file = { 'last-modified': 'Sat, 21 Nov 2026 10:00:00 GMT', etag: '"1"' }
 const hello = (headers: Record<string, string>, status = 200, body = 'hello'): Answer => {
   return (_, res) => res.writeHead(status, { ...file, ...headers }).end(body)
@@ -29,9 +28,9 @@ function chunks(count: number, between: () => Promise<void> = async () => {}) {
   return { content, state }
 }
 
-test('a file comes with its size and time', async () => {
+test('an image comes with its size and time', async () => {
   const { agent } = await lyingCompute(hello({ 'content-length': '5' }))
-  const { content, size, modified } = await agent.files.read(project, 'a/b')
+  const { content, size, modified } = await agent.images.read('iou', 'a/b', {})
   expect([size, modified, await text(content)]).toEqual([5, Date.parse('2026-11-21T10:00:00Z'), 'hello'])
 })
 
@@ -65,7 +64,7 @@ test('a body that breaks off is an error for its reader, and is not asked for ag
     res.write('hello')
     setTimeout(() => res.destroy(), 20)
   })
-  const { content } = await agent.files.read(project, 'a')
+  const { content } = await agent.images.read('iou', 'a', {})
   expect(await refusal(text(content))).toMatchObject({
     status: 502,
     message: expect.stringContaining('the answer broke off'),
@@ -77,7 +76,7 @@ test('a body of another length than was announced is an error, whatever the tran
   for (const body of ['hell', 'hello!']) {
     const send = async () => new Response(body, { headers: { ...file, 'content-length': '5' } })
     const { agent } = await lyingCompute(dies, { send })
-    const { content } = await agent.files.read(project, 'a')
+    const { content } = await agent.images.read('iou', 'a', {})
     expect(await refusal(text(content))).toMatchObject({ message: expect.stringContaining('5 bytes were announced') })
   }
 })
@@ -92,7 +91,7 @@ test('a body that stands still has its time while somebody reads, and as long as
     },
     { limits: { idleMs: 500 } },
   )
-  const { content } = await agent.files.read(project, 'a')
+  const { content } = await agent.images.read('iou', 'a', {})
   const reader = content.getReader()
   await reader.read()
   await new Promise((resolve) => setTimeout(resolve, 800))
@@ -110,23 +109,8 @@ test('a body that is left is left at the compute', async () => {
     res.writeHead(200, { ...file, 'content-length': '100' })
     res.write('hello')
   })
-  const { content } = await agent.files.read(project, 'a')
+  const { content } = await agent.images.read('iou', 'a', {})
   await content.cancel()
-  await left
-})
-
-test('a capture that is cancelled ends for both', async () => {
-  const { agent, left } = await lyingCompute((_, res) =>
-    res.writeHead(200, { 'x-interface-name': 'PC%C3%B6 0/0', 'x-comment': '%zz' }).write('pcap'),
-  )
-  const over = new AbortController()
-  const ref = { project_id: project, kind: 'pc', node_id: project } as const
-  const { pcap, interface_name, comment } = await agent.nodes.followCapture(ref, { adapter: 0, port: 0 }, over.signal)
-  expect([interface_name, comment]).toEqual(['PCö 0/0', ''])
-  const reader = pcap.getReader()
-  await reader.read()
-  over.abort(new Error('enough'))
-  expect(await refusal(reader.read())).toMatchObject({ message: 'enough' })
   await left
 })
 
@@ -202,17 +186,17 @@ test('an upload that a compute does not take has its time; one that comes slowly
   const options = { limits: { idleMs: 500 } }
   const deaf = await lyingCompute(() => {}, options)
   const { content, state } = chunks(10_000)
-  expect(await refusal(deaf.agent.files.write(project, 'a', content, { parents: true }))).toMatchObject({
+  expect(await refusal(deaf.agent.images.write('iou', 'a', content, { digests: [] }))).toMatchObject({
     status: 504,
     message: 'The compute one did not answer within 500 ms',
   })
   expect(state.cancelled).toBe(true)
   const patient = await lyingCompute((req, res) => {
     req.resume()
-    req.on('end', () => res.end())
+    req.on('end', () => res.writeHead(204).end())
   }, options)
   const slow = chunks(1, () => new Promise((resolve) => setTimeout(resolve, 800)))
-  await patient.agent.files.write(project, 'a', slow.content, { parents: true })
+  await patient.agent.images.write('iou', 'a', slow.content, { digests: [] })
 })
 
 test('an upload whose source fails is not ended as if it were whole', async () => {
@@ -234,21 +218,12 @@ test('an upload whose source fails is not ended as if it were whole', async () =
       },
     })
   }
-  const broken = agent.files.write(project, 'a', failing(new Error('gone')), { parents: true })
+  const broken = agent.images.write('iou', 'a', failing(new Error('gone')), { digests: [] })
   expect(await refusal(broken)).toMatchObject({ status: 400, message: 'The body ended before its time' })
   await left
   expect(requests[0]?.complete).toBe(false)
-  const refused = agent.files.write(project, 'a', failing(badRequest('too slow')), { parents: true })
+  const refused = agent.images.write('iou', 'a', failing(badRequest('too slow')), { digests: [] })
   expect(await refusal(refused)).toMatchObject({ status: 400, message: 'too slow' })
   const short = agent.images.write('iou', 'x', chunks(1).content, { size: 100_000, digests: [] })
   expect(await refusal(short)).toMatchObject({ status: 400, message: 'The body ended after 65536 of 100000 bytes' })
-})
-
-test('parents are made by v2, and must be there for v1', async () => {
-  const { agent, requests } = await lyingCompute((req, res) => void req.resume().on('end', () => res.end()))
-  for (const parents of [true, false]) await agent.files.write(project, '../a', chunks(0).content, { parents })
-  expect(requests.map(({ url }) => url)).toEqual([
-    `/v2/compute/projects/${project}/files/..%2Fa`,
-    `/v1/projects/${project}/files/..%2Fa`,
-  ])
 })

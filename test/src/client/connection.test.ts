@@ -5,7 +5,10 @@ import { ApiError, conflict } from '../../../src/errors/api-error.ts'
 import { unusedPort } from '../../support/fleet.ts'
 import { type Answer, agentAt, dies, lyingCompute, refusal, says } from '../../support/lying-compute.ts'
 
-const version = { version: '1.2.3', local: true }
+const ports = {
+  ...{ console_port_range: [1, 2], vnc_port_range: [3, 4], udp_port_range: [5, 6] },
+  ...{ console_ports: [1], vnc_ports: [], udp_ports: [] },
+}
 const ref = {
   project_id: '10000000-0000-4000-8000-000000000000',
   kind: 'pc',
@@ -14,23 +17,20 @@ const ref = {
 const html: Answer = (_, res) => res.writeHead(200, { 'content-type': 'text/html' }).end('<!doctype html><p>hello')
 
 test('members that only a newer compute tells are no reason to refuse an answer', async () => {
-  const check = { name: 'a', status: 'ok', found: 'b', fix: null, since: 1 }
-  const { agent } = await lyingCompute(says({ ok: true, checks: [check], more: [] }))
-  expect(await agent.host.doctor()).toMatchObject({ ok: true, checks: [check] })
-  const metrics = [{ name: 'x', help: 'y', type: 'gauge', samples: [{ labels: {}, value: 1, at: 2 }], unit: 's' }]
-  expect(await (await lyingCompute(says(metrics))).agent.host.metrics()).toEqual(metrics)
+  const { agent } = await lyingCompute(says({ ...ports, quantum_ports: [7] }))
+  expect(await agent.host.ports()).toMatchObject(ports)
 })
 
 test.for<[name: string, answer: Answer, message: string]>([
   ['a page', html, 'no JSON'],
   ['nothing', (_, res) => res.end(), 'an empty answer'],
-  ['half of it', (_, res) => res.end('{"version": "1.'), 'no JSON'],
-  ['a list', says([version]), 'answer: expected an object, got a list'],
-  ['another type', says({ ...version, local: 'yes' }), 'local: expected true or false, got "yes"'],
-  ['less', says({ local: true }), 'version: missing, expected a text'],
+  ['half of it', (_, res) => res.end('{"udp_ports": [1,'), 'no JSON'],
+  ['a list', says([ports]), 'answer: expected an object, got a list'],
+  ['another type', says({ ...ports, udp_ports: 'none' }), 'udp_ports: expected a list, got "none"'],
+  ['less', says({ ...ports, vnc_ports: undefined }), 'vnc_ports: missing, expected a list'],
 ])('%s instead of an answer is a bad gateway', async ([, answer, message]) => {
   const { agent, requests } = await lyingCompute(answer)
-  const error = await refusal(agent.host.version())
+  const error = await refusal(agent.host.ports())
   expect(error).toMatchObject({ status: 502, message: expect.stringContaining(message) })
   expect(error.message).toContain('The compute one answered something else than expected: ')
   expect(requests).toHaveLength(1)
@@ -43,26 +43,26 @@ test('an answer that is too large is left, announced or not', async () => {
     res.on('drain', more)
     more()
   }
-  for (const answer of [large, says({ ...version, version: 'x'.repeat(200_000) })]) {
+  for (const answer of [large, says({ ...ports, udp_ports: Array(50_000).fill(5000) })]) {
     const { agent } = await lyingCompute(answer, { limits: { answerBytes: 100_000 } })
-    const error = await refusal(agent.host.version())
+    const error = await refusal(agent.host.ports())
     expect(error).toMatchObject({
       status: 502,
       message: expect.stringContaining('more than the 100000 bytes that are read of an answer'),
     })
   }
   const endless = await lyingCompute(large, { limits: { answerBytes: 100_000 } })
-  await refusal(endless.agent.host.version())
+  await refusal(endless.agent.host.ports())
   await endless.left
 })
 
 test('an answer that breaks off is not asked for again', async () => {
   const { agent, requests } = await lyingCompute((_, res) => {
     res.writeHead(200, { 'content-length': '100' })
-    res.write('{"version":')
+    res.write('{"udp_ports":')
     setImmediate(() => res.destroy())
   })
-  expect(await refusal(agent.host.version())).toMatchObject({
+  expect(await refusal(agent.host.ports())).toMatchObject({
     status: 502,
     message: expect.stringContaining('the answer broke off'),
   })
@@ -74,7 +74,7 @@ test.for<[name: string, answer: Answer]>([
   ['does not go on', (_, res) => void res.write('{')],
 ])('an answer that %s has its time, and then the request is given up', async ([, answer]) => {
   const { agent, requests, left } = await lyingCompute(answer, { limits: { readMs: 100 } })
-  const error = await refusal(agent.host.version())
+  const error = await refusal(agent.host.ports())
   expect(error).toMatchObject({
     status: 504,
     message: expect.stringMatching(/^The compute one did not .* within 100 ms$/),
@@ -84,15 +84,15 @@ test.for<[name: string, answer: Answer]>([
 })
 
 test('what takes its time has more of it', async () => {
-  const slow: Answer = (_, res) => void setTimeout(() => says({ ok: true, checks: [] })(_, res, 1), 200)
+  const slow: Answer = (_, res) => void setTimeout(() => says([])(_, res, 1), 200)
   const { agent } = await lyingCompute(slow, { limits: { readMs: 50 } })
-  expect(await agent.host.doctor()).toEqual({ ok: true, checks: [] })
+  expect(await agent.host.action('hypervisor', 'vms', {})).toEqual([])
 })
 
 test('errors of a compute are passed on with all they say', async () => {
   const fault = { message: 'no such image', status: 409, image: 'x.qcow2' }
   const { agent } = await lyingCompute(says(fault, 409, { 'retry-after': '3', 'content-range': 'bytes */5' }))
-  expect(await refusal(agent.nodes.start(ref))).toMatchObject({
+  expect(await refusal(agent.nodes.get(ref))).toMatchObject({
     status: 409,
     message: 'no such image',
     extra: { image: 'x.qcow2' },
@@ -118,7 +118,10 @@ test('what another version of a compute does not have is not implemented', async
     const { agent } = await lyingCompute((_, res) =>
       res.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify({ message: 'why', status })),
     )
-    expect(await refusal(agent.host.load())).toMatchObject({ status: 501, message: expect.stringContaining('version') })
+    expect(await refusal(agent.host.interfaces())).toMatchObject({
+      status: 501,
+      message: expect.stringContaining('version'),
+    })
   }
 })
 
@@ -132,18 +135,18 @@ test.for<[name: string, status: number, body: string]>([
     res.writeHead(status, { 'content-type': 'text/html', location: 'http://127.0.0.1:1/' }).end(body),
   )
   const message = expect.stringContaining(`The compute one answered ${status} with text/html`)
-  expect(await refusal(agent.host.version())).toMatchObject({ status: 502, message })
+  expect(await refusal(agent.host.ports())).toMatchObject({ status: 502, message })
   expect(requests).toHaveLength(1)
 })
 
 test('what reads is asked again when no answer had begun, twice', async () => {
   const { agent, requests } = await lyingCompute((req, res, count) =>
-    count < 3 ? dies(req, res, count) : says(version)(req, res, count),
+    count < 3 ? dies(req, res, count) : says(ports)(req, res, count),
   )
-  expect(await agent.host.version()).toEqual(version)
+  expect(await agent.host.ports()).toEqual(ports)
   expect(requests).toHaveLength(3)
   const dead = await lyingCompute(dies)
-  expect(await refusal(dead.agent.host.version())).toMatchObject({
+  expect(await refusal(dead.agent.host.ports())).toMatchObject({
     status: 503,
     message: expect.stringContaining('The compute one cannot be reached: '),
   })
@@ -154,9 +157,9 @@ test('what changes something is never asked again', async () => {
   const { agent, requests } = await lyingCompute(dies)
   const changes = [
     () => agent.projects.create({ name: 'lab' }),
-    () => agent.projects.update(ref.project_id, { name: 'lab' }),
-    () => agent.nodes.remove(ref, { files: 'now' }),
-    () => agent.files.write(ref.project_id, 'a', new Blob(['x']).stream(), { parents: true }),
+    () => agent.projects.reserveUdpPort(ref.project_id),
+    () => agent.nodes.detachNio(ref, { adapter: 0, port: 0 }),
+    () => agent.images.write('iou', 'x', new Blob(['x']).stream(), { digests: [] }),
   ]
   for (const [index, change] of changes.entries()) {
     expect(await refusal(change())).toMatchObject({ status: 503 })
@@ -166,7 +169,7 @@ test('what changes something is never asked again', async () => {
 
 test('a way to somewhere else is not followed', async () => {
   const { agent, requests } = await lyingCompute((_, res) => res.writeHead(302, { location: '/x' }).end())
-  expect(await refusal(agent.host.version())).toMatchObject({
+  expect(await refusal(agent.host.ports())).toMatchObject({
     status: 409,
     message: 'The compute one answers with a redirect, which is not followed',
   })
@@ -174,7 +177,7 @@ test('a way to somewhere else is not followed', async () => {
 })
 
 test('a compute that is not there cannot be reached', async () => {
-  expect(await refusal(agentAt(await unusedPort()).host.version())).toMatchObject({
+  expect(await refusal(agentAt(await unusedPort()).host.ports())).toMatchObject({
     status: 503,
     message: expect.stringMatching(/^The compute one cannot be reached: .*ECONNREFUSED/),
   })
@@ -190,7 +193,7 @@ test('what its transport refuses is passed on, and asked again only when a conne
       count += 1
       return Promise.reject(error)
     }
-    expect(await refusal(new RemoteHostAgent({ name: 'one', send }).host.version())).toBe(error)
+    expect(await refusal(new RemoteHostAgent({ name: 'one', send }).host.ports())).toBe(error)
     expect(count).toBe(most)
   }
 })
@@ -198,10 +201,12 @@ test('what its transport refuses is passed on, and asked again only when a conne
 test('who cancels is told so, and the compute too', async () => {
   const { agent, requests, left } = await lyingCompute(() => over.abort(new Error('enough')))
   const over = new AbortController()
-  expect(await refusal(agent.host.doctor(over.signal))).toMatchObject({ message: 'enough' })
+  expect(await refusal(agent.host.action('hypervisor', 'vms', {}, over.signal))).toMatchObject({ message: 'enough' })
   await left
   expect(requests).toHaveLength(1)
-  expect(await refusal(agent.host.doctor(AbortSignal.abort(new Error('before'))))).toMatchObject({ message: 'before' })
+  expect(
+    await refusal(agent.host.action('hypervisor', 'vms', {}, AbortSignal.abort(new Error('before')))),
+  ).toMatchObject({ message: 'before' })
 })
 
 test('a transport that does not look at signals holds nobody up', async () => {
@@ -212,7 +217,7 @@ test('a transport that does not look at signals holds nobody up', async () => {
       answer = resolve
     })
   const agent = new RemoteHostAgent({ name: 'one', send, limits: { readMs: 20 } })
-  expect(await refusal(agent.host.version())).toMatchObject({ status: 504 })
+  expect(await refusal(agent.host.ports())).toMatchObject({ status: 504 })
   const body = new ReadableStream({ cancel: () => void cancelled++ })
   answer(new Response(body))
   await expect.poll(() => cancelled).toBe(1)

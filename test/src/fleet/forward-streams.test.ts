@@ -23,10 +23,9 @@ test('a compute that answers before it has the body gets no more of it', async (
   const body = slowBody('one ')
   const init = { method: 'POST', body: body.stream, duplex: 'half' } as RequestInit
   const request = new Request('http://us/v2/computes/one/x/y', init)
-  const answer = await forward(fleet, {
-    id: 'one',
+  const answer = await forward(fleet, 'one', {
     request,
-    path: 'x/y',
+    path: '/v2/compute/x/y',
     caller: { isDirect: true, mayExecute: false },
   })
   expect([answer.status, await answer.json()]).toEqual([409, { message: 'no room', status: 409 }])

@@ -157,14 +157,9 @@ test.for(['x/../../v1/y', 'x/%2e%2E/y', './y', 'x\\y'])('the path %s is refused'
   const { compute, fleet } = await bed()
   compute.asked.length = 0
   expect(
-    await faultOf(forward(fleet, { id: 'one', request: new Request('http://us/'), path, caller: someone })),
+    await faultOf(
+      forward(fleet, 'one', { request: new Request('http://us/'), path: `/v2/compute/${path}`, caller: someone }),
+    ),
   ).toMatchObject({ status: 400 })
   expect(compute.asked).toEqual([])
-})
-
-test('a websocket is refused with the place to open it', async () => {
-  const { compute, send } = await bed()
-  expect(await faultOf(send('x/ws', { headers: { upgrade: 'websocket' } }))).toMatchObject({
-    ...{ status: 400, message: expect.stringContaining(`http://127.0.0.1:${compute.port}/v2/compute/x/ws`) },
-  })
 })

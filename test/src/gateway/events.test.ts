@@ -8,6 +8,8 @@ import type { FeedItem } from '../../../src/model/event.ts'
 import type { Project } from '../../../src/model/project.ts'
 import { MemoryPlacements } from '../../support/memory-placements.ts'
 
+const neverForwards = () => Promise.reject(new Error('nothing is handed on'))
+
 const load = { cpu_usage_percent: 1, memory_usage_percent: 2 }
 const project = '11111111-1111-4111-8111-111111111111'
 
@@ -23,7 +25,7 @@ function compute() {
     },
   }
   const agent = { events } as unknown as HostAgent
-  const member = { id: 'one', name: 'one', agent, agentFor: () => agent, isConnected: true }
+  const member = { id: 'one', name: 'one', agent, agentFor: () => agent, forward: neverForwards, isConnected: true }
   return {
     asked,
     log,

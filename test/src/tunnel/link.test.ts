@@ -2,7 +2,7 @@ import * as fc from 'fast-check'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { ConnectionLost } from '../../../src/client/transport.ts'
 import { AskingEnd } from '../../../src/tunnel/asking.ts'
-import { codes, encode, encodeJson, kinds } from '../../../src/tunnel/frames.ts'
+import { encodeJson, encodeTunnelFrame, frameKinds, resetCodes } from '../../../src/tunnel/frames.ts'
 import type { TunnelEnd } from '../../../src/tunnel/link.ts'
 import { pieces, request, tunnelPair, until, who } from '../../support/tunnel.ts'
 
@@ -32,27 +32,28 @@ test('the end of a tunnel is the end of everything on it', async () => {
 })
 
 test('what is no frame ends the tunnel with a reason, and leaves nothing', async () => {
-  const json = (kind: (typeof kinds)[keyof typeof kinds], value: unknown, stream = 1) => encodeJson(kind, stream, value)
+  const json = (kind: (typeof frameKinds)[keyof typeof frameKinds], value: unknown, stream = 1) =>
+    encodeJson(kind, stream, value)
   const bad: readonly (readonly [data: Uint8Array | string, reason: string])[] = [
     [new Uint8Array(), 'a message is no frame'],
     [new Uint8Array([9, 0, 0, 0, 0, 1]), 'a message is no frame'],
     ['hello', 'a text is neither ping nor pong'],
-    [encode(kinds.data, 1, new Uint8Array(32 * 1024 + 1)), 'a frame is too long'],
-    [encode(kinds.data, 7), 'a frame is of a stream that was never opened'],
-    [encode(kinds.window, 1, new Uint8Array(3)), 'a WINDOW frame has another length than 4'],
-    [encode(kinds.open, 2), 'no stream may begin so'],
-    [json(kinds.hello, hello, 0), 'a HELLO came unasked'],
-    [encode(kinds.reset, 1, new Uint8Array([0xff])), 'a frame has no JSON'],
-    [json(kinds.reset, { reason: 1 }), 'a frame has JSON that is not of its kind'],
+    [encodeTunnelFrame(frameKinds.data, 1, new Uint8Array(32 * 1024 + 1)), 'a frame is too long'],
+    [encodeTunnelFrame(frameKinds.data, 7), 'a frame is of a stream that was never opened'],
+    [encodeTunnelFrame(frameKinds.window, 1, new Uint8Array(3)), 'a WINDOW frame has another length than 4'],
+    [encodeTunnelFrame(frameKinds.open, 2), 'no stream may begin so'],
+    [json(frameKinds.hello, hello, 0), 'a HELLO came unasked'],
+    [encodeTunnelFrame(frameKinds.reset, 1, new Uint8Array([0xff])), 'a frame has no JSON'],
+    [json(frameKinds.reset, { reason: 1 }), 'a frame has JSON that is not of its kind'],
   ]
   for (const [data, reason] of bad) {
     const pair = await tunnelPair({ fetch: never })
     const waiting = pair.asking.send(request('x')).catch((error: Error) => error.message)
     pair.asking.message(data)
     expect(await waiting).toBe(reason)
-    expect([pair.ends.asking, pair.asking.size]).toEqual([{ code: codes.malformed, reason }, 0])
+    expect([pair.ends.asking, pair.asking.size]).toEqual([{ code: resetCodes.malformed, reason }, 0])
     await until(() => pair.ends.answering !== undefined)
-    expect([pair.ends.answering, pair.answering.size]).toEqual([{ code: codes.malformed, reason }, 0])
+    expect([pair.ends.answering, pair.answering.size]).toEqual([{ code: resetCodes.malformed, reason }, 0])
   }
 })
 
@@ -72,8 +73,8 @@ test.each([
   await pair.asking.send(request('quick'))
   const waiting = pair.asking.send(request('slow')).catch((error: Error) => error.message)
   await until(() => asked.length === 2 && pair.answering.size === 1)
-  pair.answering.message(encodeJson(kinds.open, id, opening))
-  expect(pair.ends.answering).toEqual({ code: codes.malformed, reason: 'no stream may begin so' })
+  pair.answering.message(encodeJson(frameKinds.open, id, opening))
+  expect(pair.ends.answering).toEqual({ code: resetCodes.malformed, reason: 'no stream may begin so' })
   expect(await waiting).toBe('no stream may begin so')
   expect([asked.length, pair.asking.size, pair.answering.size]).toEqual([2, 0, 0])
 })
@@ -82,13 +83,13 @@ test('more than the window allows ends the tunnel', async () => {
   const pair = await tunnelPair({ fetch: never, limits: { window: 16_384, streams: 10 } })
   const waiting = pair.asking.send(request('x')).catch((error: Error) => error.message)
   // An empty one costs, too.
-  for (let index = 0; index <= 16_384 / 16; index++) pair.asking.message(encode(kinds.data, 1))
+  for (let index = 0; index <= 16_384 / 16; index++) pair.asking.message(encodeTunnelFrame(frameKinds.data, 1))
   expect(await waiting).toBe('more was sent than the window allows')
 })
 
 test('whatever comes, nothing is thrown and nothing is left', async () => {
   const valid = fc.record({
-    kind: fc.constantFrom(...Object.values(kinds)),
+    kind: fc.constantFrom(...Object.values(frameKinds)),
     stream: fc.integer({ min: 0, max: 4 }),
     payload: fc.oneof(
       fc.uint8Array({ maxLength: 40 }),
@@ -100,7 +101,7 @@ test('whatever comes, nothing is thrown and nothing is left', async () => {
     flags: fc.integer({ min: 0, max: 255 }),
   })
   const frame = fc.oneof(
-    valid.map((it) => encode(it.kind, it.stream, it.payload, it.flags)),
+    valid.map((it) => encodeTunnelFrame(it.kind, it.stream, it.payload, it.flags)),
     fc.uint8Array({ maxLength: 20 }),
     fc.constantFrom('ping', 'pong', 'x'),
   )
@@ -147,7 +148,7 @@ test('an end that is silent is found within 30 s, and one that answers is not', 
   pair.up.hold()
   await pass(30_000)
   expect(await waiting).toBe('The other end is silent')
-  expect(pair.ends.asking?.code).toBe(codes.silent)
+  expect(pair.ends.asking?.code).toBe(resetCodes.silent)
 })
 
 test('a program that may sleep is watched only while something is under way', async () => {
@@ -200,7 +201,7 @@ test('a compute that speaks another version is told so', async () => {
       end = it
     },
   })
-  asking.message(encodeJson(kinds.hello, 0, { protocol: 2, more: true }))
+  asking.message(encodeJson(frameKinds.hello, 0, { protocol: 2, more: true }))
   expect(closed).toEqual([4406, 'The compute speaks version 2 of the tunnel, this service 1'])
   expect(end?.code).toBe(4406)
 })
@@ -212,7 +213,7 @@ test('of what a compute says of itself only that is kept which is known', () => 
   }
   const asking = new AskingEnd({ wire: silent, version: '1.0.0', greeted, ended: () => {} })
   onTestFinished(() => asking.close(1001, 'The test ends'))
-  asking.message(encodeJson(kinds.hello, 0, { ...hello, more: 'x'.repeat(20_000) }))
+  asking.message(encodeJson(frameKinds.hello, 0, { ...hello, more: 'x'.repeat(20_000) }))
   expect(heard).toEqual(hello)
 })
 
@@ -234,17 +235,22 @@ test('a gateway that has slept goes on with the same websocket', async () => {
   pair.up.deliverTo({ message() {}, closed() {} })
   const resumed = new AskingEnd({ wire: pair.down, version: '1.4.2', resumed: hello, ended() {} })
   // What is said to the one before is not for this one.
-  resumed.message(encode(kinds.data, 1, new Uint8Array(3)))
+  resumed.message(encodeTunnelFrame(frameKinds.data, 1, new Uint8Array(3)))
   const asked = resumed.send(request('x'))
-  await until(() => pair.up.sent.at(-1)?.kind === kinds.end)
+  await until(() => pair.up.sent.at(-1)?.kind === frameKinds.end)
   expect(signals).toHaveLength(2)
   expect(signals[0]?.aborted).toBe(true)
   const [again, head, data, over] = pair.up.sent.slice(-4)
-  expect([again, head, data, over].map((it) => it?.kind)).toEqual([kinds.hello, kinds.head, kinds.data, kinds.end])
-  resumed.message(encodeJson(kinds.hello, 0, hello))
-  resumed.message(encodeJson(kinds.head, 1, { status: 200, headers: [], body: true }))
-  resumed.message(encode(kinds.data, 1, new TextEncoder().encode('again')))
-  resumed.message(encode(kinds.end, 1))
+  expect([again, head, data, over].map((it) => it?.kind)).toEqual([
+    frameKinds.hello,
+    frameKinds.head,
+    frameKinds.data,
+    frameKinds.end,
+  ])
+  resumed.message(encodeJson(frameKinds.hello, 0, hello))
+  resumed.message(encodeJson(frameKinds.head, 1, { status: 200, headers: [], body: true }))
+  resumed.message(encodeTunnelFrame(frameKinds.data, 1, new TextEncoder().encode('again')))
+  resumed.message(encodeTunnelFrame(frameKinds.end, 1))
   expect(await (await asked).text()).toBe('again')
   resumed.closed()
 })

@@ -1,7 +1,7 @@
 import * as fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { ConnectionLost } from '../../../src/client/transport.ts'
-import { kinds } from '../../../src/tunnel/frames.ts'
+import { frameKinds } from '../../../src/tunnel/frames.ts'
 import { pieces, request, tunnelPair, until } from '../../support/tunnel.ts'
 
 const nothingLeft = ({ asking, answering }: Awaited<ReturnType<typeof tunnelPair>>) =>
@@ -135,7 +135,7 @@ test('streams take turns on a wire that is slow', async () => {
   })
   const answers = await Promise.all(['a', 'b', 'c'].map((path) => pair.asking.send(request(path))))
   await Promise.all(answers.map((answer) => answer.arrayBuffer()))
-  const data = pair.up.sent.filter(({ kind }) => kind === kinds.data)
+  const data = pair.up.sent.filter(({ kind }) => kind === frameKinds.data)
   expect(data.every(({ bytes }) => bytes <= 32 * 1024)).toBe(true)
   const streams = data.map(({ stream }) => stream)
   const allBegun = Math.max(...[1, 2, 3].map((id) => streams.indexOf(id)))

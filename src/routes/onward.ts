@@ -1,0 +1,26 @@
+import { Type } from '@sinclair/typebox'
+import { notFound } from '../errors/api-error.ts'
+import { type Endpoint, endpoint } from '../http/endpoint.ts'
+import { Uuid } from '../schema/fields.ts'
+
+/** What a newer version may have of a project, and this one has not: a gateway hands it on to the compute, which may be newer. */
+export const onward: readonly Endpoint[] = ['/v1/projects', '/v2/compute/projects'].flatMap((base) =>
+  (['GET', 'POST', 'PUT', 'DELETE'] as const).map((method) =>
+    endpoint({
+      method,
+      path: `${base}/{project_id}/{action}`,
+      owner: 'project',
+      // A GET may open a console.
+      role: 'operate',
+      tag: 'onward',
+      summary: 'Something of a project that only a newer compute has',
+      params: Type.Object({ project_id: Uuid, action: Type.String() }),
+      websocket: method === 'GET',
+      bodyKind: 'raw',
+      replies: {},
+      handle({ path }) {
+        throw notFound(`There is nothing at ${path.slice(0, 200)}`, { word: 'no-such-path' })
+      },
+    }),
+  ),
+)

@@ -1,0 +1,55 @@
+import { expect, test } from 'vitest'
+import type { Owner } from '../../src/http/endpoint.ts'
+import { onward } from '../../src/routes/onward.ts'
+import { endpoints } from '../../src/routes.ts'
+
+/** What is about the service that is asked, whatever is behind it. */
+const ofService: readonly string[] = [
+  '/',
+  '/docs',
+  '/metrics',
+  '/openapi.json',
+  '/v1/config/reload',
+  '/v1/version',
+  '/v2/appliance',
+  '/v2/compute/config/reload',
+  '/v2/compute/metrics',
+  '/v2/compute/tickets',
+  '/v2/compute/version',
+  '/v2/computes/',
+  '/v2/session',
+  '/v2/tokens',
+  '/v2/version',
+]
+
+/** By the path as a person reads it; the product reads what the endpoints declare. */
+function expected(method: string, path: string): Owner {
+  if (path.includes('{project_id}')) return 'project'
+  if (path === '/v2/computes') return method === 'GET' ? 'all' : 'self'
+  const isOfService = ofService.some((it) => path === it || (it !== '/' && path.startsWith(it)))
+  return isOfService ? 'self' : 'all'
+}
+
+test.for([...endpoints, ...onward].map(({ method, path, owner }) => [method, path, owner] as const))(
+  '%s %s concerns %s',
+  ([method, path, owner]) => {
+    expect(owner).toBe(expected(method, path))
+  },
+)
+
+test('what is of a project has its id among the parameters, and only that', () => {
+  for (const { owner, params } of [...endpoints, ...onward])
+    expect(params?.properties.project_id !== undefined).toBe(owner === 'project')
+})
+
+test('closing and deleting a project are all that ends it', () => {
+  const ends = endpoints
+    .filter(({ endsProject }) => endsProject === true)
+    .map(({ method, path }) => `${method} ${path}`)
+  expect(ends.sort()).toEqual([
+    'DELETE /v1/projects/{project_id}',
+    'DELETE /v2/compute/projects/{project_id}',
+    'POST /v1/projects/{project_id}/close',
+    'POST /v2/compute/projects/{project_id}/close',
+  ])
+})
