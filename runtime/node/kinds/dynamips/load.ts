@@ -9,6 +9,9 @@ const minKnownLoad = 0.02
 /** A wait for a processor is counted when it is over: how long its end is waited for, and how often it is looked for, ms. */
 const maxWaitMs = 500
 const lookMs = 10
+/** Threads that were read within this were read at one time, ms; how often they are read at most. */
+const maxReadMs = 5
+const maxReads = 10
 
 /**
  * The load that a process would make alone on the host: of its busiest thread, how much of the time it ran in which it
@@ -16,11 +19,11 @@ const lookMs = 10
  * where the kernel does not tell.
  */
 export function watchLoad(pid: number): LoadWatch | undefined {
-  const [before, since] = [threadsOf(pid), performance.now()]
+  const { threads: before, at: since } = snapshot(pid)
   if (before.size === 0) return undefined
   return async () => {
-    const after = await whenCounted(pid)
-    const elapsed = (performance.now() - since) / 1000
+    const { threads: after, at } = await whenCounted(pid)
+    const elapsed = (at - since) / 1000
     // It has ended, which is no rest: whoever asks will learn that elsewhere.
     let most = after.size === 0 ? 1 : 0
     for (const [thread, { ran, waited }] of after) {
@@ -33,14 +36,31 @@ export function watchLoad(pid: number): LoadWatch | undefined {
 }
 
 /** The threads when none waits for a processor, or when one has done so for too long. */
-async function whenCounted(pid: number): Promise<ReadonlyMap<string, Thread>> {
+async function whenCounted(pid: number): Promise<Snapshot> {
   const deadline = performance.now() + maxWaitMs
-  for (let before = threadsOf(pid); ; ) {
+  for (let before = snapshot(pid); ; ) {
     await pause(lookMs)
-    const after = threadsOf(pid)
-    const waits = [...after].some(([thread, { isRunnable, ran }]) => isRunnable && before.get(thread)?.ran === ran)
+    const after = snapshot(pid)
+    const waits = [...after.threads].some(
+      ([thread, { isRunnable, ran }]) => isRunnable && before.threads.get(thread)?.ran === ran,
+    )
     if (!waits || performance.now() > deadline) return after
     before = after
+  }
+}
+
+interface Snapshot {
+  readonly threads: ReadonlyMap<string, Thread>
+  /** When they were read, ms. */
+  readonly at: number
+}
+
+/** The threads at one time: they are read again when this process was itself kept from running meanwhile. */
+function snapshot(pid: number): Snapshot {
+  for (let tries = 1; ; tries++) {
+    const at = performance.now()
+    const threads = threadsOf(pid)
+    if (performance.now() - at < maxReadMs || tries === maxReads) return { threads, at }
   }
 }
 
