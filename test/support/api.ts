@@ -12,17 +12,39 @@ export const notByWorker = testWith(
   provided(!inject('isRealWorker'), 'the Worker is no compute, and its app is tested in workerd by itself'),
 )
 
+/** Connections of one request each: undici keeps none alive without pipelining (undici docs, class Client). */
+const oneRequestEach = new (agentClass())({ pipelining: 0 })
+
+/** How often `send` repeated a request; more than this in a test process is a fault of the server. */
+let repeats = 0
+const maxRepeats = 3
+
+/**
+ * Sends a request. Only a GET goes by a connection that an earlier request has used, and only a GET is repeated when such a
+ * connection broke: a server ends one that was idle for seconds, perhaps just now, and reads nothing more that comes by it.
+ */
 export async function send(path: string, init: RequestInit = {}): Promise<Response> {
   const headers = { 'accept-encoding': 'identity', ...init.headers }
-  const request = () => fetch(base + path, { redirect: 'manual', ...init, headers })
+  const isGet = (init.method ?? 'GET') === 'GET'
+  const request = () =>
+    fetch(base + path, { redirect: 'manual', ...init, headers, ...(!isGet && { dispatcher: oneRequestEach }) })
   try {
     return await request()
   } catch (error) {
-    // A server ends a connection that nobody used for seconds; what was sent on it just then was not read.
     const { code } = ((error as Error).cause ?? {}) as { code?: string }
-    if (!['UND_ERR_SOCKET', 'ECONNRESET'].includes(code ?? '') || init.body instanceof ReadableStream) throw error
+    if (!isGet || !['UND_ERR_SOCKET', 'ECONNRESET'].includes(code ?? '')) throw error
+    repeats += 1
+    if (repeats > maxRepeats) throw new Error(`${repeats} connections broke under a GET`, { cause: error })
+    process.stderr.write(`repeated: GET ${path}, whose connection broke (${repeats})\n`)
     return request()
   }
+}
+
+/** The class of the dispatcher of `fetch`, which Node does not export: it is there as soon as `fetch` was loaded. */
+function agentClass(): new (options: { pipelining: number }) => object {
+  new Headers()
+  return (globalThis as unknown as Record<symbol, object>)[Symbol.for('undici.globalDispatcher.1')]
+    ?.constructor as never
 }
 
 export const post = (path: string, body: unknown = {}): Promise<Response> =>
