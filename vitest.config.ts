@@ -1,6 +1,7 @@
 import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
 import { defineConfig } from 'vitest/config'
+import { hangMs } from './test/support/limits.ts'
 
 const handlers = { include: ['test/handlers/**/*.test.ts'], globalSetup: ['test/support/setup.ts'], isolate: false }
 /** Files with tests of what the Worker is not, or does not have, and of who is let in: those go to its app in workerd, too. */
@@ -13,8 +14,10 @@ const timing = ['test/node/{switch/impairment-timing,keeper/cpu-limit}.test.ts',
 export default defineConfig({
   test: {
     reporters: ['default', 'test/support/left-out.ts'],
-    testTimeout: 20_000,
-    hookTimeout: 20_000,
+    // As long as only a hang takes, on a busy host too.
+    testTimeout: 2 * hangMs,
+    hookTimeout: 2 * hangMs,
+    expect: { poll: { timeout: hangMs } },
     // Services and keepers of tests are started hundreds of times; half of that is the compilation of the same code.
     env: { NODE_COMPILE_CACHE: join(import.meta.dirname, 'node_modules/.cache/node-compile') },
     // Most tests wait for processes and clocks most of the time.

@@ -209,12 +209,12 @@ describe('the idle PC of an image', () => {
   /** One that is looked for: the project of it, and its router, which runs. */
   async function looking() {
     const answer = ask(question)
-    await expect.poll(projects, { timeout: 10_000 }).toHaveLength(1)
+    await expect.poll(projects).toHaveLength(1)
     const [project] = await projects()
     const nodes = `/v2/compute/projects/${project?.project_id}/dynamips/nodes`
     const running = async () =>
       (await body<Record<string, string>[]>(send(nodes))).filter((it) => it.status === 'started')
-    await expect.poll(running, { timeout: 10_000 }).toHaveLength(1)
+    await expect.poll(running).toHaveLength(1)
     const [router] = await running()
     return { answer, router: `${nodes}/${router?.node_id}` }
   }
@@ -240,7 +240,7 @@ describe('the idle PC of an image', () => {
 
   // Dynamips looks at it for 10 s in which it takes a whole processor.
   const once = provided(!inject('isWorker'), 'a measurement takes 10 s, and is tested without a gateway')
-  testWith(needsDynamips, once)('is found by running it', { timeout: 60_000 }, async () => {
+  testWith(needsDynamips, once)('is found by running it', async () => {
     const { idlepc } = await body<{ idlepc: string }>(ask(question))
     expect(ring.map(hex)).toContain(idlepc)
     expect(await projects()).toEqual([])

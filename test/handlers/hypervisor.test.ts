@@ -244,7 +244,7 @@ describe.each([
   ['v1', 0, 9],
   ['v2', 1, 10],
 ] as const)('in %s', (face, column, vm) => {
-  test('actions are as the table says', { timeout: 120_000 }, async () => {
+  test('actions are as the table says', async () => {
     const project = await newProject()
     const paths = await made(project, vm, { adapters: 1, headless: true })
     const feed = await openFeed(`${project.v1}/notifications`)

@@ -1,5 +1,6 @@
 import { expect } from 'vitest'
 import { startChromium } from '../support/chromium.ts'
+import { hangMs } from '../support/limits.ts'
 import { requireProgram } from '../support/require.ts'
 import { TestService } from '../support/service.ts'
 import { testWith } from '../support/test-with.ts'
@@ -29,11 +30,11 @@ testWith(browser)(
     const wanted = page.locator('.nav-bar-path', { hasText: 'Attach a NIO to a port' })
     // Groups are closed at first.
     const group = page.locator('rapi-doc .nav-bar-tag-and-paths', { has: wanted }).first()
-    await group.locator('.nav-bar-tag').click({ timeout: 40_000 })
+    await group.locator('.nav-bar-tag').click({ timeout: hangMs })
     const operation = group.locator('.nav-bar-path', { hasText: 'Attach a NIO to a port' }).first()
-    await operation.click({ timeout: 20_000 })
+    await operation.click({ timeout: hangMs })
     const answers = page.locator('rapi-doc api-response')
-    await answers.filter({ hasText: '201' }).waitFor({ timeout: 20_000 })
+    await answers.filter({ hasText: '201' }).waitFor({ timeout: hangMs })
     expect(await page.title()).toBe('Patchbay reference')
     expect(foreign).toEqual([])
     expect(errors).toEqual([])

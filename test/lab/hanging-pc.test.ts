@@ -22,7 +22,7 @@ test('a pc that hangs ends alone, and the others of its process answer pings aft
   await pings?.expect('icmp_seq=10 ')
 
   hanging?.type('hang loop\r')
-  await hanging?.expect('This pc was ended: its simulation hung', 30_000)
+  await hanging?.expect('This pc was ended: its simulation hung')
   await hanging?.closed()
   await expect.poll(() => status(service, pc3)).toBe('stopped')
 
@@ -74,12 +74,12 @@ test('it ends alone wherever its simulation hangs, also when it throws', async (
     await start(service, pc1)
     const console = await openConsole(service, pc1)
     console.type(`hang ${way}\r`)
-    await console.expect('This pc was ended: its simulation ', 30_000)
+    await console.expect('This pc was ended: its simulation ')
     await expect.poll(() => status(service, pc1)).toBe('stopped')
     other.type(`echo after ${way}\r`)
     await other.expect(`\nafter ${way}\r`)
   }
-}, 120_000)
+})
 
 /** Lines of a feed that pass. */
 async function* lines(feed: Response, passes: (line: string) => boolean): AsyncGenerator<string> {

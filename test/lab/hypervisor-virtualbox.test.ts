@@ -8,12 +8,12 @@ import { freshDirectory } from '../support/directory.ts'
 import { VmLab } from '../support/hypervisor.ts'
 import { reserve } from '../support/lab.ts'
 import { type Peer, peer } from '../support/lan.ts'
+import { hangMs } from '../support/limits.ts'
 import { TcpClient } from '../support/tcp-client.ts'
 import { virtualBoxWorld } from '../support/virtualbox.ts'
 
 /** VirtualBox itself cannot be had here: these nodes are VMs of a stand-in that takes VBoxManage's commands as it does. */
-const timeout = 90_000
-const soon = { timeout: 30_000, interval: 50 }
+const soon = { timeout: hangMs, interval: 50 }
 
 async function labOf(): Promise<{ lab: VmLab; world: World }> {
   const { world, path } = await virtualBoxWorld(await freshDirectory())
@@ -45,7 +45,7 @@ async function linked({ service, project }: VmLab, node: string): Promise<Peer> 
 
 const request = Buffer.concat([Buffer.alloc(6, 0xff), Buffer.from('02000000000188b5', 'hex'), Buffer.alloc(46, 'q')])
 
-test('a VM of VirtualBox is one of the lab, and given back as it was', { timeout }, async () => {
+test('a VM of VirtualBox is one of the lab, and given back as it was', async () => {
   const { lab, world } = await labOf()
   const { service } = lab
   const { uuid } = world.add('Router', { nics: { 2: { attachment: 'nat' } } })
@@ -94,7 +94,7 @@ test('a VM of VirtualBox is one of the lab, and given back as it was', { timeout
   expect(await had(world, uuid)).toEqual(before)
 })
 
-test('a clone lives as long as its node, and a start that fails leaves nothing running', { timeout }, async () => {
+test('a clone lives as long as its node, and a start that fails leaves nothing running', async () => {
   const { lab, world } = await labOf()
   const { service, project } = lab
   const { uuid } = world.add('Router')

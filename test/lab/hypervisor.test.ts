@@ -14,6 +14,7 @@ import { linkUp, ping } from '../support/guest/network.ts'
 import { guestDefinition, VmLab } from '../support/hypervisor.ts'
 import { createPc, openConsole, reserve, start } from '../support/lab.ts'
 import { requireLibvirt } from '../support/libvirt.ts'
+import { hangMs } from '../support/limits.ts'
 import { TestService } from '../support/service.ts'
 import { TcpClient } from '../support/tcp-client.ts'
 import { describeWith, testWith } from '../support/test-with.ts'
@@ -21,8 +22,7 @@ import { describeWith, testWith } from '../support/test-with.ts'
 const libvirtd = requireLibvirt()
 const guest = libvirtd.skip ? libvirtd : await requireGuest()
 const libvirt = sharedLibvirt()
-const timeout = 120_000
-const soon = { timeout: 30_000, interval: 50 }
+const soon = { timeout: hangMs, interval: 50 }
 
 /** One service for all of them: what is killed in a test is there again in the next one. */
 let shared: TestService | undefined
@@ -32,7 +32,7 @@ beforeAll(async () => {
     'hypervisor.libvirt_uri': libvirt().uri,
     'pc.engine': 'embedded',
   })
-}, 60_000)
+})
 afterAll(() => shared?.close())
 
 async function labOf(input = {}): Promise<VmLab> {
@@ -63,7 +63,7 @@ async function keeperPid(data: string): Promise<number> {
 }
 
 describeWith(libvirtd)('a node that is a VM of libvirt', () => {
-  testWith(guest)('is one of the lab: linked, paused, and there whoever is killed', { timeout }, async () => {
+  testWith(guest)('is one of the lab: linked, paused, and there whoever is killed', async () => {
     await libvirt().define(await guestDefinition(libvirt(), 'guest', 'pb.ip=10.0.0.9/24'))
     const before = await libvirt().virsh('dumpxml', '--inactive', 'guest')
     const lab = await labOf()
@@ -92,7 +92,7 @@ describeWith(libvirtd)('a node that is a VM of libvirt', () => {
     await linkUp(shell)
 
     shell.send('ping -i 0.2 -c 20 10.0.0.1; echo over\n')
-    await shell.shows('seq=3', 30_000)
+    await shell.shows('seq=3')
     await libvirt().kill('SIGKILL')
     const down = [409, expect.stringContaining('No libvirt answers')]
     expect(await lab.answer('POST', `${node}/stop`)).toEqual(down)
@@ -102,7 +102,7 @@ describeWith(libvirtd)('a node that is a VM of libvirt', () => {
     expect((await lab.get(node)).status).toBe('started')
     await service.kill('SIGKILL')
     await service.restart()
-    expect(await shell.shows('over\r\n', 60_000)).toContain('20 packets transmitted, 20 packets received')
+    expect(await shell.shows('over\r\n')).toContain('20 packets transmitted, 20 packets received')
     expect(await lab.get(node)).toMatchObject({
       status: 'started',
       status_reason: expect.stringContaining('does not obey'),
@@ -120,7 +120,7 @@ describeWith(libvirtd)('a node that is a VM of libvirt', () => {
     expect(await libvirt().virsh('dumpxml', '--inactive', 'guest')).toBe(before)
   })
 
-  test('is powered off when what holds the nodes dies, and when its project closes', { timeout }, async () => {
+  test('is powered off when what holds the nodes dies, and when its project closes', async () => {
     const vm = await vmOf(counting)
     const other = await vmOf(counting)
     const before = await vm.definition()
@@ -169,7 +169,7 @@ describeWith(libvirtd)('a node that is a VM of libvirt', () => {
     await libvirt().virsh('destroy', other.name)
   })
 
-  test('can be a clone, which lives as long as its node', { timeout }, async () => {
+  test('can be a clone, which lives as long as its node', async () => {
     const vm = await vmOf(counting)
     const before = { xml: await vm.definition(), sum: await sumOf(vm.disk) }
     const lab = await labOf()
@@ -204,7 +204,7 @@ describeWith(libvirtd)('a node that is a VM of libvirt', () => {
     expect({ xml: await vm.definition(), sum: await sumOf(vm.disk) }).toEqual(before)
   })
 
-  test('shows its screen, obeys its power button and keeps its own adapters', { timeout }, async () => {
+  test('shows its screen, obeys its power button and keeps its own adapters', async () => {
     const vm = await vmOf(obedient, "<interface type='user'/>")
     const before = await vm.definition()
     const lab = await labOf()
@@ -242,7 +242,7 @@ describeWith(libvirtd)('a node that is a VM of libvirt', () => {
     await service.call('DELETE', node)
   })
 
-  test('is ended and removed later when libvirt was not there, or the service', { timeout }, async () => {
+  test('is ended and removed later when libvirt was not there, or the service', async () => {
     const [vm, other, source] = [await vmOf(counting), await vmOf(counting), await vmOf(counting)]
     const [lab, deleted, temporary] = [await labOf(), await labOf(), await labOf({ temporary: true })]
     const { service, project } = lab

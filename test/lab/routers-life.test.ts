@@ -9,7 +9,6 @@ import type { TestService } from '../support/service.ts'
 import { testWith } from '../support/test-with.ts'
 
 const gcc = requireGcc()
-const timeout = 60_000
 let service: TestService
 
 beforeAll(async () => {
@@ -21,7 +20,6 @@ const startup = (directory: string) => readFile(join(directory, 'startup-config.
 
 testWith(gcc)(
   'what was typed at a console outlives a killed service, a stop, a start, and a project that is closed',
-  { timeout },
   async () => {
     const { project, projectId, router, view, console, booted } = await RouterLab.onNewProject(service)
     const node = await router('R1')
@@ -72,7 +70,7 @@ testWith(gcc)(
   },
 )
 
-testWith(gcc)('the actions of a router that runs answer as the specification says', { timeout }, async () => {
+testWith(gcc)('the actions of a router that runs answer as the specification says', async () => {
   const { router, booted } = await RouterLab.onNewProject(service)
   const v2 = await router('R1')
   const v1 = v2.replace('/v2/compute', '/v1').replace('iou/nodes', 'iou/vms')
@@ -99,7 +97,7 @@ testWith(gcc)('the actions of a router that runs answer as the specification say
   expect((await service.fetch(v2)).status).toBe(404)
 })
 
-testWith(gcc)('a copy of a router that runs has its own number, and both run', { timeout }, async () => {
+testWith(gcc)('a copy of a router that runs has its own number, and both run', async () => {
   const { router, view, booted, link } = await RouterLab.onNewProject(service)
   const [a, b] = [await router('A'), await router('B', { ethernet_adapters: 1 })]
   await start(service, a)
@@ -120,7 +118,7 @@ testWith(gcc)('a copy of a router that runs has its own number, and both run', {
   expect(await left.ping('10.0.0.2', { repeat: 2 })).toBe(2)
 })
 
-testWith(gcc)("services of one user do not get in each other's way, nor do other programs", { timeout }, async () => {
+testWith(gcc)("services of one user do not get in each other's way, nor do other programs", async () => {
   const [one, two] = await Promise.all([RouterLab.onNewProject(service), RouterLab.start()])
   const numberOf = async (lab: RouterLab, node: string) => (await lab.view(node)).application_id
   const theirs = await two.router('theirs')

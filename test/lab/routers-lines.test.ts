@@ -46,7 +46,6 @@ testWith(gcc, guest)('a router, a Linux machine and a pc reach each other', { ti
 
 testWith(gcc, analyser)(
   'captures of serial lines are read as what they are, and go on when the router is started again',
-  { timeout: 60_000 },
   async () => {
     const { router, booted, link, capture } = await RouterLab.onNewProject(service)
     const [a, b] = [await router('A'), await router('B')]

@@ -23,7 +23,7 @@ testWith(gcc)('a router starts with its configuration, and what it writes to its
   await shell.run('write memory')
   // The file follows while the router runs.
   const file = () => readFile(join(node_directory, 'startup-config.cfg'), 'utf8')
-  await expect.poll(file, { timeout: 10_000 }).toContain('hostname R2')
+  await expect.poll(file).toContain('hostname R2')
   const stored = await service.call<{ startup_config_content: string }>('GET', `${node}/configs`)
   expect(stored.startup_config_content).toBe(await file())
   await service.call('POST', `${node}/stop`)
@@ -40,7 +40,7 @@ testWith(gcc)('a router that ends by itself is shown stopped, with what it said'
   const shell = await console(node)
   await shell.expect('>')
   shell.send('crash 3\n')
-  await expect.poll(() => status(service, node), { timeout: 10_000 }).toBe('stopped')
+  await expect.poll(() => status(service, node)).toBe('stopped')
   expect((await view(node)).status_reason).toContain('exit code 3')
   await start(service, node)
   await (await console(node)).expect('>')
@@ -60,7 +60,7 @@ testWith(gcc)('without a licence a router does not start, and the answer says wh
   expect(await status(service, node)).toBe('started')
 })
 
-testWith(gcc)('routers reach each other over ethernet and serial lines, and a pc', { timeout: 60_000 }, async () => {
+testWith(gcc)('routers reach each other over ethernet and serial lines, and a pc', async () => {
   const { service, project, router, console, link } = await RouterLab.start()
   const [a, b] = [await router('A'), await router('B')]
   const pc = await createPc(service, project, 1)

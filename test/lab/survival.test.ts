@@ -1,6 +1,7 @@
 import { readdir, readFile } from 'node:fs/promises'
 import { expect, test } from 'vitest'
 import { createLab, openConsole, start, status } from '../support/lab.ts'
+import { hangMs } from '../support/limits.ts'
 import { requireProgram } from '../support/require.ts'
 import { TestService } from '../support/service.ts'
 import { testWith } from '../support/test-with.ts'
@@ -94,7 +95,7 @@ test('a service that ends as soon as it is ready stops what the one before it ha
   await service.kill('SIGKILL')
   await service.restart()
   await service.end()
-  for (const pid of processes) await expect.poll(() => state(pid), { timeout: 10_000 }).toMatch(/gone|Z/)
+  for (const pid of processes) await expect.poll(() => state(pid)).toMatch(/gone|Z/)
 })
 
 test('with on_exit = "keep" a polite end leaves the nodes running', async () => {
@@ -139,7 +140,7 @@ interface FeedEvent {
 
 /** A v2 feed of the project; `until` reads on to the first event that passes. */
 async function openFeed(service: TestService, project: string) {
-  const answer = await service.fetch(`${project}/notifications`, { signal: AbortSignal.timeout(15_000) })
+  const answer = await service.fetch(`${project}/notifications`, { signal: AbortSignal.timeout(hangMs) })
   const reader = answer.body?.pipeThrough(new TextDecoderStream()).getReader()
   let pending = ''
   return {

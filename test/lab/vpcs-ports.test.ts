@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished } from 'vitest'
 import { createPc, openConsole, start, status } from '../support/lab.ts'
+import { hangMs } from '../support/limits.ts'
 import { portRanges } from '../support/ports.ts'
 import { requireProgram } from '../support/require.ts'
 import { TestService } from '../support/service.ts'
@@ -38,10 +39,10 @@ exec sleep 60
   await expect
     .poll(
       async () => (await service.call<{ command_line: string; status: string }>('GET', pc)).command_line.split(' ')[6],
-      { timeout: 10_000 },
+      { timeout: hangMs },
     )
     .toBe(third)
-  await expect.poll(() => status(service, pc), { timeout: 10_000 }).toBe('started')
+  await expect.poll(() => status(service, pc)).toBe('started')
   const console = await openConsole(service, pc)
   console.type('show ip\r')
   await console.expect('10.0.0.1/24')

@@ -6,6 +6,7 @@ import { delimiter, join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { promisify } from 'node:util'
 import { expect, onTestFinished, type TestContext, test } from 'vitest'
+import { hangMs } from '../support/limits.ts'
 import { freePort } from '../support/ports.ts'
 
 const root = join(import.meta.dirname, '../..')
@@ -83,7 +84,7 @@ async function serves(cwd: string, command: string, ...args: string[]): Promise<
           () => 'answers',
           () => 'gone',
         ),
-      { timeout: 20_000 },
+      { timeout: hangMs },
     )
     .toBe('gone')
 }

@@ -17,17 +17,15 @@ test('a bench that is killed leaves no service, keeper or emulator running', asy
   onTestFinished(() => void child.kill('SIGKILL'))
   const ours = () => processesNaming(directory)
   // The process of the pcs, which names no directory, runs as soon as its keeper has a child.
-  await expect
-    .poll(async () => (await ours()).filter(({ hasChildren }) => hasChildren).length, { timeout: 15_000 })
-    .toBeGreaterThan(0)
+  await expect.poll(async () => (await ours()).filter(({ hasChildren }) => hasChildren).length).toBeGreaterThan(0)
   const before = (await ours()).flatMap(({ pid, children }) => [pid, ...children])
   child.kill('SIGKILL')
   await once(child, 'exit')
-  await expect.poll(ours, { timeout: 10_000 }).toEqual([])
+  await expect.poll(ours).toEqual([])
   const alive = async () => (await processes()).filter(({ pid, state }) => before.includes(pid) && state !== 'Z')
-  await expect.poll(alive, { timeout: 5000 }).toEqual([])
-  await expect.poll(() => readdir(directory), { timeout: 10_000 }).toEqual([])
-}, 40_000)
+  await expect.poll(alive).toEqual([])
+  await expect.poll(() => readdir(directory)).toEqual([])
+})
 
 test('the figures of a row are those of this build: no difference, target, or emulator run beside it', () => {
   const figures = figuresOf([

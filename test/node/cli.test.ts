@@ -8,6 +8,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import { flagOf, settingKeys } from '../../runtime/node/config/keys.ts'
 import { keeperDirectory } from '../../runtime/node/keeper/generation.ts'
 import { createPc, openConsole, start } from '../support/lab.ts'
+import { hangMs } from '../support/limits.ts'
 import { bundledProgram, TestService } from '../support/service.ts'
 
 async function run(
@@ -19,7 +20,7 @@ async function run(
   onTestFinished(() => rm(data, { recursive: true, force: true }))
   return new Promise((resolve) => {
     const env = { ...process.env, XDG_CONFIG_HOME: data, ...more }
-    const child = execFile(process.execPath, [bundledProgram(), ...argv], { env, timeout: 40_000 }, (_, out, err) =>
+    const child = execFile(process.execPath, [bundledProgram(), ...argv], { env, timeout: hangMs }, (_, out, err) =>
       resolve({ code: child.exitCode, out, err }),
     )
     child.stdin?.end(input)
@@ -108,7 +109,7 @@ test('config shows where each value came from, and no secret', async () => {
   expect(refused).toMatchObject({ code: 2, out: '', err: expect.stringContaining('--token-file FILE') })
 })
 
-test('doctor says what it found, and how to mend what it did not', { timeout: 90_000 }, async () => {
+test('doctor says what it found, and how to mend what it did not', async () => {
   const { out } = await run(['doctor', '--json', '--data', '/tmp'])
   const { checks } = JSON.parse(out) as {
     checks: { name: string; status: string; found: string; fix: string | null }[]
@@ -130,7 +131,7 @@ test('a data directory has one service, its files are private, and a polite end 
   expect((await stat(join(service.data, 'run'))).mode & 0o777).toBe(0o700)
   await expect
     .poll(async () => (await stat(join(keeperDirectory(service.data), 'keeper.sock')).catch(() => undefined))?.mode, {
-      timeout: 10_000,
+      timeout: hangMs,
     })
     .toBeDefined()
   expect((await stat(join(keeperDirectory(service.data), 'keeper.sock'))).mode & 0o777).toBe(0o600)

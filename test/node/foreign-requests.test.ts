@@ -84,4 +84,4 @@ test('no request that a page of another site can make changes anything or is ans
     { numRuns: 2000, endOnFailure: true },
   )
   expect(await everything()).toEqual(before)
-}, 120_000)
+})

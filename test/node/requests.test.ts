@@ -2,6 +2,7 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { Endpoint } from '../../src/http/endpoint.ts'
 import { endpoints } from '../../src/routes.ts'
+import { hangMs } from '../support/limits.ts'
 import { requests } from '../support/requests.ts'
 import { requireProgram } from '../support/require.ts'
 import { TestService } from '../support/service.ts'
@@ -53,7 +54,7 @@ test('no request that can be made from the declarations, valid or spoiled, is an
         method,
         headers,
         redirect: 'manual',
-        signal: AbortSignal.any([over.signal, AbortSignal.timeout(10_000)]),
+        signal: AbortSignal.any([over.signal, AbortSignal.timeout(hangMs)]),
         ...(body !== undefined && { body: isDone(endpoint) ? harmless(body) : body }),
       })
       const declared = new Set([...Object.keys(endpoint.replies), ...Object.keys(endpoint.errors ?? {})].map(Number))
@@ -77,4 +78,4 @@ test('no request that can be made from the declarations, valid or spoiled, is an
   // It is still there, and well.
   expect(service.isRunning).toBe(true)
   expect((await service.fetch('/v2/compute/version')).status).toBe(200)
-}, 120_000)
+})

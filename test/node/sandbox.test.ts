@@ -133,7 +133,7 @@ for (const by of ['bubblewrap', 'namespaces'] as const) {
     const limited = await script('limited', 'echo ready; while :; do :; done')
     await keeper.client.call('unit.limit', { key: 'test:limited', cpu_percent: 10 })
     const state = () => execFileSync('ps', ['-o', 'state=', '-p', String(limited.pid)], { encoding: 'utf8' }).trim()
-    await expect.poll(state, { interval: 5, timeout: 10_000 }).toBe('T')
+    await expect.poll(state, { interval: 5 }).toBe('T')
     await stop('test:limited')
   })
 }

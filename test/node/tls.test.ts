@@ -6,14 +6,12 @@ import { request } from 'node:https'
 import { join } from 'node:path'
 import { json } from 'node:stream/consumers'
 import { connect } from 'node:tls'
-import { expect, test, vi } from 'vitest'
+import { expect, test } from 'vitest'
 import { WebSocket } from 'ws'
 import { basic } from '../support/auth-app.ts'
 import { certificate, certificateKey, otherCertificate, otherCertificateKey } from '../support/certificate.ts'
 import { freshDirectory } from '../support/directory.ts'
 import { TestService } from '../support/service.ts'
-
-vi.setConfig({ testTimeout: 60_000 })
 
 const ca = [certificate, otherCertificate]
 const authorization = basic('anna', 'geheim')
@@ -80,7 +78,7 @@ test('the service speaks https, websockets included, and takes another certifica
   socket.close()
   // By itself, too.
   await write(certificate, certificateKey)
-  await expect.poll(() => shownBy(service.url), { timeout: 20_000 }).toBe(fingerprint(certificate))
+  await expect.poll(() => shownBy(service.url)).toBe(fingerprint(certificate))
 })
 
 test('a service whose certificate cannot be used says why, and does not start', async () => {

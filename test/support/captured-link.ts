@@ -3,6 +3,7 @@ import { expect, vi } from 'vitest'
 import type { Filter } from '../../runtime/node/keeper-protocol/protocol.ts'
 import { freshDirectory } from './directory.ts'
 import { lan, type PathName, type Peer, peer, udp } from './lan.ts'
+import { hangMs } from './limits.ts'
 
 /** The link type of the captures of tests. */
 export const ethernet = 1
@@ -30,7 +31,7 @@ export async function linked(path: PathName, lport: number, filters: Filter[] = 
           expect(frames + missed).toBe(passed)
           return { frames, missed, passed }
         },
-        { timeout: 10_000 },
+        { timeout: hangMs },
       ),
     counted: (check: Parameters<typeof counted>[1]) => counted('a', check),
   }

@@ -72,7 +72,7 @@ const programIn = (service: TestService, name: string): number => {
 
 /** Tests that emulators are confined: they work, and reach nothing of the host. */
 export function confinementTests(ways: readonly Way[]): void {
-  describeWith(root, gcc)('outside local mode', { timeout: 90_000 }, () => {
+  describeWith(root, gcc)('outside local mode', () => {
     for (const { by, who, launcher, uid } of ways) {
       const confining = by === 'bubblewrap' && bwrap
 

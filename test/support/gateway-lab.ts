@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, expect, vi } from 'vitest'
 import type { Compute } from '../../src/model/compute.ts'
 import type { Project } from '../../src/model/project.ts'
+import { hangMs } from './limits.ts'
 import { portRanges } from './ports.ts'
 import { TestService } from './service.ts'
 
@@ -66,7 +67,7 @@ export class GatewayLab {
         const computes = await this.gateway.call<Compute[]>('GET', '/v2/computes')
         expect(computes.find(({ compute_id }) => compute_id === id)).toMatchObject(wanted)
       },
-      { timeout: 40_000 },
+      { timeout: hangMs },
     )
   }
 

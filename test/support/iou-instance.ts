@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url'
 import { expect, onTestFinished, vi } from 'vitest'
 import type { NetioPort } from '../../runtime/node/keeper-protocol/protocol.ts'
 import { netioDirectory } from '../../runtime/node/switch/fast/netio-directory.ts'
+import { hangMs } from './limits.ts'
 import type { Namespace } from './namespace.ts'
 
 export const headerBytes = 8
@@ -71,7 +72,7 @@ export async function iouInstance(id: number, host?: Namespace): Promise<IouInst
         expect(got.length).toBeGreaterThanOrEqual(count)
         return got
       },
-      { timeout: 5000, interval: 2 },
+      { timeout: hangMs, interval: 2 },
     )
   const write = (line: string) => void child.stdin.write(`${line}\n`)
   const sendRaw = (datagram: Buffer) => write(datagram.toString('hex'))

@@ -9,6 +9,7 @@ import type { Duplex } from 'node:stream'
 import { onTestFinished } from 'vitest'
 import { TelnetStripper } from '../../runtime/node/system/telnet.ts'
 import { type Bits, wordSize } from '../stand-in/iou/build.ts'
+import { hangMs } from './limits.ts'
 import { requireThing } from './require.ts'
 import type { Requirement } from './test-with.ts'
 
@@ -101,7 +102,7 @@ export class IouConsole {
   }
 
   /** What was shown up to and including the text; that much is then forgotten. Rejects after `ms`, or when the console closes. */
-  async expect(text: string | RegExp, ms = 10_000): Promise<string> {
+  async expect(text: string | RegExp, ms = hangMs): Promise<string> {
     const deadline = Date.now() + ms
     for (;;) {
       const found = typeof text === 'string' ? this.#seen.indexOf(text) : this.#seen.search(text)
@@ -123,7 +124,7 @@ export class IouConsole {
    * What a command prints, with plain newlines and without the prompts. What was shown before is passed over, so it may be
    * the first that is done at a console that shows a new client its past.
    */
-  async run(command: string, ms = 10_000): Promise<string> {
+  async run(command: string, ms = hangMs): Promise<string> {
     const [start, end] = [randomBytes(6).toString('hex'), randomBytes(6).toString('hex')]
     this.send(`print ${start}\r${command}\rprint ${end}\r`)
     const shown = await this.expect(new RegExp(`${start}\r\n${prompt}[^]*${prompt}${end}\r\n${prompt}`), ms)

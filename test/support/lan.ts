@@ -3,6 +3,7 @@ import { expect, onTestFinished, vi } from 'vitest'
 import type { Filter, SwitchNio } from '../../runtime/node/keeper-protocol/protocol.ts'
 import { isProbe } from '../../runtime/node/switch/core/probe-frame.ts'
 import { Switch } from '../../runtime/node/switch/switch.ts'
+import { hangMs } from './limits.ts'
 
 export const packetPaths = ['fast', 'portable'] as const
 export type PathName = (typeof packetPaths)[number]
@@ -100,6 +101,6 @@ export async function lan<Keys extends readonly string[]>(path: PathName, ...key
     report,
     /** Resolves when the counters of a port are as wanted. */
     counted: (key: string, check: (counters: Awaited<ReturnType<typeof report>>['counters']) => void) =>
-      vi.waitFor(async () => check((await report(key)).counters), { timeout: 5000, interval: 5 }),
+      vi.waitFor(async () => check((await report(key)).counters), { timeout: hangMs, interval: 5 }),
   }
 }

@@ -3,6 +3,7 @@ import { connect, createServer, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { expect, onTestFinished, vi } from 'vitest'
 import { freshDirectory } from './directory.ts'
+import { hangMs } from './limits.ts'
 
 export interface PcapRecord {
   /** Milliseconds since 1970. */
@@ -56,7 +57,7 @@ export function holds(file: string, count: number): Promise<Pcap> {
       expect(pcap.records.length).toBeGreaterThanOrEqual(count)
       return pcap
     },
-    { timeout: 5000, interval: 5 },
+    { timeout: hangMs, interval: 5 },
   )
 }
 
@@ -117,7 +118,7 @@ function growing(pieces: readonly Uint8Array[]): Pick<PcapStream, 'bytes' | 'hol
           expect(pcap.records.length).toBeGreaterThanOrEqual(count)
           return pcap
         },
-        { timeout: 5000, interval: 10 },
+        { timeout: hangMs, interval: 10 },
       ),
   }
 }

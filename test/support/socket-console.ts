@@ -1,4 +1,5 @@
 import { onTestFinished } from 'vitest'
+import { hangMs } from './limits.ts'
 import type { TestService } from './service.ts'
 
 /** A console by websocket: what was shown so far, and a wait for a text in it. */
@@ -40,7 +41,7 @@ export async function openSocketConsole(service: TestService, node: string): Pro
         if (isClosed) throw new Error(`closed before ${text}; seen: ${JSON.stringify(shown)}`)
         await new Promise<void>((resolve, reject) => {
           const late = () => reject(new Error(`timed out before ${text}; seen: ${JSON.stringify(shown)}`))
-          const timer = setTimeout(late, 10_000)
+          const timer = setTimeout(late, hangMs)
           wake = () => {
             clearTimeout(timer)
             resolve()

@@ -1,5 +1,6 @@
 import { connect, type Socket } from 'node:net'
 import { onTestFinished } from 'vitest'
+import { hangMs } from './limits.ts'
 
 /** A raw client of a console, with `expect` in the sense of the old tool: it waits for a text and gives what came before. */
 export class Terminal {
@@ -44,7 +45,7 @@ export class Terminal {
   }
 
   /** What was shown up to and including the text; that much is then forgotten. Rejects after `ms`, or when the console closes. */
-  async expect(text: string | RegExp, ms = 10_000): Promise<string> {
+  async expect(text: string | RegExp, ms = hangMs): Promise<string> {
     const deadline = Date.now() + ms
     for (;;) {
       const at = typeof text === 'string' ? this.#seen.indexOf(text) : this.#seen.search(text)

@@ -50,7 +50,7 @@ const inFlight = async (metrics: Promise<Response>) =>
 
 /** Resolves when so many requests are being answered. */
 export const untilInFlight = (metrics: () => Promise<Response>, count: number) =>
-  expect.poll(() => inFlight(metrics()), { timeout: 10_000 }).toBe(count)
+  expect.poll(() => inFlight(metrics())).toBe(count)
 
 /** The names of the images of computes; what came of those that broke off is kept beside them, to be gone on with. */
 export const imagesOf = async (services: readonly TestService[]) =>

@@ -1,13 +1,13 @@
 import type { Filter, PortCounters } from '../../runtime/node/keeper-protocol/protocol.ts'
 import { isProbe } from '../../runtime/node/switch/core/probe-frame.ts'
 import { lan, type PathName, type Peer, peer, udp } from './lan.ts'
+import { hangMs } from './limits.ts'
 import { freePort } from './ports.ts'
 
 /** Where a frame has its number: after an Ethernet header. */
 const numberAt = 14
 /** Fits the socket buffers of a system that nobody tuned. */
 const burst = 100
-const patienceMs = 10_000
 
 /** An Ethernet frame of an experimental type that carries its number, and is filled with it. */
 export function numbered(number: number, size = 64): Buffer {
@@ -180,7 +180,7 @@ export async function wires(path: PathName, stages: Stages) {
 
 /** Turns the event loop until something is so; the message is for when that takes too long. */
 async function until(isSo: () => boolean | Promise<boolean>, message: () => string): Promise<void> {
-  const deadline = performance.now() + patienceMs
+  const deadline = performance.now() + hangMs
   do {
     if (performance.now() > deadline) throw new Error(message())
     await new Promise((resolve) => setImmediate(resolve))
@@ -191,4 +191,9 @@ export const sorted = (values: readonly number[]): number[] => values.toSorted((
 
 export function median(values: readonly number[]): number {
   return sorted(values)[values.length >> 1] ?? Number.NaN
+}
+
+/** The value that so many of 100 values do not exceed. */
+export function percentile(values: readonly number[], percent: number): number {
+  return sorted(values)[Math.ceil((values.length * percent) / 100) - 1] ?? Number.NaN
 }

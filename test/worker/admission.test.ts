@@ -1,4 +1,4 @@
-import { expect, test, vi } from 'vitest'
+import { expect, test } from 'vitest'
 import { signingKey, signText } from '../../src/auth/signed-text.ts'
 import { newSignedToken, newToken } from '../../src/auth/token-text.ts'
 import { endpoints } from '../../src/routes.ts'
@@ -6,7 +6,6 @@ import { basic, bearer } from '../support/auth-app.ts'
 import { asAdmin, CountingWorker, fleetKey } from '../support/counting-worker.ts'
 
 // workerd is started, and asked for every endpoint.
-vi.setConfig({ testTimeout: 120_000 })
 
 const projects = '/v2/compute/projects'
 const upgrade = {

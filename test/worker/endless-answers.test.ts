@@ -1,10 +1,9 @@
 import { createServer } from 'node:http'
-import { expect, onTestFinished, test, vi } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import { json, listening } from '../support/fleet.ts'
 import { WorkerGateway } from '../support/worker-gateway.ts'
 
 // workerd is started.
-vi.setConfig({ testTimeout: 120_000 })
 
 const projects = '/v2/compute/projects'
 

@@ -7,12 +7,12 @@ import type { Compute } from '../../src/model/compute.ts'
 import { basic, bearer } from '../support/auth-app.ts'
 import { figure, parseExposition } from '../support/exposition.ts'
 import { json, listening } from '../support/fleet.ts'
+import { hangMs } from '../support/limits.ts'
 import { refusedJoiner } from '../support/refused-joiner.ts'
 import { TestService } from '../support/service.ts'
 import { adminToken, WorkerGateway } from '../support/worker-gateway.ts'
 
 // Services and workerd are started, and started again.
-vi.setConfig({ testTimeout: 60_000 })
 
 const embedded = { 'pc.engine': 'embedded' }
 const secret = 'Geheim-7f3a-of-the-compute'
@@ -154,7 +154,7 @@ test('who has no credentials is told what is needed, and a token may do what its
   expect(new Set(many)).toEqual(new Set([200, 429]))
   expect(await status(bearer(adminToken), 'DELETE', `/v2/tokens/${token_id}`)).toBe(204)
   // First its isolate lets it wait, as it sent too many.
-  await expect.poll(() => status(bearer(user as string), 'GET', projects), { timeout: 5000 }).toBe(401)
+  await expect.poll(() => status(bearer(user as string), 'GET', projects)).toBe(401)
 })
 
 test('without its secrets it says which are needed', async () => {
@@ -252,6 +252,6 @@ test('what is about one project goes to its compute at once, and after it when i
       const counts = [await counted('DELETE', '2xx'), await counted('GET', '2xx'), await counted('GET', '4xx')]
       expect(counts).toEqual([1, 4, 1])
     },
-    { timeout: 15_000, interval: 500 },
+    { timeout: hangMs, interval: 500 },
   )
 })

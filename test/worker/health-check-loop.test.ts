@@ -1,9 +1,7 @@
-import { expect, test, vi } from 'vitest'
+import { expect, test } from 'vitest'
 import type { Compute } from '../../src/model/compute.ts'
 import { json, StandIn } from '../support/fleet.ts'
 import { WorkerGateway } from '../support/worker-gateway.ts'
-
-vi.setConfig({ testTimeout: 60_000 })
 
 const count = 80
 

@@ -1,13 +1,12 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
-import { expect, test, vi } from 'vitest'
+import { expect, test } from 'vitest'
 import { createPc } from '../support/lab.ts'
 import { TestService } from '../support/service.ts'
 import { type OpenSocket, WorkerGateway } from '../support/worker-gateway.ts'
 
 // The object falls asleep when nothing has happened for ten seconds.
-vi.setConfig({ testTimeout: 120_000 })
 
 const projects = '/v2/compute/projects'
 const hostFeed = '/v2/compute/notifications'
@@ -156,7 +155,7 @@ test('feeds stay open while the object sleeps, and what happens meanwhile wakes 
         told.push(`node.updated ${name} ${told.length}`)
         await service.call('PUT', pc, { name: `${name} ${told.length - 1}` })
       },
-      () => expect.poll(() => heard.map(({ all }) => all.told), { timeout: 5000 }).toEqual(heard.map(() => told)),
+      () => expect.poll(() => heard.map(({ all }) => all.told)).toEqual(heard.map(() => told)),
     )
   }
   await pause(500)
@@ -174,7 +173,7 @@ test('feeds stay open while the object sleeps, and what happens meanwhile wakes 
   // Who leaves the gateway leaves the computes, too; that a stream has gone is noticed with its next ping.
   leaving.abort()
   await Promise.all(sockets.map((socket) => socket.close()))
-  await expect.poll(() => lab.feeds(), { timeout: 10_000 }).toBe(0)
+  await expect.poll(() => lab.feeds()).toBe(0)
 })
 
 test('a feed ends when its token is revoked, and one that is refused says why', async () => {

@@ -1,12 +1,11 @@
 import { randomBytes } from 'node:crypto'
 import { readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import { expect, test, vi } from 'vitest'
+import { expect, test } from 'vitest'
 import { TestService } from '../support/service.ts'
 import { WorkerGateway } from '../support/worker-gateway.ts'
 
 // Services and workerd are started.
-vi.setConfig({ testTimeout: 120_000 })
 
 const projects = '/v2/compute/projects'
 const images = '/v2/compute/machine-emulator/images'

@@ -1,7 +1,7 @@
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest'
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import type { Project } from '../../src/model/project.ts'
 import { json, StandIn } from '../support/fleet.ts'
 import { linkOf, portOf, serveManyClients } from '../support/gateway-lab.ts'
@@ -12,7 +12,6 @@ import { TestService } from '../support/service.ts'
 import { WorkerGateway } from '../support/worker-gateway.ts'
 
 // Computes are waited for that say nothing.
-vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
 
 const projects = '/v2/compute/projects'
 const embedded = { 'pc.engine': 'embedded' }
@@ -86,7 +85,7 @@ test('a live capture and a console go through Worker, tunnel and keeper', async 
   const live = collect(await gateway.fetch('POST', `${port}/capture/stream`, {}))
   await pingTwice(pc1)
   const pings = () => readPcap(live.bytes()).records.filter(({ frame }) => frame.readUInt16BE(12) === 0x0800)
-  await expect.poll(pings, { timeout: 10_000 }).toHaveLength(4)
+  await expect.poll(pings).toHaveLength(4)
   await gateway.call('DELETE', `${port}/nio`)
   await live.ended
 })

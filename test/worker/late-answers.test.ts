@@ -1,13 +1,12 @@
 import { randomUUID } from 'node:crypto'
 import { connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { expect, test, vi } from 'vitest'
+import { expect, test } from 'vitest'
 import { conflict } from '../../src/errors/api-error.ts'
 import { cuttingProxy, slowCompute } from '../support/slow-compute.ts'
 import { adminToken, WorkerGateway } from '../support/worker-gateway.ts'
 
 // workerd is started.
-vi.setConfig({ testTimeout: 60_000 })
 
 test('what takes minutes at a compute is answered through a proxy that cuts what is silent, by isolates and by the object', async () => {
   const [gateway, compute] = await Promise.all([WorkerGateway.start(), slowCompute(200)])
@@ -15,7 +14,7 @@ test('what takes minutes at a compute is answered through a proxy that cuts what
   await gateway.call('POST', '/v2/computes', { compute_id: 'one', protocol: 'http', host: '127.0.0.1', port })
   const { project_id } = await gateway.call('POST', '/v2/compute/projects', { name: 'lab' })
   const measure = `projects/${project_id}/dynamips/nodes/${randomUUID()}/auto_idlepc`
-  const begun = (count: number) => expect.poll(() => compute.asked.length, { timeout: 5000 }).toBe(count)
+  const begun = (count: number) => expect.poll(() => compute.asked.length).toBe(count)
 
   const found = ['/v2/compute', '/v2/computes/one'].map((base) => gateway.fetch('GET', `${base}/${measure}`))
   await begun(2)

@@ -1,9 +1,8 @@
-import { expect, test, vi } from 'vitest'
+import { expect, test } from 'vitest'
 import { basic, bearer } from '../support/auth-app.ts'
 import { adminToken, WorkerGateway } from '../support/worker-gateway.ts'
 
 // workerd is started.
-vi.setConfig({ testTimeout: 60_000 })
 
 test('the Worker refuses wrong log-ins by address and name, too', async () => {
   const gateway = await WorkerGateway.start()

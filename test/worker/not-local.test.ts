@@ -1,12 +1,11 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { test, vi } from 'vitest'
+import { test } from 'vitest'
 import { expectNotLocal } from '../support/not-local.ts'
 import { TestService } from '../support/service.ts'
 import { WorkerGateway } from '../support/worker-gateway.ts'
 
 // Services and workerd are started.
-vi.setConfig({ testTimeout: 120_000 })
 
 test('the Worker is not in local mode, and refuses what only local mode allows', async () => {
   const gateway = await WorkerGateway.start()

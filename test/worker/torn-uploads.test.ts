@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { expect, test, vi } from 'vitest'
+import { expect, test } from 'vitest'
 import { TestService } from '../support/service.ts'
 import {
   everyWay,
@@ -13,7 +13,6 @@ import {
 import { adminToken, WorkerGateway } from '../support/worker-gateway.ts'
 
 // Services and workerd are started.
-vi.setConfig({ testTimeout: 120_000 })
 
 const startWorker = async () => Object.assign(await WorkerGateway.start(), { token: adminToken })
 

@@ -36,7 +36,7 @@ async function gatewayOf(compute: SlowCompute) {
 
 /** The measurements that have begun, when they are so many. */
 async function begun({ asked }: SlowCompute, count: number) {
-  await expect.poll(() => asked.length, { timeout: 5000 }).toBe(count)
+  await expect.poll(() => asked.length).toBe(count)
   return asked
 }
 
@@ -117,5 +117,5 @@ test('an answer does not begin while the request is still coming', async () => {
   expect(came).toBe('')
   socket.write('0\r\n\r\n')
   // On a busy host it is a late one.
-  await expect.poll(() => came, { timeout: 10_000 }).toMatch(/^HTTP\/1\.1 201 |"status":201/)
+  await expect.poll(() => came).toMatch(/^HTTP\/1\.1 201 |"status":201/)
 })

@@ -83,7 +83,7 @@ test('a lab is run on another service: images, nodes, events, and what is given 
   // The gateway's own and this one; what a client leaves is left at the compute, too.
   expect(await feeds()).toBe(2)
   over.abort()
-  await expect.poll(feeds, { timeout: 5000 }).toBe(1)
+  await expect.poll(feeds).toBe(1)
 
   // An upload that breaks off leaves nothing.
   const broken = new AbortController()
@@ -93,7 +93,7 @@ test('a lab is run on another service: images, nodes, events, and what is given 
   const before = await files()
   void half.wanted.then(() => broken.abort())
   await expect(gateway.fetch(`${images}/half.img`, init)).rejects.toThrow()
-  await expect.poll(files, { timeout: 5000 }).toEqual(before)
+  await expect.poll(files).toEqual(before)
 })
 
 test('a service that is killed is shown so, and is there again after it was started', async () => {
@@ -112,8 +112,7 @@ test('a service that is killed is shown so, and is there again after it was star
   await register(gateway, service, protectedBy)
 
   const port = portOf(service)
-  const becomes = (connected: boolean) =>
-    expect.poll(async () => (await shown(gateway)).connected, { timeout: 10_000 }).toBe(connected)
+  const becomes = (connected: boolean) => expect.poll(async () => (await shown(gateway)).connected).toBe(connected)
   await service.kill('SIGKILL')
   await becomes(false)
   await service.restart(port)

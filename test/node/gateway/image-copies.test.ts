@@ -1,12 +1,11 @@
 import { randomBytes } from 'node:crypto'
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { expect, test, vi } from 'vitest'
+import { expect, test } from 'vitest'
 import type { Compute } from '../../../src/model/compute.ts'
 import { TestService } from '../../support/service.ts'
 
 // Three services are started, and one again.
-vi.setConfig({ testTimeout: 90_000 })
 
 const images = '/v2/compute/machine-emulator/images'
 const embedded = { 'pc.engine': 'embedded' }
@@ -26,7 +25,7 @@ test('an image is brought to a compute as it was uploaded, also after a restart 
   await gateway.restart()
   const connected = async () =>
     (await gateway.call<Compute[]>('GET', '/v2/computes')).filter(({ connected }) => connected).length
-  await expect.poll(connected, { timeout: 20_000 }).toBe(2)
+  await expect.poll(connected).toBe(2)
 
   const there = (service: TestService) => join(service.data, 'images/machine-emulator/disk.img')
   const { project_id } = await gateway.call('POST', '/v2/compute/projects', { name: 'lab', compute_id: 'second' })

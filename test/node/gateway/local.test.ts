@@ -1,4 +1,4 @@
-import { expect, test, vi } from 'vitest'
+import { expect, test } from 'vitest'
 import type { Compute } from '../../../src/model/compute.ts'
 import type { Project } from '../../../src/model/project.ts'
 import { json, openFleet, StandIn } from '../../support/fleet.ts'
@@ -7,7 +7,6 @@ import { GatewayLab } from '../../support/gateway-lab.ts'
 import { openSocketConsole } from '../../support/socket-console.ts'
 
 // Services are started.
-vi.setConfig({ testTimeout: 90_000 })
 
 const lab = GatewayLab.forAll()
 const local = '/v2/computes/local'

@@ -1,12 +1,11 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { expect, test, vi } from 'vitest'
+import { expect, test } from 'vitest'
 import { bearer } from '../../support/auth-app.ts'
 import { expectNotLocal } from '../../support/not-local.ts'
 import { TestService } from '../../support/service.ts'
 
 // Three services are started.
-vi.setConfig({ testTimeout: 120_000 })
 
 test('a gateway is not in local mode, and refuses what only local mode allows', async () => {
   const token = 'the-admin-token-of-tests'
@@ -28,6 +27,6 @@ test('a gateway is not in local mode, and refuses what only local mode allows', 
   expect((await ask('POST', '/v2/computes', input)).status).toBe(201)
   const joined = (await readFile(join(far.data, 'compute-id'), 'utf8')).trim()
   const shown = async () => (await (await ask('GET', `/v2/computes/${joined}`)).json()) as { connected?: boolean }
-  await expect.poll(async () => (await shown()).connected, { timeout: 20_000 }).toBe(true)
+  await expect.poll(async () => (await shown()).connected).toBe(true)
   await expectNotLocal(ask, ['near', joined])
 })

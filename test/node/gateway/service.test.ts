@@ -2,7 +2,7 @@ import { randomBytes, randomUUID } from 'node:crypto'
 import { readdir, readFile, truncate } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
-import { expect, onTestFinished, test, vi } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import type { Project } from '../../../src/model/project.ts'
 import { figure, parseExposition } from '../../support/exposition.ts'
 import { json, StandIn } from '../../support/fleet.ts'
@@ -13,7 +13,6 @@ import type { TestService } from '../../support/service.ts'
 import { openSocketConsole } from '../../support/socket-console.ts'
 
 // Services are started again, and computes are waited for that say nothing.
-vi.setConfig({ testTimeout: 90_000 })
 
 const projects = '/v2/compute/projects'
 const lab = GatewayLab.forAll()
@@ -50,7 +49,7 @@ test('a console and a live capture go through gateway, tunnel and keeper', async
   console.socket.send(pingTwice)
   await console.expect('icmp_seq=2 ttl=64')
   const pings = () => readPcap(live.bytes()).records.filter(({ frame }) => frame.readUInt16BE(12) === 0x0800)
-  await expect.poll(pings, { timeout: 10_000 }).toHaveLength(4)
+  await expect.poll(pings).toHaveLength(4)
   await gateway.call('DELETE', `${port}/nio`)
   await live.ended
   await gateway.call('POST', `${pc1}/stop`)

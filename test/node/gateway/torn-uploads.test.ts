@@ -1,10 +1,9 @@
-import { test, vi } from 'vitest'
+import { test } from 'vitest'
 import { bearer } from '../../support/auth-app.ts'
 import { TestService } from '../../support/service.ts'
 import { expectTornUploadsChangeNothing, type Gateway } from '../../support/torn-uploads.ts'
 
 // Three services are started.
-vi.setConfig({ testTimeout: 120_000 })
 
 const token = 'the-admin-token-of-tests'
 

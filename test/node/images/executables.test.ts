@@ -54,7 +54,7 @@ async function router(as: User, more: Record<string, unknown> = {}): Promise<str
   return `${nodes}/${made.node_id}`
 }
 
-describeWith(gcc)('outside local mode', { timeout: 60_000 }, () => {
+describeWith(gcc)('outside local mode', () => {
   const settings = { local: false, token: admin, sandbox: 'off' }
 
   test('only an administrator uploads what will be run, and only that is run or asked', async () => {
@@ -203,7 +203,7 @@ describeWith(gcc)('outside local mode', { timeout: 60_000 }, () => {
   })
 })
 
-testWith(gcc)('in local mode any image is run, as before', { timeout: 60_000 }, async () => {
+testWith(gcc)('in local mode any image is run, as before', async () => {
   const service = await TestService.start()
   const { bytes, hasRun } = await tellTale()
   const anybody = user(service, 'none')

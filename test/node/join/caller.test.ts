@@ -1,12 +1,11 @@
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { expect, onTestFinished, test, vi } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import type { Compute } from '../../../src/model/compute.ts'
 import { TestService } from '../../support/service.ts'
 
 // Three services are started.
-vi.setConfig({ testTimeout: 90_000 })
 
 const token = 'tunnel-test-0123456789'
 const embedded = { 'pc.engine': 'embedded' }
@@ -28,7 +27,7 @@ async function lab() {
   expect((await ask('/v2/computes', { method: 'POST', body: JSON.stringify(input) })).status).toBe(201)
   const id = (await readFile(join(joined.data, 'compute-id'), 'utf8')).trim()
   const isThere = async () => ((await (await ask(`/v2/computes/${id}`)).json()) as Compute).connected
-  await expect.poll(isThere, { timeout: 20_000, interval: 50 }).toBe(true)
+  await expect.poll(isThere, { interval: 50 }).toBe(true)
   return { ask, computes: [id, 'near'], joined, registered }
 }
 

@@ -2,14 +2,13 @@ import { createHash, randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import { expect, onTestFinished, test, vi } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import { WebSocket } from 'ws'
 import type { Compute } from '../../../src/model/compute.ts'
 import { refusedJoiner } from '../../support/refused-joiner.ts'
 import { TestService } from '../../support/service.ts'
 
 // Two services are started, and started again.
-vi.setConfig({ testTimeout: 90_000 })
 
 const token = 'tunnel-test-0123456789'
 const second = 'tunnel-test-9876543210'

@@ -124,11 +124,9 @@ test('a service that comes while an idle keeper ends gets one that works', async
     expect(await client.call('inventory', {})).toEqual({ units: [], ports: [] })
     client.disconnect()
     // Its socket goes first; the process still holds the directory for a moment.
-    await expect
-      .poll(() => existsSync(join(keeperDirectory(data), 'keeper.sock')), { interval: 1, timeout: 10_000 })
-      .toBe(false)
+    await expect.poll(() => existsSync(join(keeperDirectory(data), 'keeper.sock')), { interval: 1 }).toBe(false)
   }
-  await expect.poll(() => identify(last), { timeout: 10_000 }).toBeUndefined()
+  await expect.poll(() => identify(last)).toBeUndefined()
 })
 
 test('an idle keeper ends after its time, and its children and its socket with it', async () => {
@@ -140,7 +138,7 @@ test('an idle keeper ends after its time, and its children and its socket with i
   expect(again.pid).toBe(client.pid)
   await again.call('unit.stop', { key: 'test:unit', grace_ms: 1000 })
   again.disconnect()
-  await expect.poll(() => identify(again.pid), { timeout: 10_000 }).toBeUndefined()
+  await expect.poll(() => identify(again.pid)).toBeUndefined()
   expect(identify(pid)).toBeUndefined()
   expect(existsSync(join(keeperDirectory(data), 'keeper.sock'))).toBe(false)
 })

@@ -101,7 +101,7 @@ test('a client that does not read is dropped, while the guest and another client
   deaf.pause()
   const reader = await Terminal.connect(port(3))
   reader.type('go\n')
-  await reader.expect('the end', 20_000)
+  await reader.expect('the end')
   reader.type('still here\n')
   await reader.expect('still here')
 })
@@ -111,9 +111,7 @@ test('a guest that does not read blocks nobody', async () => {
   await shell('a', 'sleep 1000', {}, port(4))
   const terminal = await Terminal.connect(port(4))
   for (let round = 0; round < 100; round++) terminal.type('x'.repeat(10_000))
-  const began = Date.now()
-  await client.call('inventory', {})
-  expect(Date.now() - began).toBeLessThan(5000)
+  expect((await client.call('inventory', {})).units).toHaveLength(1)
 })
 
 test('the end of a unit closes its console, whose port can be used again at once', async () => {
@@ -204,7 +202,7 @@ test('a keeper that serves nobody and holds nothing ends by itself, one that hol
   expect(again.pid).toBe(pid)
   await again.call('unit.stop', { key: 'a', grace_ms: 1000 })
   again.disconnect()
-  await expect.poll(() => isAlive(pid), { timeout: 10_000 }).toBe(false)
+  await expect.poll(() => isAlive(pid)).toBe(false)
 })
 
 test('what a killed keeper left is ended, and nothing else', async () => {

@@ -49,7 +49,7 @@ async function openBench(): Promise<Bench> {
 
 /** The first group of the pattern, when the unit has shown it. */
 async function shown(units: Units, pattern: RegExp): Promise<string> {
-  await expect.poll(() => units.hub(key).shown.toString(), { timeout: 5000 }).toMatch(pattern)
+  await expect.poll(() => units.hub(key).shown.toString()).toMatch(pattern)
   return pattern.exec(units.hub(key).shown.toString())?.[1] ?? ''
 }
 

@@ -2,6 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { dirname } from 'node:path'
 import { expect, onTestFinished } from 'vitest'
 import { createLab, openConsole, start } from '../../support/lab.ts'
+import { hangMs } from '../../support/limits.ts'
 import { requireDevices } from '../../support/require.ts'
 import { TestService } from '../../support/service.ts'
 import { testWith } from '../../support/test-with.ts'
@@ -19,7 +20,7 @@ testWith(privileged)('a capture whose disk is full is told on the feed of its pr
   mountSmallDisk(dirname(pcap_file_path))
   await start(service, lab.pc1, lab.pc2)
   const console = await openConsole(service, lab.pc1)
-  const feed = await service.fetch(`${lab.project}/notifications`, { signal: AbortSignal.timeout(15_000) })
+  const feed = await service.fetch(`${lab.project}/notifications`, { signal: AbortSignal.timeout(hangMs) })
   await service.call('POST', `${port}/start_capture`, capture)
   console.type('ping 10.0.0.2 -c 3 -i 20\r')
   const message = await firstError(feed)

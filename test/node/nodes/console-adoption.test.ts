@@ -47,7 +47,7 @@ test('a service killed while it starts nodes whose console ports are taken leave
     for (const node of nodes) await service.call('POST', `${node}/stop`)
   }
   expect(started).toBeGreaterThan(pcs)
-}, 60_000)
+})
 
 /** Another program has the console port. */
 async function occupy(port: number) {

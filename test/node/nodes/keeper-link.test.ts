@@ -33,7 +33,7 @@ test('the end of a keeper is told before anything is asked of the next one', asy
   for (const count of [1, 2]) {
     await kill()
     const lossesAtAnswer = () => link.inventory().then(losses, () => undefined)
-    await expect.poll(lossesAtAnswer, { timeout: 10_000 }).toBe(count)
+    await expect.poll(lossesAtAnswer).toBe(count)
   }
 })
 
@@ -43,13 +43,13 @@ test('and once, however long it takes until there is a next one', async () => {
   // Then none can be started.
   await mkdir(log)
   await kill()
-  await expect.poll(() => link.isUp, { timeout: 10_000 }).toBe(false)
+  await expect.poll(() => link.isUp).toBe(false)
   const asked = await Promise.allSettled([link.inventory(), link.inventory(), link.inventory()])
   expect(asked.map(({ status }) => status)).toEqual(['rejected', 'rejected', 'rejected'])
   expect(losses()).toBe(0)
   await rmdir(log)
   // Nobody has to ask for it.
-  await expect.poll(() => link.isUp, { timeout: 10_000 }).toBe(true)
+  await expect.poll(() => link.isUp).toBe(true)
   await Promise.all([link.inventory(), link.inventory()])
   expect(losses()).toBe(1)
 })

@@ -50,56 +50,52 @@ async function typescriptIn(place: string): Promise<string[]> {
   return names.filter((name) => name.endsWith('.ts')).map((name) => join(place, name))
 }
 
-testWith(gcc)(
-  'no program that is started learns a setting or secret of the service, the keeper included',
-  { timeout: 60_000 },
-  async () => {
-    const bin = await mkdtemp(join(tmpdir(), 'patchbay-environment-'))
-    onTestFinished(() => rm(bin, { recursive: true, force: true }))
-    const programs = ['vpcs', 'qemu-system-x86_64', 'qemu-img', 'dynamips', 'ldd', 'VBoxManage']
-    for (const name of programs) {
-      const real = findProgram(name) ?? '/bin/true'
-      const script = `#!/bin/sh\nenv >>'${join(bin, name)}.seen'\nexec '${real}' "$@"\n`
-      await writeFile(join(bin, name), script, { mode: 0o755 })
-    }
-    const variables = Object.entries({ ...secrets, PATH: `${bin}:${process.env.PATH}` }).map((it) => it.join('='))
-    const service = await TestService.start({}, ['env', ...variables])
-    const image = join(service.data, 'images/iou/i86bi-report.bin')
-    await copyFile(await report(), image)
-    await chmod(image, 0o700)
+testWith(gcc)('no program that is started learns a setting or secret of the service, the keeper included', async () => {
+  const bin = await mkdtemp(join(tmpdir(), 'patchbay-environment-'))
+  onTestFinished(() => rm(bin, { recursive: true, force: true }))
+  const programs = ['vpcs', 'qemu-system-x86_64', 'qemu-img', 'dynamips', 'ldd', 'VBoxManage']
+  for (const name of programs) {
+    const real = findProgram(name) ?? '/bin/true'
+    const script = `#!/bin/sh\nenv >>'${join(bin, name)}.seen'\nexec '${real}' "$@"\n`
+    await writeFile(join(bin, name), script, { mode: 0o755 })
+  }
+  const variables = Object.entries({ ...secrets, PATH: `${bin}:${process.env.PATH}` }).map((it) => it.join('='))
+  const service = await TestService.start({}, ['env', ...variables])
+  const image = join(service.data, 'images/iou/i86bi-report.bin')
+  await copyFile(await report(), image)
+  await chmod(image, 0o700)
 
-    const { project_id } = await service.call<{ project_id: string }>('POST', '/v2/compute/projects', { name: 'lab' })
-    const project = `/v2/compute/projects/${project_id}`
-    const node = async (kind: string, body: Record<string, unknown>) => {
-      const path = `${project}/${kind}/nodes`
-      return `${path}/${(await service.call<{ node_id: string }>('POST', path, { name: 'a', ...body })).node_id}`
-    }
-    const disk = { path: 'disk.qcow2', format: 'qcow2', size: 1 }
-    await service.call('POST', '/v2/compute/machine-emulator/img', disk)
-    const machine = await node('machine-emulator', { platform: 'x86_64', ram: 32, hda_disk_image: 'disk.qcow2' })
-    const router = await node('iou', { path: 'i86bi-report.bin', iourc_content: iourc() })
-    const pc = await node('pc', {})
-    for (const path of [pc, router, machine]) await service.call('POST', `${path}/start`)
-    await service.call('GET', '/v2/compute/doctor')
-    await service.fetch('/v2/compute/hypervisor/vms')
+  const { project_id } = await service.call<{ project_id: string }>('POST', '/v2/compute/projects', { name: 'lab' })
+  const project = `/v2/compute/projects/${project_id}`
+  const node = async (kind: string, body: Record<string, unknown>) => {
+    const path = `${project}/${kind}/nodes`
+    return `${path}/${(await service.call<{ node_id: string }>('POST', path, { name: 'a', ...body })).node_id}`
+  }
+  const disk = { path: 'disk.qcow2', format: 'qcow2', size: 1 }
+  await service.call('POST', '/v2/compute/machine-emulator/img', disk)
+  const machine = await node('machine-emulator', { platform: 'x86_64', ram: 32, hda_disk_image: 'disk.qcow2' })
+  const router = await node('iou', { path: 'i86bi-report.bin', iourc_content: iourc() })
+  const pc = await node('pc', {})
+  for (const path of [pc, router, machine]) await service.call('POST', `${path}/start`)
+  await service.call('GET', '/v2/compute/doctor')
+  await service.fetch('/v2/compute/hypervisor/vms')
 
-    for (const name of programs) {
-      const seen = await readFile(join(bin, `${name}.seen`), 'utf8').catch(() => '')
-      expect(seen, name).toContain('PATH=')
-      expect(seen, name).not.toMatch(/SECRET|PATCHBAY_/)
-    }
-    // To -h it said the sum of what it reached.
-    const { ram } = await service.call<{ ram: number }>('GET', router)
-    expect((ram - 256) & reachBits.secret).toBe(0)
-    const { stdout } = await promisify(execFile)('pgrep', ['-f', service.data])
-    const others = stdout
-      .trim()
-      .split('\n')
-      .filter((pid) => Number(pid) !== service.pid)
-    expect(others.length).toBeGreaterThan(0)
-    for (const pid of others) {
-      const environment = await readFile(`/proc/${pid}/environ`, 'latin1').catch(() => '')
-      expect(environment, pid).not.toMatch(/SECRET|PATCHBAY_/)
-    }
-  },
-)
+  for (const name of programs) {
+    const seen = await readFile(join(bin, `${name}.seen`), 'utf8').catch(() => '')
+    expect(seen, name).toContain('PATH=')
+    expect(seen, name).not.toMatch(/SECRET|PATCHBAY_/)
+  }
+  // To -h it said the sum of what it reached.
+  const { ram } = await service.call<{ ram: number }>('GET', router)
+  expect((ram - 256) & reachBits.secret).toBe(0)
+  const { stdout } = await promisify(execFile)('pgrep', ['-f', service.data])
+  const others = stdout
+    .trim()
+    .split('\n')
+    .filter((pid) => Number(pid) !== service.pid)
+  expect(others.length).toBeGreaterThan(0)
+  for (const pid of others) {
+    const environment = await readFile(`/proc/${pid}/environ`, 'latin1').catch(() => '')
+    expect(environment, pid).not.toMatch(/SECRET|PATCHBAY_/)
+  }
+})

@@ -1,5 +1,6 @@
 import { onTestFinished } from 'vitest'
 import { EmbeddedPc } from '../../../runtime/node/simulator/embedded-pc.ts'
+import { hangMs } from '../../support/limits.ts'
 
 /** A wire that every frame of one end reaches all others on, at once but in turn. */
 export class Wire {
@@ -58,14 +59,14 @@ export class TestPc {
   }
 
   /** Runs a command; what it showed until the next prompt. */
-  async run(command: string, ms = 10_000): Promise<string> {
+  async run(command: string, ms = hangMs): Promise<string> {
     this.shown = ''
     this.type(`${command}\r`)
     await this.until(/\r\n\r\S+> $/, ms)
     return this.shown.slice(command.length + 2).replace(/\r\n\r\S+> $/, '')
   }
 
-  async until(pattern: RegExp, ms = 10_000): Promise<void> {
+  async until(pattern: RegExp, ms = hangMs): Promise<void> {
     const deadline = Date.now() + ms
     while (!pattern.test(this.shown)) {
       const left = deadline - Date.now()

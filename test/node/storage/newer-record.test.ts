@@ -74,7 +74,7 @@ test('a node whose record a newer version wrote is shown as such, goes on runnin
   await service.call('POST', `${project}/close`)
   expect([await readFile(fileOf(runs), 'utf8'), await readFile(fileOf(rests), 'utf8')]).toEqual(written)
   expect((await readdir(directory)).sort()).toEqual(expect.arrayContaining(names))
-}, 30_000)
+})
 
 test('a project whose record a newer version wrote is left alone, with what runs in it', async () => {
   const service = await TestService.start({ 'pc.engine': 'embedded' })
@@ -105,7 +105,7 @@ test('a project whose record a newer version wrote is left alone, with what runs
   await writeFile(file, before)
   await service.restart()
   expect(await service.call<Shown>('GET', pc)).toMatchObject({ status: 'started', console })
-}, 30_000)
+})
 
 test('a service does not start beside tokens of a newer version, and leaves them as they are', async () => {
   const service = await TestService.start()

@@ -57,7 +57,7 @@ testWith(requireRoot())(
     // Nothing is open that could still be written to.
     await gateway.end()
     await gateway.restart()
-    await expect.poll(isConnected, { timeout: 20_000 }).toBe(true)
+    await expect.poll(isConnected).toBe(true)
     const told = failuresIn(await ask('GET', '/v2/notifications'))
     const session = await ask('POST', '/v2/session', { token })
     const cookie = session.headers.get('set-cookie')?.split(';')[0] ?? ''

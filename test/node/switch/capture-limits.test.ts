@@ -6,6 +6,7 @@ import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { ethernet, linked, numbered, sendAll } from '../../support/captured-link.ts'
 import { freshDirectory } from '../../support/directory.ts'
 import { packetPaths } from '../../support/lan.ts'
+import { hangMs } from '../../support/limits.ts'
 import { holds, openReader, readWhole, textsOf } from '../../support/pcap.ts'
 import { freePorts } from '../../support/ports.ts'
 import { requireRoot } from '../../support/require.ts'
@@ -30,7 +31,7 @@ describe.each(packetPaths)('limits of captures on the %s packet path', (path) =>
     const { records } = await readWhole(file)
     expect(records.length).toBe(frames)
     expect(records.filter((it) => it.length !== 1200 || it.frame.length !== 1200)).toEqual([])
-  }, 30_000)
+  })
 
   // The portable path has one thread, which cannot be kept from storing.
   testWith(provided(path === 'fast', 'only a path with a thread of its own can be faster than the file'))(
@@ -63,7 +64,7 @@ describe.each(packetPaths)('limits of captures on the %s packet path', (path) =>
     await recorder.start(file, ethernet, 0)
     recorder.follow(follower.socket, () => {})
     await sendAll(guest, remote, 300, 8000)
-    await vi.waitFor(() => expect(failures).toHaveLength(1), { timeout: 5000 })
+    await vi.waitFor(() => expect(failures).toHaveLength(1), { timeout: hangMs })
     expect(failures).toEqual([{ key: 'a', file, message: expect.any(String) }])
     expect(recorder.state).toBe(null)
     const { records } = await readWhole(file)
@@ -83,7 +84,7 @@ describe.each(packetPaths)('limits of captures on the %s packet path', (path) =>
     await recorder.stream(live.socket, ethernet, () => {})
     await recorder.start(file, ethernet, 2 ** 40)
     await guest.send('one')
-    await vi.waitFor(() => expect(failures).toHaveLength(1), { timeout: 5000 })
+    await vi.waitFor(() => expect(failures).toHaveLength(1), { timeout: hangMs })
     expect(failures).toEqual([{ key: 'a', file, message: 'the disk is nearly full' }])
     expect(recorder.state).toBe(null)
     expect(textsOf(await readWhole(file))).toEqual([])

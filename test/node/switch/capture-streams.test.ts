@@ -3,6 +3,7 @@ import { setImmediate } from 'node:timers/promises'
 import { describe, expect, test, vi } from 'vitest'
 import { ethernet, linked, sendAll } from '../../support/captured-link.ts'
 import { packetPaths } from '../../support/lan.ts'
+import { hangMs } from '../../support/limits.ts'
 import { holds, openReader, readPcap, readWhole, textsOf } from '../../support/pcap.ts'
 import { freePorts } from '../../support/ports.ts'
 
@@ -62,7 +63,7 @@ describe.each(packetPaths)('streams of captures on the %s packet path', (path) =
     await holds(file, count)
     await quick.holds(count)
     slow.far.resume()
-    await vi.waitFor(() => expect(slow.socket.writableLength).toBe(0), { timeout: 5000 })
+    await vi.waitFor(() => expect(slow.socket.writableLength).toBe(0), { timeout: hangMs })
     await guest.send('at last')
     const { records } = await vi.waitFor(
       () => {
@@ -70,7 +71,7 @@ describe.each(packetPaths)('streams of captures on the %s packet path', (path) =
         expect(textsOf(pcap).at(-1)).toBe('at last')
         return pcap
       },
-      { timeout: 5000, interval: 20 },
+      { timeout: hangMs, interval: 20 },
     )
     expect(records.length).toBeLessThan(count)
     const numbers = records.slice(0, -1).map(({ frame }) => frame.readUInt32LE(0))
@@ -78,7 +79,7 @@ describe.each(packetPaths)('streams of captures on the %s packet path', (path) =
     await recorder.stop()
     const whole = await readWhole(file)
     expect(whole.records.map(({ frame }) => frame.length)).toEqual([...Array(count).fill(8000), 7])
-  }, 30_000)
+  })
 
   test('a capture is followed from its beginning, and to its end', async () => {
     const { recorder, file, guest } = await linked(path, base + 100)
@@ -105,7 +106,7 @@ describe.each(packetPaths)('streams of captures on the %s packet path', (path) =
     const hanging = await openReader()
     hanging.far.pause()
     recorder.follow(hanging.socket, () => {})
-    await vi.waitFor(() => expect(hanging.socket.writableNeedDrain).toBe(true))
+    await vi.waitFor(() => expect(hanging.socket.writableNeedDrain).toBe(true), { timeout: hangMs })
     hanging.far.destroy()
     // At different moments: while the file is opened, read, or written to them.
     for (let turns = 0; turns < 60; turns++) {
@@ -115,7 +116,7 @@ describe.each(packetPaths)('streams of captures on the %s packet path', (path) =
       socket.destroy()
     }
     await recorder.stop()
-    await vi.waitFor(() => expect(openDescriptors(file)).toBe(0), { timeout: 5000 })
+    await vi.waitFor(() => expect(openDescriptors(file)).toBe(0), { timeout: hangMs })
   })
 
   test('who follows a capture reads it to its end, also when its path leads to another file', async () => {
@@ -166,7 +167,7 @@ describe.each(packetPaths)('streams of captures on the %s packet path', (path) =
     }
     isOver = true
     await traffic
-  }, 30_000)
+  })
 })
 
 /** How many descriptors of this process are of the file. */

@@ -4,6 +4,7 @@ import { expect, test, vi } from 'vitest'
 import { deviceNio, nextFrame, vethLan } from '../../support/device-lan.ts'
 import { mac, rawFrame } from '../../support/frames.ts'
 import { lan, peer, udp } from '../../support/lan.ts'
+import { hangMs } from '../../support/limits.ts'
 import { freshName, ip, Namespace, removeLater, wireOf } from '../../support/namespace.ts'
 import { freePorts } from '../../support/ports.ts'
 import { requireDevices } from '../../support/require.ts'
@@ -111,7 +112,7 @@ describeWith(devices)('a device of the host', () => {
         await guest.send(rawFrame(stranger, 'again', experimental))
         expect(wire.got.length).toBeGreaterThan(0)
       },
-      { timeout: 5000, interval: 100 },
+      { timeout: hangMs, interval: 100 },
     )
     wire.send(rawFrame(stranger, 'welcome', experimental))
     expect(await nextFrame(guest)).toEqual(rawFrame(stranger, 'welcome', experimental))
@@ -128,7 +129,7 @@ describeWith(devices)('a device of the host', () => {
     await it.attach('a', deviceNio('ethernet', outside))
     const frame = rawFrame(stranger, 'at once', experimental)
     await guest.send(frame)
-    await vi.waitFor(() => expect(wire.got).toContainEqual(frame))
+    await vi.waitFor(() => expect(wire.got).toContainEqual(frame), { timeout: hangMs })
   })
 
   test('one that is down is told of, and works when it is up again', async () => {
@@ -138,7 +139,9 @@ describeWith(devices)('a device of the host', () => {
     expect((await report('a')).link).toBe('peer_unreachable')
     await expectQuiet(() => guest.send(rawFrame(stranger, 'nobody', experimental)))
     await ip(`link set ${outside} up`)
-    await vi.waitFor(() => expect(readFileSync(`/sys/class/net/${outside}/operstate`, 'utf8').trim()).toBe('up'))
+    await vi.waitFor(() => expect(readFileSync(`/sys/class/net/${outside}/operstate`, 'utf8').trim()).toBe('up'), {
+      timeout: hangMs,
+    })
     const frame = rawFrame(stranger, 'up again', experimental)
     await guest.send(frame)
     expect(await wire.next()).toEqual(frame)
@@ -227,11 +230,11 @@ describeWith(devices)('a TAP device', () => {
   test('one that goes away harms nobody, is told of, and is linked again when it comes back', async () => {
     const { guest, device, report } = await tapLan(true)
     await ip(`link del ${device}`)
-    await vi.waitFor(async () => expect((await report('a')).link).toBe('peer_unreachable'))
+    await vi.waitFor(async () => expect((await report('a')).link).toBe('peer_unreachable'), { timeout: hangMs })
     await expectQuiet(() => guest.send(rawFrame(stranger, 'nobody', experimental)))
     expect(await exists(device)).toBe(false)
     await ip(`tuntap add dev ${device} mode tap`)
-    await vi.waitFor(async () => expect((await report('a')).link).not.toBe('peer_unreachable'), { timeout: 5000 })
+    await vi.waitFor(async () => expect((await report('a')).link).not.toBe('peer_unreachable'), { timeout: hangMs })
     const host = await Namespace.make()
     await host.take(device)
     const wire = await host.wire(device)

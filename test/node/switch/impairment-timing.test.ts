@@ -1,9 +1,11 @@
 import { describe, expect, test, vi } from 'vitest'
 import type { Filter } from '../../../runtime/node/keeper-protocol/protocol.ts'
 import { packetPaths } from '../../support/lan.ts'
-import { median, numbered, numberOf, sorted, type Way, wires } from '../../support/traffic.ts'
+import { hangMs } from '../../support/limits.ts'
+import { quickest } from '../../support/rounds.ts'
+import { median, numbered, numberOf, percentile, sorted, type Way, wires } from '../../support/traffic.ts'
 
-/** How much later than it should a frame may come at worst, where other tests take the processors, ms. */
+/** How much later than they should 99 of 100 frames come at worst, where other programs take the processors, ms. */
 const lateMs = 500
 const some = 500
 
@@ -14,7 +16,7 @@ const overtakings = (numbers: readonly number[]): number =>
   numbers.filter((number, index) => number < (numbers[index - 1] ?? 0)).length
 
 /** Where other work takes the processors frames are late as well: such a measurement is made again. */
-const whenQuiet = (measure: () => Promise<void>) => vi.waitFor(measure, { timeout: 10_000, interval: 10 })
+const whenQuiet = (measure: () => Promise<void>) => vi.waitFor(measure, { timeout: hangMs, interval: 10 })
 
 /** Sends frames; how long each was on its way. */
 async function round(way: Way, make?: (number: number) => Buffer): Promise<number[]> {
@@ -40,7 +42,7 @@ describe.each(packetPaths)('the %s packet path', (path) => {
     })
     const { name, transits, numbers } = way
     expect(Math.min(...transits), name).toBeGreaterThanOrEqual(ms)
-    expect(Math.max(...transits), name).toBeLessThan(ms + lateMs)
+    expect(percentile(transits, 99), name).toBeLessThan(ms + lateMs)
     expect(numbers, name).toEqual(sorted(numbers))
   }
 
@@ -67,7 +69,7 @@ describe.each(packetPaths)('the %s packet path', (path) => {
       expect(Math.min(...transits), name).toBeLessThan(12 + usuallyLateMs)
       expect(median(transits), name).toBeGreaterThan(17.7)
       expect(Math.max(...transits), name).toBeGreaterThan(28)
-      expect(Math.max(...transits), name).toBeLessThan(30 + lateMs)
+      expect(percentile(transits, 99), name).toBeLessThan(30 + lateMs)
       expect(overtakings(numbers), name).toBeGreaterThan(some / 10)
     }
   })
@@ -94,30 +96,33 @@ describe.each(packetPaths)('the %s packet path', (path) => {
 
   test('rate lets a burst pass, and then as much as was asked', async () => {
     const [kbps, size, burst] = [2000, 1000, 16 * 1024]
-    const { ways } = await wires(path, {
-      filters: [{ type: 'rate', kbps, burst_kb: 16, queue_ms: 2000 }],
-    })
-    await Promise.all(
-      ways.map(async (way) => {
-        await way.stream(150, 10, (number) => numbered(number, size))
-        await way.holds(150)
-      }),
-    )
     const frameMs = (size * 8) / kbps
-    for (const { name, came, sent, transits, numbers } of ways) {
-      expect(numbers, name).toEqual(sorted(numbers))
+    const round = async () => {
+      const { ways } = await wires(path, {
+        filters: [{ type: 'rate', kbps, burst_kb: 16, queue_ms: 2000 }],
+      })
+      await Promise.all(
+        ways.map(async (way) => {
+          await way.stream(150, 10, (number) => numbered(number, size))
+          await way.holds(150)
+        }),
+      )
+      const spacings = ways.map(({ name, came, sent, numbers }) => {
+        expect(numbers, name).toEqual(sorted(numbers))
+        const first = sent[0]?.at ?? Number.NaN
+        for (const [index, { at }] of came.entries()) {
+          expect(at - first, `${name}: ${index}`).toBeGreaterThanOrEqual((((index + 1) * size - burst) * 8) / kbps)
+        }
+        const times = came.slice(20).map(({ at }) => at)
+        const span = times.length >> 1
+        return median(times.slice(span).map((at, index) => (at - (times[index] ?? Number.NaN)) / span))
+      })
+      expect(Math.min(...spacings) / frameMs).toBeGreaterThan(0.95)
       // Without a burst these would wait for eight others and more.
-      expect(Math.min(...transits.slice(8, 16)), name).toBeLessThan(4 * frameMs)
-      const first = sent[0]?.at ?? Number.NaN
-      for (const [index, { at }] of came.entries()) {
-        expect(at - first, `${name}: ${index}`).toBeGreaterThanOrEqual((((index + 1) * size - burst) * 8) / kbps)
-      }
-      const times = came.slice(20).map(({ at }) => at)
-      const span = times.length >> 1
-      const spacing = median(times.slice(span).map((at, index) => (at - (times[index] ?? Number.NaN)) / span))
-      expect(spacing / frameMs, name).toBeGreaterThan(0.95)
-      expect(spacing / frameMs, name).toBeLessThan(1.05)
+      const burstMs = Math.max(...ways.map(({ transits }) => Math.min(...transits.slice(8, 16))))
+      return Math.max(burstMs / (4 * frameMs), Math.max(...spacings) / (1.05 * frameMs))
     }
+    expect(await quickest(1, round)).toBeLessThan(1)
   })
 
   test('rate drops and counts what would have to wait too long', async () => {
@@ -136,7 +141,7 @@ describe.each(packetPaths)('the %s packet path', (path) => {
       expect(dropped, way.name).toEqual({ rate: 100 - passed })
       expect(way.numbers.slice(0, 41), way.name).toEqual([...Array(41).keys()])
       expect(way.came.length, way.name).toBe(passed)
-      expect(Math.max(...way.transits), way.name).toBeLessThan(100 + lateMs)
+      expect(percentile(way.transits, 99), way.name).toBeLessThan(100 + lateMs)
     }
   })
 
@@ -179,7 +184,7 @@ describe.each(packetPaths)('the %s packet path', (path) => {
       const { name, numbers, transits } = way
       expect(numbers, name).toEqual(sorted(numbers))
       expect(Math.min(...transits.slice(0, 240)), name).toBeGreaterThanOrEqual(60)
-      expect(Math.max(...transits.slice(0, 240)), name).toBeLessThan(60 + lateMs)
+      expect(percentile(transits.slice(0, 240), 99), name).toBeLessThan(60 + lateMs)
       expect(Math.min(...transits.slice(240, 480)), name).toBeGreaterThanOrEqual(20)
       expect(Math.min(...transits.slice(1020, 1120)), name).toBeLessThan(20)
       expect(Math.min(...transits.slice(1120)), name).toBeGreaterThanOrEqual(40)

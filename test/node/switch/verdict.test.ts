@@ -3,11 +3,12 @@ import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { decodeProbe, encodeProbe, isProbe } from '../../../runtime/node/switch/core/probe-frame.ts'
 import { Prober } from '../../../runtime/node/switch/prober.ts'
 import { lan, packetPaths, peer, udp } from '../../support/lan.ts'
+import { hangMs } from '../../support/limits.ts'
 import { freePorts } from '../../support/ports.ts'
 
 describe.each(packetPaths)('a link of the %s packet path', (path) => {
   const base = freePorts(100)
-  const settled = { timeout: 8000, interval: 50 }
+  const settled = { timeout: hangMs, interval: 50 }
 
   test('is ok as soon as the switch at the other end has it too, without a frame of a guest', async () => {
     const here = await lan(path, 'a')

@@ -2,6 +2,7 @@ import { Readable } from 'node:stream'
 import { setImmediate } from 'node:timers/promises'
 import { expect, test, vi } from 'vitest'
 import { webStream } from '../../../runtime/node/system/web-stream.ts'
+import { hangMs } from '../../support/limits.ts'
 import { openReader } from '../../support/pcap.ts'
 
 test('what a Node stream has comes out, in order and to its end', async () => {
@@ -44,6 +45,6 @@ test('cancelling while bytes wait harms nobody, whatever the moment', async () =
     // Steps within one turn: what the stream has begun comes after them.
     for (let step = 0; step < steps; step++) await Promise.resolve()
     await stream.cancel()
-    await vi.waitFor(() => expect(far.closed).toBe(true))
+    await vi.waitFor(() => expect(far.closed).toBe(true), { timeout: hangMs })
   }
 })

@@ -2,6 +2,7 @@ import { expect, test } from 'vitest'
 import { conflict } from '../../../src/errors/api-error.ts'
 import { newAppliance, running, vmOf } from '../../support/appliance.ts'
 import { faultOf, json, StandIn } from '../../support/fleet.ts'
+import { hangMs } from '../../support/limits.ts'
 
 test('a VM that could not be ended is ended when that is asked for again', async () => {
   const all = await running()
@@ -81,7 +82,7 @@ test.for([
   await (
     await fleet.send('vm', {
       ...{ method: 'GET', path: '/', headers: {}, body: null },
-      signal: AbortSignal.timeout(5000),
+      signal: AbortSignal.timeout(hangMs),
     })
   ).text()
   const warnings = () => events.flatMap((event) => ('message' in event ? [event.message] : []))

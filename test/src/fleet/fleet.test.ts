@@ -147,7 +147,7 @@ test('a compute that cannot be saved is not registered', async () => {
   registry.fault = new Error('the disk is full')
   await expect(fleet.create(compute.input())).rejects.toThrow('the disk is full')
   expect([await fleet.list(), events]).toEqual([[], []])
-  await expect.poll(() => compute.openFeeds, { timeout: 5000 }).toBe(0)
+  await expect.poll(() => compute.openFeeds).toBe(0)
 })
 
 test('a change keeps what it does not name, and connects anew', async () => {
@@ -166,7 +166,7 @@ test('a change keeps what it does not name, and connects anew', async () => {
   expect(await until('one', { connected: true })).toMatchObject({ capabilities: { node_types: ['iou'] } })
   expect(seen).toEqual([`Basic ${Buffer.from(`anna:${secret}`).toString('base64')}`])
   expect(registry.records.get('one')).toMatchObject({ name: 'new', user: 'anna', password: secret })
-  await expect.poll(() => first.openFeeds, { timeout: 5000 }).toBe(0)
+  await expect.poll(() => first.openFeeds).toBe(0)
   await fleet.update('one', { user: null, password: 'other' })
   expect(registry.records.get('one')).toMatchObject({ user: 'anna', password: 'other' })
   // Without a user there is nothing to keep a password for.
@@ -183,7 +183,7 @@ test('a compute that is deleted is left, and may be deleted again', async () => 
   expect(await faultOf(fleet.get('one'))).toMatchObject({ status: 404 })
   expect(registry.records.size).toBe(0)
   expect(events.at(-1)).toMatchObject({ type: 'compute.deleted', compute: { compute_id: 'one' } })
-  await expect.poll(() => compute.openFeeds, { timeout: 5000 }).toBe(0)
+  await expect.poll(() => compute.openFeeds).toBe(0)
 })
 
 test('what was saved is there again, and connected', async () => {
@@ -191,7 +191,7 @@ test('what was saved is there again, and connected', async () => {
   const first = await openFleet()
   await first.fleet.create(compute.input({ name: 'mine', user: 'anna', password: secret }))
   await first.fleet.close()
-  await expect.poll(() => compute.openFeeds, { timeout: 5000 }).toBe(0)
+  await expect.poll(() => compute.openFeeds).toBe(0)
   const { fleet, until } = await openFleet({ registry: first.registry })
   expect(await fleet.list()).toMatchObject([{ compute_id: 'one', name: 'mine', user: 'anna' }])
   await until('one', { connected: true })

@@ -30,7 +30,7 @@ test('a compute that answers before it has the body gets no more of it', async (
   })
   expect([answer.status, await answer.json()]).toEqual([409, { message: 'no room', status: 409 }])
   // It is left, not cancelled: that would end the connection on which the client waits for the answer.
-  await expect.poll(() => request.body?.locked, { timeout: 5000 }).toBe(false)
+  await expect.poll(() => request.body?.locked).toBe(false)
   body.more('two')
   expect(new TextDecoder().decode((await request.body?.getReader().read())?.value)).toBe('two')
 })
@@ -114,7 +114,7 @@ test('what waits for a compute that is lost, or is deleted, does not wait for ev
   }
   const broken = (await send('x/stream')).text().catch((error: Error) => error.message)
   const lost = waiting()
-  await expect.poll(() => compute.asked.at(-1), { timeout: 5000 }).toBe('GET /v2/compute/x/y')
+  await expect.poll(() => compute.asked.at(-1)).toBe('GET /v2/compute/x/y')
   // Its host hangs: the feed ends, and no other is begun.
   const { capabilities } = compute
   compute.capabilities = (req) => void req.socket.destroy()
@@ -124,7 +124,7 @@ test('what waits for a compute that is lost, or is deleted, does not wait for ev
   compute.capabilities = capabilities
   await until('one', { connected: true })
   const deleted = waiting()
-  await expect.poll(() => compute.asked.at(-1), { timeout: 5000 }).toBe('GET /v2/compute/x/y')
+  await expect.poll(() => compute.asked.at(-1)).toBe('GET /v2/compute/x/y')
   await fleet.remove('one')
   expect(await deleted).toMatchObject({ status: 504 })
 })

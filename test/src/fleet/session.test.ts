@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import type { Compute } from '../../../src/model/compute.ts'
 import { faultOf, json, openFleet, StandIn, version } from '../../support/fleet.ts'
+import { hangMs } from '../../support/limits.ts'
 
 const ask = { method: 'GET', path: '/v2/compute/x', headers: {}, body: null, signal: new AbortController().signal }
 const never: [number, number] = [60_000, 60_000]
@@ -25,7 +26,7 @@ test('a compute that is silent is not taken for there', async () => {
   const { fleet, until } = await openFleet({ timeouts: { silenceMs: 80, retryMs: never } })
   await fleet.create(compute.input())
   expect(await until('one', { connected: false })).toMatchObject({ last_error: 'it was silent for 0.08 s' })
-  await expect.poll(() => compute.openFeeds, { timeout: 5000 }).toBe(0)
+  await expect.poll(() => compute.openFeeds).toBe(0)
 })
 
 test.for([
@@ -75,7 +76,7 @@ test('requests to what failed again and again are refused at once, until one may
           .send('one', ask)
           .then(({ status }) => status)
           .catch(() => 0),
-      { timeout: 5000 },
+      { timeout: hangMs },
     )
     .toBe(404)
   expect(compute.asked).toEqual(['GET /v2/compute/capabilities', 'GET /v2/compute/x'])
@@ -179,7 +180,7 @@ test('a feed that ends again and again is not opened without a pause', async () 
   const began = Date.now()
   const { fleet } = await openFleet({ timeouts: { retryMs: [40, 1000], steadyMs: 60_000 } })
   await fleet.create(compute.input())
-  await expect.poll(() => feeds, { timeout: 5000 }).toBeGreaterThan(4)
+  await expect.poll(() => feeds).toBeGreaterThan(4)
   // Each wait is at least half of the second one.
   expect(Date.now() - began).toBeGreaterThanOrEqual((feeds - 1) * 20)
 })

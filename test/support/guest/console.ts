@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { onTestFinished } from 'vitest'
 import { TelnetStripper } from '../../../runtime/node/system/telnet.ts'
+import { hangMs } from '../limits.ts'
 
 const prompt = 'pb# '
 /** N_TTY of Linux drops the rest of a longer one. */
@@ -70,14 +71,14 @@ export class GuestShell {
   }
 
   /** What a command prints, without the newlines at its end; one that fails is an error with that. */
-  async run(command: string, ms = 30_000): Promise<string> {
+  async run(command: string, ms = hangMs): Promise<string> {
     const { code, output } = await this.attempt(command, ms)
     if (code !== 0) throw new Error(`${command}: exit code ${code}: ${output}`)
     return output
   }
 
   /** The same for a command that may fail. */
-  async attempt(command: string, ms = 30_000): Promise<Outcome> {
+  async attempt(command: string, ms = hangMs): Promise<Outcome> {
     const [typedStart, start] = newMark()
     const [typedEnd, end] = newMark()
     const line = `echo ${typedStart}; eval ${quoted(command)}; printf '\\n%s %s\\n' ${typedEnd} $?\n`
@@ -90,7 +91,7 @@ export class GuestShell {
   }
 
   /** Repeats a command in the guest until it succeeds; its output then. */
-  until(command: string, ms = 30_000): Promise<string> {
+  until(command: string, ms = hangMs): Promise<string> {
     return this.run(`until ${command}; do usleep 20000; done`, ms)
   }
 
@@ -100,7 +101,7 @@ export class GuestShell {
   }
 
   /** What was shown up to and including the text, which is then forgotten. */
-  async shows(text: string | RegExp, ms: number, what = `${text}`): Promise<string> {
+  async shows(text: string | RegExp, ms = hangMs, what = `${text}`): Promise<string> {
     const deadline = Date.now() + ms
     for (;;) {
       const end = endOf(text, this.#seen)

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { watchLoad } from '../../../../runtime/node/kinds/dynamips/load.ts'
 import { busy, idling, ring } from '../../../stand-in/mips/programs.ts'
 import { hex } from '../../../support/dynamips.ts'
+import { hangMs } from '../../../support/limits.ts'
 import { requireProgram } from '../../../support/require.ts'
 import { describeWith } from '../../../support/test-with.ts'
 import { RouterLab, type RouterRef } from './router-lab.ts'
@@ -40,7 +41,7 @@ function askedFor(which: 'busy' | 'proposed'): Asked {
   return asked[which]
 }
 
-describeWith(needsDynamips)('a measurement', { timeout: 60_000 }, () => {
+describeWith(needsDynamips)('a measurement', () => {
   const gone = new Error('went away')
 
   /** One that has begun, in a host whose routers take so long to boot. */
@@ -49,7 +50,7 @@ describeWith(needsDynamips)('a measurement', { timeout: 60_000 }, () => {
     const ref = await lab.router(idling)
     const answer = lab.agent.nodes.action(ref, 'autoIdlePc', {}, signal)
     answer.catch(() => {})
-    await expect.poll(async () => (await lab.get(ref)).status, { timeout: 30_000 }).toBe('started')
+    await expect.poll(async () => (await lab.get(ref)).status).toBe('started')
     // Into the command that takes the samples.
     if (boot < 1000) await delay(boot + 500)
     return { lab, ref, answer, since: performance.now() }
@@ -62,7 +63,7 @@ describeWith(needsDynamips)('a measurement', { timeout: 60_000 }, () => {
   }
 
   test.each([
-    ['boot', 20_000],
+    ['boot', 10 * hangMs],
     ['look at it', 50],
   ])('that nobody waits for any more ends at once during the %s', async (_, boot) => {
     const asker = new AbortController()
@@ -105,14 +106,14 @@ describeWith(needsDynamips)('a measurement', { timeout: 60_000 }, () => {
   })
 
   test('ends with the service', async () => {
-    const { lab, answer } = await begun(20_000)
+    const { lab, answer } = await begun(10 * hangMs)
     await lab.close()
     await expect(answer).rejects.toMatchObject({ status: 409, message: 'The service is stopping' })
     expect(lab.pids).toEqual([])
   })
 
   test.each([
-    ['boot', 20_000],
+    ['boot', 10 * hangMs],
     ['look at it', 50],
   ])('that takes too long is given up during the %s', async (_, boot) => {
     const lab = await RouterLab.open({ bounds: { boot, measurement: 1500 } })
@@ -127,7 +128,7 @@ describeWith(needsDynamips)('a measurement', { timeout: 60_000 }, () => {
   })
 
   test('keeps nobody from reading the node or giving it a name, but from changing what is measured', async () => {
-    const { lab, ref, answer } = await begun(20_000)
+    const { lab, ref, answer } = await begun(10 * hangMs)
     const { nodes } = lab.agent
     expect(await nodes.update(ref, { name: 'R2' })).toMatchObject({ name: 'R2' })
     const other = await lab.router(idling)
@@ -159,7 +160,7 @@ describeWith(needsDynamips)('a measurement', { timeout: 60_000 }, () => {
 })
 
 describeWith(needsDynamips)('what dynamips finds', () => {
-  test('a program that never idles has no value, and what was tried is told', { timeout: 60_000 }, async () => {
+  test('a program that never idles has no value, and what was tried is told', async () => {
     const { lab, ref, answer } = askedFor('busy')
     expect(await answer).toMatchObject({
       status: 409,
@@ -171,7 +172,7 @@ describeWith(needsDynamips)('what dynamips finds', () => {
     expect([lab.pids, await lab.ports()]).toEqual([[], []])
   })
 
-  test('a router that runs is proposed values, and goes on as it was', { timeout: 60_000 }, async () => {
+  test('a router that runs is proposed values, and goes on as it was', async () => {
     const { lab, ref, answer } = askedFor('proposed')
     const proposals = (await answer) as string[]
     expect(proposals.length).toBeGreaterThan(0)
@@ -183,7 +184,7 @@ describeWith(needsDynamips)('what dynamips finds', () => {
       await delay(400)
       return watch?.()
     }
-    const soon = { timeout: 15_000 }
+    const soon = { timeout: hangMs }
     await expect.poll(load, soon).toBeLessThan(50)
     await lab.agent.nodes.update(ref, { idlepc: '' })
     // Others may want the processor now and then.

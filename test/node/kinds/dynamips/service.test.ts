@@ -29,7 +29,7 @@ async function newRouter(service: TestService): Promise<string> {
   return `${nodes}/${node_id}`
 }
 
-describeWith(needsDynamips)('a service', { timeout: 60_000 }, () => {
+describeWith(needsDynamips)('a service', () => {
   /** Asks for the idle PC of the image; resolves when that runs. */
   async function ask(service: TestService, signal?: AbortSignal): Promise<void> {
     const asked = service.fetch('/v2/computes/local/auto_idlepc', {
@@ -37,7 +37,7 @@ describeWith(needsDynamips)('a service', { timeout: 60_000 }, () => {
       ...(signal !== undefined && { signal }),
     })
     asked.catch(() => {})
-    await expect.poll(() => dynamipsIn(service.data), { timeout: 10_000 }).toHaveLength(1)
+    await expect.poll(() => dynamipsIn(service.data)).toHaveLength(1)
   }
 
   test('leaves nothing of an idle PC that nobody waits for, or that it was killed over', async () => {
@@ -48,7 +48,7 @@ describeWith(needsDynamips)('a service', { timeout: 60_000 }, () => {
     await ask(service, client.signal)
     expect(await projects()).toHaveLength(1)
     client.abort()
-    await expect.poll(projects, { timeout: 10_000 }).toEqual([])
+    await expect.poll(projects).toEqual([])
     expect(dynamipsIn(service.data)).toEqual([])
 
     await ask(service)
@@ -68,7 +68,7 @@ describeWith(needsDynamips)('a service', { timeout: 60_000 }, () => {
     const before = await view(router)
     const [pid] = dynamipsIn(service.data)
     service.fetch(`${measured}/auto_idlepc`).catch(() => {})
-    await expect.poll(async () => (await view(measured)).status, { timeout: 30_000 }).toBe('started')
+    await expect.poll(async () => (await view(measured)).status).toBe('started')
 
     await service.kill('SIGKILL')
     expect(dynamipsIn(service.data)).toHaveLength(2)

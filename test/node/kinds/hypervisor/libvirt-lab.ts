@@ -16,7 +16,7 @@ export function sharedLibvirt(): () => TestLibvirt {
     libvirt = await TestLibvirt.start()
     // It looks at every emulator once, which takes its time.
     await libvirt.virsh('capabilities')
-  }, 60_000)
+  })
   afterAll(() => libvirt?.close())
   return () => {
     if (libvirt === undefined) throw new Error('libvirt was not started')

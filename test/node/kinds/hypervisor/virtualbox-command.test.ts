@@ -175,12 +175,10 @@ test('a program that leaves its output open to another does not hold up the next
   const directory = await freshDirectory()
   const path = join(directory, 'VBoxManage')
   // As the first command, which starts VirtualBox's server.
-  await writeFile(path, '#!/bin/sh\nsleep 5 &\necho $! >"$0.pid"\necho said\n')
+  await writeFile(path, '#!/bin/sh\nsleep 600 &\necho $! >"$0.pid"\necho said\n')
   await chmod(path, 0o755)
   const line = new CommandLine({ path: () => path })
-  const begin = performance.now()
   expect(await line.run('list', 'vms')).toBe('said\n')
-  expect(performance.now() - begin).toBeLessThan(4000)
   spawnSync('sh', ['-c', `kill $(cat ${path}.pid)`])
 })
 

@@ -8,6 +8,7 @@ import {
 import { standIn } from '../../../stand-in/virtualbox/build.ts'
 import { World } from '../../../stand-in/virtualbox/world.ts'
 import { freshDirectory } from '../../../support/directory.ts'
+import { hangMs } from '../../../support/limits.ts'
 import { freePorts } from '../../../support/ports.ts'
 
 export interface DriverWorld {
@@ -23,7 +24,7 @@ export interface DriverWorld {
 const times = { shutdownMs: 15_000, settleMs: 15_000, serialMs: 15_000, lookMs: 20 }
 
 /** For what happens soon, but on a busy host not at once. */
-export const soon = { timeout: 15_000, interval: 20 }
+export const soon = { timeout: hangMs, interval: 20 }
 
 /** A driver whose VirtualBox is the stand-in. */
 export async function driverWorld(options: Partial<VirtualBoxOptions> = {}): Promise<DriverWorld> {

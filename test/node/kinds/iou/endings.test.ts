@@ -158,7 +158,7 @@ describeWith(gcc)('a router that ends while nobody looks', () => {
     // Its own files it cannot remove.
     console.send('crash SIGSTOP\n')
     await other.restart()
-    await expect.poll(() => sockets.filter((path) => existsSync(path)), { timeout: 10_000 }).toEqual([])
+    await expect.poll(() => sockets.filter((path) => existsSync(path))).toEqual([])
     await expect.poll(() => existsSync(join(other.data, 'run', `iou-${router.id}`))).toBe(false)
     const client = await KeeperClient.connect(other.data)
     expect(await client.call('inventory', {})).toEqual({ units: [], ports: [] })

@@ -10,6 +10,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import { freshDirectory } from '../../../support/directory.ts'
 import { ones } from '../../../support/frames.ts'
 import { freeApplicationId, IouConsole, iourc, netioDirectory, requireGcc, standIn } from '../../../support/iou.ts'
+import { hangMs } from '../../../support/limits.ts'
 import { requireProgram } from '../../../support/require.ts'
 import { describeWith, testWith } from '../../../support/test-with.ts'
 
@@ -505,7 +506,7 @@ async function newLab() {
 /** A program that is to end by itself. */
 function ended(args: readonly string[], cwd?: string, env: Record<string, string> = {}) {
   return new Promise<{ code: unknown; output: string; errors: string }>((resolve) => {
-    execFile(program, args, { cwd, env, timeout: 5000 }, (error, output, errors) => {
+    execFile(program, args, { cwd, env, timeout: hangMs }, (error, output, errors) => {
       resolve({ code: error === null ? 0 : error.code, output, errors })
     })
   })
@@ -536,7 +537,7 @@ async function newPeer(own: string, other: string) {
     await exited
     await rm(own, { force: true })
   })
-  async function next(ms = 5000): Promise<string> {
+  async function next(ms = hangMs): Promise<string> {
     const over = setTimeout(() => wake(), ms)
     const deadline = Date.now() + ms
     while (lines.length === 0 && Date.now() < deadline) {

@@ -15,6 +15,7 @@ import { findImageTool, prepareOverlay } from '../../../../runtime/node/kinds/ma
 import { firmwareOf, systemUefis } from '../../../../runtime/node/kinds/machine-emulator/firmware.ts'
 import type { BinaryFacts } from '../../../../runtime/node/kinds/machine-emulator/probe.ts'
 import type { Qmp } from '../../../../runtime/node/kinds/machine-emulator/qmp.ts'
+import { hangMs } from '../../../support/limits.ts'
 import { freePort, freePorts } from '../../../support/ports.ts'
 import { requireProgram } from '../../../support/require.ts'
 import { provided, testWith } from '../../../support/test-with.ts'
@@ -48,7 +49,7 @@ async function started(wanted: Wanted, directory?: string): Promise<{ qmp: Qmp; 
 }
 
 async function quit({ qmp, qemu }: { qmp: Qmp; qemu: RunningQemu }): Promise<void> {
-  await qmp.execute('quit', {}, 10_000)
+  await qmp.execute('quit', {}, hangMs)
   expect(await qemu.ended).toBe(0)
   // What the processor of the host lacks is no fault of the command line.
   const complaints = qemu.complaints().split('\n')
@@ -63,9 +64,9 @@ const kinds = ['pc', 'q35'].flatMap((type) =>
 )
 qemuTest.for(kinds)('%i adapters of %s on %s are accepted, each with its own link', async ([count, model, type]) => {
   const all = await started({ adapters: count, model, options: `-machine ${type}` })
-  const devices = await all.qmp.execute<{ name: string }[]>('qom-list', { path: '/machine/peripheral' }, 5000)
+  const devices = await all.qmp.execute<{ name: string }[]>('qom-list', { path: '/machine/peripheral' }, hangMs)
   expect(devices.filter(({ name }) => name.startsWith('pb-nic')).length).toBe(count)
-  if (count > 0) await all.qmp.execute('set_link', { name: netdevId(count - 1), up: false }, 5000)
+  if (count > 0) await all.qmp.execute('set_link', { name: netdevId(count - 1), up: false }, hangMs)
   await quit(all)
 })
 
@@ -79,7 +80,7 @@ qemuTest.for(interfaces.flatMap((as) => ['pc', 'q35'].map((type) => [as, type] a
     const disk = await prepareOverlay(findImageTool(facts.path), { path, base })
     const disks = [{ slot: 'hda' as const, ...disk, interface: as }]
     const all = await started({ adapters: 28, disks, options: `-machine ${type}` }, directory)
-    const blocks = await all.qmp.execute<{ device: string; inserted?: { file: string } }[]>('query-block', {}, 5000)
+    const blocks = await all.qmp.execute<{ device: string; inserted?: { file: string } }[]>('query-block', {}, hangMs)
     expect(blocks.find(({ device }) => device === 'pb-hda')?.inserted?.file).toBe(path)
     expect(blocks.map(({ device }) => device)).toContain('pb-cdrom')
     await quit(all)
@@ -112,23 +113,23 @@ qemuTest('a medium is changed in the drive while the machine runs', async () => 
   const iso = join(directory, 'cd.iso')
   execFileSync('qemu-img', ['create', '-q', '-f', 'raw', iso, '1M'])
   const all = await started({})
-  await all.qmp.execute('blockdev-change-medium', { device: 'pb-cdrom', filename: iso, format: 'raw' }, 5000)
-  const blocks = await all.qmp.execute<{ device: string; inserted?: { file: string } }[]>('query-block', {}, 5000)
+  await all.qmp.execute('blockdev-change-medium', { device: 'pb-cdrom', filename: iso, format: 'raw' }, hangMs)
+  const blocks = await all.qmp.execute<{ device: string; inserted?: { file: string } }[]>('query-block', {}, hangMs)
   expect(blocks.find(({ device }) => device === 'pb-cdrom')?.inserted?.file).toBe(iso)
   await quit(all)
 })
 
 qemuTest('a name with commas and equals signs arrives as it is', async () => {
   const all = await started({ settings: { name: 'a,b=c, "d" é' } })
-  expect(await all.qmp.execute('query-name', {}, 1000)).toEqual({ name: 'a,b=c, "d" é' })
+  expect(await all.qmp.execute('query-name', {}, hangMs)).toEqual({ name: 'a,b=c, "d" é' })
   await quit(all)
 })
 
 qemuTest('a VNC console listens where it should, and no monitor is behind it', async () => {
   const console = freeConsole()
   const all = await started({ settings: { console_type: 'vnc' }, console })
-  expect(await all.qmp.execute('query-vnc', {}, 1000)).toMatchObject({ enabled: true, service: String(console.port) })
-  const channels = await all.qmp.execute<{ label: string }[]>('query-chardev', {}, 1000)
+  expect(await all.qmp.execute('query-vnc', {}, hangMs)).toMatchObject({ enabled: true, service: String(console.port) })
+  const channels = await all.qmp.execute<{ label: string }[]>('query-chardev', {}, hangMs)
   expect(channels.map(({ label }) => label).filter((label) => /monitor/.test(label))).toEqual([])
   await quit(all)
 })
@@ -137,7 +138,7 @@ qemuTest.for(['spice', 'spice+agent'] as const)('a %s console is accepted', asyn
   if (!facts.hasSpice) leave('this QEMU has no SPICE')
   const console = freeConsole()
   const all = await started({ settings: { console_type }, console })
-  expect(await all.qmp.execute('query-spice', {}, 1000)).toMatchObject({ enabled: true, port: console.port })
+  expect(await all.qmp.execute('query-spice', {}, hangMs)).toMatchObject({ enabled: true, port: console.port })
   await quit(all)
 })
 
@@ -151,9 +152,9 @@ qemuTest('a UEFI of the host starts with variables of its own', async ({ skip: l
   const template = await readFile(uefi.vars)
   expect(await readFile(vars)).toEqual(template)
   const all = await started({ firmware, options: '-machine q35', ...runs }, directory)
-  await all.qmp.execute('cont', {}, 1000)
+  await all.qmp.execute('cont', {}, hangMs)
   // It notes its boot entries there.
-  await expect.poll(async () => (await readFile(vars)).equals(template), { timeout: 15_000, interval: 200 }).toBe(false)
+  await expect.poll(async () => (await readFile(vars)).equals(template), { interval: 200 }).toBe(false)
   await quit(all)
   // What is there stays.
   const written = await readFile(vars)
@@ -173,8 +174,8 @@ testWith(needsQemu, provided(existsSync(wholeUefi), `${wholeUefi} is not there`)
 
 qemuTest('275 adapters run', async () => {
   const all = await started({ ...runs, adapters: 275, model: 'virtio-net-pci' })
-  await all.qmp.execute('cont', {}, 5000)
-  expect(await all.qmp.execute('query-status', {}, 5000)).toMatchObject({ status: 'running' })
+  await all.qmp.execute('cont', {}, hangMs)
+  expect(await all.qmp.execute('query-status', {}, hangMs)).toMatchObject({ status: 'running' })
   await quit(all)
 })
 
@@ -183,12 +184,12 @@ qemuTest.for(['dgram', 'socket'])(
   async (netdev, { skip: leave }) => {
     if (!facts.netdevs.has(netdev)) leave(`this QEMU has no netdev of the type ${netdev}`)
     const { wire, end } = await realWire()
-    const frame = once(end, 'message', { signal: AbortSignal.timeout(18_000) }) as Promise<[Buffer]>
+    const frame = once(end, 'message', { signal: AbortSignal.timeout(hangMs) }) as Promise<[Buffer]>
     const all = await started({
       ...{ ...runs, adapters: 1, wires: new Map([['0/0', wire]]), settings: { boot_priority: 'n' } },
       facts: { ...facts, netdevs: new Set([netdev]) },
     })
-    await all.qmp.execute('cont', {}, 1000)
+    await all.qmp.execute('cont', {}, hangMs)
     const [bytes] = await frame
     expect(bytes.toString('hex', 6, 12)).toBe('0c0000000100')
     await quit(all)
@@ -206,11 +207,11 @@ qemuTest('the serial console is on standard input and output, as the keeper runs
     },
   )
   onTestFinished(() => void runner.stop(0))
-  await expect.poll(() => shown, { timeout: 15_000, interval: 50 }).toContain('SeaBIOS')
+  await expect.poll(() => shown, { interval: 50 }).toContain('SeaBIOS')
   // For the guest, and neither the end of the emulator nor a way to its monitor.
   runner.input(Buffer.from('\x03\x01x\x01c'))
   const qmp = await monitor(join(cwd, 'qmp.sock'))
-  expect(await qmp.execute('query-status', {}, 1000)).toMatchObject({ status: 'running' })
+  expect(await qmp.execute('query-status', {}, hangMs)).toMatchObject({ status: 'running' })
   expect(await runner.stop(5000)).toMatchObject({ code: 0 })
   expect(shown).not.toContain('(qemu)')
 })

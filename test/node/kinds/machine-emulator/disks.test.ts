@@ -12,6 +12,7 @@ import {
   prepareOverlay,
   resizeDisk,
 } from '../../../../runtime/node/kinds/machine-emulator/disks.ts'
+import { hangMs } from '../../../support/limits.ts'
 import { requireProgram, requireThing } from '../../../support/require.ts'
 import { testWith } from '../../../support/test-with.ts'
 import { monitor, qemuName, startQemu, temporaryDirectory } from './qemu-process.ts'
@@ -205,8 +206,8 @@ qemuTest('what a machine writes goes to the overlay', async () => {
   const before = await md5(base)
   const qmp = await runningWith(path, directory)
   const command = { 'command-line': 'qemu-io d "write -P 0x5a 0 1M"' }
-  await qmp.execute('human-monitor-command', command, 5000)
-  await qmp.execute('quit', {}, 5000)
+  await qmp.execute('human-monitor-command', command, hangMs)
+  await qmp.execute('quit', {}, hangMs)
   await qmp.closed
   expect(qemuImg('map', '--output=json', path)).toContain('"depth": 0')
   expect(await md5(base)).toBe(before)

@@ -37,7 +37,7 @@ export class GuestHardware {
       for (const index of cables.keys()) seen.push(await this.hasCable(2 + index))
       return seen
     }
-    await expect.poll(read, { interval: 20, timeout: 8000 }).toEqual(cables)
+    await expect.poll(read, { interval: 20 }).toEqual(cables)
   }
 
   /** A register of the configuration space of a device. */

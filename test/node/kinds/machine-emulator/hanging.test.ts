@@ -3,7 +3,9 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { findProgram } from '../../../../runtime/node/system/find-program.ts'
 import { isAlive } from '../../../support/keeper.ts'
+import { hangMs } from '../../../support/limits.ts'
 import { requireProgram } from '../../../support/require.ts'
+import { quickest, took } from '../../../support/rounds.ts'
 import { describeWith } from '../../../support/test-with.ts'
 import { counting, obedient } from './boot-sectors.ts'
 import { sharedAgent } from './machine-agent.ts'
@@ -11,13 +13,6 @@ import { booting, pidsOf } from './machine-lab.ts'
 import { qemuName } from './qemu-process.ts'
 
 const short = { begin: 600, adopt: 300, command: 300, powerdown: 400, end: 300 }
-
-/** Runs something; how long it took, ms. */
-async function took(run: () => Promise<unknown>): Promise<number> {
-  const start = performance.now()
-  await run()
-  return performance.now() - start
-}
 
 const needsQemu = requireProgram(qemuName)
 
@@ -28,19 +23,22 @@ describeWith(needsQemu)('the bound of a wait', () => {
     const lab = await newLab()
     const { nodes } = lab.agent
     const machine = await lab.machine()
-    await nodes.start(machine)
-    process.kill(pidsOf(machine.node_id)[0] ?? 0, 'SIGSTOP')
-    const action = took(() =>
-      expect(nodes.suspend(machine)).rejects.toMatchObject({
-        status: 409,
-        message: 'stop: the emulator did not answer within 300 ms',
-      }),
-    )
-    expect(await action).toBeLessThan(1000)
-    expect((await nodes.get(machine)).status).toBe('started')
-    expect(await took(() => nodes.stop(machine))).toBeLessThan(1500)
-    expect((await nodes.get(machine)).status).toBe('stopped')
-    expect(pidsOf(machine.node_id)).toEqual([])
+    const round = async () => {
+      expect((await nodes.start(machine)).status).toBe('started')
+      process.kill(pidsOf(machine.node_id)[0] ?? 0, 'SIGSTOP')
+      const action = await took(() =>
+        expect(nodes.suspend(machine)).rejects.toMatchObject({
+          status: 409,
+          message: 'stop: the emulator did not answer within 300 ms',
+        }),
+      )
+      expect((await nodes.get(machine)).status).toBe('started')
+      const end = await took(() => nodes.stop(machine))
+      expect((await nodes.get(machine)).status).toBe('stopped')
+      expect(pidsOf(machine.node_id)).toEqual([])
+      return Math.max(action, end - 500)
+    }
+    expect(await quickest(1000, round)).toBeLessThan(1000)
     expect((await nodes.start(machine)).status).toBe('started')
   })
 
@@ -91,13 +89,14 @@ describeWith(needsQemu)('the bound of a wait', () => {
 })
 
 describeWith(needsQemu)('a guest that could take its time to shut down', () => {
-  const newLab = sharedAgent({ powerdown: 15_000 })
+  // To wait for that long is to hang.
+  const newLab = sharedAgent({ powerdown: 10 * hangMs })
 
   test.for(['close', 'remove'] as const)('nobody waits for a guest when the project is to %s', async (how) => {
     const lab = await newLab()
     const machine = await lab.machine({ on_close: 'shutdown_signal' })
     await lab.agent.nodes.start(machine)
-    expect(await took(() => lab.agent.projects[how](machine.project_id))).toBeLessThan(3000)
+    await lab.agent.projects[how](machine.project_id)
     expect(pidsOf(machine.node_id)).toEqual([])
   })
 
@@ -107,18 +106,15 @@ describeWith(needsQemu)('a guest that could take its time to shut down', () => {
     const machine = await lab.machine({ on_close: 'shutdown_signal' })
     await nodes.start(machine)
     const stop = nodes.stop(machine)
-    const removal = async () => {
-      await nodes.remove(machine, { files: 'now' })
-      expect(await stop).toMatchObject({ status: 'stopped' })
-    }
-    expect(await took(removal)).toBeLessThan(5000)
+    await nodes.remove(machine, { files: 'now' })
+    expect(await stop).toMatchObject({ status: 'stopped' })
   })
 
   test('nobody waits for a guest that is to be deleted', async () => {
     const lab = await newLab()
     const machine = await lab.machine({ on_close: 'shutdown_signal' })
     await lab.agent.nodes.start(machine)
-    expect(await took(() => lab.agent.nodes.remove(machine, { files: 'now' }))).toBeLessThan(3000)
+    await lab.agent.nodes.remove(machine, { files: 'now' })
     expect(pidsOf(machine.node_id)).toEqual([])
   })
 
@@ -133,7 +129,7 @@ describeWith(needsQemu)('a guest that could take its time to shut down', () => {
     await reader.read()
     await nodes.suspend(machine)
     const feed = await lab.payloads()
-    expect(await took(() => nodes.stop(machine))).toBeLessThan(3000)
+    await nodes.stop(machine)
     expect(await feed.until(() => true)).toMatchObject({ type: 'node.updated', node: { status: 'stopped' } })
   })
 

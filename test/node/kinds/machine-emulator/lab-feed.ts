@@ -1,5 +1,6 @@
 import { onTestFinished } from 'vitest'
 import type { MachineEmulatorNode } from '../../../../src/kinds/machine-emulator.ts'
+import { hangMs } from '../../../support/limits.ts'
 import type { TestService } from '../../../support/service.ts'
 
 /** The events of a project from now on. */
@@ -21,7 +22,7 @@ export class LabFeed {
   }
 
   /** The first event, of those that came already too, that fits. */
-  async until(fits: (event: FeedEvent) => boolean, ms = 10_000): Promise<FeedEvent> {
+  async until(fits: (event: FeedEvent) => boolean, ms = hangMs): Promise<FeedEvent> {
     const deadline = Date.now() + ms
     for (;;) {
       const found = this.seen.find(fits)

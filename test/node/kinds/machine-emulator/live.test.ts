@@ -68,11 +68,11 @@ describeWith(requireProgram(qemuName))('a machine that runs', () => {
     await machine.boot()
     const { pid = 0 } = machine
     // What was used before is paid back first.
-    await expect.poll(() => usage(pid, 400), { timeout: 5000 }).toBeLessThan(20)
+    await expect.poll(() => usage(pid, 400)).toBeLessThan(20)
     await machine.update({ cpu_throttling: 0 })
-    await expect.poll(() => usage(pid, 200), { timeout: 8000 }).toBeGreaterThan(25)
+    await expect.poll(() => usage(pid, 200)).toBeGreaterThan(25)
     await machine.update({ cpu_throttling: 10 })
-    await expect.poll(() => usage(pid, 400), { timeout: 5000 }).toBeLessThan(15)
+    await expect.poll(() => usage(pid, 400)).toBeLessThan(15)
     await machine.remove()
   })
 

@@ -174,7 +174,7 @@ describeWith(needsQemu, requireDevices())('where the disk of the host is full', 
     expect(feed.messages('log.error')).toEqual([message])
     // Without more room it comes no further, and that is news again.
     await machine.do('resume')
-    await expect.poll(() => feed.messages('log.error'), { timeout: 8000 }).toEqual([message, message])
+    await expect.poll(() => feed.messages('log.error')).toEqual([message, message])
     await machine.becomes('suspended')
     await rm(join(place, 'ballast'))
     const before = spaceOf(place)
@@ -183,7 +183,7 @@ describeWith(needsQemu, requireDevices())('where the disk of the host is full', 
     // What is known is shown when it is not so.
     const look = async () => [isWriting(), before, spaceOf(place), await machine.status(), feed.seen.slice(-3)]
     await expect
-      .poll(isWriting, { timeout: 8000 })
+      .poll(isWriting)
       .toBe(true)
       .catch(async () => expect(await look()).toBe('writing'))
     await machine.must('stop')

@@ -5,6 +5,7 @@ import { mkdir, open, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect } from 'vitest'
 import type { MachineEmulatorNode } from '../../../../src/kinds/machine-emulator.ts'
+import { hangMs } from '../../../support/limits.ts'
 import { TestService } from '../../../support/service.ts'
 import { Terminal } from '../../../support/terminal.ts'
 import { LabFeed } from './lab-feed.ts'
@@ -164,7 +165,7 @@ export class Machine {
   }
 
   /** Resolves when it is shown in the state. */
-  async becomes(state: Status, timeout = 10_000): Promise<void> {
+  async becomes(state: Status, timeout = hangMs): Promise<void> {
     await expect.poll(() => this.status(), { timeout, interval: 20 }).toBe(state)
   }
 

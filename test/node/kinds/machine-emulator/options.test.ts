@@ -10,6 +10,7 @@ import {
 import { type OptionRules, parseOptions } from '../../../../runtime/node/kinds/machine-emulator/options.ts'
 import { shellWords } from '../../../../runtime/node/kinds/machine-emulator/shell-words.ts'
 import { findProgram } from '../../../../runtime/node/system/find-program.ts'
+import { hangMs } from '../../../support/limits.ts'
 import { requireProgram } from '../../../support/require.ts'
 import { testWith } from '../../../support/test-with.ts'
 
@@ -173,7 +174,7 @@ testWith(requireProgram('qemu-system-x86_64'))(
     for (const name of names) expect([name, optionFlags.has(name) || takingArgument.has(name)]).toEqual([name, true])
     // It complains of one that has no argument before it does anything.
     const complaint = (name: string) =>
-      spawnSync(qemu ?? '', [`-${name}`], { encoding: 'utf8', timeout: 10_000, input: '' }).stderr
+      spawnSync(qemu ?? '', [`-${name}`], { encoding: 'utf8', timeout: hangMs, input: '' }).stderr
     const withArgument = names.filter((name) => takingArgument.has(name))
     for (const name of withArgument)
       expect([name, complaint(name)]).toEqual([name, expect.stringContaining('requires an argument')])
@@ -182,7 +183,7 @@ testWith(requireProgram('qemu-system-x86_64'))(
     for (const name of flagged) {
       const { stderr } = spawnSync(qemu ?? '', [`-${name}`, '-no-such-option'], {
         encoding: 'utf8',
-        timeout: 10_000,
+        timeout: hangMs,
         input: '',
       })
       expect([name, stderr]).toEqual([name, expect.stringMatching(/invalid option|not supported|deprecated/)])

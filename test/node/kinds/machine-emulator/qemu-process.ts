@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
 import { Qmp } from '../../../../runtime/node/kinds/machine-emulator/qmp.ts'
+import { hangMs } from '../../../support/limits.ts'
 
 export const qemuName = 'qemu-system-x86_64'
 
@@ -49,7 +50,7 @@ export async function bareQemu(...args: readonly string[]): Promise<RunningQemu>
 }
 
 /** A monitor connection that does not outlive the test. */
-export async function monitor(socket: string, ms = 5000): Promise<Qmp> {
+export async function monitor(socket: string, ms = hangMs): Promise<Qmp> {
   const qmp = await Qmp.connect({ path: socket, ms })
   onTestFinished(() => qmp.close())
   return qmp

@@ -2,6 +2,7 @@ import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { Qmp, type QmpEvent } from '../../../../runtime/node/kinds/machine-emulator/qmp.ts'
+import { hangMs } from '../../../support/limits.ts'
 import { requireProgram } from '../../../support/require.ts'
 import { testWith } from '../../../support/test-with.ts'
 import { bareQemu, monitor, qemuName, temporaryDirectory } from './qemu-process.ts'
@@ -13,15 +14,15 @@ qemuTest('a monitor that appears a moment after the process is reached', async (
   const { socket } = await bareQemu('-machine', 'none')
   const qmp = await monitor(socket)
   expect(qmp.version.major).toBeGreaterThan(1)
-  expect(await qmp.execute('query-status', {}, 1000)).toMatchObject({ running: false, status: 'prelaunch' })
+  expect(await qmp.execute('query-status', {}, hangMs)).toMatchObject({ running: false, status: 'prelaunch' })
 })
 
 qemuTest('commands that overlap get each its own answer', async () => {
   const qmp = await monitor((await bareQemu('-machine', 'none')).socket)
   const [status, version, target] = await Promise.all([
-    qmp.execute<{ status: string }>('query-status', {}, 1000),
-    qmp.execute<{ qemu: object }>('query-version', {}, 1000),
-    qmp.execute<{ arch: string }>('query-target', {}, 1000),
+    qmp.execute<{ status: string }>('query-status', {}, hangMs),
+    qmp.execute<{ qemu: object }>('query-version', {}, hangMs),
+    qmp.execute<{ arch: string }>('query-target', {}, hangMs),
   ])
   expect(status.status).toBe('prelaunch')
   expect(version.qemu).toMatchObject({ major: qmp.version.major })
@@ -30,7 +31,7 @@ qemuTest('commands that overlap get each its own answer', async () => {
 
 qemuTest('a refusal says which command, and why', async () => {
   const qmp = await monitor((await bareQemu('-machine', 'none')).socket)
-  await expect(qmp.execute('set_link', { name: 'nothing', up: true }, 1000)).rejects.toMatchObject({
+  await expect(qmp.execute('set_link', { name: 'nothing', up: true }, hangMs)).rejects.toMatchObject({
     code: 'refused',
     qmpClass: 'DeviceNotFound',
     message: "set_link: Device 'nothing' not found",
@@ -40,7 +41,7 @@ qemuTest('a refusal says which command, and why', async () => {
 
 qemuTest('an answer of hundreds of kilobytes arrives whole', async () => {
   const qmp = await monitor((await bareQemu('-machine', 'none')).socket)
-  const schema = await qmp.execute<unknown[]>('query-qmp-schema', {}, 5000)
+  const schema = await qmp.execute<unknown[]>('query-qmp-schema', {}, hangMs)
   expect(JSON.stringify(schema).length).toBeGreaterThan(100_000)
 })
 
@@ -48,13 +49,13 @@ qemuTest('events of pausing, resetting and powering down are told in order', asy
   const qmp = await monitor((await bareQemu('-machine', 'pc')).socket)
   const seen: string[] = []
   const stop = qmp.onEvent(({ event }) => seen.push(event))
-  await qmp.execute('cont', {}, 1000)
-  await qmp.execute('stop', {}, 1000)
+  await qmp.execute('cont', {}, hangMs)
+  await qmp.execute('stop', {}, hangMs)
   const reset = qmp.nextEvent(({ event }) => event === 'RESET', 1000)
-  await qmp.execute('system_reset', {}, 1000)
+  await qmp.execute('system_reset', {}, hangMs)
   expect(await reset).toMatchObject({ data: { guest: false, reason: 'host-qmp-system-reset' } })
   const powerdown = qmp.nextEvent(({ event }) => event === 'POWERDOWN', 1000)
-  await qmp.execute('system_powerdown', {}, 1000)
+  await qmp.execute('system_powerdown', {}, hangMs)
   await powerdown
   stop()
   expect(seen).toEqual(['RESUME', 'STOP', 'RESET', 'POWERDOWN'])
@@ -76,12 +77,12 @@ qemuTest('a process that is killed ends what waits for its answer', async () => 
   const { socket, child } = await bareQemu('-machine', 'none')
   const qmp = await monitor(socket)
   child.kill('SIGSTOP')
-  const answer = qmp.execute('query-status', {}, 10_000)
+  const answer = qmp.execute('query-status', {}, hangMs)
   const event = qmp.nextEvent(() => true, 10_000)
   child.kill('SIGKILL')
   await expect(answer).rejects.toMatchObject({ code: 'closed' })
   await expect(event).rejects.toMatchObject({ code: 'closed' })
-  await expect(qmp.execute('query-status', {}, 1000)).rejects.toMatchObject({ code: 'closed' })
+  await expect(qmp.execute('query-status', {}, hangMs)).rejects.toMatchObject({ code: 'closed' })
 })
 
 qemuTest('a process that hangs is told after the bound, and its late answer is not taken for another', async () => {
@@ -93,7 +94,7 @@ qemuTest('a process that hangs is told after the bound, and its late answer is n
     message: 'query-status: the emulator did not answer within 100 ms',
   })
   child.kill('SIGCONT')
-  expect(await qmp.execute('query-target', {}, 1000)).toEqual({ arch: 'x86_64' })
+  expect(await qmp.execute('query-target', {}, hangMs)).toEqual({ arch: 'x86_64' })
 })
 
 qemuTest('commands do not pile up without bound before a process that hangs', async () => {

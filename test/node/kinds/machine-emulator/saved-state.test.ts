@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { monitorName } from '../../../../runtime/node/kinds/machine-emulator/monitor-path.ts'
 import { saveState } from '../../../../runtime/node/kinds/machine-emulator/saved-state.ts'
+import { hangMs } from '../../../support/limits.ts'
 import { requireProgram } from '../../../support/require.ts'
 import { describeWith } from '../../../support/test-with.ts'
 import { counting, countingBios } from './boot-sectors.ts'
@@ -133,7 +134,7 @@ describeWith(requireProgram(qemuName))('a machine that saves its state', () => {
     await expectNext(machine, 'a')
     await service().kill('SIGKILL')
     const qmp = await monitor(join(service().data, 'run', monitorName(machine.id)))
-    await qmp.execute('stop', {}, 5000)
+    await qmp.execute('stop', {}, hangMs)
     await saveState(qmp)
     qmp.close()
     await service().restart()
