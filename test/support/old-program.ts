@@ -1,4 +1,5 @@
-import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
+import { createHash, randomUUID } from 'node:crypto'
+import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { brotliDecompressSync } from 'node:zlib'
 import { bundle } from '../../scripts/bundle.js'
@@ -26,12 +27,18 @@ export function nextProgram(protocol: number, record: number): Promise<string> {
   )
 }
 
+/** A program that `make` writes, in a directory named after what is in it: other tests may be running the same one, or another. */
 export async function placed(name: string, make: (directory: string) => Promise<void>): Promise<string> {
-  const [place, made] = [join(cache, name), join(cache, `${name}-${process.pid}`)]
+  const made = join(cache, randomUUID())
   await mkdir(made, { recursive: true })
   await make(made)
   await writeFile(join(made, 'package.json'), '{ "type": "module" }\n')
-  await rm(place, { recursive: true, force: true })
-  await rename(made, place)
+  const hash = createHash('sha256')
+  const entries = await readdir(made, { recursive: true, withFileTypes: true })
+  const files = entries.filter((it) => it.isFile()).map((it) => join(it.parentPath, it.name))
+  for (const file of files.sort()) hash.update(file.slice(made.length)).update(await readFile(file))
+  const place = join(cache, `${name}-${hash.digest('hex').slice(0, 16)}`)
+  // Where it is there already, that one stays.
+  await rename(made, place).catch(() => rm(made, { recursive: true }))
   return join(place, 'patchbay.js')
 }
