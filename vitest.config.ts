@@ -3,13 +3,21 @@ import { join } from 'node:path'
 import { defineConfig } from 'vitest/config'
 import { hangMs } from './test/support/limits.ts'
 
-const handlers = { include: ['test/handlers/**/*.test.ts'], globalSetup: ['test/support/setup.ts'], isolate: false }
+export const handlers = {
+  include: ['test/handlers/**/*.test.ts'],
+  globalSetup: ['test/support/setup.ts'],
+  isolate: false,
+}
 /** Files with tests of what the Worker is not, or does not have, and of who is let in: those go to its app in workerd, too. */
 const notByWorker = ['test/handlers/{appliance-vm,browsers,computes,http,metrics}.test.ts']
-const host = { globalSetup: ['test/support/bundled.ts'], setupFiles: ['test/support/from-bundle.ts'], isolate: false }
+export const host = {
+  globalSetup: ['test/support/bundled.ts'],
+  setupFiles: ['test/support/from-bundle.ts'],
+  isolate: false,
+}
 
 /** Tests of how long something takes: they run when all others have ended, and mostly wait. */
-const timing = ['test/node/{switch/impairment-timing,keeper/cpu-limit}.test.ts', 'test/lab/impairment.test.ts']
+export const timing = ['test/node/{switch/impairment-timing,keeper/cpu-limit}.test.ts', 'test/lab/impairment.test.ts']
 
 export default defineConfig({
   test: {
