@@ -105,10 +105,13 @@ export interface Trace {
   /** See `errorWords`; absent where there was no error. */
   readonly error?: string
   readonly ms: number
-  /** Of the token or the user; absent where no credentials were asked for, or none were right. */
-  readonly name?: string
-  /** The same, and the client of the gateway that asks. */
+  /**
+   * Of the token or the user, and at a compute the client of the gateway that asks; absent where no credentials were asked for, or
+   * none were right.
+   */
   readonly by?: string
+  /** Of the token or the user alone: figures count by it. */
+  readonly credential?: string
 }
 
 export interface App {
@@ -339,7 +342,7 @@ export function createApp(options: AppOptions): App {
       trace({
         ...{ id, method: request.method, path, route, status, ms },
         ...(error !== null && { error }),
-        ...(name !== undefined && { name }),
+        ...(name !== undefined && { credential: name }),
         ...(by !== undefined && { by }),
       })
       return response

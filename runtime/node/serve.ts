@@ -88,7 +88,8 @@ export async function serve(config: LoadedConfig): Promise<number> {
     upgrade: webSockets.upgrade,
     assets,
     report: (error, request) => log.error({ err: error, request }, 'a request failed'),
-    trace(entry) {
+    // What the credential is called is in `by`.
+    trace({ credential: _, ...entry }) {
       const { log_level } = config.current
       if (log.level !== log_level) log.level = log_level
       log.debug(entry, 'request')

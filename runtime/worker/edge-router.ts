@@ -208,9 +208,10 @@ export class EdgeRouter {
       access,
       rateLimit,
       upgrade,
-      trace: ({ route, method, status, ms, name, error }) => {
+      trace: ({ route, method, status, ms, credential, error }) => {
         // The object counts what it is asked after all.
-        if (!isRead({ method }) || !isNoSuchProject(error)) this.#answered.count(route, method, status, ms / 1000, name)
+        if (!isRead({ method }) || !isNoSuchProject(error))
+          this.#answered.count(route, method, status, ms / 1000, credential)
       },
     })
   }

@@ -1,8 +1,11 @@
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { callerName, runAs } from '../../runtime/node/http/caller.ts'
 import type { Trace } from '../../src/app.ts'
 import { RequestMetrics } from '../../src/http/request-metrics.ts'
 import { ask, authApp, basic, bearer } from '../support/auth-app.ts'
+import { freshDirectory } from '../support/directory.ts'
 import { figure, parseExposition } from '../support/exposition.ts'
 import { TestService } from '../support/service.ts'
 
@@ -82,6 +85,17 @@ test('a log line names who asked, and the client of a gateway', async () => {
     [200, 'anna'],
     [200, 'anna'],
   ])
+})
+
+test('the log of a service has the name of who asked once in a line', async () => {
+  const log = join(await freshDirectory(), 'log')
+  const launcher = ['sh', '-c', `exec "$@" --log-level debug 2>>${log}`, 'sh']
+  const service = await TestService.start({ user: 'anna', password: 'geheim' }, launcher)
+  await service.fetch('/v1/version', { headers: { authorization: basic('anna', 'geheim') } })
+  const lines = (await readFile(log, 'utf8')).split('\n').filter((line) => line.includes('"/v1/version"'))
+  expect(lines).toHaveLength(1)
+  const line = JSON.parse(lines[0] ?? '') as Record<string, unknown>
+  expect(Object.entries(line).filter(([, value]) => value === 'anna')).toEqual([['by', 'anna']])
 })
 
 test("what goes on after its request is nobody's doing", async () => {
