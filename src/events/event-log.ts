@@ -6,20 +6,20 @@ import type { Load } from '../model/host.ts'
 import { Subscriber } from './subscriber.ts'
 
 interface Limits {
-  /** Events kept, a project. */
+  /** Events kept for each project. */
   readonly history: number
-  /** Open feeds, a project. */
+  /** Most open feeds of a project. */
   readonly feeds: () => number
 }
 
-/** What the log has done since the service began. */
+/** Counters since the start of the service. */
 export interface EventFigures {
   readonly emitted: number
-  /** Open now. */
+  /** Open feeds. */
   readonly feeds: number
-  /** Feeds that asked for more history than is kept. */
+  /** Feeds whose `since` was older than the kept history. */
   readonly resyncs: number
-  /** Events that slow feeds lost. */
+  /** Events that slow subscribers lost. */
   readonly dropped: number
 }
 
@@ -28,7 +28,7 @@ class Channel {
   readonly #ring: LabEvent[] = []
   readonly #history: number
   readonly subscribers = new Set<Subscriber>()
-  /** Everything up to this number is not known here any more. */
+  /** Events up to this number are not kept any more. */
   #forgotten: number
 
   constructor(history: number, begin: number) {
@@ -42,14 +42,14 @@ class Channel {
     for (const subscriber of this.subscribers) subscriber.push({ kind: 'event', event })
   }
 
-  /** What was told until that number is not known any more; who reads has to read the resources again. */
+  /** Forgets the events up to that number; a feed that asks for them gets a resync. */
   forget(last: number): void {
     this.#ring.length = 0
     this.#forgotten = last
     for (const subscriber of this.subscribers) subscriber.push({ kind: 'resync', seq: last })
   }
 
-  /** What came after that number; undefined when that is not known any more, or was never told by us. */
+  /** The events after that number; undefined when they are not kept any more, or the number was never assigned. */
   after(since: number, last: number): LabEvent[] | undefined {
     if (since < this.#forgotten || since > last) return undefined
     return this.#ring.filter(({ seq }) => seq > since)
@@ -63,13 +63,13 @@ export class EventLog {
   readonly #by: () => string | undefined
   readonly #projects = new Map<string, Channel>()
   readonly #all: Channel
-  // Numbers must grow over restarts without being written down: the clock does, and no lab has a thousand events a ms.
+  // Numbers must grow across restarts without being stored. The clock grows, and no lab has a thousand events in a ms.
   #last = Date.now() * 1000
   #emitted = 0
   #resyncs = 0
   #dropped = 0
 
-  /** `by`: who has done what is done now. */
+  /** `by`: the name of the caller whose request runs now. */
   constructor(limits: Limits, load: () => Load, by: () => string | undefined = () => undefined) {
     this.#limits = limits
     this.#load = load
@@ -81,7 +81,7 @@ export class EventLog {
     this.#projects.set(projectId, new Channel(this.#limits.history, this.#last))
   }
 
-  /** Ends the feeds of the project, after what they have still to read. */
+  /** Ends the feeds of the project, after the events that wait in them. */
   closeProject(projectId: string): void {
     const channel = this.#projects.get(projectId)
     this.#projects.delete(projectId)
@@ -95,14 +95,14 @@ export class EventLog {
     this.#all.add(event)
   }
 
-  /** Something may have happened that is not told: whoever asks for what came before now is to read the resources again. */
+  /** Events may have been missed: a feed that asks for earlier ones gets a resync. */
   gap(): void {
-    // A number of its own, so that `since` the last event before it is not taken for up to date.
+    // It takes a number, so that a feed since the last event before it does not count as up to date.
     const last = ++this.#last
     for (const channel of [this.#all, ...this.#projects.values()]) channel.forget(last)
   }
 
-  /** Counted as it happens, so that asking costs nothing. */
+  /** The counters. */
   get figures(): EventFigures {
     let feeds = this.#all.subscribers.size
     for (const { subscribers } of this.#projects.values()) feeds += subscribers.size
@@ -125,7 +125,7 @@ export class EventLog {
         this.#dropped += 1
       },
     })
-    // What was missed comes after this ping, so it must not tell a later number.
+    // Missed events follow this ping, so its number must not be later than theirs.
     subscriber.push({ kind: 'ping', load: this.#load(), seq: since ?? this.#last })
     if (since !== undefined) {
       const missed = channel.after(since, this.#last)

@@ -4,27 +4,27 @@ import type { FleetEvent } from '../fleet/options.ts'
 import type { EventAgent, FeedRequest } from '../host-agent.ts'
 import type { FeedItem } from '../model/event.ts'
 
-/** Computes and warnings that may wait for a reader: more than there can be computes. */
+/** Most events that wait for a reader: more than there can be computes. */
 const maxWaiting = 1200
 
-/** Something happened to a compute. It has no number: what was missed is not told again. */
+/** An event of a compute. It has no number, and is not kept. */
 export interface FleetItem {
   readonly kind: 'fleet'
   readonly event: FleetEvent
 }
 
-/** A feed as a client asks for it. */
+/** A feed, as a client asks for it. */
 export interface ClientFeed extends FeedRequest {
-  /** What happens to the computes is told, too. */
+  /** Whether the feed has the events of computes too. */
   readonly computes: boolean
-  /** The credential that it was asked for with; see `Identity.key`. */
+  /** The credential of the client; see `Identity.key`. */
   readonly key: string
 }
 
 /** Opens feeds of clients; see `EventAgent.open`. */
 export type FeedSource = (feed: ClientFeed) => Promise<ReadableStream<FeedItem | FleetItem>>
 
-/** Those of a host agent, and of the fleet where there is one. */
+/** The feeds of a host agent, with the events of the fleet where there is one. */
 export const feedsOf =
   (events: EventAgent, fleet: Pick<Fleet, 'listen'> | undefined): FeedSource =>
   async ({ computes, key: _, ...feed }) => {
@@ -32,10 +32,7 @@ export const feedsOf =
     return computes && fleet !== undefined ? withFleet(items, fleet, feed.signal) : items
   }
 
-/**
- * The same items, and between them what happens in the fleet until the signal. Of a compute of which the reader has not
- * heard yet only the newest is told.
- */
+/** The same items, and between them the events of the fleet until the signal. Of events of one compute that wait, the newest is kept. */
 export function withFleet(
   items: ReadableStream<FeedItem>,
   fleet: Pick<Fleet, 'listen'>,
@@ -44,7 +41,7 @@ export function withFleet(
   const reader = items.getReader()
   const waiting = new Waiting()
   let wake = () => {}
-  /** What the reader of the items brought; absent while it is asked. */
+  /** The last item that was read; undefined while a read is pending. */
   let read: ReadableStreamReadResult<FeedItem> | undefined
   let failure: { readonly error: unknown } | undefined
   let isReading = false
@@ -82,7 +79,7 @@ export function withFleet(
       async pull(controller) {
         for (;;) {
           ask()
-          // The first line is the ping. From then on they take turns, so that neither keeps the other waiting.
+          // The first line is the ping. Then both sources alternate, so that neither starves the other.
           const told = isBegun && (isFleetNext || read === undefined) ? waiting.take() : undefined
           isFleetNext = told === undefined
           if (told !== undefined) return controller.enqueue(told)
@@ -112,7 +109,7 @@ export function withFleet(
   )
 }
 
-/** Events of a fleet for one reader. */
+/** The fleet's events that wait for one reader. */
 class Waiting {
   readonly #events = new Map<string, FleetEvent>()
   #warnings = 0

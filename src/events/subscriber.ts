@@ -1,22 +1,22 @@
 import type { FeedItem } from '../model/event.ts'
 
-/** Items that may wait for a subscriber before its oldest are dropped. */
+/** Most items that wait for a subscriber; then the oldest is dropped. */
 const maxQueued = 256
 const pingMs = 5000
-/** A feed on which something happens all the time tells the load, too. */
+/** A busy feed gets a ping with the load as often as this, ms. */
 const busyPingMs = 10_000
 
 export interface SubscriberOptions {
-  /** A ping; everything up to `seq` was told, without it everything that happened. */
+  /** Makes a ping. The subscriber got every event up to `seq`; without `seq`, all events. */
   readonly ping: (seq?: number) => FeedItem
-  /** False: nothing is told, and no clock runs, while nothing happens. */
+  /** False: no pings and no timer while there are no events. */
   readonly pings?: boolean
   readonly left: () => void
-  /** Told of every event that is thrown away. */
+  /** Called for every event that is dropped. */
   readonly dropped: () => void
 }
 
-/** One reader of a channel: a bounded queue that loses its oldest events, and pings when nothing was read for 5 s, or only events for 10. */
+/** A reader of a channel: a bounded queue that drops its oldest events. It adds a ping after 5 s without an item, or 10 s without a ping. */
 export class Subscriber {
   readonly stream: ReadableStream<FeedItem>
   readonly #options: SubscriberOptions
@@ -40,7 +40,7 @@ export class Subscriber {
     if (this.#isFinished) return
     this.#queue.push(item)
     if (this.#queue.length > most) {
-      // The ping and a resync that come first stay: they say what the rest means.
+      // A ping and a resync at the head stay: the items after them depend on them.
       this.#queue.splice(
         this.#queue.findIndex(({ kind }) => kind === 'event'),
         1,
@@ -51,7 +51,7 @@ export class Subscriber {
     this.#wake?.()
   }
 
-  /** No more events; what waits can still be read, and then the failure, if it is one. */
+  /** Ends the feed after the items that wait, with the failure if one is given. */
   finish(failure?: Error): void {
     this.#failure ??= failure
     this.#isFinished = true
@@ -59,7 +59,7 @@ export class Subscriber {
     this.#wake?.()
   }
 
-  /** The reader has gone. */
+  /** Called when the reader leaves. */
   leave(): void {
     this.#queue.length = 0
     this.#dropped = 0
@@ -92,7 +92,7 @@ export class Subscriber {
     return this.#options.pings !== false
   }
 
-  /** Resolves with the next item, the end, or after 5 s. */
+  /** Resolves with the next item, at the end, or after 5 s. */
   #something(): Promise<void> {
     return new Promise((resolve) => {
       const done = () => {

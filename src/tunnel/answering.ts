@@ -19,7 +19,7 @@ import type { TunnelWire } from './outbox.ts'
 import { socketOf } from './socket-of.ts'
 import type { Stream } from './stream.ts'
 
-/** What a gateway may ask for: the parts of the interface that are about this host. Some have no words in v2/compute. */
+/** The endpoints that a gateway may ask for: those that concern this host. Some have no path below v2/compute. */
 const open = ['/v2/compute/', '/v1/projects/', '/v2/computes/local/auto_idlepc']
 
 export interface AnsweringOptions {
@@ -27,19 +27,19 @@ export interface AnsweringOptions {
   readonly who: Pick<ComputeHello, 'version' | 'compute_id' | 'name'>
   readonly limits?: TunnelLimits
   readonly timeouts?: LivenessTimeouts
-  /** Answers a request of the gateway, which has let its sender in; `upgrade` makes websockets of the tunnel. Never rejects. */
+  /** Answers a request whose sender the gateway has admitted; `upgrade` makes websockets of the tunnel. Never rejects. */
   readonly fetch: (request: Request, upgrade: Upgrade) => Promise<Response>
-  /** The gateway has taken us: its version. */
+  /** Called with the version of the gateway when the gateway accepts this compute. */
   readonly greeted: (version: string) => void
   readonly ended: (end: TunnelEnd) => void
 }
 
-/** The end of a tunnel at the compute: what answers. Its HELLO is sent at once. */
+/** The compute's end of a tunnel, which answers requests. It sends its HELLO at once. */
 export class AnsweringEnd {
   readonly #options: AnsweringOptions
   readonly #link: TunnelLink
   #gateway: GatewayHello | undefined
-  /** Requests whose handlers have not ended, whatever became of their streams. */
+  /** Requests whose handlers still run, also those whose streams have ended. */
   #working = 0
 
   constructor(options: AnsweringOptions) {
@@ -56,17 +56,17 @@ export class AnsweringEnd {
     this.#greet()
   }
 
-  /** Requests and websockets that are under way. */
+  /** Open requests and websockets. */
   get size(): number {
     return this.#link.size
   }
 
-  /** A message of the websocket came. */
+  /** Takes a message of the websocket. */
   message(data: Uint8Array | string): void {
     this.#link.message(data)
   }
 
-  /** The websocket was closed. */
+  /** Called when the websocket is closed. */
   closed(code = 0, reason = ''): void {
     this.#link.closed({ code, reason: reason === '' ? 'the connection ended' : reason })
   }
@@ -91,7 +91,7 @@ export class AnsweringEnd {
   #opened({ stream: id, payload }: TunnelFrame): void {
     const opening = decodeJson(payload, TunnelRequest)
     const stream = this.#link.add(id, this.#gateway?.window ?? 0)
-    if (this.#working >= this.#link.limits.streams) return stream.reset(new Error('too much is under way'))
+    if (this.#working >= this.#link.limits.streams) return stream.reset(new Error('too many requests are open'))
     this.#working += 1
     void this.#answer(stream, opening)
       .catch((error: Error) => stream.reset(error))
@@ -122,7 +122,7 @@ export class AnsweringEnd {
   }
 }
 
-/** Aborted when the gateway gave the request up. */
+/** Aborts when the gateway cancels the request. */
 function aliveWhile(stream: Stream): AbortSignal {
   const gone = new AbortController()
   onAbort(stream.stopped, () => gone.abort(stream.stopped.reason))
@@ -144,11 +144,11 @@ async function respond(stream: Stream, response: Response, isHead: boolean): Pro
       stream,
       (reader) => void reader.cancel(stream.stopped.reason).catch(ignore('the other end has stopped the stream')),
     )
-  // What is left of the request is of no use; it must not wait for anybody.
+  // The handler does not read the rest of the request, so the gateway must not wait to send it.
   if (stream.ending === undefined) stream.reset(new Error('it was answered'))
 }
 
-/** From here on the stream is a websocket. */
+/** Turns the stream into a websocket. */
 function join(stream: Stream, handlers: Parameters<Upgrade>[1]): void {
   if (stream.stopped.aborted) return handlers.abandon()
   stream.sendHead({ status: 101, headers: [], body: false } satisfies TunnelAnswer)

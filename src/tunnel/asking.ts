@@ -21,30 +21,30 @@ import type { TunnelWire } from './outbox.ts'
 import { socketOf } from './socket-of.ts'
 import type { Stream } from './stream.ts'
 
-/** How long a compute that connected may take to say who it is, ms. */
+/** How long a compute that connects may take to send its HELLO, ms. */
 const helloMs = 10_000
 
 export interface AskingOptions {
   readonly wire: TunnelWire
-  /** Of this service. */
+  /** The version of this service. */
   readonly version: string
   readonly limits?: TunnelLimits
   readonly timeouts?: LivenessTimeouts
   /** See `LinkOptions.watch`. */
   readonly watch?: 'always' | 'busy'
-  /** What the compute said when this tunnel began, where a program goes on with it that has forgotten all else. */
+  /** The HELLO that began this tunnel, for a program that wakes up and remembers nothing else. */
   readonly resumed?: ComputeHello
-  /** The compute said who it is; it is asked nothing before `accept`. Not called again. */
+  /** Called once with the HELLO of the compute. No request is sent before `accept`. */
   readonly greeted?: (hello: ComputeHello) => void
   readonly ended: (end: TunnelEnd) => void
 }
 
-/** The end of a tunnel at the gateway: what asks. Driven by `message` and `closed`. */
+/** The gateway's end of a tunnel, which sends requests. Driven by `message` and `closed`. */
 export class AskingEnd {
   readonly #options: AskingOptions
   readonly #link: TunnelLink
   #hello: ComputeHello | undefined
-  /** A frame that comes before the compute's HELLO is of a time that was forgotten. */
+  /** Until the HELLO comes, frames belong to streams that this program has forgotten, and are ignored. */
   #isDeaf = true
   #isAccepted = false
   readonly #late: ReturnType<typeof setTimeout> | undefined
@@ -68,7 +68,7 @@ export class AskingEnd {
     else this.#late = setTimeout(() => this.close(resetCodes.malformed, 'No HELLO came'), helloMs)
   }
 
-  /** Who is there; undefined until it said so. */
+  /** The HELLO of the compute; undefined until it came. */
   get hello(): ComputeHello | undefined {
     return this.#hello
   }
@@ -78,19 +78,19 @@ export class AskingEnd {
     return this.#isAccepted && !this.#link.isOver
   }
 
-  /** Requests and websockets that are under way. */
+  /** Open requests and websockets. */
   get size(): number {
     return this.#link.size
   }
 
-  /** A message of the websocket came. */
+  /** Takes a message of the websocket. */
   message(data: Uint8Array | string): void {
-    // Byte 0 is the kind: before the HELLO nothing else is heard.
+    // Byte 0 is the kind of frame. Before the HELLO all other kinds are ignored.
     if (this.#isDeaf && typeof data !== 'string' && data[0] !== frameKinds.hello) return
     this.#link.message(data)
   }
 
-  /** The websocket was closed. */
+  /** Called when the websocket is closed. */
   closed(code = 0, reason = ''): void {
     this.#link.closed({ code, reason: reason === '' ? 'its connection ended' : reason })
   }
@@ -99,7 +99,7 @@ export class AskingEnd {
     this.#link.close(code, reason)
   }
 
-  /** The compute is taken: requests can be sent from now on. */
+  /** Accepts the compute: requests can be sent from now on. */
   accept(): void {
     if (this.#link.isOver) return
     const hello: GatewayHello = { protocol: tunnelProtocol, version: this.#options.version, ...this.#link.limits }
@@ -115,7 +115,7 @@ export class AskingEnd {
       stream.stopped,
       onAbort(signal, () => stream.reset(resetReasonOf(signal))),
     )
-    // To cancel it would end the connection that it comes by, and its sender may still want an answer.
+    // Cancelling the body would close the client's connection, and the client may still want an answer.
     if (body !== null) {
       const sending =
         body instanceof Uint8Array ? sendBytes(body, stream) : sendBody(body, stream, (reader) => reader.releaseLock())
@@ -158,14 +158,14 @@ export class AskingEnd {
     const hello = this.#hello
     if (hello === undefined || !this.isOpen) throw new Error('it is not connected')
     if (this.#link.size >= Math.min(limits.streams, hello.streams)) {
-      throw new ApiError(503, 'Too many requests to the compute are under way; try again later', {
+      throw new ApiError(503, 'The compute has too many open requests; try again later', {
         headers: { 'Retry-After': '1' },
       })
     }
     const id = this.#link.nextId()
     const opening: TunnelRequest = { method, path, headers: Object.entries(headers), body: body !== null }
     try {
-      // The other end would take what is wrong here for the end of the tunnel.
+      // The compute would close the tunnel for a malformed OPEN.
       if (!Check(TunnelRequest, opening)) throw new RangeError('its path or a header is too long')
       this.#link.send(frameKinds.open, id, opening)
     } catch (cause) {
@@ -177,14 +177,14 @@ export class AskingEnd {
   }
 
   #greeted(payload: Uint8Array): void {
-    if (!this.#isDeaf) throw new ProtocolError('a HELLO came unasked')
+    if (!this.#isDeaf) throw new ProtocolError('an unexpected HELLO came')
     const { protocol } = decodeJson(payload, AnyHello)
     if (protocol !== tunnelProtocol) {
       const reason = `The compute speaks version ${protocol} of the tunnel, this service ${tunnelProtocol}`
       return this.close(resetCodes.otherProtocol, reason)
     }
     const { version, window, streams, compute_id, name } = decodeJson(payload, ComputeHello)
-    // What it says beside is not kept: where it is kept is little room.
+    // Other members are dropped: an attachment of a hibernating websocket holds few bytes.
     const hello: ComputeHello = { protocol: tunnelProtocol, version, window, streams, compute_id, name }
     const isNew = this.#hello === undefined
     if (!isNew && hello.compute_id !== this.#hello?.compute_id)
@@ -196,7 +196,7 @@ export class AskingEnd {
   }
 }
 
-/** The answer to an OPEN, with the stream for its body; a websocket is none for `send`. */
+/** The answer to an OPEN, with the stream as its body. An answer that opens a websocket is an error for `send`. */
 async function answerOf(stream: Stream): Promise<TunnelAnswer> {
   const answer = await understood(stream, (payload) => decodeJson(payload, TunnelAnswer), await stream.head)
   if (!answer.body && answer.status !== 101) stream.takeEnd()
@@ -208,7 +208,7 @@ function responseOf(stream: Stream, { status, headers, body }: TunnelAnswer): Pr
   return understood(stream, () => new Response(content, { status, headers: new Headers(headers) }), undefined)
 }
 
-/** What cannot be understood ends the stream. */
+/** Reads the HEAD; an answer that is not of the protocol ends the stream. */
 async function understood<I, O>(stream: Stream, understand: (said: I) => O, said: I): Promise<O> {
   try {
     return understand(said)

@@ -2,7 +2,7 @@ import { onAbort } from '../async/abort.ts'
 import { ConnectionLost } from '../client/transport.ts'
 import type { Stream } from './stream.ts'
 
-/** What comes on a stream, as a body. Who cancels it gives the stream up. */
+/** The data of a stream as a body. Cancelling the body resets the stream. */
 export function bodyOfStream(stream: Stream): ReadableStream<Uint8Array> {
   return new ReadableStream(
     {
@@ -14,21 +14,21 @@ export function bodyOfStream(stream: Stream): ReadableStream<Uint8Array> {
         }
       },
       cancel(reason) {
-        stream.reset(reason instanceof Error ? reason : new Error('it is not read any more'))
+        stream.reset(reason instanceof Error ? reason : new Error('the reader has stopped'))
       },
     },
-    // The stream has a buffer already.
+    // The stream buffers already.
     { highWaterMark: 0 },
   )
 }
 
-/** Sends a body that is whole. */
+/** Sends a body that is complete in memory. */
 export async function sendBytes(bytes: Uint8Array, stream: Stream): Promise<void> {
   await stream.write(bytes)
   stream.end()
 }
 
-/** Sends a body. `stop` is what becomes of it when the other end takes no more; when it fails the stream is given up. */
+/** Sends a body. `stop` is called when the other end takes no more of it. A body that fails resets the stream. */
 export async function sendBody(
   body: ReadableStream<Uint8Array>,
   stream: Stream,

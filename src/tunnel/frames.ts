@@ -4,39 +4,39 @@ import { Check } from '@sinclair/typebox/value'
 /**
  * The tunnel: requests and websockets of a gateway to a compute, over one websocket that the compute opened.
  *
- * Text messages are signs of life: `ping` is answered with `pong`, as little as a runtime can answer while the program sleeps.
+ * Text messages are heartbeats: `ping` is answered with `pong`, which a runtime can do while the program sleeps.
  * Every binary message is one frame: kind (1 byte), flags (1), number of the stream (4, big-endian), payload.
  *
- * - HELLO (stream 0, JSON): the compute sends one first. The gateway answers with its own when it takes the compute, and may
- *   send it again later, when it has forgotten all streams: then so does the compute, which says HELLO again, too.
+ * - HELLO (stream 0, JSON): the compute sends one first. The gateway answers with its own when it accepts the compute. A gateway
+ *   that has lost its streams sends its HELLO again; the compute then drops all streams too, and answers with its HELLO.
  * - OPEN (JSON): a request; only the gateway opens streams, with rising numbers. HEAD (JSON): the answer to it.
  * - DATA: a piece of a body, 32 KiB at most. On a websocket: a piece of a message, with the flags TEXT and LAST.
- * - WINDOW (4 bytes, big-endian): so much more may be sent. A DATA frame costs its payload and 16; each end tells in its
- *   HELLO how much a stream may cost at first. What is more than that ends the tunnel.
- * - END: there is no more DATA; on a websocket with its code and reason (JSON). After an OPEN or HEAD that says that no body
- *   follows there is none.
- * - RESET (JSON): the sender has given the stream up, in both directions; after its END: it takes no more.
+ * - WINDOW (4 bytes, big-endian): grants credit. A DATA frame costs its payload and 16; the HELLO of each end has the first
+ *   credit of a stream. Data beyond the credit ends the tunnel.
+ * - END: no more DATA follows; on a websocket with the close code and reason (JSON). None is sent after an OPEN or HEAD that says
+ *   that it has no body.
+ * - RESET (JSON): the sender ends the stream in both directions; after its END: it reads no more.
  *
- * Frames of a stream that is over are ignored. What is not of this form ends the tunnel with 4400.
+ * Frames of a stream that has ended are ignored. A malformed message ends the tunnel with 4400.
  */
 export const frameKinds = { hello: 1, open: 2, head: 3, data: 4, window: 5, end: 6, reset: 7 } as const
 export type FrameKind = (typeof frameKinds)[keyof typeof frameKinds]
 export const frameFlags = { text: 1, last: 2 } as const
 
-/** Codes with which a tunnel is closed. */
+/** Close codes of a tunnel. */
 export const resetCodes = {
   malformed: 4400,
   forbidden: 4403,
   otherProtocol: 4406,
   silent: 4408,
-  /** The compute has joined anew, or it is connected with another token than the newcomer's. */
+  /** The compute has joined again, or is connected with another token than the new connection. */
   replaced: 4409,
   removed: 4410,
 } as const
 
 /** Most bytes of a DATA frame. */
 export const maxPieceBytes = 32 * 1024
-/** What a DATA frame costs beside its payload. */
+/** The cost of a DATA frame beside its payload, bytes. */
 export const pieceCost = 16
 /** Most bytes of the JSON of a frame. */
 const jsonBytes = 256 * 1024
@@ -50,7 +50,7 @@ export interface TunnelFrame {
   readonly payload: Uint8Array
 }
 
-/** What the other end sent is not of the protocol. */
+/** The other end broke the protocol. */
 export class ProtocolError extends Error {
   override readonly name = 'ProtocolError'
 }
@@ -69,7 +69,7 @@ export function encodeTunnelFrame(
   return bytes
 }
 
-/** RangeError when it is longer than a frame may be. */
+/** Throws RangeError when the JSON is longer than a frame may be. */
 export function encodeJson(kind: FrameKind, stream: number, value: unknown): Uint8Array {
   const payload = new TextEncoder().encode(JSON.stringify(value))
   if (payload.length > jsonBytes) throw new RangeError('its headers are too long')

@@ -14,19 +14,19 @@ import { defaultLivenessTimeouts, Liveness, type LivenessTimeouts } from './live
 import { Outbox, type TunnelWire } from './outbox.ts'
 import { Stream } from './stream.ts'
 
-/** What an end takes when nothing else is said: 128 MiB would wait here when nobody read any of 512 streams. */
+/** Default limits: at most 128 MiB wait, when none of 512 streams is read. */
 export const defaultLimits: TunnelLimits = { window: 256 * 1024, streams: 512 }
 
 export interface LinkOptions {
   readonly wire: TunnelWire
   readonly limits?: TunnelLimits
   readonly timeouts?: LivenessTimeouts
-  /** `busy`: the other end is watched only while there are streams that do not rest, so that a program may sleep otherwise. */
+  /** `busy`: heartbeats are sent only while streams are active, so that the program may sleep otherwise. */
   readonly watch?: 'always' | 'busy'
   readonly greeted: (payload: Uint8Array) => void
-  /** A stream was opened; undefined where none may be. */
+  /** Called when the other end opens a stream; undefined at the end that opens them. */
   readonly opened?: (frame: TunnelFrame) => void
-  /** Once, whoever ended it. `code` 0: the connection broke. */
+  /** Called once when the tunnel ends, by either end. `code` 0: the connection broke. */
   readonly ended: (end: TunnelEnd) => void
 }
 
@@ -36,14 +36,14 @@ export interface TunnelEnd {
   readonly reason: string
 }
 
-/** One end of a tunnel: the streams that are under way, and whether the other end is there. */
+/** One end of a tunnel: its open streams, and the heartbeats of the other end. */
 export class TunnelLink {
   readonly limits: TunnelLimits
   readonly #options: LinkOptions
   readonly #outbox: Outbox
   readonly #liveness: Liveness
   readonly #streams = new Map<number, Stream>()
-  /** Those for which the other end is not watched. */
+  /** Idle streams: no heartbeats are sent for them. */
   readonly #resting = new Set<Stream>()
   #lastStream = 0
   #isPonging = false
@@ -65,12 +65,12 @@ export class TunnelLink {
     return this.#isOver
   }
 
-  /** Streams that are under way. */
+  /** Open streams. */
   get size(): number {
     return this.#streams.size
   }
 
-  /** A message came. */
+  /** Takes a message. */
   message(data: Uint8Array | string): void {
     if (this.#isOver) return
     this.#liveness.heard()
@@ -83,7 +83,7 @@ export class TunnelLink {
     }
   }
 
-  /** The wire was closed, by whomever. */
+  /** Called when the websocket is closed, by either end. */
   closed(end: TunnelEnd): void {
     this.#end(end)
   }
@@ -102,7 +102,7 @@ export class TunnelLink {
     return this.#lastStream + 1
   }
 
-  /** A stream, by its number; `theirs`: what the other end takes of it at first. */
+  /** Makes a stream of this number; `theirs`: the first credit that the other end grants, bytes. */
   add(id: number, theirs: number): Stream {
     const stream = new Stream({
       id,
@@ -116,14 +116,14 @@ export class TunnelLink {
     return stream
   }
 
-  /** The stream may stand still from now on, and is no reason to watch the other end. */
+  /** Marks the stream as idle: it needs no heartbeats. */
   rest(stream: Stream): void {
     if (this.#streams.get(stream.id) !== stream) return
     this.#resting.add(stream)
     this.#settle()
   }
 
-  /** All streams are forgotten, and their numbers begin anew. */
+  /** Drops all streams; their numbers begin again at 1. */
   restart(reason: string): void {
     this.#failAll(reason)
     this.#lastStream = 0
@@ -134,7 +134,7 @@ export class TunnelLink {
     if (kind === frameKinds.hello) return this.#options.greeted(payload)
     if (kind === frameKinds.open) {
       if (this.#options.opened === undefined || id <= this.#lastStream)
-        throw new ProtocolError('no stream may begin so')
+        throw new ProtocolError('a frame opens a stream where none may be opened')
       return this.#options.opened(frame)
     }
     if (id === 0 || id > this.#lastStream) throw new ProtocolError('a frame is of a stream that was never opened')
@@ -146,7 +146,7 @@ export class TunnelLink {
     else if (text !== 'pong') this.close(resetCodes.malformed, 'a text is neither ping nor pong')
   }
 
-  /** Who asks again and again, and does not read, is answered once. */
+  /** Queues one pong at most: an end that sends pings without reading must not fill the outbox. */
   async #pong(): Promise<void> {
     if (this.#isPonging) return
     this.#isPonging = true
@@ -174,12 +174,12 @@ export class TunnelLink {
     this.#isOver = true
     this.#liveness.stop()
     this.#outbox.close()
-    // Before its streams fail: who hears of them already finds that it is gone.
+    // Before the streams fail, so that their listeners find the tunnel closed.
     this.#options.ended(end)
     this.#failAll(end.reason)
   }
 }
 
-/** No more than fits in a close, which is 123 bytes. */
+/** The reason of a close has at most 123 bytes (RFC 6455, 5.5). */
 export const closeReason = (reason: string): string =>
   new TextDecoder().decode(new TextEncoder().encode(reason).subarray(0, 120))

@@ -1,13 +1,13 @@
-/** How long an end may say nothing before it is asked for a sign of life, and before it is taken for gone, ms. */
+/** How long an end may be silent before it gets a ping, and before it counts as lost, ms. */
 export interface LivenessTimeouts {
   readonly askMs: number
   readonly giveUpMs: number
 }
 
-/** With the ticks that both take, a connection of which only half is there is found within 30 s. */
+/** With the ticks of both ends, a half-open connection is found within 30 s. */
 export const defaultLivenessTimeouts: LivenessTimeouts = { askMs: 8000, giveUpMs: 20_000 }
 
-/** Watches whether the other end is there. */
+/** Sends heartbeats, and reports when the other end is lost. */
 export class Liveness {
   readonly #timeouts: LivenessTimeouts
   readonly #ask: () => void

@@ -3,9 +3,9 @@ import { decodeJson, frameFlags } from './frames.ts'
 import { closeReason } from './link.ts'
 import type { Stream } from './stream.ts'
 
-/** Longest message. */
+/** Longest message, bytes. */
 const largestMessage = 1 << 20
-/** More than this waiting makes who asks by `drained` wait; with more than that, nobody can wait for. */
+/** `drained` waits while more than `maxBuffered` bytes wait; more than `maxWaiting` resets the stream. */
 const maxBuffered = 256 * 1024
 const maxWaiting = 8 << 20
 /** How long the other end may take to answer a close, ms. */
@@ -13,7 +13,7 @@ const closeMs = 5000
 
 export interface MessageHandlers {
   message(data: string | Uint8Array): void
-  /** Once, whoever closed it; 1006 when it broke. */
+  /** Called once, also when this end closes; with 1006 when the stream broke. */
   closed(code: number, reason: string): void
 }
 
@@ -35,7 +35,7 @@ export class Messages {
     this.#stream = stream
   }
 
-  /** Bytes that wait to leave. */
+  /** Bytes that wait to be sent. */
   get waiting(): number {
     return this.#waiting
   }
@@ -45,7 +45,7 @@ export class Messages {
     return this.#closing === undefined ? 'open' : 'closing'
   }
 
-  /** Messages are given from now on. */
+  /** Delivers messages from now on. */
   start(on: MessageHandlers): void {
     this.#on = on
     this.#stream.stopped.addEventListener('abort', () => this.#broke())
@@ -57,12 +57,12 @@ export class Messages {
     if (this.state !== 'open') return
     const bytes = typeof data === 'string' ? new TextEncoder().encode(data) : data
     this.#waiting += bytes.length
-    if (this.#waiting > maxWaiting) return this.#stream.reset(new Error('more is sent than is read'))
+    if (this.#waiting > maxWaiting) return this.#stream.reset(new Error('the other end reads too slowly'))
     this.#queue.push({ bytes, flags: frameFlags.last | (typeof data === 'string' ? frameFlags.text : 0) })
     void this.#pump()
   }
 
-  /** What was sent still leaves. */
+  /** Closes after the messages that wait. */
   close(code = 1000, reason = ''): void {
     if (this.state !== 'open') return
     this.#closing = { code, reason: closeReason(reason) }
@@ -71,7 +71,7 @@ export class Messages {
     void this.#pump()
   }
 
-  /** Nothing is given until `resume`: the other end is held up. */
+  /** Delivers nothing until `resume`; the other end is slowed down. */
   pause(): void {
     if (this.state !== 'open') return
     this.#paused ??= new Promise((resolve) => {
@@ -84,7 +84,7 @@ export class Messages {
     this.#resume()
   }
 
-  /** Resolves when little waits to leave, or nothing can leave any more. */
+  /** Resolves when few bytes wait to be sent, or the stream has ended. */
   async drained(): Promise<void> {
     while (this.#waiting > maxBuffered && !this.#isClosed) {
       await new Promise<void>((resolve) => this.#drainers.add(resolve))
@@ -102,7 +102,7 @@ export class Messages {
       }
       if (this.#closing !== undefined) this.#stream.end(encoded(this.#closing))
     } catch {
-      // The stream has told why.
+      // The stream reports the reason.
     } finally {
       this.#isPumping = false
     }
@@ -140,7 +140,7 @@ export class Messages {
     }
   }
 
-  /** The other end closed, or answered the close. */
+  /** Takes the close of the other end, or its answer to ours. */
   #ended(theirs: TunnelClose): void {
     this.#queue.length = 0
     this.#stream.end(encoded(this.#closing ?? theirs))

@@ -1,20 +1,20 @@
-/** What a tunnel is spoken over: one websocket. */
+/** The websocket below a tunnel. */
 export interface TunnelWire {
   send(data: Uint8Array | string): void
   close(code: number, reason: string): void
-  /** Resolves when little of what was sent still waits to leave; at once where the runtime does not tell. */
+  /** Resolves when few sent bytes still wait; at once where the runtime does not report that. */
   drained(): Promise<void>
   /** See `Socket.keep`. */
   keep?(value: unknown): void
 }
 
-/** Something that may have a frame of data to send. */
+/** A stream that may have a DATA frame to send. */
 export interface Source {
-  /** The next frame; undefined when there is none, or none may be sent now. */
+  /** The next frame; undefined when there is none, or no credit for it. */
   next(): Uint8Array | undefined
 }
 
-/** Sends the data of all streams in turns, a frame each, no faster than the wire takes it; what controls goes before. */
+/** Sends the DATA frames of all streams round-robin, no faster than the websocket takes them; other frames go first. */
 export class Outbox {
   readonly #wire: TunnelWire
   readonly #failed: (error: Error) => void
@@ -36,7 +36,7 @@ export class Outbox {
     }
   }
 
-  /** The source has something to send. */
+  /** Registers a source that has something to send. */
   add(source: Source): void {
     if (this.#isClosed) return
     this.#ready.add(source)
@@ -69,7 +69,7 @@ export class Outbox {
     }
   }
 
-  /** Each that has something to send, in turns, for as long as there is one. */
+  /** The sources that have something to send, round-robin, until there is none. */
   *#turns(): Generator<Source> {
     for (const source of this.#ready) {
       this.#ready.delete(source)

@@ -25,9 +25,9 @@ export interface Piece {
 export interface StreamOptions {
   readonly id: number
   readonly outbox: Outbox
-  /** What may be sent at first, and what may come. */
+  /** First credit of either direction, bytes. */
   readonly window: { readonly theirs: number; readonly ours: number }
-  /** It is over in both directions, and everything of it was read. */
+  /** Called when both directions have ended and all data was read. */
   readonly over: () => void
 }
 
@@ -39,14 +39,14 @@ interface Writing {
   readonly failed: (error: Error) => void
 }
 
-/** The other end takes no more of a stream. */
+/** The other end reads no more of a stream. */
 export class Unwanted extends Error {
   override readonly name = 'Unwanted'
 }
 
 const longestReason = 300
 
-/** One end of a stream: pieces in both directions, each no faster than its reader. */
+/** One end of a stream: pieces in both directions, with flow control. */
 export class Stream implements Source {
   readonly id: number
   /** The answer to an OPEN. */
@@ -60,7 +60,7 @@ export class Stream implements Source {
   #hasSentEnd = false
 
   readonly #pieces: Piece[] = []
-  /** What the other end may still send, and what was read of it and not yet told. */
+  /** Credit of the other end, and the bytes that were read and not yet granted again. */
   #room: number
   #taken = 0
   #wake = () => {}
@@ -82,17 +82,17 @@ export class Stream implements Source {
     this.head.catch(ignore('who waits for the head is told'))
   }
 
-  /** The payload of the END that came. */
+  /** The payload of the END of the other end. */
   get ending(): Uint8Array | undefined {
     return this.#ending
   }
 
-  /** Why it ended early. */
+  /** The error that ended the stream early. */
   get failure(): Error | undefined {
     return this.#failure
   }
 
-  /** Aborted when nothing can be sent any more, but for its own end. */
+  /** Aborts when the other end takes no more data. */
   get stopped(): AbortSignal {
     return this.#stop.signal
   }
@@ -101,7 +101,7 @@ export class Stream implements Source {
     if (this.#failure === undefined) this.#options.outbox.control(encodeJson(frameKinds.head, this.id, value))
   }
 
-  /** Resolves when all of it is sent; the pieces of a message are sent with `flags.last`. One at a time. */
+  /** Resolves when all bytes are sent; the last piece of a message has `flags.last`. One call at a time. */
   async write(bytes: Uint8Array, flagged = 0): Promise<void> {
     this.#requireWritable()
     if (bytes.length === 0 && flagged === 0) return
@@ -111,7 +111,7 @@ export class Stream implements Source {
     })
   }
 
-  /** After the last `write`. */
+  /** Ends this direction, after the last `write`. */
   end(payload?: Uint8Array): void {
     if (this.#hasSentEnd || this.#failure !== undefined) return
     this.#hasSentEnd = true
@@ -119,7 +119,7 @@ export class Stream implements Source {
     this.#settle()
   }
 
-  /** As `end`, where the other end knows it already. */
+  /** As `end`, where the frame before has told the other end. */
   endSilently(): void {
     this.#hasSentEnd = true
     this.#settle()
@@ -145,7 +145,7 @@ export class Stream implements Source {
     )
   }
 
-  /** The next piece; undefined after the last one. Rejects when the stream was given up. */
+  /** The next piece; undefined after the last one. Rejects when the stream was reset. */
   async read(): Promise<Piece | undefined> {
     for (;;) {
       if (this.#failure !== undefined) throw this.#failure
@@ -161,7 +161,7 @@ export class Stream implements Source {
     }
   }
 
-  /** Gives it up: the other end is told, and whoever reads or writes here gets the error. */
+  /** Resets the stream: the other end gets a RESET, and readers and writers of this end get the error. */
   reset(error: Error): void {
     if (this.#isOver || this.#failure !== undefined) return
     const reason = error.message.slice(0, longestReason)
@@ -169,7 +169,7 @@ export class Stream implements Source {
     this.fail(error)
   }
 
-  /** It ended, and there is nobody to be told. */
+  /** Fails the stream without a RESET: the tunnel is closed. */
   fail(error: Error): void {
     if (this.#failure !== undefined) return
     this.#failure = error
@@ -183,12 +183,12 @@ export class Stream implements Source {
     this.#finish()
   }
 
-  /** As an END, where the frame before it has said so. */
+  /** Takes the end that an OPEN or HEAD without a body announced. */
   takeEnd(): void {
     this.take({ kind: frameKinds.end, flags: 0, stream: this.id, payload: new Uint8Array() })
   }
 
-  /** A frame of it came. */
+  /** Takes a frame. */
   take({ kind, flags, payload }: TunnelFrame): void {
     if (this.#failure !== undefined) return
     if (kind === frameKinds.reset) return this.#takeReset(decodeJson(payload, TunnelReset).reason)
@@ -215,7 +215,7 @@ export class Stream implements Source {
 
   #takeReset(reason: string): void {
     if (this.#ending === undefined) return this.fail(new ConnectionLost(reason))
-    // The answer is whole: only what is sent to it is not wanted any more.
+    // The answer is complete: the RESET only refuses more of the request.
     this.#hasSentEnd = true
     this.#options.outbox.remove(this)
     const unwanted = new Unwanted(reason)
@@ -231,7 +231,7 @@ export class Stream implements Source {
     if (this.#writing !== undefined) this.#options.outbox.add(this)
   }
 
-  /** Tells of what was read when it is worth a frame. */
+  /** Grants the credit of read bytes again, when it is worth a frame. */
   #give({ bytes }: Piece): void {
     this.#taken += bytes.length + pieceCost
     if (this.#ending !== undefined) return this.#settle()

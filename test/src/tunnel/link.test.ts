@@ -41,8 +41,8 @@ test('what is no frame ends the tunnel with a reason, and leaves nothing', async
     [encodeTunnelFrame(frameKinds.data, 1, new Uint8Array(32 * 1024 + 1)), 'a frame is too long'],
     [encodeTunnelFrame(frameKinds.data, 7), 'a frame is of a stream that was never opened'],
     [encodeTunnelFrame(frameKinds.window, 1, new Uint8Array(3)), 'a WINDOW frame has another length than 4'],
-    [encodeTunnelFrame(frameKinds.open, 2), 'no stream may begin so'],
-    [json(frameKinds.hello, hello, 0), 'a HELLO came unasked'],
+    [encodeTunnelFrame(frameKinds.open, 2), 'a frame opens a stream where none may be opened'],
+    [json(frameKinds.hello, hello, 0), 'an unexpected HELLO came'],
     [encodeTunnelFrame(frameKinds.reset, 1, new Uint8Array([0xff])), 'a frame has no JSON'],
     [json(frameKinds.reset, { reason: 1 }), 'a frame has JSON that is not of its kind'],
   ]
@@ -74,8 +74,11 @@ test.each([
   const waiting = pair.asking.send(request('slow')).catch((error: Error) => error.message)
   await until(() => asked.length === 2 && pair.answering.size === 1)
   pair.answering.message(encodeJson(frameKinds.open, id, opening))
-  expect(pair.ends.answering).toEqual({ code: resetCodes.malformed, reason: 'no stream may begin so' })
-  expect(await waiting).toBe('no stream may begin so')
+  expect(pair.ends.answering).toEqual({
+    code: resetCodes.malformed,
+    reason: 'a frame opens a stream where none may be opened',
+  })
+  expect(await waiting).toBe('a frame opens a stream where none may be opened')
   expect([asked.length, pair.asking.size, pair.answering.size]).toEqual([2, 0, 0])
 })
 

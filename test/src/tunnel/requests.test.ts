@@ -243,7 +243,7 @@ test('no more streams are opened than both ends take', async () => {
   over.abort()
   await Promise.all(never)
   // Their handlers still work there: that is refused by the compute.
-  await expect(pair.asking.send(request('x'))).rejects.toThrow('too much is under way')
+  await expect(pair.asking.send(request('x'))).rejects.toThrow('too many requests are open')
 })
 
 test('what is too long for a frame is refused, and ends no tunnel', async () => {
