@@ -4,9 +4,11 @@ import { onTestFinished } from 'vitest'
 
 /**
  * What a power cut would leave of directories: the names that each had when it was last synced (fsync(2)). Watches until the test
- * ends.
+ * ends; `onSync` hears of every sync.
  */
-export async function watchSyncs(): Promise<(directory: string) => readonly string[] | undefined> {
+export async function watchSyncs(
+  onSync: () => void = () => {},
+): Promise<(directory: string) => readonly string[] | undefined> {
   const synced = new Map<string, readonly string[]>()
   const handle = await open('/')
   const methods = Object.getPrototypeOf(handle) as { sync(this: { readonly fd: number }): Promise<void> }
@@ -16,6 +18,7 @@ export async function watchSyncs(): Promise<(directory: string) => readonly stri
     const path = readlinkSync(`/proc/self/fd/${this.fd}`)
     const names = namesIn(path)
     await sync.call(this)
+    onSync()
     if (names !== undefined) synced.set(path, names)
   }
   onTestFinished(() => {

@@ -7,9 +7,9 @@ import type { NodeStatus } from '../../../src/schema/node-fields.ts'
 import type { KindNode, NodeKind } from '../kinds/kind.ts'
 
 import type { OpenProject } from '../projects/open-project.ts'
-import { nodeRecords } from '../projects/project-record.ts'
+import { type Deletion, nodeRecordFile } from '../projects/project-record.ts'
 import { withDiskErrors } from '../storage/disk.ts'
-import { removeDurable, writeDurable } from '../storage/durable-file.ts'
+import { removeDurable, renameDurable, writeDurable } from '../storage/durable-file.ts'
 import { type NewerRecord, newerReason, recordVersion } from '../storage/newer-record.ts'
 import type { NodeRecord } from './record.ts'
 
@@ -25,6 +25,8 @@ export class LabNode implements KindNode {
   newer: NewerRecord | undefined
   /** Whether its keeper has said what it does, since this service opened it. */
   isSettled = true
+  /** How it is being deleted, which the name of its record says: a service that finds it so finishes that. */
+  deletion: Deletion | undefined
   /** Restored when the project was opened again, and not yet asked for by the client that opened it. */
   isUnclaimed = false
   readonly #saving = new KeyedMutex()
@@ -111,8 +113,8 @@ export class LabNode implements KindNode {
 
   /** Writes the record as it is when it is the turn of this: a later state is never replaced by an earlier one. */
   save(): Promise<void> {
-    // What a newer program wrote stays as it is.
-    if (this.newer !== undefined) return Promise.resolve()
+    // What a newer program wrote stays as it is, and of a node that is being deleted nothing more is wanted.
+    if (this.newer !== undefined || this.deletion !== undefined) return Promise.resolve()
     return this.#saving.run('', async () => {
       const facts = this.#guestFacts
       await withDiskErrors('The record of the node', () =>
@@ -144,11 +146,38 @@ export class LabNode implements KindNode {
     return JSON.stringify([properties, console_type, console_type === 'telnet' ? null : console])
   }
 
+  /**
+   * Writes down that the node is being deleted: a service that is killed meanwhile is followed by one that finishes it. A new name
+   * takes no file of its own to be synced, and many deletions share the sync of the directory.
+   */
+  async beginDeletion(deletion: Deletion): Promise<void> {
+    await this.#saving.run('', async () => {
+      const found = this.#file()
+      this.deletion = deletion
+      try {
+        await withDiskErrors('The record of the node', () => renameDurable(found, this.#file()))
+      } catch (error) {
+        this.deletion = undefined
+        throw error
+      }
+    })
+  }
+
+  /** The node could not be deleted, and stays. */
+  async endDeletion(): Promise<void> {
+    const found = this.#file()
+    this.deletion = undefined
+    await withDiskErrors('The record of the node', () => renameDurable(found, this.#file())).catch((error: unknown) =>
+      this.unsaved(error),
+    )
+    await this.saveOrTell()
+  }
+
   async removeRecord(): Promise<void> {
     await removeDurable(this.#file())
   }
 
   #file(): string {
-    return join(nodeRecords(this.project.path), `${this.record.kind}-${this.record.node_id}.json`)
+    return nodeRecordFile(this.project.path, this.record.kind, this.record.node_id, this.deletion)
   }
 }

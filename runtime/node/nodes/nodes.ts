@@ -1,4 +1,3 @@
-import { rm } from 'node:fs/promises'
 import { v4 as uuid } from 'uuid'
 import { ignore } from '../../../src/async/ignore.ts'
 import { ApiError, badRequest, conflict, notFound } from '../../../src/errors/api-error.ts'
@@ -11,7 +10,9 @@ import type { Nio, NioState } from '../../../src/schema/nio.ts'
 import type { ActionTarget, NodeKind, Properties, StopReason } from '../kinds/kind.ts'
 import type { PortAllocator } from '../ports/allocator.ts'
 import type { OpenProject } from '../projects/open-project.ts'
+import type { Deletion } from '../projects/project-record.ts'
 import { diskError, isFull, requireSpace, withDiskErrors } from '../storage/disk.ts'
+import { removeTree } from '../storage/durable-file.ts'
 import type { Captures } from './captures.ts'
 import type { Consoles } from './consoles.ts'
 import { replaceDirectory } from './copy.ts'
@@ -102,15 +103,15 @@ export class Nodes implements NodeAgent {
     return this.#act(ref, (node) => this.#update(node, changes))
   }
 
-  async remove(ref: NodeRef, { files }: { files: 'now' | 'later' }): Promise<void> {
+  async remove(ref: NodeRef, { files }: { files: Deletion }): Promise<void> {
     this.#options.lifeCycle.expedite(await this.#find(ref))
     await this.with(ref, (node) => this.#remove(node, files))
   }
 
   /** Deletes a node as a service that was killed had begun to. */
   async finishRemoval(node: LabNode): Promise<void> {
-    const { deleting } = node.record
-    if (deleting !== undefined) await this.#table.lock(node.key, () => this.#remove(node, deleting))
+    const { deletion } = node
+    if (deletion !== undefined) await this.#table.lock(node.key, () => this.#remove(node, deletion))
   }
 
   start<K extends NodeKindName>(ref: NodeRef<K>, input?: unknown): Promise<Node<K>> {
@@ -339,30 +340,27 @@ export class Nodes implements NodeAgent {
     this.#options.emit(destination, destination.updated())
   }
 
-  async #remove(node: LabNode, files: 'now' | 'later'): Promise<void> {
+  async #remove(node: LabNode, files: Deletion): Promise<void> {
     requireKnown(node.trouble ?? node.keeperTrouble)
-    node.record.deleting = files
-    await node.save().catch((error: unknown) => {
-      // A full disk is made emptier by this; on one that cannot be written to nothing is begun.
-      if (isFull(error)) return node.unsaved(error)
-      delete node.record.deleting
-      throw error
-    })
+    if (node.deletion === undefined) {
+      await node.beginDeletion(files).catch((error: unknown) => {
+        // A full disk is made emptier by this; on one that cannot be written to nothing is begun.
+        if (isFull(error)) return node.unsaved(error)
+        throw error
+      })
+    }
     try {
       await this.#options.lifeCycle.stop(node, 'remove')
       await node.kind.cleanup?.onRemoved?.(node, { isDeleted: true })
     } catch (error) {
-      delete node.record.deleting
-      await node.saveOrTell()
+      await node.endDeletion()
       throw error
     }
     // A disk that is full cannot remember what a commit has to remove: then that is removed at once.
     const isNoted = files === 'later' && (await noteDeleted(node))
     // The record goes last: it says what is left to do.
     if (!isNoted) {
-      await withDiskErrors('The directory of the node', () =>
-        rm(node.directory, { recursive: true, force: true, maxRetries: 3 }),
-      )
+      await withDiskErrors('The directory of the node', () => removeTree(node.directory))
     }
     await this.#release(node)
     await withDiskErrors('The record of the node', () => node.removeRecord())

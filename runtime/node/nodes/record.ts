@@ -12,7 +12,7 @@ type ConsoleType = Node['console_type']
 const consoleSchemaOf = (kind: NodeKindName): TSchema => kindOf(kind).node.properties.console_type as TSchema
 export const defaultConsole = (kind: NodeKindName): ConsoleType => consoleSchemaOf(kind).default
 
-/** A node on disk: `.patchbay/nodes/{kind}-{node_id}.json` in its project. */
+/** A node on disk: `.patchbay/nodes/{kind}-{node_id}.json` in its project, under another name while it is being deleted. */
 export type NodeRecord = Static<typeof NodeRecord>
 export const NodeRecord = Type.Object({
   version: Type.Integer({ minimum: 1, maximum: recordVersion }),
@@ -27,8 +27,6 @@ export const NodeRecord = Type.Object({
   status_reason: Type.Union([Type.String(), Type.Null()]),
   /** Whether it ran when this was written, so that a service that comes later can tell what it finds ended. */
   running: Type.Boolean(),
-  /** It is being deleted, its files at once or with the next commit: finished by the next service when this one is killed. */
-  deleting: Type.Optional(Type.Union([Type.Literal('now'), Type.Literal('later')])),
   /** What only its kind knows. */
   properties: Type.Record(Type.String(), Type.Unknown()),
   /** By `{adapter}/{port}`: the guest's UDP port of the private pair, and what is attached. */

@@ -8,7 +8,7 @@ import type { NodeKind } from '../kinds/kind.ts'
 import type { Log } from '../log/log.ts'
 import type { PortAllocator } from '../ports/allocator.ts'
 import type { OpenProject } from '../projects/open-project.ts'
-import { listNodeRecords, nodeRecords } from '../projects/project-record.ts'
+import { listNodeRecords, nodeOfRecord, nodeRecords } from '../projects/project-record.ts'
 import { readDurable } from '../storage/durable-file.ts'
 import { NewerRecord, newerReason, recordVersion } from '../storage/newer-record.ts'
 import { tidyCopies } from './copy.ts'
@@ -293,6 +293,7 @@ export class Reopen {
     record.properties = parseOrDefault(ours.schema, record.properties)
     ours.onOpened?.(node)
     node.newer = newer
+    if (newer === undefined) node.deletion = nodeOfRecord(name)?.deletion
     const isKnownOtherwise =
       found.value !== undefined && kind.identity !== undefined && JSON.stringify(record.properties) !== before
     node.isUnclaimed = isUnclaimed
@@ -300,8 +301,8 @@ export class Reopen {
     table.set(node.key, node)
     await table.lock(node.key, async () => {
       if (runs === undefined) return this.#leave(node)
-      // The next service must not take for it what another node has now.
-      if (isKnownOtherwise) await node.saveOrTell()
+      // The next service must not take for it what another node has now; nor is the version before to be the only good one for long.
+      if (isKnownOtherwise || (found.damaged && found.value !== undefined)) await node.saveOrTell()
       await this.#settle(node, runs.get(node.key))
     })
   }
@@ -392,14 +393,16 @@ function byUnit({ units, ports }: Inventory): Map<string, Run> {
   return runs
 }
 
-/** `{kind}-{node_id}.json` */
-const recordName = /^([a-z-]+)-([0-9a-f-]{36})\.json$/
 /** Between the signals that end what belongs to no node, ms. */
 const strangerMs = 3000
 /** When the keepers are asked again what runs, after they did not say it, ms. */
 const retryMs = 2000
 
-const keyOf = (name: string): string => name.replace(recordName, '$1:$2')
+/** The key of the node of a record. */
+function keyOf(name: string): string {
+  const node = nodeOfRecord(name)
+  return node === undefined ? name : `${node.kind}:${node.nodeId}`
+}
 
 /**
  * Stands for a node whose record and the one before it cannot be read, or only by a newer program: its id is in the name of the
@@ -410,7 +413,7 @@ function placeholder(
   kinds: Readonly<Record<NodeKindName, NodeKind>>,
   newer?: NewerRecord,
 ): NodeRecord | undefined {
-  const [, kind, node_id] = recordName.exec(name) ?? []
+  const { kind, nodeId: node_id } = nodeOfRecord(name) ?? {}
   if (kind === undefined || node_id === undefined || !(kind in kinds)) return undefined
   return {
     version: recordVersion,

@@ -1,4 +1,4 @@
-import { readdir, rm, rmdir } from 'node:fs/promises'
+import { readdir, rmdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Static, Type } from '@sinclair/typebox'
 import { Check } from '@sinclair/typebox/value'
@@ -11,6 +11,7 @@ import {
   makeDirectory,
   readDurable,
   removeTemporaries,
+  removeTree,
   removeTreeDurable,
   writeDurable,
 } from '../storage/durable-file.ts'
@@ -37,6 +38,21 @@ export const ProjectRecord = Type.Object({
 
 const fileOf = (directory: string): string => join(directory, markerDirectory, 'project.json')
 export const nodeRecords = (directory: string): string => join(directory, markerDirectory, 'nodes')
+
+/** How a node is being deleted: its files at once, or with the next commit. */
+export type Deletion = 'now' | 'later'
+
+/** The record of a node; while the node is being deleted, its name says so. */
+export function nodeRecordFile(directory: string, kind: string, nodeId: string, deletion?: Deletion): string {
+  return join(nodeRecords(directory), `${kind}-${nodeId}${deletion === undefined ? '' : `.deleting-${deletion}`}.json`)
+}
+
+/** What the name of the record of a node says; undefined for that of another file. */
+export function nodeOfRecord(name: string): { kind: string; nodeId: string; deletion?: Deletion } | undefined {
+  const [, kind, nodeId, deletion] = /^([a-z-]+)-([0-9a-f-]{36})(?:\.deleting-(now|later))?\.json$/.exec(name) ?? []
+  if (kind === undefined || nodeId === undefined) return undefined
+  return { kind, nodeId, ...(deletion !== undefined && { deletion: deletion as Deletion }) }
+}
 
 /** Writes the record, and with the first one the marker. */
 export async function writeProject(directory: string, record: ProjectRecord): Promise<void> {
@@ -112,8 +128,6 @@ export async function removeEmpty(directory: string): Promise<void> {
   }
 }
 
-const removeTree = (path: string): Promise<void> => rm(path, { recursive: true, force: true, maxRetries: 3 })
-
 /** Removes what a killed service was writing. */
 export async function tidyProject(directory: string): Promise<void> {
   await removeTemporaries(join(directory, markerDirectory))
@@ -123,7 +137,7 @@ export async function tidyProject(directory: string): Promise<void> {
 /** Names of the node records, without those kept beside them. */
 export async function listNodeRecords(directory: string): Promise<string[]> {
   const names = await readdir(nodeRecords(directory)).catch(() => [])
-  return [...new Set(names.map((name) => name.replace(/\.bak$/, '')))].filter((name) =>
-    /^[a-z-]+-[0-9a-f-]{36}\.json$/.test(name),
+  return [...new Set(names.map((name) => name.replace(/\.bak$/, '')))].filter(
+    (name) => nodeOfRecord(name) !== undefined,
   )
 }

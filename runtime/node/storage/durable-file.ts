@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
-import { link, mkdir, open, readdir, readFile, rename, rm } from 'node:fs/promises'
+import { link, mkdir, open, readdir, readFile, rename, rm, rmdir, unlink } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
+import { GroupCommit } from '../../../src/async/group-commit.ts'
 import { NewerRecord, requireKnownVersion } from './newer-record.ts'
 
 const temporaryMark = '.writing-'
@@ -75,21 +76,50 @@ export async function readDurable<T>(
  * synced). The version before goes first: found alone, it would be read. Nothing is done where there is none.
  */
 export async function removeDurable(path: string): Promise<void> {
-  await rm(`${path}.bak`, { force: true })
-  await rm(path, { force: true })
+  await unlinkIfThere(`${path}.bak`)
+  await unlinkIfThere(path)
   await syncIfThere(dirname(path))
 }
 
 /** Removes the version kept beside a record, for what must not come back with it. */
 export async function removeVersionBefore(path: string): Promise<void> {
-  await rm(`${path}.bak`, { force: true })
+  await unlinkIfThere(`${path}.bak`)
   await syncIfThere(dirname(path))
 }
 
 /** Removes a directory and all that is in it, so that it is gone after a power cut, too. */
 export async function removeTreeDurable(path: string): Promise<void> {
-  await rm(path, { recursive: true, force: true, maxRetries: 3 })
+  await removeTree(path)
   await syncIfThere(dirname(path))
+}
+
+/** Removes a directory and all that is in it. Nothing is done where there is none. */
+export async function removeTree(path: string): Promise<void> {
+  // An empty one takes a single call.
+  await rmdir(path).catch(() => rm(path, { recursive: true, force: true, maxRetries: 3 }))
+}
+
+/**
+ * Gives a record another name, which lasts over a power cut; the version kept beside it goes first. False when there is no
+ * record.
+ */
+export async function renameDurable(path: string, other: string): Promise<boolean> {
+  await unlinkIfThere(`${path}.bak`)
+  try {
+    await rename(path, other)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
+    return false
+  }
+  await syncDirectory(dirname(path))
+  return true
+}
+
+/** One call, where `rm` with `force` makes three. */
+async function unlinkIfThere(path: string): Promise<void> {
+  await unlink(path).catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== 'ENOENT') throw error
+  })
 }
 
 /** Removes what writers that were killed left behind. */
@@ -118,12 +148,16 @@ async function syncIfThere(directory: string): Promise<void> {
   })
 }
 
-/** Makes names that came and went in a directory last over a power cut. */
-export async function syncDirectory(directory: string): Promise<void> {
-  const handle = await open(directory, 'r')
-  try {
-    await handle.sync()
-  } finally {
-    await handle.close()
-  }
+const syncs = new GroupCommit()
+
+/** Makes names that came and went in a directory last over a power cut. Many changes of one directory share a sync. */
+export function syncDirectory(directory: string): Promise<void> {
+  return syncs.run(directory, async () => {
+    const handle = await open(directory, 'r')
+    try {
+      await handle.sync()
+    } finally {
+      await handle.close()
+    }
+  })
 }

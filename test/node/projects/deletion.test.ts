@@ -1,8 +1,10 @@
 import { execFileSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
-import { mkdir, readFile, rm, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { basename, join } from 'node:path'
 import { expect, test } from 'vitest'
+import { type Deletion, nodeRecordFile } from '../../../runtime/node/projects/project-record.ts'
+import { renameDurable } from '../../../runtime/node/storage/durable-file.ts'
 import { createPc, start } from '../../support/lab.ts'
 import { requireRoot } from '../../support/require.ts'
 import { TestService } from '../../support/service.ts'
@@ -21,22 +23,25 @@ async function lab() {
   const project = `/v2/compute/projects/${project_id}`
   const pcs = await Promise.all([1, 2].map((number) => createPc(service, project, number)))
   await start(service, ...pcs)
-  const record = (pc: string) => join(path, '.patchbay/nodes', `pc-${pc.split('/').at(-1)}.json`)
+  const record = (pc: string, deletion?: Deletion) => nodeRecordFile(path, 'pc', pc.split('/').at(-1) ?? '', deletion)
   const directory = (pc: string) => join(path, 'project-files/pc', pc.split('/').at(-1) ?? '')
   return { service, project, path, pcs: pcs as [string, string], record, directory }
 }
 
 test('a node whose deletion was begun by a killed service is gone when the next one is ready, and its guest ended', async () => {
-  const { service, project, pcs, record, directory } = await lab()
+  const { service, project, path, pcs, record, directory } = await lab()
   const [deleted, other] = pcs
   await service.kill('SIGKILL')
-  await amend(record(deleted), { deleting: 'now' })
+  await renameDurable(record(deleted), record(deleted, 'now'))
   await service.restart()
   const left = await service.call<{ status: string }[]>('GET', `${project}/pc/nodes`)
   expect(left).toHaveLength(1)
   expect(await service.call('GET', other)).toMatchObject({ status: 'started' })
   expect((await service.fetch(deleted)).status).toBe(404)
-  expect(existsSync(record(deleted))).toBe(false)
+  expect(await readdir(join(path, '.patchbay/nodes'))).toEqual([
+    basename(record(other)),
+    `${basename(record(other))}.bak`,
+  ])
   expect(existsSync(directory(deleted))).toBe(false)
 })
 
@@ -44,7 +49,7 @@ test('a v1 instance whose deletion was begun by a killed service is gone, and it
   const { service, project, pcs, record, directory } = await lab()
   const [deleted] = pcs
   await service.kill('SIGKILL')
-  await amend(record(deleted), { deleting: 'later' })
+  await renameDurable(record(deleted), record(deleted, 'later'))
   await service.restart()
   expect(await service.call('GET', `${project}/pc/nodes`)).toHaveLength(1)
   expect(existsSync(directory(deleted))).toBe(true)

@@ -10,6 +10,7 @@ import {
   removeTemporaries,
   removeTreeDurable,
   removeVersionBefore,
+  renameDurable,
   writeDurable,
 } from '../../../runtime/node/storage/durable-file.ts'
 
@@ -147,3 +148,29 @@ for (const [what, before] of [
     expect(steps).toBeGreaterThanOrEqual(9)
   })
 }
+
+test('a record has its new name, and the version before is gone, after a power cut, too', async () => {
+  const directory = await freshDirectory()
+  const afterPowerCut = await watchSyncs()
+  const path = join(directory, 'record.json')
+  for (const value of [1, 2]) await writeDurable(path, record(value))
+  expect(await renameDurable(path, join(directory, 'other.json'))).toBe(true)
+  expect(afterPowerCut(directory)).toEqual(['other.json'])
+  expect(await renameDurable(path, join(directory, 'other.json'))).toBe(false)
+  expect(await readDurable(join(directory, 'other.json'), parse)).toMatchObject({ value: { value: 2 } })
+})
+
+test('removals at once share syncs of their directory, and each has ended only after one that came later', async () => {
+  const directory = await freshDirectory()
+  const names = Array.from({ length: 50 }, (_, number) => `${number}.json`)
+  for (const name of names) await writeFile(join(directory, name), record(1))
+  let syncs = 0
+  const afterPowerCut = await watchSyncs(() => syncs++)
+  const removed = names.map(async (name) => {
+    await removeDurable(join(directory, name))
+    expect(afterPowerCut(directory)).not.toContain(name)
+  })
+  await Promise.all(removed)
+  expect(syncs).toBeLessThan(names.length)
+  expect(afterPowerCut(directory)).toEqual([])
+})
