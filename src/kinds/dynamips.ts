@@ -1,6 +1,7 @@
 import { type Static, Type } from '@sinclair/typebox'
-import { maybe, Name, nullable } from '../schema/fields.ts'
-import { consolePort, newNodeId, nodeFields } from '../schema/node-fields.ts'
+import { nullable } from '../schema/fields.ts'
+import { consolePort, nodeFields } from '../schema/node-fields.ts'
+import { inputsOf } from './inputs.ts'
 import { action, kind } from './kind.ts'
 import { v1Of } from './v1.ts'
 
@@ -48,35 +49,16 @@ export const DynamipsNode = Type.Object(
   { $id: 'DynamipsNode', description: 'A router that dynamips emulates, for idle-PC values: it has no ports' },
 )
 
-const inputs = {
-  console: maybe(Type.Integer({ ...consolePort, description: 'Accepted and ignored: the router has no console' })),
-  console_type: maybe(consoleType),
-  ram: maybe(ram),
-  idlepc: maybe(idlepc),
-  usage: maybe(usage),
-}
-
-/** What a new router may be given. Null and absent mean the default. */
+export const { create: DynamipsCreate, update: DynamipsUpdate } = inputsOf('router', DynamipsNode, {
+  required: { platform, image },
+  optional: {
+    console: Type.Integer({ ...consolePort, description: 'Accepted and ignored: the router has no console' }),
+    ...{ ram, idlepc, usage },
+  },
+})
+/** What a router may be given when it is made, and changes of it. */
 export type DynamipsCreate = Static<typeof DynamipsCreate>
-export const DynamipsCreate = Type.Object(
-  { name: Name, node_id: newNodeId, platform, image, ...inputs },
-  {
-    $id: 'DynamipsNodeCreate',
-    additionalProperties: false,
-    description: 'What a router is created with; absent and null mean "the default"',
-  },
-)
-
-/** Changes of a router. Null and absent mean "leave as it is". */
 export type DynamipsUpdate = Static<typeof DynamipsUpdate>
-export const DynamipsUpdate = Type.Object(
-  { name: maybe(Name), platform: maybe(platform), image: maybe(image), ...inputs },
-  {
-    $id: 'DynamipsNodeUpdate',
-    additionalProperties: false,
-    description: 'Changes of a router; absent and null mean "leave as it is"',
-  },
-)
 
 /** Values that may be the idle PC of a router. */
 export type IdlePcProposals = Static<typeof IdlePcProposals>

@@ -1,7 +1,8 @@
 import { type Static, Type } from '@sinclair/typebox'
-import { changing, maybe, Name, nullable, PortNumber } from '../schema/fields.ts'
+import { changing, maybe, nullable, PortNumber } from '../schema/fields.ts'
 import { ethernetNios } from '../schema/nio.ts'
-import { consolePort, newNodeId, nodeFields } from '../schema/node-fields.ts'
+import { nodeFields } from '../schema/node-fields.ts'
+import { inputsOf } from './inputs.ts'
 import { computeAction, kind, unionBy } from './kind.ts'
 import { v1Of } from './v1.ts'
 
@@ -106,50 +107,17 @@ export const HypervisorNode = Type.Object(
   { $id: 'HypervisorNode', description: 'A VM of a hypervisor of the host' },
 )
 
-const inputs = {
-  console: maybe(consolePort),
-  console_type: maybe(consoleType),
-  ram: maybe(ram),
-  acpi_shutdown: maybe(acpiShutdown),
-  usage: maybe(vmSettings.usage),
-  adapters: maybe(vmSettings.adapters),
-  adapter_type: maybe(vmSettings.adapter_type),
-  custom_adapters: maybe(vmSettings.custom_adapters),
-  use_any_adapter: maybe(vmSettings.use_any_adapter),
-  enable_remote_console: maybe(vmSettings.enable_remote_console),
-  headless: maybe(vmSettings.headless),
-  on_close: maybe(vmSettings.on_close),
-}
-
-/** What a new node may be given. Null and absent mean the default. */
+export const { create: HypervisorCreate, update: HypervisorUpdate } = inputsOf('VM', HypervisorNode, {
+  required: { vmname },
+  atCreation: {
+    linked_clone: Type.Boolean({ description: 'Whether the node gets a VM of its own, an overlay of the one named' }),
+  },
+  optional: { ram, acpi_shutdown: acpiShutdown, ...vmSettings },
+  note: '. With a name, vmname is ignored',
+})
+/** What a node may be given when it is made, and changes of it. */
 export type HypervisorCreate = Static<typeof HypervisorCreate>
-export const HypervisorCreate = Type.Object(
-  {
-    name: Name,
-    vmname,
-    node_id: newNodeId,
-    linked_clone: maybe(
-      Type.Boolean({ description: 'Whether the node gets a VM of its own, an overlay of the one named' }),
-    ),
-    ...inputs,
-  },
-  {
-    $id: 'HypervisorNodeCreate',
-    additionalProperties: false,
-    description: 'What a VM is created with; absent and null mean "the default"',
-  },
-)
-
-/** Changes of a node. Null and absent mean "leave as it is". */
 export type HypervisorUpdate = Static<typeof HypervisorUpdate>
-export const HypervisorUpdate = Type.Object(
-  { name: maybe(Name), vmname: maybe(vmname), ...inputs },
-  {
-    $id: 'HypervisorNodeUpdate',
-    additionalProperties: false,
-    description: 'Changes of a VM; absent and null mean "leave as it is". With a name, vmname is ignored',
-  },
-)
 
 /** A VM that a node can be made for. */
 export type VmSummary = Static<typeof VmSummary>

@@ -1,7 +1,8 @@
 import { type Static, Type } from '@sinclair/typebox'
-import { maybe, Name, nullable } from '../schema/fields.ts'
+import { maybe, nullable } from '../schema/fields.ts'
 import { ethernetNios } from '../schema/nio.ts'
-import { consolePort, newNodeId, nodeFields } from '../schema/node-fields.ts'
+import { nodeFields } from '../schema/node-fields.ts'
+import { inputsOf } from './inputs.ts'
 import { action, kind } from './kind.ts'
 import { v1Of } from './v1.ts'
 
@@ -63,45 +64,20 @@ export const IouNode = Type.Object(
   { $id: 'IouNode', description: 'A router run by an IOU image' },
 )
 
-/** What a new router may be given, and a change of one. */
-const inputs = {
-  console: maybe(consolePort),
-  console_type: maybe(consoleType),
-  md5sum: maybe(Type.String({ maxLength: 64, description: 'Accepted and ignored: it is computed' })),
-  application_id: maybe(Type.Integer({ description: 'Accepted and ignored: the compute chooses it' })),
-  usage: maybe(iouSettings.usage),
-  ethernet_adapters: maybe(iouSettings.ethernet_adapters),
-  serial_adapters: maybe(iouSettings.serial_adapters),
-  ram: maybe(iouSettings.ram),
-  nvram: maybe(iouSettings.nvram),
-  l1_keepalives: maybe(iouSettings.l1_keepalives),
-  use_default_iou_values: maybe(iouSettings.use_default_iou_values),
-  startup_config_content: maybe(config('Startup configuration')),
-  private_config_content: maybe(config('Private configuration')),
-  iourc_content: maybe(iourc),
-}
-
-/** What a new router may be given. Null and absent mean the default. */
+export const { create: IouCreate, update: IouUpdate } = inputsOf('router', IouNode, {
+  required: { path },
+  optional: {
+    md5sum: Type.String({ maxLength: 64, description: 'Accepted and ignored: it is computed' }),
+    application_id: Type.Integer({ description: 'Accepted and ignored: the compute chooses it' }),
+    ...iouSettings,
+    startup_config_content: config('Startup configuration'),
+    private_config_content: config('Private configuration'),
+    iourc_content: iourc,
+  },
+})
+/** What a router may be given when it is made, and changes of it. */
 export type IouCreate = Static<typeof IouCreate>
-export const IouCreate = Type.Object(
-  { name: Name, path, node_id: newNodeId, ...inputs },
-  {
-    $id: 'IouNodeCreate',
-    additionalProperties: false,
-    description: 'What a router is created with; absent and null mean "the default"',
-  },
-)
-
-/** Changes of a router. Null and absent mean "leave as it is". */
 export type IouUpdate = Static<typeof IouUpdate>
-export const IouUpdate = Type.Object(
-  { name: maybe(Name), path: maybe(path), ...inputs },
-  {
-    $id: 'IouNodeUpdate',
-    additionalProperties: false,
-    description: 'Changes of a router; absent and null mean "leave as it is"',
-  },
-)
 
 /** What a start may bring along. Other members, which older clients send, are ignored. */
 export type IouStart = Static<typeof IouStart>

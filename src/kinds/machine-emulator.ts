@@ -1,8 +1,9 @@
-import { type Static, type TSchema, Type } from '@sinclair/typebox'
-import { maybe, Name, nullable } from '../schema/fields.ts'
+import { type Static, Type } from '@sinclair/typebox'
+import { maybe, nullable } from '../schema/fields.ts'
 import { ethernetNios } from '../schema/nio.ts'
-import { consolePort, newNodeId, nodeFields } from '../schema/node-fields.ts'
+import { nodeFields } from '../schema/node-fields.ts'
 import { FoundProgram } from '../schema/program.ts'
+import { inputsOf } from './inputs.ts'
 import { action, computeAction, kind, unionBy } from './kind.ts'
 import { v1Of } from './v1.ts'
 
@@ -185,42 +186,20 @@ export const MachineEmulatorNode = Type.Object(
   { $id: 'MachineEmulatorNode', description: 'A machine run by QEMU' },
 )
 
-/** Fields that a new machine and a change of one have in common: all of them may be absent or null. */
-const inputs = {
-  console: maybe(consolePort),
-  qemu_path: maybe(qemuPath),
-  platform: maybe(Platform),
-  mac_address: maybe(macInput),
-  acpi_shutdown: maybe(acpiShutdown),
-  ...each(machineSettings),
-  ...each(md5Fields),
-}
-
-/** What a new machine may be given. Null and absent mean the default. */
+export const { create: MachineEmulatorCreate, update: MachineEmulatorUpdate } = inputsOf(
+  'machine',
+  MachineEmulatorNode,
+  {
+    optional: {
+      ...{ qemu_path: qemuPath, platform: Platform, mac_address: macInput, acpi_shutdown: acpiShutdown },
+      ...machineSettings,
+      ...md5Fields,
+    },
+  },
+)
+/** What a machine may be given when it is made, and changes of it. */
 export type MachineEmulatorCreate = Static<typeof MachineEmulatorCreate>
-export const MachineEmulatorCreate = Type.Object(
-  {
-    name: Name,
-    node_id: newNodeId,
-    ...inputs,
-  },
-  {
-    $id: 'MachineEmulatorNodeCreate',
-    additionalProperties: false,
-    description: 'What a machine is created with; absent and null mean "the default"',
-  },
-)
-
-/** Changes of a machine. Null and absent mean "leave as it is". */
 export type MachineEmulatorUpdate = Static<typeof MachineEmulatorUpdate>
-export const MachineEmulatorUpdate = Type.Object(
-  { name: maybe(Name), ...inputs },
-  {
-    $id: 'MachineEmulatorNodeUpdate',
-    additionalProperties: false,
-    description: 'Changes of a machine; absent and null mean "leave as it is"',
-  },
-)
 
 /** The drives whose overlay can be made larger. */
 export type ResizeDisk = Static<typeof ResizeDisk>
@@ -238,14 +217,6 @@ export const MachineCapabilities = Type.Object(
   { kvm: Type.Array(Type.String(), { description: 'Platforms that KVM accelerates; empty when it cannot be used' }) },
   { $id: 'MachineCapabilities', description: 'How machines can be run on this compute' },
 )
-
-type Maybes<T extends Record<string, TSchema>> = { [K in keyof T]: ReturnType<typeof maybe<T[K]>> }
-
-function each<T extends Record<string, TSchema>>(fields: T): Maybes<T> {
-  // Object.fromEntries forgets which key has which value.
-  return Object.fromEntries(Object.entries(fields).map(([key, schema]) => [key, maybe(schema)])) as Maybes<T>
-}
-
 /** Which emulators are asked for. */
 export type EmulatorFilter = Static<typeof EmulatorFilter>
 const EmulatorFilter = Type.Object(

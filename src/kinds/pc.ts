@@ -1,7 +1,8 @@
 import { type Static, Type } from '@sinclair/typebox'
-import { changing, maybe, Name, nullable } from '../schema/fields.ts'
+import { changing, nullable } from '../schema/fields.ts'
 import { ethernetNios } from '../schema/nio.ts'
-import { consolePort, newNodeId, nodeFields } from '../schema/node-fields.ts'
+import { nodeFields } from '../schema/node-fields.ts'
+import { inputsOf } from './inputs.ts'
 import { kind } from './kind.ts'
 import { v1Of } from './v1.ts'
 
@@ -32,34 +33,10 @@ const script = Type.String({
   maxLength: 65536,
   description: 'Commands run at start; %h stands for the name of the node',
 })
-/** What a new pc may be given. `node_id` may be a legacy integer id, which is replaced by a new UUID. */
+export const { create: PcCreate, update: PcUpdate } = inputsOf('pc', PcNode, { optional: { startup_script: script } })
+/** What a pc may be given when it is made, and changes of it. */
 export type PcCreate = Static<typeof PcCreate>
-export const PcCreate = Type.Object(
-  {
-    name: Name,
-    node_id: newNodeId,
-    console: maybe(consolePort),
-    console_type: maybe(consoleType),
-    startup_script: maybe(script),
-  },
-  { $id: 'PcNodeCreate', additionalProperties: false, description: 'What a pc is created with' },
-)
-
-/** Changes of a pc. Null and absent mean "leave as it is". */
 export type PcUpdate = Static<typeof PcUpdate>
-export const PcUpdate = Type.Object(
-  {
-    name: maybe(Name),
-    console: maybe(consolePort),
-    console_type: maybe(consoleType),
-    startup_script: maybe(script),
-  },
-  {
-    $id: 'PcNodeUpdate',
-    additionalProperties: false,
-    description: 'Changes of a pc; absent and null mean "leave as it is"',
-  },
-)
 
 const schemas = { node: PcNode, create: PcCreate, update: PcUpdate }
 

@@ -1,4 +1,4 @@
-import { type Static, Type } from '@sinclair/typebox'
+import { type Static, type TInteger, type TOptional, type TSchema, Type } from '@sinclair/typebox'
 
 const ms = { minimum: 0, maximum: 32767 }
 const chance = { minimum: 0, maximum: 100 }
@@ -12,36 +12,67 @@ const parameters = (names: string, required: number, most: number, range: { mini
     expects: `a list: [${names}]`,
   })
 
+/** A filter of links, as clients know it. */
+export interface FilterDeclaration {
+  readonly schema: TSchema
+  /** Set for a filter that drops frames: what its counter tells. */
+  readonly drops?: string
+  /** Set for one that counts frames that it does something else to: the name of its counter. */
+  readonly counts?: string
+}
+
+/** Every filter; what it does to frames is in runtime/node/filters. */
+export const filterRows = {
+  frequency_drop: {
+    schema: Type.Array(Type.Integer({ minimum: -1, maximum: 32767 }), {
+      minItems: 1,
+      maxItems: 1,
+      description: '[n]: drops every n-th frame, -1: all of them',
+      expects: 'a list: [n]',
+    }),
+    drops: 'By that filter',
+  },
+  packet_loss: { schema: parameters('percent', 1, 1, chance), drops: 'By that filter' },
+  delay: { schema: parameters('latency in ms, jitter in ms', 1, 2, ms) },
+  corrupt: { schema: parameters('percent', 1, 1, chance), counts: 'corrupted' },
+  bpf: {
+    schema: Type.Array(Type.String({ maxLength: 4096 }), {
+      minItems: 1,
+      maxItems: 2,
+      description:
+        '[expressions, one a line; link type]: drops frames that match one of the tcpdump expressions. The link type is DLT_EN10MB, on a serial port DLT_C_HDLC unless it is given',
+      expects: 'a list: [expressions] or [expressions, link type]',
+    }),
+    drops: 'By that filter',
+  },
+  rate: {
+    schema: parameters('kbit/s, burst in KB (16), longest wait in ms (100)', 1, 3, {
+      minimum: 0,
+      maximum: 100_000_000,
+    }),
+    drops: 'The line was busy for longer than a frame may wait',
+  },
+  duplicate: { schema: parameters('percent', 1, 1, chance), counts: 'duplicated' },
+  reorder: { schema: parameters('percent, ms held back (10)', 1, 2, ms) },
+} as const satisfies Readonly<Record<string, FilterDeclaration>>
+
+type Rows = typeof filterRows
+export type FilterName = keyof Rows
+
+const each = <T>(
+  value: (row: FilterDeclaration, name: FilterName) => readonly [string, T] | undefined,
+): Record<string, T> =>
+  Object.fromEntries(
+    Object.entries(filterRows).flatMap(([name, row]) => {
+      const entry = value(row, name as FilterName)
+      return entry === undefined ? [] : [entry]
+    }),
+  )
+
 /** Impairments of a link, the same for both directions. A first parameter of 0 or "" means: off. */
 export type Filters = Static<typeof Filters>
 export const Filters = Type.Object(
-  {
-    frequency_drop: Type.Optional(
-      Type.Array(Type.Integer({ minimum: -1, maximum: 32767 }), {
-        minItems: 1,
-        maxItems: 1,
-        description: '[n]: drops every n-th frame, -1: all of them',
-        expects: 'a list: [n]',
-      }),
-    ),
-    packet_loss: Type.Optional(parameters('percent', 1, 1, chance)),
-    delay: Type.Optional(parameters('latency in ms, jitter in ms', 1, 2, ms)),
-    corrupt: Type.Optional(parameters('percent', 1, 1, chance)),
-    bpf: Type.Optional(
-      Type.Array(Type.String({ maxLength: 4096 }), {
-        minItems: 1,
-        maxItems: 2,
-        description:
-          '[expressions, one a line; link type]: drops frames that match one of the tcpdump expressions. The link type is DLT_EN10MB, on a serial port DLT_C_HDLC unless it is given',
-        expects: 'a list: [expressions] or [expressions, link type]',
-      }),
-    ),
-    rate: Type.Optional(
-      parameters('kbit/s, burst in KB (16), longest wait in ms (100)', 1, 3, { minimum: 0, maximum: 100_000_000 }),
-    ),
-    duplicate: Type.Optional(parameters('percent', 1, 1, chance)),
-    reorder: Type.Optional(parameters('percent, ms held back (10)', 1, 2, ms)),
-  },
+  each(({ schema }, name) => [name, Type.Optional(schema)]) as { [N in FilterName]: TOptional<Rows[N]['schema']> },
   {
     $id: 'Filters',
     additionalProperties: false,
@@ -50,3 +81,16 @@ export const Filters = Type.Object(
       'Impairment of a link, in both directions. Frames meet the filters in the order in which the object has them',
   },
 )
+
+const count = (description: string) => Type.Integer({ minimum: 0, description })
+
+/** Counters of what filters dropped, by their names. */
+export const droppedByFilters = each(({ drops }, name) => (drops === undefined ? undefined : [name, count(drops)])) as {
+  [N in FilterName as Rows[N] extends { drops: string } ? N : never]: TInteger
+}
+/** Counters of what they did else. */
+export const countedByFilters = each(({ counts }) =>
+  counts === undefined ? undefined : [counts, count(`Frames that the filter ${counts}`)],
+) as {
+  [N in FilterName as Rows[N] extends { counts: infer C extends string } ? C : never]: TInteger
+}

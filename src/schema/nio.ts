@@ -1,6 +1,6 @@
 import { type Static, type TProperties, Type } from '@sinclair/typebox'
 import { changing, nullable, PortNumber } from './fields.ts'
-import { Filters } from './filters.ts'
+import { countedByFilters, droppedByFilters, Filters } from './filters.ts'
 
 const onEvery = {
   suspend: Type.Optional(
@@ -103,10 +103,7 @@ const counters = {
   dropped: Type.Object(
     {
       suspended: count('The link is suspended'),
-      frequency_drop: count('By that filter'),
-      packet_loss: count('By that filter'),
-      bpf: count('By that filter'),
-      rate: count('The line was busy for longer than a frame may wait'),
+      ...droppedByFilters,
       queue_full: count('Too many frames waited'),
       not_linked: count('Nothing was attached'),
       no_guest: count('The node did not run'),
@@ -114,16 +111,20 @@ const counters = {
     },
     { description: 'Frames that were dropped, by reason' },
   ),
-  corrupted: count('Frames that the filter corrupted'),
-  duplicated: count('Frames that the filter duplicated'),
+  ...countedByFilters,
 }
+
+export const PortCounters = Type.Object(counters, {
+  $id: 'PortCounters',
+  description: 'Counted since the port was opened',
+})
 
 const state = {
   link: changing(LinkVerdict),
   link_reason: Type.Optional(
     changing(nullable(Type.String({ description: 'Why nothing passes, as far as that is known' }))),
   ),
-  counters: changing(Type.Object(counters, { $id: 'PortCounters', description: 'Counted since the port was opened' })),
+  counters: changing(PortCounters),
   capture: changing(
     nullable(
       Type.Object(

@@ -495,7 +495,7 @@ const mistakes: readonly Mistake[] = [
     `GET ${compute}/pc/images`,
     undefined,
     404,
-    'There is nothing at /v2/compute/pc/images: «expected projects, machine-emulator, iou, dynamips in the place of "pc"»',
+    'There is nothing at /v2/compute/pc/images: «expected projects, iou, machine-emulator, dynamips in the place of "pc"»',
   ],
   [
     `GET ${compute}/machine-emulator/images/nothere.qcow2`,

@@ -1,6 +1,7 @@
 import { createSocket, type Socket } from 'node:dgram'
 import { expect, onTestFinished, vi } from 'vitest'
-import type { Filter, SwitchNio } from '../../runtime/node/keeper-protocol/protocol.ts'
+import type { Filter } from '../../runtime/node/filters/index.ts'
+import type { SwitchNio } from '../../runtime/node/keeper-protocol/protocol.ts'
 import { isProbe } from '../../runtime/node/switch/core/probe-frame.ts'
 import { Switch } from '../../runtime/node/switch/switch.ts'
 import { hangMs } from './limits.ts'

@@ -1,4 +1,5 @@
-import type { Filter, PortCounters } from '../../runtime/node/keeper-protocol/protocol.ts'
+import type { Filter } from '../../runtime/node/filters/index.ts'
+import type { PortCounters } from '../../runtime/node/keeper-protocol/protocol.ts'
 import { isProbe } from '../../runtime/node/switch/core/probe-frame.ts'
 import { lan, type PathName, type Peer, peer, udp } from './lan.ts'
 import { hangMs } from './limits.ts'

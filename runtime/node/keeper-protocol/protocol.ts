@@ -1,7 +1,6 @@
 import { type Static, type TSchema, Type } from '@sinclair/typebox'
 import type { LinkVerdict, NioState } from '../../../src/schema/nio.ts'
-import { maxInstructions } from '../bpf/check.ts'
-import type { BpfInstruction, BpfProgram } from '../bpf/program.ts'
+import { Filter } from '../filters/index.ts'
 import { longestSocketPath } from '../system/socket-path.ts'
 
 /**
@@ -64,7 +63,6 @@ const Text = Type.String({ pattern: noNul, expects: 'a text without NUL' })
 const Port = Type.Integer({ minimum: 1, maximum: 65535 })
 const longestWaitMs = 3_600_000
 const Milliseconds = Type.Number({ minimum: 0, maximum: longestWaitMs })
-const Percent = Type.Number({ minimum: 0, maximum: 100 })
 
 export type ProcessSpec = Static<typeof ProcessSpec>
 const ProcessSpec = Type.Object({
@@ -187,35 +185,6 @@ export interface SwitchPortState {
   readonly nio: SwitchNio | null
   readonly capture: CaptureState | null
 }
-
-const Instruction = Type.Unsafe<BpfInstruction>(
-  Type.Array(Type.Integer({ minimum: 0, maximum: 0xffff_ffff }), { minItems: 4, maxItems: 4 }),
-)
-const Program = Type.Unsafe<BpfProgram>(Type.Array(Instruction, { minItems: 1, maxItems: maxInstructions }))
-
-/** An impairment. Chances are in percent. */
-export type Filter = Static<typeof Filter>
-const Filter = Type.Union([
-  Type.Object({ type: Type.Literal('suspend') }),
-  /** Every n-th frame; -1: all. */
-  Type.Object({ type: Type.Literal('frequency_drop'), every: Type.Integer({ minimum: -1 }) }),
-  Type.Object({
-    type: Type.Union([Type.Literal('packet_loss'), Type.Literal('corrupt'), Type.Literal('duplicate')]),
-    percent: Percent,
-  }),
-  Type.Object({ type: Type.Literal('delay'), ms: Milliseconds, jitter_ms: Milliseconds }),
-  /** Drops what one of the programs (classic BPF) matches. */
-  Type.Object({ type: Type.Literal('bpf'), programs: list(Program, { maxItems: 4096 }) }),
-  /** Frames wait for their turn at most `queue_ms`. */
-  Type.Object({
-    type: Type.Literal('rate'),
-    kbps: Type.Number({ exclusiveMinimum: 0 }),
-    burst_kb: Type.Number({ minimum: 0 }),
-    queue_ms: Type.Number({ minimum: 0 }),
-  }),
-  /** The chosen frames are held back so long that later ones overtake them. */
-  Type.Object({ type: Type.Literal('reorder'), percent: Percent, ms: Milliseconds }),
-])
 
 const stages = {
   suspend: Type.Boolean(),

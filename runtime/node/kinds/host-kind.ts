@@ -9,8 +9,10 @@ import type { Sandbox } from '../sandbox/sandbox.ts'
 import type { Drivers } from './hypervisor/drivers.ts'
 import type { KindListener, KindNode, NodeKind, Properties } from './kind.ts'
 
-/** What a host has for a kind; `P`: the properties of its nodes. */
-export interface KindHost<P extends Properties = Properties> {
+/** What a host has for a kind; `P`: the properties of its nodes, `S`: its settings. */
+export interface KindHost<P extends Properties = Properties, S = Readonly<Record<string, unknown>>> {
+  /** Those in force. */
+  settings(): S
   readonly isLocal: () => boolean
   readonly sandbox: Sandbox
   readonly images: Pick<Images, 'library' | 'executables' | 'md5Of'>
@@ -47,5 +49,5 @@ export interface HostKind<
   isImage?(file: string): boolean | Promise<boolean>
   /** What its nodes need of this machine. */
   doctor?(settings: Static<TObject<S>>, signal?: AbortSignal): Promise<readonly Check[]>
-  open(host: KindHost<P>, settings: () => Static<TObject<S>>): Promise<NodeKind<P, D>>
+  open(host: KindHost<P, Static<TObject<S>>>): Promise<NodeKind<P, D>>
 }

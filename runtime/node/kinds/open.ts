@@ -6,7 +6,7 @@ import type { KindNode, NodeKind } from './kind.ts'
 /** Timeouts that tests make shorter, by kind and name, ms. */
 export type KindTimeouts = Readonly<Partial<Record<NodeKindName, Readonly<Record<string, number>>>>>
 
-interface OpenKindsOptions extends Omit<KindHost, 'timeouts' | 'nodes'> {
+interface OpenKindsOptions extends Omit<KindHost, 'settings' | 'timeouts' | 'nodes'> {
   readonly timeouts: KindTimeouts | undefined
   /** The settings of a kind that are in force. */
   readonly settingsOf: (kind: HostKind) => Readonly<Record<string, unknown>>
@@ -23,7 +23,8 @@ export async function openKinds({
 }: OpenKindsOptions): Promise<Readonly<Record<NodeKindName, NodeKind>>> {
   const open = async (kind: HostKind, name: NodeKindName) => {
     const ofKind = () => [...nodes()].filter(({ record }) => record.kind === name)
-    const opened = await kind.open({ ...host, timeouts: timeouts[name] ?? {}, nodes: ofKind }, () => settingsOf(kind))
+    const own = { settings: () => settingsOf(kind), timeouts: timeouts[name] ?? {}, nodes: ofKind }
+    const opened = await kind.open({ ...host, ...own })
     return [name, opened] as const
   }
   const opened = await Promise.all(hostKinds.map((kind) => open(kind, kind.descriptor.name)))

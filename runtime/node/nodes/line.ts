@@ -1,19 +1,7 @@
-import { badRequest } from '../../../src/errors/api-error.ts'
 import type { PortRef } from '../../../src/host-agent.ts'
-import { type LineType, type LinkTypeName, linkTypesOf } from '../../../src/model/capture.ts'
+import type { LineType } from '../../../src/model/capture.ts'
 import type { LabNode } from './lab-node.ts'
 
 /** What a port of a node has a line for. */
 export const lineOfPort = (node: LabNode, port: PortRef): LineType =>
   node.kind.wiring?.lineOf?.(node, port) ?? 'ethernet'
-
-const words: Readonly<Record<LineType, string>> = { ethernet: 'an Ethernet', serial: 'a serial' }
-
-/** The link type of frames on a line: the one that a field names, or the usual one. 400 for one that they cannot be of. */
-export function linkTypeOn(line: LineType, wanted: LinkTypeName | undefined, field: string): LinkTypeName {
-  const known = linkTypesOf[line]
-  if (wanted === undefined) return known[0]
-  if (known.includes(wanted)) return wanted
-  const expected = known.length === 1 ? known[0] : `one of ${known.join(', ')}`
-  throw badRequest(`${field}: ${words[line]} port has no ${wanted} frames, expected ${expected}`)
-}

@@ -1,18 +1,13 @@
+import { Create } from '@sinclair/typebox/value'
 import { linkTypes } from '../../../src/model/capture.ts'
-import type { NioState } from '../../../src/schema/nio.ts'
+import { type NioState, PortCounters } from '../../../src/schema/nio.ts'
 import type { PortReport } from '../keeper-protocol/protocol.ts'
 
 type State = Pick<NioState, 'link' | 'link_reason' | 'counters' | 'capture'>
 
 /** Of a port that the switch does not have. */
 export const nothingPassed: Omit<State, 'link' | 'link_reason'> = {
-  counters: {
-    ...{ out_frames: 0, out_bytes: 0, in_frames: 0, in_bytes: 0, corrupted: 0, duplicated: 0 },
-    dropped: {
-      ...{ suspended: 0, frequency_drop: 0, packet_loss: 0, bpf: 0, rate: 0 },
-      ...{ queue_full: 0, not_linked: 0, no_guest: 0, send_failed: 0 },
-    },
-  },
+  counters: Create(PortCounters),
   capture: null,
 }
 

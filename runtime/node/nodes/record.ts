@@ -60,6 +60,16 @@ export function parseOrDefault<T extends TObject>(
   return Object.fromEntries(properties.filter(([, value]) => value !== undefined))
 }
 
+/** The properties with what a client changes of the named ones. Null and absent mean "leave as it is". */
+export function withChanges<P extends object, N extends keyof P>(
+  properties: P,
+  changes: { readonly [M in N]?: P[M] | null },
+  names: readonly N[],
+): P {
+  const given = names.filter((name) => changes[name] != null).map((name) => [name, changes[name]])
+  return { ...properties, ...Object.fromEntries(given) }
+}
+
 /** Where the port of a console comes from; undefined when there is none. Those of type telnet are the keeper's, others the emulator's. */
 export function consolePool({ console_type }: NodeRecord): Pool | undefined {
   if (console_type === 'none') return undefined

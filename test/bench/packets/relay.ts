@@ -1,5 +1,6 @@
 import { createSocket } from 'node:dgram'
-import type { Filter, SwitchNio } from '../../../runtime/node/keeper-protocol/protocol.ts'
+import type { Filter } from '../../../runtime/node/filters/index.ts'
+import type { SwitchNio } from '../../../runtime/node/keeper-protocol/protocol.ts'
 import { Switch } from '../../../runtime/node/switch/switch.ts'
 
 /** What carries the frames: our switch, by one of its paths, or the least that node:dgram needs. */

@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import type { Filter } from '../../../runtime/node/keeper-protocol/protocol.ts'
+import type { Filter } from '../../../runtime/node/filters/index.ts'
 import { ethernet, linked } from '../../support/captured-link.ts'
 import { freshDirectory } from '../../support/directory.ts'
 import { lan, packetPaths, udp } from '../../support/lan.ts'

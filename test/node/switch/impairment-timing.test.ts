@@ -1,5 +1,5 @@
 import { describe, expect, test, vi } from 'vitest'
-import type { Filter } from '../../../runtime/node/keeper-protocol/protocol.ts'
+import type { Filter } from '../../../runtime/node/filters/index.ts'
 import { packetPaths } from '../../support/lan.ts'
 import { hangMs } from '../../support/limits.ts'
 import { quickest } from '../../support/rounds.ts'

@@ -1,33 +1,22 @@
 /** How long what has to do with dynamips may take, ms. Tests have shorter ones. */
-export interface DynamipsTimeouts {
+export const defaultDynamipsTimeouts = {
   /** From the start of the program until it takes commands, on a busy host. */
-  readonly begin: number
-  /** One that an earlier service started, to take commands of this one. */
-  readonly adopt: number
-  /** A command. */
-  readonly command: number
-  /** A router to let go of its files, before its program is ended. */
-  readonly stop: number
-  /** Between the signals that end the program. */
-  readonly end: number
-  /** A router that is measured to boot: by then it waits for something to do. */
-  readonly boot: number
-  /** The command that takes the samples, which lasts 10 s on an idle host. */
-  readonly proposals: number
-  /** Between the two looks at the processor time. */
-  readonly sample: number
-  /** A measurement, all together. */
-  readonly measurement: number
-}
-
-export const defaultDynamipsTimeouts: DynamipsTimeouts = {
   begin: 30_000,
+  /** One that an earlier service started, to take commands of this one. */
   adopt: 5000,
+  /** A command. */
   command: 10_000,
+  /** A router to let go of its files, before its program is ended. */
   stop: 3000,
+  /** Between the signals that end the program. */
   end: 2000,
+  /** A router that is measured to boot: by then it waits for something to do. */
   boot: 20_000,
+  /** The command that takes the samples, which lasts 10 s on an idle host. */
   proposals: 60_000,
+  /** Between the two looks at the processor time. */
   sample: 3000,
+  /** A measurement, all together. */
   measurement: 240_000,
 }
+export type DynamipsTimeouts = Readonly<typeof defaultDynamipsTimeouts>

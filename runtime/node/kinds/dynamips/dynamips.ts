@@ -11,12 +11,11 @@ import {
   dynamips,
 } from '../../../../src/kinds/dynamips.ts'
 import type { EventPayload } from '../../../../src/model/event.ts'
-import type { ImageLibrary } from '../../images/library.ts'
 import type { ProcessSpec } from '../../keeper-protocol/protocol.ts'
+import { withChanges } from '../../nodes/record.ts'
 import { fieldsOf } from '../../nodes/shown-fields.ts'
-import type { PortAllocator } from '../../ports/allocator.ts'
 import { give, letRead } from '../../sandbox/box.ts'
-import type { Confinement, Sandbox } from '../../sandbox/sandbox.ts'
+import type { Confinement } from '../../sandbox/sandbox.ts'
 import { withDiskErrors } from '../../storage/disk.ts'
 import { checkMemory } from '../../system/memory.ts'
 import type { KindHost } from '../host-kind.ts'
@@ -30,15 +29,7 @@ import { requireDynamips, unprivileged } from './program.ts'
 import { type DynamipsKindNode, DynamipsProperties } from './properties.ts'
 import { controlAddress } from './ready.ts'
 
-export interface DynamipsOptions {
-  readonly library: ImageLibrary
-  readonly sandbox: Sandbox
-  readonly ports: PortAllocator
-  /** Where what is not worth a backup is: the program without its capabilities. */
-  readonly runDirectory: string
-  readonly settings: () => { readonly path: string }
-  readonly timeouts: DynamipsTimeouts
-}
+type DynamipsHost = KindHost<DynamipsProperties, { readonly path: string }>
 
 const plainFields = ['platform', 'ram', 'usage'] as const
 
@@ -49,14 +40,15 @@ export class DynamipsKind implements NodeKind<DynamipsProperties, typeof dynamip
   readonly stopGraceMs: number
   readonly control: DynamipsGuests
   readonly #measurements: Measurements
-  readonly #options: DynamipsOptions
+  readonly #host: DynamipsHost
   readonly #serial = new KeyedMutex()
 
-  constructor(options: DynamipsOptions) {
-    this.#options = options
-    this.stopGraceMs = options.timeouts.end
-    this.control = new DynamipsGuests(options.timeouts, (node) => options.ports.releaseAll(controlOf(node)))
-    this.#measurements = new Measurements(this.control, options.timeouts)
+  constructor(host: DynamipsHost) {
+    this.#host = host
+    const timeouts: DynamipsTimeouts = { ...defaultDynamipsTimeouts, ...host.timeouts }
+    this.stopGraceMs = timeouts.end
+    this.control = new DynamipsGuests(timeouts, (node) => host.ports.releaseAll(controlOf(node)))
+    this.#measurements = new Measurements(this.control, timeouts)
   }
 
   readonly actions: NodeActions<typeof dynamips, DynamipsProperties> = {
@@ -85,14 +77,14 @@ export class DynamipsKind implements NodeKind<DynamipsProperties, typeof dynamip
 
   async launch(node: DynamipsKindNode): Promise<Launch> {
     const { directory, record } = node
-    const { ports, runDirectory, settings } = this.#options
+    const { ports, runDirectory } = this.#host
     const properties = node.record.properties
     const warnings = [checkMemory(properties.ram)]
-    const confinement = await this.#options.sandbox.confinement((reason) => warnings.push(reason))
+    const confinement = await this.#host.sandbox.confinement((reason) => warnings.push(reason))
     const notices = warnings.flatMap((warning): EventPayload[] =>
       warning === undefined ? [] : [{ type: 'log.warning', message: `${record.name}: ${warning}` }],
     )
-    const program = requireDynamips(settings().path)
+    const program = requireDynamips(this.#host.settings().path)
     const { file } = await this.#imageNamed(node, properties.image)
     const command = await withDiskErrors('dynamips', async () => {
       await prepareFiles(directory, file)
@@ -132,7 +124,7 @@ export class DynamipsKind implements NodeKind<DynamipsProperties, typeof dynamip
     const image = await realpath(file)
     await letRead(confinement.user, image, [])
     // The copy of the program is for us alone.
-    if (confinement.user !== undefined && command.startsWith(this.#options.runDirectory)) await chmod(command, 0o755)
+    if (confinement.user !== undefined && command.startsWith(this.#host.runDirectory)) await chmod(command, 0o755)
     await give(confinement.user, directory)
     const listens = [node.record.properties.control_port]
     const cell = { cwd: directory, network: 'host', writable: [directory], readable: [image], listens } as const
@@ -153,7 +145,7 @@ export class DynamipsKind implements NodeKind<DynamipsProperties, typeof dynamip
   }
 
   onStarted(node: DynamipsKindNode): void {
-    this.#options.ports.adopt('console', node.record.properties.control_port, controlOf(node))
+    this.#host.ports.adopt('console', node.record.properties.control_port, controlOf(node))
   }
 
   async onExited({ directory }: DynamipsKindNode): Promise<void> {
@@ -162,11 +154,7 @@ export class DynamipsKind implements NodeKind<DynamipsProperties, typeof dynamip
 
   /** All of the changes, or (when it throws) none. */
   async #apply(node: DynamipsKindNode, changes: DynamipsUpdate): Promise<void> {
-    const next: DynamipsProperties = { ...node.record.properties }
-    for (const field of plainFields) {
-      const value = changes[field]
-      if (value != null) Object.assign(next, { [field]: value })
-    }
+    const next = withChanges(node.record.properties, changes, plainFields)
     if (changes.image != null) next.image = (await this.#imageNamed(node, changes.image)).name
     if (changes.idlepc != null) next.idlepc = Number(changes.idlepc) === 0 ? null : changes.idlepc.toLowerCase()
     node.record.properties = next
@@ -174,7 +162,7 @@ export class DynamipsKind implements NodeKind<DynamipsProperties, typeof dynamip
 
   /** 409, with `image` when there is none. */
   async #imageNamed({ projectPath }: DynamipsKindNode, wanted: string): Promise<{ name: string; file: string }> {
-    const image = await this.#options.library.lookup('dynamips', wanted, projectPath)
+    const image = await this.#host.images.library.lookup('dynamips', wanted, projectPath)
     await requireIosImage(image.file, wanted)
     return image
   }
@@ -182,14 +170,3 @@ export class DynamipsKind implements NodeKind<DynamipsProperties, typeof dynamip
 
 /** Who owns the port on which the dynamips of a router takes commands. */
 const controlOf = ({ projectId, key }: DynamipsKindNode): string => `${projectId}/${key}/control`
-
-export const openDynamips = (
-  { images, timeouts, ...host }: KindHost<DynamipsProperties>,
-  settings: DynamipsOptions['settings'],
-): DynamipsKind =>
-  new DynamipsKind({
-    ...host,
-    settings,
-    library: images.library,
-    timeouts: { ...defaultDynamipsTimeouts, ...timeouts },
-  })

@@ -24,5 +24,5 @@ export const dynamipsOfHost: HostKind<typeof dynamips, typeof settings, Dynamips
   doctor: async ({ path }, signal) => [
     await programCheck('dynamips', [path], { use: 'for idle-PC values', install: installHint }, signal),
   ],
-  open: async (host, current) => (await import('./dynamips.ts')).openDynamips(host, current),
+  open: async (host) => new (await import('./dynamips.ts')).DynamipsKind(host),
 }

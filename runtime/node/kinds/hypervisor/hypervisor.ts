@@ -12,13 +12,11 @@ import {
   type VmSummary,
 } from '../../../../src/kinds/hypervisor.ts'
 import type { Exit } from '../../keeper-protocol/protocol.ts'
-import type { Log } from '../../log/log.ts'
 import { fieldsOf } from '../../nodes/shown-fields.ts'
-import type { PortAllocator } from '../../ports/allocator.ts'
 import { nodeRecords } from '../../projects/project-record.ts'
 import { checkMemory } from '../../system/memory.ts'
 import type { KindHost } from '../host-kind.ts'
-import type { Cleanup, ComputeActions, KindListener, Launch, NodeKind, PortWire, PortWiring } from '../kind.ts'
+import type { Cleanup, ComputeActions, Launch, NodeKind, PortWire, PortWiring } from '../kind.ts'
 import type { HypervisorDriver, Vm } from './driver.ts'
 import { defaultDriver, type HypervisorSettings } from './drivers.ts'
 import { VmGuests } from './guests.ts'
@@ -31,20 +29,7 @@ import { VmUse } from './vm-use.ts'
 /** From the start of a VM until its serial port is there, memory that is read again included, ms. */
 const serialMs = 180_000
 
-export interface HypervisorOptions {
-  readonly drivers: Readonly<Record<HypervisorDriverName, HypervisorDriver>>
-  /** The driver that new nodes use; 409 saying what to install when there is none. */
-  readonly defaultDriver: () => Promise<HypervisorDriverName>
-  readonly ports: PortAllocator
-  /** Where screens can be seen. */
-  readonly consoleHost: string
-  /** All nodes of the kind on this host. */
-  readonly nodes: () => Iterable<VmKindNode>
-  readonly listener: KindListener
-  /** Where it is remembered what a hypervisor could not be told. */
-  readonly leftoversFile: string
-  readonly log: Log
-}
+type HypervisorHost = KindHost<HypervisorProperties, HypervisorSettings>
 
 /** The hypervisor kind: VMs that a hypervisor of the host has, and runs. */
 export class HypervisorKind implements NodeKind<HypervisorProperties, typeof hypervisor> {
@@ -53,19 +38,21 @@ export class HypervisorKind implements NodeKind<HypervisorProperties, typeof hyp
   /** Its process is not ours: there is nothing to wait for. */
   readonly stopGraceMs = 1000
   readonly control: VmGuests
-  readonly #options: HypervisorOptions
+  readonly #host: HypervisorHost
   readonly #ports: VmPorts
   readonly #use: VmUse
   readonly #leftovers: Leftovers
 
-  constructor(options: HypervisorOptions) {
-    this.#options = options
-    this.#ports = new VmPorts(options.ports)
-    this.#use = new VmUse(options.nodes)
-    const { drivers, log, leftoversFile: file } = options
+  constructor(host: HypervisorHost) {
+    this.#host = host
+    this.#ports = new VmPorts(host.ports)
+    this.#use = new VmUse(() => host.nodes())
+    const { drivers, log } = host
+    // Where it is remembered what a hypervisor could not be told.
+    const file = join(host.runDirectory, 'hypervisor-leftovers.json')
     this.#leftovers = new Leftovers({ drivers, file, log, useOf: (uuid) => this.#use.of(uuid) })
     this.control = new VmGuests({
-      ...options,
+      ...host,
       nodesOf: (uuid) => this.#use.nodesOf(uuid),
       left: (node) => this.#leave(node.record.properties, node.directory, null),
     })
@@ -98,8 +85,8 @@ export class HypervisorKind implements NodeKind<HypervisorProperties, typeof hyp
   }
 
   async prepare(node: VmKindNode, input: HypervisorCreate): Promise<void> {
-    const driverName = await this.#options.defaultDriver()
-    const driver = this.#options.drivers[driverName]
+    const driverName = await this.#defaultDriver()
+    const driver = this.#host.drivers[driverName]
     const isClone = input.linked_clone === true
     const found = await driver.find(input.vmname)
     this.#use.made(node)
@@ -247,7 +234,7 @@ export class HypervisorKind implements NodeKind<HypervisorProperties, typeof hyp
 
   async #discard(properties: HypervisorProperties, directory: string): Promise<void> {
     const { vm_uuid, linked_clone } = properties
-    const driver = this.#options.drivers[properties.driver]
+    const driver = this.#host.drivers[properties.driver]
     try {
       if (this.#use.of(vm_uuid) !== 'runs') await endLeft(driver, properties)
       if (!linked_clone || vm_uuid === '') return
@@ -280,23 +267,28 @@ export class HypervisorKind implements NodeKind<HypervisorProperties, typeof hyp
 
   /** Those that new nodes are made for. */
   async #vms(): Promise<VmSummary[]> {
-    const vms = await this.#options.drivers[await this.#options.defaultDriver()].list()
+    const vms = await this.#host.drivers[await this.#defaultDriver()].list()
     return vms.map(({ name, ram }) => ({ vmname: name, ram })).sort((a, b) => (a.vmname < b.vmname ? -1 : 1))
   }
 
+  /** The driver that new nodes use; 409 saying what to install when there is none. */
+  #defaultDriver(): Promise<HypervisorDriverName> {
+    return defaultDriver(this.#host.drivers, this.#host.settings())
+  }
+
   driverOf(node: VmKindNode): HypervisorDriver {
-    return this.#options.drivers[node.record.properties.driver]
+    return this.#host.drivers[node.record.properties.driver]
   }
 
   /** After a service that was killed: what it had changed of VMs is put back, and what it had left is tidied up. */
   async #recover(): Promise<void> {
     await this.#leftovers.open()
-    await Promise.all(hypervisorDrivers.map((name) => this.#options.drivers[name].recover?.()))
+    await Promise.all(hypervisorDrivers.map((name) => this.#host.drivers[name].recover?.()))
   }
 
   async onClosed(): Promise<void> {
     this.#leftovers.close()
-    await Promise.all(hypervisorDrivers.map((name) => this.#options.drivers[name].close()))
+    await Promise.all(hypervisorDrivers.map((name) => this.#host.drivers[name].close()))
   }
 
   /** The VM; a clone that the hypervisor was told to forget, or has elsewhere, is made known to it as it is. 409. */
@@ -338,13 +330,3 @@ export class HypervisorKind implements NodeKind<HypervisorProperties, typeof hyp
 }
 
 const namesOf = ({ name, uuid, ram }: Vm) => ({ vmname: name, vm_uuid: uuid, defined_ram: ram })
-
-export const openHypervisor = (
-  { runDirectory, ...host }: KindHost<HypervisorProperties>,
-  settings: () => HypervisorSettings,
-): HypervisorKind =>
-  new HypervisorKind({
-    ...host,
-    defaultDriver: () => defaultDriver(host.drivers, settings()),
-    leftoversFile: join(runDirectory, 'hypervisor-leftovers.json'),
-  })

@@ -26,5 +26,5 @@ export const hypervisorOfHost: HostKind<typeof hypervisor, typeof settings, Hype
   descriptor: hypervisor,
   settings,
   doctor: async (settings, signal) => (await import('./doctor.ts')).hypervisorChecks(settings, signal),
-  open: async (host, current) => (await import('./hypervisor.ts')).openHypervisor(host, current),
+  open: async (host) => new (await import('./hypervisor.ts')).HypervisorKind(host),
 }

@@ -1,5 +1,6 @@
 import { badRequest, conflict } from '../../../../src/errors/api-error.ts'
 import type { HypervisorUpdate } from '../../../../src/kinds/hypervisor.ts'
+import { withChanges } from '../../nodes/record.ts'
 import type { HypervisorDriver } from './driver.ts'
 import { type HypervisorProperties, plainFields } from './properties.ts'
 
@@ -9,11 +10,7 @@ export function changedSettings(
   changes: HypervisorUpdate,
   isStopped: boolean,
 ): HypervisorProperties {
-  const next: HypervisorProperties = { ...before }
-  for (const field of plainFields) {
-    const value = changes[field]
-    if (value != null) Object.assign(next, { [field]: value })
-  }
+  const next = withChanges(before, changes, plainFields)
   if (changes.acpi_shutdown != null && changes.on_close == null) {
     next.on_close = changes.acpi_shutdown ? 'shutdown_signal' : 'power_off'
   }

@@ -25,5 +25,5 @@ export const iouOfHost: HostKind<typeof iou, typeof settings, IouProperties> = {
   settings,
   isImage: async (file) =>
     /\.bin$|^i86bi/i.test(basename(file)) && (await begins(file, (head) => elfHeader(head) !== undefined)),
-  open: async (host, current) => (await import('./iou.ts')).openIou(host, current),
+  open: async (host) => new (await import('./iou.ts')).IouKind(host),
 }

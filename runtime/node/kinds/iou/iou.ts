@@ -11,13 +11,12 @@ import {
   type IouUpdate,
   iou,
 } from '../../../../src/kinds/iou.ts'
-import type { ImageLibrary } from '../../images/library.ts'
 import type { Exit } from '../../keeper-protocol/protocol.ts'
+import { withChanges } from '../../nodes/record.ts'
 import { fieldsOf } from '../../nodes/shown-fields.ts'
 import { removeBox } from '../../sandbox/box.ts'
-import type { Sandbox } from '../../sandbox/sandbox.ts'
 import type { KindHost } from '../host-kind.ts'
-import type { Cleanup, HostIdentity, KindListener, Launch, NodeActions, NodeKind, PortWiring } from '../kind.ts'
+import type { Cleanup, HostIdentity, Launch, NodeActions, NodeKind, PortWiring } from '../kind.ts'
 import { ApplicationIds, hasInstance } from './application-ids.ts'
 import { lineIn, netioPortOf, portsOf, requireBays } from './bays.ts'
 import {
@@ -41,20 +40,11 @@ import { NvramFollower } from './nvram-follower.ts'
 import { removeStaged } from './own-files.ts'
 import { type IouKindNode, IouProperties, plainFields, withDefaultsOf } from './properties.ts'
 
-export interface IouOptions {
-  readonly library: ImageLibrary
-  readonly sandbox: Sandbox
-  /** The path at which an image is run; 409 when it may not be run here. Before that nothing runs of it, not even to ask it. */
-  readonly admit: (file: string) => Promise<string>
-  /** Where what is not worth a backup is: the licence files that clients gave. */
-  readonly runDirectory: string
-  readonly settings: () => { readonly iourc_path: string; readonly license_check: boolean }
-  readonly md5Of: (file: string) => Promise<string | undefined>
-  /** Whether a program of this host has an application id; absent: the host is asked. */
-  readonly isIdInUse?: (applicationId: number) => boolean
-  /** Removes what the program of that id left of its sockets; never throws. */
-  readonly tidySockets: (applicationId: number) => Promise<void>
-  readonly listener: KindListener
+type IouHost = KindHost<IouProperties, IouSettings>
+
+export interface IouSettings {
+  readonly iourc_path: string
+  readonly license_check: boolean
 }
 
 /** The iou kind: routers that are programs of this host. */
@@ -62,16 +52,17 @@ export class IouKind implements NodeKind<IouProperties, typeof iou> {
   readonly descriptor = iou
   readonly schema = IouProperties
   readonly stopGraceMs = 3000
-  readonly #options: IouOptions
+  readonly #host: IouHost
   readonly #ids: ApplicationIds
   readonly #nvram: NvramFollower
   /** Who has an id because the keeper has ports of that id: nodes that are opened, and strangers. */
   readonly #held = new Set<string>()
 
-  constructor(options: IouOptions) {
-    this.#options = options
-    this.#ids = new ApplicationIds(options.isIdInUse)
-    this.#nvram = new NvramFollower(options.listener)
+  /** `isIdInUse`: whether a program of this host has an application id; absent: the host is asked. */
+  constructor(host: IouHost, isIdInUse?: (applicationId: number) => boolean) {
+    this.#host = host
+    this.#ids = new ApplicationIds(isIdInUse)
+    this.#nvram = new NvramFollower(host.listener)
   }
 
   readonly identity: HostIdentity<IouProperties> = {
@@ -153,11 +144,11 @@ export class IouKind implements NodeKind<IouProperties, typeof iou> {
   }
 
   async launch(node: IouKindNode): Promise<Launch> {
-    const { license_check } = this.#options.settings()
+    const { license_check } = this.#host.settings()
     return launchOf(node, {
-      sandbox: this.#options.sandbox,
-      runDirectory: this.#options.runDirectory,
-      image: await this.#options.admit(await this.#imageOf(node)),
+      sandbox: this.#host.sandbox,
+      runDirectory: this.#host.runDirectory,
+      image: await this.#admitted(node),
       places: this.#licencePlaces(node),
       isLicenceChecked: license_check && this.#withId(node).license_check,
     })
@@ -231,7 +222,7 @@ export class IouKind implements NodeKind<IouProperties, typeof iou> {
   async onExited(node: IouKindNode): Promise<void> {
     this.#nvram.end(node.key)
     await this.#nvram.pullQuietly(node, { isRunning: false, why: 'in case' })
-    await removeBox(this.#options.runDirectory, node.record.node_id).catch(ignore('the next start makes the box anew'))
+    await removeBox(this.#host.runDirectory, node.record.node_id).catch(ignore('the next start makes the box anew'))
     await this.#tidy(node)
   }
 
@@ -241,7 +232,7 @@ export class IouKind implements NodeKind<IouProperties, typeof iou> {
     for (const name of [link, basename(path)])
       await unlinkImage(node.directory, name).catch(ignore('the next start replaces the link'))
     await removeStaged(node.directory).catch(ignore('the next stop tidies up again'))
-    if (application_id > 0) await this.#options.tidySockets(application_id)
+    if (application_id > 0) await this.#host.keeper.tidyNetio(application_id)
   }
 
   /** What one that has ended had stored was read at its end. */
@@ -253,7 +244,7 @@ export class IouKind implements NodeKind<IouProperties, typeof iou> {
     this.#nvram.end(node.key)
     // A keeper that was killed may have left the sockets of its bridge.
     const { application_id } = node.record.properties
-    if (application_id > 0) await this.#options.tidySockets(application_id)
+    if (application_id > 0) await this.#host.keeper.tidyNetio(application_id)
     this.#ids.release(node.key)
     // A client gives it again with the next create or start; nothing secret is left of what is closed.
     await rm(this.#ownPlace(node), { recursive: true, force: true }).catch(
@@ -267,21 +258,17 @@ export class IouKind implements NodeKind<IouProperties, typeof iou> {
     this.#held.clear()
     // One that is just being made has an id already, and is not there yet.
     const isUnwanted = (key: string) => !isThere(key) && this.#ids.of(key) === undefined
-    await removeLicences(this.#options.runDirectory, (id) => isUnwanted(`${iou.name}:${id}`))
+    await removeLicences(this.#host.runDirectory, (id) => isUnwanted(`${iou.name}:${id}`))
   }
 
   /** The properties with the changes. 409. */
   async #changed(node: IouKindNode, changes: IouCreate | IouUpdate, isNew = false): Promise<IouProperties> {
-    const next: IouProperties = { ...node.record.properties }
-    for (const field of plainFields) {
-      const value = changes[field]
-      if (value != null) Object.assign(next, { [field]: value })
-    }
+    const next = withChanges(node.record.properties, changes, plainFields)
     requireBays(next, isNew || (changes.ethernet_adapters != null && changes.serial_adapters != null))
     if (changes.path != null) {
-      const { name, file } = await this.#options.library.lookup('iou', changes.path, node.projectPath)
+      const { name, file } = await this.#host.images.library.lookup('iou', changes.path, node.projectPath)
       next.path = name
-      next.sum = { image: name, md5: (await this.#options.md5Of(file)) ?? null }
+      next.sum = { image: name, md5: (await this.#host.images.md5Of(file)) ?? null }
     }
     // Whoever creates many, or changes something else, does not wait for an answer of the image.
     const isReread = !isNew && (changes.use_default_iou_values === true || changes.path != null)
@@ -289,18 +276,20 @@ export class IouKind implements NodeKind<IouProperties, typeof iou> {
   }
 
   async #ask(path: string): Promise<IouImageFacts> {
-    return imageFactsOf(path, await this.#options.sandbox.confinement())
+    return imageFactsOf(path, await this.#host.sandbox.confinement())
   }
 
   /** Memory and NVRAM are those of the image where they are known. */
   async #withDefaults(node: IouKindNode, next: IouProperties, factsOf: typeof knownFactsOf): Promise<IouProperties> {
     if (!next.use_default_iou_values) return next
-    const facts = this.#imageOf(node, next).then(this.#options.admit).then(factsOf)
+    const facts = this.#admitted(node, next).then(factsOf)
     return withDefaultsOf(next, await facts.catch(() => undefined))
   }
 
-  async #imageOf({ record, projectPath }: IouKindNode, { path } = record.properties): Promise<string> {
-    return (await this.#options.library.lookup('iou', path, projectPath)).file
+  /** The path at which the image is run; 409 when it may not be run here. Before that nothing runs of it, not even to ask it. */
+  async #admitted({ record, projectPath }: IouKindNode, { path } = record.properties): Promise<string> {
+    const { library, executables } = this.#host.images
+    return executables.admit((await library.lookup('iou', path, projectPath)).file)
   }
 
   /** The id of that number, or another one; undefined when all are taken. */
@@ -320,29 +309,16 @@ export class IouKind implements NodeKind<IouProperties, typeof iou> {
   }
 
   #licencePlaces(node: IouKindNode): LicencePlaces {
-    const { iourc_path } = this.#options.settings()
+    const { iourc_path } = this.#host.settings()
     // Who starts the service with the variable wants that file, as an image that is started by hand takes it.
     const configured = process.env.IOURC || iourc_path || undefined
     return { configured, home: homedir(), directory: node.directory, own: join(this.#ownPlace(node), licenceName) }
   }
 
   #ownPlace({ record }: IouKindNode): string {
-    return licencePlace(this.#options.runDirectory, record.node_id)
+    return licencePlace(this.#host.runDirectory, record.node_id)
   }
 }
 
 /** Somebody wants to know what it has stored. */
 const asked = ({ status }: IouKindNode): Look => ({ isRunning: status !== 'stopped', why: 'asked' })
-
-export const openIou = (
-  { images, keeper, ...host }: KindHost<IouProperties>,
-  settings: IouOptions['settings'],
-): IouKind =>
-  new IouKind({
-    ...host,
-    settings,
-    library: images.library,
-    admit: (file) => images.executables.admit(file),
-    md5Of: (file) => images.md5Of(file),
-    tidySockets: (applicationId) => keeper.tidyNetio(applicationId),
-  })

@@ -18,5 +18,5 @@ export const machineEmulatorOfHost: HostKind<typeof machineEmulator, typeof sett
   settings,
   isImage: (file) => !/\.(bin|image|md5sum)$/i.test(file),
   doctor: async (_, signal) => (await import('./doctor.ts')).machineChecks(signal),
-  open: async (host, current) => (await import('./machine-emulator.ts')).openMachineEmulator(host, current),
+  open: async (host) => new (await import('./machine-emulator.ts')).MachineEmulatorKind(host),
 }

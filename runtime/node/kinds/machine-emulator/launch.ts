@@ -28,7 +28,7 @@ export interface LaunchOptions {
   readonly sandbox: Sandbox
   readonly runDirectory: string
   readonly consoleHost: string
-  readonly acceleration: () => 'auto' | 'kvm' | 'tcg'
+  readonly acceleration: 'auto' | 'kvm' | 'tcg'
   readonly images: MachineImages
 }
 
@@ -69,9 +69,7 @@ export async function launchOf(
   if (!isLocal && initrd?.includes(',')) throw conflict(`initrd: ${commaInInitrd}`)
   const uefi = properties.firmware === 'uefi' ? await systemUefi(facts, parsed) : undefined
   const firmware = bios ?? uefi
-  const accelerator = await acceleratorFor(facts, parsed, options.acceleration(), (message) =>
-    tell('log.info', message),
-  )
+  const accelerator = await acceleratorFor(facts, parsed, options.acceleration, (message) => tell('log.info', message))
   const { console, console_type } = record
   const args = commandLine({
     settings: { ...properties, name: record.name, node_id: record.node_id, console_type },

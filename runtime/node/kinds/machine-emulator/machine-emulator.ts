@@ -7,6 +7,7 @@ import type {
   ResizeDisk,
 } from '../../../../src/kinds/machine-emulator.ts'
 import { diskSlots, machineEmulator } from '../../../../src/kinds/machine-emulator.ts'
+import { withChanges } from '../../nodes/record.ts'
 import { fieldsOf } from '../../nodes/shown-fields.ts'
 import { removeBox } from '../../sandbox/box.ts'
 import { checkMemory } from '../../system/memory.ts'
@@ -14,29 +15,21 @@ import type { KindHost } from '../host-kind.ts'
 import type { Cleanup, ComputeActions, Launch, NodeActions, NodeKind, PortWire } from '../kind.ts'
 import { withOwnAddresses } from './adapters.ts'
 import { factsOf, kvmPlatforms, resolveEmulator, usableEmulators } from './binaries.ts'
-import { defaultMachineTimeouts } from './bounds.ts'
+import { defaultMachineTimeouts, type MachineTimeouts } from './bounds.ts'
 import { requireModel } from './command-line.ts'
 import { resizeDisk } from './disks.ts'
-import { MachineGuests, type MachineGuestsOptions } from './guests.ts'
+import { MachineGuests } from './guests.ts'
 import { requireForm } from './image-form.ts'
 import { kvmVerdict } from './kvm-guest.ts'
-import { type LaunchOptions, launchOf, macOf, optionsOf } from './launch.ts'
-import { MachineImages, type MachineImagesOptions } from './machine-images.ts'
+import { launchOf, macOf, optionsOf } from './launch.ts'
+import { MachineImages } from './machine-images.ts'
 import { MachineSums } from './machine-sums.ts'
 import { platformAsked } from './platforms.ts'
 import { type BinaryFacts, versionText } from './probe.ts'
 import { imageFields, type MachineKindNode, MachineProperties, plainFields } from './properties.ts'
 import { savedStateTag } from './saved-state.ts'
 
-export interface MachineEmulatorOptions
-  extends Omit<LaunchOptions, 'images'>,
-    Omit<MachineGuestsOptions, 'requireOpened'>,
-    MachineImagesOptions {
-  /** MD5 of a file; undefined when it cannot be read. */
-  readonly md5Of: (file: string) => Promise<string | undefined>
-  /** All machines of the host. */
-  readonly nodes: () => Iterable<MachineKindNode>
-}
+type MachineHost = KindHost<MachineProperties, { readonly acceleration: 'auto' | 'kvm' | 'tcg' }>
 
 /** The machine-emulator kind: machines that QEMU runs. */
 export class MachineEmulatorKind implements NodeKind<MachineProperties, typeof machineEmulator> {
@@ -44,19 +37,24 @@ export class MachineEmulatorKind implements NodeKind<MachineProperties, typeof m
   readonly schema = MachineProperties
   readonly stopGraceMs: number
   readonly control: MachineGuests
-  readonly #options: MachineEmulatorOptions
+  readonly #host: MachineHost
   readonly #images: MachineImages
   readonly #sums: MachineSums
   /** Those made by this service: one that is still being made is not among the nodes of the host. */
   readonly #made = new Map<string, MachineKindNode>()
 
-  constructor(options: MachineEmulatorOptions) {
-    this.#options = options
-    this.stopGraceMs = options.timeouts.end
-    this.#images = new MachineImages(options)
-    this.#sums = new MachineSums({ ...options, images: this.#images, waitMs: options.timeouts.sums })
+  constructor(host: MachineHost) {
+    this.#host = host
+    const { images, keeper, listener } = host
+    const timeouts: MachineTimeouts = { ...defaultMachineTimeouts, ...host.timeouts }
+    this.stopGraceMs = timeouts.end
+    this.#images = new MachineImages({ ...host, library: images.library })
+    const md5Of = (file: string) => images.md5Of(file)
+    this.#sums = new MachineSums({ images: this.#images, md5Of, listener, waitMs: timeouts.sums })
     this.control = new MachineGuests({
-      ...options,
+      ...host,
+      timeouts,
+      limit: async (key, cpu_percent) => void (await keeper.call('unit.limit', { key, cpu_percent })),
       requireOpened: (node, images) => this.#images.requireOpened(node, images),
     })
   }
@@ -95,7 +93,7 @@ export class MachineEmulatorKind implements NodeKind<MachineProperties, typeof m
 
   launch(node: MachineKindNode, wires: ReadonlyMap<string, PortWire>): Promise<Launch> {
     this.#sums.look(node)
-    return launchOf(node, wires, { ...this.#options, images: this.#images })
+    return launchOf(node, wires, { ...this.#host, ...this.#host.settings(), images: this.#images })
   }
 
   images(node: MachineKindNode): readonly string[] {
@@ -104,7 +102,7 @@ export class MachineEmulatorKind implements NodeKind<MachineProperties, typeof m
   }
 
   async onExited({ record }: MachineKindNode): Promise<void> {
-    await removeBox(this.#options.runDirectory, record.node_id)
+    await removeBox(this.#host.runDirectory, record.node_id)
   }
 
   view(node: MachineKindNode): MachineEmulatorNode {
@@ -139,7 +137,7 @@ export class MachineEmulatorKind implements NodeKind<MachineProperties, typeof m
 
   readonly computeActions: ComputeActions<typeof machineEmulator> = {
     binaries: async ({ archs }) => {
-      const found = await usableEmulators(archs, await this.#options.sandbox.confinement())
+      const found = await usableEmulators(archs, await this.#host.sandbox.confinement())
       return found.map(({ path, version }) => ({ path, version: versionText(version) }))
     },
     capabilities: async () => ({ kvm: await platformsOfKvm() }),
@@ -148,7 +146,7 @@ export class MachineEmulatorKind implements NodeKind<MachineProperties, typeof m
   /** Makes a disk of a stopped machine larger; 409. */
   async #resize(node: MachineKindNode, { drive_name, extend }: ResizeDisk): Promise<void> {
     if (node.status !== 'stopped') throw conflict('The disk is in use: stop the node first')
-    const { path } = await resolveEmulator(node.record.properties, this.#options.isLocal(), this.#options.sandbox)
+    const { path } = await resolveEmulator(node.record.properties, this.#host.isLocal(), this.#host.sandbox)
     const tool = await this.#images.tool(node.directory, path)
     const disk = await this.#images.disk(node, drive_name, tool)
     if (disk.snapshots.includes(savedStateTag)) {
@@ -159,13 +157,9 @@ export class MachineEmulatorKind implements NodeKind<MachineProperties, typeof m
 
   /** All of the changes, or (when it throws) none. */
   async #apply(node: MachineKindNode, changes: MachineEmulatorUpdate): Promise<void> {
-    const isLocal = this.#options.isLocal()
+    const isLocal = this.#host.isLocal()
     const before = node.record.properties
-    const next: MachineProperties = { ...before }
-    for (const field of plainFields) {
-      const value = changes[field]
-      if (value != null) Object.assign(next, { [field]: value })
-    }
+    const next = withChanges(before, changes, plainFields)
     if (changes.mac_address != null) next.mac_address = changes.mac_address === '' ? null : changes.mac_address
     if (changes.acpi_shutdown != null && changes.on_close == null) {
       next.on_close = changes.acpi_shutdown ? 'shutdown_signal' : 'power_off'
@@ -182,7 +176,7 @@ export class MachineEmulatorKind implements NodeKind<MachineProperties, typeof m
     let facts: BinaryFacts | undefined
     if (qemu_path || platformAsked(platform) !== undefined) {
       const wanted = { qemu_path: qemu_path ?? null, platform: platform ?? null }
-      facts = await resolveEmulator(wanted, isLocal, this.#options.sandbox)
+      facts = await resolveEmulator(wanted, isLocal, this.#host.sandbox)
       next.qemu_path = facts.path
       next.platform = facts.platform
     }
@@ -201,7 +195,7 @@ export class MachineEmulatorKind implements NodeKind<MachineProperties, typeof m
 
   async #knownFacts(path: string): Promise<BinaryFacts | undefined> {
     try {
-      return await factsOf(path, await this.#options.sandbox.confinement())
+      return await factsOf(path, await this.#host.sandbox.confinement())
     } catch {
       return undefined
     }
@@ -210,7 +204,7 @@ export class MachineEmulatorKind implements NodeKind<MachineProperties, typeof m
   /** 409 when an image that the machine would write to itself is written to by another one. */
   #requireUnshared({ key }: MachineKindNode, properties: MachineProperties): void {
     if (properties.linked_clone) return
-    for (const other of new Set([...this.#options.nodes(), ...this.#made.values()])) {
+    for (const other of new Set([...this.#host.nodes(), ...this.#made.values()])) {
       if (other.key === key) continue
       const theirs = other.record.properties
       if (theirs.linked_clone) continue
@@ -249,16 +243,3 @@ function requireOnce(numbers: readonly number[]): void {
   const twice = numbers.find((number, index) => numbers.indexOf(number) !== index)
   if (twice !== undefined) throw badRequest(`custom_adapters: adapter_number ${twice} is there twice`)
 }
-
-export const openMachineEmulator = (
-  { images, keeper, timeouts, ...host }: KindHost<MachineProperties>,
-  settings: () => { readonly acceleration: ReturnType<MachineEmulatorOptions['acceleration']> },
-): MachineEmulatorKind =>
-  new MachineEmulatorKind({
-    ...host,
-    acceleration: () => settings().acceleration,
-    library: images.library,
-    md5Of: (file) => images.md5Of(file),
-    limit: async (key, cpu_percent) => void (await keeper.call('unit.limit', { key, cpu_percent })),
-    timeouts: { ...defaultMachineTimeouts, ...timeouts },
-  })

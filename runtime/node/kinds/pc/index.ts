@@ -22,5 +22,5 @@ export const pcOfHost: HostKind<typeof pc, typeof settings, PcProperties> = {
   descriptor: pc,
   settings,
   doctor: async (settings) => [await (await import('./doctor.ts')).vpcsCheck(settings)],
-  open: async ({ isLocal }, current) => new (await import('./pc.ts')).PcKind(current, isLocal),
+  open: async (host) => new (await import('./pc.ts')).PcKind(host),
 }

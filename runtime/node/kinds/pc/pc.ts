@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { conflict } from '../../../../src/errors/api-error.ts'
 import { type PcCreate, type PcNode, type PcUpdate, pc } from '../../../../src/kinds/pc.ts'
 import { fieldsOf } from '../../nodes/shown-fields.ts'
+import type { KindHost } from '../host-kind.ts'
 import type { Launch, NodeKind, PortWire, PortWiring } from '../kind.ts'
 import { type PcKindNode, PcProperties } from './properties.ts'
 import { forgetScript, readScript, renameInScript, scriptName, writeScript } from './startup-script.ts'
@@ -29,24 +30,22 @@ export class PcKind implements NodeKind<PcProperties, typeof pc> {
   readonly schema = PcProperties
   readonly stopGraceMs = 3000
   readonly canBeHeld = true
-  readonly #settings: () => PcSettings
-  readonly #isLocal: () => boolean
+  readonly #host: KindHost<PcProperties, PcSettings>
   /** Shown for pcs that were never started. */
   #engineNow: Engine = 'embedded'
   /** Whether the VPCS that is started now binds a second port; until it has been asked, it may. */
   #bindsBeside = true
 
   /** Outside local mode VPCS is not run: its console opens connections to every port of the host (`rlogin`). */
-  constructor(settings: () => PcSettings, isLocal: () => boolean = () => true) {
-    this.#settings = settings
-    this.#isLocal = isLocal
+  constructor(host: KindHost<PcProperties, PcSettings>) {
+    this.#host = host
     void this.engine()
   }
 
   /** The engine of a pc that is started now; 409 when it is wanted and not there. */
   async engine(): Promise<{ engine: Engine; vpcs: Vpcs | undefined }> {
-    const { engine, vpcs_path } = this.#settings()
-    const vpcs = engine === 'embedded' || !this.#isLocal() ? undefined : await findVpcs(vpcs_path)
+    const { engine, vpcs_path } = this.#host.settings()
+    const vpcs = engine === 'embedded' || !this.#host.isLocal() ? undefined : await findVpcs(vpcs_path)
     this.#engineNow = vpcs === undefined ? 'embedded' : 'vpcs'
     this.#bindsBeside = vpcs !== undefined && !vpcs.hasRelaySwitch
     return { engine: this.#engineNow, vpcs }
@@ -98,9 +97,9 @@ export class PcKind implements NodeKind<PcProperties, typeof pc> {
   async launch(node: PcKindNode, wires: ReadonlyMap<string, PortWire>): Promise<Launch> {
     const wire = wires.get('0/0')
     if (wire === undefined) throw conflict('The port of the pc is not there')
-    const { engine, vpcs_path } = this.#settings()
+    const { engine, vpcs_path } = this.#host.settings()
     const { vpcs } = await this.engine()
-    if (engine === 'vpcs' && !this.#isLocal()) {
+    if (engine === 'vpcs' && !this.#host.isLocal()) {
       throw conflict(
         'VPCS runs in local mode only, because its console reaches every TCP port of the host; set pc.engine = "embedded" or "auto"',
       )

@@ -1,9 +1,8 @@
+import { type FilterDeclaration, type FilterName, filterRows } from '../../../../src/schema/filters.ts'
 import type { PortCounters } from '../../keeper-protocol/protocol.ts'
 import type { Direction } from './path.ts'
 
 const rows = 16_384
-/** Doubles a row. */
-const width = 24
 
 /** Places in a row. Every double is written by one thread only and may be read by any. */
 export const at = {
@@ -12,30 +11,42 @@ export const at = {
   inFrames: 2,
   inBytes: 3,
   suspended: 4,
-  frequencyDrop: 5,
-  packetLoss: 6,
-  bpf: 7,
-  rate: 8,
-  queueFull: 9,
-  notLinked: 10,
-  noGuest: 11,
-  sendFailed: 12,
-  corrupted: 13,
-  duplicated: 14,
-  captured: 15,
-  captureMissed: 16,
+  queueFull: 5,
+  notLinked: 6,
+  noGuest: 7,
+  sendFailed: 8,
+  captured: 9,
+  captureMissed: 10,
   /** Times the other end of the link refused (ICMP), and where the counters stood at the last time. */
-  refused: 17,
-  outAtRefusal: 18,
-  inAtRefusal: 19,
+  refused: 11,
+  outAtRefusal: 12,
+  inAtRefusal: 13,
   /** Times the guest's socket refused. */
-  guestRefused: 20,
-  outAtGuestRefusal: 22,
+  guestRefused: 14,
+  outAtGuestRefusal: 15,
   /** What the guest had sent when the last frame came in. */
-  outAtLastIn: 23,
+  outAtLastIn: 16,
   /** The device or socket of the link failed for good. */
-  linkFailed: 21,
+  linkFailed: 17,
 } as const
+
+const names = Object.keys(filterRows) as readonly FilterName[]
+/** The places of filters are those after. */
+const firstFilter = Object.keys(at).length
+/** Doubles a row. */
+const width = firstFilter + names.length
+export const filterPlaces = Object.fromEntries(names.map((name, index) => [name, firstFilter + index])) as Readonly<
+  Record<FilterName, number>
+>
+
+/** The counters of filters, by the names that clients know, with their places. */
+const countersOf = (nameOf: (row: FilterDeclaration, filter: FilterName) => string | undefined) =>
+  names.flatMap((filter) => {
+    const name = nameOf(filterRows[filter], filter)
+    return name === undefined ? [] : [[name, filterPlaces[filter]] as const]
+  })
+const dropping = countersOf(({ drops }, filter) => drops && filter)
+const counting = countersOf(({ counts }) => counts)
 
 /** The counters of all ports in memory that threads share, so that reading them disturbs nobody. */
 export class Counters {
@@ -77,6 +88,7 @@ export class Counters {
   /** A row as the interface shows it. */
   read(row: number): PortCounters {
     const get = (place: number) => this.get(row, place)
+    const all = (counters: typeof dropping) => Object.fromEntries(counters.map(([name, place]) => [name, get(place)]))
     return {
       out_frames: get(at.outFrames),
       out_bytes: get(at.outBytes),
@@ -84,18 +96,14 @@ export class Counters {
       in_bytes: get(at.inBytes),
       dropped: {
         suspended: get(at.suspended),
-        frequency_drop: get(at.frequencyDrop),
-        packet_loss: get(at.packetLoss),
-        bpf: get(at.bpf),
-        rate: get(at.rate),
+        ...all(dropping),
         queue_full: get(at.queueFull),
         not_linked: get(at.notLinked),
         no_guest: get(at.noGuest),
         send_failed: get(at.sendFailed),
       },
-      corrupted: get(at.corrupted),
-      duplicated: get(at.duplicated),
-    }
+      ...all(counting),
+    } as PortCounters
   }
 }
 

@@ -1,7 +1,8 @@
+import type { Departure, Stage } from '../../filters/row.ts'
 import type { CaptureBuffer } from './capture-buffer.ts'
 import { at, type Counters } from './counters.ts'
 import type { Direction, Impairment } from './path.ts'
-import { type Departure, makeStage, randomSource, type Stage } from './stages.ts'
+import { makeStages, randomSource } from './stages.ts'
 import type { WallClock } from './wall-clock.ts'
 
 /** One direction of a row: what frames meet there, and where they are counted. */
@@ -25,9 +26,9 @@ export class Hop {
     this.bytes = direction === 'out' ? at.outBytes : at.inBytes
   }
 
-  impair({ suspend, filters }: Impairment): void {
-    const all = suspend ? [{ type: 'suspend' } as const, ...filters] : filters
-    this.#stages = all.map((filter) => makeStage(filter, this.row, this.#counters, this.#random, this.departure))
+  impair(impairment: Impairment): void {
+    const { row, departure } = this
+    this.#stages = makeStages(impairment, { row, departure, counters: this.#counters, random: this.#random })
   }
 
   /** The next frame waits for none that came before. */

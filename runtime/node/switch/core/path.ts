@@ -1,4 +1,4 @@
-import type { Filter } from '../../keeper-protocol/protocol.ts'
+import type { Filter } from '../../filters/index.ts'
 
 /**
  * What moves frames: sockets ("ends") and the lanes between them. There are two, `fast` and `portable`; the switch above

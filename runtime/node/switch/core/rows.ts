@@ -1,8 +1,8 @@
+import type { Departure } from '../../filters/row.ts'
 import { CaptureBuffer, type HandOver } from './capture-buffer.ts'
 import type { Counters } from './counters.ts'
 import { Hop } from './hop.ts'
 import type { Direction, Impairment, LaneSpec } from './path.ts'
-import type { Departure } from './stages.ts'
 import type { WallClock } from './wall-clock.ts'
 
 /** The way of frames from one end to another. */

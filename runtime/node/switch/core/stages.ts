@@ -1,108 +1,41 @@
-import type { Filter } from '../../keeper-protocol/protocol.ts'
-import { bpfMatcher } from './bpf-matcher.ts'
-import { at, type Counters } from './counters.ts'
+import type { TProperties } from '@sinclair/typebox'
+import { type Filter, filters } from '../../filters/index.ts'
+import type { Departure, FilterRow, Stage } from '../../filters/row.ts'
+import { at, type Counters, filterPlaces } from './counters.ts'
 
-/**
- * What a frame meets on its way: gets it with the time (performance.now(), ms) at which it would leave, and gives back when it
- * leaves. Negative: it is dropped, and counted.
- */
-export type Stage = (bytes: Uint8Array, offset: number, length: number, due: number) => number
-
-/** Set by a stage that wants the frame to leave more than once, or out of order. */
-export interface Departure {
-  /** They stay together: what becomes of one becomes of all, and each counts. */
-  copies: number
-  mayOvertake: boolean
-}
-
+const rows: Readonly<Record<string, FilterRow<TProperties>>> = filters
 const dropped = -1
 
-/** The stage of a filter for one direction of a row; each has its own state. */
-export function makeStage(
-  filter: Filter,
-  row: number,
-  counters: Counters,
-  random: () => number,
-  departure: Departure,
-): Stage {
-  const drop = (place: number): number => {
-    counters.add(row, place, departure.copies)
-    return dropped
+/** One direction of a port, for the stages of its frames. */
+export interface StagesOf {
+  readonly row: number
+  readonly counters: Counters
+  readonly random: () => number
+  readonly departure: Departure
+}
+
+/** What frames meet: nothing gets through a link that is suspended, else the filters in their order. */
+export function makeStages(
+  { suspend, filters }: { readonly suspend: boolean; readonly filters: readonly Filter[] },
+  { row, counters, random, departure }: StagesOf,
+): Stage[] {
+  const stage = (place: number, make: (count: () => void, drop: () => number) => Stage): Stage => {
+    const count = () => counters.add(row, place, departure.copies)
+    return make(count, () => {
+      count()
+      return dropped
+    })
   }
-  switch (filter.type) {
-    case 'suspend':
-      return () => drop(at.suspended)
-    case 'frequency_drop': {
-      if (filter.every < 0) return () => drop(at.frequencyDrop)
-      let count = 0
-      return (_bytes, _offset, _length, due) => {
-        count += 1
-        if (count < filter.every) return due
-        count = 0
-        return drop(at.frequencyDrop)
-      }
-    }
-    case 'packet_loss': {
-      const chance = filter.percent / 100
-      return (_bytes, _offset, _length, due) => (random() < chance ? drop(at.packetLoss) : due)
-    }
-    case 'bpf': {
-      const matchers = filter.programs.map(bpfMatcher)
-      return (bytes, offset, length, due) => {
-        for (const matches of matchers) if (matches(bytes, offset, length)) return drop(at.bpf)
-        return due
-      }
-    }
-    case 'corrupt': {
-      const chance = filter.percent / 100
-      return (bytes, offset, length, due) => {
-        if (random() < chance) {
-          const place = offset + Math.floor(random() * length)
-          // A value other than 0, so that the byte does change.
-          bytes[place] = (bytes[place] as number) ^ (1 + Math.floor(random() * 255))
-          counters.add(row, at.corrupted, departure.copies)
-        }
-        return due
-      }
-    }
-    case 'duplicate': {
-      const chance = filter.percent / 100
-      return (_bytes, _offset, _length, due) => {
-        if (random() < chance) {
-          counters.add(row, at.duplicated, departure.copies)
-          departure.copies *= 2
-        }
-        return due
-      }
-    }
-    case 'reorder': {
-      const chance = filter.percent / 100
-      return (_bytes, _offset, _length, due) => {
-        if (random() >= chance) return due
-        departure.mayOvertake = true
-        return due + filter.ms
-      }
-    }
-    case 'delay': {
-      const { ms, jitter_ms } = filter
-      if (jitter_ms === 0) return (_bytes, _offset, _length, due) => due + ms
-      return (_bytes, _offset, _length, due) => {
-        departure.mayOvertake = true
-        return due + Math.max(0, ms + (random() * 2 - 1) * jitter_ms)
-      }
-    }
-    case 'rate': {
-      // The bucket as a schedule: when the line has sent all it took, at most a burst in the past. 1 kbit/s is 1 bit a ms.
-      const burstMs = (filter.burst_kb * 8192) / filter.kbps
-      let busyUntil = 0
-      return (_bytes, _offset, length, due) => {
-        const end = Math.max(busyUntil, due - burstMs) + (departure.copies * length * 8) / filter.kbps
-        if (end - due > filter.queue_ms) return drop(at.rate)
-        busyUntil = end
-        return Math.max(due, end)
-      }
-    }
-  }
+  return [
+    ...(suspend ? [stage(at.suspended, (_, drop) => drop)] : []),
+    ...filters.flatMap((filter) => {
+      const place = filterPlaces[filter.type]
+      const made = rows[filter.type]
+      return made === undefined
+        ? []
+        : [stage(place, (count, drop) => made.stage(filter, { random, departure, count, drop }))]
+    }),
+  ]
 }
 
 /** A small generator of numbers from 0 to 1 (xoshiro128**, Blackman and Vigna), seeded from the system. */

@@ -1,12 +1,13 @@
 import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
+import type { KindHost } from '../../../../runtime/node/kinds/host-kind.ts'
 import type { CloneWanted, HypervisorDriver, Vm } from '../../../../runtime/node/kinds/hypervisor/driver.ts'
+import type { HypervisorSettings } from '../../../../runtime/node/kinds/hypervisor/drivers.ts'
 import { HypervisorKind } from '../../../../runtime/node/kinds/hypervisor/hypervisor.ts'
 import { Leftovers } from '../../../../runtime/node/kinds/hypervisor/leftovers.ts'
 import { LibvirtError } from '../../../../runtime/node/kinds/hypervisor/libvirt/libvirt-error.ts'
 import { HypervisorProperties, type VmKindNode } from '../../../../runtime/node/kinds/hypervisor/properties.ts'
-import type { KindListener } from '../../../../runtime/node/kinds/kind.ts'
 import { parseOrDefault } from '../../../../runtime/node/nodes/record.ts'
 import { PortAllocator } from '../../../../runtime/node/ports/allocator.ts'
 import { conflict } from '../../../../src/errors/api-error.ts'
@@ -34,7 +35,7 @@ async function managed(clone: (wanted: CloneWanted, vms: Map<string, Vm>) => Pro
     isUnclear: (error: unknown) => error instanceof LibvirtError && error.code === 'timeout',
   } as unknown as HypervisorDriver
   const drivers = { libvirt: driver, virtualbox: driver }
-  const leftoversFile = join(root, 'left.json')
+  const leftoversFile = join(root, 'hypervisor-leftovers.json')
   const nodes: VmKindNode[] = []
   const first = freePorts(30)
   const ports = new PortAllocator({
@@ -42,11 +43,11 @@ async function managed(clone: (wanted: CloneWanted, vms: Map<string, Vm>) => Pro
     consoleHost: '127.0.0.1',
   })
   const kind = new HypervisorKind({
-    ...{ drivers, ports, leftoversFile, log, consoleHost: '127.0.0.1' },
-    defaultDriver: async () => 'libvirt' as const,
+    ...{ drivers, ports, log, consoleHost: '127.0.0.1', runDirectory: root },
+    settings: () => ({ driver: 'libvirt' }),
     nodes: () => nodes,
-    listener: {} as KindListener,
-  })
+    listener: {},
+  } as unknown as KindHost<HypervisorProperties, HypervisorSettings>)
   const record = { kind: 'hypervisor', node_id: id, name: 'R1', properties: parseOrDefault(HypervisorProperties) }
   const node = {
     ...{ key: `hypervisor:${id}`, record, projectId: id, projectPath: root, status: 'stopped', siblings: [] },

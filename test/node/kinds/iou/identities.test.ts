@@ -3,7 +3,8 @@ import { readdir, readFile, rename, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { KeeperClient } from '../../../../runtime/node/keeper/client.ts'
-import { IouKind, type IouOptions } from '../../../../runtime/node/kinds/iou/iou.ts'
+import type { KindHost } from '../../../../runtime/node/kinds/host-kind.ts'
+import { IouKind, type IouSettings } from '../../../../runtime/node/kinds/iou/iou.ts'
 import { maxApplicationId } from '../../../../runtime/node/kinds/iou/netmap.ts'
 import { type IouKindNode, IouProperties } from '../../../../runtime/node/kinds/iou/properties.ts'
 import { parseOrDefault } from '../../../../runtime/node/nodes/record.ts'
@@ -66,12 +67,12 @@ describeWith(gcc)('the application id of a saved router', () => {
 })
 
 test('a router that could not have an id as it was opened gets one when it needs it', async () => {
-  const kind = new IouKind({
+  const host = {
     runDirectory: await freshDirectory(),
-    tidySockets: async () => {},
-    isIdInUse: () => false,
+    keeper: { tidyNetio: async () => {} },
     listener: { changed() {}, updated() {}, happened() {}, queued() {} },
-  } as unknown as IouOptions)
+  }
+  const kind = new IouKind(host as unknown as KindHost<IouProperties, IouSettings>, () => false)
   const newNode = (properties = {}): IouKindNode => {
     const record = { node_id: randomUUID(), properties: parseOrDefault(IouProperties, properties) }
     return { key: `iou:${record.node_id}`, record } as unknown as IouKindNode

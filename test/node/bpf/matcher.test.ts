@@ -1,11 +1,11 @@
 import { execFileSync } from 'node:child_process'
 import { describe, expect, test } from 'vitest'
 import { compileBpf } from '../../../runtime/node/bpf/compile.ts'
+import { bpfMatcher } from '../../../runtime/node/bpf/matcher.ts'
 import type { BpfInstruction, BpfProgram } from '../../../runtime/node/bpf/program.ts'
-import { bpfMatcher } from '../../../runtime/node/switch/core/bpf-matcher.ts'
 import { requireProgram } from '../../support/require.ts'
 import { describeWith } from '../../support/test-with.ts'
-import { Random, randomFrame } from './random-frames.ts'
+import { Random, randomFrame } from '../switch/random-frames.ts'
 
 const tcpdump = requireProgram('tcpdump')
 const ethernet = 1

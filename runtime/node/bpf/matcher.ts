@@ -1,5 +1,5 @@
-import { checkProgram } from '../../bpf/check.ts'
-import type { BpfInstruction, BpfProgram } from '../../bpf/program.ts'
+import { checkProgram } from './check.ts'
+import type { BpfInstruction, BpfProgram } from './program.ts'
 
 /** Whether the frame of `length` bytes at `offset` of `bytes` matches. */
 export type Matcher = (bytes: Uint8Array, offset: number, length: number) => boolean

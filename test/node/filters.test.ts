@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest'
-import { compileBpf } from '../../../runtime/node/bpf/compile.ts'
-import { compileFilters } from '../../../runtime/node/nodes/filters.ts'
-import type { Filters } from '../../../src/schema/filters.ts'
-import { requireProgram } from '../../support/require.ts'
-import { describeWith } from '../../support/test-with.ts'
+import { compileBpf } from '../../runtime/node/bpf/compile.ts'
+import { compileFilters } from '../../runtime/node/filters/compile.ts'
+import type { Filters } from '../../src/schema/filters.ts'
+import { requireProgram } from '../support/require.ts'
+import { describeWith } from '../support/test-with.ts'
 
 // libpcap comes with it.
 const tcpdump = requireProgram('tcpdump')

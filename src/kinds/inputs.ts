@@ -1,0 +1,61 @@
+import { type TProperties, type TSchema, Type } from '@sinclair/typebox'
+import { maybe, Name } from '../schema/fields.ts'
+import { consolePort, newNodeId } from '../schema/node-fields.ts'
+
+type Maybes<T extends TProperties> = { [K in keyof T]: ReturnType<typeof maybe<T[K]>> }
+type None = Record<never, never>
+
+/** Members that may be absent or null. */
+function maybes<T extends TProperties>(members: T): Maybes<T> {
+  // Object.fromEntries forgets which key has which value.
+  return Object.fromEntries(Object.entries(members).map(([key, schema]) => [key, maybe(schema)])) as Maybes<T>
+}
+
+/** The schema of a node, as far as it matters here. */
+interface Shown<T> {
+  readonly $id?: string
+  readonly properties: { readonly console_type: T }
+}
+
+interface Members<R, C, O> {
+  /** What a new node must be given, beside its name. */
+  readonly required?: R
+  /** What only a new node may be given. */
+  readonly atCreation?: C
+  readonly optional?: O
+  /** What is to be said of changes. */
+  readonly note?: string
+}
+
+/** What new nodes of a kind are given, and changes of them. Null and absent mean the default, and "leave as it is". */
+export function inputsOf<
+  T extends TSchema,
+  R extends TProperties = None,
+  C extends TProperties = None,
+  O extends TProperties = None,
+>(
+  noun: string,
+  node: Shown<T>,
+  { required = {} as R, atCreation = {} as C, optional = {} as O, note = '' }: Members<R, C, O>,
+) {
+  const { console_type } = node.properties
+  const both = { ...maybes({ console: consolePort, console_type }), ...maybes(optional) }
+  return {
+    create: Type.Object(
+      { name: Name, node_id: newNodeId, ...required, ...maybes(atCreation), ...both },
+      {
+        $id: `${node.$id}Create`,
+        additionalProperties: false,
+        description: `What a ${noun} is created with; absent and null mean "the default"`,
+      },
+    ),
+    update: Type.Object(
+      { ...maybes({ name: Name, ...required }), ...both },
+      {
+        $id: `${node.$id}Update`,
+        additionalProperties: false,
+        description: `Changes of a ${noun}; absent and null mean "leave as it is"${note}`,
+      },
+    ),
+  }
+}
