@@ -147,3 +147,41 @@ test('a GET that changes something is refused where a browser does not say which
   expect(await status({ 'user-agent': 'curl/8' })).toBe(404)
   expect((await browse(project.v2, { headers: browser })).status).toBe(200)
 })
+
+test('a form is refused where a browser does not say which page asks, and a program may say that its body is one', async () => {
+  const project = await newProject()
+  const firefox = { 'user-agent': 'Mozilla/5.0 (X11; Linux x86_64; rv:69.0) Gecko/20100101 Firefox/69.0' }
+  const explorer = { 'user-agent': 'Mozilla/5.0 (Windows NT 10.0; Trident/7.0; rv:11.0) like Gecko' }
+  const forms = ['text/plain', 'application/x-www-form-urlencoded', 'multipart/form-data; boundary=x', undefined]
+  const requests: [string, string?][] = [
+    ['/v2/compute/projects', '{"name": "planted", "x": "="}'],
+    [`${project.v2}/close`],
+    [`${project.v2}/files/planted`, 'x'],
+  ]
+  for (const [path, content] of requests) {
+    for (const browser of [firefox, explorer, { ...firefox, referer: 'http://evil.example/' }]) {
+      for (const type of forms) {
+        const headers = { ...browser, ...(type !== undefined && { 'content-type': type }) }
+        const answer = await browse(path, { method: 'POST', headers, ...(content !== undefined && { body: content }) })
+        expect([path, type, answer.status]).toEqual([path, type, 403])
+        expect(answer.text).toContain('Referer: this may be a form')
+      }
+    }
+  }
+  expect((await send(`${project.v2}/files/planted`)).status).toBe(404)
+  const create = async (headers: Record<string, string>) => {
+    const content = JSON.stringify({ name: 'lab' })
+    return (await browse('/v2/compute/projects', { method: 'POST', headers, body: content })).status
+  }
+  const own = { ...firefox, referer: `${base}/docs` }
+  expect(await create({ ...own, 'content-type': 'application/json' })).toBe(201)
+  expect(await create({ ...own, 'content-type': 'text/plain' })).toBe(415)
+  const asForm = { 'content-type': 'application/x-www-form-urlencoded' }
+  for (const program of [
+    'curl/8.14.1',
+    'python-requests/2.32',
+    'Mozilla/5.0',
+    'Mozilla/5.0 (Windows NT; Windows NT 10.0; de-DE) WindowsPowerShell/5.1.26100',
+  ])
+    expect([program, await create({ 'user-agent': program, ...asForm })]).toEqual([program, 201])
+})

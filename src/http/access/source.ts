@@ -34,8 +34,8 @@ export function requireKnownSource(
 
 /**
  * The part of that judgement that depends on the endpoint. 403 for a link of another site to anything but a page, and for a GET that
- * changes something where the browser does not say which page asks. 415 for a JSON body that a form could have sent: browsers ask
- * no permission (CORS preflight) for those.
+ * changes something, or a form, where the browser does not say which page asks. 415 for a JSON body that a form could have sent:
+ * browsers ask no permission (CORS preflight) for those.
  */
 export function requireDeliberate(
   request: Request,
@@ -53,7 +53,14 @@ export function requireDeliberate(
       'Referer: this GET changes something, and the browser does not say which page asks; use a Bearer token',
     )
   }
-  if (takesJson(endpoint) && isByBrowser(request) && isFormMedia(request)) {
+  const mayBeForm = !isRead(request) && (isFormMedia(request) || !request.headers.has('content-type'))
+  if (mayBeForm && isOldBrowser(request) && !isOwnReferer(request, isSecure)) {
+    throw forbidden(
+      'Referer: this may be a form, and the browser does not say of which page; use a newer browser or a Bearer token',
+    )
+  }
+  const isBrowser = isByBrowser(request) || isOldBrowser(request)
+  if (takesJson(endpoint) && isBrowser && isFormMedia(request)) {
     throw new ApiError(
       415,
       `Content-Type: expected application/json from a browser, got "${(request.headers.get('content-type') ?? '').slice(0, 80)}"`,
@@ -83,6 +90,13 @@ const isByBrowser = ({ headers }: Request): boolean =>
 /** Browsers send Sec-Fetch-* to https and to loopback only, and no Origin with a plain GET. */
 const isUntoldBrowser = (request: Request): boolean =>
   !isByBrowser(request) && /^mozilla\//i.test(request.headers.get('user-agent') ?? '')
+
+/**
+ * A browser that says nothing of the page even with a form, as Firefox before 70 (Origin with forms: bugzilla.mozilla.org/1424076).
+ * Told by the engine: PowerShell and Qt call themselves Mozilla, too, and PowerShell says that every body is a form.
+ */
+const isOldBrowser = (request: Request): boolean =>
+  isUntoldBrowser(request) && /gecko|webkit|trident|msie|presto/i.test(request.headers.get('user-agent') ?? '')
 
 const takesJson = ({ body, bodyKind }: Endpoint): boolean => body !== undefined || bodyKind === 'ignored'
 
