@@ -90,7 +90,7 @@ test('names and origins are added by the configuration, also while the service r
   const service = await TestService.start()
   const origin = 'https://lab.example'
   expect((await service.fetch('/v1/version', { headers: { origin } })).status).toBe(403)
-  await service.configure({ allowed_origins: [origin], udp_port_range: [20_000, 20_100] })
+  await service.configure({ allowed_origins: [origin], udp_port_range: [40_000, 40_100] })
   expect(await service.call('POST', '/v2/compute/config/reload', {})).toEqual({
     changed: ['allowed_origins'],
     needs_restart: ['udp_port_range'],

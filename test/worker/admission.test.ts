@@ -5,8 +5,6 @@ import { endpoints } from '../../src/routes.ts'
 import { basic, bearer } from '../support/auth-app.ts'
 import { asAdmin, CountingWorker, fleetKey } from '../support/counting-worker.ts'
 
-// workerd is started, and asked for every endpoint.
-
 const projects = '/v2/compute/projects'
 const upgrade = {
   connection: 'Upgrade',

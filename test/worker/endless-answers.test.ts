@@ -3,8 +3,6 @@ import { expect, onTestFinished, test } from 'vitest'
 import { json, listening } from '../support/fleet.ts'
 import { WorkerGateway } from '../support/worker-gateway.ts'
 
-// workerd is started.
-
 const projects = '/v2/compute/projects'
 
 /** A compute whose lists and errors never end; how many bytes were taken of each, when it was let go. */

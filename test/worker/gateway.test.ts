@@ -12,8 +12,6 @@ import { refusedJoiner } from '../support/refused-joiner.ts'
 import { TestService } from '../support/service.ts'
 import { adminToken, WorkerGateway } from '../support/worker-gateway.ts'
 
-// Services and workerd are started, and started again.
-
 const embedded = { 'pc.engine': 'embedded' }
 const secret = 'Geheim-7f3a-of-the-compute'
 const projects = '/v2/compute/projects'

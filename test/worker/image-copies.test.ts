@@ -5,8 +5,6 @@ import { expect, test } from 'vitest'
 import { TestService } from '../support/service.ts'
 import { WorkerGateway } from '../support/worker-gateway.ts'
 
-// Services and workerd are started.
-
 const projects = '/v2/compute/projects'
 const images = '/v2/compute/machine-emulator/images'
 const embedded = { 'pc.engine': 'embedded' }

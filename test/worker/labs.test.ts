@@ -11,8 +11,6 @@ import { portRanges } from '../support/ports.ts'
 import { TestService } from '../support/service.ts'
 import { WorkerGateway } from '../support/worker-gateway.ts'
 
-// Computes are waited for that say nothing.
-
 const projects = '/v2/compute/projects'
 const embedded = { 'pc.engine': 'embedded' }
 

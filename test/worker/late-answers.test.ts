@@ -6,8 +6,6 @@ import { conflict } from '../../src/errors/api-error.ts'
 import { cuttingProxy, slowCompute } from '../support/slow-compute.ts'
 import { adminToken, WorkerGateway } from '../support/worker-gateway.ts'
 
-// workerd is started.
-
 test('what takes minutes at a compute is answered through a proxy that cuts what is silent, by isolates and by the object', async () => {
   const [gateway, compute] = await Promise.all([WorkerGateway.start(), slowCompute(200)])
   const port = await cuttingProxy(compute.port)

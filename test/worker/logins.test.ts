@@ -2,8 +2,6 @@ import { expect, test } from 'vitest'
 import { basic, bearer } from '../support/auth-app.ts'
 import { adminToken, WorkerGateway } from '../support/worker-gateway.ts'
 
-// workerd is started.
-
 test('the Worker refuses wrong log-ins by address and name, too', async () => {
   const gateway = await WorkerGateway.start()
   const statusOf = async (authorization: string, address: string) => {

@@ -5,8 +5,6 @@ import { expectNotLocal } from '../support/not-local.ts'
 import { TestService } from '../support/service.ts'
 import { WorkerGateway } from '../support/worker-gateway.ts'
 
-// Services and workerd are started.
-
 test('the Worker is not in local mode, and refuses what only local mode allows', async () => {
   const gateway = await WorkerGateway.start()
   const { token } = await gateway.call('POST', '/v2/tokens', { name: 'lab', purpose: 'join' })

@@ -2,8 +2,6 @@ import { expect, test } from 'vitest'
 import { logIn } from '../support/log-in.ts'
 import { adminToken, WorkerGateway } from '../support/worker-gateway.ts'
 
-// workerd is started, and what is cached gets old.
-
 test('a session works at the Worker, until it is ended or its token is revoked', async () => {
   const gateway = await WorkerGateway.start()
   const as = async (cookie: string, method = 'GET', path = '/v2/session') =>

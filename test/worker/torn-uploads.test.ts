@@ -12,8 +12,6 @@ import {
 } from '../support/torn-uploads.ts'
 import { adminToken, WorkerGateway } from '../support/worker-gateway.ts'
 
-// Services and workerd are started.
-
 const startWorker = async () => Object.assign(await WorkerGateway.start(), { token: adminToken })
 
 test('an upload whose connection breaks changes nothing on computes with an address, and they stay connected', async () => {

@@ -5,8 +5,6 @@ import { expect, test } from 'vitest'
 import type { Compute } from '../../../src/model/compute.ts'
 import { TestService } from '../../support/service.ts'
 
-// Three services are started, and one again.
-
 const images = '/v2/compute/machine-emulator/images'
 const embedded = { 'pc.engine': 'embedded' }
 

@@ -6,8 +6,6 @@ import { startFleetGateway } from '../../support/gateway.ts'
 import { GatewayLab } from '../../support/gateway-lab.ts'
 import { openSocketConsole } from '../../support/socket-console.ts'
 
-// Services are started.
-
 const lab = GatewayLab.forAll()
 const local = '/v2/computes/local'
 

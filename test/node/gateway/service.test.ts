@@ -12,8 +12,6 @@ import { collect, readPcap } from '../../support/pcap.ts'
 import type { TestService } from '../../support/service.ts'
 import { openSocketConsole } from '../../support/socket-console.ts'
 
-// Services are started again, and computes are waited for that say nothing.
-
 const projects = '/v2/compute/projects'
 const lab = GatewayLab.forAll()
 

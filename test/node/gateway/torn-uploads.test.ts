@@ -3,8 +3,6 @@ import { bearer } from '../../support/auth-app.ts'
 import { TestService } from '../../support/service.ts'
 import { expectTornUploadsChangeNothing, type Gateway } from '../../support/torn-uploads.ts'
 
-// Three services are started.
-
 const token = 'the-admin-token-of-tests'
 
 async function startGateway(): Promise<Gateway> {

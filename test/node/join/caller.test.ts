@@ -5,8 +5,6 @@ import { expect, onTestFinished, test } from 'vitest'
 import type { Compute } from '../../../src/model/compute.ts'
 import { TestService } from '../../support/service.ts'
 
-// Three services are started.
-
 const token = 'tunnel-test-0123456789'
 const embedded = { 'pc.engine': 'embedded' }
 const basic = (user: string) => `Basic ${btoa(`${user}:geheim-geheim`)}`

@@ -8,8 +8,6 @@ import type { Compute } from '../../../src/model/compute.ts'
 import { refusedJoiner } from '../../support/refused-joiner.ts'
 import { TestService } from '../../support/service.ts'
 
-// Two services are started, and started again.
-
 const token = 'tunnel-test-0123456789'
 const second = 'tunnel-test-9876543210'
 const embedded = { 'pc.engine': 'embedded' }
