@@ -10,8 +10,8 @@ import type { Links } from './links.ts'
 import type { Listening } from './listening.ts'
 import { RunningProcesses } from './running.ts'
 
-/** As the C library says it (EADDRINUSE), and QEMU after it. */
-const saysPortTaken = /address already in use/i
+/** EADDRINUSE as the C library says it, and QEMU after it; and as Node says it of an embedded pc. */
+const saysPortTaken = /address already in use|\bEADDRINUSE\b/i
 /** How often a program is started at once, with other ports every time. */
 const maxStarts = 4
 /** A program that said it so long after its start, ms, meant something else. */

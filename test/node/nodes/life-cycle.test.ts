@@ -49,7 +49,7 @@ async function lab(kind: Partial<NodeKind> = {}, keeper: Record<string, () => un
       },
       ...keeper,
     },
-    links: { wires: async () => new Map() },
+    links: { wires: async () => new Map(), changePorts: () => note('other ports') },
     listening: { free: async () => {}, of: () => undefined },
     emit: (_: LabNode, payload: EventPayload) => events.push(payload),
   } as unknown as LifeCycleOptions)
@@ -139,4 +139,16 @@ test('what may help is told with the end of a process that ended by itself', asy
     'R1: the program ended by itself (exit code 11): bye; try another image',
     'R1: the program ended by itself (exit code 12): bye',
   ])
+})
+
+test('an embedded pc whose port was taken in the last moment is started again with other ports', async () => {
+  const taken = () => {
+    throw new KeeperError('spawn_failed', 'the embedded pc cannot be started: bind EADDRINUSE 127.0.0.1:2')
+  }
+  const answers = [taken, () => ({ pid: 0, run: 1 })]
+  const { node, lifeCycle, told, warnings } = await lab({}, { 'unit.start': () => answers.shift()?.() })
+  await lifeCycle.start(node)
+  expect(told).toEqual(['unit.start', 'unit.stop', 'exited', 'other ports', 'unit.start', 'started'])
+  expect(node.status).toBe('started')
+  expect(warnings()).toEqual([expect.stringContaining('started again with other ports')])
 })
