@@ -92,7 +92,7 @@ async function nearestExisting(path: string): Promise<string> {
 async function ports({ console_port_range, vnc_port_range, udp_port_range, console_host }: Resolved): Promise<Check[]> {
   const sample = ([first, last]: readonly [number, number]) => [first, Math.floor((first + last) / 2), last]
   const isFree = async (range: readonly [number, number], test: (port: number) => Promise<boolean>) =>
-    (await Promise.all(sample(range).map(test))).some((it) => it)
+    (await Promise.all(sample(range).map((port) => test(port).catch(() => false)))).some((it) => it)
   const tcp = (port: number) => isTcpFree(port, console_host)
   const rows = [
     { name: 'console ports', range: console_port_range, test: tcp, key: 'console_port_range' },

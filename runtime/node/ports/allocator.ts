@@ -159,8 +159,12 @@ export class PortAllocator {
     if (pool !== 'udp' && browserBlocked.has(port)) return false
     // Recorded first, tested then: whoever asks meanwhile sees that it is taken.
     owners.set(port, owner)
-    const isFree = pool === 'udp' ? await isUdpFree(port) : await isTcpFree(port, this.#options.consoleHost)
-    if (!isFree && owners.get(port) === owner) owners.delete(port)
+    let isFree = false
+    try {
+      isFree = pool === 'udp' ? await isUdpFree(port) : await isTcpFree(port, this.#options.consoleHost)
+    } finally {
+      if (!isFree && owners.get(port) === owner) owners.delete(port)
+    }
     return isFree
   }
 

@@ -1,8 +1,19 @@
 import { createSocket } from 'node:dgram'
 import { once } from 'node:events'
 import { createServer } from 'node:net'
+import { conflict } from '../../../src/errors/api-error.ts'
+import { reasonOf } from '../system/error-reason.ts'
 
-/** Whether a TCP port can be bound on the wildcard address of both families and on `host`. */
+/** The system has no socket to test a port with: that says nothing about the port. */
+const shortages: ReadonlySet<unknown> = new Set(['EMFILE', 'ENFILE', 'ENOBUFS', 'ENOMEM'])
+
+/** 409 when the port could not be tested; otherwise it cannot be bound. */
+function requireTested(port: number, error: unknown): void {
+  if (!shortages.has((error as NodeJS.ErrnoException).code)) return
+  throw conflict(`Port ${port} cannot be tested: ${reasonOf(error)}`, { cause: error as Error })
+}
+
+/** Whether a TCP port can be bound on the wildcard address of both families and on `host`; 409 when that cannot be tested. */
 export async function isTcpFree(port: number, host: string): Promise<boolean> {
   // A dual-stack wildcard collides with a listener on any address of either family.
   return (await canListen(port, undefined)) && (await canListen(port, host))
@@ -16,12 +27,13 @@ async function canListen(port: number, host: string | undefined): Promise<boolea
     await listening
     await new Promise((resolve) => server.close(resolve))
     return true
-  } catch {
+  } catch (error) {
+    requireTested(port, error)
     return false
   }
 }
 
-/** Whether a UDP port can be bound on the wildcard address. */
+/** Whether a UDP port can be bound on the wildcard address; 409 when that cannot be tested. */
 export async function isUdpFree(port: number): Promise<boolean> {
   const socket = createSocket('udp4')
   try {
@@ -30,7 +42,8 @@ export async function isUdpFree(port: number): Promise<boolean> {
       socket.bind({ port, exclusive: true }, resolve)
     })
     return true
-  } catch {
+  } catch (error) {
+    requireTested(port, error)
     return false
   } finally {
     await new Promise<void>((resolve) => socket.close(() => resolve()))

@@ -1,9 +1,15 @@
+import { execFile } from 'node:child_process'
 import { createSocket } from 'node:dgram'
 import { once } from 'node:events'
+import { writeFile } from 'node:fs/promises'
 import { createServer } from 'node:net'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { build } from 'esbuild'
 import { expect, onTestFinished, test } from 'vitest'
 import { type Pool, PortAllocator } from '../../../runtime/node/ports/allocator.ts'
 import { isTcpFree, isUdpFree } from '../../../runtime/node/ports/bind-test.ts'
+import { freshDirectory } from '../../support/directory.ts'
 import { freePorts } from '../../support/ports.ts'
 
 const project = '11111111-1111-4111-8111-111111111111'
@@ -190,4 +196,33 @@ test("a port that is bound is the one's who has it, whatever may be bound beside
   expect(ports.adopt('udp', base + 29, `${project}/pc:2`)).toBe(true)
   expect(ports.ownerOfUdp(base + 29)).toBe(`${project}/pc:2`)
   expect(ports.adopt('udp', base + 29, `${project}/pc:3`)).toBe(false)
+})
+
+test('a process without descriptors is told so, and not that every port of the range is in use', async () => {
+  const directory = await freshDirectory()
+  const source = join(import.meta.dirname, '../../../runtime/node/ports/allocator.ts')
+  await build({
+    ...{ entryPoints: [source], outfile: join(directory, 'allocator.mjs') },
+    ...{ bundle: true, platform: 'node', format: 'esm', logLevel: 'error' },
+  })
+  const program = `
+    import { closeSync, openSync } from 'node:fs'
+    import { PortAllocator } from './allocator.mjs'
+    const range = [${base + 20}, ${base + 29}]
+    const ports = new PortAllocator({ ranges: { udp: range, console: range, vnc: range }, consoleHost: '127.0.0.1' })
+    const tried = async (pool) => console.log(await ports.allocate(pool, 'owner').catch(({ message }) => message))
+    await tried('udp')
+    const taken = []
+    try { for (;;) taken.push(openSync('/dev/null')) } catch {}
+    console.log = ((log) => (text) => { for (const it of taken.splice(0, 5)) closeSync(it); log(text) })(console.log)
+    await tried('udp')
+    console.log(ports.used('udp').length)
+  `
+  await writeFile(join(directory, 'program.mjs'), program)
+  const shell = ['-c', 'ulimit -n 60; exec "$0" program.mjs', process.execPath]
+  const { stdout } = await promisify(execFile)('/bin/sh', shell, { cwd: directory })
+  const [free, refused, used] = stdout.trim().split('\n')
+  expect(Number(free)).toBeGreaterThanOrEqual(base + 20)
+  expect(refused).toMatch(/^Port \d+ cannot be tested: this process has too many files open/)
+  expect(used).toBe('1')
 })
