@@ -1,32 +1,32 @@
 import { ApiError } from '../errors/api-error.ts'
 
-/** Most bytes of one answer of a compute that is read whole. */
+/** Most bytes of a compute's answer that is read into memory. */
 export const maxAnswerBytes = 4 << 20
-/** What an answer may have without a reservation, bytes. */
+/** Size up to which an answer needs no reservation, bytes. */
 const freeBytes = 64 << 10
-/** How long an answer waits for others to be read, and how often it looks, ms. */
+/** How long an answer waits for a reservation, and how often it tries, ms. */
 const waitMs = 5000
 const lookMs = 20
-/** A reservation of which nothing was read for so long is void, ms: a Worker ends what a client has left without a word. */
+/** A reservation expires when nothing is read for this long, ms: a Worker stops a handler without notice when the client leaves. */
 const leaseMs = 60_000
 
 export interface AnswerBudgetOptions {
-  /** Most bytes of all answers that are read at a time. */
+  /** Most bytes of all answers that are read at one time. */
   readonly bytes: number
   readonly now?: () => number
 }
 
 /** A part of the budget. */
 export interface Reservation {
-  /** Something of the answer came. */
+  /** Reports that bytes of the answer came. */
   touch(): void
-  /** The answer was read, or is not read further. */
+  /** Frees the reservation. */
   release(): void
 }
 
 /**
- * Bounds the memory of answers that are read whole, all together. An answer of more than 64 KiB reserves its length before it is read
- * further, so that those that are being read can always be read to their end.
+ * Limits the memory of all answers that are read into memory. An answer of more than 64 KiB reserves its whole length before it is
+ * read on, so that an answer with a reservation can always be read to its end.
  */
 export class AnswerBudget {
   readonly #bytes: number
@@ -38,17 +38,17 @@ export class AnswerBudget {
     this.#now = now
   }
 
-  /** Whether an answer that has so many bytes by now must reserve what is still to come. */
+  /** Whether an answer of this many bytes needs a reservation before more is read. */
   isDue(bytes: number): boolean {
     return bytes > freeBytes
   }
 
-  /** Waits for room, for 5 s; then 503. */
+  /** Waits up to 5 s for a reservation; then 503. */
   async reserve(bytes: number): Promise<Reservation> {
     const until = this.#now() + waitMs
     while (this.#taken() + bytes > this.#bytes) {
       if (this.#now() >= until) throw full()
-      // Looked for, not told: a Worker forbids to wait for what another request does.
+      // By polling: a Worker cannot wait for a promise of another request.
       await new Promise((resolve) => setTimeout(resolve, lookMs))
     }
     const reserved = { bytes, touchedAt: this.#now() }
@@ -71,7 +71,7 @@ export class AnswerBudget {
   }
 }
 
-/** That of this process. */
+/** The budget of this process. */
 export const answerBudget = new AnswerBudget({ bytes: 8 * maxAnswerBytes })
 
 const full = () =>

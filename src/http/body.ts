@@ -4,7 +4,7 @@ import { jsonFault } from './json-fault.ts'
 
 const decoder = () => new TextDecoder('utf-8', { fatal: true, ignoreBOM: false })
 
-/** Fields of which nothing is ever repeated. */
+/** Names of fields whose values never appear in messages. */
 export const mayBeSecret = /password|token|secret|iourc/i
 
 /** The JSON object in the body; `{}` when there is none. 400 when it is something else, 413 when it is larger than `limit` bytes. */
@@ -18,14 +18,14 @@ export async function readJson(request: Request, limit: number): Promise<Record<
   return value as Record<string, unknown>
 }
 
-/** Whatever JSON is in the body; `{}` when there is none. */
+/** The JSON value of the body; `{}` when there is no body. */
 export async function readAnyJson(request: Request, limit: number): Promise<unknown> {
   const text = await readText(request, limit)
   if (text === '') return {}
   try {
     return JSON.parse(text)
   } catch (cause) {
-    // What the parser says may have a piece of the text in it, and is another sentence in every runtime.
+    // The parser's message may quote the text, and differs between runtimes.
     throw badRequest(`body: not JSON: ${jsonFault(text)}`, mayBeSecret.test(text) ? {} : { cause })
   }
 }
@@ -38,7 +38,7 @@ async function readText(request: Request, limit: number): Promise<string> {
 export async function readBytes(request: Request, limit: number): Promise<Uint8Array<ArrayBuffer>> {
   const announced = Number(request.headers.get('content-length') ?? 0)
   if (announced > limit) throw tooBig(limit)
-  // The common case: a short body with its length announced is read in one go. That of a GET cannot be, on Node.
+  // The common case: a short body with a Content-Length is read at once. Node cannot do that for a GET.
   const isGet = request.method === 'GET' || request.method === 'HEAD'
   if (announced > 0 && !isGet) return new Uint8Array(await request.arrayBuffer())
   const isChunked = request.headers.get('transfer-encoding') !== null

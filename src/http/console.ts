@@ -6,20 +6,20 @@ import type { Socket } from './socket.ts'
 
 /** Most bytes that wait for a guest that does not read. */
 const maxWaiting = 1 << 20
-/** How long what a client sent before it closed may take to reach the guest, ms. */
+/** How long the last input of a client may take to reach the guest after the client closed, ms. */
 const flushMs = 1000
 
 /** Joins a websocket and a console until either ends. Output goes as binary frames; input may be text or binary. */
 export function bridgeConsole(socket: Socket, console: ConsoleStream, over: AbortController): void {
   const input = join(socket, console, over)
   const encoder = new TextEncoder()
-  // What is typed while a guest does not read is dropped, as on a serial line.
+  // Input is dropped while the guest does not read, as on a serial line.
   socket.onMessage((data) => void input.take(typeof data === 'string' ? encoder.encode(data) : data))
 }
 
 /**
- * Joins a websocket and a screen until either ends. No byte may be lost, or everything after it would mean something else: a
- * client that sends more than the guest reads is parted from it.
+ * Joins a websocket and a screen until either ends. RFB (RFC 6143) cannot lose bytes, so a client that sends more than the guest
+ * reads is disconnected.
  */
 export function bridgeScreen(socket: Socket, screen: ConsoleStream, over: AbortController): void {
   const input = join(socket, screen, over)
@@ -45,7 +45,7 @@ function join(socket: Socket, stream: ConsoleStream, over: AbortController): Inp
   return input
 }
 
-/** What goes to a guest. The queue of a stream counts chunks, however long they are; this one counts bytes. */
+/** Input for a guest. The queue of a WritableStream counts chunks; this one counts bytes. */
 class Input {
   readonly #writer: WritableStreamDefaultWriter<Uint8Array>
   #waiting = 0
@@ -54,7 +54,7 @@ class Input {
     this.#writer = writable.getWriter()
   }
 
-  /** Whether the bytes are on their way; nothing of them is when there is no room for all. */
+  /** Takes all of the bytes, or none; returns whether it took them. */
   take(bytes: Uint8Array): boolean {
     if (this.#waiting + bytes.length > maxWaiting) return false
     this.#waiting += bytes.length
@@ -64,9 +64,9 @@ class Input {
     return true
   }
 
-  /** Resolves when all that was taken has left, or has had its time. */
+  /** Resolves when the guest has all input, or after `flushMs`. */
   async end(): Promise<void> {
-    // A guest that has gone takes nothing more.
+    // A guest that ended reads no more.
     const closed = this.#writer.close().catch(ignore('the console has ended'))
     await withTimeout(closed, flushMs, () => {})
   }
@@ -84,7 +84,7 @@ async function forward(
     for (;;) {
       const { done, value } = await reader.read()
       if (done) break
-      // The guest may still be told the last of what a client sent; what it answers has nobody to go to.
+      // The guest may still read the last input; its output has no client any more.
       if (gone.aborted) continue
       socket.send(value)
       await socket.drained()

@@ -5,8 +5,8 @@ const bytesOf: Readonly<Record<Digest['algorithm'], number>> = { md5: 16, 'sha-2
 const isKnown = (name: string): name is Digest['algorithm'] => Object.hasOwn(bytesOf, name)
 
 /**
- * The digests that a client gives for a whole image: `Repr-Digest` (RFC 9530), `?md5sum=` in hexadecimal digits, and the
- * older `Content-MD5`, which is of the message and so says nothing of the image when the message is a part of it.
+ * The digests that a client gives for a whole image: `Repr-Digest` (RFC 9530), `?md5sum=` in hexadecimal digits, and the older
+ * `Content-MD5` (RFC 1864). That one is of the message, so it is ignored for a part of an image.
  */
 export function digestsOf(request: Request, md5sum: string | undefined, isPart: boolean): Digest[] {
   const digests = reprDigests(request.headers.get('repr-digest'))
@@ -16,7 +16,7 @@ export function digestsOf(request: Request, md5sum: string | undefined, isPart: 
   return digests
 }
 
-/** `sha-256=:BASE64:, md5=:BASE64:`. A digest that cannot be looked at is refused: the client counts on it. */
+/** `sha-256=:BASE64:, md5=:BASE64:`. An algorithm that cannot be checked is refused (400): the client relies on the check. */
 function reprDigests(header: string | null): Digest[] {
   if (header === null) return []
   const members = header.split(',').map((member) => /^\s*([a-z0-9*.-]+)=:([A-Za-z0-9+/=]*):\s*$/.exec(member))

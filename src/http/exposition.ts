@@ -4,8 +4,7 @@ import type { MetricFamily, MetricSample } from '../model/metrics.ts'
 export const expositionMedia = 'text/plain; version=0.0.4; charset=utf-8'
 
 /**
- * Families in the text format 0.0.4 that Prometheus reads. Sorted by name, and within a family by labels, so that two
- * scrapes can be compared line by line whatever came first.
+ * Families in Prometheus' text format 0.0.4. They are sorted by name and labels, so that two scrapes can be compared line by line.
  */
 export function exposition(families: readonly MetricFamily[]): string {
   return families

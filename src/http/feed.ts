@@ -6,11 +6,11 @@ import type { FeedItem, LabEvent, NodeChange } from '../model/event.ts'
 import type { Context } from './endpoint.ts'
 import { isUpgrade, type Socket } from './socket.ts'
 
-/** A line of a feed: what the protocol's clients know (`action`, `event`), and beside it the number of the event. */
+/** A line of a feed: `action` and `event` as clients of the protocol know them, and the number of the event. */
 export interface FeedLine {
   readonly action: string
   readonly event: unknown
-  /** What became of the status of a node, where a face tells it. */
+  /** The change of a node's status, where the API version shows it. */
   readonly change?: NodeChange
   readonly seq?: number
   readonly project_id?: string
@@ -18,24 +18,24 @@ export interface FeedLine {
   readonly by?: string
 }
 
-/** How a face of the interface names an event; undefined: the face does not have it. */
+/** How an API version shows an event; undefined: that version does not have it. */
 export type EventEncoder = (event: LabEvent) => Pick<FeedLine, 'action' | 'event' | 'change'> | undefined
 
 interface FeedOptions {
   readonly request: Request
   readonly context: Context
   readonly encode: EventEncoder
-  /** Absent: the feed of the whole compute, whose lines also name the project. */
+  /** Undefined: the feed of the whole compute, whose lines name the project too. */
   readonly projectId?: string
   readonly query: { readonly since?: string | undefined; readonly pings?: 'false' | undefined }
-  /** Set: what happens to the computes is told, too. */
+  /** Given when the feed has the events of computes too. */
   readonly computeLine?: ((event: FleetEvent) => FeedLine) | undefined
 }
 
 type Items = ReadableStream<FeedItem | FleetItem>
 type ToLine = (item: FeedItem | FleetItem) => FeedLine | undefined
 
-/** Answers with a feed in the transport that was asked for: JSON lines, server-sent events, or a websocket. */
+/** Answers with a feed: as JSON lines, server-sent events, or a websocket, as the request asks. */
 export async function openFeed(options: FeedOptions): Promise<Response> {
   const over = new AbortController()
   try {
@@ -78,7 +78,7 @@ async function opened(
   })
 }
 
-/** 404 for a plain GET of a path that is only for websockets. */
+/** Throws 404 for a plain GET of a path that is only for websockets. */
 export function requireUpgrade(request: Request): void {
   if (!isUpgrade(request)) throw notFound('This path is only for websockets: send "Upgrade: websocket"')
 }
@@ -115,7 +115,7 @@ const jsonLine = (line: FeedLine): string => `${JSON.stringify(line)}\n`
 const sse = (line: FeedLine): string =>
   `${line.seq === undefined ? '' : `id: ${line.seq}\n`}event: ${line.action}\ndata: ${JSON.stringify(line)}\n\n`
 
-/** One chunk an event, pulled by the client: a slow one is the agent's queue's business. */
+/** One chunk for each event, pulled by the client: the agent's queue bounds a slow client. */
 function encoded(
   items: Items,
   line: ToLine,

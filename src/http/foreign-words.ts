@@ -2,10 +2,10 @@ import { kinds } from '../kinds/index.ts'
 import type { KindDescriptor } from '../kinds/kind.ts'
 import { nearest } from './nearest-word.ts'
 
-/** Words of our paths that clients may have other words for. */
+/** Words of paths that may have aliases. */
 export const pathWords: readonly string[] = [...kinds.map(({ name }) => name), 'appliancevm']
 
-/** Words of other programs that are known to be used in their place -> ours. */
+/** From known words of other programs to ours. */
 const foreign: Readonly<Record<string, string>> = {
   ...Object.fromEntries(kinds.flatMap(({ name, aliases = [] }: KindDescriptor) => aliases.map((it) => [it, name]))),
   gns3vm: 'appliancevm',
@@ -21,7 +21,7 @@ const foreign: Readonly<Record<string, string>> = {
 /** Our word for a word of another program; undefined for one that is not known. */
 export const oursFor = (word: string): string | undefined => (Object.hasOwn(foreign, word) ? foreign[word] : undefined)
 
-/** What is wrong with an alias, and what would be right; undefined when it can be used. */
+/** Why an alias is wrong, and what would be right; undefined when it is valid. */
 export function aliasFault(theirs: string, ours: string): string | undefined {
   if (pathWords.includes(theirs)) return `${JSON.stringify(theirs)} is a word of ours, and cannot stand for another one`
   if (pathWords.includes(ours)) return undefined

@@ -1,4 +1,4 @@
-/** What is wrong with a text that is not JSON, and what would be right. Nothing of the text is repeated. */
+/** Why a text is not JSON, and what would be right. The message quotes nothing of the text: it may hold a secret. */
 export function jsonFault(text: string): string {
   const begin = text.trimStart()
   if (begin === '') return 'it has blanks only; send an object such as {"name": "lab"}, or nothing'
@@ -14,7 +14,7 @@ export function jsonFault(text: string): string {
 
 const example = 'send JSON such as {"name": "lab"}'
 
-/** What stands before the first thing that is not JSON decides. */
+/** Decides by the text before the first character that is not JSON. */
 function withPlace(text: string, begin: string): string {
   const bare = withoutTexts(text)
   const rules: readonly (readonly [RegExp, string])[] = [
@@ -44,7 +44,7 @@ function withPlace(text: string, begin: string): string {
   return `there is a sign too many, too few or at the wrong place; ${example}`
 }
 
-/** The text with a dot for every sign between double quotes, so that only the signs of JSON are left. */
+/** The text with a dot for every character within double quotes, so that only JSON's own characters are left. */
 const withoutTexts = (text: string): string =>
   text.replace(/"(?:[^"\\]|\\.)*"/gs, (it) => `"${'·'.repeat(Math.max(0, it.length - 2))}"`)
 

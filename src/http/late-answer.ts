@@ -7,15 +7,15 @@ const defaultSilenceMs = 30_000
 const space = new TextEncoder().encode(' ')
 
 export interface LateOptions {
-  /** How long nothing may be sent to who waits, ms. */
+  /** A waiting sender gets a byte at least this often, ms. */
   readonly silenceMs?: number | undefined
-  /** Whether all of the request has come: to who still sends, an answer would mean that it can stop. Asked more than once. */
+  /** Whether the whole request has come. An early answer would tell a sender to stop sending. Called more than once. */
   readonly isReceived?: () => boolean
 }
 
 /**
- * The answer; or, when that takes its time and the request says that its sender understands it, a late one, as `model/late-answer`
- * describes it. Who leaves while it waits is told of by the signal of the request, as ever.
+ * The answer; or, when it takes long and the request announces support, a late answer as `model/late-answer` describes it. The
+ * signal of the request still aborts when the sender leaves.
  */
 export function withKeepAlive(
   request: Request,
@@ -42,7 +42,7 @@ function lateAnswer(answer: Promise<Response>, silenceMs: number): Response {
   let isLeft = false
   const body = new ReadableStream<Uint8Array>({
     start(controller) {
-      // Who takes nothing gets no more.
+      // The sender does not read: it gets no more bytes.
       const live = () => void ((controller.desiredSize ?? 0) > 0 && controller.enqueue(space))
       live()
       timer = setInterval(live, silenceMs)
@@ -70,7 +70,7 @@ function lateAnswer(answer: Promise<Response>, silenceMs: number): Response {
   const headers = {
     'Content-Type': lateType,
     'Cache-Control': 'no-store, no-transform',
-    // nginx would hold it back.
+    // nginx buffers answers otherwise.
     'X-Accel-Buffering': 'no',
   }
   return new Response(body, { headers })

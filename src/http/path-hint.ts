@@ -4,7 +4,7 @@ import { nearest } from './nearest-word.ts'
 const longestPath = 400
 const most = 8
 
-/** What was probably meant by a path at which there is nothing, as the end of a sentence about it. */
+/** The likely meaning of a path without an endpoint, as the end of a sentence. */
 export function pathHint(path: string, templates: readonly string[]): string {
   if (path.length <= longestPath) {
     const [theirs, ours] = foreignWord(path, templates) ?? []
@@ -34,7 +34,7 @@ const beginsLike = (path: readonly string[], template: readonly string[]): boole
 const fits = (segment: string | undefined, word: string): boolean =>
   isParameter(word) ? segment !== '' : segment === word
 
-/** A word of another program with which the path would be one of ours. */
+/** A word of another program in the path, whose replacement makes it a path of the service. */
 function foreignWord(path: string, templates: readonly string[]): [theirs: string, ours: string] | undefined {
   const segments = segmentsOf(path)
   for (const [at, word] of segments.entries()) {
@@ -48,7 +48,7 @@ function foreignWord(path: string, templates: readonly string[]): [theirs: strin
   return undefined
 }
 
-/** The path as it would be with another beginning, in small letters, or without what is too much. */
+/** The path with another beginning, in lower case, or without its last words, when that is a path of the service. */
 function respelt(path: string): string[] {
   const plain = `/${path
     .split('/')
@@ -60,7 +60,7 @@ function respelt(path: string): string[] {
   return candidates.filter((it) => it !== path)
 }
 
-/** Where all but one word fit: the word that was meant, or those that are possible there. */
+/** When all words but one fit: the likely word, or the possible ones. */
 function oneWordWrong(path: readonly string[], templates: readonly string[]): string | undefined {
   const all = templates.map(segmentsOf)
   // What comes before the first word that no path has there is as it was meant.

@@ -1,6 +1,6 @@
-/** What comes before the name of a file or an image. */
+/** The part of a path before the name of a file or an image. */
 const namesOfFiles = /^(\/v1\/[^/]+\/vms|.*?\/(?:files|images))\//
-/** What ends with the id of a compute, which may be any word. */
+/** A path that ends with the id of a compute, which may be any word. */
 const idOfCompute = /^\/v2\/computes\/(?:endpoint\/)?[^/]+/
 
 /** Replaces clients' words for kinds by ours, but not in the names of files and computes. */

@@ -1,7 +1,7 @@
 import { badRequest } from '../errors/api-error.ts'
 import type { UploadOptions, WantedRange } from '../host-agent.ts'
 
-/** Digits that are surely a safe integer. */
+/** At most so many digits are a safe integer. */
 const number = '(\\d{1,15})'
 const wanted = new RegExp(`^bytes=(?:${number}-${number}?|-${number})$`, 'i')
 const sent = new RegExp(`^bytes (?:${number}-${number}|(\\*))/${number}$`, 'i')
@@ -21,7 +21,7 @@ export function rangeOf(request: Request): WantedRange | undefined {
   return Number(last) < Number(first) ? undefined : { first: Number(first), last: Number(last) }
 }
 
-/** What a `Content-Range` of an upload says: which part this is, or (as `* /total`) a question how much is there. */
+/** The meaning of an upload's `Content-Range`: the part that is sent, or (as `* /total`) a question how many bytes are there. */
 export function contentRangeOf(
   request: Request,
 ): { readonly part: NonNullable<UploadOptions['part']> } | { readonly asked: number } | undefined {

@@ -1,21 +1,21 @@
 import { type MetricFamily, type MetricSample, single } from '../model/metrics.ts'
 
-/** What a client may ask with; anything else would let it make as many series as it knows words. */
+/** Known methods; others share one series, so that clients cannot make new series. */
 const methods = ['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'OPTIONS', 'other'] as const
 const statuses = ['1xx', '2xx', '3xx', '4xx', '5xx'] as const
 /** Upper bounds of the buckets, seconds. */
 const bounds = [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5] as const
 
-/** Figures of one route, in arrays that are there before they are needed: to count allocates nothing. */
+/** Counters of one route, in preallocated arrays: counting allocates nothing. */
 class RouteFigures {
   /** By method and status class. */
   readonly requests = new Float64Array(methods.length * statuses.length)
-  /** Not cumulative; the last is for what exceeds every bound. */
+  /** Not cumulative; the last bucket is for values above every bound. */
   readonly buckets = new Float64Array(bounds.length + 1)
   seconds = 0
 }
 
-/** What was counted of one route, as one program tells another. */
+/** Counters of one route, as one program sends them to another. */
 export interface RouteCounts {
   readonly route: string
   readonly requests: readonly number[]
@@ -23,14 +23,14 @@ export interface RouteCounts {
   readonly seconds: number
 }
 
-/** What was counted, as one program tells another. */
+/** Counters, as one program sends them to another. */
 export interface RequestCounts {
   readonly routes: readonly RouteCounts[]
   /** Requests by the name of the credentials. */
   readonly credentials: readonly (readonly [name: string, requests: number])[]
 }
 
-/** So many names of credentials have a series of their own; all others are counted together. */
+/** Most names of credentials with a series of their own; all others share one. */
 const maxNames = 100
 const otherNames = 'other'
 
@@ -40,23 +40,23 @@ export class RequestMetrics {
   readonly #credentials = new Map<string, number>()
   #inFlight = 0
 
-  /** A request came; `end` must follow. */
+  /** Counts a request that begins; `end` must follow. */
   begin(): void {
     this.#inFlight += 1
   }
 
-  /** The answer of a request begins. `route` is the template of its endpoint, empty when it has none: never the path. */
+  /** Counts an answer that begins. `route` is the template of the endpoint, or empty: never the path, which clients choose. */
   end(route: string, method: string, status: number, seconds: number, name?: string): void {
     this.#inFlight -= 1
     this.count(route, method, status, seconds, name)
   }
 
-  /** A request that had begun here is counted elsewhere. */
+  /** Takes back the beginning of a request that another program counts. */
   left(): void {
     this.#inFlight -= 1
   }
 
-  /** A request of which nothing was told before. */
+  /** Counts a request whose beginning was not counted. */
   count(route: string, method: string, status: number, seconds: number, name?: string): void {
     if (name !== undefined) this.#countName(name, 1)
     const figures = this.#figures(route)
@@ -67,7 +67,7 @@ export class RequestMetrics {
     figures.seconds += seconds
   }
 
-  /** What was counted since it was taken last. */
+  /** The counters since the last call, which resets them. */
   take(): RequestCounts {
     const routes = [...this.#routes].map(([route, { requests, buckets, seconds }]) => ({
       ...{ route, requests: [...requests], buckets: [...buckets], seconds },
@@ -78,7 +78,7 @@ export class RequestMetrics {
     return { routes, credentials }
   }
 
-  /** Adds what was counted elsewhere. */
+  /** Adds the counters of another program. */
   add({ routes, credentials }: RequestCounts): void {
     for (const [name, requests] of credentials) this.#countName(name, requests)
     for (const { route, requests, buckets, seconds } of routes) {
@@ -91,7 +91,7 @@ export class RequestMetrics {
     }
   }
 
-  /** What was counted until now. */
+  /** The metrics of all counters. */
   families(): MetricFamily[] {
     const routes = [...this.#routes]
     return [
@@ -150,7 +150,7 @@ function indexOfBucket(seconds: number): number {
   return index
 }
 
-/** Only what was ever counted: most endpoints have one method and few statuses. */
+/** Only series with a count: most endpoints have one method and few statuses. */
 function requestSamples(route: string, { requests }: RouteFigures): MetricSample[] {
   return methods.flatMap((method, row) =>
     statuses.flatMap((status, column) => {

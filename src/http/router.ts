@@ -11,7 +11,7 @@ export interface Match {
   readonly params: Readonly<Record<string, string>>
 }
 
-/** Itty types every unknown property as a route; this is the part that is used. */
+/** The used part of itty-router's type, which types every unknown property as a route. */
 interface Table {
   all(path: string, handler: (request: Probe) => Found | undefined): unknown
   fetch(request: Probe): Promise<Found | undefined>
@@ -22,7 +22,7 @@ interface Found {
   readonly params: Readonly<Record<string, string>>
 }
 
-/** Finds the endpoint of a request, and answers for what has none: 404, or 405 with the methods that there are. */
+/** Finds the endpoint of a request. Throws 404 for an unknown path, and 405 with the methods of a known one. */
 export class Routes {
   readonly #table = Router() as unknown as Table
   readonly #templates: readonly string[]
@@ -56,7 +56,7 @@ export class Routes {
 
   async #find(method: string, path: string): Promise<Match | { methods: string }> {
     if (path.includes('//') && !path.includes('/files/')) throw this.#nothingAt(path)
-    // Itty reads only the path of the URL; `//` in a tail is given to it as something it takes for one segment.
+    // itty-router reads only the path of the URL. `//` in a tail is replaced, so that it matches as one segment.
     const probe = { method: 'GET', url: `http://path${path.replaceAll('//', '/%2F')}`, params: {} }
     const found = await this.#table.fetch(probe)
     if (found === undefined) throw this.#nothingAt(path)

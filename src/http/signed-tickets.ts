@@ -14,33 +14,33 @@ const Payload = Type.Object({
   name: Type.String(),
   role: Role,
   key: Type.String(),
-  /** The session that it was given in: its id, when it was begun, and when it ends, ms since 1970. */
+  /** The session of the ticket: its id, begin and end, ms since 1970. */
   s: Type.Optional(Type.Object({ id: Type.String(), at: Type.Integer(), exp: Type.Integer() })),
   /** Expires, ms since 1970. */
   exp: Type.Integer(),
 })
 
-/** A ticket whose signature is good and that has not expired. */
+/** A ticket with a valid signature that has not expired. */
 export interface TicketUse {
   readonly id: string
-  /** The credential that it was given for; see `Identity.key`. */
+  /** The credential of the ticket; see `Identity.key`. */
   readonly key: string
   /** When it expires, ms since 1970. */
   readonly expires: number
-  /** The session that it was given in. */
+  /** The session in which the ticket was issued. */
   readonly session?: EndedSession
 }
 
 export interface SignedTicketsOptions {
   readonly key: () => Promise<CryptoKey>
-  /** Takes note of a use; false: the ticket was used before, or its credential or session does not hold any more. */
+  /** Records the use of a ticket; false: it was used before, or its credential or session is no longer valid. */
   readonly use: (ticket: TicketUse) => Promise<boolean>
   readonly now?: () => number
 }
 
 /**
- * Single-use tickets that any process with the key gives and judges by itself. Only that a ticket is used once is noted in one
- * place, which is not asked for a text without a good signature.
+ * Single-use tickets that every process with the key issues and verifies. One place records the uses; it is not asked about a text
+ * without a valid signature.
  */
 export class SignedTickets implements TicketOffice {
   readonly #options: SignedTicketsOptions
@@ -63,10 +63,10 @@ export class SignedTickets implements TicketOffice {
     const { id, name, role, key, s, exp } = payload
     const session = s === undefined ? {} : { session: { id: s.id, begunAt: s.at, endsAt: s.exp } }
     if (!(await this.#options.use({ id, key, expires: exp, ...session }))) return undefined
-    // A page has to be given a ticket: no browser sends it by itself.
+    // A ticket is an explicit credential: no browser sends it by itself.
     return { name, role, key, ambient: false }
   }
 
-  /** Whoever notes the uses looks whether the credential still holds. */
+  /** The place that records uses checks whether the credential is still valid. */
   void(): void {}
 }

@@ -6,20 +6,20 @@ export interface Socket {
   send(data: string | Uint8Array): void
   close(code?: number, reason?: string): void
   onMessage(receive: (data: string | Uint8Array) => void): void
-  /** Called once, whoever closed it, also after an error; with the code of the other end, or 1006 without one. */
+  /** Called once when the socket is closed, by either end or by an error: with the close code of the other end, or 1006 (RFC 6455, 7.4.1). */
   onClose(closed: (code: number) => void): void
-  /** Resolves when little of what was sent still waits to leave; at once where the runtime does not tell. */
+  /** Resolves when few sent bytes still wait; at once where the runtime does not report that. */
   drained(): Promise<void>
-  /** Where a runtime has these: nothing is read from the other end until it goes on. */
+  /** Stops and continues reading, where the runtime can. */
   pause?(): void
   resume?(): void
-  /** Where the websocket may outlive this program: keeps something with it, for the next one. */
+  /** Attaches data to a websocket that can outlive this program, for the next one. */
   keep?(value: unknown): void
 }
 
 /**
- * Turns the request into a websocket. `open` is called with it; or `abandon`, when the client went away before that, so that
- * what was prepared can be given back. The response is only a token for the runtime.
+ * Turns the request into a websocket. It calls `open` with the socket, or `abandon` when the client left before, so that the handler
+ * can release what it prepared. The response is only a token for the runtime.
  */
 export type Upgrade = (request: Request, on: { open(socket: Socket): void; abandon(): void }) => Response
 
@@ -30,7 +30,7 @@ export const isUpgrade = (request: Request): boolean => request.headers.get('upg
 
 /**
  * The subprotocol to answer with, of those that a client offered. Older noVNC offers `binary` (and `base64`, which is not
- * spoken here); a browser that offered some and is told of none closes the socket again.
+ * supported here). A browser that offered subprotocols closes the socket when none is chosen.
  */
 export const subprotocolOf = (offered: Iterable<string>): 'binary' | undefined =>
   [...offered].some((word) => word.trim() === 'binary') ? 'binary' : undefined

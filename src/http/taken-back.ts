@@ -5,22 +5,22 @@ import { maybe } from '../schema/fields.ts'
 import { quoteValue, validate } from './validate.ts'
 
 /**
- * Clients send back what they were shown. The members that a resource shows and that cannot be set are those of its schema that
- * its input has not: a create ignores them, and a change takes them with the value that they have.
+ * Clients send a resource back as it was shown. Read-only members are those of the resource's schema that its input lacks: a create
+ * ignores them, and an update accepts them with their present values.
  */
 export interface TakenBack<T extends TObject = TObject> {
-  /** The input, and beside it the members that are only shown. */
+  /** A schema of the input with the read-only members. */
   readonly schema: TSchema
   /**
-   * The input in a body. 400 for a member that is only shown and has another value now; `current` reads the resource, and is
-   * asked only when that has to be known. Without it the members are ignored.
+   * The input in a body. 400 for a read-only member with another value than the present one; `current` reads the resource, only when
+   * it is needed. Without `current` such members are ignored.
    */
   read(body: unknown, current?: () => Promise<unknown>): Promise<Static<T>>
 }
 
 const made = new WeakMap<TObject, WeakMap<TObject, TakenBack>>()
 
-/** What an input takes back of what is shown as `shown`. */
+/** The read-only members that an input accepts, of a resource with the schema `shown`. */
 export function takenBack<T extends TObject>(input: T, shown: TObject): TakenBack<T> {
   const ofInput = made.get(input) ?? new WeakMap<TObject, TakenBack>()
   made.set(input, ofInput)

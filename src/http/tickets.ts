@@ -10,7 +10,7 @@ interface Issued {
   readonly expiry: number
 }
 
-/** Where tickets are given and taken. */
+/** Issues and redeems tickets. */
 export interface TicketOffice {
   issue(identity: Identity): string | Promise<string>
   redeem(ticket: string): Identity | undefined | Promise<Identity | undefined>
@@ -21,26 +21,26 @@ export interface TicketOffice {
 export class Tickets implements TicketOffice {
   readonly #issued = new Map<string, Issued>()
 
-  /** A new ticket, which stands for whoever asked for it; beyond a thousand unused ones the oldest is void. */
+  /** A new ticket for the caller's credential. Beyond a thousand unused tickets the oldest is void. */
   issue(identity: Identity, now = Date.now()): string {
     for (const [ticket, { expiry }] of this.#issued) {
       if (expiry > now && this.#issued.size < maxTickets) break
       this.#issued.delete(ticket)
     }
     const ticket = randomHex(24)
-    // A page has to be given a ticket: no browser sends it by itself.
+    // A ticket is an explicit credential: no browser sends it by itself.
     this.#issued.set(ticket, { identity: { ...identity, ambient: false }, expiry: now + ticketLifeMs })
     return ticket
   }
 
-  /** Whom a ticket that is good stands for; it is void from then on. */
+  /** Redeems a ticket: the identity that it stands for. It is void from then on. */
   redeem(ticket: string, now = Date.now()): Identity | undefined {
     const issued = this.#issued.get(ticket)
     this.#issued.delete(ticket)
     return issued !== undefined && issued.expiry > now ? issued.identity : undefined
   }
 
-  /** Makes those void that were given for a credential, or for a session with this id. */
+  /** Voids the tickets of a credential, or of the session with this id. */
   void(key: string): void {
     for (const [ticket, { identity }] of this.#issued) {
       if (identity.key === key || identity.session?.id === key) this.#issued.delete(ticket)

@@ -6,13 +6,13 @@ import { mayBeSecret } from './body.ts'
 import { oursFor } from './foreign-words.ts'
 import { nearest } from './nearest-word.ts'
 
-/** The value, known to fit the schema; else a 400 that names the field, what was expected and what came. */
+/** The value, when it fits the schema; else 400 with the field, the expectation and the value. */
 export function validate<T extends TSchema>(schema: T, value: unknown, where = 'body'): Static<T> {
   if (Check(schema, value)) return value
   throw badRequest(complaint(schema, value, where))
 }
 
-/** The sentence about the first thing that is wrong with a value; `where` names the value itself when no field does. */
+/** A sentence about the first fault of a value; `where` names the value when no field does. */
 export function complaint(schema: TSchema, value: unknown, where: string): string {
   const found = firstOf(Errors(schema, value))
   if (found === undefined) return `${where}: not valid`
@@ -23,7 +23,7 @@ export function complaint(schema: TSchema, value: unknown, where: string): strin
   return `${field}: expected ${expectation(wanted)}, got ${quoteValue(got, field)}${hint(wanted, got, field)}`
 }
 
-/** Of a misspelt field both its own name is unknown and the right one is missing: what was written is told. */
+/** A misspelt field is both unknown and missing under its right name: the unknown one is reported. */
 function firstOf(errors: Iterable<ValueError>): Blame | undefined {
   let first: Blame | undefined
   let looked = 0
@@ -41,7 +41,7 @@ function firstOf(errors: Iterable<ValueError>): Blame | undefined {
 const maxErrors = 100
 const parentOf = (pointer: string): string => pointer.slice(0, pointer.lastIndexOf('/'))
 
-/** What to change about a value, where that can be told from it. */
+/** How to correct a value, where that is clear. */
 function hint(wanted: TSchema, got: unknown, field: string): string {
   if (typeof got !== 'string' || mayBeSecret.test(field)) return ''
   const words = literalsOf(wanted)
@@ -74,11 +74,11 @@ interface Blame {
   readonly path: string
   readonly schema: TSchema
   readonly value: unknown
-  /** Set when the field is not known: the schema of the object it stands in. */
+  /** For an unknown field: the schema of its object. */
   readonly unknownIn?: TSchema
 }
 
-/** TypeBox only says "Expected union value"; the client wants the field, so the branch that was meant is followed. */
+/** TypeBox only says "Expected union value". The client needs the field, so the likely branch of the union is followed. */
 function blame(error: ValueError): Blame {
   const { path, schema, value, errors } = error
   if (isUnknownProperty(error)) return { path, schema, value, unknownIn: schema }
@@ -112,12 +112,12 @@ function fieldName(pointer: string): string {
     .join('')
 }
 
-/** What a schema accepts, in words. */
+/** The values that a schema accepts, in words. */
 export function expectation(schema: TSchema): string {
   if (typeof schema.expects === 'string') return schema.expects
   if (schema.const !== undefined) return JSON.stringify(schema.const)
   if (Array.isArray(schema.anyOf)) {
-    // That null is taken, too, helps nobody.
+    // That null is accepted too is of no help to the client.
     const branches = (schema.anyOf as TSchema[]).filter((it) => it[Kind] !== 'Null').map(expectation)
     return branches.length < 2 ? (branches[0] ?? 'null') : `${branches.slice(0, -1).join(', ')} or ${branches.at(-1)}`
   }
@@ -163,7 +163,7 @@ function bounded(what: string, minimum: unknown, maximum: unknown): string {
   return minimum === undefined ? what : `${what} of at least ${minimum}`
 }
 
-/** A value as it may be repeated to the client: short, and never a secret. */
+/** A value for a message: short, and never a secret. */
 export function quoteValue(value: unknown, field: string): string {
   if (mayBeSecret.test(field)) return 'another value'
   if (Array.isArray(value)) return value.length === 0 ? 'an empty list' : `a list of ${items(value.length)}`
