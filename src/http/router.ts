@@ -18,15 +18,34 @@ interface Table {
 }
 type Probe = Pick<IRequestStrict, 'params'> & { method: string; url: string }
 interface Found {
-  readonly methods: ReadonlyMap<Method, Endpoint>
+  readonly route: Route
   readonly params: Readonly<Record<string, string>>
 }
 
+/** The endpoints at one path template. */
+interface Route {
+  readonly template: string
+  readonly methods: ReadonlyMap<Method, Endpoint>
+  /** A router with this route only. */
+  readonly table: Table
+}
+
+/** Limit of the cache of path shapes. Ordinary requests have about as many shapes as there are routes. */
+const maxShapes = 2000
+
 /** Finds the endpoint of a request. Throws 404 for an unknown path, and 405 with the methods of a known one. */
 export class Routes {
-  readonly #table = Router() as unknown as Table
+  /** A router with all routes. itty-router tries them one after the other. */
+  readonly #table = newTable()
   readonly #templates: readonly string[]
   readonly #onward: Routes | undefined
+  /** The literal segments of all templates. */
+  readonly #words: ReadonlySet<string>
+  /**
+   * Cache: the shape of a path -> the router with only the route that matches it. A shape is a path in which `*` stands for each
+   * segment that is not a literal of any template. A parameter matches any segment, so all paths of a shape have the same route.
+   */
+  readonly #known = new Map<string, Table>()
 
   /** `onward`: tried for what is not among the others. */
   constructor(endpoints: readonly Endpoint[], onward: readonly Endpoint[] = []) {
@@ -37,8 +56,10 @@ export class Routes {
       byPath.set(endpoint.path, methods.set(endpoint.method, endpoint))
     }
     this.#templates = [...byPath.keys()]
-    for (const [path, methods] of byPath) {
-      this.#table.all(ittyPath(path), ({ params }) => ({ methods, params }))
+    this.#words = new Set(this.#templates.flatMap((template) => template.split('/').filter((it) => !it.includes('{'))))
+    for (const [template, methods] of byPath) {
+      const route: Route = { template, methods, table: newTable() }
+      for (const table of [this.#table, route.table]) table.all(ittyPath(template), ({ params }) => ({ route, params }))
     }
   }
 
@@ -57,14 +78,26 @@ export class Routes {
   async #find(method: string, path: string): Promise<Match | { methods: string }> {
     if (path.includes('//') && !path.includes('/files/')) throw this.#nothingAt(path)
     // itty-router reads only the path of the URL. `//` in a tail is replaced, so that it matches as one segment.
-    const probe = { method: 'GET', url: `http://path${path.replaceAll('//', '/%2F')}`, params: {} }
-    const found = await this.#table.fetch(probe)
+    const segments = path.replaceAll('//', '/%2F')
+    const probe = { method: 'GET', url: `http://path${segments}`, params: {} }
+    const shape = this.#shapeOf(segments)
+    const known = this.#known.get(shape)
+    const found = (await known?.fetch(probe)) ?? (await this.#table.fetch(probe))
     if (found === undefined) throw this.#nothingAt(path)
-    const allow = allowed(found.methods)
-    if (method === 'OPTIONS') return { methods: allow }
-    const endpoint = found.methods.get((method === 'HEAD' ? 'GET' : method) as Method)
-    if (endpoint !== undefined) return { endpoint, params: decode(found.params) }
+    const { route, params } = found
+    if (known === undefined && !hasTail(route.template) && this.#known.size < maxShapes)
+      this.#known.set(shape, route.table)
+    if (method === 'OPTIONS') return { methods: allowed(route.methods) }
+    const endpoint = route.methods.get((method === 'HEAD' ? 'GET' : method) as Method)
+    if (endpoint !== undefined) return { endpoint, params: decode(params) }
+    const allow = allowed(route.methods)
     throw new ApiError(405, `${method} is not possible here; ${allow} are`, { headers: { Allow: allow } })
+  }
+
+  #shapeOf(path: string): string {
+    let shape = ''
+    for (const word of path.split('/')) shape += this.#words.has(word) ? `/${word}` : '/*'
+    return shape
   }
 
   #nothingAt(path: string): ApiError {
@@ -74,6 +107,8 @@ export class Routes {
   }
 }
 
+const newTable = (): Table => Router() as unknown as Table
+
 function allowed(methods: ReadonlyMap<Method, Endpoint>): string {
   return [
     ...(methods.has('GET') ? ['GET', 'HEAD'] : []),
@@ -82,9 +117,12 @@ function allowed(methods: ReadonlyMap<Method, Endpoint>): string {
   ].join(', ')
 }
 
+const tail = /\{(path|filename|action)\}$/
+const hasTail = (template: string): boolean => tail.test(template)
+
 /** `/a/{b}/files/{path}` -> `/a/:b/files/:path+`; the name of an image and what a compute is asked may have slashes too. */
 export function ittyPath(template: string): string {
-  return template.replace(/\{(path|filename|action)\}$/, ':$1+').replace(/\{(\w+)\}/g, ':$1')
+  return template.replace(tail, ':$1+').replace(/\{(\w+)\}/g, ':$1')
 }
 
 /** Decodes the parameters, exactly once. */

@@ -17,6 +17,8 @@ import type { NodeRecord } from './record.ts'
 export class LabNode implements KindNode {
   readonly project: OpenProject
   readonly kind: NodeKind
+  /** Unique on the host; also the key of its unit in the keeper. */
+  readonly key: string
   record: NodeRecord
   status: NodeStatus = 'stopped'
   /** Number of the keeper's run of it. */
@@ -29,6 +31,8 @@ export class LabNode implements KindNode {
   deletion: Deletion | undefined
   /** Restored when the project was opened again, and not yet asked for by the client that opened it. */
   isUnclaimed = false
+  /** Where its files are while its project is at that path. */
+  #directory = { of: '', path: '' }
   readonly #saving = new KeyedMutex()
   /** What `guestFacts` was when the record was last written. */
   #savedFacts: string | undefined
@@ -46,12 +50,8 @@ export class LabNode implements KindNode {
     this.project = project
     this.kind = kind
     this.record = record
+    this.key = `${record.kind}:${record.node_id}`
     this.#savedFacts = this.#guestFacts
-  }
-
-  /** Unique on the host; also the key of its unit in the keeper. */
-  get key(): string {
-    return `${this.record.kind}:${this.record.node_id}`
   }
 
   /** Who owns its ports. */
@@ -68,7 +68,10 @@ export class LabNode implements KindNode {
   }
 
   get directory(): string {
-    return join(this.project.filesDirectory, this.record.kind, this.record.node_id)
+    const { path } = this.project
+    if (this.#directory.of !== path)
+      this.#directory = { of: path, path: join(this.project.filesDirectory, this.record.kind, this.record.node_id) }
+    return this.#directory.path
   }
 
   get siblings(): LabNode[] {

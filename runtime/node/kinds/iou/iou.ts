@@ -1,6 +1,6 @@
 import { rm } from 'node:fs/promises'
 import { homedir } from 'node:os'
-import { basename, join } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import { ignore } from '../../../../src/async/ignore.ts'
 import type { PortRef } from '../../../../src/host-agent.ts'
 import {
@@ -15,6 +15,7 @@ import type { Exit } from '../../keeper-protocol/protocol.ts'
 import { withChanges } from '../../nodes/record.ts'
 import { fieldsOf } from '../../nodes/shown-fields.ts'
 import { removeBox } from '../../sandbox/box.ts'
+import { FileFacts } from '../../storage/file-facts.ts'
 import type { KindHost } from '../host-kind.ts'
 import type { Cleanup, HostIdentity, Launch, NodeActions, NodeKind, PortWiring } from '../kind.ts'
 import { ApplicationIds, hasInstance } from './application-ids.ts'
@@ -47,6 +48,8 @@ export interface IouSettings {
   readonly license_check: boolean
 }
 
+type ShownFiles = Pick<IouNode, 'startup_config' | 'private_config' | 'iourc_path'>
+
 /** The iou kind: routers that are programs of this host. */
 export class IouKind implements NodeKind<IouProperties, typeof iou> {
   readonly descriptor = iou
@@ -55,6 +58,8 @@ export class IouKind implements NodeKind<IouProperties, typeof iou> {
   readonly #host: IouHost
   readonly #ids: ApplicationIds
   readonly #nvram: NvramFollower
+  /** What is shown of files: a user may change them, and the router stores its configuration itself. */
+  readonly #files = new FileFacts<ShownFiles>()
   /** Who has an id because the keeper has ports of that id: nodes that are opened, and strangers. */
   readonly #held = new Set<string>()
 
@@ -62,7 +67,7 @@ export class IouKind implements NodeKind<IouProperties, typeof iou> {
   constructor(host: IouHost, isIdInUse?: (applicationId: number) => boolean) {
     this.#host = host
     this.#ids = new ApplicationIds(isIdInUse)
-    this.#nvram = new NvramFollower(host.listener)
+    this.#nvram = new NvramFollower(host.listener, (key) => this.#files.forget(key))
   }
 
   readonly identity: HostIdentity<IouProperties> = {
@@ -117,7 +122,7 @@ export class IouKind implements NodeKind<IouProperties, typeof iou> {
 
   async prepare(node: IouKindNode, input: IouCreate): Promise<void> {
     node.record.properties = await this.#changed(node, input, true)
-    if (input.iourc_content != null) await writeLicence(this.#ownPlace(node), input.iourc_content)
+    if (input.iourc_content != null) await this.#writeLicence(node, input.iourc_content)
     const { name } = node.record
     await createConfig(node.directory, startupConfigName, input.startup_config_content ?? null, name)
     await createConfig(node.directory, privateConfigName, input.private_config_content ?? null, name)
@@ -134,12 +139,13 @@ export class IouKind implements NodeKind<IouProperties, typeof iou> {
     try {
       if (startup_config_content) await removeVlans(directory)
       else if (before !== record.name) await renameInConfig(directory, before, record.name)
-      if (iourc_content != null) await writeLicence(this.#ownPlace(node), iourc_content)
+      if (iourc_content != null) await this.#writeLicence(node, iourc_content)
     } catch (error) {
       await configs.discard()
       throw error
     }
     await configs.commit()
+    this.#files.forget(node.key)
     record.properties = next
   }
 
@@ -163,20 +169,30 @@ export class IouKind implements NodeKind<IouProperties, typeof iou> {
   }
 
   view(node: IouKindNode): IouNode {
-    const { record, directory } = node
+    const { record } = node
     const { sum, link: _, license_check: __, ...settings } = node.record.properties
     return {
       ...fieldsOf(node),
       console_type: record.console_type === 'none' ? 'none' : 'telnet',
       ...settings,
       md5sum: sum.image === settings.path ? sum.md5 : null,
-      startup_config: namedConfig(directory, startupConfigName),
-      private_config: namedConfig(directory, privateConfigName),
-      iourc_path: licencePath(this.#licencePlaces(node)),
+      ...this.#shownFiles(node),
     }
   }
 
-  async duplicate(...[source, { record }, copy]: Parameters<NodeKind<IouProperties>['duplicate']>): Promise<void> {
+  #shownFiles(node: IouKindNode): ShownFiles {
+    const { key, directory } = node
+    const configured = this.#configuredLicence()
+    // The licence that a client gave is written here alone.
+    const directories = () => [directory, configured === undefined ? homedir() : dirname(configured)]
+    return this.#files.get(key, `${directory}\0${configured ?? ''}`, directories, () => ({
+      startup_config: namedConfig(directory, startupConfigName),
+      private_config: namedConfig(directory, privateConfigName),
+      iourc_path: licencePath(this.#licencePlaces(node)),
+    }))
+  }
+
+  async duplicate(...[source, { key, record }, copy]: Parameters<NodeKind<IouProperties>['duplicate']>): Promise<void> {
     const { application_id } = record.properties
     const { link, ...settings } = source.record.properties
     // What it has just stored has not been seen yet.
@@ -186,6 +202,7 @@ export class IouKind implements NodeKind<IouProperties, typeof iou> {
       await adoptFiles(directory, application_id)
       await renameInConfig(directory, source.record.name, record.name)
     })
+    this.#files.forget(key)
     record.properties = { ...settings, link: '', application_id }
   }
 
@@ -196,7 +213,7 @@ export class IouKind implements NodeKind<IouProperties, typeof iou> {
 
   /** `license_check` holds until the next start that is no reload. */
   async onStarting(node: IouKindNode, { iourc_content, license_check }: IouStart): Promise<void> {
-    if (iourc_content != null) await writeLicence(this.#ownPlace(node), iourc_content)
+    if (iourc_content != null) await this.#writeLicence(node, iourc_content)
     const { record, status } = node
     if (status === 'stopped') record.properties = { ...node.record.properties, license_check: license_check !== false }
   }
@@ -242,6 +259,7 @@ export class IouKind implements NodeKind<IouProperties, typeof iou> {
 
   async #dispose(node: IouKindNode): Promise<void> {
     this.#nvram.end(node.key)
+    this.#files.forget(node.key)
     // A keeper that was killed may have left the sockets of its bridge.
     const { application_id } = node.record.properties
     if (application_id > 0) await this.#host.keeper.tidyNetio(application_id)
@@ -309,10 +327,18 @@ export class IouKind implements NodeKind<IouProperties, typeof iou> {
   }
 
   #licencePlaces(node: IouKindNode): LicencePlaces {
-    const { iourc_path } = this.#host.settings()
-    // Who starts the service with the variable wants that file, as an image that is started by hand takes it.
-    const configured = process.env.IOURC || iourc_path || undefined
+    const configured = this.#configuredLicence()
     return { configured, home: homedir(), directory: node.directory, own: join(this.#ownPlace(node), licenceName) }
+  }
+
+  /** Who starts the service with the variable wants that file, as an image that is started by hand takes it. */
+  #configuredLicence(): string | undefined {
+    return process.env.IOURC || this.#host.settings().iourc_path || undefined
+  }
+
+  async #writeLicence(node: IouKindNode, content: string): Promise<void> {
+    await writeLicence(this.#ownPlace(node), content)
+    this.#files.forget(node.key)
   }
 
   #ownPlace({ record }: IouKindNode): string {

@@ -7,10 +7,13 @@ import { watchFile } from './watch.ts'
 /** Copies what routers store in their NVRAM into their files, while they run and afterwards. Callers hold the lock of the node. */
 export class NvramFollower {
   readonly #listener: KindListener
+  readonly #written: (key: string) => void
   readonly #watches = new Map<string, () => void>()
 
-  constructor(listener: KindListener) {
+  /** `written`: told whose files may be others now. */
+  constructor(listener: KindListener, written: (key: string) => void = () => {}) {
     this.#listener = listener
+    this.#written = written
   }
 
   /** From now on what the router writes is seen. `isNew`: it has just been started, and has not written anything. */
@@ -35,8 +38,8 @@ export class NvramFollower {
     this.#watches.delete(key)
   }
 
-  pull({ directory, record }: IouKindNode, look: Look): ReturnType<typeof pullConfigs> {
-    return pullConfigs(directory, record.properties.application_id, look)
+  pull({ key, directory, record }: IouKindNode, look: Look): ReturnType<typeof pullConfigs> {
+    return pullConfigs(directory, record.properties.application_id, look).finally(() => this.#written(key))
   }
 
   /** The same where nobody asked for it in particular: what should be known is told. */

@@ -3,10 +3,11 @@ import { join } from 'node:path'
 import { conflict } from '../../../../src/errors/api-error.ts'
 import { type PcCreate, type PcNode, type PcUpdate, pc } from '../../../../src/kinds/pc.ts'
 import { fieldsOf } from '../../nodes/shown-fields.ts'
+import { FileFacts } from '../../storage/file-facts.ts'
 import type { KindHost } from '../host-kind.ts'
 import type { Launch, NodeKind, PortWire, PortWiring } from '../kind.ts'
 import { type PcKindNode, PcProperties } from './properties.ts'
-import { forgetScript, readScript, renameInScript, scriptName, writeScript } from './startup-script.ts'
+import { readScript, renameInScript, scriptName, writeScript } from './startup-script.ts'
 import { findVpcs, type Vpcs } from './vpcs.ts'
 
 type Engine = PcNode['engine']
@@ -31,6 +32,8 @@ export class PcKind implements NodeKind<PcProperties, typeof pc> {
   readonly stopGraceMs = 3000
   readonly canBeHeld = true
   readonly #host: KindHost<PcProperties, PcSettings>
+  /** Scripts as the API shows them. A guest writes its script too (`save`), so the file counts. */
+  readonly #scripts = new FileFacts<string | null>()
   /** Shown for pcs that were never started. */
   #engineNow: Engine = 'embedded'
   /** Whether the VPCS that is started now binds a second port; until it has been asked, it may. */
@@ -90,8 +93,12 @@ export class PcKind implements NodeKind<PcProperties, typeof pc> {
 
   async update(node: PcKindNode, { startup_script }: PcUpdate, before: string): Promise<void> {
     const { name } = node.record
-    if (startup_script != null) await writeScript(node.directory, startup_script, name)
-    else if (before !== name) await renameInScript(node.directory, before, name)
+    try {
+      if (startup_script != null) await writeScript(node.directory, startup_script, name)
+      else if (before !== name) await renameInScript(node.directory, before, name)
+    } finally {
+      this.#scripts.forget(node.key)
+    }
   }
 
   async launch(node: PcKindNode, wires: ReadonlyMap<string, PortWire>): Promise<Launch> {
@@ -120,8 +127,13 @@ export class PcKind implements NodeKind<PcProperties, typeof pc> {
   }
 
   view(node: PcKindNode): PcNode {
-    const { record, directory, status } = node
-    const script = readScript(directory)
+    const { record, key, directory, status } = node
+    const script = this.#scripts.get(
+      key,
+      directory,
+      () => [directory],
+      () => readScript(directory),
+    )
     const engine = record.properties.engine
     return {
       ...fieldsOf(node),
@@ -133,13 +145,18 @@ export class PcKind implements NodeKind<PcProperties, typeof pc> {
     }
   }
 
-  async duplicate(source: PcKindNode, { record, directory }: PcKindNode, copy: () => Promise<void>): Promise<void> {
+  async duplicate(
+    source: PcKindNode,
+    { key, record, directory }: PcKindNode,
+    copy: () => Promise<void>,
+  ): Promise<void> {
     await copy()
     record.properties = { ...source.record.properties, pc_id: record.properties.pc_id }
     await renameInScript(directory, source.record.name, record.name)
+    this.#scripts.forget(key)
   }
 
-  readonly cleanup = { dispose: ({ directory }: PcKindNode) => forgetScript(directory) }
+  readonly cleanup = { dispose: ({ key }: PcKindNode) => this.#scripts.forget(key) }
 }
 
 /** 00:50:79:66:68:{id}; ids above 255 are carried into the byte before. */

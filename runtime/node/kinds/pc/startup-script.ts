@@ -7,31 +7,11 @@ export const scriptName = 'startup.vpc'
 /** Longer ones are not shown; the file can still be read as a file of the project. */
 const longestShown = 1 << 20
 
-interface Cached {
-  readonly ino: number
-  readonly mtimeMs: number
-  readonly size: number
-  readonly text: string
-}
-const cache = new Map<string, Cached>()
-
-/** The script of a pc; null when there is none. Guests write it too (`save`), so the file is what counts. */
+/** The script of a pc; null when there is none. */
 export function readScript(directory: string): string | null {
   const file = join(directory, scriptName)
   const stats = statSync(file, { throwIfNoEntry: false })
-  if (stats === undefined || !stats.isFile() || stats.size > longestShown) {
-    cache.delete(file)
-    return null
-  }
-  const known = cache.get(file)
-  if (known?.ino === stats.ino && known.mtimeMs === stats.mtimeMs && known.size === stats.size) return known.text
-  const text = readFileSync(file, 'utf8')
-  cache.set(file, { ino: stats.ino, mtimeMs: stats.mtimeMs, size: stats.size, text })
-  return text
-}
-
-export function forgetScript(directory: string): void {
-  cache.delete(join(directory, scriptName))
+  return stats?.isFile() === true && stats.size <= longestShown ? readFileSync(file, 'utf8') : null
 }
 
 /** Writes the script of a pc of this name; `%h` stands for the name. */
@@ -58,8 +38,6 @@ async function replaceFile(file: string, text: string): Promise<void> {
   try {
     await writeFile(temporary, text, { mode: 0o600, flush: true })
     await rename(temporary, file)
-    // The kernel counts times of files in ticks of some milliseconds: two versions of one length can have the same.
-    cache.delete(file)
   } catch (error) {
     await rm(temporary, { force: true })
     throw error
