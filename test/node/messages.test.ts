@@ -3,6 +3,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { freePorts } from '../support/ports.ts'
 import { requireProgram } from '../support/require.ts'
 import { TestService } from '../support/service.ts'
+import { testWith } from '../support/test-with.ts'
 
 // Mistakes that people make, with the answer to each: what was wrong, and between « and » what to do. `*` is any text.
 // {P}, {PC}, {PC2}, {PC3} and {M} are a project, its pcs and its machine; the first pc has a link. {none} is the id of nothing.
@@ -424,12 +425,6 @@ const mistakes: readonly Mistake[] = [
   ],
   [
     `PUT ${port}/nio`,
-    { type: 'nio_udp', lport: linked, rhost: '127.0.0.1', rport, filters: { bpf: ['icmpp'] } },
-    400,
-    'filters.bpf: can\'t parse filter expression: syntax error at character 1 (near "icmpp"); «expected tcpdump expressions such as "icmp" or "tcp port 80"»',
-  ],
-  [
-    `PUT ${port}/nio`,
     { type: 'nio_udp', lport: linked, rhost: '127.0.0.1', rport, filters: { delay: [-5] } },
     400,
     'filters.delay[0]: «expected a number from 0 to 32767», got -5',
@@ -659,6 +654,15 @@ const mistakes: readonly Mistake[] = [
   ],
 ]
 
+const mistakesInExpressions: readonly Mistake[] = [
+  [
+    `PUT ${port}/nio`,
+    { type: 'nio_udp', lport: linked, rhost: '127.0.0.1', rport, filters: { bpf: ['icmpp'] } },
+    400,
+    'filters.bpf: can\'t parse filter expression: syntax error at character 1 (near "icmpp"); «expected tcpdump expressions such as "icmp" or "tcp port 80"»',
+  ],
+]
+
 const mistakesWithMachines: readonly Mistake[] = [
   [
     `POST ${machines}`,
@@ -852,9 +856,15 @@ async function expectMessage(mistake: Mistake): Promise<void> {
 }
 
 test('there are at least 120 mistakes', () => {
-  expect(mistakes.length + mistakesWithMachines.length).toBeGreaterThanOrEqual(120)
+  expect(mistakes.length + mistakesWithMachines.length + mistakesInExpressions.length).toBeGreaterThanOrEqual(120)
 })
 
 test.for(mistakes)('%#. %s is answered with what was wrong and what to do', expectMessage)
 
-test.for(mistakesWithMachines)('%#. %s is answered with what was wrong and what to do', qemu, expectMessage)
+testWith(qemu).for(mistakesWithMachines)('%#. %s is answered with what was wrong and what to do', expectMessage)
+
+// libpcap comes with it.
+testWith(requireProgram('tcpdump')).for(mistakesInExpressions)(
+  '%#. %s is answered with what was wrong and what to do',
+  expectMessage,
+)

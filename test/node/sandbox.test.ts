@@ -27,7 +27,7 @@ test('nothing is confined in local mode', async () => {
   expect(await (await sandboxOf({ require_sandbox: true }, true)).confinement()).toBeUndefined()
 })
 
-test('where nothing confines, programs run with a warning, or not at all', async () => {
+testWith(requireRoot())('where nothing confines, programs run with a warning, or not at all', async () => {
   const none = { emulator_user: 'nobody-of-that-name' }
   const warnings: string[] = []
   const may = await sandboxOf(none)
@@ -38,6 +38,9 @@ test('where nothing confines, programs run with a warning, or not at all', async
     status: 409,
     message: expect.stringMatching(/require_sandbox.*nobody-of-that-name/),
   })
+})
+
+test('with the sandbox off programs do not run where it is required', async () => {
   const off = await sandboxOf({ sandbox: 'off', require_sandbox: true })
   await expect(off.confinement()).rejects.toMatchObject({ status: 409 })
 })

@@ -15,7 +15,7 @@ const withHang: Plugin = {
   setup(build) {
     build.onLoad({ filter: /simulator\/commands\/index\.ts$/ }, async ({ path }) => {
       const source = await readFile(path, 'utf8')
-      const list = 'export const commands: readonly Command[] = ['
+      const list = 'export const consoleCommands: readonly ConsoleCommand[] = ['
       if (!source.includes(list)) throw new Error(`${path} has no list of commands`)
       const contents = `import { hang } from ${JSON.stringify(fixture)}\n${source.replace(list, `${list}hang,`)}`
       return { contents, loader: 'ts' }

@@ -3,7 +3,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import type { Compute } from '../../../src/model/compute.ts'
+import { requireProgram } from '../../support/require.ts'
 import { TestService } from '../../support/service.ts'
+import { testWith } from '../../support/test-with.ts'
 
 const token = 'tunnel-test-0123456789'
 const embedded = { 'pc.engine': 'embedded' }
@@ -49,9 +51,6 @@ test('a compute in local mode is not local for requests of a gateway, through a 
     expect(await (await ask(`/v2/computes/${id}/config/reload`, { method: 'POST' })).json()).toMatchObject({
       status: 403,
     })
-    const machine = { name: 'M', platform: 'x86_64', options: '-fsdev local,id=a,path=/,security_model=none' }
-    const made = await ask(`${through}/machine-emulator/nodes`, post(machine))
-    expect([made.status, (await made.json()) as object]).toMatchObject([400, { message: /local mode/ }])
   }
   // Whoever asks the computes themselves is at their machine.
   for (const service of [joined, registered]) {
@@ -63,6 +62,21 @@ test('a compute in local mode is not local for requests of a gateway, through a 
     expect(await version.json()).toMatchObject({ local: true })
   }
 })
+
+testWith(requireProgram('qemu-system-x86_64'))(
+  'options that read files of the host are refused to requests of a gateway, through a tunnel or by its address',
+  async () => {
+    const { ask, computes } = await lab()
+    for (const compute_id of computes) {
+      const made = await ask('/v2/compute/projects', post({ name: 'x', compute_id }))
+      const { project_id } = (await made.json()) as { project_id: string }
+      const nodes = `/v2/computes/${compute_id}/projects/${project_id}/machine-emulator/nodes`
+      const options = '-fsdev local,id=a,path=/,security_model=none'
+      const answer = await ask(nodes, post({ name: 'M', platform: 'x86_64', options }))
+      expect([answer.status, (await answer.json()) as object]).toMatchObject([400, { message: /local mode/ }])
+    }
+  },
+)
 
 test('a client that says it comes by a gateway only loses its local mode', async () => {
   const service = await TestService.start({ ...embedded })

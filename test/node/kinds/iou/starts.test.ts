@@ -11,14 +11,7 @@ import { addImage, imageName, RouterLab, sharedService } from './router-lab.ts'
 
 const gcc = requireGcc()
 const gcc32 = gcc.skip ? gcc : requireGcc(32)
-const service = sharedService()
 const mb = 2 ** 20
-
-/** An image made of a few lines of C. */
-function compile(name: string, code: string, ...flags: string[]): void {
-  const path = join(service().data, 'images/iou', name)
-  execFileSync('gcc', ['-x', 'c', '-', '-o', path, ...flags], { input: `#include <stdio.h>\n${code}` })
-}
 
 test('more memory than the host has is refused, more than is free is told of', () => {
   const host = { all: 1000, free: 400 }
@@ -28,6 +21,14 @@ test('more memory than the host has is refused, more than is free is told of', (
 })
 
 describeWith(gcc)('a start', () => {
+  const service = sharedService()
+
+  /** An image made of a few lines of C. */
+  function compile(name: string, code: string, ...flags: string[]): void {
+    const path = join(service().data, 'images/iou', name)
+    execFileSync('gcc', ['-x', 'c', '-', '-o', path, ...flags], { input: `#include <stdio.h>\n${code}` })
+  }
+
   test('looks at the memory of the host', async () => {
     const lab = await RouterLab.create(service())
     const feed = await LabFeed.open(service(), lab.path)
