@@ -1,12 +1,12 @@
 /** How fast a bucket fills. */
 export interface BucketRate {
-  /** In the long run; above 0. */
+  /** Tokens a second; above 0. */
   readonly perSecond: number
-  /** At once, after a time without any; at least 1. */
+  /** Tokens in a full bucket; at least 1. */
   readonly burst: number
 }
 
-/** Token buckets by key, in the memory of this process. Of more than `maxKeys` the one used longest ago is forgotten. */
+/** Token buckets by key, in the memory of this process. Above `maxKeys` keys the least recently used bucket goes. */
 export class Buckets {
   readonly #maxKeys: number
   readonly #now: () => number
@@ -25,13 +25,13 @@ export class Buckets {
     return this.#buckets.has(key)
   }
 
-  /** How long until there is one to take, whole seconds; 0: there is. */
+  /** Whole seconds until the bucket has a token; 0: it has one now. */
   wait(key: string, rate: BucketRate): number {
     const left = this.#left(key, rate, this.#now())
     return left >= 1 ? 0 : Math.max(1, Math.ceil((1 - left) / rate.perSecond))
   }
 
-  /** Takes one; false: there is none. */
+  /** Takes a token; false: the bucket is empty. */
   take(key: string, rate: BucketRate): boolean {
     const now = this.#now()
     const left = this.#left(key, rate, now)
@@ -39,7 +39,7 @@ export class Buckets {
     return left >= 1
   }
 
-  /** Puts back one that was taken. */
+  /** Returns a token to the bucket. */
   giveBack(key: string, rate: BucketRate): void {
     const now = this.#now()
     if (this.#buckets.has(key)) this.#keep(key, { left: Math.min(rate.burst, this.#left(key, rate, now) + 1), at: now })
@@ -51,7 +51,7 @@ export class Buckets {
 
   #left(key: string, { perSecond, burst }: BucketRate, now: number): number {
     const bucket = this.#buckets.get(key)
-    // A clock that was set back gives nothing, and takes nothing.
+    // A clock that was set back neither fills nor empties the bucket.
     return bucket === undefined
       ? burst
       : Math.min(burst, bucket.left + (Math.max(0, now - bucket.at) * perSecond) / 1000)

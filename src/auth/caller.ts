@@ -1,8 +1,8 @@
 import type { Identity } from './identity.ts'
 
 /**
- * Whether a client may do everything, as the gateway that hands its request on tells a compute: `admin`, or `user`. A compute
- * believes it because the request came with the credentials of the compute, or through the tunnel. It only takes rights away.
+ * The role of the client (`admin` or `user`), set by a gateway on the requests that it forwards. The compute trusts the header: the
+ * request has the credentials of the compute, or comes through the tunnel. The header can only take rights away.
  */
 export const viaHeader = 'x-patchbay-via'
 
@@ -11,27 +11,27 @@ export type Via = 'admin' | 'user'
 /** Names a request in the logs of the gateway and of the compute; see `requestIdOf`. */
 export const requestIdHeader = 'x-request-id'
 
-/** Names the client of a gateway in the events and logs of a compute, percent-encoded; nothing is decided by it. */
+/** The client of a gateway, for the events and logs of a compute; percent-encoded. It grants no rights. */
 const nameHeader = 'x-patchbay-by'
 const maxName = 255
 
-/** Who calls, as far as the compute decides by it what a request may name on its disk and what may be run. */
+/** The rights of the client: which host files its request may name, and which programs it may bring. */
 export interface Caller {
-  /** False for a request that a gateway handed on, or that came through a tunnel: such a request is never in local mode. */
+  /** False for a request from a gateway or a tunnel: such a request is never in local mode. */
   readonly isDirect: boolean
   /** Whether the caller may bring programs that the compute runs: an administrator with credentials. */
   readonly mayExecute: boolean
   /** The id of the request, as the client gave it or the service made it. */
   readonly requestId?: string
-  /** Of the token or the user; absent where no credentials are asked for. */
+  /** The name of the token or the user; absent where the service needs no credentials. */
   readonly name?: string
 }
 
-/** The caller of a request that came with these credentials; without any (an empty `key`) nobody is an administrator. */
+/** The caller of a request with these credentials. A request without credentials (an empty `key`) is never an administrator. */
 export function callerOf({ name, role, key }: Identity, request: Request, requestId: string): Caller {
   const via = request.headers.get(viaHeader)
   const isAdmin = role === 'admin' && key !== ''
-  // A gateway names its client. What it comes in with is named, too: anybody could send that header.
+  // Any client can send that header: the name of its credentials follows in parentheses.
   const told = via === null ? undefined : nameIn(request)
   return {
     ...{ isDirect: via === null, mayExecute: isAdmin && (via === null || via === 'admin'), requestId },
@@ -39,7 +39,7 @@ export function callerOf({ name, role, key }: Identity, request: Request, reques
   }
 }
 
-/** The caller of a request that came through the tunnel of a gateway, which has looked at the credentials. */
+/** The caller of a request from the tunnel of a gateway. The gateway has checked the credentials. */
 export function callerThroughTunnel(request: Request, requestId: string): Caller {
   const name = nameIn(request)
   return {
@@ -48,7 +48,7 @@ export function callerThroughTunnel(request: Request, requestId: string): Caller
   }
 }
 
-/** What a compute is told of the caller and its request, and nothing else of it. */
+/** The headers about the caller that a gateway sends to a compute; no other header names the caller. */
 export const headersFor = ({ mayExecute, requestId, name }: Caller): Record<string, string> => ({
   [viaHeader]: (mayExecute ? 'admin' : 'user') satisfies Via,
   ...(requestId !== undefined && { [requestIdHeader]: requestId }),
@@ -58,7 +58,7 @@ export const headersFor = ({ mayExecute, requestId, name }: Caller): Record<stri
 /** With a replacement character for half of a surrogate pair, which has no UTF-8. */
 const wellFormed = (text: string): string => new TextDecoder().decode(new TextEncoder().encode(text))
 
-/** What a gateway calls its client. */
+/** The name that a gateway gives for its client. */
 function nameIn({ headers }: Request): string | undefined {
   try {
     return decodeURIComponent(headers.get(nameHeader) ?? '').slice(0, maxName) || undefined
@@ -67,7 +67,7 @@ function nameIn({ headers }: Request): string | undefined {
   }
 }
 
-/** The id that a client gave its request: 1 to 64 letters, digits and `-`; undefined for none, or for what is none. */
+/** The id that a client gave its request: 1 to 64 letters, digits and `-`; undefined for no id and for a malformed id. */
 export function requestIdOf(request: Request): string | undefined {
   const id = request.headers.get(requestIdHeader)
   return id !== null && /^[A-Za-z0-9-]{1,64}$/.test(id) ? id : undefined

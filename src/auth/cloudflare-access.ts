@@ -3,7 +3,7 @@ import { ApiError } from '../errors/api-error.ts'
 import type { Role } from '../model/access-token.ts'
 import type { Identity, Verifier } from './identity.ts'
 
-/** The header in which Cloudflare Access says who was let in; Cloudflare takes away what a client sent in it. */
+/** The header with the signed identity from Cloudflare Access. Cloudflare removes this header from the requests of clients. */
 const header = 'cf-access-jwt-assertion'
 const retryAfterS = 5
 
@@ -12,14 +12,14 @@ export interface CloudflareAccessOptions {
   readonly teamDomain: string
   /** The Application Audience (AUD) tag. */
   readonly audience: string
-  /** Of everybody that Access lets in and who is no admin. */
+  /** The role of the users that are not in `admins`. */
   readonly role: Role
   /** E-mail addresses. */
   readonly admins: readonly string[]
   readonly fetch?: (url: string, init: RequestInit) => Promise<Response>
 }
 
-/** People whom Cloudflare Access let in, by the signed statement that it adds to their requests. */
+/** Identifies users by the signed token (JWT) that Cloudflare Access adds to their requests. */
 export function cloudflareAccess(options: CloudflareAccessOptions): Verifier {
   const issuer = `https://${options.teamDomain}`
   const keys = createRemoteJWKSet(new URL(`${issuer}/cdn-cgi/access/certs`), {
@@ -47,7 +47,7 @@ export function cloudflareAccess(options: CloudflareAccessOptions): Verifier {
   }
 }
 
-/** Whether it is the statement that is at fault, and not the way to the keys that it is checked by. */
+/** Whether the token is invalid; false: the service could not read the keys that verify it. */
 function isRefusal(error: unknown): boolean {
   if (!(error instanceof errors.JOSEError)) return false
   return !['ERR_JOSE_GENERIC', 'ERR_JWKS_TIMEOUT', 'ERR_JWKS_INVALID'].includes(error.code)

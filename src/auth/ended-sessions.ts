@@ -1,26 +1,23 @@
 import type { Session } from './sessions.ts'
 
-/** How many sessions that were ended are remembered until their time is over. */
+/** Most ended sessions in the list; each stays there until it would have expired. */
 const maxEnded = 10_000
 
-/** A session that was ended before its time; ms since 1970. */
+/** A session that was ended before it expired; times are ms since 1970. */
 export interface EndedSession {
   readonly id: string
   readonly begunAt: number
   readonly endsAt: number
 }
 
-/** What is remembered of sessions that were ended, as it is stored. */
+/** The stored list of ended sessions. */
 export interface EndedRecord {
-  /** Sessions that were begun until then have ended, all of them; ms since 1970. */
+  /** All sessions that began at this time or before have ended; ms since 1970. */
   readonly until: number
   readonly sessions: readonly EndedSession[]
 }
 
-/**
- * Sessions that were ended before their time. When there are too many the older half is forgotten, and with it end all sessions
- * that are as old as those: whoever has one logs in again.
- */
+/** Sessions that were ended before they expired. A full list drops its older half; that ends all sessions of that age. */
 export class EndedSessions {
   #until: number
   readonly #sessions: Map<string, EndedSession>

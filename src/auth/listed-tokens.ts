@@ -7,42 +7,42 @@ import type { Session } from './sessions.ts'
 import { isExpired, isSecretOf, parseToken, readSignedToken, type TokenMeaning, type TokenParts } from './token-text.ts'
 import { identityOf, tokenOfKey } from './tokens.ts'
 
-/** How old the list of tokens may be before it is read again beside a request, and at most, ms. */
+/** The age at which a request refreshes the list in the background, and the greatest age that a request accepts, ms. */
 const freshMs = 5000
 const staleMs = 10_000
-/** Least time between two readings for tokens that are not proven, ms. */
+/** Shortest time between two reads for tokens without a proof, ms. */
 const unprovenPauseMs = 10_000
-/** How long a request waits for a reading that another request began, and how often it looks, ms. */
+/** How long a request waits for the read of another request, and how often it checks, ms. */
 const waitMs = 5000
 const lookMs = 20
-/** A token that was created so shortly before the list was made may not be in it, ms. */
+/** A token that is up to this much older than the list may still be absent from it, ms. */
 const slackMs = 5000
 
-/** Why the list is read: `signed` for a token whose signature is good, `old` for a text that only the list can tell. */
+/** The cause of a read: `signed`: a token with a valid signature; `old`: a token without a signature. */
 export type ListReason = 'signed' | 'old'
 
-/** Which tokens hold. */
+/** The valid tokens. */
 export interface TokenList {
-  /** Another one when a token was made or revoked. */
+  /** Changes when a token is created or revoked. */
   readonly revision: string
-  /** When it was made, by the clock that tokens are dated by, ms. */
+  /** The time of the list, by the clock that dates the tokens; ms since 1970. */
   readonly at: number
-  /** Absent: as before, as the revision is still the same. */
+  /** Absent when the revision has not changed. */
   readonly tokens?: {
-    /** Ids of all that hold. */
+    /** Ids of all valid tokens. */
     readonly ids: readonly string[]
-    /** Those of them without a signature. There are never more later: new ones are signed. */
+    /** The valid tokens without a signature. Their number never grows: new tokens are signed. */
     readonly old: readonly TokenRecord[]
-    /** Sessions that were ended before their time. */
+    /** Sessions that were ended before they expired. */
     readonly ended: EndedRecord
   }
 }
 
 export interface ListedTokensOptions {
   readonly key: () => Promise<CryptoKey>
-  /** The list; `known` is the revision of the one that is here. */
+  /** Reads the list; `known` is the revision that this process has. */
   readonly read: (known: string | undefined, reason: ListReason) => Promise<TokenList>
-  /** Lets the reading go on beside the request. */
+  /** Keeps a read running after the answer to the request. */
   readonly beside: (reading: Promise<unknown>) => void
   readonly now?: () => number
 }
@@ -57,9 +57,9 @@ interface Held {
 }
 
 /**
- * Judges signed tokens in a process that does not keep them, with a list of those that hold, at most 10 s old. The list is read for
- * tokens with a good signature only. Tokens without a signature are known by the list alone: for them it is read once, and
- * afterwards for those alone whose secret is right; until that succeeds, at most once in 10 s.
+ * Checks tokens in a process that does not store them, by a list of the valid tokens that is at most 10 s old. A token with a valid
+ * signature may refresh the list. A token without a signature reads the list once, at most every 10 s until the read succeeds;
+ * afterwards it refreshes the list only with the right secret.
  */
 export class ListedTokens {
   readonly #options: ListedTokensOptions
@@ -73,17 +73,17 @@ export class ListedTokens {
     this.#now = options.now ?? Date.now
   }
 
-  /** Whose token this is, if it is one for requests. 503 while it cannot be known. */
+  /** The identity of a token for requests; undefined for other tokens. 503 while the list cannot be read. */
   async identify(text: string): Promise<Identity | undefined> {
     return identityOf(await this.#valid(text))
   }
 
-  /** Whether a compute may join by it, as far as can be told here: which one it may be is known where tokens are kept. */
+  /** Whether this is a valid join token. The process that stores the tokens knows which compute may use it. */
   async isJoinToken(text: string): Promise<boolean> {
     return (await this.#valid(text))?.purpose === 'join'
   }
 
-  /** Whether a session goes on: neither was it ended, nor the token revoked that it was begun with. 503 as for tokens. */
+  /** False when the session was ended, or its token was revoked. 503 while the list cannot be read. */
   async holdsSession(session: Session): Promise<boolean> {
     const token = tokenOfKey(session.key)
     const created_at = new Date(session.begunAt).toISOString()
@@ -91,7 +91,7 @@ export class ListedTokens {
     return !held.ended.has(session) && (token === undefined || held.ids.has(token))
   }
 
-  /** A session was ended by this process: it does not go on here, however old the list is. */
+  /** Ends a session in this process at once, whatever the age of the list. */
   endSession(session: Session): void {
     this.#held?.ended.add(session, this.#now())
   }
@@ -105,13 +105,13 @@ export class ListedTokens {
     return held.ids.has(token.token_id) ? token : undefined
   }
 
-  /** The token that these parts are the text of, as the list has it, however old that is: there are only fewer later. */
+  /** The token without a signature from a list of any age: a later list has fewer of them. */
   async #unsigned({ id, secret }: TokenParts): Promise<TokenMeaning | undefined> {
     const record = (this.#held ?? (await this.#first())).old.get(id)
     return record !== undefined && (await isSecretOf(record.hash, secret)) ? record : undefined
   }
 
-  /** A list that is young enough, and that has the token if it was made before this and holds. */
+  /** A list that is fresh, and new enough to contain this token. */
   async #current(signed: Pick<TokenMeaning, 'token_id' | 'created_at'> | undefined): Promise<Held> {
     const held = this.#held
     const ageMs = this.#now() - (held?.readAt ?? 0)
@@ -127,7 +127,7 @@ export class ListedTokens {
     return held
   }
 
-  /** The first list, for a text that may be anything. A request does not wait for what another one began, but looks for it. */
+  /** The first list. A request polls for the read of another request: Workers forbid awaiting the I/O of another request. */
   async #first(): Promise<Held> {
     const now = this.#now()
     if (now - this.#triedAt >= unprovenPauseMs) {
@@ -159,7 +159,7 @@ export class ListedTokens {
       old: tokens === undefined ? (before?.old ?? new Map()) : new Map(tokens.old.map((it) => [it.token_id, it])),
       ended: tokens === undefined ? (before?.ended ?? new EndedSessions()) : new EndedSessions(tokens.ended),
     }
-    // One that another request read meanwhile may be younger.
+    // Another request may have read a newer list meanwhile.
     if (this.#held === undefined || this.#held.readAt <= readAt) this.#held = held
     return held
   }

@@ -3,58 +3,55 @@ import type { MetricFamily } from '../model/metrics.ts'
 import { type BucketRate, Buckets } from './buckets.ts'
 import { networkOf } from './network.ts'
 
-/** How many addresses, pairs of address and name, and wrong credentials are remembered, each. */
+/** Most entries of each table: addresses, pairs of address and name, wrong credentials. */
 const maxRemembered = 10_000
-/** An address may have so many times the wrong log-ins of one name. */
+/** The limit of an address is this multiple of the limit of a name. */
 const namesOfAddress = 10
-/** How long a name that logged in from an address is not held up by other names there, ms. */
+/** How long the limit of an address spares a name that logged in from it, ms. */
 const knownMs = 3_600_000
-/** A burst that paused for so long is logged as a new one, ms. */
+/** After a pause of this length a burst is logged again, ms. */
 const burstPauseMs = 60_000
 
-/** By what way somebody tried to log in. */
+/** The ways to log in. */
 export const loginKinds = ['basic', 'bearer', 'ticket', 'join', 'session'] as const
 export type LoginKind = (typeof loginKinds)[number]
 
 /** An attempt to log in. */
 export interface Login {
   readonly kind: LoginKind
-  /** IP address of the client; empty: not known, and not limited. */
+  /** IP address of the client; empty: unknown, and not limited. */
   readonly address: string
-  /** Who it says it is. */
+  /** The name that the client gives. */
   readonly name: string
-  /** What is tried out; it is not kept. */
+  /** The password or token; it is not stored. */
   readonly secret: string
 }
 
 export interface LoginLimitOptions {
-  /** Wrong log-ins a minute for one name from one address; 0: no limit. Asked for every log-in. */
+  /** Wrong log-ins a minute for one name from one address; 0: no limit. Read for every log-in. */
   readonly perMinute: () => number
-  /** Told once when the log-ins of an address begin to be refused. */
+  /** Called once when the service begins to refuse the log-ins of an address. */
   readonly limited?: (login: Pick<Login, 'kind' | 'address'>) => void
   readonly now?: () => number
-  /**
-   * Counts a wrong log-in by address and name where further processes count theirs; false: there were too many. Without it every
-   * process counts for itself.
-   */
+  /** Counts a wrong log-in in a counter that processes share; false: too many. Without it every process counts its own. */
   readonly counted?: (key: string) => Promise<boolean>
 }
 
 /**
- * Bounds wrong log-ins by address and name together, and by address. A name alone is never locked. Once the limit is reached the
- * credentials are not compared any more, so that a right guess is not told apart; credentials that cannot be guessed (tokens that the
- * service made, and tickets) are always compared. See docs/decisions/wrong-log-ins.md.
+ * Limits wrong log-ins by address and name together, and by address; never by name alone. Above the limit the service does not
+ * compare the credentials, so a right guess looks like a wrong one. Credentials that cannot be guessed (tokens that the service
+ * made, and tickets) are always compared. See docs/decisions/wrong-log-ins.md.
  */
 export class LoginLimit {
   readonly #options: LoginLimitOptions
   readonly #now: () => number
   readonly #pairs: Buckets
   readonly #addresses: Buckets
-  /** By address and a digest of what was tried. */
+  /** Wrong credentials, by address and digest. */
   readonly #guesses: Buckets
-  /** Until when a pair of address and name is known, ms. */
+  /** When the entry of a pair of address and name expires, ms. */
   readonly #known = new Map<string, number>()
-  /** Until when the burst of an address lasts, ms. */
+  /** When the burst of an address ends, ms. */
   readonly #bursts = new Map<string, number>()
   readonly #wrong = counters()
   readonly #refused = counters()
@@ -69,9 +66,8 @@ export class LoginLimit {
   }
 
   /**
-   * What `check` finds for the credentials; undefined: they are wrong, which is counted. 429 when there were too many wrong ones;
-   * `check` is not called then, unless the credentials cannot be guessed. What it finds at once costs right log-ins nothing,
-   * however many come together.
+   * The result of `check`; undefined: the credentials are wrong, and are counted. 429 after too many wrong log-ins: then `check` is
+   * not called, unless the credentials cannot be guessed. With a synchronous `check` simultaneous right log-ins are not counted.
    */
   async attempt<T>(login: Login, check: () => T | undefined | Promise<T | undefined>): Promise<T | undefined> {
     const perMinute = this.#options.perMinute()
@@ -83,7 +79,7 @@ export class LoginLimit {
     }
     const tries = this.#allowed(login, perMinute)
     const finding = check()
-    // Taken before it is known to be wrong: many that come at once are all counted.
+    // Counted before the result is known: simultaneous wrong log-ins all count.
     if (finding === undefined || finding instanceof Promise) tries.take()
     let found: T | undefined
     try {
@@ -99,10 +95,7 @@ export class LoginLimit {
     return this.#counted(login, found)
   }
 
-  /**
-   * How long a log-in has to wait, in whole seconds; it is counted as refused then. 0: it may be tried. For a runtime that can answer
-   * before it has looked at the rest of a request.
-   */
+  /** Whole seconds until the log-in may be tried, and counts a refusal; 0: now. For runtimes that can refuse by headers alone. */
   refusal(login: Login): number {
     const perMinute = this.#options.perMinute()
     if (perMinute <= 0 || login.address === '' || isUnguessable(login)) return 0
@@ -111,12 +104,12 @@ export class LoginLimit {
     return wait
   }
 
-  /** How much is remembered: addresses, names and guesses. */
+  /** Entries in all tables: addresses, names and guesses. */
   get remembered(): number {
     return this.#pairs.size + this.#addresses.size + this.#guesses.size + this.#known.size + this.#bursts.size
   }
 
-  /** What was counted until now. */
+  /** The counters as metrics. */
   families(): MetricFamily[] {
     const samples = (counts: Readonly<Record<LoginKind, number>>) =>
       loginKinds.map((kind) => ({ labels: { kind }, value: counts[kind] }))
@@ -141,7 +134,7 @@ export class LoginLimit {
     return found
   }
 
-  /** The tries that are left for a log-in; 429 when there are none. */
+  /** The remaining attempts of a log-in; 429 when none remain. */
   #allowed(login: Login, perMinute: number): Tries {
     const tries = this.#tries(login, perMinute)
     if (tries.wait === 0) return tries
@@ -155,7 +148,7 @@ export class LoginLimit {
     const guess = `${address} ${login.kind} ${this.#digest(`${login.name}\n${login.secret}`)}`
     const ofName: BucketRate = { perSecond: perMinute / 60, burst: perMinute }
     const ofAddress: BucketRate = { perSecond: (namesOfAddress * perMinute) / 60, burst: namesOfAddress * perMinute }
-    // A program that goes on with an old password guesses nothing new: it is held up itself, and not who has the right one.
+    // A program that repeats an old password does not guess: it must not block a client with the right password.
     const isRepeated = this.#guesses.has(guess)
     const isKnown = (this.#known.get(pair) ?? 0) > this.#now()
     const wait =
@@ -190,7 +183,7 @@ export class LoginLimit {
     if (isNew) this.#options.limited?.({ kind, address: whole })
   }
 
-  /** Another one in every process, so that nothing can be learnt from where two texts meet. */
+  /** Seeded in each process: a collision of two texts tells a client nothing. */
   #digest(text: string): string {
     this.#seed ??= crypto.getRandomValues(new Uint32Array(1))[0] ?? 0
     let [a, b] = [0xdeadbeef ^ this.#seed, 0x41c6ce57 ^ this.#seed]
@@ -205,18 +198,18 @@ export class LoginLimit {
   }
 }
 
-/** What a client is told that has to wait, seconds. */
+/** The message of a 429. */
 export const tooManyLogins = ({ address }: Pick<Login, 'address'>, seconds: number): string =>
   `Too many wrong log-ins from ${address}; wait ${seconds} s`
 
 interface Tries {
-  /** Until there is one, whole seconds; 0: there is. */
+  /** Whole seconds until an attempt is allowed; 0: now. */
   readonly wait: number
   readonly address: string
   readonly pair: string
   take(): void
   giveBack(): void
-  /** Takes all that are left for the name. */
+  /** Takes all remaining attempts of the name. */
   exhaust(): void
 }
 

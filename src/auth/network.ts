@@ -6,7 +6,7 @@ export function plainAddress(address: string): string {
   return mapped.exec(bare)?.[1] ?? bare.toLowerCase()
 }
 
-/** The part of an address that one client has: all of an IPv4 address, the first 64 bits of an IPv6 address. */
+/** The prefix that identifies one client: the whole IPv4 address, or the first 64 bits of an IPv6 address. */
 export function networkOf(address: string): string {
   const plain = plainAddress(address)
   if (!plain.includes(':')) return plain

@@ -1,28 +1,28 @@
 import { ApiError } from '../errors/api-error.ts'
 import { Buckets } from './buckets.ts'
 
-/** How many credentials are remembered; the one that was used longest ago is forgotten first. */
+/** Most credentials with a bucket; above it the least recently used bucket goes. */
 const maxCredentials = 5000
 
 export interface RequestRate {
-  /** Requests a second, in the long run; 0: no limit. */
+  /** Requests a second on average; 0: no limit. */
   readonly perSecond: number
-  /** Requests at once, after a time without any. */
+  /** Requests at once after a pause. */
   readonly burst: number
 }
 
-/** Bounds the requests of every credential by itself: a bucket of tokens each, in the memory of this process. */
+/** Limits the requests of each credential by a token bucket in the memory of this process. */
 export class RateLimit {
   readonly #rate: () => RequestRate
   readonly #buckets: Buckets
 
-  /** `rate` is asked for every request. */
+  /** `rate` is read for every request. */
   constructor(rate: () => RequestRate, now: () => number = Date.now) {
     this.#rate = rate
     this.#buckets = new Buckets(maxCredentials, now)
   }
 
-  /** Counts a request of the credential; 429 when there were too many. An empty key is not counted. */
+  /** Counts a request of the credential; 429 above the limit. An empty key has no limit. */
   take(key: string): void {
     const { perSecond, burst } = this.#rate()
     if (perSecond <= 0 || key === '') return

@@ -5,13 +5,13 @@ export async function sha256(text: string): Promise<Uint8Array> {
   return new Uint8Array(await crypto.subtle.digest('SHA-256', new TextEncoder().encode(text)))
 }
 
-/** Digests first, so that neither the length nor the first wrong character shows in the time. */
+/** Compares digests: the time reveals neither the length nor the first difference. */
 export async function sameText(a: string, b: string): Promise<boolean> {
   const [x, y] = await Promise.all([sha256(a), sha256(b)])
   return sameBytes(x, y)
 }
 
-/** At once, and in a time that depends on the length of `given` alone. An empty `secret` is the same as nothing. */
+/** Compares without a digest, in a time that depends only on the length of `given`. An empty `secret` equals nothing. */
 export function isSecret(given: string, secret: string): boolean {
   const [a, b] = [encoder.encode(given), encoder.encode(secret)]
   let difference = a.length ^ b.length
@@ -19,7 +19,7 @@ export function isSecret(given: string, secret: string): boolean {
   return difference === 0 && b.length > 0
 }
 
-/** In a time that tells nothing of where they differ. */
+/** Compares in a time that does not depend on the position of a difference. */
 export function sameBytes(a: Uint8Array, b: Uint8Array): boolean {
   let difference = a.length ^ b.length
   for (let index = 0; index < a.length; index++) difference |= (a[index] ?? 0) ^ (b[index] ?? 0)

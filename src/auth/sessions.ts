@@ -5,7 +5,7 @@ import type { Identity } from './identity.ts'
 import { randomHex, toHex } from './secret.ts'
 import { signText, verifySigned } from './signed-text.ts'
 
-/** How long a session lasts, ms; shorter when the token that it was begun with expires before. */
+/** Lifetime of a session, ms; shorter when the token behind it expires earlier. */
 export const sessionLifeMs = 12 * 3_600_000
 const purpose = 'session'
 
@@ -15,19 +15,19 @@ const Payload = Type.Object({
   n: Type.String(),
   r: Role,
   k: Type.String(),
-  /** Proof of the configured credentials that it was begun with. */
+  /** Proof of the configured credentials behind the session. */
   c: Type.Optional(Type.String()),
-  /** Begun and ends, ms since 1970. */
+  /** Begin and end, ms since 1970. */
   at: Type.Integer(),
   exp: Type.Integer(),
 })
 
-/** What somebody has who has logged in, until it ends. */
+/** The state after a log-in. */
 export interface Session {
   readonly id: string
   readonly name: string
   readonly role: Static<typeof Role>
-  /** The credential that it was begun with; see `Identity.key`. */
+  /** The credential of the log-in; see `Identity.key`. */
   readonly key: string
   /** ms since 1970. */
   readonly begunAt: number
@@ -35,11 +35,11 @@ export interface Session {
   readonly endsAt: number
 }
 
-/** Knows which sessions were ended before their time, and which tokens still hold. */
+/** Knows the sessions that were ended before they expired, and the valid tokens. */
 export interface SessionKeeper {
-  /** False when the session was ended, or the token that it was begun with does not hold any more. */
+  /** False when the session was ended, or its token is no longer valid. */
   holds(session: Session): Promise<boolean>
-  /** From when this resolves the session does not hold any more: here at once, in other processes after 10 s at most. */
+  /** Ends the session: in this process when the promise resolves, in other processes at most 10 s later. */
   end(session: Session): Promise<void>
 }
 
@@ -50,8 +50,8 @@ export interface SessionsOptions {
 }
 
 /**
- * Sessions as texts that the service signs: any process with the key knows them, and nothing is kept for one that lasts. A session
- * begun with a token ends with that token; one begun with configured credentials ends when those change.
+ * Sessions are signed texts: any process with the key can verify them, and only ended sessions are stored. The session of a token
+ * ends with that token; the session of configured credentials ends when those change.
  */
 export class Sessions {
   readonly #options: SessionsOptions
@@ -64,7 +64,7 @@ export class Sessions {
     this.#now = options.now ?? Date.now
   }
 
-  /** A new session. `secret`: the configured credentials, where it was begun with those. */
+  /** A new session. `secret`: the configured credentials of the log-in, if it used them. */
   async begin(identity: Identity, secret: string | undefined): Promise<{ session: Session; text: string }> {
     const { name, role, key, expiresAt } = identity
     const begunAt = this.#now()
@@ -75,7 +75,7 @@ export class Sessions {
     return { session, text: await signText(await this.#options.key(), purpose, payload) }
   }
 
-  /** The session that the text is of, if it holds. `secretOf`: the configured credentials of a key, as they are now. */
+  /** The session of a text; undefined when it is not valid. `secretOf`: the current configured credentials of a key. */
   async read(text: string, secretOf: (key: string) => string | undefined): Promise<Session | undefined> {
     const payload = await verifySigned([await this.#options.key()], purpose, text)
     if (!Check(Payload, payload) || payload.exp <= this.#now()) return undefined
@@ -91,8 +91,8 @@ export class Sessions {
   }
 
   /**
-   * The name of the cookie: another one for each service, as cookies are shared by all ports of a host. With `__Host-` a browser
-   * takes it by https only, and from no other host (RFC 6265bis, 4.1.3).
+   * The name of the cookie. Each service has its own name: all ports of a host share cookies. With `__Host-` a browser accepts the
+   * cookie by https only, and from no other host (RFC 6265bis, 4.1.3).
    */
   async cookieName(isSecure: boolean): Promise<string> {
     if (this.#name === undefined) {

@@ -1,10 +1,10 @@
 /**
- * Texts that a service gives out and knows again without keeping them: JSON with an HMAC-SHA-256 over the purpose and the JSON.
- * The form is `{payload}.{mac}`, both base64url without padding (RFC 4648, 5). The payload is not secret: whoever has the text can
- * read it. Neither time nor revocation is judged here: callers put an expiry into the payload, and check it.
+ * Signed texts, which the service verifies without storing them: JSON with an HMAC-SHA-256 over the purpose and the JSON. The form
+ * is `{payload}.{mac}`, both base64url without padding (RFC 4648, 5). Any reader of the text can decode the payload. This module
+ * checks neither expiry nor revocation: callers put an expiry into the payload, and check it.
  */
 
-/** Most characters of a signed text; longer ones are neither made nor looked at. */
+/** Most characters of a signed text; longer texts are neither made nor verified. */
 export const maxSignedTextLength = 4096
 
 const macBytes = 32
@@ -24,7 +24,7 @@ export async function signText(key: CryptoKey, purpose: string, payload: unknown
 
 /**
  * The payload of a text that one of the keys signed for this purpose; undefined for every other text. It never throws for a bad
- * text. The payload's members are as they were signed; callers still check their types, as an older version may have signed them.
+ * text. Callers check the types of the members: an older version of the service may have signed the text.
  */
 export async function verifySigned(
   keys: readonly CryptoKey[],
@@ -35,7 +35,7 @@ export async function verifySigned(
   const [, body, macText] = form.exec(text) ?? []
   if (body === undefined || macText === undefined) return undefined
   const mac = fromBase64Url(macText)
-  // The last character has two bits that mean nothing: only one spelling of a MAC is taken.
+  // The last base64url character has two unused bits: only the spelling with zeros is accepted.
   if (mac === undefined || mac.length !== macBytes || toBase64Url(mac) !== macText) return undefined
   for (const key of keys) {
     if (!(await crypto.subtle.verify(algorithm.name, key, mac, signedBytes(purpose, body)))) continue

@@ -6,7 +6,7 @@ import { signText, verifySigned } from './signed-text.ts'
 
 /** `pb_{id}_{secret}`: found by its id, and proven by a secret of 256 random bits. */
 const form = /^pb_([0-9a-f]{16})_([0-9a-f]{64})$/
-/** `pb_{id}_{signed text}`: proven by its signature, and says itself what it is good for. */
+/** `pb_{id}_{signed text}`: proven by its signature; the signed text has the role and the purpose. */
 const signedForm = /^pb_([0-9a-f]{16})_([A-Za-z0-9_-]+\.[A-Za-z0-9_-]+)$/
 const purpose = 'token'
 
@@ -15,7 +15,7 @@ export interface TokenParts {
   readonly secret: string
 }
 
-/** What a token is good for; a signed token carries it. */
+/** The rights of a token; the text of a signed token contains them. */
 export type TokenMeaning = Pick<
   TokenRecord,
   'token_id' | 'name' | 'role' | 'purpose' | 'compute_id' | 'created_at' | 'expires_at'
@@ -28,7 +28,7 @@ const Payload = Type.Object({
   r: Type.Union([Type.Literal('read'), Type.Literal('operate'), Type.Literal('admin')]),
   p: Type.Union([Type.Literal('user'), Type.Literal('join')]),
   c: Type.Optional(Type.String()),
-  /** Created and expires, ms since 1970. */
+  /** Creation and expiry, ms since 1970. */
   at: Type.Integer(),
   exp: Type.Optional(Type.Integer()),
 })
@@ -39,7 +39,7 @@ export function parseToken(text: string): TokenParts | undefined {
   return id === undefined || secret === undefined ? undefined : { id, secret }
 }
 
-/** A new token that means nothing by itself: it is looked up by its id. `hash` is kept in its place. */
+/** A new token without a signature: the store finds it by its id, and has `hash` instead of the secret. */
 export async function newToken(): Promise<{ id: string; text: string; hash: string }> {
   const [id, secret] = [newTokenId(), randomHex(32)]
   return { id, text: `pb_${id}_${secret}`, hash: await hashOf(secret) }
@@ -47,7 +47,7 @@ export async function newToken(): Promise<{ id: string; text: string; hash: stri
 
 export const newTokenId = (): string => randomHex(8)
 
-/** A new token that every process with the key knows without looking it up. */
+/** A new token that every process with the key can verify without the store. */
 export async function newSignedToken(key: CryptoKey, meaning: TokenMeaning): Promise<{ text: string; hash: string }> {
   const { token_id: id, name: n, role: r, purpose: p, compute_id: c, created_at, expires_at } = meaning
   const exp = expires_at === null ? {} : { exp: Date.parse(expires_at) }
@@ -56,7 +56,7 @@ export async function newSignedToken(key: CryptoKey, meaning: TokenMeaning): Pro
   return { text: `pb_${id}_${signed}`, hash: await hashOf(signed) }
 }
 
-/** What a token says that one of the keys signed; undefined for every other text. Neither expiry nor revocation is judged. */
+/** The rights in a token that one of the keys signed; undefined for every other text. Checks neither expiry nor revocation. */
 export async function readSignedToken(keys: readonly CryptoKey[], text: string): Promise<TokenMeaning | undefined> {
   const [, id, signed] = signedForm.exec(text) ?? []
   if (signed === undefined) return undefined
@@ -73,7 +73,7 @@ export async function readSignedToken(keys: readonly CryptoKey[], text: string):
 export const isExpired = ({ expires_at }: Pick<TokenMeaning, 'expires_at'>, now: number): boolean =>
   expires_at !== null && Date.parse(expires_at) <= now
 
-/** A secret that is random needs no salt, and no hash that is slow. */
+/** A random secret needs neither a salt nor a slow hash. */
 export const hashOf = async (secret: string): Promise<string> => toHex(await sha256(secret))
 
 export async function isSecretOf(hash: string, secret: string): Promise<boolean> {

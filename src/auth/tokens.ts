@@ -14,17 +14,17 @@ import {
   type TokenMeaning,
 } from './token-text.ts'
 
-/** Longest that a revoked token may go on working where another process revoked it, ms. */
+/** Longest time that a token still works after another process revoked it, ms. */
 const longestCacheMs = 10_000
 const maxCached = 2000
 export const maxTokens = 1000
 
 export interface TokensOptions {
   readonly store: TokenStore
-  /** How long a record may be used before the store is asked again, at most 10 s; 0 for a store that answers at once. */
+  /** How long a record stays in the cache, ms, at most 10 s; 0 for a store that answers at once. */
   readonly cacheMs?: number
   readonly now?: () => number
-  /** With it new tokens are signed. Those that were made without it hold on. */
+  /** Signs new tokens. Tokens without a signature stay valid. */
   readonly key?: () => Promise<CryptoKey>
 }
 
@@ -33,14 +33,14 @@ interface Cached {
   readonly until: number
 }
 
-/** The tokens of a service. Beside them it needs a credential that is configured: the first token is created with that. */
+/** The tokens of a service. A configured credential creates the first token. */
 export class Tokens {
   readonly #store: TokenStore
   readonly #cacheMs: number
   readonly #now: () => number
   readonly #key: (() => Promise<CryptoKey>) | undefined
   readonly #cache = new Map<string, Cached>()
-  /** Counts revocations: what was read before one is not kept. */
+  /** Counts revocations: a read that began before a revocation is not cached. */
   #revoked = 0
 
   constructor({ store, cacheMs = 0, now = Date.now, key }: TokensOptions) {
@@ -50,12 +50,12 @@ export class Tokens {
     this.#now = now
   }
 
-  /** Whose token this is, if it is one for requests. */
+  /** The identity of a token for requests; undefined for other tokens. */
   async identify(text: string): Promise<Identity | undefined> {
     return identityOf(await this.#valid(text))
   }
 
-  /** Those with which computes join; the compute that uses one first becomes its `compute_id`. */
+  /** The join tokens. The first compute that uses one becomes its `compute_id`. */
   readonly joinTokens: JoinTokens = {
     check: async (text) => {
       const record = await this.#valid(text)
@@ -77,7 +77,7 @@ export class Tokens {
     },
   }
 
-  /** Whether there still is such a token for requests. */
+  /** Whether a token for requests with this id exists. */
   async holds(tokenId: string): Promise<boolean> {
     const record = await this.#read(tokenId)
     return record !== undefined && record.purpose === 'user' && !isExpired(record, this.#now())
@@ -89,17 +89,17 @@ export class Tokens {
     return records.map(shown).toSorted((a, b) => compare(a.created_at, b.created_at) || compare(a.token_id, b.token_id))
   }
 
-  /** The only time that the token itself is given. 409 when there are too many. */
+  /** Only this answer has the text of the token. 409 when there are too many tokens. */
   async create(fields: AccessTokenCreate): Promise<AccessToken & { token: string }> {
     const { text, record } = await this.#make({ ...meaning(fields), ...this.#times(fields.expires_in_s ?? undefined) })
     await this.#store.put(record)
-    // Counted after it is kept: two that come together both see the other.
+    // Counted after it is stored: of two simultaneous calls each sees the token of the other.
     const all = await this.#store.list()
     if (all.length > maxTokens) await this.#makeRoom(all, record.token_id)
     return { ...shown(record), token: text }
   }
 
-  /** From when this resolves the token is not taken any more: here at once, elsewhere when what is cached is too old. */
+  /** Revokes the token: in this process when the promise resolves, in other processes when their cache expires. */
   async revoke(tokenId: string): Promise<void> {
     if ((await this.#store.get(tokenId)) === undefined) throw notFound(`There is no token ${tokenId.slice(0, 40)}`)
     try {
@@ -144,7 +144,7 @@ export class Tokens {
     return parts !== undefined && (await isSecretOf(record.hash, parts.secret)) ? record : undefined
   }
 
-  // Only what was read is shared between requests, never a read under way: a Worker forbids to wait for that of another request.
+  // Requests share results, never a pending read: Workers forbid awaiting the I/O of another request.
   async #read(id: string): Promise<TokenRecord | undefined> {
     if (this.#cacheMs <= 0) return this.#store.get(id)
     const now = this.#now()
@@ -187,7 +187,7 @@ const grantOf = ({ token_id, compute_id }: TokenRecord): JoinGrant => ({
   ...(compute_id !== undefined && { compute_id }),
 })
 
-/** Who asks with a token that is good; undefined for one that is not for requests. */
+/** The identity of a valid token; undefined when the token is not for requests. */
 export function identityOf(token: TokenMeaning | undefined): Identity | undefined {
   if (token?.purpose !== 'user') return undefined
   const { name, role, token_id, expires_at } = token
@@ -198,10 +198,10 @@ export function identityOf(token: TokenMeaning | undefined): Identity | undefine
 /** See `Identity.key`. */
 export const keyOfToken = (tokenId: string): string => `token:${tokenId}`
 
-/** The id of the token that such a key is of; undefined for that of another credential. */
+/** The token id in a key; undefined for the key of another credential. */
 export const tokenOfKey = (key: string): string | undefined => /^token:(.*)$/s.exec(key)?.[1]
 
-/** 400 for what does not go together. */
+/** 400 for fields that exclude each other. */
 function meaning(fields: AccessTokenCreate): Pick<TokenRecord, 'name' | 'role' | 'purpose' | 'compute_id'> {
   const { name, role, compute_id } = fields
   if (fields.purpose === 'join') {

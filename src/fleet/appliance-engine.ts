@@ -1,31 +1,31 @@
 import type { ApplianceEngineShown, ApplianceVmRecord } from '../model/appliance-vm.ts'
 import type { ComputeRecord } from '../model/compute.ts'
 
-/** Where the service in the VM may be, and who may use it. */
+/** A possible address of the service in the VM, and its credentials. */
 export type AppliancePlace = Pick<ComputeRecord, 'protocol' | 'host' | 'port' | 'user' | 'password'>
 
 /**
- * What runs the appliance VM, which is the one that the settings name. Failures are ApiErrors (409 with the engine's own words).
- * Every call is bounded.
+ * Runs the appliance VM that the settings name. Failures are ApiErrors (409 with the message of the engine). Every call has a
+ * timeout.
  */
 export interface ApplianceEngine {
   readonly shown: ApplianceEngineShown
-  /** Names of the VMs that it can be. */
+  /** Names of the VMs that can be the appliance. */
   vms(): Promise<readonly string[]>
-  /** Has it run: one that runs already is used as it is. When it rejects, it may run all the same. */
+  /** Starts the VM unless it runs. After a rejection the VM may run nevertheless. */
   start(settings: ApplianceVmRecord, signal: AbortSignal): Promise<void>
-  /** Where the service may be now, the likeliest first; empty while that is not known. */
+  /** Possible addresses of the service, the likeliest first; empty while they are unknown. */
   places(settings: ApplianceVmRecord): Promise<readonly AppliancePlace[]>
   isRunning(settings: ApplianceVmRecord): Promise<boolean>
-  /** Ends it, if it runs. The signal says that its guest is not waited for any longer. */
+  /** Ends the VM if it runs. After the signal it no longer waits for the guest. */
   end(settings: ApplianceVmRecord, how: 'stop' | 'suspend', expedite: AbortSignal): Promise<void>
-  /** Calls back when it may have changed, whoever changed it; the function that comes back ends that. */
+  /** Calls `changed` when the state of the VM may have changed, by any cause; the returned function ends the watch. */
   watch(settings: ApplianceVmRecord, changed: () => void): () => void
 }
 
 export interface ApplianceStore {
-  /** Undefined when nothing was saved yet. */
+  /** Undefined before the first save. */
   load(): Promise<ApplianceVmRecord | undefined>
-  /** On disk when it resolves. Rejects with ApiError for what a client can mend (507 on a full disk). */
+  /** On disk when it resolves. Rejects with ApiError for an error that a client can repair (507 on a full disk). */
   save(settings: ApplianceVmRecord): Promise<void>
 }

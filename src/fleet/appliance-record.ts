@@ -17,13 +17,13 @@ export function merged(settings: ApplianceVmRecord, changes: ApplianceVmUpdate):
   }
 }
 
-/** Whether nothing is another that concerns a VM which runs. */
+/** Whether both settings mean the same for a running VM. */
 export function isSameVm(a: ApplianceVmRecord, b: ApplianceVmRecord): boolean {
   const bare = ({ enable: _, when_exit: __, ...rest }: ApplianceVmRecord) => JSON.stringify(rest)
   return bare(a) === bare(b)
 }
 
-/** The compute that the VM is; without a place, as far as it is known. */
+/** The record of the compute in the VM; without a place, only its known parts. */
 export function computeRecord(
   { vmname, address, port, user, password }: ApplianceVmRecord,
   place?: AppliancePlace,

@@ -8,19 +8,19 @@ import type { ApplianceEngine, AppliancePlace } from './appliance-engine.ts'
 import { computeRecord } from './appliance-record.ts'
 import type { Fleet } from './fleet.ts'
 
-/** How long things may take, ms. */
+/** Timeouts, ms. */
 export interface ApplianceTimeouts {
   /** From the start of the VM until a service answers in it. */
   readonly startMs: number
-  /** One question whether a service is there, and the pause before the next one. */
+  /** One probe of the service, and the pause before the next probe. */
   readonly probeMs: number
   readonly pauseMs: number
-  /** How long a guest has to obey its power button before it is switched off; and when the service ends. */
+  /** How long the guest may take after its power button is pressed, before power-off; also at the end of the service. */
   readonly endMs: number
   readonly exitMs: number
-  /** A request does not start a VM again that failed to start just now. */
+  /** How long after a failed start requests do not start the VM again. */
   readonly againMs: number
-  /** From when the VM is the compute until its network is compared with that of this service. */
+  /** Delay before the check that the VM is in the network of this service. */
   readonly checkMs: number
 }
 
@@ -40,11 +40,11 @@ export interface Wanted {
   readonly settings: ApplianceVmRecord
   readonly signal: AbortSignal
   readonly timeouts: ApplianceTimeouts
-  /** Told what is waited for. */
+  /** Called with a description of the current wait. */
   readonly tell: (what: string) => void
 }
 
-/** Waits until a service answers in the VM that can be used as a compute; where. */
+/** Waits until a usable service answers in the VM; resolves with its address. */
 export async function answering({ fleet, engine, settings, signal, timeouts, tell }: Wanted): Promise<AppliancePlace> {
   for (;;) {
     const places = await abortable(engine.places(settings), signal)
@@ -70,7 +70,7 @@ export async function answering({ fleet, engine, settings, signal, timeouts, tel
   }
 }
 
-/** Shows by the compute what is done to the VM. */
+/** Shows the progress of the start as the state of the compute. */
 export function progress(fleet: Fleet, settings: ApplianceVmRecord): (what: string) => void {
   let last = ''
   return (what) => {

@@ -26,10 +26,10 @@ export interface ApplianceVmOptions {
   readonly timeouts?: Partial<ApplianceTimeouts>
 }
 
-/** `on`: the compute `vm` is that of the VM. Only `starting` is ever left by itself. */
+/** `on`: the service in the VM is the compute `vm`. Only `starting` changes without a cause from outside. */
 export type ApplianceState = 'off' | 'starting' | 'on' | 'failed'
 
-/** A VM with a service that is the compute `vm` of the fleet while it runs: started, watched and ended, one change at a time. */
+/** Starts, watches and ends the VM whose service is the compute `vm` of the fleet. Changes run one at a time. */
 export class ApplianceVmService {
   readonly #fleet: Fleet
   readonly #engines: ApplianceVmOptions['engines']
@@ -37,16 +37,16 @@ export class ApplianceVmService {
   readonly #timeouts: ApplianceTimeouts
   #settings: ApplianceVmRecord
   #state: ApplianceState = 'off'
-  /** The settings with which a VM is ours: it may run, and is to be ended. */
+  /** The settings of the VM that this service started, and must end. */
   #held: ApplianceVmRecord | undefined
-  /** Those of one that could not be ended. */
+  /** The settings of a VM that could not be ended. */
   #unended: ApplianceVmRecord | undefined
   #place: AppliancePlace | undefined
-  /** Ends the start that is under way. */
+  /** Aborts the current start. */
   #cancel: AbortController | undefined
-  /** Has the guest that is being ended not waited for. */
+  /** Ends the wait for the guest at the end of the VM. */
   #expedite: AbortController | undefined
-  /** The call that starts the VM, which may go on when nobody waits for it any more. */
+  /** The call that starts the VM; it may outlive the request that made it. */
   #launch: Promise<void> = Promise.resolve()
   #unwatch = () => {}
   #uncheck = () => {}
@@ -65,7 +65,7 @@ export class ApplianceVmService {
     this.#settings = settings
   }
 
-  /** Nothing is started yet. */
+  /** Loads the settings; does not start the VM. */
   static async open(options: ApplianceVmOptions): Promise<ApplianceVmService> {
     return new ApplianceVmService(options, { ...defaultAppliance, ...(await options.store.load()) })
   }
@@ -82,7 +82,7 @@ export class ApplianceVmService {
     return Object.values(this.#engines).map(({ shown }) => shown)
   }
 
-  /** Names of VMs; none where the engine is not there and is not needed. 404 for an unknown engine. */
+  /** Names of VMs; none where the engine is absent and not in use. 404 for an unknown engine. */
   async vms(name: string): Promise<readonly string[]> {
     const engine = Object.hasOwn(this.#engines, name) ? this.#engines[name as ApplianceEngineName] : undefined
     if (engine === undefined) {
@@ -99,8 +99,8 @@ export class ApplianceVmService {
   }
 
   /**
-   * Saves the settings, then ends, starts or changes the VM as they say; resolves when that is done. 409 when it cannot be:
-   * the settings are saved all the same. What is under way for older settings is given up.
+   * Saves the settings, cancels the work for older settings, then ends, starts or changes the VM, and resolves when this is done.
+   * 409 when it fails: the settings stay saved.
    */
   async update(changes: ApplianceVmUpdate): Promise<Settings> {
     const wanted = await this.#writing.run(() => this.#save(changes))
@@ -109,7 +109,7 @@ export class ApplianceVmService {
     return shownOf(wanted)
   }
 
-  /** Has the VM running, if it is enabled: at the start of the service, and before a request to its compute. 409 when that fails. */
+  /** Starts the VM if it is enabled: at the start of the service, and before a request to its compute. 409 when that fails. */
   async ready(signal?: AbortSignal): Promise<void> {
     const { enable, vmname } = this.#settings
     if (!enable || vmname === null || this.#state === 'on' || this.#isClosed) return
@@ -123,7 +123,7 @@ export class ApplianceVmService {
     await (signal === undefined ? this.#attempt : abortable(this.#attempt, signal))
   }
 
-  /** The service ends: the VM is ended as the settings say. Bounded, and never rejects. */
+  /** Ends the VM at the end of the service, as the settings say. It has a timeout, and never rejects. */
   async close(): Promise<void> {
     this.#isClosed = true
     this.#cancel?.abort(ending())
@@ -154,10 +154,10 @@ export class ApplianceVmService {
     return wanted
   }
 
-  /** Makes it so as these settings say; 409 when others have come. */
+  /** Brings the VM to the state in the settings; 409 when newer settings arrived. */
   async #converge(settings: ApplianceVmRecord): Promise<void> {
     this.#requireCurrent(settings)
-    // Tried again for the same VM; it is in nobody's way for another one.
+    // Retries to end the same VM; another VM does not depend on it.
     if (this.#unended !== undefined && isSameVm(this.#unended, settings)) this.#held ??= this.#unended
     this.#unended = undefined
     const isWanted = settings.enable && settings.vmname !== null
@@ -207,7 +207,7 @@ export class ApplianceVmService {
     }
   }
 
-  /** Ends what is held, as the settings say now; it is not held any more, whatever came of it. */
+  /** Ends the VM as the current settings say. Afterwards this service no longer manages it, even after a failure. */
   async #release(ms: number): Promise<void> {
     const held = this.#held
     const { when_exit: how } = this.#settings
@@ -223,7 +223,7 @@ export class ApplianceVmService {
         ignore('what was given up may have its effect yet, and is ended then'),
       )
       if (how !== 'keep') {
-        // Of one that has ended by itself there is nothing to tell.
+        // No progress for a VM that has ended by itself.
         if (this.#state !== 'off')
           progress(this.#fleet, held)(how === 'suspend' ? 'is being suspended' : 'is being stopped')
         await this.#engine(held).end(held, how, expedite.signal)
@@ -238,7 +238,7 @@ export class ApplianceVmService {
     }
   }
 
-  /** Somebody did something to it. */
+  /** Handles a change of the VM from outside. */
   async #look(): Promise<void> {
     if (this.#isLooking) return
     this.#isLooking = true
@@ -257,7 +257,7 @@ export class ApplianceVmService {
     await this.#working.run(look).catch(ignore('it is looked at again when the engine tells of a change'))
   }
 
-  /** It does not run any more; it stays held, for it may only be paused. */
+  /** The VM does not run. It may only be paused, so this service still manages it. */
   #rest(): void {
     this.#leave()
     this.#off()
@@ -295,7 +295,7 @@ function shownOf({ password: _, ...shown }: ApplianceVmRecord): Settings {
   return shown
 }
 
-/** Whether the same VM is wanted, or none both times. */
+/** Whether both settings want the same VM, or both want none. */
 const isSameUse = (a: ApplianceVmRecord, b: ApplianceVmRecord): boolean => a.enable === b.enable && isSameVm(a, b)
 
 const superseded = () => conflict('The settings of the appliance VM were changed meanwhile')

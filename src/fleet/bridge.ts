@@ -17,7 +17,7 @@ export interface BridgeOptions {
 export async function bridge(fleet: Fleet, { id, request, path, caller, upgrade }: BridgeOptions): Promise<Response> {
   const over = new AbortController()
   const leave = () => over.abort(request.signal.reason)
-  // Once it is open, its own end is what counts.
+  // After the upgrade only the end of the websocket counts.
   const stay = onAbort(request.signal, leave)
   try {
     const opened = await fleet.openSocket(id, { path, headers: headersFor(caller), signal: over.signal })
@@ -42,7 +42,7 @@ function join(client: Socket, compute: Socket): void {
   compute.resume?.()
 }
 
-/** A slow reader holds up its own websocket only. */
+/** A slow reader delays only its own websocket. */
 function relay(from: Socket, to: Socket): void {
   from.onMessage((data) => {
     to.send(data)
@@ -53,6 +53,6 @@ function relay(from: Socket, to: Socket): void {
   })
 }
 
-/** Some codes only say what was seen. */
+/** Some codes are for reports only and must not be sent (RFC 6455, 7.4.1). */
 const isSendable = (code: number): boolean =>
   (code >= 1000 && code <= 1014 && ![1004, 1005, 1006].includes(code)) || code >= 3000

@@ -4,10 +4,10 @@ import type { LocalCompute } from './local-compute.ts'
 import type { RemoteCompute } from './remote-compute.ts'
 
 const maxComputes = 1000
-/** `endpoint` and `join` stand in a path where an id would. */
+/** `endpoint` and `join` are path segments in the place of an id. */
 const reserved: ReadonlySet<string> = new Set([localId, applianceId, 'endpoint', 'join'])
 
-/** The computes of a fleet, by their ids without regard to case, in the order in which they came. */
+/** The computes of a fleet by their case-insensitive ids, in the order of their registration. */
 export class Computes {
   readonly local: LocalCompute | undefined
   readonly #remote = new Map<string, RemoteCompute>()
@@ -40,7 +40,7 @@ export class Computes {
     return computeKey(id) === localId ? this.local !== undefined : this.#remote.has(computeKey(id))
   }
 
-  /** Whether it is this very one that goes by its id. */
+  /** Whether the id of the compute still belongs to this object. */
   includes(compute: RemoteCompute): boolean {
     return this.get(compute.record.compute_id) === compute
   }
@@ -61,7 +61,7 @@ export class Computes {
     return this.local?.name === name || this.remote.some((compute) => compute.name === name)
   }
 
-  /** 409 when there are too many, or the name is another's. */
+  /** 409 when there are too many computes, or another compute has the name. */
   requireRoom({ name }: Pick<ComputeRecord, 'name'>): void {
     if (this.#remote.size >= maxComputes) throw conflict(`There are ${maxComputes} computes already; delete one first`)
     if (name !== null && this.isTaken(name)) {
@@ -69,10 +69,10 @@ export class Computes {
     }
   }
 
-  /** What was registered with an address, by the name it is shown with; secrets included. */
+  /** Records of the computes with an address, by display name; with secrets. */
   registered(): ReadonlyMap<string, ComputeRecord> {
     const others = this.remote.filter(({ record }) => record.protocol !== tunnelled && !isReserved(record.compute_id))
-    // The first of a name counts.
+    // The first compute of a name counts.
     return new Map(others.reverse().map(({ name, record }) => [name, record]))
   }
 }

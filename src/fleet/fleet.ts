@@ -26,13 +26,13 @@ import { stateMetrics } from './states.ts'
 import { defaultFleetTimeouts } from './timeouts.ts'
 import { notJoined, Tunnels } from './tunnels.ts'
 
-/** Attempts after a start are spread over so much time a compute, ms, and no more than this in all. */
+/** After a start the attempts are spread over this time for each compute, ms, up to a maximum. */
 const spreadMs = 20
 const maxSpreadMs = 10_000
 
 export type { FleetEvent, FleetOptions } from './options.ts'
 
-/** The computes that this service knows: registered, connected, and spoken to. Ids are compared without regard to case. */
+/** Registers, connects and queries the computes of this service. Ids are case-insensitive. */
 export class Fleet {
   /** Of computes that have joined. */
   readonly tunnels: Tunnels
@@ -77,7 +77,7 @@ export class Fleet {
     }
   }
 
-  /** The fleet of a registry; its computes are being connected when this resolves. */
+  /** The fleet of a registry. Resolves when the connections to its computes are started. */
   static async open(options: FleetOptions): Promise<Fleet> {
     const fleet = new Fleet(options)
     const records = await options.registry.load()
@@ -102,8 +102,8 @@ export class Fleet {
   }
 
   /**
-   * Registers a compute after an attempt to connect to it. One that nothing answers for is registered, too; one that is
-   * something else is not (409). For an id that is known the compute is given back as it is, after an attempt.
+   * Registers a compute after an attempt to connect. An unreachable compute is registered, too; an address where another program
+   * answers is not (409). A known id returns the unchanged compute, after an attempt.
    */
   async create(input: ComputeCreate): Promise<Compute> {
     const record = computeRecordOf(input)
@@ -131,7 +131,7 @@ export class Fleet {
     }
   }
 
-  /** Ends the session and begins a new one, unless only its share of the labs is another. 404, 409 for a reserved compute. */
+  /** Changes the record, and begins a new session unless only the share of the labs changes. 404; 409 for a reserved compute. */
   update(id: string, changes: ComputeUpdate): Promise<Compute> {
     return this.#writing.run(async () => {
       const compute = this.#computes.find(id)
@@ -145,7 +145,7 @@ export class Fleet {
     })
   }
 
-  /** Nothing is done for an id that is not known; 409 for a reserved compute that is there. */
+  /** Does nothing for an unknown id; 409 for a reserved compute. */
   remove(id: string): Promise<void> {
     return this.#writing.run(async () => {
       const compute = this.#computes.get(id)
@@ -157,7 +157,7 @@ export class Fleet {
   }
 
   /**
-   * Adds or changes a compute of the service's own, such as `vm`: it is never saved. `waiting` says why it cannot be connected
+   * Adds or changes a compute of the service itself, such as `vm`, without saving it. `waiting`: why the service cannot connect
    * yet, such as "is starting".
    */
   enrol(record: ComputeRecord, waiting?: string): void {
@@ -170,8 +170,8 @@ export class Fleet {
   }
 
   /**
-   * Looks at all computes, as far as there is time (see `Looks`), or at one: whether it is there, and how busy it is. For a
-   * fleet whose upkeep are `rounds`; never rejects.
+   * Checks the health and the load of one compute, or of all within the time limit (see `HealthCheck`). For the upkeep `rounds`;
+   * never rejects.
    */
   async check(id?: string): Promise<void> {
     const found = id === undefined ? this.#computes.remote : [this.#computes.get(id)]
@@ -180,8 +180,8 @@ export class Fleet {
   }
 
   /**
-   * What `list` gave to a program that has ended since; `ageMs`: how long ago. Of what is elsewhere now nothing is known, nor of
-   * what was found more than `mostMs` ago, unless it has joined: then its tunnel is there still.
+   * Restores the states that `list` gave to an earlier process, `ageMs` ago. A compute with another address is unknown. So is a
+   * state that is older than `maxMs`, except that of a joined compute: its tunnel is still open.
    */
   recall(found: readonly Compute[], ageMs: number, maxMs = Number.POSITIVE_INFINITY): void {
     for (const one of found) {
@@ -194,7 +194,7 @@ export class Fleet {
     }
   }
 
-  /** Whether it is worth an attempt to ask a compute that is not connected: it was not asked yet, or not for some time. */
+  /** Whether an attempt to connect may succeed: the last attempt is long ago, or there was none. */
   isUnclear(id: string): boolean {
     const found = this.#computes.get(id)
     return this.#remote.upkeep === 'rounds' && found !== undefined && found.isUnclear
@@ -206,17 +206,17 @@ export class Fleet {
     if (found instanceof RemoteCompute) await found.connect()
   }
 
-  /** Whether a compute answers there that can be used; see `greet`. */
+  /** Rejects unless a usable compute answers at the address; see `greet`. */
   async probe(record: ComputeRecord, signal: AbortSignal): Promise<void> {
     await greetCompute(senderOf(this.#remote.transport, record), this.#remote.version, signal)
   }
 
-  /** What was registered with an address, by the name it is shown with; secrets included. */
+  /** Records of the computes with an address, by display name; with secrets. */
   registered(): ReadonlyMap<string, ComputeRecord> {
     return this.#computes.registered()
   }
 
-  /** Takes away what was enrolled. */
+  /** Removes an enrolled compute. */
   dismiss(id: string): void {
     const compute = this.#computes.get(id)
     if (compute !== undefined) this.#take(compute)
@@ -227,12 +227,12 @@ export class Fleet {
     return this.#computes.local !== undefined
   }
 
-  /** The name by which messages call it. */
+  /** The name of a compute in messages. */
   nameOf(id: string): string {
     return this.#computes.find(id).name
   }
 
-  /** Where the compute itself can be asked; it is not asked now. Undefined for one that has joined. */
+  /** The origin of the URLs of a compute, without a request. Undefined for a compute that has joined. */
   originOf(id: string): string | undefined {
     const found = this.#computes.find(id)
     const address = found instanceof LocalCompute ? found.address : found.record
@@ -254,17 +254,17 @@ export class Fleet {
     return this.#remote.upkeep === true
   }
 
-  /** Tells whoever listens of something that may need a person. */
+  /** Sends a warning to all listeners. */
   warn(message: string): void {
     this.#emit({ type: 'log.warning', message })
   }
 
-  /** Tells the readers of the feed of a failure of the service, which has logged it. */
+  /** Sends a failure of the service, which is already in the log, to the subscribers of the feed. */
   tellFailure(message: string): void {
     this.#emit({ type: 'log.error', message })
   }
 
-  /** See `RemoteCompute.openSocket`; 404 for an unknown id, 409 for the service itself: it has its consoles without one. */
+  /** See `RemoteCompute.openSocket`; 404 for an unknown id; 409 for `local`, which needs no websocket. */
   async openSocket(id: string, request: Parameters<OpenSocket>[0]): Promise<Socket | Response> {
     const found = this.#computes.find(id)
     if (found instanceof RemoteCompute) return found.openSocket(request)
@@ -273,7 +273,7 @@ export class Fleet {
     )
   }
 
-  /** Tells what happens from now on; the result ends that. */
+  /** Subscribes to events; the returned function unsubscribes. */
   listen(listener: (event: FleetEvent) => void): () => void {
     this.#listeners.add(listener)
     return () => void this.#listeners.delete(listener)
@@ -286,7 +286,7 @@ export class Fleet {
     return stateMetrics(states)
   }
 
-  /** Ends everything that is under way. */
+  /** Ends all sessions and tunnels. */
   async close(): Promise<void> {
     this.#isClosed = true
     this.#listeners.clear()
@@ -296,7 +296,7 @@ export class Fleet {
     this.#computes.clear()
   }
 
-  /** The attempt to connect took its time: others may have come meanwhile. */
+  /** Checks again for room and for the name: other computes may have been registered during the attempt to connect. */
   async #add(compute: RemoteCompute): Promise<Compute> {
     const { record } = compute
     const other = this.#computes.get(record.compute_id)
@@ -311,7 +311,7 @@ export class Fleet {
     return compute.show()
   }
 
-  /** Registers a compute that joins, unless it is known; its token belongs to it from then on. */
+  /** Registers a joining compute unless it is known, and binds its token to it. */
   async #enlist(hello: ComputeHello, grant: JoinGrant): Promise<void> {
     if (isReserved(hello.compute_id)) throw conflict(`compute_id: ${hello.compute_id} is reserved`)
     const known = this.#computes.get(hello.compute_id)
@@ -328,7 +328,7 @@ export class Fleet {
     await this.#add(compute)
   }
 
-  /** 409 for a token of another compute, and for one that was never used when the compute has a token of its own. */
+  /** Binds a token. 409 for the token of another compute, and for an unused token when the compute already has a token. */
   async #claim(id: string, { key }: JoinGrant): Promise<void> {
     const { joinTokens } = this
     const grant = await joinTokens?.grantOf(key)
@@ -344,7 +344,7 @@ export class Fleet {
       throw conflict('The token is for another compute: each compute needs its own')
   }
 
-  /** Why a compute cannot be connected yet. */
+  /** Why the service cannot connect to a compute yet. */
   #waiting({ protocol, compute_id }: ComputeRecord): string | undefined {
     return protocol === tunnelled && !this.tunnels.has(compute_id) ? notJoined : undefined
   }
@@ -361,7 +361,7 @@ export class Fleet {
     this.#emit({ type: 'compute.deleted', compute: compute.show() })
   }
 
-  /** Nothing is told of a compute that is not, or not yet, registered. */
+  /** No event for a compute that is not registered, or not yet. */
   #tell(type: 'compute.created' | 'compute.updated', compute: RemoteCompute): void {
     if (!this.#computes.includes(compute)) return
     this.#emit({ type, compute: compute.show() })

@@ -11,7 +11,7 @@ import type { Fleet } from './fleet.ts'
 
 const maxErrorBytes = 64 * 1024
 
-/** What a compute is told of a request: what the body is, and what is wanted of the answer. Never who asks. */
+/** Request headers for the compute: about the body and the wanted answer, never about the client. */
 const toCompute = [
   'accept',
   'content-digest',
@@ -30,7 +30,7 @@ const toCompute = [
   'repr-digest',
 ]
 
-/** What a client is told of an answer: what the body is. Nothing by which a compute could speak for this service. */
+/** Response headers for the client: about the body. No header by which a compute could act as this service. */
 const toClient = [
   'accept-ranges',
   'allow',
@@ -51,23 +51,23 @@ const toClient = [
   'x-interface-name',
   'x-patchbay-error',
 ]
-/** Those of an error. */
+/** Response headers of an error. */
 const aboutErrors: ReadonlySet<string> = new Set(['allow', 'content-range', 'range', 'retry-after', 'x-patchbay-error'])
 
-/** A request that is handed on. */
+/** A request to forward. */
 export interface Forwarded {
   readonly request: Request
-  /** That of the compute, still percent-encoded; the query is that of the request. */
+  /** The path at the compute, percent-encoded; the query is that of the request. */
   readonly path: string
-  /** Instead of the body of the request, which is a stream: the same bytes, also as a whole. */
+  /** The body of the request, when it was already read: a stream or the whole bytes. */
   readonly body?: ReadableStream<Uint8Array> | Uint8Array<ArrayBuffer> | undefined
-  /** The compute is told whether the caller is an administrator, and nothing else of it. */
+  /** The headers of `headersFor` carry it to the compute. */
   readonly caller: Caller
-  /** With it a websocket is opened when the client asks for one. */
+  /** Opens a websocket when the client requests one. */
   readonly upgrade?: Upgrade | undefined
 }
 
-/** Hands a request on to a compute and its answer back, both as streams. */
+/** Forwards a request to a compute and its answer to the client, both as streams. */
 export async function forward(fleet: Fleet, id: string, forwarded: Forwarded): Promise<Response> {
   const { request, path, body, caller, upgrade } = forwarded
   const name = fleet.nameOf(id)
@@ -86,13 +86,13 @@ export async function forward(fleet: Fleet, id: string, forwarded: Forwarded): P
   return passOn(response, name)
 }
 
-/** What is left of a GET's body cannot be carried by every way to a compute, and no endpoint needs it. */
+/** Not every transport can send the body of a GET, and no endpoint needs one. */
 function bodyOf({ method, headers, body }: Request, given: Forwarded['body']): Outgoing['body'] {
   if (given instanceof Uint8Array) return given.byteLength === 0 ? null : given
   return headers.get('content-length') === '0' || method === 'GET' ? null : (given ?? body)
 }
 
-/** Asks a compute something of our own, by POST. */
+/** Sends a request of the service itself to a compute, by POST. */
 export async function ask(
   fleet: Fleet,
   id: string,
@@ -104,7 +104,7 @@ export async function ask(
   return passOn(await fleet.send(id, outgoing), name)
 }
 
-/** The JSON of an answer; undefined when it is none, or longer than that. 504 when the compute goes away meanwhile. */
+/** The JSON of an answer; undefined for other content, or above `maxBytes`. 504 when the connection is lost. */
 export async function readAnswer(response: Response, maxBytes: number, name: string): Promise<unknown> {
   try {
     return await readJson(response, maxBytes)
@@ -114,19 +114,19 @@ export async function readAnswer(response: Response, maxBytes: number, name: str
   }
 }
 
-/** An answer of a compute as one of ours. Its status is kept, but for what would be about us: 401, 407 and redirects. */
+/** Turns the answer of a compute into an answer of this service. Keeps the status, except 401, 407 and redirects. */
 export async function passOn(response: Response, name: string): Promise<Response> {
   const { status } = response
   requireAboutRequest(response, name)
   const headers = new Headers(picked(response.headers, toClient))
   if (status >= 400) return failed(response, headers, name)
-  // What a compute gives must not run as a page of this service.
+  // An answer of a compute must not run as a page of this service.
   headers.set('Content-Security-Policy', "default-src 'none'; sandbox")
   headers.set('X-Content-Type-Options', 'nosniff')
   return new Response(bodiless.has(status) ? null : response.body, { status, headers })
 }
 
-/** An error in the form of all errors: what the compute says, when it says it in that form, with the status that it has. */
+/** An error with the status of the compute, and with its message if the body has the common form of errors. */
 async function failed(response: Response, headers: Headers, name: string): Promise<Response> {
   const { status } = response
   const said = await readAnswer(response, maxErrorBytes, name)
@@ -137,7 +137,7 @@ async function failed(response: Response, headers: Headers, name: string): Promi
   for (const header of [...headers.keys()]) {
     if (!aboutErrors.has(header)) headers.delete(header)
   }
-  // A compute of an earlier version has no words.
+  // A compute of an earlier version sends no error code.
   if (!headers.has(errorHeader)) headers.set(errorHeader, 'image' in body ? 'image-missing' : wordOfStatus(status))
   headers.set('Content-Type', 'application/json')
   const text = new TextEncoder().encode(`${JSON.stringify(body)}\n`)
@@ -145,7 +145,7 @@ async function failed(response: Response, headers: Headers, name: string): Promi
   return new Response(text, { status, headers })
 }
 
-/** A transport may fold dot segments and backslashes, and so leave what may be asked. */
+/** A transport may resolve dot segments and backslashes, and so request another path. */
 function requirePlain(path: string): void {
   if (isPlainTarget(path)) return
   throw badRequest('action: a dot segment or a backslash is not possible here')

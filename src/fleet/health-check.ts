@@ -2,18 +2,18 @@ import { mapLimit } from '../async/map-limit.ts'
 import type { RemoteCompute } from './remote-compute.ts'
 import type { FleetTimeouts } from './timeouts.ts'
 
-/** How much of the time is for those that are there: what was lost may take long to say nothing. */
+/** The share of the time for connected computes: a lost compute may use up its timeout. */
 const shareOfConnected = 2 / 3
 
-/** Looks at computes that hold no feed; see `Fleet.check`. */
+/** Checks computes without a feed; see `Fleet.check`. */
 export class HealthCheck {
-  /** When each was looked at last, ms. */
+  /** Time of the last check, ms since 1970. */
   readonly #at = new WeakMap<RemoteCompute, number>()
 
   /**
-   * Looks at computes, some at a time: at those that are connected first, and among equals at those at which nobody looked for
-   * longest. What there is no time for comes first the next time. What did not answer is looked at again soon, so that one
-   * lost packet does not take a compute away. Never rejects.
+   * Checks computes, a few at a time: connected computes first, then by the age of the last check. Computes beyond the time limit
+   * come first in the next call. A compute that did not answer is checked again soon: one lost packet must not disconnect it.
+   * Never rejects.
    */
   async all(computes: readonly RemoteCompute[], { lookMs, lookAgainMs }: FleetTimeouts): Promise<void> {
     const began = Date.now()
@@ -27,7 +27,7 @@ export class HealthCheck {
     await this.#some(unclear, Date.now() + lookMs)
   }
 
-  /** Those at which there was time to look. */
+  /** Resolves with the computes that were checked in time. */
   async #some(computes: readonly RemoteCompute[], until: number): Promise<RemoteCompute[]> {
     const at = (compute: RemoteCompute): number => this.#at.get(compute) ?? 0
     const looked: RemoteCompute[] = []

@@ -6,11 +6,11 @@ const longest = 1 << 20
 class Wrong extends Error {}
 
 export interface HeartbeatOptions {
-  /** A feed that brings nothing for so long is over, ms. */
+  /** Timeout of a feed without data, ms. */
   readonly silenceMs: number
   /** Ends the reading. */
   readonly signal: AbortSignal
-  /** Told of every line. */
+  /** Called for every line. */
   readonly line: (line: Readonly<Record<string, unknown>>) => void
 }
 

@@ -1,32 +1,32 @@
 import { sameText, sha256, toHex } from '../auth/secret.ts'
 
-/** A join token that was good. */
+/** The rights of a valid join token. */
 export interface JoinGrant {
-  /** Stands for the token, and is no secret. */
+  /** Identifies the token without being a secret. */
   readonly key: string
   /** The only compute that may join with it; absent: the token was never used, and was not made for one compute. */
   readonly compute_id?: string
 }
 
-/** The tokens with which computes join: in the settings and a file on Node, in a database elsewhere. Each belongs to one compute. */
+/** The join tokens: in the settings and a file on Node, in a database elsewhere. Each belongs to one compute. */
 export interface JoinTokens {
-  /** What the token lets in; undefined for one that is not good. */
+  /** The grant of a token; undefined for an invalid token. */
   check(token: string): Promise<JoinGrant | undefined>
   /**
-   * Makes the token that of this compute, unless it is that of another; a change is kept when this resolves. Resolves with the
-   * compute that the token belongs to now; undefined when the token is not good any more. One at a time.
+   * Binds the token to this compute, unless it belongs to another; a change is saved when this resolves. Resolves with the owner of
+   * the token; undefined when the token is no longer valid. Calls run one at a time.
    */
   bind(key: string, computeId: string): Promise<string | undefined>
-  /** Whether a token that is good belongs to this compute (ids are compared without regard to case). */
+  /** Whether a valid token belongs to this compute (ids are case-insensitive). */
   isOwned(computeId: string): Promise<boolean>
-  /** What the token of that key lets in now; undefined when it is not good any more. */
+  /** The grant of the token with this key; undefined when it is no longer valid. */
   grantOf(key: string): Promise<JoinGrant | undefined>
 }
 
-/** Which compute used which of the tokens of a list first, by the keys of the tokens. */
+/** The first compute of each token in a list, by the key of the token. */
 export interface JoinBindings {
   get(key: string): string | undefined
-  /** Kept when it resolves; those of tokens that `isListed` does not know are forgotten. */
+  /** Saves a binding, and drops the bindings of tokens that are not listed. */
   put(key: string, computeId: string, isListed: (key: string) => boolean): Promise<void>
 }
 
@@ -36,7 +36,7 @@ interface Listed {
   readonly compute_id?: string
 }
 
-/** Tokens of a list, asked for each time: `TOKEN`, or `COMPUTE_ID:TOKEN` for that compute. */
+/** Tokens of a list, which is read for each call: `TOKEN`, or `COMPUTE_ID:TOKEN` for that compute. */
 export function listedTokens(list: () => readonly string[], bindings: JoinBindings): JoinTokens {
   const listed = (): Promise<Listed[]> =>
     Promise.all(
@@ -50,7 +50,7 @@ export function listedTokens(list: () => readonly string[], bindings: JoinBindin
   return {
     async check(token) {
       let found: JoinGrant | undefined
-      // All of them, so that the time does not tell which it was.
+      // Compares with all tokens: the time must not reveal which token matched.
       for (const { secret, ...grant } of await listed()) if (await sameText(token, secret)) found ??= grant
       return found
     },
@@ -72,7 +72,7 @@ export function listedTokens(list: () => readonly string[], bindings: JoinBindin
   }
 }
 
-/** The tokens of both. */
+/** The tokens of both sources. */
 export function eitherTokens(first: JoinTokens, second: JoinTokens | undefined): JoinTokens {
   if (second === undefined) return first
   return {

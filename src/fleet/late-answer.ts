@@ -7,9 +7,9 @@ import { bodiless, ConnectionLost, type Send } from '../client/transport.ts'
 import { ApiError } from '../errors/api-error.ts'
 import { LateHead, lateHeader, lateType } from '../model/late-answer.ts'
 
-/** Most bytes of the head of an answer. */
+/** Largest head of an answer, bytes. */
 const maxHeadBytes = 64 * 1024
-/** A compute that has begun a late answer says something every 30 s. */
+/** A compute sends a byte at least every 30 s before a late answer, ms. */
 const defaultSilenceMs = 120_000
 const space = 0x20
 const newline = 0x0a
@@ -17,12 +17,12 @@ const nothing = new Uint8Array()
 
 type Reader = ReadableStreamDefaultReader<Uint8Array>
 
-/** What came is no late answer. */
+/** The received data are no late answer. */
 class Malformed extends Error {}
 
 /**
- * Asks by `send` so that the answer may come late, as `model/late-answer` describes it, and gives the answer itself: only a head
- * that has come is an answer. Rejects with ConnectionLost when none comes, or nothing for `silenceMs`; 502 for what is malformed.
+ * Wraps `send` for late answers (see `model/late-answer`), and resolves with the final answer. Rejects with ConnectionLost when the
+ * head does not arrive, or no data for `silenceMs`; 502 for a malformed answer.
  */
 export const awaitingLate =
   (send: Send, name: string, silenceMs = defaultSilenceMs): Send =>
@@ -47,7 +47,7 @@ export const awaitingLate =
 const isLate = ({ status, headers }: Response): boolean =>
   status === 200 && headers.get('content-type')?.split(';', 1)[0]?.trim().toLowerCase() === lateType
 
-/** The first line after the spaces, and what came with it of the body. */
+/** The first line after the spaces, and the part of the body in the same chunk. */
 async function readLine(reader: Reader, silenceMs: number): Promise<{ line: string; rest: Uint8Array }> {
   const decoder = new TextDecoder('utf-8', { fatal: true })
   let line = ''
@@ -90,7 +90,7 @@ function answerOf(head: LateHead, reader: Reader, rest: Uint8Array): Response {
   const headers = headersOf(head)
   const size = sizeOf(headers)
   if (!bodiless.has(status)) return new Response(bodyOf(reader, rest, size), { status, headers })
-  // To cancel it would end the connection, which can be used again.
+  // A cancel would close the connection, which can be reused.
   reader
     .read()
     .then(
@@ -101,7 +101,7 @@ function answerOf(head: LateHead, reader: Reader, rest: Uint8Array): Response {
   return new Response(null, { status, headers })
 }
 
-/** The rest of what comes; an error when it is not as long as was announced: by what is too long somebody else would be answered. */
+/** The body; an error unless its size is the announced size: surplus bytes would answer another request. */
 function bodyOf(reader: Reader, rest: Uint8Array, size: number | undefined): ReadableStream<Uint8Array> {
   let left = size ?? Number.POSITIVE_INFINITY
   let next: Uint8Array | undefined = rest
@@ -133,7 +133,7 @@ function headersOf({ headers }: LateHead): Headers {
   }
 }
 
-/** The length that was announced; undefined: none was. */
+/** The announced size, bytes; undefined without one. */
 function sizeOf(headers: Headers): number | undefined {
   const text = headers.get('content-length')
   if (text === null) return undefined

@@ -5,7 +5,7 @@ import { Load } from '../model/host.ts'
 
 const maxBytes = 4096
 
-/** How busy a compute is; undefined where it does not say so. */
+/** The load of a compute; undefined when it does not report it. */
 export async function askLoad(send: Send, signal: AbortSignal): Promise<Load | undefined> {
   const path = '/v2/compute/load'
   const response = await send({ method: 'GET', path, headers: { Accept: 'application/json' }, body: null, signal })
@@ -13,7 +13,7 @@ export async function askLoad(send: Send, signal: AbortSignal): Promise<Load | u
   return response.status === 200 ? loadIn(said) : undefined
 }
 
-/** The load in what a compute said; undefined when there is none. */
+/** The load in an answer of a compute; undefined without one. */
 export function loadIn(said: unknown): Load | undefined {
   if (!Check(Load, said)) return undefined
   return { cpu_usage_percent: said.cpu_usage_percent, memory_usage_percent: said.memory_usage_percent }

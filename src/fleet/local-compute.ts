@@ -6,15 +6,15 @@ import { type Compute, type ComputeCapabilities, localId } from '../model/comput
 /** This service as a compute of its own fleet. */
 export interface LocalHost {
   readonly name: string
-  /** As clients reach it; asked each time, as the port may be known only later. */
+  /** The address for clients; read each time, as the port may be known only later. */
   readonly address: () => Pick<Compute, 'protocol' | 'host' | 'port'>
   readonly user: string | null
   readonly host: Pick<HostFacts, 'capabilities' | 'load'>
-  /** Answers a request that was let in already (`App.inside`). */
+  /** Answers an admitted request (`App.inside`). */
   readonly fetch: (request: Request) => Promise<Response>
 }
 
-/** The compute `local`: always there, never saved, and asked without a connection. */
+/** The compute `local`: always present, never saved, and reached without a connection. */
 export class LocalCompute {
   readonly #host: LocalHost
   #capabilities: Promise<ComputeCapabilities> | undefined
@@ -54,7 +54,7 @@ export class LocalCompute {
     return this.#host.fetch(new Request(`http://localhost${path}`, init))
   }
 
-  /** What it can do stays the same while it runs. */
+  /** Cached: the capabilities do not change while the service runs. */
   #ask(): Promise<ComputeCapabilities> {
     this.#capabilities ??= this.#host.host.capabilities().then(
       ({ version, platform, node_types }) => ({ version, platform, node_types }),

@@ -6,32 +6,32 @@ import type { Registry } from './registry.ts'
 import type { FleetTimeouts } from './timeouts.ts'
 import type { TunnelsOptions } from './tunnels.ts'
 
-/** How computes are looked after; see `FleetOptions.upkeep`. */
+/** How the connections to computes are maintained; see `FleetOptions.upkeep`. */
 export type Upkeep = boolean | 'rounds'
 
 export interface FleetOptions {
   readonly registry: Registry
   readonly transport: Transport
-  /** Absent where no websockets can be opened to computes, but those that have joined. */
+  /** Absent where the runtime can open websockets only through tunnels. */
   readonly sockets?: SocketTransport
-  /** Of this service: a compute of another major version is refused. */
+  /** Version of this service; a compute of another major version is refused. */
   readonly version: string
   /** Absent where the service runs no nodes itself. */
   readonly local?: LocalHost
   readonly timeouts?: Partial<FleetTimeouts>
   /**
-   * Default: true. False where nothing lives between requests, and none may touch what another began: no feed is held, only
-   * requests make attempts, and what is under way to a compute that is lost is not ended early. `rounds`: a program that may
-   * sleep looks after its computes from time to time, by `Fleet.check`; no feed is held, and an attempt is made only once.
+   * Default: true. False for a runtime without state between requests: it reads no feed, only requests make attempts, and a lost
+   * compute does not end other requests early. `rounds`: for a runtime that may sleep: it calls `Fleet.check` from time to time,
+   * reads no feed, and does not repeat an attempt.
    */
   readonly upkeep?: Upkeep
-  /** With which computes may join; absent where none may. */
+  /** The tokens for joining computes; absent where computes cannot join. */
   readonly joinTokens?: JoinTokens
-  /** How the tunnels of those are kept. */
+  /** Limits and timeouts of the tunnels. */
   readonly tunnels?: Pick<TunnelsOptions, 'limits' | 'timeouts' | 'watch'>
 }
 
-/** What happens in a fleet. Never has a password. */
+/** An event in a fleet; it never contains a password. */
 export type FleetEvent =
   | { readonly type: 'compute.created' | 'compute.updated' | 'compute.deleted'; readonly compute: Compute }
   | { readonly type: 'log.warning' | 'log.error'; readonly message: string }

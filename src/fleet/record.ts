@@ -3,7 +3,7 @@ import { badRequest, conflict } from '../errors/api-error.ts'
 import { type ComputeCreate, type ComputeRecord, type ComputeUpdate, tunnelled } from '../model/compute.ts'
 import type { ComputeHello } from '../model/tunnel.ts'
 
-/** What is kept of a compute that was asked for. */
+/** The saved record of a registered compute. */
 export function computeRecordOf({
   compute_id,
   name,
@@ -25,7 +25,7 @@ export function computeRecordOf({
   }
 }
 
-/** What is kept of a compute that has joined, under a name that is not taken. */
+/** The saved record of a joined compute, with a free name. */
 export const joinedRecord = (
   { compute_id, name }: ComputeHello,
   isTaken: (name: string) => boolean,
@@ -38,7 +38,7 @@ export const joinedRecord = (
   ...credentials('', null),
 })
 
-/** The record with these changes; what is absent or null stays. Where a compute is that has joined is its own affair. */
+/** The record with these changes; absent and null members stay. A joined compute has no address to change. */
 export function changedRecord(
   record: ComputeRecord,
   { name, protocol, host, port, user, password, ...given }: ComputeUpdate,
@@ -64,7 +64,7 @@ export function changedRecord(
 
 type Share = Pick<ComputeUpdate, 'accepts_projects' | 'weight'>
 
-/** Whether the connection to a compute is not concerned, so that who empties it does not cut its labs off. */
+/** Whether the changes leave the connection alone: an update that drains a compute must not cut off its labs. */
 export function isOnlyShare(changes: ComputeUpdate): boolean {
   const given = Object.entries(changes).flatMap(([name, value]) =>
     value == null || name === 'compute_id' ? [] : [name],
@@ -72,7 +72,7 @@ export function isOnlyShare(changes: ComputeUpdate): boolean {
   return given.length > 0 && given.every((name) => name === 'accepts_projects' || name === 'weight')
 }
 
-/** Only what is not as usual is kept. */
+/** Only values other than the default are saved. */
 function shareOf(
   { accepts_projects, weight }: Share,
   before: Share = {},
@@ -82,7 +82,7 @@ function shareOf(
   return { ...(!accepts && { accepts_projects: false }), ...(share !== 1 && { weight: share }) }
 }
 
-/** Without a user there is nothing that a password is for. */
+/** Without a user the password is dropped. */
 export function credentials(user: string, password: string | null): Pick<ComputeRecord, 'user' | 'password'> {
   const name = user.trim()
   return name === '' ? { user: null, password: null } : { user: name, password }

@@ -28,20 +28,20 @@ export interface RemoteComputeOptions {
   readonly version: string
   readonly timeouts: FleetTimeouts
   readonly upkeep: Upkeep
-  /** Something that is shown is another. */
+  /** Called when a visible value changes. */
   readonly changed: (compute: RemoteCompute) => void
   readonly warn: (message: string) => void
 }
 
-/** How long a compute may take to answer before it is asked whether it is there, and how long that may take, ms. */
+/** How long a request waits for an answer before a probe of the compute, and the timeout of the probe, ms. */
 const quietMs = 10_000
 const answerMs = 5000
-/** How long it may take to answer a request that it has wholly, ms; it has shorter bounds of its own. */
+/** Timeout of the answer to a fully sent request, ms; the timeouts in the compute are shorter. */
 const maxWorkMs = 600_000
 
 type Flying = Pick<Outgoing, 'signal'> & Partial<Pick<Outgoing, 'body'>>
 
-/** A compute on another machine: its record, its session, and the requests that are under way to it. */
+/** A compute on another machine: its record, its session, and its pending requests. */
 export class RemoteCompute {
   readonly #options: RemoteComputeOptions
   readonly #flights = new Set<AbortController>()
@@ -51,7 +51,7 @@ export class RemoteCompute {
   #open: OpenSocket | undefined
   #session: ComputeSession
 
-  /** `waiting`: why it cannot be connected yet. */
+  /** `waiting`: why the service cannot connect yet. */
   constructor(record: ComputeRecord, options: RemoteComputeOptions, waiting?: string) {
     this.#options = options
     this.#record = record
@@ -93,7 +93,7 @@ export class RemoteCompute {
     }
   }
 
-  /** See `Session.connect`; what failed before does not count. */
+  /** See `Session.connect`; earlier failures do not count. */
   connect(): Promise<void> {
     this.#session.forgive()
     return this.#session.connect()
@@ -120,12 +120,12 @@ export class RemoteCompute {
     this.#session.recall({ ...found, load }, ageMs)
   }
 
-  /** Another record of the same connection, which goes on. */
+  /** Replaces the record; the connection stays. */
   keep(record: ComputeRecord): void {
     this.#record = record
   }
 
-  /** Another record: the session ends and a new one begins. Requests that are under way go on. */
+  /** Replaces the record and the session. Pending requests continue. */
   change(record: ComputeRecord, waiting?: string): void {
     this.#record = record
     this.#send = senderOf(this.#options.transport, record)
@@ -135,7 +135,7 @@ export class RemoteCompute {
     this.#session.start()
   }
 
-  /** The way to it is another, or is gone (`waiting`): as `change`, but what it can do is still known. */
+  /** The tunnel is new, or closed (`waiting`): as `change`, but the capabilities stay known. */
   rejoin(waiting?: string): void {
     const { capabilities } = this.#session
     if (waiting !== undefined) this.#giveUp(waiting)
@@ -145,14 +145,14 @@ export class RemoteCompute {
   }
 
   /**
-   * Sends a request with the credentials of the compute, connecting first. 409 when it cannot be reached, 503 when that has
-   * failed again and again, 504 when the compute goes away before it answers.
+   * Connects, then sends a request with the credentials of the compute. 409 when it cannot be reached, 503 after repeated failures,
+   * 504 when the connection is lost before the answer.
    */
   send(request: Outgoing): Promise<Response> {
     return this.#reach(request, async (signal, done) => tracked(await this.#send({ ...request, signal }), signal, done))
   }
 
-  /** Opens a websocket in the same way; 501 where there are none. It is broken off when the compute is found to be gone. */
+  /** Opens a websocket likewise; 501 in a runtime without them. It is closed when the compute is unreachable. */
   openSocket(request: Parameters<OpenSocket>[0]): Promise<Socket | Response> {
     return this.#reach(request, async (signal, done) => {
       if (this.#open === undefined) throw new ApiError(501, 'No websockets can be opened to computes here')
@@ -168,7 +168,7 @@ export class RemoteCompute {
     this.#giveUp('it was removed')
   }
 
-  /** `done` is called when nothing is under way any more; without it, nothing would be known that could end it after the head. */
+  /** `done` is called at the end of the body; without it the request can only be aborted before the head of the answer. */
   async #reach<T>(request: Flying, ask: (signal: AbortSignal, done?: () => void) => Promise<T>): Promise<T> {
     await this.#ready()
     const session = this.#session
@@ -183,7 +183,7 @@ export class RemoteCompute {
     }
   }
 
-  /** What is under way ends when the compute is found to be gone. */
+  /** The request is aborted when the compute becomes unreachable. */
   async #fly<T>({ signal, body }: Flying, ask: (signal: AbortSignal, done?: () => void) => Promise<T>): Promise<T> {
     const flight = new AbortController()
     const stay = onAbort(signal, () => flight.abort(signal.reason))
@@ -208,11 +208,11 @@ export class RemoteCompute {
     }
   }
 
-  /** A compute that has not answered for some time may work, or be gone: it is asked what it is. */
+  /** Probes a compute that has not answered for some time: it may be busy, or unreachable. */
   async #requireThere(flight: AbortController): Promise<void> {
     const session = this.#session
     try {
-      // What another request of a runtime without upkeep began may never end.
+      // Without upkeep the pending attempt of another request may never end.
       if (!this.#options.upkeep) return await this.#answers()
       this.#answering ??= this.#answers().finally(() => {
         this.#answering = undefined
@@ -246,7 +246,7 @@ export class RemoteCompute {
       try {
         return await session.ready()
       } catch (error) {
-        // The record was changed meanwhile: it may be right now.
+        // A record that was changed meanwhile may be right now.
         if (session === this.#session) throw error
       }
     }
@@ -275,7 +275,7 @@ export class RemoteCompute {
 const goneAway = (name: string, reason: string, cause?: Error): ApiError =>
   new ApiError(504, `The compute ${name} went away before it had answered: ${reason}`, { cause })
 
-/** Asks a compute with its credentials. Its answer may come late, but by a tunnel, which has pings of its own. */
+/** Sends requests with the credentials of the compute. Answers may come late, except by a tunnel, which has its own pings. */
 export function senderOf(transport: Transport, record: ComputeRecord): Send {
   const direct = transport(record)
   const send = record.protocol === tunnelled ? direct : awaitingLate(direct, computeNameOf(record))
@@ -283,7 +283,7 @@ export function senderOf(transport: Transport, record: ComputeRecord): Send {
   return (request) => send({ ...request, headers: { ...via, ...request.headers, ...own } })
 }
 
-/** Unless a request says that its caller is an administrator. A compute is never in local mode for what comes from here. */
+/** The default role. This header also takes the request out of local mode at the compute. */
 const via = { [viaHeader]: 'user' satisfies Via }
 
 function openerOf(sockets: RemoteComputeOptions['sockets'], record: ComputeRecord): OpenSocket | undefined {
@@ -298,7 +298,7 @@ const credentialsOf = ({ user, password }: ComputeRecord): Record<string, string
 /** Basic credentials are UTF-8 (RFC 7617). */
 const base64 = (text: string): string => btoa(String.fromCharCode(...new TextEncoder().encode(text)))
 
-/** The same answer; `done` is called when its body has ended, however that was, and the signal ends it. */
+/** The same answer; calls `done` at any end of its body. The signal aborts the body. */
 function tracked(response: Response, signal: AbortSignal, done: (() => void) | undefined): Response {
   if (done === undefined) return response
   const { status, headers } = response

@@ -4,7 +4,7 @@ import type { ComputeRecord } from '../model/compute.ts'
 import type { ApplianceEngine, AppliancePlace } from './appliance-engine.ts'
 import type { Fleet } from './fleet.ts'
 
-/** A compute that is registered takes the place of the VM: it is neither started nor ended. */
+/** A registered compute in the place of the VM: the service neither starts nor ends it. */
 export class RemoteEngine implements ApplianceEngine {
   readonly shown = {
     engine_id: 'remote',

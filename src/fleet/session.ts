@@ -11,23 +11,23 @@ import type { Upkeep } from './options.ts'
 import type { FleetTimeouts } from './timeouts.ts'
 import { Unreachable } from './unreachable.ts'
 
-/** How long what a compute said of itself is not asked again by looks, ms. */
+/** How long health checks use the known capabilities of a compute, ms. */
 const greetedMs = 120_000
 
 export interface ComputeSessionOptions {
-  /** As it is called in messages. */
+  /** The name in messages. */
   readonly name: string
   readonly send: Send
-  /** Of this service. */
+  /** Version of this service. */
   readonly version: string
   readonly timeouts: FleetTimeouts
   /** See `FleetOptions.upkeep`. */
   readonly upkeep: Upkeep
-  /** Set: it cannot be connected yet, for this reason. */
+  /** Why the service cannot connect yet. */
   readonly waiting?: string
-  /** Something that is shown is another. */
+  /** Called when a visible value changes. */
   readonly changed: () => void
-  /** Nothing answers there: what waits for an answer waits in vain. */
+  /** Called when the compute is unreachable: pending requests get no answer. */
   readonly unreachable: (reason: string) => void
   readonly warn: (message: string) => void
 }
@@ -38,14 +38,14 @@ interface Found {
   readonly load?: Load | undefined
 }
 
-/** What is known of a compute, as it can be kept. */
+/** The state of a compute in a form that can be stored. */
 export interface Remembered extends Pick<Compute, 'connected' | 'capabilities' | 'last_error'> {
   readonly load: Load | undefined
 }
 
 /**
- * The connection to a compute at one address with one set of credentials: made, held by reading its feed, and made again with
- * growing waits. While attempts keep failing, requests are refused at once instead of each waiting for its own failure.
+ * The connection to a compute at one address with one set of credentials. Reading the feed keeps it open; retries use a backoff.
+ * After repeated failures requests are refused at once, without an attempt.
  */
 export class ComputeSession {
   readonly #options: ComputeSessionOptions
@@ -58,9 +58,9 @@ export class ComputeSession {
   #failures = 0
   #retryAt = 0
   #attempt: Promise<void> | undefined
-  /** Until when an attempt may take; 0 without one. */
+  /** Deadline of the current attempt; 0 without one. */
   #attemptUntil = 0
-  /** Ends the attempt, or the feed that it became. */
+  /** Ends the current attempt, or the feed. */
   #link: AbortController | undefined
   #timer: ReturnType<typeof setTimeout> | undefined
   #isClosed = false
@@ -81,12 +81,12 @@ export class ComputeSession {
     return Date.now() < Math.max(this.#retryAt, this.#attemptUntil)
   }
 
-  /** Whether a request is worth an attempt: nothing says that it would fail. */
+  /** Whether an attempt may succeed: no recent attempt failed. */
   get isUnclear(): boolean {
     return !this.#isConnected && this.#options.waiting === undefined && !this.isRefusing
   }
 
-  /** Connects unless it is. 409 with the reason, or 503 when that failed again and again. */
+  /** Connects unless connected. 409 with the reason, or 503 after repeated failures. */
   async ready(): Promise<void> {
     if (this.#isConnected) return
     if (this.isRefusing) {
@@ -104,12 +104,12 @@ export class ComputeSession {
     }
   }
 
-  /** Resolves when it is connected; rejects with Refusal when something else answers, and with another error when nothing does. */
+  /** Resolves when connected; rejects with Refusal when another program answers, and with another error without an answer. */
   connect(): Promise<void> {
     if (this.#isConnected) return Promise.resolve()
     const { waiting, upkeep } = this.#options
     if (waiting !== undefined) return Promise.reject(new Error(waiting))
-    // What another request of such a runtime began may never end.
+    // Without upkeep the attempt of another request may never end.
     if (upkeep === false) return this.#try()
     this.#attempt ??= this.#try().finally(() => {
       this.#attempt = undefined
@@ -117,7 +117,7 @@ export class ComputeSession {
     return this.#attempt
   }
 
-  /** Connects by itself, and goes on trying. */
+  /** Connects in the background, with retries. */
   start(delayMs = 0): void {
     if (this.#options.upkeep === false || this.#isClosed) return
     clearTimeout(this.#timer)
@@ -127,13 +127,13 @@ export class ComputeSession {
     )
   }
 
-  /** Looks whether it is there and how busy it is, where no feed tells that. Never rejects. */
+  /** Checks the health and the load of a compute without a feed. Never rejects. */
   async check(): Promise<void> {
     const { version, waiting } = this.#options
     if (this.#isClosed || waiting !== undefined) return
     if (!this.#isConnected) return this.connect().catch(ignore('the compute shows its last_error, and is tried again'))
     const link = new AbortController()
-    // One that is over must not keep a program awake.
+    // The timer of a finished check must not keep the process awake.
     const late = this.#bound(link)
     try {
       const found = await abortable(this.#again(link.signal), link.signal)
@@ -148,7 +148,7 @@ export class ComputeSession {
     }
   }
 
-  /** What was found by a program that has ended since; `ageMs`: how long ago. */
+  /** Restores a state that an earlier process found `ageMs` ago. */
   recall({ connected, capabilities, load, last_error }: Remembered, ageMs: number): void {
     this.#isConnected = connected
     this.capabilities = capabilities
@@ -159,20 +159,20 @@ export class ComputeSession {
     this.#retryAt = Date.now() - ageMs + this.#options.timeouts.retryMs[0]
   }
 
-  /** The next attempt is made at once, whatever failed before. */
+  /** Resets the backoff: the next attempt starts at once. */
   forgive(): void {
     this.#failures = 0
     this.#retryAt = 0
   }
 
-  /** It is not there any more. */
+  /** Marks the compute as lost. */
   lose(reason: string): void {
     if (!this.#isConnected) return
     if (Date.now() - this.#connectedAt >= this.#options.timeouts.steadyMs) this.#failures = 0
     this.#fail(reason)
   }
 
-  /** Nothing is done any more; who waits for an attempt is told. */
+  /** Ends the session; a pending attempt rejects. */
   close(): void {
     this.#isClosed = true
     clearTimeout(this.#timer)
@@ -207,7 +207,7 @@ export class ComputeSession {
     return setTimeout(() => link.abort(new Error(`it did not answer in ${connectMs / 1000} s`)), connectMs)
   }
 
-  /** To say how busy it is says that it is there, too; what does not say so is looked at closely. */
+  /** A report of the load also proves that the compute is alive; without a report the full greeting follows. */
   async #again(signal: AbortSignal): Promise<Found> {
     if (this.load !== undefined && Date.now() - this.#greetedAt < greetedMs) {
       const load = await askLoad(this.#options.send, signal)
@@ -234,7 +234,7 @@ export class ComputeSession {
     const { timeouts, changed, version } = this.#options
     this.#isConnected = true
     this.#connectedAt = Date.now()
-    // What comes and goes is not taken for well at once.
+    // An unsteady connection does not reset all failures.
     this.#failures = Math.min(this.#failures, 1)
     this.capabilities = capabilities
     this.lastError = null
@@ -276,7 +276,7 @@ export class ComputeSession {
     this.load = undefined
     this.lastError = reason
     const [first, longest] = timeouts.retryMs
-    // By chance too: what was lost together must not come back together.
+    // With jitter: computes that were lost together must not return together.
     const wait = Math.min(first * 2 ** (this.#failures - 1), longest) * (0.5 + Math.random() / 2)
     this.#retryAt = Date.now() + wait
     if (this.#options.upkeep === true) this.start(wait)

@@ -1,6 +1,6 @@
 import type { MetricFamily } from '../model/metrics.ts'
 
-/** How many computes are in which state. */
+/** The number of computes in each state. */
 export function stateMetrics(states: readonly string[]): MetricFamily[] {
   const samples = (['connected', 'disconnected', 'refusing'] as const).map((state) => ({
     labels: { state },

@@ -11,9 +11,9 @@ const maxBytes = 1 << 20
 const askMs = 20_000
 const Interfaces = Type.Array(Type.Pick(NetworkInterface, ['ip_address', 'netmask']))
 
-/** After that time, warns when the VM is not in the network of this service; the function that comes back ends that. */
+/** Warns after `ms` when the VM is not in the network of this service; the returned function cancels the check. */
 export function checkSubnetLater(fleet: Fleet, { vmname }: ApplianceVmRecord, ms: number): () => void {
-  // Nothing lives so long there.
+  // Without upkeep no timer lasts that long.
   if (!fleet.hasUpkeep) return () => {}
   const over = new AbortController()
   const check = async () => {
@@ -32,7 +32,7 @@ export function checkSubnetLater(fleet: Fleet, { vmname }: ApplianceVmRecord, ms
   }
 }
 
-/** The network of the address by which a compute is known, by what it says of its interfaces; undefined for another address. */
+/** The network of the registered address of a compute, from its list of interfaces; undefined for an address outside the list. */
 async function networkOf(
   fleet: Fleet,
   id: string,
@@ -50,7 +50,7 @@ async function networkOf(
   return { network: `${(address & mask) >>> 0}/${mask}`, text: `${host}, netmask ${own?.netmask}` }
 }
 
-/** Of an IPv4 address; undefined for anything else. */
+/** The number of an IPv4 address; undefined for other texts. */
 function numberOf(text: string): number | undefined {
   const parts = /^\d{1,3}(?:\.\d{1,3}){3}$/.test(text) ? text.split('.').map(Number) : []
   if (parts.length !== 4 || parts.some((part) => part > 255)) return undefined

@@ -1,24 +1,24 @@
-/** How long things may take, ms. */
+/** Timeouts and delays, ms. */
 export interface FleetTimeouts {
-  /** Until a compute has said what it is. */
+  /** Timeout of the first answer of a compute. */
   readonly connectMs: number
-  /** A connected compute that says nothing for so long is not there any more. */
+  /** Silence after which a connected compute counts as lost. */
   readonly silenceMs: number
-  /** Wait before another attempt: the first, and the longest. */
+  /** Delay before a retry: the first, and the longest. */
   readonly retryMs: readonly [first: number, longest: number]
-  /** A connection that lived so long makes what failed before it forgotten. */
+  /** A connection of this age resets the earlier failures. */
   readonly steadyMs: number
-  /** Attempts in a row that fail before requests are refused at once. */
+  /** Number of consecutive failures after which requests are refused at once. */
   readonly failures: number
-  /** Looks at all computes: no more are begun then. */
+  /** Time for the health checks of all computes; after it no further check starts. */
   readonly lookMs: number
-  /** Until what did not answer a look is looked at again. */
+  /** Delay before the second check of a compute that did not answer. */
   readonly lookAgainMs: number
 }
 
 export const defaultFleetTimeouts: FleetTimeouts = {
   connectMs: 20_000,
-  // A feed says something every 5 s.
+  // A feed sends a line every 5 s.
   silenceMs: 16_000,
   retryMs: [1000, 30_000],
   steadyMs: 10_000,

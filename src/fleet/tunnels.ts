@@ -8,47 +8,47 @@ import type { TunnelWire } from '../tunnel/outbox.ts'
 import { computeKey } from './computes.ts'
 import type { JoinGrant } from './join-tokens.ts'
 
-/** Why a compute that joins by itself cannot be asked. */
+/** Why requests to a joining compute fail before its tunnel opens. */
 export const notJoined = 'it has not joined'
 
 export interface TunnelsOptions extends Pick<AskingOptions, 'version' | 'limits' | 'timeouts' | 'watch'> {
-  /** Registers the compute unless it is, and makes the token its own; rejects when it cannot be. */
+  /** Registers the compute unless it is known, and binds the token to it; rejects when this is not possible. */
   readonly enlist: (hello: ComputeHello, grant: JoinGrant) => Promise<void>
-  /** Whether a token is still good, by its key. */
+  /** Whether the token with this key is still valid. */
   readonly isGood: (token: string) => Promise<boolean>
-  /** It can be asked now, or not any more. */
+  /** Called when the tunnel of a compute opens or closes. */
   readonly joined: (id: string) => void
   readonly left: (id: string, reason: string) => void
 }
 
-/** What must be told to go on with a tunnel in another program. */
+/** The state that another process needs to resume a tunnel. */
 export interface KeptTunnel {
   readonly hello: ComputeHello
-  /** The key of the token that it was opened with. */
+  /** The key of the token that opened the tunnel. */
   readonly token?: string
 }
 
 interface Joined {
   readonly end: AskingEnd
-  /** Undefined: a version before this one kept nothing of it. */
+  /** Undefined: an earlier version did not store it. */
   readonly token: string | undefined
 }
 
 /**
- * The tunnels of computes that have joined: one a compute, the newest that was opened with its token. Another token does not
- * take the place of a tunnel that is open, unless the token of that one is not good any more.
+ * The tunnels of joined computes. Each compute has one: the newest with its token. A tunnel with another token replaces an open
+ * tunnel only when the token of the open tunnel is no longer valid.
  */
 export class Tunnels {
   readonly #options: TunnelsOptions
   readonly #ends = new Map<string, Joined>()
-  /** All that are open, also those that have not said yet who they are. */
+  /** All open tunnels, also those before the greeting. */
   readonly #open = new Set<AskingEnd>()
 
   constructor(options: TunnelsOptions) {
     this.#options = options
   }
 
-  /** Asks the compute with that id by its tunnel. */
+  /** Sends requests to a compute by its tunnel. */
   readonly transport: Transport = ({ compute_id }): Send => {
     return async (request) => {
       const end = this.#ends.get(computeKey(compute_id))?.end
@@ -61,7 +61,7 @@ export class Tunnels {
     return this.#ends.has(computeKey(id))
   }
 
-  /** Opens websockets of it in the same way. */
+  /** Opens websockets by the tunnel. */
   readonly sockets: SocketTransport = ({ compute_id }): OpenSocket => {
     return async (request) => {
       const end = this.#ends.get(computeKey(compute_id))?.end
@@ -70,7 +70,7 @@ export class Tunnels {
     }
   }
 
-  /** The end for a websocket whose token was good: it must be told of messages and of the close. */
+  /** The endpoint for a websocket with a valid token; the caller passes it messages and the close. */
   accept(wire: TunnelWire, grant: JoinGrant): AskingEnd {
     const end: AskingEnd = new AskingEnd({
       ...this.#options,
@@ -85,7 +85,7 @@ export class Tunnels {
     return end
   }
 
-  /** The end for a websocket that was accepted by a program which has slept, or ended, since. */
+  /** The endpoint for a websocket that an earlier process accepted. */
   resume(wire: TunnelWire, { hello: resumed, token }: KeptTunnel): AskingEnd {
     const end: AskingEnd = new AskingEnd({
       ...this.#options,
@@ -99,7 +99,7 @@ export class Tunnels {
     return end
   }
 
-  /** Ends the tunnel of a compute that is not wanted any more. */
+  /** Ends the tunnel of a removed compute. */
   dismiss(id: string): void {
     this.#ends.get(computeKey(id))?.end.close(resetCodes.removed, 'The compute was removed')
   }
@@ -124,7 +124,7 @@ export class Tunnels {
     this.#options.joined(hello.compute_id)
   }
 
-  /** Whether the compute has a tunnel that was opened with another token which is still good. */
+  /** Whether the compute has a tunnel with another token that is still valid. */
   async #isHeld(id: string, token: string): Promise<boolean> {
     for (;;) {
       const joined = this.#ends.get(computeKey(id))

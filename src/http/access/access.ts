@@ -10,42 +10,42 @@ import { hostOf } from './host.ts'
 import type { Peer } from './peer.ts'
 import { requireKnownSource } from './source.ts'
 
-/** Who is let in. Read for every request, so that a reload of the configuration is in force at once. */
+/** The access settings. Read for every request: a reload of the configuration applies at once. */
 export interface Access {
-  /** Lower-case host names and addresses (IPv6 in brackets) by which clients may call us, without port. */
+  /** Lower-case names and addresses (IPv6 in brackets) of this service, without port. */
   readonly hosts: ReadonlySet<string>
-  /** Origins of web pages that may use the service, beside our own. */
+  /** Other origins whose pages may use the service. */
   readonly allowedOrigins: ReadonlySet<string>
   /** HTTP Basic; both empty: not used. */
   readonly user: string
   readonly password: string
   /** Bearer; empty: not used. */
   readonly token: string
-  /** Knows further credentials. With it nobody comes in without any, also where none of those above is set. */
+  /** Knows further credentials. With a verifier every request needs credentials, even when those above are empty. */
   readonly verifier?: Verifier | undefined
-  /** HTTP Basic is taken from other hosts also where it came without TLS. */
+  /** Accepts HTTP Basic from other hosts without TLS, too. */
   readonly takesPlainBasic?: boolean
 }
 
 export interface AdmissionOptions {
-  /** Asked for every request. */
+  /** Read for every request. */
   readonly access: () => Access
   readonly tickets: Pick<TicketOffice, 'redeem'>
   readonly logins: LoginLimit
-  /** Without it nobody logs in for a session. */
+  /** Absent: the service has no sessions. */
   readonly sessions?: Sessions | undefined
 }
 
-/** Everybody, where there are no credentials to ask for. */
+/** The identity of every client of a service without credentials. */
 const anybody: Identity = { name: 'anybody', role: 'admin', key: '', ambient: true }
 
 const isProtected = ({ user, password, token, verifier }: Access): boolean =>
   user !== '' || password !== '' || token !== '' || verifier !== undefined
 
 /**
- * Decides who is let in. Credentials that a browser sends by itself (HTTP Basic after one log-in, what Cloudflare Access adds, or none)
- * are *ambient*: any page can have such requests made, so they are judged by the page. A Bearer token or a ticket is *explicit*: only
- * who knows it can send it.
+ * Admits or refuses requests. Credentials that a browser sends by itself (HTTP Basic after one log-in, the header of Cloudflare
+ * Access, or none) are *ambient*: any page can cause such requests, so the origin of the page is checked. A Bearer token or a
+ * ticket is *explicit*: a page must know it to send it.
  */
 export class Admission {
   readonly #options: AdmissionOptions
@@ -55,9 +55,9 @@ export class Admission {
   }
 
   /**
-   * Who asks. Throws unless the request may come in: 403 for a foreign web page, and for a host name that is not ours (a rebound DNS
-   * name); 401 without valid credentials when some are configured. Undefined for a preflight, which cannot carry credentials.
-   * `takesTicket`: the request opens a websocket.
+   * The identity behind a request. 403 for a foreign web page, and for a host name that is not ours (DNS rebinding); 401 without
+   * valid credentials where the service needs them. Undefined for a preflight, which cannot have credentials. `takesTicket`: the
+   * request opens a websocket.
    */
   async admit(request: Request, peer: Peer, takesTicket: boolean): Promise<Identity | undefined> {
     const access = this.#options.access()
@@ -67,7 +67,7 @@ export class Admission {
       judge()
       return anybody
     }
-    // A ticket stands for the credentials only where a page could not send them.
+    // A ticket replaces the credentials only where a page cannot send a header.
     const ticket = takesTicket ? ticketOf(request) : undefined
     if (ticket !== undefined) {
       const login = { kind: 'ticket', address: peer.address, name: '', secret: ticket } as const
@@ -75,7 +75,7 @@ export class Admission {
       if (holder !== undefined) return holder
     }
     const credentials = credentialsOf(request)
-    // Before the credentials are looked at: no page can try some out in the name of its visitors.
+    // Before the check of the credentials: otherwise a page could guess passwords from the browsers of its visitors.
     if (credentials.kind !== 'bearer') judge()
     const identity = await this.#identify(request, credentials, access, peer)
     if (identity === undefined) {
@@ -83,27 +83,27 @@ export class Admission {
       requireHost(request, access)
       return undefined
     }
-    // A rebound name has none of the credentials that a browser sends by itself, so the name does not matter with any.
+    // A browser has no ambient credentials for a rebound name: with explicit credentials the host name does not matter.
     if (identity.ambient === true) judge()
     return identity
   }
 
-  /** How long a request with this Authorization has to wait, in whole seconds, as too many were wrong; 0: it may be looked at. */
+  /** Whole seconds that a request with this Authorization has to wait after too many wrong log-ins; 0: none. */
   refusal(authorization: string, { address }: Peer): number {
     if (!isProtected(this.#options.access())) return 0
     const login = loginOf(credentialsIn(authorization), address)
     return login === undefined ? 0 : this.#options.logins.refusal(login)
   }
 
-  /** Who asks for what is public; 403 for a foreign page, as in `admit`. */
+  /** The identity for a public endpoint; 403 for a foreign page, as in `admit`. */
   admitAnybody(request: Request, { isSecure }: Peer): Identity {
     requireKnownSource(request, this.#options.access(), isSecure)
     return { ...anybody, role: 'read' }
   }
 
   /**
-   * A new session and the cookie that has it. 401 for wrong credentials, 429 after too many, 403 for a password that others could
-   * read on its way, 404 where there are no sessions.
+   * A new session and its cookie. 401 for wrong credentials, 429 after too many, 403 for a password over an unencrypted network,
+   * 404 where the service has no sessions.
    */
   async logIn(
     given: { readonly token: string } | { readonly user: string; readonly password: string },
@@ -116,7 +116,7 @@ export class Admission {
       'token' in given
         ? { kind: 'bearer', token: given.token }
         : { kind: 'basic', ...given, pair: `${given.user}:${given.password}` }
-    // What else the request has says nothing: these are the credentials that count.
+    // Without the headers of the request: only the given credentials count.
     const identity = await this.#identify(new Request(request.url), credentials, access, peer, 'session')
     if (identity === undefined) throw unauthorized({ asksBasic: false })
     const { session, text } = await sessions.begin(identity, configuredSecret(identity.key, access))
@@ -125,8 +125,8 @@ export class Admission {
   }
 
   /**
-   * Ends the session of the request, if it has one; the cookie takes it back. `ended` is told also where that cannot be saved (507),
-   * because the session has ended then, too, until the service starts again.
+   * Ends the session of the request, if any; the cookie deletes it in the browser. `ended` is called on a full disk (507), too: the
+   * session stays ended until the service restarts.
    */
   async logOut(request: Request, { isSecure }: Peer, ended: (session: Session) => void): Promise<{ cookie: string }> {
     const sessions = this.#sessions()
@@ -156,8 +156,8 @@ export class Admission {
   }
 
   /**
-   * Lets a compute join, or what else `check` lets in for a Bearer token; undefined: the token is wrong, which is counted. 429 after
-   * too many wrong ones from there.
+   * The result of `check` for a Bearer token, such as a join token; undefined: the token is wrong, and is counted. 429 after too
+   * many wrong tokens from that address.
    */
   join<T>(request: Request, { address }: Peer, check: () => Promise<T | undefined>): Promise<T | undefined> {
     const secret = bearerOf(request)
@@ -165,7 +165,7 @@ export class Admission {
     return this.#options.logins.attempt({ kind: 'join', address, name: nameOfToken(secret), secret }, check)
   }
 
-  /** Whose credentials these are: those configured first, then what the verifier knows. 429 after too many wrong ones from there. */
+  /** The identity of credentials, by the configuration, then by the verifier. 429 after too many wrong log-ins. */
   async #identify(
     request: Request,
     credentials: Credentials,
@@ -186,9 +186,9 @@ export class Admission {
       case 'basic': {
         requirePrivate(peer, access)
         const { pair, user, password } = credentials
-        // A configuration with only half of the pair lets nobody in by it.
+        // A user without a password, or a password without a user, admits no client.
         const isUsed = access.user !== '' && access.password !== ''
-        // Old clients know only Basic: the token is their password, for any user.
+        // Old clients support only Basic: they send the token as the password of any user.
         const identity = await logins.attempt(loginOf(credentials, address, way), () =>
           isUsed && isSecret(pair, `${access.user}:${access.password}`) ? configured('user', user) : known(password),
         )
@@ -206,7 +206,7 @@ export class Admission {
   }
 }
 
-/** What a session was begun with, where that is configured. */
+/** The configured credentials of a key; undefined for other credentials. */
 function configuredSecret(key: string, { user, password, token }: Access): string | undefined {
   if (key === keyOfUser) return `${user}:${password}`
   return key === keyOfConfiguredToken ? token : undefined
@@ -228,7 +228,7 @@ function cookieIn(header: string, name: string): string | undefined {
 
 type Guess = Extract<Credentials, { kind: 'bearer' | 'basic' }>
 
-/** As what credentials are counted when they are wrong; undefined for what nobody can try out. */
+/** The log-in that wrong credentials count as; undefined for credentials that cannot be guessed. */
 function loginOf(credentials: Guess, address: string, way?: LoginKind): Login
 function loginOf(credentials: Credentials, address: string): Login | undefined
 function loginOf(credentials: Credentials, address: string, way?: LoginKind): Login | undefined {
@@ -242,10 +242,10 @@ function loginOf(credentials: Credentials, address: string, way?: LoginKind): Lo
   return { kind: way ?? 'basic', address, name, secret: password }
 }
 
-/** By what name the wrong log-ins with a token are counted. */
+/** The name under which wrong tokens are counted. */
 const nameOfToken = (token: string): string => (madeToken.test(token) ? token.slice(0, 19) : '')
 
-/** A page that asks in the background shows its own form; a browser would cover it with a window that asks for Basic. */
+/** A script shows its own log-in form. The browser must not show its Basic prompt over that form. */
 const isByScript = ({ headers }: Request): boolean => headers.get('sec-fetch-dest') === 'empty'
 
 function requireHost(request: Request, { hosts }: Access): void {
@@ -256,7 +256,7 @@ function requireHost(request: Request, { hosts }: Access): void {
   )
 }
 
-/** Throws for a password that others could read on its way. */
+/** 403 for a password over an unencrypted network. */
 export function requirePrivate({ address, isSecure }: Peer, { takesPlainBasic }: Access): void {
   if (isSecure || takesPlainBasic === true || address === '' || isLoopback(address)) return
   throw forbidden(
@@ -265,7 +265,7 @@ export function requirePrivate({ address, isSecure }: Peer, { takesPlainBasic }:
   )
 }
 
-/** The origin to name in Access-Control-Allow-Origin for a request that was let in. */
+/** The value of Access-Control-Allow-Origin for an admitted request. */
 export const corsOrigin = (request: Request): string | undefined => request.headers.get('origin') ?? undefined
 
 export const isPreflight = (request: Request): boolean =>
@@ -274,7 +274,7 @@ export const isPreflight = (request: Request): boolean =>
 const keyOfUser = 'configured:user'
 const keyOfConfiguredToken = 'configured:token'
 
-/** Who has what the configuration says may do everything. */
+/** The administrator with configured credentials. */
 const configured = (what: 'token' | 'user', name = 'the configured token'): Identity => ({
   name,
   role: 'admin',

@@ -7,10 +7,10 @@ export type Credentials =
   | { readonly kind: 'unknown' }
   | { readonly kind: 'none' }
 
-/** What came with the request, unchecked. */
+/** The credentials of a request, unchecked. */
 export const credentialsOf = ({ headers }: Request): Credentials => credentialsIn(headers.get('authorization'))
 
-/** What a header Authorization says, unchecked. */
+/** The credentials in an Authorization header, unchecked. */
 export function credentialsIn(authorization: string | null): Credentials {
   if (authorization === null) return { kind: 'none' }
   const [, scheme = '', value = ''] = /^(\w+)\s+(\S+)$/.exec(authorization) ?? []

@@ -3,10 +3,10 @@ interface Host {
   readonly name: string
 }
 
-/** The last one: requests come with the same few. */
+/** A cache of one entry: most requests have the same few hosts. */
 let last: Host | undefined
 
-/** The Host header, as it was sent and as a bare lower-case name. The URL is no help: an absolute request line sets it. */
+/** The Host header, as it was sent and as a bare lower-case name. An absolute request line sets the URL (RFC 9112, 3.2.2). */
 export function hostOf(request: Request): Host | undefined {
   const text = request.headers.get('host') ?? new URL(request.url).host
   if (text === last?.text) return last

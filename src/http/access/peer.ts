@@ -1,10 +1,10 @@
-/** The other end of a request: the client, or the proxy before it that nobody told us of. */
+/** The remote side of a request: the client, or a proxy that is not configured as trusted. */
 export interface Peer {
-  /** IP address: the forwarded one behind a trusted proxy. Empty when the runtime does not tell. */
+  /** IP address: behind a trusted proxy the forwarded address. Empty when the runtime does not give it. */
   readonly address: string
   /** The request came by TLS, to this service or to a trusted proxy before it. */
   readonly isSecure: boolean
 }
 
-/** What a runtime that knows no more can tell: the scheme of the URL. */
+/** The peer for a runtime that has only the URL of the request. */
 export const peerByUrl = ({ url }: Request): Peer => ({ address: '', isSecure: url.startsWith('https:') })

@@ -4,17 +4,17 @@ import { type Endpoint, roleOf } from '../endpoint.ts'
 import type { Routes } from '../router.ts'
 
 /**
- * The role that a request needs. What is handed on to a compute is asked there with the credentials of this service, which may
- * do everything: so the role counts that is needed there, too.
+ * The role that a request needs. A forwarded request reaches the compute with the credentials of this service, which are those of
+ * an administrator: therefore the role that the endpoint of the compute needs counts, too.
  */
 export async function roleNeeded(routes: Routes, endpoint: Endpoint, method: string, path: string): Promise<Role> {
   let role = roleOf(endpoint)
   const there = endpoint.handsOn?.(path)
   if (there === undefined) return role
-  // A compute that is another program may decode the path before it looks for what is meant.
+  // Another program as compute may decode the path before it matches its routes.
   for (const spelling of new Set([there, decoded(there)])) {
     const match = await routes.find(method, spelling).catch(() => undefined)
-    // It may know what we do not: by a word for a kind that only its settings have, a GET opens a console.
+    // The settings of the compute may add a kind that is unknown here, and a GET may open a console by its name.
     role = greater(role, match !== undefined && 'endpoint' in match ? roleOf(match.endpoint) : 'operate')
   }
   return role

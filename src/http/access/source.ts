@@ -9,9 +9,8 @@ import { hostOf } from './host.ts'
 export type IsSecure = boolean
 
 /**
- * Judges which page a request comes from, by the headers that browsers add and pages cannot forge (Origin, RFC 6454; Sec-Fetch-*, W3C
- * Fetch Metadata). For requests with credentials that a browser sends by itself, or with none. 403 for a page that is neither our own
- * nor of an allowed origin. Programs send neither header.
+ * 403 for a request of a page that is neither our own nor of an allowed origin. The check uses headers that pages cannot forge
+ * (Origin, RFC 6454; Sec-Fetch-*, W3C Fetch Metadata). It is for requests with ambient credentials. Programs send neither header.
  */
 export function requireKnownSource(
   request: Request,
@@ -26,16 +25,16 @@ export function requireKnownSource(
         '"Authorization: Bearer" from the program that serves the page',
     )
   }
-  // Browsers leave Origin out of GETs that are no CORS requests, but say where those come from.
+  // Browsers omit Origin in GETs that are no CORS requests, but send Sec-Fetch-Site.
   if (isForeignSite(request) && !isTopLevelNavigation(request)) {
     throw forbidden('Sec-Fetch-Site: a page of another site may not use this service')
   }
 }
 
 /**
- * The part of that judgement that depends on the endpoint. 403 for a link of another site to anything but a page, and for a GET that
- * changes something, or a form, where the browser does not say which page asks. 415 for a JSON body that a form could have sent:
- * browsers ask no permission (CORS preflight) for those.
+ * The checks that depend on the endpoint. 403 for a link of another site to anything but a page. 403 for a form, and for a GET with
+ * an effect, from a browser that does not name the page. 415 for a JSON body that a form could have sent: browsers send forms
+ * without a CORS preflight.
  */
 export function requireDeliberate(
   request: Request,
@@ -70,13 +69,13 @@ export function requireDeliberate(
 
 const isRead = ({ method }: Request): boolean => method === 'GET' || method === 'HEAD'
 
-/** Whether a page of another site had the request made, as far as Sec-Fetch-Site says it. */
+/** Whether Sec-Fetch-Site names another site as the source of the request. */
 export function isForeignSite({ headers }: Request): boolean {
   const site = headers.get('sec-fetch-site')
   return site === 'cross-site' || site === 'same-site'
 }
 
-/** A link that was followed in a window of its own, and not in a frame. */
+/** A followed link in a window or tab, not in a frame. */
 function isTopLevelNavigation(request: Request): boolean {
   const { headers } = request
   const isDocument = (headers.get('sec-fetch-dest') ?? 'document') === 'document'
@@ -92,8 +91,8 @@ const isUntoldBrowser = (request: Request): boolean =>
   !isByBrowser(request) && /^mozilla\//i.test(request.headers.get('user-agent') ?? '')
 
 /**
- * A browser that says nothing of the page even with a form, as Firefox before 70 (Origin with forms: bugzilla.mozilla.org/1424076).
- * Told by the engine: PowerShell and Qt call themselves Mozilla, too, and PowerShell says that every body is a form.
+ * A browser that sends no Origin even with a form, such as Firefox before 70 (bugzilla.mozilla.org/1424076). The name of the engine
+ * identifies it: PowerShell and Qt call themselves Mozilla, too, and PowerShell sends every body as a form.
  */
 const isOldBrowser = (request: Request): boolean =>
   isUntoldBrowser(request) && /gecko|webkit|trident|msie|presto/i.test(request.headers.get('user-agent') ?? '')
@@ -105,7 +104,7 @@ const isFormMedia = ({ headers }: Request): boolean =>
     headers.get('content-type') ?? '',
   )
 
-/** By TLS only pages that came by TLS are our own; without, a proxy that we do not know may have taken it off. */
+/** By TLS only https pages are our own. Without TLS both schemes are: an unknown proxy may have terminated TLS. */
 function isOwnOrigin(origin: string, request: Request, isSecure: IsSecure): boolean {
   const host = hostOf(request)?.text
   const [, scheme, rest] = /^(https?):\/\/([^/]*)$/i.exec(origin) ?? []
