@@ -1,5 +1,6 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import fc from 'fast-check'
 import { afterEach, expect, onTestFinished } from 'vitest'
 import { body, del, post, put, send, notByWorker as test } from '../support/api.ts'
 
@@ -54,6 +55,19 @@ test('the settings are merged, bounded, and shown without the password', async (
   })
   expect(await body(put(appliance, { address: null, user: null }))).toEqual({ ...changed, port: 80, user: null })
   expect((await put(appliance, await body(send(appliance)))).status).toBe(201)
+})
+
+test('takes back what it shows, and keeps the password that it does not show', async () => {
+  const given = { vmname: 'Lab VM', user: 'anna', password: 'geheim', port: 80 }
+  const shown = await body<Record<string, unknown>>(put(appliance, given))
+  await fc.assert(
+    fc.asyncProperty(fc.subarray(Object.keys(shown)), async (names) => {
+      const answer = await put(appliance, Object.fromEntries(names.map((name) => [name, shown[name]])))
+      expect([answer.status, await body(answer)]).toEqual([201, shown])
+    }),
+    { numRuns: 15 },
+  )
+  expect((await put(appliance, { ...shown, nonsense: 1 })).status).toBe(400)
 })
 
 test.for([

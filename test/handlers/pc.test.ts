@@ -1,5 +1,7 @@
 import { expect, test } from 'vitest'
 import { body, del, newPc, newProject, post, put, sameHost, send } from '../support/api.ts'
+import { requireRoot } from '../support/require.ts'
+import { testWith } from '../support/test-with.ts'
 
 const types = 'nio_udp, nio_generic_ethernet, nio_ethernet, nio_tap'
 const nio = (lport: number, rport = lport + 1) => ({ type: 'nio_udp', lport, rhost: '127.0.0.1', rport })
@@ -275,7 +277,8 @@ test.for([
   expect((await body<{ message: string }>(answer)).message).toMatch(message)
 })
 
-test.each([
+// Another user may open no packet socket, and is told that first.
+testWith(requireRoot()).each([
   { type: 'nio_ethernet', ethernet_device: 'no-such-dev' },
   { type: 'nio_generic_ethernet', ethernet_device: 'no-such-dev' },
 ])('a device that the host does not have is missing: %j', async (input) => {

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { idling } from '../stand-in/mips/programs.ts'
-import { body, del, newProject, notByWorker, post, put, sameHost, send } from '../support/api.ts'
+import { body, del, newProject, post, put, sameHost, send } from '../support/api.ts'
 import { iouImage, uploadIouImage } from '../support/iou-http.ts'
 import { requireProgram } from '../support/require.ts'
 import { describeWith } from '../support/test-with.ts'
@@ -165,21 +165,6 @@ test('a link is made anew from what it showed', async () => {
   await remove()
   const nodes = link.nodes.map((end) => ({ ...end, nio: { type: 'nio_of_another_kind' } }))
   expect((await post('/v2/links', { nodes })).status).toBe(400)
-})
-
-notByWorker('the appliance VM takes back what it shows, and keeps the password that it does not show', async () => {
-  const path = '/v2/appliancevm'
-  const given = { vmname: 'Lab VM', user: 'anna', password: 'geheim', port: 80 }
-  const shown = await body<Shown>(put(path, given))
-  await fc.assert(
-    fc.asyncProperty(fc.subarray(Object.keys(shown)), async (names) => {
-      const answer = await put(path, Object.fromEntries(names.map((name) => [name, shown[name]])))
-      expect([answer.status, await body(answer)]).toEqual([201, shown])
-    }),
-    { numRuns: 15 },
-  )
-  expect((await put(path, { ...shown, nonsense: 1 })).status).toBe(400)
-  await put(path, { vmname: null, user: null, port: 3080 })
 })
 
 test('a compute takes back what it shows', async () => {
