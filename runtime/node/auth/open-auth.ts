@@ -11,10 +11,10 @@ import type { ServiceRecords } from '../storage/service-records.ts'
 import { SessionFiles, sessionKey } from './session-files.ts'
 import { TokenFile } from './token-file.ts'
 
-/** Requests a second that a gateway allows each credential where the configuration says nothing. */
+/** Default limit of a gateway for each credential, requests a second. */
 const perSecondOfGateway = 100
 
-/** Who may come in beside those whom the configuration names, and how often. */
+/** The tokens, sessions and limits beside the configured credentials. */
 export interface Auth {
   readonly tokens: Tokens | undefined
   /** For `Access`. */

@@ -10,7 +10,7 @@ const name = 'qemu-img'
 const probeMs = 5000
 const maxOutput = 4 * 2 ** 20
 
-/** The disk-image tools of this host. Only what is found here is ever run, whatever a client names. */
+/** The disk-image tools of this host. Only tools in this list run, whatever a client names. */
 export class DiskTools {
   readonly #path: () => string
   /** Version of a program as long as its file is the same. */
@@ -20,7 +20,7 @@ export class DiskTools {
     this.#path = path
   }
 
-  /** Every tool in PATH that says its version; one that is reached by several ways is listed once. */
+  /** Every tool in PATH that prints a version; a tool with several paths appears once. */
   async list(): Promise<FoundProgram[]> {
     const directories = this.#path().split(delimiter).filter(isAbsolute)
     const files = directories.map((directory) => findProgram(join(directory, name)))
@@ -33,7 +33,7 @@ export class DiskTools {
     return (await Promise.all(found)).filter(({ version }) => version !== '')
   }
 
-  /** The path of the tool a client asks for by path or name, the first one by default; 409 when it is none that was found. */
+  /** The tool with the path or name from the client; default: the first tool. 409 for a tool that is not in the list. */
   async choose(wanted: string | null | undefined): Promise<string> {
     const found = (await this.list()).map(({ path }) => path)
     const [first] = found
@@ -59,9 +59,9 @@ export class DiskTools {
 
 export interface DiskToolOptions {
   readonly signal?: AbortSignal
-  /** Absent: it may take as long as it does, as writing a large disk takes hours. */
+  /** Absent: no timeout, as writing a large disk takes hours. */
   readonly timeoutMs?: number
-  /** A directory that the tool's complaints need not name. */
+  /** A directory to remove from the error messages of the tool. */
   readonly hidden?: string
   /** Puts the tool into a cell. */
   readonly wrap?: Wrap | undefined
@@ -69,7 +69,7 @@ export interface DiskToolOptions {
 
 export type Wrap = (command: string, args: readonly string[]) => { command: string; args: string[] }
 
-/** Runs a tool without a shell; its output, or a 409 with what it complained of. */
+/** Runs a tool without a shell; its output, or a 409 with its error message. */
 export async function runDiskTool(
   path: string,
   args: readonly string[],
@@ -87,7 +87,7 @@ export async function runDiskTool(
   throw conflict(complaint(stderr, hidden) || `${name} failed`, { cause: error })
 }
 
-/** The last words of the tool, shortened to what they say about the request. */
+/** The last line of the error output, without the parts that do not concern the request. */
 function complaint(stderr: string, hidden: string | undefined): string {
   const text = hidden === undefined ? stderr : stderr.replaceAll(`${hidden}/`, '')
   return text.trim().split('\n').slice(-2).join(' ').slice(0, 400)

@@ -10,7 +10,7 @@ import { isInside, realish } from '../storage/paths.ts'
 import { type DiskTools, runDiskTool, type Wrap } from './disk-tools.ts'
 import { workshopBeside } from './names.ts'
 
-/** Reading the header of an image takes no longer, unless it was made to take long. */
+/** Timeout for reading the header of an image, ms: only a malicious image takes longer. */
 const infoMs = 30_000
 
 export interface DisksOptions {
@@ -19,7 +19,7 @@ export interface DisksOptions {
   readonly isLocal: () => boolean
   /** Confines the tool outside local mode. */
   readonly sandbox?: Sandbox | undefined
-  /** Nothing is ever written there at a client's wish. */
+  /** Clients cannot write to this directory by a path. */
   readonly dataDirectory: string
 }
 
@@ -32,14 +32,14 @@ export class Disks {
     this.#options = options
   }
 
-  /** Makes a disk at a path that is free; the file or files appear when they are complete. */
+  /** Creates a disk at a free path; the files appear when they are complete. */
   async create(file: string, input: DiskCreate): Promise<void> {
     const tool = await this.#options.tools.choose(input.qemu_img)
     const directory = dirname(file)
     await requireSpace(directory, this.#options.minFreeMb(), allocatedBytes(input))
     await withDiskErrors('path', async () => {
       await refuseExisting(file)
-      // A directory, not a temporary name: a disk in several files names them by its own.
+      // A directory, not a temporary name: the descriptor of a disk in several files contains their names.
       const workshop = workshopBeside(file)
       await mkdir(workshop, { mode: 0o700 })
       try {
@@ -59,7 +59,7 @@ export class Disks {
     })
   }
 
-  /** Extends a disk where it is. */
+  /** Extends a disk in place. */
   async extend(file: string, input: DiskExtend): Promise<void> {
     const tool = await this.#options.tools.choose(input.qemu_img)
     const directory = dirname(file)
@@ -74,7 +74,7 @@ export class Disks {
     })
     const { format, 'full-backing-filename': backing } = JSON.parse(info) as Record<string, unknown>
     if (typeof format !== 'string') throw conflict('path: the tool does not know the format of this image')
-    // An uploaded image may name any file or address of the host as the one it is based on.
+    // An uploaded image may name any file or address of the host as its backing file.
     if (backing !== undefined && !this.#options.isLocal()) {
       throw conflict('path: the image is based on another one, which only local mode opens')
     }
@@ -99,13 +99,13 @@ export class Disks {
     return file
   }
 
-  /** Ends the tools that run; what they were making is removed. */
+  /** Ends the running tools and removes their partial files. */
   close(): void {
     this.#closing.abort()
   }
 }
 
-/** The tool sees nothing but the file, or the directory that it works in. */
+/** The tool sees only the file, or its working directory. */
 const inCell = (confinement: Confinement | undefined, path: string): Wrap | undefined =>
   confinement === undefined
     ? undefined
@@ -126,7 +126,7 @@ const optionsOf = (input: DiskCreate): [string, string | number][] =>
     .filter(([, value]) => value !== undefined)
     .sort(([a], [b]) => (a < b ? -1 : 1))
 
-/** What is written at once, bytes; the rest of a disk comes when it is used. */
+/** Bytes that the creation writes; a disk grows to its full size in use. */
 function allocatedBytes(input: DiskCreate): number {
   const options = new Map(optionsOf(input))
   const bytes = input.size * 2 ** 20
@@ -145,7 +145,7 @@ async function refuseExisting(file: string): Promise<void> {
   throw conflict(`path: there is a file ${JSON.stringify(basename(file).slice(0, 120))} already`)
 }
 
-/** Moves what was made to its place, the named file last, as it is the one that means the disk. Nothing is replaced. */
+/** Moves the new files to their place, the named file last, as it stands for the disk. Never replaces a file. */
 async function publish(workshop: string, file: string): Promise<void> {
   const directory = dirname(file)
   const others = (await readdir(workshop)).filter((name) => name !== basename(file))
@@ -161,12 +161,12 @@ async function publish(workshop: string, file: string): Promise<void> {
   }
 }
 
-/** Unlike `rename`, `link` does not replace what came there meanwhile. */
+/** Unlike `rename`, `link` does not replace a new file at that path (link(2)). */
 async function place(from: string, to: string): Promise<void> {
   try {
     await link(from, to)
   } catch (error) {
-    // A file system without links.
+    // A file system without hard links.
     if (!['EPERM', 'ENOTSUP', 'EMLINK'].includes((error as NodeJS.ErrnoException).code ?? '')) throw error
     await refuseExisting(to)
     await rename(from, to)

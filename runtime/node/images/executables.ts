@@ -18,27 +18,26 @@ const setting = 'the setting executables'
 
 export interface ExecutablesOptions {
   readonly records: ServiceRecords
-  /** Where the checked copies are that are run; it is emptied when the service starts. */
+  /** The directory of the checked copies that run; the service empties it at its start. */
   readonly directory: string
   /** The setting: SHA-256 digests, in hexadecimal digits. */
   readonly listed: () => readonly string[]
   readonly isLocal: () => boolean
-  /** Whether the caller of the request under way may bring programs. */
+  /** Whether the caller of the current request may bring programs. */
   readonly mayExecute: () => boolean
   readonly checksums: Checksums
   readonly minFreeMb: () => number
 }
 
 interface Brought {
-  /** As the image was called when it was uploaded. */
+  /** The name of the image at its upload. */
   readonly name: string
   readonly at: string
 }
 
 /**
- * Which programs may be run outside local mode: those that an administrator uploaded, and those of the setting. What is run is a
- * copy that nobody else can write to, and of which the digest was made: a file that is replaced or written to after the check
- * changes nothing.
+ * The programs that may run outside local mode: uploads of administrators, and the digests in the setting. The service runs a copy
+ * that only it can write, and checks the digest of that copy: later changes of the original file have no effect.
  */
 export class Executables {
   readonly #options: ExecutablesOptions
@@ -50,20 +49,20 @@ export class Executables {
     this.#options = options
   }
 
-  /** Removes the copies of an earlier service; what runs of them goes on. */
+  /** Removes the copies of an earlier service; programs that run from them continue. */
   async open(): Promise<void> {
     await rm(this.#options.directory, { recursive: true, force: true })
   }
 
   /**
-   * Whose parts of an upload are put together: what a caller began who may not bring programs is not completed by an
-   * administrator, who would not know what is in it.
+   * The group of the parts of an upload. An administrator does not complete an upload of another user, because the administrator
+   * does not know its content.
    */
   get uploadGroup(): string {
     return this.#options.mayExecute() ? 'administrators' : ''
   }
 
-  /** 403 before anything of an upload is read, when no digest that it could have would be let in. */
+  /** 403 before the body of an upload is read, when no digest could be admitted. */
   requireUpload(name: string, sha256: string | undefined): void {
     const { isLocal, mayExecute } = this.#options
     if (isLocal() || mayExecute()) return
@@ -80,7 +79,7 @@ export class Executables {
     )
   }
 
-  /** Looks at an upload that is complete, and records it when an administrator brought it; 403. */
+  /** Checks a complete upload, and records it for an administrator; 403. */
   async admitUpload(file: string, name: string): Promise<void> {
     const { mayExecute, isLocal, checksums } = this.#options
     if (isLocal() && !mayExecute()) return
@@ -90,7 +89,7 @@ export class Executables {
     if (!this.#isListed(sha256)) throw refused(name, sha256)
   }
 
-  /** The path at which a program is to be run: that of a checked copy outside local mode; 409 when it may not be run. */
+  /** The path from which a program runs: outside local mode that of a checked copy; 409 when it may not run. */
   async admit(file: string): Promise<string> {
     if (this.#options.isLocal()) return file
     const name = basename(file)
@@ -121,7 +120,7 @@ export class Executables {
     await this.#saves.idle()
   }
 
-  /** Copies first: the digest is that of what will be run, whatever becomes of the file. */
+  /** Copies first: the digest belongs to the copy that will run, whatever happens to the file. */
   async #copy(file: string, name: string, size: number, isRunnable: boolean): Promise<string> {
     const { directory, checksums, minFreeMb } = this.#options
     return withDiskErrors(`The image ${name}`, async () => {
@@ -134,7 +133,7 @@ export class Executables {
         const sha256 = await checksums.hash(copy, 'sha256')
         if (sha256 === undefined) throw conflict(`The image ${name} cannot be read`)
         await this.#requireAdmitted(name, sha256)
-        // Users of emulators read it, too; the directories above let nobody in.
+        // The users of emulators read it, too; the parent directories admit no other user.
         await chmod(copy, isRunnable ? 0o555 : 0o444)
         const place = join(directory, sha256)
         await mkdir(place, { recursive: true, mode: 0o755 })
@@ -189,7 +188,7 @@ function parse(text: string): [string, Brought][] {
   })
 }
 
-/** Which programs an administrator brought, by digest. */
+/** The uploads of administrators, by digest. */
 const format: RecordFormat<[string, Brought][]> = {
   file: 'images/executables.json',
   name: 'the programs that an administrator uploaded',

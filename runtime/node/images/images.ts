@@ -29,13 +29,13 @@ import { type ImageUser, usersOf } from './users.ts'
 export interface ImagesOptions {
   readonly records: ServiceRecords
   readonly additional: () => readonly string[]
-  /** Whether what is done now is done in local mode. */
+  /** Whether the current request is in local mode. */
   readonly isLocal: () => boolean
   readonly checksums: Checksums
   readonly minFreeMb: () => number
   /** Largest upload, GB. */
   readonly maxGb: () => number
-  /** An upload that brings nothing for so long is given up, ms. */
+  /** Timeout of an upload without data, ms. */
   readonly bodyTimeoutMs: number
   readonly tools?: DiskTools
   /** Confines tools that read images. */
@@ -44,15 +44,15 @@ export interface ImagesOptions {
   readonly listedExecutables?: () => readonly string[]
   /** The nodes of open projects. */
   readonly nodes?: () => Iterable<ImageUser>
-  /** Whether the caller of the request under way may bring programs that this host runs; default: no. */
+  /** Whether the caller of the current request may bring programs that this host runs; default: no. */
   readonly mayExecute?: () => boolean
 }
 
 /** The images of this host. */
 export class Images implements ImageAgent {
-  /** What a name of an image means; for the kinds of node that start from images. */
+  /** Finds images by name, for the kinds of node that start from images. */
   readonly library: ImageLibrary
-  /** Which images that are programs may be run. */
+  /** The images that may run as programs. */
   readonly executables: Executables
   readonly #options: ImagesOptions
   readonly #directory: string
@@ -83,7 +83,7 @@ export class Images implements ImageAgent {
     this.#disks = new Disks({ tools: this.#tools, minFreeMb, isLocal, dataDirectory, sandbox: options.sandbox })
   }
 
-  /** Makes the directories, and removes what uploads and tools that were killed left there. */
+  /** Creates the directories, and removes the leftovers of interrupted uploads and tools. */
   async open(): Promise<void> {
     await makeDirectory(this.#directory)
     await removeTemporaries(this.#directory)
@@ -100,7 +100,7 @@ export class Images implements ImageAgent {
     await this.#sums.close()
   }
 
-  /** MD5 of an image file, from the kept ones where it has not changed; undefined when it cannot be read. */
+  /** MD5 of an image file, from the cache unless the file has changed; undefined when it cannot be read. */
   async md5Of(file: string): Promise<string | undefined> {
     return (await this.#sums.of(file))?.md5sum
   }
@@ -128,7 +128,7 @@ export class Images implements ImageAgent {
       )
     const found = await this.library.find(kind, checkedName(name, Number.POSITIVE_INFINITY))
     if (found === undefined) throw missing()
-    // In every mode: what a link leads to outside is for the nodes of this host, not to be fetched.
+    // In every mode: nodes may use a link to a file outside, clients may not download that file.
     if (!(await this.library.isInside(kind, found.file))) {
       throw forbidden(`image: ${JSON.stringify(name.slice(0, 200))} is a link that leaves the directories of images`)
     }
@@ -187,7 +187,7 @@ export class Images implements ImageAgent {
     })
   }
 
-  /** Why an image that is not in our own directory is not deleted. */
+  /** The error for deleting an image outside our own directory. */
   async #notOurs(kind: ImageKindName, name: string): Promise<Error> {
     const shown = JSON.stringify(name.slice(0, 200))
     if ((await this.library.find(kind, checkedName(name))) === undefined) {
@@ -227,7 +227,7 @@ export class Images implements ImageAgent {
     await this.#disks.extend(file, input)
   }
 
-  /** Where an image of a name is stored; its directory is made. 403 when a link leads out of our own directory. */
+  /** The path for an image; creates its directory. 403 when a link leads out of our own directory. */
   async #placeFor(kind: ImageKindName, name: string): Promise<string> {
     const own = this.library.ownDirectory(kind)
     const file = join(own, ...checkedName(name))
@@ -251,7 +251,7 @@ function someOf(names: readonly string[]): string {
   return names.slice(0, most).join(', ') + (more > 0 ? ` and ${more} more` : '')
 }
 
-/** The bytes of a file that a range means; undefined when it has none of them. */
+/** The bytes of a file in a range; undefined when the range is outside the file. */
 function satisfied(range: WantedRange, size: number): { first: number; last: number } | undefined {
   if ('suffix' in range) {
     return range.suffix === 0 || size === 0 ? undefined : { first: Math.max(0, size - range.suffix), last: size - 1 }

@@ -8,7 +8,7 @@ import type { HostKind } from '../kinds/host-kind.ts'
 import { hostKinds } from '../kinds/index.ts'
 import { isInside } from '../storage/paths.ts'
 
-/** Directories below an additional one that are looked into; below our own there is one. */
+/** Depth of the search below an additional directory; below our own directory it is 1. */
 const deepest = 16
 
 export interface LibraryOptions {
@@ -22,11 +22,11 @@ export interface LibraryOptions {
 export interface FoundImage {
   /** Absolute, links not resolved. */
   readonly file: string
-  /** As clients are shown it: relative to the directory of images that it was found in, else absolute. */
+  /** The name for clients: relative to its directory of images, else absolute. */
   readonly name: string
 }
 
-/** Where images are, and what a name of one means. */
+/** Finds images by name in the directories of images. */
 export class ImageLibrary {
   readonly #options: LibraryOptions
 
@@ -34,7 +34,7 @@ export class ImageLibrary {
     this.#options = options
   }
 
-  /** The directory that uploads and new disks of a kind go to. */
+  /** The directory for uploads and new disks of a kind. */
   ownDirectory(kind: ImageKindName): string {
     return join(this.#options.directory, kind)
   }
@@ -46,7 +46,7 @@ export class ImageLibrary {
       hostKinds.find(({ descriptor }) => descriptor.name === kind) ?? {}
     const listed = async (images: readonly FoundImage[]) => {
       const shown: FoundImage[] = []
-      // One after the other: a kind may have to open the file, and there may be thousands.
+      // One at a time: a kind may have to open the file, and there may be thousands.
       for (const image of images) if (await isImage(image.file)) shown.push(image)
       return shown
     }
@@ -117,7 +117,7 @@ export class ImageLibrary {
     return { file: path, name: directory === undefined ? path : slashed(path.slice(directory.length + 1)) }
   }
 
-  /** Where images of a kind are: our own directory first. */
+  /** The directories of images of a kind, our own first. */
   directories(kind: ImageKindName): string[] {
     const additional = this.#options.additional().map((it) => resolve(it.replace(/^~(?=\/|$)/, homedir())))
     return [this.ownDirectory(kind), ...additional]

@@ -4,8 +4,8 @@ import { basename, dirname, join } from 'node:path'
 import { badRequest, forbidden } from '../../../src/errors/api-error.ts'
 
 /**
- * The components of the name a client gives an image. 403 for what could lead out of the directory of images, or begins with
- * a dot as our own temporary files do; 400 for more than `depth` directories.
+ * The components of an image name from a client. 403 for a name that could lead out of the directory of images, or that begins
+ * with a dot, as our temporary files do; 400 for more than `depth` directories.
  */
 export function checkedName(name: string, depth = 1): string[] {
   const shown = JSON.stringify(name.slice(0, 120))
@@ -24,11 +24,11 @@ export function checkedName(name: string, depth = 1): string[] {
 const mark = '.patchbay-'
 const random = () => randomBytes(8).toString('hex')
 
-/** Beside a file: where a whole upload of it is written. */
+/** The temporary path beside a file for an upload in one piece. */
 export const uploadBeside = (file: string): string => join(dirname(file), `${mark}${random()}.upload`)
 /**
- * Beside a file: where the parts of an upload of so many bytes are gathered, those of a group together. Named by a hash, as
- * names may be long.
+ * The path beside a file for the parts of an upload of `total` bytes from one group. The name is a hash, as file names may be
+ * long.
  */
 export const partsBeside = (file: string, total: number, group = ''): string => {
   const hash = createHash('sha256')
@@ -38,13 +38,13 @@ export const partsBeside = (file: string, total: number, group = ''): string => 
     .slice(0, 16)
   return join(dirname(file), `${mark}${hash}-${total}.part`)
 }
-/** Beside a file: a directory in which a disk tool works. */
+/** The temporary directory beside a file for a disk tool. */
 export const workshopBeside = (file: string): string => join(dirname(file), `${mark}${random()}.disk`)
 
 const leftover = /^\.patchbay-[0-9a-f]{16}(-\d+\.part|\.upload|\.disk)$/
 const dayMs = 24 * 3600 * 1000
 
-/** Removes what writers that were killed left in a directory of images and the directories in it. */
+/** Removes the leftovers of killed writers in a directory of images and its subdirectories. */
 export async function removeLeftovers(directory: string): Promise<void> {
   const entries = await readdir(directory, { withFileTypes: true }).catch(() => [])
   const below = entries.filter((entry) => entry.isDirectory() && !leftover.test(entry.name))
@@ -55,7 +55,7 @@ export async function removeLeftovers(directory: string): Promise<void> {
   }
 }
 
-/** Removes parts in a directory that nobody went on with for a day. */
+/** Removes the parts of uploads in a directory that have not grown for a day. */
 export async function removeAbandoned(directory: string): Promise<void> {
   for (const name of await readdir(directory).catch(() => [])) {
     if (!leftover.test(name) || !name.endsWith('.part')) continue

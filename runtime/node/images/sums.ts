@@ -5,7 +5,7 @@ import { readDurable, writeDurable } from '../storage/durable-file.ts'
 import type { ServiceRecords } from '../storage/service-records.ts'
 
 const file = 'images/sums.json'
-/** More than one at a time only makes the disk seek. */
+/** More at a time only make the disk seek. */
 const maxAtOnce = 2
 const maxKept = 10_000
 /** A file changed so recently may change again within the same tick of its clock, ms. */
@@ -14,7 +14,7 @@ const saveMs = 500
 
 interface Kept {
   readonly size: number
-  /** Nanoseconds, as digits. */
+  /** Nanoseconds, in decimal digits. */
   readonly mtime: string
   readonly md5sum: string
   readonly sha256: string
@@ -24,8 +24,8 @@ interface Kept {
 export type Sums = Pick<Kept, 'md5sum' | 'sha256'>
 
 /**
- * MD5 and SHA-256 sums of images, kept over restarts: summing up a hundred gigabytes again takes minutes. A sum holds as long as path,
- * size and time of the file do.
+ * MD5 and SHA-256 sums of images, stored over restarts: hashing a hundred gigabytes takes minutes. A sum is valid until the path,
+ * the size or the time of the file changes.
  */
 export class ImageSums {
   readonly #records: ServiceRecords
@@ -54,23 +54,23 @@ export class ImageSums {
       }
     }
     await Promise.all(Array.from({ length: maxAtOnce }, work))
-    // The holes are files that have gone.
+    // Removes the holes of deleted files.
     return summed.filter(() => true)
   }
 
-  /** Keeps the sums that were made while the file had another name. */
+  /** Stores the sums that were made while the file had another name. */
   async remember(file: string, sums: Sums): Promise<void> {
     const stats = await stat(file, { bigint: true }).catch(() => undefined)
     if (stats !== undefined) await this.#keep(file, { size: Number(stats.size), mtime: String(stats.mtimeNs), ...sums })
   }
 
-  /** Saves what is to be saved. */
+  /** Saves pending changes. */
   async close(): Promise<void> {
     if (this.#timer !== undefined) this.#save()
     await this.#saved
   }
 
-  /** Both sums of a file as it is now, made in one pass; undefined when it cannot be read. Nothing is kept. */
+  /** Hashes a file in one pass for both sums, without storing them; undefined when it cannot be read. */
   async made(file: string): Promise<Sums | undefined> {
     const [md5sum, sha256] = (await this.#checksums.hashes(file, ['md5', 'sha256'])) ?? []
     return md5sum === undefined || sha256 === undefined ? undefined : { md5sum, sha256 }
@@ -85,7 +85,7 @@ export class ImageSums {
     const known = (await this.#load()).get(file)
     if (known?.size === size && known.mtime === mtime) return { md5sum: known.md5sum, sha256: known.sha256, size }
     const key = `${size}:${mtime}:${file}`
-    // Clients ask again while a large image is being summed up.
+    // Clients repeat the request while the service hashes a large image.
     const summing = this.#pending.get(key) ?? this.made(file)
     this.#pending.set(key, summing)
     const sums = await summing

@@ -15,20 +15,20 @@ export interface UploadsOptions {
   readonly minFreeMb: () => number
   /** Largest image, GB. */
   readonly maxGb: () => number
-  /** An upload that brings nothing for so long is given up, ms. */
+  /** Timeout of an upload without data, ms. */
   readonly bodyTimeoutMs: number
-  /** Told of a stored file whose sums were made. */
+  /** Called with the sums of a stored file. */
   readonly summed: (file: string, sums: Sums) => Promise<void>
 }
 
 type Part = NonNullable<UploadOptions['part']>
 type Content = ReadableStream<Uint8Array>
 
-/** What is asked of an upload beside its digests. */
+/** The conditions for an upload beside its digests. */
 export interface UploadAdmission {
-  /** Parts that are put together have this in common. */
+  /** Only parts of the same group form one upload. */
   readonly group: string
-  /** Looks at the complete file before it takes its place; throws when it must not. */
+  /** Checks the complete file before its publication; throws to refuse it. */
   readonly admit: (file: string) => Promise<void>
 }
 const anything: UploadAdmission = { group: '', admit: async () => {} }
@@ -36,7 +36,7 @@ const anything: UploadAdmission = { group: '', admit: async () => {} }
 const listed = ['md5', 'sha256'] as const
 const algorithms = { md5: 'md5', 'sha-256': 'sha256', 'sha-512': 'sha512' } as const
 
-/** Writes uploads beside the file that they become, so that a reader sees the old or the new one. */
+/** Writes uploads beside their final file: a reader sees the old or the new file, never a part. */
 export class Uploads {
   readonly #options: UploadsOptions
   /** One part at a time is written to a file. */
@@ -69,7 +69,7 @@ export class Uploads {
     )
   }
 
-  /** How much of an upload in parts has come. */
+  /** The received size of an upload in parts. */
   async progress(file: string, total: number, group = ''): Promise<UploadProgress> {
     return { received: await sizeOf(partsBeside(file, total, group)), done: false }
   }
@@ -99,7 +99,7 @@ export class Uploads {
     }
   }
 
-  /** What came of an upload that broke off is a part of one that goes on; one that has more already stays. */
+  /** Keeps the data of an interrupted upload as its first part, unless more data are there already. */
   async #keepAsPart(temporary: string, gathered: string, digests: readonly Digest[]): Promise<void> {
     if (this.#writing.has(gathered)) return
     const received = await sizeOf(temporary)
@@ -110,7 +110,7 @@ export class Uploads {
     })
   }
 
-  /** A client whose connection broke comes again before we know of it: what the old one still sends is not waited for. */
+  /** A client may resume before the service notices the broken connection: the new request ends the old one. */
   #takeOver(
     file: string,
     content: Content,
@@ -214,7 +214,7 @@ export class Uploads {
   }
 }
 
-/** The digests of one upload: one of each algorithm, however many parts name it. 400 for two that differ. */
+/** The digests of one upload, one of each algorithm, from all its parts. 400 for two that differ. */
 function together(known: readonly Digest[], digests: readonly Digest[]): readonly Digest[] {
   const all = new Map(known.map((it) => [it.algorithm, it]))
   for (const digest of digests) {
@@ -226,7 +226,7 @@ function together(known: readonly Digest[], digests: readonly Digest[]): readonl
   return [...all.values()]
 }
 
-/** The connection ended, or nothing came any more; and not what is wrong with the upload itself. */
+/** Whether the connection ended or stalled; false for an error in the upload itself. */
 const isBrokenOff = (error: unknown): boolean => error instanceof BrokenOff
 
 const sizeOf = async (file: string): Promise<number> =>

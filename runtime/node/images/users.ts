@@ -13,7 +13,7 @@ export interface ImageUser {
   readonly images: readonly string[]
 }
 
-/** What needs an image file, in words: nodes, and disks that are based on it. */
+/** The users of an image file, as text: nodes, and disks with it as their backing file. */
 export async function usersOf({
   kind,
   file,
@@ -46,10 +46,10 @@ export async function usersOf({
 }
 
 const headerBytes = 20
-/** As the format has it. */
+/** The limit of the format. */
 const longestName = 1023
 
-/** The file that a qcow2 image is based on; undefined when it is based on none, or is no such image. */
+/** The backing file of a qcow2 image; undefined without one, and for other formats. */
 async function baseOf(file: string): Promise<string | undefined> {
   const handle = await open(file).catch(() => undefined)
   if (handle === undefined) return undefined

@@ -112,7 +112,7 @@ export class Joiner {
     const { first, longest } = this.#waits
     this.#failures += 1
     const growing = Math.min(longest, first * 2 ** (this.#failures - 1))
-    // By chance too: what was lost together must not come back together.
+    // With jitter: computes that were lost together must not return together.
     const wait = refusal === undefined ? Math.max(first, growing * (0.5 + Math.random() / 2)) : longest
     if (refusal !== undefined) this.#say('error', 'the gateway refuses this compute', { reason: refusal })
     else this.#say('warn', 'the gateway is not connected; it is tried again', { reason })
@@ -134,7 +134,7 @@ const refusals: ReadonlyMap<string, string> = new Map([
   ['Unexpected server response: 404', 'no compute can join there'],
 ])
 
-/** Whoever is not there answers no close. */
+/** Closes with a timeout: an unreachable gateway does not answer the close. */
 function closeSoon(socket: WebSocket, code: number, reason: string): void {
   const timer = setTimeout(() => socket.terminate(), closeMs)
   socket.once('close', () => clearTimeout(timer))

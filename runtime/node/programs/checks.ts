@@ -29,9 +29,9 @@ export async function programCheck(
   return ok(name, version === '' ? path : `${version}, ${path}`)
 }
 
-/** What a program says of its version. */
+/** The first line of the version output of a program. */
 async function firstLine(path: string, signal: AbortSignal | undefined): Promise<string> {
-  // dynamips writes a log where it is run, even when it is only asked for its version.
+  // dynamips writes a log into its working directory, even with an option that only shows the version.
   const cwd = await mkdtemp(join(tmpdir(), 'patchbay-doctor-'))
   try {
     const run = { cwd, ms: probeMs, ...(signal !== undefined && { signal }) }

@@ -1,14 +1,14 @@
-/** What every program may know of the environment of the service: no setting of the service, and so no secret, is among it. */
+/** The variables that every program gets. None is a setting of the service, so none is a secret. */
 const always = [
   ...['PATH', 'HOME', 'USER', 'LOGNAME', 'SHELL', 'TMPDIR', 'TZ', 'TERM'],
   ...['LANG', 'LANGUAGE', 'LC_*'],
-  // Where the libraries of programs are that were installed outside the system's directories.
+  // Libraries of programs that are installed outside the system directories.
   'LD_LIBRARY_PATH',
 ]
 
-/** Programs of ours that Node runs: how Node runs, and which path the packets take. */
+/** Variables for Node programs of this project: options of Node, and the packet path. */
 export const forNode = ['NODE_OPTIONS', 'NODE_COMPILE_CACHE', 'TSX_TSCONFIG_PATH', 'PATCHBAY_PACKET_PATH']
-/** Programs that may open a window, or play sound. */
+/** Variables for programs that may open a window, or play sound. */
 export const forDesktop = [
   ...['DISPLAY', 'WAYLAND_DISPLAY', 'XAUTHORITY', 'XDG_CONFIG_HOME', 'XDG_RUNTIME_DIR', 'XDG_SESSION_TYPE'],
   ...['DBUS_SESSION_BUS_ADDRESS', 'PULSE_SERVER'],
@@ -27,7 +27,7 @@ export function selected(names: readonly string[], from: Environment = process.e
   return Object.fromEntries(kept.filter(([name]) => isWanted(name)))
 }
 
-/** The environment of a program: what every program may know, what it needs by those names, and what is set for it. */
+/** The environment of a program: the common variables, those that it names, and those that are set for it. */
 export const environmentFor = (
   names: readonly string[] = [],
   set: Readonly<Record<string, string>> = {},

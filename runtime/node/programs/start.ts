@@ -2,8 +2,8 @@ import { type ChildProcess, type ExecFileException, execFile, type SpawnOptions,
 import { environmentFor } from './environment.ts'
 
 /**
- * The one place where programs are started. What they learn of our environment is a list (environment.ts): the settings and
- * secrets of the service reach no program.
+ * The only module that starts programs. Programs get the listed variables of our environment (environment.ts), never the settings
+ * and secrets of the service.
  */
 export interface StartOptions extends Omit<SpawnOptions, 'env' | 'shell'> {
   /** Names of further variables of ours that the program needs. */
@@ -25,14 +25,14 @@ export interface RunOptions {
   readonly variables?: readonly string[]
   readonly set?: Readonly<Record<string, string>>
   readonly cwd?: string
-  /** It is killed after so long, ms; 0: it may take as long as it does. */
+  /** Timeout, ms, after which the program is killed; 0: none. */
   readonly ms: number
-  /** It is killed when it says more than this. */
+  /** Limit of the output, bytes, above which the program is killed. */
   readonly maxBytes?: number
   readonly signal?: AbortSignal
 }
 
-/** How a program ended, and what it said. `error.code` is a number when it ended by itself. */
+/** The result and the output of a program. `error.code` is the exit code when the program exited by itself. */
 export interface ProgramEnd {
   readonly error: ExecFileException | null
   readonly stdout: string
@@ -56,7 +56,7 @@ export function runProgram(command: string, args: readonly string[], options: Ru
       child.stdin?.on('error', () => {})
       child.stdin?.end()
     } catch (error) {
-      // Some failures of the kernel are thrown at once.
+      // spawn throws some errors of the kernel synchronously.
       resolve({ error: error as ExecFileException, stdout: '', stderr: '' })
     }
   })

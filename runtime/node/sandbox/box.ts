@@ -3,14 +3,14 @@ import { chmod, copyFile, mkdir, rm } from 'node:fs/promises'
 import { dirname, join, relative, sep } from 'node:path'
 import { type EmulatorUser, giveTree, letIn, permissions } from './user.ts'
 
-/** Where a confined program sees the box of its node: what it shares with the service, such as its sockets. */
+/** The path at which a confined program sees the box of its node: files shared with the service, such as sockets. */
 export const insideBox = '/run/patchbay'
 
-/** The box of a node, which is there while it runs confined. */
+/** The box of a node; it exists while the node runs confined. */
 export const boxOf = (runDirectory: string, nodeId: string): string =>
   join(runDirectory, `box-${createHash('sha256').update(nodeId).digest('hex').slice(0, 16)}`)
 
-/** Makes the box of a node anew, empty. */
+/** Creates an empty box for a node. */
 export async function makeBox(runDirectory: string, nodeId: string): Promise<string> {
   const box = boxOf(runDirectory, nodeId)
   await rm(box, { recursive: true, force: true })
@@ -28,13 +28,13 @@ export async function putIntoBox(box: string, file: string, name: string): Promi
   return join(insideBox, name)
 }
 
-/** Gives directories of a node, and what is in them, to the user that its program runs as. */
+/** Makes the user of the program the owner of directories of its node, with their content. */
 export async function give(user: EmulatorUser | undefined, ...paths: readonly string[]): Promise<void> {
   if (user === undefined) return
   for (const path of paths) await giveTree(path, user)
 }
 
-/** Takes back what was given, with what the program has made in it. */
+/** Makes the service the owner again, also of the files that the program has created. */
 export async function takeBack(user: EmulatorUser | undefined, path: string): Promise<void> {
   const [uid, gid] = [process.getuid?.() ?? 0, process.getgid?.() ?? 0]
   if (user !== undefined) await giveTree(path, { name: String(uid), uid, gid })

@@ -16,7 +16,7 @@ export function bubblewrapArguments(
   ]
 }
 
-/** Directories that bwrap would make by itself let nobody but root pass. */
+/** The parent directories: those that bwrap creates by itself are for root only. */
 function parents(path: string, made: Set<string>): string[] {
   const above = dirname(path)
   if (above === '/' || made.has(above)) return []

@@ -2,16 +2,16 @@ import { existsSync, lstatSync, readlinkSync, realpathSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import type { Operation } from './step.ts'
 
-/** What a confined program sees and may use, beside the programs and libraries of the system. Paths are absolute. */
+/** The files and network of a confined program, beside the programs and libraries of the system. Paths are absolute. */
 export interface Cell {
   readonly cwd: string
   /** Files and directories it may write to, and such that it may only read, at the places where they are. */
   readonly writable?: readonly string[]
   readonly readable?: readonly string[]
-  /** What it has at another place. */
+  /** Files and directories at another path. */
   readonly placed?: readonly { readonly from: string; readonly at: string; readonly isWritable: boolean }[]
   readonly devices?: readonly string[]
-  /** `none`: a network of its own, without anything in it. */
+  /** `none`: an empty network namespace. */
   readonly network: 'none' | 'host'
   /** With the network of the host: the TCP ports it may listen on, where the kernel can restrict that (Landlock). */
   readonly listens?: readonly number[]
@@ -19,14 +19,14 @@ export interface Cell {
 
 /** Directories of the system. `/opt` and the like are there only for a program that is in them. */
 const system = ['/usr', '/bin', '/sbin', '/lib', '/lib32', '/lib64', '/libx32', '/nix/store', '/gnu/store']
-/** What programs and the C library read in /etc; nothing there is secret. */
+/** The files in /etc that programs and the C library read; none is secret. */
 const etc = [
   ...['ld.so.cache', 'ld.so.conf', 'ld.so.conf.d', 'alternatives', 'localtime', 'hostid', 'hosts', 'host.conf'],
   ...['hostname', 'nsswitch.conf', 'passwd', 'group', 'services', 'protocols', 'qemu'],
 ].map((name) => join('/etc', name))
 const devices = ['null', 'zero', 'full', 'random', 'urandom'].map((name) => join('/dev', name))
 
-/** The root directory that a program in the cell sees, first what is above. */
+/** The mounts of the root directory in the cell, parents first. */
 export function operationsOf(cell: Cell, program: string): Operation[] {
   const there = (paths: readonly string[] = []) => paths.filter((path) => existsSync(path))
   const placed = cell.placed ?? []
@@ -39,7 +39,7 @@ export function operationsOf(cell: Cell, program: string): Operation[] {
     ['tmp', '', '/tmp'],
     ...there([...devices, ...(cell.devices ?? [])]).map((path): Operation => ['dev', path, path]),
     ...placesOf(program).flatMap((path): Operation[] => (isShown(path) ? [] : [['ro', path, path]])),
-    // What is deeper comes later, as it would be hidden by what is above.
+    // Deeper paths come later: a mount above them would hide them.
     ...[
       ...there(cell.readable).map((path): Operation => ['ro', path, path]),
       ...there(cell.writable).map((path): Operation => ['rw', path, path]),
@@ -54,7 +54,7 @@ function systemDirectory(path: string): Operation[] {
   return stats.isSymbolicLink() ? [['link', readlinkSync(path), path]] : [['ro', path, path]]
 }
 
-/** Where a program is that is not among those of the system, with what is usually installed beside it. */
+/** The directories of a program outside the system directories, with those that are usually installed beside it. */
 function placesOf(program: string): string[] {
   const isOfSystem = (path: string) => system.some((directory) => path.startsWith(`${directory}/`))
   const found = new Set<string>()

@@ -16,37 +16,37 @@ export interface SandboxSettings {
 
 export interface SandboxOptions {
   readonly settings: () => SandboxSettings
-  /** Whether what is done now is done in local mode, where nothing is confined. */
+  /** Whether the current request is in local mode, where programs are not confined. */
   readonly isLocal: () => boolean
-  /** Where what is not worth a backup is. */
+  /** The directory for files that need no backup. */
   readonly runDirectory: string
 }
 
-/** What confines programs on this host. */
+/** The means of confinement on this host. */
 export interface Protection {
   readonly by: 'bubblewrap' | 'namespaces'
   /** Version of Landlock; 0: the kernel has none, or there is no Perl. From 4 on it restricts TCP. */
   readonly landlock: number
-  /** Whom programs run as; undefined: the user of the service. */
+  /** The user of confined programs; undefined: the user of the service. */
   readonly user: EmulatorUser | undefined
 }
 
-/** Either what confines, or why nothing does. */
+/** The protection, or the reason why there is none. */
 export type FoundProtection = { readonly protection: Protection } | { readonly reason: string }
 
 /** Programs in cells of their own. */
 export interface Confinement extends Protection {
   /** The user id that a program sees itself run as. */
   readonly uidInside: number
-  /** The command that runs a program in a cell. Three processes are in a row then: ours, its init, the program. */
+  /** The command that runs a program in a cell, as the child of an init process, which is our child. */
   wrap(cell: Cell, command: string, args: readonly string[]): { command: string; args: string[] }
 }
 
 const probeMs = 5000
-/** What was found does not change often; a package may be installed while the service runs. */
+/** How long a result is cached, ms: a package may be installed while the service runs. */
 const keptMs = 60_000
 
-/** Confines emulators, the questions to them, and tools that read images of clients. */
+/** Confines emulators, their probes, and tools that read images of clients. */
 export class Sandbox {
   readonly #options: SandboxOptions
   #found: { readonly key: string; readonly until: number; readonly found: Promise<FoundProtection> } | undefined
@@ -56,8 +56,8 @@ export class Sandbox {
   }
 
   /**
-   * What confines programs that are started now; undefined in local mode, where it is switched off, and where the host cannot
-   * (`warning` is then told why). 409 when it is required and not there.
+   * The confinement for programs that start now; undefined in local mode, when it is switched off, and on a host without support
+   * (then `warning` gets the reason). 409 when it is required and not available.
    */
   async confinement(warning: (reason: string) => void = () => {}): Promise<Confinement | undefined> {
     if (this.#options.isLocal()) return undefined
@@ -69,7 +69,7 @@ export class Sandbox {
     return undefined
   }
 
-  /** What protects this host, whatever mode it is in. */
+  /** The protection of this host in any mode. */
   find(): Promise<FoundProtection> {
     const { sandbox, emulator_user } = this.#options.settings()
     const key = `${sandbox} ${emulator_user}`
@@ -80,7 +80,7 @@ export class Sandbox {
   }
 }
 
-/** Looks for what confines, by confining a program that does nothing. */
+/** Tests each means of confinement with a program that does nothing. */
 export async function findProtection(settings: SandboxSettings, runDirectory: string): Promise<FoundProtection> {
   const { sandbox, emulator_user } = settings
   if (process.platform !== 'linux') return { reason: 'only Linux can confine programs' }
@@ -169,7 +169,7 @@ class Confiner implements Confinement {
     return { command: bwrap, args: [...before, ...after] }
   }
 
-  /** A directory that becomes the root of one program; empty, and only in its mount namespace something else. */
+  /** An empty directory that becomes the root of one program in its mount namespace. */
   #root(): string {
     const root = join(this.#runDirectory, 'root')
     mkdirSync(root, { recursive: true, mode: 0o755 })
@@ -177,7 +177,7 @@ class Confiner implements Confinement {
   }
 }
 
-/** Says that the program begins, and becomes it; where there is no Perl. */
+/** Reports the start of the program on descriptor 3, then executes it; for hosts without Perl. */
 const begins = 'cd "$0" || exit; echo >&3; exec 3>&-; exec "$@"'
 
 const setpriv = ({ uid, gid, groups }: { uid: number; gid: number; groups: readonly number[] }): string[] => [

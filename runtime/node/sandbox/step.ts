@@ -1,9 +1,9 @@
 import { findProgram } from '../system/find-program.ts'
 
 /**
- * The last step before a confined program, in Perl, which Debian and its kin always have: there is no compiler on a user's
- * machine, and Node would take 40 ms. It makes the namespaces where bubblewrap does not, gives up privileges, has the kernel
- * restrict the network (Landlock), says on descriptor 3 that the program begins, and becomes the program.
+ * The last step before a confined program, in Perl, which Debian and its derivatives always have: users have no compiler, and Node
+ * would take 40 ms. The script creates the namespaces where bubblewrap does not, drops privileges, restricts the network
+ * (Landlock), reports the start on descriptor 3, and executes the program.
  */
 export const findPerl = (): string | undefined => findProgram('/usr/bin/perl') ?? findProgram('perl')
 
@@ -16,20 +16,20 @@ const calls: Readonly<Partial<Record<NodeJS.Architecture, string>>> = {
 /** The numbers for this processor; undefined where they are not known. */
 export const callNumbers = (): string | undefined => calls[process.arch]
 
-/** What a mount makes: `ro`, `rw` and `dev` from a path at a path, `link` to a text, `tmp` and `proc` of nothing. */
+/** A mount: `ro`, `rw` and `dev` bind a path to a path, `link` is a symbolic link, `tmp` and `proc` have no source. */
 export type Operation = readonly [type: 'ro' | 'rw' | 'dev' | 'link' | 'tmp' | 'proc', from: string, to: string]
 
 export interface Step {
-  /** The directory that becomes the root, and what is in it; absent: the namespaces are there already. */
+  /** The new root directory and its mounts; absent: the namespaces exist already. */
   readonly namespaces?: {
     readonly root: string
     readonly operations: readonly Operation[]
     readonly hasNetwork: boolean
-    /** Without privileges: by a user namespace, in which the program is root without any power. */
+    /** Without privileges: in a user namespace, where the program is root without capabilities. */
     readonly isUser: boolean
   }
   readonly cwd: string
-  /** Whom it becomes; absent: it stays who it is. */
+  /** The new user; absent: the user does not change. */
   readonly user?: { readonly uid: number; readonly gid: number; readonly groups: readonly number[] }
   /** TCP ports it may listen on, while it connects to none; absent: no restriction. */
   readonly listens?: readonly number[]
@@ -39,7 +39,7 @@ export interface Step {
 export function stepArguments(step: Step, command: string, args: readonly string[]): string[] {
   const { namespaces, cwd, user, listens } = step
   const operations = namespaces?.operations ?? []
-  // linux/sched.h: mount, IPC and PID namespaces, one of users, one of the network.
+  // linux/sched.h: mount, IPC and PID namespaces, a user namespace, a network namespace.
   const flags =
     namespaces === undefined
       ? 0
@@ -54,7 +54,7 @@ export function stepArguments(step: Step, command: string, args: readonly string
   ]
 }
 
-/** Exit code of a confinement that could not be made. */
+/** Exit code after a failure of the confinement. */
 export const failureCode = 125
 
 const script = String.raw`

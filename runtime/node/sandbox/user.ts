@@ -4,14 +4,14 @@ import { join } from 'node:path'
 import { conflict } from '../../../src/errors/api-error.ts'
 import { aclOfMode, allowing, permissionsOf, readAcl, writeAcl } from '../system/acl.ts'
 
-/** Whom confined programs run as when the service is root. */
+/** The user of confined programs when the service is root. */
 export interface EmulatorUser {
   readonly name: string
   readonly uid: number
   readonly gid: number
 }
 
-/** The user of the setting: a name of /etc/passwd, or UID:GID. Undefined when there is none of that name. */
+/** The user of the setting: a name of /etc/passwd, or UID:GID. Undefined for an unknown name. */
 export function findUser(setting: string, passwd = '/etc/passwd'): EmulatorUser | undefined {
   const numbers = /^(\d+):(\d+)$/.exec(setting)
   if (numbers !== null) return { name: setting, uid: Number(numbers[1]), gid: Number(numbers[2]) }

@@ -12,7 +12,7 @@ const optionBinary = 0
 const optionEcho = 1
 const optionSuppressGoAhead = 3
 
-/** What a server says first: it echoes, and both ways carry all eight bits without go-ahead. */
+/** The first negotiation of the server: it echoes; both directions are 8-bit, without go-ahead (RFC 856 to 858). */
 export const greeting = Uint8Array.of(
   ...[IAC, WILL, optionEcho],
   ...[IAC, WILL, optionSuppressGoAhead],
@@ -21,7 +21,7 @@ export const greeting = Uint8Array.of(
 )
 
 const areYouThere = new TextEncoder().encode('\r\nYour Are-You-There received. I am here.\r\n')
-// A sub-negotiation is a few bytes; one that never ends must not hold the input back for ever.
+// A sub-negotiation has a few bytes; an unterminated one must not block the input.
 const longestSubnegotiation = 64
 
 type State = 'data' | 'cr' | 'iac' | 'option' | 'sub' | 'sub-iac'
@@ -93,7 +93,7 @@ export class TelnetDecoder {
     // NOP, GA, BRK and the rest have no meaning on a console.
   }
 
-  /** Only what was not agreed on in the greeting is answered, so that two sides can never talk in circles. */
+  /** Answers only options outside the greeting, so that negotiation cannot loop (RFC 854). */
   #negotiate(option: number, reply: number[]): void {
     const isOurs = option === optionBinary || option === optionEcho || option === optionSuppressGoAhead
     if (this.#command === DO && !isOurs) reply.push(IAC, WONT, option)

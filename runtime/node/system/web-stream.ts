@@ -1,8 +1,8 @@
 import type { Readable } from 'node:stream'
 
 /**
- * The bytes of a Node stream as a web stream; cancelling one destroys the other. Readable.toWeb() would do, but what it still
- * gets after the cancel it throws where nobody can catch it, and the process ends.
+ * The bytes of a Node stream as a web stream; cancelling the web stream destroys the Node stream. Readable.toWeb() throws an
+ * uncatchable error for data after the cancel, which ends the process.
  */
 export function webStream(readable: Readable): ReadableStream<Uint8Array> {
   const pieces = readable[Symbol.asyncIterator]() as AsyncIterator<Uint8Array>

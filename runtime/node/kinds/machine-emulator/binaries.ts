@@ -11,14 +11,14 @@ export type Accelerator = 'kvm' | 'tcg'
 
 const known = new Map<string, Promise<BinaryFacts>>()
 
-/** What the program at that path can do; asked once for every file, and again when the file has changed. */
+/** The capabilities of the program at that path; cached until the file changes. */
 export function factsOf(path: string, confinement?: Confinement): Promise<BinaryFacts> {
   const key = fileKey(path)
   const before = known.get(key)
   if (before !== undefined) return before
   const facts = probe(path, confinement)
   known.set(key, facts)
-  // The next one asks again: the host may just have been too busy.
+  // A failure is not cached: the host may only have been busy.
   facts.catch(() => known.delete(key))
   return facts
 }
@@ -118,7 +118,7 @@ function allowedPath(wanted: string, isLocal: boolean): string | { refusal: stri
 // Only chooses the package of a family; an unknown word has the package of the rare ones.
 const installHintOf = (word: string): string => installHint(word as Platform)
 
-/** What can run its guests on this host now, the best one first. */
+/** The accelerators for its guests on this host, the best first. */
 export function acceleratorsOf(facts: Pick<BinaryFacts, 'platform' | 'builtWith'>, device = '/dev/kvm'): Accelerator[] {
   const isKvm = facts.builtWith.kvm && nativePlatforms().includes(facts.platform) && opens(device)
   return [...(isKvm ? (['kvm'] as const) : []), ...(facts.builtWith.tcg ? (['tcg'] as const) : [])]
@@ -127,7 +127,7 @@ export function acceleratorsOf(facts: Pick<BinaryFacts, 'platform' | 'builtWith'
 /** The platforms that KVM accelerates here; none when its device cannot be opened by us. */
 export const kvmPlatforms = (device = '/dev/kvm'): readonly Platform[] => (opens(device) ? nativePlatforms() : [])
 
-/** Not asked once for all: the device comes and goes with modules and groups. */
+/** Not cached: loading a module, or a change of groups, can change the answer. */
 function opens(device: string): boolean {
   try {
     closeSync(openSync(device, constants.O_RDWR))

@@ -1,4 +1,4 @@
-/** How long what has to do with machines may take, ms. Tests have shorter ones. */
+/** Timeouts of machines, ms. Tests use shorter ones. */
 export const defaultMachineTimeouts = {
   /** An emulator to start, on a busy host. */
   begin: 30_000,
@@ -12,7 +12,7 @@ export const defaultMachineTimeouts = {
   powerdown: 120_000,
   /** An emulator to write its disks out, before it is killed. */
   end: 10_000,
-  /** Sums of images to come with the answer; those that take longer are told of by an event. */
+  /** Sums of images to come with the answer; slower sums follow by an event. */
   sums: 1000,
 }
 export type MachineTimeouts = Readonly<typeof defaultMachineTimeouts>

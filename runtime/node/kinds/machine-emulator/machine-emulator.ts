@@ -40,7 +40,7 @@ export class MachineEmulatorKind implements NodeKind<MachineProperties, typeof m
   readonly #host: MachineHost
   readonly #images: MachineImages
   readonly #sums: MachineSums
-  /** Those made by this service: one that is still being made is not among the nodes of the host. */
+  /** The machines of this service, also those under creation, which the host does not list yet. */
   readonly #made = new Map<string, MachineKindNode>()
 
   constructor(host: MachineHost) {
@@ -155,7 +155,7 @@ export class MachineEmulatorKind implements NodeKind<MachineProperties, typeof m
     await resizeDisk(tool, disk, extend)
   }
 
-  /** All of the changes, or (when it throws) none. */
+  /** Applies all changes, or none when it throws. */
   async #apply(node: MachineKindNode, changes: MachineEmulatorUpdate): Promise<void> {
     const isLocal = this.#host.isLocal()
     const before = node.record.properties
