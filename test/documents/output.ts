@@ -1,12 +1,19 @@
+/** Characters. */
+const tailLength = 3000
+
 /** What a program prints, as it comes, without carriage returns. */
 export class Output {
   #text = ''
+  /** The end of all that was printed, for errors. */
+  #tail = ''
   #hasEnded = false
   readonly #decoder = new TextDecoder()
   #changed: () => void = () => {}
 
   add(bytes: Uint8Array): void {
-    this.#text += this.#decoder.decode(bytes, { stream: true }).replaceAll('\r', '')
+    const text = this.#decoder.decode(bytes, { stream: true }).replaceAll('\r', '')
+    this.#text += text
+    this.#tail = (this.#tail + text).slice(-tailLength)
     this.#changed()
   }
 
@@ -30,8 +37,9 @@ export class Output {
   async until(isWanted: (text: string) => boolean, ms: number): Promise<string> {
     const deadline = Date.now() + ms
     while (!isWanted(this.#text)) {
-      if (this.#hasEnded) throw new Error(`It ended:\n${this.#text}`)
-      if (!(await this.#change(deadline))) throw new Error(`Not within ${ms / 1000} s:\n${this.#text}`)
+      if (this.#hasEnded) throw new Error(`It ended:\n${this.#tail}`)
+      if (!(await this.#change(deadline)))
+        throw new Error(`Not within ${ms / 1000} s; the end of what it printed:\n${this.#tail}`)
     }
     return this.#text
   }

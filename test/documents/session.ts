@@ -52,16 +52,22 @@ export async function runSession({ command, steps }: Session, { cwd, env }: Shel
       await output.until((text) => text.includes(prompt), mostMs)
       if (at === 0) clearInterval(nudge)
       const deadline = Date.now() + mostMs
+      // Of a command that is to show nothing: that it has ended.
+      const isThere = (text: string) =>
+        expected === '' ? anyPrompt.test(text) : missingLine(expected, text) === undefined
+      const isWaiting = (text: string) => text.trimEnd().endsWith(`\n${prompt}`)
+      output.forget()
+      type(typed)
       for (;;) {
+        const left = Math.max(0, deadline - Date.now())
+        const shown = await output.until((text) => isThere(text) || isWaiting(text), left)
+        if (isThere(shown)) break
+        if (left === 0) throw new Error(`"${missingLine(expected, shown)}" is not in:\n${shown}`)
+        await pause(1000)
+        // A prompt of before may have come late: then the command is still at work.
+        if (!isWaiting(output.text)) continue
         output.forget()
         type(typed)
-        // Of a command that is to show nothing: that it has ended.
-        const isThere = (text: string) =>
-          expected === '' ? anyPrompt.test(text) : missingLine(expected, text) === undefined
-        const shown = await output.until((text) => isThere(text) || text.includes(`\n${prompt}`), deadline - Date.now())
-        if (isThere(shown)) break
-        if (Date.now() > deadline) throw new Error(`"${missingLine(expected, shown)}" is not in:\n${shown}`)
-        await pause(1000)
       }
     }
   } finally {
