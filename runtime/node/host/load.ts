@@ -2,10 +2,10 @@ import { readFileSync } from 'node:fs'
 import { cpus, freemem, totalmem } from 'node:os'
 import type { Load } from '../../../src/model/host.ts'
 
-/** Asking more often distorts the CPU figure. */
+/** Minimum time between two measurements, ms; a shorter one distorts the CPU figure. */
 const minMs = 2000
 
-/** The load of the host, measured once for all who ask. */
+/** The load of the host. All callers share one measurement. */
 export class LoadMeter {
   #measured = Number.NEGATIVE_INFINITY
   #times = { busy: 0, total: 0 }
@@ -40,7 +40,7 @@ function cpuTimes(): { busy: number; total: number } {
   return { busy, total }
 }
 
-/** Bytes that programs can still have; the page cache counts as free. */
+/** Memory that programs can still allocate, bytes; includes the page cache. */
 export function availableMemory(): number {
   try {
     const kb = /^MemAvailable:\s+(\d+) kB/m.exec(readFileSync('/proc/meminfo', 'utf8'))?.[1]

@@ -1,6 +1,6 @@
 import type { ErrorCode } from './protocol.ts'
 
-/** A refusal of the keeper; the code goes over the wire. */
+/** An error that the keeper answers with. The code goes over the wire. */
 export class KeeperError extends Error {
   override readonly name = 'KeeperError'
   readonly code: ErrorCode

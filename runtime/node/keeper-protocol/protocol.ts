@@ -18,29 +18,28 @@ import { longestSocketPath } from '../system/socket-path.ts'
  */
 export const protocolVersion: number = typeof PATCHBAY_PROTOCOL === 'number' ? PATCHBAY_PROTOCOL : 6
 
-/** Put in by tests alone, which build a program of a later protocol. */
+/** Defined only by tests that build a program of a later protocol. */
 declare const PATCHBAY_PROTOCOL: number | undefined
 
-/** Earlier versions whose operations are the same as those of this one, as far as they have them. */
+/** Earlier versions whose operations have the same meaning as in this one. Some operations may be missing there. */
 const sameProtocols: readonly number[] = [5]
 
-/** The first version that has an operation, when that is not version 5. */
+/** The first protocol version that has an operation. Operations that are not listed exist since version 5. */
 const since: Readonly<Partial<Record<string, number>>> = { ping: 6, 'unit.hold': 6 }
 
-/** Whether a keeper of that protocol takes the operations that its version has; of another one only the core is the same. */
+/** Whether the service can use every operation that a keeper of this protocol has. With other protocols it uses only the core. */
 export const isFullProtocol = (protocol: number): boolean =>
   protocol === protocolVersion || sameProtocols.includes(protocol)
 
-/** Whether a keeper of that protocol has an operation, as this version means it. */
+/** Whether a keeper of this protocol has the operation, with the meaning of this version. */
 export const hasOperation = (protocol: number, op: string): boolean =>
   coreOperations.has(op) || (isFullProtocol(protocol) && (since[op] ?? 0) <= protocol)
 
-/** The versions to say hello with, in this order: until version 5 a keeper refused every other than its own. */
+/** The versions that the service tries in `hello`, in this order. Keepers up to version 5 accept only their own version. */
 export const helloProtocols: readonly number[] = [protocolVersion, 5]
 
 /**
- * What every keeper from version 5 on answers in the same way, whatever the version of the service: docs/keeper-protocol.md says
- * how it may grow.
+ * Operations that every keeper answers in the same way since version 5. docs/keeper-protocol.md has the rules for extending them.
  */
 const coreOperations: ReadonlySet<string> = new Set([
   ...['hello', 'inventory', 'unit.stop', 'unit.forget', 'console.listen', 'console.attach'],
@@ -70,27 +69,30 @@ const ProcessSpec = Type.Object({
   command: Type.String({ minLength: 1, maxLength: 4096, pattern: noNul }),
   args: list(Text),
   cwd: Path,
-  /** Added to what every program gets of the keeper's own environment (programs/environment.ts). */
+  /** Added to the variables that every program inherits from the keeper (programs/environment.ts). */
   env: Type.Optional(Type.Record(Type.String({ pattern: '^[^=\\u0000]+$' }), Text)),
   /**
-   * The command confines the program (sandbox/): it runs that as its grandchild in the same process group, and closes
-   * descriptor 3 when the program begins. The pid of the unit is that of the program.
+   * The command is a wrapper that confines the program (sandbox/). It runs the program as its grandchild in the same process group,
+   * and closes descriptor 3 when the program starts. The pid of the unit is the pid of the program.
    */
   is_wrapped: Type.Optional(Type.Boolean()),
-  /** Receives stdout and stderr that are not the console's, and is read for the last words of a child that dies. */
+  /** Receives stdout and stderr unless they are the console. The last words of an exited child are read from it. */
   log: Path,
-  /** `pty`: the child's terminal is the console; `pipe`: its stdin and stdout are; `none`: it has no console of its own. */
+  /** `pty`: the terminal of the child is the console. `pipe`: its stdin and stdout are the console. `none`: it has no console. */
   stdio: Type.Union([Type.Literal('pty'), Type.Literal('pipe'), Type.Literal('none')]),
   /**
-   * Ready when the console has shown this text; absent: when spawned. A child that exits before it is ready makes `unit.start`
-   * fail with its last words.
+   * The unit is ready when its console shows this text; absent: when it is spawned. If the child exits before, `unit.start` fails
+   * with its last words.
    */
   ready: Type.Optional(Type.String({ minLength: 1, maxLength: 4096 })),
-  /** The program has failed when its console shows this text within seconds of its start: it is ended, as if by itself. */
+  /**
+   * If the console shows this text within seconds of the start, the program has failed: the keeper ends it and reports an exit that
+   * was not requested.
+   */
   failure: Type.Optional(Type.String({ minLength: 1, maxLength: 4096 })),
-  /** Ctrl-C typed on the console is SIGINT to the program, too: its pseudo-terminal is raw and sends none. */
+  /** Ctrl-C on the console also sends SIGINT to the program, because its raw pseudo-terminal sends none. */
   interrupts: Type.Optional(Type.Boolean()),
-  /** Bound of the wait for `ready`, ms. */
+  /** Timeout of the wait for `ready`, ms. */
   ready_ms: Type.Optional(Milliseconds),
 })
 
@@ -98,16 +100,16 @@ export type EmbeddedPcSpec = Static<typeof EmbeddedPcSpec>
 const EmbeddedPcSpec = Type.Object({
   type: Type.Literal('pc'),
   mac: Type.String({ pattern: '^[0-9a-fA-F]{2}(:[0-9a-fA-F]{2}){5}$', expects: 'a MAC address' }),
-  /** Directory that `save` and `load` use. */
+  /** Directory of the files that `save` and `load` name. */
   directory: Path,
-  /** File in `directory` that is run at start, when it exists. */
+  /** Startup script: a file in `directory`. It may be missing. */
   script: Type.String({ maxLength: 255, pattern: '^(?!\\.{1,2}$)[^/\\u0000]+$', expects: 'the name of a file' }),
-  /** Its end and the switch's end of the private socket pair, both on 127.0.0.1. */
+  /** UDP ports of the private socket pair between the pc and the switch, both on 127.0.0.1. */
   guest_port: Port,
   switch_port: Port,
 })
 
-/** The serial port of a guest that another program runs: raw bytes at a UNIX socket, or at a TCP port of 127.0.0.1. */
+/** The serial port of a guest in another program: raw bytes at a UNIX socket, or at a TCP port of 127.0.0.1. */
 export type AttachedSpec = Static<typeof AttachedSpec>
 const AttachedSpec = Type.Object({
   type: Type.Literal('attached'),
@@ -115,7 +117,7 @@ const AttachedSpec = Type.Object({
     Type.String({ maxLength: longestSocketPath, pattern: '^/[^\\u0000]*$', expects: 'the path of a socket' }),
   ),
   port: Type.Optional(Port),
-  /** How long it may take to appear, ms; `unit.start` does not wait for it. */
+  /** Timeout for the socket to appear, ms. `unit.start` does not wait for it. */
   ready_ms: Milliseconds,
 })
 
@@ -125,57 +127,60 @@ const Listen = Type.Object({
   port: Port,
 })
 
-/** A unit is one running emulator: a child process, a pc in the embedded simulator, or a guest of a program that is not ours. Its key is `{kind}:{node_id}`. */
+/**
+ * A unit is one running emulator: a child process, a pc in the embedded simulator, or a guest of another program. Its key is
+ * `{kind}:{node_id}`.
+ */
 export type UnitSpec = Static<typeof UnitSpec>
 const UnitSpec = Type.Object({
   key: Key,
   run: Type.Union([ProcessSpec, EmbeddedPcSpec, AttachedSpec]),
-  /** Where telnet clients reach its console; absent: no listener (the console can still be attached to). */
+  /** Where telnet clients reach the console; absent: no listener (`console.attach` still works). */
   console: Type.Optional(Listen),
 })
 
-/** How a unit ended. `requested` is false when it went away by itself. */
+/** How a unit ended. `requested` is false when it ended by itself. */
 export interface Exit {
   readonly code: number | null
   readonly signal: string | null
   readonly requested: boolean
   /**
-   * The end of what it said, at most 2 KiB, printable: on its console, or, where `stdio` is not `pty`, in this run's part of
-   * its log; each stands in for the other when that has nothing.
+   * The last output, at most 2 KiB, printable: from the console, or from the part of the log that belongs to this run if `stdio` is
+   * not `pty`. If one source is empty, the other is used.
    */
   readonly last_words: string
 }
 
 export interface UnitState {
   readonly key: string
-  /** 0 for what is no process of ours. */
+  /** 0 if the unit is not a process of the keeper. */
   readonly pid: number
-  /** Number of this run; tells the end of one run from that of a later one, also of a later keeper. */
+  /** Number of this run. It differs from the numbers of all other runs, also in later keepers. */
   readonly run: number
   readonly console: Listen | null
-  /** Whether it is held (`unit.hold`); keepers of earlier versions do not tell. */
+  /** Whether the unit is held (`unit.hold`); absent in keepers of earlier versions. */
   readonly is_held?: boolean
-  /** Set when it has ended; kept until `unit.forget`, so that a service that was away learns of it. */
+  /** Set when the unit has ended. Kept until `unit.forget`, so that a restarted service learns of the exit. */
   readonly exit: Exit | null
 }
 
-/** A port of an IOU instance. All ports of one share the instance's UNIX socket, and one socket of the switch. */
+/** A port of an IOU instance. All ports of an instance share its UNIX socket, and one socket of the switch. */
 export type NetioPort = Static<typeof NetioPort>
 const NetioPort = Type.Object({
-  /** What the instance takes for its bridge, this switch, has that number and 512. */
+  /** The application id of the instance. The switch is its bridge and has this number plus 512. */
   application_id: Type.Integer({ minimum: 1, maximum: 511 }),
   /** As in the headers of its datagrams: bay + unit * 16. */
   port: Type.Integer({ minimum: 0, maximum: 255 }),
-  /** false: a serial port. Its frames have no Ethernet header, so nothing may be read into them. */
+  /** false: a serial port. Its frames have no Ethernet header and must not be parsed. */
   ethernet: Type.Boolean(),
 })
 
-/** What is at the guest's side of a port: a UDP socket on 127.0.0.1, or a port of an IOU instance. */
+/** The guest's side of a port: a UDP socket on 127.0.0.1, or a port of an IOU instance. */
 export type PortGuest = { readonly guest_port: number } | { readonly netio: NetioPort }
 
 /**
  * One adapter port of a node: a private pair of UDP sockets on 127.0.0.1 between the guest and the switch, or a port of an IOU
- * instance, for which `guest_port` and `switch_port` are 0. Key: `{unit key}/{adapter}/{port}`.
+ * instance (`guest_port` and `switch_port` are then 0). Key: `{unit key}/{adapter}/{port}`.
  */
 export interface SwitchPortState {
   readonly key: string
@@ -188,7 +193,7 @@ export interface SwitchPortState {
 
 const stages = {
   suspend: Type.Boolean(),
-  /** In the order in which frames meet them, the same for both directions. */
+  /** In the order in which they apply to a frame, the same for both directions. */
   filters: list(Filter, { maxItems: 64 }),
 }
 
@@ -205,19 +210,19 @@ const UdpLink = Type.Object({
 export type DeviceLink = Static<typeof DeviceLink>
 const DeviceLink = Type.Object({
   type: Type.Union([Type.Literal('ethernet'), Type.Literal('tap')]),
-  /** A network device of this host: IFNAMSIZ less the final NUL. */
+  /** A network device of this host. The maximum is IFNAMSIZ without the final NUL (netdevice(7)). */
   device: Type.String({ pattern: '^(?!\\.{1,2}$)[!-.0-9;-~]{1,15}$', expects: 'the name of a network device' }),
   ...stages,
 })
 
-/** What a port is linked to, and what its frames meet on the way. */
+/** The other endpoint of a port's link, and the impairments of its frames. */
 export type SwitchNio = Static<typeof SwitchNio>
 const SwitchNio = Type.Union([UdpLink, DeviceLink])
 
-/** Counted since the port was opened. `out` is what the guest sent, `in` what it was sent; frames that were dropped are in neither. */
+/** Counted since the port was opened: `out` from the guest, `in` to the guest. Dropped frames are in neither. */
 export type PortCounters = NioState['counters']
 
-/** What the switch knows of a link; that its port is taken only the service does, because then the switch does not have it. */
+/** The verdict of the switch on a link. Only the service reports `port_taken`, because the switch then does not have the link. */
 export type Verdict = Exclude<LinkVerdict, 'port_taken'>
 
 /** A capture into a file. */
@@ -225,7 +230,7 @@ export interface CaptureState {
   readonly file: string
   readonly link_type: number
   readonly frames: number
-  /** Frames that came faster than they could be stored. */
+  /** Frames that were lost because they came faster than they could be stored. */
   readonly missed: number
 }
 
@@ -234,7 +239,7 @@ export interface PortReport {
   readonly counters: PortCounters
   /** null when nothing is attached. */
   readonly link: Verdict | null
-  /** Why nothing passes; keepers of earlier versions do not tell. */
+  /** Why no frames pass; absent in keepers of earlier versions. */
   readonly reason?: string | null
   readonly capture: CaptureState | null
 }
@@ -244,7 +249,7 @@ export interface Inventory {
   readonly ports: readonly SwitchPortState[]
 }
 
-/** What goes into an operation. */
+/** The input of each operation. */
 export const operationInputs = {
   hello: Type.Object({ protocol: Type.Integer() }),
   ping: Type.Object({}),
@@ -282,84 +287,90 @@ export const operationInputs = {
 
 type Input<Op extends keyof typeof operationInputs> = Static<(typeof operationInputs)[Op]>
 
-/** Every operation with what goes in and what comes out. All are safe to repeat. */
+/** Every operation with its input and output. All are safe to repeat. */
 export interface Operations {
-  /** First on every control connection. Answered whatever the version of the service; version 5 refused others with `protocol`. */
+  /**
+   * The first request of every control connection. Answered for every version of the service; version 5 answers other versions with
+   * the error `protocol`.
+   */
   hello: {
     in: Input<'hello'>
     out: { protocol: number; version: string; pid: number; packet_path: PacketPathName }
   }
-  /** A sign of life. Version 5 does not know it, and its refusal is one. */
+  /** A heartbeat. Version 5 does not know it; its error answer counts as well. */
   ping: { in: Input<'ping'>; out: Record<string, never> }
   inventory: { in: Input<'inventory'>; out: Inventory }
-  /** Binds the console first (`port_taken`), then starts. `exists` when the key runs; `spawn_failed` with the reason. */
+  /**
+   * Binds the console first (`port_taken`), then starts the unit. `exists` when the key already runs; `spawn_failed` with the
+   * reason.
+   */
   'unit.start': { in: Input<'unit.start'>; out: { pid: number; run: number } }
-  /** SIGTERM to the group, SIGKILL after `grace_ms`; resolves when all of it has ended. An unknown or ended key is fine. */
+  /**
+   * SIGTERM to the process group, SIGKILL after `grace_ms`. Resolves when the whole group has ended. An unknown or ended key is no
+   * error.
+   */
   'unit.stop': { in: Input<'unit.stop'>; out: { exit: Exit | null } }
   /**
-   * Limits the processor time of a running unit to so many percent of one processor (1 to 800; 0: no limit), from now on until
-   * it ends: every start is without. Children of its process are stopped with it, but only its own threads are counted.
-   * `not_running`; `unsupported` for an embedded pc, and where /proc cannot be read.
+   * Limits the processor time of a running unit, in percent of one processor (1 to 800; 0: no limit). The limit ends with the run.
+   * Child processes are stopped too, but only the unit's own threads are counted. `not_running`; `unsupported` for an embedded pc,
+   * and without /proc.
    */
   'unit.limit': { in: Input<'unit.limit'>; out: Record<string, never> }
   /**
-   * Stops a running unit where it is, or has it go on: a process with its group (SIGSTOP), an embedded pc in its process. Frames to
-   * it are lost meanwhile. `not_running`; `unsupported` for a guest of another program.
+   * Pauses or resumes a running unit: a process group by SIGSTOP and SIGCONT, an embedded pc inside its process. Frames to a paused
+   * unit are lost. `not_running`; `unsupported` for a guest of another program.
    */
   'unit.hold': { in: Input<'unit.hold'>; out: Record<string, never> }
-  /** Drops the record of a unit that has ended. */
+  /** Deletes the record of an ended unit. */
   'unit.forget': { in: Input<'unit.forget'>; out: Record<string, never> }
   /** Moves, opens or (null) closes the telnet listener of a running unit. `port_taken`. */
   'console.listen': { in: Input<'console.listen'>; out: Record<string, never> }
-  /** See above. `not_running` when the unit does not run. */
+  /** Turns the connection into the console (see above). `not_running` when the unit does not run. */
   'console.attach': { in: Input<'console.attach'>; out: Record<string, never> }
   /**
-   * Binds the switch's end on a port of the system's choice; `switch_port` is 0 for a port of an IOU instance. An existing key
-   * with the same guest is given back as it is. The first port of an instance opens the socket of its bridge, closing the last
-   * removes it: `port_taken` when another program is its bridge or another key has the port, `no_privilege` when the directory
-   * of the sockets is not ours, `unsupported` without the fast path.
+   * Binds the switch's socket to a free port; `switch_port` is 0 for a port of an IOU instance. An existing key with the same guest
+   * is returned unchanged. The first port of an instance opens the bridge socket, the last one closes it. `port_taken` when another
+   * program is the bridge or another key has the port, `no_privilege` when another user owns the directory of the sockets,
+   * `unsupported` without the fast path.
    */
   'port.open': { in: Input<'port.open'>; out: { switch_port: number } }
   'port.close': { in: Input<'port.close'>; out: Record<string, never> }
-  /**
-   * Removes the sockets and lock files of that application id, and of its bridge, that no program has. For one that has just
-   * ended; one that is running or beginning keeps its own.
-   */
+  /** Removes unused sockets and lock files of an ended IOU instance and of its bridge. Files that a program still uses stay. */
   'netio.tidy': { in: Input<'netio.tidy'>; out: Record<string, never> }
   /**
-   * Attaches or replaces; what was attached before stays when that fails. `port_taken` when `lport` or the device is in use,
-   * `no_device`, `no_privilege`. The same link with other impairments is changed in place.
+   * Attaches or replaces a link; on failure the earlier link stays. `port_taken` when `lport` or the device is in use, `no_device`,
+   * `no_privilege`. A change of the impairments alone is made in place.
    */
   'nio.attach': { in: Input<'nio.attach'>; out: Record<string, never> }
   /** Ends its captures too. */
   'nio.detach': { in: Input<'nio.detach'>; out: Record<string, never> }
-  /** Of one port, `fresh` after a look at its link; or of all. */
+  /** The report of one port (`fresh`: after a new check of its link), or of all. */
   'port.report': { in: Input<'port.report'>; out: { ports: readonly PortReport[] } }
   /**
-   * Captures into a new file; what is at that path is replaced. It ends by itself when less than `floor_mb` of the disk is free.
-   * `exists` when it captures already, `not_linked`.
+   * Captures into a file, which replaces an existing file. The capture ends when less than `floor_mb` of the disk is free. `exists`
+   * when the port is captured already, `not_linked`.
    */
   'capture.start': {
     in: Input<'capture.start'>
     out: Record<string, never>
   }
-  /** Resolves when the file is complete. Without a capture it does nothing. */
+  /** Resolves when the file is complete. Does nothing without a capture. */
   'capture.stop': { in: Input<'capture.stop'>; out: Record<string, never> }
   /**
-   * The connection becomes a stream of classic pcap: the file of the running capture from its beginning (`not_running` when
-   * there is none), or what passes from now on. It ends with the capture, or with the link.
+   * The connection becomes a stream of classic pcap: the running capture's file from its beginning (`not_running` without a
+   * capture), or frames from now on. The stream ends with the capture or the link.
    */
   'capture.attach': {
     in: Input<'capture.attach'>
     out: Record<string, never>
   }
-  /** Stops every unit, closes everything, ends the keeper; answered just before it ends. */
+  /** Stops every unit and ends the keeper. The answer comes just before the keeper ends. */
   shutdown: { in: Input<'shutdown'>; out: Record<string, never> }
 }
 
 export interface KeeperEvents {
   'unit.exit': { key: string; run: number; exit: Exit }
-  /** A capture ended that nobody stopped: its file cannot be written. */
+  /** A capture ended because its file cannot be written. */
   'capture.failed': { key: string; file: string; message: string }
 }
 
@@ -376,7 +387,7 @@ export type ErrorCode =
   | 'unsupported'
   | 'spawn_failed'
   | 'internal'
-  /** Said by the service's side: the keeper runs and does not answer. */
+  /** Set by the client: the keeper runs but does not answer. */
   | 'no_answer'
-  /** Said by the service's side: a keeper of another version does not have the operation. */
+  /** Set by the client: a keeper of another version does not have the operation. */
   | 'other_version'

@@ -7,10 +7,10 @@ import { type InputTaken, InputWindow } from './input-window.ts'
 import type { Runner, UnitEnd } from './runner.ts'
 
 const retryMs = 50
-/** What closed the connection may only have begun anew. */
+/** Delay before a reconnect, ms: the program may only have restarted. */
 const againMs = 500
 
-/** A guest of a program that is not ours: all that is held of it is its serial port. It has ended when that is gone. */
+/** A guest of another program, of which the keeper holds only the serial port. The unit ends when that port is gone. */
 export class AttachedRunner implements Runner {
   readonly pid = 0
   readonly ended: Promise<UnitEnd>
@@ -19,7 +19,7 @@ export class AttachedRunner implements Runner {
   #socket: Socket | undefined
 
   constructor(spec: AttachedSpec, output: (bytes: Uint8Array) => void) {
-    // Whatever is wrong with its place, it is the end of this guest alone.
+    // A failure ends this unit only.
     this.ended = this.#hold(spec, output).catch(() => ({ code: null, signal: null }))
   }
 
@@ -37,7 +37,7 @@ export class AttachedRunner implements Runner {
     throw new KeeperError('unsupported', 'the processor time of a guest of another program cannot be limited')
   }
 
-  /** Lets go of it; whoever runs the guest ends it. */
+  /** Closes the connection. The other program ends the guest. */
   stop(): Promise<UnitEnd> {
     this.#over.abort()
     this.#socket?.destroy()
@@ -57,14 +57,14 @@ export class AttachedRunner implements Runner {
     }
   }
 
-  /** undefined when nothing listens there within the time, or nobody wants it any more. */
+  /** The connection; undefined after the timeout, or when stopped. */
   async #connect({ path, port }: Pick<AttachedSpec, 'path' | 'port'>, ms: number): Promise<Socket | undefined> {
     const deadline = Date.now() + ms
     while (!this.#over.signal.aborted && Date.now() <= deadline) {
       const socket = path === undefined ? connectTo({ port: port ?? 0, host: '127.0.0.1' }) : connectTo({ path })
       const isConnected = await new Promise<boolean>((resolve) => {
         socket.once('connect', () => resolve(true))
-        // A later one ends the connection, of which `close` tells.
+        // A later error closes the connection; the `close` event handles that.
         socket.on('error', () => resolve(false))
       })
       if (isConnected && !this.#over.signal.aborted) return socket.setNoDelay(true).setKeepAlive(true, 30_000)

@@ -8,7 +8,7 @@ interface Record extends ProcessIdentity {
   readonly key: string
 }
 
-/** One small file for every child, so that whoever comes after a killed keeper knows what it left behind. */
+/** One small file for each child. After a keeper was killed, its successor finds the orphans by these files. */
 export class ChildRecords {
   readonly #directory: string
 
@@ -22,12 +22,12 @@ export class ChildRecords {
     if (identity !== undefined) writeFileSync(this.#file(key), JSON.stringify({ key, ...identity }), { mode: 0o600 })
   }
 
-  /** A record that cannot be removed names a process that is gone, as who reads it sees. */
+  /** A record that cannot be removed is harmless: its process no longer exists. */
   remove(key: string): void {
     try {
       rmSync(this.#file(key), { force: true })
     } catch {
-      // The end of a process is no time to fail.
+      // A stale record is harmless.
     }
   }
 
@@ -37,8 +37,8 @@ export class ChildRecords {
 }
 
 /**
- * Ends what a keeper that was killed left running: SIGTERM, then SIGKILL after `graceMs`, to the process group of exactly the
- * recorded processes, which must still be the same by pid, start time and boot. Gives the keys of those that were ended.
+ * Ends the orphans of a killed keeper: SIGTERM to the recorded process groups, then SIGKILL after `graceMs`. A process must match
+ * its record by pid, start time and boot. Returns the keys of the ended units.
  */
 export async function reapLeftovers(runDirectory: string, graceMs = 2000): Promise<string[]> {
   const directory = join(runDirectory, 'children')
@@ -50,11 +50,11 @@ export async function reapLeftovers(runDirectory: string, graceMs = 2000): Promi
   const isLeft = (record: Record) => isSame(record, identify(record.pid))
   for (const record of leftovers) {
     signal(record, 'SIGTERM')
-    // A limit of its processor time may have it stopped.
+    // A CPU limit may have stopped the process.
     signal(record, 'SIGCONT')
   }
   const deadline = Date.now() + graceMs
-  // They are nobody's children here, so their end is no event; there are few of them, and the wait is short.
+  // The orphans are no children of this process, so their exit raises no event. They are few, and the wait is short.
   while (leftovers.some(isLeft) && Date.now() < deadline) await delay(20)
   for (const record of leftovers.filter(isLeft)) signal(record, 'SIGKILL')
   while (leftovers.some(isLeft) && Date.now() < deadline + 2000) await delay(20)

@@ -6,16 +6,16 @@ import { protocolVersion } from '../keeper-protocol/protocol.ts'
 import { build } from '../system/version.ts'
 
 /**
- * Keepers have generations. Every build of the program has a directory for its keeper, `run/keepers/{protocol}-{build}`, so
- * that a keeper is never asked to start something by a service of another build, and never loads program files that an
- * upgrade has replaced. The keeper of 0.1.0 is in `run` itself.
+ * Every build of the program has its own keeper, in `run/keepers/{protocol}-{build}`. A service never asks a keeper of another
+ * build to start a node, and a keeper never loads program files that an upgrade has replaced. The keeper of 0.1.0 is in `run`
+ * itself.
  */
 export const generation = (): string => `${protocolVersion}-${build}`
 
 /** The directory of the keeper of this build. */
 export const keeperDirectory = (dataDirectory: string): string => join(dataDirectory, 'run', 'keepers', generation())
 
-/** The directories of keepers of other builds that are there, or left something. */
+/** The directories of the keepers of other builds, running or not. */
 export function otherKeeperDirectories(dataDirectory: string): string[] {
   const run = join(dataDirectory, 'run')
   const keepers = join(run, 'keepers')
@@ -24,13 +24,13 @@ export function otherKeeperDirectories(dataDirectory: string): string[] {
   return [...first, ...others.filter((directory) => directory !== keeperDirectory(dataDirectory))]
 }
 
-/** Name of the abstract socket that the keeper of a directory holds as long as it lives, however it ends. */
+/** Name of the abstract socket that a keeper holds as the lock of its directory. The kernel releases it with the process. */
 export function lockName(directory: string): string {
   const name = createHash('sha256').update(realpathSync(directory)).digest('hex').slice(0, 32)
   return `\0patchbay-keeper-${process.getuid?.() ?? 0}-${name}`
 }
 
-/** Whether a keeper lives in the directory, also one that does not answer. */
+/** Whether a keeper runs in the directory, even one that does not answer. */
 export function hasKeeper(directory: string): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = connect({ path: lockName(directory) })
@@ -39,7 +39,7 @@ export function hasKeeper(directory: string): Promise<boolean> {
       resolve(isThere)
     }
     socket.once('connect', () => settle(true))
-    // Many that wait to be let in are a sign of one that hangs.
+    // A full accept queue means that the keeper hangs.
     socket.once('error', ({ code }: NodeJS.ErrnoException) => settle(code === 'EAGAIN'))
   })
 }

@@ -1,24 +1,24 @@
 import type { Writable } from 'node:stream'
 import { maxInputBytes } from './runner.ts'
 
-/** So many bytes may be under way to a guest before those who type wait. */
+/** Number of unread input bytes after which clients have to wait. */
 const windowBytes = 64 * 1024
 
-/** What a console says to bytes that were typed. */
+/** The result of typed input. */
 export interface InputTaken {
-  /** false: the guest has not read for long, and they are thrown away. */
+  /** false: the guest has not read for a long time, and the bytes are discarded. */
   readonly isTaken: boolean
-  /** Resolves when more may be typed; absent: at once. */
+  /** Resolves when the client may type more; absent: at once. */
   readonly room?: Promise<void>
 }
 
-/** Counts the typed bytes that a guest has not read yet, so that who types faster than it reads waits for it. */
+/** Flow control of console input: counts the typed bytes that the guest has not read yet. */
 export class InputWindow {
   #pending = 0
   #room: Promise<void> | undefined
   #open = () => {}
 
-  /** So many bytes are to be sent; not when `isTaken` is false. */
+  /** Registers bytes that are about to be sent. If `isTaken` is false, the caller must not send them. */
   offer(bytes: number): InputTaken {
     const isTaken = this.#pending + bytes <= maxInputBytes
     if (isTaken) this.#pending += bytes
@@ -29,20 +29,20 @@ export class InputWindow {
     return { isTaken, room: this.#room }
   }
 
-  /** Writes to a guest; what it has read is what the stream has got rid of. */
+  /** Writes to a guest. Bytes count as read when they have left the stream. */
   send(stream: Writable, bytes: Uint8Array): InputTaken {
     const offer = this.offer(bytes.length)
     if (offer.isTaken) stream.write(bytes, () => this.taken(bytes.length))
     return offer
   }
 
-  /** The guest has read so many. */
+  /** The guest has read this number of bytes. */
   taken(bytes: number): void {
     this.#pending -= bytes
     if (this.#pending < windowBytes) this.close()
   }
 
-  /** Nobody needs to wait any more. */
+  /** Resolves all waits. */
   close(): void {
     this.#room = undefined
     this.#open()

@@ -11,20 +11,20 @@ import { generation, keeperDirectory } from './generation.ts'
 const launchMs = 10_000
 const retryMs = 50
 const largestLog = 1 << 20
-/** Exit code of a keeper that found another one: then that one is ours. */
+/** Exit code of a keeper that found another keeper in its directory; the service then uses that one. */
 const taken = 3
-/** Exit code of a keeper whose files are not those of this service. */
+/** Exit code of a keeper whose program files are not of the service's build. */
 const replaced = 4
 const defaultIdleMs = 15_000
 
 export interface EnsureOptions {
-  /** How long a new keeper stays that serves nobody and holds nothing, ms. */
+  /** How long a new keeper stays without a service and without units, ms. */
   readonly idleMs?: number
-  /** Called when there is a keeper that hangs; it is then waited for. Without this it is an error (`no_answer`). */
+  /** Called when a keeper hangs; the call then waits for it. Without it a hung keeper is an error (`no_answer`). */
   readonly onLate?: () => void
 }
 
-/** Connects to the keeper of this build in a data directory, and starts one when there is none. `created` tells which. */
+/** Connects to the keeper of this build in a data directory; starts one if there is none (`created`). */
 export async function ensureKeeper(
   dataDirectory: string,
   { idleMs, onLate }: EnsureOptions = {},
@@ -39,12 +39,12 @@ export async function ensureKeeper(
       if (isThere || created || Date.now() > deadline) throw error
     }
     created = await launch(dataDirectory, idleMs)
-    // The directory has a keeper that does not answer: it has just begun, or is just ending.
+    // A keeper holds the directory but does not answer: it is just starting or ending.
     if (!created) await delay(retryMs)
   }
 }
 
-/** Starts a keeper that outlives us and resolves when its socket is there; false when another one was quicker. */
+/** Starts a keeper that outlives the service. Resolves when its socket is ready; false when another keeper was faster. */
 async function launch(dataDirectory: string, idleMs: number | undefined): Promise<boolean> {
   const runDirectory = join(dataDirectory, 'run')
   mkdirSync(runDirectory, { recursive: true, mode: 0o700 })
@@ -55,7 +55,7 @@ async function launch(dataDirectory: string, idleMs: number | undefined): Promis
     [...program, dataDirectory, String(idleMs ?? defaultIdleMs), generation()],
     {
       variables: forNode,
-      // Out of our process group and away from our working directory, so that neither holds or ends it.
+      // A process group and a working directory of its own, so that signals to the service do not reach the keeper.
       detached: true,
       cwd: '/',
       stdio: ['ignore', log, log, 'pipe'],
@@ -106,12 +106,12 @@ async function launch(dataDirectory: string, idleMs: number | undefined): Promis
   }
 }
 
-/** The log of the keeper, which is set aside when it has grown. */
+/** Opens the log of the keeper, and rotates it when it is too large. */
 function openLog(file: string): number {
   try {
     if (statSync(file).size > largestLog) renameSync(file, `${file}.1`)
   } catch {
-    // There is none yet.
+    // The file does not exist yet.
   }
   return openSync(file, 'a', 0o600)
 }

@@ -2,8 +2,8 @@ const CR = 13
 const LF = 10
 
 /**
- * Gives every line feed its carriage return, once. The terminals are raw, and programs on them end some lines with LF and
- * others with CR LF; a terminal's own translation would make CR CR LF of the latter.
+ * Adds the missing carriage return to line feeds. The terminals are raw; some programs end lines with LF, others with CR LF, of
+ * which the terminal's own translation (ONLCR) would make CR CR LF.
  */
 export class LineEnds {
   #last = 0

@@ -9,9 +9,9 @@ import { generation, keeperDirectory, lockName } from './generation.ts'
 import { KeeperServer } from './server.ts'
 import { Units } from './units.ts'
 
-/** Exit code of a keeper that found another one in its directory. */
+/** Exit code: another keeper has the directory. */
 const taken = 3
-/** Exit code of a keeper whose files are not those of the service that starts it. */
+/** Exit code: the program files are not of the service's build. */
 const replaced = 4
 /** Descriptor on which the launcher waits for the line that says the socket is there. */
 const readyDescriptor = 3
@@ -31,7 +31,7 @@ const pcs = new EmbeddedPcs(records, log)
 const lan = await Switch.start({
   captureFailed: (key, file, message) => server.tell('capture.failed', { key, file, message }),
   log,
-  // For measuring, and where the native library misbehaves.
+  // For measurements, and for hosts where the native library fails.
   ...(process.env.PATCHBAY_PACKET_PATH === 'portable' && { path: 'portable' as const }),
 })
 const units: Units = new Units(records, pcs, (key, run, exit) => {
@@ -53,7 +53,7 @@ const server: KeeperServer = new KeeperServer({
 })
 
 process.on('SIGTERM', () => void shutdown(3000))
-// Ctrl-C and a closed terminal are for the service, not for the lab.
+// Ctrl-C and a closed terminal must end the service only, not the lab.
 for (const signal of ['SIGINT', 'SIGHUP', 'SIGQUIT'] as const) process.on(signal, () => {})
 for (const event of ['uncaughtException', 'unhandledRejection'] as const) {
   process.on(event, (error: unknown) => {
@@ -66,7 +66,7 @@ await server.listen()
 endWhenIdle()
 ready()
 
-/** Nobody to serve and nothing to keep: a keeper must not be left over. */
+/** Ends the keeper when no service is connected and no unit is left. */
 function endWhenIdle(): void {
   clearTimeout(idle)
   if (services > 0 || units.running > 0) return
@@ -79,14 +79,14 @@ async function shutdown(graceMs: number): Promise<void> {
   await units.stopAll(graceMs)
   pcs.close()
   await lan.closeAll()
-  // The answer to the request has to leave first.
+  // Lets the answer to the request go out first.
   setImmediate(() => {
     server.close()
     setTimeout(() => process.exit(0), 50)
   })
 }
 
-/** One keeper a directory: an abstract socket goes with its process, however that ends. */
+/** Locks the directory by an abstract socket, which the kernel releases with the process (unix(7)). */
 async function lock(directory: string): Promise<void> {
   const holder = createServer((socket) => socket.destroy())
   try {
@@ -102,6 +102,6 @@ function ready(): void {
   try {
     writeSync(readyDescriptor, 'ready\n')
   } catch {
-    // Started by hand: nobody waits.
+    // Started by hand: no launcher waits.
   }
 }

@@ -7,29 +7,29 @@ import { build } from '../system/version.ts'
 import { encodeFrame, exitOfReplaced, FrameReader, type FrameType, frameType, type PcHostFrame } from './frames.ts'
 import { turnLimitMs, Watchdog } from './watchdog.ts'
 
-// These messages are of one build: the keeper that started us may have been there before our files were replaced.
+// The messages may differ between builds. The keeper may have started before an upgrade replaced these files.
 if (process.argv[2] !== undefined && process.argv[2] !== build) process.exit(exitOfReplaced)
 
 /** The process that all embedded pcs of a keeper share. It ends with its stdin, that is with the keeper. */
 interface Hosted {
   readonly pc: EmbeddedPc
   readonly socket: Socket
-  /** What was typed and has not had its turn. Bounded by the keeper, which sends no more until it is told of what was taken. */
+  /** Input that waits for a turn. The keeper limits it: it sends more only after `taken`. */
   readonly typed: Buffer[]
-  /** What the pc has shown in this turn. */
+  /** Output of the current turn. */
   shown: Uint8Array[]
   shownBytes: number
   isOver: boolean
   isHeld: boolean
-  /** Whether its input has a turn to come. */
+  /** Whether a turn for the input is scheduled. */
   isWaiting: boolean
 }
 
-/** So much of what was typed is read in one turn. */
+/** Input bytes that one turn reads. */
 const turnBytes = 1024
-/** Output is sent after a turn, in pieces of this size at most. */
+/** Output is sent after a turn, in pieces of at most this size, bytes. */
 const pieceBytes = 64 * 1024
-/** A turn shows a few lines. What it shows beyond this is dropped: the keeper parts clients that take no more from a console. */
+/** Maximum output of one turn, bytes; the rest is dropped. The keeper would disconnect console clients that cannot keep up. */
 const maxShownBytes = 128 * 1024
 
 const hosted = new Map<number, Hosted>()
@@ -38,9 +38,9 @@ const watchdog = new Watchdog(({ owner, stack }) => {
   const reason = `its simulation hung (${turnLimitMs} ms of processor time in one turn)`
   fail(owner, reason, stack)
 })
-/** Whatever a pc does, it does in a turn of its own: its code may hang, or throw. */
+/** All work of a pc runs in its own turns, because it may hang or throw. */
 const turns = new TurnScheduler((pc) => watchdog.began(pc))
-/** Stands for this process among the owners of turns. */
+/** The owner of turns that belong to this process itself. */
 const ourselves = 0
 
 const say = (type: FrameType, pc: number, payload?: Uint8Array | string) =>
@@ -49,7 +49,7 @@ const say = (type: FrameType, pc: number, payload?: Uint8Array | string) =>
 function take({ type, pc, payload }: PcHostFrame): void {
   switch (type) {
     case frameType.start:
-      // In its turn: one that is to be stopped before it may have the port.
+      // In a turn: an earlier pc that is being stopped may still have the port.
       turns.add(pc, () => {
         start(pc, payload.toString()).catch((error: Error) => {
           end(pc, undefined)
@@ -92,7 +92,7 @@ async function start(id: number, specText: string): Promise<void> {
     socket.close()
     throw error
   })
-  // A switch that is not there yet refuses (ICMP); the wire is then silent, as one without a link is.
+  // Without a switch the kernel answers ICMP port unreachable; the frame is then lost, as without a link.
   socket.on('error', () => {})
   const files = filesInTurns(id, directoryFiles(spec.directory))
   await turns.take(id)
@@ -120,7 +120,7 @@ async function start(id: number, specText: string): Promise<void> {
   }
   socket.on('message', (frame) => {
     watchdog.began(id)
-    // A plain view: a slice of a Buffer would not be a copy.
+    // A Uint8Array: `slice` of a Buffer makes no copy.
     pc.receive(new Uint8Array(frame.buffer, frame.byteOffset, frame.length))
   })
   hosted.set(id, it)
@@ -129,7 +129,7 @@ async function start(id: number, specText: string): Promise<void> {
   await pc.boot(script)
 }
 
-/** The files of a pc, which goes on in a turn of its own when the disk has answered. */
+/** File access for a pc. The pc resumes in a turn of its own. */
 function filesInTurns(pc: number, files: PcFiles): PcFiles {
   const inTurn = async <T>(work: Promise<T>): Promise<T> => {
     try {
@@ -149,7 +149,7 @@ function hold(id: number, isHeld: boolean): void {
   readLater(id, it)
 }
 
-/** Has the pc read what was typed, a piece at every turn of it. */
+/** Schedules the input of a pc, one piece for each turn. */
 function readLater(id: number, it: Hosted): void {
   if (it.isWaiting || it.isHeld || it.typed.length === 0) return
   it.isWaiting = true
@@ -182,7 +182,7 @@ function show(id: number, it: Hosted, bytes: Uint8Array): void {
   it.shownBytes += bytes.length
 }
 
-/** Not in the turn of the pc: a turn that is ended must not leave a stream of all pcs half written. */
+/** Runs outside the turn of the pc: the watchdog must not interrupt a write to the shared stream. */
 function flush(id: number, it: Hosted): void {
   const { shown } = it
   const [first] = shown
@@ -193,7 +193,7 @@ function flush(id: number, it: Hosted): void {
   for (let at = 0; at < all.length; at += pieceBytes) say(frameType.output, id, all.subarray(at, at + pieceBytes))
 }
 
-/** Ends a pc; with a code the keeper is told. */
+/** Ends a pc. With a code the keeper gets the `ended` message. */
 function end(id: number, code: number | undefined): void {
   const it = hosted.get(id)
   if (it === undefined) return
@@ -202,11 +202,11 @@ function end(id: number, code: number | undefined): void {
   flush(id, it)
   if (code !== undefined) say(frameType.ended, id, String(code))
   it.socket.close()
-  // Last, and in its turn: what is wrong with the pc may be wrong here, too.
+  // Last, and in a turn: this may fail as well.
   turns.add(id, () => it.pc.close())
 }
 
-/** Ends a pc by which something went wrong, and says so on its console. */
+/** Ends a pc that failed, and shows the reason on its console. */
 function fail(id: number, reason: string, stack: string): void {
   process.stderr.write(`embedded pc ${id} was ended: ${reason}\n${stack}\n`)
   const it = hosted.get(id)
@@ -224,9 +224,9 @@ process.stdin.on('data', (bytes: Buffer) => {
 process.stdin.on('end', () => process.exit(0))
 process.stdin.on('error', () => process.exit(0))
 process.stdout.on('error', () => process.exit(0))
-// Ctrl-C in the terminal of the service is not for the lab.
+// Ctrl-C in the service's terminal must not end the lab.
 process.on('SIGINT', () => {})
-// A fault in the work of one pc is the end of that one; without a pc it is a fault of all of this.
+// A fault in the turn of a pc ends that pc; any other fault ends the process.
 for (const event of ['uncaughtException', 'unhandledRejection'] as const) {
   process.on(event, (error: unknown) => {
     const { message, stack = message } = error instanceof Error ? error : new Error(String(error))

@@ -1,20 +1,20 @@
 import type { InputTaken } from './input-window.ts'
 
-/** Something that runs for a unit: a child process, a pc in the embedded simulator, or a guest of a program that is not ours. */
+/** The running part of a unit: a child process, a pc in the embedded simulator, or a guest of another program. */
 export interface Runner {
-  /** 0 for what is no process of ours. */
+  /** 0 if the unit is not a process of the keeper. */
   readonly pid: number
-  /** The leader of its process group, where that is another process. */
+  /** The leader of the process group, if it is another process. */
   readonly leader?: number
   /** Settles once, never rejects. */
   readonly ended: Promise<UnitEnd>
   /** Bytes typed on the console. */
   input(bytes: Uint8Array): InputTaken
-  /** Stops it where it is, or has it go on. `unsupported`. */
+  /** Pauses or resumes it. `unsupported`. */
   hold(isHeld: boolean): void
-  /** Limits its processor time to so many percent of one processor; 0: no limit. `bad_request`, `unsupported`. */
+  /** Limits its processor time, in percent of one processor; 0: no limit. `bad_request`, `unsupported`. */
   limit(percent: number): void
-  /** Asks it to end, and makes it end after `graceMs`. Safe to call twice. */
+  /** Asks it to end, and kills it after `graceMs`. Safe to call twice. */
   stop(graceMs: number): Promise<UnitEnd>
 }
 
@@ -23,5 +23,5 @@ export interface UnitEnd {
   readonly signal: string | null
 }
 
-/** More typed bytes than this waiting for a guest that does not read are refused. */
+/** Maximum number of input bytes that wait for the guest; more are discarded. */
 export const maxInputBytes = 1 << 20

@@ -18,7 +18,7 @@ export class Scrollback {
     this.#size = Math.min(this.#size + kept.length, capacity)
   }
 
-  /** A copy of what is kept, oldest first. */
+  /** A copy of the content, oldest first. */
   read(): Buffer {
     const start = this.#end - this.#size
     if (start >= 0) return Buffer.from(this.#ring.subarray(start, this.#end))

@@ -29,12 +29,12 @@ export interface KeeperServerOptions {
   readonly version: string
   readonly units: Units
   readonly switch: Switch
-  /** Called when the last service has gone, and when the first has come. */
+  /** Called with the number of connected services when it changes. */
   readonly onServices: (count: number) => void
   readonly shutdown: (graceMs: number) => Promise<void>
 }
 
-/** The keeper's side of the socket. */
+/** The server of the keeper's socket. */
 export class KeeperServer {
   readonly #server: Server
   readonly #options: KeeperServerOptions
@@ -71,7 +71,7 @@ export class KeeperServer {
   async listen(): Promise<void> {
     const { path, release } = socketPath(this.#options.runDirectory)
     try {
-      // Whoever holds the lock of the directory may replace the socket that a killed keeper left.
+      // With the lock of the directory held, a socket here is left over from a killed keeper.
       rmSync(path, { force: true })
       const listening = once(this.#server, 'listening')
       this.#server.listen(path)
@@ -130,7 +130,7 @@ export class KeeperServer {
     if (socket.writable) socket.write(`${JSON.stringify(answer)}\n`)
   }
 
-  /** A service of any version: it is the service that judges what it can ask of this keeper. */
+  /** Accepts a service of any version; the service decides which operations it uses. */
   #hello(socket: Socket, input: unknown): Operations['hello']['out'] {
     checked('hello', input)
     this.#services.add(socket)
@@ -148,7 +148,7 @@ export class KeeperServer {
     return handler(checked(name, input))
   }
 
-  /** From here on the socket is the console's, or the capture's. */
+  /** Turns the connection into a stream of the console or the capture. */
   async #attach(socket: Socket, { id, op, with: input }: Request, lines: LineReader): Promise<void> {
     const { units, switch: lan } = this.#options
     const begin = () => socket.write(`${JSON.stringify({ id, result: {} })}\n`)
@@ -164,7 +164,7 @@ export class KeeperServer {
       const recorder = lan.captured(wanted.key)
       if (wanted.from === 'file') recorder.follow(socket, begin)
       else await recorder.stream(socket, wanted.link_type, begin)
-      // Nothing is expected; what comes is thrown away, so that the end of the connection is seen.
+      // Reads and discards input, so that the end of the connection is noticed.
       socket.resume()
     } catch (error) {
       const code = error instanceof KeeperError ? error.code : 'internal'
@@ -173,13 +173,13 @@ export class KeeperServer {
   }
 }
 
-/** What goes into an operation, known to be that; `bad_request` with the member that is wrong. */
+/** The validated input of an operation; `bad_request` names the wrong member. */
 function checked<Op extends keyof Operations>(op: Op, input: unknown): Operations[Op]['in'] {
   if (Check(operationInputs[op], input)) return input as Operations[Op]['in']
   throw new KeeperError('bad_request', `${op}: ${complaint(operationInputs[op], input, 'with')}`)
 }
 
-/** Throws for a line that is no request, which ends its connection. */
+/** Throws for an invalid request; the connection is then closed. */
 function requestOf(line: unknown): Request {
   if (typeof line !== 'object' || line === null || Array.isArray(line)) throw new Error('not a request')
   const { id, op, with: input } = line as Record<string, unknown>

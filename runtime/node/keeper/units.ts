@@ -13,7 +13,7 @@ import type { Runner } from './runner.ts'
 
 const lastWordsBytes = 2048
 const defaultReadyMs = 10_000
-/** For how long after its start a program may say that it has failed, ms. */
+/** Time after the start in which the `failure` text counts, ms. */
 const failureMs = 3000
 
 interface Unit {
@@ -24,17 +24,20 @@ interface Unit {
   isStopping: boolean
   isHeld: boolean
   exit: Exit | null
-  /** Settles when the unit has been cleaned up after its end. */
+  /** Resolves after the exit, when the clean-up is done. */
   readonly over: Promise<Exit>
 }
 
-/** The running emulators, and those that ended until somebody was told. */
+/** The running emulators, and ended ones until `unit.forget`. */
 export class Units {
   readonly #units = new Map<string, Unit>()
   readonly #serial = new KeyedMutex()
   readonly #records: ChildRecords
   readonly #pcs: EmbeddedPcs
-  /** Runs of another keeper have other numbers: the news that one ended may be taken up when this one runs the node. */
+  /**
+   * Starts at the time of day, so that runs of other keepers have other numbers. A service may handle an exit when another keeper
+   * already runs the node.
+   */
   #runs = Date.now()
   readonly #told: (key: string, run: number, exit: Exit) => void
 
@@ -70,7 +73,7 @@ export class Units {
     })
   }
 
-  /** Resolves when all of it has ended; the record goes with that. */
+  /** Resolves when all processes of the unit have ended. Deletes its record. */
   stop(key: string, graceMs: number): Promise<{ exit: Exit | null }> {
     return this.#serial.run(key, async () => {
       const unit = this.#units.get(key)
@@ -99,7 +102,7 @@ export class Units {
     return this.#serial.run(key, async () => this.#running(key).runner.limit(percent))
   }
 
-  /** Stops a running unit where it is, or has it go on. `not_running`, `unsupported`. */
+  /** Pauses or resumes a running unit. `not_running`, `unsupported`. */
   hold(key: string, isHeld: boolean): Promise<void> {
     return this.#serial.run(key, async () => {
       const unit = this.#running(key)
@@ -129,9 +132,9 @@ export class Units {
       shown()
       looked()
     }
-    // Other runs have written to it before.
+    // Earlier runs have written to the same log.
     const logStart = spec.run.type === 'process' ? await sizeOf(spec.run.log) : 0
-    // The port first: nothing has to be undone when it is taken.
+    // Binds the port first, because a failure then needs no undo.
     await hub.setListen(spec.console ?? null)
     try {
       runner = await this.#run(spec.run, output)
@@ -144,7 +147,7 @@ export class Units {
     try {
       if (runner.pid > 0) this.#records.add(spec.key, runner.leader ?? runner.pid)
     } catch (cause) {
-      // It would be left over by a keeper that is killed.
+      // Without a record the process would be lost if the keeper is killed.
       await this.#abandon(unit)
       throw new KeeperError('spawn_failed', `${spec.key} cannot be recorded: ${(cause as Error).message}`, { cause })
     }
@@ -210,7 +213,7 @@ export class Units {
   }
 }
 
-/** Waits for the text on the console, an end, or the bound; what went wrong, if something did. */
+/** Waits for the text on the console, the exit or the timeout. Returns the failure, if any. */
 async function becomesReady(
   unit: Unit,
   text: string,
@@ -231,7 +234,10 @@ async function becomesReady(
   }
 }
 
-/** What the unit said last. A program whose terminal is not the console complains in its log, whatever its guest has shown. */
+/**
+ * The last output of the unit. A program whose terminal is not the console writes its errors to the log, not to the guest's
+ * console.
+ */
 async function lastWords({ run }: UnitSpec, hub: ConsoleHub, logStart: number): Promise<string> {
   const shown = printable(hub.shown)
   if (run.type !== 'process' || (run.stdio === 'pty' && shown !== '')) return shown

@@ -6,16 +6,16 @@ import { cell, type EndedTurn, holdFunction, type WatchdogStart } from './watche
 /** The thread of the watchdog (watchdog.ts). */
 
 const { memory, limitMs } = workerData as WatchdogStart
-/** How often it looks, ms. */
+/** Interval of the checks, ms. */
 const checkMs = 200
-/** A main thread that runs JavaScript is held well within this time, ms. */
+/** Timeout for holding the main thread, ms. JavaScript that runs is interrupted well within it. */
 const holdMs = 500
 
-// The main thread of a process has its number.
+// The main thread has the id of the process.
 const time = new ProcessorTime(process.pid, process.pid)
 let session: Session | undefined
 let turn = 0
-/** The processor time of the main thread when the turn was first seen, ms. */
+/** Processor time of the main thread when the turn was first seen, ms. */
 let since: number | undefined
 
 setInterval(() => {
@@ -32,9 +32,9 @@ setInterval(() => {
   void end(turn)
 }, checkMs)
 
-/** Ends the turn, unless it has ended by itself, or the main thread does nothing at all. */
+/** Ends the turn, unless it ended by itself or the main thread is idle. */
 async function end(suspect: number): Promise<void> {
-  // Seldom needed, and it takes memory.
+  // Loaded late: seldom needed, and it takes memory.
   const { Session } = await import('node:inspector')
   session?.disconnect()
   const connected = new Session()

@@ -2,17 +2,17 @@ import { Worker } from 'node:worker_threads'
 import { programArguments } from '../programs/own-program.ts'
 import { cell, cells, type EndedTurn, holdFunction, nobody, type WatchdogStart } from './watched-turn.ts'
 
-/** A turn takes about a millisecond. One that took so much processor time never ends, ms. */
+/** Maximum processor time of a turn, ms. A normal turn takes about 1 ms. */
 export const turnLimitMs = 1000
 /** How long the main thread waits for the decision of the watchdog, ms. */
 const decisionMs = 1000
-/** The first line of a stack, the function that takes it, and the expression that calls this. */
+/** Lines of the stack that do not belong to the turn: the heading, the hold function, and its call expression. */
 const linesOfHold = 3
 
 /**
- * Ends a turn that does not end. A thread watches the processor time of the main thread: when it grows by the limit and
- * no other turn begins, the thread has V8 terminate what runs (`Runtime.terminateExecution` of an inspector session inside the
- * process; no port is opened). The event loop then goes on.
+ * Ends a hung turn. A thread watches the processor time of the main thread. If one turn uses more than the limit, the thread has V8
+ * terminate the running JavaScript (`Runtime.terminateExecution` of an inspector session inside the process; no port is opened).
+ * The event loop then goes on.
  */
 export class Watchdog {
   readonly #memory = new Int32Array(new SharedArrayBuffer(cells * Int32Array.BYTES_PER_ELEMENT))
@@ -20,23 +20,23 @@ export class Watchdog {
   #owner = 0
   #isStarted = false
 
-  /** `ended` is told of a turn that was ended. */
+  /** `ended` is called with each turn that the watchdog ended. */
   constructor(ended: (turn: EndedTurn) => void) {
     this.#ended = ended
   }
 
-  /** Whose turn it is; 0: that of the process itself, whose turns are not ended. */
+  /** The owner of the current turn; 0: the process itself, whose turns are never ended. */
   get owner(): number {
     return this.#owner
   }
 
-  /** A turn begins. What follows belongs to it, its microtasks too, until the next one begins. */
+  /** A turn begins. All following work, microtasks included, belongs to it until the next turn. */
   began(owner: number): void {
     this.#owner = owner
     this.#memory[cell.turn] = (this.#memory[cell.turn] ?? 0) + 1
   }
 
-  /** Starts the thread, the first time. Without the thread a turn that does not end is a matter for the keeper. */
+  /** Starts the thread if necessary. Without the thread only the keeper notices a hung turn. */
   start(): void {
     if (this.#isStarted) return
     this.#isStarted = true
@@ -61,8 +61,8 @@ export class Watchdog {
   }
 
   /**
-   * Called by the watchdog in the middle of a turn, on top of its stack. While it waits, the turn cannot end by itself: so the
-   * watchdog ends this one and never the next.
+   * Called by the watchdog in the middle of a turn, on top of its stack. The turn cannot end during the wait, so the watchdog never
+   * ends the next turn by mistake.
    */
   readonly #hold = (): string => {
     const stack = (new Error().stack ?? '').split('\n').slice(linesOfHold)

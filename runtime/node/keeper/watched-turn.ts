@@ -1,29 +1,29 @@
-/** What the watchdog thread is given when it starts. */
+/** The start parameters of the watchdog thread. */
 export interface WatchdogStart {
   /** See `cell`. */
   readonly memory: Int32Array
-  /** So much processor time a turn may take, ms. */
+  /** Maximum processor time of a turn, ms. */
   readonly limitMs: number
 }
 
-/** What the watchdog thread tells: the turn of a pc was ended, at this place in the program. */
+/** The message of the watchdog thread: it ended the turn of a pc, at this place in the program. */
 export interface EndedTurn {
   readonly owner: number
   readonly stack: string
 }
 
-/** Places in the memory that the main thread shares with its watchdog. */
+/** Indexes into the memory that the main thread shares with the watchdog. */
 export const cell = {
-  /** Counts turns. */
+  /** Number of the turn. */
   turn: 0,
-  /** The owner of the turn in which the main thread waits for the watchdog, or `nobody`; 0: it does not wait. */
+  /** The owner of the turn in which the main thread is held, or `nobody`; 0: it is not held. */
   held: 1,
-  /** 1: the main thread need not wait any more. */
+  /** 1: the main thread is released. */
   released: 2,
 } as const
 
 export const cells = 3
 export const nobody = -1
 
-/** The global function with which the watchdog holds the main thread. */
+/** Name of the global function by which the watchdog holds the main thread. */
 export const holdFunction = 'patchbayHoldTurn'

@@ -5,9 +5,9 @@ import { identify, isSame, type ProcessIdentity } from '../system/process-identi
 import type { UnitEnd } from './runner.ts'
 
 /**
- * A program that a wrapper confines is the grandchild of the keeper: the wrapper, the init of its PID namespace, the program.
- * The wrapper is the leader of the process group, and its end is that of all three. A polite end is asked of the program
- * alone, because the wrapper would not survive it, and take the program with it.
+ * A confined program is the grandchild of the keeper: wrapper, init of its PID namespace, program. The wrapper leads the process
+ * group, and its exit ends all three. SIGTERM goes to the program alone, because the wrapper would die of it and take the program
+ * with it.
  */
 export class WrappedProgram {
   readonly pid: number
@@ -18,7 +18,7 @@ export class WrappedProgram {
     this.#identity = identity
   }
 
-  /** The program of a wrapper that has said that it begins; undefined when it has ended. */
+  /** The program of a wrapper that has reported the start; undefined when it has ended. */
   static of(wrapper: number): WrappedProgram | undefined {
     const init = childOf(wrapper)
     const program = init === undefined ? undefined : childOf(init)
@@ -35,7 +35,7 @@ export class WrappedProgram {
   }
 }
 
-/** Pids are given out in order, so a child is near its parent. */
+/** Pids to search after the parent's: the kernel allocates them in order. */
 const near = 64
 
 function childOf(parent: number): number | undefined {
@@ -44,18 +44,18 @@ function childOf(parent: number): number | undefined {
   return all.map(Number).find((pid) => parentOf(pid) === parent)
 }
 
-/** Field 4 of proc(5). */
+/** The parent's pid: field 4 of /proc/pid/stat (proc(5)). */
 function parentOf(pid: number): number | undefined {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'latin1')
-    // The name in parentheses may hold spaces and parentheses itself.
+    // The name in parentheses may contain spaces and parentheses.
     return Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ', 2)[1])
   } catch {
     return undefined
   }
 }
 
-/** Resolves when something is said on the descriptor, or it is closed, or after the bound; then it is closed. */
+/** Resolves when data arrives on the descriptor, when it is closed, or after `ms`. Closes it. */
 export async function said(stream: Readable, ms: number): Promise<void> {
   await new Promise<void>((resolve) => {
     const timer = setTimeout(resolve, ms)
@@ -70,7 +70,7 @@ export async function said(stream: Readable, ms: number): Promise<void> {
   stream.destroy()
 }
 
-/** A wrapper ends with 128 and the number of the signal that its program was ended by. */
+/** A wrapper exits with 128 plus the number of the signal that ended its program. */
 export function endOfWrapped({ code, signal }: UnitEnd): UnitEnd {
   const name = Object.entries(constants.signals).find(([, number]) => code === 128 + number)?.[0]
   return name === undefined ? { code, signal } : { code: null, signal: name }

@@ -15,10 +15,10 @@ import { lineOfPort } from './line.ts'
 import type { Links } from './links.ts'
 import { portKey, requirePort } from './slots.ts'
 
-/** Where captures are in a project. */
+/** Directory of the captures in a project. */
 const captures = 'project-files/captures'
 
-/** The captures of ports. They run in the keeper, so they go on while the service is away. Callers hold the lock of the node. */
+/** The captures of ports. They run in the keeper and go on without the service. Callers hold the lock of the node. */
 export class Captures {
   readonly #keeper: KeeperLink
   readonly #links: Links
@@ -80,7 +80,7 @@ export class Captures {
   }
 }
 
-/** The link type, as a pcap file has it; 404 for a missing port, 400. */
+/** The link type number of a pcap file; 404 for a missing port, 400. */
 function numberOf(node: LabNode, port: PortRef, { data_link_type }: CaptureStream): number {
   requirePort(node, port)
   return linkTypes[linkTypeOn(lineOfPort(node, port), data_link_type, 'data_link_type')]

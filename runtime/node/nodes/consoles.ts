@@ -11,28 +11,28 @@ import type { LabNode } from './lab-node.ts'
 import type { Listening } from './listening.ts'
 import { consolePool } from './record.ts'
 
-/** What listens on the host itself answers within this, ms. */
+/** Timeout for a connection to this host, ms. */
 const connectMs = 5000
 
 export interface ConsolesOptions {
   readonly keeper: KeeperLink
   readonly ports: PortAllocator
   readonly listening: Listening
-  /** Where emulators let their screens be seen. */
+  /** Address on which emulators listen for VNC and SPICE clients. */
   readonly consoleHost: string
 }
 
-/** The consoles of nodes. Callers hold the lock of the node, but for opening one. */
+/** The consoles of nodes. Callers hold the lock of the node, except for opening a console. */
 export class Consoles {
   readonly #options: ConsolesOptions
-  /** What was opened for clients of the interface, by the keys of nodes. */
+  /** Console connections of HTTP clients, by node key. */
   readonly #sockets = new Map<string, Set<Socket>>()
 
   constructor(options: ConsolesOptions) {
     this.#options = options
   }
 
-  /** The scroll-back, then what is shown; 409. */
+  /** The scroll-back, then live output; 409. */
   async open(node: LabNode, signal: AbortSignal): Promise<ConsoleStream> {
     const { console_type } = node.record
     if (console_type === 'none') throw conflict('The node has no console: its console_type is none')
@@ -72,7 +72,7 @@ export class Consoles {
     return this.#streams(node, socket, signal)
   }
 
-  /** Ends every client of the console of a node that runs, and listens for new ones. 409. */
+  /** Disconnects every console client of a running node, and listens for new ones. 409. */
   async reset(node: LabNode): Promise<void> {
     if (node.status === 'stopped') throw stopped()
     for (const socket of this.#sockets.get(node.key) ?? []) socket.destroy()
@@ -89,7 +89,7 @@ export class Consoles {
     return streams(socket, signal)
   }
 
-  /** A console for a node that is created: the wanted port, or another one; the message for its user says why. */
+  /** Allocates the console of a new node: the wanted port, or another one. Returns a message for the user if the port differs. */
   async give(node: LabNode, wanted: number | undefined): Promise<string | undefined> {
     const { record, owner } = node
     const { ports } = this.#options
@@ -101,8 +101,8 @@ export class Consoles {
   }
 
   /**
-   * Gives the node the console that fits its type and the wish; the port that is then free again. 409 when `isExact` and the
-   * wanted port cannot be had; else another one is given, and `tell` gets the message for the user.
+   * Allocates the console port for the node's console type and the wanted port; returns the port that becomes free. 409 when
+   * `isExact` and the wanted port is not available; otherwise another port is used, and `tell` gets a message for the user.
    */
   async change(
     node: LabNode,
@@ -128,13 +128,13 @@ export class Consoles {
     return before ?? undefined
   }
 
-  /** Has the keeper listen as the record says, after a change that was undone. */
+  /** Has the keeper listen as in the record, after a change was undone. */
   async undone(node: LabNode): Promise<void> {
     await this.#options.listening.apply(node)
   }
 }
 
-/** Where something that listens on every address can be reached from here. */
+/** The address to connect to; loopback for a wildcard address. */
 function reachable(host: string): string {
   if (host === '0.0.0.0') return '127.0.0.1'
   return host === '::' ? '::1' : host

@@ -3,13 +3,13 @@ import { constants } from 'node:fs'
 import { cp, lstat, readdir, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 
-/** Makes the destination a copy of the source, amended; what it held before is there until the copy is complete. */
+/** Replaces the destination by a copy of the source, after `amend`. The old content stays until the copy is complete. */
 export async function replaceDirectory(
   source: string,
   destination: string,
   amend: (copy: string) => Promise<void>,
 ): Promise<void> {
-  // Where the file system can, large disks are shared until one of both is written.
+  // Copies share their blocks until a write, where the file system supports that (ioctl_ficlone(2)).
   const mode = constants.COPYFILE_FICLONE
   const mark = randomBytes(6).toString('hex')
   const [copy, old] = [`${destination}.copy-${mark}`, `${destination}.old-${mark}`]
@@ -29,16 +29,16 @@ export async function replaceDirectory(
   }
 }
 
-/** Sockets and FIFOs are of programs that run, and cannot be copied. */
+/** Sockets and FIFOs belong to running programs and cannot be copied. */
 async function isCopied(path: string): Promise<boolean> {
   const stats = await lstat(path).catch(() => undefined)
   return stats !== undefined && (stats.isFile() || stats.isDirectory() || stats.isSymbolicLink())
 }
 
-/** Names of directories that a copy was made with. */
+/** Names of the temporary directories of a copy. */
 const halfCopy = /^([0-9a-f-]{36})\.(copy|old)-[0-9a-f]{12}$/
 
-/** Undoes the copies in which a service was killed, among the directories of nodes: what was to be replaced comes back. */
+/** Undoes copies that a killed service left unfinished in a directory of nodes: the old content comes back. */
 export async function tidyCopies(directory: string): Promise<void> {
   const names: string[] = await readdir(directory).catch(() => [])
   for (const name of names) {

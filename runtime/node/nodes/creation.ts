@@ -18,11 +18,11 @@ export interface CreationOptions {
   readonly consoles: Consoles
   readonly minFreeMb: () => number
   readonly emit: (node: LabNode, payload: EventPayload) => void
-  /** Why nothing is known of a node now, by its key. */
+  /** Why the state of a node is unknown, by its key; undefined when it is known. */
   readonly troubleOf: (key?: string) => string | undefined
 }
 
-/** How nodes come to be. Callers hold the lock of the node. */
+/** Creates nodes. Callers hold the lock of the node. */
 export class Creation {
   readonly #options: CreationOptions
 
@@ -30,7 +30,7 @@ export class Creation {
     this.#options = options
   }
 
-  /** A new node, stopped; nothing is left when it fails. */
+  /** Creates a stopped node; a failure leaves nothing behind. */
   async create(
     project: OpenProject,
     kind: NodeKind,
@@ -56,13 +56,13 @@ export class Creation {
     }
     const node = new LabNode(project, kind, record, this.#options.troubleOf)
     kind.onNew?.(node)
-    // From here on its properties are seen by siblings, so that two creates at once do not get the same.
+    // From here on other nodes see its properties, so that two simultaneous creations do not choose the same ones.
     project.nodes.set(node.key, node)
     let isMade = false
     let moved: string | undefined
     try {
       moved = await this.#options.consoles.give(node, wanted ?? undefined)
-      // What a saved lab has there is not ours to remove when this fails.
+      // A directory that existed before (a saved lab) must survive a failure.
       isMade = (await mkdir(node.directory, { recursive: true, mode: 0o700 })) !== undefined
       await kind.prepare(node, input)
       await node.save()
@@ -73,7 +73,7 @@ export class Creation {
       const how = { isDeleted: true }
       await cleanup?.onRemoved?.(node, how).catch(() => cleanup.deferredCleanup?.(node, how))
       await cleanup?.dispose?.(node)
-      // Else it would be there again after a restart.
+      // Otherwise the node would come back after a restart.
       await node
         .removeRecord()
         .catch((failure: unknown) => project.unsaved(node.key, `The removal of ${name}`, failure))
@@ -89,7 +89,7 @@ export class Creation {
   }
 }
 
-/** Has the next commit remove the directory of a deleted node; false when that cannot be written down. */
+/** Schedules the removal of a deleted node's directory for the next commit; false when the record cannot be saved. */
 export async function noteDeleted({ project, record }: LabNode): Promise<boolean> {
   const name = `${record.kind}/${record.node_id}`
   if (!project.record.deleted.includes(name)) project.record.deleted.push(name)
@@ -99,7 +99,7 @@ export async function noteDeleted({ project, record }: LabNode): Promise<boolean
   )
 }
 
-/** The directory belongs to a node again: a commit must not remove it. */
+/** Cancels the removal: the directory belongs to a node again. */
 async function keep(project: OpenProject, name: string): Promise<void> {
   if (!project.record.deleted.includes(name)) return
   project.record.deleted = project.record.deleted.filter((it) => it !== name)

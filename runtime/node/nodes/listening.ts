@@ -14,7 +14,7 @@ export interface ListeningOptions {
   readonly emit: (node: LabNode, payload: EventPayload) => void
 }
 
-/** Where the consoles of nodes that run can be reached. Callers hold the lock of the node. */
+/** The listeners of the consoles of running nodes. Callers hold the lock of the node. */
 export class Listening {
   readonly #options: ListeningOptions
 
@@ -22,14 +22,14 @@ export class Listening {
     this.#options = options
   }
 
-  /** Where the keeper listens for a console; undefined when it does not. */
+  /** The listen address of a console in the keeper; undefined for none. */
   of({ record: { console, console_type } }: LabNode): Listen | undefined {
     return console === null || console_type !== 'telnet'
       ? undefined
       : { host: this.#options.consoleHost, port: console }
   }
 
-  /** Moves, opens or closes the console of a node that runs. */
+  /** Moves, opens or closes the console listener of a running node. */
   async apply(node: LabNode): Promise<void> {
     if (node.status === 'stopped') return
     try {
@@ -37,12 +37,12 @@ export class Listening {
     } catch (error) {
       if (keeperErrorCode(error) === 'port_taken')
         throw conflict(`console: ${(error as Error).message}`, { cause: error as Error })
-      // It has just ended by itself; the next start listens there.
+      // The unit has just ended; the next start listens there.
       if (keeperErrorCode(error) !== 'not_running') throw error
     }
   }
 
-  /** Ends the telnet clients of a node that runs, and listens for new ones at the same port. */
+  /** Disconnects the telnet clients of a running node, and listens at the same port. */
   async reset(node: LabNode): Promise<void> {
     if (this.of(node) === undefined) return
     await this.#options.keeper.call('console.listen', { key: node.key, listen: null }).catch((error: unknown) => {
@@ -53,8 +53,8 @@ export class Listening {
   }
 
   /**
-   * Takes the console of a node that was found running: where the keeper listens, whatever the record says. Whether the record
-   * is another now.
+   * Takes over the console of a running node: the listener of the keeper wins over the record. Returns whether the record has
+   * changed.
    */
   adopt(node: LabNode, { console: found, exit = null }: Pick<UnitState, 'console'> & Partial<UnitState>): boolean {
     const { record } = node
@@ -66,7 +66,7 @@ export class Listening {
     return record.console !== before
   }
 
-  /** Has the keeper listen for a node that runs, where it should and does not; the messages say what became of the console. */
+  /** Opens a missing listener of a running node. Returns messages about changes of the console. */
   async restore(node: LabNode, { console: found }: Pick<UnitState, 'console'>): Promise<string[]> {
     const { console } = node.record
     if (console === null || found !== null || this.of(node) === undefined) return []
@@ -82,14 +82,14 @@ export class Listening {
     }
   }
 
-  /** A console that the emulator opens itself: it would end when another program had the port. */
+  /** Frees the port of a console that the emulator opens itself: the emulator exits if another program has the port. */
   async free(node: LabNode): Promise<void> {
     const { console, console_type } = node.record
     if (console === null || console_type === 'telnet') return
     if (!(await isTcpFree(console, this.#options.consoleHost))) await this.move(node, console)
   }
 
-  /** Another program took the console port while the node was stopped: the node gets a new one, and its user is told. */
+  /** Another program took the console port while the node was stopped. Allocates a new port and informs the user. */
   async move(node: LabNode, before: number): Promise<void> {
     const { ports } = this.#options
     const pool = consolePool(node.record) ?? 'console'

@@ -5,13 +5,13 @@ import type { PortReport } from '../keeper-protocol/protocol.ts'
 
 type State = Pick<NioState, 'link' | 'link_reason' | 'counters' | 'capture'>
 
-/** Of a port that the switch does not have. */
+/** The state of a port that the switch does not have. */
 export const nothingPassed: Omit<State, 'link' | 'link_reason'> = {
   counters: Create(PortCounters),
   capture: null,
 }
 
-/** What the switch says of a port, as clients are shown it. */
+/** The switch's report on a port in the form for clients. */
 export function stateOf({ link, reason, counters, capture }: PortReport): State {
   return {
     link: link ?? 'silent',

@@ -12,12 +12,12 @@ export class NodeTable extends Map<string, LabNode> {
     this.#log = log
   }
 
-  /** Runs something on a node while nothing else happens to it. Operations on one key run in the order in which they came. */
+  /** Runs a function with the lock of a node. Operations on one key run in the order of their calls. */
   lock<T>(key: string, run: () => Promise<T>): Promise<T> {
     return this.#locks.run(key, run)
   }
 
-  /** Runs something on a node in its turn, unless the node was deleted by then. A failure is logged. */
+  /** Runs a function with the lock of a node, unless the node was deleted by then. Logs a failure. */
   queue(key: string, run: (node: LabNode) => Promise<void>): void {
     const node = this.get(key)
     if (node === undefined) return

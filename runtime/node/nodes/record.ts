@@ -8,11 +8,11 @@ import { recordVersion } from '../storage/newer-record.ts'
 
 type ConsoleType = Node['console_type']
 
-/** What the console of a node may be, and what it is unless a client says something else. */
+/** The console types of a kind, with the default. */
 const consoleSchemaOf = (kind: NodeKindName): TSchema => kindOf(kind).node.properties.console_type as TSchema
 export const defaultConsole = (kind: NodeKindName): ConsoleType => consoleSchemaOf(kind).default
 
-/** A node on disk: `.patchbay/nodes/{kind}-{node_id}.json` in its project, under another name while it is being deleted. */
+/** A node on disk: `.patchbay/nodes/{kind}-{node_id}.json` in its project. The name differs while the node is being deleted. */
 export type NodeRecord = Static<typeof NodeRecord>
 export const NodeRecord = Type.Object({
   version: Type.Integer({ minimum: 1, maximum: recordVersion }),
@@ -20,22 +20,22 @@ export const NodeRecord = Type.Object({
   node_id: Type.String({ format: 'uuid' }),
   name: Type.String({ minLength: 1 }),
   console: Type.Union([Type.Integer({ minimum: 1, maximum: 65535 }), Type.Null()]),
-  /** One of those of its kind. */
+  /** One of the console types of its kind. */
   console_type: Type.Unsafe<ConsoleType>(Type.String()),
   command_line: Type.String(),
-  /** Why it is not running, when that was not asked for. */
+  /** Why the node does not run, if that was not requested. */
   status_reason: Type.Union([Type.String(), Type.Null()]),
-  /** Whether it ran when this was written, so that a service that comes later can tell what it finds ended. */
+  /** Whether the node ran at the time of the write. A later service compares it with the keeper. */
   running: Type.Boolean(),
-  /** What only its kind knows. */
+  /** The properties of its kind. */
   properties: Type.Record(Type.String(), Type.Unknown()),
-  /** By `{adapter}/{port}`: the guest's UDP port of the private pair, and what is attached. */
+  /** By `{adapter}/{port}`: the guest's UDP port of the private pair, and the NIO. */
   ports: Type.Record(
     Type.String(),
     Type.Object({
       guest_port: Type.Union([Type.Integer(), Type.Null()]),
       nio: Type.Union([Nio, Type.Null()]),
-      /** What the port had a line for when something was attached, where that may change. */
+      /** The line type at the time of the attach, for ports that can change it. */
       line: Type.Optional(Type.Union([Type.Literal('ethernet'), Type.Literal('serial')])),
     }),
   ),
@@ -48,7 +48,7 @@ export function parseNodeRecord(text: string): NodeRecord {
   return value
 }
 
-/** Properties of which each is that of the record where it fits, else the default: a later version may know other values. */
+/** Each property from the record if it is valid, otherwise its default: a later version may write other values. */
 export function parseOrDefault<T extends TObject>(
   schema: T,
   stored: Readonly<Record<string, unknown>> = {},
@@ -60,7 +60,7 @@ export function parseOrDefault<T extends TObject>(
   return Object.fromEntries(properties.filter(([, value]) => value !== undefined))
 }
 
-/** The properties with what a client changes of the named ones. Null and absent mean "leave as it is". */
+/** The properties with a client's changes of the named ones. Null and absent mean "no change". */
 export function withChanges<P extends object, N extends keyof P>(
   properties: P,
   changes: { readonly [M in N]?: P[M] | null },
@@ -70,13 +70,13 @@ export function withChanges<P extends object, N extends keyof P>(
   return { ...properties, ...Object.fromEntries(given) }
 }
 
-/** Where the port of a console comes from; undefined when there is none. Those of type telnet are the keeper's, others the emulator's. */
+/** The pool of the console port; undefined for no console. The keeper serves telnet consoles, the emulator all others. */
 export function consolePool({ console_type }: NodeRecord): Pool | undefined {
   if (console_type === 'none') return undefined
   return console_type === 'vnc' ? 'vnc' : 'console'
 }
 
-/** Whether a guest sees a cable in the port. */
+/** Whether the guest sees a connected cable (carrier). */
 export function hasCarrier({ ports }: NodeRecord, port: PortRef): boolean {
   const nio = ports[`${port.adapter}/${port.port}`]?.nio
   return nio != null && nio.suspend !== true

@@ -7,16 +7,16 @@ interface Running extends GuestProcess {
 }
 
 /**
- * The processes of nodes that run. That one has ended is known here at once, also while an operation on the node waits for it;
- * the clean-up has its turn later.
+ * The processes of running nodes. They record an exit at once, even while an operation holds the lock of the node; the clean-up
+ * waits for the lock.
  */
 export class RunningProcesses {
   readonly #running = new Map<string, Running>()
-  /** Number of the last run of a node that has ended: the news of it may come before the answer to its start. */
+  /** Number of the last ended run of a node. The exit event may come before the answer to the start. */
   readonly #ended = new Map<string, number>()
   #losses = 0
 
-  /** How often the keeper died that starts nodes: what was begun with one cannot be ended with another. */
+  /** How often the keeper of this build died. An operation that began in one keeper cannot be finished in another. */
   get losses(): number {
     return this.#losses
   }
@@ -48,7 +48,7 @@ export class RunningProcesses {
     this.#ended.delete(key)
   }
 
-  /** All of one keeper ended at once, with it; `isOwn`: it is the one that starts nodes. */
+  /** All units of one keeper ended with it; `isOwn`: the keeper of this build. */
   lost(isHeld: (key: string) => boolean, isOwn: boolean): void {
     if (isOwn) this.#losses++
     for (const [key, { over }] of this.#running) if (isHeld(key)) over.abort()

@@ -2,8 +2,8 @@ import { conflict } from '../../../src/errors/api-error.ts'
 import type { NodeKind } from '../kinds/kind.ts'
 
 /**
- * A kind for nodes whose records a newer program wrote: they are shown, and what runs of them is stopped by its keeper. Nothing
- * else is known to be right for them, so nothing else is done.
+ * A kind for nodes whose records a newer version wrote. They can be shown, and their keeper can stop them; other operations might
+ * damage them and are refused.
  */
 export function sealedKind(kind: NodeKind): NodeKind {
   const refuse = (): never => {

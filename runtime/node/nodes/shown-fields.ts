@@ -2,7 +2,7 @@ import type { Static, TObject } from '@sinclair/typebox'
 import type { nodeFields } from '../../../src/schema/node-fields.ts'
 import type { KindNode } from '../kinds/kind.ts'
 
-/** What every kind of node shows. */
+/** The fields that every kind shows. */
 export function fieldsOf({ record, projectId, directory, status }: KindNode): Static<TObject<typeof nodeFields>> {
   return {
     node_id: record.node_id,

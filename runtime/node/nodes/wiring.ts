@@ -7,7 +7,7 @@ import { type KeeperLink, keeperErrorCode } from './keeper-link.ts'
 import type { LabNode } from './lab-node.ts'
 import { ownerOf, parsePortName, portKey, type Slot } from './slots.ts'
 
-/** How often a node is given another identity at once: other programs may be as fast in taking what is free. */
+/** Maximum number of tries for a free identity; other programs may take it first. */
 const maxChanges = 8
 
 export interface WiringOptions {
@@ -16,7 +16,7 @@ export interface WiringOptions {
   readonly emit: (node: LabNode, payload: EventPayload) => void
 }
 
-/** Between the ports of a node and the switch. Callers hold the lock of the node. */
+/** Wires the ports of nodes to the switch. Callers hold the lock of the node. */
 export class Wiring {
   readonly #options: WiringOptions
 
@@ -24,12 +24,12 @@ export class Wiring {
     this.#options = options
   }
 
-  /** Sees to it that nobody else has what a node is known by that is about to start. */
+  /** Claims the identity of a node that is about to start, so that no other program has it. */
   async claimIdentity(node: LabNode): Promise<void> {
     if (node.kind.identity?.isTaken(node)) await this.#changeIdentity(node)
   }
 
-  /** Wires a port; one that is wired stays as it is. 409. */
+  /** Wires a port, unless it is wired. 409. */
   async open(node: LabNode, name: string, slot: Slot): Promise<PortWire> {
     const netio = node.kind.wiring?.netioOf?.(node, parsePortName(name))
     if (netio !== undefined) return this.#openNetio(node, name, netio)
@@ -43,7 +43,7 @@ export class Wiring {
     return this.#openWith(node, name, { guest_port })
   }
 
-  /** Whether a port, with what is bound beside it, can stay the node's. What a program that runs has bound, it has. */
+  /** Whether the node can keep a port with the ports bound beside it. A running program keeps its ports. */
   async #keeps(node: LabNode, port: number, owner: string, beside: readonly number[]): Promise<boolean> {
     const { ports } = this.#options
     if (node.status !== 'stopped') {
@@ -56,7 +56,7 @@ export class Wiring {
     return false
   }
 
-  /** Gives up the UDP ports of a node that does not run: the next start has others. */
+  /** Releases the UDP ports of a stopped node; the next start uses new ones. */
   release(node: LabNode, name: string, slot: Slot): void {
     if (slot.guest_port === null) return
     const { ports } = this.#options

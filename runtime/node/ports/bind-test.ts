@@ -4,10 +4,10 @@ import { createServer } from 'node:net'
 import { conflict } from '../../../src/errors/api-error.ts'
 import { reasonOf } from '../system/error-reason.ts'
 
-/** The system has no socket to test a port with: that says nothing about the port. */
+/** Errors of missing resources, which say nothing about the port. */
 const shortages: ReadonlySet<unknown> = new Set(['EMFILE', 'ENFILE', 'ENOBUFS', 'ENOMEM'])
 
-/** 409 when the port could not be tested; otherwise it cannot be bound. */
+/** 409 when the port could not be tested. All other errors mean that it cannot be bound. */
 function requireTested(port: number, error: unknown): void {
   if (!shortages.has((error as NodeJS.ErrnoException).code)) return
   throw conflict(`Port ${port} cannot be tested: ${reasonOf(error)}`, { cause: error as Error })

@@ -16,7 +16,7 @@ export const warning = (name: string, found: string, fix: string | null): Check 
 })
 export const error = (name: string, found: string, fix: string | null): Check => ({ name, status: 'error', found, fix })
 
-/** Whether there is a program under one of its names. No program is needed by all labs, so a missing one is a warning. */
+/** Whether a program exists under one of its names. A missing one is a warning, because not all labs need it. */
 export async function programCheck(
   name: string,
   programs: readonly string[],

@@ -13,12 +13,12 @@ export const forDesktop = [
   ...['DISPLAY', 'WAYLAND_DISPLAY', 'XAUTHORITY', 'XDG_CONFIG_HOME', 'XDG_RUNTIME_DIR', 'XDG_SESSION_TYPE'],
   ...['DBUS_SESSION_BUS_ADDRESS', 'PULSE_SERVER'],
 ]
-/** The daemon of libvirt that a user has for himself: where it keeps its sockets and its files. */
+/** For the session daemon of libvirt: the directories of its sockets and files. */
 export const forSession = ['XDG_RUNTIME_DIR', 'XDG_CONFIG_HOME', 'XDG_CACHE_HOME', 'XDG_DATA_HOME', 'XDG_STATE_HOME']
 
 export type Environment = Readonly<Record<string, string | undefined>>
 
-/** The variables of those names; `*` at the end of a name stands for any text. */
+/** Selects variables by name; a final `*` matches any text. */
 export function selected(names: readonly string[], from: Environment = process.env): Record<string, string> {
   const exact = new Set(names.filter((name) => !name.endsWith('*')))
   const prefixes = names.filter((name) => name.endsWith('*')).map((name) => name.slice(0, -1))

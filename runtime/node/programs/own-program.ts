@@ -1,8 +1,8 @@
 import { fileURLToPath } from 'node:url'
 
 /**
- * Arguments with which Node runs another program of ours: the source in a checkout, the bundle beside us when built. Where
- * Node does not take TypeScript by itself, whatever made it take ours is handed on.
+ * Arguments with which Node runs another Patchbay program: the source in a checkout, the bundle after a build. The loader options
+ * for TypeScript are inherited.
  */
 export function programArguments(source: URL, bundle: URL): string[] {
   if (!import.meta.url.endsWith('.ts')) return [fileURLToPath(bundle)]

@@ -6,9 +6,9 @@ import { environmentFor } from './environment.ts'
  * and secrets of the service.
  */
 export interface StartOptions extends Omit<SpawnOptions, 'env' | 'shell'> {
-  /** Names of further variables of ours that the program needs. */
+  /** Names of further variables to inherit. */
   readonly variables?: readonly string[]
-  /** Variables that are set for it. */
+  /** Variables to set. */
   readonly set?: Readonly<Record<string, string>>
 }
 
@@ -39,7 +39,7 @@ export interface ProgramEnd {
   readonly stderr: string
 }
 
-/** Runs a program without a shell and without input to its end. Never rejects. */
+/** Runs a program to its end, without a shell and without input. Never rejects. */
 export function runProgram(command: string, args: readonly string[], options: RunOptions): Promise<ProgramEnd> {
   const { variables, set, cwd, ms, maxBytes = 1 << 20, signal } = options
   const settings = {

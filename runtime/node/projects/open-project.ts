@@ -6,15 +6,15 @@ import type { LabNode } from '../nodes/lab-node.ts'
 import { UnsavedRecords } from '../storage/unsaved-records.ts'
 import { type ProjectRecord, writeProject } from './project-record.ts'
 
-/** Told, for the user and the log, of what could not be saved. */
+/** Called with a message for the user and the error when a record could not be saved. */
 export type UnsavedListener = (message: string, error: unknown) => void
 
 /** A project in memory. */
 export class OpenProject {
   readonly id: string
-  /** Where new projects are created. */
+  /** Directory of new projects. */
   readonly location: string
-  /** Address of the consoles of its nodes. */
+  /** Address of the nodes' consoles. */
   readonly consoleHost: string
   /** By `{kind}:{node_id}`. */
   readonly nodes = new Map<string, LabNode>()
@@ -22,12 +22,12 @@ export class OpenProject {
   path: string
   readonly #saving = new KeyedMutex()
   #closing = new AbortController()
-  /** Uploads and other work that writes into the directory. */
+  /** Uploads and other operations that write into the directory. */
   readonly #writers = new Set<Promise<unknown>>()
 
   readonly #unsaved: UnsavedRecords
 
-  /** `tell` hears of records that could not be saved. */
+  /** `tell` is called for records that could not be saved. */
   constructor(
     record: ProjectRecord,
     path: string,
@@ -47,23 +47,25 @@ export class OpenProject {
     return join(this.path, 'project-files')
   }
 
-  /** Whether the project is being closed: nothing new begins in it. */
+  /** Whether the project is being closed; new operations are then refused. */
   get isClosing(): boolean {
     return this.#closing.signal.aborted
   }
 
-  /** From now on nothing new begins in the project; what writes into its directory is ended. Resolves when it has ended. */
+  /** Refuses new operations and aborts writes into the directory. Resolves when they have ended. */
   async beginClosing(): Promise<void> {
     this.#closing.abort(conflict(`project_id: project ${this.id} is being closed; nothing was written`))
     await Promise.allSettled(this.#writers)
   }
 
-  /** It could not be closed: it goes on. */
+  /** Undoes `beginClosing`: the project stays open. */
   endClosing(): void {
     this.#closing = new AbortController()
   }
 
-  /** Runs what writes into the directory of the project; `signal` aborts when the project is being closed. 409 when it is. */
+  /**
+   * Runs an operation that writes into the project's directory; `signal` aborts when the project is being closed. 409 while it is.
+   */
   async write<T>(run: (signal: AbortSignal) => Promise<T>): Promise<T> {
     this.requireUsable()
     const writing = run(this.#closing.signal)
@@ -75,13 +77,13 @@ export class OpenProject {
     }
   }
 
-  /** Writes the record as it is when it is the turn of this: a later state is never replaced by an earlier one. */
+  /** Writes the record in its state at the time of the write: an earlier state never replaces a later one. */
   async save(): Promise<void> {
     await this.#saving.run(this.id, () => writeProject(this.path, this.record))
     this.saved(this.id)
   }
 
-  /** A record could not be saved, and what it is of goes on all the same: told once, until it has been saved. */
+  /** Reports a record that could not be saved, once until it is saved. The operation itself goes on. */
   unsaved(record: string, name: string, error: unknown): void {
     const why = (error as Error).message
     this.#unsaved.add(
@@ -91,17 +93,17 @@ export class OpenProject {
     )
   }
 
-  /** A record was saved. */
+  /** Notes that a record was saved. */
   saved(record: string): void {
     this.#unsaved.saved(record)
   }
 
-  /** Writes down that UDP ports are not reserved for the project any more, where one of them is. */
+  /** Removes reservations of UDP ports from the record, if there are any. */
   async forgetUdpPorts(ports: readonly number[]): Promise<void> {
     const { udp_ports = [] } = this.record
     if (!udp_ports.some((port) => ports.includes(port))) return
     this.record = { ...this.record, udp_ports: udp_ports.filter((port) => !ports.includes(port)) }
-    // A project that is being closed keeps none.
+    // A closing project keeps no reservations.
     if (!this.isClosing) await this.save()
   }
 
@@ -115,7 +117,7 @@ export class OpenProject {
   }
 }
 
-/** A project as it is shown. */
+/** A project in the form of the API. */
 export function projectView(
   { project_id, name, temporary, variables }: ProjectRecord,
   { path, location, status }: Required<Pick<Project, 'path' | 'location' | 'status'>>,

@@ -18,7 +18,7 @@ import {
 import { NewerRecord, recordVersion } from '../storage/newer-record.ts'
 import { markerDirectory } from '../storage/paths.ts'
 
-/** A project on disk: `.patchbay/project.json`. Its presence is also the marker that the directory is ours. */
+/** A project on disk: `.patchbay/project.json`. The file also marks the directory as a project of Patchbay. */
 export type ProjectRecord = Static<typeof ProjectRecord>
 export const ProjectRecord = Type.Object({
   version: Type.Integer({ minimum: 1, maximum: recordVersion }),
@@ -26,43 +26,43 @@ export const ProjectRecord = Type.Object({
   name: nullable(Type.String()),
   temporary: Type.Boolean(),
   variables: nullable(Type.Array(Variable)),
-  /** Whether a service that starts opens it. */
+  /** Whether the service opens it at its start. */
   open: Type.Boolean(),
-  /** What was begun with it, and is finished by the next service when this one is killed: it is closed, or deleted from disk. */
+  /** An unfinished operation, close or removal from disk. After a crash the next service finishes it. */
   ending: Type.Optional(Type.Union([Type.Literal('close'), Type.Literal('remove')])),
-  /** UDP ports that were reserved for links, until the NIO that uses one is deleted, or it is given back. */
+  /** UDP ports reserved for links, until they are released or the NIO that uses one is deleted. */
   udp_ports: Type.Optional(Type.Array(Type.Integer({ minimum: 1, maximum: 65535 }))),
-  /** Directories of deleted instances that wait for a commit, as `{kind}/{node_id}`. */
+  /** Directories of deleted nodes that the next commit removes, as `{kind}/{node_id}`. */
   deleted: Type.Array(Type.String({ pattern: '^[a-z-]+/[0-9a-f-]{36}$' })),
 })
 
 const fileOf = (directory: string): string => join(directory, markerDirectory, 'project.json')
 export const nodeRecords = (directory: string): string => join(directory, markerDirectory, 'nodes')
 
-/** How a node is being deleted: its files at once, or with the next commit. */
+/** How a node is being deleted: its files at once, or by the next commit. */
 export type Deletion = 'now' | 'later'
 
-/** The record of a node; while the node is being deleted, its name says so. */
+/** The path of a node's record. The name includes a pending deletion. */
 export function nodeRecordFile(directory: string, kind: string, nodeId: string, deletion?: Deletion): string {
   return join(nodeRecords(directory), `${kind}-${nodeId}${deletion === undefined ? '' : `.deleting-${deletion}`}.json`)
 }
 
-/** What the name of the record of a node says; undefined for that of another file. */
+/** Parses the file name of a node's record; undefined for other files. */
 export function nodeOfRecord(name: string): { kind: string; nodeId: string; deletion?: Deletion } | undefined {
   const [, kind, nodeId, deletion] = /^([a-z-]+)-([0-9a-f-]{36})(?:\.deleting-(now|later))?\.json$/.exec(name) ?? []
   if (kind === undefined || nodeId === undefined) return undefined
   return { kind, nodeId, ...(deletion !== undefined && { deletion: deletion as Deletion }) }
 }
 
-/** Writes the record, and with the first one the marker. */
+/** Writes the record; the first one is also the marker. */
 export async function writeProject(directory: string, record: ProjectRecord): Promise<void> {
   await makeDirectory(nodeRecords(directory))
   await writeDurable(fileOf(directory), JSON.stringify({ ...record, version: recordVersion }))
 }
 
 /**
- * The record in a directory; undefined when there is none that can be read, which means that the directory is not ours. `newer`:
- * a newer program wrote it, and of what it says only the name is known.
+ * The record in a directory; undefined when none can be read, so the directory is no project. `newer`: a newer version wrote it,
+ * and only the name is known.
  */
 export async function readProject(
   directory: string,
@@ -86,12 +86,12 @@ export async function readProject(
   }
 }
 
-/** How often the files of a project are removed while another program makes new ones. */
+/** Maximum number of removals while another program creates new files. */
 const maxSweeps = 5
 
 /**
- * Deletes the directory of a project when it has our marker with its id. The marker is deleted last: until then a service that
- * comes later can tell that the directory is ours. 409 when another program goes on writing there.
+ * Deletes the directory of a project if its marker has the project's id. The marker is deleted last, so that a later service can
+ * finish the deletion. 409 when another program keeps writing there.
  */
 export async function deleteProject(directory: string, projectId: string): Promise<void> {
   const found = await readProject(directory)
@@ -112,29 +112,29 @@ export async function deleteProject(directory: string, projectId: string): Promi
     for (const name of await readdir(marker))
       if (join(marker, name) !== fileOf(directory)) await removeTree(join(marker, name))
     await removeTreeDurable(marker)
-    // What another program has there by now, or a file system that is mounted there, is not ours.
+    // New files of another program, or a mounted file system, must stay.
     await rmdir(directory).catch((error: NodeJS.ErrnoException) => {
       if (!['ENOTEMPTY', 'EEXIST', 'EBUSY', 'ENOENT', 'EACCES', 'EPERM'].includes(error.code ?? '')) throw error
     })
   })
 }
 
-/** Removes what a service that was killed while it deleted a project left of its directory, when nothing else is in it. */
+/** Removes the empty directory that a killed service left of a deleted project. */
 export async function removeEmpty(directory: string): Promise<void> {
   for (const path of [join(directory, markerDirectory), directory]) {
     await rmdir(path).catch(() => {
-      // It is not there, or something is in it, or it cannot be removed: it is left as it is.
+      // The directory is missing, not empty or not removable.
     })
   }
 }
 
-/** Removes what a killed service was writing. */
+/** Removes temporary files of a killed service. */
 export async function tidyProject(directory: string): Promise<void> {
   await removeTemporaries(join(directory, markerDirectory))
   await removeTemporaries(nodeRecords(directory))
 }
 
-/** Names of the node records, without those kept beside them. */
+/** Names of the node records, without their backups. */
 export async function listNodeRecords(directory: string): Promise<string[]> {
   const names = await readdir(nodeRecords(directory)).catch(() => [])
   return [...new Set(names.map((name) => name.replace(/\.bak$/, '')))].filter(

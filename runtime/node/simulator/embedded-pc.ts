@@ -7,28 +7,28 @@ import { parseMac } from './stack/address.ts'
 import type { PcFiles } from './stack/directory-files.ts'
 import { Net } from './stack/net.ts'
 
-/** Bytes that typed lines may take while a command runs: a long configuration is pasted at once. */
+/** Maximum memory of lines typed ahead while a command runs, bytes; enough for a long configuration that is pasted. */
 const maxWaiting = 4 << 20
-/** What a line takes beside its text. */
+/** Overhead of a line, bytes. */
 const bytesOfLine = 64
-/** For how long a pc runs lines one after the other before others have their turn, ms. */
+/** How long a pc runs lines before it yields to other pcs, ms. */
 const turnMs = 1
-/** A script that loads itself must end some time. */
+/** Maximum nesting of scripts; a script may load itself. */
 const deepest = 8
 
 export interface EmbeddedPcOptions {
   /** Six bytes as text, 00:50:79:66:68:XX. */
   readonly mac: string
-  /** Gives one Ethernet frame to the wire; the callee owns it. */
+  /** Sends one Ethernet frame; the callee owns the buffer. */
   readonly send: (frame: Uint8Array) => void
-  /** Console output: what a terminal without any processing of its own can show. */
+  /** Console output, for a terminal without output processing. */
   readonly print: (bytes: Uint8Array) => void
   readonly files: PcFiles
   /** `quit` was typed. */
   readonly quit: () => void
-  /** Resolves when everybody else had a turn; absent: nobody else is there. */
+  /** Resolves after all other pcs had a turn; absent: there is no other pc. */
   readonly turn?: () => Promise<void>
-  /** For everything that the pc does later; absent: a timer of the system. */
+  /** Timer for all deferred work; absent: the system's timer. */
   readonly startTimer?: StartTimer
   /** For `show`. */
   readonly lport?: number
@@ -46,11 +46,11 @@ export class EmbeddedPc {
   #waiting: string[] = []
   #waitingBytes = 0
   #hasRefused = false
-  /** When the lines that run now began to run. */
+  /** Start of the current turn. */
   #turnBegan = 0
-  /** What is shown by the bytes that are being typed: many bytes, one piece of output. */
+  /** Buffer for the echo of the current input, so that many bytes make one piece of output. */
   #shown: string | undefined
-  /** Of the command that runs: Ctrl-C and the end of the pc. */
+  /** Aborts the running command, on Ctrl-C and at the end of the pc. */
   #running: AbortController | undefined
   #isBooting = true
   #isClosed = false
@@ -90,7 +90,7 @@ export class EmbeddedPc {
     }
   }
 
-  /** A frame from the wire. Never throws, whatever the bytes are. */
+  /** Handles a received frame. Never throws, not even for invalid bytes. */
   receive(frame: Uint8Array): void {
     if (!this.#isClosed) this.#net.receive(frame)
   }
@@ -105,7 +105,7 @@ export class EmbeddedPc {
     if (shown !== '' && !this.#isClosed) this.#print(utf8BytesOf(shown))
   }
 
-  /** Holds the pc, or has it go on: while it is held it runs nothing and shows nothing, and frames are dropped. */
+  /** Pauses or resumes the pc. A paused pc runs nothing and shows nothing, and drops frames. */
   hold(isHeld: boolean): void {
     if (isHeld) this.#net.gate.close()
     else this.#net.gate.open()
@@ -142,7 +142,7 @@ export class EmbeddedPc {
     if (this.#running === undefined && !this.#isBooting) void this.#runWaiting()
   }
 
-  /** Ctrl-C: ends the command and what was typed ahead, or the line that is being typed. */
+  /** Ctrl-C: ends the command and discards lines typed ahead, or clears the current line. */
   #interrupt(): void {
     this.#waiting = []
     this.#waitingBytes = 0
@@ -168,7 +168,7 @@ export class EmbeddedPc {
     return line
   }
 
-  /** Before a line runs: others have their turn when this pc had one, and a pc that is held waits. */
+  /** Before a line runs: yields to other pcs after `turnMs`, and waits while the pc is paused. */
   async #takeTurn(): Promise<void> {
     const { gate } = this.#net
     if (gate.isClosed) await gate.pass()
@@ -186,7 +186,7 @@ export class EmbeddedPc {
     if (this.#depth >= deepest) return this.#machine.print('Scripts are nested too deeply\r\n')
     this.#depth += 1
     const outer = this.#running
-    // Ctrl-C ends the whole script, not only the line that waits.
+    // Ctrl-C ends the whole script, not only the current line.
     const controller = outer ?? new AbortController()
     this.#running = controller
     try {
@@ -204,7 +204,7 @@ export class EmbeddedPc {
     }
   }
 
-  /** Shows a line of a script before it runs; not one that begins with @ or shows a text itself, as in VPCS. */
+  /** Shows a line of a script before it runs, except lines that begin with @ or that print text themselves, as in VPCS. */
   #echo(line: string): void {
     const text = line.trim()
     if (!this.#machine.isEchoing || text === '' || text.startsWith('@')) return
@@ -228,7 +228,7 @@ export class EmbeddedPc {
 
   async #execute(line: string, signal: AbortSignal): Promise<void> {
     const [word, ...words] = line.trim().split(/\s+/)
-    // VPCS has nine pcs in one program, and a number changes to one of them; here there is one.
+    // In VPCS a number selects one of nine pcs; here there is one.
     if (word === undefined || word === '' || word === '1') return
     const command = findCommand(word.toLowerCase())
     if (command === undefined || command === 'ambiguous') {

@@ -2,7 +2,7 @@ const longestLine = 1024
 const maxHistory = 50
 const encoder = new TextEncoder()
 
-/** Control characters, as they are typed. */
+/** Codes of control characters. */
 const key = {
   home: 1,
   left: 2,
@@ -26,14 +26,14 @@ const key = {
 
 export interface LineEditorOptions {
   readonly print: (text: string) => void
-  /** A line was entered. */
+  /** Called with an entered line. */
   readonly entered: (line: string) => void
   readonly interrupted: () => void
   readonly complete: (start: string) => readonly string[]
   readonly prompt: () => string
 }
 
-/** Line editing on a terminal that does none: cursor keys, history, completion. It echoes what is typed. */
+/** Line editing for a raw terminal: cursor keys, history, completion. Echoes the input. */
 export class LineEditor {
   readonly history: string[] = []
   readonly #options: LineEditorOptions
@@ -52,7 +52,7 @@ export class LineEditor {
   type(bytes: Uint8Array): void {
     for (let at = 0; at < bytes.length; ) {
       const end = this.#escape === '' ? endOfText(bytes, at) : at
-      // One by one, pasted text would be shown in as many pieces as it has bytes.
+      // Plain text is inserted in one piece: byte by byte, pasted text would make one output message a byte.
       if (end > at) {
         this.#lastWasCr = false
         this.#insert(String.fromCharCode(...bytes.subarray(at, end)))
@@ -64,7 +64,7 @@ export class LineEditor {
     }
   }
 
-  /** Shows the prompt and what has been typed ahead. */
+  /** Shows the prompt and the text typed ahead. */
   showPrompt(): void {
     this.#options.print(`\r${this.#options.prompt()}${this.#line}${'\b'.repeat(this.#line.length - this.#cursor)}`)
   }
@@ -211,7 +211,7 @@ export class LineEditor {
   }
 }
 
-/** Where the characters end that are only to be inserted; a piece is never longer than a line. */
+/** The end of the plain text from an offset on, at most a line further. */
 function endOfText(bytes: Uint8Array, from: number): number {
   const limit = Math.min(bytes.length, from + longestLine)
   let at = from

@@ -3,12 +3,12 @@ import { Worker } from 'node:worker_threads'
 
 const maxCached = 20_000
 const idleMs = 10_000
-/** The clock of file times ticks so coarsely, ms: a file changed a moment ago may change again without looking different. */
+/** Granularity of file times, ms: a file changed within it may change again without a new time. */
 const tickMs = 20
 
 export type Algorithm = 'md5' | 'sha256' | 'sha512'
 
-/** MD5 sums of files, made in a worker thread and kept as long as size, times and inode of the file stay. */
+/** Checksums of files, computed in a worker thread. MD5 sums are cached while size, times and inode of the file stay. */
 export class Checksums {
   readonly #cache = new Map<string, string>()
   readonly #pending = new Map<number, (sums: readonly string[] | undefined) => void>()
@@ -16,7 +16,7 @@ export class Checksums {
   #idle: NodeJS.Timeout | undefined
   #last = 0
 
-  /** 32 hexadecimal digits; undefined when the file cannot be read. */
+  /** The cached MD5 sum, 32 hexadecimal digits; undefined when the file cannot be read. */
   async of(path: string, { dev, ino, size, mtimeNs, ctimeNs, ctimeMs }: BigIntStats): Promise<string | undefined> {
     const key = `${dev}:${ino}:${size}:${mtimeNs}:${ctimeNs}:${path}`
     const known = this.#cache.get(key)
@@ -32,12 +32,12 @@ export class Checksums {
     return sum
   }
 
-  /** The sum of a file as it is now, in hexadecimal digits; undefined when it cannot be read. Nothing is kept. */
+  /** The checksum of a file, not cached, in hexadecimal digits; undefined when it cannot be read. */
   async hash(path: string, algorithm: Algorithm): Promise<string | undefined> {
     return (await this.hashes(path, [algorithm]))?.[0]
   }
 
-  /** Several sums of a file, in one pass. */
+  /** Several checksums of a file, in one pass. */
   hashes(path: string, algorithms: readonly Algorithm[]): Promise<readonly string[] | undefined> {
     return new Promise((resolve) => {
       const id = ++this.#last
@@ -63,7 +63,7 @@ export class Checksums {
     })
     worker.on('error', () => {})
     worker.on('exit', () => {
-      // What is pending is no concern of one that was ended because it was idle.
+      // Pending requests belong to a new worker; this one ended because it was idle.
       if (this.#worker !== undefined && this.#worker !== worker) return
       this.#worker = undefined
       for (const resolve of this.#pending.values()) resolve(undefined)

@@ -2,8 +2,8 @@ import { mkdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 
 /**
- * Makes the data directory with its parents, and throws the error of the system when it cannot be made or nothing can be written
- * there. One directory after the other: `recursive` tries for ever where the system denies that a parent is there (/proc).
+ * Creates the data directory with its parents. Throws the system's error when it cannot be created or written to. Creates one
+ * directory at a time: `recursive` loops forever where the system denies the existence of a parent (/proc).
  */
 export function openDataDirectory(path: string): void {
   const missing: string[] = []
@@ -19,7 +19,7 @@ export function openDataDirectory(path: string): void {
   try {
     writeFileSync(probe, '', { mode: 0o600 })
   } catch (error) {
-    // A full disk is made emptier by the service.
+    // On a full disk the service still starts, to delete things.
     if (!['ENOSPC', 'EDQUOT'].includes((error as NodeJS.ErrnoException).code ?? '')) throw error
   } finally {
     rmSync(probe, { force: true })

@@ -6,13 +6,13 @@ import { NewerRecord, requireKnownVersion } from './newer-record.ts'
 
 const temporaryMark = '.writing-'
 
-/** Records that a newer program wrote, which nothing here may replace. */
+/** Records of a newer version, which must not be overwritten. */
 const newer = new Map<string, NewerRecord>()
 
 /**
- * Writes a record so that a crash leaves the old or the new one, never less: temporary file, sync, rename, sync of the
- * directory. The version before stays beside as `{path}.bak`. NewerRecord (409) where
- * the record that was read there is that of a newer program.
+ * Writes a record atomically: temporary file, fsync, rename, fsync of the directory (fsync(2)). A crash leaves the old record or
+ * the new one. The previous version stays as `{path}.bak`. Throws NewerRecord (409) when a newer version wrote the record that was
+ * read.
  */
 export async function writeDurable(path: string, text: string): Promise<void> {
   const found = newer.get(path)
@@ -29,7 +29,7 @@ export async function writeDurable(path: string, text: string): Promise<void> {
     }
     const isKept = await keepBefore(path, `${temporary}.bak`)
     await rename(temporary, path)
-    // Only now: until the new record is there, the one kept before may be the only one that can be read.
+    // Only after the rename: until then the old backup may be the only readable version.
     if (isKept) await rename(`${temporary}.bak`, `${path}.bak`)
   } catch (error) {
     await rm(temporary, { force: true })
@@ -39,15 +39,14 @@ export async function writeDurable(path: string, text: string): Promise<void> {
   await syncDirectory(directory)
 }
 
-/** Makes a directory that only we may enter, with its parents. */
+/** Creates a directory with mode 0700, with its parents. */
 export async function makeDirectory(path: string): Promise<void> {
   await mkdir(path, { recursive: true, mode: 0o700 })
 }
 
 /**
- * Reads a record with `parse`, which throws on what is no record. A damaged one is replaced by the version before; `damaged`
- * says so. Undefined when there is neither. Rejects with NewerRecord for one that a newer program wrote: from then on it is
- * written over by nobody here.
+ * Reads a record with `parse`, which throws on invalid text. A damaged record is replaced by its backup (`damaged`). Undefined when
+ * both are missing. Rejects with NewerRecord for a record of a newer version, which is then never overwritten.
  */
 export async function readDurable<T>(
   path: string,
@@ -72,8 +71,8 @@ export async function readDurable<T>(
 }
 
 /**
- * Removes a record and the version kept beside it, so that they are gone after a power cut, too (fsync(2): the directory has to be
- * synced). The version before goes first: found alone, it would be read. Nothing is done where there is none.
+ * Removes a record and its backup durably (fsync of the directory, fsync(2)). The backup goes first: alone, it would be read. Does
+ * nothing for a missing record.
  */
 export async function removeDurable(path: string): Promise<void> {
   await unlinkIfThere(`${path}.bak`)
@@ -81,28 +80,25 @@ export async function removeDurable(path: string): Promise<void> {
   await syncIfThere(dirname(path))
 }
 
-/** Removes the version kept beside a record, for what must not come back with it. */
+/** Removes the backup of a record, for content that must not come back. */
 export async function removeVersionBefore(path: string): Promise<void> {
   await unlinkIfThere(`${path}.bak`)
   await syncIfThere(dirname(path))
 }
 
-/** Removes a directory and all that is in it, so that it is gone after a power cut, too. */
+/** Removes a directory tree durably. */
 export async function removeTreeDurable(path: string): Promise<void> {
   await removeTree(path)
   await syncIfThere(dirname(path))
 }
 
-/** Removes a directory and all that is in it. Nothing is done where there is none. */
+/** Removes a directory tree; does nothing when it is missing. */
 export async function removeTree(path: string): Promise<void> {
-  // An empty one takes a single call.
+  // An empty directory takes one call.
   await rmdir(path).catch(() => rm(path, { recursive: true, force: true, maxRetries: 3 }))
 }
 
-/**
- * Gives a record another name, which lasts over a power cut; the version kept beside it goes first. False when there is no
- * record.
- */
+/** Renames a record durably; its backup is removed first. False when the record is missing. */
 export async function renameDurable(path: string, other: string): Promise<boolean> {
   await unlinkIfThere(`${path}.bak`)
   try {
@@ -115,33 +111,33 @@ export async function renameDurable(path: string, other: string): Promise<boolea
   return true
 }
 
-/** One call, where `rm` with `force` makes three. */
+/** One system call; `rm` with `force` makes three. */
 async function unlinkIfThere(path: string): Promise<void> {
   await unlink(path).catch((error: NodeJS.ErrnoException) => {
     if (error.code !== 'ENOENT') throw error
   })
 }
 
-/** Removes what writers that were killed left behind. */
+/** Removes temporary files of killed writers. */
 export async function removeTemporaries(directory: string): Promise<void> {
   const names = await readdir(directory).catch(() => [])
   const left = names.filter((name) => name.startsWith(temporaryMark))
   await Promise.all(left.map((name) => rm(join(directory, name), { force: true })))
 }
 
-/** Gives the version before a second name; false when there is none to keep. */
+/** Links the current version to a second name; false when there is nothing to keep. */
 async function keepBefore(path: string, temporary: string): Promise<boolean> {
   try {
     await link(path, temporary)
     return true
   } catch (error) {
-    // Nothing to keep yet; or a file system without links, where the write itself is still atomic.
+    // No earlier version, or a file system without hard links; the write itself is still atomic.
     if (!['ENOENT', 'EPERM', 'ENOTSUP', 'EMLINK'].includes((error as NodeJS.ErrnoException).code ?? '')) throw error
     return false
   }
 }
 
-/** A directory that is gone has nothing in it that could come back. */
+/** A missing directory needs no sync. */
 async function syncIfThere(directory: string): Promise<void> {
   await syncDirectory(directory).catch((error: NodeJS.ErrnoException) => {
     if (error.code !== 'ENOENT') throw error
@@ -150,7 +146,7 @@ async function syncIfThere(directory: string): Promise<void> {
 
 const syncs = new GroupCommit()
 
-/** Makes names that came and went in a directory last over a power cut. Many changes of one directory share a sync. */
+/** Makes changes of directory entries durable (fsync(2)). Concurrent changes of one directory share a sync. */
 export function syncDirectory(directory: string): Promise<void> {
   return syncs.run(directory, async () => {
     const handle = await open(directory, 'r')

@@ -1,6 +1,6 @@
 import { open } from 'node:fs/promises'
 
-/** Whether a file begins so; its first 64 bytes are looked at. */
+/** Whether `fits` accepts the first 64 bytes of a file. */
 export async function begins(path: string, fits: (head: Buffer) => boolean): Promise<boolean> {
   const file = await open(path, 'r').catch(() => undefined)
   try {

@@ -2,7 +2,10 @@ import { createHash } from 'node:crypto'
 import { createReadStream } from 'node:fs'
 import { parentPort } from 'node:worker_threads'
 
-/** Hashes files away from the event loop of the service: takes {id, path, algorithms}, answers {id, sums} in their order, undefined when unreadable. */
+/**
+ * Hashes files in a worker thread: takes {id, path, algorithms}, answers {id, sums} in their order, undefined for an unreadable
+ * file.
+ */
 parentPort?.on('message', (request: Wanted) => void answer(request))
 
 interface Wanted {
@@ -20,7 +23,7 @@ async function answer({ id, path, algorithms }: Wanted): Promise<void> {
     }
     sums = hashes.map((hash) => hash.digest('hex'))
   } catch {
-    // Gone or not readable: the file is left out of the list.
+    // Missing or unreadable: the file is left out of the list.
   }
   parentPort?.postMessage({ id, sums })
 }

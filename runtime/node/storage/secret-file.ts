@@ -1,6 +1,9 @@
 import { chmod, rename, stat } from 'node:fs/promises'
 
-/** A file that cannot be read is not written over: a person may mend `{path}.damaged`. False when there is none. */
+/**
+ * Renames an unreadable file to `{path}.damaged`, so that it is not overwritten and a person can repair it. False when it is
+ * missing.
+ */
 export async function putAside(path: string): Promise<boolean> {
   try {
     await rename(path, `${path}.damaged`)
@@ -11,7 +14,7 @@ export async function putAside(path: string): Promise<boolean> {
   }
 }
 
-/** A file with secrets that others may read, as it may have been copied here; nothing is done where there is none. */
+/** Removes the access of other users to a file with secrets; does nothing for a missing file. */
 export async function closeToOthers(path: string): Promise<void> {
   const found = await stat(path).catch(() => undefined)
   if (found !== undefined && (found.mode & 0o077) !== 0) await chmod(path, 0o600)

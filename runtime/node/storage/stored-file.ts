@@ -4,9 +4,9 @@ import { join } from 'node:path'
 import { webStream } from '../system/web-stream.ts'
 import { withDiskErrors } from './disk.ts'
 
-/** Opens a regular file whose path was resolved; the error of `missing` for everything else. */
+/** Opens a regular file at a resolved path; throws the error of `missing` for everything else. */
 export async function openRegular(file: string, missing: () => Error): Promise<FileHandle> {
-  // The path was resolved: a link there now was put there since. A FIFO must not block.
+  // The path was resolved, so a link there is new and must not be followed. A FIFO must not block.
   const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK
   const handle = await withDiskErrors('path', () =>
     open(file, flags).catch((error: NodeJS.ErrnoException) => {
@@ -20,15 +20,15 @@ export async function openRegular(file: string, missing: () => Error): Promise<F
   throw missing()
 }
 
-/** A directory that a path was resolved to, opened to work in. */
+/** An open directory at a resolved path. */
 export interface OpenDirectory extends AsyncDisposable {
-  /** It is in the directory that was opened, whatever has its name meanwhile. */
+  /** The path of a file in the open directory, even if the directory was renamed or replaced. */
   path(name: string): string
 }
 
-/** Opens a directory whose path was resolved; the error of `missing` for everything else. */
+/** Opens a directory at a resolved path; throws the error of `missing` for everything else. */
 export async function openDirectory(directory: string, missing: () => Error): Promise<OpenDirectory> {
-  // Only Linux opens files below a descriptor by a path.
+  // Only Linux has paths below a descriptor (/proc/self/fd).
   if (process.platform !== 'linux') return { path: (name) => join(directory, name), async [Symbol.asyncDispose]() {} }
   const handle = await open(directory, constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW).catch(
     (error: NodeJS.ErrnoException) => {
@@ -46,15 +46,15 @@ export async function openDirectory(directory: string, missing: () => Error): Pr
 }
 
 /**
- * Whether what was opened is what the path was resolved to, or was until now. A program that runs in a directory of the path can have put
- * a link there since, which leads out.
+ * Whether the open file is still the target of the resolved path. A program in a directory of the path may have put a link there
+ * that leads out of the project.
  */
 async function isStillAt({ fd }: FileHandle, path: string): Promise<boolean> {
   const there = await readlink(`/proc/self/fd/${fd}`).catch(() => path)
   return there === path || there === `${path} (deleted)`
 }
 
-/** `size` bytes of an open file from `first` on, and no more should it grow meanwhile; the file is closed with the stream. */
+/** A stream of `size` bytes of an open file from the offset `first`, even if the file grows. The file is closed with the stream. */
 export function contentOf(handle: FileHandle, size: number, first = 0): ReadableStream<Uint8Array> {
   if (size === 0) return emptyStream(handle)
   return webStream(handle.createReadStream({ start: first, end: first + size - 1 }))

@@ -1,4 +1,4 @@
-/** Records that could not be saved. Each one is told of once, until it has been saved. */
+/** Records that could not be saved. Each one is reported once until it is saved. */
 export class UnsavedRecords {
   readonly #tell: (message: string, error: unknown) => void
   readonly #unsaved = new Set<string>()
@@ -7,14 +7,14 @@ export class UnsavedRecords {
     this.#tell = tell
   }
 
-  /** A record could not be saved. */
+  /** Reports a record that could not be saved. */
   add(record: string, message: string, error: unknown): void {
     if (this.#unsaved.has(record)) return
     this.#unsaved.add(record)
     this.#tell(message, error)
   }
 
-  /** A record was saved. */
+  /** Notes that a record was saved. */
   saved(record: string): void {
     this.#unsaved.delete(record)
   }

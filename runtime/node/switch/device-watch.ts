@@ -1,6 +1,6 @@
 const everyMs = 1000
 
-/** Has the links of devices looked at now and then: the system does not tell that a device of the same name is there again. */
+/** Checks device links periodically: the system does not report the return of a device with the same name. */
 export class DeviceWatch {
   readonly #keys = new Set<string>()
   readonly #look: (key: string) => void

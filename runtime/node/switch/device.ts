@@ -1,17 +1,17 @@
 import { readFileSync } from 'node:fs'
 import type { DeviceLink } from '../keeper-protocol/protocol.ts'
 
-/** What tells a network device of this host from a later one of the same name; null: there is none. */
+/** The interface index, which differs for a later device of the same name; null: no such device. */
 export function deviceIndex(device: string): number | null {
   const text = read(device, 'ifindex')
   return text === undefined ? null : Number(text)
 }
 
-/** Whether the device of a link that had that index when it was opened is gone, down or without carrier. */
+/** Whether the device of a link no longer has its original index, is down or has no carrier. */
 export function isDeviceLost({ type, device }: DeviceLink, index: number | null): boolean {
-  // A TAP that was moved into another namespace is gone from here, and works.
+  // A TAP that was moved into another namespace still works.
   if (deviceIndex(device) !== index) return type === 'ethernet'
-  // TAP devices and some others say "unknown" while they work.
+  // operstate is "unknown" for TAP and some other devices that work.
   return /^(down|lowerlayerdown|notpresent)$/.test(read(device, 'operstate') ?? '')
 }
 

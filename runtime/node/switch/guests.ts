@@ -4,13 +4,13 @@ import type { EndSpec } from './core/path.ts'
 
 const loopback = '127.0.0.1'
 
-/** Where the guest of a port is: its UDP port on this host, or a port of an IOU instance. */
+/** The guest's side of a port: its UDP port on this host, or a port of an IOU instance. */
 export type SwitchGuest = number | NetioPort
 
-/** Whether its frames begin with an Ethernet header. */
+/** Whether frames of the guest have an Ethernet header. */
 export const hasEthernet = (guest: SwitchGuest): boolean => typeof guest === 'number' || guest.ethernet
 
-/** The end that leads to it. */
+/** The end towards a guest. */
 export function guestEnd(guest: SwitchGuest, row: number): EndSpec {
   if (typeof guest !== 'number') {
     return { type: 'netio', applicationId: guest.application_id, port: guest.port, row }
@@ -30,7 +30,7 @@ export function isSameGuest(a: SwitchGuest, b: SwitchGuest): boolean {
   return a.application_id === b.application_id && a.port === b.port && a.ethernet === b.ethernet
 }
 
-/** `bad_request` for a port that no instance has. */
+/** `bad_request` for an invalid port of an IOU instance. */
 export function requireGuest(guest: SwitchGuest): void {
   if (typeof guest === 'number') return
   const { application_id, port } = guest

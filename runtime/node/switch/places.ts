@@ -2,7 +2,7 @@ import { isIPv6 } from 'node:net'
 import type { SwitchNio, UdpLink } from '../keeper-protocol/protocol.ts'
 import type { EndSpec } from './core/path.ts'
 
-/** The end that a link is opened as; whether probes can be among its frames. */
+/** The end of a link; `probes`: whether it can receive probes. */
 export function endpointOf(nio: SwitchNio, row: number, probes: boolean): EndSpec {
   if (nio.type !== 'udp') return { type: nio.type, device: nio.device, row }
   const { lport, rhost, rport } = nio
@@ -10,12 +10,12 @@ export function endpointOf(nio: SwitchNio, row: number, probes: boolean): EndSpe
   return { type: 'udp', local, remote: { address: rhost, port: rport }, probes, row, sends: 'out' }
 }
 
-/** What only one link can have: a UDP port or a device. Several links may share a device that is not a TAP. */
+/** The exclusive resource of a link: a UDP port or a device. Several links may share a device that is not a TAP. */
 export function placeOf(nio: SwitchNio): string {
   return nio.type === 'udp' ? `udp ${nio.lport}` : `${nio.type} ${nio.device}`
 }
 
-/** Whether two links differ in nothing but what frames meet on them. */
+/** Whether two links differ only in their impairments. */
 export function isSamePlace(a: SwitchNio, b: SwitchNio): boolean {
   const remote = ({ rhost, rport }: UdpLink) => `${rport} ${rhost}`
   if (placeOf(a) !== placeOf(b)) return false
@@ -24,7 +24,7 @@ export function isSamePlace(a: SwitchNio, b: SwitchNio): boolean {
 
 export const isLoopbackEndpoint = (address: string) => address.startsWith('127.') || address === '::1'
 
-/** Links to this host stay on it; only those to other machines listen beyond loopback. */
+/** The address to bind: loopback for links on this host, otherwise all addresses. */
 function localAddress(remote: string): string {
   if (isIPv6(remote)) return remote === '::1' ? '::1' : '::'
   return isLoopbackEndpoint(remote) ? '127.0.0.1' : '0.0.0.0'

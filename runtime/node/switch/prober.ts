@@ -1,30 +1,30 @@
 import { decodeProbe, encodeProbe } from './core/probe-frame.ts'
 
-/** Waits between questions to a peer that has not answered yet, ms; then it is left alone until it asks. */
+/** Backoff of probes to a peer that has not answered yet, ms; then the prober waits for a probe of the peer. */
 const firstWaits = [250, 1000, 2000, 4000, 8000, 15_000]
-/** Between questions to a peer that answers, ms. */
+/** Interval of probes to a peer that answers, ms. */
 const keepAliveMs = 30_000
-/** Questions without an answer that a peer may miss in a row before it counts as gone, and before it is left alone. */
+/** Unanswered probes in a row before a peer counts as lost, and before probing stops. */
 const toleratedSilence = 2
 const maxSilence = 20
-/** For how long an answer is fresh, and how long a reader waits for a fresher one, ms. */
+/** How long an answer is fresh, and the timeout of a reader for a newer one, ms. */
 const freshMs = 2000
 const answerMs = 200
-/** For how long a question may be under way, ms. */
+/** Timeout for the answer to a probe, ms. */
 const underWayMs = 2000
 
-/** What the probes say of a link. */
+/** The result of the probes of a link. */
 export type ProbeFinding =
-  /** The peer answers: both ways work. */
+  /** The peer answers: both directions work. */
   | 'answers'
-  /** The peer asks, but our questions have no answers: only its frames arrive. */
+  /** The peer probes, but does not answer: only its frames arrive. */
   | 'hears_nothing'
-  /** The peer answered once, and does no more. */
+  /** The peer answered earlier, but no longer. */
   | 'lost'
-  /** The peer never said anything: it may not know of probes. */
+  /** The peer never sent a probe; it may not support them. */
   | 'unknown'
 
-/** Asks the switch at the other end of one UDP link whether the link works, over the link itself. */
+/** Probes the switch at the other end of one UDP link, over the link itself. */
 export class Prober {
   readonly #send: (frame: Uint8Array) => void
   #timer: NodeJS.Timeout | undefined
@@ -42,13 +42,13 @@ export class Prober {
     this.#send = send
   }
 
-  /** Begins to ask, from the beginning. */
+  /** Starts probing, with the first interval. */
   start(): void {
     this.#unanswered = 0
     this.#ask()
   }
 
-  /** Asks no more, until the peer does or `start`. */
+  /** Stops probing until a probe of the peer or `start`. */
   stop(): void {
     clearTimeout(this.#timer)
     this.#isOff = true
@@ -63,18 +63,18 @@ export class Prober {
     return hasAnswered ? 'lost' : 'unknown'
   }
 
-  /** Takes a probe that came in. */
+  /** Handles a received probe. */
   take(frame: Uint8Array): void {
     const probe = decodeProbe(frame)
     if (probe === undefined) return
     if (probe.isQuestion) {
       this.#askedAt = performance.now()
       this.#send(encodeProbe({ isQuestion: false, hearsYou: true, sequence: probe.sequence }))
-      // Who asks can answer.
+      // A peer that probes can answer.
       if (this.#isOff) this.start()
       return
     }
-    // An answer that took long is one all the same.
+    // Late answers count as well.
     if (probe.sequence <= this.#answered || probe.sequence > this.#sequence) return
     this.#answered = probe.sequence
     this.#unanswered = 0
@@ -83,7 +83,7 @@ export class Prober {
     this.#next(keepAliveMs)
   }
 
-  /** Asks once more when what is known is not fresh, and waits a moment for the answer. */
+  /** Sends a probe unless the last answer is fresh, and waits shortly for the answer. */
   async refresh(): Promise<void> {
     const now = performance.now()
     if (this.#isOff || now - this.#answeredAt < freshMs) return
@@ -96,7 +96,7 @@ export class Prober {
       const timer = setTimeout(told, answerMs)
       this.#told.add(told)
     })
-    // The answer to a question that is under way will do.
+    // The answer to a pending probe is sufficient.
     if (now - this.#sentAt > underWayMs) this.#ask()
     await answered
   }

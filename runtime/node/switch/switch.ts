@@ -18,54 +18,54 @@ interface Port {
   readonly key: string
   readonly at: SwitchGuest
   readonly row: number
-  /** Our end of the private pair with the guest, and its UDP port; 0 when it has none. */
+  /** The switch's end of the private socket pair, and its UDP port; 0 for none. */
   readonly guest: number
   readonly guestEndPort: number
   readonly recorder: Recorder
   link: SwitchLink | null
-  /** The port at the other end of the link, when that is in this switch too: frames then go from guest to guest in one hop. */
+  /** The port at the other end of the link, if it is in this switch: frames then take one hop. */
   joined: Port | null
 }
 
-/** A link whose end is open. */
+/** A link with an open end. */
 interface OpenLink {
   readonly nio: SwitchNio
   readonly end: number
   readonly prober: Prober | null
-  /** Of its device, when it was opened. */
+  /** Index of the device when the link was opened. */
   readonly deviceIndex: number | null
 }
 
-/** A link that frames go over. */
+/** A link in use. */
 interface SwitchLink extends OpenLink {
-  /** Counters of the row when the link was made. */
+  /** Counters of the row when the link was attached. */
   readonly base: { readonly sent: number; readonly received: number }
-  /** Refusals that say nothing of the link any more. */
+  /** Refusals that no longer count for the verdict. */
   refusedBefore: number
 }
 
 export interface SwitchOptions {
-  /** Told of a capture that ended because its file cannot be written. */
+  /** Called when a capture ends because its file cannot be written. */
   readonly captureFailed: (key: string, file: string, message: string) => void
   readonly log: (message: string) => void
-  /** `portable`: without FFI. Absent: the fast path where it runs. */
+  /** `portable`: without FFI. Absent: the fast path if it works. */
   readonly path?: 'portable'
-  /** false: frames are neither joined nor split by the kernel, to measure what that brings. */
+  /** false: no GSO and GRO, for measurements. */
   readonly segmenting?: boolean
 }
 
 /**
- * The switch. Every adapter port of a node has a private socket pair with it, so that links come and go while guests run.
- * What moves the frames is a packet path; this is what tells it where they go.
+ * The switch. Every adapter port of a node has a private socket pair with it, so that links change while guests run. A packet path
+ * moves the frames; the switch controls it.
  */
 export class Switch {
   readonly #ports = new Map<string, Port>()
-  /** By local UDP port of their link, to find the two ends of one. */
+  /** Ports by the local UDP port of their link, to find the two ends of a link. */
   readonly #byLport = new Map<number, Port>()
-  /** Keys of the ports by the ends of their links. */
+  /** Port keys by the end of their link. */
   readonly #byEnd = new Map<number, string>()
   readonly #byRow = new Map<number, Port>()
-  /** By port; and what changes links, which are of two ports, one after the other for all. */
+  /** One lock for each port, and one for all changes of links, which concern two ports. */
   readonly #serial = new KeyedMutex()
   readonly #linking = new KeyedMutex()
   readonly #counters = new Counters()
@@ -107,7 +107,7 @@ export class Switch {
     }))
   }
 
-  /** Opens a port, or gives back the one that is open for this guest. */
+  /** Opens a port, or returns the open port of this guest. */
   open(key: string, guest: SwitchGuest): Promise<{ switch_port: number }> {
     return this.#serial.run(key, async () => {
       requireGuest(guest)
@@ -138,12 +138,12 @@ export class Switch {
     })
   }
 
-  /** Removes what an IOU instance that has ended left of its sockets. */
+  /** Removes the sockets of an ended IOU instance. */
   tidy(applicationId: number): Promise<void> {
     return this.#path.tidy(applicationId)
   }
 
-  /** Attaches or replaces; what was attached before stays when the new one cannot be bound. */
+  /** Attaches or replaces a link; the earlier link stays if the new one cannot be bound. */
   attach(key: string, nio: SwitchNio): Promise<void> {
     return this.#relink(key, async () => {
       const port = this.#require(key)
@@ -162,7 +162,7 @@ export class Switch {
         await this.#path.impair(port.row, nio)
         return
       }
-      // One place cannot be taken twice, so then the old link has to go first, and comes back when the new one fails.
+      // The same port or device cannot be opened twice: the old link is closed first, and reopened if the new one fails.
       const isInPlace = before !== null && placeOf(before.nio) === placeOf(nio)
       if (isInPlace) await this.#unlink(port)
       try {
@@ -198,12 +198,12 @@ export class Switch {
     return port.recorder
   }
 
-  /** Serialised with what else happens to the port. */
+  /** Runs a function with the lock of the port. */
   exclusively<T>(key: string, run: () => Promise<T>): Promise<T> {
     return this.#serial.run(key, run)
   }
 
-  /** Of one port, or of all; `fresh`: after another look at its link. */
+  /** The reports of one port or of all; `fresh`: after a new check of the link. */
   async report(key?: string, fresh = false): Promise<PortReport[]> {
     if (key === undefined) return [...this.#ports.values()].map((port) => this.#report(port))
     const port = this.#require(key)
@@ -247,12 +247,12 @@ export class Switch {
     this.#counters.release(port.row)
   }
 
-  /** Runs while nothing else happens to the port, or to any link. */
+  /** Runs a function with the lock of the port and of all links. */
   #relink(key: string, run: () => Promise<void>): Promise<void> {
     return this.#serial.run(key, () => this.#linking.run('', run))
   }
 
-  /** Opens a link again whose device went away, when there is a device of that name again. */
+  /** Reopens a link whose device was lost and exists again. */
   #reopen(key: string): Promise<void> {
     return this.#relink(key, async () => {
       const port = this.#ports.get(key)
@@ -264,7 +264,7 @@ export class Switch {
     })
   }
 
-  /** Whether the device of a port's link went away, and opening the link again is worth a try. */
+  /** Whether the device of a port's link was lost, and a reopen may succeed. */
   #isDead({ row, link }: Port): boolean {
     if (link === null || link.nio.type === 'udp') return false
     if (link.nio.type === 'tap') return this.#counters.get(row, at.linkFailed) > 0
@@ -279,7 +279,7 @@ export class Switch {
   async #openLink(port: Port, nio: SwitchNio): Promise<OpenLink> {
     const { end } = await this.#path.open(endpointOf(nio, port.row, hasEthernet(port.at)))
     if (nio.type !== 'udp') return { nio, end, prober: null, deviceIndex: deviceIndex(nio.device) }
-    // A serial line must not be given frames that are none of its protocol.
+    // A serial line must not get foreign frames: no probes.
     if (!hasEthernet(port.at)) return { nio, end, prober: null, deviceIndex: null }
     const prober = new Prober((frame) => this.#path.send(end, frame))
     this.#byEnd.set(end, port.key)
@@ -290,7 +290,7 @@ export class Switch {
     const get = (place: number) => this.#counters.get(port.row, place)
     const base = { sent: get(at.outFrames), received: get(at.inFrames) }
     port.link = { ...link, base, refusedBefore: get(at.refused) }
-    // Frames of an earlier link went with it: those of this one do not wait behind them.
+    // Frames of the earlier link are lost; new ones need not wait for them.
     await this.#path.reset(port.row)
     if (link.nio.type === 'udp') this.#byLport.set(link.nio.lport, port)
     else this.#deviceWatch.add(port.key)
@@ -315,7 +315,7 @@ export class Switch {
     await this.#path.setLane(port.guest, null)
     if (joined !== null) {
       joined.joined = null
-      // Its frames go to the socket again that nobody answers on.
+      // The remaining port sends to its socket again, where no peer answers.
       if (joined.link !== null) {
         await this.#path.setLane(joined.guest, {
           output: joined.link.end,
@@ -327,7 +327,7 @@ export class Switch {
     await this.#path.close(link.end)
   }
 
-  /** The link of this switch that leads back to this one, also when its address is of another kind. */
+  /** The link of this switch that points back to this one, also with an address of the other family. */
   #back(port: Port): SwitchNio | null {
     const nio = port.link?.nio
     if (nio?.type !== 'udp' || !isLoopbackEndpoint(nio.rhost)) return null
@@ -335,7 +335,7 @@ export class Switch {
     return back?.type === 'udp' && back.rport === nio.lport ? back : null
   }
 
-  /** The port in this switch whose link is the other end of this one's. */
+  /** The port in this switch at the other end of a link. */
   #otherEnd(port: Port): Port | null {
     const nio = port.link?.nio
     if (nio?.type !== 'udp' || !isLoopbackEndpoint(nio.rhost)) return null
@@ -345,11 +345,11 @@ export class Switch {
     return back.rport === nio.lport && back.rhost === nio.rhost ? other : null
   }
 
-  /** Has frames go from one guest to the other without the sockets of the link; both ends' impairments still count. */
+  /** Forwards frames from guest to guest without the sockets of the link; the impairments of both ends still apply. */
   async #join(port: Port, other: Port): Promise<void> {
     port.joined = other
     other.joined = port
-    // Two ends in this switch need no questions.
+    // Two ends in this switch need no probes.
     for (const { link } of [port, other]) link?.prober?.stop()
     const over = (from: Port, to: Port) =>
       this.#path.setLane(from.guest, {
@@ -373,7 +373,7 @@ export class Switch {
     const link = port?.link
     if (port === undefined || link?.end !== end) return
     link.prober?.take(frame)
-    // Whoever says something does not refuse any more.
+    // A peer that sends frames no longer refuses.
     link.refusedBefore = this.#counters.get(port.row, at.refused)
   }
 

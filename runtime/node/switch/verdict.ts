@@ -4,24 +4,24 @@ import { at, type Counters } from './core/counters.ts'
 import { isDeviceLost } from './device.ts'
 import type { ProbeFinding } from './prober.ts'
 
-/** Frames of the guest without one that comes back before a link counts as one-way. */
+/** Frames of the guest without a received one, after which a link counts as one-way. */
 const unanswered = 16
 
 export interface LinkFacts {
   readonly row: number
   readonly nio: SwitchNio
-  /** Of its device, when it was opened; null for a UDP link. */
+  /** Index of the device when the link was opened; null for a UDP link. */
   readonly deviceIndex: number | null
-  /** Row of the port at the other end, when that is in this switch too. */
+  /** Row of the port at the other end, if it is in this switch. */
   readonly joinedRow: number | null
   readonly finding: ProbeFinding
-  /** What had passed the port before the link was made. */
+  /** Counters of the port when the link was attached. */
   readonly base: { readonly sent: number; readonly received: number }
-  /** Refusals of before, or that were followed by a sign of the other end. */
+  /** Refusals before the attach, or before a later frame of the other end. */
   readonly refusedBefore: number
 }
 
-/** What is known of a link, from what passed and from the probes. */
+/** The verdict on a link from its counters and probes. */
 export function judgeLink(facts: LinkFacts, counters: Counters): Verdict {
   const { row, nio, deviceIndex, joinedRow, finding, base } = facts
   const get = (place: number) => counters.get(row, place)
@@ -46,7 +46,7 @@ export function judgeLink(facts: LinkFacts, counters: Counters): Verdict {
   return get(at.outFrames) - get(at.outAtLastIn) >= unanswered ? 'one_way' : 'ok'
 }
 
-/** Why nothing passes a link that is refused; `back`: the link of this switch at its other end, if there is one. */
+/** Why a link with the verdict `peer_unreachable` passes no frames; `back`: the link of this switch at its other end, if any. */
 export function verdictReasonOf(verdict: Verdict, nio: SwitchNio, back: SwitchNio | null): string | null {
   if (verdict !== 'peer_unreachable') return null
   if (nio.type !== 'udp') return `the network device ${nio.device} is down or gone`

@@ -84,7 +84,7 @@ async function setIp4(
   )
 }
 
-/** Mask and gateway come in either order, and the mask as a netmask, a number or `/number`. */
+/** Mask and gateway in either order; the mask as a netmask, a number or `/number`. */
 function readSettings(address: number, ownPrefix: string | undefined, rest: readonly string[]): Address4 | undefined {
   let prefix = ownPrefix === undefined ? undefined : readPrefix(ownPrefix)
   if (ownPrefix !== undefined && prefix === undefined) return undefined
@@ -103,7 +103,7 @@ function readPrefix(text: string): number | undefined {
   if (/^\d{1,2}$/.test(text)) return Number(text) >= 1 && Number(text) <= 32 ? Number(text) : undefined
   const mask = parseIp4(text)
   const prefix = mask === undefined ? undefined : prefixOf(mask)
-  // A gateway is no netmask, and a netmask of nothing is no use.
+  // A gateway is not a valid netmask, and a netmask of zero is useless.
   return prefix === 0 ? undefined : prefix
 }
 

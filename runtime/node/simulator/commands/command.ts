@@ -1,7 +1,7 @@
 import type { PcFiles } from '../stack/directory-files.ts'
 import type { Net } from '../stack/net.ts'
 
-/** What a command works on. */
+/** The pc as commands see it. */
 export interface CommandHost {
   readonly net: Net
   readonly files: PcFiles
@@ -13,10 +13,10 @@ export interface CommandHost {
   lport: number
   rhost: string
   rport: number
-  /** Shows text as it is; lines end with CR LF. */
+  /** Writes text to the console unchanged; lines must end with CR LF. */
   readonly print: (text: string) => void
   readonly quit: () => void
-  /** Runs the lines of a script as if they were typed. */
+  /** Runs the lines of a script as typed input. */
   readonly script: (text: string) => Promise<void>
   readonly clearHistory: () => void
 }
@@ -28,6 +28,6 @@ export interface ConsoleCommand {
   readonly help: string
   /** More lines for `name ?`. */
   readonly details?: readonly string[]
-  /** Resolves when it is done; `signal` is Ctrl-C and the end of the pc. */
+  /** Resolves when the command has ended. `signal` aborts on Ctrl-C and at the end of the pc. */
   run(machine: CommandHost, words: readonly string[], signal: AbortSignal): Promise<void> | void
 }

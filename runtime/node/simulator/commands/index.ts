@@ -40,7 +40,7 @@ const aliases: Readonly<Record<string, string>> = {
   exit: 'quit',
 }
 
-/** The command that a word means: its name, an alias, or an unambiguous beginning. */
+/** Finds a command by its name, an alias, or an unambiguous prefix. */
 export function findCommand(word: string): ConsoleCommand | 'ambiguous' | undefined {
   const name = aliases[word] ?? word
   const exact = consoleCommands.find((command) => command.name === name)

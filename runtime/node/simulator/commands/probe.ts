@@ -55,7 +55,7 @@ export const traceCommand: ConsoleCommand = {
   },
 }
 
-/** The address that was meant; a name is asked for. */
+/** The address of a host; a name is resolved by DNS. */
 async function findTarget(machine: CommandHost, host: string, signal: AbortSignal): Promise<Target | undefined> {
   const target = parseTarget(host)
   if (target !== undefined) return target
@@ -70,7 +70,7 @@ const inRange = (value: number, least: number, most: number) =>
 
 type Change = Partial<{ -readonly [Name in keyof PingOptions]: PingOptions[Name] }>
 
-/** Options that take a number: its range and what it sets. */
+/** Options with a number: its range, and the change that it makes. */
 const numbers: Readonly<Record<string, { least: number; most: number; set: (value: number) => Change | undefined }>> = {
   '-c': { least: 1, most: 1_000_000, set: (count) => ({ count }) },
   '-i': { least: 1, most: 3_600_000, set: (intervalMs) => ({ intervalMs }) },

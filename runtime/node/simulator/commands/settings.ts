@@ -137,7 +137,7 @@ export const sleep: ConsoleCommand = {
   },
 }
 
-/** The commands that bring the pc where it is. */
+/** The commands that restore the current configuration. */
 function configuration(machine: CommandHost): string {
   const { net, name } = machine
   const lease = net.lease.current

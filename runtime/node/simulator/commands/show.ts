@@ -6,7 +6,7 @@ const version = [
   'This is the simulator of Patchbay, with the commands of VPCS.',
 ]
 
-/** The lines that a terminal sees first, and `version`. */
+/** The banner of the console, and the output of `version`. */
 export const banner = `\r\n${version.join('\r\n')}\r\n\r\nPress '?' to get help.\r\n`
 
 export const showCommand: ConsoleCommand = {

@@ -9,7 +9,7 @@ export const parseMac = (text: string): Mac => Uint8Array.from(text.split(':'), 
 export const formatMac = (mac: Uint8Array): string =>
   Array.from(mac, (byte) => byte.toString(16).padStart(2, '0')).join(':')
 
-/** The number of a dotted address; undefined when it is none. */
+/** Parses a dotted IPv4 address; undefined when it is invalid. */
 export function parseIp4(text: string): number | undefined {
   const parts = /^(\d{1,3})\.(\d{1,3})\.(\d{1,3})\.(\d{1,3})$/.exec(text)?.slice(1).map(Number)
   if (parts === undefined || parts.some((part) => part > 255)) return undefined
@@ -20,13 +20,13 @@ export const formatIp4 = (address: number): string => [24, 16, 8, 0].map((shift)
 
 export const maskOf = (prefix: number): number => (prefix === 0 ? 0 : (0xffffffff << (32 - prefix)) >>> 0)
 
-/** Length of the prefix of a netmask; undefined when it is none. */
+/** The prefix length of a netmask; undefined when it is invalid. */
 export function prefixOf(mask: number): number | undefined {
   for (let prefix = 0; prefix <= 32; prefix++) if (maskOf(prefix) === mask) return prefix
   return undefined
 }
 
-/** The sixteen bytes of an IPv6 address (RFC 4291, 2.2); undefined when it is none. */
+/** Parses an IPv6 address (RFC 4291, 2.2); undefined when it is invalid. */
 export function parseIp6(text: string): Ip6 | undefined {
   if (!/^[0-9a-f:.]+$/i.test(text) || !text.includes(':')) return undefined
   const halves = text.split('::')
@@ -46,7 +46,7 @@ function wordsOf(part: string): number[] {
   return [/^[0-9a-f]{1,4}$/i.test(part) ? Number.parseInt(part, 16) : Number.NaN]
 }
 
-/** As RFC 5952 wants it: the longest run of zeros shortened. */
+/** Formats by RFC 5952: the longest run of zeros is shortened. */
 export function formatIp6(address: Ip6): string {
   const words = Array.from({ length: 8 }, (_, index) => read16(address, index * 2).toString(16))
   let [start, length] = [-1, 1]
@@ -59,7 +59,7 @@ export function formatIp6(address: Ip6): string {
   return `${words.slice(0, start).join(':')}::${words.slice(start + length).join(':')}`
 }
 
-/** The interface identifier of a MAC address (RFC 4291, appendix A) behind a prefix of eight bytes. */
+/** A prefix of eight bytes with the interface identifier of a MAC address (RFC 4291, appendix A). */
 export function withInterfaceId(prefix: Uint8Array, mac: Mac): Ip6 {
   const [a = 0, b = 0, c = 0, d = 0, e = 0, f = 0] = mac
   return Uint8Array.of(...prefix.subarray(0, 8), a ^ 2, b, c, 0xff, 0xfe, d, e, f)
@@ -71,10 +71,10 @@ export const isMulticast6 = (address: Ip6): boolean => address[0] === 0xff
 export const allNodes: Ip6 = Uint8Array.of(0xff, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1)
 export const allRouters: Ip6 = Uint8Array.of(0xff, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2)
 
-/** RFC 4291, 2.7.1. */
+/** The solicited-node multicast address (RFC 4291, 2.7.1). */
 export const solicitedNode = (address: Ip6): Ip6 =>
   Uint8Array.of(0xff, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0xff, ...address.subarray(13))
-/** RFC 2464, 7. */
+/** The Ethernet multicast address (RFC 2464, 7). */
 export const multicastMac = (address: Ip6): Mac => Uint8Array.of(0x33, 0x33, ...address.subarray(12))
 
 export function samePrefix(a: Ip6, b: Ip6, prefix: number): boolean {

@@ -3,13 +3,13 @@ import { read32, write16, write32 } from './bytes.ts'
 
 const magic = 0x63825363
 const optionsAt = 240
-/** BOOTP messages were of this size, and some relays still want it (RFC 1542, 2.1). */
+/** Minimum message size, bytes: the size of BOOTP messages, which some relays still require (RFC 1542, 2.1). */
 const size = 300
 
-/** RFC 2132, 9.6. */
+/** DHCP message types (RFC 2132, 9.6). */
 export const messageType = { discover: 1, offer: 2, request: 3, ack: 5, nak: 6, release: 7 } as const
 
-/** Codes of the options that matter here (RFC 2132). */
+/** Codes of the DHCP options in use (RFC 2132). */
 export const dhcpOption = {
   mask: 1,
   router: 3,
@@ -29,7 +29,7 @@ export type DhcpOption = readonly [code: number, value: readonly number[]]
 
 export interface DhcpMessage {
   readonly type: number
-  /** The address that the server gives. */
+  /** The address from the server. */
   readonly address: number
   readonly options: ReadonlyMap<number, Uint8Array>
 }
@@ -38,17 +38,17 @@ export interface DhcpRequest {
   readonly type: number
   readonly id: number
   readonly mac: Mac
-  /** Our address, when it is ours already; 0 when it is not. */
+  /** The client's current address; 0 for none. */
   readonly own: number
   readonly options: readonly DhcpOption[]
 }
 
-/** A message of a client (RFC 2131, table 5). */
+/** Builds a client message (RFC 2131, table 5). */
 export function buildDhcp({ type, id, mac, own, options }: DhcpRequest): Uint8Array {
   const message = new Uint8Array(size)
   message.set([1, 1, 6, 0])
   write32(message, 4, id)
-  // We cannot take a unicast to an address that is not ours yet.
+  // Broadcast flag: without an address the pc receives no unicast (RFC 2131, 4.1).
   write16(message, 10, own === 0 ? 0x8000 : 0)
   write32(message, 12, own)
   message.set(mac, 28)
@@ -59,7 +59,7 @@ export function buildDhcp({ type, id, mac, own, options }: DhcpRequest): Uint8Ar
   return message
 }
 
-/** What a server says to this client; undefined when it is not for it, or malformed. */
+/** Parses a server message; undefined for a malformed message or another client's. */
 export function parseDhcp(data: Uint8Array, id: number, mac: Mac): DhcpMessage | undefined {
   const isReply = data.length >= optionsAt && data[0] === 2 && read32(data, 4) === id && read32(data, 236) === magic
   if (!isReply || !equalBytes(data.subarray(28, 34), mac)) return undefined

@@ -1,12 +1,12 @@
 import { readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 
-/** A script is a few lines; all pcs share the memory that it is read into. */
+/** Maximum size of a script, bytes. Scripts are short, and all pcs share one process. */
 const largestFile = 1 << 20
 
-/** Files that `save` and `load` of a pc may name: those of its own directory. */
+/** The files for `save` and `load`: those of the pc's directory. */
 export interface PcFiles {
-  /** Undefined when there is no such file. Throws when it is no file that can be a script. */
+  /** Undefined when the file does not exist. Throws when it is not a regular file or too large. */
   read(name: string): Promise<string | undefined>
   write(name: string, text: string): Promise<void>
 }

@@ -1,4 +1,4 @@
-/** Holds what a pc does: whatever waits at it goes on when it is open again. */
+/** Pauses a pc: callers of `pass` wait until the gate is open. */
 export class Gate {
   #opened: Promise<void> | undefined
   #open = () => {}
@@ -18,7 +18,7 @@ export class Gate {
     this.#open()
   }
 
-  /** Resolves when it is open. */
+  /** Resolves when the gate is open. */
   async pass(): Promise<void> {
     while (this.#opened !== undefined) await this.#opened
   }

@@ -14,9 +14,9 @@ export interface Packet4 {
   readonly source: number
   readonly destination: number
   readonly ttl: number
-  /** Bytes behind the header. */
+  /** The bytes after the header. */
   readonly payload: Uint8Array
-  /** Header and payload as they came, for an ICMP error. */
+  /** The received header and payload, for an ICMP error. */
   readonly whole: Uint8Array
 }
 
@@ -41,7 +41,7 @@ export class Ip4 {
     this.#send = send
   }
 
-  /** The packet in a frame; undefined when it is malformed, or a fragment of one that is not complete yet. */
+  /** The packet in a frame; undefined when it is malformed, or a fragment of an incomplete packet. */
   parse(frame: Uint8Array): Packet4 | undefined {
     const at = ethernetHead
     const first = frame[at] ?? 0
@@ -65,7 +65,7 @@ export class Ip4 {
     return { protocol: number, source, destination, ttl: frame[at + 8] ?? 0, payload, whole }
   }
 
-  /** Sends a packet to a next hop, in fragments when it is larger than the MTU; false when it may not be fragmented. */
+  /** Sends a packet to a next hop, fragmented if it exceeds the MTU; false when it must not be fragmented. */
   send(to: Mac | 'broadcast', mtu: number, packet: Send4): boolean {
     const { payload } = packet
     if (payload.length > longest) return false
@@ -104,7 +104,7 @@ export class Ip4 {
   }
 }
 
-/** The part of a TCP or UDP checksum that covers the addresses. */
+/** The pseudo-header part of a TCP or UDP checksum. */
 export function pseudoHeader4(source: number, destination: number, number: number, length: number): number {
   return (source >>> 16) + (source & 0xffff) + (destination >>> 16) + (destination & 0xffff) + number + length
 }

@@ -2,16 +2,16 @@ import { pauseUntil } from '../../../../src/async/pause.ts'
 import { endless, type Lease, renew } from './dhcp.ts'
 import type { Net } from './net.ts'
 
-/** Servers are not asked more often when nobody answers (RFC 2131, 4.4.5). */
+/** Minimum interval of renewal requests, ms (RFC 2131, 4.4.5). */
 const minWaitMs = 60_000
-/** A server that lends for no time at all must not keep us busy. */
+/** Minimum interval for leases with a lease time near zero, ms. */
 const shortestMs = 1000
 
-/** Keeps the address of a lease: renews it with its server from T1 on, with any from T2 on, and gives it up at its end. */
+/** Maintains a lease: renews it with its server after T1, with any server after T2, and drops the address at its end. */
 export class LeaseKeeper {
   readonly #net: Net
   #lease: Lease | undefined
-  /** Ends the care for the current lease. */
+  /** Ends the maintenance of the current lease. */
   #over: AbortController | undefined
 
   constructor(net: Net) {
@@ -22,7 +22,7 @@ export class LeaseKeeper {
     return this.#lease
   }
 
-  /** Uses the address from now on. */
+  /** Uses the address of the lease. */
   take(lease: Lease): void {
     this.drop()
     const over = new AbortController()
@@ -33,7 +33,7 @@ export class LeaseKeeper {
     if (lease.seconds !== endless) void this.#keep(lease, over.signal)
   }
 
-  /** Forgets the lease; the address stays until somebody takes it away. */
+  /** Drops the lease; the address stays configured. */
   drop(): void {
     this.#over?.abort()
     this.#over = undefined

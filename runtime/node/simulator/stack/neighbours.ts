@@ -13,7 +13,7 @@ interface Waiting {
   left: number
 }
 
-/** Which MAC address a next hop has: a bounded cache, and the questions under way. For ARP and for neighbour discovery. */
+/** A bounded cache of the MAC addresses of next hops, with the pending requests. For ARP and for neighbour discovery. */
 export class Neighbours {
   readonly #known = new Map<string, { readonly mac: Mac; readonly expires: number }>()
   readonly #waiting = new Map<string, Waiting>()
@@ -41,15 +41,15 @@ export class Neighbours {
     this.#settle(address, mac)
   }
 
-  /** Asks up to three times, a second apart; undefined when nobody answers. */
+  /** Sends up to three requests, a second apart; undefined without an answer. */
   resolve(address: string): Promise<Mac | undefined> {
     const known = this.get(address)
-    // A command that is ended may still be about to send.
+    // A cancelled command may still send.
     if (known !== undefined || this.#isClosed) return Promise.resolve(known)
     return new Promise((resolve) => {
       const waiting = this.#waiting.get(address)
       if (waiting !== undefined) {
-        // More would only pile up behind a host that is not there.
+        // Limits the queue for a host that does not answer.
         if (waiting.found.length >= maxWaiting) resolve(undefined)
         else waiting.found.push(resolve)
         return
@@ -61,7 +61,7 @@ export class Neighbours {
     })
   }
 
-  /** What is known, with the seconds that it is still valid. */
+  /** The entries, with their remaining seconds. */
   list(): { address: string; mac: Mac; seconds: number }[] {
     const now = Date.now()
     return [...this.#known]
@@ -73,7 +73,7 @@ export class Neighbours {
     this.#known.clear()
   }
 
-  /** Ends the questions under way; there are no more after it. */
+  /** Cancels the pending requests and refuses new ones. */
   close(): void {
     this.#isClosed = true
     for (const address of [...this.#waiting.keys()]) this.#settle(address, undefined)

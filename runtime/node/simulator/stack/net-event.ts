@@ -1,6 +1,6 @@
 import type { Datagram, Segment } from './transport.ts'
 
-/** Something that came in and may be what a command waits for. Addresses are texts, of either family. */
+/** A received packet for which a command may wait. Addresses are texts, of either family. */
 export type NetEvent =
   | {
       readonly type: 'echo'
@@ -11,13 +11,13 @@ export type NetEvent =
       readonly bytes: number
     }
   | {
-      /** An ICMP error about something that we sent. */
+      /** An ICMP error about a packet of this pc. */
       readonly type: 'error'
       readonly from: string
       readonly icmpType: number
       readonly code: number
       readonly ttl: number
-      /** Identifier of an echo or source port, and its sequence number or destination port. */
+      /** Identifier of an echo request, or source port; and its sequence number, or destination port. */
       readonly id: number
       readonly sequence: number
     }
@@ -26,7 +26,7 @@ export type NetEvent =
 
 export type Listener = (event: NetEvent) => void
 
-/** Why something could not be sent. */
+/** Why a packet could not be sent. */
 export type SendRefusal = 'no address' | 'no gateway' | 'not reachable' | 'too big'
 export type SendResult = 'sent' | SendRefusal
 
@@ -35,5 +35,5 @@ export interface SendOptions {
   readonly dontFragment?: boolean
 }
 
-/** Ports on which a host echoes what it gets (RFC 862). */
+/** The echo port (RFC 862). */
 export const echoPort = 7

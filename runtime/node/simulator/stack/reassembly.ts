@@ -1,6 +1,6 @@
 const maxPackets = 16
 const maxBytes = 65_535
-/** A packet of the largest size needs 46 on Ethernet; pieces of eight bytes each are made to keep us busy. */
+/** Maximum number of fragments. The largest packet has 46 on Ethernet; only an attack uses fragments of eight bytes. */
 const maxParts = 256
 const lifeMs = 10_000
 
@@ -11,11 +11,11 @@ interface Partial {
   size: number
 }
 
-/** Puts fragments together (RFC 791, 3.2). Bounded: the oldest packet is given up for a new one. */
+/** Reassembles fragments (RFC 791, 3.2). At the limit a new packet replaces the oldest. */
 export class Reassembly {
   readonly #packets = new Map<string, Partial>()
 
-  /** The whole payload once its last missing part has come. */
+  /** Adds a fragment; returns the payload when it is complete. */
   add(key: string, offset: number, part: Uint8Array, isLast: boolean): Uint8Array | undefined {
     const isMalformed = part.length === 0 || (!isLast && part.length % 8 !== 0) || offset + part.length > maxBytes
     if (isMalformed) return undefined
@@ -34,7 +34,7 @@ export class Reassembly {
     const whole = new Uint8Array(packet.total)
     let reached = 0
     for (const [at, bytes] of [...packet.parts].sort(([a], [b]) => a - b)) {
-      // Overlaps and holes are what attacks are made of: such a packet is dropped.
+      // Overlaps and gaps indicate an attack: the packet is dropped.
       if (at !== reached || at + bytes.length > whole.length) return undefined
       whole.set(bytes, at)
       reached = at + bytes.length

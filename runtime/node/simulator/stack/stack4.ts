@@ -19,11 +19,11 @@ const icmp = { echoReply: 0, unreachable: 3, echo: 8, exceeded: 11 } as const
 const duplicateProbes = 3
 const duplicateWaitMs = 100
 
-/** IPv4 of a pc: ARP (RFC 826), ICMP (RFC 792), UDP and TCP as far as a host that is only asked needs them. */
+/** IPv4 of a pc: ARP (RFC 826), ICMP (RFC 792), and the parts of UDP and TCP that a host needs which only answers. */
 export class Stack4 {
   config: Address4 | undefined
   mtu = 1500
-  /** Whether a command of ours has the port open. */
+  /** Whether a command of this pc has the port open. */
   isListening: (port: number) => boolean = () => false
   readonly neighbours: Neighbours
   readonly #mac: Mac
@@ -76,7 +76,7 @@ export class Stack4 {
     else if (!isBroadcast) this.#unreachable(packet, from, 2)
   }
 
-  /** Sends to where the routes lead. `source` 0 and broadcast are for DHCP. */
+  /** Sends by the routing table. `source` 0 and broadcast are for DHCP. */
   async send(destination: number, number: number, payload: Uint8Array, options: SendOptions = {}): Promise<SendResult> {
     const { config } = this
     if (config === undefined) return 'no address'
@@ -91,7 +91,7 @@ export class Stack4 {
     return this.#out(mac, { protocol: number, source: config.address, destination, payload, ...options })
   }
 
-  /** A broadcast from an address that need not be ours yet. */
+  /** Sends a broadcast, with any source address. */
   broadcast(source: number, number: number, payload: Uint8Array): void {
     this.#ip.send('broadcast', this.mtu, { protocol: number, source, destination: broadcast, payload })
   }
@@ -111,7 +111,7 @@ export class Stack4 {
     return (number: number, length: number) => pseudoHeader4(source, destination, number, length)
   }
 
-  /** Who else has the address (RFC 5227); undefined when nobody answers. */
+  /** The MAC address of another host with this address (RFC 5227); undefined without an answer. */
   async duplicate(address: number, signal: AbortSignal): Promise<Mac | undefined> {
     let found: Mac | undefined
     let wake = () => {}
@@ -137,7 +137,7 @@ export class Stack4 {
     return found
   }
 
-  /** Tells the neighbours where the address is from now on. */
+  /** Announces the address to the neighbours (RFC 5227, 2.3). */
   announce(): void {
     if (this.config !== undefined) this.#arp(1, this.config.address, broadcastMac, this.config.address)
   }
@@ -172,7 +172,7 @@ export class Stack4 {
       reply[0] = icmp.echoReply
       write16(reply, 2, 0)
       write16(reply, 2, checksum(reply, 0, reply.length))
-      // Back to where it came from: that is the next hop, and needs no question.
+      // The reply goes back to the sender's MAC address, without ARP.
       this.#out(from, { protocol: protocol.icmp, source: destination, destination: source, payload: reply })
     } else if (type === icmp.echoReply) {
       const [id, sequence] = [read16(payload, 4), read16(payload, 6)]
@@ -192,7 +192,7 @@ export class Stack4 {
     this.#told({ type: 'udp', from: formatIp4(source), ttl, datagram })
     if (isBroadcast || this.isListening(destinationPort)) return
     if (destinationPort !== echoPort) return this.#unreachable(packet, from, 3)
-    // Two echo ports would talk to each other for ever.
+    // Two echo ports would answer each other forever.
     if (sourcePort === echoPort) return
     const answer = buildUdp(
       { sourcePort: destinationPort, destinationPort: sourcePort, data },
@@ -227,7 +227,7 @@ export class Stack4 {
 const subnetBroadcast = ({ address, prefix }: Address4): number =>
   prefix >= 31 ? -1 : (address | (~maskOf(prefix) >>> 0)) >>> 0
 
-/** What an ICMP error quotes of our packet. */
+/** The part of our packet that an ICMP error quotes. */
 function quoted(quote: Uint8Array): { id: number; sequence: number } | undefined {
   const at = ((quote[0] ?? 0) & 15) * 4
   if (at < 20 || quote.length < at + 8) return undefined

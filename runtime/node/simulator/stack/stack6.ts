@@ -51,7 +51,7 @@ export class Stack6 {
   readonly #send: (frame: Uint8Array) => void
   readonly #told: Listener
   readonly #startTimer: StartTimer
-  /** Addresses that neighbours were asked for, by their text. */
+  /** Addresses of pending neighbour solicitations, by their text. */
   readonly #asked = new Map<string, Ip6>()
   #advertised: ((address: Address6) => void) | undefined
   #contested: { readonly address: Ip6; readonly by: (mac: Mac) => void } | undefined
@@ -102,7 +102,7 @@ export class Stack6 {
     return 'sent'
   }
 
-  /** An echo request; its checksum covers the addresses, so it is made here. */
+  /** Sends an echo request. The checksum covers the addresses and is therefore computed here. */
   echo(destination: Ip6, id: number, sequence: number, data: Uint8Array, options?: SendOptions): Promise<SendResult> {
     const message = new Uint8Array(8 + data.length)
     message[0] = icmp6.echo
@@ -132,7 +132,7 @@ export class Stack6 {
     return this.#sourceFor(destination)
   }
 
-  /** Asks the routers, and gives the address that the first advertisement leads to; undefined when there is none. */
+  /** Sends a router solicitation. Returns the address that results from the first advertisement; undefined without one. */
   async solicitRouters(waitMs: number, signal: AbortSignal): Promise<Address6 | undefined> {
     const message = new Uint8Array(16)
     message[0] = icmp6.routerSolicitation
@@ -159,7 +159,7 @@ export class Stack6 {
     return found
   }
 
-  /** Who else has the address (RFC 4862, 5.4); undefined when nobody answers. */
+  /** The MAC address of another host with this address (RFC 4862, 5.4); undefined without an answer. */
   async duplicate(address: Ip6, signal: AbortSignal): Promise<Mac | undefined> {
     let found: Mac | undefined
     const contested = (over: () => void) => {
@@ -251,7 +251,7 @@ export class Stack6 {
         : [read16(quote, head), read16(quote, head + 2)]
       this.#told({ type: 'error', from: formatIp6(source), icmpType: type, code, ttl: limit, id, sequence })
     }
-    // What is said of neighbours and routers must not have crossed one (RFC 4861, 7.1).
+    // Discovery messages with a lower hop limit have crossed a router and are invalid (RFC 4861, 7.1).
     else if (limit === 255) this.#receiveDiscovery(type, message, source, from)
   }
 
@@ -262,7 +262,7 @@ export class Stack6 {
     if (type === icmp6.advertisement) {
       const mac = option(message, 24, 2)?.subarray(2, 8) ?? from
       if (this.#contested !== undefined && equalBytes(target, this.#contested.address)) this.#contested.by(mac.slice())
-      // Only what was asked for is learned: nobody can fill the cache, or take an address over, unasked.
+      // Only requested addresses are learned, so that no host can fill the cache or take over an address unasked.
       const text = formatIp6(target)
       if (this.#asked.has(text)) this.neighbours.learn(text, mac)
     } else if (type === icmp6.solicitation) {
@@ -285,20 +285,20 @@ export class Stack6 {
       this.neighbours.learn(formatIp6(source), option(message, 16, 1)?.subarray(2, 8) ?? from)
     }
     const prefix = option(message, 16, 3)
-    // Flag A: addresses may be made of the prefix; they need 64 bits for the interface.
+    // Flag A permits autoconfiguration (RFC 4861, 4.6.2), which needs 64 bits for the interface identifier.
     const isUsable = prefix !== undefined && prefix.length === 32 && prefix[2] === 64 && ((prefix[3] ?? 0) & 0x40) !== 0
     if (isUsable) this.#advertised?.({ address: withInterfaceId(prefix.subarray(16, 24), this.#mac), prefix: 64 })
   }
 
   #receiveUdp(payload: Uint8Array, source: Ip6, destination: Ip6, limit: number, from: Mac, whole: Uint8Array): void {
-    // Without a checksum it is none (RFC 8200, 8.1).
+    // UDP over IPv6 requires a checksum (RFC 8200, 8.1).
     const datagram = read16(payload, 6) === 0 ? undefined : parseUdp(payload, this.pseudo(source, destination))
     if (datagram === undefined) return
     this.#told({ type: 'udp', from: formatIp6(source), ttl: limit, datagram })
     const { sourcePort, destinationPort, data } = datagram
     if (this.isListening(destinationPort)) return
     if (destinationPort === echoPort) {
-      // Two echo ports would talk to each other for ever.
+      // Two echo ports would answer each other forever.
       if (sourcePort === echoPort) return
       const answer = buildUdp(
         { sourcePort: destinationPort, destinationPort: sourcePort, data },
@@ -342,7 +342,7 @@ function pseudoHeader6(source: Ip6, destination: Ip6, number: number, length: nu
   return sum16(source, 0, 16) + sum16(destination, 0, 16) + length + number
 }
 
-/** An ICMPv6 message with its checksum. */
+/** Fills in the checksum of an ICMPv6 message. */
 function sealed(message: Uint8Array, source: Ip6, destination: Ip6): Uint8Array {
   write16(message, 2, 0)
   write16(

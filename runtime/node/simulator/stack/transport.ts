@@ -1,7 +1,7 @@
 import { fold, read16, read32, sum16, write16, write32 } from './bytes.ts'
 import { protocol } from './ip4.ts'
 
-/** Gives the sum of the pseudo header for a protocol and a length: the only thing in which IPv4 and IPv6 differ here. */
+/** The sum of the pseudo-header for a protocol and a length: the only difference between IPv4 and IPv6 here. */
 export type PseudoHeader = (number: number, length: number) => number
 
 export interface Datagram {
@@ -10,7 +10,7 @@ export interface Datagram {
   readonly data: Uint8Array
 }
 
-/** A UDP datagram (RFC 768); undefined when it is malformed. */
+/** Parses a UDP datagram (RFC 768); undefined when it is malformed. */
 export function parseUdp(payload: Uint8Array, pseudo: PseudoHeader): Datagram | undefined {
   const length = read16(payload, 4)
   if (length < 8 || length > payload.length) return undefined
@@ -24,7 +24,7 @@ export function buildUdp({ sourcePort, destinationPort, data }: Datagram, pseudo
   write16(payload, 2, destinationPort)
   write16(payload, 4, payload.length)
   payload.set(data, 8)
-  // A sum of zero is sent as ones: zero means that there is none.
+  // A checksum of zero is sent as all ones: zero means no checksum (RFC 768).
   write16(payload, 6, fold(sum16(payload, 0, payload.length, pseudo(protocol.udp, payload.length))) || 0xffff)
   return payload
 }
@@ -39,7 +39,7 @@ export interface Segment extends Datagram {
 
 const tcpHead = 20
 
-/** A TCP segment (RFC 9293); undefined when it is malformed. */
+/** Parses a TCP segment (RFC 9293); undefined when it is malformed. */
 export function parseTcp(payload: Uint8Array, pseudo: PseudoHeader): Segment | undefined {
   const headLength = ((payload[12] ?? 0) >> 4) * 4
   if (payload.length < tcpHead || headLength < tcpHead || headLength > payload.length) return undefined
@@ -69,8 +69,8 @@ export function buildTcp(segment: Segment, pseudo: PseudoHeader): Uint8Array {
 }
 
 /**
- * What a host answers to a segment that belongs to nothing it began: port 7 echoes (RFC 862), without keeping any state, as
- * everything that is needed is in the segment; other ports refuse.
+ * The answer to a segment that belongs to no own connection. Port 7 echoes (RFC 862) without any state, because the segment
+ * contains all that is needed; other ports refuse.
  */
 export function answerTcp(segment: Segment, echoPort: number): Segment | undefined {
   const { sourcePort, destinationPort, sequence, acknowledged, flags, data } = segment
@@ -78,7 +78,7 @@ export function answerTcp(segment: Segment, echoPort: number): Segment | undefin
   const back = { sourcePort: destinationPort, destinationPort: sourcePort, data: new Uint8Array(0) }
   const length = data.length + ((flags & tcpFlag.syn) !== 0 ? 1 : 0) + ((flags & tcpFlag.fin) !== 0 ? 1 : 0)
   const next = (sequence + length) >>> 0
-  // Two echo ports would talk to each other for ever.
+  // Two echo ports would answer each other forever.
   if (destinationPort !== echoPort || sourcePort === echoPort)
     return { ...back, sequence: acknowledged, acknowledged: next, flags: tcpFlag.rst | tcpFlag.ack }
   if ((flags & tcpFlag.syn) !== 0) {

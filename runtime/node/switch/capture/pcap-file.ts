@@ -3,25 +3,25 @@ import { onAbort } from '../../../../src/async/abort.ts'
 import { ignore } from '../../../../src/async/ignore.ts'
 import { KeeperError } from '../../keeper-protocol/error.ts'
 
-/** How much is written between two looks at the free space. */
+/** Bytes that are written between two checks of the free space. */
 const checkBytes = 4 << 20
 
-/** Files that captures write now. */
+/** Paths of the files that captures currently write. */
 const written = new Set<string>()
 
-/** The 24 bytes that begin a classic pcap file with times in microseconds. */
+/** The 24-byte header of a classic pcap file with times in microseconds. */
 export function pcapHeader(linkType: number): Uint8Array {
   const header = new DataView(new ArrayBuffer(24))
   header.setUint32(0, 0xa1b2c3d4, true)
   header.setUint16(4, 2, true)
   header.setUint16(6, 4, true)
-  // The longest frame that is kept whole (snaplen): all are.
+  // snaplen: larger than any frame.
   header.setUint32(16, 262_144, true)
   header.setUint32(20, linkType, true)
   return new Uint8Array(header.buffer)
 }
 
-/** A pcap file that is being written. It ends with a whole record, whatever happens. */
+/** A pcap file that is being written. It always ends with a complete record. */
 export class PcapFile {
   readonly path: string
   readonly linkType: number
@@ -31,7 +31,7 @@ export class PcapFile {
   #checkAt = 0
   #length: number
   #isComplete = false
-  /** The writer, and who follows: all by one handle, because the path may lead to another file by now. */
+  /** Number of users of the handle: the writer and the followers. They share it because the path may name another file by now. */
   #users = 1
 
   private constructor(path: string, linkType: number, handle: FileHandle, length: number, floorBytes: number) {
@@ -42,7 +42,7 @@ export class PcapFile {
     this.#floorBytes = floorBytes
   }
 
-  /** Replaces what is at the path; who reads that goes on with the old file. `port_taken` while another capture writes it. */
+  /** Replaces the file at the path; its readers keep the old file. `port_taken` while another capture writes it. */
   static async create(path: string, linkType: number, minFreeMb: number): Promise<PcapFile> {
     if (written.has(path)) throw new KeeperError('port_taken', 'another capture writes that file')
     written.add(path)
@@ -68,7 +68,7 @@ export class PcapFile {
     return new PcapFile(path, linkType, handle, header.length, minFreeMb * 2 ** 20)
   }
 
-  /** Appends whole records. Rejects when the disk is full, or would be below the floor. */
+  /** Appends complete records. Rejects when the disk is full, or less than the limit would be free. */
   async append(pieces: readonly Uint8Array[]): Promise<void> {
     const total = pieces.reduce((sum, { length }) => sum + length, 0)
     if (this.#length >= this.#checkAt) {
@@ -85,7 +85,7 @@ export class PcapFile {
     this.#tell()
   }
 
-  /** Closes it after the last whole record. */
+  /** Closes the file after the last complete record. */
   async complete(): Promise<void> {
     if (this.#isComplete) return
     this.#isComplete = true
@@ -98,7 +98,7 @@ export class PcapFile {
     }
   }
 
-  /** The file from its beginning, then what is appended, until it is complete or `signal` says so. */
+  /** The file from its beginning, then appended records, until it is complete or `signal` aborts. */
   async *follow(signal: AbortSignal): AsyncGenerator<Uint8Array> {
     this.#users += 1
     try {
@@ -142,7 +142,7 @@ export class PcapFile {
   }
 }
 
-/** What is left of the pieces after so many bytes. */
+/** The rest of the pieces after `skip` bytes. */
 function after(pieces: readonly Uint8Array[], skip: number): Uint8Array[] {
   const rest: Uint8Array[] = []
   for (const piece of pieces) {

@@ -8,17 +8,17 @@ import { at, type Counters } from '../core/counters.ts'
 import type { PacketPath } from '../core/path.ts'
 import { PcapFile, pcapHeader } from './pcap-file.ts'
 
-/** What a live stream may lag behind before it misses frames, bytes. */
+/** Maximum backlog of a live stream before it loses frames, bytes. */
 const maxLag = 4 << 20
 
-/** The captures of one port: a file, and streams. Frames are taken from the path while there is at least one of them. */
+/** The captures of one port: a file, and streams. The path delivers frames while there is at least one of them. */
 export class Recorder {
   readonly #path: PacketPath
   readonly #counters: Counters
   readonly #row: number
   readonly #failed: (file: string, message: string) => void
   readonly #streams = new Set<Socket>()
-  /** While the path hands over what passes. All that was taken is of these slots. */
+  /** Set while the path delivers frames. All stored frames are in these slots. */
   #slots: CaptureSlots | null = null
   readonly #serial = new KeyedMutex()
   #file: PcapFile | null = null
@@ -48,30 +48,30 @@ export class Recorder {
     }
   }
 
-  /** `exists` when there is a file already. */
+  /** `exists` when the port already has a file capture. */
   async start(file: string, linkType: number, minFreeMb: number): Promise<void> {
     if (this.#file !== null) throw new KeeperError('exists', `the port is captured already, into ${this.#file.path}`)
     const created = await PcapFile.create(file, linkType, minFreeMb)
-    // What passed before is for the streams alone.
+    // Earlier frames belong to the streams only.
     await this.#settle()
     this.#file = created
     this.#base = this.#count()
     await this.#adjust()
   }
 
-  /** Resolves when the file holds all that was captured. */
+  /** Resolves when the file has all captured frames. */
   async stop(): Promise<void> {
     const file = this.#file
     if (file === null) return
     await this.#settle()
     this.#file = null
-    // One batch may be on its way into it.
+    // One batch may still be written.
     await this.#batch
     await file.complete().catch((error: unknown) => this.#failed(file.path, (error as Error).message))
     await this.#adjust()
   }
 
-  /** Writes the file from its beginning into a socket, which ends with the capture. `begin` is called first. */
+  /** Writes the file from its beginning to a socket, until the capture ends. Calls `begin` first. */
   follow(socket: Socket, begin: () => void): void {
     const file = this.#file
     if (file === null) throw new KeeperError('not_running', 'the port is not captured')
@@ -86,7 +86,7 @@ export class Recorder {
     })().catch(() => socket.destroy())
   }
 
-  /** Writes what passes from now on into a socket. A reader that is too slow misses frames and holds nobody up. */
+  /** Writes frames from now on to a socket. A slow reader loses frames and delays nothing. */
   async stream(socket: Socket, linkType: number, begin: () => void): Promise<void> {
     begin()
     socket.write(pcapHeader(linkType))
@@ -107,7 +107,7 @@ export class Recorder {
     await this.#adjust()
   }
 
-  /** Takes what the path hands over. */
+  /** Stores a slot of the path. */
   take(slot: number, length: number): void {
     if (this.#slots === null) return
     this.#taken.push({ slot, length })
@@ -121,14 +121,14 @@ export class Recorder {
       this.#batch = this.#storeBatch(slots, this.#taken.splice(0))
       await this.#batch
     }
-    // In the same turn as the look at what is left: what comes from now on needs a new run.
+    // In the same turn as the check of the queue: later frames start a new run.
     this.#isStoring = false
   }
 
   async #storeBatch(slots: CaptureSlots, taken: readonly { slot: number; length: number }[]): Promise<void> {
     const pieces = taken.map(({ slot, length }) => slots.read(slot, length))
     for (const socket of this.#streams) {
-      // Whole records or none, so that what comes later is still read right.
+      // Complete records or none, so that the stream stays valid.
       if (socket.writableLength <= maxLag) for (const piece of pieces) socket.write(Uint8Array.from(piece))
     }
     await this.#store(pieces)
@@ -145,12 +145,12 @@ export class Recorder {
       this.#file = null
       await file.complete().catch(ignore('the failure that ended the capture is told'))
       this.#failed(file.path, (error as Error).message)
-      // Not to be waited for here: it waits until all is stored.
+      // Not awaited: it waits until everything is stored.
       void this.#adjust()
     }
   }
 
-  /** Resolves when what passed up to now is stored; what passes meanwhile is not waited for. */
+  /** Resolves when all frames up to now are stored; does not wait for later frames. */
   #settle(): Promise<void> {
     return this.#serial.run('path', async () => {
       if (this.#slots !== null) await this.#path.capture(this.#row, this.#slots.memory)
@@ -158,7 +158,7 @@ export class Recorder {
     })
   }
 
-  /** Has the path hand over what passes as long as somebody wants it. */
+  /** Has the path deliver frames exactly while there is a capture. */
   #adjust(): Promise<void> {
     return this.#serial.run('path', async () => {
       const isWanted = this.#file !== null || this.#streams.size > 0
@@ -169,7 +169,7 @@ export class Recorder {
         return
       }
       await this.#path.capture(this.#row, null)
-      // The last frames were taken just now, and are read from these slots.
+      // The last frames have just been delivered and are still in these slots.
       await this.#stored()
       this.#slots.giveBack()
       this.#slots = null
@@ -189,10 +189,10 @@ export class Recorder {
   }
 }
 
-/** Resolves when a socket takes more, or has ended. */
+/** Resolves when the socket is writable again or closed. */
 function drained(socket: Socket): Promise<void> {
   return new Promise((resolve) => {
-    // Then it has told of its end already.
+    // The socket has already emitted `close`.
     if (socket.destroyed) return resolve()
     const done = () => {
       socket.off('drain', done)

@@ -5,12 +5,12 @@ import { at, type Counters } from './counters.ts'
 const recordHeader = 16
 const longestRecord = recordHeader + 65_536 + 4
 
-/** Told that a slot holds whole records. */
+/** Called when a slot holds complete records. */
 export type HandOver = (row: number, slot: number, length: number) => void
 
 /**
- * Collects what passes a row as pcap records, and hands it over in batches. Never waits: what cannot be stored as fast as it
- * comes is left out. Its memory is its own, because copies into shared memory are slow when they are small.
+ * Collects the frames of a row as pcap records, and delivers them in batches. Never waits: frames that come too fast are left out.
+ * Uses memory of its own, because small copies into shared memory are slow.
  */
 export class CaptureBuffer {
   readonly memory: SharedArrayBuffer

@@ -1,15 +1,15 @@
 const slots = 16
-/** Whole records; a slot is handed over when the next one may not fit. */
+/** Size of a slot, bytes. A slot has complete records and is delivered when the next one might not fit. */
 export const slotBytes = 512 << 10
 const flagBytes = slots * 4
 
-/** Memory of captures that ended; new memory has to be cleared first, and comes back late. */
+/** Memory of ended captures, for reuse: new memory must be cleared first and is freed late. */
 const spare: SharedArrayBuffer[] = []
 const maxSpare = 4
 
 /**
- * Memory through which captured frames go from the path to whoever stores them: at most 8 MiB of them wait. The writer fills a
- * slot that is free, the reader frees it when it has done with it.
+ * Shared memory for captured frames on their way from the path to the recorder, at most 8 MiB. The writer fills free slots, the
+ * reader frees them.
  */
 export class CaptureSlots {
   readonly memory: SharedArrayBuffer
@@ -22,18 +22,18 @@ export class CaptureSlots {
     this.#bytes = new Uint8Array(memory, flagBytes)
   }
 
-  /** Slots that are free, for a new capture. */
+  /** Free slots for a new capture. */
   static borrow(): CaptureSlots {
     return new CaptureSlots(spare.pop() ?? new SharedArrayBuffer(flagBytes + slots * slotBytes))
   }
 
-  /** For the next capture. Nobody may write or read them any more. */
+  /** Returns the slots for reuse; after this no thread may use them. */
   giveBack(): void {
     this.#isBusy.fill(0)
     if (spare.length < maxSpare) spare.push(this.memory)
   }
 
-  /** Copies the bytes into a free slot, the lowest so that little memory is touched; undefined when there is none. */
+  /** Copies the bytes into the lowest free slot (this touches little memory); undefined when all are full. */
   fill(bytes: Uint8Array): number | undefined {
     for (let slot = 0; slot < slots; slot++) {
       if (Atomics.load(this.#isBusy, slot) !== 0) continue
@@ -44,7 +44,7 @@ export class CaptureSlots {
     return undefined
   }
 
-  /** What is in a slot, until it is freed. */
+  /** The content of a slot, valid until it is freed. */
   read(slot: number, length: number): Uint8Array {
     return this.#bytes.subarray(slot * slotBytes, slot * slotBytes + length)
   }

@@ -1,7 +1,7 @@
-/** Below this a loop is faster than the view that a block copy needs. */
+/** Below this length, bytes, a loop is faster than the view for a block copy. */
 const short = 96
 
-/** Copies bytes; leaves nothing to collect for short frames. */
+/** Copies bytes; allocates nothing for short frames. */
 export function copyBytes(from: Uint8Array, offset: number, to: Uint8Array, place: number, length: number): void {
   if (length > short) {
     to.set(from.subarray(offset, offset + length), place)

@@ -4,7 +4,7 @@ import type { Direction } from './path.ts'
 
 const rows = 16_384
 
-/** Places in a row. Every double is written by one thread only and may be read by any. */
+/** Indexes into a row. Each double has one writer thread and any number of readers. */
 export const at = {
   outFrames: 0,
   outBytes: 1,
@@ -17,29 +17,29 @@ export const at = {
   sendFailed: 8,
   captured: 9,
   captureMissed: 10,
-  /** Times the other end of the link refused (ICMP), and where the counters stood at the last time. */
+  /** Refusals of the other link endpoint (ICMP), and the counters at the last one. */
   refused: 11,
   outAtRefusal: 12,
   inAtRefusal: 13,
-  /** Times the guest's socket refused. */
+  /** Refusals of the guest's socket. */
   guestRefused: 14,
   outAtGuestRefusal: 15,
-  /** What the guest had sent when the last frame came in. */
+  /** Frames sent by the guest at the time of the last received frame. */
   outAtLastIn: 16,
-  /** The device or socket of the link failed for good. */
+  /** 1: the device or socket of the link has failed permanently. */
   linkFailed: 17,
 } as const
 
 const names = Object.keys(filterRows) as readonly FilterName[]
-/** The places of filters are those after. */
+/** Counters of filters follow. */
 const firstFilter = Object.keys(at).length
-/** Doubles a row. */
+/** Doubles in a row. */
 const width = firstFilter + names.length
 export const filterPlaces = Object.fromEntries(names.map((name, index) => [name, firstFilter + index])) as Readonly<
   Record<FilterName, number>
 >
 
-/** The counters of filters, by the names that clients know, with their places. */
+/** Indexes of the filters' counters, by their names in the API. */
 const countersOf = (nameOf: (row: FilterDeclaration, filter: FilterName) => string | undefined) =>
   names.flatMap((filter) => {
     const name = nameOf(filterRows[filter], filter)
@@ -48,20 +48,20 @@ const countersOf = (nameOf: (row: FilterDeclaration, filter: FilterName) => stri
 const dropping = countersOf(({ drops }, filter) => drops && filter)
 const counting = countersOf(({ counts }) => counts)
 
-/** The counters of all ports in memory that threads share, so that reading them disturbs nobody. */
+/** The counters of all ports, in shared memory, so that a read does not disturb the packet path. */
 export class Counters {
   readonly memory: SharedArrayBuffer
   readonly table: Float64Array
   readonly #free: number[] = []
   #next = 0
 
-  /** Untouched rows take no memory. */
+  /** Unused rows take no memory. */
   constructor(memory = new SharedArrayBuffer(rows * width * 8)) {
     this.memory = memory
     this.table = new Float64Array(memory)
   }
 
-  /** Takes a row and clears it; undefined when all are in use. */
+  /** Allocates and clears a row; undefined when all are in use. */
   take(): number | undefined {
     const row = this.#free.pop() ?? (this.#next < rows ? this.#next++ : undefined)
     if (row !== undefined) this.table.fill(0, row * width, (row + 1) * width)
@@ -85,7 +85,7 @@ export class Counters {
     return this.table[row * width + place] as number
   }
 
-  /** A row as the interface shows it. */
+  /** A row in the form of the API. */
   read(row: number): PortCounters {
     const get = (place: number) => this.get(row, place)
     const all = (counters: typeof dropping) => Object.fromEntries(counters.map(([name, place]) => [name, get(place)]))
@@ -107,7 +107,7 @@ export class Counters {
   }
 }
 
-/** Notes that the peer of a row's end refused what was sent: the guest's socket, or the other end of the link. */
+/** Counts a refusal by the peer of a row's socket: the guest, or the other link endpoint. */
 export function countRefusal(counters: Counters, row: number, sends: Direction, frames = 1): void {
   if (sends === 'in') {
     counters.add(row, at.guestRefused, frames)

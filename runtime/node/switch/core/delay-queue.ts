@@ -1,14 +1,14 @@
 import { copyBytes } from './copy.ts'
 
-/** Time from one bucket of the wheel to the next, ms. */
+/** Time between two buckets of the wheel, ms. */
 const tickMs = 0.25
 const buckets = 8192
 const mask = buckets - 1
 
-/** Longest frame that fits a slot; longer ones have memory of their own. */
+/** Longest frame that fits a slot, bytes; longer frames get separate memory. */
 const slotBytes = 2048
 const slotsPerBlock = 512
-/** At most 64 MiB of frames wait. */
+/** Number of slots: at most 64 MiB of frames wait. */
 const maxSlots = 32 * 1024
 const maxLargeBytes = 32 << 20
 const none = -1
@@ -16,13 +16,13 @@ const none = -1
 /** A block of slots. */
 export interface Block {
   readonly bytes: Uint8Array
-  /** Where it is in memory, for paths that hand addresses to the system. */
+  /** Its address, for system calls. */
   readonly address: number
 }
 
 /**
- * Frames that leave later: a timer wheel. A frame is put and taken in constant time, however many wait; those of one bucket
- * leave in the order in which they came. Frames due later than one turn of the wheel stay in their bucket until it is their turn.
+ * Delayed frames in a timer wheel. Insertion and removal take constant time. Frames of one bucket leave in their order of arrival.
+ * Frames due after more than one turn of the wheel stay in their bucket.
  */
 export class DelayQueue {
   readonly #heads = new Int32Array(buckets).fill(none)
@@ -39,7 +39,7 @@ export class DelayQueue {
   readonly #makeBlock: (bytes: number) => Block
   #largeBytes = 0
   #free = none
-  /** The tick up to which everything was taken. */
+  /** The last tick whose frames were taken. */
   #tick = 0
   #size = 0
 
@@ -51,7 +51,7 @@ export class DelayQueue {
     return this.#size
   }
 
-  /** Copies the frame; false when the queue is full. `row` is what counts it if it cannot be delivered. */
+  /** Copies the frame; false when the queue is full. `row` counts the frame if it cannot be delivered. */
   put(bytes: Uint8Array, offset: number, length: number, due: number, now: number, end: number, row: number): boolean {
     const isLarge = length > slotBytes
     if (isLarge && this.#largeBytes + length > maxLargeBytes) return false
@@ -68,15 +68,15 @@ export class DelayQueue {
     this.#rows[slot] = row
     this.#due[slot] = due
     if (this.#size === 0) this.#tick = Math.floor(now / tickMs)
-    // The bucket after the due time, so that nothing leaves early; never one that was taken already.
+    // The bucket after the due time, so that no frame leaves early; never a bucket that was already emptied.
     this.#append(Math.max(Math.ceil(due / tickMs), this.#tick + 1) & mask, slot)
     this.#size += 1
     return true
   }
 
   /**
-   * Takes all frames that are due, in order: one that is sent after this overtakes none of them. `take` gets end and row, the
-   * block with the place in it, and the length; the bytes stay as they are until `release`.
+   * Takes all due frames in order; a frame that is sent after this call overtakes none of them. `take` gets end and row, the block with the offset in it, and the length. The bytes stay valid
+   * until `release`.
    */
   takeDue(
     now: number,
@@ -84,7 +84,7 @@ export class DelayQueue {
     release: () => void,
   ): void {
     const last = Math.floor(now / tickMs)
-    // Tick for tick also after more than a turn: what is due in an earlier turn leaves first.
+    // Tick by tick even after more than one turn, so that frames of an earlier turn leave first.
     for (let tick = this.#tick + 1; tick <= last && this.#size > 0; tick++) {
       if (this.#heads[tick & mask] !== none) this.#takeBucket(tick & mask, tick * tickMs, take, release)
     }
@@ -93,14 +93,14 @@ export class DelayQueue {
     if (this.#heads[begun] !== none) this.#takeBucket(begun, now, take, release)
   }
 
-  /** When to look again, ms; Infinity when nothing waits. */
+  /** Time of the next due frame, ms; Infinity when the queue is empty. */
   get nextDue(): number {
     if (this.#size === 0) return Number.POSITIVE_INFINITY
     const start = (this.#tick + 1) & mask
     for (let step = 0; step <= this.#occupied.length; step++) {
       const word = ((start >> 5) + step) & (this.#occupied.length - 1)
       let bits = this.#occupied[word] as number
-      // Of the first word only what is not before the start, and at the end of the round the rest of it.
+      // In the first word, only the bits from the start on; the other bits at the end of the round.
       if (step === 0) bits &= -1 << (start & 31)
       if (bits === 0) continue
       const bucket = word * 32 + 31 - Math.clz32(bits & -bits)

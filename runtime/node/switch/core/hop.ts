@@ -5,18 +5,18 @@ import type { Direction, Impairment } from './path.ts'
 import { makeStages, randomSource } from './stages.ts'
 import type { WallClock } from './wall-clock.ts'
 
-/** One direction of a row: what frames meet there, and where they are counted. */
+/** One direction of a row: the stages of its frames, and their counters. */
 export class Hop {
   readonly row: number
   readonly frames: number
   readonly bytes: number
-  /** How the frame that has just passed leaves. */
+  /** The departure of the last frame. */
   readonly departure: Departure = { copies: 1, mayOvertake: false }
   readonly #counters: Counters
   readonly #random = randomSource()
   #stages: readonly Stage[] = []
   #capture: CaptureBuffer | null = null
-  /** Due time of the last frame that kept its place. */
+  /** Due time of the last frame that was kept in order. */
   #lastDue = 0
 
   constructor(counters: Counters, row: number, direction: Direction) {
@@ -31,7 +31,7 @@ export class Hop {
     this.#stages = makeStages(impairment, { row, departure, counters: this.#counters, random: this.#random })
   }
 
-  /** The next frame waits for none that came before. */
+  /** The next frame need not wait for earlier ones. */
   reset(): void {
     this.#lastDue = 0
   }
@@ -40,14 +40,15 @@ export class Hop {
     this.#capture = buffer
   }
 
-  /** Whether frames only have to be counted. */
+  /** Whether frames only need counting. */
   isPlain(now: number): boolean {
     return this.#stages.length === 0 && this.#capture === null && this.#lastDue <= now
   }
 
   /**
-   * Takes a frame that comes at `due` through the stages; when it leaves, or negative. `clock` has the time of its reception.
-   * Frames stay in order unless a stage here or before says otherwise, also when the delay has just been shortened.
+   * Passes a frame that arrives at `due` through the stages; returns its departure time, or a negative number for a dropped frame.
+   * `clock` has the time of its reception. Frames stay in order unless a stage here or before permits overtaking, also after the
+   * delay was reduced.
    */
   pass(bytes: Uint8Array, offset: number, length: number, due: number, arrival: Departure, clock: WallClock): number {
     const { departure } = this
@@ -72,7 +73,7 @@ export class Hop {
     return leaves
   }
 
-  /** Takes back that a frame passed: there is no room for it to wait. */
+  /** Undoes the count of a passed frame: the delay queue is full. */
   overflow(length: number): void {
     this.count(-1, -length)
     this.#counters.add(this.row, at.queueFull, 1)

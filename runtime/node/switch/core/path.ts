@@ -1,36 +1,39 @@
 import type { Filter } from '../../filters/index.ts'
 
 /**
- * What moves frames: sockets ("ends") and the lanes between them. There are two, `fast` and `portable`; the switch above
- * them is the same.
+ * Moves frames: sockets ("ends") and the lanes between them. There are two implementations, `fast` and `portable`, below the same
+ * switch.
  */
 export interface PacketPath {
   readonly name: 'fast' | 'portable'
   /** Opens an end. `port_taken`, `no_device`, `no_privilege`, `bad_request`. */
   open(spec: EndSpec): Promise<OpenedEnd>
-  /** What is on its way to it is dropped. Unknown ends are fine. */
+  /** Closes an end; frames on their way to it are dropped. An unknown end is no error. */
   close(end: number): Promise<void>
-  /** What comes in at `input` goes out at `output`, through the rows (ports) it crosses; null: it is dropped. */
+  /** Forwards frames from `input` to `output` through the rows (ports) between them; null: drops them. */
   setLane(input: number, lane: LaneSpec | null): Promise<void>
-  /** The impairment of both directions of a row. Frames that wait already leave when they were due. */
+  /** Sets the impairment of both directions of a row. Frames that already wait keep their due times. */
   impair(row: number, impairment: Impairment): Promise<void>
-  /** Has the next frames of a row wait for none that came before. */
+  /** The next frames of a row need not wait for earlier ones. */
   reset(row: number): Promise<void>
-  /** Begins or (null) ends to hand over what passes the row. Resolves when all that passed before was; the same memory again only sees to that. */
+  /**
+   * Begins or (null) ends the delivery of frames of a row. Resolves when all earlier frames were delivered; a call with the same
+   * memory only does this.
+   */
   capture(row: number, memory: SharedArrayBuffer | null): Promise<void>
-  /** Sends one frame out of an end, past every stage. */
+  /** Sends one frame from an end, without any stage. */
   send(end: number, frame: Uint8Array): void
-  /** Forgets the row's stages, so that it can be used again. */
+  /** Removes the stages of a row, for reuse. */
   forget(row: number): Promise<void>
-  /** Removes the files of the sockets of an IOU instance and its bridge that no program has. */
+  /** Removes the unused socket files of an IOU instance and of its bridge. */
   tidy(applicationId: number): Promise<void>
   shutdown(): Promise<void>
 }
 
 export interface PathListener {
-  /** A probe came in at an end. */
+  /** Called with a probe that an end received. */
   probe(end: number, frame: Uint8Array): void
-  /** Frames passed a row: a slot of its memory holds whole pcap records, and is to be freed. */
+  /** Called when a slot of a row's memory holds complete pcap records. The callee frees the slot. */
   captured(row: number, slot: number, length: number): void
 }
 
@@ -46,9 +49,9 @@ export interface UdpEnd {
   readonly type: 'udp'
   readonly local: SocketAddress
   readonly remote: SocketAddress
-  /** Whether probes are looked for in what comes in; they are not forwarded. */
+  /** Whether the end detects received probes; they are not forwarded. */
   readonly probes: boolean
-  /** Row that counts what its peer refuses, and in which direction the end sends. */
+  /** Row that counts the refusals of its peer, and the direction in which the end sends. */
   readonly row: number
   readonly sends: Direction
 }
@@ -79,7 +82,7 @@ export type Direction = 'out' | 'in'
 
 export interface LaneSpec {
   readonly output: number
-  /** In the order in which a frame meets them: one, or two where two ports are joined on this host. */
+  /** In the order of a frame's way: one hop, or two when two ports are joined on this host. */
   readonly hops: readonly { readonly row: number; readonly direction: Direction }[]
 }
 

@@ -1,14 +1,12 @@
 /**
- * The probe of a link: an Ethernet frame that only Patchbay switches understand, with which they ask each other whether the
- * link works. EtherType 0x88b5 is IEEE 802's for local experiments; 60 bytes is the shortest Ethernet frame.
- *
- * 0 destination (a group address that bridges do not forward, so that a guest ignores it), 6 source, 12 EtherType,
- * 14 magic, 22 version, 23 flags, 24 sequence number, zeros.
+ * The probe of a link: an Ethernet frame by which Patchbay switches check whether the link works. EtherType 0x88b5 is for local
+ * experiments (IEEE 802); 60 bytes is the minimum Ethernet frame. Offsets: 0 destination (a group address that bridges do not
+ * forward, so that a guest ignores it), 6 source, 12 EtherType, 14 magic, 22 version, 23 flags, 24 sequence number, zeros.
  */
 export interface Probe {
-  /** Wants an answer; otherwise it is one. */
+  /** true: a request; false: an answer. */
   readonly isQuestion: boolean
-  /** The sender has had a frame or a probe from us lately. */
+  /** The sender has recently received a frame or a probe from this end. */
   readonly hearsYou: boolean
   readonly sequence: number
 }
@@ -33,7 +31,7 @@ export function encodeProbe({ isQuestion, hearsYou, sequence }: Probe): Uint8Arr
   return frame
 }
 
-/** Undefined for a version we do not speak. */
+/** Undefined for an unknown version. */
 export function decodeProbe(frame: Uint8Array): Probe | undefined {
   if (!isProbe(frame, 0, frame.length) || frame[22] !== version) return undefined
   const flags = frame[23] as number
@@ -41,7 +39,7 @@ export function decodeProbe(frame: Uint8Array): Probe | undefined {
   return { isQuestion: (flags & 1) !== 0, hearsYou: (flags & 2) !== 0, sequence }
 }
 
-/** Whether a frame that came over a link is a probe; costs two comparisons for one that is not. */
+/** Whether a received frame is a probe; takes two comparisons for other frames. */
 export function isProbe(bytes: Uint8Array, offset: number, size: number): boolean {
   if (bytes[offset + 12] !== 0x88 || bytes[offset + 13] !== 0xb5 || size !== length) return false
   for (let index = 0; index < magic.length; index++) if (bytes[offset + 14 + index] !== magic[index]) return false

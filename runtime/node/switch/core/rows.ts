@@ -11,7 +11,7 @@ export interface Lane<End> {
   readonly hops: readonly Hop[]
 }
 
-/** The longest that a captured frame waits before it is handed over, ms; the file has it well within 100 ms. */
+/** Maximum time before a captured frame is delivered, ms; the file has it within 100 ms. */
 const flushMs = 50
 
 interface Row {
@@ -26,7 +26,7 @@ export class Rows {
   readonly #capturing = new Set<CaptureBuffer>()
   readonly #counters: Counters
   readonly #captured: HandOver
-  /** When captures have to be handed over; Infinity: there is nothing to hand over. */
+  /** Time of the next delivery of captured frames; Infinity when there are none. */
   flushAt = Number.POSITIVE_INFINITY
 
   constructor(counters: Counters, captured: HandOver) {
@@ -52,7 +52,7 @@ export class Rows {
     this.#row(row).in.reset()
   }
 
-  /** Hands over what was captured before. */
+  /** Delivers earlier captured frames first. */
   capture(row: number, memory: SharedArrayBuffer | null): void {
     const it = this.#row(row)
     it.capture?.flush()
@@ -69,7 +69,7 @@ export class Rows {
     this.#rows.delete(row)
   }
 
-  /** To be called when frames passed that were not plain: sees to it that captures are handed over in time. */
+  /** To be called after frames with stages or captures: schedules the delivery of captures. */
   passed(now: number): void {
     if (this.#capturing.size === 0 || this.flushAt !== Number.POSITIVE_INFINITY) return
     for (const { length } of this.#capturing) {
@@ -94,7 +94,7 @@ export class Rows {
   }
 }
 
-/** Whether frames of a lane only have to be counted and sent. */
+/** Whether frames of a lane need only counting and sending. */
 export function isUnimpaired(hops: readonly Hop[], now: number): boolean {
   for (const hop of hops) if (!hop.isPlain(now)) return false
   return true
@@ -102,7 +102,10 @@ export function isUnimpaired(hops: readonly Hop[], now: number): boolean {
 
 const received: Departure = { copies: 1, mayOvertake: false }
 
-/** Takes a frame over the hops; when the last lets it leave, or negative. `departure` of the last hop tells how often. */
+/**
+ * Passes a frame through the hops; returns its departure time, or a negative number for a dropped frame. `departure` of the last
+ * hop has the number of copies.
+ */
 export function passHops(
   hops: readonly Hop[],
   bytes: Uint8Array,

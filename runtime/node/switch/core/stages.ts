@@ -6,7 +6,7 @@ import { at, type Counters, filterPlaces } from './counters.ts'
 const rows: Readonly<Record<string, FilterRow<TProperties>>> = filters
 const dropped = -1
 
-/** One direction of a port, for the stages of its frames. */
+/** One direction of a port, as its stages see it. */
 export interface StagesOf {
   readonly row: number
   readonly counters: Counters
@@ -14,7 +14,7 @@ export interface StagesOf {
   readonly departure: Departure
 }
 
-/** What frames meet: nothing gets through a link that is suspended, else the filters in their order. */
+/** The stages of a link: a suspended link drops everything, otherwise the filters in their order. */
 export function makeStages(
   { suspend, filters }: { readonly suspend: boolean; readonly filters: readonly Filter[] },
   { row, counters, random, departure }: StagesOf,
@@ -38,7 +38,7 @@ export function makeStages(
   ]
 }
 
-/** A small generator of numbers from 0 to 1 (xoshiro128**, Blackman and Vigna), seeded from the system. */
+/** A random number generator, 0 to 1 (xoshiro128**, Blackman and Vigna), seeded from the system. */
 export function randomSource(): () => number {
   const state = crypto.getRandomValues(new Uint32Array(4))
   let [a, b, c, d] = state as unknown as [number, number, number, number]

@@ -1,14 +1,14 @@
 const resyncMs = 1000
 const toleratedMs = 5
 
-/** Wall time in microseconds that does not jump back by the small corrections of the system's clock. */
+/** Wall-clock time in microseconds that ignores small backward corrections of the system clock. */
 export class WallClock {
   seconds = 0
   micros = 0
   #offset = Date.now() - performance.now()
   #syncedAt = 0
 
-  /** Sets both fields to the time that `now` (performance.now(), ms) stands for. */
+  /** Sets both fields to the time of `now` (performance.now(), ms). */
   set(now: number): void {
     if (now - this.#syncedAt > resyncMs) {
       const offset = Date.now() - performance.now()

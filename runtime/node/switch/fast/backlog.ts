@@ -9,14 +9,14 @@ const piecesAt = slots * messageBytes
 const slotsAt = piecesAt + slots * pieceBytes
 
 /**
- * Datagrams that the socket of an IOU instance has no room for: the system lets only net.unix.max_dgram_qlen of them wait there,
- * 10 where nobody raised it, which is less than a burst. They leave in order as soon as the instance takes some.
+ * Datagrams for which the socket of an IOU instance has no room. The kernel queues only net.unix.max_dgram_qlen of them (default
+ * 10), less than a burst. They leave in order as soon as the instance reads.
  */
 export class Backlog {
   readonly #libc: Libc
   readonly #fd: number
   readonly #name: Pointer
-  /** Has `drain` called when there may be room; `isNew`: what was waited for before, if anything, brought none. */
+  /** Schedules `drain` for when there may be room. `isNew`: the last wait, if any, brought none. */
   readonly #awaitRoom: (isNew: boolean) => void
   readonly #outputs: (Output | null)[] = []
   #memory: Memory | undefined
@@ -30,12 +30,12 @@ export class Backlog {
     this.#awaitRoom = awaitRoom
   }
 
-  /** While it is not empty, whatever is sent has to wait here too. */
+  /** While it is not empty, all further datagrams must wait here too. */
   get isEmpty(): boolean {
     return this.#size === 0
   }
 
-  /** Copies a datagram; it is lost when the backlog is full. */
+  /** Copies a datagram; drops it when the backlog is full. */
   put(output: Output, header: Pointer, frame: Pointer, length: number): void {
     if (this.#size === slots) return output.failed(1)
     const memory = this.#memory ?? this.#allocate()
@@ -49,7 +49,7 @@ export class Backlog {
     if (this.#size === 1) this.#awaitRoom(true)
   }
 
-  /** Sends what there is room for. */
+  /** Sends as many datagrams as there is room for. */
   drain(): void {
     const memory = this.#memory
     let hasSent = false
@@ -72,12 +72,12 @@ export class Backlog {
     }
   }
 
-  /** Loses everything: there is nobody to take it. */
+  /** Drops everything: no program receives. */
   refuse(): void {
     for (; this.#size > 0; this.#drop(1)) this.#outputs[this.#first]?.refused(1)
   }
 
-  /** Counts for this output no more. */
+  /** Removes an output. */
   forget(output: Output): void {
     for (let slot = 0; slot < slots; slot++) if (this.#outputs[slot] === output) this.#outputs[slot] = null
   }

@@ -1,4 +1,4 @@
-/** The sum of big-endian 16-bit words that Internet checksums are made of (RFC 1071), not yet folded. */
+/** The unfolded sum of big-endian 16-bit words for an Internet checksum (RFC 1071). */
 export function sumWords(view: DataView, offset: number, length: number): number {
   const end = offset + length
   let place = offset
@@ -12,7 +12,7 @@ export function sumWords(view: DataView, offset: number, length: number): number
   return place < end ? sum + view.getUint8(place) * 256 : sum
 }
 
-/** The checksum of such a sum. */
+/** Folds the sum into a checksum. */
 export function foldSum(sum: number): number {
   let rest = sum
   while (rest > 0xffff) rest = (rest % 0x10000) + Math.floor(rest / 0x10000)

@@ -1,24 +1,27 @@
 import { type NetioSocket, netioData, netioHeaderBytes } from './netio-socket.ts'
 import { batch, type Receiver } from './receiver.ts'
 
-/** Tells which of the datagrams of one receive are for which port, and puts those together without changing their order. */
+/** Sorts the datagrams of one receive call by port, in a stable order. */
 export class Demultiplexer {
   readonly #receiver: Receiver
   readonly #ports = new Int32Array(batch)
   readonly #offsets = new Int32Array(batch)
   readonly #lengths = new Int32Array(batch)
-  /** By port, with one more for those that are for none: how many there are, then where the next one goes. */
+  /** Counts by port, then next positions; the last entry is for datagrams without a port. */
   readonly #places = new Int32Array(257)
-  /** Ports that have datagrams, in the order of their first. */
+  /** Ports with datagrams, in the order of their first one. */
   readonly ports = new Int32Array(batch)
-  /** Where those of each begin. */
+  /** Start of each port's datagrams. */
   readonly begins = new Int32Array(batch + 1)
 
   constructor(receiver: Receiver) {
     this.#receiver = receiver
   }
 
-  /** Sorts what was received; how many ports have something. Port 256 has what is not from the peer, or no frame. */
+  /**
+   * Sorts the received datagrams; returns the number of ports with datagrams. Port 256 gets datagrams of other senders or without a
+   * frame.
+   */
   sort(count: number, { own, peer }: NetioSocket): number {
     const { offsets, lengths } = this.#receiver
     const from = own * 65_536 + peer
@@ -61,5 +64,5 @@ export class Demultiplexer {
   }
 }
 
-/** Stands for a port of none. */
+/** The port of datagrams without a valid port. */
 export const stray = 256

@@ -3,7 +3,7 @@ import type { EndSpec } from '../core/path.ts'
 import type { Lane } from '../core/rows.ts'
 import type { Netio, Output } from './transmitter.ts'
 
-/** A descriptor in the path, or a port of an IOU instance, and where its frames go. */
+/** A file descriptor of the path, or a port of an IOU instance, with its destination. */
 export class FastPathEnd implements Output {
   readonly id: number
   readonly fd: number

@@ -30,18 +30,18 @@ export class FastPath implements PacketPath {
     this.#worker = worker
     this.#wakeDescriptor = wakeDescriptor
     worker.on('message', (report: Report) => this.#hear(report, listener))
-    // The keeper cannot go on without its switch: it ends, and the service starts a new one.
+    // Without its switch the keeper must end; the service starts a new one.
     worker.on('error', (error) => {
       throw error
     })
     worker.on('exit', () => {
       if (!this.#isOver) throw new Error('the thread of the packet path ended')
     })
-    // It sleeps in the system, where the end of this process would wait for it.
+    // The thread sleeps in a system call, which would block the exit of the process.
     process.on('exit', this.#stopAtExit)
   }
 
-  /** Rejects where there is no FFI, or no Linux. */
+  /** Rejects without FFI or Linux. */
   static async start(counters: Counters, listener: PathListener, isSegmenting = true): Promise<FastPath> {
     const { platform, arch } = process
     if (platform !== 'linux' || !architectures.includes(arch)) {
@@ -52,7 +52,7 @@ export class FastPath implements PacketPath {
       new URL('./packet-worker.js', import.meta.url),
     ).slice(-1)
     const workerData: Start = { counters: counters.memory, isSegmenting }
-    // Next to nothing is allocated there, so a small nursery is enough.
+    // The thread allocates almost nothing, so a small young generation is enough.
     const resourceLimits = { maxYoungGenerationSizeMb: 2, codeRangeSizeMb: 8 }
     const worker = new Worker(program, { workerData, resourceLimits })
     const first = await new Promise<Report>((resolve, reject) => {

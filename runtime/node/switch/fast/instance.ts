@@ -8,24 +8,24 @@ import { netioDirectory } from './netio-directory.ts'
 import { bridgeOffset, NetioSocket, netioNameBytes, openDatagramSocket } from './netio-socket.ts'
 
 export interface InstanceWatcher {
-  /** Has `backlog.drain` called, once, when the socket can be written to, or `room` can. */
+  /** Calls `backlog.drain` once when the socket, or `room`, is writable. */
   awaitBuffer(socket: number): void
   awaitRoom(room: number): void
   closed(): void
 }
 
-/** An IOU instance: the socket that all its ports share, and their ends. */
+/** An IOU instance: the socket of all its ports, and their ends. */
 export class Instance {
   readonly socket: NetioSocket
   readonly backlog: Backlog
-  /** A socket that sends nothing: while it is connected to that of the instance, it can be written to when there is room. */
+  /** A socket that only signals room: connected to the instance, it is writable when the instance's queue has room (unix(7)). */
   readonly room: number
   /** By port. */
   readonly ends = new Map<number, FastPathEnd>()
   readonly #libc: Libc
   readonly #counters: Counters
   readonly #watcher: InstanceWatcher
-  /** The limit is ours, and the socket of the instance may have room all the time. */
+  /** The own send buffer is full; the instance may have room. */
   #isBufferFull = false
 
   constructor(libc: Libc, applicationId: number, counters: Counters, watcher: InstanceWatcher) {
@@ -71,7 +71,7 @@ export class Instance {
     const { socket, room } = this
     if (isNew) {
       this.#isBufferFull = socket.isFull
-      // The instance may have been started again since the last time.
+      // The instance may have been restarted since the last connect.
       if (!this.#isBufferFull && this.#libc.connect(room, socket.name, netioNameBytes) < 0) return this.backlog.refuse()
     }
     if (this.#isBufferFull) this.#watcher.awaitBuffer(socket.fd)

@@ -6,8 +6,8 @@ import { Memory } from './memory.ts'
 const lockBytes = 32
 
 /**
- * A file that one holder at a time has locked. Other programs that take a POSIX record lock on it see ours, and we theirs; it
- * goes with its holder, however that ends.
+ * A lock file with one holder at a time. The lock conflicts with POSIX record locks of other programs (fcntl(2)). The kernel
+ * releases it with the process.
  */
 export class LockFile {
   readonly #path: string
@@ -18,7 +18,7 @@ export class LockFile {
     this.#fd = fd
   }
 
-  /** Undefined when somebody else has it. */
+  /** Undefined when another holder has the lock. */
   static take(libc: Libc, path: string): LockFile | undefined {
     const { O_RDWR, O_CREAT, O_NOFOLLOW } = constants
     for (;;) {
@@ -28,7 +28,7 @@ export class LockFile {
           closeSync(fd)
           return undefined
         }
-        // The holder before us may have removed it between the two calls.
+        // The previous holder may have removed the file between open and lock.
         if (fstatSync(fd).ino === lstatSync(path, { throwIfNoEntry: false })?.ino) {
           ftruncateSync(fd)
           writeSync(fd, `${process.pid}\n`)
@@ -42,7 +42,7 @@ export class LockFile {
     }
   }
 
-  /** Whether another process has it. What this process has as a record lock is lost by asking (fcntl(2)). */
+  /** Whether another process has the lock. The check releases record locks of this process (fcntl(2)). */
   static isHeld(libc: Libc, path: string): boolean {
     const { O_RDWR, O_NOFOLLOW } = constants
     if (lstatSync(path, { throwIfNoEntry: false }) === undefined) return false
@@ -72,7 +72,7 @@ export class LockFile {
 function lock(libc: Libc, fd: number): boolean {
   const whole = new Memory(libc, lockBytes)
   whole.u16(0, linux.F_WRLCK)
-  // The lock of an open file, which the record locks of other processes meet all the same; and another holder in this process.
+  // An open file description lock: it conflicts with record locks of other processes, and with other holders in this process.
   if (libc.fcntl(fd, linux.F_OFD_SETLK, whole.address) === 0) return true
   return libc.errno() === linux.EINVAL && libc.fcntl(fd, linux.F_SETLK, whole.address) === 0
 }

@@ -2,7 +2,7 @@ import type { Libc, Pointer } from '../../system/libc.ts'
 
 const high = 4294967296
 
-/** Memory that the system reads and writes too: a block at an address, with the fields of C structs at offsets. Little-endian. */
+/** A memory block for system calls, with the fields of C structs at offsets. Little-endian. */
 export class Memory {
   readonly bytes: Uint8Array
   readonly view: DataView

@@ -1,13 +1,13 @@
 import type { ErrorCode } from '../../keeper-protocol/protocol.ts'
 import type { EndSpec, Impairment, LaneSpec, OpenedEnd } from '../core/path.ts'
 
-/** What the thread of the fast path is given at its start. */
+/** Start parameters of the fast path's thread. */
 export interface Start {
   readonly counters: SharedArrayBuffer
   readonly isSegmenting: boolean
 }
 
-/** What it can be asked for, with what it answers. */
+/** Operations of the thread, with their results. */
 export interface WorkerCalls {
   open: { in: EndSpec; out: OpenedEnd }
   close: { in: number; out: undefined }
@@ -27,7 +27,7 @@ export interface WorkerCall<Name extends keyof WorkerCalls = keyof WorkerCalls> 
   readonly input: WorkerCalls[Name]['in']
 }
 
-/** What it says: `ready` with the descriptor that wakes it, answers, and what came in. */
+/** Messages of the thread: `ready` with the wake-up descriptor, answers, and received probes and captures. */
 export type Report =
   | { readonly type: 'ready'; readonly wakeDescriptor: number }
   | { readonly type: 'failed'; readonly message: string }

@@ -1,10 +1,10 @@
 import { closeSync, constants, fchmodSync, fstatSync, mkdirSync, openSync } from 'node:fs'
 import { KeeperError } from '../../keeper-protocol/error.ts'
 
-/** Where IOU instances of this user and their bridges find each other's sockets, by application id. */
+/** Directory of the sockets of this user's IOU instances and bridges, by application id. */
 export const netioDirectory = (): string => `/tmp/netio${process.getuid?.() ?? 0}`
 
-/** Makes the directory, or sees to it that it is this user's alone. `no_privilege` when it is somebody else's, or no directory. */
+/** Creates the directory, or checks that it belongs to this user and makes it private. `no_privilege` otherwise. */
 export function claimDirectory(path: string): void {
   const refuse = (reason: string, cause?: unknown): never => {
     throw new KeeperError('no_privilege', `${path} ${reason}: remove it, IOU has its sockets there`, { cause })

@@ -5,16 +5,16 @@ import { LockFile } from './lock-file.ts'
 import { Memory } from './memory.ts'
 import { claimDirectory } from './netio-directory.ts'
 
-/** What comes before the frame in a datagram: destination id, source id, destination port, source port, type, channel. */
+/** Length of the header before the frame: destination id, source id, destination port, source port, type, channel. */
 export const netioHeaderBytes = 8
 export const longestNetioFrame = 4096
 /** struct sockaddr_un { u16 family; char path[108]; } */
 export const netioNameBytes = 110
-/** What one short datagram takes of a send buffer, twice. */
+/** Twice the send buffer space of one short datagram, bytes. */
 const bufferBytesEach = 1536
-/** What is for bridges has the application id of the instance and this. */
+/** Added to the application id of an instance: the id of its bridge. */
 export const bridgeOffset = 512
-/** Type and channel of a frame, as a big-endian number. */
+/** Type and channel of a data frame, as a big-endian number. */
 export const netioData = 0x0100
 
 const ports = 256
@@ -22,14 +22,14 @@ const headersAt = 128
 const scratchAt = headersAt + ports * netioHeaderBytes
 
 /**
- * The UNIX datagram socket of one program that speaks with an IOU instance, or is one: `own` is its id, `peer` that of the other.
- * A lock file keeps a second one away. It is not connected, because the other one may come and go.
+ * The UNIX datagram socket of an IOU instance or of its bridge: `own` is its id, `peer` the id of the other side. A lock file
+ * excludes a second program with the id. The socket is not connected, because the peer may restart.
  */
 export class NetioSocket {
   readonly fd: number
   readonly own: number
   readonly peer: number
-  /** The address of the other one. */
+  /** The address of the peer. */
   readonly name: Pointer
   readonly #libc: Libc
   readonly #memory: Memory
@@ -64,7 +64,7 @@ export class NetioSocket {
     }
   }
 
-  /** `port_taken` when another program has the id, `no_privilege` when the directory is not ours. */
+  /** `port_taken` when another program has the id, `no_privilege` when another user owns the directory. */
   static open(libc: Libc, directory: string, ids: { own: number; peer: number }): NetioSocket {
     claimDirectory(directory)
     const path = `${directory}/${ids.own}`
@@ -79,13 +79,13 @@ export class NetioSocket {
     let fd = -1
     try {
       fd = openDatagramSocket(libc)
-      // Whoever listens there without a lock is left alone; what a killed program left is not.
+      // A program that listens without a lock keeps its socket; the socket of a killed program is replaced.
       if (listens(libc, name)) throw taken()
       rmSync(path, { force: true })
       if (libc.bind(fd, name, netioNameBytes) < 0) {
         throw new KeeperError('internal', `${path} cannot be made: errno ${libc.errno()}`)
       }
-      // A confined instance may run as another user. The directory lets nobody else in.
+      // A confined instance may run as another user. The private directory protects the socket.
       chmodSync(path, 0o666)
       return new NetioSocket(libc, memory, fd, ids, lock, path)
     } catch (error) {
@@ -95,14 +95,14 @@ export class NetioSocket {
     }
   }
 
-  /** The header of what leaves for a port; the other one's ports have the same numbers. */
+  /** The header of frames to a port; the peer's ports have the same numbers. */
   headerOf(port: number): Pointer {
     return this.#memory.address + headersAt + port * netioHeaderBytes
   }
 
   /**
-   * Whether what it sent and nobody read yet is more than a quarter of what may be under way; then it can be written to when it
-   * is not any more, and otherwise always (unix_writable).
+   * Whether unread sent data fills more than a quarter of the send buffer. Only then the kernel reports when the socket becomes
+   * writable (unix_writable in net/unix/af_unix.c).
    */
   get isFull(): boolean {
     const { address, view } = this.#memory
@@ -111,8 +111,8 @@ export class NetioSocket {
   }
 
   /**
-   * Makes the send buffer so small that it is what is full first, or half full when the other one's queue is. It has room again
-   * when three quarters of it were read, a queue when one datagram was: we would be woken for every one. Its bytes.
+   * Makes the send buffer so small that it fills before the peer's queue, or is half full then. The buffer wakes the thread when
+   * three quarters were read; a queue would wake it for every datagram. Returns the buffer size, bytes.
    */
   #limitBuffer(): number {
     const { address, view } = this.#memory
@@ -121,7 +121,7 @@ export class NetioSocket {
     this.#libc.getsockopt(this.fd, linux.SOL_SOCKET, linux.SO_SNDBUF, buffer, buffer + 4)
     const wanted = (queueLength() + 1) * bufferBytesEach
     if (wanted >= view.getUint32(scratchAt, true)) return view.getUint32(scratchAt, true)
-    // The system doubles what it is told.
+    // The kernel doubles the value (socket(7)).
     this.#memory.u32(scratchAt, wanted / 2)
     this.#libc.setsockopt(this.fd, linux.SOL_SOCKET, linux.SO_SNDBUF, buffer, 4)
     this.#libc.getsockopt(this.fd, linux.SOL_SOCKET, linux.SO_SNDBUF, buffer, buffer + 4)
@@ -136,7 +136,7 @@ export class NetioSocket {
   }
 }
 
-/** Whether a program has that id in the directory: it holds the lock file, or listens without one. */
+/** Whether a program uses the id: it holds the lock file, or listens without one. */
 export function isNetioTaken(libc: Libc, directory: string, id: number): boolean {
   const path = `${directory}/${id}`
   if (LockFile.isHeld(libc, `${path}.lck`)) return true
@@ -146,7 +146,7 @@ export function isNetioTaken(libc: Libc, directory: string, id: number): boolean
   return listens(libc, memory.address)
 }
 
-/** Removes the files of the socket of an id, unless a program has them. */
+/** Removes the socket files of an id, unless a program uses them. */
 export function removeLeftover(libc: Libc, directory: string, id: number): void {
   const path = `${directory}/${id}`
   const hadLock = isThere(`${path}.lck`)
@@ -158,7 +158,7 @@ export function removeLeftover(libc: Libc, directory: string, id: number): void 
   writeName(memory, 0, path)
   const isListening = listens(libc, memory.address)
   if (!isListening) rmSync(path, { force: true })
-  // Whoever listens without a lock may still want to take it.
+  // A program that listens without a lock may still take it.
   if (isListening && hadLock) lock.leave()
   else lock.release()
 }
@@ -171,10 +171,10 @@ export function openDatagramSocket(libc: Libc): number {
   return fd
 }
 
-/** Errors of a send to a program that does not run: its socket is left over, or gone. */
+/** Whether a send failed because the receiver does not run: its socket is stale or missing. */
 export const isNobodyThere = (errno: number): boolean => errno === linux.ECONNREFUSED || errno === linux.ENOENT
 
-/** How many datagrams more than one may wait at a UNIX socket; Infinity when that is not known. */
+/** Limit of queued datagrams of a UNIX socket beyond the first; Infinity when unknown. */
 function queueLength(): number {
   try {
     return Number(readFileSync('/proc/sys/net/unix/max_dgram_qlen', 'utf8'))
@@ -191,7 +191,7 @@ function writeName(memory: Memory, place: number, path: string): void {
 function listens(libc: Libc, name: Pointer): boolean {
   const fd = openDatagramSocket(libc)
   try {
-    // Who is connected to somebody else refuses too, with another error.
+    // A socket that is connected to another peer refuses with another error.
     return libc.connect(fd, name, netioNameBytes) === 0 || !isNobodyThere(libc.errno())
   } finally {
     libc.close(fd)

@@ -19,12 +19,12 @@ import { Transmitter } from './transmitter.ts'
 /** struct epoll_event { u32 events; u64 data; } is packed on x86-64 alone. */
 const [eventBytes, dataOffset] = process.arch === 'x64' ? ([12, 4] as const) : ([16, 8] as const)
 const eventsAtOnce = 256
-/** Batches that one end may have before the others get their turn. */
+/** Maximum number of batches of one end in a round, for fairness. */
 const rounds = 4
 
 /**
- * The fast path: all ends in one epoll set, many frames a system call, nothing allocated for a frame. Owns its thread: `run`
- * returns when `control` says so.
+ * The fast path: all ends in one epoll set, many frames in a system call, no allocation for a frame. It occupies its thread: `run`
+ * returns when `control` returns false.
  */
 export class Pump {
   readonly #libc: Libc
@@ -39,16 +39,16 @@ export class Pump {
   readonly #ends = new Map<number, FastPathEnd>()
   /** By application id. */
   readonly #instances = new Map<number, Instance>()
-  /** What is watched beside the ends, by the same numbers. */
+  /** Other descriptors in the epoll set, by the same numbers. */
   readonly #sources = new Map<number, (events: number) => void>()
   readonly #epoll: number
   readonly #events: Memory
   readonly rows: Rows
-  /** Whether waits may be shorter than a ms. */
+  /** Whether waits may be shorter than 1 ms (epoll_pwait2). */
   readonly #hasFineWait: boolean
   #lastEnd = 0
   #controlEnd = 0
-  /** Written to by another thread to have `control` called. */
+  /** Another thread writes here to have `control` called. */
   readonly wakeDescriptor: number
 
   constructor(libc: Libc, counters: Counters, listener: PathListener, isSegmenting: boolean) {
@@ -65,7 +65,7 @@ export class Pump {
     this.#epoll = libc.epoll_create1(linux.EPOLL_CLOEXEC)
     this.wakeDescriptor = libc.eventfd(0, linux.EFD_NONBLOCK | linux.EFD_CLOEXEC)
     if (this.#epoll < 0 || this.wakeDescriptor < 0) throw new Error(`no epoll: errno ${libc.errno()}`)
-    // The library may have the call where the kernel, or a filter in front of it, has not; zero time is asked for.
+    // The kernel or a seccomp filter may lack a call that the library has; this tests it with a timeout of zero.
     const nothing = this.#events.address
     this.#hasFineWait = (libc.epoll_pwait2?.(this.#epoll, nothing, 1, nothing + eventBytes, 0) ?? -1) >= 0
     this.#watch(this.wakeDescriptor, this.#controlEnd)
@@ -82,9 +82,9 @@ export class Pump {
     const end = this.#ends.get(id)
     if (end === undefined) return
     this.#ends.delete(id)
-    // Nothing may be sent by the number of a descriptor that is another one's by then.
+    // Descriptor numbers are reused: no lane may still point to this one.
     for (const other of this.#ends.values()) if (other.lane?.output === end) other.lane = null
-    // Leaves the epoll set by being closed.
+    // Closing removes it from the epoll set.
     end.close()
   }
 
@@ -109,7 +109,7 @@ export class Pump {
     this.#transmitter.flush()
   }
 
-  /** Moves frames until `control`, which is called when the descriptor was written to, returns false. */
+  /** Moves frames until `control` returns false. `control` is called after a write to the wake descriptor. */
   run(control: () => boolean): void {
     const { view } = this.#events
     for (;;) {
@@ -194,7 +194,7 @@ export class Pump {
     }
   }
 
-  /** Sleeps until there is something to do; how many events there are. */
+  /** Sleeps until there is work; returns the number of events. */
   #wait(): number {
     const { address } = this.#events
     const until = Math.min(this.#queue.nextDue, this.rows.flushAt)
@@ -240,7 +240,7 @@ export class Pump {
     }
   }
 
-  /** Counts datagrams that are from nobody we know, or for no port: at the first one there is. */
+  /** Counts datagrams of unknown senders or ports, at the first existing port. */
   #stray(ends: Instance['ends'], frames: number): void {
     for (const { row } of ends.values()) return this.#counters.add(row, at.notLinked, frames)
   }
@@ -253,7 +253,7 @@ export class Pump {
     return count
   }
 
-  /** What a failed receive means: false when an error was taken from the socket and there may be more. */
+  /** Handles a failed receive; false when it only cleared a pending error and the socket may have more data. */
   #isOver(end: FastPathEnd): boolean {
     const errno = this.#libc.errno()
     if (errno === linux.ECONNREFUSED) {
@@ -261,12 +261,12 @@ export class Pump {
       return false
     }
     if (errno === linux.EAGAIN || errno === linux.EINTR || errno === linux.ENETDOWN) return true
-    // A super-frame that struct virtio_net_hdr has no words for, of SCTP for example: it is dropped, and the next one may come.
+    // A super-frame that struct virtio_net_hdr cannot describe (SCTP for example) is dropped; the next one may work.
     if (errno === linux.EINVAL && end.kind === 'ethernet') {
       this.#counters.add(end.row, at.sendFailed, 1)
       return false
     }
-    // A device that is gone would wake us for ever.
+    // A lost device would wake the thread forever.
     if (end.kind !== 'udp') {
       this.#libc.epoll_ctl(this.#epoll, linux.EPOLL_CTL_DEL, end.fd, 0)
       this.#counters.add(end.row, at.linkFailed, 1)
@@ -274,7 +274,7 @@ export class Pump {
     return true
   }
 
-  /** Those that were received from one place to another. */
+  /** Forwards a range of received frames. */
   #forward(end: FastPathEnd, from: number, to: number): void {
     const { lane } = end
     const { segments, lengths, offsets, bytes, address } = this.#receiver
@@ -309,14 +309,14 @@ export class Pump {
         else this.#take(lane, bytes, place, size, now)
       }
     }
-    // Before they leave, so that who got a frame finds it counted.
+    // Counted before the send, so that a receiver sees its frame counted.
     if (lane === null) this.#counters.add(end.row, at.notLinked, frames)
     else if (isPlainLane) for (const hop of lane.hops) hop.count(frames, total)
     else this.rows.passed(now)
     this.#transmitter.flush()
   }
 
-  /** One frame of a lane with stages or a capture. */
+  /** Handles one frame of a lane with stages or a capture. */
   #take(lane: Lane<FastPathEnd>, bytes: Uint8Array, offset: number, length: number, now: number): void {
     const { hops, output } = lane
     const due = passHops(hops, bytes, offset, length, now, this.#clock)
@@ -328,7 +328,7 @@ export class Pump {
     }
   }
 
-  /** A probe may be among datagrams that the kernel joined. */
+  /** Whether joined datagrams contain a probe. */
   #holdsProbe(offset: number, length: number, segment: number): boolean {
     const { bytes } = this.#receiver
     for (let place = offset; place < offset + length; place += segment) {
@@ -337,7 +337,7 @@ export class Pump {
     return false
   }
 
-  /** Sends what is due. Before frames that come now, which might be due at once. */
+  /** Sends due frames. Called before new frames, which might be due at once. */
   #takeDue(now: number): void {
     if (this.#queue.size > 0) this.#queue.takeDue(now, this.#sendDue, this.#sendAll)
   }

@@ -5,14 +5,14 @@ import { netioHeaderBytes } from './netio-socket.ts'
 import { gso, Segmenter } from './segmentation.ts'
 import { vnetHeaderBytes } from './sockets.ts'
 
-/** Frames a call. */
+/** Frames in a system call. */
 export const batch = 64
 /**
- * The largest datagram, joined ones (UDP_GRO) are that long; or super-frame, an IP packet of 65,535 bytes in its frame. Frames
- * begin after room for what is put before them.
+ * Size of a buffer: the largest datagram, also joined (UDP_GRO), or super-frame (an IP packet of 65,535 bytes), after room for
+ * headers.
  */
 const bufferBytes = 65_536 + 64
-/** Room for the frames of the super-frames of one call: enough when every one of them is full and its segments have 1000 bytes. */
+/** Room for split super-frames of one call, bytes: enough if all are full and have segments of 1000 bytes. */
 const splitBytes = 80_000 * batch
 const headroom = 64
 const controlBytes = 64
@@ -20,7 +20,7 @@ const vlanTagBytes = 4
 const addressBytes = 12
 const sctpChecksumPlace = 8
 
-/** What the last `receive` took: frame `i` is at `offsets[i]` of `bytes`, `lengths[i]` long. */
+/** Result of the last receive: frame `i` is at `offsets[i]` of `bytes`, `lengths[i]` long. */
 export class Receiver {
   readonly #libc: Libc
   readonly #memory: Memory
@@ -33,13 +33,13 @@ export class Receiver {
   readonly #segmenter: Segmenter
   readonly bytes: Uint8Array
   readonly view: DataView
-  /** Where `bytes` is in memory. */
+  /** Address of `bytes`. */
   readonly address: number
   readonly offsets = new Int32Array(batch)
   readonly lengths = new Int32Array(batch)
-  /** Size of the frames that lie one behind the other there, of the last at most; 0 for a single one. */
+  /** Size of each but the last of the adjacent frames at an index; 0 for a single frame. */
   readonly segments = new Int32Array(batch)
-  /** How many frames were too long to be taken whole; their length is 0. */
+  /** Number of truncated frames; their length is 0. */
   lost = 0
 
   constructor(libc: Libc) {
@@ -67,7 +67,7 @@ export class Receiver {
     }
   }
 
-  /** Datagrams of a UDP socket; how many, or -1 with `errno`. */
+  /** Receives datagrams of a UDP socket; returns their number, or -1 with `errno`. */
   udp(fd: number, gro: boolean): number {
     const count = this.#libc.recvmmsg(fd, this.address, batch, linux.MSG_DONTWAIT, 0)
     const { view } = this.#memory
@@ -85,9 +85,12 @@ export class Receiver {
     return count
   }
 
-  /** Datagrams of a UNIX socket with the frames of an IOU instance; a header is before each. Shorter ones have no length, or less. */
+  /**
+   * Receives frames of an IOU instance from its UNIX socket, each after a header. Datagrams shorter than a header get a length of 0
+   * or less.
+   */
   netio(fd: number): number {
-    // Descriptors that come along are not taken: they would fill our table.
+    // Without room for control messages, passed descriptors (SCM_RIGHTS) are discarded.
     const count = this.#libc.recvmmsg(fd, this.address + this.#plain, batch, linux.MSG_DONTWAIT, 0)
     for (let index = 0; index < count; index++) {
       this.offsets[index] = this.#bufferOf(index) + netioHeaderBytes
@@ -97,10 +100,7 @@ export class Receiver {
     return count
   }
 
-  /**
-   * Frames of a packet socket: checksums that were left to the device are made, super-frames split, tags that it took away put
-   * back.
-   */
+  /** Receives frames of a packet socket. Computes offloaded checksums, splits super-frames, restores stripped VLAN tags. */
   ethernet(fd: number): number {
     const count = this.#libc.recvmmsg(fd, this.address, batch, linux.MSG_DONTWAIT, 0)
     const { view } = this.#memory
@@ -120,7 +120,7 @@ export class Receiver {
     return count
   }
 
-  /** Frames of a TAP device, which gives one a call. */
+  /** Receives frames of a TAP device, one in a system call. */
   tap(fd: number): number {
     let count = 0
     for (; count < batch; count++) {
@@ -142,19 +142,19 @@ export class Receiver {
     const { view } = this.#memory
     const needsChecksum = (view.getUint8(header) & 1) !== 0
     const gsoType = view.getUint8(header + 1)
-    // hdr_len is but a hint, and wrong for most (the linear part of the kernel's buffer): the headers tell their length.
+    // hdr_len is only a hint and often wrong (linear part of the kernel's buffer); the headers have the length.
     const gsoSize = view.getUint16(header + 4, true)
     const start = needsChecksum ? view.getUint16(header + 6, true) : 0
     const place = start + view.getUint16(header + 8, true)
     const untagged = this.offsets[index] as number
     if (needsChecksum && (gsoType === gso.none || gsoSize === 0)) this.#completeChecksum(index, start, place)
-    // Overwrites the header.
+    // This overwrites the virtio header.
     if (hasControl) this.#restoreTag(index)
     if (gsoType === gso.none || gsoSize === 0) return splitTo
     const offset = this.offsets[index] as number
     const length = this.lengths[index] as number
     const segmenter = this.#segmenter
-    // What cannot be split goes on as it is.
+    // A frame that cannot be split is forwarded unchanged.
     if (!segmenter.parse(offset, length, gsoType, start === 0 ? 0 : start + untagged - offset)) return splitTo
     if (segmenter.roomFor(length, gsoSize) > this.bytes.length - splitTo) {
       this.lengths[index] = 0
@@ -178,7 +178,7 @@ export class Receiver {
       view.setUint32(frame + place, crc32c(bytes, frame + start, length - start), true)
       return
     }
-    // The field holds the sum of the pseudo-header already. 0 would say that there is no checksum (UDP).
+    // The field already has the pseudo-header sum. 0 would mean no checksum (UDP).
     view.setUint16(frame + place, foldSum(sumWords(view, frame + start, length - start)) || 0xffff, false)
   }
 

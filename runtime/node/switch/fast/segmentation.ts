@@ -11,19 +11,19 @@ const vlanTypes: readonly number[] = [0x8100, 0x88a8, 0x9100]
 const ipv6Extensions: readonly number[] = [0, 43, 60]
 
 /**
- * Splits super-frames: what a sender hands to its device in one piece, for the device to make TCP segments or UDP datagrams of
- * (TSO, UDP_SEGMENT), or what a device joined (GRO). Nothing is allocated for a frame.
+ * Splits super-frames into TCP segments or UDP datagrams, as the device would (TSO, UDP_SEGMENT), or as they were before the device
+ * joined them (GRO). Allocates nothing for a frame.
  */
 export class Segmenter {
   readonly #bytes: Uint8Array
   readonly #view: DataView
-  /** Of the last super-frame: where its headers are, counted from its first byte. */
+  /** Offsets of the headers in the last super-frame. */
   #network = 0
   #transport = 0
   #payload = 0
   #protocol = 0
   #isSix = false
-  /** What the last `split` wrote: bytes in all, and bytes of every frame but the last. */
+  /** Result of the last `split`: total bytes, and bytes of every frame but the last. */
   total = 0
   frameBytes = 0
 
@@ -33,8 +33,8 @@ export class Segmenter {
   }
 
   /**
-   * Whether this is a super-frame that can be split. Those in tunnels cannot: their outer headers would have to change too.
-   * `checksumStart` is where the checksum begins that is left to the device, counted from the frame's first byte; 0: there is none.
+   * Whether this super-frame can be split. Tunnelled ones cannot: their outer headers would change too. `checksumStart` is the
+   * offset at which the offloaded checksum begins; 0: none.
    */
   parse(offset: number, length: number, gsoType: number, checksumStart: number): boolean {
     const kind = gsoType & ~gso.ecn
@@ -52,12 +52,12 @@ export class Segmenter {
     return this.#payload >= smallest && this.#payload < length
   }
 
-  /** How many bytes the frames of what was parsed last take. */
+  /** Bytes that the split frames of the last parsed super-frame take. */
   roomFor(length: number, gsoSize: number): number {
     return length + (Math.ceil((length - this.#payload) / gsoSize) - 1) * this.#payload
   }
 
-  /** Writes the frames of what was parsed last one behind the other at `to`. */
+  /** Writes the split frames of the last parsed super-frame to `to`, without gaps. */
   split(offset: number, length: number, gsoType: number, gsoSize: number, to: number): void {
     const bytes = this.#bytes
     const headers = this.#payload
@@ -110,7 +110,7 @@ export class Segmenter {
     view.setUint32(header + 4, view.getUint32(header + 4, false) + done, false)
     let flags = view.getUint8(header + 13)
     if (!isLast) flags &= ~(flag.fin | flag.psh)
-    // The sender tells once that it slowed down (RFC 3168, 6.1.2). Without this type the bit counts something (AccECN) and stays.
+    // CWR is sent once (RFC 3168, 6.1.2). Without the ECN type the bit is part of a counter (AccECN) and stays.
     if (isEcn && done > 0) flags &= ~flag.cwr
     view.setUint8(header + 13, flags)
   }
@@ -137,7 +137,7 @@ export class Segmenter {
     const addresses = this.#isSix ? sumWords(view, network + 8, 32) : sumWords(view, network + 12, 8)
     const pseudo = addresses + this.#protocol + size
     view.setUint16(place, 0, false)
-    // 0 would say that there is none (UDP); both are the same number in ones' complement.
+    // 0 would mean no checksum (UDP); 0 and 0xffff are equal in ones' complement.
     view.setUint16(place, foldSum(pseudo + sumWords(view, header, size)) || 0xffff, false)
   }
 }

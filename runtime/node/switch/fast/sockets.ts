@@ -5,27 +5,27 @@ import { type Libc, linux } from '../../system/libc.ts'
 import type { DeviceEnd, SocketAddress, UdpEnd } from '../core/path.ts'
 import { Memory } from './memory.ts'
 
-/** A second's worth of bursts; without privilege the kernel gives what net.core.rmem_max allows. */
+/** Size of socket buffers, bytes; without privilege the kernel limits it to net.core.rmem_max. */
 const bufferBytes = 4 << 20
-/** Length of struct virtio_net_hdr, which goes before every frame of a packet socket. */
+/** Length of struct virtio_net_hdr before every frame of a packet socket. */
 export const vnetHeaderBytes = 10
 const ifNameBytes = 16
 
-/** A descriptor that the path reads and writes. */
+/** An open descriptor of the path. */
 export interface OpenedSocket {
   readonly fd: number
   /** Its UDP port; 0 for a device. */
   readonly port: number
-  /** Whether the kernel joins (`gro`) and splits (`gso`) runs of datagrams for it. */
+  /** Whether the kernel joins (`gro`) and splits (`gso`) runs of datagrams. */
   readonly gro: boolean
   readonly gso: boolean
 }
 
-/** Opens the descriptors of ends. Refusals are KeeperErrors that say what to do. */
+/** Opens the descriptors of ends. Throws KeeperErrors that say what to do. */
 export class Sockets {
   readonly #libc: Libc
   readonly #scratch: Memory
-  /** Sockets without GRO and GSO, to measure what they bring, and for kernels where they are broken. */
+  /** false: sockets without GRO and GSO, for measurements and for kernels with faults in them. */
   readonly #isSegmenting: boolean
 
   constructor(libc: Libc, isSegmenting: boolean) {
@@ -41,7 +41,7 @@ export class Sockets {
     try {
       this.#growBuffers(fd)
       if (family === linux.AF_INET6) this.#option(fd, linux.IPPROTO_IPV6, linux.IPV6_V6ONLY, 1)
-      // Frames longer than the path allows are fragmented, whatever an ICMP message says.
+      // Fragments long datagrams, and ignores path MTU reports (ip(7)).
       else this.#option(fd, linux.IPPROTO_IP, linux.IP_MTU_DISCOVER, linux.IP_PMTUDISC_DONT)
       if (libc.bind(fd, this.#scratch.address, this.#address(local)) < 0) {
         throw this.#error('port_taken', `UDP port ${local.port} of ${local.address} cannot be bound`)
@@ -50,7 +50,7 @@ export class Sockets {
         throw this.#error('bad_request', `${remote.address} cannot be reached`)
       }
       const gro = this.#isSegmenting && this.#option(fd, linux.SOL_UDP, linux.UDP_GRO, 1)
-      // 0 changes nothing, and fails where the option is not known.
+      // Setting 0 changes nothing, and tests whether the option is known.
       const gso = this.#isSegmenting && this.#option(fd, linux.SOL_UDP, linux.UDP_SEGMENT, 0)
       return { fd, port: this.#boundPort(fd), gro, gso }
     } catch (error) {
@@ -59,11 +59,11 @@ export class Sockets {
     }
   }
 
-  /** A raw socket on a device of the host: every frame that comes in there, none that the host sends itself. */
+  /** Opens a raw socket on a device of the host. It receives every incoming frame, and no frame that the host sends. */
   ethernet({ device }: DeviceEnd): OpenedSocket {
     const libc = this.#libc
     const { address } = this.#scratch
-    // Protocol 0: nothing is received before the socket is bound to its device.
+    // Protocol 0 receives nothing until the socket is bound to its device (packet(7)).
     const fd = this.#socket(linux.AF_PACKET, linux.SOCK_RAW, 0, 'cap_net_raw', device)
     try {
       const index = this.#deviceIndex(device)
@@ -94,10 +94,10 @@ export class Sockets {
     }
   }
 
-  /** A TAP device: the one of that name, or a new one that goes with the link. Brought up. */
+  /** Opens the TAP device of that name and brings it up, or creates one that exists as long as the link. */
   tap({ device }: DeviceEnd): OpenedSocket {
     const libc = this.#libc
-    // The system would make a device with a number in that place.
+    // The kernel would replace %d by a number.
     if (device.includes('%')) throw new KeeperError('bad_request', `${device} is no name of a device`)
     const { address, view } = this.#scratch
     this.#text('/dev/net/tun')
@@ -114,7 +114,7 @@ export class Sockets {
         const hint = `${grant('cap_net_admin')}, or make it with: sudo ip tuntap add dev ${device} mode tap user "$USER"`
         throw this.#deviceError(device, 'cap_net_admin', hint)
       }
-      // A TAP that is older than the link may have promised its last user's skills: to take super-frames and to make checksums.
+      // A persistent TAP may still have the offloads of its last user (super-frames, checksums).
       libc.ioctl(fd, linux.TUNSETOFFLOAD, 0)
       const control = this.#socket(linux.AF_INET, linux.SOCK_DGRAM, 0)
       try {
@@ -177,7 +177,7 @@ export class Sockets {
     return view.getUint16(2, false)
   }
 
-  /** Writes a sockaddr; its length. */
+  /** Writes a sockaddr; returns its length. */
   #address({ address, port }: SocketAddress): number {
     const scratch = this.#scratch
     const isSix = isIPv6(address)

@@ -4,43 +4,43 @@ import { Memory } from './memory.ts'
 import { isNobodyThere, longestNetioFrame, netioHeaderBytes, netioNameBytes } from './netio-socket.ts'
 import { vnetHeaderBytes } from './sockets.ts'
 
-/** Messages and pieces of one system call. */
+/** Number of messages and of pieces in a system call. */
 const messages = 128
 const pieces = 1024
-/** Room of one control message: struct cmsghdr and a 16-bit segment size, padded. */
+/** Size of one control message: struct cmsghdr and a padded 16-bit segment size. */
 const controlBytes = 32
 const controlLength = 24
-/** What one joined send may hold: segments (UDP_MAX_SEGMENTS of older kernels), and bytes. */
+/** Limits of one joined send: segments (UDP_MAX_SEGMENTS of older kernels), and bytes. */
 const maxSegments = 64
 const maxBytes = 64_000
-/** How often a full send buffer is tried again before a frame is dropped. */
+/** Number of retries on a full send buffer before a frame is dropped. */
 const retries = 32
 
-/** Where frames can be sent to. */
+/** A destination of frames. */
 export interface Output {
   fd: number
   readonly kind: 'udp' | 'ethernet' | 'tap' | 'netio'
-  /** Whether runs of equal frames are joined; turned off by a send that fails because of it. */
+  /** Whether runs of equal-sized frames are joined; turned off after a send fails because of it. */
   gso: boolean
-  /** Of a port of an IOU instance. */
+  /** Set for a port of an IOU instance. */
   readonly netio?: Netio | undefined
-  /** Told when the peer refused, and of frames that were lost. */
+  /** Called when the peer refused, and when frames were lost. */
   refused(frames: number): void
   failed(frames: number): void
 }
 
-/** What datagrams for a port of an IOU instance need. */
+/** Parameters of datagrams to a port of an IOU instance. */
 export interface Netio {
   /** The address of the instance. */
   readonly name: Pointer
   readonly header: Pointer
-  /** Of the instance. */
+  /** The backlog of the instance. */
   readonly backlog: Backlog
 }
 
 /**
- * Collects frames for one output and sends them with few calls. Frames stay where they are: only addresses are written. Runs
- * of equal-sized frames become one datagram that the kernel splits (UDP_SEGMENT).
+ * Collects frames for one output and sends them in few system calls. Only addresses are stored, frames are not copied. Runs of
+ * equal-sized frames become one datagram that the kernel splits (UDP_SEGMENT).
  */
 export class Transmitter {
   readonly #libc: Libc
@@ -52,7 +52,7 @@ export class Transmitter {
   #output: Output | null = null
   #messageCount = 0
   #pieceCount = 0
-  /** Of the last message: size of its segments, how many there are, its bytes; whether more may join. */
+  /** The last message: segment size, number of segments, bytes; whether more may join. */
   #segment = 0
   #joined = 0
   #total = 0
@@ -74,7 +74,7 @@ export class Transmitter {
     }
   }
 
-  /** Adds a frame. What was collected for another output is sent first. */
+  /** Adds a frame. Frames of another output are sent first. */
   add(output: Output, frame: Pointer, length: number): void {
     if (output !== this.#output || this.#pieceCount > pieces - 2) this.#begin(output)
     if (output.kind === 'tap') {
@@ -101,7 +101,7 @@ export class Transmitter {
     this.#isOpen = output.gso && length > 0
   }
 
-  /** Adds frames that lie one behind the other, each of `segment` bytes but the last. For outputs with `gso` only. */
+  /** Adds adjacent frames, each of `segment` bytes but the last. Only for outputs with `gso`. */
   addJoined(output: Output, frames: Pointer, length: number, segment: number): void {
     const most = Math.max(1, Math.min(maxSegments, Math.floor(maxBytes / segment))) * segment
     for (let done = 0; done < length; done += most) {
@@ -120,7 +120,7 @@ export class Transmitter {
     this.#isOpen = false
   }
 
-  /** Sends what was collected. */
+  /** Sends the collected frames. */
   flush(): void {
     const output = this.#output
     const count = this.#messageCount
@@ -141,7 +141,7 @@ export class Transmitter {
       }
       const errno = this.#libc.errno()
       if (errno === linux.ECONNREFUSED) {
-        // An answer to an earlier frame; it was taken from the socket, and the message may go.
+        // A pending ICMP error of an earlier frame; it is now cleared, and the message is sent again.
         output.refused(1)
         if (++tries <= 2) continue
       } else if ((errno === linux.EAGAIN || errno === linux.ENOBUFS || errno === linux.EINTR) && ++tries <= retries) {
@@ -157,7 +157,7 @@ export class Transmitter {
     }
   }
 
-  /** Sends to an IOU instance: what it has no room for waits, what nobody takes is lost at once. */
+  /** Sends to an IOU instance. Frames without room wait in the backlog; frames without a receiver are dropped. */
   #deliver(output: Output, { backlog, header }: Netio, count: number): void {
     let sent = 0
     while (sent < count && backlog.isEmpty) {
@@ -165,7 +165,7 @@ export class Transmitter {
       const result = this.#libc.sendmmsg(output.fd, address, count - sent, linux.MSG_DONTWAIT)
       if (result > 0) {
         sent += result
-        // What stopped it will be told when the rest is tried.
+        // The next send reports the error.
         break
       }
       const errno = this.#libc.errno()
@@ -176,7 +176,7 @@ export class Transmitter {
       sent += 1
     }
     for (; sent < count; sent++) {
-      // Every message is a header and a frame.
+      // Every message has two pieces, header and frame.
       const piece = this.#pieces + (2 * sent + 1) * pieceBytes
       backlog.put(output, header, this.#memory.pointer(piece), this.#memory.view.getUint32(piece + 8, true))
     }
@@ -206,7 +206,7 @@ export class Transmitter {
     this.#messageCount += 1
   }
 
-  /** Notes that the last message holds so many segments more. */
+  /** Adds segments to the last message. */
   #join(count: number, bytes: number): void {
     const memory = this.#memory
     const last = this.#messageCount - 1
@@ -235,7 +235,7 @@ export class Transmitter {
     return Math.ceil(this.#memory.view.getUint32(piece + 8, true) / segment)
   }
 
-  /** Sends the frames of a joined message one by one, where the way out cannot split them. */
+  /** Sends the frames of a joined message one by one, if the route cannot split them. */
   #sendApart(output: Output, message: number): void {
     const { view, address } = this.#memory
     const place = message * messageBytes
@@ -252,7 +252,7 @@ export class Transmitter {
     }
   }
 
-  /** A character device takes one frame a call. */
+  /** A character device takes one frame in a system call. */
   #writeOne(output: Output, frame: Pointer, length: number): void {
     for (let tries = 0; tries < retries; tries++) {
       if (this.#libc.write(output.fd, frame, length) >= 0) return
@@ -262,6 +262,6 @@ export class Transmitter {
   }
 }
 
-/** The errors of a way out that does not know UDP_SEGMENT, has no checksum offload, or a smaller MTU. */
+/** Errors of a route without UDP_SEGMENT or checksum offload, or with a smaller MTU. */
 const isNoSegmenting = (errno: number): boolean =>
   errno === linux.EIO || errno === linux.EINVAL || errno === linux.EMSGSIZE

@@ -6,8 +6,8 @@ import type { Report, Start, WorkerCall, WorkerCalls } from './messages.ts'
 import { Pump } from './pump.ts'
 
 /**
- * The thread of the fast path. It sleeps in the system until a frame comes or its descriptor is written to, so its event loop
- * never turns: messages are taken from the port when it is woken.
+ * The thread of the fast path. It sleeps in epoll until a frame or a wake-up arrives, so its event loop never runs: it reads its
+ * messages when it is woken.
  */
 if (parentPort === null) throw new Error('to be run as a worker')
 const port = parentPort

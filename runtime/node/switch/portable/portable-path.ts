@@ -15,7 +15,7 @@ interface End {
   lane: Lane<End> | null
 }
 
-/** The packet path where there is no FFI, or no Linux: node:dgram, one frame a call. UDP only. */
+/** The packet path without FFI or Linux: node:dgram, one frame in a call, UDP only. */
 export class PortablePath implements PacketPath {
   readonly name = 'portable'
   readonly #ends = new Map<number, End>()
@@ -91,7 +91,7 @@ export class PortablePath implements PacketPath {
   }
 
   async tidy(): Promise<void> {
-    // No instance has ever run on it.
+    // No IOU instance runs with this path.
   }
 
   async shutdown(): Promise<void> {
@@ -111,7 +111,7 @@ export class PortablePath implements PacketPath {
     }
     const { output, hops } = lane
     const now = performance.now()
-    // First what is due, because this frame might be due at once.
+    // Due frames first, because this frame might be due at once.
     this.#takeDue(now)
     if (isUnimpaired(hops, now)) {
       for (const hop of hops) hop.count(1, frame.length)
@@ -137,7 +137,7 @@ export class PortablePath implements PacketPath {
     this.#queue.takeDue(
       now,
       (end, _row, block, place, length) => {
-        // Node sends after this turn, when the place may hold another frame.
+        // A copy: Node sends after this turn, when the slot may have another frame.
         this.#ends.get(end)?.socket.send(Buffer.from(block.bytes.subarray(place, place + length)))
       },
       () => {},

@@ -2,7 +2,7 @@ import { createSocket, type Socket } from 'node:dgram'
 import { isIPv6 } from 'node:net'
 import { KeeperError } from '../../keeper-protocol/error.ts'
 
-/** Bursts must fit while the event loop is busy; the kernel gives what it allows (net.core.rmem_max). */
+/** Size of socket buffers for bursts while the event loop is busy, bytes; the kernel limits it to net.core.rmem_max. */
 const bufferBytes = 1 << 20
 
 export interface UdpPeer {
@@ -10,7 +10,7 @@ export interface UdpPeer {
   readonly port: number
 }
 
-/** A UDP socket that is bound here and connected there: only datagrams of the peer come in. */
+/** A connected UDP socket: it receives only datagrams of its peer. */
 export class UdpSocket {
   readonly port: number
   readonly #socket: Socket
@@ -23,7 +23,7 @@ export class UdpSocket {
     this.port = socket.address().port
   }
 
-  /** `port_taken` when the local port cannot be bound; port 0 takes a free one. */
+  /** `port_taken` when the local port cannot be bound; port 0 chooses a free one. */
   static async open(
     local: UdpPeer,
     remote: UdpPeer,
@@ -54,7 +54,7 @@ export class UdpSocket {
       })
     }
     socket.removeAllListeners('error')
-    // A peer that is not there answers ICMP port unreachable, which comes here as an error: the wire is silent, no more.
+    // ICMP port unreachable of a missing peer arrives as an error; the frame is only lost.
     socket.on('error', refused)
     grow(socket)
     socket.on('message', receive)
@@ -65,7 +65,7 @@ export class UdpSocket {
     if (!this.#isOpen) return
     this.#socket.send(frame, (error) => {
       if ((error as NodeJS.ErrnoException | null)?.code !== 'ECONNREFUSED') return
-      // An answer to an earlier frame: it was taken from the socket, and this one may go.
+      // A pending error of an earlier frame; it is now cleared, and this frame is sent again.
       this.#refused()
       if (this.#isOpen) this.#socket.send(frame, ignore)
     })
@@ -85,6 +85,6 @@ function grow(socket: Socket): void {
     socket.setRecvBufferSize(bufferBytes)
     socket.setSendBufferSize(bufferBytes)
   } catch {
-    // A smaller buffer loses frames earlier; nothing else.
+    // A smaller buffer only loses frames earlier.
   }
 }
