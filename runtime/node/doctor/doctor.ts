@@ -48,9 +48,9 @@ function libpcapCheck(): Check {
 
 function nodeVersion(): Check {
   const [major = 0, minor = 0] = process.versions.node.split('.').map(Number)
-  const isEnough = major > 20 || (major === 20 && minor >= 17)
+  const isEnough = major > 20 || (major === 20 && minor >= 19)
   const found = `${process.version} on ${process.platform} ${release()}`
-  return isEnough ? ok('Node.js', found) : error('Node.js', found, 'install Node.js 20.17 or later')
+  return isEnough ? ok('Node.js', found) : error('Node.js', found, 'install Node.js 20.19 or later')
 }
 
 async function dataDirectory({ data, min_free_space_mb }: Resolved): Promise<Check[]> {
