@@ -23,6 +23,7 @@ import type { Assets } from './http/assets.ts'
 import { readAnyJson, readBytes, readJson } from './http/body.ts'
 import { type Answer, type Context, type Endpoint, type Json, roleOf } from './http/endpoint.ts'
 import { pathOf, queryOf, unalias } from './http/path.ts'
+import { type RelayedAnswer, responseOf } from './http/relayed-answer.ts'
 import { RequestMetrics } from './http/request-metrics.ts'
 import { type Match, Routes } from './http/router.ts'
 import { isUpgrade, type Upgrade, upgradeToken } from './http/socket.ts'
@@ -69,6 +70,8 @@ export interface AppOptions {
   /** Path words of clients -> ours, such as `{vpcs: 'pc'}`. */
   readonly aliases: Readonly<Record<string, string>>
   readonly json: Json
+  /** The Response of an answer that is handed on; a runtime may have a faster one. */
+  readonly relayed?: (answer: RelayedAnswer) => Response
   readonly upgrade: Upgrade
   /** The script of the reference page: rapidoc-min.js. */
   readonly assets: Assets
@@ -217,7 +220,7 @@ export function createApp(options: AppOptions): App {
     const ours = unalias(path, aliases)
     const match = await routes.find(request.method, ours)
     if ('methods' in match) {
-      return finish({ status: 204 }, optionsHeaders(request, match.methods, headers), json)
+      return finish({ status: 204 }, optionsHeaders(request, match.methods, headers), options)
     }
     headers['X-ROUTE'] = match.endpoint.path
     const identity = await found(match.endpoint, ours)
@@ -251,7 +254,7 @@ export function createApp(options: AppOptions): App {
     const ourAgent = typeof agent === 'function' ? agent(asker) : agent
     if ('handOn' in ourAgent && match.endpoint.owner === 'project') {
       const handed = ourAgent.handOn(await projectRequestOf(match, ours, request, upgrade, options.jsonBytes))
-      if (handed !== undefined) return finish(await handed, headers, json)
+      if (handed !== undefined) return finish(await handed, headers, options)
     }
     const feeds = options.feeds ?? feedsOf(ourAgent.events, options.fleet)
     // Of a gateway only what it has is asked: endpoints of one project were handed on, or get by with a feed.
@@ -259,14 +262,14 @@ export function createApp(options: AppOptions): App {
     const context = { ...rest, identity, caller: asker.caller, answered, itself, peer, upgrade, ...own }
     const work = () => answer(match, ours, request, context, options.jsonBytes)
     const result = who === undefined || options.within === undefined ? await work() : await options.within(who, work)
-    return finish(result, headers, json)
+    return finish(result, headers, options)
   }
   const failed = (error: unknown, request: Request, id: string, headers: Record<string, string>): Response => {
     const known = error instanceof ApiError ? error : undefined
     if (known === undefined && !request.signal.aborted) report(error, id)
     const fault = known ?? unexpected(request.signal.aborted)
     const body = { message: fault.message, status: fault.status, ...fault.extra }
-    return finish({ status: fault.status, body }, { ...headers, ...fault.headers, [errorHeader]: fault.word }, json)
+    return finish({ status: fault.status, body }, { ...headers, ...fault.headers, [errorHeader]: fault.word }, options)
   }
 
   /** Answers a request whose sender was let in elsewhere. */
@@ -445,7 +448,7 @@ async function answer(
   request: Request,
   context: Context<HostAgent>,
   jsonBytes: number,
-): Promise<Response | Answer> {
+): Promise<Response | Answer | RelayedAnswer> {
   const input = {
     params: endpoint.params === undefined ? {} : lowerIds(validate(endpoint.params, params, 'path')),
     query: endpoint.query === undefined ? {} : validate(endpoint.query, queryOf(request.url), 'query'),
@@ -478,7 +481,12 @@ function lowerIds(params: Record<string, unknown>): Record<string, unknown> {
   return params
 }
 
-function finish(answer: Response | Answer, headers: Record<string, string>, json: Json): Response {
+function finish(
+  answer: Response | Answer | RelayedAnswer,
+  headers: Record<string, string>,
+  { json, relayed = responseOf }: Pick<AppOptions, 'json' | 'relayed'>,
+): Response {
+  if ('content' in answer) return relayed({ ...answer, headers: { ...answer.headers, ...headers } })
   if (!(answer instanceof Response)) {
     if (answer.body === undefined) return new Response(null, { status: answer.status, headers })
     // The line end is for people with curl.

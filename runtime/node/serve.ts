@@ -15,7 +15,7 @@ import { assets } from './http/assets.ts'
 import { runAs } from './http/caller.ts'
 import { Certificate } from './http/certificate.ts'
 import { peerOf, peerOfMessage } from './http/peer.ts'
-import { json, listen } from './http/server.ts'
+import { json, listen, relayed } from './http/server.ts'
 import { WebSockets } from './http/websocket.ts'
 import { computeIdOf } from './join/compute-id.ts'
 import { Joiner } from './join/joiner.ts'
@@ -85,6 +85,7 @@ export async function serve(config: LoadedConfig): Promise<number> {
     jsonBytes: current.limits.json_kb * 1024,
     aliases: current.aliases,
     json,
+    relayed,
     upgrade: webSockets.upgrade,
     assets,
     report: (error, request) => log.error({ err: error, request }, 'a request failed'),

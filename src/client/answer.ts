@@ -1,11 +1,18 @@
 import { ignore } from '../async/ignore.ts'
 import { answerBudget, type Reservation } from '../http/answer-budget.ts'
+import type { ComputeAnswer } from './transport.ts'
 
 /**
  * The text of a body; undefined when it is longer than that many bytes, or is no UTF-8. 503 when too much is being read of other
  * answers at the same time.
  */
-export async function readText(response: Response, most: number, budget = answerBudget): Promise<string | undefined> {
+export async function readText(
+  response: ComputeAnswer,
+  most: number,
+  budget = answerBudget,
+): Promise<string | undefined> {
+  const { whole } = response
+  if (whole !== undefined) return whole.byteLength > most ? undefined : decodedWhole(whole)
   if (response.body === null) return ''
   const announced = Number(response.headers.get('content-length') ?? most)
   const reader = response.body.getReader()
@@ -33,7 +40,7 @@ export async function readText(response: Response, most: number, budget = answer
 }
 
 /** The JSON of a body; undefined when it is none, or is too long. */
-export async function readJson(response: Response, most: number): Promise<unknown> {
+export async function readJson(response: ComputeAnswer, most: number): Promise<unknown> {
   try {
     return JSON.parse((await readText(response, most)) ?? '')
   } catch (error) {
@@ -54,6 +61,14 @@ export function causeOf(error: unknown): string {
   const { message, cause, errors } = error as Error & { errors?: readonly unknown[] }
   const inner = errors?.[0] ?? cause
   return inner instanceof Error ? causeOf(inner) : quoteText(message)
+}
+
+function decodedWhole(bytes: Uint8Array): string | undefined {
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
+  } catch {
+    return undefined
+  }
 }
 
 /** Pieces are joined by the decoder; its last call, without any, says whether the text was whole. */

@@ -2,6 +2,7 @@ import { ignore } from '../async/ignore.ts'
 import { ApiError, badRequest } from '../errors/api-error.ts'
 import type { Exchange } from './exchange.ts'
 import type { ClientLimits } from './options.ts'
+import type { ComputeAnswer } from './transport.ts'
 
 interface Received {
   /** How long it may stand still while somebody reads, ms; undefined: for ever. */
@@ -14,7 +15,7 @@ interface Received {
 
 /** The body of an answer as it is read: an error when it stands still or ends at another place than was announced. */
 export function received(
-  response: Response,
+  response: ComputeAnswer,
   exchange: Exchange,
   { idleMs, size, lost }: Received,
 ): ReadableStream<Uint8Array> {

@@ -12,6 +12,7 @@ import { faultOf } from './faults.ts'
 import { isRedirect } from './greeting.ts'
 import { type ClientLimits, defaultClientLimits, type RemoteOptions } from './options.ts'
 import { tolerant } from './tolerant.ts'
+import type { ComputeAnswer } from './transport.ts'
 import { ConnectionLost, jsonBody, type Outgoing, type Send } from './transport.ts'
 
 const maxRetries = 2
@@ -67,7 +68,7 @@ export class Connection {
   }
 
   /** A call of whose answer only the head counts; it is over when the body has ended. */
-  async done(call: Call): Promise<Response> {
+  async done(call: Call): Promise<ComputeAnswer> {
     const { response, exchange } = await this.#send(call)
     await this.#text(response, exchange)
     return response
@@ -76,8 +77,8 @@ export class Connection {
   /** A call that is answered with a stream. `idleMs`: how long it may stand still; undefined: for ever. */
   async stream(
     call: Call,
-    { idleMs, size }: { idleMs: number | undefined; size?: (response: Response) => number | undefined },
-  ): Promise<{ response: Response; body: ReadableStream<Uint8Array> }> {
+    { idleMs, size }: { idleMs: number | undefined; size?: (response: ComputeAnswer) => number | undefined },
+  ): Promise<{ response: ComputeAnswer; body: ReadableStream<Uint8Array> }> {
     const { response, exchange } = await this.#send(call)
     exchange.within(undefined)
     try {
@@ -123,19 +124,21 @@ export class Connection {
   }
 
   /** What a compute answered instead, as an error; takes the answer's body. */
-  async refusal(response: Response, exchange: Exchange): Promise<ApiError> {
+  async refusal(response: ComputeAnswer, exchange: Exchange): Promise<ApiError> {
     const text = await exchange.until(readText(response, faultBytes)).catch(() => undefined)
     return faultOf(response, text ?? '', this.#name)
   }
 
-  async #send(call: Call): Promise<{ response: Response; exchange: Exchange }> {
+  async #send(call: Call): Promise<{ response: ComputeAnswer; exchange: Exchange }> {
     const { method, upload, accepts = [], pace = method === 'GET' ? 'read' : 'work' } = call
     const exchange = new Exchange(call.signal)
     exchange.within(pace === 'read' ? this.limits.readMs : this.limits.workMs)
     const body = upload?.begin(exchange, this.limits)
     try {
       const response = await this.#tries(call, exchange, body)
-      const isAnswer = response.ok || (accepts.includes(response.status) && !isRedirect(response))
+      const isAnswer =
+        (response.status >= 200 && response.status < 300) ||
+        (accepts.includes(response.status) && !isRedirect(response))
       if (isAnswer) return { response, exchange }
       throw await this.refusal(response, exchange)
     } catch (error) {
@@ -146,7 +149,7 @@ export class Connection {
     }
   }
 
-  async #tries(call: Call, exchange: Exchange, body: ReadableStream<Uint8Array> | undefined): Promise<Response> {
+  async #tries(call: Call, exchange: Exchange, body: ReadableStream<Uint8Array> | undefined): Promise<ComputeAnswer> {
     const isSafe = call.method === 'GET'
     for (let tries = 0; ; tries++) {
       try {
@@ -161,7 +164,7 @@ export class Connection {
     }
   }
 
-  #ask(call: Call, exchange: Exchange, stream: ReadableStream<Uint8Array> | undefined): Promise<Response> {
+  #ask(call: Call, exchange: Exchange, stream: ReadableStream<Uint8Array> | undefined): Promise<ComputeAnswer> {
     const { method, path, headers, input, rests = false } = call
     const json: Partial<Outgoing> = input === undefined ? {} : jsonBody(input)
     const answer = this.#transport({
@@ -184,7 +187,7 @@ export class Connection {
   }
 
   /** Undefined: it is too long, or no UTF-8. */
-  async #text(response: Response, exchange: Exchange): Promise<string | undefined> {
+  async #text(response: ComputeAnswer, exchange: Exchange): Promise<string | undefined> {
     try {
       return await exchange.until(readText(response, this.limits.answerBytes))
     } catch (error) {

@@ -4,6 +4,7 @@ import { type ErrorWord, errorHeader } from '../errors/words.ts'
 import { Fault } from '../schema/fields.ts'
 import { requireAboutRequest } from './greeting.ts'
 import { tolerant } from './tolerant.ts'
+import type { ComputeAnswer } from './transport.ts'
 
 /** Headers of an error that say more about it. */
 const telling = ['content-range', 'range', 'retry-after']
@@ -11,7 +12,7 @@ const longestMessage = 4096
 const longestWord = 100
 
 /** What a compute answered instead of what was asked for, as the error that our own caller is told. */
-export function faultOf(response: Response, text: string, name: string): ApiError {
+export function faultOf(response: ComputeAnswer, text: string, name: string): ApiError {
   requireAboutRequest(response, name)
   const { status } = response
   const compute = `The compute ${name}`

@@ -3,7 +3,7 @@ import { ignore } from '../async/ignore.ts'
 import { conflict } from '../errors/api-error.ts'
 import { type ComputeCapabilities, ComputeCapabilities as Schema } from '../model/compute.ts'
 import { quoteText, readJson } from './answer.ts'
-import type { Send } from './transport.ts'
+import type { ComputeAnswer, Send } from './transport.ts'
 
 const maxBytes = 64 * 1024
 const maxKinds = 100
@@ -35,7 +35,7 @@ export async function greetCompute(send: Send, version: string, signal: AbortSig
 }
 
 /** Throws for an answer by which no compute can be used, with the reason as a person needs it. */
-export function requireAnswer(response: Response, said?: unknown): void {
+export function requireAnswer(response: ComputeAnswer, said?: unknown): void {
   const { status } = response
   if (status === 200) return
   response.body?.cancel().catch(ignore('what else the answer says is not wanted'))
@@ -47,7 +47,7 @@ export function requireAnswer(response: Response, said?: unknown): void {
 }
 
 /** 409 for an answer that is about us, and not about what was asked. */
-export function requireAboutRequest(response: Response, name: string): void {
+export function requireAboutRequest(response: ComputeAnswer, name: string): void {
   const refuse = (reason: string): never => {
     response.body?.cancel().catch(ignore('what else the answer says is not wanted'))
     throw conflict(`The compute ${name} ${reason}`, { word: 'compute-refuses' })
@@ -59,7 +59,7 @@ export function requireAboutRequest(response: Response, name: string): void {
 }
 
 /** A 308 without an address is no redirect: it says how much of an upload came. Status 0 is how `fetch` may hide one. */
-export const isRedirect = ({ status, headers }: Response): boolean =>
+export const isRedirect = ({ status, headers }: ComputeAnswer): boolean =>
   status === 0 || ([301, 302, 303, 307, 308].includes(status) && (status !== 308 || headers.has('location')))
 
 /** What the body of an error says. */

@@ -6,6 +6,7 @@ import { Upload } from './bodies.ts'
 import type { Connection } from './connection.ts'
 import { factsOf } from './facts.ts'
 import { path } from './paths.ts'
+import type { ComputeAnswer } from './transport.ts'
 
 const list = Type.Array(Image)
 const programs = Type.Array(FoundProgram)
@@ -62,7 +63,7 @@ function rangeText(range: WantedRange): string {
 /** `bytes`: those of the body. */
 function imageFacts(
   connection: Connection,
-  response: Response,
+  response: ComputeAnswer,
 ): Omit<StoredImage, 'content'> & { readonly bytes: number } {
   const { size: bytes, modified } = factsOf(connection, response)
   const etag = response.headers.get('etag')
@@ -105,7 +106,7 @@ function digestText({ algorithm, hex }: Digest): string {
 }
 
 /** `total`: the bytes of an image that is complete. */
-function progressOf(connection: Connection, response: Response, total: number): UploadProgress {
+function progressOf(connection: Connection, response: ComputeAnswer, total: number): UploadProgress {
   if (response.status !== 308) return { received: total, done: true }
   const header = response.headers.get('range')
   if (header === null) return { received: 0, done: false }

@@ -16,22 +16,37 @@ export interface Outgoing {
 }
 
 /**
+ * The answer of a compute. A `Response` is one. A runtime that is nearer to the wire makes less: headers that are only looked up, and
+ * a short body as a whole.
+ */
+export interface ComputeAnswer {
+  readonly status: number
+  readonly headers: Pick<Headers, 'get' | 'has'>
+  readonly body: ReadableStream<Uint8Array> | null
+  /** A short body that has come; `body` has the same bytes. */
+  readonly whole?: Uint8Array<ArrayBuffer> | undefined
+}
+
+/**
  * Sends a request to one compute. Redirects are given back, not followed, and so are the bytes of a body as they came. Rejects
  * when no answer came: with ConnectionLost when the compute had been reached. An abort of the signal also ends the body of
  * the answer. A body that was not taken to its end is left as it is: its sender may still want an answer.
  */
-export type Send = (request: Outgoing) => Promise<Response>
+export type Send = (request: Outgoing) => Promise<ComputeAnswer>
 
 /** Where a compute is; a transport by which computes connect to us looks at the id only. */
 export type ComputeAddress = Pick<ComputeRecord, 'compute_id' | 'protocol' | 'host' | 'port'>
 export type Transport = (address: ComputeAddress) => Send
 
 /**
- * Opens a websocket to one compute: it is open, and paused where it can be. A Response: the compute refuses. Rejects as `Send`
+ * Opens a websocket to one compute: it is open, and paused where it can be. An answer: the compute refuses. Rejects as `Send`
  * does. An abort of the signal also breaks the open socket off.
  */
-export type OpenSocket = (request: Pick<Outgoing, 'path' | 'headers' | 'signal'>) => Promise<Socket | Response>
+export type OpenSocket = (request: Pick<Outgoing, 'path' | 'headers' | 'signal'>) => Promise<Socket | ComputeAnswer>
 export type SocketTransport = (address: ComputeAddress) => OpenSocket
+
+/** Whether a compute refused to open a websocket. */
+export const isRefusal = (opened: Socket | ComputeAnswer): opened is ComputeAnswer => 'status' in opened
 
 /** The compute had the request, or a part of it, and the connection ended before an answer came. */
 export class ConnectionLost extends Error {

@@ -1,5 +1,7 @@
 import { onAbort } from '../async/abort.ts'
 import { type Caller, headersFor } from '../auth/caller.ts'
+import { isRefusal } from '../client/transport.ts'
+import type { RelayedAnswer } from '../http/relayed-answer.ts'
 import type { Socket, Upgrade } from '../http/socket.ts'
 import type { Fleet } from './fleet.ts'
 import { passOn } from './forward.ts'
@@ -14,14 +16,17 @@ export interface BridgeOptions {
 }
 
 /** Hands a websocket on to a compute. */
-export async function bridge(fleet: Fleet, { id, request, path, caller, upgrade }: BridgeOptions): Promise<Response> {
+export async function bridge(
+  fleet: Fleet,
+  { id, request, path, caller, upgrade }: BridgeOptions,
+): Promise<Response | RelayedAnswer> {
   const over = new AbortController()
   const leave = () => over.abort(request.signal.reason)
   // After the upgrade only the end of the websocket counts.
   const stay = onAbort(request.signal, leave)
   try {
     const opened = await fleet.openSocket(id, { path, headers: headersFor(caller), signal: over.signal })
-    if (opened instanceof Response) return await passOn(opened, fleet.nameOf(id))
+    if (isRefusal(opened)) return await passOn(opened, fleet.nameOf(id))
     return upgrade(request, {
       open: (socket) => join(socket, opened),
       abandon: () => opened.close(1001, 'The client went away'),

@@ -2,7 +2,7 @@ import { ignore } from '../async/ignore.ts'
 import { SerialQueue } from '../async/serial-queue.ts'
 import { originOf } from '../client/address.ts'
 import { ComputeRefused, greetCompute } from '../client/greeting.ts'
-import type { OpenSocket, Outgoing } from '../client/transport.ts'
+import type { ComputeAnswer, OpenSocket, Outgoing } from '../client/transport.ts'
 import { conflict } from '../errors/api-error.ts'
 import type { Socket } from '../http/socket.ts'
 import {
@@ -245,7 +245,7 @@ export class Fleet {
   }
 
   /** See `RemoteCompute.send`; 404 for an unknown id. */
-  async send(id: string, request: Outgoing): Promise<Response> {
+  async send(id: string, request: Outgoing): Promise<ComputeAnswer> {
     return this.#computes.find(id).send(request)
   }
 
@@ -265,7 +265,7 @@ export class Fleet {
   }
 
   /** See `RemoteCompute.openSocket`; 404 for an unknown id; 409 for `local`, which needs no websocket. */
-  async openSocket(id: string, request: Parameters<OpenSocket>[0]): Promise<Socket | Response> {
+  async openSocket(id: string, request: Parameters<OpenSocket>[0]): Promise<Socket | ComputeAnswer> {
     const found = this.#computes.find(id)
     if (found instanceof RemoteCompute) return found.openSocket(request)
     throw conflict(

@@ -1,10 +1,11 @@
 import { type Caller, headersFor } from '../auth/caller.ts'
 import { readJson } from '../client/answer.ts'
 import { messageOf, requireAboutRequest } from '../client/greeting.ts'
-import { bodiless, jsonBody, type Outgoing } from '../client/transport.ts'
+import { bodiless, type ComputeAnswer, jsonBody, type Outgoing } from '../client/transport.ts'
 import { ApiError, badRequest } from '../errors/api-error.ts'
 import { errorHeader, wordOfStatus } from '../errors/words.ts'
 import { isPlainTarget } from '../http/plain-target.ts'
+import type { RelayedAnswer } from '../http/relayed-answer.ts'
 import { isUpgrade, type Upgrade } from '../http/socket.ts'
 import { bridge } from './bridge.ts'
 import type { Fleet } from './fleet.ts'
@@ -30,29 +31,31 @@ const toCompute = [
   'repr-digest',
 ]
 
-/** Response headers for the client: about the body. No header by which a compute could act as this service. */
-const toClient = [
-  'accept-ranges',
-  'allow',
-  'cache-control',
-  'content-digest',
-  'content-disposition',
-  'content-encoding',
-  'content-length',
-  'content-range',
-  'content-type',
-  'etag',
-  'last-modified',
-  'range',
-  'repr-digest',
-  'retry-after',
-  'x-accel-buffering',
-  'x-comment',
-  'x-interface-name',
-  'x-patchbay-error',
-]
-/** Response headers of an error. */
-const aboutErrors: ReadonlySet<string> = new Set(['allow', 'content-range', 'range', 'retry-after', 'x-patchbay-error'])
+/**
+ * Response headers for the client: about the body. No header by which a compute could act as this service. An error has only those
+ * that are `true`.
+ */
+const toClient = Object.entries({
+  'Accept-Ranges': false,
+  Allow: true,
+  'Cache-Control': false,
+  'Content-Digest': false,
+  'Content-Disposition': false,
+  'Content-Encoding': false,
+  'Content-Length': false,
+  'Content-Range': true,
+  'Content-Type': false,
+  ETag: false,
+  'Last-Modified': false,
+  Range: true,
+  'Repr-Digest': false,
+  'Retry-After': true,
+  'X-Accel-Buffering': false,
+  'X-Comment': false,
+  'X-Interface-Name': false,
+  [errorHeader]: true,
+})
+const toClientOfErrors = toClient.filter(([, isOfErrors]) => isOfErrors)
 
 /** A request to forward. */
 export interface Forwarded {
@@ -68,7 +71,7 @@ export interface Forwarded {
 }
 
 /** Forwards a request to a compute and its answer to the client, both as streams. */
-export async function forward(fleet: Fleet, id: string, forwarded: Forwarded): Promise<Response> {
+export async function forward(fleet: Fleet, id: string, forwarded: Forwarded): Promise<Response | RelayedAnswer> {
   const { request, path, body, caller, upgrade } = forwarded
   const name = fleet.nameOf(id)
   requirePlain(path)
@@ -97,7 +100,7 @@ export async function ask(
   fleet: Fleet,
   id: string,
   { path, body, caller, signal }: { path: string; body: unknown; caller: Caller; signal: AbortSignal },
-): Promise<Response> {
+): Promise<RelayedAnswer> {
   const name = fleet.nameOf(id)
   const { headers, body: bytes } = jsonBody(body)
   const outgoing = { method: 'POST', path, headers: { ...headers, ...headersFor(caller) }, body: bytes, signal }
@@ -105,9 +108,9 @@ export async function ask(
 }
 
 /** The JSON of an answer; undefined for other content, or above `maxBytes`. 504 when the connection is lost. */
-export async function readAnswer(response: Response, maxBytes: number, name: string): Promise<unknown> {
+export async function readAnswer(answer: ComputeAnswer, maxBytes: number, name: string): Promise<unknown> {
   try {
-    return await readJson(response, maxBytes)
+    return await readJson(answer, maxBytes)
   } catch (cause) {
     if (cause instanceof ApiError) throw cause
     throw new ApiError(504, `The compute ${name} went away before it had answered`, { cause })
@@ -115,34 +118,41 @@ export async function readAnswer(response: Response, maxBytes: number, name: str
 }
 
 /** Turns the answer of a compute into an answer of this service. Keeps the status, except 401, 407 and redirects. */
-export async function passOn(response: Response, name: string): Promise<Response> {
-  const { status } = response
-  requireAboutRequest(response, name)
-  const headers = new Headers(picked(response.headers, toClient))
-  if (status >= 400) return failed(response, headers, name)
+export async function passOn(answer: ComputeAnswer, name: string): Promise<RelayedAnswer> {
+  const { status } = answer
+  requireAboutRequest(answer, name)
+  if (status >= 400) return failed(answer, name)
+  const headers = headersOf(answer, toClient)
   // An answer of a compute must not run as a page of this service.
-  headers.set('Content-Security-Policy', "default-src 'none'; sandbox")
-  headers.set('X-Content-Type-Options', 'nosniff')
-  return new Response(bodiless.has(status) ? null : response.body, { status, headers })
+  headers['Content-Security-Policy'] = "default-src 'none'; sandbox"
+  headers['X-Content-Type-Options'] = 'nosniff'
+  return { status, headers, content: bodiless.has(status) ? null : (answer.whole ?? answer.body) }
 }
 
 /** An error with the status of the compute, and with its message if the body has the common form of errors. */
-async function failed(response: Response, headers: Headers, name: string): Promise<Response> {
-  const { status } = response
-  const said = await readAnswer(response, maxErrorBytes, name)
+async function failed(answer: ComputeAnswer, name: string): Promise<RelayedAnswer> {
+  const { status } = answer
+  const said = await readAnswer(answer, maxErrorBytes, name)
   const body =
     messageOf(said) === undefined
       ? { message: `The compute ${name} answered ${status}, and not why`, status }
       : { ...(said as object), status }
-  for (const header of [...headers.keys()]) {
-    if (!aboutErrors.has(header)) headers.delete(header)
-  }
+  const headers = headersOf(answer, toClientOfErrors)
   // A compute of an earlier version sends no error code.
-  if (!headers.has(errorHeader)) headers.set(errorHeader, 'image' in body ? 'image-missing' : wordOfStatus(status))
-  headers.set('Content-Type', 'application/json')
-  const text = new TextEncoder().encode(`${JSON.stringify(body)}\n`)
-  headers.set('Content-Length', String(text.byteLength))
-  return new Response(text, { status, headers })
+  headers[errorHeader] ??= 'image' in body ? 'image-missing' : wordOfStatus(status)
+  const content = new TextEncoder().encode(`${JSON.stringify(body)}\n`)
+  headers['Content-Type'] = 'application/json'
+  headers['Content-Length'] = String(content.byteLength)
+  return { status, headers, content }
+}
+
+function headersOf({ headers }: ComputeAnswer, names: typeof toClient): Record<string, string> {
+  const found: Record<string, string> = {}
+  for (const [name] of names) {
+    const value = headers.get(name)
+    if (value !== null) found[name] = value
+  }
+  return found
 }
 
 /** A transport may resolve dot segments and backslashes, and so request another path. */
@@ -152,12 +162,12 @@ function requirePlain(path: string): void {
 }
 
 function picked(headers: Headers, names: readonly string[]): Record<string, string> {
-  return Object.fromEntries(
-    names.flatMap((name) => {
-      const value = headers.get(name)
-      return value === null ? [] : [[name, value]]
-    }),
-  )
+  const found: Record<string, string> = {}
+  for (const name of names) {
+    const value = headers.get(name)
+    if (value !== null) found[name] = value
+  }
+  return found
 }
 
 function queryOf(url: string): string {

@@ -3,7 +3,7 @@ import { abortable } from '../async/abort.ts'
 import { ignore } from '../async/ignore.ts'
 import { withTimeout } from '../async/timeout.ts'
 import { causeOf } from '../client/answer.ts'
-import { bodiless, ConnectionLost, type Send } from '../client/transport.ts'
+import { bodiless, type ComputeAnswer, ConnectionLost, type Send } from '../client/transport.ts'
 import { ApiError } from '../errors/api-error.ts'
 import { LateHead, lateHeader, lateType } from '../model/late-answer.ts'
 
@@ -30,7 +30,7 @@ export const awaitingLate =
     if (request.method === 'HEAD') return send(request)
     const { signal } = request
     const response = await send({ ...request, headers: { ...request.headers, [lateHeader]: '1' } })
-    if (response.body === null || !isLate(response)) return response
+    if (!isLate(response) || response.body === null) return response
     const reader = response.body.getReader()
     try {
       const { line, rest } = await abortable(readLine(reader, silenceMs), signal)
@@ -44,7 +44,7 @@ export const awaitingLate =
     }
   }
 
-const isLate = ({ status, headers }: Response): boolean =>
+const isLate = ({ status, headers }: ComputeAnswer): boolean =>
   status === 200 && headers.get('content-type')?.split(';', 1)[0]?.trim().toLowerCase() === lateType
 
 /** The first line after the spaces, and the part of the body in the same chunk. */

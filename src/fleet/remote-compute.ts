@@ -7,7 +7,9 @@ import { causeOf } from '../client/answer.ts'
 import { ComputeRefused, greetCompute } from '../client/greeting.ts'
 import {
   type ComputeAddress,
+  type ComputeAnswer,
   ConnectionLost,
+  isRefusal,
   type OpenSocket,
   type Outgoing,
   type Send,
@@ -148,16 +150,16 @@ export class RemoteCompute {
    * Connects, then sends a request with the credentials of the compute. 409 when it cannot be reached, 503 after repeated failures,
    * 504 when the connection is lost before the answer.
    */
-  send(request: Outgoing): Promise<Response> {
+  send(request: Outgoing): Promise<ComputeAnswer> {
     return this.#reach(request, async (signal, done) => tracked(await this.#send({ ...request, signal }), signal, done))
   }
 
   /** Opens a websocket likewise; 501 in a runtime without them. It is closed when the compute is unreachable. */
-  openSocket(request: Parameters<OpenSocket>[0]): Promise<Socket | Response> {
+  openSocket(request: Parameters<OpenSocket>[0]): Promise<Socket | ComputeAnswer> {
     return this.#reach(request, async (signal, done) => {
       if (this.#open === undefined) throw new ApiError(501, 'No websockets can be opened to computes here')
       const opened = await this.#open({ ...request, signal })
-      if (opened instanceof Response) return tracked(opened, signal, done)
+      if (isRefusal(opened)) return tracked(opened, signal, done)
       if (done !== undefined) opened.onClose(done)
       return opened
     })
@@ -299,13 +301,12 @@ const credentialsOf = ({ user, password }: ComputeRecord): Record<string, string
 const base64 = (text: string): string => btoa(String.fromCharCode(...new TextEncoder().encode(text)))
 
 /** The same answer; calls `done` at any end of its body. The signal aborts the body. */
-function tracked(response: Response, signal: AbortSignal, done: (() => void) | undefined): Response {
-  if (done === undefined) return response
-  const { status, headers } = response
-  if (response.body === null) {
-    done()
-    return response
-  }
-  const body = relay(response.body, { signal, onEnd: done })
-  return new Response(body, { status, headers })
+function tracked(answer: ComputeAnswer, signal: AbortSignal, done: (() => void) | undefined): ComputeAnswer {
+  if (done === undefined) return answer
+  // `body` would make a stream of the bytes.
+  const body = answer.whole === undefined ? answer.body : null
+  if (body !== null)
+    return { status: answer.status, headers: answer.headers, body: relay(body, { signal, onEnd: done }) }
+  done()
+  return answer
 }

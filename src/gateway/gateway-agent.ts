@@ -1,6 +1,7 @@
 import { ignore } from '../async/ignore.ts'
 import { KeyedMutex } from '../async/keyed-mutex.ts'
 import type { SharedAgent } from '../host-agent.ts'
+import type { RelayedAnswer } from '../http/relayed-answer.ts'
 import type { Load } from '../model/host.ts'
 import type { RequestingCaller } from './asker.ts'
 import { type Bookmarks, GatewayEvents } from './events.ts'
@@ -33,7 +34,7 @@ export interface GatewayOptions {
 /** What a gateway does for one request. */
 export interface GatewayAgent extends SharedAgent {
   /** See `handOn`; undefined where another process does it, or the agent itself answers. */
-  handOn(request: ProjectRequest): Promise<Response> | undefined
+  handOn(request: ProjectRequest): Promise<Response | RelayedAnswer> | undefined
 }
 
 export interface Gateway {

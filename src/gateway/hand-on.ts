@@ -3,6 +3,7 @@ import { messageOf } from '../client/greeting.ts'
 import { ApiError, missingImage } from '../errors/api-error.ts'
 import { type ErrorWord, errorHeader } from '../errors/words.ts'
 import type { Forwarded } from '../fleet/forward.ts'
+import type { RelayedAnswer } from '../http/relayed-answer.ts'
 import type { RequestingCaller } from './asker.ts'
 import { presented } from './fan-out.ts'
 import type { BringImage } from './image-copies.ts'
@@ -35,22 +36,22 @@ export interface HandOnOptions {
  * such project is not believed when another compute has it; an image that the compute lacks is brought there. Then the request
  * is handed on again, unless its body is a stream. 404 when no compute has the project, 503 when its compute is not there.
  */
-export function handOn(request: ProjectRequest, options: HandOnOptions): Promise<Response> {
+export function handOn(request: ProjectRequest, options: HandOnOptions): Promise<Response | RelayedAnswer> {
   const { projectId, endsProject } = request
   if (!endsProject) return handOnWithImages(request, options)
   return options.turns.run(projectId, async () => {
     const answer = await handOnWithImages(request, options)
     // A closed project is opened again where its files are.
-    if (answer.ok && !(await options.locator.isThere(projectId))) await options.locator.forget(projectId)
+    if (answer.status < 300 && !(await options.locator.isThere(projectId))) await options.locator.forget(projectId)
     return answer
   })
 }
 
-async function handOnWithImages(request: ProjectRequest, options: HandOnOptions): Promise<Response> {
+async function handOnWithImages(request: ProjectRequest, options: HandOnOptions): Promise<Response | RelayedAnswer> {
   const brought = new Set<string>()
   for (;;) {
     const answer = await handOnToOwner(request, options)
-    const image = await imageMissingIn(answer)
+    const image = imageMissingIn(answer)
     if (image === undefined || !isRepeatable(request) || brought.has(image) || brought.size === maxImages) return answer
     brought.add(image)
     const outcome = await options.bring(request.projectId, image).catch(() => undefined)
@@ -59,9 +60,12 @@ async function handOnWithImages(request: ProjectRequest, options: HandOnOptions)
   }
 }
 
-async function handOnToOwner(request: ProjectRequest, { locator, caller }: HandOnOptions): Promise<Response> {
+async function handOnToOwner(
+  request: ProjectRequest,
+  { locator, caller }: HandOnOptions,
+): Promise<Response | RelayedAnswer> {
   const { projectId } = request
-  const ask = async (member: Member): Promise<Response> => {
+  const ask = async (member: Member): Promise<Response | RelayedAnswer> => {
     caller.answered(member.id)
     const answer = await member.forward({ ...request, caller: caller.caller }).catch((error: unknown) => {
       throw presented(error, member)
@@ -79,16 +83,22 @@ async function handOnToOwner(request: ProjectRequest, { locator, caller }: HandO
 const isRepeatable = ({ request: { method }, body }: ProjectRequest): boolean =>
   method === 'GET' || method === 'HEAD' || body !== undefined
 
-const wordOf = ({ headers }: Response): ErrorWord | null => headers.get(errorHeader) as ErrorWord | null
+const wordOf = (answer: Response | RelayedAnswer): ErrorWord | undefined =>
+  'content' in answer ? (answer.headers[errorHeader] as ErrorWord | undefined) : undefined
 
 /** A defect of a compute is none of the gateway. */
-async function failureOf(answer: Response, { name }: Member): Promise<never> {
-  throw new ApiError(502, `The compute ${name} failed: ${messageOf(await answer.json())}`)
+function failureOf(answer: Response | RelayedAnswer, { name }: Member): never {
+  throw new ApiError(502, `The compute ${name} failed: ${messageOf(errorIn(answer))}`)
 }
 
 /** The image that the compute says it lacks. */
-async function imageMissingIn(answer: Response): Promise<string | undefined> {
-  if (wordOf(answer) !== 'image-missing') return undefined
-  const { image } = (await answer.clone().json()) as { image?: unknown }
+function imageMissingIn(answer: Response | RelayedAnswer): string | undefined {
+  const { image } = wordOf(answer) === 'image-missing' ? errorIn(answer) : {}
   return typeof image === 'string' ? image : undefined
+}
+
+/** The body of an error, which is always whole. */
+function errorIn(answer: Response | RelayedAnswer): { readonly image?: unknown } {
+  const isError = 'content' in answer && answer.content instanceof Uint8Array
+  return isError ? JSON.parse(new TextDecoder().decode(answer.content)) : {}
 }

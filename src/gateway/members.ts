@@ -1,6 +1,7 @@
 import type { Caller } from '../auth/caller.ts'
 import type { RemoteHostAgent } from '../client/remote-host-agent.ts'
 import type { Forwarded } from '../fleet/forward.ts'
+import type { RelayedAnswer } from '../http/relayed-answer.ts'
 import type { Load } from '../model/host.ts'
 
 /** A compute, as labs are given to it. */
@@ -13,7 +14,7 @@ export interface Member {
   /** The agent that tells the compute of the caller; for `agent` that is a user. */
   agentFor(caller: Caller): RemoteHostAgent
   /** Hands a request on to it. */
-  forward(request: Forwarded): Promise<Response>
+  forward(request: Forwarded): Promise<Response | RelayedAnswer>
   readonly isConnected: boolean
   /** As last told; undefined while that is not known. */
   readonly load: Load | undefined

@@ -12,6 +12,7 @@ import type { Role } from '../model/access-token.ts'
 import type { Admission } from './access/access.ts'
 import type { Peer } from './access/peer.ts'
 import type { Assets } from './assets.ts'
+import type { RelayedAnswer } from './relayed-answer.ts'
 import type { RequestMetrics } from './request-metrics.ts'
 import type { Upgrade } from './socket.ts'
 import type { TicketOffice } from './tickets.ts'
@@ -139,7 +140,7 @@ export interface Endpoint<
   readonly handle: (
     input: EndpointInput<Static<P>, Static<Q>, Static<B>>,
     context: Context<Agent>,
-  ) => Promise<Response | Answer> | Response | Answer
+  ) => Promise<Response | Answer | RelayedAnswer> | Response | Answer
 }
 
 /** The role that an endpoint needs. */

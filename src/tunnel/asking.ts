@@ -1,6 +1,6 @@
 import { Check } from '@sinclair/typebox/value'
 import { onAbort } from '../async/abort.ts'
-import { bodiless, ConnectionLost, type Outgoing } from '../client/transport.ts'
+import { bodiless, type ComputeAnswer, ConnectionLost, type Outgoing } from '../client/transport.ts'
 import { ApiError } from '../errors/api-error.ts'
 import type { Socket } from '../http/socket.ts'
 import {
@@ -108,7 +108,7 @@ export class AskingEnd {
   }
 
   /** See `Send`. */
-  async send(request: Outgoing): Promise<Response> {
+  async send(request: Outgoing): Promise<ComputeAnswer> {
     const { body, signal } = request
     const stream = this.#open(request)
     onAbort(
@@ -131,7 +131,7 @@ export class AskingEnd {
     path,
     headers,
     signal,
-  }: Pick<Outgoing, 'path' | 'headers' | 'signal'>): Promise<Socket | Response> {
+  }: Pick<Outgoing, 'path' | 'headers' | 'signal'>): Promise<Socket | ComputeAnswer> {
     const upgrade = { ...headers, upgrade: 'websocket', connection: 'Upgrade' }
     const stream = this.#open({ method: 'GET', path, headers: upgrade, signal })
     const stay = onAbort(signal, () => stream.reset(resetReasonOf(signal)))

@@ -13,6 +13,7 @@ import { socketTransport } from '../../runtime/node/fleet/socket-transport.ts'
 import { Fleet, type FleetEvent, type FleetOptions } from '../../src/fleet/fleet.ts'
 import { forward } from '../../src/fleet/forward.ts'
 import type { FleetTimeouts } from '../../src/fleet/timeouts.ts'
+import { responseOf } from '../../src/http/relayed-answer.ts'
 import type { Compute, ComputeCreate } from '../../src/model/compute.ts'
 import { MemoryJoinTokens } from './join-tokens.ts'
 import { MemoryRegistry } from './memory-registry.ts'
@@ -194,16 +195,14 @@ export async function bed(): Promise<Bed> {
   return {
     ...open,
     compute,
-    send(path, { query = '', ...init } = {}) {
+    async send(path, { query = '', ...init } = {}) {
       const request = new Request(`http://us/v2/computes/one/${path}${query}`, {
         duplex: 'half',
         ...init,
       } as RequestInit)
-      return forward(open.fleet, 'one', {
-        request,
-        path: `/v2/compute/${path}`,
-        caller: { isDirect: true, mayExecute: false },
-      })
+      const caller = { isDirect: true, mayExecute: false }
+      const answer = await forward(open.fleet, 'one', { request, path: `/v2/compute/${path}`, caller })
+      return 'content' in answer ? responseOf(answer) : answer
     },
   }
 }

@@ -4,6 +4,7 @@ import { loadConfig } from '../../runtime/node/config/load.ts'
 import { type App, type AppOptions, createApp } from '../../src/app.ts'
 import { headersFor } from '../../src/auth/caller.ts'
 import type { Fleet } from '../../src/fleet/fleet.ts'
+import { passOn } from '../../src/fleet/forward.ts'
 import { fleetMembers } from '../../src/gateway/fleet-members.ts'
 import { createGateway, type Gateway } from '../../src/gateway/gateway-agent.ts'
 import type { Member, PlacementStore } from '../../src/gateway/members.ts'
@@ -54,12 +55,12 @@ export function startGateway(agents: readonly HostAgent[]): TestGateway {
       agentFor() {
         return this.agent
       },
-      forward({ request, path, body = request.body, caller }) {
+      async forward({ request, path, body = request.body, caller }) {
         const { method, signal } = request
         const headers = { ...Object.fromEntries(request.headers), ...headersFor(caller) }
         const init = { method, headers, signal, ...(method !== 'GET' && { body, duplex: 'half' }) }
         const url = `http://localhost${path}${new URL(request.url).search}`
-        return appOf({ agent: this.agent }).throughTunnel(new Request(url, init), noUpgrade)
+        return passOn(await appOf({ agent: this.agent }).throughTunnel(new Request(url, init), noUpgrade), this.name)
       },
     }),
   )

@@ -1,17 +1,19 @@
 import { lookup } from 'node:dns'
 import {
   type ClientRequest,
-  type ClientRequestArgs,
   Agent as HttpAgent,
   request as http,
+  type IncomingHttpHeaders,
   type IncomingMessage,
 } from 'node:http'
 import { Agent as HttpsAgent, request as https } from 'node:https'
 import type { LookupFunction } from 'node:net'
+import { onAbort } from '../../../src/async/abort.ts'
 import { connectHost, isForbidden } from '../../../src/client/address.ts'
 import {
   bodiless,
   type ComputeAddress,
+  type ComputeAnswer,
   ConnectionLost,
   type Outgoing,
   raceMs,
@@ -31,16 +33,13 @@ export function httpTransport(): { readonly transport: Transport; close(): void 
   const options = { keepAlive: true, maxFreeSockets: maxIdle }
   const agents = { http: new HttpAgent(options), https: new HttpsAgent(options) }
   const transport: Transport = (address) => {
-    const target = targetOf(address)
-    return async (outgoing) => {
-      const begin = (): ClientRequest => {
-        const { method, path, headers, signal } = outgoing
-        const all: ClientRequestArgs = { ...target, method, path, headers: { ...headers }, signal }
-        return address.protocol === 'https'
-          ? https({ ...all, agent: agents.https })
-          : http({ ...all, agent: agents.http })
-      }
-      return answered(begin, outgoing, address)
+    const { host, port, lookup } = targetOf(address)
+    const [begin, agent] = address.protocol === 'https' ? [https, agents.https] : [http, agents.http]
+    const own = ['Host', `${host.includes(':') ? `[${host}]` : host}:${port}`]
+    return (outgoing) => {
+      const { method, path } = outgoing
+      const request = () => begin({ host, port, lookup, agent, method, path, headers: rawHeaders(own, outgoing) })
+      return answered(request, outgoing, address)
     }
   }
   return {
@@ -52,11 +51,31 @@ export function httpTransport(): { readonly transport: Transport; close(): void 
   }
 }
 
-async function answered(begin: () => ClientRequest, outgoing: Outgoing, address: ComputeAddress): Promise<Response> {
+/** As node:http writes them at once. */
+function rawHeaders(own: readonly string[], { headers, body }: Outgoing): string[] {
+  const raw = [...own]
+  let hasLength = false
+  for (const name in headers) {
+    raw.push(name, headers[name] as string)
+    hasLength ||= name.toLowerCase() === 'content-length'
+  }
+  // By itself Node frames no body of a DELETE whose length is not known.
+  if (body instanceof ReadableStream && !hasLength) raw.push('Transfer-Encoding', 'chunked')
+  return raw
+}
+
+async function answered(
+  begin: () => ClientRequest,
+  outgoing: Outgoing,
+  address: ComputeAddress,
+): Promise<ComputeAnswer> {
   for (let attempt = 0; ; attempt++) {
+    outgoing.signal.throwIfAborted()
     const began = performance.now()
     const request = begin()
     const isReached = watchConnection(request, address)
+    const forget = onAbort(outgoing.signal, () => request.destroy(outgoing.signal.reason))
+    request.once('close', forget)
     try {
       return await exchange(request, outgoing)
     } catch (error) {
@@ -89,43 +108,63 @@ export function watchConnection(request: ClientRequest, { protocol }: ComputeAdd
   return () => isReached
 }
 
-function exchange(request: ClientRequest, { method, body }: Outgoing): Promise<Response> {
+function exchange(request: ClientRequest, { method, body }: Outgoing): Promise<ComputeAnswer> {
   return new Promise((resolve, reject) => {
     // It stays: an error after the answer began is told by the answer's body.
     request.on('error', reject)
-    request.once('close', () => reject(new Error('the connection ended without an answer')))
+    let isAnswered = false
+    // An error that is told to nobody costs as much as the rest of this.
+    request.once('close', () => isAnswered || reject(new Error('the connection ended without an answer')))
     request.once('response', (message) => {
+      isAnswered = true
       // An answer before all was sent is a refusal: what is left of the body is of no use.
-      message.once('end', () => void (request.writableFinished || request.destroy()))
-      try {
-        resolve(responseOf(message, method))
-      } catch (error) {
-        request.destroy(error as Error)
-      }
+      if (body !== null) message.once('end', () => void (request.writableFinished || request.destroy()))
+      // What came with the head has been read by then.
+      process.nextTick(() => resolve(new WireAnswer(message, method)))
     })
     if (body === null || body instanceof Uint8Array) request.end(body ?? undefined)
-    else {
-      // By itself Node frames no body of a DELETE whose length is not known.
-      request.useChunkedEncodingByDefault = true
-      void pump(body, request)
-    }
+    else void pump(body, request)
   })
 }
 
 /** What node:http is told of where a compute is. */
 export const targetOf = ({ host, port }: ComputeAddress) => ({ host: connectHost(host), port, lookup: guarded(lookup) })
 
-export function responseOf(message: IncomingMessage, method: string): Response {
-  const headers = new Headers()
-  for (let index = 0; index + 1 < message.rawHeaders.length; index += 2) {
-    headers.append(message.rawHeaders[index] ?? '', message.rawHeaders[index + 1] ?? '')
+/** An answer as node:http has it: nothing is made of it that is not asked for. */
+export class WireAnswer implements ComputeAnswer {
+  readonly status: number
+  readonly headers: ComputeAnswer['headers']
+  /** What came at once. */
+  readonly whole: Uint8Array<ArrayBuffer> | undefined
+  readonly #message: IncomingMessage
+  readonly #isBodiless: boolean
+  #body: ReadableStream<Uint8Array> | undefined
+
+  constructor(message: IncomingMessage, method: string) {
+    this.#message = message
+    this.status = message.statusCode ?? 0
+    this.headers = headersOf(message.headers)
+    this.#isBodiless = method === 'HEAD' || bodiless.has(this.status)
+    if (this.#isBodiless) message.resume()
+    else if (message.complete) this.whole = message.read() ?? nothing
   }
-  const status = message.statusCode ?? 0
-  const isBodiless = method === 'HEAD' || bodiless.has(status)
-  const response = new Response(isBodiless ? null : webStream(message), { status, headers })
-  if (isBodiless) message.resume()
-  return response
+
+  get body(): ReadableStream<Uint8Array> | null {
+    if (this.#isBodiless) return null
+    this.#body ??= this.whole === undefined ? webStream(this.#message) : new Blob([this.whole]).stream()
+    return this.#body
+  }
 }
+
+const nothing = new Uint8Array()
+
+const headersOf = (headers: IncomingHttpHeaders): ComputeAnswer['headers'] => ({
+  get(name) {
+    const value = headers[name.toLowerCase()]
+    return value === undefined ? null : Array.isArray(value) ? value.join(', ') : value
+  },
+  has: (name) => headers[name.toLowerCase()] !== undefined,
+})
 
 /** Sends a body. When the request ends first the rest of it is left: to cancel it would end the client's connection, too. */
 async function pump(body: ReadableStream<Uint8Array>, request: ClientRequest): Promise<void> {

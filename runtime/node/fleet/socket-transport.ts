@@ -4,7 +4,7 @@ import { onAbort } from '../../../src/async/abort.ts'
 import { originOf } from '../../../src/client/address.ts'
 import { ConnectionLost, type SocketTransport } from '../../../src/client/transport.ts'
 import { wrap } from '../http/websocket.ts'
-import { responseOf, targetOf, watchConnection } from './http-transport.ts'
+import { targetOf, WireAnswer, watchConnection } from './http-transport.ts'
 
 /** A console that is read slowly comes in large messages. */
 const largestMessage = 16 << 20
@@ -40,7 +40,7 @@ export const socketTransport: SocketTransport = (address) => {
       socket.once('unexpected-response', (_, message) => {
         message.once('close', settled)
         try {
-          resolve(responseOf(message, 'GET'))
+          resolve(new WireAnswer(message, 'GET'))
         } catch (error) {
           fail(error as Error)
           socket.terminate()

@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer'
 import { once } from 'node:events'
 import {
   createServer as createHttp,
@@ -18,6 +19,7 @@ import type { Peer } from '../../../src/http/access/peer.ts'
 import type { Json } from '../../../src/http/endpoint.ts'
 import { withKeepAlive } from '../../../src/http/late-answer.ts'
 import { isPlainTarget } from '../../../src/http/plain-target.ts'
+import type { RelayedAnswer } from '../../../src/http/relayed-answer.ts'
 import type { Certificate } from './certificate.ts'
 import { bodyStream, lingerWhenEarly } from './request-body.ts'
 import type { WebSockets } from './websocket.ts'
@@ -59,6 +61,16 @@ export const json: Json = (body, status, headers) =>
     statusText: STATUS_CODES[status] ?? '',
     headers: { 'Content-Type': 'application/json', 'Content-Length': String(Buffer.byteLength(body)), ...headers },
   })
+
+/** The same for an answer of a compute. */
+export const relayed = ({ status, headers, content }: RelayedAnswer): Response => {
+  // Node writes a text and its head at once.
+  const body =
+    content instanceof Uint8Array && isUtf8(content)
+      ? Buffer.from(content.buffer, content.byteOffset, content.byteLength).toString()
+      : content
+  return new FastResponse(body, { status, statusText: STATUS_CODES[status] ?? '', headers })
+}
 
 /** Listens; rejects with the error of the system when the address cannot be had. */
 export async function listen({

@@ -7,6 +7,7 @@ import type { Fleet } from '../../fleet/fleet.ts'
 import { ask } from '../../fleet/forward.ts'
 import { noCompute } from '../../gateway/fan-out.ts'
 import { type Context, type Endpoint, endpoint, ok } from '../../http/endpoint.ts'
+import type { RelayedAnswer } from '../../http/relayed-answer.ts'
 import { IdlePc, IdlePcQuestion, measurementErrors } from '../../kinds/dynamips.ts'
 import { applianceId, localId } from '../../model/compute.ts'
 
@@ -86,7 +87,7 @@ function elsewhere(
   id: string,
   question: { body: IdlePcQuestion; caller: Caller; signal: AbortSignal },
   fleet: Fleet | undefined,
-): Promise<Response> {
+): Promise<RelayedAnswer> {
   if (fleet === undefined) throw notFound(`compute_id: there is no compute ${JSON.stringify(id.slice(0, 100))}`)
   return ask(fleet, id, { path: `/v2/computes/${localId}/auto_idlepc`, ...question })
 }

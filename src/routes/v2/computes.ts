@@ -5,6 +5,7 @@ import { forward, readAnswer } from '../../fleet/forward.ts'
 import { maxAnswerBytes } from '../../http/answer-budget.ts'
 import { readJson } from '../../http/body.ts'
 import { type Context, created, type Endpoint, endpoint, type Method, noContent, ok } from '../../http/endpoint.ts'
+import { type RelayedAnswer, responseOf } from '../../http/relayed-answer.ts'
 import { kinds } from '../../kinds/index.ts'
 import type { KindDescriptor } from '../../kinds/kind.ts'
 import { applianceId, Compute, ComputeCreate, ComputeUpdate, localId } from '../../model/compute.ts'
@@ -166,7 +167,7 @@ export const computeEndpoints: readonly Endpoint[] = [
       const response = await handedOn(params.compute_id, request, after(path, 4), context)
       if (response.status !== 200 || request.method === 'HEAD') return response
       const name = params.compute_id
-      const list = await readAnswer(response, maxAnswerBytes, name)
+      const list = await readAnswer('content' in response ? responseOf(response) : response, maxAnswerBytes, name)
       if (Array.isArray(list)) return ok(list.toSorted((a, b) => compare(nameOf(a), nameOf(b))))
       throw conflict(
         `The compute ${name} answered with what is no list of images, or has more than ${maxAnswerBytes} bytes`,
@@ -228,7 +229,7 @@ async function handedOn(
   path: string,
   context: Context,
   body?: ReadableStream<Uint8Array>,
-): Promise<Response> {
+): Promise<Response | RelayedAnswer> {
   const { caller, answered, upgrade, itself } = context
   const fleet = await fleetFor(id, request, context)
   if (id === localId && itself !== undefined) {
@@ -258,8 +259,8 @@ async function withDigest(
   image: Image,
   request: Request,
   { uploads, caller }: Context,
-  hand: (body?: ReadableStream<Uint8Array>) => Promise<Response>,
-): Promise<Response> {
+  hand: (body?: ReadableStream<Uint8Array>) => Promise<Response | RelayedAnswer>,
+): Promise<Response | RelayedAnswer> {
   if (uploads === undefined) return hand()
   const asked = uploadOf(request, new URL(request.url).searchParams.get('md5sum') ?? undefined)
   if ('asked' in asked) return hand()

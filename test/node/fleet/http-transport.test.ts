@@ -7,6 +7,7 @@ import { getCACertificates, setDefaultCACertificates } from 'node:tls'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { guarded, httpTransport } from '../../../runtime/node/fleet/http-transport.ts'
 import { ConnectionLost, type Send } from '../../../src/client/transport.ts'
+import { textOf } from '../../support/answer.ts'
 import { certificate, certificateKey } from '../../support/certificate.ts'
 
 async function listening(server: Server): Promise<number> {
@@ -35,7 +36,7 @@ test('a compute behind TLS is asked when its certificate is trusted, and not oth
   setDefaultCACertificates([...before, certificate])
   for (const host of ['127.0.0.1', 'localhost']) {
     const response = await sender(port, { protocol: 'https', host })(get)
-    expect(await response.text()).toBe(`${host}:${port} /v2/compute/x`)
+    expect(await textOf(response)).toBe(`${host}:${port} /v2/compute/x`)
   }
 })
 
@@ -61,7 +62,7 @@ test('a connection is used again, and one that its server ended meanwhile is rep
     connections += 1
   })
   const send = sender(await listening(server))
-  const ask = async () => (await send(get)).text()
+  const ask = async () => textOf(await send(get))
   await ask()
   await ask()
   expect(connections).toBe(1)
@@ -84,7 +85,7 @@ test('a request that was under way for some time when its connection ended is no
     req.socket.destroy()
   })
   const send = sender(await listening(server))
-  await (await send(get)).text()
+  await textOf(await send(get))
   await expect(send({ ...get, method: 'POST' })).rejects.toThrow(ConnectionLost)
   expect(requests).toBe(2)
 })
@@ -100,7 +101,7 @@ test.for(['POST', 'PUT', 'DELETE'])(
       else req.socket.resetAndDestroy()
     })
     const send = sender(await listening(server))
-    await (await send(get)).text()
+    await textOf(await send(get))
     await expect(send({ ...get, method, path: '/v2/compute/start' })).rejects.toThrow(ConnectionLost)
     expect(asked).toEqual(['GET', method])
   },
@@ -114,8 +115,8 @@ test.for(['GET', 'HEAD'])('a %s is sent again once when the connection that it u
     else res.end()
   })
   const send = sender(await listening(server))
-  await (await send(get)).text()
-  await (await send({ ...get, method })).text()
+  await textOf(await send(get))
+  await textOf(await send({ ...get, method }))
   expect(asked).toEqual(['GET', method, method])
 })
 
@@ -124,7 +125,7 @@ test('requests that come together time after time find their connections again',
   const server = createHttp(answer).on('connection', () => void connections++)
   const send = sender(await listening(server))
   for (let round = 0; round < 5; round++) {
-    await Promise.all(Array.from({ length: 30 }, async () => (await send(get)).text()))
+    await Promise.all(Array.from({ length: 30 }, async () => textOf(await send(get))))
   }
   // One may not be free yet when the next round begins.
   expect(connections).toBeLessThan(60)

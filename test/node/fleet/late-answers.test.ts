@@ -7,7 +7,9 @@ import { expect, onTestFinished, test } from 'vitest'
 import { version } from '../../../runtime/node/system/version.ts'
 import { conflict } from '../../../src/errors/api-error.ts'
 import { forward } from '../../../src/fleet/forward.ts'
+import type { RelayedAnswer } from '../../../src/http/relayed-answer.ts'
 import { lateHeader } from '../../../src/model/late-answer.ts'
+import { jsonOf } from '../../support/answer.ts'
 import { parseExposition } from '../../support/exposition.ts'
 import { faultOf, openFleet } from '../../support/fleet.ts'
 import { cuttingProxy, type SlowCompute, slowCompute } from '../../support/slow-compute.ts'
@@ -55,12 +57,12 @@ test('what takes minutes is answered through a proxy that cuts what is silent', 
   for (const it of found.slice(2, 4)) it.refuse(conflict('No value helps'))
   over.abort(new Error('enough'))
 
-  const answer = await handedOn
-  expect([answer.status, await answer.json()]).toEqual([200, { idlepc: '0x60608040' }])
-  expect(answer.headers.get('content-type')).toBe('application/json')
-  expect(await (await again).json()).toEqual({ idlepc: '0x60608040' })
+  const answer = (await handedOn) as RelayedAnswer
+  expect([answer.status, await jsonOf(answer)]).toEqual([200, { idlepc: '0x60608040' }])
+  expect(answer.headers['Content-Type']).toBe('application/json')
+  expect(await jsonOf(await again)).toEqual({ idlepc: '0x60608040' })
   const fault = await refused
-  expect([fault.status, await fault.json()]).toEqual([409, { message: 'No value helps', status: 409 }])
+  expect([fault.status, await jsonOf(fault)]).toEqual([409, { message: 'No value helps', status: 409 }])
   expect((await refusedAgain).status).toBe(409)
   expect(await left).toBe('enough')
   await found[4]?.left

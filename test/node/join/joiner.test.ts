@@ -5,6 +5,7 @@ import { type WebSocket, WebSocketServer } from 'ws'
 import { wrap } from '../../../runtime/node/http/websocket.ts'
 import { Joiner, joinUrl } from '../../../runtime/node/join/joiner.ts'
 import { AskingEnd } from '../../../src/tunnel/asking.ts'
+import { textOf } from '../../support/answer.ts'
 
 /** A gateway, as far as the joiner sees it: it lets in who has this token. */
 async function gateway(token: string) {
@@ -88,7 +89,7 @@ test('it serves while it is connected, and ends in kind', async () => {
   expect(JSON.stringify(said)).not.toContain('right')
   const { signal } = new AbortController()
   const answer = await end.send({ method: 'GET', path: '/v2/compute/x', headers: {}, body: null, signal })
-  expect(await answer.text()).toBe('x')
+  expect(await textOf(answer)).toBe('x')
   const closed = once(socket, 'close') as Promise<[number, Buffer]>
   await joiner.close()
   const [code, reason] = await closed

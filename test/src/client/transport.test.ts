@@ -1,6 +1,7 @@
 import { createServer } from 'node:http'
 import { expect, onTestFinished, test } from 'vitest'
 import { fetchTransport, jsonBody } from '../../../src/client/transport.ts'
+import { textOf } from '../../support/answer.ts'
 import { listening } from '../../support/fleet.ts'
 
 test('by fetch, what changes nothing is asked again when the connection just ended, and all else is not', async () => {
@@ -14,7 +15,7 @@ test('by fetch, what changes nothing is asked again when the connection just end
   onTestFinished(() => void server.close().closeAllConnections())
   const send = fetchTransport(fetch)({ compute_id: 'one', protocol: 'http', host: '127.0.0.1', port })
   const { signal } = new AbortController()
-  expect(await (await send({ method: 'GET', path: '/x', headers: {}, body: null, signal })).text()).toBe('here')
+  expect(await textOf(await send({ method: 'GET', path: '/x', headers: {}, body: null, signal }))).toBe('here')
   expect(asked).toEqual(['GET', 'GET'])
   await expect(send({ method: 'POST', path: '/x', ...jsonBody({}), signal })).rejects.toThrow()
   expect(asked).toEqual(['GET', 'GET', 'POST'])

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import { conflict } from '../../../src/errors/api-error.ts'
+import { textOf } from '../../support/answer.ts'
 import { newAppliance, running, vmOf } from '../../support/appliance.ts'
 import { faultOf, json, StandIn } from '../../support/fleet.ts'
 import { hangMs } from '../../support/limits.ts'
@@ -79,12 +80,8 @@ test.for([
   await asked
   // What was answered before another question is known after it.
   await fleet.connect('vm')
-  await (
-    await fleet.send('vm', {
-      ...{ method: 'GET', path: '/', headers: {}, body: null },
-      signal: AbortSignal.timeout(hangMs),
-    })
-  ).text()
+  const signal = AbortSignal.timeout(hangMs)
+  await textOf(await fleet.send('vm', { method: 'GET', path: '/', headers: {}, body: null, signal }))
   const warnings = () => events.flatMap((event) => ('message' in event ? [event.message] : []))
   if (outcome === 'warned')
     await expect.poll(warnings).toEqual([expect.stringMatching(/"a" \(127\.0\.0\.1, netmask 255/)])

@@ -1,6 +1,7 @@
 import type { ServerResponse } from 'node:http'
 import { expect, test } from 'vitest'
 import type { ComputeCreate } from '../../../src/model/compute.ts'
+import { textOf } from '../../support/answer.ts'
 import { faultOf, json, openFleet, StandIn, unusedPort, version } from '../../support/fleet.ts'
 
 const secret = 'geheim-ü-1'
@@ -262,7 +263,7 @@ test('the service itself is shown as it is now, also when its host fails', async
   })
   await fleet.list()
   expect(asked).toBe(2)
-  expect(await (await fleet.send('local', ask())).text()).toBe('from inside')
+  expect(await textOf(await fleet.send('local', ask()))).toBe('from inside')
 })
 
 test('figures tell how many computes are in which state', async () => {

@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import type { ServerResponse } from 'node:http'
 import { expect, test } from 'vitest'
 import { forward } from '../../../src/fleet/forward.ts'
+import { jsonOf } from '../../support/answer.ts'
 import { bodyOf, slowBody } from '../../support/bodies.ts'
 import { bed, faultOf, json } from '../../support/fleet.ts'
 
@@ -28,7 +29,7 @@ test('a compute that answers before it has the body gets no more of it', async (
     path: '/v2/compute/x/y',
     caller: { isDirect: true, mayExecute: false },
   })
-  expect([answer.status, await answer.json()]).toEqual([409, { message: 'no room', status: 409 }])
+  expect([answer.status, await jsonOf(answer)]).toEqual([409, { message: 'no room', status: 409 }])
   // It is left, not cancelled: that would end the connection on which the client waits for the answer.
   await expect.poll(() => request.body?.locked).toBe(false)
   body.more('two')

@@ -2,6 +2,7 @@ import { expect, test } from 'vitest'
 import { type JoinGrant, listedTokens } from '../../../src/fleet/join-tokens.ts'
 import { AnsweringEnd, type AnsweringOptions } from '../../../src/tunnel/answering.ts'
 import type { TunnelEnd } from '../../../src/tunnel/link.ts'
+import { textOf } from '../../support/answer.ts'
 import { openFleet, version } from '../../support/fleet.ts'
 import { MemoryJoinTokens } from '../../support/join-tokens.ts'
 import { MemoryRegistry } from '../../support/memory-registry.ts'
@@ -70,7 +71,7 @@ test('a compute that joins is registered and connected, and stays registered whe
     capabilities,
     last_error: null,
   })
-  expect(await (await it.fleet.send('one', request('x'))).text()).toBe('x')
+  expect(await textOf(await it.fleet.send('one', request('x')))).toBe('x')
   expect(it.fleet.originOf('one')).toBeUndefined()
   expect(it.fleet.registered().size).toBe(0)
   answering.close(1001, 'The compute ends')
@@ -113,7 +114,7 @@ test('the newest tunnel of a compute counts', async () => {
   await until(() => first.end() !== undefined)
   expect(first.end()).toEqual({ code: 4409, reason: 'The compute has joined anew' })
   await it.until('one', { connected: true })
-  expect(await (await it.fleet.send('one', request('x'))).text()).toBe('second')
+  expect(await textOf(await it.fleet.send('one', request('x')))).toBe('second')
   expect([second.end(), it.registry.records.size]).toEqual([undefined, 1])
 })
 
@@ -182,7 +183,7 @@ test('a service that keeps nothing between requests asks by the tunnel that is t
   join(it)
   await until(() => it.events.length > 0)
   await it.fleet.connect('one')
-  expect(await (await it.fleet.send('one', request('x'))).text()).toBe('x')
+  expect(await textOf(await it.fleet.send('one', request('x')))).toBe('x')
 })
 
 test('tokens of the settings are for the first compute that uses them, or for the one they name', async () => {
@@ -243,7 +244,7 @@ test('a compute that is connected is not displaced by another token, nor is its 
   joinTokens.owners.set('made', 'one')
   const connected = { code: 4409, reason: 'The compute ONE is connected with another token' }
   expect(await attempt(made)).toEqual(connected)
-  expect(await (await it.fleet.send('one', request('x'))).text()).toBe('x')
+  expect(await textOf(await it.fleet.send('one', request('x')))).toBe('x')
   expect([first.end(), joinTokens.owners.has('second')]).toEqual([undefined, false])
 
   first.answering.close(1001, 'The compute ends')
@@ -263,7 +264,7 @@ test('a token that was revoked protects neither a compute nor its tunnel', async
   await until(() => first.end() !== undefined)
   expect(first.end()).toEqual({ code: 4409, reason: 'The compute has joined anew' })
   await it.until('one', { connected: true })
-  expect(await (await it.fleet.send('one', request('x'))).text()).toBe('second')
+  expect(await textOf(await it.fleet.send('one', request('x')))).toBe('second')
 })
 
 test('a gateway that has slept takes the tunnels up again that are open', async () => {
@@ -281,6 +282,6 @@ test('a gateway that has slept takes the tunnels up again that are open', async 
   const other = join(awake, {}, { grant: { key: 'made' } })
   await until(() => other.end() !== undefined)
   expect(other.end()).toMatchObject({ code: 4409 })
-  expect(await (await awake.fleet.send('one', request('x'))).text()).toBe('x')
+  expect(await textOf(await awake.fleet.send('one', request('x')))).toBe('x')
   expect(await awake.fleet.get('one')).toMatchObject({ connected: true })
 })

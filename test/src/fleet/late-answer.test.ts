@@ -4,6 +4,7 @@ import { ApiError } from '../../../src/errors/api-error.ts'
 import { awaitingLate } from '../../../src/fleet/late-answer.ts'
 import { type LateOptions, withKeepAlive } from '../../../src/http/late-answer.ts'
 import { lateHeader, lateType } from '../../../src/model/late-answer.ts'
+import { textOf } from '../../support/answer.ts'
 import { bodyOf, slowBody } from '../../support/bodies.ts'
 
 const s = 1000
@@ -59,7 +60,7 @@ test.for<[name: string, answer: () => Response]>([
   })
   const late = send(get())
   await vi.advanceTimersByTimeAsync(400 * s)
-  const [real, wanted] = [await late, answer()]
+  const [real, wanted] = [(await late) as Response, answer()]
   expect(answers[0]?.headers.get('content-type')).toBe(lateType)
   expect([real.status, [...real.headers]]).toEqual([wanted.status, [...wanted.headers]])
   expect(await real.bytes()).toEqual(await wanted.bytes())
@@ -89,7 +90,7 @@ test('no 30 s pass without a byte, and none of these is an answer', async () => 
     expect([wire.join(''), isAnswered]).toEqual([' '.repeat(bytes), false])
     await vi.advanceTimersByTimeAsync(30 * s)
   }
-  expect(await (await answer).text()).toBe('there it is')
+  expect(await textOf(await answer)).toBe('there it is')
   expect(wire).toEqual([' ', ' ', ' ', expect.stringMatching(/^\{"status":200,.*\}\n$/), 'there it is'])
 })
 
@@ -135,7 +136,7 @@ test('nothing is answered while the request is still coming', async () => {
   await vi.advanceTimersByTimeAsync(30 * s)
   expect(answers).toHaveLength(1)
   await vi.advanceTimersByTimeAsync(70 * s)
-  expect(await (await answer).text()).toBe('stored')
+  expect(await textOf(await answer)).toBe('stored')
 })
 
 test('the body of a late answer flows as it comes, and may rest for as long as it likes', async () => {
@@ -218,7 +219,7 @@ test('a compute that dies meanwhile is a connection that was lost', async () => 
   const body = slowBody(' {"status":200,"headers":[]}\nhalf of ')
   const answer = await sends(body.stream)(get())
   body.fail()
-  await expect(answer.text()).rejects.toThrow('the client has gone')
+  await expect(textOf(answer)).rejects.toThrow('the client has gone')
 })
 
 test('a head may come in any pieces, and with any of the body', async () => {
@@ -232,7 +233,7 @@ test('a head may come in any pieces, and with any of the body', async () => {
       },
     })
     const answer = await sends(body)(get())
-    expect([answer.status, answer.headers.get('x-a'), await answer.text()]).toEqual([201, 'ä', 'whole'])
+    expect([answer.status, answer.headers.get('x-a'), await textOf(answer)]).toEqual([201, 'ä', 'whole'])
   }
 })
 
@@ -257,10 +258,10 @@ test.for<[name: string, wire: string, message: string]>([
 test('a body ends where it was said to end', async () => {
   const head = '{"status":200,"headers":[["content-length","4"]]}\n'
   const whole = await sends(bodyOf(head, 'ab', 'cd'))(get())
-  expect(await whole.text()).toBe('abcd')
+  expect(await textOf(whole)).toBe('abcd')
   for (const pieces of [['ab'], ['abcde'], ['abcd', 'HTTP/1.1 200 OK']]) {
     const answer = await sends(bodyOf(head, ...pieces))(get())
-    await expect(answer.text()).rejects.toThrow('4 bytes were announced')
+    await expect(textOf(answer)).rejects.toThrow('4 bytes were announced')
   }
 })
 

@@ -4,6 +4,7 @@ import { ConnectionLost } from '../../../src/client/transport.ts'
 import { AskingEnd } from '../../../src/tunnel/asking.ts'
 import { encodeJson, encodeTunnelFrame, frameKinds, resetCodes } from '../../../src/tunnel/frames.ts'
 import type { TunnelEnd } from '../../../src/tunnel/link.ts'
+import { textOf } from '../../support/answer.ts'
 import { pieces, request, tunnelPair, until, who } from '../../support/tunnel.ts'
 
 const never = () => new Promise<Response>(() => {})
@@ -22,7 +23,7 @@ test('the end of a tunnel is the end of everything on it', async () => {
   const answer = await pair.asking.send(request('x'))
   pair.answering.close(1001, 'The compute ends')
   await expect(waiting).rejects.toBeInstanceOf(ConnectionLost)
-  await expect(answer.text()).rejects.toThrow('The compute ends')
+  await expect(textOf(answer)).rejects.toThrow('The compute ends')
   expect([pair.asking.size, pair.answering.size]).toEqual([0, 0])
   expect(signals.map(({ aborted }) => aborted)).toEqual([true, true])
   expect(pair.ends.asking).toEqual({ code: 1001, reason: 'The compute ends' })
@@ -114,7 +115,7 @@ test('whatever comes, nothing is thrown and nothing is left', async () => {
       const asked = [1, 2].map(() =>
         pair.asking
           .send(request('x'))
-          .then((it) => it.text())
+          .then((it) => textOf(it))
           .catch(() => {}),
       )
       for (const data of frames) (toAsking ? pair.asking : pair.answering).message(data)
@@ -157,7 +158,7 @@ test('an end that is silent is found within 30 s, and one that answers is not', 
 test('a program that may sleep is watched only while something is under way', async () => {
   stoppedClock()
   const pair = await tunnelPair({ fetch: async () => new Response('x'), asking: { watch: 'busy' } })
-  await (await pair.asking.send(request('x'))).text()
+  await textOf(await pair.asking.send(request('x')))
   const timers = vi.getTimerCount()
   pair.up.hold()
   await pass(15_000)
@@ -184,7 +185,7 @@ test('an answer that rests is no reason to watch, and what is asked beside it is
   const waiting = pair.asking.send(request('x')).catch((error: Error) => error.message)
   await pass(30_000)
   expect(await waiting).toBe('The other end is silent')
-  await expect(feed.text()).rejects.toThrow('The other end is silent')
+  await expect(textOf(feed)).rejects.toThrow('The other end is silent')
 })
 
 test('who asks for signs of life and does not read is answered once', async () => {
@@ -254,6 +255,6 @@ test('a gateway that has slept goes on with the same websocket', async () => {
   resumed.message(encodeJson(frameKinds.head, 1, { status: 200, headers: [], body: true }))
   resumed.message(encodeTunnelFrame(frameKinds.data, 1, new TextEncoder().encode('again')))
   resumed.message(encodeTunnelFrame(frameKinds.end, 1))
-  expect(await (await asked).text()).toBe('again')
+  expect(await textOf(await asked)).toBe('again')
   resumed.closed()
 })

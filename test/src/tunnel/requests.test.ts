@@ -2,6 +2,7 @@ import * as fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { ConnectionLost } from '../../../src/client/transport.ts'
 import { frameKinds } from '../../../src/tunnel/frames.ts'
+import { bytesOf, jsonOf, textOf } from '../../support/answer.ts'
 import { pieces, request, tunnelPair, until } from '../../support/tunnel.ts'
 
 const nothingLeft = ({ asking, answering }: Awaited<ReturnType<typeof tunnelPair>>) =>
@@ -23,7 +24,7 @@ test('a request and its answer come as they were sent', async () => {
     }),
   )
   expect([answer.status, answer.headers.get('x-word'), answer.headers.get('etag')]).toEqual([201, 'grün', '"1"'])
-  expect(await answer.json()).toEqual({
+  expect(await jsonOf(answer)).toEqual({
     ...{ url: 'http://localhost/v2/compute/x/%20?a=b%26', method: 'POST', type: 'text/plain', body: 'hällo' },
   })
   await nothingLeft(pair)
@@ -31,7 +32,7 @@ test('a request and its answer come as they were sent', async () => {
 
 test('what is not of v2/compute and yet of this host is answered, and nothing beside', async () => {
   const pair = await tunnelPair({ fetch: async ({ url }) => new Response(url) })
-  const ask = async (path: string) => (await pair.asking.send({ ...request(''), path })).text()
+  const ask = async (path: string) => textOf(await pair.asking.send({ ...request(''), path }))
   for (const path of ['/v1/projects/p/commit', '/v2/computes/local/auto_idlepc']) {
     expect(await ask(path)).toBe(`http://localhost${path}`)
   }
@@ -71,7 +72,7 @@ test('whatever is sent at once, in whatever pieces, comes whole and in order', a
         const sent = lengths.map((length, index) => new Uint8Array(length).fill(seed * 16 + index))
         const body = new Blob(sent).stream()
         const answer = await pair.asking.send(request('echo', { method: 'POST', body }))
-        const came = Buffer.from(await answer.arrayBuffer())
+        const came = Buffer.from(await bytesOf(answer))
         expect(came.equals(Buffer.concat(sent))).toBe(true)
       }
       await Promise.all(sizes.map(ask))
@@ -92,7 +93,7 @@ test('a stream that is not read stops at its window, and no other waits for it',
   })
   const waiting = await pair.asking.send(request('slow'))
   const fast = await pair.asking.send(request('fast'))
-  expect((await fast.arrayBuffer()).byteLength).toBe(100 * 16 * 1024)
+  expect((await bytesOf(fast)).byteLength).toBe(100 * 16 * 1024)
   expect(pair.up.dataOf(1)).toBeLessThanOrEqual(window)
   // One more is in the hands of the sender.
   expect(slow.made()).toBeLessThanOrEqual(window / (16 * 1024) + 1)
@@ -121,10 +122,10 @@ test('an upload that is not read stops at its window', async () => {
   const answer = pair.asking.send(request('big', { method: 'POST', body: big.body }))
   await until(() => pair.down.dataOf(1) > window / 2)
   const small = await pair.asking.send(request('small'))
-  expect(await small.text()).toBe('at once')
+  expect(await textOf(small)).toBe('at once')
   expect(pair.down.dataOf(1)).toBeLessThanOrEqual(window)
   read()
-  expect(await (await answer).text()).toBe(String(1000 * 16 * 1024))
+  expect(await textOf(await answer)).toBe(String(1000 * 16 * 1024))
 })
 
 test('streams take turns on a wire that is slow', async () => {
@@ -134,7 +135,7 @@ test('streams take turns on a wire that is slow', async () => {
     most: 40_000,
   })
   const answers = await Promise.all(['a', 'b', 'c'].map((path) => pair.asking.send(request(path))))
-  await Promise.all(answers.map((answer) => answer.arrayBuffer()))
+  await Promise.all(answers.map((answer) => bytesOf(answer)))
   const data = pair.up.sent.filter(({ kind }) => kind === frameKinds.data)
   expect(data.every(({ bytes }) => bytes <= 32 * 1024)).toBe(true)
   const streams = data.map(({ stream }) => stream)
@@ -182,7 +183,7 @@ test('an answer that comes before all of the request leaves the rest where it is
   })
   const pair = await tunnelPair({ fetch: async () => new Response('enough', { status: 413 }) })
   const answer = await pair.asking.send(request('x', { method: 'POST', body }))
-  expect([answer.status, await answer.text()]).toEqual([413, 'enough'])
+  expect([answer.status, await textOf(answer)]).toEqual([413, 'enough'])
   await nothingLeft(pair)
   await until(() => !body.locked)
   expect(isCancelled).toBe(false)
@@ -205,7 +206,7 @@ test('a body that fails on its way ends the other end of it', async () => {
       },
     })
   const answer = await pair.asking.send(request('x'))
-  await expect(answer.text()).rejects.toBeInstanceOf(ConnectionLost)
+  await expect(textOf(answer)).rejects.toBeInstanceOf(ConnectionLost)
   await expect(pair.asking.send(request('x', { method: 'POST', body: failing() }))).rejects.toThrow('the disk is gone')
   await nothingLeft(pair)
   await until(() => errors.length === 1)

@@ -1,12 +1,14 @@
 import { expect, test } from 'vitest'
+import { isRefusal } from '../../../src/client/transport.ts'
 import type { Socket } from '../../../src/http/socket.ts'
 import type { AskingEnd } from '../../../src/tunnel/asking.ts'
+import { jsonOf, textOf } from '../../support/answer.ts'
 import { request, socketServer, tunnelPair, until } from '../../support/tunnel.ts'
 
 async function open(asking: AskingEnd) {
   const { signal } = request('')
   const socket = await asking.openSocket({ path: '/v2/compute/console?x=1', headers: {}, signal })
-  if (socket instanceof Response) throw new Error(`refused: ${socket.status}`)
+  if (isRefusal(socket)) throw new Error(`refused: ${socket.status}`)
   const came: (string | Uint8Array)[] = []
   const closes: number[] = []
   socket.onMessage((data) => void came.push(data))
@@ -77,7 +79,7 @@ test('who does not read holds up the other end of that websocket only', async ()
     }
   })()
   await until(() => sent > 20)
-  expect(await (await pair.asking.send(request('other'))).text()).toBe('other')
+  expect(await textOf(await pair.asking.send(request('other')))).toBe('other')
   expect(sent).toBeLessThan(45)
   expect(came.length).toBeLessThanOrEqual(1)
   socket.resume?.()
@@ -96,7 +98,7 @@ test('a refused upgrade is an answer, and a tunnel that ends closes with 1006', 
   const { signal } = request('')
   const refused = await pair.asking.openSocket({ path: '/v2/compute/none', headers: {}, signal })
   expect(refused).toBeInstanceOf(Response)
-  if (refused instanceof Response) expect([refused.status, await refused.json()]).toMatchObject([404, { status: 404 }])
+  if (isRefusal(refused)) expect([refused.status, await jsonOf(refused)]).toMatchObject([404, { status: 404 }])
   const { closes } = await open(pair.asking)
   pair.answering.close(1001, 'The compute ends')
   await until(() => closes.length === 1)
