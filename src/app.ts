@@ -134,7 +134,7 @@ export interface App {
    * The same for a request that came through the tunnel of the gateway that this service has joined: the gateway has let its
    * sender in. `upgrade` makes websockets of the tunnel. Never rejects.
    */
-  throughTunnel(request: Request, upgrade: Upgrade): Promise<Response>
+  throughTunnel(request: Request, upgrade: Upgrade): Promise<Response | RelayedAnswer>
 }
 
 /** An answer that takes nothing but the head of a request. */
@@ -216,11 +216,12 @@ export function createApp(options: AppOptions): App {
     path: string,
     headers: Record<string, string>,
     { found, caller, peer, upgrade = options.upgrade }: Found,
-  ): Promise<Response | Elsewhere> => {
+  ): Promise<Unfinished | Elsewhere> => {
     const ours = unalias(path, aliases)
     const match = await routes.find(request.method, ours)
     if ('methods' in match) {
-      return finish({ status: 204 }, optionsHeaders(request, match.methods, headers), options)
+      Object.assign(headers, optionsHeaders(request, match.methods))
+      return { status: 204 }
     }
     headers['X-ROUTE'] = match.endpoint.path
     const identity = await found(match.endpoint, ours)
@@ -247,39 +248,42 @@ export function createApp(options: AppOptions): App {
         ? async (inner: Request, to: string): Promise<Response> => {
             const how: Found = { found: async () => identity, peer, upgrade: (_, on) => upgrade(request, on) }
             const response = await respond(inner, to, headers, { ...how, ...(who !== undefined && { caller: who }) })
-            return response instanceof Elsewhere ? response.response : response
+            return response instanceof Elsewhere ? response.response : finish(response, headers, options)
           }
         : undefined
     const asker: RequestingCaller = { caller: who ?? ourOwn, absent: tellAbsent, answered }
     const ourAgent = typeof agent === 'function' ? agent(asker) : agent
     if ('handOn' in ourAgent && match.endpoint.owner === 'project') {
       const handed = ourAgent.handOn(await projectRequestOf(match, ours, request, upgrade, options.jsonBytes))
-      if (handed !== undefined) return finish(await handed, headers, options)
+      if (handed !== undefined) return handed
     }
     const feeds = options.feeds ?? feedsOf(ourAgent.events, options.fleet)
     // Of a gateway only what it has is asked: endpoints of one project were handed on, or get by with a feed.
     const own = { agent: ourAgent as HostAgent, feeds }
     const context = { ...rest, identity, caller: asker.caller, answered, itself, peer, upgrade, ...own }
     const work = () => answer(match, ours, request, context, options.jsonBytes)
-    const result = who === undefined || options.within === undefined ? await work() : await options.within(who, work)
-    return finish(result, headers, options)
+    return who === undefined || options.within === undefined ? work() : options.within(who, work)
   }
-  const failed = (error: unknown, request: Request, id: string, headers: Record<string, string>): Response => {
+  const failed = (error: unknown, request: Request, id: string, headers: Record<string, string>): Answer => {
     const known = error instanceof ApiError ? error : undefined
     if (known === undefined && !request.signal.aborted) report(error, id)
     const fault = known ?? unexpected(request.signal.aborted)
-    const body = { message: fault.message, status: fault.status, ...fault.extra }
-    return finish({ status: fault.status, body }, { ...headers, ...fault.headers, [errorHeader]: fault.word }, options)
+    Object.assign(headers, fault.headers, { [errorHeader]: fault.word })
+    return { status: fault.status, body: { message: fault.message, status: fault.status, ...fault.extra } }
   }
 
   /** Answers a request whose sender was let in elsewhere. */
-  const letIn = async (request: Request, id: string, how: Found): Promise<Response> => {
+  const letIn = async (
+    request: Request,
+    id: string,
+    how: Found,
+  ): Promise<{ answer: Unfinished; headers: Record<string, string> }> => {
     const headers: Record<string, string> = {}
     try {
       const answered = await respond(request, pathOf(request.url), headers, how)
-      return answered instanceof Elsewhere ? answered.response : answered
+      return { answer: answered instanceof Elsewhere ? answered.response : answered, headers }
     } catch (error) {
-      return failed(error, request, id, headers)
+      return { answer: failed(error, request, id, headers), headers }
     }
   }
 
@@ -326,11 +330,11 @@ export function createApp(options: AppOptions): App {
           requests.left()
           return answered.response
         }
-        response = answered
+        response = finish(answered, headers, options)
         // Told as what the client sees: the token itself has the status of an ordinary answer.
         if (endpoint?.websocket === true && isToken(response)) status = 101
       } catch (error) {
-        response = failed(error, request, id, headers)
+        response = finish(failed(error, request, id, headers), headers, options)
       }
       if (request.method === 'HEAD') response = withoutBody(response)
       status ??= response.status
@@ -366,7 +370,10 @@ export function createApp(options: AppOptions): App {
       }
     },
 
-    inside: (request) => letIn(request, nextId(), { found: async () => ourselves, peer: ofOurs }),
+    async inside(request) {
+      const { answer, headers } = await letIn(request, nextId(), { found: async () => ourselves, peer: ofOurs })
+      return finish(answer, headers, options)
+    },
 
     async throughTunnel(request, upgrade) {
       const began = performance.now()
@@ -376,15 +383,14 @@ export function createApp(options: AppOptions): App {
         route = it.path
         return ourselves
       }
-      const response = await letIn(request, id, {
-        found,
-        caller: callerThroughTunnel(request, id),
-        peer: ofOurs,
-        upgrade,
-      })
+      const caller = callerThroughTunnel(request, id)
+      const { answer, headers } = await letIn(request, id, { found, caller, peer: ofOurs, upgrade })
       const { method, url } = request
-      trace?.({ id, method, path: pathOf(url), route, status: response.status, ms: performance.now() - began })
-      return response
+      const { status } = answer
+      const error = status < 400 ? undefined : headers[errorHeader]
+      const ms = performance.now() - began
+      trace?.({ ...{ id, method, path: pathOf(url), route, status, ms }, ...(error !== undefined && { error }) })
+      return answer instanceof Response ? finish(answer, headers, options) : relayable(answer, headers)
     },
   }
 }
@@ -394,8 +400,8 @@ async function joined(
   admission: Admission,
   request: Request,
   peer: Peer,
-  respond: () => Promise<Response | Elsewhere>,
-): Promise<Response | Elsewhere> {
+  respond: () => Promise<Unfinished | Elsewhere>,
+): Promise<Unfinished | Elsewhere> {
   let refusal: unknown
   const response = await admission.join(request, peer, async () => {
     try {
@@ -409,6 +415,9 @@ async function joined(
   if (response === undefined) throw refusal
   return response
 }
+
+/** An answer without the headers that every answer has. */
+type Unfinished = Response | Answer | RelayedAnswer
 
 /** An answer that another process gave, as it goes to the client. */
 class Elsewhere {
@@ -448,7 +457,7 @@ async function answer(
   request: Request,
   context: Context<HostAgent>,
   jsonBytes: number,
-): Promise<Response | Answer | RelayedAnswer> {
+): Promise<Unfinished> {
   const input = {
     params: endpoint.params === undefined ? {} : lowerIds(validate(endpoint.params, params, 'path')),
     query: endpoint.query === undefined ? {} : validate(endpoint.query, queryOf(request.url), 'query'),
@@ -481,8 +490,18 @@ function lowerIds(params: Record<string, unknown>): Record<string, unknown> {
   return params
 }
 
+/** An answer for a tunnel, which needs no Response. */
+function relayable(answer: Answer | RelayedAnswer, headers: Record<string, string>): RelayedAnswer {
+  if ('content' in answer) return { ...answer, headers: { ...answer.headers, ...headers } }
+  const { status, body } = answer
+  if (body === undefined) return { status, headers, content: null }
+  const content = new TextEncoder().encode(`${JSON.stringify(body)}\n`)
+  const own = { 'Content-Type': 'application/json', 'Content-Length': String(content.byteLength) }
+  return { status, headers: { ...own, ...headers }, content }
+}
+
 function finish(
-  answer: Response | Answer | RelayedAnswer,
+  answer: Unfinished,
   headers: Record<string, string>,
   { json, relayed = responseOf }: Pick<AppOptions, 'json' | 'relayed'>,
 ): Response {
@@ -524,10 +543,9 @@ function allowOrigin(request: Request, path: string, headers: Record<string, str
   }
 }
 
-function optionsHeaders(request: Request, methods: string, headers: Record<string, string>): Record<string, string> {
-  if (!isPreflight(request)) return { ...headers, Allow: methods }
+function optionsHeaders(request: Request, methods: string): Record<string, string> {
+  if (!isPreflight(request)) return { Allow: methods }
   return {
-    ...headers,
     Allow: methods,
     'Access-Control-Allow-Methods': methods,
     'Access-Control-Allow-Headers': request.headers.get('access-control-request-headers') ?? '*',

@@ -67,8 +67,8 @@ function nameIn({ headers }: Request): string | undefined {
   }
 }
 
-/** The id that a client gave its request: 1 to 64 letters, digits and `-`; undefined for no id and for a malformed id. */
+/** The id that a client gave its request: 1 to 128 printable ASCII characters without spaces; undefined for no id and for a malformed id. */
 export function requestIdOf(request: Request): string | undefined {
   const id = request.headers.get(requestIdHeader)
-  return id !== null && /^[A-Za-z0-9-]{1,64}$/.test(id) ? id : undefined
+  return id !== null && /^[!-~]{1,128}$/.test(id) ? id : undefined
 }

@@ -23,12 +23,14 @@ export const GatewayHello = Type.Object({
   protocol: Type.Literal(tunnelProtocol),
   version: text(100),
   ...TunnelLimits.properties,
+  /** Whether it takes ANSWER frames. */
+  answers: Type.Optional(Type.Boolean()),
 })
 
 /** The first frame of a compute. */
 export type ComputeHello = Static<typeof ComputeHello>
 export const ComputeHello = Type.Object({
-  ...GatewayHello.properties,
+  ...Type.Omit(GatewayHello, ['answers']).properties,
   compute_id: ComputeId,
   name: Type.Intersect([text(255), Type.String({ minLength: 1 })]),
 })

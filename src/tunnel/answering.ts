@@ -1,6 +1,7 @@
 import { onAbort } from '../async/abort.ts'
 import { ignore } from '../async/ignore.ts'
 import { isPlainTarget } from '../http/plain-target.ts'
+import type { RelayedAnswer } from '../http/relayed-answer.ts'
 import { type Upgrade, upgradeToken } from '../http/socket.ts'
 import {
   type ComputeHello,
@@ -10,7 +11,7 @@ import {
   TunnelRequest,
   tunnelProtocol,
 } from '../model/tunnel.ts'
-import { bodyOfStream, sendBody } from './bodies.ts'
+import { bodyOfStream, sendBody, sendBytes } from './bodies.ts'
 import { decodeJson, frameKinds, type TunnelFrame } from './frames.ts'
 import { type TunnelEnd, TunnelLink } from './link.ts'
 import type { LivenessTimeouts } from './liveness.ts'
@@ -28,7 +29,7 @@ export interface AnsweringOptions {
   readonly limits?: TunnelLimits
   readonly timeouts?: LivenessTimeouts
   /** Answers a request whose sender the gateway has admitted; `upgrade` makes websockets of the tunnel. Never rejects. */
-  readonly fetch: (request: Request, upgrade: Upgrade) => Promise<Response>
+  readonly fetch: (request: Request, upgrade: Upgrade) => Promise<Response | RelayedAnswer>
   /** Called with the version of the gateway when the gateway accepts this compute. */
   readonly greeted: (version: string) => void
   readonly ended: (end: TunnelEnd) => void
@@ -118,7 +119,7 @@ export class AnsweringEnd {
       return new Response(null, { headers: { [upgradeToken]: 'tunnel' } })
     })
     if (handlers !== undefined) return join(stream, handlers)
-    await respond(stream, response, method === 'HEAD')
+    await respond(stream, response, { isHead: method === 'HEAD', inOne: this.#gateway?.answers === true })
   }
 }
 
@@ -129,21 +130,36 @@ function aliveWhile(stream: Stream): AbortSignal {
   return gone.signal
 }
 
-async function respond(stream: Stream, response: Response, isHead: boolean): Promise<void> {
-  const { status, headers, body } = response
-  const answer: TunnelAnswer = { status, headers: [...headers], body: body !== null && !isHead }
+/** `inOne`: whether the gateway takes ANSWER frames. */
+async function respond(
+  stream: Stream,
+  response: Response | RelayedAnswer,
+  { isHead, inOne }: { readonly isHead: boolean; readonly inOne: boolean },
+): Promise<void> {
+  const { status } = response
+  const headers = 'content' in response ? Object.entries(response.headers) : [...response.headers]
+  const content = 'content' in response ? response.content : response.body
+  const body = content instanceof Uint8Array ? null : content
   if (stream.stopped.aborted)
     return void body?.cancel(stream.stopped.reason).catch(ignore('the other end has stopped the stream'))
-  stream.sendHead(answer)
-  if (body === null || isHead) {
+  const answer: TunnelAnswer = { status, headers, body: content !== null && !isHead }
+  if (content === null || isHead) {
     body?.cancel().catch(ignore('an answer to HEAD has no body'))
+    stream.sendHead(answer)
     stream.endSilently()
-  } else
+  } else if (content instanceof Uint8Array) {
+    if (!inOne || !stream.sendAnswer(answer, content)) {
+      stream.sendHead(answer)
+      await sendBytes(content, stream)
+    }
+  } else {
+    stream.sendHead(answer)
     await sendBody(
-      body,
+      content,
       stream,
       (reader) => void reader.cancel(stream.stopped.reason).catch(ignore('the other end has stopped the stream')),
     )
+  }
   // The handler does not read the rest of the request, so the gateway must not wait to send it.
   if (stream.ending === undefined) stream.reset(new Error('it was answered'))
 }

@@ -102,7 +102,12 @@ export class AskingEnd {
   /** Accepts the compute: requests can be sent from now on. */
   accept(): void {
     if (this.#link.isOver) return
-    const hello: GatewayHello = { protocol: tunnelProtocol, version: this.#options.version, ...this.#link.limits }
+    const hello: GatewayHello = {
+      protocol: tunnelProtocol,
+      version: this.#options.version,
+      ...this.#link.limits,
+      answers: true,
+    }
     this.#isAccepted = true
     this.#link.send(frameKinds.hello, 0, hello)
   }
@@ -203,10 +208,32 @@ async function answerOf(stream: Stream): Promise<TunnelAnswer> {
   return answer
 }
 
-function responseOf(stream: Stream, { status, headers, body }: TunnelAnswer): Promise<Response> {
-  const content = body && !bodiless.has(status) ? bodyOfStream(stream) : null
-  return understood(stream, () => new Response(content, { status, headers: new Headers(headers) }), undefined)
+function responseOf(stream: Stream, { status, headers, body }: TunnelAnswer): Promise<ComputeAnswer> {
+  const { whole } = stream
+  const content = whole === undefined && body && !bodiless.has(status) ? bodyOfStream(stream) : null
+  const answer = (): ComputeAnswer => ({
+    ...{ status, headers: headersOf(headers), whole },
+    get body() {
+      return whole === undefined ? content : new Blob([whole]).stream()
+    },
+  })
+  return understood(stream, answer, undefined)
 }
+
+/** Headers that are only looked up. Throws for a value that HTTP has not. */
+function headersOf(entries: TunnelAnswer['headers']): ComputeAnswer['headers'] {
+  const values = new Map<string, string>()
+  for (const [name, value] of entries) {
+    if (!isHeaderValue.test(value)) throw new TypeError(`the header ${name} is malformed`)
+    const key = name.toLowerCase()
+    const before = values.get(key)
+    values.set(key, before === undefined ? value : `${before}, ${value}`)
+  }
+  return { get: (name) => values.get(name.toLowerCase()) ?? null, has: (name) => values.has(name.toLowerCase()) }
+}
+
+/** RFC 9110, 5.5. */
+const isHeaderValue = /^[\t\x20-\x7e\x80-\xff]*$/
 
 /** Reads the HEAD; an answer that is not of the protocol ends the stream. */
 async function understood<I, O>(stream: Stream, understand: (said: I) => O, said: I): Promise<O> {

@@ -15,11 +15,13 @@ import { Check } from '@sinclair/typebox/value'
  *   credit of a stream. Data beyond the credit ends the tunnel.
  * - END: no more DATA follows; on a websocket with the close code and reason (JSON). None is sent after an OPEN or HEAD that says
  *   that it has no body.
+ * - ANSWER: HEAD, a short body and END in one frame: the length of the JSON of the HEAD (4 bytes, big-endian), the JSON, the body
+ *   (32 KiB at most; it costs no credit). Only for a gateway whose HELLO has `answers`.
  * - RESET (JSON): the sender ends the stream in both directions; after its END: it reads no more.
  *
  * Frames of a stream that has ended are ignored. A malformed message ends the tunnel with 4400.
  */
-export const frameKinds = { hello: 1, open: 2, head: 3, data: 4, window: 5, end: 6, reset: 7 } as const
+export const frameKinds = { hello: 1, open: 2, head: 3, data: 4, window: 5, end: 6, reset: 7, answer: 8 } as const
 export type FrameKind = (typeof frameKinds)[keyof typeof frameKinds]
 export const frameFlags = { text: 1, last: 2 } as const
 
@@ -80,6 +82,29 @@ export function encodeWindow(stream: number, credit: number): Uint8Array {
   const payload = new Uint8Array(4)
   new DataView(payload.buffer).setUint32(0, credit)
   return encodeTunnelFrame(frameKinds.window, stream, payload)
+}
+
+/** An ANSWER; undefined when it is longer than a frame may be. */
+export function encodeAnswer(stream: number, head: unknown, body: Uint8Array): Uint8Array | undefined {
+  const json = new TextEncoder().encode(JSON.stringify(head))
+  if (body.length > maxPieceBytes || 4 + json.length + body.length > jsonBytes) return undefined
+  const payload = new Uint8Array(4 + json.length + body.length)
+  new DataView(payload.buffer).setUint32(0, json.length)
+  payload.set(json, 4)
+  payload.set(body, 4 + json.length)
+  return encodeTunnelFrame(frameKinds.answer, stream, payload)
+}
+
+/** The JSON of an ANSWER, and its body. */
+export function decodeAnswer(payload: Uint8Array): {
+  readonly head: Uint8Array
+  readonly body: Uint8Array<ArrayBuffer>
+} {
+  const length = payload.length < 4 ? 0 : new DataView(payload.buffer, payload.byteOffset).getUint32(0)
+  const body = payload.slice(4 + length)
+  if (length === 0 || length > payload.length - 4 || body.length > maxPieceBytes)
+    throw new ProtocolError('an ANSWER frame is malformed')
+  return { head: payload.subarray(4, 4 + length), body }
 }
 
 export function decodeTunnelFrame(bytes: Uint8Array): TunnelFrame {

@@ -2,8 +2,10 @@ import { ignore } from '../async/ignore.ts'
 import { ConnectionLost } from '../client/transport.ts'
 import { TunnelReset } from '../model/tunnel.ts'
 import {
+  decodeAnswer,
   decodeJson,
   decodeWindow,
+  encodeAnswer,
   encodeJson,
   encodeTunnelFrame,
   encodeWindow,
@@ -45,6 +47,9 @@ export class Unwanted extends Error {
 }
 
 const longestReason = 300
+const nothing = new Uint8Array()
+/** The reason of every stream that ended well: an error with a stack of its own costs more than the rest of a stream. */
+const over = new Unwanted('it is over')
 
 /** One end of a stream: pieces in both directions, with flow control. */
 export class Stream implements Source {
@@ -65,6 +70,8 @@ export class Stream implements Source {
   #taken = 0
   #wake = () => {}
   #ending: Uint8Array | undefined
+  #whole: Uint8Array<ArrayBuffer> | undefined
+  #hasHead = false
 
   readonly #stop = new AbortController()
   #failure: Error | undefined
@@ -87,6 +94,11 @@ export class Stream implements Source {
     return this.#ending
   }
 
+  /** The body of an ANSWER. */
+  get whole(): Uint8Array<ArrayBuffer> | undefined {
+    return this.#whole
+  }
+
   /** The error that ended the stream early. */
   get failure(): Error | undefined {
     return this.#failure
@@ -99,6 +111,15 @@ export class Stream implements Source {
 
   sendHead(value: unknown): void {
     if (this.#failure === undefined) this.#options.outbox.control(encodeJson(frameKinds.head, this.id, value))
+  }
+
+  /** Sends head, body and end in one frame; false when they are too long for it. */
+  sendAnswer(head: unknown, body: Uint8Array): boolean {
+    const frame = encodeAnswer(this.id, head, body)
+    if (frame === undefined) return false
+    if (this.#failure === undefined) this.#options.outbox.control(frame)
+    this.endSilently()
+    return true
   }
 
   /** Resolves when all bytes are sent; the last piece of a message has `flags.last`. One call at a time. */
@@ -185,7 +206,7 @@ export class Stream implements Source {
 
   /** Takes the end that an OPEN or HEAD without a body announced. */
   takeEnd(): void {
-    this.take({ kind: frameKinds.end, flags: 0, stream: this.id, payload: new Uint8Array() })
+    this.take({ kind: frameKinds.end, flags: 0, stream: this.id, payload: nothing })
   }
 
   /** Takes a frame. */
@@ -194,9 +215,22 @@ export class Stream implements Source {
     if (kind === frameKinds.reset) return this.#takeReset(decodeJson(payload, TunnelReset).reason)
     if (kind === frameKinds.window) return this.#takeWindow(decodeWindow(payload))
     if (this.#ending !== undefined) throw new ProtocolError('more came after the end of a stream')
-    if (kind === frameKinds.head) this.#answered(payload)
+    if (kind === frameKinds.head) this.#takeHead(payload)
+    else if (kind === frameKinds.answer) this.#takeAnswer(payload)
     else if (kind === frameKinds.data) this.#takePiece(payload, flags)
     else if (kind === frameKinds.end) this.#takeEnd(payload)
+  }
+
+  #takeHead(payload: Uint8Array): void {
+    this.#hasHead = true
+    this.#answered(payload)
+  }
+
+  #takeAnswer(payload: Uint8Array): void {
+    const { head, body } = decodeAnswer(payload)
+    this.#whole = body
+    this.#takeHead(head)
+    this.#takeEnd(nothing)
   }
 
   #takePiece(bytes: Uint8Array, flagged: number): void {
@@ -208,7 +242,7 @@ export class Stream implements Source {
 
   #takeEnd(payload: Uint8Array): void {
     this.#ending = payload
-    this.#refused(new ConnectionLost('it ended without an answer'))
+    if (!this.#hasHead) this.#refused(new ConnectionLost('it ended without an answer'))
     this.#wake()
     this.#settle()
   }
@@ -254,6 +288,6 @@ export class Stream implements Source {
     if (this.#isOver) return
     this.#isOver = true
     this.#options.over()
-    this.#stop.abort(new Unwanted('it is over'))
+    this.#stop.abort(over)
   }
 }

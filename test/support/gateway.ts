@@ -10,6 +10,7 @@ import { createGateway, type Gateway } from '../../src/gateway/gateway-agent.ts'
 import type { Member, PlacementStore } from '../../src/gateway/members.ts'
 import type { HostAgent } from '../../src/host-agent.ts'
 import type { Access } from '../../src/http/access/access.ts'
+import { responseOf } from '../../src/http/relayed-answer.ts'
 import { freshDirectory } from './directory.ts'
 import { MemoryDigests, testHasher } from './memory-digests.ts'
 import { MemoryPlacements } from './memory-placements.ts'
@@ -60,7 +61,8 @@ export function startGateway(agents: readonly HostAgent[]): TestGateway {
         const headers = { ...Object.fromEntries(request.headers), ...headersFor(caller) }
         const init = { method, headers, signal, ...(method !== 'GET' && { body, duplex: 'half' }) }
         const url = `http://localhost${path}${new URL(request.url).search}`
-        return passOn(await appOf({ agent: this.agent }).throughTunnel(new Request(url, init), noUpgrade), this.name)
+        const answer = await appOf({ agent: this.agent }).throughTunnel(new Request(url, init), noUpgrade)
+        return passOn('content' in answer ? responseOf(answer) : answer, this.name)
       },
     }),
   )

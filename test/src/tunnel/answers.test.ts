@@ -1,0 +1,88 @@
+import { expect, test } from 'vitest'
+import type { RelayedAnswer } from '../../../src/http/relayed-answer.ts'
+import { AnsweringEnd } from '../../../src/tunnel/answering.ts'
+import {
+  decodeTunnelFrame,
+  encodeAnswer,
+  encodeJson,
+  encodeTunnelFrame,
+  frameKinds,
+  maxPieceBytes,
+  resetCodes,
+} from '../../../src/tunnel/frames.ts'
+import { defaultLimits } from '../../../src/tunnel/link.ts'
+import { textOf } from '../../support/answer.ts'
+import { request, tunnelPair, until, who } from '../../support/tunnel.ts'
+
+const relayed = (content: RelayedAnswer['content'], status = 200): RelayedAnswer => ({
+  ...{ status, headers: { 'Content-Type': 'text/plain', 'X-Word': 'grün' }, content },
+})
+const bytes = (text: string): Uint8Array<ArrayBuffer> => new TextEncoder().encode(text)
+const nameOf = (kind: number | string): string | undefined =>
+  Object.entries(frameKinds).find(([, it]) => it === kind)?.[0]
+
+test.for([
+  ['a short body', bytes('hällo'), ['answer']],
+  ['an empty body', bytes(''), ['answer']],
+  ['no body', null, ['head']],
+  ['a long body', bytes('x'.repeat(maxPieceBytes + 1)), ['head', 'data', 'data', 'end']],
+] as const)('%s goes in as few frames as it can', async ([, content, frames]) => {
+  const pair = await tunnelPair({ fetch: async () => relayed(content) })
+  const answer = await pair.asking.send(request('x'))
+  expect([answer.status, answer.headers.get('content-TYPE'), answer.headers.get('x-word')]).toEqual([
+    ...[200, 'text/plain', 'grün'],
+  ])
+  expect(await textOf(answer)).toBe(content === null ? '' : new TextDecoder().decode(content))
+  const sent = pair.up.sent.filter(({ stream }) => stream === 1).map(({ kind }) => nameOf(kind))
+  expect(sent).toEqual(frames)
+  await until(() => pair.asking.size === 0 && pair.answering.size === 0)
+})
+
+test('a gateway that does not say that it takes them gets no ANSWER frames', async () => {
+  const sent: (string | undefined)[] = []
+  const wire = {
+    send: (data: Uint8Array | string) => void sent.push(nameOf(decodeTunnelFrame(data as Uint8Array).kind)),
+    close() {},
+    drained: async () => {},
+  }
+  const fetch = async () => relayed(bytes('short'))
+  const end = new AnsweringEnd({ wire, who, fetch, greeted() {}, ended() {} })
+  end.message(encodeJson(frameKinds.hello, 0, { protocol: 1, version: '0.1.0', ...defaultLimits }))
+  end.message(encodeJson(frameKinds.open, 1, { method: 'GET', path: '/v2/compute/x', headers: [], body: false }))
+  await until(() => sent.includes('end'))
+  expect(sent).toEqual(['hello', 'head', 'data', 'end'])
+  end.close(1001, 'The test ends')
+})
+
+test.for<[name: string, payload: Uint8Array]>([
+  ['without a length', new Uint8Array(3)],
+  ['of a longer head than it has', new Uint8Array([0, 0, 1, 0, 123, 125])],
+  ['without a head', new Uint8Array(4)],
+  ['of too long a body', new Uint8Array([0, 0, 0, 2, 123, 125, ...new Uint8Array(maxPieceBytes + 1)])],
+])('an ANSWER %s ends the tunnel', async ([, payload]) => {
+  const pair = await tunnelPair({ fetch: () => new Promise(() => {}) })
+  const asked = expect(pair.asking.send(request('x'))).rejects.toThrow('an ANSWER frame is malformed')
+  pair.asking.message(encodeTunnelFrame(frameKinds.answer, 1, payload))
+  await asked
+  expect(pair.ends.asking?.code).toBe(resetCodes.malformed)
+})
+
+test.for<[name: string, head: Uint8Array]>([
+  ['no JSON', bytes('{')],
+  ['a header that HTTP has not', bytes('{"status":200,"headers":[["x-a","b\\r\\nc"]],"body":true}')],
+])('an ANSWER whose head is %s ends its request, and no other', async ([, head]) => {
+  const pair = await tunnelPair({ fetch: async () => relayed(bytes('still there')) })
+  pair.down.hold()
+  const asked = expect(pair.asking.send(request('x'))).rejects.toThrow()
+  const payload = new Uint8Array([0, 0, 0, head.length, ...head])
+  pair.asking.message(encodeTunnelFrame(frameKinds.answer, 1, payload))
+  await asked
+  pair.down.release()
+  expect(await textOf(await pair.asking.send(request('y')))).toBe('still there')
+})
+
+test('what is too long for one frame is not made one', () => {
+  expect(encodeAnswer(1, {}, new Uint8Array(maxPieceBytes))).toBeInstanceOf(Uint8Array)
+  expect(encodeAnswer(1, {}, new Uint8Array(maxPieceBytes + 1))).toBeUndefined()
+  expect(encodeAnswer(1, { long: 'x'.repeat(2 ** 18) }, bytes(''))).toBeUndefined()
+})
