@@ -63,15 +63,9 @@ export async function openGateway({ config, log, records, tokens }: LabHostOptio
   const gateway = createGateway({
     members,
     placements,
-    digests: {
-      store: await ImageDigestFile.open(records),
-      newHasher: nodeHasher,
-    },
+    digests: { store: await ImageDigestFile.open(records), newHasher: nodeHasher },
     warn: (message) => log.warn({}, message),
-    host: {
-      version,
-      metrics: async () => [versionFamily(version), ...(await processMetrics())],
-    },
+    host: { version, metrics: async () => [versionFamily(version), ...(await processMetrics())] },
   })
   return {
     agent: gateway.agent,

@@ -50,9 +50,7 @@ export async function openAuth({
   let tokens: Tokens | undefined
   let sessions: Sessions | undefined
   if (hasCredentials(current)) {
-    const ours = new Tokens({
-      store: await TokenFile.open(records),
-    })
+    const ours = new Tokens({ store: await TokenFile.open(records) })
     tokens = ours
     const key = await sessionKey(current.data)
     const keeper = await SessionFiles.open(records, ours)

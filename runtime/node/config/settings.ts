@@ -162,11 +162,7 @@ export const Settings = Type.Object(
           description: 'Gateway to join, wss://...: it reaches this compute by a connection that is kept to it',
           flag: 'join',
         }),
-        token: Type.String({
-          default: '',
-          description: 'Join token of that gateway. Default: token',
-          secret: true,
-        }),
+        token: Type.String({ default: '', description: 'Join token of that gateway. Default: token', secret: true }),
         token_file: Type.String({
           default: '',
           description: 'File with the join token, in one line',
@@ -265,10 +261,7 @@ export const Settings = Type.Object(
           description: 'Lets in whom Cloudflare Access lets in: the team domain, such as team.cloudflareaccess.com',
         }),
         audience: Type.String({ default: '', description: 'The Application Audience (AUD) tag there' }),
-        role: Type.Union(Role.anyOf, {
-          default: 'operate',
-          description: 'What people whom Access lets in may do',
-        }),
+        role: Type.Union(Role.anyOf, { default: 'operate', description: 'What people whom Access lets in may do' }),
         admins: Type.Array(Type.String({ minLength: 3 }), {
           default: [],
           description: 'E-mail addresses of those who may do everything',

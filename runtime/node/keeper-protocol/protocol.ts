@@ -122,10 +122,7 @@ const AttachedSpec = Type.Object({
 })
 
 export type Listen = Static<typeof Listen>
-const Listen = Type.Object({
-  host: Type.String({ minLength: 1, maxLength: 253, pattern: noNul }),
-  port: Port,
-})
+const Listen = Type.Object({ host: Type.String({ minLength: 1, maxLength: 253, pattern: noNul }), port: Port })
 
 /**
  * A unit is one running emulator: a child process, a pc in the embedded simulator, or a guest of another program. Its key is
@@ -276,11 +273,7 @@ export const operationInputs = {
   'capture.stop': Type.Object({ key: Key }),
   'capture.attach': Type.Union([
     Type.Object({ key: Key, from: Type.Literal('file') }),
-    Type.Object({
-      key: Key,
-      from: Type.Literal('now'),
-      link_type: Type.Integer({ minimum: 0, maximum: 0xffff_ffff }),
-    }),
+    Type.Object({ key: Key, from: Type.Literal('now'), link_type: Type.Integer({ minimum: 0, maximum: 0xffff_ffff }) }),
   ]),
   shutdown: Type.Object({ grace_ms: Milliseconds }),
 } as const
@@ -293,10 +286,7 @@ export interface Operations {
    * The first request of every control connection. Answered for every version of the service; version 5 answers other versions with
    * the error `protocol`.
    */
-  hello: {
-    in: Input<'hello'>
-    out: { protocol: number; version: string; pid: number; packet_path: PacketPathName }
-  }
+  hello: { in: Input<'hello'>; out: { protocol: number; version: string; pid: number; packet_path: PacketPathName } }
   /** A heartbeat. Version 5 does not know it; its error answer counts as well. */
   ping: { in: Input<'ping'>; out: Record<string, never> }
   inventory: { in: Input<'inventory'>; out: Inventory }
@@ -350,20 +340,14 @@ export interface Operations {
    * Captures into a file, which replaces an existing file. The capture ends when less than `floor_mb` of the disk is free. `exists`
    * when the port is captured already, `not_linked`.
    */
-  'capture.start': {
-    in: Input<'capture.start'>
-    out: Record<string, never>
-  }
+  'capture.start': { in: Input<'capture.start'>; out: Record<string, never> }
   /** Resolves when the file is complete. Does nothing without a capture. */
   'capture.stop': { in: Input<'capture.stop'>; out: Record<string, never> }
   /**
    * The connection becomes a stream of classic pcap: the running capture's file from its beginning (`not_running` without a
    * capture), or frames from now on. The stream ends with the capture or the link.
    */
-  'capture.attach': {
-    in: Input<'capture.attach'>
-    out: Record<string, never>
-  }
+  'capture.attach': { in: Input<'capture.attach'>; out: Record<string, never> }
   /** Stops every unit and ends the keeper. The answer comes just before the keeper ends. */
   shutdown: { in: Input<'shutdown'>; out: Record<string, never> }
 }

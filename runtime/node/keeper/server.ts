@@ -119,10 +119,7 @@ export class KeeperServer {
   async #answer(socket: Socket, { id, op, with: input }: Request): Promise<void> {
     let answer: unknown
     try {
-      answer = {
-        id,
-        result: op === 'hello' ? this.#hello(socket, input) : await this.#run(op, input),
-      }
+      answer = { id, result: op === 'hello' ? this.#hello(socket, input) : await this.#run(op, input) }
     } catch (error) {
       const code = error instanceof KeeperError ? error.code : 'internal'
       answer = { id, error: { code, message: (error as Error).message } }

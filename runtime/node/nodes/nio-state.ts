@@ -6,10 +6,7 @@ import type { PortReport } from '../keeper-protocol/protocol.ts'
 type State = Pick<NioState, 'link' | 'link_reason' | 'counters' | 'capture'>
 
 /** The state of a port that the switch does not have. */
-export const nothingPassed: Omit<State, 'link' | 'link_reason'> = {
-  counters: Create(PortCounters),
-  capture: null,
-}
+export const nothingPassed: Omit<State, 'link' | 'link_reason'> = { counters: Create(PortCounters), capture: null }
 
 /** The switch's report on a port in the form for clients. */
 export function stateOf({ link, reason, counters, capture }: PortReport): State {

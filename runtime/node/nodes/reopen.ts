@@ -195,10 +195,7 @@ export class Reopen {
     const held = [...table.values()].filter(({ key }) => isHeld(key))
     const hurt = new Set(held.filter(({ status }) => status !== 'stopped').map(({ project }) => project))
     for (const project of hurt) {
-      emit(project, {
-        type: 'log.error',
-        message: `${keeperDied}; its nodes are stopped and can be started again`,
-      })
+      emit(project, { type: 'log.error', message: `${keeperDied}; its nodes are stopped and can be started again` })
     }
     await Promise.all(
       held.map((node) =>

@@ -17,9 +17,7 @@ export async function resolveHost(host: string): Promise<string> {
   } catch (cause) {
     throw badRequest(
       `rhost: ${JSON.stringify(host)} cannot be resolved: ${reasonOf(cause)}; expected an IP address, or a name that this host knows`,
-      {
-        cause: cause as Error,
-      },
+      { cause: cause as Error },
     )
   }
 }

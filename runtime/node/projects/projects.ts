@@ -96,9 +96,7 @@ export class Projects implements ProjectAgent {
     if (found === undefined)
       throw notFound(
         `project_id: there is no project ${projectId}; GET /v2/compute/projects lists those that are open`,
-        {
-          word: 'no-such-project',
-        },
+        { word: 'no-such-project' },
       )
     return found
   }

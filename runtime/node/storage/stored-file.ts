@@ -36,10 +36,7 @@ export async function openDirectory(directory: string, missing: () => Error): Pr
     },
   )
   if (await isStillAt(handle, directory)) {
-    return {
-      path: (name) => `/proc/self/fd/${handle.fd}/${name}`,
-      [Symbol.asyncDispose]: () => handle.close(),
-    }
+    return { path: (name) => `/proc/self/fd/${handle.fd}/${name}`, [Symbol.asyncDispose]: () => handle.close() }
   }
   await handle.close()
   throw missing()
