@@ -50,10 +50,7 @@ export interface NodeAgentOptions {
 }
 
 /** What an earlier service left open. */
-export interface TakenOver {
-  readonly projects: number
-  readonly runningNodes: number
-}
+export type TakenOver = { readonly projects: number; readonly runningNodes: number }
 
 export interface NodeAgentService {
   readonly agent: HostAgent

@@ -154,11 +154,10 @@ function join({ current }: LoadedConfig, compute_id: string, log: Log, app: App)
   return new Joiner({ ...current.join, who, fetch: (request, upgrade) => app.throughTunnel(request, upgrade), log })
 }
 
-function idFor(data: string): Promise<string> {
-  return computeIdOf(data).catch((error: Error) => {
+const idFor = (data: string): Promise<string> =>
+  computeIdOf(data).catch((error: Error) => {
     throw new StartError(`The id of this compute cannot be written to ${data}: ${reasonOf(error)}`)
   })
-}
 
 /** Ends the process when the work takes too long. */
 async function exitAfter(work: () => Promise<void>): Promise<void> {

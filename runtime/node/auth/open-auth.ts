@@ -56,9 +56,8 @@ export async function openAuth({
     const keeper = await SessionFiles.open(records, ours)
     sessions = new Sessions({ key: async () => key, keeper })
     verifiers.push(async (_, token) => (token === undefined ? undefined : ours.identify(token)))
-  } else if (await isThere(join(current.data, 'tokens.json'))) {
+  } else if (await isThere(join(current.data, 'tokens.json')))
     log.warn({}, 'no credentials are configured: everybody may use the service, and the tokens it has mean nothing')
-  }
   const { team_domain, audience, role, admins } = current.cloudflare_access
   if (team_domain !== '') {
     const { cloudflareAccess } = await import('../../../src/auth/cloudflare-access.ts')
@@ -70,9 +69,8 @@ export async function openAuth({
 const hasCredentials = ({ user, token, cloudflare_access }: Resolved): boolean =>
   user !== '' || token !== '' || cloudflare_access.team_domain !== ''
 
-async function isThere(path: string): Promise<boolean> {
-  return exists(path).then(
+const isThere = async (path: string): Promise<boolean> =>
+  exists(path).then(
     () => true,
     () => false,
   )
-}

@@ -11,9 +11,7 @@ const maxLength = 4096
 const maxTokens = 300
 
 /** Whether expressions can be compiled: libpcap is installed. */
-export function bpfAvailable(): boolean {
-  return loadLibpcap() !== undefined
-}
+export const bpfAvailable = (): boolean => loadLibpcap() !== undefined
 
 /**
  * Compiles a tcpdump expression for frames of the link type (a DLT_ number; Ethernet is 1). 400 tells what is wrong and

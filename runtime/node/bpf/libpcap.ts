@@ -13,10 +13,7 @@ const sonames = ['libpcap.so.1', 'libpcap.so.0.8', 'libpcap.so']
 /** PCAP_NETMASK_UNKNOWN: only `ip broadcast` would need it. */
 const unknownNetmask = 0xffff_ffff
 
-interface Raw {
-  readonly bf_len: number
-  readonly bf_insns: bigint | null
-}
+type Raw = { readonly bf_len: number; readonly bf_insns: bigint | null }
 
 let compile: Compile | undefined
 
@@ -64,12 +61,7 @@ function load(): Compile | undefined {
   }
 }
 
-interface Instruction {
-  readonly code: number
-  readonly jt: number
-  readonly jf: number
-  readonly k: number
-}
+type Instruction = { readonly code: number; readonly jt: number; readonly jf: number; readonly k: number }
 
 function firstOf<T>(names: readonly string[], open: (name: string) => T): T | undefined {
   for (const name of names) {

@@ -46,9 +46,7 @@ export function tokenize(expression: string): Token[] {
   return tokens
 }
 
-function skipSpace(expression: string, at: number): number {
-  return at + (match(space, expression, at)?.length ?? 0)
-}
+const skipSpace = (expression: string, at: number): number => at + (match(space, expression, at)?.length ?? 0)
 
 function next(expression: string, start: number): Token {
   const named = match(escaped, expression, start) ?? match(word, expression, start) ?? ''

@@ -16,8 +16,4 @@ export interface Config {
 }
 
 /** One setting, where it came from, and its value as it may be shown. */
-export interface Effective {
-  readonly key: string
-  readonly value: string
-  readonly source: string
-}
+export type Effective = { readonly key: string; readonly value: string; readonly source: string }

@@ -2,11 +2,7 @@ import { Kind, type TSchema } from '@sinclair/typebox'
 import { Settings } from './settings.ts'
 
 /** A setting by its dotted key, such as `pc.engine`. */
-export interface SettingKey {
-  readonly key: string
-  readonly path: readonly string[]
-  readonly schema: TSchema
-}
+export type SettingKey = { readonly key: string; readonly path: readonly string[]; readonly schema: TSchema }
 
 /** Every setting, groups opened. */
 export const settingKeys: readonly SettingKey[] = Object.entries(
@@ -31,12 +27,8 @@ export const isSecretSetting = ({ schema }: SettingKey): boolean => schema.secre
 
 type Tree = Record<string, unknown>
 
-export function getAt(tree: Tree, path: readonly string[]): unknown {
-  return path.reduce<unknown>(
-    (at, name) => (at !== null && typeof at === 'object' ? (at as Tree)[name] : undefined),
-    tree,
-  )
-}
+export const getAt = (tree: Tree, path: readonly string[]): unknown =>
+  path.reduce<unknown>((at, name) => (at !== null && typeof at === 'object' ? (at as Tree)[name] : undefined), tree)
 
 export function setAt(tree: Tree, [first, ...rest]: readonly string[], value: unknown): void {
   if (first === undefined) return

@@ -55,9 +55,7 @@ const otherVariables = new Set(['PATCHBAY_CONFIG', 'PATCHBAY_REQUIRE'])
 const loopbackHosts = /^(localhost|127(\.\d{1,3}){3}|::1|\[::1\])$/
 
 /** The configuration of this process: flags over environment over file over defaults. ConfigError when it cannot be used. */
-export function loadConfig(sources: ConfigSources): LoadedConfig {
-  return new LoadedConfig(sources)
-}
+export const loadConfig = (sources: ConfigSources): LoadedConfig => new LoadedConfig(sources)
 
 export class LoadedConfig implements Config {
   #current: Resolved
@@ -196,9 +194,9 @@ function verify({ values, source }: Layer): void {
           `${source(key)}: ${key}: unknown key${guess === undefined ? ' ("patchbay config" lists the known ones)' : `, did you mean ${guess}?`}`,
         )
       }
-      if (schema[Kind] === 'Object' && value !== null && typeof value === 'object' && !Array.isArray(value)) {
+      if (schema[Kind] === 'Object' && value !== null && typeof value === 'object' && !Array.isArray(value))
         check(value as Tree, schema.properties as Record<string, TSchema>, `${key}.`)
-      } else if (!Check(schema, value)) {
+      else if (!Check(schema, value)) {
         // What is wrong in a list is shown without the name by which a secret is known.
         const isSecretList = schema.secret === true && schema[Kind] === 'Array'
         const fault = isSecretList ? `${key}: expected ${expectation(schema.items)}` : complaint(schema, value, key)
@@ -210,10 +208,7 @@ function verify({ values, source }: Layer): void {
 }
 
 /** What a file says, and in which line it says it. */
-interface FromFile {
-  readonly values: Tree
-  readonly lines: ReadonlyMap<string, number>
-}
+type FromFile = { readonly values: Tree; readonly lines: ReadonlyMap<string, number> }
 
 function readFile({ path, mustExist }: { path: string; mustExist: boolean }): FromFile {
   let text: string
@@ -337,12 +332,10 @@ function flagFault({ code, message }: Error & { code?: string }, byName: Readonl
 function resolveSettings(settings: Settings): Resolved {
   const isLoopback = loopbackHosts.test(settings.host)
   const hasUser = settings.user !== '' || settings.password !== ''
-  if (hasUser && (settings.user === '' || settings.password === '')) {
+  if (hasUser && (settings.user === '' || settings.password === ''))
     throw new ConfigError('user and password go together: set both, or neither')
-  }
-  if ((settings.tls.cert === '') !== (settings.tls.key === '')) {
+  if ((settings.tls.cert === '') !== (settings.tls.key === ''))
     throw new ConfigError('tls.cert and tls.key go together: set both, or neither')
-  }
   const { team_domain, audience } = settings.cloudflare_access
   if ((team_domain === '') !== (audience === '')) {
     throw new ConfigError(
@@ -383,15 +376,12 @@ function resolveJoin({ join, token, insecure }: Settings): Settings['join'] {
   if (join.url === '') return join
   const url = URL.canParse(join.url) ? new URL(join.url) : undefined
   const protocol = url?.protocol.replace(/^http/, 'ws')
-  if (url === undefined || (protocol !== 'ws:' && protocol !== 'wss:')) {
+  if (url === undefined || (protocol !== 'ws:' && protocol !== 'wss:'))
     throw new ConfigError('join.url: expected the address of a gateway, such as wss://gateway.example')
-  }
-  if (url.username !== '' || url.password !== '' || url.search !== '' || url.hash !== '') {
+  if (url.username !== '' || url.password !== '' || url.search !== '' || url.hash !== '')
     throw new ConfigError('join.url: no user, query or fragment is possible in it; the token goes to join.token')
-  }
-  if (protocol === 'ws:' && !loopbackHosts.test(url.hostname) && !insecure) {
+  if (protocol === 'ws:' && !loopbackHosts.test(url.hostname) && !insecure)
     throw new ConfigError('join.url: without wss:// others could read the token on its way (insecure allows it)')
-  }
   if (join.token === '' && token === '') throw new ConfigError('join.url: set join.token, too, or token')
   return { ...join, token: join.token === '' ? token : join.token }
 }

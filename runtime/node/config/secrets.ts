@@ -13,15 +13,14 @@ const maxBytes = 64 * 1024
  * What a person is warned of who gives secrets as flags. Every user of the host can read those in the list of processes, so that they
  * are refused (ConfigError) where nobody sits at a terminal: a script or a unit file can do better.
  */
-export function warnOfFlags(flags: Tree, isTerminal: boolean): string[] {
-  return settingKeys
+export const warnOfFlags = (flags: Tree, isTerminal: boolean): string[] =>
+  settingKeys
     .filter((it) => isSecretSetting(it) && getAt(flags, it.path) !== undefined)
     .map((it) => {
       const why = `--${flagOf(it)} can be read by every user of this machine in the list of processes`
       if (!isTerminal) throw new ConfigError(`${why}: ${otherWays(it)}`)
       return `${why}; ${otherWays(it)}`
     })
-}
 
 function otherWays(secret: SettingKey): string {
   const file = settingKeys.find((it) => it.schema.fileOf === secret.key)

@@ -40,11 +40,10 @@ export async function diagnose(settings: Resolved, signal?: AbortSignal): Promis
 }
 
 /** What the filter `bpf` of links needs. */
-function libpcapCheck(): Check {
-  return bpfAvailable()
+const libpcapCheck = (): Check =>
+  bpfAvailable()
     ? ok('libpcap', 'the filter bpf of links can be used')
     : warning('libpcap', 'not found; for the filter bpf of links', 'sudo apt-get install libpcap0.8')
-}
 
 function nodeVersion(): Check {
   const [major = 0, minor = 0] = process.versions.node.split('.').map(Number)

@@ -8,8 +8,8 @@ import type { FilterRow } from './row.ts'
 const rows: Readonly<Record<string, FilterRow<TProperties>>> = known
 
 /** The filters as the switch takes them, in their order, without those that are off. 400 for parameters that are wrong. */
-export function compileFilters(filters: Filters = {}, line: LineType = 'ethernet'): Filter[] {
-  return Object.entries(filters).flatMap(([type, parameters]) => {
+export const compileFilters = (filters: Filters = {}, line: LineType = 'ethernet'): Filter[] =>
+  Object.entries(filters).flatMap(([type, parameters]) => {
     const [first] = parameters
     if (first === undefined || first === 0 || first === '') return []
     const row = Object.hasOwn(rows, type) ? rows[type] : undefined
@@ -17,4 +17,3 @@ export function compileFilters(filters: Filters = {}, line: LineType = 'ethernet
     const compiled = row.compile(parameters, line)
     return compiled === undefined ? [] : [{ type, ...compiled } as Filter]
   })
-}

@@ -84,9 +84,7 @@ export const filters = {
   reorder: row({
     compiled: { percent: Percent, ms: Milliseconds },
     compile([percent, ms = defaultHoldMs]) {
-      if (Number(percent) > 100) {
-        throw badRequest(`filters.reorder[0]: expected a number from 0 to 100, got ${percent}`)
-      }
+      if (Number(percent) > 100) throw badRequest(`filters.reorder[0]: expected a number from 0 to 100, got ${percent}`)
       return { percent: Number(percent), ms: Number(ms) }
     },
     stage({ percent, ms }, { random, departure }) {

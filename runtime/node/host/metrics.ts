@@ -66,16 +66,9 @@ function portFamilies(ports: MetricSources['ports']): MetricFamily[] {
   ]
 }
 
-function eventFamilies({ figures }: MetricSources['events']): MetricFamily[] {
-  return [
-    single('patchbay_events_emitted_total', 'counter', 'Events of all projects.', figures.emitted),
-    single('patchbay_feeds_open', 'gauge', 'Feeds of events that are open.', figures.feeds),
-    single(
-      'patchbay_feed_resyncs_total',
-      'counter',
-      'Feeds that asked for more history than is kept.',
-      figures.resyncs,
-    ),
-    single('patchbay_feed_events_dropped_total', 'counter', 'Events that slow feeds lost.', figures.dropped),
-  ]
-}
+const eventFamilies = ({ figures }: MetricSources['events']): MetricFamily[] => [
+  single('patchbay_events_emitted_total', 'counter', 'Events of all projects.', figures.emitted),
+  single('patchbay_feeds_open', 'gauge', 'Feeds of events that are open.', figures.feeds),
+  single('patchbay_feed_resyncs_total', 'counter', 'Feeds that asked for more history than is kept.', figures.resyncs),
+  single('patchbay_feed_events_dropped_total', 'counter', 'Events that slow feeds lost.', figures.dropped),
+]

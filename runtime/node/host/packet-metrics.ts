@@ -48,13 +48,7 @@ export async function packetMetrics(
   ]
 }
 
-interface Sum {
-  out: number
-  in: number
-  outBytes: number
-  inBytes: number
-  readonly dropped: Map<string, number>
-}
+type Sum = { out: number; in: number; outBytes: number; inBytes: number; readonly dropped: Map<string, number> }
 
 function add(sum: Sum, { counters }: PortReport): void {
   sum.out += counters.out_frames

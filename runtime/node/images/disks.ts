@@ -75,9 +75,8 @@ export class Disks {
     const { format, 'full-backing-filename': backing } = JSON.parse(info) as Record<string, unknown>
     if (typeof format !== 'string') throw conflict('path: the tool does not know the format of this image')
     // An uploaded image may name any file or address of the host as its backing file.
-    if (backing !== undefined && !this.#options.isLocal()) {
+    if (backing !== undefined && !this.#options.isLocal())
       throw conflict('path: the image is based on another one, which only local mode opens')
-    }
     // The format is named: a raw image that looks like another format must not become one.
     const args = ['resize', '-q', '-f', format, file, `+${input.extend}M`]
     await runDiskTool(tool, args, { signal: this.#closing.signal, hidden: directory, wrap })
@@ -91,9 +90,8 @@ export class Disks {
     const file = resolve(path)
     const real = await withDiskErrors('path', () => realish(file))
     const data = await realish(this.#options.dataDirectory)
-    if (isInside(data, real) && !isInside(join(data, 'images'), real)) {
+    if (isInside(data, real) && !isInside(join(data, 'images'), real))
       throw forbidden('path: this directory belongs to the service')
-    }
     if (['/proc', '/sys', '/dev'].some((place) => isInside(place, real)))
       throw forbidden('path: the system keeps no disks there')
     return file

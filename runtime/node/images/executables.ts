@@ -180,13 +180,12 @@ export class Executables {
   }
 }
 
-function parse(text: string): [string, Brought][] {
-  return Object.entries(JSON.parse(text) as Record<string, Partial<Brought>>).map(([sha256, { name, at }]) => {
+const parse = (text: string): [string, Brought][] =>
+  Object.entries(JSON.parse(text) as Record<string, Partial<Brought>>).map(([sha256, { name, at }]) => {
     if (!/^[0-9a-f]{64}$/.test(sha256) || typeof name !== 'string' || typeof at !== 'string')
       throw new Error('no record')
     return [sha256, { name, at }]
   })
-}
 
 /** The uploads of administrators, by digest. */
 const format: RecordFormat<[string, Brought][]> = {

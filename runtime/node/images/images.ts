@@ -129,9 +129,8 @@ export class Images implements ImageAgent {
     const found = await this.library.find(kind, checkedName(name, Number.POSITIVE_INFINITY))
     if (found === undefined) throw missing()
     // In every mode: nodes may use a link to a file outside, clients may not download that file.
-    if (!(await this.library.isInside(kind, found.file))) {
+    if (!(await this.library.isInside(kind, found.file)))
       throw forbidden(`image: ${JSON.stringify(name.slice(0, 200))} is a link that leaves the directories of images`)
-    }
     const file = await realpath(found.file).catch(() => {
       throw missing()
     })
@@ -175,9 +174,8 @@ export class Images implements ImageAgent {
     const own = this.library.ownDirectory(kind)
     const file = join(own, ...checkedName(name))
     await withDiskErrors('path', async () => {
-      if (!isInside(await realpath(own), await realish(dirname(file)))) {
+      if (!isInside(await realpath(own), await realish(dirname(file))))
         throw forbidden('path: the directory is a link that leaves the images')
-      }
       const stats = await lstat(file).catch(() => undefined)
       if (stats === undefined || stats.isDirectory()) throw await this.#notOurs(kind, name)
       const users = await usersOf({ kind, file, library: this.library, nodes: this.#options.nodes?.() ?? [] })
@@ -234,9 +232,8 @@ export class Images implements ImageAgent {
     return withDiskErrors('path', async () => {
       await makeDirectory(own)
       const directory = await realish(dirname(file))
-      if (!isInside(await realpath(own), directory)) {
+      if (!isInside(await realpath(own), directory))
         throw forbidden('path: the directory is a link that leaves the images')
-      }
       await requireSpace(own, this.#options.minFreeMb())
       await mkdir(directory, { recursive: true, mode: 0o700 })
       return join(directory, basename(file))
@@ -253,9 +250,8 @@ function someOf(names: readonly string[]): string {
 
 /** The bytes of a file in a range; undefined when the range is outside the file. */
 function satisfied(range: WantedRange, size: number): { first: number; last: number } | undefined {
-  if ('suffix' in range) {
+  if ('suffix' in range)
     return range.suffix === 0 || size === 0 ? undefined : { first: Math.max(0, size - range.suffix), last: size - 1 }
-  }
   if (range.first >= size) return undefined
   return { first: range.first, last: Math.min(range.last ?? size - 1, size - 1) }
 }

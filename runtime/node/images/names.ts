@@ -13,9 +13,8 @@ export function checkedName(name: string, depth = 1): string[] {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
   if (/[\u0000-\u001f\u007f"]/.test(name)) throw badRequest(`path: ${shown} has a character that no image may have`)
   const parts = name.split('/')
-  if (name.includes('\\') || /^[A-Za-z]:/.test(name) || parts.some((part) => part === '' || part.startsWith('.'))) {
+  if (name.includes('\\') || /^[A-Za-z]:/.test(name) || parts.some((part) => part === '' || part.startsWith('.')))
     throw forbidden(`path: ${shown} is not a name of an image: expected one without "..", a leading dot or slash`)
-  }
   if (parts.length > depth + 1)
     throw badRequest(`path: expected at most ${depth} directory before the name, got ${shown}`)
   return parts

@@ -123,8 +123,8 @@ export class ImageSums {
   }
 }
 
-function parse(text: string): [string, Kept][] {
-  return Object.entries(JSON.parse(text) as Record<string, Partial<Kept>>).flatMap(
+const parse = (text: string): [string, Kept][] =>
+  Object.entries(JSON.parse(text) as Record<string, Partial<Kept>>).flatMap(
     ([file, { size, mtime, md5sum, sha256 }]): [string, Kept][] => {
       if (typeof size !== 'number' || typeof mtime !== 'string' || typeof md5sum !== 'string')
         throw new Error('no sums')
@@ -132,4 +132,3 @@ function parse(text: string): [string, Kept][] {
       return typeof sha256 === 'string' ? [[file, { size, mtime, md5sum, sha256 }]] : []
     },
   )
-}

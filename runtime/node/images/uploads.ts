@@ -91,9 +91,8 @@ export class Uploads {
       await this.#receive(handle, content, { directory: dirname(file), fate, checkSize })
       return await this.#finish(temporary, file, digests, admission)
     } catch (error) {
-      if (size !== undefined && isBrokenOff(error)) {
+      if (size !== undefined && isBrokenOff(error))
         await this.#keepAsPart(temporary, partsBeside(file, size, admission.group), digests)
-      }
       await rm(temporary, { force: true })
       throw error
     }

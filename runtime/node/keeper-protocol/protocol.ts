@@ -241,10 +241,7 @@ export interface PortReport {
   readonly capture: CaptureState | null
 }
 
-export interface Inventory {
-  readonly units: readonly UnitState[]
-  readonly ports: readonly SwitchPortState[]
-}
+export type Inventory = { readonly units: readonly UnitState[]; readonly ports: readonly SwitchPortState[] }
 
 /** The input of each operation. */
 export const operationInputs = {

@@ -97,9 +97,7 @@ export class KeeperClient {
     for (const protocol of helloProtocols) {
       const socket = await open(runDirectory)
       const [{ result, error }, rest] = await ask(socket, 'hello', { protocol }, onLate)
-      if (error === undefined) {
-        return new KeeperClient(socket, runDirectory, result as Operations['hello']['out'], rest)
-      }
+      if (error === undefined) return new KeeperClient(socket, runDirectory, result as Operations['hello']['out'], rest)
       socket.destroy()
       refusal = new KeeperError(error.code, error.message)
       if (error.code !== 'protocol') break

@@ -12,11 +12,7 @@ export const frameType = {
   ...({ started: 10, failed: 11, output: 12, ended: 13, taken: 14, there: 15 } as const),
 } as const
 
-export interface PcHostFrame {
-  readonly type: number
-  readonly pc: number
-  readonly payload: Buffer
-}
+export type PcHostFrame = { readonly type: number; readonly pc: number; readonly payload: Buffer }
 
 const headBytes = 9
 /** Console output comes in pieces far below this; a longer length is a broken stream. */

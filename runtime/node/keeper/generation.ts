@@ -31,8 +31,8 @@ export function lockName(directory: string): string {
 }
 
 /** Whether a keeper runs in the directory, even one that does not answer. */
-export function hasKeeper(directory: string): Promise<boolean> {
-  return new Promise((resolve) => {
+export const hasKeeper = (directory: string): Promise<boolean> =>
+  new Promise((resolve) => {
     const socket = connect({ path: lockName(directory) })
     const settle = (isThere: boolean) => {
       socket.destroy()
@@ -42,4 +42,3 @@ export function hasKeeper(directory: string): Promise<boolean> {
     // A full accept queue means that the keeper hangs.
     socket.once('error', ({ code }: NodeJS.ErrnoException) => settle(code === 'EAGAIN'))
   })
-}

@@ -18,10 +18,7 @@ export interface Runner {
   stop(graceMs: number): Promise<UnitEnd>
 }
 
-export interface UnitEnd {
-  readonly code: number | null
-  readonly signal: string | null
-}
+export type UnitEnd = { readonly code: number | null; readonly signal: string | null }
 
 /** Maximum number of input bytes that wait for the guest; more are discarded. */
 export const maxInputBytes = 1 << 20

@@ -16,11 +16,7 @@ type Handlers = {
   ) => Promise<Operations[Op]['out']> | Operations[Op]['out']
 }
 
-interface Request {
-  readonly id: number | null
-  readonly op: unknown
-  readonly with: unknown
-}
+type Request = { readonly id: number | null; readonly op: unknown; readonly with: unknown }
 
 const longestLine = 4 << 20
 
@@ -139,9 +135,8 @@ export class KeeperServer {
   #run(op: unknown, input: unknown): Promise<unknown> | unknown {
     const name = Object.keys(operationInputs).find((it) => it === op) as keyof Operations | undefined
     const handler = name && (this.#handlers[name] as ((input: unknown) => unknown) | undefined)
-    if (name === undefined || handler === undefined) {
+    if (name === undefined || handler === undefined)
       throw new KeeperError('bad_request', `unknown operation ${String(JSON.stringify(op)).slice(0, 100)}`)
-    }
     return handler(checked(name, input))
   }
 

@@ -250,11 +250,10 @@ const sizeOf = (file: string): Promise<number> =>
     () => 0,
   )
 
-function printable(bytes: Buffer): string {
-  return bytes
+const printable = (bytes: Buffer): string =>
+  bytes
     .subarray(-lastWordsBytes)
     .toString('utf8')
     .replace(/\r/g, '')
     .replace(/[^\n\t\x20-\x7e\u00a0-\uffff]/g, '')
     .trim()
-}

@@ -7,10 +7,7 @@ export interface WatchdogStart {
 }
 
 /** The message of the watchdog thread: it ended the turn of a pc, at this place in the program. */
-export interface EndedTurn {
-  readonly owner: number
-  readonly stack: string
-}
+export type EndedTurn = { readonly owner: number; readonly stack: string }
 
 /** Indexes into the memory that the main thread shares with the watchdog. */
 export const cell = {

@@ -1,10 +1,7 @@
 import { inspect } from 'node:util'
 
 /** Where lines go, and whether that shows colours. */
-export interface Terminal {
-  write(text: string): unknown
-  readonly hasColours: boolean
-}
+export type Terminal = { write(text: string): unknown; readonly hasColours: boolean }
 
 const levels: Readonly<Record<number, readonly [word: string, colour: number]>> = {
   20: ['debug', 90],

@@ -8,9 +8,7 @@ export const describeExit = ({ code, signal, last_words }: Exit): string =>
 
 /** The error of a failed start for the client. `exit` is set when the program ended by itself; `hint` is then added. */
 export function failureOf(error: Error, exit: Exit | null, hint: string | undefined): Error {
-  if (exit !== null) {
-    return conflict(`The program ended at once ${describeExit(exit)}${hinted(hint)}`, { cause: error })
-  }
+  if (exit !== null) return conflict(`The program ended at once ${describeExit(exit)}${hinted(hint)}`, { cause: error })
   return error instanceof KeeperError ? conflict(error.message, { cause: error }) : error
 }
 

@@ -136,9 +136,8 @@ export class KeeperLink {
     const older = key === undefined ? undefined : this.#holders.get(key)
     if (older === undefined || key === undefined) return this.#ask(this.#own, op, input, ms)
     if (op === 'unit.start') throw new KeeperError('exists', `${key} runs in an older keeper`)
-    if (op === 'port.report' && !this.isChangeable(key)) {
+    if (op === 'port.report' && !this.isChangeable(key))
       return { ports: [unknownReport((input as { key: string }).key)] } as Operations[Op]['out']
-    }
     const result = await this.#ask(older.hold, op, input, ms)
     if (op === 'unit.stop' || op === 'unit.forget') {
       await this.#left(older, key).catch((error: unknown) => {

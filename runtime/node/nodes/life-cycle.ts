@@ -195,9 +195,9 @@ export class LifeCycle {
     node.record.status_reason = isQuiet ? quietly : `The program ended by itself ${end}`
     await node.saveOrTell()
     await this.#stopped(node)
-    if (!isQuiet && this.#changesPorts(node, exit.last_words)) {
+    if (!isQuiet && this.#changesPorts(node, exit.last_words))
       await this.#startOnce(node).catch(ignore('its status_reason says why it does not run'))
-    } else if (!isQuiet) {
+    else if (!isQuiet) {
       const message = `${node.record.name}: the program ended by itself ${end}`
       this.#options.emit(node, { type: 'log.error', message })
     }

@@ -68,9 +68,8 @@ export class Links {
 
   async #attach(node: LabNode, port: PortRef, nio: Nio): Promise<Nio> {
     const name = requirePort(node, port)
-    if (!node.kind.descriptor.nioTypes.includes(nio.type)) {
+    if (!node.kind.descriptor.nioTypes.includes(nio.type))
       throw badRequest(`type: nodes of kind ${node.record.kind} do not take ${nio.type}`)
-    }
     await node.kind.wiring?.requireFree?.(node, port)
     const wanted = await this.#resolve(node, name, nio)
     const slot = slotOf(node, name)
@@ -372,8 +371,7 @@ export class Links {
 const described = (nio: Nio): string =>
   nio.type === 'nio_udp' ? `UDP port ${nio.lport} to ${nio.rhost}:${nio.rport}` : `${nio.type} ${deviceOf(nio).device}`
 
-function deviceOf(nio: Exclude<Nio, UdpNio>): { field: string; device: string } {
-  return nio.type === 'nio_tap'
+const deviceOf = (nio: Exclude<Nio, UdpNio>): { field: string; device: string } =>
+  nio.type === 'nio_tap'
     ? { field: 'tap_device', device: nio.tap_device }
     : { field: 'ethernet_device', device: nio.ethernet_device }
-}

@@ -9,19 +9,17 @@ type State = Pick<NioState, 'link' | 'link_reason' | 'counters' | 'capture'>
 export const nothingPassed: Omit<State, 'link' | 'link_reason'> = { counters: Create(PortCounters), capture: null }
 
 /** The switch's report on a port in the form for clients. */
-export function stateOf({ link, reason, counters, capture }: PortReport): State {
-  return {
-    link: link ?? 'silent',
-    link_reason: reason ?? null,
-    counters,
-    capture: capture && {
-      pcap_file_path: capture.file,
-      data_link_type: linkTypeName(capture.link_type),
-      frames: capture.frames,
-      missed: capture.missed,
-    },
-  }
-}
+export const stateOf = ({ link, reason, counters, capture }: PortReport): State => ({
+  link: link ?? 'silent',
+  link_reason: reason ?? null,
+  counters,
+  capture: capture && {
+    pcap_file_path: capture.file,
+    data_link_type: linkTypeName(capture.link_type),
+    frames: capture.frames,
+    missed: capture.missed,
+  },
+})
 
 const linkTypeName = (number: number): string =>
   Object.entries(linkTypes).find(([, it]) => it === number)?.[0] ?? String(number)

@@ -293,9 +293,8 @@ export class Nodes implements NodeAgent {
     const { name, console: wanted, console_type } = changes
     const { console: port, console_type: type, properties } = record
     const before = { name: record.name, console: port, console_type: type, properties }
-    if (console_type != null && console_type !== record.console_type && node.status !== 'stopped') {
+    if (console_type != null && console_type !== record.console_type && node.status !== 'stopped')
       throw conflict('console_type: stop the node first', { word: 'node-running' })
-    }
     await requireSpace(node.project.path, this.#options.minFreeMb())
     let released: number | undefined
     try {
@@ -359,9 +358,7 @@ export class Nodes implements NodeAgent {
     // A disk that is full cannot remember what a commit has to remove: then that is removed at once.
     const isNoted = files === 'later' && (await noteDeleted(node))
     // The record goes last: it says what is left to do.
-    if (!isNoted) {
-      await withDiskErrors('The directory of the node', () => removeTree(node.directory))
-    }
+    if (!isNoted) await withDiskErrors('The directory of the node', () => removeTree(node.directory))
     await this.#release(node)
     await withDiskErrors('The record of the node', () => node.removeRecord())
     this.#options.emit(node, { type: 'node.deleted', node: node.view() })

@@ -194,9 +194,8 @@ export class Reopen {
     lifeCycle.heardLoss(isHeld, isOwn)
     const held = [...table.values()].filter(({ key }) => isHeld(key))
     const hurt = new Set(held.filter(({ status }) => status !== 'stopped').map(({ project }) => project))
-    for (const project of hurt) {
+    for (const project of hurt)
       emit(project, { type: 'log.error', message: `${keeperDied}; its nodes are stopped and can be started again` })
-    }
     await Promise.all(
       held.map((node) =>
         table.lock(node.key, async () => {
@@ -372,10 +371,7 @@ export class Reopen {
 }
 
 /** What the keeper holds of a node: its unit, when there is one, and its ports. */
-interface Run {
-  unit: UnitState | undefined
-  readonly ports: Inventory['ports'][number][]
-}
+type Run = { unit: UnitState | undefined; readonly ports: Inventory['ports'][number][] }
 
 /** What a keeper holds, by the keys of units. */
 function byUnit({ units, ports }: Inventory): Map<string, Run> {

@@ -13,13 +13,11 @@ export interface StartOptions extends Omit<SpawnOptions, 'env' | 'shell'> {
 }
 
 /** Starts a program without a shell. */
-export function startProgram(
+export const startProgram = (
   command: string,
   args: readonly string[],
   { variables, set, ...options }: StartOptions = {},
-): ChildProcess {
-  return spawn(command, args, { ...options, env: environmentFor(variables, set) })
-}
+): ChildProcess => spawn(command, args, { ...options, env: environmentFor(variables, set) })
 
 export interface RunOptions {
   readonly variables?: readonly string[]
@@ -33,11 +31,7 @@ export interface RunOptions {
 }
 
 /** The result and the output of a program. `error.code` is the exit code when the program exited by itself. */
-export interface ProgramEnd {
-  readonly error: ExecFileException | null
-  readonly stdout: string
-  readonly stderr: string
-}
+export type ProgramEnd = { readonly error: ExecFileException | null; readonly stdout: string; readonly stderr: string }
 
 /** Runs a program to its end, without a shell and without input. Never rejects. */
 export function runProgram(command: string, args: readonly string[], options: RunOptions): Promise<ProgramEnd> {

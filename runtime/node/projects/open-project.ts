@@ -118,9 +118,7 @@ export class OpenProject {
 }
 
 /** A project in the form of the API. */
-export function projectView(
+export const projectView = (
   { project_id, name, temporary, variables }: ProjectRecord,
   { path, location, status }: Required<Pick<Project, 'path' | 'location' | 'status'>>,
-): Project {
-  return { project_id, name, path, location, temporary, variables, status }
-}
+): Project => ({ project_id, name, path, location, temporary, variables, status })

@@ -43,9 +43,8 @@ export const nodeRecords = (directory: string): string => join(directory, marker
 export type Deletion = 'now' | 'later'
 
 /** The path of a node's record. The name includes a pending deletion. */
-export function nodeRecordFile(directory: string, kind: string, nodeId: string, deletion?: Deletion): string {
-  return join(nodeRecords(directory), `${kind}-${nodeId}${deletion === undefined ? '' : `.deleting-${deletion}`}.json`)
-}
+export const nodeRecordFile = (directory: string, kind: string, nodeId: string, deletion?: Deletion): string =>
+  join(nodeRecords(directory), `${kind}-${nodeId}${deletion === undefined ? '' : `.deleting-${deletion}`}.json`)
 
 /** Parses the file name of a node's record; undefined for other files. */
 export function nodeOfRecord(name: string): { kind: string; nodeId: string; deletion?: Deletion } | undefined {

@@ -191,9 +191,8 @@ export class Projects implements ProjectAgent {
   async releaseUdpPort(projectId: string, port: number): Promise<void> {
     const project = await this.find(projectId)
     const { ports } = this.#options
-    if (ports.ownerOfUdp(port) !== projectId) {
+    if (ports.ownerOfUdp(port) !== projectId)
       throw notFound(`udp_port: ${port} is not reserved for the project; a NIO that uses it is to be deleted instead`)
-    }
     await withDiskErrors('The record of the project', () => project.forgetUdpPorts([port]))
     ports.release('udp', port, projectId)
   }
@@ -202,9 +201,8 @@ export class Projects implements ProjectAgent {
     const { rules, minFreeMb, events } = this.#options
     const found = await readProject(path)
     if (found?.newer !== undefined) throw found.newer
-    if (found !== undefined && found.record.project_id !== id) {
+    if (found !== undefined && found.record.project_id !== id)
       throw conflict(`path: it holds project ${found.record.project_id}`)
-    }
     if (found === undefined && !(await isVacant(path))) {
       throw conflict(
         'path: the directory holds files that are not a project of this service; give an empty or a new one',

@@ -147,8 +147,8 @@ async function syncIfThere(directory: string): Promise<void> {
 const syncs = new GroupCommit()
 
 /** Makes changes of directory entries durable (fsync(2)). Concurrent changes of one directory share a sync. */
-export function syncDirectory(directory: string): Promise<void> {
-  return syncs.run(directory, async () => {
+export const syncDirectory = (directory: string): Promise<void> =>
+  syncs.run(directory, async () => {
     const handle = await open(directory, 'r')
     try {
       await handle.sync()
@@ -156,4 +156,3 @@ export function syncDirectory(directory: string): Promise<void> {
       await handle.close()
     }
   })
-}

@@ -8,11 +8,7 @@ import { parentPort } from 'node:worker_threads'
  */
 parentPort?.on('message', (request: Wanted) => void answer(request))
 
-interface Wanted {
-  readonly id: number
-  readonly path: string
-  readonly algorithms: readonly string[]
-}
+type Wanted = { readonly id: number; readonly path: string; readonly algorithms: readonly string[] }
 
 async function answer({ id, path, algorithms }: Wanted): Promise<void> {
   let sums: string[] | undefined

@@ -68,9 +68,8 @@ export async function checkedProjectPath(path: string, rules: PlaceRules): Promi
     throw forbidden('path: the directory cannot be reached', { cause: cause as Error })
   })
   const projects = await realish(rules.projectsDirectory)
-  if (!rules.isLocal() && (!isInside(projects, real) || real === projects)) {
+  if (!rules.isLocal() && (!isInside(projects, real) || real === projects))
     throw forbidden(`path: outside local mode a project is inside ${rules.projectsDirectory}`)
-  }
   const precious = [rules.dataDirectory, rules.projectsDirectory, join(rules.dataDirectory, 'run'), homedir(), '/']
   for (const place of await Promise.all(precious.map(realish))) {
     if (isInside(real, place))

@@ -22,11 +22,7 @@ export type FoundRecord<T> =
   | { readonly state: 'whole' | 'copy'; readonly value: T }
   | { readonly state: 'none' | 'lost'; readonly value?: undefined }
 
-export interface ServiceRecordsOptions {
-  readonly data: string
-  readonly minFreeMb: () => number
-  readonly log: Log
-}
+export type ServiceRecordsOptions = { readonly data: string; readonly minFreeMb: () => number; readonly log: Log }
 
 /**
  * The records of the service itself in its data directory: tokens, computes, placements, digests, settings. Others cannot read them.
@@ -78,9 +74,8 @@ export class ServiceRecords {
       if (isLost) log.error({ path }, `${name} cannot be read and were put aside: ${lost}`)
       return { state: isLost ? 'lost' : 'none' }
     }
-    for (const it of [path, `${path}.bak`]) {
+    for (const it of [path, `${path}.bak`])
       await closeToOthers(it).catch((err: unknown) => log.warn({ err, path: it }, 'others can read this file'))
-    }
     if (found.damaged) log.warn({ path }, `${name} are read from the copy before`)
     return { state: found.damaged ? 'copy' : 'whole', value: found.value }
   }

@@ -35,9 +35,8 @@ export async function openDirectory(directory: string, missing: () => Error): Pr
       throw error.code === 'ENOTDIR' || error.code === 'ELOOP' ? missing() : error
     },
   )
-  if (await isStillAt(handle, directory)) {
+  if (await isStillAt(handle, directory))
     return { path: (name) => `/proc/self/fd/${handle.fd}/${name}`, [Symbol.asyncDispose]: () => handle.close() }
-  }
   await handle.close()
   throw missing()
 }
@@ -57,11 +56,10 @@ export function contentOf(handle: FileHandle, size: number, first = 0): Readable
   return webStream(handle.createReadStream({ start: first, end: first + size - 1 }))
 }
 
-function emptyStream(handle: FileHandle): ReadableStream<Uint8Array> {
-  return new ReadableStream({
+const emptyStream = (handle: FileHandle): ReadableStream<Uint8Array> =>
+  new ReadableStream({
     async start(controller) {
       await handle.close()
       controller.close()
     },
   })
-}

@@ -12,9 +12,7 @@ export const hasEthernet = (guest: SwitchGuest): boolean => typeof guest === 'nu
 
 /** The end towards a guest. */
 export function guestEnd(guest: SwitchGuest, row: number): EndSpec {
-  if (typeof guest !== 'number') {
-    return { type: 'netio', applicationId: guest.application_id, port: guest.port, row }
-  }
+  if (typeof guest !== 'number') return { type: 'netio', applicationId: guest.application_id, port: guest.port, row }
   return {
     type: 'udp',
     local: { address: loopback, port: 0 },

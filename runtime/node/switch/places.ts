@@ -11,9 +11,8 @@ export function endpointOf(nio: SwitchNio, row: number, probes: boolean): EndSpe
 }
 
 /** The exclusive resource of a link: a UDP port or a device. Several links may share a device that is not a TAP. */
-export function placeOf(nio: SwitchNio): string {
-  return nio.type === 'udp' ? `udp ${nio.lport}` : `${nio.type} ${nio.device}`
-}
+export const placeOf = (nio: SwitchNio): string =>
+  nio.type === 'udp' ? `udp ${nio.lport}` : `${nio.type} ${nio.device}`
 
 /** Whether two links differ only in their impairments. */
 export function isSamePlace(a: SwitchNio, b: SwitchNio): boolean {

@@ -148,14 +148,12 @@ export class Switch {
     return this.#relink(key, async () => {
       const port = this.#require(key)
       const before = port.link
-      if (nio.type !== 'udp' && !hasEthernet(port.at)) {
+      if (nio.type !== 'udp' && !hasEthernet(port.at))
         throw new KeeperError('bad_request', `${nio.device} carries Ethernet frames, a serial port has none`)
-      }
       if (nio.type === 'udp') {
         const holder = this.#byLport.get(nio.lport)
-        if (holder !== undefined && holder !== port) {
+        if (holder !== undefined && holder !== port)
           throw new KeeperError('port_taken', `UDP port ${nio.lport} is used by another link`)
-        }
       }
       if (before !== null && isSamePlace(before.nio, nio) && !this.#isDead(port)) {
         port.link = { ...before, nio }

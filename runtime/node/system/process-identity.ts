@@ -24,6 +24,5 @@ export function identify(pid: number): ProcessIdentity | undefined {
   }
 }
 
-export function isSame(recorded: ProcessIdentity, found: ProcessIdentity | undefined): boolean {
-  return found !== undefined && found.start_time === recorded.start_time && found.boot_id === recorded.boot_id
-}
+export const isSame = (recorded: ProcessIdentity, found: ProcessIdentity | undefined): boolean =>
+  found !== undefined && found.start_time === recorded.start_time && found.boot_id === recorded.boot_id

@@ -190,8 +190,8 @@ export class Recorder {
 }
 
 /** Resolves when the socket is writable again or closed. */
-function drained(socket: Socket): Promise<void> {
-  return new Promise((resolve) => {
+const drained = (socket: Socket): Promise<void> =>
+  new Promise((resolve) => {
     // The socket has already emitted `close`.
     if (socket.destroyed) return resolve()
     const done = () => {
@@ -202,4 +202,3 @@ function drained(socket: Socket): Promise<void> {
     socket.on('drain', done)
     socket.on('close', done)
   })
-}

@@ -66,9 +66,7 @@ export class Hop {
     const { copies } = departure
     this.count(copies, copies * length)
     if (this.#capture !== null) {
-      for (let copy = 0; copy < copies; copy++) {
-        this.#capture.append(bytes, offset, length, clock.seconds, clock.micros)
-      }
+      for (let copy = 0; copy < copies; copy++) this.#capture.append(bytes, offset, length, clock.seconds, clock.micros)
     }
     return leaves
   }
@@ -83,8 +81,7 @@ export class Hop {
   count(frames: number, bytes: number): void {
     this.#counters.add(this.row, this.frames, frames)
     this.#counters.add(this.row, this.bytes, bytes)
-    if (this.frames === at.inFrames) {
+    if (this.frames === at.inFrames)
       this.#counters.set(this.row, at.outAtLastIn, this.#counters.get(this.row, at.outFrames))
-    }
   }
 }

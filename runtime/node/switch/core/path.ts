@@ -56,11 +56,7 @@ export interface UdpEnd {
   readonly sends: Direction
 }
 
-export interface DeviceEnd {
-  readonly type: 'ethernet' | 'tap'
-  readonly device: string
-  readonly row: number
-}
+export type DeviceEnd = { readonly type: 'ethernet' | 'tap'; readonly device: string; readonly row: number }
 
 /** A port of an IOU instance; it sends to the guest. */
 export interface NetioEnd {
@@ -86,7 +82,4 @@ export interface LaneSpec {
   readonly hops: readonly { readonly row: number; readonly direction: Direction }[]
 }
 
-export interface Impairment {
-  readonly suspend: boolean
-  readonly filters: readonly Filter[]
-}
+export type Impairment = { readonly suspend: boolean; readonly filters: readonly Filter[] }

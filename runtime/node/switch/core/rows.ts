@@ -14,11 +14,7 @@ export interface Lane<End> {
 /** Maximum time before a captured frame is delivered, ms; the file has it within 100 ms. */
 const flushMs = 50
 
-interface Row {
-  readonly out: Hop
-  readonly in: Hop
-  capture: CaptureBuffer | null
-}
+type Row = { readonly out: Hop; readonly in: Hop; capture: CaptureBuffer | null }
 
 /** Stages and captures of the ports, by row. */
 export class Rows {

@@ -22,9 +22,8 @@ export function foldSum(sum: number): number {
 /** CRC-32C (Castagnoli, reflected), the checksum of SCTP (RFC 9260, appendix A). */
 export function crc32c(bytes: Uint8Array, offset: number, length: number): number {
   let crc = 0xffffffff
-  for (let place = offset; place < offset + length; place++) {
+  for (let place = offset; place < offset + length; place++)
     crc = (crcTable[(crc ^ (bytes[place] as number)) & 0xff] as number) ^ (crc >>> 8)
-  }
   return ~crc >>> 0
 }
 

@@ -12,10 +12,7 @@ const architectures = ['x64', 'arm64']
 
 const one = new Uint8Array(new BigUint64Array([1n]).buffer)
 
-interface Waiting {
-  resolve(result: never): void
-  reject(error: Error): void
-}
+type Waiting = { resolve(result: never): void; reject(error: Error): void }
 
 /** This thread's side of the fast path. */
 export class FastPath implements PacketPath {
@@ -44,9 +41,8 @@ export class FastPath implements PacketPath {
   /** Rejects without FFI or Linux. */
   static async start(counters: Counters, listener: PathListener, isSegmenting = true): Promise<FastPath> {
     const { platform, arch } = process
-    if (platform !== 'linux' || !architectures.includes(arch)) {
+    if (platform !== 'linux' || !architectures.includes(arch))
       throw new Error(`it is made for Linux on ${architectures.join(' and ')}, not for ${platform} on ${arch}`)
-    }
     const [program = ''] = programArguments(
       new URL('./worker.ts', import.meta.url),
       new URL('./packet-worker.js', import.meta.url),

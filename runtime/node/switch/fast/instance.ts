@@ -47,9 +47,8 @@ export class Instance {
   open(id: number, spec: NetioEnd): FastPathEnd {
     const { port, applicationId } = spec
     const { socket, backlog, ends } = this
-    if (ends.has(port)) {
+    if (ends.has(port))
       throw new KeeperError('port_taken', `port ${port} of the IOU instance ${applicationId} is used by another node`)
-    }
     const netio = { name: socket.name, header: socket.headerOf(port), backlog }
     const close = () => {
       ends.delete(port)

@@ -2,10 +2,7 @@ import type { ErrorCode } from '../../keeper-protocol/protocol.ts'
 import type { EndSpec, Impairment, LaneSpec, OpenedEnd } from '../core/path.ts'
 
 /** Start parameters of the fast path's thread. */
-export interface Start {
-  readonly counters: SharedArrayBuffer
-  readonly isSegmenting: boolean
-}
+export type Start = { readonly counters: SharedArrayBuffer; readonly isSegmenting: boolean }
 
 /** Operations of the thread, with their results. */
 export interface WorkerCalls {

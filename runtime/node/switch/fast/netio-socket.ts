@@ -82,9 +82,8 @@ export class NetioSocket {
       // A program that listens without a lock keeps its socket; the socket of a killed program is replaced.
       if (listens(libc, name)) throw taken()
       rmSync(path, { force: true })
-      if (libc.bind(fd, name, netioNameBytes) < 0) {
+      if (libc.bind(fd, name, netioNameBytes) < 0)
         throw new KeeperError('internal', `${path} cannot be made: errno ${libc.errno()}`)
-      }
       // A confined instance may run as another user. The private directory protects the socket.
       chmodSync(path, 0o666)
       return new NetioSocket(libc, memory, fd, ids, lock, path)

@@ -189,9 +189,8 @@ export class Pump {
     const place = eventsAtOnce * eventBytes
     this.#events.u32(place, events)
     this.#events.u64(place + dataOffset, id)
-    if (this.#libc.epoll_ctl(this.#epoll, operation, fd, this.#events.address + place) < 0) {
+    if (this.#libc.epoll_ctl(this.#epoll, operation, fd, this.#events.address + place) < 0)
       throw new Error(`epoll_ctl: errno ${this.#libc.errno()}`)
-    }
   }
 
   /** Sleeps until there is work; returns the number of events. */
@@ -200,9 +199,7 @@ export class Pump {
     const until = Math.min(this.#queue.nextDue, this.rows.flushAt)
     if (until === Number.POSITIVE_INFINITY) return this.#libc.epoll_wait(this.#epoll, address, eventsAtOnce, -1)
     const ms = Math.max(0, until - performance.now())
-    if (!this.#hasFineWait || ms === 0) {
-      return this.#libc.epoll_wait(this.#epoll, address, eventsAtOnce, Math.ceil(ms))
-    }
+    if (!this.#hasFineWait || ms === 0) return this.#libc.epoll_wait(this.#epoll, address, eventsAtOnce, Math.ceil(ms))
     // struct timespec
     const place = eventsAtOnce * eventBytes + 32
     const seconds = Math.floor(ms / 1000)
@@ -299,9 +296,8 @@ export class Pump {
       const step = isJoined ? segment : length
       for (let place = offset; place < offset + length; place += step) {
         const size = Math.min(step, offset + length - place)
-        if (end.probes && isProbe(bytes, place, size)) {
-          this.#listener.probe(end.id, bytes.slice(place, place + size))
-        } else if (isPlainLane) {
+        if (end.probes && isProbe(bytes, place, size)) this.#listener.probe(end.id, bytes.slice(place, place + size))
+        else if (isPlainLane) {
           this.#transmitter.add(lane.output, address + place, size)
           frames += 1
           total += size

@@ -43,12 +43,10 @@ export class Sockets {
       if (family === linux.AF_INET6) this.#option(fd, linux.IPPROTO_IPV6, linux.IPV6_V6ONLY, 1)
       // Fragments long datagrams, and ignores path MTU reports (ip(7)).
       else this.#option(fd, linux.IPPROTO_IP, linux.IP_MTU_DISCOVER, linux.IP_PMTUDISC_DONT)
-      if (libc.bind(fd, this.#scratch.address, this.#address(local)) < 0) {
+      if (libc.bind(fd, this.#scratch.address, this.#address(local)) < 0)
         throw this.#error('port_taken', `UDP port ${local.port} of ${local.address} cannot be bound`)
-      }
-      if (libc.connect(fd, this.#scratch.address, this.#address(remote)) < 0) {
+      if (libc.connect(fd, this.#scratch.address, this.#address(remote)) < 0)
         throw this.#error('bad_request', `${remote.address} cannot be reached`)
-      }
       const gro = this.#isSegmenting && this.#option(fd, linux.SOL_UDP, linux.UDP_GRO, 1)
       // Setting 0 changes nothing, and tests whether the option is known.
       const gso = this.#isSegmenting && this.#option(fd, linux.SOL_UDP, linux.UDP_SEGMENT, 0)
@@ -70,16 +68,14 @@ export class Sockets {
       this.#growBuffers(fd)
       this.#option(fd, linux.SOL_PACKET, linux.PACKET_IGNORE_OUTGOING, 1)
       this.#option(fd, linux.SOL_PACKET, linux.PACKET_AUXDATA, 1)
-      if (!this.#option(fd, linux.SOL_PACKET, linux.PACKET_VNET_HDR, 1)) {
+      if (!this.#option(fd, linux.SOL_PACKET, linux.PACKET_VNET_HDR, 1))
         throw this.#error('bad_request', `${device} cannot be used`)
-      }
       // struct packet_mreq { int ifindex; unsigned short type, alen; unsigned char address[8]; }
       this.#clear(16)
       this.#scratch.u32(0, index)
       this.#scratch.u16(4, linux.PACKET_MR_PROMISC)
-      if (libc.setsockopt(fd, linux.SOL_PACKET, linux.PACKET_ADD_MEMBERSHIP, address, 16) < 0) {
+      if (libc.setsockopt(fd, linux.SOL_PACKET, linux.PACKET_ADD_MEMBERSHIP, address, 16) < 0)
         throw this.#error('bad_request', `${device} cannot be made promiscuous`)
-      }
       // struct sockaddr_ll { u16 family; be16 protocol; int ifindex; ... }
       this.#clear(20)
       this.#scratch.u16(0, linux.AF_PACKET)
@@ -103,9 +99,8 @@ export class Sockets {
     this.#text('/dev/net/tun')
     const fd = libc.open(address, linux.O_RDWR | linux.SOCK_NONBLOCK | linux.SOCK_CLOEXEC, 0)
     if (fd < 0) {
-      if (libc.errno() === linux.ENOENT || libc.errno() === linux.ENODEV) {
+      if (libc.errno() === linux.ENOENT || libc.errno() === linux.ENODEV)
         throw new KeeperError('unsupported', 'This host has no /dev/net/tun: load the module with: sudo modprobe tun')
-      }
       throw this.#deviceError(device, 'cap_net_admin', 'allow it with: sudo chmod 0666 /dev/net/tun')
     }
     try {
@@ -122,9 +117,8 @@ export class Sockets {
         if (libc.ioctl(control, linux.SIOCGIFFLAGS, address) === 0) {
           const flags = view.getUint16(ifNameBytes, true)
           this.#scratch.u16(ifNameBytes, flags | linux.IFF_UP)
-          if ((flags & linux.IFF_UP) === 0 && libc.ioctl(control, linux.SIOCSIFFLAGS, address) < 0) {
+          if ((flags & linux.IFF_UP) === 0 && libc.ioctl(control, linux.SIOCSIFFLAGS, address) < 0)
             throw this.#deviceError(device, 'cap_net_admin', `bring it up with: sudo ip link set ${device} up`)
-          }
         }
       } finally {
         libc.close(control)
@@ -189,9 +183,8 @@ export class Sockets {
     const family = isSix ? linux.AF_INET6 : linux.AF_INET
     scratch.u16(0, family)
     scratch.view.setUint16(2, port, false)
-    if (this.#libc.inet_pton(family, scratch.address + 64, scratch.address + (isSix ? 8 : 4)) !== 1) {
+    if (this.#libc.inet_pton(family, scratch.address + 64, scratch.address + (isSix ? 8 : 4)) !== 1)
       throw new KeeperError('bad_request', `${address} is no address`)
-    }
     if (isSix) scratch.u32(24, index)
     return size
   }
@@ -216,9 +209,8 @@ export class Sockets {
 
   #deviceError(device: string, capability: string, hint = grant(capability)): KeeperError {
     const errno = this.#libc.errno()
-    if (errno === linux.EPERM || errno === linux.EACCES) {
+    if (errno === linux.EPERM || errno === linux.EACCES)
       return new KeeperError('no_privilege', `${device} may not be used by this process: ${hint}`)
-    }
     if (errno === linux.EBUSY) return new KeeperError('port_taken', `${device} is in use by another program or link`)
     if (errno === linux.EINVAL) return new KeeperError('bad_request', `${device} is no TAP device with one queue`)
     return this.#error('bad_request', `${device} cannot be used`)

@@ -104,9 +104,8 @@ export class Transmitter {
   /** Adds adjacent frames, each of `segment` bytes but the last. Only for outputs with `gso`. */
   addJoined(output: Output, frames: Pointer, length: number, segment: number): void {
     const most = Math.max(1, Math.min(maxSegments, Math.floor(maxBytes / segment))) * segment
-    for (let done = 0; done < length; done += most) {
+    for (let done = 0; done < length; done += most)
       this.#addRun(output, frames + done, Math.min(most, length - done), segment)
-    }
   }
 
   #addRun(output: Output, frames: Pointer, length: number, segment: number): void {
@@ -144,9 +143,9 @@ export class Transmitter {
         // A pending ICMP error of an earlier frame; it is now cleared, and the message is sent again.
         output.refused(1)
         if (++tries <= 2) continue
-      } else if ((errno === linux.EAGAIN || errno === linux.ENOBUFS || errno === linux.EINTR) && ++tries <= retries) {
+      } else if ((errno === linux.EAGAIN || errno === linux.ENOBUFS || errno === linux.EINTR) && ++tries <= retries)
         continue
-      } else if (this.#isJoined(sent) && isNoSegmenting(errno)) {
+      else if (this.#isJoined(sent) && isNoSegmenting(errno)) {
         output.gso = false
         this.#sendApart(output, sent)
         sent += 1

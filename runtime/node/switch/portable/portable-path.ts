@@ -8,12 +8,7 @@ import { isUnimpaired, type Lane, passHops, Rows } from '../core/rows.ts'
 import { WallClock } from '../core/wall-clock.ts'
 import { UdpSocket } from './udp-socket.ts'
 
-interface End {
-  readonly id: number
-  readonly spec: UdpEnd
-  readonly socket: UdpSocket
-  lane: Lane<End> | null
-}
+type End = { readonly id: number; readonly spec: UdpEnd; readonly socket: UdpSocket; lane: Lane<End> | null }
 
 /** The packet path without FFI or Linux: node:dgram, one frame in a call, UDP only. */
 export class PortablePath implements PacketPath {

@@ -5,10 +5,7 @@ import { KeeperError } from '../../keeper-protocol/error.ts'
 /** Size of socket buffers for bursts while the event loop is busy, bytes; the kernel limits it to net.core.rmem_max. */
 const bufferBytes = 1 << 20
 
-export interface UdpPeer {
-  readonly address: string
-  readonly port: number
-}
+export type UdpPeer = { readonly address: string; readonly port: number }
 
 /** A connected UDP socket: it receives only datagrams of its peer. */
 export class UdpSocket {
