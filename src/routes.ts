@@ -3,14 +3,13 @@ import { docsEndpoints } from './routes/docs.ts'
 import { imageEndpoints } from './routes/images.ts'
 import { metricsEndpoints } from './routes/metrics.ts'
 import { nodeEndpoints } from './routes/nodes.ts'
+import { projectEndpoints } from './routes/projects.ts'
 import { serverEndpoints } from './routes/server.ts'
-import { projectsV1 } from './routes/v1/projects.ts'
 import { applianceVmEndpoints } from './routes/v2/appliance-vm.ts'
 import { autoIdlePc } from './routes/v2/auto-idle-pc.ts'
 import { computeEndpoints } from './routes/v2/computes.ts'
 import { nodeLinkEndpoints } from './routes/v2/node-links.ts'
 import { notificationEndpoints } from './routes/v2/notifications.ts'
-import { projectsV2 } from './routes/v2/projects.ts'
 import { sessionEndpoints } from './routes/v2/session.ts'
 import { tokenEndpoints } from './routes/v2/tokens.ts'
 
@@ -19,8 +18,7 @@ export const endpoints: readonly Endpoint[] = [
   ...docsEndpoints,
   ...serverEndpoints,
   ...metricsEndpoints,
-  ...projectsV1,
-  ...projectsV2,
+  ...projectEndpoints,
   ...nodeEndpoints,
   ...imageEndpoints,
   autoIdlePc,

@@ -1,9 +1,10 @@
 import { Type } from '@sinclair/typebox'
 import type { CaptureSource } from '../host-agent.ts'
-import { type Endpoint, endpoint, noContent, ok } from '../http/endpoint.ts'
+import { type Endpoint, endpoint, ok } from '../http/endpoint.ts'
 import { portParams, portRefOf } from '../http/params.ts'
 import { CaptureStart, CaptureStarted, CaptureStream } from '../model/capture.ts'
 import { pcapng } from '../packets/pcapng.ts'
+import { noContentAfter } from './no-content.ts'
 import type { NodePlace } from './node-place.ts'
 
 const noSuchPort = 'There is no such node, adapter or port'
@@ -51,10 +52,7 @@ export function captureEndpoints({ path: node, tag, params, ref: nodeOf }: NodeP
       bodyKind: 'ignored',
       replies: { 204: { description: 'The file is complete' } },
       errors: { 404: noSuchPort, 409: notAttached },
-      async handle({ params }, { agent }) {
-        await agent.nodes.stopCapture(nodeOf(params), portRefOf(params))
-        return noContent
-      },
+      handle: ({ params }, { agent }) => noContentAfter(agent.nodes.stopCapture(nodeOf(params), portRefOf(params))),
     }),
     endpoint({
       method: 'GET',

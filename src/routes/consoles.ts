@@ -1,10 +1,11 @@
 import { Type } from '@sinclair/typebox'
 import type { ConsoleStream, HostAgent } from '../host-agent.ts'
 import { bridgeConsole, bridgeScreen } from '../http/console.ts'
-import { type Endpoint, endpoint, noContent } from '../http/endpoint.ts'
+import { type Endpoint, endpoint } from '../http/endpoint.ts'
 import { requireUpgrade } from '../http/feed.ts'
 import { noSuchNode, sinceQuery } from '../http/params.ts'
 import type { NodeRef } from '../kinds/node.ts'
+import { noContentAfter } from './no-content.ts'
 import type { NodePlace } from './node-place.ts'
 
 /** The consoles of a node as websockets, those that its kind has. */
@@ -56,10 +57,7 @@ export function consoleEndpoints({ path: node, tag, params, ref, descriptor }: N
     bodyKind: 'ignored',
     replies: { 204: { description: 'Done' } },
     errors: { 404: noSuchNode, 409: 'The node does not run' },
-    async handle({ params }, { agent }) {
-      await agent.nodes.resetConsole(ref(params))
-      return noContent
-    },
+    handle: ({ params }, { agent }) => noContentAfter(agent.nodes.resetConsole(ref(params))),
   })
   return [...descriptor.consoles.map((it) => ({ text, screen })[it]), reset]
 }

@@ -8,6 +8,7 @@ import { contentRangeOf, rangeOf } from '../http/range.ts'
 import { kindOf } from '../kinds/node.ts'
 import { Image, type ImageKindName, imageKinds } from '../model/image.ts'
 import { diskEndpoints } from './disks.ts'
+import { noContentAfter } from './no-content.ts'
 
 const name = Type.String({
   minLength: 1,
@@ -101,10 +102,7 @@ function remove(path: string, tag: string, kind: ImageKindName): Endpoint {
       404: 'There is no such image',
       409: 'A node of an open project, or another image, needs it: the message names them',
     },
-    async handle({ params }, { agent }) {
-      await agent.images.remove(kind, params.filename)
-      return noContent
-    },
+    handle: ({ params }, { agent }) => noContentAfter(agent.images.remove(kind, params.filename)),
   })
 }
 

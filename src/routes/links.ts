@@ -1,12 +1,13 @@
 import { type TObject, Type } from '@sinclair/typebox'
 import { badRequest } from '../errors/api-error.ts'
 import type { NodeAgent, PortRef } from '../host-agent.ts'
-import { created, type Endpoint, endpoint, noContent, ok } from '../http/endpoint.ts'
+import { created, type Endpoint, endpoint, ok } from '../http/endpoint.ts'
 import { nearest } from '../http/nearest-word.ts'
 import { portParams, portRefOf } from '../http/params.ts'
 import { type TakenBack, takenBack } from '../http/taken-back.ts'
 import { kindOf, type NodeKindName, type NodeRef } from '../kinds/node.ts'
 import { Nio, NioState, nioSchemas, nioTypes } from '../schema/nio.ts'
+import { noContentAfter } from './no-content.ts'
 import type { NodePlace } from './node-place.ts'
 
 /** The body of a NIO request, as far as it is known before its type was looked at. */
@@ -86,10 +87,7 @@ export function linkEndpoints({ path: node, kind, tag, params, ref: nodeOf }: No
       params: withPort,
       replies: { 204: { description: 'Removed' } },
       errors: { 404: nothingAttached },
-      async handle({ params }, { agent }) {
-        await agent.nodes.detachNio(nodeOf(params), portRefOf(params))
-        return noContent
-      },
+      handle: ({ params }, { agent }) => noContentAfter(agent.nodes.detachNio(nodeOf(params), portRefOf(params))),
     }),
   ]
 }

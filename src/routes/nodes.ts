@@ -1,5 +1,5 @@
 import { type Static, Type } from '@sinclair/typebox'
-import { created, type Endpoint, endpoint, noContent, ok } from '../http/endpoint.ts'
+import { created, type Endpoint, endpoint, ok } from '../http/endpoint.ts'
 import { noSuchNode, noSuchProject, projectParams, view } from '../http/params.ts'
 import { isLinkable, type NodeCreate, type NodeUpdate, nodeKinds } from '../kinds/node.ts'
 import { Uuid } from '../schema/fields.ts'
@@ -8,6 +8,7 @@ import { captureEndpoints } from './captures.ts'
 import { consoleEndpoints } from './consoles.ts'
 import { lifeCycleEndpoints } from './life-cycle.ts'
 import { linkEndpoints } from './links.ts'
+import { noContentAfter } from './no-content.ts'
 import { type NodePlace, placeOf } from './node-place.ts'
 
 const Duplicates = {
@@ -125,10 +126,8 @@ function endpointsOf(place: NodePlace): readonly Endpoint[] {
       params,
       replies: { 204: { description: 'Deleted' } },
       errors: { 404: noSuchNode },
-      async handle({ params }, { agent }) {
-        await agent.nodes.remove(place.ref(params), { files: isV1 ? 'later' : 'now' })
-        return noContent
-      },
+      handle: ({ params }, { agent }) =>
+        noContentAfter(agent.nodes.remove(place.ref(params), { files: isV1 ? 'later' : 'now' })),
     }),
     ...lifeCycleEndpoints(place),
     ...(canBeCopied ? [copyOf(place)] : []),

@@ -4,7 +4,7 @@ import type { Fleet } from '../../fleet/fleet.ts'
 import { forward, readAnswer } from '../../fleet/forward.ts'
 import { maxAnswerBytes } from '../../http/answer-budget.ts'
 import { readJson } from '../../http/body.ts'
-import { type Context, created, type Endpoint, endpoint, type Method, noContent, ok } from '../../http/endpoint.ts'
+import { type Context, created, type Endpoint, endpoint, type Method, ok } from '../../http/endpoint.ts'
 import { type RelayedAnswer, responseOf } from '../../http/relayed-answer.ts'
 import { kinds } from '../../kinds/index.ts'
 import type { KindDescriptor } from '../../kinds/kind.ts'
@@ -12,6 +12,7 @@ import { applianceId, Compute, ComputeCreate, ComputeUpdate, localId } from '../
 import { Ports } from '../../model/host.ts'
 import { type ImageKindName, imageKinds } from '../../model/image.ts'
 import { uploadOf } from '../images.ts'
+import { noContentAfter } from '../no-content.ts'
 import { joinEndpoint } from './join.ts'
 
 const base = '/v2/computes'
@@ -116,10 +117,7 @@ export const computeEndpoints: readonly Endpoint[] = [
     params: one,
     replies: { 204: { description: 'It is not known, or not any more' } },
     errors: { 404: 'This service has no fleet', 409: 'It is one of the service itself', 507: 'The disk is full' },
-    async handle({ params }, context) {
-      await fleetOf(context).remove(params.compute_id)
-      return noContent
-    },
+    handle: ({ params }, context) => noContentAfter(fleetOf(context).remove(params.compute_id)),
   }),
   endpoint({
     method: 'GET',
