@@ -42,23 +42,23 @@ import { version } from './system/version.ts'
 export interface NodeAgentOptions {
   readonly config: Config
   readonly log: Log
-  /** Default: those of the data directory, whose failures are told in no feed. */
+  /** Default: the records of the data directory; failures to save them reach no feed. */
   readonly records?: ServiceRecords
   readonly diagnose: (settings: Resolved, signal?: AbortSignal) => Promise<Diagnosis>
   /** See `KindHost.timeouts`. */
   readonly timeouts?: KindTimeouts
 }
 
-/** What an earlier service left open. */
+/** What the service before left open. */
 export type TakenOver = { readonly projects: number; readonly runningNodes: number }
 
 export interface NodeAgentService {
   readonly agent: HostAgent
-  /** The managers of VMs, which end with the agent. */
+  /** The drivers of hypervisors. They close with the agent. */
   readonly drivers: Drivers
-  /** Told when everything that was open is open again, or could not be. */
+  /** Resolves when each project of the service before is open again, or has failed to open. */
   readonly takenOver: Promise<TakenOver>
-  /** A polite end: stops the nodes and the keeper, unless `on_exit` is keep. */
+  /** Stops the nodes and the keeper, unless `on_exit` is keep. */
   close(): Promise<void>
 }
 
@@ -69,7 +69,7 @@ const imageUser = (node: LabNode): ImageUser => ({
   images: node.kind.images?.(node) ?? [],
 })
 
-/** The host agent of this machine. What was open when the service last ran is being opened again when this resolves. */
+/** The host agent of this machine. It reopens the projects of the service before in the background (`takenOver`). */
 export async function createNodeAgent(options: NodeAgentOptions): Promise<NodeAgentService> {
   const { config, log, diagnose } = options
   const { data, limits, console_host } = config.current
@@ -86,18 +86,13 @@ export async function createNodeAgent(options: NodeAgentOptions): Promise<NodeAg
     () => meter.read(),
     callerName,
   )
-  const ports = new PortAllocator({
-    ranges: {
-      console: config.current.console_port_range,
-      vnc: config.current.vnc_port_range,
-      udp: config.current.udp_port_range,
-    },
-    consoleHost: console_host,
-  })
+  const { console_port_range, vnc_port_range, udp_port_range } = config.current
+  const ranges = { console: console_port_range, vnc: vnc_port_range, udp: udp_port_range }
+  const ports = new PortAllocator({ ranges, consoleHost: console_host })
   const keeper = new KeeperLink(data, log)
   const checksums = new Checksums()
   const sandbox = new Sandbox({ settings: () => config.current, isLocal, runDirectory })
-  if (!config.current.local) void tellProtection(sandbox, config.current, log)
+  if (!config.current.local) void logProtection(sandbox, config.current, log)
   const table = new NodeTable(log)
   const emit = (node: LabNode, payload: EventPayload) => events.emit(node.projectId, payload)
   const interfaceRules = () => ({ patterns: config.current.allowed_interfaces, isLocal: isLocal() })
@@ -106,15 +101,15 @@ export async function createNodeAgent(options: NodeAgentOptions): Promise<NodeAg
   const listening = new Listening({ keeper, ports, consoleHost: console_host, emit })
   const lifeCycle = new LifeCycle({ keeper, links, listening, emit })
   const consoles = new Consoles({ keeper, ports, listening, consoleHost: console_host })
-  /** Nodes whose guest is about to be looked at: it may report thousands of changes before that. */
-  const changed = new WeakSet<LabNode>()
+  /** Nodes with a queued refresh. A guest may report thousands of changes before the refresh runs. */
+  const refreshing = new WeakSet<LabNode>()
   const listener: KindListener = {
     changed(key) {
-      const told = table.get(key)
-      if (told === undefined || changed.has(told)) return
-      changed.add(told)
+      const reported = table.get(key)
+      if (reported === undefined || refreshing.has(reported)) return
+      refreshing.add(reported)
       table.queue(key, (node) => {
-        changed.delete(node)
+        refreshing.delete(node)
         return lifeCycle.refresh(node)
       })
     },
@@ -151,24 +146,11 @@ export async function createNodeAgent(options: NodeAgentOptions): Promise<NodeAg
     timeouts: options.timeouts,
     nodes: () => table.values(),
   })
-  const projects = new Projects({
-    rules: { dataDirectory: data, projectsDirectory, isLocal },
-    minFreeMb,
-    events,
-    ports,
-    log,
-  })
+  const rules = { dataDirectory: data, projectsDirectory, isLocal }
+  const projects = new Projects({ rules, minFreeMb, events, ports, log })
+  const project = (id: string) => projects.find(id)
   const nodes = new Nodes({
-    table,
-    kinds,
-    project: (id) => projects.find(id),
-    ports,
-    links,
-    captures,
-    lifeCycle,
-    consoles,
-    minFreeMb,
-    emit,
+    ...{ table, kinds, project, ports, links, captures, lifeCycle, consoles, minFreeMb, emit },
     troubleOf: (key) => keeper.troubleOf(key),
   })
   const reopen = new Reopen({
@@ -192,13 +174,8 @@ export async function createNodeAgent(options: NodeAgentOptions): Promise<NodeAg
     answered: () => reopen.answered(),
     moved: (keys) => reopen.moved(keys),
   })
-  const files = new ProjectFiles({
-    project: (projectId) => projects.find(projectId),
-    checksums,
-    minFreeMb,
-    bodyTimeoutMs: limits.body_timeout_ms,
-  })
-  // A restore that fails for one project must not keep the others, or the service, from working.
+  const files = new ProjectFiles({ project, checksums, minFreeMb, bodyTimeoutMs: limits.body_timeout_ms })
+  // A project that cannot be opened again must not stop the other projects or the service.
   const restored = projects
     .restore({
       open: (project, isUnclaimed) => reopen.openNodes(project, isUnclaimed),
@@ -233,11 +210,11 @@ export async function createNodeAgent(options: NodeAgentOptions): Promise<NodeAg
       }),
       interfaces: async () => allowedInterfaces(interfaceRules()),
       ports: async () => ({
-        console_port_range: [...config.current.console_port_range],
+        console_port_range,
         console_ports: ports.used('console'),
-        vnc_port_range: [...config.current.vnc_port_range],
+        vnc_port_range,
         vnc_ports: ports.used('vnc'),
-        udp_port_range: [...config.current.udp_port_range],
+        udp_port_range,
         udp_ports: ports.used('udp'),
       }),
       load: async () => meter.read(),
@@ -261,7 +238,7 @@ export async function createNodeAgent(options: NodeAgentOptions): Promise<NodeAg
     async close() {
       const stop = config.current.on_exit === 'stop'
       events.close()
-      // What is only now being found again is to be stopped, too.
+      // The nodes of projects that are still being opened must be stopped too.
       await restored
       await Promise.all(Object.values(kinds).map((kind) => kind.onClosing?.()))
       if (stop) {
@@ -285,15 +262,12 @@ export async function createNodeAgent(options: NodeAgentOptions): Promise<NodeAg
   }
 }
 
-/** Says at the start of a service outside local mode what protects the host from its emulators. */
-async function tellProtection(
-  sandbox: Sandbox,
-  { require_sandbox, sandbox: wanted }: Resolved,
-  log: Log,
-): Promise<void> {
-  const found: FoundProtection = wanted === 'off' ? { reason: 'the setting sandbox is off' } : await sandbox.find()
+/** Logs at the start of a service outside local mode what confines its emulators. */
+async function logProtection(sandbox: Sandbox, settings: Resolved, log: Log): Promise<void> {
+  const found: FoundProtection =
+    settings.sandbox === 'off' ? { reason: 'the setting sandbox is off' } : await sandbox.find()
   if ('protection' in found) return log.info({}, `Emulators are confined: ${protectionText(found.protection)}`)
-  if (require_sandbox)
+  if (settings.require_sandbox)
     log.error({}, `No emulator will run (require_sandbox), because nothing confines it: ${found.reason}`)
   else log.warn({}, `Emulators run without confinement: ${found.reason}`)
 }

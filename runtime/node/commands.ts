@@ -19,24 +19,24 @@ prints its address on standard output. The log goes to standard error: as JSON, 
     usage: '[--json] [flags]',
     summary: 'check what labs need on this machine',
     text: `Checks what labs need on this machine, and shows the command that mends each finding. The exit code is 1 when
-something is missing that every lab needs. --json has the same for programs. It takes the flags of
-"patchbay serve", so it checks the data directory and the programs that those name.`,
+something is missing that every lab needs. --json prints the same as JSON. It takes the flags of
+"patchbay serve", and checks the data directory and the programs that they name.`,
     run: async (argv) => (await import('./cli/doctor.ts')).doctorCommand(argv),
   },
   config: {
     usage: '[flags]',
     summary: 'the settings in force, and where each came from',
-    text: `Shows every setting with its value and the source of that: a flag, an environment variable, the file or the
-default. Secrets are masked. It takes the flags of "patchbay serve", so it shows what those would do.`,
+    text: `Shows every setting with its value and its source: a flag, an environment variable, the file or the
+default. Secrets are masked. It takes the flags of "patchbay serve", and shows the settings that they give.`,
     takesSettings: true,
     run: async (argv) => (await import('./cli/config.ts')).configCommand(argv),
   },
   console: {
     usage: '[HOST:]PORT',
     summary: 'a terminal on a telnet console; Ctrl-] leaves it',
-    text: `A terminal on the telnet console of a node; Ctrl-] leaves it. PORT is "console" in what the service answers for
-the node, HOST is 127.0.0.1 unless it is given. With its input from a pipe it sends that and shows what the
-guest says until it is quiet: echo "show ip" | patchbay console 5001`,
+    text: `A terminal on the telnet console of a node; Ctrl-] leaves it. PORT is the member "console" of the node,
+HOST is 127.0.0.1 by default. With input from a pipe the command sends the input, and shows the output of the
+guest until the guest is quiet: echo "show ip" | patchbay console 5001`,
     run: async (argv) => (await import('./cli/console.ts')).consoleCommand(argv),
   },
   version: {
@@ -53,11 +53,11 @@ guest says until it is quiet: echo "show ip" | patchbay console 5001`,
   },
 }
 
-/** Runs what the command line names; resolves with the exit code. */
+/** Runs the command of the command line; resolves with the exit code. */
 export async function runCommand([first, ...rest]: string[]): Promise<number> {
   if (first === undefined || first === '--help' || first === '-h') return showHelp(rest[0])
   if (first === '--version' || first === '-v') return print(`${version}\n`)
-  // Flags alone are those of the service.
+  // Flags without a command are flags of `serve`.
   const [name, ...argv] = first.startsWith('-') ? ['serve', first, ...rest] : [first, ...rest]
   const command = Object.hasOwn(commands, name) ? commands[name] : undefined
   if (command === undefined) return unknownCommand(name)
@@ -69,7 +69,7 @@ function print(text: string): number {
   return 0
 }
 
-/** What one command does, or all do. */
+/** Prints the help of one command, or the list of commands. */
 async function showHelp(name?: string): Promise<number> {
   const { helpOf, overview } = await import('./cli/help.ts')
   if (name === undefined) return print(overview(commands))

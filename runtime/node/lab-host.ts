@@ -16,11 +16,11 @@ import type { Log } from './log/log.ts'
 import type { ServiceRecords } from './storage/service-records.ts'
 import { version } from './system/version.ts'
 
-/** What runs the labs of a service: this host, or the computes that it is a gateway of. */
+/** Where the labs of a service run: on this host, or on the computes of a gateway. */
 export interface LabHost extends Pick<AppOptions, 'agent' | 'fleet' | 'appliance' | 'between' | 'uploads'> {
-  /** What was open, and what ran, when the service before ended. Absent where nothing runs. */
+  /** What the service before left open. Absent on a gateway. */
   readonly takenOver?: Promise<TakenOver>
-  /** Ends what takes its time, in bounds of its own: the appliance VM. */
+  /** Ends the appliance VM, which takes its time; it has a timeout of its own. */
   end(): Promise<void>
   close(): Promise<void>
 }

@@ -5,7 +5,7 @@ import { NewerRecord } from './storage/newer-record.ts'
 
 try {
   process.exitCode = await runCommand(process.argv.slice(2))
-  // A socket or a timer that is left must not keep an ended command alive.
+  // An open socket or timer must not keep the process of an ended command alive.
   process.exit()
 } catch (error) {
   const isOurs = error instanceof ConfigError || (error as Error).name === 'StartError' || error instanceof NewerRecord

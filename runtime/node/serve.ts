@@ -28,7 +28,7 @@ import { version } from './system/version.ts'
 
 const endMs = 20_000
 
-/** What a person who starts the service has to be told, without a stack. */
+/** Why the service cannot start, for the person who starts it: shown without a stack trace. */
 export class StartError extends Error {
   override readonly name = 'StartError'
 }
@@ -36,7 +36,7 @@ export class StartError extends Error {
 /** Runs the service until a signal ends it; resolves with the exit code. */
 export async function serve(config: LoadedConfig): Promise<number> {
   const { current } = config
-  // From the beginning: a signal that nobody listens for would leave what an earlier service has running.
+  // First of all: a signal without a handler would end the process, and leave the nodes of the service before running.
   const end = ended()
   await lock(current.data)
   const log = createLog(current.log_level)
@@ -64,32 +64,17 @@ export async function serve(config: LoadedConfig): Promise<number> {
   const webSockets = new WebSockets()
   let { port } = current
   const open = current.gateway ? openGateway : openCompute
-  const host = await open({
-    config,
-    log,
-    records,
-    tokens,
-    port: () => port,
-    inside: (request) => app.inside(request),
-  }).catch(notReadable)
+  const inside = (request: Request) => app.inside(request)
+  const host = await open({ config, log, records, tokens, port: () => port, inside }).catch(notReadable)
   const app: App = createApp({
-    ...host,
-    version,
-    within: runAs,
+    ...{ ...host, version, within: runAs, tokens, rateLimit, logins, sessions, json, relayed, assets },
     access: accessOf(config, verifier),
     peer: peerOf(config),
-    tokens,
-    rateLimit,
-    logins,
-    sessions,
     jsonBytes: current.limits.json_kb * 1024,
     aliases: current.aliases,
-    json,
-    relayed,
     upgrade: webSockets.upgrade,
-    assets,
     report: (error, request) => log.error({ err: error, request }, 'a request failed'),
-    // What the credential is called is in `by`.
+    // `by` has the name of the credential.
     trace({ credential: _, ...entry }) {
       const { log_level } = config.current
       if (log.level !== log_level) log.level = log_level
@@ -109,35 +94,34 @@ export async function serve(config: LoadedConfig): Promise<number> {
     await host.close()
     if (error.code === 'EADDRINUSE')
       throw new StartError(`Port ${current.port} of ${current.host} is in use; choose another one with --port`)
-    throw new StartError(
-      `${current.host}:${current.port} cannot be listened on: ${reasonOf(error)}; choose others with --host and --port`,
-    )
+    const address = `${current.host}:${current.port}`
+    throw new StartError(`${address} cannot be listened on: ${reasonOf(error)}; choose others with --host and --port`)
   })
   port = Number(new URL(server.url).port)
   sayReady(server.url, current.data, host.takenOver)
-  // It takes minutes, and the compute `vm` shows how far it is.
+  // Not awaited: the appliance VM takes minutes to start, and the compute `vm` shows its progress.
   host.appliance?.ready().catch(({ message }: Error) => log.warn({}, message))
   const joiner = computeId === undefined ? undefined : join(config, computeId, log, app)
   await end
   await joiner?.close()
   certificate?.close()
   await exitAfter(() => server.close())
-  // A guest takes its time to end; how long is bounded there.
+  // Without `exitAfter`: the guest needs time to shut down, and `end` has a timeout of its own.
   await host.end()
   await exitAfter(() => host.close())
   return 0
 }
 
-/** A record that cannot be read or put aside is told without a stack. */
+/** Rethrows the error of a record that cannot be read or renamed as a StartError. */
 function notReadable(error: Error): never {
   if (error instanceof ApiError) throw new StartError(error.message)
   const { path } = error as NodeJS.ErrnoException
   throw path === undefined ? error : new StartError(`${path}: ${reasonOf(error)}`)
 }
 
-/** On standard output: the line that tools look for, what a person wants to know next, and what was found from before. */
+/** Writes to standard output: the line that tools look for, the addresses, and what the service took over. */
 function sayReady(url: string, data: string, takenOver: LabHost['takenOver']): void {
-  // Who started us may read the first line only.
+  // The program that started us may close the pipe after the first line.
   process.stdout.on('error', () => {})
   process.stdout.write(`Patchbay ${version} is ready on ${url}\n  reference   ${url}/docs\n  data        ${data}\n`)
   void takenOver?.then(({ projects, runningNodes }) => {
@@ -148,7 +132,7 @@ function sayReady(url: string, data: string, takenOver: LabHost['takenOver']): v
 
 const count = (number: number, what: string): string => `${number} ${what}${number === 1 ? '' : 's'}`
 
-/** Serves the gateway of the configuration, too. */
+/** Joins the gateway of the configuration, whose requests the app then answers. */
 function join({ current }: LoadedConfig, compute_id: string, log: Log, app: App): Joiner {
   const who = { version, compute_id, name: hostname() }
   return new Joiner({ ...current.join, who, fetch: (request, upgrade) => app.throughTunnel(request, upgrade), log })
@@ -159,17 +143,17 @@ const idFor = (data: string): Promise<string> =>
     throw new StartError(`The id of this compute cannot be written to ${data}: ${reasonOf(error)}`)
   })
 
-/** Ends the process when the work takes too long. */
+/** Awaits the work; ends the process when it takes longer than `endMs`. */
 async function exitAfter(work: () => Promise<void>): Promise<void> {
   const timer = setTimeout(() => process.exit(1), endMs)
   await work()
   clearTimeout(timer)
 }
 
-/** npm hands on a signal that the terminal has sent to its whole process group already: a second one so soon is the same one. */
+/** npm forwards a signal that the terminal has sent to the whole process group: a second signal within this time, ms, is the same. */
 const sameSignalMs = 500
 
-/** Resolves with the first signal that means the end; the second one ends at once. */
+/** Resolves at the first signal that ends the service; the second signal ends the process at once. */
 async function ended(): Promise<void> {
   const signals = ['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGQUIT'] as const
   await Promise.race(signals.map((signal) => once(process, signal)))
@@ -181,7 +165,7 @@ async function ended(): Promise<void> {
   }
 }
 
-/** Whether `user` and `password` are of no use to clients on other hosts. */
+/** Whether the service refuses `user` and `password` from other hosts, because the connection is not encrypted. */
 const isBasicRefused = ({ host, user, tls, trusted_proxies, insecure }: Resolved): boolean =>
   user !== '' &&
   !isLoopback(host) &&
@@ -190,27 +174,25 @@ const isBasicRefused = ({ host, user, tls, trusted_proxies, insecure }: Resolved
   trusted_proxies.length === 0 &&
   !insecure
 
-/** Our names: those of the address we listen on, and what the configuration adds. */
+/** What `Access` checks, computed anew when the configuration changes. */
 function accessOf(config: LoadedConfig, verifier: Verifier | undefined): () => Access {
   let seen: object | undefined
   let access: Access
   return () => {
     const { current } = config
-    if (seen !== current) {
-      seen = current
-      access = {
-        hosts: new Set([...ownNames(current.host), ...current.allowed_hosts.map((name) => name.toLowerCase())]),
-        allowedOrigins: new Set(current.allowed_origins.map((origin) => origin.toLowerCase().replace(/\/$/, ''))),
-        user: current.user,
-        password: current.password,
-        token: current.token,
-        verifier,
-        takesPlainBasic: current.insecure,
-      }
+    if (seen === current) return access
+    seen = current
+    const { user, password, token, insecure: takesPlainBasic } = current
+    access = {
+      hosts: new Set([...ownNames(current.host), ...current.allowed_hosts.map((name) => name.toLowerCase())]),
+      allowedOrigins: new Set(current.allowed_origins.map((origin) => origin.toLowerCase().replace(/\/$/, ''))),
+      ...{ user, password, token, verifier, takesPlainBasic },
     }
     return access
   }
 }
+
+/** The names by which clients on this network may call a service that listens on `host`. */
 
 function ownNames(host: string): string[] {
   const names = ['localhost', '127.0.0.1', '[::1]', bracketed(host)]
@@ -224,7 +206,7 @@ function ownNames(host: string): string[] {
 const bracketed = (host: string): string =>
   host.includes(':') ? `[${host.toLowerCase().split('%')[0]}]` : host.toLowerCase()
 
-/** One service a data directory: an abstract socket goes with its process, however that ends. */
+/** Lets one service use a data directory: an abstract UNIX socket (unix(7)) is the lock, and the kernel frees it with the process. */
 async function lock(data: string): Promise<void> {
   try {
     openDataDirectory(data)
@@ -241,8 +223,6 @@ async function lock(data: string): Promise<void> {
     await listening
     holder.unref()
   } catch {
-    throw new StartError(
-      `Another Patchbay runs on the data directory ${data}; end it, or choose another one with --data`,
-    )
+    throw new StartError(`Another Patchbay runs on the data directory ${data}; end it, or choose another with --data`)
   }
 }

@@ -5,7 +5,7 @@ import { TelnetStripper } from '../system/telnet.ts'
 
 const leaveKey = 0x1d
 const connectMs = 5000
-/** Piped: the guest has said all there is when it has been quiet for so long. */
+/** With piped input, a guest without output for this time, ms, has answered everything. */
 const quietMs = 1500
 
 /** `patchbay console [HOST:]PORT`: a raw terminal on a telnet console. Piped, it sends its input and shows the output. */
@@ -14,21 +14,15 @@ export async function consoleCommand([target, ...more]: readonly string[]): Prom
   if (port === undefined || more.length > 0 || Number(port) === 0 || Number(port) > 65_535) {
     const got =
       target === undefined ? '' : `patchbay: expected the port of a console, got ${[target, ...more].join(' ')}\n`
-    process.stderr.write(
-      `${got}usage: patchbay console [HOST:]PORT\nThe port is "console" in what the service answers for a node.\n`,
-    )
+    process.stderr.write(`${got}usage: patchbay console [HOST:]PORT\nThe port is the member "console" of a node.\n`)
     return 2
   }
   const socket = connect({ host, port: Number(port), timeout: connectMs })
   try {
-    await Promise.race([
-      once(socket, 'connect'),
-      once(socket, 'timeout').then(() => {
-        throw new Error('there was no answer in time')
-      }),
-    ])
+    socket.once('timeout', () => socket.destroy(new Error('there was no answer in time')))
+    await once(socket, 'connect')
   } catch (error) {
-    const hint = 'Is the node started, and is that its "console"? The list of the nodes of its project tells.'
+    const hint = 'Is the node started, and is the port its "console"? The list of the nodes of the project shows both.'
     process.stderr.write(`patchbay: ${host}:${port} does not answer: ${reasonOf(error)}. ${hint}\n`)
     return 1
   }
@@ -43,10 +37,10 @@ export async function consoleCommand([target, ...more]: readonly string[]): Prom
   socket.on('data', (bytes) => process.stdout.write(stripper.strip(bytes)))
   stdin.on('data', (bytes: Buffer) => {
     if (isTerminal && bytes.includes(leaveKey)) socket.end()
-    // IAC cannot be typed in UTF-8, so nothing has to be doubled.
+    // UTF-8 text has no byte 255 (IAC), so no byte must be sent twice (RFC 854).
     else socket.write(bytes)
   })
-  // The end of piped input is not the end of what it makes the guest say.
+  // The guest may still answer after the end of piped input.
   stdin.on('end', () => {
     const quiet = setTimeout(() => socket.end(), quietMs)
     socket.on('data', () => quiet.refresh())

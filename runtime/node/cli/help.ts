@@ -3,7 +3,7 @@ import { choicesOf, flagOf, type SettingKey, settingKeys, shownSetting } from '.
 import { version } from '../system/version.ts'
 import type { Command } from './command.ts'
 
-/** What a person who types "patchbay" sees. */
+/** The output of `patchbay` without a command: all commands. */
 export function overview(commands: Readonly<Record<string, Command>>): string {
   const usages = Object.entries(commands).map(([name, { usage }]) => `patchbay ${name} ${usage}`.trimEnd())
   const width = Math.max(...usages.map(({ length }) => length))
@@ -17,12 +17,12 @@ Flags are settings: --port 3080, --data DIR, --config FILE, --log-level debug, .
 }
 
 const flagsIntro = `Flags win over environment variables (--pc-engine is PATCHBAY_PC_ENGINE), and those over the file
-(pc.engine in ~/.config/patchbay/config.toml). A password or token on the command line can be seen by
-other users of the machine, and is refused outside a terminal: take --password-file, --token-file or
---join-token-file, or the variables PATCHBAY_PASSWORD and PATCHBAY_TOKEN.
+(pc.engine in ~/.config/patchbay/config.toml). Other users of the machine can see a password or token on the
+command line, and outside a terminal it is refused: use --password-file, --token-file or --join-token-file,
+or the variables PATCHBAY_PASSWORD and PATCHBAY_TOKEN.
 `
 
-/** What a command does and takes. */
+/** The help of one command, with its flags. */
 export const helpOf = (name: string, { usage, text, takesSettings = false }: Command): string =>
   `${`patchbay ${name} ${usage}`.trimEnd()}\n\n${text}\n${takesSettings ? `\n${flagsIntro}\n${flags()}` : ''}`
 

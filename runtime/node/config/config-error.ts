@@ -1,4 +1,4 @@
-/** A configuration that cannot be used; the message is for the person who wrote it. */
+/** The configuration is not valid; the message tells its author what is wrong. */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError'
 }

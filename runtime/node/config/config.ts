@@ -1,7 +1,7 @@
 import type { Reloaded } from '../../../src/model/host.ts'
 import type { Settings } from './settings.ts'
 
-/** The settings in force, with the defaults that depend on others filled in. */
+/** The settings in force, including defaults that depend on other settings. */
 export type Resolved = Settings & {
   /** Absolute. */
   readonly data: string
@@ -15,5 +15,5 @@ export interface Config {
   reload(): Promise<Reloaded>
 }
 
-/** One setting, where it came from, and its value as it may be shown. */
+/** One setting with its source; secrets are masked. */
 export type Effective = { readonly key: string; readonly value: string; readonly source: string }

@@ -4,42 +4,38 @@ import { Settings } from './settings.ts'
 /** A setting by its dotted key, such as `pc.engine`. */
 export type SettingKey = { readonly key: string; readonly path: readonly string[]; readonly schema: TSchema }
 
-/** Every setting, groups opened. */
+/** Every setting; the settings of a group follow one by one. */
 export const settingKeys: readonly SettingKey[] = Object.entries(
   Settings.properties as Record<string, TSchema>,
 ).flatMap(([name, schema]): SettingKey[] =>
   schema[Kind] === 'Object'
-    ? Object.entries(schema.properties as Record<string, TSchema>).map(([inner, it]) => ({
-        key: `${name}.${inner}`,
-        path: [name, inner],
-        schema: it,
-      }))
+    ? Object.entries(schema.properties as Record<string, TSchema>).map(
+        ([inner, it]): SettingKey => ({ key: `${name}.${inner}`, path: [name, inner], schema: it }),
+      )
     : [{ key: name, path: [name], schema }],
 )
 
 export const variableOf = ({ path }: SettingKey): string => `PATCHBAY_${path.join('_').toUpperCase()}`
 export const flagOf = ({ path, schema }: SettingKey): string =>
   typeof schema.flag === 'string' ? schema.flag : path.join('-').replaceAll('_', '-')
-/** The words that a setting may be; none where it may be anything of its type. */
+/** The values of a setting with a fixed list of values; empty for other settings. */
 export const choicesOf = ({ schema }: SettingKey): string[] =>
   schema[Kind] === 'Union' ? (schema.anyOf as TSchema[]).map((choice) => String(choice.const)) : []
 export const isSecretSetting = ({ schema }: SettingKey): boolean => schema.secret === true
 
-type Tree = Record<string, unknown>
+/** Settings by name, groups as objects; not validated. */
+export type Tree = Record<string, unknown>
 
 export const getAt = (tree: Tree, path: readonly string[]): unknown =>
   path.reduce<unknown>((at, name) => (at !== null && typeof at === 'object' ? (at as Tree)[name] : undefined), tree)
 
 export function setAt(tree: Tree, [first, ...rest]: readonly string[], value: unknown): void {
   if (first === undefined) return
-  if (rest.length === 0) tree[first] = value
-  else {
-    tree[first] ??= {}
-    setAt(tree[first] as Tree, rest, value)
-  }
+  tree[first] = rest.length === 0 ? value : (tree[first] ?? {})
+  setAt(tree[first] as Tree, rest, value)
 }
 
-/** The value that a text of the environment or the command line stands for; the text itself when it cannot be read so. */
+/** Parses a text of the environment or the command line; returns the text itself when it is no value of the schema. */
 export function fromText(text: string, schema: TSchema): unknown {
   switch (schema[Kind]) {
     case 'Boolean':

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { homedir } from 'node:os'
-import { isAbsolute, join, resolve } from 'node:path'
+import { join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import { Kind, type TSchema } from '@sinclair/typebox'
 import { Check } from '@sinclair/typebox/value'
@@ -23,6 +23,7 @@ import {
   setAt,
   settingKeys,
   shownSetting,
+  type Tree,
   variableOf,
 } from './keys.ts'
 import { readSecretFiles, warnOfFlags } from './secrets.ts'
@@ -34,11 +35,10 @@ export interface ConfigSources {
   /** Flags, without the command. */
   readonly argv: readonly string[]
   readonly env: Readonly<Record<string, string | undefined>>
-  /** Whether a person started this at a terminal. Elsewhere secrets are not taken from flags. Default: what this process has. */
+  /** Whether the process runs at a terminal. Otherwise flags with secrets are refused. Default: asks the process. */
   readonly isTerminal?: boolean
 }
 
-type Tree = Record<string, unknown>
 interface Loaded {
   readonly resolved: Resolved
   readonly effective: readonly Effective[]
@@ -46,24 +46,24 @@ interface Loaded {
 }
 interface Layer {
   readonly values: Tree
-  /** What to say where a value came from. */
+  /** The source of a value, for messages. */
   readonly source: (key: string) => string
 }
 
-/** Variables that are not settings. */
+/** Variables with our prefix that are not settings. */
 const otherVariables = new Set(['PATCHBAY_CONFIG', 'PATCHBAY_REQUIRE'])
 const loopbackHosts = /^(localhost|127(\.\d{1,3}){3}|::1|\[::1\])$/
 
-/** The configuration of this process: flags over environment over file over defaults. ConfigError when it cannot be used. */
+/** The configuration of this process: flags win over the environment, the file and the defaults. ConfigError when it is not valid. */
 export const loadConfig = (sources: ConfigSources): LoadedConfig => new LoadedConfig(sources)
 
 export class LoadedConfig implements Config {
   #current: Resolved
   #effective: readonly Effective[]
   readonly #listeners = new Set<() => void | Promise<void>>()
-  /** What a person who starts the service should hear. */
+  /** To be logged at the start of the service. */
   readonly warnings: readonly string[]
-  /** The directory in which systemd puts credentials. */
+  /** The directory of the credentials from systemd (systemd.exec(5)). */
   readonly #credentials: string | undefined
   readonly #flags: Layer
   readonly #environment: Layer
@@ -94,7 +94,7 @@ export class LoadedConfig implements Config {
     return this.#current
   }
 
-  /** Has a listener called, and waited for, after every reload; the result ends that. */
+  /** Calls and awaits the listener after every reload, until the returned function is called. */
   listen(listener: () => void | Promise<void>): () => void {
     this.#listeners.add(listener)
     return () => void this.#listeners.delete(listener)
@@ -120,8 +120,8 @@ export class LoadedConfig implements Config {
     for (const { key, path, schema } of settingKeys) {
       const value = getAt(next.resolved as unknown as Tree, path)
       if (JSON.stringify(value) === JSON.stringify(getAt(applied, path))) continue
-      const isOther = key.startsWith('tls.') && (value === '' || getAt(applied, path) === '')
-      if (schema.reload !== true || isOther) needs_restart.push(key)
+      const isTlsSwitch = key.startsWith('tls.') && (value === '' || getAt(applied, path) === '')
+      if (schema.reload !== true || isTlsSwitch) needs_restart.push(key)
       else {
         changed.push(key)
         setAt(applied, path, value)
@@ -136,8 +136,8 @@ export class LoadedConfig implements Config {
   #load(): Loaded {
     const { path } = this.#file
     const { values: inFile, lines } = readFile(this.#file)
-    const where = (key: string) => (lines.has(key) ? `file ${path}, line ${lines.get(key)}` : `file ${path}`)
-    const file: Layer = { values: inFile, source: where }
+    const source = (key: string) => (lines.has(key) ? `file ${path}, line ${lines.get(key)}` : `file ${path}`)
+    const file: Layer = { values: inFile, source }
     const layers = [this.#flags, this.#environment, file]
     for (const layer of layers) verify(layer)
     const values: Tree = {}
@@ -174,22 +174,15 @@ function flagNamed(key: string): string {
   return known === undefined ? key.replaceAll(/[._]/g, '-') : flagOf(known)
 }
 
-/** Refuses unknown keys and wrong values of one layer, naming the layer. */
+/** Throws ConfigError for an unknown key or a wrong value of one layer; the message names the layer. */
 function verify({ values, source }: Layer): void {
   const check = (tree: Tree, properties: Record<string, TSchema>, prefix: string) => {
     for (const [name, value] of Object.entries(tree)) {
       const key = prefix + name
       const schema = properties[name]
       if (schema === undefined) {
-        const guess =
-          nearest(
-            key,
-            settingKeys.map((it) => it.key),
-          ) ??
-          nearest(
-            name,
-            settingKeys.map((it) => it.key),
-          )
+        const keys = settingKeys.map((it) => it.key)
+        const guess = nearest(key, keys) ?? nearest(name, keys)
         throw new ConfigError(
           `${source(key)}: ${key}: unknown key${guess === undefined ? ' ("patchbay config" lists the known ones)' : `, did you mean ${guess}?`}`,
         )
@@ -197,7 +190,7 @@ function verify({ values, source }: Layer): void {
       if (schema[Kind] === 'Object' && value !== null && typeof value === 'object' && !Array.isArray(value))
         check(value as Tree, schema.properties as Record<string, TSchema>, `${key}.`)
       else if (!Check(schema, value)) {
-        // What is wrong in a list is shown without the name by which a secret is known.
+        // The message shows no value of a list of secrets.
         const isSecretList = schema.secret === true && schema[Kind] === 'Array'
         const fault = isSecretList ? `${key}: expected ${expectation(schema.items)}` : complaint(schema, value, key)
         throw new ConfigError(`${source(key)}: ${fault}`)
@@ -207,7 +200,7 @@ function verify({ values, source }: Layer): void {
   check(values, Settings.properties as Record<string, TSchema>, '')
 }
 
-/** What a file says, and in which line it says it. */
+/** The settings in a file, and the line of each key. */
 type FromFile = { readonly values: Tree; readonly lines: ReadonlyMap<string, number> }
 
 function readFile({ path, mustExist }: { path: string; mustExist: boolean }): FromFile {
@@ -224,10 +217,10 @@ function readFile({ path, mustExist }: { path: string; mustExist: boolean }): Fr
   } catch (error) {
     if (!(error instanceof TomlError)) throw error
     const { line, column, message } = error
-    const said = (message.split('\n')[0] ?? '').replace(/^Invalid TOML document: /, '')
+    const fault = (message.split('\n')[0] ?? '').replace(/^Invalid TOML document: /, '')
     const isAtEnd = column > (text.split(/\r?\n/)[line - 1] ?? '').length
-    // The parser takes the end of the line for a part of the text.
-    const what = isAtEnd && said.startsWith('control characters') ? 'the closing quote is missing' : said
+    // After a missing quote, the parser complains about the line break.
+    const what = isAtEnd && fault.startsWith('control characters') ? 'the closing quote is missing' : fault
     throw new ConfigError(
       `file ${path}, line ${line}, column ${column}: not valid TOML: ${what}\n${lineOf(text, line, column)}`,
     )
@@ -236,7 +229,7 @@ function readFile({ path, mustExist }: { path: string; mustExist: boolean }): Fr
   return { values: tree, lines: linesOf(text) }
 }
 
-/** The line in which each key is, counted from 1; of what is written in an unusual way it is not known. */
+/** The line of each key, counted from 1. Keys in an unusual notation (quoted, inline tables) are missing. */
 function linesOf(text: string): Map<string, number> {
   const lines = new Map<string, number>()
   let table = ''
@@ -249,16 +242,16 @@ function linesOf(text: string): Map<string, number> {
   return lines
 }
 
-/** The line of a file in which something is wrong, with a mark below the place; what may be a secret is left out. */
+/** The faulty line of a file with a mark below the column; the value of a secret is left out. */
 function lineOf(text: string, line: number, column: number): string {
-  const found = text.split(/\r?\n/)[line - 1] ?? ''
-  const secret = /^(\s*"?[\w.]*(?:password|token)[\w.]*"?\s*=).*/.exec(found)?.[1]
+  const content = text.split(/\r?\n/)[line - 1] ?? ''
+  const secret = /^(\s*"?[\w.]*(?:password|token)[\w.]*"?\s*=).*/.exec(content)?.[1]
   const number = `  ${line} | `
   if (secret !== undefined) return `${number}${secret} ...`
-  return `${number}${found.slice(0, 200)}\n${' '.repeat(number.length + Math.max(0, Math.min(column, 200) - 1))}^`
+  return `${number}${content.slice(0, 200)}\n${' '.repeat(number.length + Math.max(0, Math.min(column, 200) - 1))}^`
 }
 
-/** A range may be written as it is shown: "5000-10000". */
+/** Converts ranges that are written as text, such as "5000-10000". */
 function readRanges(tree: Tree): void {
   for (const { path, schema } of settingKeys) {
     const value = schema[Kind] === 'Tuple' ? getAt(tree, path) : undefined
@@ -275,7 +268,7 @@ function readEnvironment(env: Readonly<Record<string, string | undefined>>): Tre
     if (key === undefined) {
       const guess = nearest(name, [...byName.keys()])
       throw new ConfigError(
-        `variable ${name}: unknown${guess === undefined ? ' ("patchbay serve --help" says how they are named)' : `, did you mean ${guess}?`}`,
+        `variable ${name}: unknown${guess === undefined ? ' ("patchbay serve --help" explains the names)' : `, did you mean ${guess}?`}`,
       )
     }
     setAt(values, key.path, fromText(text, key.schema))
@@ -285,21 +278,13 @@ function readEnvironment(env: Readonly<Record<string, string | undefined>>): Tre
 
 function readFlags(argv: readonly string[]): { values: Tree; file: string | undefined } {
   const byName = new Map(settingKeys.map((it) => [flagOf(it), it]))
-  const options = Object.fromEntries(
-    [...byName].map(([name, { schema }]) => [
-      name,
-      { type: schema[Kind] === 'Boolean' ? ('boolean' as const) : ('string' as const) },
-    ]),
-  )
+  const typeOf = ({ schema }: SettingKey) => (schema[Kind] === 'Boolean' ? ('boolean' as const) : ('string' as const))
+  const flags = Object.fromEntries([...byName].map(([name, key]) => [name, { type: typeOf(key) }]))
+  const options = { ...flags, config: { type: 'string' as const } }
   let parsed: Record<string, string | boolean | undefined>
   try {
-    const result = parseArgs({
-      args: [...argv],
-      options: { ...options, config: { type: 'string' } },
-      allowNegative: true,
-      strict: true,
-    })
-    parsed = result.values as Record<string, string | boolean | undefined>
+    const { values } = parseArgs({ args: [...argv], options, allowNegative: true, strict: true })
+    parsed = values as Record<string, string | boolean | undefined>
   } catch (error) {
     throw new ConfigError(flagFault(error as Error & { code?: string }, byName))
   }
@@ -328,13 +313,14 @@ function flagFault({ code, message }: Error & { code?: string }, byName: Readonl
   return `--${name}: unknown flag${guess === undefined ? '' : `, did you mean --${guess}?`} ${list}`
 }
 
-/** Fills in what depends on other settings, and refuses what does not go together. */
+/** Fills in defaults that depend on other settings; throws ConfigError for settings that contradict each other. */
 function resolveSettings(settings: Settings): Resolved {
+  const { tls } = settings
   const isLoopback = loopbackHosts.test(settings.host)
   const hasUser = settings.user !== '' || settings.password !== ''
   if (hasUser && (settings.user === '' || settings.password === ''))
     throw new ConfigError('user and password go together: set both, or neither')
-  if ((settings.tls.cert === '') !== (settings.tls.key === ''))
+  if ((tls.cert === '') !== (tls.key === ''))
     throw new ConfigError('tls.cert and tls.key go together: set both, or neither')
   const { team_domain, audience } = settings.cloudflare_access
   if ((team_domain === '') !== (audience === '')) {
@@ -344,7 +330,7 @@ function resolveSettings(settings: Settings): Resolved {
   }
   if (!isLoopback && !hasUser && settings.token === '' && team_domain === '' && !settings.insecure) {
     throw new ConfigError(
-      `host ${settings.host} is not loopback, and whoever can use the service can run programs here: set user and password, or token (or insecure, to listen without)`,
+      `host ${settings.host} is not loopback, and every client of the service can run programs here: set user and password, or token (or insecure, to listen without)`,
     )
   }
   checkRanges(settings)
@@ -360,10 +346,7 @@ function resolveSettings(settings: Settings): Resolved {
     join,
     host: settings.host.replace(/^\[(.*)\]$/, '$1'),
     data: absolute(settings.data),
-    tls: {
-      cert: settings.tls.cert === '' ? '' : absolute(settings.tls.cert),
-      key: settings.tls.key === '' ? '' : absolute(settings.tls.key),
-    },
+    tls: { cert: tls.cert && absolute(tls.cert), key: tls.key && absolute(tls.key) },
     additional_images_path: settings.additional_images_path.map(absolute),
     // The clients of a gateway are not people at this machine.
     local: settings.local ?? (isLoopback && join.url === ''),
@@ -371,7 +354,7 @@ function resolveSettings(settings: Settings): Resolved {
   }
 }
 
-/** A token must not be readable on its way, and a URL is shown where the token is not. */
+/** Checks join.url: it must be encrypted, and must not contain the token, because logs show the URL. */
 function resolveJoin({ join, token, insecure }: Settings): Settings['join'] {
   if (join.url === '') return join
   const url = URL.canParse(join.url) ? new URL(join.url) : undefined
@@ -386,7 +369,7 @@ function resolveJoin({ join, token, insecure }: Settings): Settings['join'] {
   return { ...join, token: join.token === '' ? token : join.token }
 }
 
-/** An alias for a word that no path has would never do anything. */
+/** Refuses aliases without effect, such as an alias of a word that is in no path. */
 function checkAliases({ aliases }: Settings): void {
   for (const [theirs, ours] of Object.entries(aliases)) {
     const fault = aliasFault(theirs, ours)
@@ -395,14 +378,11 @@ function checkAliases({ aliases }: Settings): void {
 }
 
 function checkRanges(settings: Settings): void {
-  const ranges = (['console_port_range', 'vnc_port_range', 'udp_port_range'] as const).map((key) => ({
-    key,
-    range: settings[key],
-  }))
-  for (const { key, range } of ranges) {
+  const keys = ['console_port_range', 'vnc_port_range', 'udp_port_range'] as const
+  const ranges = keys.map((key) => ({ key, range: settings[key] }))
+  for (const { key, range } of ranges)
     if (range[0] > range[1])
       throw new ConfigError(`${key}: expected the first port before the last, got ${range.join('-')}`)
-  }
   for (const [index, a] of ranges.entries()) {
     const other = ranges.slice(index + 1).find((b) => a.range[0] <= b.range[1] && b.range[0] <= a.range[1])
     if (other !== undefined)
@@ -410,7 +390,4 @@ function checkRanges(settings: Settings): void {
   }
 }
 
-function absolute(path: string): string {
-  const opened = path === '~' || path.startsWith('~/') ? join(homedir(), path.slice(1)) : path
-  return isAbsolute(opened) ? opened : resolve(opened)
-}
+const absolute = (path: string): string => resolve(path.replace(/^~(?=\/|$)/, () => homedir()))

@@ -2,16 +2,14 @@ import { readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { reasonOf } from '../system/error-reason.ts'
 import { ConfigError } from './config-error.ts'
-import { flagOf, getAt, isSecretSetting, type SettingKey, setAt, settingKeys, variableOf } from './keys.ts'
+import { flagOf, getAt, isSecretSetting, type SettingKey, setAt, settingKeys, type Tree, variableOf } from './keys.ts'
 
-type Tree = Record<string, unknown>
-
-/** A secret that is longer is none: a wrong file was named. */
+/** No secret is longer: a larger file is the wrong file. */
 const maxBytes = 64 * 1024
 
 /**
- * What a person is warned of who gives secrets as flags. Every user of the host can read those in the list of processes, so that they
- * are refused (ConfigError) where nobody sits at a terminal: a script or a unit file can do better.
+ * The warnings for secrets in flags, which every user of the host can read in the list of processes. ConfigError without a terminal,
+ * because a script or a unit file can use a safer way.
  */
 export const warnOfFlags = (flags: Tree, isTerminal: boolean): string[] =>
   settingKeys
@@ -29,18 +27,15 @@ function otherWays(secret: SettingKey): string {
 }
 
 /**
- * Fills in the secrets that are in files of their own: those that the settings name (`token_file` for `token`), else those that systemd
- * gives the service (LoadCredential=patchbay.token:PATH). ConfigError for a file that cannot be used, and for a secret that is
- * given twice. `sources` and `warnings` are added to.
+ * Fills in secrets from files: from the file of a setting (`token_file` for `token`), else from a credential of systemd
+ * (LoadCredential=patchbay.token:PATH, systemd.exec(5)). Adds to `sources` and `warnings`. ConfigError for a file that cannot be
+ * used, and for a secret that is set twice.
  */
 export function readSecretFiles(
   values: Tree,
-  {
-    credentials,
-    sources,
-    warnings,
-  }: { credentials: string | undefined; sources: Map<string, string>; warnings: string[] },
+  given: { credentials: string | undefined; sources: Map<string, string>; warnings: string[] },
 ): void {
+  const { credentials, sources, warnings } = given
   for (const file of settingKeys) {
     const secret = settingKeys.find((it) => it.key === file.schema.fileOf)
     if (secret === undefined) continue
