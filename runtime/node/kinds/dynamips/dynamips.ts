@@ -10,10 +10,10 @@ import {
   defaultRam,
   dynamips,
 } from '../../../../src/kinds/dynamips.ts'
-import type { EventPayload } from '../../../../src/model/event.ts'
 import type { ProcessSpec } from '../../keeper-protocol/protocol.ts'
 import { withChanges } from '../../nodes/record.ts'
 import { fieldsOf } from '../../nodes/shown-fields.ts'
+import { warningsOf } from '../../nodes/warnings.ts'
 import { give, letRead } from '../../sandbox/box.ts'
 import type { Confinement } from '../../sandbox/sandbox.ts'
 import { withDiskErrors } from '../../storage/disk.ts'
@@ -21,7 +21,7 @@ import { checkMemory } from '../../system/memory.ts'
 import type { KindHost } from '../host-kind.ts'
 import type { Launch, NodeActions, NodeKind } from '../kind.ts'
 import { type DynamipsTimeouts, defaultDynamipsTimeouts } from './bounds.ts'
-import { errorsName, logName, prepareFiles, removePassing } from './files.ts'
+import { errorsName, logName, prepareFiles, removeTemporary } from './files.ts'
 import { DynamipsGuests } from './guests.ts'
 import { requireIosImage } from './image.ts'
 import { Measurements } from './measurements.ts'
@@ -33,7 +33,7 @@ type DynamipsHost = KindHost<DynamipsProperties, { readonly path: string }>
 
 const plainFields = ['platform', 'ram', 'usage'] as const
 
-/** The dynamips kind: routers without ports, each with a dynamips of its own, so that the idle PC of their images can be found. */
+/** The dynamips kind: routers without ports. Each has its own dynamips process, so that its idle PC can be measured. */
 export class DynamipsKind implements NodeKind<DynamipsProperties, typeof dynamips> {
   readonly descriptor = dynamips
   readonly schema = DynamipsProperties
@@ -78,19 +78,16 @@ export class DynamipsKind implements NodeKind<DynamipsProperties, typeof dynamip
   async launch(node: DynamipsKindNode): Promise<Launch> {
     const { directory, record } = node
     const { ports, runDirectory } = this.#host
-    const properties = node.record.properties
+    const { properties } = record
     const warnings = [checkMemory(properties.ram)]
     const confinement = await this.#host.sandbox.confinement((reason) => warnings.push(reason))
-    const notices = warnings.flatMap((warning): EventPayload[] =>
-      warning === undefined ? [] : [{ type: 'log.warning', message: `${record.name}: ${warning}` }],
-    )
     const program = requireDynamips(this.#host.settings().path)
     const { file } = await this.#imageNamed(node, properties.image)
     const command = await withDiskErrors('dynamips', async () => {
       await prepareFiles(directory, file)
       return this.#serial.run('program', () => unprivileged(program, runDirectory))
     })
-    // It cannot be told to choose one.
+    // Dynamips cannot choose a free port itself.
     const control_port = await ports.allocate('console', controlOf(node))
     record.properties = { ...properties, control_port, is_measured: this.#measurements.started.has(node.key) }
     const args = ['-N1', '-l', logName, '-H', `${controlAddress()}:${control_port}`]
@@ -98,13 +95,13 @@ export class DynamipsKind implements NodeKind<DynamipsProperties, typeof dynamip
       confinement === undefined ? { command, args } : await this.#confined(node, confinement, { command, args, file })
     return {
       command_line: [program, ...args].join(' '),
-      notices,
+      notices: warningsOf(node, warnings),
       run: {
         type: 'process',
         ...run,
         cwd: directory,
         log: join(directory, errorsName),
-        // What it complains of is then apart from what it tells, of which most comes when it ends.
+        // A pipe keeps errors apart from normal output, most of which dynamips prints at its end.
         stdio: 'pipe',
       },
     }
@@ -114,7 +111,7 @@ export class DynamipsKind implements NodeKind<DynamipsProperties, typeof dynamip
     return [node.record.properties.image]
   }
 
-  /** In a cell that sees the image and the directory of the router. Commands come by a TCP port, so the network is the host's. */
+  /** Wraps the command in a cell with the image and the directory of the router. The control port is TCP, so the cell has the host's network. */
   async #confined(
     node: DynamipsKindNode,
     confinement: Confinement,
@@ -123,7 +120,7 @@ export class DynamipsKind implements NodeKind<DynamipsProperties, typeof dynamip
     const { directory } = node
     const image = await realpath(file)
     await letRead(confinement.user, image, [])
-    // The copy of the program is for us alone.
+    // The copy has mode 0700.
     if (confinement.user !== undefined && command.startsWith(this.#host.runDirectory)) await chmod(command, 0o755)
     await give(confinement.user, directory)
     const listens = [node.record.properties.control_port]
@@ -139,7 +136,7 @@ export class DynamipsKind implements NodeKind<DynamipsProperties, typeof dynamip
   async duplicate(
     ...[source, destination, copy]: Parameters<NodeKind<DynamipsProperties>['duplicate']>
   ): Promise<void> {
-    await copy(removePassing)
+    await copy(removeTemporary)
     const { control_port, is_measured } = destination.record.properties
     destination.record.properties = { ...source.record.properties, control_port, is_measured }
   }
@@ -149,10 +146,10 @@ export class DynamipsKind implements NodeKind<DynamipsProperties, typeof dynamip
   }
 
   async onExited({ directory }: DynamipsKindNode): Promise<void> {
-    await removePassing(directory).catch(ignore('the next start replaces these files'))
+    await removeTemporary(directory).catch(ignore('the next start replaces these files'))
   }
 
-  /** All of the changes, or (when it throws) none. */
+  /** Applies all changes, or none when it throws. */
   async #apply(node: DynamipsKindNode, changes: DynamipsUpdate): Promise<void> {
     const next = withChanges(node.record.properties, changes, plainFields)
     if (changes.image != null) next.image = (await this.#imageNamed(node, changes.image)).name
@@ -160,13 +157,13 @@ export class DynamipsKind implements NodeKind<DynamipsProperties, typeof dynamip
     node.record.properties = next
   }
 
-  /** 409, with `image` when there is none. */
-  async #imageNamed({ projectPath }: DynamipsKindNode, wanted: string): Promise<{ name: string; file: string }> {
-    const image = await this.#host.images.library.lookup('dynamips', wanted, projectPath)
-    await requireIosImage(image.file, wanted)
-    return image
+  /** Finds an image and checks it; 409, with the member `image` when it is missing. */
+  async #imageNamed({ projectPath }: DynamipsKindNode, image: string): Promise<{ name: string; file: string }> {
+    const found = await this.#host.images.library.lookup('dynamips', image, projectPath)
+    await requireIosImage(found.file, image)
+    return found
   }
 }
 
-/** Who owns the port on which the dynamips of a router takes commands. */
+/** The owner of the control port of a router, for the port allocator. */
 const controlOf = ({ projectId, key }: DynamipsKindNode): string => `${projectId}/${key}/control`

@@ -1,28 +1,34 @@
 import { readdir, realpath, rm, symlink } from 'node:fs/promises'
 import { join } from 'node:path'
+import { endOfChildLog } from '../../keeper/child-log.ts'
 
-/** Dynamips is told this in place of the path of an image, which may have what its protocol cannot carry. */
+/** A link to the image. Dynamips gets this name, because the path of the image may have characters that its protocol cannot carry. */
 export const imageLink = 'image.bin'
-/** What dynamips logs by itself, and what it complains of. */
+/** The log that dynamips writes. */
 export const logName = 'dynamips.log'
+/** The error output of dynamips. */
 export const errorsName = 'errors.txt'
 
-/** What is of use only while the program runs: the link, its tables of instructions, and the lock of its files. */
-const passing = /^(image\.bin|ilt_.*|.*_lock)$/
+/** Files of one run: the link, the instruction tables, and lock files. */
+const temporary = /^(image\.bin|ilt_.*|.*_lock)$/
 
-/** Makes the directory of a router ready for a run. */
+/** Prepares the directory of a router for a run. Logs of earlier runs go, because the log of this run is read. */
 export async function prepareFiles(directory: string, image: string): Promise<void> {
-  // What earlier runs said is not to be taken for what this one says.
   for (const name of [imageLink, logName, errorsName]) await remove(directory, name)
   await symlink(await realpath(image), join(directory, imageLink))
 }
 
-/** Leaves what belongs to the router: its NVRAM and disks, and what was said last. */
-export async function removePassing(directory: string): Promise<void> {
-  for (const name of await readdir(directory)) {
-    if (passing.test(name)) await remove(directory, name)
-  }
+/** Removes the files of a run. NVRAM, disks and logs stay. */
+export async function removeTemporary(directory: string): Promise<void> {
+  for (const name of await readdir(directory)) if (temporary.test(name)) await remove(directory, name)
 }
 
-/** Whatever was put there by that name. */
 const remove = (directory: string, name: string) => rm(join(directory, name), { recursive: true, force: true })
+
+/** The last two lines of a log, at most 300 characters, printable, and without the path of the directory. */
+export async function lastOutput(log: string, directory: string): Promise<string> {
+  const text = (await endOfChildLog(log, 0, 4096)).toString('latin1')
+  const lines = text.replaceAll(`${directory}/`, '').replaceAll(directory, '').split(/\r?\n/)
+  const printable = lines.map((line) => line.replace(/[^\x20-\x7e]/g, ' ').trim()).filter((line) => line !== '')
+  return printable.slice(-2).join('; ').slice(-300)
+}

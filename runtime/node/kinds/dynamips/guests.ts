@@ -1,63 +1,65 @@
 import { join } from 'node:path'
+import { aborted } from '../../../../src/async/abort.ts'
 import { ignore } from '../../../../src/async/ignore.ts'
-import { ApiError, conflict } from '../../../../src/errors/api-error.ts'
+import { withTimeout } from '../../../../src/async/timeout.ts'
+import { conflict } from '../../../../src/errors/api-error.ts'
 import type { GuestControl, GuestProcess, GuestState, StopReason } from '../kind.ts'
 import type { DynamipsTimeouts } from './bounds.ts'
-import { errorsName, imageLink } from './files.ts'
-import { type DynamipsReply, type Hypervisor, HypervisorError } from './hypervisor.ts'
+import { errorsName, imageLink, lastOutput } from './files.ts'
+import type { Hypervisor } from './hypervisor.ts'
 import type { DynamipsKindNode, DynamipsProperties } from './properties.ts'
 import { reach } from './ready.ts'
-import { lastOutput } from './words.ts'
+import { type DynamipsReply, HypervisorError } from './replies.ts'
 
-/** What dynamips calls the router, of which it has one. */
+/** The name of the router inside dynamips; each dynamips runs one router. */
 export const routerName = 'router'
-/** The one processor that a router has. */
+/** A router has one processor. */
 const cpu = 0
-const none = '0x0'
+const noIdlePc = '0x0'
 
-/** A router that is being measured, on a connection of its own. */
+/** A router under measurement, with a separate connection. */
 export interface Lent {
   readonly process: GuestProcess
   readonly client: Hypervisor
 }
 
-interface Held {
+interface Running {
   readonly process: GuestProcess
   client: Hypervisor | undefined
   isMeasured: boolean
 }
 
-/** Running routers, held by the connections on which dynamips takes commands. */
+/** Controls running routers by the control connections of their dynamips. */
 export class DynamipsGuests implements GuestControl<DynamipsProperties> {
   readonly #timeouts: DynamipsTimeouts
-  readonly #ended: (node: DynamipsKindNode) => void
-  readonly #held = new Map<string, Held>()
+  readonly #onEnded: (node: DynamipsKindNode) => void
+  readonly #running = new Map<string, Running>()
 
-  constructor(timeouts: DynamipsTimeouts, ended: (node: DynamipsKindNode) => void) {
+  constructor(timeouts: DynamipsTimeouts, onEnded: (node: DynamipsKindNode) => void) {
     this.#timeouts = timeouts
-    this.#ended = ended
+    this.#onEnded = onEnded
   }
 
   async begin(node: DynamipsKindNode, process: GuestProcess): Promise<void> {
     const { ended, expedited } = process
     try {
-      await this.#hold(node, process, this.#timeouts.begin, AbortSignal.any([ended, expedited]))
+      await this.#connect(node, process, this.#timeouts.begin, AbortSignal.any([ended, expedited]))
       await this.#create(node)
     } catch (error) {
       if (expedited.aborted) throw conflict('The router is being stopped', { cause: error })
-      // With its end comes what it said.
-      if (isGone(error)) await exitOfProgram(process, this.#timeouts.command)
+      // The log is complete after the exit.
+      if (isClosed(error)) await withTimeout(aborted(ended), this.#timeouts.command, () => {})
       throw await explained(error, node)
     }
   }
 
   async adopt(node: DynamipsKindNode, process: GuestProcess): Promise<GuestState> {
-    // Nobody waits any more for what it was started for.
+    // The measurement that started it ended with the earlier service.
     if (node.record.properties.is_measured) return { status: 'stopped', reason: null }
-    await this.#hold(node, process, this.#timeouts.adopt, process.ended).catch(refused)
-    // The service before us was killed while it started this one.
+    await this.#connect(node, process, this.#timeouts.adopt, process.ended).catch(refused)
+    // The earlier service was killed during the start.
     if ((await this.#status(node)) === 'inactive') return { status: 'stopped', reason: null }
-    // Or while it tried values.
+    // The earlier service may have been killed during a measurement, which changes the idle PC.
     await this.setIdlePc(node)
     return this.state(node)
   }
@@ -68,20 +70,14 @@ export class DynamipsGuests implements GuestControl<DynamipsProperties> {
   }
 
   ended(node: DynamipsKindNode): void {
-    this.#held.get(node.key)?.client?.close()
-    this.#held.delete(node.key)
-    this.#ended(node)
+    this.#running.get(node.key)?.client?.close()
+    this.#running.delete(node.key)
+    this.#onEnded(node)
   }
 
   async state(node: DynamipsKindNode): Promise<GuestState> {
-    switch (await this.#status(node)) {
-      case 'running':
-        return { status: 'started', reason: null }
-      case 'suspended':
-        return { status: 'suspended', reason: null }
-      default:
-        return { status: 'stopped', reason: null }
-    }
+    const statuses = { running: 'started', suspended: 'suspended', inactive: 'stopped' } as const
+    return { status: statuses[await this.#status(node)], reason: null }
   }
 
   async suspend(node: DynamipsKindNode): Promise<void> {
@@ -89,9 +85,7 @@ export class DynamipsGuests implements GuestControl<DynamipsProperties> {
     await this.#do(node, 'vm suspend')
   }
 
-  async resume(node: DynamipsKindNode): Promise<void> {
-    await this.#do(node, 'vm resume')
-  }
+  resume = (node: DynamipsKindNode): Promise<void> => this.#do(node, 'vm resume')
 
   async reset(node: DynamipsKindNode): Promise<void> {
     this.requireUnmeasured(node)
@@ -109,77 +103,76 @@ export class DynamipsGuests implements GuestControl<DynamipsProperties> {
       return await run()
     } finally {
       if (isRunning)
-        await this.#do(node, 'vm resume').catch(ignore('what was done is done, whether the router runs on or not'))
+        await this.#do(node, 'vm resume').catch(ignore('the work is done; the next status shows the failure'))
     }
   }
 
-  /** Has a router that runs rest by the idle PC of its settings, or (without one) not at all; 409. */
+  /** Sets the idle PC of a running router to that of its settings, or to none; 409. */
   async setIdlePc(node: DynamipsKindNode): Promise<void> {
-    await this.#do(node, 'vm set_idle_pc_online', [cpu, node.record.properties.idlepc ?? none])
+    await this.#do(node, 'vm set_idle_pc_online', [cpu, node.record.properties.idlepc ?? noIdlePc])
   }
 
-  /** 409 while a router is measured: what would then be done to it would be measured, too. */
+  /** 409 during a measurement, because other commands would change its result. */
   requireUnmeasured({ key }: DynamipsKindNode): void {
-    if (this.#held.get(key)?.isMeasured === true)
-      throw conflict('The router is being measured: wait for the end of it, or stop the router')
+    if (this.#running.get(key)?.isMeasured === true)
+      throw conflict('The router is being measured: wait for the end of the measurement, or stop the router')
   }
 
-  /** Gives a router that runs away to be measured; 409. */
+  /** Begins the measurement of a running router; 409. */
   async lend(node: DynamipsKindNode): Promise<Lent> {
     this.requireUnmeasured(node)
-    const held = this.#heldOf(node)
-    const { process } = held
+    const running = this.#runningOf(node)
+    const { process } = running
     const signal = AbortSignal.any([process.ended, process.expedited])
     const client = await this.#connection(node, this.#timeouts.adopt, signal).catch(refused)
-    held.isMeasured = true
+    running.isMeasured = true
     return { process, client }
   }
 
-  /** Whether it still runs, so that it can be looked after. */
+  /** Ends the measurement. Whether the router still runs. */
   takeBack({ key }: DynamipsKindNode, { process }: Lent): boolean {
-    const held = this.#held.get(key)
-    if (held?.process !== process) return false
-    held.isMeasured = false
+    const running = this.#running.get(key)
+    if (running?.process !== process) return false
+    running.isMeasured = false
     return !process.ended.aborted
   }
 
-  async #hold(node: DynamipsKindNode, process: GuestProcess, ms: number, signal: AbortSignal): Promise<void> {
-    this.#held.get(node.key)?.client?.close()
-    const held: Held = { process, client: undefined, isMeasured: false }
-    this.#held.set(node.key, held)
-    held.client = await this.#connection(node, ms, signal)
+  async #connect(node: DynamipsKindNode, process: GuestProcess, ms: number, signal: AbortSignal): Promise<void> {
+    this.#running.get(node.key)?.client?.close()
+    const running: Running = { process, client: undefined, isMeasured: false }
+    this.#running.set(node.key, running)
+    running.client = await this.#connection(node, ms, signal)
   }
 
   #connection(node: DynamipsKindNode, ms: number, signal: AbortSignal): Promise<Hypervisor> {
     return reach({ directory: node.directory, port: node.record.properties.control_port, ms, signal })
   }
 
-  /** Makes the router in a dynamips that was just started, and starts it. */
+  /** Creates and starts the router in a new dynamips. */
   async #create(node: DynamipsKindNode): Promise<void> {
     const { platform, ram, idlepc } = node.record.properties
     const run = (command: string, ...values: readonly (string | number)[]) => this.#run(node, command, values)
     await run('vm create', 1, platform)
     await run('vm set_ram', ram)
-    // Memory of its own: a file as large as it would be left to the disk.
+    // Anonymous memory, because a mapped file would fill the disk.
     await run('vm set_ram_mmap', 0)
     await run('vm set_ios', imageLink)
-    // Its console is on this card, and IOS does not go on without one.
+    // The console is on this card, and IOS does not boot without it.
     if (platform === 'c7200') await run('vm slot_add_binding', 0, 0, 'C7200-IO-FE')
-    await run('vm set_idle_pc', idlepc ?? none)
+    await run('vm set_idle_pc', idlepc ?? noIdlePc)
     await run('vm start')
   }
 
   async #status(node: DynamipsKindNode): Promise<'inactive' | 'running' | 'suspended'> {
-    const { lines, text } = await this.#run(node, 'vm get_status').catch((error: unknown) => {
-      if (isUnknown(error)) return { lines: [], text: '0' }
-      throw refused(error)
-    })
-    // 0: inactive, 1: shutting down.
+    const { lines, text } = await this.#run(node, 'vm get_status').catch((error: unknown) =>
+      isUnknown(error) ? { lines: [], text: '0' } : refused(error),
+    )
+    // 0 is inactive, 1 is shutting down.
     const status = ({ 2: 'running', 3: 'suspended' } as const)[Number(lines[0] ?? text)]
     return status ?? 'inactive'
   }
 
-  /** Has dynamips do something to the router; 409 when it does not. */
+  /** Runs a command on the router; 409 when it fails. */
   async #do(
     node: DynamipsKindNode,
     command: string,
@@ -195,49 +188,33 @@ export class DynamipsGuests implements GuestControl<DynamipsProperties> {
     values: readonly (string | number)[] = [],
     ms = this.#timeouts.command,
   ): Promise<DynamipsReply> {
-    const held = this.#heldOf(node)
-    const { ended } = held.process
-    if (held.client?.isOpen !== true) held.client = await this.#connection(node, this.#timeouts.adopt, ended)
-    return held.client.run(command, [routerName, ...values], { ms, signal: ended })
+    const running = this.#runningOf(node)
+    const { ended } = running.process
+    if (running.client?.isOpen !== true) running.client = await this.#connection(node, this.#timeouts.adopt, ended)
+    return running.client.run(command, [routerName, ...values], { ms, signal: ended })
   }
 
-  #heldOf({ key }: DynamipsKindNode): Held {
-    const held = this.#held.get(key)
-    if (held === undefined) throw conflict('The router does not run')
-    return held
+  #runningOf({ key }: DynamipsKindNode): Running {
+    const running = this.#running.get(key)
+    if (running === undefined) throw conflict('The router does not run')
+    return running
   }
 }
 
-/** Whether dynamips has closed its connection: it is about to end. */
-export const isGone = (error: unknown) => error instanceof HypervisorError && error.code === 'closed'
+/** Whether dynamips closed the connection, because it is about to end. */
+export const isClosed = (error: unknown) => error instanceof HypervisorError && error.code === 'closed'
 
 const unknownObject = 208
 const isUnknown = (error: unknown) => error instanceof HypervisorError && error.reply === unknownObject
 
-/** What dynamips refuses, or that it cannot be reached, is told as 409. */
+/** Rethrows a failed command as 409. */
 export function refused(error: unknown): never {
   throw error instanceof HypervisorError ? conflict(error.message, { cause: error }) : error
 }
 
-/** Why a router does not begin, with what dynamips complained of before that. */
+/** The reason of a failed start, with the last errors of dynamips. */
 async function explained(error: unknown, { directory }: DynamipsKindNode): Promise<unknown> {
   if (!(error instanceof HypervisorError)) return error
-  const words = await lastOutput(join(directory, errorsName), directory)
-  return new ApiError(409, words === '' ? error.message : `${error.message}: ${words}`, { cause: error })
-}
-
-/** Resolves when the process has ended, or after the bound. */
-export async function exitOfProgram({ ended }: GuestProcess, ms: number): Promise<void> {
-  if (ended.aborted) return
-  await new Promise<void>((resolve) => {
-    const timer = setTimeout(resolve, ms)
-    ended.addEventListener(
-      'abort',
-      () => {
-        clearTimeout(timer)
-        resolve()
-      },
-      { once: true },
-    )
-  })
+  const output = await lastOutput(join(directory, errorsName), directory)
+  return conflict(output === '' ? error.message : `${error.message}: ${output}`, { cause: error })
 }

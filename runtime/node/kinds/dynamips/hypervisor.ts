@@ -1,31 +1,21 @@
-import { createConnection, type Socket } from 'node:net'
+import type { Socket } from 'node:net'
 import { onAbort } from '../../../../src/async/abort.ts'
+import { connectSocket } from '../../system/connect.ts'
 import { LineReader } from '../../system/line-reader.ts'
-import { HypervisorError } from './hypervisor-error.ts'
-import { commandText, type DynamipsReply, parseReply } from './replies.ts'
+import { commandText, type DynamipsReply, HypervisorError, parseReply } from './replies.ts'
 
-export { HypervisorError, type HypervisorErrorCode } from './hypervisor-error.ts'
-export type { DynamipsReply } from './replies.ts'
-
-/** The longest line known (a saved configuration in base64) has some hundred KB. */
+/** The longest known line, a saved configuration in base64, has some 100 KB. */
 const maxLineBytes = 1 << 20
-/** Of one answer. */
+/** Limits of one answer. */
 const maxLines = 4096
 const maxAnswerBytes = 4 << 20
-/** More commands than this without an answer: dynamips hangs, and so does whoever sends them. */
+/** Limit of queued commands. */
 const maxPending = 64
 
-export interface HypervisorConnect {
-  readonly host?: string
-  readonly port: number
-  /** Bound of connecting, ms. */
+interface CommandOptions {
+  /** Timeout of the answer after the command was sent, ms. */
   readonly ms: number
-}
-
-export interface CommandOptions {
-  /** Bound of the answer once it is this command's turn, ms. */
-  readonly ms: number
-  /** Ends the wait for the answer. A command that dynamips has begun is not undone by it, and the next waits for its end. */
+  /** Cancels the wait for the answer. A command that was sent still runs, and the next one waits for its end. */
   readonly signal?: AbortSignal | undefined
 }
 
@@ -40,15 +30,15 @@ interface Pending {
   timer: NodeJS.Timeout | undefined
 }
 
-/** A control connection to one dynamips (its hypervisor mode). Answers have no number, so there is one command at a time. */
+/** A control connection to a dynamips process (hypervisor mode). Answers carry no number, so one command runs at a time. */
 export class Hypervisor {
-  /** Resolves when the connection is gone, whoever ended it; a dynamips that ends takes it along. */
+  /** Resolves when the connection is closed from either side. */
   readonly closed: Promise<void>
   readonly #socket: Socket
   readonly #lines = new LineReader(maxLineBytes)
-  /** The first one is what dynamips does now. */
+  /** The first command was sent; the others wait. */
   readonly #queue: Pending[] = []
-  #end: HypervisorError | undefined
+  #failure: HypervisorError | undefined
 
   private constructor(socket: Socket) {
     this.#socket = socket
@@ -61,43 +51,47 @@ export class Hypervisor {
     socket.on('close', () => this.#fail(new HypervisorError('closed', 'Dynamips closed the connection: it has ended')))
   }
 
-  static async connect({ host = '127.0.0.1', port, ms }: HypervisorConnect): Promise<Hypervisor> {
-    return new Hypervisor(await open(host, port, ms))
+  /** Connects within `ms`. */
+  static async connect({ host = '127.0.0.1', port, ms }: { host?: string; port: number; ms: number }) {
+    const socket = await connectSocket({ host, port }, ms).catch((cause: NodeJS.ErrnoException) => {
+      throw new HypervisorError('unreachable', `Dynamips cannot be reached (${cause.code})`, { cause })
+    })
+    return new Hypervisor(socket)
   }
 
-  /** Whether commands can still be given. */
+  /** Whether the connection takes commands. */
   get isOpen(): boolean {
-    return this.#end === undefined
+    return this.#failure === undefined
   }
 
-  /** Gives a command (`vm start`) with its values when those before it are done. */
+  /** Runs a command, such as `vm start`, after the commands before it. */
   async run(
     command: string,
     values: readonly (string | number)[],
     { ms, signal }: CommandOptions,
   ): Promise<DynamipsReply> {
     const line = commandText(command, values)
-    if (this.#end !== undefined) throw this.#end
+    if (this.#failure !== undefined) throw this.#failure
     if (signal?.aborted) throw aborted(command)
     if (this.#queue.length >= maxPending) {
       throw new HypervisorError('timeout', `${command}: ${maxPending} commands have no answer yet, dynamips hangs`)
     }
     let pending: Pending | undefined
     const abandon = () => pending !== undefined && this.#abandon(pending)
-    let forget = () => {}
+    let stopListening = () => {}
     try {
       return await new Promise<DynamipsReply>((resolve, reject) => {
         pending = { command, line, ms, resolve, reject, lines: [], bytes: 0, timer: undefined }
-        forget = onAbort(signal, abandon)
+        stopListening = onAbort(signal, abandon)
         this.#queue.push(pending)
         if (this.#queue.length === 1) this.#send()
       })
     } finally {
-      forget()
+      stopListening()
     }
   }
 
-  /** Lets go of the connection; dynamips runs on. Safe to call twice. */
+  /** Closes the connection; dynamips runs on. */
   close(): void {
     this.#fail(new HypervisorError('closed', 'The connection to dynamips was closed'))
   }
@@ -106,7 +100,7 @@ export class Hypervisor {
     const [pending] = this.#queue
     if (pending === undefined) return
     const { command, line, ms } = pending
-    // An answer that comes later would be taken for that of the next command.
+    // The connection fails, because a late answer would be taken for the answer of the next command.
     const late = () => this.#fail(new HypervisorError('timeout', `${command}: no answer from dynamips within ${ms} ms`))
     pending.timer = setTimeout(late, ms)
     this.#socket.write(`${line}\n`)
@@ -114,7 +108,7 @@ export class Hypervisor {
 
   #abandon(pending: Pending): void {
     const index = this.#queue.indexOf(pending)
-    // The one that dynamips is at stays until it has answered.
+    // The first command stays until its answer arrives.
     if (index > 0) this.#queue.splice(index, 1)
     pending.reject(aborted(pending.command))
   }
@@ -122,19 +116,19 @@ export class Hypervisor {
   #receive(bytes: Buffer): void {
     try {
       for (const line of this.#lines.push(bytes)) {
-        if (this.#end !== undefined) return
-        this.#take(line)
+        if (this.#failure !== undefined) return
+        this.#handle(line)
       }
     } catch (cause) {
-      const message = `What dynamips says is not its protocol: ${(cause as Error).message}`
+      const message = `Dynamips does not speak its protocol: ${(cause as Error).message}`
       this.#fail(cause instanceof HypervisorError ? cause : new HypervisorError('protocol', message, { cause }))
     }
   }
 
-  #take(line: string): void {
+  #handle(line: string): void {
     const reply = parseReply(line)
     const [pending] = this.#queue
-    if (pending === undefined) throw new HypervisorError('protocol', 'Dynamips answered what nobody asked')
+    if (pending === undefined) throw new HypervisorError('protocol', 'Dynamips sent an answer without a command')
     if (reply.type === 'data') {
       pending.bytes += line.length
       if (pending.lines.push(reply.text) <= maxLines && pending.bytes <= maxAnswerBytes) return
@@ -151,8 +145,8 @@ export class Hypervisor {
   }
 
   #fail(error: HypervisorError): void {
-    if (this.#end !== undefined) return
-    this.#end = error
+    if (this.#failure !== undefined) return
+    this.#failure = error
     for (const { reject, timer } of this.#queue.splice(0)) {
       clearTimeout(timer)
       reject(error)
@@ -161,25 +155,4 @@ export class Hypervisor {
   }
 }
 
-const aborted = (command: string) => new HypervisorError('aborted', `${command}: nobody waits for it any more`)
-
-function open(host: string, port: number, ms: number): Promise<Socket> {
-  return new Promise((resolve, reject) => {
-    const socket = createConnection({ host, port })
-    const timer = setTimeout(() => socket.destroy(Object.assign(new Error('late'), { code: 'ETIMEDOUT' })), ms)
-    const settle = () => {
-      clearTimeout(timer)
-      socket.off('error', failed)
-    }
-    const failed = (error: Error) => {
-      settle()
-      const { code } = error as NodeJS.ErrnoException
-      reject(new HypervisorError('unreachable', `Dynamips cannot be reached (${code})`, { cause: error }))
-    }
-    socket.once('error', failed)
-    socket.once('connect', () => {
-      settle()
-      resolve(socket)
-    })
-  })
-}
+const aborted = (command: string) => new HypervisorError('aborted', `${command}: the caller cancelled`)

@@ -1,50 +1,51 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { conflict } from '../../../../src/errors/api-error.ts'
 import type { DynamipsTimeouts } from './bounds.ts'
-import { type DynamipsReply, type Hypervisor, HypervisorError } from './hypervisor.ts'
+import type { Hypervisor } from './hypervisor.ts'
 import type { LoadWatch } from './load.ts'
+import { type DynamipsReply, HypervisorError } from './replies.ts'
 
-/** Milliseconds that pass, and a wait for some of them; a test has its own. */
+/** Times in ms. Tests use their own clock. */
 export interface Clock {
   now(): number
   pause(ms: number, signal: AbortSignal): Promise<void>
 }
 
-/** A router that runs. What is set while it is measured stays: whoever asks sets its idle PC again. */
+/** A running router. The measurement changes its idle PC; the caller sets it again. */
 export interface MeasuredRouter {
   readonly client: Pick<Hypervisor, 'run'>
-  /** As `vm create` was told it. */
+  /** The name given to `vm create`. */
   readonly name: string
-  /** Whether it was just started: then it has to boot first. */
+  /** Whether the router was just started, and must boot first. */
   readonly isFresh: boolean
   readonly timeouts: DynamipsTimeouts
-  /** Ends the measurement. */
+  /** Cancels the measurement. */
   readonly signal: AbortSignal
   readonly clock?: Clock
   /**
-   * Begins to watch the load that dynamips makes; undefined where nothing can. By default dynamips is asked itself (`vm
-   * cpu_usage`), which says whole seconds, and on a busy host what it was given and not what it would take.
+   * Begins to measure the load of dynamips; undefined where that is not possible. The fallback is `vm cpu_usage`, which counts whole
+   * seconds, and on a busy host the time that dynamips got, not the time that it needs.
    */
   readonly watchLoad?: () => Promise<LoadWatch | undefined>
 }
 
-/** A value that brings the load below so many percent of one processor is the answer. */
+/** A value is accepted when the load is below this percentage of one processor. */
 const idlePercent = 70
-/** The one processor that a router has. */
+/** A router has one processor. */
 const cpu = 0
 
-/** Values that may be the idle PC of a router, as `0x60008120 [47]`: where it was found, and how often in 1000 looks. */
+/** Proposed idle PCs, such as `0x60008120 [47]`: the address, and how often it was found in 1000 samples. */
 export async function idleProposals(router: MeasuredRouter): Promise<string[]> {
   const { isFresh, timeouts, clock = realClock, signal } = router
-  // With one it is not measured.
+  // Dynamips takes no samples while an idle PC is set.
   await run(router, 'vm set_idle_pc_online', [cpu, '0x0'])
   if (isFresh) await clock.pause(timeouts.boot, signal)
   return [...(await run(router, 'vm get_idle_pc_prop', [cpu], timeouts.proposals)).lines]
 }
 
-/** The first proposal that really brings the load of the host down, as `0x60008120`; 409 when none does. */
+/** The first proposal that reduces the load, such as `0x60008120`; 409 when none does. */
 export async function autoIdlePc(router: MeasuredRouter): Promise<string> {
-  // Longer ones are outside of what IOS runs in, and no client could set them.
+  // Longer addresses are outside the address space of IOS, and the API does not accept them.
   const proposals = (await idleProposals(router)).flatMap((it) => /^0x[0-9a-f]{8}(?=\s|$)/i.exec(it)?.[0] ?? [])
   const loads: string[] = []
   for (const value of proposals) {
@@ -52,11 +53,11 @@ export async function autoIdlePc(router: MeasuredRouter): Promise<string> {
     if (percent < idlePercent) return value
     loads.push(`${value} (${Math.round(percent)} %)`)
   }
-  const found = loads.length === 0 ? 'dynamips proposed none' : `none of those proposed helps: ${loads.join(', ')}`
-  throw conflict(`No idle-PC value was found for this image: ${found}`)
+  const result = loads.length === 0 ? 'dynamips proposed none' : `none of those proposed helps: ${loads.join(', ')}`
+  throw conflict(`No idle-PC value was found for this image: ${result}`)
 }
 
-/** Percent of one processor that it takes with a value. */
+/** The load with a value, percent of one processor. */
 async function loadWith(router: MeasuredRouter, value: string): Promise<number> {
   const { timeouts, clock = realClock, signal, watchLoad } = router
   await run(router, 'vm set_idle_pc_online', [cpu, value])
@@ -76,7 +77,7 @@ async function processorSeconds(router: MeasuredRouter): Promise<number> {
   const { lines } = await run(router, 'vm cpu_usage', [cpu])
   const seconds = Number(lines[0])
   if (lines[0] !== undefined && Number.isFinite(seconds)) return seconds
-  throw new HypervisorError('protocol', 'vm cpu_usage: dynamips did not say how much it used')
+  throw new HypervisorError('protocol', 'vm cpu_usage: dynamips sent no number')
 }
 
 function run(

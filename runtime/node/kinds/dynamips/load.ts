@@ -1,22 +1,22 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { setTimeout as pause } from 'node:timers/promises'
 
-/** Says the percent of one processor since it was made. */
+/** The load since the watch began, percent of one processor. */
 export type LoadWatch = () => Promise<number>
 
-/** A thread that was kept from running for nearly all of the time may want all of it. */
+/** A thread that waited for a processor nearly all of the time counts as full load. */
 const minKnownLoad = 0.02
-/** A wait for a processor is counted when it is over: how long its end is waited for, and how often it is looked for, ms. */
+/** The kernel counts a wait for a processor when the wait is over: the longest wait, and the interval of the polls, ms. */
 const maxWaitMs = 500
-const lookMs = 10
-/** Threads that were read within this were read at one time, ms; how often they are read at most. */
+const pollMs = 10
+/** A snapshot must be read within this time, ms; the most attempts. */
 const maxReadMs = 5
 const maxReads = 10
 
 /**
- * The load that a process would make alone on the host: of its busiest thread, how much of the time it ran in which it
- * ran or rested. On a busy host a program that never rests gets little, and looks by that like one that does. undefined
- * where the kernel does not tell.
+ * The load that a process would cause on an idle host: for its busiest thread, the time on a processor divided by the time without waits
+ * for a processor. The plain processor time would not do: on a busy host a program that never sleeps gets little of it. Undefined where
+ * the kernel keeps no statistics.
  */
 export function watchLoad(pid: number): LoadWatch | undefined {
   const { threads: before, at: since } = snapshot(pid)
@@ -24,7 +24,7 @@ export function watchLoad(pid: number): LoadWatch | undefined {
   return async () => {
     const { threads: after, at } = await whenCounted(pid)
     const elapsed = (at - since) / 1000
-    // It has ended, which is no rest: whoever asks will learn that elsewhere.
+    // A process that ended counts as full load; the caller learns of the end elsewhere.
     let most = after.size === 0 ? 1 : 0
     for (const [thread, { ran, waited }] of after) {
       const then = before.get(thread) ?? { ran: 0, waited: 0 }
@@ -35,11 +35,11 @@ export function watchLoad(pid: number): LoadWatch | undefined {
   }
 }
 
-/** The threads when none waits for a processor, or when one has done so for too long. */
+/** A snapshot in which no thread waits for a processor, or the last one before the timeout. */
 async function whenCounted(pid: number): Promise<Snapshot> {
   const deadline = performance.now() + maxWaitMs
   for (let before = snapshot(pid); ; ) {
-    await pause(lookMs)
+    await pause(pollMs)
     const after = snapshot(pid)
     const waits = [...after.threads].some(
       ([thread, { isRunnable, ran }]) => isRunnable && before.threads.get(thread)?.ran === ran,
@@ -51,11 +51,11 @@ async function whenCounted(pid: number): Promise<Snapshot> {
 
 interface Snapshot {
   readonly threads: ReadonlyMap<string, Thread>
-  /** When they were read, ms. */
+  /** ms */
   readonly at: number
 }
 
-/** The threads at one time: they are read again when this process was itself kept from running meanwhile. */
+/** Reads the threads again when this process itself had to wait for a processor meanwhile. */
 function snapshot(pid: number): Snapshot {
   for (let tries = 1; ; tries++) {
     const at = performance.now()
@@ -65,7 +65,7 @@ function snapshot(pid: number): Snapshot {
 }
 
 interface Thread {
-  /** Seconds on a processor, and seconds of waiting for one. */
+  /** Seconds on a processor, and seconds of waiting for a processor. */
   readonly ran: number
   readonly waited: number
   /** Whether it runs or waits for a processor. */
@@ -80,12 +80,12 @@ function threadsOf(pid: number): Map<string, Thread> {
       const [ran = Number.NaN, waited = Number.NaN] = readFileSync(`/proc/${pid}/task/${thread}/schedstat`, 'latin1')
         .split(' ')
         .map((nanoseconds) => Number(nanoseconds) / 1e9)
-      // The name in parentheses may hold spaces and parentheses itself.
+      // The name in parentheses may contain spaces and parentheses.
       const isRunnable = /\) R [^)]*$/.test(readFileSync(`/proc/${pid}/task/${thread}/stat`, 'latin1'))
       if (!Number.isNaN(ran + waited)) threads.set(thread, { ran, waited, isRunnable })
     }
   } catch {
-    // The process or one of its threads has ended, or the kernel keeps no such numbers.
+    // The process or a thread has ended, or the kernel has no schedstat.
   }
   return threads
 }

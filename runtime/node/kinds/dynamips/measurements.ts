@@ -1,9 +1,11 @@
+import { aborted } from '../../../../src/async/abort.ts'
 import { ignore } from '../../../../src/async/ignore.ts'
+import { withTimeout } from '../../../../src/async/timeout.ts'
 import { ApiError, conflict } from '../../../../src/errors/api-error.ts'
 import type { IdlePc } from '../../../../src/kinds/dynamips.ts'
 import type { ActionTarget, NodeLifeCycle } from '../kind.ts'
 import type { DynamipsTimeouts } from './bounds.ts'
-import { type DynamipsGuests, exitOfProgram, isGone, type Lent, refused, routerName } from './guests.ts'
+import { type DynamipsGuests, isClosed, type Lent, refused, routerName } from './guests.ts'
 import { autoIdlePc, idleProposals, type MeasuredRouter } from './idle-pc.ts'
 import { watchLoad } from './load.ts'
 import { isDynamips } from './program.ts'
@@ -13,9 +15,9 @@ interface Taken extends Lent {
   readonly wasStopped: boolean
 }
 
-/** Measures routers, one at a time, without keeping their nodes from being read, stopped and deleted. */
+/** Measures one router at a time. Its node can be read, stopped and deleted meanwhile. */
 export class Measurements {
-  /** Routers that are started to be measured. */
+  /** Routers that start for a measurement. */
   readonly started = new Set<string>()
   readonly #guests: DynamipsGuests
   readonly #timeouts: DynamipsTimeouts
@@ -28,24 +30,24 @@ export class Measurements {
   }
 
   idlePcProposals(at: ActionTarget<DynamipsProperties>, signal?: AbortSignal): Promise<string[]> {
-    return this.#alone(() => this.#measure(at, signal, idleProposals))
+    return this.#exclusively(() => this.#measure(at, signal, idleProposals))
   }
 
   async autoIdlePc(at: ActionTarget<DynamipsProperties>, signal?: AbortSignal): Promise<IdlePc> {
-    return { idlepc: await this.#alone(() => this.#measure(at, signal, autoIdlePc)) }
+    return { idlepc: await this.#exclusively(() => this.#measure(at, signal, autoIdlePc)) }
   }
 
-  /** Ends what runs. */
+  /** Cancels a running measurement. */
   async close(): Promise<void> {
     this.#closing.abort(conflict('The service is stopping'))
     await this.#running
   }
 
-  /** Two that are measured at the same time would each take the processor from the other. */
-  async #alone<T>(run: () => Promise<T>): Promise<T> {
-    if (this.#running !== undefined) throw conflict('An idle-PC value is being looked for already; try again later')
+  /** One measurement at a time, because two would compete for the processor. */
+  async #exclusively<T>(run: () => Promise<T>): Promise<T> {
+    if (this.#running !== undefined) throw conflict('Another idle-PC measurement is running; try again later')
     const answer = run()
-    this.#running = answer.catch(ignore('who asked for the measurement is told'))
+    this.#running = answer.catch(ignore('the caller of the measurement gets the error'))
     try {
       return await answer
     } finally {
@@ -55,42 +57,44 @@ export class Measurements {
 
   async #measure<T>(
     at: ActionTarget<DynamipsProperties>,
-    asker: AbortSignal | undefined,
+    cancel: AbortSignal | undefined,
     measure: (router: MeasuredRouter) => Promise<T>,
   ): Promise<T> {
     const timeouts = this.#timeouts
     const late = new AbortController()
     const message = `The idle-PC value was not found within ${timeouts.measurement / 1000} s`
     const timer = setTimeout(() => late.abort(new ApiError(408, message)), timeouts.measurement)
-    const givenUp = AbortSignal.any([late.signal, this.#closing.signal, ...(asker === undefined ? [] : [asker])])
+    const cancelled = AbortSignal.any([late.signal, this.#closing.signal, ...(cancel === undefined ? [] : [cancel])])
     try {
-      const taken = await at.exclusively((node, lifeCycle) => this.#take(node, lifeCycle, givenUp))
+      const taken = await at.exclusively((node, lifeCycle) => this.#take(node, lifeCycle, cancelled))
       const { client, process, wasStopped } = taken
-      const signal = AbortSignal.any([givenUp, process.ended, process.expedited])
+      const signal = AbortSignal.any([cancelled, process.ended, process.expedited])
       try {
         return await measure({
           ...{ client, name: routerName, isFresh: wasStopped, timeouts, signal },
           watchLoad: async () => ((await isDynamips(process.pid)) ? watchLoad(process.pid) : undefined),
         })
       } catch (error) {
-        givenUp.throwIfAborted()
-        // What happened to it is known by its end.
-        if (isGone(error)) await exitOfProgram(process, timeouts.command)
-        if (signal.aborted || isGone(error)) throw conflict('The router ended while it was measured', { cause: error })
+        cancelled.throwIfAborted()
+        // The exit of the process has a better reason than the closed connection.
+        if (isClosed(error)) await withTimeout(aborted(process.ended), timeouts.command, () => {})
+        if (signal.aborted || isClosed(error))
+          throw conflict('The router ended while it was measured', { cause: error })
         return refused(error)
       } finally {
         client.close()
         await at
           .exclusively((node, lifeCycle) => this.#giveBack(node, lifeCycle, taken))
-          .catch(ignore('who closes or deletes the router sees to it'))
+          .catch(ignore('the router is being closed or deleted'))
       }
     } finally {
       clearTimeout(timer)
     }
   }
 
-  async #take(node: DynamipsKindNode, lifeCycle: NodeLifeCycle, givenUp: AbortSignal): Promise<Taken> {
-    givenUp.throwIfAborted()
+  /** Starts the router unless it runs, and borrows it. */
+  async #take(node: DynamipsKindNode, lifeCycle: NodeLifeCycle, cancelled: AbortSignal): Promise<Taken> {
+    cancelled.throwIfAborted()
     if (node.status === 'suspended') throw conflict('The router is suspended: resume it first')
     if (node.status === 'started') return { ...(await this.#guests.lend(node)), wasStopped: false }
     this.started.add(node.key)
@@ -107,7 +111,7 @@ export class Measurements {
     }
   }
 
-  /** Leaves the router as it was. */
+  /** Stops the router if the measurement started it, else restores its idle PC. */
   async #giveBack(node: DynamipsKindNode, lifeCycle: NodeLifeCycle, { wasStopped, ...lent }: Taken): Promise<void> {
     if (!this.#guests.takeBack(node, lent)) return
     if (wasStopped) await lifeCycle.stop()

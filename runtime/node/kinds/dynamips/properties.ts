@@ -4,7 +4,7 @@ import type { KindNode } from '../kind.ts'
 
 const { platform, ram, idlepc, usage } = DynamipsNode.properties
 
-/** What the record of a router keeps. */
+/** The properties in the record of a router. */
 export type DynamipsProperties = Static<typeof DynamipsProperties>
 export const DynamipsProperties = Type.Object({
   platform: Type.Union(platform.anyOf, { default: 'c7200' }),
@@ -13,11 +13,10 @@ export const DynamipsProperties = Type.Object({
   ram: Type.Integer({ ...ram, default: 512 }),
   idlepc: Type.Union(idlepc.anyOf, { default: null }),
   usage: Type.String({ ...usage, default: '' }),
-  /** Where its dynamips takes commands while it runs; 0: nowhere yet. */
+  /** The control port of its dynamips; 0: none yet. */
   control_port: Type.Integer({ minimum: 0, maximum: 65535, default: 0 }),
-  /** Whether it was last started to be measured, so that it does not run for its user. */
+  /** Whether the last start was for a measurement, and not for the user. */
   is_measured: Type.Boolean({ default: false }),
 })
 
-/** A node of this kind. */
 export type DynamipsKindNode = KindNode<DynamipsProperties>

@@ -5,30 +5,28 @@ import { ignore } from '../../../../src/async/ignore.ts'
 import { endOfChildLog } from '../../keeper/child-log.ts'
 import { logName } from './files.ts'
 import { Hypervisor } from './hypervisor.ts'
-import { HypervisorError } from './hypervisor-error.ts'
+import { HypervisorError } from './replies.ts'
 
 const retryMs = 20
-/** It is said at the beginning of the log, of which little is there then. */
 const maxLogBytes = 1 << 20
 
-export interface Reach {
-  /** Where the program was started. */
+/**
+ * Connects to the dynamips of a directory, and to no other program on that port. `ms` is the timeout of all steps; `signal` cancels the
+ * wait.
+ */
+export async function reach(options: {
   readonly directory: string
   readonly port: number
-  /** Bound of all of it. */
   readonly ms: number
-  /** Ends the wait early, such as when the process is known to have ended. */
   readonly signal: AbortSignal
-}
-
-/** A connection to the dynamips of a directory, and to no other program that may have its port. */
-export async function reach({ directory, port, ms, signal }: Reach): Promise<Hypervisor> {
+}): Promise<Hypervisor> {
+  const { directory, port, ms, signal } = options
   const deadline = Date.now() + ms
-  const host = await said(join(directory, logName), port, deadline, signal)
-  const left = () => Math.max(1, deadline - Date.now())
-  const client = await Hypervisor.connect({ host, port, ms: left() })
+  const host = await listeningAddress(join(directory, logName), port, deadline, signal)
+  const remaining = () => Math.max(1, deadline - Date.now())
+  const client = await Hypervisor.connect({ host, port, ms: remaining() })
   try {
-    await client.run('hypervisor version', [], { ms: left(), signal })
+    await client.run('hypervisor version', [], { ms: remaining(), signal })
     return client
   } catch (error) {
     client.close()
@@ -37,23 +35,22 @@ export async function reach({ directory, port, ms, signal }: Reach): Promise<Hyp
 }
 
 /**
- * A loopback address for the port on which dynamips takes commands. It asks for no credentials and skips what it does not understand, so
- * a web page could give commands by a form to a port of 127.0.0.1: it cannot guess one address of 16 million. Elsewhere than on Linux
- * there is only that one.
+ * A loopback address for the control port. Dynamips asks for no credentials and skips lines that it does not understand, so a form of a
+ * web page could send commands to 127.0.0.1. It cannot guess one address of 16 million. Only Linux has these addresses.
  */
 export function controlAddress(): string {
   if (process.platform !== 'linux') return '127.0.0.1'
   return `127.${randomInt(1, 255)}.${randomInt(0, 256)}.${randomInt(1, 255)}`
 }
 
-/** Waits until dynamips says in its log that it has the port, and at which address; it does so at once, and no event tells of it. */
-async function said(log: string, port: number, deadline: number, signal: AbortSignal): Promise<string> {
-  const begun = new RegExp(`IP = (127(?:\\.\\d{1,3}){3}), TCP port = ${port}\\.`)
+/** The address on which dynamips listens. Dynamips writes it to its log at its start; the log is polled. */
+async function listeningAddress(log: string, port: number, deadline: number, signal: AbortSignal): Promise<string> {
+  const listening = new RegExp(`IP = (127(?:\\.\\d{1,3}){3}), TCP port = ${port}\\.`)
   for (;;) {
-    const [, host] = begun.exec((await endOfChildLog(log, 0, maxLogBytes)).toString('latin1')) ?? []
+    const [, host] = listening.exec((await endOfChildLog(log, 0, maxLogBytes)).toString('latin1')) ?? []
     if (host !== undefined) return host
     if (signal.aborted) throw new HypervisorError('aborted', 'Dynamips ended before it took commands')
-    if (Date.now() >= deadline) throw new HypervisorError('unreachable', 'Dynamips does not begin to take commands')
-    await pause(retryMs, undefined, { signal }).catch(ignore('it was aborted, as the next round sees'))
+    if (Date.now() >= deadline) throw new HypervisorError('unreachable', 'Dynamips does not take commands')
+    await pause(retryMs, undefined, { signal }).catch(ignore('the loop checks the signal'))
   }
 }

@@ -140,13 +140,13 @@ describe('the value', () => {
 describe('a measurement ends', () => {
   test.each([
     ['it is refused', { [look]: ['214-Bad CPU specified'] }, 'Bad CPU'],
-    ['the processor time is not told', { 'vm cpu_usage "router" 0': ['100-OK'] }, 'did not say'],
+    ['dynamips does not send the processor time', { 'vm cpu_usage "router" 0': ['100-OK'] }, 'sent no number'],
   ])('when %s', async (_, other, message) => {
     const { measured } = await router({ other })
     await expect(autoIdlePc(measured)).rejects.toThrow(message)
   })
 
-  test('when nobody waits for it any more during the boot', async () => {
+  test('when the caller cancels during the boot', async () => {
     const { measured, commands, clock, gone } = await router()
     clock.pause = (_ms: number, signal?: AbortSignal) =>
       new Promise((_, reject) => {
@@ -158,9 +158,9 @@ describe('a measurement ends', () => {
   })
 
   test.each([
-    ['nobody waits for it any more', 'aborted'],
+    ['the caller cancels', 'aborted'],
     ['dynamips ends', 'closed'],
-  ])('when %s during the look', async (_, code) => {
+  ])('when %s during the sampling', async (_, code) => {
     const { measured, commands, gone, socket } = await router({ other: { [look]: undefined } })
     const answer = autoIdlePc(measured)
     answer.catch(() => {})

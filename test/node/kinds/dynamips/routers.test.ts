@@ -121,7 +121,7 @@ describe('without dynamips, a router', () => {
   test('does not start by a program that says nothing and does not go, which is killed', async () => {
     const program = await pretender("trap '' TERM; while :; do sleep 0.1; done")
     const lab = await RouterLab.open({ program, bounds: { begin: 300, end: 200 } })
-    await requireRefused(lab, await lab.router(idling), 'Dynamips does not begin to take commands')
+    await requireRefused(lab, await lab.router(idling), 'Dynamips does not take commands')
   })
 
   test('does not start with an image that is none any more', async () => {

@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { lastOutput } from '../../../../runtime/node/kinds/dynamips/words.ts'
+import { lastOutput } from '../../../../runtime/node/kinds/dynamips/files.ts'
 import { freshDirectory } from '../../../support/directory.ts'
 
 test('the last words of dynamips are shown without its directory, and only when they are in a file', async () => {
