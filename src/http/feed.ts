@@ -98,10 +98,7 @@ function lineOf(item: FeedItem, encode: EventEncoder, isComputeWide: boolean): F
     case 'dropped':
       return {
         action: 'log.warning',
-        event: {
-          message: `This feed was read too slowly: ${item.count} events were dropped`,
-          dropped: item.count,
-        },
+        event: { message: `This feed was read too slowly: ${item.count} events were dropped`, dropped: item.count },
       }
     case 'event': {
       const { seq, project_id, by } = item.event

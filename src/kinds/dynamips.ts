@@ -1,5 +1,5 @@
 import { type Static, Type } from '@sinclair/typebox'
-import { nullable } from '../schema/fields.ts'
+import { closedSchema, nullable, objectSchema } from '../schema/fields.ts'
 import { consolePort, nodeFields } from '../schema/node-fields.ts'
 import { inputsOf } from './inputs.ts'
 import { action, kind } from './kind.ts'
@@ -33,9 +33,7 @@ const image = Type.String({
 const ram = Type.Integer({ minimum: 1, maximum: 4096, description: 'Memory, MB. Default: that of the platform' })
 const usage = Type.String({ maxLength: 65536, description: 'Notes on how to use the router' })
 const consoleType = Type.Literal('none', { default: 'none' })
-const value = {
-  description: 'Idle-PC value, which lets the host rest while the router waits; it belongs to the image',
-}
+const value = { description: 'Idle-PC value, which lets the host rest while the router waits; it belongs to the image' }
 const idlepc = Type.String({
   ...value,
   pattern: '^(0x[0-9a-fA-F]{1,16})?$',
@@ -44,9 +42,10 @@ const idlepc = Type.String({
 
 /** A router that dynamips emulates. It has no ports: it is there for idle-PC values. */
 export type DynamipsNode = Static<typeof DynamipsNode>
-export const DynamipsNode = Type.Object(
+export const DynamipsNode = objectSchema(
+  'DynamipsNode',
+  'A router that dynamips emulates, for idle-PC values: it has no ports',
   { ...nodeFields, console_type: consoleType, platform, image, ram, idlepc: nullable(Type.String(value)), usage },
-  { $id: 'DynamipsNode', description: 'A router that dynamips emulates, for idle-PC values: it has no ports' },
 )
 
 export const { create: DynamipsCreate, update: DynamipsUpdate } = inputsOf('router', DynamipsNode, {
@@ -71,17 +70,17 @@ export const IdlePcProposals = Type.Array(
 
 /** The idle PC that was found. */
 export type IdlePc = Static<typeof IdlePc>
-export const IdlePc = Type.Object(
-  { idlepc: Type.String({ description: 'The value, as `0x60008120`' }) },
-  { $id: 'IdlePc', description: 'The idle PC that was found' },
-)
+export const IdlePc = objectSchema('IdlePc', 'The idle PC that was found', {
+  idlepc: Type.String({ description: 'The value, as `0x60008120`' }),
+})
 
 /** An image whose idle PC is wanted. */
 export type IdlePcQuestion = Static<typeof IdlePcQuestion>
-export const IdlePcQuestion = Type.Object(
-  { platform, image, ram },
-  { $id: 'IdlePcQuestion', additionalProperties: false, description: 'An image whose idle PC is wanted' },
-)
+export const IdlePcQuestion = closedSchema('IdlePcQuestion', 'An image whose idle PC is wanted', {
+  platform,
+  image,
+  ram,
+})
 
 /** Why a measurement may fail. */
 export const measurementErrors = {

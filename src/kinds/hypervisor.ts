@@ -1,5 +1,5 @@
 import { type Static, Type } from '@sinclair/typebox'
-import { changing, maybe, nullable, PortNumber } from '../schema/fields.ts'
+import { changing, maybe, nullable, objectSchema, oneOf, PortNumber } from '../schema/fields.ts'
 import { ethernetNios } from '../schema/nio.ts'
 import { nodeFields } from '../schema/node-fields.ts'
 import { inputsOf } from './inputs.ts'
@@ -13,7 +13,7 @@ export type HypervisorDriverName = (typeof hypervisorDrivers)[number]
 /** The most adapters that any manager has (VirtualBox with the ICH9 chipset). */
 export const maxVmAdapters = 36
 
-const consoleType = Type.Union([Type.Literal('telnet'), Type.Literal('none')], {
+const consoleType = oneOf(['telnet', 'none'], {
   default: 'telnet',
   description: 'telnet: the first serial port of the VM; none: nothing listens',
 })
@@ -65,7 +65,7 @@ export const vmSettings = {
     description: 'Whether the screen of the VM is served at `remote_console` while it runs',
   }),
   headless: Type.Boolean({ default: false, description: 'Whether the VM has no window on the screen of the host' }),
-  on_close: Type.Union([Type.Literal('power_off'), Type.Literal('shutdown_signal'), Type.Literal('save_vm_state')], {
+  on_close: oneOf(['power_off', 'shutdown_signal', 'save_vm_state'], {
     default: 'power_off',
     description: 'What stopping does',
   }),
@@ -79,33 +79,26 @@ const ram = Type.Integer({ minimum: 0, maximum: 65535, description: 'Memory, MB;
 
 /** A node of this kind. */
 export type HypervisorNode = Static<typeof HypervisorNode>
-export const HypervisorNode = Type.Object(
-  {
-    ...nodeFields,
-    node_directory: nullable(
-      Type.String({ description: 'Directory of a linked clone; null for a VM that is not one' }),
+export const HypervisorNode = objectSchema('HypervisorNode', 'A VM of a hypervisor of the host', {
+  ...nodeFields,
+  node_directory: nullable(Type.String({ description: 'Directory of a linked clone; null for a VM that is not one' })),
+  console_type: consoleType,
+  vmname,
+  linked_clone: Type.Boolean({ description: 'Whether the VM is an overlay of another one, and goes with the node' }),
+  ram,
+  acpi_shutdown: acpiShutdown,
+  remote_console: changing(
+    nullable(
+      Type.Integer({
+        ...PortNumber,
+        description:
+          'TCP port of the screen; null unless enable_remote_console, and until the next start when that came while it ran',
+      }),
     ),
-    console_type: consoleType,
-    vmname,
-    linked_clone: Type.Boolean({ description: 'Whether the VM is an overlay of another one, and goes with the node' }),
-    ram,
-    acpi_shutdown: acpiShutdown,
-    remote_console: changing(
-      nullable(
-        Type.Integer({
-          ...PortNumber,
-          description:
-            'TCP port of the screen; null unless enable_remote_console, and until the next start when that came while it ran',
-        }),
-      ),
-    ),
-    driver: Type.Union([Type.Literal('libvirt'), Type.Literal('virtualbox')], {
-      description: 'The hypervisor that has the VM',
-    }),
-    ...vmSettings,
-  },
-  { $id: 'HypervisorNode', description: 'A VM of a hypervisor of the host' },
-)
+  ),
+  driver: oneOf(['libvirt', 'virtualbox'], { description: 'The hypervisor that has the VM' }),
+  ...vmSettings,
+})
 
 export const { create: HypervisorCreate, update: HypervisorUpdate } = inputsOf('VM', HypervisorNode, {
   required: { vmname },
@@ -121,10 +114,10 @@ export type HypervisorUpdate = Static<typeof HypervisorUpdate>
 
 /** A VM that a node can be made for. */
 export type VmSummary = Static<typeof VmSummary>
-export const VmSummary = Type.Object(
-  { vmname: Type.String(), ram: Type.Integer({ description: 'Memory, MB' }) },
-  { $id: 'VmSummary', description: 'A VM that a node can be made for' },
-)
+export const VmSummary = objectSchema('VmSummary', 'A VM that a node can be made for', {
+  vmname: Type.String(),
+  ram: Type.Integer({ description: 'Memory, MB' }),
+})
 
 const schemas = { node: HypervisorNode, create: HypervisorCreate, update: HypervisorUpdate }
 

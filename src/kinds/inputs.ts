@@ -1,5 +1,5 @@
-import { type TProperties, type TSchema, Type } from '@sinclair/typebox'
-import { maybe, Name } from '../schema/fields.ts'
+import type { TProperties, TSchema } from '@sinclair/typebox'
+import { closedSchema, maybe, Name } from '../schema/fields.ts'
 import { consolePort, newNodeId } from '../schema/node-fields.ts'
 
 type Maybes<T extends TProperties> = { [K in keyof T]: ReturnType<typeof maybe<T[K]>> }
@@ -41,21 +41,16 @@ export function inputsOf<
   const { console_type } = node.properties
   const both = { ...maybes({ console: consolePort, console_type }), ...maybes(optional) }
   return {
-    create: Type.Object(
-      { name: Name, node_id: newNodeId, ...required, ...maybes(atCreation), ...both },
-      {
-        $id: `${node.$id}Create`,
-        additionalProperties: false,
-        description: `What a ${noun} is created with; absent and null mean "the default"`,
-      },
-    ),
-    update: Type.Object(
-      { ...maybes({ name: Name, ...required }), ...both },
-      {
-        $id: `${node.$id}Update`,
-        additionalProperties: false,
-        description: `Changes of a ${noun}; absent and null mean "leave as it is"${note}`,
-      },
-    ),
+    create: closedSchema(`${node.$id}Create`, `What a ${noun} is created with; absent and null mean "the default"`, {
+      name: Name,
+      node_id: newNodeId,
+      ...required,
+      ...maybes(atCreation),
+      ...both,
+    }),
+    update: closedSchema(`${node.$id}Update`, `Changes of a ${noun}; absent and null mean "leave as it is"${note}`, {
+      ...maybes({ name: Name, ...required }),
+      ...both,
+    }),
   }
 }

@@ -1,12 +1,12 @@
 import { type Static, Type } from '@sinclair/typebox'
-import { maybe, nullable } from '../schema/fields.ts'
+import { maybe, nullable, objectSchema, oneOf } from '../schema/fields.ts'
 import { ethernetNios } from '../schema/nio.ts'
 import { nodeFields } from '../schema/node-fields.ts'
 import { inputsOf } from './inputs.ts'
 import { action, kind } from './kind.ts'
 import { v1Of } from './v1.ts'
 
-const consoleType = Type.Union([Type.Literal('telnet'), Type.Literal('none')], { default: 'telnet' })
+const consoleType = oneOf(['telnet', 'none'], { default: 'telnet' })
 /** A path or a name; control characters have no place in either. */
 const path = Type.String({
   minLength: 1,
@@ -45,24 +45,17 @@ export const iouSettings = {
 
 /** A node of this kind. */
 export type IouNode = Static<typeof IouNode>
-export const IouNode = Type.Object(
-  {
-    ...nodeFields,
-    console_type: consoleType,
-    path,
-    md5sum: nullable(Type.String({ description: 'MD5 of the image; null while it is not known' })),
-    application_id: Type.Integer({
-      minimum: 1,
-      maximum: 511,
-      description: 'Number of the program, unique on the host',
-    }),
-    startup_config: nullable(Type.String({ description: '"startup-config.cfg", relative to node_directory, or null' })),
-    private_config: nullable(Type.String({ description: '"private-config.cfg", relative to node_directory, or null' })),
-    iourc_path: nullable(Type.String({ description: 'Licence file that a start would use; null when there is none' })),
-    ...iouSettings,
-  },
-  { $id: 'IouNode', description: 'A router run by an IOU image' },
-)
+export const IouNode = objectSchema('IouNode', 'A router run by an IOU image', {
+  ...nodeFields,
+  console_type: consoleType,
+  path,
+  md5sum: nullable(Type.String({ description: 'MD5 of the image; null while it is not known' })),
+  application_id: Type.Integer({ minimum: 1, maximum: 511, description: 'Number of the program, unique on the host' }),
+  startup_config: nullable(Type.String({ description: '"startup-config.cfg", relative to node_directory, or null' })),
+  private_config: nullable(Type.String({ description: '"private-config.cfg", relative to node_directory, or null' })),
+  iourc_path: nullable(Type.String({ description: 'Licence file that a start would use; null when there is none' })),
+  ...iouSettings,
+})
 
 export const { create: IouCreate, update: IouUpdate } = inputsOf('router', IouNode, {
   required: { path },
@@ -85,13 +78,10 @@ export const IouStart = Type.Object({ iourc_content: maybe(iourc), license_check
 
 /** The configurations of a router, as its NVRAM has them, else its files. */
 export type IouConfigs = Static<typeof IouConfigs>
-export const IouConfigs = Type.Object(
-  {
-    startup_config_content: Type.Optional(Type.String()),
-    private_config_content: Type.Optional(Type.String()),
-  },
-  { $id: 'IouConfigs', description: 'The configurations of a router; absent when there is none' },
-)
+export const IouConfigs = objectSchema('IouConfigs', 'The configurations of a router; absent when there is none', {
+  startup_config_content: Type.Optional(Type.String()),
+  private_config_content: Type.Optional(Type.String()),
+})
 
 /** What v1 clients call the startup configuration, and what they send along that is ignored. */
 const older = {

@@ -1,5 +1,5 @@
 import { type Static, Type } from '@sinclair/typebox'
-import { maybe, nullable } from '../schema/fields.ts'
+import { closedSchema, maybe, nullable, objectSchema, oneOf } from '../schema/fields.ts'
 import { ethernetNios } from '../schema/nio.ts'
 import { nodeFields } from '../schema/node-fields.ts'
 import { FoundProgram } from '../schema/program.ts'
@@ -14,11 +14,8 @@ export const platforms = [
   ...['tricore', 'unicore32', 'x86_64', 'xtensa', 'xtensaeb', 'riscv32', 'riscv64', 'loongarch64', 'null', ''],
 ] as const
 
-const words = <const T extends readonly string[]>(values: T, description: string, byDefault?: T[number]) =>
-  Type.Union(
-    values.map((value) => Type.Literal(value as T[number])),
-    { description, ...(byDefault === undefined ? {} : { default: byDefault }) },
-  )
+const words = <const V extends string>(values: readonly V[], description: string, byDefault?: V) =>
+  oneOf(values, { description, ...(byDefault !== undefined && { default: byDefault }) })
 
 /** The most adapters a machine can have: what eight PCI bridges hold. */
 export const maxAdapters = 275
@@ -172,19 +169,16 @@ const md5Fields = {
 
 /** A node of this kind. */
 export type MachineEmulatorNode = Static<typeof MachineEmulatorNode>
-export const MachineEmulatorNode = Type.Object(
-  {
-    ...nodeFields,
-    qemu_path: Type.String({ description: 'Path of the emulator' }),
-    platform: Platform,
-    mac_address: MacAddress,
-    acpi_shutdown: acpiShutdown,
-    save_vm_state: Type.Optional(nullable(Type.Boolean({ description: 'Older form of on_close; not set' }))),
-    ...machineSettings,
-    ...md5Fields,
-  },
-  { $id: 'MachineEmulatorNode', description: 'A machine run by QEMU' },
-)
+export const MachineEmulatorNode = objectSchema('MachineEmulatorNode', 'A machine run by QEMU', {
+  ...nodeFields,
+  qemu_path: Type.String({ description: 'Path of the emulator' }),
+  platform: Platform,
+  mac_address: MacAddress,
+  acpi_shutdown: acpiShutdown,
+  save_vm_state: Type.Optional(nullable(Type.Boolean({ description: 'Older form of on_close; not set' }))),
+  ...machineSettings,
+  ...md5Fields,
+})
 
 export const { create: MachineEmulatorCreate, update: MachineEmulatorUpdate } = inputsOf(
   'machine',
@@ -203,30 +197,23 @@ export type MachineEmulatorUpdate = Static<typeof MachineEmulatorUpdate>
 
 /** The drives whose overlay can be made larger. */
 export type ResizeDisk = Static<typeof ResizeDisk>
-export const ResizeDisk = Type.Object(
-  {
-    drive_name: words(diskSlots, 'The disk'),
-    extend: Type.Integer({ minimum: 1, maximum: 1 << 24, description: 'MB to add' }),
-  },
-  { $id: 'ResizeDisk', additionalProperties: false, description: 'A disk of a machine that is to become larger' },
-)
+export const ResizeDisk = closedSchema('ResizeDisk', 'A disk of a machine that is to become larger', {
+  drive_name: words(diskSlots, 'The disk'),
+  extend: Type.Integer({ minimum: 1, maximum: 1 << 24, description: 'MB to add' }),
+})
 
 /** How machines can be run on this compute. */
 export type MachineCapabilities = Static<typeof MachineCapabilities>
-export const MachineCapabilities = Type.Object(
-  { kvm: Type.Array(Type.String(), { description: 'Platforms that KVM accelerates; empty when it cannot be used' }) },
-  { $id: 'MachineCapabilities', description: 'How machines can be run on this compute' },
-)
+export const MachineCapabilities = objectSchema('MachineCapabilities', 'How machines can be run on this compute', {
+  kvm: Type.Array(Type.String(), { description: 'Platforms that KVM accelerates; empty when it cannot be used' }),
+})
 /** Which emulators are asked for. */
 export type EmulatorFilter = Static<typeof EmulatorFilter>
-const EmulatorFilter = Type.Object(
-  {
-    archs: Type.Optional(
-      Type.Array(Platform, { maxItems: 100, description: 'Only emulators of these platforms; absent: all' }),
-    ),
-  },
-  { $id: 'EmulatorFilter', additionalProperties: false, description: 'Which emulators are asked for' },
-)
+const EmulatorFilter = closedSchema('EmulatorFilter', 'Which emulators are asked for', {
+  archs: Type.Optional(
+    Type.Array(Platform, { maxItems: 100, description: 'Only emulators of these platforms; absent: all' }),
+  ),
+})
 
 const schemas = { node: MachineEmulatorNode, create: MachineEmulatorCreate, update: MachineEmulatorUpdate }
 const needs = 'the emulator or an image is missing (its name is then in `image`)'

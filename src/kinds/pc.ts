@@ -1,5 +1,5 @@
 import { type Static, Type } from '@sinclair/typebox'
-import { changing, nullable } from '../schema/fields.ts'
+import { changing, nullable, objectSchema, oneOf } from '../schema/fields.ts'
 import { ethernetNios } from '../schema/nio.ts'
 import { nodeFields } from '../schema/node-fields.ts'
 import { inputsOf } from './inputs.ts'
@@ -7,27 +7,24 @@ import { kind } from './kind.ts'
 import { v1Of } from './v1.ts'
 
 /** Engines that can run a pc. */
-export const PcEngine = Type.Union([Type.Literal('vpcs'), Type.Literal('embedded')], {
+export const PcEngine = oneOf(['vpcs', 'embedded'], {
   description: 'vpcs: the VPCS program; embedded: the simulator that is part of Patchbay',
 })
 
-const consoleType = Type.Union([Type.Literal('telnet'), Type.Literal('none')], { default: 'telnet' })
+const consoleType = oneOf(['telnet', 'none'], { default: 'telnet' })
 
 /** A simulated PC. */
 export type PcNode = Static<typeof PcNode>
-export const PcNode = Type.Object(
-  {
-    ...nodeFields,
-    console_type: consoleType,
-    startup_script: nullable(Type.String({ description: 'Content of startup.vpc; null when there is none' })),
-    startup_script_path: nullable(
-      Type.String({ description: '"startup.vpc", relative to node_directory; null when there is none' }),
-    ),
-    mac_address: Type.String({ description: 'MAC address of the pc, 00:50:79:66:68:XX, unique in its project' }),
-    engine: PcEngine,
-  },
-  { $id: 'PcNode', description: 'A simulated PC' },
-)
+export const PcNode = objectSchema('PcNode', 'A simulated PC', {
+  ...nodeFields,
+  console_type: consoleType,
+  startup_script: nullable(Type.String({ description: 'Content of startup.vpc; null when there is none' })),
+  startup_script_path: nullable(
+    Type.String({ description: '"startup.vpc", relative to node_directory; null when there is none' }),
+  ),
+  mac_address: Type.String({ description: 'MAC address of the pc, 00:50:79:66:68:XX, unique in its project' }),
+  engine: PcEngine,
+})
 
 const script = Type.String({
   maxLength: 65536,
@@ -48,7 +45,7 @@ export const pc = kind({
   v1: v1Of('pc', schemas, {
     lacks: ['console_type'],
     // Nothing was suspended when v1 was made.
-    instance: { status: changing(Type.Union([Type.Literal('started'), Type.Literal('stopped')])) },
+    instance: { status: changing(oneOf(['started', 'stopped'])) },
     shown: ({ node_id, node_directory, console_type: _, status, ...rest }) => ({
       vm_id: node_id,
       vm_directory: node_directory,

@@ -1,4 +1,5 @@
-import { type TObject, type TProperties, Type } from '@sinclair/typebox'
+import type { TObject, TProperties } from '@sinclair/typebox'
+import { closedSchema, objectSchema } from '../schema/fields.ts'
 
 type Members = Readonly<Record<string, unknown>>
 
@@ -47,20 +48,21 @@ export function v1Of(
     ...without(rest, hidden),
   })
   return {
-    instance: Type.Object(
-      { vm_id: node_id, vm_directory: node_directory, ...without(members, hidden), ...more.instance } as TProperties,
-      { $id, description: `${node.description}, as v1 shows it` },
-    ),
-    create: Type.Object({ ...inputs, vm_id: newId, ...more.create } as TProperties, {
-      $id: `${$id}Create`,
-      additionalProperties: false,
-      description: `What a ${noun} is created with in v1; absent and null mean "the default"`,
-    }),
-    update: Type.Object({ ...without(update.properties, lacks), ...more.update } as TProperties, {
-      $id: `${$id}Update`,
-      additionalProperties: false,
-      description: `Changes of a ${noun}; absent and null mean "leave as it is"`,
-    }),
+    instance: objectSchema($id, `${node.description}, as v1 shows it`, {
+      vm_id: node_id,
+      vm_directory: node_directory,
+      ...without(members, hidden),
+      ...more.instance,
+    } as TProperties),
+    create: closedSchema(`${$id}Create`, `What a ${noun} is created with in v1; absent and null mean "the default"`, {
+      ...inputs,
+      vm_id: newId,
+      ...more.create,
+    } as TProperties),
+    update: closedSchema(`${$id}Update`, `Changes of a ${noun}; absent and null mean "leave as it is"`, {
+      ...without(update.properties, lacks),
+      ...more.update,
+    } as TProperties),
     shown: more.shown ?? shown,
     input: more.input ?? ((body) => body),
     startShows: more.startShows ?? false,

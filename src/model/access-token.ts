@@ -1,35 +1,32 @@
 import { type Static, Type } from '@sinclair/typebox'
-import { maybe, Name, nullable } from '../schema/fields.ts'
+import { closedSchema, maybe, Name, nullable, objectSchema, oneOf } from '../schema/fields.ts'
 
 /** What somebody may do; each one may also do what those before it may. */
 export type Role = Static<typeof Role>
-export const Role = Type.Union([Type.Literal('read'), Type.Literal('operate'), Type.Literal('admin')], {
+export const Role = oneOf(['read', 'operate', 'admin'], {
   description: 'read: look; operate: run labs and type on consoles; admin: also computes, tokens and the configuration',
 })
-const Purpose = Type.Union([Type.Literal('user'), Type.Literal('join')], {
+const Purpose = oneOf(['user', 'join'], {
   description: 'user: for requests; join: for a compute that joins the fleet, and nothing else',
 })
 const seconds = 365 * 24 * 3600
 
 /** A token as it is shown: everything but its secret. */
 export type AccessToken = Static<typeof AccessToken>
-export const AccessToken = Type.Object(
-  {
-    token_id: Type.String({ description: 'The part of the token between its first two "_"' }),
-    name: Type.String(),
-    role: Type.Union(Role.anyOf, { description: 'What may be done with it; of no meaning for a join token' }),
-    purpose: Purpose,
-    compute_id: Type.Optional(
-      Type.String({
-        description: 'The only compute that may join with it: the one it was made for, or that used it first',
-      }),
-    ),
-    last_characters: Type.String({ description: 'The last four characters of the token, to know it again' }),
-    created_at: Type.String({ description: 'Time in UTC (RFC 3339)' }),
-    expires_at: nullable(Type.String({ description: 'Time in UTC (RFC 3339); null: never' })),
-  },
-  { $id: 'AccessToken', description: 'A token that clients or computes come in with' },
-)
+export const AccessToken = objectSchema('AccessToken', 'A token that clients or computes come in with', {
+  token_id: Type.String({ description: 'The part of the token between its first two "_"' }),
+  name: Type.String(),
+  role: Type.Union(Role.anyOf, { description: 'What may be done with it; of no meaning for a join token' }),
+  purpose: Purpose,
+  compute_id: Type.Optional(
+    Type.String({
+      description: 'The only compute that may join with it: the one it was made for, or that used it first',
+    }),
+  ),
+  last_characters: Type.String({ description: 'The last four characters of the token, to know it again' }),
+  created_at: Type.String({ description: 'Time in UTC (RFC 3339)' }),
+  expires_at: nullable(Type.String({ description: 'Time in UTC (RFC 3339); null: never' })),
+})
 
 /** A token at the only time when it is shown. */
 export const NewAccessToken = Type.Composite(
@@ -38,7 +35,9 @@ export const NewAccessToken = Type.Composite(
 )
 
 export type AccessTokenCreate = Static<typeof AccessTokenCreate>
-export const AccessTokenCreate = Type.Object(
+export const AccessTokenCreate = closedSchema(
+  'AccessTokenCreate',
+  'Who the token is for, and what may be done with it. `role` is needed, but for join tokens',
   {
     name: Name,
     role: maybe(Role),
@@ -57,11 +56,6 @@ export const AccessTokenCreate = Type.Object(
         description: 'How long it is good, seconds. Default: for ever',
       }),
     ),
-  },
-  {
-    $id: 'AccessTokenCreate',
-    additionalProperties: false,
-    description: 'Who the token is for, and what may be done with it. `role` is needed, but for join tokens',
   },
 )
 

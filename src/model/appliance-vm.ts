@@ -1,15 +1,14 @@
 import { type Static, Type } from '@sinclair/typebox'
-import { maybe, nullable, PortNumber } from '../schema/fields.ts'
+import { closedSchema, maybe, nullable, objectSchema, oneOf, PortNumber } from '../schema/fields.ts'
 import { Host, Password, User } from './compute.ts'
 
 /** What the appliance VM can be run by. */
 export const applianceEngines = ['libvirt', 'virtualbox', 'remote'] as const
 export type ApplianceEngineName = (typeof applianceEngines)[number]
 
-const Engine = Type.Union(
-  applianceEngines.map((name) => Type.Literal(name)),
-  { description: 'What runs the VM; remote: a compute that is registered takes its place' },
-)
+const Engine = oneOf(applianceEngines, {
+  description: 'What runs the VM; remote: a compute that is registered takes its place',
+})
 const VmName = Type.String({
   minLength: 1,
   maxLength: 255,
@@ -18,7 +17,7 @@ const VmName = Type.String({
   description: 'Name of the VM in its engine, of the compute for remote; without one nothing is started',
 })
 const enable = Type.Boolean({ description: 'Whether the VM is started and used as the compute `vm`' })
-const whenExit = Type.Union([Type.Literal('stop'), Type.Literal('suspend'), Type.Literal('keep')], {
+const whenExit = oneOf(['stop', 'suspend', 'keep'], {
   description: 'What is done with the VM when it is not used any more, or the service ends',
 })
 const headless = Type.Boolean({ description: 'Whether the VM has no window on the screen of the host' })
@@ -29,7 +28,9 @@ const port = Type.Integer({ ...PortNumber, description: 'TCP port of the service
 
 /** The settings as they are shown: everything but the password. */
 export type ApplianceVm = Static<typeof ApplianceVm>
-export const ApplianceVm = Type.Object(
+export const ApplianceVm = objectSchema(
+  'ApplianceVm',
+  'Settings of the appliance VM, a VM with a service that is the compute `vm`',
   {
     enable,
     engine: Engine,
@@ -43,11 +44,13 @@ export const ApplianceVm = Type.Object(
     port,
     user: nullable(User),
   },
-  { $id: 'ApplianceVm', description: 'Settings of the appliance VM, a VM with a service that is the compute `vm`' },
 )
 
 export type ApplianceVmUpdate = Static<typeof ApplianceVmUpdate>
-export const ApplianceVmUpdate = Type.Object(
+export const ApplianceVmUpdate = closedSchema(
+  'ApplianceVmUpdate',
+  'Changes of the settings; what is absent stays. null stays, too, but takes away vmname, address and user. A password ' +
+    'goes with its user',
   {
     enable: maybe(enable),
     engine: maybe(Engine),
@@ -68,13 +71,6 @@ export const ApplianceVmUpdate = Type.Object(
     port: maybe(port),
     user: maybe(User),
     password: maybe(Password),
-  },
-  {
-    $id: 'ApplianceVmUpdate',
-    additionalProperties: false,
-    description:
-      'Changes of the settings; what is absent stays. null stays, too, but takes away vmname, address and user. A password ' +
-      'goes with its user',
   },
 )
 
@@ -99,7 +95,9 @@ export const defaultAppliance: ApplianceVmRecord = {
 
 /** An engine, and what of the settings counts for it. */
 export type ApplianceEngineShown = Static<typeof ApplianceEngineShown>
-export const ApplianceEngineShown = Type.Object(
+export const ApplianceEngineShown = objectSchema(
+  'ApplianceEngine',
+  'What can run the appliance VM, and what of its settings counts then',
   {
     engine_id: Type.String(),
     name: Type.String(),
@@ -108,10 +106,8 @@ export const ApplianceEngineShown = Type.Object(
     support_headless: Type.Boolean(),
     support_ram: Type.Boolean(),
   },
-  { $id: 'ApplianceEngine', description: 'What can run the appliance VM, and what of its settings counts then' },
 )
 
-export const ApplianceCandidate = Type.Object(
-  { vmname: Type.String() },
-  { $id: 'ApplianceCandidate', description: 'A VM that can be the appliance VM' },
-)
+export const ApplianceCandidate = objectSchema('ApplianceCandidate', 'A VM that can be the appliance VM', {
+  vmname: Type.String(),
+})

@@ -1,4 +1,5 @@
 import { type Static, Type } from '@sinclair/typebox'
+import { closedSchema, objectSchema, oneOf } from '../schema/fields.ts'
 
 /** Link types of a capture, with their numbers in a pcap file (tcpdump.org/linktypes.html). */
 export const linkTypes = {
@@ -19,36 +20,28 @@ export const linkTypesOf: Readonly<Record<LineType, readonly [LinkTypeName, ...L
 }
 
 const LinkType = Type.Unsafe<LinkTypeName>(
-  Type.Union(
-    Object.keys(linkTypes).map((name) => Type.Literal(name)),
-    {
-      description:
-        'What the frames are: DLT_EN10MB on an Ethernet port, one of the others on a serial one. The default is DLT_EN10MB or DLT_C_HDLC',
-    },
-  ),
+  oneOf(Object.keys(linkTypes), {
+    description:
+      'What the frames are: DLT_EN10MB on an Ethernet port, one of the others on a serial one. The default is DLT_EN10MB or DLT_C_HDLC',
+  }),
 )
 
 export type CaptureStart = Static<typeof CaptureStart>
-export const CaptureStart = Type.Object(
-  {
-    capture_file_name: Type.String({
-      minLength: 1,
-      maxLength: 200,
-      pattern: '^(?!\\.{1,2}$)[^/\\\\\\u0000-\\u001f\\u007f]*$',
-      expects: 'the name of a file, without slashes',
-      description: 'File in the captures of the project; one that is there is replaced',
-    }),
-    data_link_type: Type.Optional(LinkType),
-  },
-  { $id: 'CaptureStart', additionalProperties: false, description: 'Where a capture goes' },
-)
+export const CaptureStart = closedSchema('CaptureStart', 'Where a capture goes', {
+  capture_file_name: Type.String({
+    minLength: 1,
+    maxLength: 200,
+    pattern: '^(?!\\.{1,2}$)[^/\\\\\\u0000-\\u001f\\u007f]*$',
+    expects: 'the name of a file, without slashes',
+    description: 'File in the captures of the project; one that is there is replaced',
+  }),
+  data_link_type: Type.Optional(LinkType),
+})
 export type CaptureStarted = Static<typeof CaptureStarted>
-export const CaptureStarted = Type.Object(
-  { pcap_file_path: Type.String({ description: 'Absolute path on the compute' }) },
-  { $id: 'CaptureStarted', description: 'Where the capture is' },
-)
+export const CaptureStarted = objectSchema('CaptureStarted', 'Where the capture is', {
+  pcap_file_path: Type.String({ description: 'Absolute path on the compute' }),
+})
 export type CaptureStream = Static<typeof CaptureStream>
-export const CaptureStream = Type.Object(
-  { data_link_type: Type.Optional(LinkType) },
-  { $id: 'CaptureStream', additionalProperties: false, description: 'A capture without a file' },
-)
+export const CaptureStream = closedSchema('CaptureStream', 'A capture without a file', {
+  data_link_type: Type.Optional(LinkType),
+})

@@ -1,5 +1,5 @@
 import { type Static, Type } from '@sinclair/typebox'
-import { changing, maybe, Name, nullable, PortNumber } from '../schema/fields.ts'
+import { changing, closedSchema, maybe, Name, nullable, objectSchema, oneOf, PortNumber } from '../schema/fields.ts'
 
 /** The service itself. */
 export const localId = 'local'
@@ -17,7 +17,7 @@ export const ComputeId = Type.String({
   expects: 'a text of 1 to 100 letters, digits, ".", "_", "~" and "-" that begins with a letter, a digit or "_"',
   description: 'Id of the compute, compared without regard to case; made up when absent. `local` and `vm` are reserved',
 })
-const Protocol = Type.Union([Type.Literal('http'), Type.Literal('https')])
+const Protocol = oneOf(['http', 'https'])
 const AnyProtocol = Type.Union([...Protocol.anyOf, Type.Literal(tunnelled)], {
   description: '`tunnel`: it has joined by itself, and is reached by the connection that it keeps',
 })
@@ -51,14 +51,11 @@ const Weight = Type.Number({
 })
 
 export type ComputeCapabilities = Static<typeof ComputeCapabilities>
-export const ComputeCapabilities = Type.Object(
-  {
-    version: nullable(Type.String({ description: 'null until it was connected' })),
-    platform: Type.Optional(Type.String({ description: 'linux, darwin or win32' })),
-    node_types: Type.Array(Type.String(), { description: 'Kinds of node that it runs' }),
-  },
-  { $id: 'ComputeCapabilities', description: 'What a compute said that it can do' },
-)
+export const ComputeCapabilities = objectSchema('ComputeCapabilities', 'What a compute said that it can do', {
+  version: nullable(Type.String({ description: 'null until it was connected' })),
+  platform: Type.Optional(Type.String({ description: 'linux, darwin or win32' })),
+  node_types: Type.Array(Type.String(), { description: 'Kinds of node that it runs' }),
+})
 
 const percent = (what: string) =>
   changing(
@@ -67,45 +64,41 @@ const percent = (what: string) =>
 
 /** A compute as it is shown: everything but its password. */
 export type Compute = Static<typeof Compute>
-export const Compute = Type.Object(
-  {
-    compute_id: Type.String(),
-    name: Type.String(),
-    protocol: AnyProtocol,
-    host: Type.String({ description: 'Of a compute that has joined: its name' }),
-    port: Type.Integer({ description: 'Of a compute that has joined: 0' }),
-    user: nullable(Type.String()),
-    connected: changing(Type.Boolean()),
-    accepts_projects: Accepts,
-    weight: Weight,
-    cpu_usage_percent: percent('Load of its processors'),
-    memory_usage_percent: percent('Memory in use'),
-    capabilities: changing(ComputeCapabilities),
-    last_error: changing(
-      nullable(Type.String({ description: 'Why it is not connected; null when it is, or was not tried yet' })),
-    ),
-  },
-  { $id: 'Compute', description: 'A machine that runs nodes, as the fleet knows it' },
-)
+export const Compute = objectSchema('Compute', 'A machine that runs nodes, as the fleet knows it', {
+  compute_id: Type.String(),
+  name: Type.String(),
+  protocol: AnyProtocol,
+  host: Type.String({ description: 'Of a compute that has joined: its name' }),
+  port: Type.Integer({ description: 'Of a compute that has joined: 0' }),
+  user: nullable(Type.String()),
+  connected: changing(Type.Boolean()),
+  accepts_projects: Accepts,
+  weight: Weight,
+  cpu_usage_percent: percent('Load of its processors'),
+  memory_usage_percent: percent('Memory in use'),
+  capabilities: changing(ComputeCapabilities),
+  last_error: changing(
+    nullable(Type.String({ description: 'Why it is not connected; null when it is, or was not tried yet' })),
+  ),
+})
 
 export type ComputeCreate = Static<typeof ComputeCreate>
-export const ComputeCreate = Type.Object(
-  {
-    compute_id: maybe(ComputeId),
-    name: maybe(Name),
-    protocol: Protocol,
-    host: Host,
-    port: PortNumber,
-    user: maybe(User),
-    password: maybe(Password),
-    accepts_projects: maybe(Accepts),
-    weight: maybe(Weight),
-  },
-  { $id: 'ComputeCreate', additionalProperties: false, description: 'Where a compute is, and who may use it' },
-)
+export const ComputeCreate = closedSchema('ComputeCreate', 'Where a compute is, and who may use it', {
+  compute_id: maybe(ComputeId),
+  name: maybe(Name),
+  protocol: Protocol,
+  host: Host,
+  port: PortNumber,
+  user: maybe(User),
+  password: maybe(Password),
+  accepts_projects: maybe(Accepts),
+  weight: maybe(Weight),
+})
 
 export type ComputeUpdate = Static<typeof ComputeUpdate>
-export const ComputeUpdate = Type.Object(
+export const ComputeUpdate = closedSchema(
+  'ComputeUpdate',
+  'Changes of a compute; absent and null mean "leave". An empty user takes the password away, too',
   {
     compute_id: Type.Optional(Type.Unknown({ description: 'Accepted and ignored' })),
     name: maybe(Name),
@@ -116,11 +109,6 @@ export const ComputeUpdate = Type.Object(
     password: maybe(Password),
     accepts_projects: maybe(Accepts),
     weight: maybe(Weight),
-  },
-  {
-    $id: 'ComputeUpdate',
-    additionalProperties: false,
-    description: 'Changes of a compute; absent and null mean "leave". An empty user takes the password away, too',
   },
 )
 

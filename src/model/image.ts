@@ -1,6 +1,6 @@
 import { type Static, type TProperties, Type } from '@sinclair/typebox'
 import { kinds } from '../kinds/index.ts'
-import { maybe } from '../schema/fields.ts'
+import { closedSchema, maybe, objectSchema, oneOf } from '../schema/fields.ts'
 
 /** Kinds of node that start from images. */
 export type ImageKindName = Extract<(typeof kinds)[number], { image: object }>['name']
@@ -8,38 +8,25 @@ export const imageKinds: readonly ImageKindName[] = kinds.flatMap((it) => ('imag
 
 /** An image that nodes of a kind can be given. */
 export type Image = Static<typeof Image>
-export const Image = Type.Object(
-  {
-    filename: Type.String({ description: 'Name of the file, without directories' }),
-    path: Type.String({ description: 'Path relative to its directory of images; a node is given this' }),
-    md5sum: Type.String({ description: '32 hexadecimal digits' }),
-    sha256: Type.Optional(
-      Type.String({
-        description: '64 hexadecimal digits. At a gateway absent for images of computes of earlier versions',
-      }),
-    ),
-    filesize: Type.Integer({ description: 'Bytes' }),
-  },
-  { $id: 'Image', description: 'An image that nodes of a kind can be given' },
-)
+export const Image = objectSchema('Image', 'An image that nodes of a kind can be given', {
+  filename: Type.String({ description: 'Name of the file, without directories' }),
+  path: Type.String({ description: 'Path relative to its directory of images; a node is given this' }),
+  md5sum: Type.String({ description: '32 hexadecimal digits' }),
+  sha256: Type.Optional(
+    Type.String({
+      description: '64 hexadecimal digits. At a gateway absent for images of computes of earlier versions',
+    }),
+  ),
+  filesize: Type.Integer({ description: 'Bytes' }),
+})
 
-const choice = <const T extends readonly string[]>(values: T, description: string) =>
-  maybe(
-    Type.Union(
-      values.map((value) => Type.Literal(value as T[number])),
-      { description },
-    ),
-  )
+const choice = <const V extends string>(values: readonly V[], description: string) =>
+  maybe(oneOf(values, { description }))
 const onOff = (description: string) => choice(['on', 'off'], description)
 /** Powers of two from `first` to `last`. */
 const powerOfTwo = (first: number, last: number, description: string) => {
   const values = Array.from({ length: Math.log2(last / first) + 1 }, (_, index) => first * 2 ** index)
-  return maybe(
-    Type.Union(
-      values.map((value) => Type.Literal(value)),
-      { expects: `a power of two from ${first} to ${last}`, description },
-    ),
-  )
+  return maybe(oneOf(values, { expects: `a power of two from ${first} to ${last}`, description }))
 }
 const fullOnly = choice(['off', 'falloc', 'full'], 'Whether the space is allocated at once')
 
@@ -106,11 +93,8 @@ export const DiskCreate = Type.Union(Object.values(diskFormats), {
 
 /** A disk image that is to become larger. */
 export type DiskExtend = Static<typeof DiskExtend>
-export const DiskExtend = Type.Object(
-  {
-    qemu_img: tool,
-    path: diskPath,
-    extend: Type.Integer({ minimum: 1, maximum: maxMb, description: 'MB (MiB) that are added' }),
-  },
-  { $id: 'DiskExtend', additionalProperties: false, description: 'A disk image that is to become larger' },
-)
+export const DiskExtend = closedSchema('DiskExtend', 'A disk image that is to become larger', {
+  qemu_img: tool,
+  path: diskPath,
+  extend: Type.Integer({ minimum: 1, maximum: maxMb, description: 'MB (MiB) that are added' }),
+})

@@ -1,6 +1,6 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { type NodeKindName, nodeKinds } from '../kinds/node.ts'
-import { maybe, Uuid } from '../schema/fields.ts'
+import { closedSchema, maybe, objectSchema, oneOf, Uuid } from '../schema/fields.ts'
 import { Filters } from '../schema/filters.ts'
 import { Nio } from '../schema/nio.ts'
 
@@ -8,48 +8,29 @@ const number = (what: string) => Type.Integer({ minimum: 0, maximum: 100_000, de
 
 /** A port of a node in any open project. */
 export type LinkEnd = Static<typeof LinkEnd>
-export const LinkEnd = Type.Object(
-  {
-    project_id: Uuid,
-    node_type: Type.Unsafe<NodeKindName>(
-      Type.Union(
-        nodeKinds.map((kind) => Type.Literal(kind)),
-        { description: 'Kind of the node' },
-      ),
-    ),
-    node_id: Uuid,
-    adapter_number: number('adapter'),
-    port_number: number('port of the adapter'),
-  },
-  { $id: 'LinkEnd', additionalProperties: false, description: 'A port of a node' },
-)
+export const LinkEnd = closedSchema('LinkEnd', 'A port of a node', {
+  project_id: Uuid,
+  node_type: Type.Unsafe<NodeKindName>(oneOf(nodeKinds, { description: 'Kind of the node' })),
+  node_id: Uuid,
+  adapter_number: number('adapter'),
+  port_number: number('port of the adapter'),
+})
 
 /** Clients send back the ends of a link as they were shown, each with its NIO. */
-const LinkEndGiven = Type.Object(
-  {
-    ...LinkEnd.properties,
-    /** It is made anew, with the `filters` of the link. */
-    nio: maybe(Nio),
-  },
-  { $id: 'LinkEndGiven', additionalProperties: false, description: 'A port of a node' },
-)
+const LinkEndGiven = closedSchema('LinkEndGiven', 'A port of a node', {
+  ...LinkEnd.properties,
+  /** It is made anew, with the `filters` of the link. */
+  nio: maybe(Nio),
+})
 
 export type LinkCreate = Static<typeof LinkCreate>
-export const LinkCreate = Type.Object(
-  {
-    nodes: Type.Tuple([LinkEndGiven, LinkEndGiven], { description: 'The two ends; they may be on two computes' }),
-    filters: Type.Optional(Filters),
-  },
-  { $id: 'LinkCreate', additionalProperties: false, description: 'Two ports that are to be patched together' },
-)
+export const LinkCreate = closedSchema('LinkCreate', 'Two ports that are to be patched together', {
+  nodes: Type.Tuple([LinkEndGiven, LinkEndGiven], { description: 'The two ends; they may be on two computes' }),
+  filters: Type.Optional(Filters),
+})
 
 /** A link that was made: its two NIOs, which are changed and removed as any NIO. */
 export type Link = Static<typeof Link>
-export const Link = Type.Object(
-  {
-    nodes: Type.Array(Type.Object({ ...LinkEnd.properties, nio: Nio }), {
-      description: 'The ends, as they were given',
-    }),
-  },
-  { $id: 'Link', description: 'Two ports that are patched together by UDP' },
-)
+export const Link = objectSchema('Link', 'Two ports that are patched together by UDP', {
+  nodes: Type.Array(Type.Object({ ...LinkEnd.properties, nio: Nio }), { description: 'The ends, as they were given' }),
+})

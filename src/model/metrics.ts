@@ -1,4 +1,5 @@
 import { type Static, Type } from '@sinclair/typebox'
+import { oneOf } from '../schema/fields.ts'
 
 const LabelName = Type.String({ pattern: '^[a-zA-Z_][a-zA-Z0-9_]*$' })
 
@@ -6,11 +7,7 @@ const LabelName = Type.String({ pattern: '^[a-zA-Z_][a-zA-Z0-9_]*$' })
 export type MetricSample = Static<typeof MetricSample>
 export const MetricSample = Type.Object(
   {
-    suffix: Type.Optional(
-      Type.Union([Type.Literal('_bucket'), Type.Literal('_sum'), Type.Literal('_count')], {
-        description: 'Which part of a histogram it is',
-      }),
-    ),
+    suffix: Type.Optional(oneOf(['_bucket', '_sum', '_count'], { description: 'Which part of a histogram it is' })),
     labels: Type.Record(LabelName, Type.String()),
     value: Type.Number({ description: 'Finite, so that it can be told as JSON' }),
   },
@@ -23,7 +20,7 @@ export const MetricFamily = Type.Object(
   {
     name: Type.String({ pattern: '^[a-zA-Z_:][a-zA-Z0-9_:]*$', description: 'In base units; counters end in _total' }),
     help: Type.String(),
-    type: Type.Union([Type.Literal('counter'), Type.Literal('gauge'), Type.Literal('histogram')]),
+    type: oneOf(['counter', 'gauge', 'histogram']),
     samples: Type.Array(MetricSample, {
       description: 'The buckets of a histogram are cumulative, ascending, and followed by its sum and count',
     }),

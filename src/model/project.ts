@@ -1,41 +1,38 @@
 import { type Static, Type } from '@sinclair/typebox'
-import { changing, maybe, Name, nullable, Uuid } from '../schema/fields.ts'
+import { changing, closedSchema, maybe, Name, nullable, objectSchema, oneOf, Uuid } from '../schema/fields.ts'
 
 /** A project variable, handed on to nodes and clients as it is. */
 export type Variable = Static<typeof Variable>
-export const Variable = Type.Object(
-  { name: Type.String({ minLength: 1 }), value: Type.Optional(Type.String()) },
-  { $id: 'Variable', additionalProperties: false, description: 'A variable of a project' },
-)
+export const Variable = closedSchema('Variable', 'A variable of a project', {
+  name: Type.String({ minLength: 1 }),
+  value: Type.Optional(Type.String()),
+})
 
 /** Which projects a list has: those that are open, those that are only on disk, or both. */
 export type ProjectStatusFilter = Static<typeof ProjectStatusFilter>
-export const ProjectStatusFilter = Type.Union([Type.Literal('open'), Type.Literal('closed'), Type.Literal('all')], {
+export const ProjectStatusFilter = oneOf(['open', 'closed', 'all'], {
   default: 'open',
   description: 'Which projects: `closed` ones are on disk, and can be opened again by a POST with their project_id',
 })
 
 /** A project, with everything both faces show of it. */
 export type Project = Static<typeof Project>
-export const Project = Type.Object(
-  {
-    project_id: Uuid,
-    name: nullable(Type.String({ description: 'Name; null when none was given' })),
-    path: Type.String({ description: 'Directory of the project on the compute' }),
-    location: Type.String({ description: 'Directory under which new projects are created' }),
-    temporary: Type.Boolean({ description: 'A temporary project is deleted from disk when it is closed' }),
-    variables: nullable(Type.Array(Variable)),
-    compute_id: Type.Optional(Type.String({ description: 'In the lists of a gateway: the compute that has it' })),
-    status: Type.Optional(
-      changing(
-        Type.Union([Type.Literal('open'), Type.Literal('closed')], {
-          description: 'closed: it is on disk only; a POST with its project_id opens it. Absent: open',
-        }),
-      ),
+export const Project = objectSchema('Project', 'A project: a named working directory with nodes in it', {
+  project_id: Uuid,
+  name: nullable(Type.String({ description: 'Name; null when none was given' })),
+  path: Type.String({ description: 'Directory of the project on the compute' }),
+  location: Type.String({ description: 'Directory under which new projects are created' }),
+  temporary: Type.Boolean({ description: 'A temporary project is deleted from disk when it is closed' }),
+  variables: nullable(Type.Array(Variable)),
+  compute_id: Type.Optional(Type.String({ description: 'In the lists of a gateway: the compute that has it' })),
+  status: Type.Optional(
+    changing(
+      oneOf(['open', 'closed'], {
+        description: 'closed: it is on disk only; a POST with its project_id opens it. Absent: open',
+      }),
     ),
-  },
-  { $id: 'Project', description: 'A project: a named working directory with nodes in it' },
-)
+  ),
+})
 
 export const WantedCompute = Type.String({
   minLength: 1,
@@ -83,10 +80,7 @@ export const ProjectUpdate = Type.Object(
 
 /** One regular file of a project. */
 export type ProjectFile = Static<typeof ProjectFile>
-export const ProjectFile = Type.Object(
-  {
-    path: Type.String({ description: 'Path relative to the project, separated by /' }),
-    md5sum: Type.String({ description: '32 hexadecimal digits' }),
-  },
-  { $id: 'ProjectFile', description: 'A file of a project' },
-)
+export const ProjectFile = objectSchema('ProjectFile', 'A file of a project', {
+  path: Type.String({ description: 'Path relative to the project, separated by /' }),
+  md5sum: Type.String({ description: '32 hexadecimal digits' }),
+})

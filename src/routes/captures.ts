@@ -4,6 +4,7 @@ import { type Endpoint, endpoint, ok } from '../http/endpoint.ts'
 import { portParams, portRefOf } from '../http/params.ts'
 import { CaptureStart, CaptureStarted, CaptureStream } from '../model/capture.ts'
 import { pcapng } from '../packets/pcapng.ts'
+import { oneOf } from '../schema/fields.ts'
 import { noContentAfter } from './no-content.ts'
 import type { NodePlace } from './node-place.ts'
 
@@ -11,10 +12,7 @@ const noSuchPort = 'There is no such node, adapter or port'
 const notAttached = 'Nothing is attached to the port'
 const format = Type.Object({
   format: Type.Optional(
-    Type.Union([Type.Literal('pcap'), Type.Literal('pcapng')], {
-      default: 'pcap',
-      description: 'pcapng names the port and the node',
-    }),
+    oneOf(['pcap', 'pcapng'], { default: 'pcap', description: 'pcapng names the port and the node' }),
   ),
 })
 const named = 'The headers X-Interface-Name and X-Comment, percent-encoded, say of what.'

@@ -10,10 +10,7 @@ import { Image, type ImageKindName, imageKinds } from '../model/image.ts'
 import { diskEndpoints } from './disks.ts'
 import { noContentAfter } from './no-content.ts'
 
-const name = Type.String({
-  minLength: 1,
-  description: 'Name of the image; one directory may come before it',
-})
+const name = Type.String({ minLength: 1, description: 'Name of the image; one directory may come before it' })
 const md5sum = Type.Object({
   md5sum: Type.Optional(
     Type.String({

@@ -2,7 +2,7 @@ import { type Static, Type } from '@sinclair/typebox'
 import { created, type Endpoint, endpoint, ok } from '../http/endpoint.ts'
 import { noSuchNode, noSuchProject, projectParams, view } from '../http/params.ts'
 import { isLinkable, type NodeCreate, type NodeUpdate, nodeKinds } from '../kinds/node.ts'
-import { Uuid } from '../schema/fields.ts'
+import { closedSchema, oneOf, Uuid } from '../schema/fields.ts'
 import { actionEndpoints, computeActionEndpoints } from './actions.ts'
 import { captureEndpoints } from './captures.ts'
 import { consoleEndpoints } from './consoles.ts'
@@ -12,27 +12,17 @@ import { noContentAfter } from './no-content.ts'
 import { type NodePlace, placeOf } from './node-place.ts'
 
 const Duplicates = {
-  v1: Type.Object(
-    { destination_vm_id: Uuid },
-    {
-      $id: 'InstanceDuplicate',
-      additionalProperties: false,
-      description: 'The instance that becomes a copy; it must exist and be stopped',
-    },
-  ),
-  v2: Type.Object(
-    { destination_node_id: Uuid },
-    {
-      $id: 'Duplicate',
-      additionalProperties: false,
-      description: 'The node that becomes a copy; it must exist and be stopped',
-    },
-  ),
+  v1: closedSchema('InstanceDuplicate', 'The instance that becomes a copy; it must exist and be stopped', {
+    destination_vm_id: Uuid,
+  }),
+  v2: closedSchema('Duplicate', 'The node that becomes a copy; it must exist and be stopped', {
+    destination_node_id: Uuid,
+  }),
 } as const
 
 const creation = Type.Object({
   existing: Type.Optional(
-    Type.Union([Type.Literal('update'), Type.Literal('refuse')], {
+    oneOf(['update', 'refuse'], {
       default: 'update',
       description: 'What becomes of a node of this project that has the id already; refuse: 409, as in v1',
     }),

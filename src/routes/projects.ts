@@ -5,7 +5,7 @@ import { openFeed, requireUpgrade } from '../http/feed.ts'
 import { noSuchProject, projectParams as params, sinceQuery, unknownProject, view } from '../http/params.ts'
 import type { ApiVersion } from '../kinds/kind.ts'
 import { type Project, type ProjectCreate, ProjectStatusFilter, type ProjectUpdate } from '../model/project.ts'
-import { PortNumber } from '../schema/fields.ts'
+import { objectSchema, PortNumber } from '../schema/fields.ts'
 import { fileEndpoints } from './files.ts'
 import { noContentAfter } from './no-content.ts'
 import { eventV1, ProjectV1, ProjectV1Create, ProjectV1Update, projectV1 } from './shown-v1.ts'
@@ -31,10 +31,7 @@ const forms: Readonly<Record<ApiVersion, ProjectForm>> = {
   },
 }
 
-export const UdpPort = Type.Object(
-  { udp_port: PortNumber },
-  { $id: 'UdpPort', description: 'A UDP port reserved for a link' },
-)
+export const UdpPort = objectSchema('UdpPort', 'A UDP port reserved for a link', { udp_port: PortNumber })
 
 const isClosing = 'The project is being closed'
 const noSpace = { 507: 'The disk is nearly full' }

@@ -4,15 +4,17 @@ import { created, type Endpoint, endpoint, ok } from '../http/endpoint.ts'
 import { view } from '../http/params.ts'
 import { ticketLifeMs } from '../http/tickets.ts'
 import { Capabilities, Diagnosis, Load, NetworkInterface, Ports, Reloaded, Version } from '../model/host.ts'
+import { closedSchema, objectSchema } from '../schema/fields.ts'
 import { hostFeed } from './host-feed.ts'
 
-const VersionCheck = Type.Object(
-  { version: Type.String({ minLength: 1, maxLength: 100 }), local: Type.Optional(Type.Boolean()) },
-  { $id: 'VersionCheck', additionalProperties: false, description: 'The version a client wants to be the same' },
-)
-export const Ticket = Type.Object(
+const VersionCheck = closedSchema('VersionCheck', 'The version a client wants to be the same', {
+  version: Type.String({ minLength: 1, maxLength: 100 }),
+  local: Type.Optional(Type.Boolean()),
+})
+export const Ticket = objectSchema(
+  'Ticket',
+  'A single-use ticket that a browser sends as ?ticket= when it opens a websocket',
   { ticket: Type.String(), expires_in_ms: Type.Integer({ description: 'Life of the ticket, ms' }) },
-  { $id: 'Ticket', description: 'A single-use ticket that a browser sends as ?ticket= when it opens a websocket' },
 )
 
 const versions = ['/v1/version', '/v2/version', '/v2/compute/version'].flatMap((path) => [

@@ -2,7 +2,7 @@ import { type Static, Type } from '@sinclair/typebox'
 import { kindOf, type Node, shownNode } from '../kinds/node.ts'
 import type { LabEvent } from '../model/event.ts'
 import { Project as Full, ProjectUpdate, WantedCompute } from '../model/project.ts'
-import { maybe, Name, nullable, Uuid } from '../schema/fields.ts'
+import { closedSchema, maybe, Name, nullable, Uuid } from '../schema/fields.ts'
 
 /** A project as v1 shows it. */
 export type ProjectV1 = Static<typeof ProjectV1>
@@ -24,20 +24,13 @@ const path = Type.String({
   maxLength: 4096,
   description: 'Absolute directory; local mode only, unless it lies in the projects directory',
 })
-export const ProjectV1Create = Type.Object(
-  {
-    project_id: maybe(Uuid),
-    name: maybe(Name),
-    path: maybe(path),
-    temporary: Type.Optional(nullable(Type.Boolean())),
-    compute_id: maybe(WantedCompute),
-  },
-  {
-    $id: 'ProjectCreate',
-    additionalProperties: false,
-    description: 'What a project is created with; everything is optional',
-  },
-)
+export const ProjectV1Create = closedSchema('ProjectCreate', 'What a project is created with; everything is optional', {
+  project_id: maybe(Uuid),
+  name: maybe(Name),
+  path: maybe(path),
+  temporary: Type.Optional(nullable(Type.Boolean())),
+  compute_id: maybe(WantedCompute),
+})
 export const ProjectV1Update = Type.Omit(ProjectUpdate, ['variables'], {
   $id: 'ProjectUpdate',
   additionalProperties: false,

@@ -4,23 +4,20 @@ import { sinceQuery, view } from '../http/params.ts'
 import { shownNode } from '../kinds/node.ts'
 import type { LabEvent } from '../model/event.ts'
 import { Project, ProjectUpdate, Variable, WantedCompute } from '../model/project.ts'
-import { maybe, Name, nullable, Uuid } from '../schema/fields.ts'
+import { closedSchema, maybe, Name, nullable, objectSchema, Uuid } from '../schema/fields.ts'
 
 /** A project as v2 shows it. */
 export type ProjectV2 = Static<typeof ProjectV2>
-export const ProjectV2 = Type.Object(
-  {
-    project_id: Uuid,
-    name: nullable(Type.String()),
-    variables: nullable(Type.Array(Variable)),
-    path: Type.Optional(inFull(Project.properties.path)),
-    location: Type.Optional(inFull(Project.properties.location)),
-    temporary: Type.Optional(inFull(Project.properties.temporary)),
-    compute_id: Project.properties.compute_id,
-    status: Project.properties.status,
-  },
-  { $id: 'ComputeProject', description: 'A project, as v2 shows it' },
-)
+export const ProjectV2 = objectSchema('ComputeProject', 'A project, as v2 shows it', {
+  project_id: Uuid,
+  name: nullable(Type.String()),
+  variables: nullable(Type.Array(Variable)),
+  path: Type.Optional(inFull(Project.properties.path)),
+  location: Type.Optional(inFull(Project.properties.location)),
+  temporary: Type.Optional(inFull(Project.properties.temporary)),
+  compute_id: Project.properties.compute_id,
+  status: Project.properties.status,
+})
 export const projectV2 = (project: Project, view?: 'full'): ProjectV2 => {
   const { project_id, name, variables, status, compute_id } = project
   if (view === 'full') return project
@@ -54,25 +51,19 @@ const ignored = Object.fromEntries(
   ].map((name) => [name, Type.Optional(Type.Unknown({ description: 'Accepted and ignored' }))]),
 )
 
-export const ProjectV2Create = Type.Object(
-  {
-    ...ignored,
-    name: nullable(Name),
-    path: maybe(Type.String({ minLength: 1, maxLength: 4096, description: 'Absolute directory; see v1' })),
-    project_id: maybe(Uuid),
-    temporary: maybe(Type.Boolean({ default: false, description: 'Deleted from disk when it is closed' })),
-    variables: maybe(Type.Array(Variable, { maxItems: 1000 })),
-    compute_id: maybe(WantedCompute),
-  },
-  { $id: 'ComputeProjectCreate', additionalProperties: false, description: 'What a project is created with in v2' },
-)
-export const ProjectV2Update = Type.Object(
+export const ProjectV2Create = closedSchema('ComputeProjectCreate', 'What a project is created with in v2', {
+  ...ignored,
+  name: nullable(Name),
+  path: maybe(Type.String({ minLength: 1, maxLength: 4096, description: 'Absolute directory; see v1' })),
+  project_id: maybe(Uuid),
+  temporary: maybe(Type.Boolean({ default: false, description: 'Deleted from disk when it is closed' })),
+  variables: maybe(Type.Array(Variable, { maxItems: 1000 })),
+  compute_id: maybe(WantedCompute),
+})
+export const ProjectV2Update = closedSchema(
+  'ComputeProjectUpdate',
+  'Changes of a project; absent and null mean "leave"',
   { ...ignored, ...ProjectUpdate.properties },
-  {
-    $id: 'ComputeProjectUpdate',
-    additionalProperties: false,
-    description: 'Changes of a project; absent and null mean "leave"',
-  },
 )
 
 export const feedQuery = Type.Object({

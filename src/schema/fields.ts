@@ -1,4 +1,24 @@
-import { FormatRegistry, type Static, type TSchema, Type } from '@sinclair/typebox'
+import {
+  FormatRegistry,
+  type SchemaOptions,
+  type Static,
+  type TProperties,
+  type TSchema,
+  Type,
+} from '@sinclair/typebox'
+
+/** An object, under its name in the OpenAPI document. */
+export const objectSchema = <P extends TProperties>($id: string, description: string, properties: P) =>
+  Type.Object(properties, { $id, description })
+/** The same for input: members that it does not declare are refused. */
+export const closedSchema = <P extends TProperties>($id: string, description: string, properties: P) =>
+  Type.Object(properties, { $id, additionalProperties: false, description })
+/** One of some words or numbers. */
+export const oneOf = <const V extends string | number>(values: readonly V[], options: SchemaOptions = {}) =>
+  Type.Union(
+    values.map((value) => Type.Literal(value)),
+    options,
+  )
 
 // Any version and variant nibble: clients in the field send more than RFC 9562 allows.
 const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
@@ -30,14 +50,11 @@ export const changing = <T extends TSchema>(schema: T): T => ({ ...schema, chang
 
 /** The body of every error. */
 export type Fault = Static<typeof Fault>
-export const Fault = Type.Object(
-  {
-    message: Type.String({ description: 'What was wrong and what would be right' }),
-    status: Type.Integer({ description: 'The HTTP status again' }),
-    exception: Type.Optional(
-      Type.String({ description: 'Only for a missing image: `ImageMissingError`, which older clients look for' }),
-    ),
-    image: Type.Optional(Type.String({ description: 'Only for a missing image: the name that was asked for' })),
-  },
-  { $id: 'Fault', description: 'Body of every error' },
-)
+export const Fault = objectSchema('Fault', 'Body of every error', {
+  message: Type.String({ description: 'What was wrong and what would be right' }),
+  status: Type.Integer({ description: 'The HTTP status again' }),
+  exception: Type.Optional(
+    Type.String({ description: 'Only for a missing image: `ImageMissingError`, which older clients look for' }),
+  ),
+  image: Type.Optional(Type.String({ description: 'Only for a missing image: the name that was asked for' })),
+})

@@ -1,5 +1,5 @@
-import { type Static, type TProperties, Type } from '@sinclair/typebox'
-import { changing, nullable, PortNumber } from './fields.ts'
+import { type Static, Type } from '@sinclair/typebox'
+import { changing, closedSchema, nullable, objectSchema, oneOf, PortNumber } from './fields.ts'
 import { countedByFilters, droppedByFilters, Filters } from './filters.ts'
 
 const onEvery = {
@@ -36,17 +36,14 @@ const tap = {
   ...onEvery,
 }
 
-const closed = <P extends TProperties>(properties: P, $id: string, description: string) =>
-  Type.Object(properties, { $id, additionalProperties: false, description })
-
 /** A UDP tunnel: one Ethernet frame a datagram, no extra header. */
 export type UdpNio = Static<typeof UdpNio>
-export const UdpNio = closed(udp, 'UdpNio', 'A UDP tunnel')
+export const UdpNio = closedSchema('UdpNio', 'A UDP tunnel', udp)
 export type EthernetNio = Static<typeof GenericEthernetNio> | Static<typeof EthernetNio>
-export const GenericEthernetNio = closed(genericEthernet, 'GenericEthernetNio', 'A network device of the host')
-export const EthernetNio = closed(ethernet, 'EthernetNio', 'A network device of the host')
+export const GenericEthernetNio = closedSchema('GenericEthernetNio', 'A network device of the host', genericEthernet)
+export const EthernetNio = closedSchema('EthernetNio', 'A network device of the host', ethernet)
 export type TapNio = Static<typeof TapNio>
-export const TapNio = closed(tap, 'TapNio', 'A TAP device of the host')
+export const TapNio = closedSchema('TapNio', 'A TAP device of the host', tap)
 
 /** The NIO types of the protocol; the descriptor of a kind names those that it takes. */
 export const nioTypes = [
@@ -79,20 +76,10 @@ export const Nio = Type.Union([UdpNio, GenericEthernetNio, EthernetNio, TapNio],
 
 /** What is known of a link. */
 export type LinkVerdict = Static<typeof LinkVerdict>
-export const LinkVerdict = Type.Union(
-  [
-    Type.Literal('ok'),
-    Type.Literal('one_way'),
-    Type.Literal('silent'),
-    Type.Literal('peer_unreachable'),
-    Type.Literal('suspended'),
-    Type.Literal('port_taken'),
-  ],
-  {
-    description:
-      'ok: frames or probes go both ways; one_way: only one of them; silent: nothing passed; peer_unreachable: the other end refuses, or its device is down; suspended: it was told to drop all frames; port_taken: another program has the local port or device',
-  },
-)
+export const LinkVerdict = oneOf(['ok', 'one_way', 'silent', 'peer_unreachable', 'suspended', 'port_taken'], {
+  description:
+    'ok: frames or probes go both ways; one_way: only one of them; silent: nothing passed; peer_unreachable: the other end refuses, or its device is down; suspended: it was told to drop all frames; port_taken: another program has the local port or device',
+})
 
 const count = (description: string) => Type.Integer({ minimum: 0, description })
 const counters = {
@@ -114,10 +101,7 @@ const counters = {
   ...countedByFilters,
 }
 
-export const PortCounters = Type.Object(counters, {
-  $id: 'PortCounters',
-  description: 'Counted since the port was opened',
-})
+export const PortCounters = objectSchema('PortCounters', 'Counted since the port was opened', counters)
 
 const state = {
   link: changing(LinkVerdict),

@@ -1,9 +1,9 @@
 import { type Static, Type } from '@sinclair/typebox'
-import { changing, Name, nullable, PortNumber, Uuid } from './fields.ts'
+import { changing, Name, nullable, oneOf, PortNumber, Uuid } from './fields.ts'
 
 /** `suspended` exists only for kinds that can be paused. */
 export type NodeStatus = Static<typeof NodeStatus>
-export const NodeStatus = Type.Union([Type.Literal('started'), Type.Literal('stopped'), Type.Literal('suspended')], {
+export const NodeStatus = oneOf(['started', 'stopped', 'suspended'], {
   changesByItself: true,
   description: 'State of the node',
 })

@@ -11,6 +11,7 @@ import type { KindDescriptor } from '../../kinds/kind.ts'
 import { applianceId, Compute, ComputeCreate, ComputeUpdate, localId } from '../../model/compute.ts'
 import { Ports } from '../../model/host.ts'
 import { type ImageKindName, imageKinds } from '../../model/image.ts'
+import { objectSchema } from '../../schema/fields.ts'
 import { uploadOf } from '../images.ts'
 import { noContentAfter } from '../no-content.ts'
 import { joinEndpoint } from './join.ts'
@@ -37,10 +38,9 @@ const notThere = {
   504: 'The compute went away before it had answered',
 }
 
-const Place = Type.Object(
-  { endpoint: Type.String({ description: 'URL at the compute itself' }) },
-  { $id: 'ComputeEndpoint', description: 'Where something is asked for without this service between' },
-)
+const Place = objectSchema('ComputeEndpoint', 'Where something is asked for without this service between', {
+  endpoint: Type.String({ description: 'URL at the compute itself' }),
+})
 const ImageList = Type.Array(
   Type.Object({
     filename: Type.Optional(Type.String()),
