@@ -75,7 +75,9 @@ export class ChildProcessRunner implements Runner {
         descriptors.push(pty.slave)
         terminal = new ReadStream(pty.master)
       }
-      const [command, args] = withDeathSignal(spec.command, spec.args)
+      const isWrapped = spec.is_wrapped === true
+      // A wrapper asks for the death signal itself.
+      const [command, args] = isWrapped ? [spec.command, spec.args] : withDeathSignal(spec.command, spec.args)
       const child = startProgram(command, args, {
         cwd: spec.cwd,
         ...(spec.env !== undefined && { set: spec.env }),
@@ -86,7 +88,7 @@ export class ChildProcessRunner implements Runner {
             : spec.stdio === 'pipe'
               ? ['pipe' as const, 'pipe' as const, log]
               : ['ignore' as const, log, log]),
-          ...(spec.is_wrapped === true ? ['pipe' as const] : []),
+          ...(isWrapped ? ['pipe' as const] : []),
         ],
       })
       const streams = terminal === undefined ? [child.stdout, child.stdin] : [terminal]
@@ -95,9 +97,9 @@ export class ChildProcessRunner implements Runner {
       const source = terminal ?? child.stdout
       const lineEnds = new LineEnds()
       source?.on('data', terminal === undefined ? output : (bytes: Buffer) => output(lineEnds.complete(bytes)))
-      const ended = exitOfChild(child, source, spec.is_wrapped === true)
+      const ended = exitOfChild(child, source, isWrapped)
       await once(child, 'spawn')
-      const begin = spec.is_wrapped === true ? child.stdio[3] : null
+      const begin = isWrapped ? child.stdio[3] : null
       if (begin != null) await said(begin as Readable, longestWrapMs)
       const wrapped = begin == null ? undefined : WrappedProgram.of(child.pid ?? 0)
       return new ChildProcessRunner(

@@ -11,6 +11,8 @@ export interface Cell {
   /** Files and directories at another path. */
   readonly placed?: readonly { readonly from: string; readonly at: string; readonly isWritable: boolean }[]
   readonly devices?: readonly string[]
+  /** Only what a program needs that reads and writes files: no names of users and hosts, /proc or /tmp. Each mount takes time. */
+  readonly isBare?: boolean
   /** `none`: an empty network namespace. */
   readonly network: 'none' | 'host'
   /** With the network of the host: the TCP ports it may listen on, where the kernel can restrict that (Landlock). */
@@ -25,6 +27,12 @@ const etc = [
   ...['hostname', 'nsswitch.conf', 'passwd', 'group', 'services', 'protocols', 'qemu'],
 ].map((name) => join('/etc', name))
 const devices = ['null', 'zero', 'full', 'random', 'urandom'].map((name) => join('/dev', name))
+const mounts: readonly Operation[] = [
+  ['proc', '', '/proc'],
+  ['tmp', '', '/tmp'],
+]
+const whole = { etc, devices, mounts }
+const bare = { etc: ['/etc/ld.so.cache', '/etc/alternatives'], devices: ['/dev/null', '/dev/urandom'], mounts: [] }
 
 /** The mounts of the root directory in the cell, parents first. */
 export function operationsOf(cell: Cell, program: string): Operation[] {
@@ -32,12 +40,12 @@ export function operationsOf(cell: Cell, program: string): Operation[] {
   const placed = cell.placed ?? []
   const shown = [...(cell.readable ?? []), ...(cell.writable ?? [])]
   const isShown = (path: string) => shown.some((place) => path === place || path.startsWith(`${place}/`))
+  const base = cell.isBare === true ? bare : whole
   return [
     ...system.flatMap(systemDirectory),
-    ...there(etc).map((path): Operation => ['ro', path, path]),
-    ['proc', '', '/proc'],
-    ['tmp', '', '/tmp'],
-    ...there([...devices, ...(cell.devices ?? [])]).map((path): Operation => ['dev', path, path]),
+    ...there(base.etc).map((path): Operation => ['ro', path, path]),
+    ...base.mounts,
+    ...there([...base.devices, ...(cell.devices ?? [])]).map((path): Operation => ['dev', path, path]),
     ...placesOf(program).flatMap((path): Operation[] => (isShown(path) ? [] : [['ro', path, path]])),
     // Deeper paths come later: a mount above them would hide them.
     ...[
@@ -55,7 +63,7 @@ function systemDirectory(path: string): Operation[] {
 }
 
 /** The directories of a program outside the system directories, with those that are usually installed beside it. */
-function placesOf(program: string): string[] {
+export function placesOf(program: string): string[] {
   const isOfSystem = (path: string) => system.some((directory) => path.startsWith(`${directory}/`))
   const found = new Set<string>()
   for (const path of new Set([program, realpathSync(program)])) {

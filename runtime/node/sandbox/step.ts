@@ -39,31 +39,37 @@ export interface Step {
 export function stepArguments(step: Step, command: string, args: readonly string[]): string[] {
   const { namespaces, cwd, user, listens } = step
   const operations = namespaces?.operations ?? []
-  // linux/sched.h: mount, IPC and PID namespaces, a user namespace, a network namespace.
-  const flags =
-    namespaces === undefined
-      ? 0
-      : 0x2802_0000 | (namespaces.isUser ? 0x1000_0000 : 0) | (namespaces.hasNetwork ? 0 : 0x4000_0000)
   return [
-    ...['-e', script, callNumbers() ?? '', String(flags), namespaces?.root ?? '', cwd],
+    ...['-e', head + (namespaces === undefined ? '' : makeNamespaces) + tail, callNumbers() ?? '', cwd],
     user === undefined ? '' : [user.uid, user.gid, ...user.groups].join(','),
     listens === undefined ? '-' : listens.join(','),
-    String(operations.length),
+    ...(namespaces === undefined ? [] : [String(flags(namespaces)), namespaces.root, String(operations.length)]),
     ...operations.flat(),
     ...[command, ...args],
   ]
 }
 
+/** linux/sched.h: mount, IPC and PID namespaces, a user namespace, a network namespace. */
+const flags = ({ isUser, hasNetwork }: NonNullable<Step['namespaces']>): number =>
+  0x2802_0000 | (isUser ? 0x1000_0000 : 0) | (hasNetwork ? 0 : 0x4000_0000)
+
 /** Exit code after a failure of the confinement. */
 export const failureCode = 125
 
-const script = String.raw`
-my ($numbers, $flags, $root, $cwd, $user, $listens, $count, @rest) = @ARGV;
+/** For every program: it closes the descriptors above the one that reports the start (close_range(2), Linux 5.9). */
+const head = String.raw`
+my ($numbers, $cwd, $user, $listens, @rest) = @ARGV;
 my ($MOUNT, $PIVOT, $UMOUNT, $UNSHARE, $PRCTL, $CAPSET, $SETRESUID, $SETRESGID, $STATFS) = map { $_ + 0 } split /,/, $numbers;
-$flags += 0;
 sub fail { print STDERR "the confinement cannot be made: $_[0]: $!\n"; exit ${failureCode} }
 sub attempt { my ($number, @values) = @_; syscall($number, @values) }
 sub call { my ($what, @values) = @_; my $r = attempt(@values); $r >= 0 or fail($what); $r }
+syscall(436, 4, 0xffffffff, 0) >= 0 or eval 'use POSIX (); POSIX::close($_) for 4 .. 4095';
+`
+
+/** Creates the namespaces and their mounts. Perl takes a millisecond to read it. */
+const makeNamespaces = String.raw`
+my ($flags, $root, $count) = splice(@rest, 0, 3);
+$flags += 0;
 sub parents { my ($path) = @_; my $at = $root; my @parts = grep { length } split m{/}, $path; my $last = pop @parts;
   for (@parts) { $at .= "/$_"; -d $at or mkdir $at, 0755 or fail("mkdir $at") } "$at/$last" }
 sub place { my ($from, $to) = @_; my $at = parents($to);
@@ -83,44 +89,47 @@ sub attach { my ($from, $at, $more) = @_;
   for (<$f>) { my $point = (split / /)[4]; $point =~ s/\\(\d{3})/chr(oct($1))/ge; remount($point, $more) if index($point, "$at/") == 0 }
   close $f }
 umask 022;
-if ($flags) {
-  my ($uid, $gid) = ($>, $) + 0);
-  call('unshare', $UNSHARE, $flags);
-  if ($flags & 0x10000000) {
-    for (['setgroups', 'deny'], ['uid_map', "0 $uid 1"], ['gid_map', "0 $gid 1"]) {
-      open(my $f, '>', "/proc/self/$$_[0]") or fail($$_[0]); (syswrite $f, $$_[1]) or fail($$_[0]); close $f }
-  }
-  my $init = fork; defined $init or fail('fork');
-  if ($init) {
-    $SIG{TERM} = 'IGNORE'; open STDIN, '<', '/dev/null'; close STDOUT; open(my $f, '<&=', 3) and close $f;
-    waitpid($init, 0); exit($? & 127 ? 128 + ($? & 127) : $? >> 8) }
-  syscall($PRCTL, 1, 9, 0, 0, 0);
-  call('private mounts', $MOUNT, 'none', '/', 'none', 262144 | 16384, 0);
-  call('tmpfs', $MOUNT, 'tmpfs', $root, 'tmpfs', 2 | 4, 'mode=755');
-  mkdir "$root/.old", 0755 or fail('mkdir');
-  for (1 .. $count) {
-    my ($type, $from, $to) = splice(@rest, 0, 3);
-    if ($type eq 'ro') { attach($from, place($from, $to), 1 | 2 | 4) }
-    elsif ($type eq 'rw') { attach($from, place($from, $to), 2 | 4) }
-    elsif ($type eq 'dev') { attach($from, place($from, $to), 0) }
-    elsif ($type eq 'link') { symlink($from, parents($to)) or fail("link $to") }
-    else { my $at = parents($to); -d $at or mkdir $at, 0755 or fail("mkdir $at");
-      my $kind = $type eq 'proc' ? 'proc' : 'tmpfs';
-      call("$kind $to", $MOUNT, $kind, $at, $kind, 2 | 4 | ($type eq 'proc' ? 8 : 0), $type eq 'proc' ? 0 : 'mode=1777') }
-  }
-  call('pivot_root', $PIVOT, $root, "$root/.old");
-  chdir '/' or fail('chdir');
-  call('umount', $UMOUNT, '/.old', 2);
-  rmdir '/.old';
-  call('remount /', $MOUNT, 'none', '/', 'none', 4096 | 32 | 1 | 2 | 4, 0);
-  my $child = fork; defined $child or fail('fork');
-  if ($child) {
-    open STDIN, '<', '/dev/null'; close STDOUT; open(my $f, '<&=', 3) and close $f;
-    my $code = 0;
-    for (;;) { my $pid = waitpid(-1, 0); last if $pid < 0; if ($pid == $child) { exit($? & 127 ? 128 + ($? & 127) : $? >> 8) } }
-    exit 1 }
-} else { splice(@rest, 0, 3 * $count) }
-syscall($PRCTL, 24, $_, 0, 0, 0) for 0 .. 63;
+my ($uid, $gid) = ($>, $) + 0);
+syscall($PRCTL, 1, 9, 0, 0, 0);
+call('unshare', $UNSHARE, $flags);
+if ($flags & 0x10000000) {
+  for (['setgroups', 'deny'], ['uid_map', "0 $uid 1"], ['gid_map', "0 $gid 1"]) {
+    open(my $f, '>', "/proc/self/$$_[0]") or fail($$_[0]); (syswrite $f, $$_[1]) or fail($$_[0]); close $f }
+}
+my $init = fork; defined $init or fail('fork');
+if ($init) {
+  $SIG{TERM} = 'IGNORE'; open STDIN, '<', '/dev/null'; close STDOUT; open(my $f, '<&=', 3) and close $f;
+  waitpid($init, 0); exit($? & 127 ? 128 + ($? & 127) : $? >> 8) }
+syscall($PRCTL, 1, 9, 0, 0, 0);
+call('private mounts', $MOUNT, 'none', '/', 'none', 262144 | 16384, 0);
+call('tmpfs', $MOUNT, 'tmpfs', $root, 'tmpfs', 2 | 4, 'mode=755');
+mkdir "$root/.old", 0755 or fail('mkdir');
+for (1 .. $count) {
+  my ($type, $from, $to) = splice(@rest, 0, 3);
+  if ($type eq 'ro') { attach($from, place($from, $to), 1 | 2 | 4) }
+  elsif ($type eq 'rw') { attach($from, place($from, $to), 2 | 4) }
+  elsif ($type eq 'dev') { attach($from, place($from, $to), 0) }
+  elsif ($type eq 'link') { symlink($from, parents($to)) or fail("link $to") }
+  else { my $at = parents($to); -d $at or mkdir $at, 0755 or fail("mkdir $at");
+    my $kind = $type eq 'proc' ? 'proc' : 'tmpfs';
+    call("$kind $to", $MOUNT, $kind, $at, $kind, 2 | 4 | ($type eq 'proc' ? 8 : 0), $type eq 'proc' ? 0 : 'mode=1777') }
+}
+call('pivot_root', $PIVOT, $root, "$root/.old");
+chdir '/' or fail('chdir');
+call('umount', $UMOUNT, '/.old', 2);
+rmdir '/.old';
+call('remount /', $MOUNT, 'none', '/', 'none', 4096 | 32 | 1 | 2 | 4, 0);
+my $child = fork; defined $child or fail('fork');
+if ($child) {
+  open STDIN, '<', '/dev/null'; close STDOUT; open(my $f, '<&=', 3) and close $f;
+  my $code = 0;
+  for (;;) { my $pid = waitpid(-1, 0); last if $pid < 0; if ($pid == $child) { exit($? & 127 ? 128 + ($? & 127) : $? >> 8) } }
+  exit 1 }
+`
+
+/** For every program: drops privileges, restricts the network, and executes it. */
+const tail = String.raw`
+for (0 .. 63) { last if syscall($PRCTL, 24, $_, 0, 0, 0) < 0 }
 if (length $user) {
   my ($uid, $gid, @groups) = map { $_ + 0 } split /,/, $user;
   $) = join ' ', $gid, @groups ? @groups : $gid;

@@ -1,5 +1,5 @@
 import { closeSync, constants, openSync, readdirSync, realpathSync, type Stats, statSync } from 'node:fs'
-import { basename, delimiter, dirname, join } from 'node:path'
+import { basename, delimiter, dirname, join, resolve } from 'node:path'
 import { conflict } from '../../../../src/errors/api-error.ts'
 import type { MachineEmulatorNode } from '../../../../src/kinds/machine-emulator.ts'
 import type { Confinement, Sandbox } from '../../sandbox/sandbox.ts'
@@ -36,7 +36,7 @@ function fileKey(path: string): string {
 /** The emulator programs in PATH, by name; a program that several directories of PATH lead to is there once. */
 export function findEmulators(path = process.env.PATH ?? ''): readonly string[] {
   const found = new Map<string, string>()
-  for (const directory of path.split(delimiter).filter((part) => part.startsWith('/'))) {
+  for (const directory of directoriesIn(path)) {
     for (const name of namesIn(directory)) {
       const file = isEmulatorName(name) ? findProgram(join(directory, name)) : undefined
       if (file === undefined) continue
@@ -46,6 +46,9 @@ export function findEmulators(path = process.env.PATH ?? ''): readonly string[] 
   }
   return [...found.values()].sort((a, b) => (basename(a) < basename(b) ? -1 : 1))
 }
+
+const directoriesIn = (path: string): string[] =>
+  path.split(delimiter).flatMap((part) => (part.startsWith('/') ? [resolve(part)] : []))
 
 function namesIn(directory: string): string[] {
   try {
@@ -109,7 +112,7 @@ function allowedPath(wanted: string, isLocal: boolean): string | { refusal: stri
     const program = /^qemu-system-(\w+)$/.exec(name)?.[1] ?? 'x86_64'
     return { refusal: `qemu_path: ${wanted} is not there or cannot be run; install it (${installHintOf(program)})` }
   }
-  if (!isLocal && !findEmulators().some((found) => dirname(found) === dirname(path) && basename(found) === name)) {
+  if (!isLocal && !directoriesIn(process.env.PATH ?? '').includes(dirname(path))) {
     return { refusal: `qemu_path: ${wanted} is not in PATH, and only what is there may be used outside local mode` }
   }
   return path

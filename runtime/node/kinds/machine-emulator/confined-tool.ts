@@ -1,6 +1,9 @@
 import { sep } from 'node:path'
+import type { ProgramEnd } from '../../programs/start.ts'
 import { give, letRead } from '../../sandbox/box.ts'
+import { placesOf } from '../../sandbox/cell.ts'
 import type { Confinement } from '../../sandbox/sandbox.ts'
+import { CellShell, type ShellLimits } from '../../sandbox/shell.ts'
 
 export interface ConfinedToolOptions {
   /** The program qemu-img. */
@@ -12,14 +15,16 @@ export interface ConfinedToolOptions {
   readonly images: readonly string[]
 }
 
-/** The tool for disks in a cell: it sees the directory of the node, the images, and what else it is shown. */
-export class ConfinedTool {
-  readonly path: string
+/**
+ * The tool for disks in a cell: it sees the directory of the node, the images, and the files that it was shown. All commands of a
+ * start run in one cell; the owner disposes of the tool, and so of the cell.
+ */
+export class ConfinedTool implements Disposable {
   readonly #options: ConfinedToolOptions
   readonly #seen = new Map<string, boolean>()
+  #shell: CellShell | undefined
 
   constructor(options: ConfinedToolOptions) {
-    this.path = options.path
     this.#options = options
   }
 
@@ -37,16 +42,33 @@ export class ConfinedTool {
     const { confinement, directory, images } = this.#options
     if (file.startsWith(directory + sep)) return
     await letRead(confinement.user, file, images, isWritable)
-    this.#seen.set(file, isWritable || this.#seen.get(file) === true)
+    const before = this.#seen.get(file)
+    if (before === true || before === isWritable) return
+    this.#seen.set(file, isWritable)
+    this.renew()
   }
 
-  /** The command that runs it with arguments, in which every file is an absolute path. */
-  async wrap(args: readonly string[]): Promise<{ command: string; args: string[] }> {
-    const { confinement, directory } = this.#options
+  /** Runs it with arguments, in which every file is an absolute path. Never rejects for how it ended. */
+  async run(args: readonly string[], limits: ShellLimits): Promise<ProgramEnd> {
+    const { path, confinement, directory } = this.#options
     await give(confinement.user, directory)
     for (const arg of args) if (arg.startsWith('/') && !this.#seen.has(arg)) await this.see(arg)
-    const cell = { cwd: '/', network: 'none' as const, readable: this.readable, writable: this.writable }
-    return confinement.wrap(cell, this.path, args)
+    if (this.#shell?.isOpen !== true) {
+      const readable = [...this.readable, ...placesOf(path)]
+      const cell = { cwd: '/', network: 'none', isBare: true, readable, writable: this.writable } as const
+      this.#shell = new CellShell(confinement, cell)
+    }
+    return this.#shell.run(path, args, limits)
+  }
+
+  /** Ends the cell: the next command runs in a new one, out of reach of an image that has taken the tool over. */
+  renew(): void {
+    this.#shell?.close()
+    this.#shell = undefined
+  }
+
+  [Symbol.dispose](): void {
+    this.renew()
   }
 
   #only(isWritable: boolean): string[] {

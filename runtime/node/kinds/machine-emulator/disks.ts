@@ -190,6 +190,8 @@ async function lookAt(tool: ImageTool, path: string, allow: Overlay['allow']): P
     await allow?.(base.facts)
     return base
   }
+  // Other nodes rely on the result, so no image of this node may forge it.
+  if (typeof tool !== 'string') tool.renew()
   const facts = await inspectImage(tool, path)
   // Before the check, which opens what the image is made of.
   await allow?.(facts)

@@ -148,6 +148,7 @@ export class MachineEmulatorKind implements NodeKind<MachineProperties, typeof m
     if (node.status !== 'stopped') throw conflict('The disk is in use: stop the node first')
     const { path } = await resolveEmulator(node.record.properties, this.#host.isLocal(), this.#host.sandbox)
     const tool = await this.#images.tool(node.directory, path)
+    using _cell = typeof tool === 'string' ? null : tool
     const disk = await this.#images.disk(node, drive_name, tool)
     if (disk.snapshots.includes(savedStateTag)) {
       throw conflict('The disk holds the saved state of the machine: start it and let it power off first')

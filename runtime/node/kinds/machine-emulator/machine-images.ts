@@ -101,6 +101,9 @@ export class MachineImages {
     if (!saves) await withDiskErrors(stateDiskName, () => rm(stateDisk, { recursive: true, force: true }))
     if (used.length === 0 && !saves) return { disks: [], stateDisk: undefined, warnings: [], hasState: false }
     const tool = await toolFor()
+    using _cell = typeof tool === 'string' ? null : tool
+    // First: each file that is shown later takes a new cell.
+    for (const slot of used) await this.#shownFile(node, slot, tool)
     await requireSpace(node.directory, this.#options.minFreeMb())
     const prepared: (PreparedDisk & { slot?: DiskSlot })[] = []
     for (const slot of used) prepared.push({ ...(await this.disk(node, slot, tool)), slot })
@@ -124,24 +127,31 @@ export class MachineImages {
   /** Makes and checks one disk; 409 when the node has none there. */
   async disk(node: MachineKindNode, slot: DiskSlot, tool: ImageTool): Promise<PreparedDisk> {
     const { linked_clone, formats } = node.record.properties
-    const name = this.#nameOf(node, slot)
-    if (name === '') throw conflict(`The node has no disk ${slot}: set ${slot}_disk_image first`)
-    const { file } = await this.named(node, `${slot}_disk_image`, name)
+    const file = await this.#shownFile(node, slot, tool)
     const allow = this.#allowOf(node, tool)
-    if (typeof tool !== 'string') await tool.see(file, !linked_clone)
     if (linked_clone) return prepareOverlay(tool, { path: join(node.directory, overlayName(slot)), base: file, allow })
     const disk = await prepareImage(tool, file, { format: formats[file], allow })
     node.record.properties = { ...node.record.properties, formats: { ...formats, [file]: disk.format } }
     return disk
   }
 
+  /** The image of a disk, which the tool may then open; 409 when the node has none there. */
+  async #shownFile(node: MachineKindNode, slot: DiskSlot, tool: ImageTool): Promise<string> {
+    const name = this.#nameOf(node, slot)
+    if (name === '') throw conflict(`The node has no disk ${slot}: set ${slot}_disk_image first`)
+    const { file } = await this.named(node, `${slot}_disk_image`, name)
+    if (typeof tool !== 'string') await tool.see(file, !node.record.properties.linked_clone)
+    return file
+  }
+
   /** Takes the saved states out of the disks in a directory like that of a node. */
   async forgetState(directory: string, emulator: string): Promise<void> {
     const names = (await readdir(directory)).filter((name) => ownDisk.test(name))
-    for (const name of names) {
-      const disk = { path: join(directory, name), format: 'qcow2' }
-      await deleteSnapshot(await this.tool(directory, emulator), disk, savedStateTag)
-    }
+    if (names.length === 0) return
+    const tool = await this.tool(directory, emulator)
+    using _cell = typeof tool === 'string' ? null : tool
+    for (const name of names)
+      await deleteSnapshot(tool, { path: join(directory, name), format: 'qcow2' }, savedStateTag)
   }
 
   /** 409 when images that an emulator has opened read what `disks` would have refused: since then a client may have replaced them. */

@@ -39,8 +39,8 @@ export interface ToolEnd {
 /** Runs the tool without a shell. Its exit code is the caller's to judge; 409 when it could not run to its end. */
 export async function runQemuImg(tool: ImageTool, args: readonly string[], ms = 0): Promise<ToolEnd> {
   const options = { ms, maxBytes: maxOutputBytes, set: { LC_ALL: 'C' } }
-  const { command, args: words } = typeof tool === 'string' ? { command: tool, args } : await tool.wrap(args)
-  const { error, stdout, stderr } = await runProgram(command, words, options)
+  const end = typeof tool === 'string' ? runProgram(tool, args, options) : tool.run(args, options)
+  const { error, stdout, stderr } = await end
   const code = error === null ? 0 : error.code
   if (typeof code === 'number') return { code, stdout, stderr }
   const reason = error?.killed ? `it took longer than ${ms} ms` : (error?.message ?? 'it was killed')

@@ -1,27 +1,25 @@
 import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
+import { closeSync, openSync } from 'node:fs'
 import { chmod, writeFile } from 'node:fs/promises'
 import { type AddressInfo, createServer } from 'node:net'
 import { join } from 'node:path'
+import type { Readable } from 'node:stream'
+import { text } from 'node:stream/consumers'
 import { expect, onTestFinished, test } from 'vitest'
-import { confinementCheck } from '../../runtime/node/doctor/confinement.ts'
-import { runProgram } from '../../runtime/node/programs/start.ts'
-import { landlockWithTcp, Sandbox, type SandboxSettings } from '../../runtime/node/sandbox/sandbox.ts'
-import { findUser } from '../../runtime/node/sandbox/user.ts'
-import { freshDirectory } from '../support/directory.ts'
-import { startKeeper } from '../support/keeper.ts'
-import { freePorts } from '../support/ports.ts'
-import { requireRoot } from '../support/require.ts'
-import { TestService } from '../support/service.ts'
-import { testWith } from '../support/test-with.ts'
+import { confinementCheck } from '../../../runtime/node/doctor/confinement.ts'
+import { runProgram, startProgram } from '../../../runtime/node/programs/start.ts'
+import { landlockWithTcp } from '../../../runtime/node/sandbox/sandbox.ts'
+import { findUser } from '../../../runtime/node/sandbox/user.ts'
+import { freshDirectory } from '../../support/directory.ts'
+import { startKeeper } from '../../support/keeper.ts'
+import { freePorts } from '../../support/ports.ts'
+import { requireRoot } from '../../support/require.ts'
+import { confinementBy, defaultSandbox, sandboxOf } from '../../support/sandbox.ts'
+import { TestService } from '../../support/service.ts'
+import { testWith } from '../../support/test-with.ts'
 
 const root = requireRoot()
-const usual: SandboxSettings = { sandbox: 'auto', require_sandbox: false, emulator_user: 'nobody' }
-
-async function sandboxOf(more: Partial<SandboxSettings> = {}, isLocal = false) {
-  const runDirectory = await freshDirectory()
-  return new Sandbox({ settings: () => ({ ...usual, ...more }), isLocal: () => isLocal, runDirectory })
-}
 
 test('nothing is confined in local mode', async () => {
   expect(await (await sandboxOf({ require_sandbox: true }, true)).confinement()).toBeUndefined()
@@ -52,7 +50,7 @@ test('the user of emulators is a name of the host, or two numbers', () => {
 })
 
 testWith(root)('the doctor says what protects the host', async () => {
-  const settings = { ...usual, local: false }
+  const settings = { ...defaultSandbox, local: false }
   expect(await confinementCheck(settings)).toMatchObject({
     status: 'ok',
     found: expect.stringMatching(/^(bubblewrap|namespaces), as nobody, (no )?Landlock/),
@@ -99,6 +97,17 @@ for (const by of ['bubblewrap', 'namespaces'] as const) {
       ).toBe('binds')
     },
   )
+
+  testWith(root)(`a confined program inherits only the three standard descriptors: ${by}`, async () => {
+    const confinement = await confinementBy(by)
+    const script = 'n=3; while [ $n -lt 64 ]; do [ -L /proc/self/fd/$n ] && echo $n; n=$((n + 1)); done; echo done'
+    const { command, args } = confinement.wrap({ cwd: '/', network: 'none' }, '/bin/sh', ['-c', script])
+    const high = openSync('/etc/hostname', 'r')
+    onTestFinished(() => closeSync(high))
+    const between = Array<'ignore'>(37).fill('ignore')
+    const child = startProgram(command, args, { stdio: ['ignore', 'pipe', 'inherit', 'pipe', ...between, high] })
+    expect(await text(child.stdout as Readable)).toBe('done\n')
+  })
 
   testWith(root)(`a confined program is asked politely to end, and its end is told as it was: ${by}`, async () => {
     const keeper = await startKeeper()

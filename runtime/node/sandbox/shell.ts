@@ -1,0 +1,82 @@
+import type { ChildProcess } from 'node:child_process'
+import { randomUUID } from 'node:crypto'
+import { ignore } from '../../../src/async/ignore.ts'
+import { type ProgramEnd, startProgram } from '../programs/start.ts'
+import type { Cell } from './cell.ts'
+import type { Confinement } from './sandbox.ts'
+
+export interface ShellLimits {
+  /** Timeout of the program, ms; 0: none. */
+  readonly ms: number
+  /** Limit of the output, characters. */
+  readonly maxBytes: number
+}
+
+/**
+ * A cell whose shell runs programs one after the other: the start of a cell takes longer than most of them. A program that an
+ * image has taken over can forge the output of later programs in its cell, so a cell serves one purpose of one node.
+ */
+export class CellShell {
+  readonly #child: ChildProcess
+
+  /** Starts the cell. The first program reports a failure. */
+  constructor(confinement: Confinement, cell: Cell) {
+    const { command, args } = confinement.wrap(cell, '/bin/sh', ['-s'])
+    this.#child = startProgram(command, args, { set: { LC_ALL: 'C' } })
+    this.#child.on('error', ignore('run reports it'))
+    this.#child.stdin?.on('error', ignore('the cell has ended, which run reports'))
+    for (const stream of [this.#child.stdout, this.#child.stderr]) stream?.setEncoding('utf8')
+  }
+
+  /** Whether it takes programs. */
+  get isOpen(): boolean {
+    return !this.#child.killed && this.#child.exitCode === null && this.#child.signalCode === null
+  }
+
+  /** Runs one program, given by its path, without input. The cell ends with a program that exceeds a limit. Never rejects. */
+  run(command: string, args: readonly string[], { ms, maxBytes }: ShellLimits): Promise<ProgramEnd> {
+    const child = this.#child
+    if (!this.isOpen) return Promise.resolve({ error: new Error('its cell has ended'), stdout: '', stderr: '' })
+    // Random for each program, so that a name or a message that a program repeats cannot end its output.
+    const mark = randomUUID()
+    const said = { stdout: '', stderr: '' }
+    return new Promise((resolve) => {
+      const end = (error: ProgramEnd['error']) => {
+        clearTimeout(timer)
+        for (const emitter of [child.stdout, child.stderr]) emitter?.removeAllListeners('data')
+        child.off('close', onClose).off('error', onClose)
+        resolve({ error, ...said })
+      }
+      const fail = (message: string, killed: boolean) => {
+        this.close()
+        end(Object.assign(new Error(message), { killed }))
+      }
+      const onClose = (cause: unknown) =>
+        fail(cause instanceof Error ? cause.message : said.stderr.trim().split('\n').at(-1) || 'its cell ended', false)
+      const timer = ms > 0 ? setTimeout(() => fail(`it took longer than ${ms} ms`, true), ms) : undefined
+      for (const name of ['stdout', 'stderr'] as const) {
+        child[name]?.on('data', (text: string) => {
+          said[name] += text
+          if (said[name].length > maxBytes) return fail('it does not stop talking', false)
+          if (!said.stdout.endsWith(` ${mark}\n`) || !said.stderr.endsWith(`\n${mark}\n`)) return
+          const last = said.stdout.lastIndexOf('\n', said.stdout.length - mark.length - 3)
+          const code = Number.parseInt(said.stdout.slice(last + 1), 10)
+          said.stdout = said.stdout.slice(0, last)
+          said.stderr = said.stderr.slice(0, -mark.length - 2)
+          end(code === 0 ? null : Object.assign(new Error(`it ended with code ${code}`), { code }))
+        })
+      }
+      child.once('close', onClose).once('error', onClose)
+      const words = [command, ...args].map(quoted).join(' ')
+      child.stdin?.write(`${words} </dev/null; printf '\\n%d %s\\n' $? ${mark}; printf '\\n%s\\n' ${mark} >&2\n`)
+    })
+  }
+
+  /** Ends the cell with all that runs in it: the kernel ends the processes of a PID namespace with its first one. */
+  close(): void {
+    this.#child.kill('SIGKILL')
+  }
+}
+
+/** A word for a shell: between single quotes only the quote itself has a meaning (POSIX, Shell Command Language, 2.2.2). */
+const quoted = (word: string): string => `'${word.replaceAll("'", `'\\''`)}'`
