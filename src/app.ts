@@ -6,6 +6,7 @@ import { LoginLimit, tooManyLogins } from './auth/login-limit.ts'
 import type { RateLimit } from './auth/rate-limit.ts'
 import type { Sessions } from './auth/sessions.ts'
 import type { Tokens } from './auth/tokens.ts'
+import type { Labs } from './controller/labs.ts'
 import { ApiError } from './errors/api-error.ts'
 import { errorHeader, wordOfStatus } from './errors/words.ts'
 import { type FeedSource, feedsOf } from './events/fleet-feed.ts'
@@ -44,6 +45,8 @@ export interface AppOptions {
   readonly fleet?: Fleet
   /** The VM that is the compute `vm` of the fleet; without it, its endpoints answer 404. */
   readonly appliance?: ApplianceVmService
+  /** The labs over all of these computes; without them, their endpoints answer 404. */
+  readonly labs?: Labs | undefined
   /** See `Context.between`; without it all projects are on one host. */
   readonly between?: Context['between']
   /** See `Context.uploads`. */
@@ -184,6 +187,7 @@ export function createApp(options: AppOptions): App {
     appliance: options.appliance,
     between: options.between ?? (async () => '127.0.0.1'),
     uploads: options.uploads,
+    labs: options.labs,
     linking: new Set(),
     version,
     tickets,

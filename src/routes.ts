@@ -1,6 +1,10 @@
 import type { Endpoint } from './http/endpoint.ts'
 import { docsEndpoints } from './routes/docs.ts'
 import { imageEndpoints } from './routes/images.ts'
+import { labDrawingEndpoints } from './routes/labs/drawings.ts'
+import { labLinkEndpoints } from './routes/labs/links.ts'
+import { labNodeEndpoints } from './routes/labs/nodes.ts'
+import { labProjectEndpoints } from './routes/labs/projects.ts'
 import { metricsEndpoints } from './routes/metrics.ts'
 import { nodeEndpoints } from './routes/nodes.ts'
 import { projectEndpoints } from './routes/projects.ts'
@@ -19,6 +23,10 @@ export const endpoints: readonly Endpoint[] = [
   ...serverEndpoints,
   ...metricsEndpoints,
   ...projectEndpoints,
+  ...labProjectEndpoints,
+  ...labNodeEndpoints,
+  ...labLinkEndpoints,
+  ...labDrawingEndpoints,
   ...nodeEndpoints,
   ...imageEndpoints,
   autoIdlePc,

@@ -1,9 +1,15 @@
 import type { AppOptions } from '../../src/app.ts'
+import { ignore } from '../../src/async/ignore.ts'
 import type { Tokens } from '../../src/auth/tokens.ts'
+import { fleetComputes } from '../../src/controller/fleet-computes.ts'
+import { Labs } from '../../src/controller/labs.ts'
+import { EventLog } from '../../src/events/event-log.ts'
 import type { ApplianceVmService } from '../../src/fleet/appliance-vm.ts'
+import type { Fleet } from '../../src/fleet/fleet.ts'
 import { fleetMembers } from '../../src/gateway/fleet-members.ts'
 import { createGateway } from '../../src/gateway/gateway-agent.ts'
 import { peerAddress } from '../../src/gateway/peer-address.ts'
+import type { Load } from '../../src/model/host.ts'
 import { createNodeAgent, type TakenOver } from './agent.ts'
 import { openAppliance } from './appliance-vm/node-appliance.ts'
 import type { LoadedConfig } from './config/load.ts'
@@ -12,12 +18,14 @@ import { ImageDigestFile, nodeHasher } from './fleet/image-digest-file.ts'
 import { createNodeFleet } from './fleet/node-fleet.ts'
 import { PlacementLog } from './fleet/placement-log.ts'
 import { processMetrics, versionFamily } from './host/process-metrics.ts'
+import { callerName } from './http/caller.ts'
+import { LabFiles } from './labs/lab-files.ts'
 import type { Log } from './log/log.ts'
 import type { ServiceRecords } from './storage/service-records.ts'
 import { version } from './system/version.ts'
 
 /** Where the labs of a service run: on this host, or on the computes of a gateway. */
-export interface LabHost extends Pick<AppOptions, 'agent' | 'fleet' | 'appliance' | 'between' | 'uploads'> {
+export interface LabHost extends Pick<AppOptions, 'agent' | 'fleet' | 'appliance' | 'between' | 'uploads' | 'labs'> {
   /** What the service before left open. Absent on a gateway. */
   readonly takenOver?: Promise<TakenOver>
   /** Ends the appliance VM, which takes its time; it has a timeout of its own. */
@@ -42,13 +50,17 @@ export async function openCompute({ config, log, records, tokens, port, inside }
   const local = { port, host: agent.host, fetch: inside }
   const { fleet, close: closeFleet } = await createNodeFleet({ config, log, records, tokens, local })
   const appliance: ApplianceVmService = await openAppliance({ records, fleet, drivers })
+  const { labs, close: closeLabs } = await openLabs(fleet, { config, log, records, load: () => agent.host.load() })
+  void takenOver.then(() => labs.restore())
   return {
     agent,
     fleet,
     appliance,
+    labs,
     takenOver,
     end: () => appliance.close(),
     async close() {
+      await closeLabs()
       await closeFleet()
       await closeAgent()
     },
@@ -67,16 +79,55 @@ export async function openGateway({ config, log, records, tokens }: LabHostOptio
     warn: (message) => log.warn({}, message),
     host: { version, metrics: async () => [versionFamily(version), ...(await processMetrics())] },
   })
+  const { labs, close: closeLabs } = await openLabs(fleet, { config, log, records })
+  void labs.restore()
   return {
     agent: gateway.agent,
     fleet,
+    labs,
     between: peerAddress(fleet, gateway.locator),
     uploads: gateway.uploads,
     end: async () => {},
     async close() {
+      await closeLabs()
       gateway.close()
       await closeFleet()
       await placements.close()
+    },
+  }
+}
+
+/** The labs over the computes of a fleet, with their documents in the data directory. */
+async function openLabs(
+  fleet: Fleet,
+  { config, log, records, load }: Pick<LabHostOptions, 'config' | 'log' | 'records'> & { load?: () => Promise<Load> },
+): Promise<{ labs: Labs; close(): Promise<void> }> {
+  const store = await LabFiles.open(records)
+  const { limits } = config.current
+  let now: Load = { cpu_usage_percent: 0, memory_usage_percent: 0 }
+  const loadNow = () => {
+    // A ping does not wait: it has the figures of the ping before.
+    load?.().then((it) => {
+      now = it
+    }, ignore('the figures of before are told'))
+    return now
+  }
+  const events = new EventLog(
+    { history: limits.history, feeds: () => config.current.limits.feeds },
+    loadNow,
+    callerName,
+  )
+  const labs = await Labs.start({
+    store,
+    events,
+    computes: fleetComputes(fleet),
+    warn: (message) => log.warn({}, message),
+  })
+  return {
+    labs,
+    async close() {
+      labs.shutdown()
+      await store.close()
     },
   }
 }

@@ -3,6 +3,7 @@ import type { Caller } from '../auth/caller.ts'
 import type { Identity } from '../auth/identity.ts'
 import type { LoginLimit } from '../auth/login-limit.ts'
 import type { Tokens } from '../auth/tokens.ts'
+import type { Labs } from '../controller/labs.ts'
 import type { FeedSource } from '../events/fleet-feed.ts'
 import type { ApplianceVmService } from '../fleet/appliance-vm.ts'
 import type { Fleet } from '../fleet/fleet.ts'
@@ -33,6 +34,8 @@ export interface Context<Agent = SharedAgent> {
   readonly feeds: FeedSource
   readonly fleet: Fleet | undefined
   readonly appliance: ApplianceVmService | undefined
+  /** The labs; undefined for a service without them. */
+  readonly labs: Labs | undefined
   /** The address at which the host of one project reaches that of another. 409 when there is none. */
   readonly between: (from: string, to: string) => Promise<string>
   /** Records the digests of images that are uploaded to computes. Absent where there is no gateway. */

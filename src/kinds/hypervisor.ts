@@ -3,7 +3,7 @@ import { changing, maybe, nullable, objectSchema, oneOf, PortNumber } from '../s
 import { ethernetNios } from '../schema/nio.ts'
 import { nodeFields } from '../schema/node-fields.ts'
 import { inputsOf } from './inputs.ts'
-import { computeAction, kind, unionBy } from './kind.ts'
+import { adaptersOfOnePort, computeAction, kind, unionBy } from './kind.ts'
 import { v1Of } from './v1.ts'
 
 /** Managers of VMs that nodes can stand for a VM of. */
@@ -136,6 +136,7 @@ export const hypervisor = kind({
     // Controllers send all that they know of a node; of a linked clone that is renamed they know the name of before.
     changes: (body) => (body.name == null ? body : { ...body, vmname: null }),
   },
+  ports: ({ adapters }) => adaptersOfOnePort(adapters),
   nioTypes: ethernetNios,
   consoles: ['text', 'screen'],
   canBePaused: true,

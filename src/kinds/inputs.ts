@@ -1,15 +1,8 @@
 import type { TProperties, TSchema } from '@sinclair/typebox'
-import { closedSchema, maybe, Name } from '../schema/fields.ts'
+import { closedSchema, maybes, Name } from '../schema/fields.ts'
 import { consolePort, newNodeId } from '../schema/node-fields.ts'
 
-type Maybes<T extends TProperties> = { [K in keyof T]: ReturnType<typeof maybe<T[K]>> }
 type None = Record<never, never>
-
-/** Members that may be absent or null. */
-function maybes<T extends TProperties>(members: T): Maybes<T> {
-  // Object.fromEntries forgets which key has which value.
-  return Object.fromEntries(Object.entries(members).map(([key, schema]) => [key, maybe(schema)])) as Maybes<T>
-}
 
 /** The schema of a node, as far as it matters here. */
 interface Shown<T> {

@@ -1,9 +1,10 @@
 import { type Static, Type } from '@sinclair/typebox'
+import type { LineType } from '../model/capture.ts'
 import { maybe, nullable, objectSchema, oneOf } from '../schema/fields.ts'
 import { ethernetNios } from '../schema/nio.ts'
 import { nodeFields } from '../schema/node-fields.ts'
 import { inputsOf } from './inputs.ts'
-import { action, kind } from './kind.ts'
+import { action, kind, type PortShape } from './kind.ts'
 import { v1Of } from './v1.ts'
 
 const consoleType = oneOf(['telnet', 'none'], { default: 'telnet' })
@@ -27,6 +28,13 @@ const iourc = Type.String({
 /** Bays of four ports each; a program has at most 16 in all. */
 const bays = (what: string) =>
   Type.Integer({ minimum: 0, maximum: 16, default: 2, description: `${what} adapters, of four ports each` })
+
+/** The ports of a line of bays: each bay has four. */
+const bayPorts = (line: LineType, first: number, count: number): PortShape[] =>
+  Array.from({ length: count * 4 }, (_, index) => {
+    const [adapter, port] = [first + Math.floor(index / 4), index % 4]
+    return { adapter, port, line, name: `${line === 'serial' ? 'Serial' : 'Ethernet'}${adapter}/${port}` }
+  })
 
 /** The settings of a router, with their defaults. */
 export const iouSettings = {
@@ -125,6 +133,10 @@ export const iou = kind({
       return { ...v1.shown({ startup_config, ...node }), initial_config }
     },
   },
+  ports: ({ ethernet_adapters, serial_adapters }) => [
+    ...bayPorts('ethernet', 0, Number(ethernet_adapters)),
+    ...bayPorts('serial', Number(ethernet_adapters), Number(serial_adapters)),
+  ],
   nioTypes: ethernetNios,
   consoles: ['text'],
   canBePaused: false,

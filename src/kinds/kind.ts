@@ -1,5 +1,6 @@
 import type { Static, TObject, TProperties, TSchema } from '@sinclair/typebox'
 import type { Role } from '../model/access-token.ts'
+import type { LineType } from '../model/capture.ts'
 import type { Nio } from '../schema/nio.ts'
 import type { KindV1 } from './v1.ts'
 
@@ -44,6 +45,22 @@ export interface ComputeAction<I extends TObject = TObject, O extends TSchema = 
   merge(outputs: readonly Static<O>[]): Static<O>
 }
 
+/** A port of a node. */
+export interface PortShape {
+  readonly adapter: number
+  readonly port: number
+  /** Default: Ethernet. */
+  readonly line?: LineType
+  /** Its name, where the kind gives it one. */
+  readonly name?: string
+  readonly mac_address?: string | null
+  readonly adapter_type?: string | null
+}
+
+/** So many adapters of one port each. */
+export const adaptersOfOnePort = (count: unknown): readonly PortShape[] =>
+  Array.from({ length: typeof count === 'number' ? count : 0 }, (_, adapter) => ({ adapter, port: 0 }))
+
 /** A kind of node, as every runtime knows it. How a host runs it is in `runtime/node/kinds`. */
 export interface KindDescriptor {
   /** Its word in paths, records and events. */
@@ -63,6 +80,10 @@ export interface KindDescriptor {
     /** Changes as v2 means them. */
     changes?(body: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>>
   }
+  /** The ports of a node, from its fields, in the order in which people count them. */
+  readonly ports?: (node: Readonly<Record<string, unknown>>) => readonly PortShape[]
+  /** How its ports are named where a lab says nothing else. Default: `Ethernet{0}`. */
+  readonly portNameFormat?: string
   /** NIO types that its ports take; none: the nodes have no ports. */
   readonly nioTypes: readonly Nio['type'][]
   /** What the console of a node may be. */

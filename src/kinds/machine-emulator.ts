@@ -4,7 +4,7 @@ import { ethernetNios } from '../schema/nio.ts'
 import { nodeFields } from '../schema/node-fields.ts'
 import { FoundProgram } from '../schema/program.ts'
 import { inputsOf } from './inputs.ts'
-import { action, computeAction, kind, unionBy } from './kind.ts'
+import { action, adaptersOfOnePort, computeAction, kind, unionBy } from './kind.ts'
 import { v1Of } from './v1.ts'
 
 /** Platforms by their names in `qemu-system-{platform}`. "" and "null" mean: as `qemu_path` says. */
@@ -224,6 +224,7 @@ export const machineEmulator = kind({
   aliases: ['qemu'],
   ...schemas,
   v1: v1Of('machine', schemas, { startShows: true }),
+  ports: ({ adapters }) => adaptersOfOnePort(adapters),
   nioTypes: ethernetNios,
   consoles: ['text', 'screen'],
   canBePaused: true,

@@ -3,7 +3,7 @@ import { changing, nullable, objectSchema, oneOf } from '../schema/fields.ts'
 import { ethernetNios } from '../schema/nio.ts'
 import { nodeFields } from '../schema/node-fields.ts'
 import { inputsOf } from './inputs.ts'
-import { kind } from './kind.ts'
+import { adaptersOfOnePort, kind } from './kind.ts'
 import { v1Of } from './v1.ts'
 
 /** Engines that can run a pc. */
@@ -53,6 +53,7 @@ export const pc = kind({
       ...rest,
     }),
   }),
+  ports: () => adaptersOfOnePort(1),
   nioTypes: ethernetNios,
   consoles: ['text'],
   canBePaused: true,

@@ -41,6 +41,13 @@ export const PortNumber = Type.Integer({ minimum: 1, maximum: 65535 })
 export const nullable = <T extends TSchema>(schema: T) => Type.Union([schema, Type.Null()])
 /** An input member that may be absent or null. */
 export const maybe = <T extends TSchema>(schema: T) => Type.Optional(nullable(schema))
+/** Input members that may be absent or null. */
+export function maybes<T extends TProperties>(members: T): { [K in keyof T]: ReturnType<typeof maybe<T[K]>> } {
+  // Object.fromEntries forgets which key has which value.
+  return Object.fromEntries(Object.entries(members).map(([key, schema]) => [key, maybe(schema)])) as {
+    [K in keyof T]: ReturnType<typeof maybe<T[K]>>
+  }
+}
 
 /**
  * Marks what changes without a request: who sends it back may have been shown another value than it has now, and any value is

@@ -107,6 +107,14 @@ const requests: Readonly<Record<keyof typeof errorWords, () => Promise<Response>
     return lab.ask('GET', `${projects}/${project_id}/pc/nodes`)
   },
   'no-such-node': () => lab.ask('GET', `${lab.project}/pc/nodes/${nothing}`),
+  'no-such-link': async () => {
+    await lab.ask('POST', '/v2/projects', { name: 'linkless' })
+    return lab.ask('GET', `/v2/projects/linkless/links/${nothing}`)
+  },
+  'name-taken': async () => {
+    await lab.ask('POST', '/v2/projects', { name: 'twice' })
+    return lab.ask('POST', '/v2/projects', { name: 'Twice' })
+  },
   'no-such-port': () => lab.ask('GET', `${lab.started}/adapters/0/ports/7/nio`),
   'nothing-attached': () => lab.ask('GET', `${lab.started}/adapters/0/ports/0/nio`),
   'no-such-compute': () => lab.ask('GET', '/v2/computes/none'),

@@ -1,0 +1,158 @@
+import { type Static, type TSchema, Type } from '@sinclair/typebox'
+import type { Call, Connection } from '../client/connection.ts'
+import { remoteEvents } from '../client/events.ts'
+import { path } from '../client/paths.ts'
+import { tolerant } from '../client/tolerant.ts'
+import type { EventAgent } from '../host-agent.ts'
+import { CaptureStarted } from '../model/capture.ts'
+import { Project } from '../model/project.ts'
+import { UdpPort } from '../routes/projects.ts'
+import { Nio, NioState } from '../schema/nio.ts'
+
+/** A node as its compute shows it. What is not known here is handed on as it is. */
+export type ComputeNode = Static<typeof ComputeNode>
+const ComputeNode = tolerant(
+  Type.Object(
+    {
+      node_id: Type.String(),
+      name: Type.String(),
+      status: Type.String(),
+      console: Type.Optional(Type.Union([Type.Integer(), Type.Null()])),
+      console_type: Type.Optional(Type.String()),
+      console_host: Type.Optional(Type.Union([Type.String(), Type.Null()])),
+      command_line: Type.Optional(Type.String()),
+      node_directory: Type.Optional(Type.String()),
+      status_reason: Type.Optional(Type.Union([Type.String(), Type.Null()])),
+    },
+    { additionalProperties: Type.Unknown() },
+  ),
+)
+
+export interface NodePath {
+  readonly project_id: string
+  readonly node_type: string
+  readonly node_id: string
+}
+export interface PortPath extends NodePath {
+  readonly adapter_number: number
+  readonly port_number: number
+}
+
+export type NodeAction = 'start' | 'stop' | 'suspend' | 'resume' | 'reload'
+
+/**
+ * What a lab asks of a compute: the compute interface of API v2. The compute may be this service, another one with an address, or one
+ * that has joined; the connection knows. Errors are those of the interface, and those of `Connection`.
+ */
+export class ComputeClient {
+  readonly events: EventAgent
+  readonly #connection: Connection
+
+  constructor(connection: Connection) {
+    this.#connection = connection
+    this.events = remoteEvents(connection)
+  }
+
+  /** Creates or opens a project. */
+  openProject(input: { project_id: string; name: string; path?: string | null }): Promise<Project> {
+    return this.json(Project, { method: 'POST', path: '/v2/compute/projects?view=full', input })
+  }
+
+  projects(): Promise<Project[]> {
+    return this.json(Type.Array(Project), { method: 'GET', path: '/v2/compute/projects?view=full&status=all' })
+  }
+
+  updateProject(id: string, input: object): Promise<Project> {
+    return this.json(Project, { method: 'PUT', path: path`/v2/compute/projects/${id}?view=full`, input })
+  }
+
+  async closeProject(id: string): Promise<void> {
+    await this.done({ method: 'POST', path: path`/v2/compute/projects/${id}/close` })
+  }
+
+  async removeProject(id: string): Promise<void> {
+    await this.done({ method: 'DELETE', path: path`/v2/compute/projects/${id}` })
+  }
+
+  nodes(projectId: string, kind: string): Promise<ComputeNode[]> {
+    const call = { method: 'GET', path: path`/v2/compute/projects/${projectId}/${kind}/nodes` } as const
+    return this.json(Type.Array(ComputeNode), call)
+  }
+
+  createNode({ project_id, node_type }: Omit<NodePath, 'node_id'>, input: object): Promise<ComputeNode> {
+    const list = path`/v2/compute/projects/${project_id}/${node_type}/nodes?existing=refuse`
+    return this.json(ComputeNode, { method: 'POST', path: list, input })
+  }
+
+  node(node: NodePath): Promise<ComputeNode> {
+    return this.json(ComputeNode, { method: 'GET', path: nodePath(node) })
+  }
+
+  updateNode(node: NodePath, input: object): Promise<ComputeNode> {
+    return this.json(ComputeNode, { method: 'PUT', path: nodePath(node), input })
+  }
+
+  async removeNode(node: NodePath): Promise<void> {
+    await this.done({ method: 'DELETE', path: nodePath(node) })
+  }
+
+  act(node: NodePath, action: NodeAction): Promise<ComputeNode> {
+    return this.json(ComputeNode, { method: 'POST', path: `${nodePath(node)}/${action}?view=full` })
+  }
+
+  async duplicate(node: NodePath, destination_node_id: string): Promise<void> {
+    await this.done({ method: 'POST', path: `${nodePath(node)}/duplicate`, input: { destination_node_id } })
+  }
+
+  async resetConsole(node: NodePath): Promise<void> {
+    await this.done({ method: 'POST', path: `${nodePath(node)}/console/reset` })
+  }
+
+  async reserveUdpPort(projectId: string): Promise<number> {
+    const call = { method: 'POST', path: path`/v2/compute/projects/${projectId}/ports/udp` } as const
+    return (await this.json(UdpPort, call)).udp_port
+  }
+
+  async releaseUdpPort(projectId: string, port: number): Promise<void> {
+    await this.done({ method: 'DELETE', path: path`/v2/compute/projects/${projectId}/ports/udp/${port}` })
+  }
+
+  attach(port: PortPath, input: Nio): Promise<Nio> {
+    return this.json(Nio, { method: 'POST', path: `${portPath(port)}/nio`, input })
+  }
+
+  changeNio(port: PortPath, input: object): Promise<Nio> {
+    return this.json(Nio, { method: 'PUT', path: `${portPath(port)}/nio`, input })
+  }
+
+  async nio(port: PortPath): Promise<NioState> {
+    // The union of the schema has the types of Nio, and their states beside them.
+    return (await this.json(NioState, { method: 'GET', path: `${portPath(port)}/nio`, pace: 'work' })) as NioState
+  }
+
+  async detach(port: PortPath): Promise<void> {
+    await this.done({ method: 'DELETE', path: `${portPath(port)}/nio` })
+  }
+
+  startCapture(port: PortPath, input: object): Promise<Static<typeof CaptureStarted>> {
+    return this.json(CaptureStarted, { method: 'POST', path: `${portPath(port)}/start_capture`, input })
+  }
+
+  async stopCapture(port: PortPath): Promise<void> {
+    await this.done({ method: 'POST', path: `${portPath(port)}/stop_capture` })
+  }
+
+  /** An answer that must fit the schema, but for what only a newer compute says. */
+  json<T extends TSchema>(schema: T, call: Call): Promise<Static<T>> {
+    return this.#connection.json(schema, call)
+  }
+
+  async done(call: Call): Promise<void> {
+    await this.#connection.done(call)
+  }
+}
+
+export const nodePath = ({ project_id, node_type, node_id }: NodePath): string =>
+  path`/v2/compute/projects/${project_id}/${node_type}/nodes/${node_id}`
+export const portPath = ({ adapter_number, port_number, ...node }: PortPath): string =>
+  nodePath(node) + path`/adapters/${adapter_number}/ports/${port_number}`

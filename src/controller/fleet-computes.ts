@@ -1,0 +1,57 @@
+import { type Caller, headersFor } from '../auth/caller.ts'
+import { connectHost, isLoopbackHost } from '../client/address.ts'
+import { Connection } from '../client/connection.ts'
+import { conflict } from '../errors/api-error.ts'
+import type { Fleet } from '../fleet/fleet.ts'
+import { noCompute } from '../gateway/fan-out.ts'
+import { fleetMembers } from '../gateway/fleet-members.ts'
+import { Scheduler } from '../gateway/scheduler.ts'
+import { type Compute, localId, tunnelled } from '../model/compute.ts'
+import { ComputeClient } from './compute-client.ts'
+import type { LabComputes } from './computes.ts'
+
+/** The computes of a fleet, as labs run on them. On a plain service the first of them is the service itself, `local`. */
+export function fleetComputes(fleet: Fleet): LabComputes {
+  const scheduler = new Scheduler()
+  const members = fleetMembers(fleet)
+  return {
+    client(computeId, caller) {
+      const isLocal = computeId === localId
+      const marks = isLocal ? {} : headersFor(caller ?? ourOwn)
+      return new ComputeClient(
+        new Connection({
+          name: fleet.nameOf(computeId),
+          send: (request) => fleet.send(computeId, { ...request, headers: { ...request.headers, ...marks } }),
+          isWatched: fleet.isTunnelled(computeId),
+        }),
+      )
+    },
+    async choose(wanted) {
+      const named = wanted?.toLowerCase()
+      if (named !== undefined && (named !== localId || fleet.hasLocal)) return (await fleet.get(named)).compute_id
+      if (fleet.hasLocal) return localId
+      const [best] = scheduler.order(await members.all())
+      if (best === undefined) throw noCompute()
+      scheduler.place(best)
+      return best.id
+    },
+    all: async () => (await fleet.list()).filter(({ connected }) => connected).map(({ compute_id }) => compute_id),
+    async address(from, to) {
+      if (from === to) return '127.0.0.1'
+      const [ours, theirs] = await Promise.all([fleet.get(from), fleet.get(to)])
+      const why = unknownTo(ours, theirs)
+      if (why === undefined) return connectHost(theirs.host)
+      throw conflict(`nodes: the compute ${theirs.name} ${why}; put both nodes on one compute`)
+    },
+  }
+}
+
+const ourOwn: Caller = { isDirect: false, mayExecute: false }
+
+/** Why one compute cannot reach another at the address by which this service does; undefined when it may. */
+function unknownTo(ours: Compute, theirs: Compute): string | undefined {
+  if (theirs.protocol === tunnelled) return 'has joined by itself, and no address of it is known'
+  if (!isLoopbackHost(connectHost(theirs.host))) return undefined
+  const isSameMachine = ours.protocol !== tunnelled && isLoopbackHost(connectHost(ours.host))
+  return isSameMachine ? undefined : `is registered at ${theirs.host}, which is only so on this machine`
+}

@@ -1,0 +1,139 @@
+import { SerialQueue } from '../async/serial-queue.ts'
+import { notFound } from '../errors/api-error.ts'
+import type { EventLog } from '../events/event-log.ts'
+import type { LabDrawing } from '../model/lab/drawing.ts'
+import type { LabLink } from '../model/lab/link.ts'
+import type { LabNode } from '../model/lab/node.ts'
+import type { LabProject } from '../model/lab/project.ts'
+import { isUuid } from '../schema/fields.ts'
+import type { ComputeNode } from './compute-client.ts'
+import { type Changes, type DrawingRecord, LabDocument, type LinkRecord, type NodeRecord } from './document.ts'
+import { nameKey } from './names.ts'
+import { portsOf } from './ports.ts'
+import type { LabEntries, LabStore } from './store.ts'
+
+/** What happened in a lab: the name of the event, and the resource as it is now. */
+export interface LabNews {
+  readonly action: string
+  readonly event: unknown
+}
+
+/** Size of the symbol of a node, where nothing else is known. */
+const symbolSize = { width: 65, height: 65 }
+
+/** One lab in memory: its document, what its computes show of it, and its feed. */
+export class Lab {
+  readonly id: string
+  readonly document: LabDocument
+  /** The nodes as their computes showed them last; empty while the lab is closed. */
+  readonly shown = new Map<string, ComputeNode>()
+  /** Why nodes cannot be shown as they are: their compute does not answer, or has no such node. */
+  readonly troubles = new Map<string, string>()
+  /** Names and ports that requests under way have taken. */
+  readonly claimed = new Set<string>()
+  isOpen = false
+  readonly #store: LabStore
+  readonly #events: EventLog
+  readonly #edits = new SerialQueue()
+
+  constructor(id: string, entries: LabEntries, store: LabStore, events: EventLog) {
+    this.id = id
+    this.document = new LabDocument(entries)
+    this.#store = store
+    this.#events = events
+  }
+
+  /**
+   * One edit of the document. `change` sees the document as it is when its turn comes, and waits for nothing; undefined changes
+   * nothing. The edit is durable, and told, when this resolves; when it cannot be saved nothing has changed.
+   */
+  edit<T>(
+    change: (document: LabDocument) => { changes: Changes; news: () => readonly LabNews[]; result: T },
+  ): Promise<T> {
+    return this.#edits.run(async () => {
+      const { changes, news, result } = change(this.document)
+      const project = (changes.entries.get('project') as LabDocument['project'] | undefined) ?? this.document.project
+      changes.project({ ...project, revision: this.document.project.revision + 1 })
+      await this.#store.save(this.id, changes.entries)
+      this.document.apply(changes.entries)
+      for (const it of news()) this.tell(it)
+      return result
+    })
+  }
+
+  /** Tells the feed of the lab. */
+  tell({ action, event }: LabNews): void {
+    this.#events.emit(this.id, { type: 'other', action, event, more: {} })
+  }
+
+  /** 404. Names match in any case. */
+  node(word: string): NodeRecord {
+    const { nodes } = this.document
+    const key = nameKey(word)
+    const found = isUuid(word)
+      ? nodes.get(word.toLowerCase())
+      : [...nodes.values()].find(({ name }) => nameKey(name) === key)
+    if (found !== undefined) return found
+    throw notFound(`node_id: the project ${this.document.project.name} has no node ${word}`, { word: 'no-such-node' })
+  }
+
+  link(id: string): LinkRecord {
+    const found = this.document.links.get(id.toLowerCase())
+    if (found !== undefined) return found
+    throw notFound(`link_id: the project ${this.document.project.name} has no link ${id}`, { word: 'no-such-link' })
+  }
+
+  drawing(id: string): DrawingRecord {
+    const found = this.document.drawings.get(id.toLowerCase())
+    if (found !== undefined) return found
+    throw notFound(`drawing_id: the project ${this.document.project.name} has no drawing ${id}`)
+  }
+
+  project(): LabProject {
+    const { computes: _, is_open: __, ...record } = this.document.project
+    return { ...record, status: this.isOpen ? 'opened' : 'closed', filename: `${fileName(record.name)}.gns3` }
+  }
+
+  /** A node as the interface shows it: what is wanted, with what its compute says. */
+  nodeView(record: NodeRecord): LabNode {
+    const shown = this.shown.get(record.node_id)
+    const trouble = this.troubles.get(record.node_id)
+    const status = shown?.status === 'started' || shown?.status === 'suspended' ? shown.status : 'stopped'
+    return {
+      ...record,
+      project_id: this.id,
+      status,
+      status_reason: trouble ?? shown?.status_reason ?? null,
+      console_host: shown?.console_host ?? null,
+      command_line: shown?.command_line ?? null,
+      node_directory: shown?.node_directory ?? null,
+      ...symbolSize,
+      ports: portsOf(record),
+    }
+  }
+
+  linkView({ wiring: _, capture, ...record }: LinkRecord): LabLink {
+    const end = capture === null ? undefined : record.nodes[capture.end]
+    const node = end && this.document.nodes.get(end.node_id)
+    return {
+      ...record,
+      project_id: this.id,
+      capturing: capture !== null,
+      capture_file_name: capture?.file ?? null,
+      capture_file_path: capture === null ? null : this.#capturePath(capture.file),
+      capture_compute_id: node?.compute_id ?? null,
+    }
+  }
+
+  drawingView(record: DrawingRecord): LabDrawing {
+    return { ...record, project_id: this.id }
+  }
+
+  #capturePath(file: string): string | null {
+    const { path } = this.document.project
+    return path === null ? null : `${path}/project-files/captures/${file}`
+  }
+}
+
+/** A name of a project as that of a file. */
+const fileName = (name: string): string => name.replaceAll(/[/\\]/g, '-')

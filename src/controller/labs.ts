@@ -1,0 +1,391 @@
+import { ignore } from '../async/ignore.ts'
+import { KeyedMutex } from '../async/keyed-mutex.ts'
+import { mapLimit } from '../async/map-limit.ts'
+import { ApiError, badRequest, conflict, notFound } from '../errors/api-error.ts'
+import type { EventLog } from '../events/event-log.ts'
+import type { EventPayload } from '../model/event.ts'
+import { type LabProject, type LabProjectCreate, type LabProjectUpdate, labSettings } from '../model/lab/project.ts'
+import type { Project } from '../model/project.ts'
+import { isUuid } from '../schema/fields.ts'
+import type { ComputeClient } from './compute-client.ts'
+import type { LabComputes } from './computes.ts'
+import { Changes, LabDocument, type ProjectRecord } from './document.ts'
+import { given, withDefaults } from './fields.ts'
+import { Lab } from './lab.ts'
+import { nameKey } from './names.ts'
+import type { LabStore } from './store.ts'
+import { ComputeWatch } from './watch.ts'
+
+/** On whose behalf a lab asks computes. */
+export type AskCompute = (computeId: string) => ComputeClient
+
+interface LabsOptions {
+  readonly store: LabStore
+  readonly computes: LabComputes
+  readonly events: EventLog
+  /** Told what a person has to look at. */
+  readonly warn: (message: string) => void
+}
+
+/** Every lab of a service, open or closed. */
+export class Labs {
+  readonly computes: LabComputes
+  readonly events: EventLog
+  readonly #store: LabStore
+  readonly #warn: (message: string) => void
+  /** Of every lab, whether it is in memory or not. */
+  readonly #heads = new Map<string, ProjectRecord>()
+  readonly #open = new Map<string, Lab>()
+  /** Opening, closing and deleting one lab come one after the other; under '' so does what takes a name. */
+  readonly #mutex = new KeyedMutex()
+  readonly #watch: ComputeWatch
+
+  private constructor({ store, computes, events, warn }: LabsOptions) {
+    this.#store = store
+    this.computes = computes
+    this.events = events
+    this.#warn = warn
+    this.#watch = new ComputeWatch(computes, {
+      item: (computeId, item) => {
+        const { project_id, payload } = item
+        const lab = this.#open.get(project_id)
+        if (lab !== undefined) this.#heard(lab, computeId, payload)
+      },
+      refresh: (computeId) => this.#refreshAll(computeId),
+    })
+  }
+
+  /** Opens what was open when the service ended. */
+  static async start(options: LabsOptions): Promise<Labs> {
+    const labs = new Labs(options)
+    for (const [id, head] of await options.store.heads()) labs.#heads.set(id, head as ProjectRecord)
+    return labs
+  }
+
+  /** Opens the labs that were open before, and those that are to be opened at each start. */
+  async restore(): Promise<void> {
+    const wanted = [...this.#heads].filter(([, { is_open, auto_open }]) => is_open || auto_open)
+    await mapLimit(wanted, async ([id]) => {
+      const ask: AskCompute = (computeId) => this.computes.client(computeId)
+      await this.open(id, ask).catch(({ message }: Error) =>
+        this.#warn(`The project ${id} could not be opened: ${message}`),
+      )
+    })
+  }
+
+  /** All labs, and with them the projects that only a compute knows. */
+  async list(ask: AskCompute): Promise<LabProject[]> {
+    const known = [...this.#heads].map(([id, head]) => this.#open.get(id)?.project() ?? closed(id, head))
+    const elsewhere = await mapLimit(
+      await this.computes.all(),
+      async (computeId) =>
+        (await ask(computeId).projects().catch(ignore('a compute that does not answer has no projects to list'))) ?? [],
+    )
+    const others = elsewhere.flat().filter(({ project_id }) => !this.#heads.has(project_id))
+    return [...known, ...others.map(unmanaged)].sort((a, b) => (a.name < b.name ? -1 : 1))
+  }
+
+  /** The id of a project that a path names by its id or its name. 404. */
+  idOf(word: string): string {
+    if (isUuid(word)) return word.toLowerCase()
+    const key = nameKey(word)
+    for (const [id, { name }] of this.#heads) if (nameKey(name) === key) return id
+    throw noSuchProject(word)
+  }
+
+  /** An open lab. 404 for an unknown one, and with its own word for one that is closed. */
+  lab(word: string): Lab {
+    const id = this.idOf(word)
+    const lab = this.#open.get(id)
+    if (lab !== undefined) return lab
+    if (!this.#heads.has(id)) throw noSuchProject(word)
+    throw notFound(`project_id: the project ${word} is closed; open it first`, { word: 'project-closed' })
+  }
+
+  /** A lab, open or closed, to read of. 404. */
+  async find(word: string): Promise<Lab> {
+    const id = this.idOf(word)
+    const open = this.#open.get(id)
+    if (open !== undefined) return open
+    const entries = await this.#store.load(id)
+    if (entries === undefined) throw noSuchProject(word)
+    return new Lab(id, entries, this.#store, this.events)
+  }
+
+  async create(input: LabProjectCreate, ask: AskCompute): Promise<LabProject> {
+    const { name, path = null, compute_id, project_id, ...settings } = input
+    if (isUuid(name))
+      throw badRequest('name: a name that looks like an id cannot be told from one; choose another name')
+    const id = project_id?.toLowerCase() ?? crypto.randomUUID()
+    return this.#mutex.run(id, async () => {
+      if (this.#heads.has(id))
+        throw conflict(`project_id: there is a project ${id} already`, { word: 'project-exists' })
+      const record: ProjectRecord = {
+        project_id: id,
+        name,
+        ...withDefaults(labSettings, settings),
+        path: null,
+        revision: 0,
+        computes: [await this.computes.choose(compute_id ?? undefined)],
+        is_open: true,
+      }
+      // The name is taken before anything is awaited.
+      this.#takeName(id, record)
+      try {
+        const made = await ask(record.computes[0] as string).openProject({ project_id: id, name, path })
+        const saved = { ...record, path: made.path }
+        await this.#store.save(id, new Changes().project(saved).entries)
+        this.#heads.set(id, saved)
+        const lab = this.#opened(id, new Lab(id, new Map([['project', saved]]), this.#store, this.events))
+        return lab.project()
+      } catch (error) {
+        this.#heads.delete(id)
+        throw error
+      }
+    })
+  }
+
+  async update(word: string, input: LabProjectUpdate, ask: AskCompute): Promise<LabProject> {
+    const lab = await this.find(word)
+    const { name, ...settings } = input
+    const record = { ...lab.document.project, ...given(settings) }
+    if (name !== undefined && name !== null && name !== record.name) {
+      if (isUuid(name))
+        throw badRequest('name: a name that looks like an id cannot be told from one; choose another name')
+      this.#requireFreeName(lab.id, name)
+      record.name = name
+      if (lab.isOpen) for (const id of record.computes) await ask(id).updateProject(lab.id, { name })
+    }
+    await lab.edit(({ project }) => ({
+      changes: new Changes().project({ ...project, ...given(settings), name: record.name }),
+      news: () => [{ action: 'project.updated', event: lab.project() }],
+      result: undefined,
+    }))
+    this.#heads.set(lab.id, lab.document.project)
+    return lab.project()
+  }
+
+  /** Opens a lab on its computes, or one that only a compute knows. An open one is left as it is. */
+  open(word: string, ask: AskCompute): Promise<LabProject> {
+    const id = this.idOf(word)
+    return this.#mutex.run(id, async () => {
+      const open = this.#open.get(id)
+      if (open !== undefined) return open.project()
+      const lab = await this.#load(id, word, ask)
+      const { computes, name } = lab.document.project
+      await mapLimit(computes, async (computeId) => {
+        await ask(computeId)
+          .openProject({ project_id: id, name })
+          .catch((error: Error) => this.#absent(lab, computeId, error))
+      })
+      this.#opened(id, lab)
+      await this.#refresh(lab, computes, ask)
+      await this.#saveOpen(lab, true)
+      lab.tell({ action: 'project.opened', event: lab.project() })
+      return lab.project()
+    })
+  }
+
+  /** Stops its nodes, and keeps all. A closed one is left as it is. */
+  close(word: string, ask: AskCompute): Promise<void> {
+    const id = this.idOf(word)
+    return this.#mutex.run(id, async () => {
+      const lab = this.#open.get(id)
+      if (lab === undefined) return
+      await this.#closeComputes(lab, ask)
+      await this.#saveOpen(lab, false)
+      this.#closed(lab, 'project.closed')
+    })
+  }
+
+  /** Deletes a project everywhere. */
+  remove(word: string, ask: AskCompute): Promise<void> {
+    const id = this.idOf(word)
+    return this.#mutex.run(id, async () => {
+      const lab = await this.find(id)
+      for (const computeId of lab.document.project.computes) await ask(computeId).removeProject(id).catch(unlessGone)
+      await this.#store.remove(id)
+      this.#heads.delete(id)
+      if (lab.isOpen) this.#closed(lab, 'project.deleted')
+    })
+  }
+
+  /** Has a compute take part in an open lab, and remembers it. */
+  async enlist(lab: Lab, computeId: string, ask: AskCompute): Promise<void> {
+    if (lab.document.project.computes.includes(computeId)) return
+    await ask(computeId).openProject({ project_id: lab.id, name: lab.document.project.name })
+    await lab.edit(({ project }) => ({
+      changes: new Changes().project({
+        ...project,
+        computes: [...project.computes.filter((it) => it !== computeId), computeId],
+      }),
+      news: () => [],
+      result: undefined,
+    }))
+    this.#watch.add(computeId)
+  }
+
+  /** Ends the feeds. */
+  shutdown(): void {
+    this.#watch.close()
+    this.events.close()
+  }
+
+  /** The document of a closed lab, or a new one for a project that a compute has. */
+  async #load(id: string, word: string, ask: AskCompute): Promise<Lab> {
+    const entries = await this.#store.load(id)
+    if (entries !== undefined) return new Lab(id, entries, this.#store, this.events)
+    for (const computeId of await this.computes.all()) {
+      const found = (await ask(computeId).projects()).find(({ project_id }) => project_id === id)
+      if (found === undefined) continue
+      const record: ProjectRecord = {
+        project_id: id,
+        name: found.name ?? id.slice(0, 8),
+        ...withDefaults(labSettings, {}),
+        path: found.path,
+        revision: 0,
+        computes: [computeId],
+        is_open: false,
+      }
+      this.#takeName(id, record)
+      await this.#store.save(id, new Changes().project(record).entries)
+      return new Lab(id, new Map([['project', record]]), this.#store, this.events)
+    }
+    throw noSuchProject(word)
+  }
+
+  #opened(id: string, lab: Lab): Lab {
+    lab.isOpen = true
+    this.events.openProject(id)
+    this.#open.set(id, lab)
+    for (const computeId of lab.document.project.computes) this.#watch.add(computeId)
+    return lab
+  }
+
+  #closed(lab: Lab, action: string): void {
+    lab.isOpen = false
+    lab.tell({ action, event: lab.project() })
+    this.#open.delete(lab.id)
+    this.events.closeProject(lab.id)
+    this.#watch.keep(new Set([...this.#open.values()].flatMap(({ document }) => document.project.computes)))
+  }
+
+  async #closeComputes(lab: Lab, ask: AskCompute): Promise<void> {
+    await mapLimit(lab.document.project.computes, (computeId) => ask(computeId).closeProject(lab.id).catch(unlessGone))
+  }
+
+  async #saveOpen(lab: Lab, is_open: boolean): Promise<void> {
+    await lab.edit(({ project }) => ({
+      changes: new Changes().project({ ...project, is_open }),
+      news: () => [],
+      result: undefined,
+    }))
+    this.#heads.set(lab.id, lab.document.project)
+  }
+
+  /** Reads the nodes of a lab of its computes. */
+  async #refresh(lab: Lab, computes: readonly string[], ask: AskCompute): Promise<void> {
+    await mapLimit(computes, async (computeId) => {
+      const nodes = [...lab.document.nodes.values()].filter(({ compute_id }) => compute_id === computeId)
+      await mapLimit([...new Set(nodes.map(({ node_type }) => node_type))], async (kind) => {
+        try {
+          const shown = new Map((await ask(computeId).nodes(lab.id, kind)).map((node) => [node.node_id, node]))
+          for (const { node_id, node_type } of nodes) {
+            if (node_type !== kind) continue
+            const node = shown.get(node_id)
+            if (node === undefined)
+              lab.troubles.set(node_id, 'Its compute does not have it any more: delete it, or make it again')
+            else {
+              lab.troubles.delete(node_id)
+              lab.shown.set(node_id, node)
+            }
+          }
+        } catch (error) {
+          for (const { node_id, node_type } of nodes) {
+            if (node_type === kind) lab.troubles.set(node_id, (error as Error).message)
+          }
+        }
+      })
+    })
+  }
+
+  async #refreshAll(computeId: string): Promise<void> {
+    for (const lab of this.#open.values()) {
+      if (!lab.document.project.computes.includes(computeId)) continue
+      await this.#refresh(lab, [computeId], (id) => this.computes.client(id))
+      for (const record of lab.document.nodes.values()) {
+        if (record.compute_id === computeId) lab.tell({ action: 'node.updated', event: lab.nodeView(record) })
+      }
+    }
+  }
+
+  /** A compute tells what happened to a node. */
+  #heard(lab: Lab, computeId: string, payload: EventPayload): void {
+    if (payload.type === 'node.updated' || payload.type === 'node.deleted') {
+      const { kind: _, ...shown } = payload.node as unknown as {
+        kind: string
+        node_id: string
+        status: string
+        name: string
+      }
+      const record = lab.document.nodes.get(shown.node_id)
+      if (record === undefined || record.compute_id !== computeId) return
+      lab.troubles.delete(record.node_id)
+      if (payload.type === 'node.deleted') lab.shown.delete(record.node_id)
+      else lab.shown.set(record.node_id, shown)
+      if (payload.type === 'node.deleted')
+        lab.troubles.set(record.node_id, 'It was deleted on its compute: delete it here, or make it again')
+      lab.tell({ action: 'node.updated', event: lab.nodeView(record) })
+    } else if (payload.type.startsWith('log.') && 'message' in payload)
+      lab.tell({ action: payload.type, event: { message: payload.message } })
+  }
+
+  #absent(lab: Lab, computeId: string, error: Error): void {
+    for (const { node_id, compute_id } of lab.document.nodes.values()) {
+      if (compute_id === computeId) lab.troubles.set(node_id, error.message)
+    }
+  }
+
+  #takeName(id: string, record: ProjectRecord): void {
+    this.#requireFreeName(id, record.name)
+    this.#heads.set(id, record)
+  }
+
+  #requireFreeName(id: string, name: string): void {
+    const key = nameKey(name)
+    for (const [other, head] of this.#heads) {
+      if (other !== id && nameKey(head.name) === key)
+        throw conflict(`name: there is a project ${head.name} (${other}) already; choose another name`, {
+          word: 'name-taken',
+        })
+    }
+  }
+}
+
+const noSuchProject = (word: string): ApiError =>
+  notFound(`project_id: there is no project ${word}`, { word: 'no-such-project' })
+
+/** What is not there need not be closed or deleted. */
+function unlessGone(error: unknown): void {
+  if (!(error instanceof ApiError) || error.status !== 404) throw error
+}
+
+/** A closed lab, of which only the settings are in memory. */
+const closed = (id: string, head: ProjectRecord): LabProject => lab(id, head).project()
+const lab = (id: string, head: ProjectRecord): { project(): LabProject } => ({
+  project: () => {
+    const { computes: _, is_open: __, ...record } = new LabDocument(new Map([['project', head]])).project
+    return { ...record, project_id: id, status: 'closed', filename: `${record.name}.gns3` }
+  },
+})
+
+/** A project that only a compute knows, as a lab that was not opened here yet. */
+const unmanaged = ({ project_id, name, path }: Project): LabProject => ({
+  project_id,
+  name: name ?? project_id.slice(0, 8),
+  status: 'closed',
+  ...withDefaults(labSettings, {}),
+  path,
+  filename: `${name ?? project_id}.gns3`,
+  revision: 0,
+})

@@ -1,0 +1,216 @@
+import { ignore } from '../async/ignore.ts'
+import { ApiError, badRequest, conflict, notFound } from '../errors/api-error.ts'
+import type { LabLink, LabLinkCreate, LabLinkEnd, LabLinkUpdate } from '../model/lab/link.ts'
+import type { LabPort } from '../model/lab/node.ts'
+import type { Nio } from '../schema/nio.ts'
+import { Changes, type LinkRecord, type NodeRecord } from './document.ts'
+import { given } from './fields.ts'
+import type { Lab } from './lab.ts'
+import type { AskCompute, Labs } from './labs.ts'
+import { nodePathOf } from './nodes.ts'
+import { portNamed, portsOf } from './ports.ts'
+
+/** An end of a link, with what is there. */
+interface Found {
+  readonly end: LabLinkEnd
+  readonly node: NodeRecord
+  readonly port: LabPort
+}
+type Ends = readonly [Found, Found]
+
+/**
+ * Links two ports. 400 for a port with itself and for lines that do not fit, 404 for what is not there, 409 for a port that is
+ * linked. A failure leaves nothing behind.
+ */
+export async function createLink(labs: Labs, lab: Lab, input: LabLinkCreate, ask: AskCompute): Promise<LabLink> {
+  const ends = input.nodes.map((end) => findEnd(lab, end)) as unknown as Ends
+  requireFitting(ends)
+  const link_id = input.link_id?.toLowerCase() ?? crypto.randomUUID()
+  if (lab.document.links.has(link_id)) throw conflict(`link_id: there is a link ${link_id} already`)
+  const release = claimPorts(lab, ends)
+  try {
+    const record: LinkRecord = {
+      link_id,
+      link_type: ends[0].port.link_type,
+      nodes: ends.map(({ end }) => end),
+      filters: input.filters ?? {},
+      filters_ab: input.filters_ab ?? {},
+      filters_ba: input.filters_ba ?? {},
+      suspend: input.suspend ?? false,
+      link_style: input.link_style ?? {},
+      wiring: { type: 'udp' },
+      capture: null,
+    }
+    await wire(labs, lab, ends, record, ask)
+    try {
+      await lab.edit(() => ({
+        changes: new Changes().put('link', link_id, record),
+        news: () => [{ action: 'link.created', event: lab.linkView(record) }],
+        result: undefined,
+      }))
+    } catch (error) {
+      await unwire(lab, record, ask).catch(ignore('why the link could not be saved matters more'))
+      throw error
+    }
+    return lab.linkView(record)
+  } finally {
+    release()
+  }
+}
+
+/** Changes of a link, which take effect at once. */
+export async function updateLink(lab: Lab, id: string, input: LabLinkUpdate, ask: AskCompute): Promise<LabLink> {
+  const before = lab.link(id)
+  const { nodes, ...rest } = input
+  const next = (now: LinkRecord): LinkRecord => ({
+    ...now,
+    ...given(rest),
+    nodes: now.nodes.map((end) => ({ ...end, ...given({ label: sameEnd(nodes ?? [], end)?.label }) })),
+  })
+  const wanted = next(before)
+  const isImpaired = (['filters', 'filters_ab', 'filters_ba', 'suspend'] as const).some(
+    (name) => JSON.stringify(wanted[name]) !== JSON.stringify(before[name]),
+  )
+  if (isImpaired) await impair(lab, wanted, ask)
+  return lab.edit(({ links }) => {
+    const record = next(links.get(before.link_id) ?? before)
+    return {
+      changes: new Changes().put('link', record.link_id, record),
+      news: () => [{ action: 'link.updated', event: lab.linkView(record) }],
+      result: lab.linkView(record),
+    }
+  })
+}
+
+export async function removeLink(lab: Lab, id: string, ask: AskCompute): Promise<void> {
+  const record = lab.link(id)
+  await unwire(lab, record, ask)
+  await lab.edit(() => ({
+    changes: new Changes().remove('link', record.link_id),
+    news: () => [{ action: 'link.deleted', event: lab.linkView(record) }],
+    result: undefined,
+  }))
+}
+
+/** Removes all links of a node. */
+export async function unlinkNode(lab: Lab, nodeId: string, ask: AskCompute): Promise<void> {
+  for (const { link_id } of lab.document.linksOf(nodeId)) await removeLink(lab, link_id, ask)
+}
+
+/** The node and port of an end; `R1:eth0` names them, too. 404. */
+function findEnd(lab: Lab, end: LabLinkEnd | string): Found {
+  if (typeof end !== 'string') {
+    const node = lab.node(end.node_id)
+    const port = portsOf(node).find(
+      (it) => it.adapter_number === end.adapter_number && it.port_number === end.port_number,
+    )
+    if (port !== undefined) return { end: { ...end, node_id: node.node_id }, node, port }
+    throw noSuchPort(node, `${end.adapter_number}/${end.port_number}`)
+  }
+  const colon = end.lastIndexOf(':', end.endsWith(':') ? -1 : end.length)
+  if (colon < 1) throw badRequest(`nodes: ${JSON.stringify(end)} is no end: write node:port, such as R1:eth0`)
+  const node = lab.node(end.slice(0, colon))
+  const port = portNamed(portsOf(node), end.slice(colon + 1))
+  if (port === undefined) throw noSuchPort(node, end.slice(colon + 1))
+  const { adapter_number, port_number } = port
+  return { end: { node_id: node.node_id, adapter_number, port_number }, node, port }
+}
+
+function noSuchPort(node: NodeRecord, word: string): ApiError {
+  const ports = portsOf(node).map(({ name }) => name)
+  const has =
+    ports.length === 0 ? 'it has none' : `it has ${ports.slice(0, 8).join(', ')}${ports.length > 8 ? ' …' : ''}`
+  return notFound(`nodes: the node ${node.name} has no port ${word}; ${has}`, { word: 'no-such-port' })
+}
+
+function requireFitting([a, b]: Ends): void {
+  if (keyOf(a.end) === keyOf(b.end)) throw badRequest('nodes: a port cannot be linked with itself')
+  if (a.port.link_type !== b.port.link_type) {
+    throw badRequest(
+      `nodes: ${a.node.name} ${a.port.name} is ${a.port.link_type}, ${b.node.name} ${b.port.name} is ${b.port.link_type}; both must be the same`,
+    )
+  }
+}
+
+const keyOf = ({ node_id, adapter_number, port_number }: LabLinkEnd): string =>
+  `port/${node_id}/${adapter_number}/${port_number}`
+const sameEnd = (ends: readonly LabLinkEnd[], end: LabLinkEnd): LabLinkEnd | undefined =>
+  ends.find((it) => keyOf({ ...it, node_id: it.node_id.toLowerCase() }) === keyOf(end))
+
+/** Takes both ports until the result is called. 409 when one is linked, or is being linked. */
+function claimPorts(lab: Lab, ends: Ends): () => void {
+  const keys = ends.map(({ end }) => keyOf(end))
+  for (const { end, node, port } of ends) {
+    const link = [...lab.document.links.values()].find(({ nodes }) => sameEnd(nodes, end) !== undefined)
+    if (link === undefined && !lab.claimed.has(keyOf(end))) continue
+    throw conflict(`nodes: ${node.name} ${port.name} is linked already; delete that link first`, { word: 'port-taken' })
+  }
+  for (const key of keys) lab.claimed.add(key)
+  return () => {
+    for (const key of keys) lab.claimed.delete(key)
+  }
+}
+
+const portPathOf = (lab: Lab, node: NodeRecord, end: LabLinkEnd) => ({
+  ...nodePathOf(lab, node),
+  adapter_number: end.adapter_number,
+  port_number: end.port_number,
+})
+
+/** What the NIO of an end is to do to frames: each end impairs what leaves it. */
+const optionsOf = ({ filters, filters_ab, filters_ba, suspend }: LinkRecord, end: 0 | 1) => ({
+  filters: { ...filters, ...(end === 0 ? filters_ab : filters_ba) },
+  suspend,
+})
+
+/** Attaches both ends, or none. */
+async function wire(labs: Labs, lab: Lab, ends: Ends, record: LinkRecord, ask: AskCompute): Promise<void> {
+  const undo: (() => Promise<void>)[] = []
+  try {
+    const [a, b] = ends
+    const hosts = [
+      await labs.computes.address(a.node.compute_id, b.node.compute_id),
+      await labs.computes.address(b.node.compute_id, a.node.compute_id),
+    ] as const
+    const ports: number[] = []
+    for (const { node } of ends) {
+      const port = await ask(node.compute_id).reserveUdpPort(lab.id)
+      undo.push(() => ask(node.compute_id).releaseUdpPort(lab.id, port))
+      ports.push(port)
+    }
+    for (const [index, { node, end }] of ends.entries()) {
+      const nio: Nio = {
+        type: 'nio_udp',
+        lport: ports[index] as number,
+        rhost: hosts[index as 0 | 1],
+        rport: ports[1 - index] as number,
+        ...optionsOf(record, index as 0 | 1),
+      }
+      await ask(node.compute_id).attach(portPathOf(lab, node, end), nio)
+      undo.push(() => ask(node.compute_id).detach(portPathOf(lab, node, end)))
+    }
+  } catch (error) {
+    for (const step of undo.reverse()) await step().catch(ignore('what cannot be undone must not hide why it failed'))
+    throw error
+  }
+}
+
+async function impair(lab: Lab, record: LinkRecord, ask: AskCompute): Promise<void> {
+  for (const [index, end] of record.nodes.entries()) {
+    const node = lab.node(end.node_id)
+    await ask(node.compute_id).changeNio(portPathOf(lab, node, end), optionsOf(record, index as 0 | 1))
+  }
+}
+
+/** Detaches both ends; one that is not there any more needs nothing. */
+async function unwire(lab: Lab, record: LinkRecord, ask: AskCompute): Promise<void> {
+  for (const end of record.nodes) {
+    const node = lab.document.nodes.get(end.node_id)
+    if (node === undefined) continue
+    await ask(node.compute_id)
+      .detach(portPathOf(lab, node, end))
+      .catch((error: unknown) => {
+        if (!(error instanceof ApiError) || error.status !== 404) throw error
+      })
+  }
+}

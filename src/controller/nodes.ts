@@ -1,0 +1,217 @@
+import { ignore } from '../async/ignore.ts'
+import { mapLimit } from '../async/map-limit.ts'
+import { ApiError, badRequest, conflict } from '../errors/api-error.ts'
+import { kindOf } from '../kinds/node.ts'
+import { isKnownKind, type LabNode, type LabNodeCreate, type LabNodeUpdate, mapFields } from '../model/lab/node.ts'
+import { isUuid } from '../schema/fields.ts'
+import { nodeFields } from '../schema/node-fields.ts'
+import type { ComputeNode, NodeAction, NodePath } from './compute-client.ts'
+import { Changes, type NodeRecord } from './document.ts'
+import { given, withDefaults } from './fields.ts'
+import type { Lab } from './lab.ts'
+import type { AskCompute, Labs } from './labs.ts'
+import { unlinkNode } from './links.ts'
+import { freeName, nameKey } from './names.ts'
+
+/** Nodes of a lab that are acted on at once. */
+const maxAtOnce = 8
+
+export const nodePathOf = (lab: Lab, { node_type, node_id }: NodeRecord): NodePath => ({
+  project_id: lab.id,
+  node_type,
+  node_id,
+})
+
+/** What of a node on its compute is a property of its kind; the rest has a place of its own in a lab. */
+export function propertiesOf(shown: ComputeNode): Record<string, unknown> {
+  const { console_type: _, ...rest } = shown as Record<string, unknown>
+  return Object.fromEntries(Object.entries(rest).filter(([name]) => !(name in nodeFields)))
+}
+
+/**
+ * Creates a node on its compute, then in the document. A name that is taken becomes the next one with a number, or is 409 with
+ * `unique: 'refuse'`. A failure leaves nothing behind. 400 for properties that the kind does not have, 404, 409.
+ */
+export async function createNode(
+  labs: Labs,
+  lab: Lab,
+  input: LabNodeCreate,
+  { ask, unique }: { ask: AskCompute; unique?: 'refuse' | undefined },
+): Promise<LabNode> {
+  const { node_type, properties = {}, console, console_type, template_id = null } = input
+  if (!isKnownKind(node_type)) throw badRequest(`node_type: there is no kind ${node_type} here`)
+  const node_id = input.node_id?.toLowerCase() ?? crypto.randomUUID()
+  if (lab.document.nodes.has(node_id))
+    throw conflict(`node_id: there is a node ${node_id} already`, { word: 'node-exists' })
+  const name = takeName(lab, input.name, unique)
+  const asked = { name, node_id, ...given({ console, console_type }), ...given(properties) }
+  try {
+    const compute_id = await labs.computes.choose(input.compute_id ?? lab.document.project.computes[0])
+    await labs.enlist(lab, compute_id, ask)
+    const at = { project_id: lab.id, node_type }
+    const shown = await ask(compute_id).createNode(at, asked)
+    const descriptor = kindOf(node_type)
+    const record: NodeRecord = {
+      node_id,
+      compute_id,
+      node_type,
+      template_id,
+      name,
+      ...withDefaults(mapFields, {
+        port_name_format: descriptor.portNameFormat,
+        ...input,
+        label: input.label ?? { text: name },
+      }),
+      console: shown.console ?? null,
+      console_type: shown.console_type ?? 'none',
+      properties: propertiesOf(shown),
+    }
+    lab.shown.set(node_id, shown)
+    try {
+      await lab.edit(() => ({
+        changes: new Changes().put('node', node_id, record),
+        news: () => [{ action: 'node.created', event: lab.nodeView(record) }],
+        result: undefined,
+      }))
+    } catch (error) {
+      lab.shown.delete(node_id)
+      await ask(compute_id)
+        .removeNode({ ...at, node_id })
+        .catch(ignore('why the node could not be saved matters more'))
+      throw error
+    }
+    return lab.nodeView(record)
+  } finally {
+    lab.claimed.delete(nameClaim(name))
+  }
+}
+
+/** Changes of a node: on its compute first, then in the document. Nothing has changed when one of them is refused. */
+export async function updateNode(lab: Lab, word: string, input: LabNodeUpdate, ask: AskCompute): Promise<LabNode> {
+  const record = lab.node(word)
+  const { name, properties, console, console_type, ...map } = input
+  const isRenamed = name !== undefined && name !== null && name !== record.name
+  if (isRenamed) takeName(lab, name, 'refuse', record.node_id)
+  const changed = given(properties ?? {}) as Record<string, unknown>
+  for (const [key, value] of Object.entries(changed)) {
+    if (JSON.stringify(value) === JSON.stringify(record.properties[key])) delete changed[key]
+  }
+  const asked = {
+    ...changed,
+    ...(isRenamed && { name }),
+    ...(console !== undefined && console !== null && console !== record.console && { console }),
+    ...(console_type !== undefined &&
+      console_type !== null &&
+      console_type !== record.console_type && { console_type }),
+  }
+  try {
+    const isAsked = Object.keys(asked).length > 0
+    const shown = isAsked ? await ask(record.compute_id).updateNode(nodePathOf(lab, record), asked) : undefined
+    if (shown !== undefined) lab.shown.set(record.node_id, shown)
+    return await lab.edit(({ nodes }) => {
+      const now = nodes.get(record.node_id) ?? record
+      const label =
+        isRenamed && map.label === undefined && now.label?.text === now.name ? { ...now.label, text: name } : now.label
+      const next: NodeRecord = {
+        ...now,
+        label,
+        ...given(map),
+        ...(shown !== undefined && shownIn(shown)),
+      }
+      return {
+        changes: new Changes().put('node', record.node_id, next),
+        news: () => [{ action: 'node.updated', event: lab.nodeView(next) }],
+        get result() {
+          return lab.nodeView(next)
+        },
+      }
+    })
+  } finally {
+    if (isRenamed) lab.claimed.delete(nameClaim(name))
+  }
+}
+
+/** What a lab keeps of how its compute shows a node. */
+const shownIn = (shown: ComputeNode): Pick<NodeRecord, 'name' | 'console' | 'console_type' | 'properties'> => ({
+  name: shown.name,
+  console: shown.console ?? null,
+  console_type: shown.console_type ?? 'none',
+  properties: propertiesOf(shown),
+})
+
+/** Deletes a node with its links. */
+export async function removeNode(lab: Lab, word: string, ask: AskCompute): Promise<void> {
+  const record = lab.node(word)
+  await unlinkNode(lab, record.node_id, ask)
+  await ask(record.compute_id)
+    .removeNode(nodePathOf(lab, record))
+    .catch((error: unknown) => {
+      if (!(error instanceof ApiError) || error.status !== 404) throw error
+    })
+  const last = lab.nodeView(record)
+  await lab.edit(() => ({
+    changes: new Changes().remove('node', record.node_id),
+    news: () => [{ action: 'node.deleted', event: last }],
+    result: undefined,
+  }))
+  lab.shown.delete(record.node_id)
+  lab.troubles.delete(record.node_id)
+}
+
+/** Starts, stops, suspends, resumes or reloads a node. */
+export async function actOn(lab: Lab, record: NodeRecord, action: NodeAction, ask: AskCompute): Promise<LabNode> {
+  const shown = await ask(record.compute_id).act(nodePathOf(lab, record), action)
+  lab.shown.set(record.node_id, shown)
+  return lab.nodeView(lab.node(record.node_id))
+}
+
+/** The same with all nodes of a lab; rejects with the first failure when all others were asked. */
+export async function actOnAll(lab: Lab, action: NodeAction, ask: AskCompute): Promise<void> {
+  const failures: unknown[] = []
+  await mapLimit(
+    [...lab.document.nodes.values()].filter(({ node_type }) => isKnownKind(node_type)),
+    (record) => actOn(lab, record, action, ask).catch((error: unknown) => failures.push(error)),
+    maxAtOnce,
+  )
+  if (failures.length > 0) throw failures[0]
+}
+
+/** A copy of a node, with a name of its own; 409 for a node that runs. */
+export async function duplicateNode(
+  labs: Labs,
+  lab: Lab,
+  word: string,
+  { x, y, z }: { x: number; y: number; z: number },
+  ask: AskCompute,
+): Promise<LabNode> {
+  const source = lab.node(word)
+  const { node_id: _, name, console: __, properties, label, ...rest } = source
+  // What a kind makes for itself at a creation, a copy gets of its own; what a creation takes is given.
+  const known = kindOf(source.node_type as never).create.properties
+  const settings = Object.fromEntries(Object.entries(properties).filter(([key]) => key in known))
+  const copy = await createNode(labs, lab, { ...rest, name, properties: settings, x, y, z }, { ask })
+  try {
+    await ask(source.compute_id).duplicate(nodePathOf(lab, source), copy.node_id)
+  } catch (error) {
+    await removeNode(lab, copy.node_id, ask).catch(ignore('why it could not be copied matters more'))
+    throw error
+  }
+  return copy
+}
+
+const nameClaim = (name: string): string => `name/${nameKey(name)}`
+
+/** Claims a name for a node, until the claim is taken back. */
+function takeName(lab: Lab, wanted: string, unique: 'refuse' | undefined, self?: string): string {
+  if (isUuid(wanted))
+    throw badRequest('name: a name that looks like an id cannot be told from one; choose another name')
+  const taken = new Set(
+    [...lab.document.nodes.values()].filter(({ node_id }) => node_id !== self).map(({ name }) => nameKey(name)),
+  )
+  const isTaken = (key: string) => taken.has(key) || lab.claimed.has(`name/${key}`)
+  if (unique === 'refuse' && isTaken(nameKey(wanted)))
+    throw conflict(`name: the project has a node ${wanted} already; choose another name`, { word: 'name-taken' })
+  const name = freeName(wanted, isTaken)
+  lab.claimed.add(nameClaim(name))
+  return name
+}

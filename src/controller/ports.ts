@@ -1,0 +1,83 @@
+import { kindOf } from '../kinds/node.ts'
+import { type LineType, linkTypesOf } from '../model/capture.ts'
+import type { LabPort } from '../model/lab/node.ts'
+import { isKnownKind } from '../model/lab/node.ts'
+import type { NodeRecord } from './document.ts'
+
+/** Names that people know, for the link types of captures. */
+const captureNames: Readonly<Record<string, string>> = {
+  DLT_EN10MB: 'Ethernet',
+  DLT_C_HDLC: 'Cisco HDLC',
+  DLT_PPP_SERIAL: 'Cisco PPP',
+  DLT_FRELAY: 'Frame Relay',
+  DLT_ATM_RFC1483: 'ATM',
+}
+
+const dataLinkTypes = (line: LineType): Record<string, string> =>
+  Object.fromEntries(linkTypesOf[line].map((type) => [captureNames[type] ?? type, type]))
+
+type Named = Pick<
+  NodeRecord,
+  'node_type' | 'properties' | 'port_name_format' | 'port_segment_size' | 'first_port_name' | 'custom_adapters'
+>
+
+/** The ports of a node, with the names that people and links know them by. A placeholder has those that its links use. */
+export function portsOf(node: Named): LabPort[] {
+  if (!isKnownKind(node.node_type)) return []
+  const shapes = kindOf(node.node_type).ports?.(node.properties) ?? []
+  const counts = { ethernet: 0, serial: 0 }
+  return shapes.map(({ adapter, port, line = 'ethernet', name, mac_address, adapter_type }) => {
+    const custom = node.custom_adapters.find(({ adapter_number }) => adapter_number === adapter)
+    const given = custom?.port_name ?? name ?? namedByFormat(node, counts[line]++)
+    return {
+      name: given,
+      short_name: shortName(given),
+      adapter_number: adapter,
+      port_number: port,
+      link_type: line,
+      data_link_types: dataLinkTypes(line),
+      ...(line === 'ethernet' && {
+        mac_address: custom?.mac_address ?? mac_address ?? null,
+        adapter_type: custom?.adapter_type ?? adapter_type ?? null,
+      }),
+    }
+  })
+}
+
+/** `{0}`: number of the port in its segment, `{1}`: number of the segment; `{port0}`, `{segment1}` and so on count from there. */
+function namedByFormat({ port_name_format, port_segment_size: size, first_port_name }: Named, index: number): string {
+  if (index === 0 && first_port_name !== null && first_port_name !== '') return first_port_name
+  const at = first_port_name !== null && first_port_name !== '' ? index - 1 : index
+  const [segment, port] = size > 0 ? [Math.floor(at / size), at % size] : [0, at]
+  return port_name_format.replace(/\{(0|1|port|segment)(\d?)\}/g, (_, word: string, from: string) => {
+    const number = word === '0' || word === 'port' ? port : segment
+    return String(number + Number(from || 0))
+  })
+}
+
+/** `Ethernet0/1` -> `e0/1`, `GigabitEthernet0` -> `Gi0`: as people write them. */
+function shortName(name: string): string {
+  const found = /^([A-Za-z][A-Za-z-]*)\s*(\d.*)$/.exec(name)
+  if (found === null) return name
+  const [, word = '', number = ''] = found
+  const known = {
+    ethernet: 'e',
+    fastethernet: 'Fa',
+    gigabitethernet: 'Gi',
+    tengigabitethernet: 'Te',
+    serial: 's',
+    eth: 'eth',
+  }
+  return `${known[word.toLowerCase() as keyof typeof known] ?? word}${number}`
+}
+
+/** The port that a person means: by its name or short name in any case, or by `adapter/port`. */
+export function portNamed(ports: readonly LabPort[], word: string): LabPort | undefined {
+  const wanted = word.toLowerCase()
+  return (
+    ports.find(({ name }) => name.toLowerCase() === wanted) ??
+    ports.find(({ short_name }) => short_name.toLowerCase() === wanted) ??
+    ports.find(({ adapter_number, port_number }) => `${adapter_number}/${port_number}` === wanted) ??
+    ports.find(({ adapter_number, port_number }) => port_number === 0 && wanted === `eth${adapter_number}`)
+  )
+}

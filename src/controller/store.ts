@@ -1,0 +1,16 @@
+/** What is kept of a lab: JSON values by key. `project` has its settings; `node/{id}`, `link/{id}` and so on what it has. */
+export type LabEntries = ReadonlyMap<string, unknown>
+
+/** Keeps labs. Each runtime has one: files on Node, Durable Objects in a Worker. */
+export interface LabStore {
+  /** The entry `project` of every lab, by id. */
+  heads(): Promise<LabEntries>
+  /** Undefined: there is no such lab. */
+  load(id: string): Promise<LabEntries | undefined>
+  /**
+   * Writes entries, all or none; undefined removes one. They are durable when it resolves, and in the order of the calls. 507 when
+   * the disk is nearly full.
+   */
+  save(id: string, changes: LabEntries): Promise<void>
+  remove(id: string): Promise<void>
+}

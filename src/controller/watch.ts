@@ -1,0 +1,79 @@
+import { ignore } from '../async/ignore.ts'
+import { pause } from '../async/pause.ts'
+import type { LabEvent } from '../model/event.ts'
+import type { LabComputes } from './computes.ts'
+
+/** Between two tries to open the feed of a compute, ms; it doubles with each failure. */
+const retryMs = [200, 10_000] as const
+
+interface Listener {
+  /** An event of a project on a compute. */
+  readonly item: (computeId: string, event: LabEvent) => void
+  /** Events of a compute may have been missed: its nodes are to be read again. */
+  readonly refresh: (computeId: string) => Promise<void>
+}
+
+/** Listens to the feeds of the computes that open labs are on. A feed that breaks off is opened again from where it was. */
+export class ComputeWatch {
+  readonly #computes: LabComputes
+  readonly #listener: Listener
+  readonly #feeds = new Map<string, AbortController>()
+
+  constructor(computes: LabComputes, listener: Listener) {
+    this.#computes = computes
+    this.#listener = listener
+  }
+
+  add(computeId: string): void {
+    if (this.#feeds.has(computeId)) return
+    const over = new AbortController()
+    this.#feeds.set(computeId, over)
+    void this.#run(computeId, over.signal)
+  }
+
+  /** Leaves the feeds of all other computes. */
+  keep(computes: ReadonlySet<string>): void {
+    for (const [computeId, over] of this.#feeds) {
+      if (computes.has(computeId)) continue
+      this.#feeds.delete(computeId)
+      over.abort()
+    }
+  }
+
+  close(): void {
+    this.keep(new Set())
+  }
+
+  async #run(computeId: string, signal: AbortSignal): Promise<void> {
+    let since: number | undefined
+    let wait: number = retryMs[0]
+    let isFirst = true
+    while (!signal.aborted) {
+      try {
+        const { events } = this.#computes.client(computeId)
+        const feed = await events.open({ signal, ...(since !== undefined && { since }) })
+        // The first feed begins with the lab: what was before it, the opening reads.
+        if (!isFirst && since === undefined) await this.#refresh(computeId)
+        isFirst = false
+        const reader = feed.getReader()
+        for (;;) {
+          const { done, value } = await reader.read()
+          if (done) break
+          wait = retryMs[0]
+          if (value.kind === 'event') this.#listener.item(computeId, value.event)
+          if (value.kind === 'dropped' || value.kind === 'resync') await this.#refresh(computeId)
+          if (value.kind === 'event') since = value.event.seq
+          else if ('seq' in value) since = value.seq
+        }
+      } catch {
+        // A compute that is away is asked again.
+      }
+      await pause(wait, signal)
+      wait = Math.min(wait * 2, retryMs[1])
+    }
+  }
+
+  async #refresh(computeId: string): Promise<void> {
+    await this.#listener.refresh(computeId).catch(ignore('the next event or feed shows what is'))
+  }
+}

@@ -1,0 +1,35 @@
+import { type Static, Type } from '@sinclair/typebox'
+import { maybe, maybes, Uuid } from '../../schema/fields.ts'
+
+const place = Type.Integer({ minimum: -1_000_000, maximum: 1_000_000, default: 0 })
+export const drawingFields = {
+  svg: Type.String({
+    maxLength: 2 << 20,
+    default: '',
+    description: 'The drawing as SVG; clients show it, never as a page',
+  }),
+  x: place,
+  y: place,
+  z: Type.Integer({ minimum: -1000, maximum: 1000, default: 1, description: 'Layer of the map' }),
+  rotation: Type.Integer({ minimum: -359, maximum: 360, default: 0, description: 'Degrees' }),
+  locked: Type.Boolean({ default: false }),
+}
+
+/** A drawing of a lab. */
+export type LabDrawing = Static<typeof LabDrawing>
+export const LabDrawing = Type.Object(
+  { drawing_id: Uuid, project_id: Uuid, ...drawingFields },
+  { $id: 'LabDrawing', description: 'A drawing on the map: a text, a rectangle, a picture' },
+)
+const given = maybes(drawingFields)
+export type LabDrawingCreate = Static<typeof LabDrawingCreate>
+export const LabDrawingCreate = Type.Object(
+  { drawing_id: maybe(Uuid), ...given },
+  { $id: 'LabDrawingCreate', additionalProperties: false, description: 'What a drawing is created with' },
+)
+export type LabDrawingUpdate = Static<typeof LabDrawingUpdate>
+export const LabDrawingUpdate = Type.Object(given, {
+  $id: 'LabDrawingUpdate',
+  additionalProperties: false,
+  description: 'Changes of a drawing; absent and null: "leave"',
+})

@@ -1,0 +1,82 @@
+import { type Static, Type } from '@sinclair/typebox'
+import { changing, maybe, maybes, nullable, Uuid } from '../../schema/fields.ts'
+import { Filters } from '../../schema/filters.ts'
+import { LinkVerdict } from '../../schema/nio.ts'
+import { LabLabel } from './node.ts'
+
+const number = (what: string) => Type.Integer({ minimum: 0, maximum: 100_000, description: `Number of the ${what}` })
+
+/** An end of a link: a port of a node. */
+export type LabLinkEnd = Static<typeof LabLinkEnd>
+export const LabLinkEnd = Type.Object(
+  {
+    node_id: Uuid,
+    adapter_number: number('adapter'),
+    port_number: number('port of the adapter'),
+    label: Type.Optional(nullable(LabLabel)),
+  },
+  { $id: 'LabLinkEnd', additionalProperties: false, description: 'An end of a link' },
+)
+
+const linkStyle = Type.Record(Type.String({ maxLength: 50 }), Type.Unknown(), { description: 'How the map draws it' })
+const suspend = Type.Boolean({ default: false, description: 'true: the link is down, frames are dropped both ways' })
+const both = {
+  filters: Filters,
+  filters_ab: Type.Object(Filters.properties, {
+    additionalProperties: false,
+    description: 'Impairment of the direction from the first end to the second alone; met after `filters`',
+  }),
+  filters_ba: Type.Object(Filters.properties, {
+    additionalProperties: false,
+    description: 'Impairment of the direction from the second end to the first alone; met after `filters`',
+  }),
+  suspend,
+  link_style: linkStyle,
+}
+
+/** A link of a lab. */
+export type LabLink = Static<typeof LabLink>
+export const LabLink = Type.Object(
+  {
+    link_id: Uuid,
+    project_id: Uuid,
+    link_type: Type.Union([Type.Literal('ethernet'), Type.Literal('serial')]),
+    nodes: Type.Array(LabLinkEnd, { description: 'Its two ends' }),
+    ...both,
+    capturing: Type.Boolean({ changesByItself: true }),
+    capture_file_name: changing(nullable(Type.String())),
+    capture_file_path: changing(nullable(Type.String())),
+    capture_compute_id: changing(nullable(Type.String())),
+    verdict: Type.Optional(changing(nullable(LinkVerdict))),
+    verdict_reason: Type.Optional(
+      changing(nullable(Type.String({ description: 'What the verdict means, and what to do' }))),
+    ),
+  },
+  { $id: 'LabLink', description: 'A link between two ports' },
+)
+
+const given = maybes(both)
+
+/** An end as clients may give it: `R1:eth0` names a port of a node, too. */
+export const LabLinkEndGiven = Type.Union([
+  LabLinkEnd,
+  Type.String({ minLength: 3, maxLength: 600, description: '`node:port`, by their names, such as R1:eth0' }),
+])
+export type LabLinkCreate = Static<typeof LabLinkCreate>
+export const LabLinkCreate = Type.Object(
+  {
+    link_id: maybe(Uuid),
+    nodes: Type.Tuple([LabLinkEndGiven, LabLinkEndGiven], { description: 'The two ends' }),
+    ...given,
+  },
+  { $id: 'LabLinkCreate', additionalProperties: false, description: 'What a link is created with' },
+)
+
+export type LabLinkUpdate = Static<typeof LabLinkUpdate>
+export const LabLinkUpdate = Type.Object(
+  {
+    nodes: maybe(Type.Array(LabLinkEnd, { maxItems: 2, description: 'The same ends, with other labels' })),
+    ...given,
+  },
+  { $id: 'LabLinkUpdate', additionalProperties: false, description: 'Changes of a link; absent and null: "leave"' },
+)

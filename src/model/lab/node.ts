@@ -1,0 +1,152 @@
+import { type Static, Type } from '@sinclair/typebox'
+import { type NodeKindName, nodeKinds } from '../../kinds/node.ts'
+import { changing, maybe, maybes, Name, nullable, PortNumber, Uuid } from '../../schema/fields.ts'
+import { NodeStatus } from '../../schema/node-fields.ts'
+
+const place = (description: string) =>
+  Type.Integer({ minimum: -1_000_000, maximum: 1_000_000, default: 0, description })
+const text = (description: string, maxLength = 4096) => Type.String({ maxLength, description })
+
+/** A text beside a node or a port of the map. */
+export type LabLabel = Static<typeof LabLabel>
+export const LabLabel = Type.Object(
+  {
+    text: text('The text'),
+    style: Type.Optional(nullable(text('CSS properties of SVG text'))),
+    x: Type.Optional(nullable(place('Left edge, from that of the node; null: centred'))),
+    y: Type.Optional(nullable(place('Upper edge, from that of the node'))),
+    rotation: Type.Optional(Type.Integer({ minimum: -359, maximum: 360, description: 'Degrees' })),
+  },
+  { $id: 'LabLabel', additionalProperties: false, description: 'A text on the map' },
+)
+
+/** What one adapter of a node has of its own. */
+const CustomAdapter = Type.Object(
+  {
+    adapter_number: Type.Integer({ minimum: 0, maximum: 100_000 }),
+    port_name: Type.Optional(text('Name of the port', 100)),
+    adapter_type: Type.Optional(text('Model of the adapter', 100)),
+    mac_address: Type.Optional(nullable(Type.String({ pattern: '^([0-9a-fA-F]{2}[:-]){5}[0-9a-fA-F]{2}$' }))),
+  },
+  { additionalProperties: false },
+)
+
+/** When a node counts as ready after its start. */
+export type LabReady = Static<typeof LabReady>
+export const LabReady = Type.Object(
+  {
+    console: Type.Optional(text('Regular expression that its console must show', 1000)),
+    tcp: Type.Optional(Type.Integer({ ...PortNumber, description: 'TCP port of the host that must accept' })),
+    seconds: Type.Optional(Type.Number({ minimum: 0, maximum: 3600, description: 'Time after its start' })),
+    within_s: Type.Optional(Type.Number({ minimum: 1, maximum: 3600, description: 'Longest wait; default 300' })),
+  },
+  { $id: 'LabReady', additionalProperties: false, description: 'When a node is ready; all that is named must be so' },
+)
+
+/** What a person sets of a node on the map, whatever its kind; with the defaults of new ones. */
+export const mapFields = {
+  x: place('Left edge on the map'),
+  y: place('Upper edge on the map'),
+  z: Type.Integer({ minimum: -1000, maximum: 1000, default: 1, description: 'Layer of the map' }),
+  locked: Type.Boolean({ default: false, description: 'Whether it cannot be moved' }),
+  symbol: nullable(text('Name or path of its symbol; null: that of its kind')),
+  label: nullable(LabLabel),
+  port_name_format: Type.String({
+    maxLength: 100,
+    default: 'Ethernet{0}',
+    description: 'Names of ports: {0} is the number of the port, {1} that of the segment; {port0} counts from 0',
+  }),
+  port_segment_size: Type.Integer({ minimum: 0, maximum: 128, default: 0, description: 'Ports of a segment; 0: none' }),
+  first_port_name: nullable(text('Name of the first port, where it is another', 100)),
+  custom_adapters: Type.Array(CustomAdapter, { maxItems: 1024, default: [] }),
+  console_auto_start: Type.Boolean({ default: false, description: 'Whether clients open its console at its start' }),
+  after: Type.Array(Name, { maxItems: 100, default: [], description: 'Nodes that must be ready before it is started' }),
+  ready: nullable(LabReady),
+} as const
+
+/** A port of a node, as links name it. */
+export type LabPort = Static<typeof LabPort>
+export const LabPort = Type.Object(
+  {
+    name: Type.String(),
+    short_name: Type.String(),
+    adapter_number: Type.Integer(),
+    port_number: Type.Integer(),
+    link_type: Type.Union([Type.Literal('ethernet'), Type.Literal('serial')]),
+    data_link_types: Type.Record(Type.String(), Type.String(), {
+      description: 'Link types of captures, by the names that people know',
+    }),
+    mac_address: Type.Optional(nullable(Type.String())),
+    adapter_type: Type.Optional(nullable(Type.String())),
+  },
+  { $id: 'LabPort', description: 'A port of a node' },
+)
+
+const nodeType = Type.String({
+  minLength: 1,
+  maxLength: 50,
+  description: `Kind of the node: ${nodeKinds.join(', ')}; another word is a placeholder for a kind that is not here`,
+})
+const properties = Type.Record(Type.String({ maxLength: 100 }), Type.Unknown(), {
+  description: 'What nodes of the kind have: the fields of its resource on the compute interface',
+})
+const consoleType = Type.String({
+  maxLength: 30,
+  description: 'Type of its console; which ones there are, its kind says',
+})
+
+/** A node of a lab. */
+export type LabNode = Static<typeof LabNode>
+export const LabNode = Type.Object(
+  {
+    node_id: Uuid,
+    project_id: Uuid,
+    compute_id: Type.String({ description: 'The compute that runs it' }),
+    node_type: nodeType,
+    template_id: nullable(Uuid),
+    name: Name,
+    status: NodeStatus,
+    status_reason: changing(nullable(Type.String({ description: 'Why it is as it is; null when nothing is wrong' }))),
+    console: nullable(PortNumber),
+    console_type: consoleType,
+    console_host: changing(nullable(Type.String())),
+    command_line: changing(nullable(Type.String())),
+    node_directory: changing(nullable(Type.String())),
+    ...mapFields,
+    width: Type.Integer({ changesByItself: true, description: 'Width of its symbol' }),
+    height: Type.Integer({ changesByItself: true, description: 'Height of its symbol' }),
+    ports: changing(Type.Array(LabPort)),
+    properties,
+  },
+  { $id: 'LabNode', description: 'A node of a project' },
+)
+
+const given = maybes(mapFields)
+const both = {
+  ...given,
+  console: maybe(PortNumber),
+  console_type: maybe(consoleType),
+  properties: Type.Optional(properties),
+}
+
+export type LabNodeCreate = Static<typeof LabNodeCreate>
+export const LabNodeCreate = Type.Object(
+  {
+    name: Name,
+    node_type: nodeType,
+    node_id: maybe(Uuid),
+    compute_id: maybe(Type.String({ minLength: 1, maxLength: 100, description: 'Default: where most room is' })),
+    template_id: maybe(Uuid),
+    ...both,
+  },
+  { $id: 'LabNodeCreate', additionalProperties: false, description: 'What a node is created with' },
+)
+
+export type LabNodeUpdate = Static<typeof LabNodeUpdate>
+export const LabNodeUpdate = Type.Object(
+  { name: maybe(Name), ...both },
+  { $id: 'LabNodeUpdate', additionalProperties: false, description: 'Changes of a node; absent and null: "leave"' },
+)
+
+/** Whether this version has nodes of that kind; others are placeholders. */
+export const isKnownKind = (word: string): word is NodeKindName => (nodeKinds as readonly string[]).includes(word)

@@ -1,0 +1,25 @@
+import { Type } from '@sinclair/typebox'
+import type { AskCompute, Labs } from '../../controller/labs.ts'
+import { notFound } from '../../errors/api-error.ts'
+import type { Context } from '../../http/endpoint.ts'
+
+/** A path member that is no UUID is a name, in any case. */
+const word = (what: string) =>
+  Type.String({ minLength: 1, maxLength: 255, description: `Id of the ${what}, or its name without regard to case` })
+
+export const projectParam = { project_id: word('project') }
+export const nodeParams = { ...projectParam, node_id: word('node') }
+export const base = '/v2/projects'
+export const noSuchProject = 'There is no such project, or it is closed'
+
+/** The labs of a service, and how computes are asked for the client of this request. 404 where there are none. */
+export function labsOf({ labs, caller, answered }: Context): { labs: Labs; ask: AskCompute } {
+  if (labs === undefined) throw notFound('This service has no labs', { word: 'not-supported' })
+  return {
+    labs,
+    ask(computeId) {
+      answered(computeId)
+      return labs.computes.client(computeId, caller)
+    },
+  }
+}

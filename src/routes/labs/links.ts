@@ -1,0 +1,79 @@
+import { Type } from '@sinclair/typebox'
+import { createLink, removeLink, updateLink } from '../../controller/links.ts'
+import { created, type Endpoint, endpoint, noContent, ok } from '../../http/endpoint.ts'
+import { LabLink, LabLinkCreate, LabLinkUpdate } from '../../model/lab/link.ts'
+import { Uuid } from '../../schema/fields.ts'
+import { base, labsOf, noSuchProject, projectParam } from './lab-request.ts'
+
+const tag = 'v2 links'
+const owner = 'self'
+const list = `${base}/{project_id}/links`
+const path = `${list}/{link_id}`
+const inProject = Type.Object(projectParam)
+const params = Type.Object({ ...projectParam, link_id: Uuid })
+const noSuchLink = 'There is no such project or link, or the project is closed'
+
+export const labLinkEndpoints: readonly Endpoint[] = [
+  endpoint({
+    ...{ method: 'GET', path: list, owner, tag, params: inProject },
+    summary: 'List the links of a project',
+    replies: { 200: { description: 'The links', schema: Type.Array(LabLink) } },
+    errors: { 404: 'There is no such project' },
+    async handle({ params }, context) {
+      const lab = await labsOf(context).labs.find(params.project_id)
+      return ok([...lab.document.links.values()].map((record) => lab.linkView(record)))
+    },
+  }),
+  endpoint({
+    ...{ method: 'POST', path: list, owner, tag, params: inProject },
+    summary: 'Link two ports; nodes may run',
+    body: LabLinkCreate,
+    takesBack: LabLink,
+    replies: { 201: { description: 'Linked', schema: LabLink } },
+    errors: {
+      404: 'There is no such project, node or port',
+      409: 'A port is linked already, or the computes have no addresses for each other',
+    },
+    async handle({ params, body }, context) {
+      const { labs, ask } = labsOf(context)
+      return created(await createLink(labs, labs.lab(params.project_id), body, ask))
+    },
+  }),
+  endpoint({
+    ...{ method: 'GET', path, owner, tag, params },
+    summary: 'Read a link',
+    replies: { 200: { description: 'The link', schema: LabLink } },
+    errors: { 404: noSuchLink },
+    async handle({ params }, context) {
+      const lab = await labsOf(context).labs.find(params.project_id)
+      return ok(lab.linkView(lab.link(params.link_id)))
+    },
+  }),
+  endpoint({
+    ...{ method: 'PUT', path, owner, tag, params },
+    summary: 'Change a link: its impairment, whether it is suspended, its labels; frames meet it at once',
+    body: LabLinkUpdate,
+    takesBack: LabLink,
+    async current({ params }, context) {
+      const lab = labsOf(context).labs.lab(params.project_id)
+      return lab.linkView(lab.link(params.link_id))
+    },
+    replies: { 200: { description: 'The changed link', schema: LabLink } },
+    errors: { 404: noSuchLink },
+    async handle({ params, body }, context) {
+      const { labs, ask } = labsOf(context)
+      return ok(await updateLink(labs.lab(params.project_id), params.link_id, body, ask))
+    },
+  }),
+  endpoint({
+    ...{ method: 'DELETE', path, owner, tag, params },
+    summary: 'Delete a link',
+    replies: { 204: { description: 'Deleted' } },
+    errors: { 404: `${noSuchProject}, or no such link` },
+    async handle({ params }, context) {
+      const { labs, ask } = labsOf(context)
+      await removeLink(labs.lab(params.project_id), params.link_id, ask)
+      return noContent
+    },
+  }),
+]

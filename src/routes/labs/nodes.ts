@@ -1,0 +1,173 @@
+import { Type } from '@sinclair/typebox'
+import type { NodeAction } from '../../controller/compute-client.ts'
+import {
+  actOn,
+  actOnAll,
+  createNode,
+  duplicateNode,
+  nodePathOf,
+  removeNode,
+  updateNode,
+} from '../../controller/nodes.ts'
+import { created, type Endpoint, endpoint, noContent, ok } from '../../http/endpoint.ts'
+import { LabLink } from '../../model/lab/link.ts'
+import { LabNode, LabNodeCreate, LabNodeUpdate } from '../../model/lab/node.ts'
+import { base, labsOf, nodeParams, noSuchProject, projectParam } from './lab-request.ts'
+
+const tag = 'v2 nodes'
+const owner = 'self'
+const list = `${base}/{project_id}/nodes`
+const path = `${list}/{node_id}`
+const inProject = Type.Object(projectParam)
+const params = Type.Object(nodeParams)
+const noSuchNode = 'There is no such project or node, or the project is closed'
+const unique = Type.Object({
+  unique: Type.Optional(
+    Type.Literal('refuse', {
+      description: 'refuse: 409 for a name that is taken; else the node gets the next free one',
+    }),
+  ),
+})
+const place = Type.Integer({ minimum: -1_000_000, maximum: 1_000_000 })
+
+export const labNodeEndpoints: readonly Endpoint[] = [
+  // Before the paths of one node: a word of a path is not a name.
+  ...(['start', 'stop', 'suspend', 'reload'] as const).flatMap((action) => lifeCycleOf(action)),
+  endpoint({
+    ...{ method: 'GET', path: list, owner, tag, params: inProject },
+    summary: 'List the nodes of a project, of all kinds',
+    replies: { 200: { description: 'The nodes', schema: Type.Array(LabNode) } },
+    errors: { 404: 'There is no such project' },
+    async handle({ params }, context) {
+      const lab = await labsOf(context).labs.find(params.project_id)
+      return ok([...lab.document.nodes.values()].map((record) => lab.nodeView(record)))
+    },
+  }),
+  endpoint({
+    ...{ method: 'POST', path: list, owner, tag, params: inProject },
+    summary: 'Create a node',
+    query: unique,
+    body: LabNodeCreate,
+    takesBack: LabNode,
+    replies: { 201: { description: 'Created, stopped', schema: LabNode } },
+    errors: {
+      404: noSuchProject,
+      409: 'The id is known, or the compute cannot make it: the message says why',
+      507: 'The disk is nearly full',
+    },
+    async handle({ params, query, body }, context) {
+      const { labs, ask } = labsOf(context)
+      return created(await createNode(labs, labs.lab(params.project_id), body, { ask, unique: query.unique }))
+    },
+  }),
+  endpoint({
+    ...{ method: 'GET', path, owner, tag, params },
+    summary: 'Read a node',
+    replies: { 200: { description: 'The node', schema: LabNode } },
+    errors: { 404: noSuchNode },
+    async handle({ params }, context) {
+      const lab = await labsOf(context).labs.find(params.project_id)
+      return ok(lab.nodeView(lab.node(params.node_id)))
+    },
+  }),
+  endpoint({
+    ...{ method: 'PUT', path, owner, tag, params },
+    summary: 'Change a node; of its properties those that are named',
+    body: LabNodeUpdate,
+    takesBack: LabNode,
+    async current({ params }, context) {
+      const lab = labsOf(context).labs.lab(params.project_id)
+      return lab.nodeView(lab.node(params.node_id))
+    },
+    replies: { 200: { description: 'The changed node', schema: LabNode } },
+    errors: {
+      404: noSuchNode,
+      409: 'The name is taken, or the change is not possible now',
+      507: 'The disk is nearly full',
+    },
+    async handle({ params, body }, context) {
+      const { labs, ask } = labsOf(context)
+      return ok(await updateNode(labs.lab(params.project_id), params.node_id, body, ask))
+    },
+  }),
+  endpoint({
+    ...{ method: 'DELETE', path, owner, tag, params },
+    summary: 'Stop and delete a node with its links and files',
+    replies: { 204: { description: 'Deleted' } },
+    errors: { 404: noSuchNode },
+    async handle({ params }, context) {
+      const { labs, ask } = labsOf(context)
+      await removeNode(labs.lab(params.project_id), params.node_id, ask)
+      return noContent
+    },
+  }),
+  endpoint({
+    ...{ method: 'POST', path: `${path}/duplicate`, owner, tag, params },
+    summary: 'Make a copy of a node that is stopped, at another place of the map',
+    body: Type.Object(
+      { x: place, y: place, z: Type.Optional(place) },
+      { $id: 'LabNodeCopy', additionalProperties: false },
+    ),
+    replies: { 201: { description: 'The copy', schema: LabNode } },
+    errors: { 404: noSuchNode, 409: 'The node runs, or its kind cannot be copied', 507: 'The disk is nearly full' },
+    async handle({ params, body }, context) {
+      const { labs, ask } = labsOf(context)
+      const { x, y, z = 1 } = body
+      return created(await duplicateNode(labs, labs.lab(params.project_id), params.node_id, { x, y, z }, ask))
+    },
+  }),
+  endpoint({
+    ...{ method: 'GET', path: `${path}/links`, owner, tag, params },
+    summary: 'List the links of a node',
+    replies: { 200: { description: 'The links', schema: Type.Array(LabLink) } },
+    errors: { 404: noSuchNode },
+    async handle({ params }, context) {
+      const lab = await labsOf(context).labs.find(params.project_id)
+      return ok(lab.document.linksOf(lab.node(params.node_id).node_id).map((link) => lab.linkView(link)))
+    },
+  }),
+  endpoint({
+    ...{ method: 'POST', path: `${path}/console/reset`, owner, tag, params },
+    summary: 'End the clients of the console, and listen for new ones; the guest does not notice',
+    bodyKind: 'ignored',
+    replies: { 204: { description: 'Done' } },
+    errors: { 404: noSuchNode, 409: 'The node does not run' },
+    async handle({ params }, context) {
+      const { labs, ask } = labsOf(context)
+      const lab = labs.lab(params.project_id)
+      const node = lab.node(params.node_id)
+      await ask(node.compute_id).resetConsole(nodePathOf(lab, node))
+      return noContent
+    },
+  }),
+]
+
+function lifeCycleOf(action: Exclude<NodeAction, 'resume'>): Endpoint[] {
+  const does = { start: 'Start', stop: 'Stop', suspend: 'Suspend', reload: 'Reload' }[action]
+  return [
+    endpoint({
+      ...{ method: 'POST', path: `${list}/${action}`, owner, tag, params: inProject },
+      summary: `${does} all nodes of a project`,
+      bodyKind: 'ignored',
+      replies: { 204: { description: 'All were asked' } },
+      errors: { 404: noSuchProject, 409: 'A node could not; all others were asked' },
+      async handle({ params }, context) {
+        const { labs, ask } = labsOf(context)
+        await actOnAll(labs.lab(params.project_id), action, ask)
+        return noContent
+      },
+    }),
+    endpoint({
+      ...{ method: 'POST', path: `${path}/${action}`, owner, tag, params },
+      summary: `${does} a node`,
+      bodyKind: 'ignored',
+      replies: { 200: { description: 'The node', schema: LabNode } },
+      errors: { 404: noSuchNode, 409: 'It cannot now; the message says why' },
+      async handle({ params }, context) {
+        const { labs, ask } = labsOf(context)
+        const lab = labs.lab(params.project_id)
+        return ok(await actOn(lab, lab.node(params.node_id), action, ask))
+      },
+    }),
+  ]
+}

@@ -1,0 +1,127 @@
+import { Type } from '@sinclair/typebox'
+import { created, type Endpoint, endpoint, noContent, ok } from '../../http/endpoint.ts'
+import { openFeed, requireUpgrade } from '../../http/feed.ts'
+import { LabProject, LabProjectCreate, LabProjectUpdate, LabStats } from '../../model/lab/project.ts'
+import { feedQuery } from '../shown-v2.ts'
+import { base, labsOf, noSuchProject, projectParam } from './lab-request.ts'
+
+const tag = 'v2 projects'
+const owner = 'self'
+const params = Type.Object(projectParam)
+const unknown = 'There is no such project'
+
+export const labProjectEndpoints: readonly Endpoint[] = [
+  endpoint({
+    ...{ method: 'GET', path: base, owner, tag },
+    summary: 'List the projects, open and closed',
+    replies: { 200: { description: 'The projects, by name', schema: Type.Array(LabProject) } },
+    async handle(_, context) {
+      const { labs, ask } = labsOf(context)
+      return ok(await labs.list(ask))
+    },
+  }),
+  endpoint({
+    ...{ method: 'POST', path: base, owner, tag },
+    summary: 'Create a project, and open it',
+    body: LabProjectCreate,
+    takesBack: LabProject,
+    replies: { 201: { description: 'Created and open', schema: LabProject } },
+    errors: {
+      409: 'There is a project of this name or id',
+      503: 'No compute is there',
+      507: 'The disk is nearly full',
+    },
+    async handle({ body }, context) {
+      const { labs, ask } = labsOf(context)
+      return created(await labs.create(body, ask))
+    },
+  }),
+  endpoint({
+    ...{ method: 'GET', path: `${base}/{project_id}`, owner, tag, params },
+    summary: 'Read a project, open or closed',
+    replies: { 200: { description: 'The project', schema: LabProject } },
+    errors: { 404: unknown },
+    handle: async ({ params }, context) => ok((await labsOf(context).labs.find(params.project_id)).project()),
+  }),
+  endpoint({
+    ...{ method: 'PUT', path: `${base}/{project_id}`, owner, tag, params },
+    summary: 'Change a project, open or closed',
+    body: LabProjectUpdate,
+    takesBack: LabProject,
+    current: async ({ params }, context) => (await labsOf(context).labs.find(params.project_id)).project(),
+    replies: { 200: { description: 'The changed project', schema: LabProject } },
+    errors: { 404: unknown, 409: 'There is a project of this name', 507: 'The disk is nearly full' },
+    async handle({ params, body }, context) {
+      const { labs, ask } = labsOf(context)
+      return ok(await labs.update(params.project_id, body, ask))
+    },
+  }),
+  endpoint({
+    ...{ method: 'DELETE', path: `${base}/{project_id}`, owner, tag, params },
+    summary: 'Delete a project with its nodes and files, on all its computes',
+    replies: { 204: { description: 'Deleted' } },
+    errors: { 404: unknown, 503: 'A compute of it is not there' },
+    async handle({ params }, context) {
+      const { labs, ask } = labsOf(context)
+      await labs.remove(params.project_id, ask)
+      return noContent
+    },
+  }),
+  endpoint({
+    ...{ method: 'GET', path: `${base}/{project_id}/stats`, owner, tag, params },
+    summary: 'Count what a project has',
+    replies: { 200: { description: 'The numbers', schema: LabStats } },
+    errors: { 404: unknown },
+    async handle({ params }, context) {
+      const { document } = await labsOf(context).labs.find(params.project_id)
+      const { nodes, links, drawings } = document
+      return ok({ nodes: nodes.size, links: links.size, drawings: drawings.size, snapshots: 0 })
+    },
+  }),
+  endpoint({
+    ...{ method: 'POST', path: `${base}/{project_id}/open`, owner, tag, params },
+    summary: 'Open a project; one that only a compute knows is taken over',
+    bodyKind: 'ignored',
+    replies: { 201: { description: 'Open', schema: LabProject } },
+    errors: { 404: unknown },
+    async handle({ params }, context) {
+      const { labs, ask } = labsOf(context)
+      return created(await labs.open(params.project_id, ask))
+    },
+  }),
+  endpoint({
+    ...{ method: 'POST', path: `${base}/{project_id}/close`, owner, tag, params },
+    summary: 'Close a project: its nodes are stopped, and all is kept',
+    bodyKind: 'ignored',
+    replies: { 204: { description: 'Closed' } },
+    errors: { 404: unknown },
+    async handle({ params }, context) {
+      const { labs, ask } = labsOf(context)
+      await labs.close(params.project_id, ask)
+      return noContent
+    },
+  }),
+  ...['', '/ws'].map((tail) =>
+    endpoint({
+      ...{ method: 'GET', path: `${base}/{project_id}/notifications${tail}`, owner, tag, params },
+      summary: `Feed of what happens in a project${tail === '' ? '' : ', as a websocket'}`,
+      description:
+        'One JSON object a line: node.created, node.updated, node.deleted, the same of link and drawing, project.updated, ' +
+        'project.closed, project.deleted, log.warning, log.error, ping. With "Accept: text/event-stream" as server-sent events.',
+      query: feedQuery,
+      websocket: true,
+      replies:
+        tail === '/ws' ? {} : { 200: { description: 'The feed; it ends with the project', media: 'application/json' } },
+      errors: { 404: noSuchProject, 429: 'The project has too many open feeds' },
+      async handle({ params, query, request }, context) {
+        if (tail === '/ws') requireUpgrade(request)
+        const { labs } = labsOf(context)
+        const lab = labs.lab(params.project_id)
+        const feeds: typeof context.feeds = async (feed) => labs.events.open(feed)
+        const encode = ({ payload }: Parameters<NonNullable<Parameters<typeof openFeed>[0]['encode']>>[0]) =>
+          payload.type === 'other' ? { action: payload.action, event: payload.event } : undefined
+        return openFeed({ request, context: { ...context, feeds }, encode, projectId: lab.id, query })
+      },
+    }),
+  ),
+]

@@ -1,0 +1,100 @@
+import { describe, expect, it } from 'vitest'
+import type { LabLink } from '../../../src/model/lab/link.ts'
+import type { LabNode } from '../../../src/model/lab/node.ts'
+import type { LabProject } from '../../../src/model/lab/project.ts'
+import { TestService } from '../../support/service.ts'
+
+const projects = '/v2/projects'
+const path = (lab: string) => `${projects}/${lab}`
+
+/** A service with a lab of two pcs and a link. */
+async function lab() {
+  const service = await TestService.start({ 'pc.engine': 'embedded' })
+  const project: LabProject = await service.call('POST', projects, { name: 'Campus' })
+  const pcs: LabNode[] = []
+  for (const name of ['PC1', 'PC1'])
+    pcs.push(await service.call('POST', `${path('campus')}/nodes`, { name, node_type: 'pc' }))
+  const link: LabLink = await service.call('POST', `${path('campus')}/links`, { nodes: ['PC1:e0', 'PC2:Ethernet0'] })
+  return { service, project, pcs, link }
+}
+
+describe('a lab', () => {
+  it('gives a node whose name is taken the next name, and finds nodes and ports by their names', async () => {
+    const { service, pcs, link } = await lab()
+    expect(pcs.map(({ name }) => name)).toEqual(['PC1', 'PC2'])
+    expect(link.nodes.map(({ node_id }) => node_id)).toEqual(pcs.map(({ node_id }) => node_id))
+    const found: LabNode = await service.call('GET', `${path('CAMPUS')}/nodes/pc2`)
+    expect(found.node_id).toBe(pcs[1]?.node_id)
+  })
+
+  it('starts all nodes by one request, and frames pass over its links', async () => {
+    const { service } = await lab()
+    await service.call('PUT', `${path('campus')}/nodes/PC1`, { properties: { startup_script: 'ip 10.0.0.1/24' } })
+    await service.call('POST', `${path('campus')}/nodes/start`)
+    const nodes: LabNode[] = await service.call('GET', `${path('campus')}/nodes`)
+    expect(nodes.map(({ status }) => status)).toEqual(['started', 'started'])
+  })
+
+  it('is there with all that it has after the service was killed', async () => {
+    const { service, pcs, link } = await lab()
+    await service.call('POST', `${path('campus')}/nodes/start`)
+    await service.kill('SIGKILL')
+    await service.restart()
+    await expect.poll(async () => (await service.call('GET', `${path('campus')}`)).status).toBe('opened')
+    const nodes: LabNode[] = await service.call('GET', `${path('campus')}/nodes`)
+    expect(nodes.map(({ node_id, status }) => [node_id, status])).toEqual(
+      pcs.map(({ node_id }) => [node_id, 'started']),
+    )
+    expect((await service.call<LabLink[]>('GET', `${path('campus')}/links`)).map(({ link_id }) => link_id)).toEqual([
+      link.link_id,
+    ])
+  })
+
+  it('stays listed when it is closed, and has its nodes and links again when it is opened', async () => {
+    const { service, project } = await lab()
+    await service.call('POST', `${path('campus')}/close`)
+    const listed: LabProject[] = await service.call('GET', projects)
+    expect(listed.map(({ name, status }) => [name, status])).toEqual([['Campus', 'closed']])
+    await service.call('POST', `${path(project.project_id)}/open`)
+    await service.call('POST', `${path('campus')}/nodes/start`)
+    expect(await service.call('GET', `${path('campus')}/stats`)).toEqual({
+      nodes: 2,
+      links: 1,
+      drawings: 0,
+      snapshots: 0,
+    })
+  })
+
+  it('deletes the links of a node with it, and frees the port at the other end', async () => {
+    const { service } = await lab()
+    await service.call('DELETE', `${path('campus')}/nodes/PC1`)
+    expect(await service.call('GET', `${path('campus')}/links`)).toEqual([])
+    await service.call('POST', `${path('campus')}/nodes`, { name: 'PC3', node_type: 'pc' })
+    await service.call('POST', `${path('campus')}/links`, { nodes: ['PC2:e0', 'PC3:e0'] })
+  })
+
+  it('refuses names that are taken, in any case, and ports that are linked', async () => {
+    const { service } = await lab()
+    const answer = async (method: string, at: string, body: object) => {
+      const response = await service.fetch(at, {
+        method,
+        body: JSON.stringify(body),
+        headers: { 'content-type': 'application/json' },
+      })
+      return [response.status, response.headers.get('x-patchbay-error')]
+    }
+    expect(await answer('POST', projects, { name: 'CAMPUS' })).toEqual([409, 'name-taken'])
+    expect(await answer('POST', `${path('campus')}/nodes?unique=refuse`, { name: 'pc1', node_type: 'pc' })).toEqual([
+      409,
+      'name-taken',
+    ])
+    expect(await answer('POST', `${path('campus')}/links`, { nodes: ['PC1:e0', 'PC2:e0'] })).toEqual([
+      409,
+      'port-taken',
+    ])
+    expect(await answer('POST', `${path('campus')}/links`, { nodes: ['PC1:e7', 'PC2:e0'] })).toEqual([
+      404,
+      'no-such-port',
+    ])
+  })
+})
