@@ -22,7 +22,6 @@ export async function bundle(outdir, { build: given, define, ...more } = {}) {
       patchbay: 'runtime/node/main.ts',
       keeper: 'runtime/node/keeper/main.ts',
       'pc-host': 'runtime/node/keeper/pc-host.ts',
-      'pc-watchdog': 'runtime/node/keeper/watchdog-thread.ts',
       'packet-worker': 'runtime/node/switch/fast/worker.ts',
       'hash-worker': 'runtime/node/storage/hash-worker.ts',
     },

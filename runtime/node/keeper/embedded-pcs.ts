@@ -7,6 +7,7 @@ import { startProgram } from '../programs/start.ts'
 import { build } from '../system/version.ts'
 import type { ChildRecords } from './child-records.ts'
 import { encodeFrame, exitOfReplaced, FrameReader, frameType, type PcHostFrame } from './frames.ts'
+import { HangDetector, watchedArguments } from './hang-detector.ts'
 import { InputWindow } from './input-window.ts'
 import type { Runner, UnitEnd } from './runner.ts'
 
@@ -157,14 +158,16 @@ interface Host {
 function startHost(gone: () => void): Host {
   const guests = new Map<number, Guest>()
   const program = programArguments(new URL('./pc-host.ts', import.meta.url), new URL('./pc-host.js', import.meta.url))
-  const child = startProgram(process.execPath, [nursery, ...program, build], {
+  const child = startProgram(process.execPath, [nursery, ...watchedArguments, ...program, build], {
     variables: forNode,
     detached: true,
-    stdio: ['pipe', 'pipe', 'inherit'],
+    stdio: ['pipe', 'pipe', 'pipe'],
   })
   const { stdin, stdout } = child
   if (stdin === null || stdout === null) throw new KeeperError('spawn_failed', 'the embedded pcs have no pipe')
   const reader = new FrameReader()
+  const ask = () => void stdin.write(encodeFrame(frameType.areYouThere, 0))
+  const detector = child.pid === undefined ? undefined : new HangDetector(child, child.pid, ask)
   let heard = () => {}
   let isReplaced = false
   let answer: Promise<boolean> | undefined
@@ -172,6 +175,7 @@ function startHost(gone: () => void): Host {
   stdout.on('error', () => {})
   stdout.on('data', (bytes: Buffer) => {
     heard()
+    detector?.heard()
     for (const frame of reader.push(bytes)) {
       const guest = guests.get(frame.pc)
       // It was given up before it was there.
@@ -198,7 +202,7 @@ function startHost(gone: () => void): Host {
           clearTimeout(timer)
           resolve(true)
         }
-        stdin.write(encodeFrame(frameType.areYouThere, 0))
+        ask()
       }).finally(() => {
         answer = undefined
         heard = () => {}

@@ -34,10 +34,7 @@ const maxShownBytes = 128 * 1024
 
 const hosted = new Map<number, Hosted>()
 const reader = new FrameReader()
-const watchdog = new Watchdog(({ owner, stack }) => {
-  const reason = `its simulation hung (${turnLimitMs} ms of processor time in one turn)`
-  fail(owner, reason, stack)
-})
+const watchdog = new Watchdog()
 /** All work of a pc runs in its own turns, because it may hang or throw. */
 const turns = new TurnScheduler((pc) => watchdog.began(pc))
 /** The owner of turns that belong to this process itself. */
@@ -73,6 +70,8 @@ function take({ type, pc, payload }: PcHostFrame): void {
       break
     case frameType.areYouThere:
       say(frameType.there, pc)
+      // Later: Node may open the inspector a second time before this turn of the event loop ends.
+      setImmediate(settle)
       break
   }
 }
@@ -127,6 +126,13 @@ async function start(id: number, specText: string): Promise<void> {
   const script = await files.read(spec.script).catch((error: Error) => `echo ${error.message}`)
   say(frameType.started, id)
   await pc.boot(script)
+}
+
+function settle(): void {
+  watchdog.began(ourselves)
+  const ended = watchdog.settle()
+  if (ended === undefined) return
+  fail(ended.owner, `its simulation hung (${turnLimitMs} ms of processor time in one turn)`, ended.stack)
 }
 
 /** File access for a pc. The pc resumes in a turn of its own. */
@@ -216,7 +222,6 @@ function fail(id: number, reason: string, stack: string): void {
   end(id, 1)
 }
 
-watchdog.start()
 process.stdin.on('data', (bytes: Buffer) => {
   watchdog.began(ourselves)
   for (const frame of reader.push(bytes)) take(frame)

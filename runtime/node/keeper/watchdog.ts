@@ -1,31 +1,34 @@
-import { Worker } from 'node:worker_threads'
-import { programArguments } from '../programs/own-program.ts'
-import { cell, cells, type EndedTurn, holdFunction, nobody, type WatchdogStart } from './watched-turn.ts'
+import type { Session } from 'node:inspector'
 
 /** Maximum processor time of a turn, ms. A normal turn takes about 1 ms. */
 export const turnLimitMs = 1000
-/** How long the main thread waits for the decision of the watchdog, ms. */
-const decisionMs = 1000
-/** Lines of the stack that do not belong to the turn: the heading, the hold function, and its call expression. */
-const linesOfHold = 3
+/** Name of the global function that the keeper evaluates, see `HangDetector`. */
+export const lookFunction = 'patchbayEndHungTurn'
+/** Lines of the stack that do not belong to the turn: the heading, the function itself, and its call expression. */
+const linesOfLook = 3
+
+/** A turn that was terminated, with the stack of that moment. */
+export interface EndedTurn {
+  readonly owner: number
+  readonly stack: string
+}
 
 /**
- * Ends a hung turn. A thread watches the processor time of the main thread. If one turn uses more than the limit, the thread has V8
- * terminate the running JavaScript (`Runtime.terminateExecution` of an inspector session inside the process; no port is opened).
- * The event loop then goes on.
+ * Ends a hung turn. While the process does not answer, the keeper has the inspector evaluate `look` in the middle of the turn. If the
+ * turn uses more processor time than the limit, V8 terminates the running JavaScript. The event loop then goes on.
  */
 export class Watchdog {
-  readonly #memory = new Int32Array(new SharedArrayBuffer(cells * Int32Array.BYTES_PER_ELEMENT))
-  readonly #ended: (turn: EndedTurn) => void
+  /** The owner of the current turn; 0: the process itself, whose turns are never ended. */
   #owner = 0
-  #isStarted = false
+  #turn = 0
+  #suspect: { readonly turn: number; readonly usedMs: number } | undefined
+  #ended: EndedTurn | undefined
+  #session: Session | undefined
 
-  /** `ended` is called with each turn that the watchdog ended. */
-  constructor(ended: (turn: EndedTurn) => void) {
-    this.#ended = ended
+  constructor() {
+    Object.defineProperty(globalThis, lookFunction, { value: this.#look })
   }
 
-  /** The owner of the current turn; 0: the process itself, whose turns are never ended. */
   get owner(): number {
     return this.#owner
   }
@@ -33,43 +36,34 @@ export class Watchdog {
   /** A turn begins. All following work, microtasks included, belongs to it until the next turn. */
   began(owner: number): void {
     this.#owner = owner
-    this.#memory[cell.turn] = (this.#memory[cell.turn] ?? 0) + 1
+    this.#turn = (this.#turn + 1) | 0
   }
 
-  /** Starts the thread if necessary. Without the thread only the keeper notices a hung turn. */
-  start(): void {
-    if (this.#isStarted) return
-    this.#isStarted = true
-    Object.defineProperty(globalThis, holdFunction, { value: this.#hold })
-    const [program = ''] = programArguments(
-      new URL('./watchdog-thread.ts', import.meta.url),
-      new URL('./pc-watchdog.js', import.meta.url),
-    ).slice(-1)
-    const workerData: WatchdogStart = { memory: this.#memory, limitMs: turnLimitMs }
-    const failed = (error: unknown) => {
-      process.stderr.write(`embedded pcs have no watchdog: ${(error as Error).message}\n`)
-    }
-    try {
-      const resourceLimits = { maxYoungGenerationSizeMb: 1, codeRangeSizeMb: 1 }
-      const worker = new Worker(program, { workerData, resourceLimits })
-      worker.on('message', this.#ended)
-      worker.on('error', failed)
-      worker.unref()
-    } catch (error) {
-      failed(error)
-    }
+  /** Closes the inspector if it is open. Returns the turn that was terminated since the last call. */
+  settle(): EndedTurn | undefined {
+    const ended = this.#ended
+    this.#ended = undefined
+    this.#suspect = undefined
+    this.#session?.disconnect()
+    this.#session = undefined
+    const inspector = process.getBuiltinModule('node:inspector')
+    if (inspector.url() !== undefined) inspector.close()
+    return ended
   }
 
-  /**
-   * Called by the watchdog in the middle of a turn, on top of its stack. The turn cannot end during the wait, so the watchdog never
-   * ends the next turn by mistake.
-   */
-  readonly #hold = (): string => {
-    const stack = (new Error().stack ?? '').split('\n').slice(linesOfHold)
-    const memory = this.#memory
-    Atomics.store(memory, cell.held, stack.length === 0 || this.#owner === 0 ? nobody : this.#owner)
-    Atomics.notify(memory, cell.held)
-    Atomics.wait(memory, cell.released, 0, decisionMs)
-    return stack.join('\n')
+  /** `usedMs`: the processor time of the main thread so far. Nothing else runs between the check of the turn and its end. */
+  readonly #look = (usedMs: number): void => {
+    const turn = this.#turn
+    if (this.#suspect?.turn !== turn) this.#suspect = { turn, usedMs }
+    if (usedMs - this.#suspect.usedMs < turnLimitMs) return
+    const stack = (new Error().stack ?? '').split('\n').slice(linesOfLook)
+    // With an empty stack the event loop is idle.
+    if (stack.length === 0 || this.#owner === 0) return
+    this.#suspect = undefined
+    this.#ended = { owner: this.#owner, stack: stack.join('\n') }
+    const { Session } = process.getBuiltinModule('node:inspector')
+    this.#session = new Session()
+    this.#session.connect()
+    this.#session.post('Runtime.terminateExecution')
   }
 }
