@@ -10,8 +10,8 @@ import { nodeEndpoints } from './routes/nodes.ts'
 import { projectEndpoints } from './routes/projects.ts'
 import { serverEndpoints } from './routes/server.ts'
 import { applianceVmEndpoints } from './routes/v2/appliance-vm.ts'
-import { autoIdlePc } from './routes/v2/auto-idle-pc.ts'
 import { computeEndpoints } from './routes/v2/computes.ts'
+import { imageActionEndpoints } from './routes/v2/image-actions.ts'
 import { nodeLinkEndpoints } from './routes/v2/node-links.ts'
 import { notificationEndpoints } from './routes/v2/notifications.ts'
 import { sessionEndpoints } from './routes/v2/session.ts'
@@ -29,7 +29,7 @@ export const endpoints: readonly Endpoint[] = [
   ...labDrawingEndpoints,
   ...nodeEndpoints,
   ...imageEndpoints,
-  autoIdlePc,
+  ...imageActionEndpoints,
   ...computeEndpoints,
   ...applianceVmEndpoints,
   ...notificationEndpoints,

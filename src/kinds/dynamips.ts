@@ -129,4 +129,19 @@ export const dynamips = kind({
       answer: { description: 'The value' },
     }),
   },
+  imageActions: {
+    autoIdlePc: {
+      path: 'auto_idlepc',
+      summary: 'Find the idle PC of an image',
+      description: 'Takes minutes, and ends with the request.',
+      projectName: 'AUTOIDLEPC',
+      input: IdlePcQuestion,
+      output: IdlePc,
+      answer: { description: 'The value' },
+      errors: {
+        ...measurementErrors,
+        409: `${measurementErrors[409]}; or the image is missing (its name is then in \`image\`)`,
+      },
+    },
+  },
 })

@@ -61,6 +61,18 @@ export interface PortShape {
 export const adaptersOfOnePort = (count: unknown): readonly PortShape[] =>
   Array.from({ length: typeof count === 'number' ? count : 0 }, (_, adapter) => ({ adapter, port: 0 }))
 
+/**
+ * An action of a node on an image alone, at POST /v2/computes/{compute_id}/{path}: the compute makes a node in a temporary project,
+ * runs the action of the same name, and removes the project.
+ */
+export interface ImageAction extends Required<Pick<Action, 'path' | 'summary' | 'description' | 'answer' | 'errors'>> {
+  /** Name of the temporary project and its node. */
+  readonly projectName: string
+  /** What the node is created with; its member `image` names the image. */
+  readonly input: TObject
+  readonly output: TSchema
+}
+
 /** A kind of node, as every runtime knows it. How a host runs it is in `runtime/node/kinds`. */
 export interface KindDescriptor {
   /** Its word in paths, records and events. */
@@ -111,6 +123,7 @@ export interface KindDescriptor {
   readonly actions?: Readonly<Record<string, Action>>
   /** Of a compute. */
   readonly computeActions?: Readonly<Record<string, ComputeAction>>
+  readonly imageActions?: Readonly<Record<string, ImageAction>>
   /** Members of the capabilities of a compute; their defaults are those of a gateway without computes. */
   readonly capabilities?: TProperties
 }

@@ -21,16 +21,15 @@ const media = { pcap: 'application/vnd.tcpdump.pcap', pcapng: 'application/x-pca
 /** The captures of a port: the same in both faces and for every kind. */
 export function captureEndpoints({ path: node, tag, params, ref: nodeOf }: NodePlace): readonly Endpoint[] {
   const port = `${node}/adapters/{adapter_number}/ports/{port_number}`
-  const withPort = Type.Object({ ...params.properties, ...portParams })
+  const all = { tag, params: Type.Object({ ...params.properties, ...portParams }) }
   return [
     endpoint({
       method: 'POST',
       path: `${port}/start_capture`,
-      tag,
+      ...all,
       summary: 'Capture what passes a port into a file of the project',
       description:
         'Classic pcap with the frames that passed the filters of the NIO, both directions. It goes on while the node is stopped, and ends with the NIO.',
-      params: withPort,
       body: CaptureStart,
       replies: { 200: { description: 'Capturing', schema: CaptureStarted } },
       errors: {
@@ -44,9 +43,8 @@ export function captureEndpoints({ path: node, tag, params, ref: nodeOf }: NodeP
     endpoint({
       method: 'POST',
       path: `${port}/stop_capture`,
-      tag,
+      ...all,
       summary: 'End the capture of a port; without one nothing is done',
-      params: withPort,
       bodyKind: 'ignored',
       replies: { 204: { description: 'The file is complete' } },
       errors: { 404: noSuchPort, 409: notAttached },
@@ -55,10 +53,9 @@ export function captureEndpoints({ path: node, tag, params, ref: nodeOf }: NodeP
     endpoint({
       method: 'GET',
       path: `${port}/pcap`,
-      tag,
+      ...all,
       summary: 'Read the running capture of a port, from its beginning until it ends',
       description: named,
-      params: withPort,
       query: format,
       replies: { 200: { description: 'The capture, as it grows', media: media.pcap } },
       errors: { 404: noSuchPort, 409: `${notAttached}, or it is not captured` },
@@ -68,10 +65,9 @@ export function captureEndpoints({ path: node, tag, params, ref: nodeOf }: NodeP
     endpoint({
       method: 'POST',
       path: `${port}/capture/stream`,
-      tag,
+      ...all,
       summary: 'Watch what passes a port, without a file',
       description: `Begins now and ends with the NIO or the request. Made for a pipe into an analyser. ${named}`,
-      params: withPort,
       query: format,
       body: CaptureStream,
       replies: { 200: { description: 'The frames, as they pass', media: media.pcap } },

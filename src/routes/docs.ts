@@ -42,6 +42,8 @@ aligned.replaceSync('#api-info { margin-left: 0 }')
 page().addEventListener('spec-loaded', () => page().shadowRoot.adoptedStyleSheets.push(aligned), { once: true })
 `
 
+const self = { owner: 'self', tag: 'reference' } as const
+
 /** The description of the interface, for programs and for people. */
 export const docsEndpoints: readonly Endpoint[] = [
   endpoint({
@@ -57,8 +59,7 @@ export const docsEndpoints: readonly Endpoint[] = [
   endpoint({
     method: 'GET',
     path: '/openapi.json',
-    owner: 'self',
-    tag: 'reference',
+    ...self,
     summary: 'The OpenAPI 3.1 document of this service',
     replies: { 200: { description: 'The document', media: 'application/json' } },
     handle: (_, { json, openapi }) => json(openapi(), 200, {}),
@@ -79,8 +80,7 @@ export const docsEndpoints: readonly Endpoint[] = [
   endpoint({
     method: 'GET',
     path: '/docs/theme.js',
-    owner: 'self',
-    tag: 'reference',
+    ...self,
     summary: 'The script that makes the reference page light or dark',
     replies: { 200: { description: 'The script', media: 'text/javascript' } },
     handle: () =>
@@ -89,8 +89,7 @@ export const docsEndpoints: readonly Endpoint[] = [
   endpoint({
     method: 'GET',
     path: '/docs/rapidoc.js',
-    owner: 'self',
-    tag: 'reference',
+    ...self,
     summary: 'The script of the reference page',
     replies: { 200: { description: 'The script', media: 'text/javascript' } },
     handle: ({ request }, { assets }) => sendAsset(assets, 'rapidoc-min.js', request),

@@ -5,6 +5,7 @@ import type { StoredImage, UploadOptions, UploadProgress } from '../host-agent.t
 import { digestsOf } from '../http/digest.ts'
 import { type Answer, type Endpoint, endpoint, noContent, ok } from '../http/endpoint.ts'
 import { contentRangeOf, rangeOf } from '../http/range.ts'
+import type { ApiVersion } from '../kinds/kind.ts'
 import { kindOf } from '../kinds/node.ts'
 import { Image, type ImageKindName, imageKinds } from '../model/image.ts'
 import { diskEndpoints } from './disks.ts'
@@ -21,50 +22,27 @@ const md5sum = Type.Object({
   ),
 })
 
-/** Images, and the tools that make some, for every kind that starts from images. */
+/** The images of every kind that starts from images, and the disk tools of kinds whose images are disks. */
 export const imageEndpoints: readonly Endpoint[] = imageKinds.flatMap((kind) => [
-  ...imagesV1(kind),
-  ...imagesV2(kind),
-  ...(kindOf(kind).image?.isDisk ? diskEndpoints(kind) : []),
+  ...endpointsOf('v1', kind),
+  ...endpointsOf('v2', kind),
 ])
 
-function imagesV1(kind: ImageKindName): readonly Endpoint[] {
-  const base = `/v1/${kind}/vms`
-  return [list(base, `v1 ${kind} images`, kind), upload(`${base}/{path}`, 'path', `v1 ${kind} images`, kind)]
-}
-
-function imagesV2(kind: ImageKindName): readonly Endpoint[] {
-  const base = `/v2/compute/${kind}/images`
-  const one = `${base}/{filename}`
-  const tag = `v2 ${kind} images`
-  return [list(base, tag, kind), download(one, tag, kind), upload(one, 'filename', tag, kind), remove(one, tag, kind)]
-}
-
-function list(path: string, tag: string, kind: ImageKindName): Endpoint {
-  return endpoint({
+function endpointsOf(version: ApiVersion, kind: ImageKindName): readonly Endpoint[] {
+  const isV1 = version === 'v1'
+  const root = isV1 ? `/v1/${kind}` : `/v2/compute/${kind}`
+  const list = isV1 ? `${root}/vms` : `${root}/images`
+  const field = isV1 ? 'path' : 'filename'
+  const group = { owner: 'all', tag: `${version} ${kind} images` } as const
+  const one = { ...group, path: `${list}/{${field}}`, params: Type.Object({ [field]: name }) }
+  const download = endpoint({
+    ...one,
     method: 'GET',
-    path,
-    owner: 'all',
-    tag,
-    summary: `List the images of ${kind} nodes`,
-    description: 'The sums of new images are made first, which takes its time for large ones; they are kept.',
-    replies: { 200: { description: 'The images', schema: Type.Array(Image) } },
-    handle: async (_, { agent }) => ok(await agent.images.list(kind)),
-  })
-}
-
-function download(path: string, tag: string, kind: ImageKindName): Endpoint {
-  return endpoint({
-    method: 'GET',
-    path,
-    owner: 'all',
-    tag,
     summary: 'Read an image, or a range of it',
-    params: Type.Object({ filename: name }),
     replies: {
       200: { description: 'The image', media: 'application/octet-stream' },
       206: { description: 'The bytes that Range asked for', media: 'application/octet-stream' },
-      304: { description: 'It is still the image of If-None-Match or If-Modified-Since' },
+      304: { description: 'The image has not changed since If-None-Match or If-Modified-Since' },
     },
     errors: {
       403: 'The name leaves the directories of images',
@@ -74,7 +52,7 @@ function download(path: string, tag: string, kind: ImageKindName): Endpoint {
     async handle({ params, request }, { agent }) {
       const range = rangeOf(request)
       const onlyIf = request.headers.get('if-range')
-      const image = await agent.images.read(kind, params.filename, {
+      const image = await agent.images.read(kind, String(params[field]), {
         ...(range !== undefined && { range }),
         ...(onlyIf !== null && { onlyIf }),
       })
@@ -83,77 +61,75 @@ function download(path: string, tag: string, kind: ImageKindName): Endpoint {
       return new Response(null, { status: 304, headers: validators(image) })
     },
   })
-}
-
-function remove(path: string, tag: string, kind: ImageKindName): Endpoint {
-  return endpoint({
+  const remove = endpoint({
+    ...one,
     method: 'DELETE',
-    path,
-    owner: 'all',
-    tag,
     summary: 'Delete an image; at a gateway, on every compute',
-    params: Type.Object({ filename: name }),
     replies: { 204: { description: 'Deleted' } },
     errors: {
       403: 'The name leaves the images, the image is in an additional directory, or is a program and the caller no administrator',
       404: 'There is no such image',
       409: 'A node of an open project, or another image, needs it: the message names them',
     },
-    handle: ({ params }, { agent }) => noContentAfter(agent.images.remove(kind, params.filename)),
+    handle: ({ params }, { agent }) => noContentAfter(agent.images.remove(kind, String(params[field]))),
   })
+  return [
+    endpoint({
+      ...group,
+      method: 'GET',
+      path: list,
+      summary: `List the images of ${kind} nodes`,
+      description: 'The checksums of new images are computed first, which takes long for large images. They are kept.',
+      replies: { 200: { description: 'The images', schema: Type.Array(Image) } },
+      handle: async (_, { agent }) => ok(await agent.images.list(kind)),
+    }),
+    ...(isV1 ? [] : [download]),
+    endpoint({
+      ...one,
+      method: 'POST',
+      summary: 'Store an image, whole or in parts',
+      description:
+        'The image replaces one of the same name when it is complete, and not before. With `Content-Range: bytes ' +
+        'FIRST-LAST/TOTAL` the body is a part, which may continue an interrupted upload of the whole image. Each part but ' +
+        'the last is answered with 308, whose `Range` header tells the bytes that are stored (absent: none), also when the ' +
+        'part was interrupted. `Content-Range: bytes */TOTAL` without a body asks for that answer. `Repr-Digest` (sha-256, ' +
+        'sha-512, md5), `?md5sum=` or, for a whole image, `Content-MD5` is checked before the image is stored.',
+      query: md5sum,
+      bodyKind: 'raw',
+      replies: { 204: { description: 'Stored' }, 308: { description: 'The part is kept; more is wanted' } },
+      errors: {
+        400: 'The request is not valid, or the image has not the digest that was given; nothing was stored',
+        403: 'The name leaves the images',
+        408: 'The body stopped coming',
+        409: 'The part does not follow the stored bytes (see Range), or a directory is in the way',
+        413: 'The image is larger than limits.image_gb',
+        507: 'The disk is nearly full',
+      },
+      async handle({ params, query, request }, { agent }) {
+        const filename = String(params[field])
+        const asked = uploadOf(request, query.md5sum)
+        if ('asked' in asked) return progressAnswer(await agent.images.progress(kind, filename, asked.asked))
+        const content = request.body ?? new Blob([]).stream()
+        return progressAnswer(await agent.images.write(kind, filename, content, asked))
+      },
+    }),
+    ...(isV1 ? [] : [remove]),
+    ...(kindOf(kind).image?.isDisk ? diskEndpoints(kind, root, group, isV1) : []),
+  ]
 }
 
-function upload(path: string, field: 'path' | 'filename', tag: string, kind: ImageKindName): Endpoint {
-  return endpoint({
-    method: 'POST',
-    path,
-    owner: 'all',
-    tag,
-    summary: 'Store an image, whole or in parts',
-    description:
-      'The image replaces one of the same name when it is complete, and not before. With `Content-Range: bytes ' +
-      'FIRST-LAST/TOTAL` the body is a part, also of an upload that was to come whole and broke off: the answer is 308 until the last one, and its `Range` header says which bytes ' +
-      'are there (none without it), also of a part that broke off; `Content-Range: bytes */TOTAL` without a body ' +
-      'asks. `Repr-Digest` (sha-256, sha-512, md5), `?md5sum=` or, for a whole image, `Content-MD5` is checked before ' +
-      'the image is stored.',
-    params: Type.Object({ [field]: name }),
-    query: md5sum,
-    bodyKind: 'raw',
-    replies: { 204: { description: 'Stored' }, 308: { description: 'The part is kept; more is wanted' } },
-    errors: {
-      400: 'The request is not valid, or the image has not the digest that was given; nothing was stored',
-      403: 'The name leaves the images',
-      408: 'The body stopped coming',
-      409: 'The part does not follow what is there (see Range), or a directory is in the way',
-      413: 'The image is larger than limits.image_gb',
-      507: 'The disk is nearly full',
-    },
-    async handle({ params, query, request }, { agent }) {
-      const filename = String(params[field])
-      const asked = uploadOf(request, query.md5sum)
-      if ('asked' in asked) return progressAnswer(await agent.images.progress(kind, filename, asked.asked))
-      const content = request.body ?? new Blob([]).stream()
-      return progressAnswer(await agent.images.write(kind, filename, content, asked))
-    },
-  })
-}
-
-/** What a request says of the upload that is its body, or (`asked`) of which it asks how much is there; 400. */
+/** The upload in the body of a request, or `asked`: the total bytes of an upload whose progress it asks for. 400. */
 export function uploadOf(request: Request, md5sum: string | undefined): UploadOptions | { readonly asked: number } {
   const range = contentRangeOf(request)
   if (range !== undefined && 'asked' in range) return range
   const { part } = range ?? {}
   const digests = digestsOf(request, md5sum, part !== undefined)
-  const size = announced(request)
+  const length = request.headers.get('content-length')
+  const size = length === null ? undefined : Number(length)
   if (part !== undefined && size !== undefined && size !== part.last - part.first + 1) {
     throw badRequest(`Content-Range: expected a body of ${part.last - part.first + 1} bytes, got ${size}`)
   }
   return { digests, ...(size !== undefined && { size }), ...(part !== undefined && { part }) }
-}
-
-function announced(request: Request): number | undefined {
-  const header = request.headers.get('content-length')
-  return header === null ? undefined : Number(header)
 }
 
 function progressAnswer({ received, done }: UploadProgress): Response | Answer {

@@ -36,25 +36,23 @@ const taken = 'The local port or the device is taken, or a privilege is missing'
 
 /** {node}/adapters/{adapter_number}/ports/{port_number}/nio: the same in both faces and for every kind. */
 export function linkEndpoints({ path: node, kind, tag, params, ref: nodeOf }: NodePlace): readonly Endpoint[] {
-  const path = `${node}/adapters/{adapter_number}/ports/{port_number}/nio`
-  const withPort = Type.Object({ ...params.properties, ...portParams })
+  const port = {
+    path: `${node}/adapters/{adapter_number}/ports/{port_number}/nio`,
+    ...{ tag, params: Type.Object({ ...params.properties, ...portParams }) },
+  }
   return [
     endpoint({
+      ...port,
       method: 'GET',
-      path,
-      tag,
       summary: 'Read the NIO of a port: what is known of its link, its counters and its capture',
-      params: withPort,
       replies: { 200: { description: 'The NIO', schema: NioState } },
       errors: { 404: nothingAttached },
       handle: async ({ params }, { agent }) => ok(await agent.nodes.nioState(nodeOf(params), portRefOf(params))),
     }),
     endpoint({
+      ...port,
       method: 'POST',
-      path,
-      tag,
       summary: 'Attach a NIO to a port; it replaces the one that is attached',
-      params: withPort,
       body: anyNio,
       bodyShown: NioInput,
       replies: { 201: { description: 'Attached', schema: Nio } },
@@ -63,11 +61,9 @@ export function linkEndpoints({ path: node, kind, tag, params, ref: nodeOf }: No
         created(await agent.nodes.attachNio(nodeOf(params), portRefOf(params), await nioOf(body, kind))),
     }),
     endpoint({
+      ...port,
       method: 'PUT',
-      path,
-      tag,
       summary: 'Change the NIO of a port in place; what is not named keeps its value',
-      params: withPort,
       body: anyNio,
       bodyShown: NioChange,
       replies: { 201: { description: 'Changed', schema: Nio } },
@@ -80,11 +76,9 @@ export function linkEndpoints({ path: node, kind, tag, params, ref: nodeOf }: No
       },
     }),
     endpoint({
+      ...port,
       method: 'DELETE',
-      path,
-      tag,
       summary: 'Remove the NIO of a port',
-      params: withPort,
       replies: { 204: { description: 'Removed' } },
       errors: { 404: nothingAttached },
       handle: ({ params }, { agent }) => noContentAfter(agent.nodes.detachNio(nodeOf(params), portRefOf(params))),

@@ -3,6 +3,8 @@ import { type Endpoint, endpoint, ok } from '../http/endpoint.ts'
 import { exposition, expositionMedia } from '../http/exposition.ts'
 import { MetricFamily } from '../model/metrics.ts'
 
+const self = { owner: 'self', tag: 'server' } as const
+
 /** Where Prometheus reads the figures. */
 export const metricsPath = '/metrics'
 
@@ -11,8 +13,7 @@ export const metricsEndpoints: readonly Endpoint[] = [
   endpoint({
     method: 'GET',
     path: metricsPath,
-    owner: 'self',
-    tag: 'server',
+    ...self,
     summary: 'Figures of the service and its labs, in the text format of Prometheus',
     replies: { 200: { description: 'The figures, format 0.0.4', media: 'text/plain' } },
     async handle(_, { agent, fleet, requests, logins }) {
@@ -26,8 +27,7 @@ export const metricsEndpoints: readonly Endpoint[] = [
   endpoint({
     method: 'GET',
     path: '/v2/compute/metrics',
-    owner: 'self',
-    tag: 'server',
+    ...self,
     summary: 'Figures of the labs and of the process that runs them, as JSON',
     replies: { 200: { description: 'The figures, without those of requests', schema: Type.Array(MetricFamily) } },
     handle: async (_, { agent }) => ok(await agent.host.metrics()),

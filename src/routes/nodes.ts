@@ -39,6 +39,7 @@ function endpointsOf(place: NodePlace): readonly Endpoint[] {
   const { version, kind, descriptor, list, path, tag, params, noun, nouns, schemas } = place
   const { conflicts, canBeCopied = true } = descriptor
   const isV1 = version === 'v1'
+  const one = { path, tag, params }
   const node = (description: string) => ({ description, schema: schemas.node })
   return [
     endpoint({
@@ -83,21 +84,17 @@ function endpointsOf(place: NodePlace): readonly Endpoint[] {
       },
     }),
     endpoint({
+      ...one,
       method: 'GET',
-      path,
-      tag,
       summary: `Read a ${noun}`,
-      params,
       replies: { 200: node(`The ${noun}`) },
       errors: { 404: noSuchNode },
       handle: async ({ params }, { agent }) => ok(place.shown(await agent.nodes.get(place.ref(params)))),
     }),
     endpoint({
+      ...one,
       method: 'PUT',
-      path,
-      tag,
       summary: `Change a ${noun}`,
-      params,
       body: schemas.update,
       takesBack: schemas.node,
       current: async ({ params }, { agent }) => place.shown(await agent.nodes.get(place.ref(params))),
@@ -107,13 +104,11 @@ function endpointsOf(place: NodePlace): readonly Endpoint[] {
         ok(place.shown(await agent.nodes.update(place.ref(params), place.changes(body) as NodeUpdate))),
     }),
     endpoint({
+      ...one,
       method: 'DELETE',
-      path,
-      tag,
       summary: isV1
         ? `Delete a ${noun}; its files go when the project is committed or closed`
         : 'Stop and delete a node with its directory',
-      params,
       replies: { 204: { description: 'Deleted' } },
       errors: { 404: noSuchNode },
       handle: ({ params }, { agent }) =>

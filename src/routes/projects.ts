@@ -40,14 +40,13 @@ const noSpace = { 507: 'The disk is nearly full' }
 export const projectEndpoints: readonly Endpoint[] = (['v1', 'v2'] as const).flatMap((version) => {
   const { base, tag, query, schemas, shown } = forms[version]
   const isV1 = version === 'v1'
-  const one = `${base}/{project_id}`
+  const one = { path: `${base}/{project_id}`, tag, params }
   const seen = Type.Object(query)
   const commit = endpoint({
+    ...one,
     method: 'POST',
-    path: `${one}/commit`,
-    tag,
+    path: `${one.path}/commit`,
     summary: 'Write a project to disk and remove what deleted instances left behind',
-    params,
     bodyKind: 'ignored',
     replies: { 204: { description: 'Written' } },
     errors: { 404: noSuchProject, 409: isClosing, ...noSpace },
@@ -55,7 +54,7 @@ export const projectEndpoints: readonly Endpoint[] = (['v1', 'v2'] as const).fla
   })
   const releaseUdpPort = endpoint({
     method: 'DELETE',
-    path: `${one}/ports/udp/{udp_port}`,
+    path: `${one.path}/ports/udp/{udp_port}`,
     tag,
     summary: 'Give back a UDP port that was reserved and that no NIO uses',
     params: Type.Object({
@@ -113,11 +112,9 @@ export const projectEndpoints: readonly Endpoint[] = (['v1', 'v2'] as const).fla
       },
     }),
     endpoint({
+      ...one,
       method: 'GET',
-      path: one,
-      tag,
       summary: 'Read a project, open or closed',
-      params,
       query: seen,
       replies: { 200: { description: 'The project', schema: schemas.project } },
       errors: { 404: unknownProject },
@@ -125,11 +122,9 @@ export const projectEndpoints: readonly Endpoint[] = (['v1', 'v2'] as const).fla
         ok(shown(await agent.projects.get(params.project_id), query.view)),
     }),
     endpoint({
+      ...one,
       method: 'PUT',
-      path: one,
-      tag,
       summary: 'Change a project',
-      params,
       query: seen,
       body: schemas.update,
       takesBack: schemas.project,
@@ -148,23 +143,20 @@ export const projectEndpoints: readonly Endpoint[] = (['v1', 'v2'] as const).fla
       },
     }),
     endpoint({
+      ...one,
       method: 'DELETE',
-      path: one,
       endsProject: true,
-      tag,
       summary: 'Delete a project from disk',
-      params,
       replies: { 204: { description: 'Deleted' } },
       errors: { 404: noSuchProject, 409: isClosing },
       handle: ({ params }, { agent }) => noContentAfter(agent.projects.remove(params.project_id)),
     }),
     endpoint({
+      ...one,
       method: 'POST',
-      path: `${one}/close`,
+      path: `${one.path}/close`,
       endsProject: true,
-      tag,
       summary: 'Close a project: stop its nodes, release their ports; a temporary one is deleted',
-      params,
       bodyKind: 'ignored',
       replies: { 204: { description: 'Closed' } },
       errors: { 404: noSuchProject, 409: isClosing },
@@ -174,12 +166,11 @@ export const projectEndpoints: readonly Endpoint[] = (['v1', 'v2'] as const).fla
     ...(isV1 ? ([''] as const) : (['', '/ws'] as const)).map((end) => feed(forms[version], isV1, end)),
     ...fileEndpoints(base, tag, { parents: !isV1 }),
     endpoint({
+      ...one,
       method: 'POST',
-      path: `${one}/ports/udp`,
-      tag,
+      path: `${one.path}/ports/udp`,
       summary: 'Reserve a UDP port for a link of the project',
       description: 'Until the NIO that uses it as lport is deleted, or the project is closed.',
-      params,
       bodyKind: 'ignored',
       replies: { 201: { description: 'Reserved', schema: UdpPort } },
       errors: { 404: noSuchProject, 409: 'No port is left' },

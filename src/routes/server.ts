@@ -1,5 +1,6 @@
-import { Type } from '@sinclair/typebox'
+import { type TSchema, Type } from '@sinclair/typebox'
 import { conflict } from '../errors/api-error.ts'
+import type { SharedAgent } from '../host-agent.ts'
 import { created, type Endpoint, endpoint, ok } from '../http/endpoint.ts'
 import { view } from '../http/params.ts'
 import { ticketLifeMs } from '../http/tickets.ts'
@@ -7,7 +8,7 @@ import { Capabilities, Diagnosis, Load, NetworkInterface, Ports, Reloaded, Versi
 import { closedSchema, objectSchema } from '../schema/fields.ts'
 import { hostFeed } from './host-feed.ts'
 
-const VersionCheck = closedSchema('VersionCheck', 'The version a client wants to be the same', {
+const VersionCheck = closedSchema('VersionCheck', 'The version that a client expects', {
   version: Type.String({ minLength: 1, maxLength: 100 }),
   local: Type.Optional(Type.Boolean()),
 })
@@ -17,12 +18,15 @@ export const Ticket = objectSchema(
   { ticket: Type.String(), expires_in_ms: Type.Integer({ description: 'Life of the ticket, ms' }) },
 )
 
+const all = { owner: 'all', tag: 'server' } as const
+const self = { owner: 'self', tag: 'server' } as const
+const admin = { ...self, role: 'admin' } as const
+
 const versions = ['/v1/version', '/v2/version', '/v2/compute/version'].flatMap((path) => [
   endpoint({
     method: 'GET',
     path,
-    owner: 'self',
-    tag: 'server',
+    ...self,
     summary: 'Version of the service',
     replies: { 200: { description: 'The version', schema: Version } },
     handle: async (_, { agent }) => ok(await agent.host.version()),
@@ -35,8 +39,8 @@ const versions = ['/v1/version', '/v2/version', '/v2/compute/version'].flatMap((
     tag: 'server',
     summary: 'Check that the version is the same',
     body: VersionCheck,
-    replies: { 200: { description: 'It is', schema: Version } },
-    errors: { 409: 'It is another one' },
+    replies: { 200: { description: 'The versions are equal', schema: Version } },
+    errors: { 409: 'The service has another version' },
     async handle({ body }, { agent }) {
       const ours = await agent.host.version()
       if (body.version !== ours.version) {
@@ -47,24 +51,38 @@ const versions = ['/v1/version', '/v2/version', '/v2/compute/version'].flatMap((
   }),
 ])
 
-const interfaces = ['/v1/interfaces', '/v2/compute/network/interfaces'].map((path) =>
+/** A GET of what all computes have. */
+const read = (
+  path: string,
+  summary: string,
+  [description, schema]: readonly [description: string, schema: TSchema],
+  handle: (agent: SharedAgent, signal: AbortSignal) => Promise<unknown>,
+): Endpoint =>
   endpoint({
+    ...all,
     method: 'GET',
     path,
-    owner: 'all',
-    tag: 'server',
-    summary: 'Network interfaces of the host, by name',
-    replies: { 200: { description: 'The interfaces', schema: Type.Array(NetworkInterface) } },
-    handle: async (_, { agent }) => ok(await agent.host.interfaces()),
-  }),
+    summary,
+    replies: { 200: { description, schema } },
+    handle: async ({ request }, { agent }) => ok(await handle(agent, request.signal)),
+  })
+
+const interfaces = ['/v1/interfaces', '/v2/compute/network/interfaces'].map((path) =>
+  read(path, 'Network interfaces of the host, by name', ['The interfaces', Type.Array(NetworkInterface)], (agent) =>
+    agent.host.interfaces(),
+  ),
 )
 
+const reloadErrors = {
+  403: 'The service is not in local mode (a gateway never is)',
+  409: 'The file is not valid; the old values stay',
+}
 const feeds = hostFeed('/v2/compute/notifications', {
   tag: 'server',
   summary: 'Feed of the events of all projects; each line names its project',
 })
 
-/** Where single-use tickets are given. */
+/** Path at which clients get single-use tickets. */
 export const ticketPath = '/v2/compute/tickets'
 
 export const serverEndpoints: readonly Endpoint[] = [
@@ -74,16 +92,11 @@ export const serverEndpoints: readonly Endpoint[] = [
   endpoint({
     method: 'POST',
     path: '/v1/config/reload',
-    owner: 'self',
-    role: 'admin',
-    tag: 'server',
+    ...admin,
     summary: 'Read the configuration file again',
     bodyKind: 'ignored',
     replies: { 201: { description: 'In force; headers X-Changed and X-Needs-Restart name the keys' } },
-    errors: {
-      403: 'The service is not in local mode, as no gateway is',
-      409: 'The file is not valid; the old values stay',
-    },
+    errors: reloadErrors,
     async handle(_, { agent }) {
       const { changed, needs_restart } = await agent.host.reloadConfig()
       const headers = {
@@ -97,23 +110,17 @@ export const serverEndpoints: readonly Endpoint[] = [
   endpoint({
     method: 'POST',
     path: '/v2/compute/config/reload',
-    owner: 'self',
-    role: 'admin',
-    tag: 'server',
+    ...admin,
     summary: 'Read the configuration file again, and say what changed',
     bodyKind: 'ignored',
     replies: { 200: { description: 'In force', schema: Reloaded } },
-    errors: {
-      403: 'The service is not in local mode, as no gateway is',
-      409: 'The file is not valid; the old values stay',
-    },
+    errors: reloadErrors,
     handle: async (_, { agent }) => ok(await agent.host.reloadConfig()),
   }),
   endpoint({
     method: 'GET',
     path: '/v2/compute/capabilities',
-    owner: 'all',
-    tag: 'server',
+    ...all,
     summary: 'What this compute can do',
     query: Type.Object(view),
     replies: { 200: { description: 'The capabilities', schema: Capabilities } },
@@ -122,38 +129,20 @@ export const serverEndpoints: readonly Endpoint[] = [
       return ok({ ...rest, node_types: query.view === 'full' ? node_types : node_types.map(aliasOf) })
     },
   }),
-  endpoint({
-    method: 'GET',
-    path: '/v2/compute/network/ports',
-    owner: 'all',
-    tag: 'server',
-    summary: 'Port ranges and the ports in use',
-    replies: { 200: { description: 'The ports', schema: Ports } },
-    handle: async (_, { agent }) => ok(await agent.host.ports()),
-  }),
-  endpoint({
-    method: 'GET',
-    path: '/v2/compute/load',
-    owner: 'all',
-    tag: 'server',
-    summary: 'Load of the host',
-    replies: { 200: { description: 'The load', schema: Load } },
-    handle: async (_, { agent }) => ok(await agent.host.load()),
-  }),
-  endpoint({
-    method: 'GET',
-    path: '/v2/compute/doctor',
-    owner: 'all',
-    tag: 'server',
-    summary: 'What labs need on this machine, what was found, and what mends it',
-    replies: { 200: { description: 'The findings', schema: Diagnosis } },
-    handle: async ({ request }, { agent }) => ok(await agent.host.doctor(request.signal)),
-  }),
+  read('/v2/compute/network/ports', 'Port ranges and the ports in use', ['The ports', Ports], (agent) =>
+    agent.host.ports(),
+  ),
+  read('/v2/compute/load', 'Load of the host', ['The load', Load], (agent) => agent.host.load()),
+  read(
+    '/v2/compute/doctor',
+    'Checks of what labs need on this machine: the findings, and what mends each fault',
+    ['The findings', Diagnosis],
+    (agent, signal) => agent.host.doctor(signal),
+  ),
   endpoint({
     method: 'POST',
     path: ticketPath,
-    owner: 'self',
-    tag: 'server',
+    ...self,
     summary: 'A single-use ticket for opening a websocket from a browser',
     bodyKind: 'ignored',
     replies: { 201: { description: 'The ticket', schema: Ticket } },

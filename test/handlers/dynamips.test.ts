@@ -226,7 +226,7 @@ describe('the idle PC of an image', () => {
       const { answer, router } = await looking()
       const other = await newRouter(await newProject())
       for (const busy of [ask(question), send(`${other.at}/idlepc_proposals`)]) {
-        expect(await fault(busy)).toMatchObject({ status: 409, message: expect.stringContaining('already') })
+        expect(await fault(busy)).toMatchObject({ status: 409, message: expect.stringContaining('is running') })
       }
       expect(await body(send(other.at))).toMatchObject({ status: 'stopped' })
       // What is measured is left alone, but can be read.

@@ -5,15 +5,15 @@ import { type Context, created, type Endpoint, endpoint, ok } from '../../http/e
 import { ApplianceCandidate, ApplianceEngineShown, ApplianceVm, ApplianceVmUpdate } from '../../model/appliance-vm.ts'
 
 const base = '/v2/appliancevm'
-const tag = 'v2 appliance VM'
+const self = { owner: 'self', tag: 'v2 appliance VM' } as const
+const admin = { ...self, role: 'admin' } as const
 const noneHere = 'This service has no appliance VM'
 
 export const applianceVmEndpoints: readonly Endpoint[] = [
   endpoint({
     method: 'GET',
     path: base,
-    owner: 'self',
-    tag,
+    ...self,
     summary: 'Read the settings of the appliance VM',
     replies: { 200: { description: 'The settings', schema: ApplianceVm } },
     errors: { 404: noneHere },
@@ -22,9 +22,7 @@ export const applianceVmEndpoints: readonly Endpoint[] = [
   endpoint({
     method: 'PUT',
     path: base,
-    owner: 'self',
-    role: 'admin',
-    tag,
+    ...admin,
     summary: 'Change the settings of the appliance VM, and start or end it as they say',
     description:
       'Answers when the VM is as it was asked for: started, it is the compute `vm`, whose `last_error` tells of the progress. ' +
@@ -43,8 +41,7 @@ export const applianceVmEndpoints: readonly Endpoint[] = [
   endpoint({
     method: 'GET',
     path: `${base}/engines`,
-    owner: 'self',
-    tag,
+    ...self,
     summary: 'List what can run the appliance VM',
     replies: { 200: { description: 'The engines', schema: Type.Array(ApplianceEngineShown) } },
     errors: { 404: noneHere },
@@ -53,8 +50,7 @@ export const applianceVmEndpoints: readonly Endpoint[] = [
   endpoint({
     method: 'GET',
     path: `${base}/engines/{engine}/vms`,
-    owner: 'self',
-    tag,
+    ...self,
     summary: 'List the VMs of an engine',
     params: Type.Object({ engine: Type.String({ minLength: 1, maxLength: 100, description: 'Id of the engine' }) }),
     replies: { 200: { description: 'The VMs', schema: Type.Array(ApplianceCandidate) } },

@@ -20,6 +20,8 @@ const base = '/v2/computes'
 /** Most bytes of a filter in the body of a GET. */
 const maxFilterBytes = 64 * 1024
 const tag = 'v2 computes'
+const self = { owner: 'self', tag } as const
+const admin = { ...self, role: 'admin' } as const
 
 const compute_id = Type.String({ minLength: 1, maxLength: 100, description: 'Id of the compute, such as `local`' })
 const emulator = Type.String({
@@ -52,8 +54,7 @@ export const computeEndpoints: readonly Endpoint[] = [
   endpoint({
     method: 'GET',
     path: base,
-    owner: 'all',
-    tag,
+    ...{ owner: 'all', tag },
     summary: 'List the computes',
     replies: { 200: { description: 'The computes, `local` first', schema: Type.Array(Compute) } },
     handle: async (_, context) => ok((await fleetOf(context).list()).map((compute) => shownCompute(compute, context))),
@@ -61,9 +62,7 @@ export const computeEndpoints: readonly Endpoint[] = [
   endpoint({
     method: 'POST',
     path: base,
-    owner: 'self',
-    role: 'admin',
-    tag,
+    ...admin,
     summary: 'Register a compute, and connect to it; one that is known is given back as it is',
     description:
       'A compute that cannot be reached is registered with its `last_error`, and tried again by itself. What answers and is not ' +
@@ -83,8 +82,7 @@ export const computeEndpoints: readonly Endpoint[] = [
   endpoint({
     method: 'GET',
     path: `${base}/{compute_id}`,
-    owner: 'self',
-    tag,
+    ...self,
     summary: 'Read a compute',
     params: one,
     replies: { 200: { description: 'The compute', schema: Compute } },
@@ -94,9 +92,7 @@ export const computeEndpoints: readonly Endpoint[] = [
   endpoint({
     method: 'PUT',
     path: `${base}/{compute_id}`,
-    owner: 'self',
-    role: 'admin',
-    tag,
+    ...admin,
     summary: 'Change a compute; it is connected anew, unless only its share of the labs is another',
     params: one,
     body: ComputeUpdate,
@@ -110,9 +106,7 @@ export const computeEndpoints: readonly Endpoint[] = [
   endpoint({
     method: 'DELETE',
     path: `${base}/{compute_id}`,
-    owner: 'self',
-    role: 'admin',
-    tag,
+    ...admin,
     summary: 'Forget a compute; what runs there runs on',
     params: one,
     replies: { 204: { description: 'It is not known, or not any more' } },
@@ -122,8 +116,7 @@ export const computeEndpoints: readonly Endpoint[] = [
   endpoint({
     method: 'GET',
     path: `${base}/{compute_id}/ports`,
-    owner: 'self',
-    tag,
+    ...self,
     summary: 'Port ranges of a compute and the ports in use',
     params: one,
     replies: { 200: { description: 'The ports', schema: Ports } },
@@ -134,8 +127,7 @@ export const computeEndpoints: readonly Endpoint[] = [
   endpoint({
     method: 'GET',
     path: `${base}/endpoint/{compute_id}/{emulator}/{action}`,
-    owner: 'self',
-    tag,
+    ...self,
     summary: 'Where the compute itself can be asked, such as for a large upload; it is not asked now',
     description: 'For a compute that has joined it is the path of this service that leads there.',
     params: Type.Object({ compute_id, emulator, action }),
@@ -155,8 +147,7 @@ export const computeEndpoints: readonly Endpoint[] = [
   endpoint({
     method: 'GET',
     path: `${base}/{compute_id}/{emulator}/images`,
-    owner: 'self',
-    tag,
+    ...self,
     summary: 'List the images of a compute, by name',
     params: Type.Object({ compute_id, emulator }),
     replies: { 200: { description: 'The images', schema: ImageList } },
@@ -185,8 +176,7 @@ function handOn(method: Extract<Method, 'GET' | 'POST' | 'PUT'>, rest: string, p
   return endpoint({
     method,
     path: `${base}/{compute_id}/${rest}`,
-    owner: 'self',
-    tag,
+    ...self,
     summary: `${method} /v2/compute/${rest} of a compute`,
     description:
       'The query is kept, bodies are streams in both directions, and status and body of the answer are those of the compute, ' +

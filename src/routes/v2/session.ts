@@ -4,15 +4,14 @@ import { type SessionCreate, SessionCreate as SessionCreateSchema, SessionView }
 
 /** Where browsers log in. */
 export const sessionPath = '/v2/session'
-const tag = 'v2 session'
+const self = { owner: 'self', tag: 'v2 session' } as const
 const noneHere = 'This service has no sessions: no credentials are configured, so that none are needed'
 
 export const sessionEndpoints: readonly Endpoint[] = [
   endpoint({
     method: 'POST',
     path: sessionPath,
-    owner: 'self',
-    tag,
+    ...self,
     public: true,
     role: 'read',
     summary: 'Log in: a cookie stands for the credentials from then on',
@@ -30,8 +29,7 @@ export const sessionEndpoints: readonly Endpoint[] = [
   endpoint({
     method: 'GET',
     path: sessionPath,
-    owner: 'self',
-    tag,
+    ...self,
     summary: 'Who asks, by whatever credentials, and when the session ends',
     replies: { 200: { description: 'Who asks', schema: SessionView } },
     handle: (_, context) => shown(context, { ...context.identity, endsAt: context.identity.session?.endsAt }, 200, {}),
@@ -39,8 +37,7 @@ export const sessionEndpoints: readonly Endpoint[] = [
   endpoint({
     method: 'DELETE',
     path: sessionPath,
-    owner: 'self',
-    tag,
+    ...self,
     public: true,
     role: 'read',
     summary: 'Log out: the session of the cookie ends, wherever a copy of it is',

@@ -5,16 +5,15 @@ import { type Context, created, type Endpoint, endpoint, noContent, ok } from '.
 import { AccessToken, AccessTokenCreate, NewAccessToken } from '../../model/access-token.ts'
 
 const base = '/v2/tokens'
-const tag = 'v2 tokens'
+const self = { owner: 'self', tag: 'v2 tokens' } as const
+const admin = { ...self, role: 'admin' } as const
 const noneHere = 'This service has no tokens: set token, or user and password, in its configuration first'
 
 export const tokenEndpoints: readonly Endpoint[] = [
   endpoint({
     method: 'GET',
     path: base,
-    owner: 'self',
-    role: 'admin',
-    tag,
+    ...admin,
     summary: 'List the tokens, without their secrets',
     replies: { 200: { description: 'The tokens, the oldest first', schema: Type.Array(AccessToken) } },
     errors: { 404: noneHere },
@@ -23,9 +22,7 @@ export const tokenEndpoints: readonly Endpoint[] = [
   endpoint({
     method: 'POST',
     path: base,
-    owner: 'self',
-    role: 'admin',
-    tag,
+    ...admin,
     summary: 'Create a token; only this answer has it whole',
     description:
       'A token is sent as `Authorization: Bearer`, or as the password of HTTP Basic with any user. A join token is for computes ' +
@@ -38,9 +35,7 @@ export const tokenEndpoints: readonly Endpoint[] = [
   endpoint({
     method: 'DELETE',
     path: `${base}/{token_id}`,
-    owner: 'self',
-    role: 'admin',
-    tag,
+    ...admin,
     summary: 'Revoke a token',
     description:
       'Requests and websockets that are open stay so, but for those feeds of a Worker that its object has: over all projects, and of ' +
