@@ -181,7 +181,10 @@ export function createApp(options: AppOptions): App {
   const requests = options.requests ?? new RequestMetrics()
   const words = new Map(Object.entries(aliases).map(([theirs, ours]) => [ours, theirs]))
   let document: string | undefined
-  const rest: Omit<Context, 'agent' | 'feeds' | 'identity' | 'caller' | 'answered' | 'itself' | 'peer' | 'upgrade'> = {
+  const rest: Omit<
+    Context,
+    'agent' | 'feeds' | 'identity' | 'caller' | 'answered' | 'at' | 'itself' | 'peer' | 'upgrade'
+  > = {
     host: isGateway ? undefined : agent,
     fleet: options.fleet,
     appliance: options.appliance,
@@ -247,14 +250,12 @@ export function createApp(options: AppOptions): App {
     }
     const who = typeof caller === 'function' ? caller(identity) : caller
     /** Says of the inner answer what it says of itself. */
-    const itself =
-      isGateway && options.fleet?.hasLocal === false
-        ? async (inner: Request, to: string): Promise<Response> => {
-            const how: Found = { found: async () => identity, peer, upgrade: (_, on) => upgrade(request, on) }
-            const response = await respond(inner, to, headers, { ...how, ...(who !== undefined && { caller: who }) })
-            return response instanceof Elsewhere ? response.response : finish(response, headers, options)
-          }
-        : undefined
+    const at = async (inner: Request, to: string): Promise<Response> => {
+      const how: Found = { found: async () => identity, peer, upgrade: (_, on) => upgrade(request, on) }
+      const response = await respond(inner, to, headers, { ...how, ...(who !== undefined && { caller: who }) })
+      return response instanceof Elsewhere ? response.response : finish(response, headers, options)
+    }
+    const itself = isGateway && options.fleet?.hasLocal === false ? at : undefined
     const asker: RequestingCaller = { caller: who ?? ourOwn, absent: tellAbsent, answered }
     const ourAgent = typeof agent === 'function' ? agent(asker) : agent
     if ('handOn' in ourAgent && match.endpoint.owner === 'project') {
@@ -264,7 +265,7 @@ export function createApp(options: AppOptions): App {
     const feeds = options.feeds ?? feedsOf(ourAgent.events, options.fleet)
     // Of a gateway only what it has is asked: endpoints of one project were handed on, or get by with a feed.
     const own = { agent: ourAgent as HostAgent, feeds }
-    const context = { ...rest, identity, caller: asker.caller, answered, itself, peer, upgrade, ...own }
+    const context = { ...rest, identity, caller: asker.caller, answered, at, itself, peer, upgrade, ...own }
     const work = () => answer(match, ours, request, context, options.jsonBytes)
     return who === undefined || options.within === undefined ? work() : options.within(who, work)
   }

@@ -5,6 +5,7 @@ import { labDrawingEndpoints } from './routes/labs/drawings.ts'
 import { labLinkEndpoints } from './routes/labs/links.ts'
 import { labNodeEndpoints } from './routes/labs/nodes.ts'
 import { labProjectEndpoints } from './routes/labs/projects.ts'
+import { labRelayEndpoints } from './routes/labs/relays.ts'
 import { metricsEndpoints } from './routes/metrics.ts'
 import { nodeEndpoints } from './routes/nodes.ts'
 import { projectEndpoints } from './routes/projects.ts'
@@ -26,6 +27,7 @@ export const endpoints: readonly Endpoint[] = [
   ...labProjectEndpoints,
   ...labNodeEndpoints,
   ...labLinkEndpoints,
+  ...labRelayEndpoints,
   ...labDrawingEndpoints,
   ...nodeEndpoints,
   ...imageEndpoints,

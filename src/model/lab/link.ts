@@ -2,6 +2,7 @@ import { type Static, Type } from '@sinclair/typebox'
 import { changing, maybe, maybes, nullable, Uuid } from '../../schema/fields.ts'
 import { Filters } from '../../schema/filters.ts'
 import { LinkVerdict } from '../../schema/nio.ts'
+import { CaptureStart } from '../capture.ts'
 import { LabLabel } from './node.ts'
 
 const number = (what: string) => Type.Integer({ minimum: 0, maximum: 100_000, description: `Number of the ${what}` })
@@ -79,4 +80,16 @@ export const LabLinkUpdate = Type.Object(
     ...given,
   },
   { $id: 'LabLinkUpdate', additionalProperties: false, description: 'Changes of a link; absent and null: "leave"' },
+)
+
+/** What a capture of a link is started with. */
+export type LabCaptureStart = Static<typeof LabCaptureStart>
+export const LabCaptureStart = Type.Object(
+  {
+    capture_file_name: maybe(CaptureStart.properties.capture_file_name),
+    data_link_type: maybe(
+      Type.String({ maxLength: 50, description: 'Link type of the frames; default: that of the line' }),
+    ),
+  },
+  { $id: 'LabCaptureStart', additionalProperties: false, description: 'Where a capture of a link goes' },
 )

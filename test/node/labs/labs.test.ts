@@ -1,7 +1,8 @@
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, onTestFinished } from 'vitest'
 import type { LabLink } from '../../../src/model/lab/link.ts'
 import type { LabNode } from '../../../src/model/lab/node.ts'
 import type { LabProject } from '../../../src/model/lab/project.ts'
+import { hangMs } from '../../support/limits.ts'
 import { TestService } from '../../support/service.ts'
 
 const projects = '/v2/projects'
@@ -96,5 +97,41 @@ describe('a lab', () => {
       404,
       'no-such-port',
     ])
+  })
+})
+
+describe('the streams of a lab', () => {
+  it('has the consoles of its nodes as websockets, by their names', async () => {
+    const { service } = await lab()
+    await service.call('POST', `${path('campus')}/nodes/PC1/start`)
+    const socket = new WebSocket(`${service.url.replace('http', 'ws')}${path('campus')}/nodes/PC1/console/ws`)
+    socket.binaryType = 'arraybuffer'
+    onTestFinished(() => socket.close())
+    let text = ''
+    socket.onmessage = ({ data }) => {
+      text += new TextDecoder().decode(data)
+    }
+    await expect.poll(() => text, { timeout: hangMs }).toContain('VPCS>')
+  })
+
+  it('captures a link into a file of the project, which is read while it grows and afterwards', async () => {
+    const { service, link } = await lab()
+    const at = `${path('campus')}/links/${link.link_id}`
+    const begun: LabLink = await service.call('POST', `${at}/start_capture`, { capture_file_name: 'a.pcap' })
+    expect(begun).toMatchObject({ capturing: true, capture_file_name: 'a.pcap', capture_compute_id: 'local' })
+    const growing = service.fetch(`${at}/pcap`).then((answer) => answer.arrayBuffer())
+    await service.call('POST', `${path('campus')}/nodes/start`)
+    const ended: LabLink = await service.call('POST', `${at}/stop_capture`)
+    expect(ended).toMatchObject({ capturing: false, capture_file_name: null })
+    const file = await (await service.fetch(`${path('campus')}/files/project-files/captures/a.pcap`)).arrayBuffer()
+    expect(new DataView(file).getUint32(0, true)).toBe(0xa1b2c3d4)
+    expect((await growing).byteLength).toBe(file.byteLength)
+  })
+
+  it('reads and writes files of a node', async () => {
+    const { service } = await lab()
+    const at = `${path('campus')}/nodes/PC1/files/notes/a%20b.txt`
+    await service.fetch(at, { method: 'POST', body: 'kept' })
+    expect(await (await service.fetch(at)).text()).toBe('kept')
   })
 })

@@ -1,0 +1,79 @@
+import { ApiError, conflict } from '../errors/api-error.ts'
+import { linkTypesOf } from '../model/capture.ts'
+import type { LabCaptureStart, LabLink } from '../model/lab/link.ts'
+import { isKnownKind } from '../model/lab/node.ts'
+import type { PortPath } from './compute-client.ts'
+import { Changes, type LinkRecord, type NodeRecord } from './document.ts'
+import type { Lab } from './lab.ts'
+import type { AskCompute } from './labs.ts'
+import { nodePathOf } from './nodes.ts'
+import { portsOf } from './ports.ts'
+
+/** Where a link is captured: a port, and the node that has it. */
+interface CapturePlace {
+  readonly node: NodeRecord
+  readonly port: PortPath
+}
+
+/** Captures a link at its first end that can be captured. 409 when it is captured already. */
+export async function startCapture(lab: Lab, id: string, input: LabCaptureStart, ask: AskCompute): Promise<LabLink> {
+  const link = lab.link(id)
+  if (link.capture !== null) throw conflict('The link is captured already; stop that capture first')
+  const end = link.nodes.findIndex(({ node_id }) => isKnownKind(lab.node(node_id).node_type)) as 0 | 1 | -1
+  if (end === -1) throw conflict('No end of the link is a node that can run here')
+  const { node, port } = placeOf(lab, link, end)
+  const file = input.capture_file_name ?? defaultName(lab, link)
+  const data_link_type = input.data_link_type ?? linkTypesOf[link.link_type][0]
+  await ask(node.compute_id).startCapture(port, { capture_file_name: file, data_link_type })
+  return save(lab, link.link_id, { end, file })
+}
+
+/** Nothing is done for a link that is not captured. */
+export async function stopCapture(lab: Lab, id: string, ask: AskCompute): Promise<LabLink> {
+  const link = lab.link(id)
+  if (link.capture === null) return lab.linkView(link)
+  const { node, port } = placeOf(lab, link, link.capture.end)
+  await ask(node.compute_id)
+    .stopCapture(port)
+    .catch((error: unknown) => {
+      // What is not attached any more is not captured.
+      if (!(error instanceof ApiError) || (error.status !== 404 && error.status !== 409)) throw error
+    })
+  return save(lab, link.link_id, null)
+}
+
+/** The port at which a link is captured; 409 when it is not. */
+export function capturePlace(lab: Lab, id: string): CapturePlace {
+  const link = lab.link(id)
+  if (link.capture === null) throw conflict('The link is not captured; start a capture first')
+  return placeOf(lab, link, link.capture.end)
+}
+
+function placeOf(lab: Lab, link: LinkRecord, index: 0 | 1): CapturePlace {
+  const end = link.nodes[index] as LinkRecord['nodes'][number]
+  const node = lab.node(end.node_id)
+  const { adapter_number, port_number } = end
+  return { node, port: { ...nodePathOf(lab, node), adapter_number, port_number } }
+}
+
+const save = (lab: Lab, id: string, capture: LinkRecord['capture']): Promise<LabLink> =>
+  lab.edit(() => {
+    const record = { ...lab.link(id), capture }
+    return {
+      changes: new Changes().put('link', record.link_id, record),
+      news: () => [{ action: 'link.updated', event: lab.linkView(record) }],
+      result: lab.linkView(record),
+    }
+  })
+
+/** `PC1_Ethernet0_to_PC2_Ethernet0.pcap`, in the characters that every file system takes. */
+function defaultName(lab: Lab, link: LinkRecord): string {
+  const ends = link.nodes.map(({ node_id, adapter_number, port_number }) => {
+    const node = lab.node(node_id)
+    const port = portsOf(node).find((it) => it.adapter_number === adapter_number && it.port_number === port_number)
+    return `${node.name}_${port?.name ?? `${adapter_number}-${port_number}`}`
+      .replaceAll(/[^0-9A-Za-z_-]/g, '-')
+      .slice(0, 90)
+  })
+  return `${ends.join('_to_')}.pcap`
+}

@@ -1,0 +1,140 @@
+import { Type } from '@sinclair/typebox'
+import { capturePlace, startCapture, stopCapture } from '../../controller/captures.ts'
+import { nodePath, portPath } from '../../controller/compute-client.ts'
+import type { Lab } from '../../controller/lab.ts'
+import { nodePathOf } from '../../controller/nodes.ts'
+import { conflict } from '../../errors/api-error.ts'
+import { forward } from '../../fleet/forward.ts'
+import { type Context, created, type Endpoint, endpoint } from '../../http/endpoint.ts'
+import { requireUpgrade } from '../../http/feed.ts'
+import { pathTail, sinceQuery } from '../../http/params.ts'
+import type { RelayedAnswer } from '../../http/relayed-answer.ts'
+import { localId } from '../../model/compute.ts'
+import { LabCaptureStart, LabLink } from '../../model/lab/link.ts'
+import { Uuid } from '../../schema/fields.ts'
+import { base, labsOf, nodeParams, projectParam } from './lab-request.ts'
+
+const owner = 'self'
+const params = Type.Object(nodeParams)
+const linkParams = Type.Object({ ...projectParam, link_id: Uuid })
+const node = `${base}/{project_id}/nodes/{node_id}`
+const link = `${base}/{project_id}/links/{link_id}`
+const noSuchNode = 'There is no such project or node, or the project is closed'
+const noSuchLink = 'There is no such project or link, or the project is closed'
+
+/** Hands a request on to the compute that has what it is about, at the path there. */
+export async function relayTo(
+  computeId: string,
+  path: string,
+  { request, context }: { request: Request; context: Context },
+): Promise<Response | RelayedAnswer> {
+  const { fleet, caller, answered, upgrade, at } = context
+  if (fleet === undefined) throw conflict('This service has no computes')
+  answered(computeId)
+  if (computeId !== localId || !fleet.hasLocal) return forward(fleet, computeId, { request, path, caller, upgrade })
+  const { url, method, headers, body, signal } = request
+  const inner = new URL(path + new URL(url).search, url)
+  const init = { method, headers, signal, ...(body !== null && method !== 'GET' && { body, duplex: 'half' }) }
+  return at(new Request(inner, init), path)
+}
+
+/** Streams of labs, which their computes answer: consoles, captures and files. */
+export const labRelayEndpoints: readonly Endpoint[] = [
+  ...(['ws', 'vnc'] as const).map((kind) =>
+    endpoint({
+      ...{ method: 'GET', path: `${node}/console/${kind}`, owner, tag: 'v2 nodes', params, role: 'operate' },
+      summary:
+        kind === 'ws'
+          ? 'The console as a websocket: the scroll-back, then live'
+          : 'The screen as a websocket that carries RFB (VNC) in binary frames',
+      query: Type.Pick(sinceQuery, ['ticket']),
+      websocket: true,
+      replies: {},
+      errors: {
+        404: `${noSuchNode}, or the request is no websocket upgrade`,
+        409: 'The node does not run, or has no such console',
+      },
+      handle({ params, request }, context) {
+        requireUpgrade(request)
+        const lab = labsOf(context).labs.lab(params.project_id)
+        const record = lab.node(params.node_id)
+        return relayTo(record.compute_id, `${nodePath(nodePathOf(lab, record))}/console/${kind}`, { request, context })
+      },
+    }),
+  ),
+  endpoint({
+    ...{ method: 'POST', path: `${link}/start_capture`, owner, tag: 'v2 links', params: linkParams },
+    summary: 'Capture what passes a link into a file of the project',
+    body: LabCaptureStart,
+    replies: { 201: { description: 'Capturing', schema: LabLink } },
+    errors: {
+      404: noSuchLink,
+      409: 'It is captured already, or the file is being written',
+      507: 'The disk is nearly full',
+    },
+    async handle({ params, body }, context) {
+      const { labs, ask } = labsOf(context)
+      return created(await startCapture(labs.lab(params.project_id), params.link_id, body, ask))
+    },
+  }),
+  endpoint({
+    ...{ method: 'POST', path: `${link}/stop_capture`, owner, tag: 'v2 links', params: linkParams },
+    summary: 'End the capture of a link; without one nothing is done',
+    bodyKind: 'ignored',
+    replies: { 201: { description: 'The file is complete', schema: LabLink } },
+    errors: { 404: noSuchLink },
+    async handle({ params }, context) {
+      const { labs, ask } = labsOf(context)
+      return created(await stopCapture(labs.lab(params.project_id), params.link_id, ask))
+    },
+  }),
+  endpoint({
+    ...{ method: 'GET', path: `${link}/pcap`, owner, tag: 'v2 links', params: linkParams },
+    summary: 'Read the running capture of a link, from its beginning until it ends',
+    replies: { 200: { description: 'The capture, as it grows', media: 'application/vnd.tcpdump.pcap' } },
+    errors: { 404: noSuchLink, 409: 'It is not captured' },
+    handle({ params, request }, context) {
+      const { port, node } = capturePlace(labsOf(context).labs.lab(params.project_id), params.link_id)
+      return relayTo(node.compute_id, `${portPath(port)}/pcap`, { request, context })
+    },
+  }),
+  ...(['GET', 'POST'] as const).flatMap((method) => [
+    filesOf(method, `${base}/{project_id}/files/{path}`, 'v2 projects', (lab) => ({
+      computeId: lab.document.project.computes[0] ?? localId,
+      directory: '',
+    })),
+    filesOf(method, `${node}/files/{path}`, 'v2 nodes', (lab, word) => {
+      const { node_type, node_id, compute_id } = lab.node(word)
+      return { computeId: compute_id, directory: `project-files/${node_type}/${node_id}/` }
+    }),
+  ]),
+]
+
+function filesOf(
+  method: 'GET' | 'POST',
+  path: string,
+  tag: string,
+  place: (lab: Lab, node: string) => { computeId: string; directory: string },
+): Endpoint {
+  return endpoint({
+    ...{ method, path, owner, tag },
+    summary: `${method === 'GET' ? 'Read' : 'Write'} a file of a ${path.includes('node_id') ? 'node' : 'project'}`,
+    params: Type.Object({ ...(path.includes('node_id') ? nodeParams : projectParam), path: pathTail }),
+    ...(method === 'POST' && { bodyKind: 'raw' as const }),
+    replies: {
+      200: {
+        description: method === 'GET' ? 'The file' : 'Written',
+        ...(method === 'GET' && { media: 'application/octet-stream' }),
+      },
+    },
+    errors: { 403: 'The path leaves the project', 404: 'There is no such project, node or file' },
+    handle({ params, path: given, request }, context) {
+      const { project_id, node_id = '' } = params as { project_id: string; node_id?: string }
+      const lab = labsOf(context).labs.lab(project_id)
+      const { computeId, directory } = place(lab, node_id)
+      // As it was sent: decoded and encoded again it might be another path.
+      const tail = given.slice(given.indexOf('/files/') + '/files/'.length)
+      return relayTo(computeId, `/v2/compute/projects/${lab.id}/files/${directory}${tail}`, { request, context })
+    },
+  })
+}
