@@ -18,16 +18,9 @@ const cpu = 0
 const noIdlePc = '0x0'
 
 /** A router under measurement, with a separate connection. */
-export interface Lent {
-  readonly process: GuestProcess
-  readonly client: Hypervisor
-}
+export type Lent = { readonly process: GuestProcess; readonly client: Hypervisor }
 
-interface Running {
-  readonly process: GuestProcess
-  client: Hypervisor | undefined
-  isMeasured: boolean
-}
+type Running = { readonly process: GuestProcess; client: Hypervisor | undefined; isMeasured: boolean }
 
 /** Controls running routers by the control connections of their dynamips. */
 export class DynamipsGuests implements GuestControl<DynamipsProperties> {

@@ -73,9 +73,8 @@ export class Hypervisor {
     const line = commandText(command, values)
     if (this.#failure !== undefined) throw this.#failure
     if (signal?.aborted) throw aborted(command)
-    if (this.#queue.length >= maxPending) {
+    if (this.#queue.length >= maxPending)
       throw new HypervisorError('timeout', `${command}: ${maxPending} commands have no answer yet, dynamips hangs`)
-    }
     let pending: Pending | undefined
     const abandon = () => pending !== undefined && this.#abandon(pending)
     let stopListening = () => {}

@@ -6,10 +6,7 @@ import type { LoadWatch } from './load.ts'
 import { type DynamipsReply, HypervisorError } from './replies.ts'
 
 /** Times in ms. Tests use their own clock. */
-export interface Clock {
-  now(): number
-  pause(ms: number, signal: AbortSignal): Promise<void>
-}
+export type Clock = { now(): number; pause(ms: number, signal: AbortSignal): Promise<void> }
 
 /** A running router. The measurement changes its idle PC; the caller sets it again. */
 export interface MeasuredRouter {
@@ -80,14 +77,12 @@ async function processorSeconds(router: MeasuredRouter): Promise<number> {
   throw new HypervisorError('protocol', 'vm cpu_usage: dynamips sent no number')
 }
 
-function run(
+const run = (
   { client, name, timeouts, signal }: MeasuredRouter,
   command: string,
   values: readonly (string | number)[],
   ms = timeouts.command,
-): Promise<DynamipsReply> {
-  return client.run(command, [name, ...values], { ms, signal })
-}
+): Promise<DynamipsReply> => client.run(command, [name, ...values], { ms, signal })
 
 const realClock: Clock = {
   now: () => performance.now(),

@@ -29,8 +29,7 @@ export async function requireIosImage(file: string, name: string): Promise<void>
   const { buffer, bytesRead } = await handle.read(Buffer.alloc(headerBytes), 0, headerBytes, 0)
   const header = buffer.subarray(0, bytesRead)
   if (bytesRead === 0) throw refusal('is empty; upload it again')
-  if (!hasMagic(header)) {
+  if (!hasMagic(header))
     throw refusal('is no IOS image: it does not begin as an ELF file of 32 bits, big-endian; decompress it first')
-  }
   if (!isIosImage(header)) throw refusal('ends within its header; upload it again')
 }

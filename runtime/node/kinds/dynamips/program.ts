@@ -38,6 +38,5 @@ export async function unprivileged(program: string, directory: string): Promise<
 }
 
 /** Whether a process is dynamips itself, and not a script that started dynamips. */
-export async function isDynamips(pid: number): Promise<boolean> {
-  return basename(await readlink(`/proc/${pid}/exe`).catch(() => '')).startsWith('dynamips')
-}
+export const isDynamips = async (pid: number): Promise<boolean> =>
+  basename(await readlink(`/proc/${pid}/exe`).catch(() => '')).startsWith('dynamips')

@@ -1,8 +1,5 @@
 /** The lines of an answer, and the text of its last line. */
-export interface DynamipsReply {
-  readonly lines: readonly string[]
-  readonly text: string
-}
+export type DynamipsReply = { readonly lines: readonly string[]; readonly text: string }
 
 /**
  * `unreachable`: no connection; `timeout`: no answer in time; `refused`: dynamips answered with an error; `closed`: dynamips ended, or

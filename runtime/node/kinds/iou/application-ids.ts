@@ -4,8 +4,8 @@ import { type Libc, loadLibc } from '../../system/libc.ts'
 import { freeApplicationId, netmapPeerOf } from './netmap.ts'
 
 /**
- * The application ids of this host: the programs of one user meet in one directory, whatever project they are of. Those of other
- * services, and of whatever else runs IOU, are known only while they are in use.
+ * The application ids of this host. All IOU programs of a user share one directory of sockets, so ids are unique over all projects. Ids
+ * of programs that this service did not start are known only while they run.
  */
 export class ApplicationIds {
   readonly #holders = new Map<number, string>()
@@ -15,17 +15,17 @@ export class ApplicationIds {
     this.#isInUse = isInUse
   }
 
-  /** The wanted id when nobody has it, else the lowest free one; the one that the node has already stays. 409 when all are taken. */
+  /** The id of the node, else the wanted id if it is free, else the lowest free one. 409 when all are taken. */
   take(key: string, wanted = 0): number {
     const known = this.of(key)
     if (known !== undefined) return known
-    // What the node had before may be in use by its own program.
+    // A program may use the wanted id: that of the node itself.
     const id = wanted > 0 && !this.#holders.has(wanted) ? wanted : this.#free()
     this.#holders.set(id, key)
     return id
   }
 
-  /** Another id than the node has. 409. */
+  /** Gives the node another id; 409 when all are taken. */
   change(key: string): number {
     const before = this.of(key)
     const id = this.#free()
@@ -51,20 +51,15 @@ export class ApplicationIds {
 
 let libc: Libc | undefined
 
-/** Whether a program of this user is the instance of that id now. */
+const isInUseOnHost = (id: number): boolean => hasInstance(id) || hasInstance(netmapPeerOf(id))
+
+/** Whether a program of this user has the application id now. */
 export function hasInstance(id: number): boolean {
-  return isTaken(id)
-}
-
-/** The same, or the bridge of one. */
-const isInUseOnHost = (id: number): boolean => hasInstance(id) || isTaken(netmapPeerOf(id))
-
-function isTaken(id: number): boolean {
   try {
     libc ??= loadLibc()
     return isNetioTaken(libc, netioDirectory(), id)
   } catch {
-    // Where that cannot be asked no router starts, and the start says why.
+    // Without libc no router starts, and the start reports that.
     return false
   }
 }

@@ -1,7 +1,7 @@
 import { conflict } from '../../../../src/errors/api-error.ts'
 import type { IouImageFacts } from './image.ts'
 
-/** Everything that a command line says. */
+/** The input of a command line. */
 export interface Router {
   readonly settings: {
     readonly ethernet_adapters: number
@@ -15,15 +15,14 @@ export interface Router {
   readonly applicationId: number
 }
 
-/** Of either kind, when nothing is said. */
+/** Default of both kinds of adapters. */
 const defaultAdapters = 2
 
-/** The arguments of an image, without its name; 409 when it cannot do what is wanted. */
+/** The arguments of an image, without its name; 409 when the image does not support a setting. */
 export function commandLine({ settings, facts, applicationId }: Router): string[] {
   const { ethernet_adapters, serial_adapters, ram, nvram, l1_keepalives, use_default_iou_values } = settings
-  if (l1_keepalives && !facts.hasKeepalives) {
-    throw conflict('l1_keepalives: this image does not know them (-l is not in its help)')
-  }
+  if (l1_keepalives && !facts.hasKeepalives)
+    throw conflict('l1_keepalives: this image does not support them (-l is not in its help)')
   return [
     ...(ethernet_adapters === defaultAdapters ? [] : ['-e', String(ethernet_adapters)]),
     ...(serial_adapters === defaultAdapters ? [] : ['-s', String(serial_adapters)]),

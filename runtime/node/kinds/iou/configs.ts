@@ -2,14 +2,14 @@ import { existsSync } from 'node:fs'
 import { lstat, readdir, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { withDiskErrors } from '../../storage/disk.ts'
-import { configText } from './config-text.ts'
-import { readOwn, removeStaged, replaceOwn, type Staged, stageOwn } from './own-files.ts'
+import { readOwn, removeStaged, replaceOwn, type Staged, stageOwn } from '../../storage/own-files.ts'
+import { configText } from './nvram.ts'
 
 export const startupConfigName = 'startup-config.cfg'
 export const privateConfigName = 'private-config.cfg'
 export type ConfigName = typeof startupConfigName | typeof privateConfigName
 
-/** No NVRAM has room for more. */
+/** Limit of a configuration file; the largest NVRAM has this size. */
 const maxBytes = 1 << 20
 
 /** A configuration file in the directory of a router; null when there is none. */
@@ -22,7 +22,7 @@ export async function readConfig(directory: string, name: ConfigName): Promise<s
 export const namedConfig = (directory: string, name: ConfigName): ConfigName | null =>
   existsSync(join(directory, name)) ? name : null
 
-/** Of a router that is created: what a saved lab holds counts. Whether the text was written. */
+/** Writes a configuration of a new router, unless a saved lab has one. Returns whether the text was written. */
 export async function createConfig(directory: string, name: ConfigName, text: string | null, router: string) {
   const before = await lstat(join(directory, name)).catch(() => undefined)
   if (before !== undefined && (!text || before.size !== 0)) return false
@@ -30,13 +30,9 @@ export async function createConfig(directory: string, name: ConfigName, text: st
   return true
 }
 
-/** Texts of a router that is changed. */
-export type ConfigTexts = { readonly [Name in ConfigName]?: string | null | undefined }
+type ConfigTexts = { readonly [Name in ConfigName]?: string | null | undefined }
 
-/**
- * Of a router that is changed: an empty text never takes the place of another one. All are written when `commit` is called, and
- * nothing before. 409 when one cannot be.
- */
+/** Stages new configurations; `commit` puts them in place. An empty text changes nothing. 409 when a file cannot be written. */
 export async function stageConfigs(directory: string, texts: ConfigTexts, router: string): Promise<Staged> {
   const staged: Staged[] = []
   const discard = async () => {
@@ -58,10 +54,7 @@ export async function stageConfigs(directory: string, texts: ConfigTexts, router
   }
 }
 
-/**
- * What a router saved itself takes the place of what was there; nothing does not. `asBackup`: what was there is kept beside.
- * Whether it was another text.
- */
+/** Writes a configuration that the router saved, if it has text. `asBackup` keeps the old file. Returns whether the text differs. */
 export async function saveConfig(
   directory: string,
   name: ConfigName,
@@ -69,7 +62,7 @@ export async function saveConfig(
   asBackup = false,
 ): Promise<boolean> {
   if (!text) return false
-  // What is no file is not read, and replaced all the same; but for a directory.
+  // A link or a socket is not read, but replaced.
   const before = await readOwn(directory, name, maxBytes).catch(() => undefined)
   if (before !== undefined && configText(before.bytes).replaceAll('\r\n', '\n') === text) return false
   if (asBackup && before !== undefined) await replaceOwn(directory, `${name}.bak`, before.bytes)
@@ -77,17 +70,16 @@ export async function saveConfig(
   return true
 }
 
-/** `%h` stands for the name of the router. */
+/** Replaces `%h` by the name of the router. */
 export const named = (text: string, router: string): string => text.replaceAll('%h', () => router)
 
-/** Follows a change of the name: only the line that sets it is edited, and only when it is the one before. */
-export function renamed(text: string, before: string, after: string): string {
-  return text.replace(/^(hostname[ \t]+)(.*?)([ \t\r]*)$/gm, (line, start: string, name: string, end: string) =>
+/** Changes the lines `hostname {before}` after a rename. */
+export const renamed = (text: string, before: string, after: string): string =>
+  text.replace(/^(hostname[ \t]+)(.*?)([ \t\r]*)$/gm, (line, start: string, name: string, end: string) =>
     name === before ? start + after + end : line,
   )
-}
 
-/** The same in the startup configuration of a directory, if there is one. */
+/** Changes them in the startup configuration of a directory. */
 export async function renameInConfig(directory: string, before: string, after: string): Promise<void> {
   const text = await readConfig(directory, startupConfigName)
   const edited = renamed(text ?? '', before, after)
@@ -104,10 +96,7 @@ const kept = [
   { pattern: /^vlan\.dat-\d{5}$/, nameOf: vlanName },
 ]
 
-/**
- * Gives what a router keeps the name that it looks for, before it starts with another id than before. What has that name
- * already counts; of several others the newest does.
- */
+/** Renames the NVRAM and the VLANs of a router for its application id. A file of that name is kept; else the newest file is taken. */
 export async function adoptFiles(directory: string, applicationId: number): Promise<void> {
   await withDiskErrors('Renaming the files of the router', async () => {
     await removeStaged(directory)
@@ -115,10 +104,8 @@ export async function adoptFiles(directory: string, applicationId: number): Prom
     for (const { pattern, nameOf } of kept) {
       const wanted = nameOf(applicationId)
       if (names.includes(wanted)) continue
-      const newest = await newestOf(
-        directory,
-        names.filter((name) => pattern.test(name)),
-      )
+      const candidates = names.filter((name) => pattern.test(name))
+      const newest = await newestOf(directory, candidates)
       if (newest !== undefined) await rename(join(directory, newest), join(directory, wanted))
     }
   })
@@ -129,7 +116,7 @@ async function newestOf(directory: string, names: readonly string[]): Promise<st
   return files.filter(({ stats }) => stats.isFile()).sort((a, b) => b.stats.mtimeMs - a.stats.mtimeMs)[0]?.name
 }
 
-/** VLANs belong to the configuration: with another one they are those of the old. */
+/** Removes the VLANs, which belong to the old configuration. */
 export async function removeVlans(directory: string): Promise<void> {
   await withDiskErrors('Removing the VLANs of the router', async () => {
     const names = (await readdir(directory)).filter((name) => /^vlan\.dat-\d{5}$/.test(name))

@@ -1,22 +1,22 @@
-/** What the header of a program file says. */
+/** Facts in the header of an ELF file. */
 export interface ElfHeader {
   readonly bits: 32 | 64
-  /** The loader that it is started with; undefined when it needs none, or the file does not say so near its begin. */
+  /** The loader; undefined for a static program, or when the first bytes do not name one. */
   readonly loader: string | undefined
 }
 
-/** So many bytes from the begin of a file are enough. */
+/** The part of a file that is read. */
 export const elfHeaderBytes = 64 * 1024
 
 const loaderEntry = 3
 
-/** The header of a little-endian ELF file, from its first bytes; undefined when it is none. */
+/** Parses the first bytes of a little-endian ELF file; undefined for another file. */
 export function elfHeader(bytes: Buffer): ElfHeader | undefined {
   const bits = bitsOf(bytes)
   return bits === undefined ? undefined : { bits, loader: loaderOf(bytes, bits) }
 }
 
-/** Its magic, the class, little-endian, version 1. */
+/** Magic, class, little-endian, version 1. */
 function bitsOf(bytes: Buffer): 32 | 64 | undefined {
   switch (bytes.subarray(0, 7).toString('hex')) {
     case '7f454c46010101':
@@ -28,7 +28,7 @@ function bitsOf(bytes: Buffer): 32 | 64 | undefined {
   }
 }
 
-/** elf(5): the program headers, of which one may name the loader. */
+/** The loader in the program headers (PT_INTERP, elf(5)). */
 function loaderOf(bytes: Buffer, bits: 32 | 64): string | undefined {
   const is64 = bits === 64
   const table = is64 ? Number(bytes.readBigUInt64LE(32)) : bytes.readUInt32LE(28)

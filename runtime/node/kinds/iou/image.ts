@@ -1,4 +1,4 @@
-import { constants, statSync } from 'node:fs'
+import { constants } from 'node:fs'
 import { access, mkdtemp, open, rm, stat } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
@@ -6,60 +6,34 @@ import { conflict } from '../../../../src/errors/api-error.ts'
 import { type ProgramEnd, runProgram } from '../../programs/start.ts'
 import type { Confinement } from '../../sandbox/sandbox.ts'
 import { diskError } from '../../storage/disk.ts'
+import { FileProbes } from '../../storage/file-probes.ts'
 import { findProgram } from '../../system/find-program.ts'
 import { type ElfHeader, elfHeader, elfHeaderBytes } from './elf.ts'
 
-/** What an image says of itself. */
+/** The facts that an image tells in its help. */
 export interface IouImageFacts {
   readonly path: string
   readonly bits: 32 | 64
-  /** What it has when it is not told otherwise: MB and KB; undefined when it does not say. */
+  /** Default memory (MB) and NVRAM (KB); undefined when the help does not name them. */
   readonly defaultRam: number | undefined
   readonly defaultNvram: number | undefined
-  /** Whether it knows -l. */
+  /** Whether the image knows -l. */
   readonly hasKeepalives: boolean
 }
 
-/** Bounds of one question; a loaded host may take seconds for what takes a tenth of one. */
+/** Timeout and output limit of a run with -h. */
 const askMs = 15_000
 const maxOutputBytes = 1 << 20
 
-/** The last answer of every image, and of which state of the file it is. */
-const known = new Map<string, { readonly stamp: string; readonly facts: Promise<IouImageFacts> }>()
+const probes = new FileProbes<IouImageFacts>()
 
-/**
- * What the image at that path is, and can do; asked once for every file, and again when the file has changed. 409 when this host
- * cannot run it.
- */
-export function imageFactsOf(path: string, confinement?: Confinement): Promise<IouImageFacts> {
-  const stamp = stampOf(path)
-  if (stamp === undefined) return Promise.reject(conflict(`The image ${basename(path)} is not there`))
-  const before = known.get(path)
-  if (before?.stamp === stamp) return before.facts
-  const facts = ask(path, confinement)
-  const entry = { stamp, facts }
-  known.set(path, entry)
-  // The next one asks again: the host may just have been too busy, or gets what was missing.
-  facts.catch(() => {
-    if (known.get(path) === entry) known.delete(path)
-  })
-  return facts
-}
+/** The facts of an image, asked once until the file changes. 409 when this host cannot run the image. */
+export const imageFactsOf = (path: string, confinement?: Confinement): Promise<IouImageFacts> =>
+  probes.get(path, () => ask(path, confinement))
 
-/** The same where the image must not be run: only what it said before; undefined when that is not known. */
-export async function knownFactsOf(path: string): Promise<IouImageFacts | undefined> {
-  const entry = known.get(path)
-  return entry === undefined || entry.stamp !== stampOf(path) ? undefined : entry.facts.catch(() => undefined)
-}
-
-function stampOf(path: string): string | undefined {
-  try {
-    const { ino, size, mtimeMs } = statSync(path)
-    return `${ino}:${size}:${mtimeMs}`
-  } catch {
-    return undefined
-  }
-}
+/** The facts if they are known; for images that must not run yet. */
+export const knownFactsOf = async (path: string): Promise<IouImageFacts | undefined> =>
+  probes.known(path)?.catch(() => undefined)
 
 async function ask(path: string, confinement: Confinement | undefined): Promise<IouImageFacts> {
   const { bits } = await requireIouImage(path)
@@ -74,15 +48,13 @@ export async function requireIouImage(path: string): Promise<ElfHeader> {
   if (found === undefined) throw conflict(`The image ${name} is not there`)
   if (!found.isFile()) throw conflict(`The image ${name} is not a file`)
   const header = elfHeader(await beginOf(path))
-  if (header === undefined) {
+  if (header === undefined)
     throw conflict(`The image ${name} is no IOU image: expected a program for Linux (ELF, little-endian)`)
-  }
   await access(path, constants.X_OK).catch(() => {
     throw conflict(`The image ${name} may not be executed: give it the permission (chmod +x)`)
   })
-  if (header.loader !== undefined && (await stat(header.loader).catch(() => undefined)) === undefined) {
+  if (header.loader !== undefined && (await stat(header.loader).catch(() => undefined)) === undefined)
     throw noLoader(name, header)
-  }
   return header
 }
 
@@ -105,11 +77,11 @@ async function beginOf(path: string): Promise<Buffer> {
   }
 }
 
-/** 409 naming the shared libraries that the image needs and this host has not. A host without `ldd` cannot be asked. */
-export async function requireLibraries(path: string, confinement?: Confinement): Promise<void> {
+/** 409 with the names of missing shared libraries; not checked on a host without ldd(1). */
+async function requireLibraries(path: string, confinement?: Confinement): Promise<void> {
   const ldd = findProgram('ldd')
   if (ldd === undefined) return
-  // It ends with an error for what is linked statically.
+  // ldd fails for a static program.
   const { error, stdout, stderr } = await run(ldd, [path], { image: path, confinement })
   const missing = error === null ? missingIn(`${stdout}\n${stderr}`) : []
   if (missing.length === 0) return
@@ -125,11 +97,11 @@ export const missingIn = (listing: string): string[] => [
   ),
 ]
 
-/** What all of them know. The exit code says nothing. */
+/** Options that all images know. The exit code of -h has no meaning. */
 const isHelp = /^\s*-[esnm]\b/m
 
 async function helpOf(path: string, confinement: Confinement | undefined): Promise<string> {
-  // It must not leave anything among the images.
+  // The working directory is temporary, because the image may create files.
   const directory = await mkdtemp(join(tmpdir(), 'patchbay-iou-'))
   try {
     const { error, stdout, stderr } = await run(path, ['-h'], { image: path, confinement, cwd: directory })
@@ -143,20 +115,16 @@ async function helpOf(path: string, confinement: Confinement | undefined): Promi
 }
 
 function whyNot({ code, signal }: NonNullable<ProgramEnd['error']>): string {
-  // A file that the kernel cannot execute gets here too: execvp(3) has a shell try it.
-  if (typeof code === 'number') return `it ended with code ${code} and did not say what it knows`
-  if (code === 'ERR_CHILD_PROCESS_STDIO_MAXBUFFER') return 'it does not stop talking'
+  // This case includes files that the kernel cannot execute: execvp(3) runs them by a shell.
+  if (typeof code === 'number') return `it ended with code ${code} and printed no help`
+  if (code === 'ERR_CHILD_PROCESS_STDIO_MAXBUFFER') return `it printed more than ${maxOutputBytes} bytes`
   if (code === 'ENOENT') return 'its loader is missing on this host'
   return signal ? `it was ended by ${signal}` : 'this host cannot execute it'
 }
 
-interface Question {
-  readonly image: string
-  readonly confinement: Confinement | undefined
-  readonly cwd?: string
-}
+type Question = { readonly image: string; readonly confinement: Confinement | undefined; readonly cwd?: string }
 
-/** Outside of a cell the program runs in the directory; in one its working directory is of the cell. */
+/** Runs a program, confined if the host can; `cwd` holds outside a cell only. */
 function run(program: string, args: readonly string[], { image, confinement, cwd }: Question): Promise<ProgramEnd> {
   const cell = { cwd: '/tmp', network: 'none' as const, readable: [image] }
   const wrapped = confinement?.wrap(cell, program, args) ?? { command: program, args }
@@ -168,7 +136,7 @@ function run(program: string, args: readonly string[], { image, confinement, cwd
   })
 }
 
-/** From lines such as `-n <n>  Size of nvram in Kb (default 64KB)`; an option goes on until the next one. */
+/** Parses lines such as `-n <n>  Size of nvram in Kb (default 64KB)`; the text of an option ends at the next option. */
 export function factsIn(help: string): Pick<IouImageFacts, 'defaultRam' | 'defaultNvram' | 'hasKeepalives'> {
   const options = new Map(help.split(/^\s*(?=-\w\b)/m).map((text) => [text.slice(0, 2), text]))
   const defaultOf = (option: string, unit: RegExp) => {

@@ -16,6 +16,7 @@ import { withChanges } from '../../nodes/record.ts'
 import { fieldsOf } from '../../nodes/shown-fields.ts'
 import { removeBox } from '../../sandbox/box.ts'
 import { FileFacts } from '../../storage/file-facts.ts'
+import { removeStaged } from '../../storage/own-files.ts'
 import type { KindHost } from '../host-kind.ts'
 import type { Cleanup, HostIdentity, Launch, NodeActions, NodeKind, PortWiring } from '../kind.ts'
 import { ApplicationIds, hasInstance } from './application-ids.ts'
@@ -31,26 +32,24 @@ import {
   stageConfigs,
   startupConfigName,
 } from './configs.ts'
-import { hintOf } from './hints.ts'
-import { type IouImageFacts, imageFactsOf, knownFactsOf } from './image.ts'
+import { imageFactsOf, knownFactsOf } from './image.ts'
 import { unlinkImage } from './image-link.ts'
 import { launchOf } from './launch.ts'
 import { type LicencePlaces, licenceName, licencePath, licencePlace, removeLicences, writeLicence } from './licence.ts'
 import { currentConfigs, type Look } from './nvram-files.ts'
 import { NvramFollower } from './nvram-follower.ts'
-import { removeStaged } from './own-files.ts'
 import { type IouKindNode, IouProperties, plainFields, withDefaultsOf } from './properties.ts'
 
 type IouHost = KindHost<IouProperties, IouSettings>
 
-export interface IouSettings {
-  readonly iourc_path: string
-  readonly license_check: boolean
-}
+export type IouSettings = { readonly iourc_path: string; readonly license_check: boolean }
+
+/** The number of SIGSEGV, which some images have as their exit code. */
+const segmentationFault = 11
 
 type ShownFiles = Pick<IouNode, 'startup_config' | 'private_config' | 'iourc_path'>
 
-/** The iou kind: routers that are programs of this host. */
+/** The iou kind: routers that run as programs of this host. */
 export class IouKind implements NodeKind<IouProperties, typeof iou> {
   readonly descriptor = iou
   readonly schema = IouProperties
@@ -58,12 +57,12 @@ export class IouKind implements NodeKind<IouProperties, typeof iou> {
   readonly #host: IouHost
   readonly #ids: ApplicationIds
   readonly #nvram: NvramFollower
-  /** What is shown of files: a user may change them, and the router stores its configuration itself. */
+  /** The shown facts of files, which users and the router can change. */
   readonly #files = new FileFacts<ShownFiles>()
-  /** Who has an id because the keeper has ports of that id: nodes that are opened, and strangers. */
-  readonly #held = new Set<string>()
+  /** Keys with an id because the keeper has ports of that id: nodes that will be opened, and orphans. */
+  readonly #adopted = new Set<string>()
 
-  /** `isIdInUse`: whether a program of this host has an application id; absent: the host is asked. */
+  /** `isIdInUse`: whether a program of this host has an application id. Default: asks the host. */
   constructor(host: IouHost, isIdInUse?: (applicationId: number) => boolean) {
     this.#host = host
     this.#ids = new ApplicationIds(isIdInUse)
@@ -82,7 +81,7 @@ export class IouKind implements NodeKind<IouProperties, typeof iou> {
       return { type: 'log.warning', message }
     },
     adoptPort: (key, { application_id }) => {
-      if (this.#idFor(key, application_id) !== undefined) this.#held.add(key)
+      if (this.#idFor(key, application_id) !== undefined) this.#adopted.add(key)
     },
   }
 
@@ -109,13 +108,13 @@ export class IouKind implements NodeKind<IouProperties, typeof iou> {
     record.properties = { ...record.properties, application_id: this.#ids.take(key) }
   }
 
-  /** Without an id when all are taken: a start tries again. */
+  /** Without an id when all are taken; a start tries again. */
   onOpened({ key, record }: IouKindNode): void {
     const { properties } = record
     record.properties = { ...properties, application_id: this.#idFor(key, properties.application_id) ?? 0 }
   }
 
-  /** Not the configurations: what a saved lab holds counts. */
+  /** Without the configurations: those of a saved lab are kept. */
   adopt({ node_id: _, startup_config_content: __, private_config_content: ___, ...changes }: IouCreate): IouUpdate {
     return changes
   }
@@ -131,7 +130,7 @@ export class IouKind implements NodeKind<IouProperties, typeof iou> {
   async update(node: IouKindNode, changes: IouUpdate, before: string): Promise<void> {
     const { directory, record } = node
     const { startup_config_content, private_config_content, iourc_content } = changes
-    // What it has stored just now is not lost to what is written over it.
+    // The router may just have stored a configuration, which must not be overwritten unread.
     if (before !== record.name || startup_config_content || private_config_content) await this.onCommit(node)
     const next = await this.#changed(node, changes)
     const texts = { [startupConfigName]: startup_config_content, [privateConfigName]: private_config_content }
@@ -160,8 +159,14 @@ export class IouKind implements NodeKind<IouProperties, typeof iou> {
     })
   }
 
-  hint(exit: Exit): string | undefined {
-    return hintOf(exit)
+  hint({ code, signal }: Exit): string | undefined {
+    if (signal === 'SIGSEGV' || code === segmentationFault || code === 128 + segmentationFault) {
+      return 'the image may be damaged, need more memory, or not run on this host: try another one, or another release of it'
+    }
+    // 126 and 127: a shell or setpriv(1) could not execute the program (POSIX).
+    if (code === 126 || code === 127)
+      return 'this host lacks a part that the image needs, such as its loader or a library'
+    return undefined
   }
 
   images(node: IouKindNode): readonly string[] {
@@ -183,7 +188,7 @@ export class IouKind implements NodeKind<IouProperties, typeof iou> {
   #shownFiles(node: IouKindNode): ShownFiles {
     const { key, directory } = node
     const configured = this.#configuredLicence()
-    // The licence that a client gave is written here alone.
+    // The licence file of a client needs no watch, because only this class writes it.
     const directories = () => [directory, configured === undefined ? homedir() : dirname(configured)]
     return this.#files.get(key, `${directory}\0${configured ?? ''}`, directories, () => ({
       startup_config: namedConfig(directory, startupConfigName),
@@ -195,7 +200,7 @@ export class IouKind implements NodeKind<IouProperties, typeof iou> {
   async duplicate(...[source, { key, record }, copy]: Parameters<NodeKind<IouProperties>['duplicate']>): Promise<void> {
     const { application_id } = record.properties
     const { link, ...settings } = source.record.properties
-    // What it has just stored has not been seen yet.
+    // The router may just have stored a configuration.
     if (source.status !== 'stopped') await this.#nvram.pull(source, { isRunning: true, why: 'in case' }).catch(() => [])
     await copy(async (directory) => {
       await unlinkImage(directory, link)
@@ -211,25 +216,21 @@ export class IouKind implements NodeKind<IouProperties, typeof iou> {
     saveConfigs: (at) => at.exclusively((node) => this.#nvram.pull(node, asked(node))),
   }
 
-  /** `license_check` holds until the next start that is no reload. */
+  /** `license_check` holds until the next start; a reload keeps it. */
   async onStarting(node: IouKindNode, { iourc_content, license_check }: IouStart): Promise<void> {
     if (iourc_content != null) await this.#writeLicence(node, iourc_content)
     const { record, status } = node
     if (status === 'stopped') record.properties = { ...node.record.properties, license_check: license_check !== false }
   }
 
-  /** What the router has stored, else what its files say. */
+  /** The stored configurations, else those of the files. */
   async #configs(node: IouKindNode): Promise<IouConfigs> {
     const { directory } = node
-    const stored = await currentConfigs(directory, node.record.properties.application_id, asked(node)).catch(
-      () => undefined,
-    )
+    const { application_id } = node.record.properties
+    const stored = await currentConfigs(directory, application_id, asked(node)).catch(() => undefined)
     const startup = stored?.startup ?? (await readConfig(directory, startupConfigName))
     const secret = stored?.private ?? (await readConfig(directory, privateConfigName))
-    return {
-      ...(startup ? { startup_config_content: startup } : {}),
-      ...(secret ? { private_config_content: secret } : {}),
-    }
+    return { ...(startup && { startup_config_content: startup }), ...(secret && { private_config_content: secret }) }
   }
 
   onStarted(node: IouKindNode, isNew: boolean): void {
@@ -243,16 +244,16 @@ export class IouKind implements NodeKind<IouProperties, typeof iou> {
     await this.#tidy(node)
   }
 
-  /** Not more than tidying up: the next start takes over what is left. */
+  /** Removes links and staged files. Failures are ignored, because the next start replaces the files. */
   async #tidy(node: IouKindNode): Promise<void> {
     const { application_id, link, path } = node.record.properties
     for (const name of [link, basename(path)])
       await unlinkImage(node.directory, name).catch(ignore('the next start replaces the link'))
-    await removeStaged(node.directory).catch(ignore('the next stop tidies up again'))
+    await removeStaged(node.directory).catch(ignore('the next stop removes them'))
     if (application_id > 0) await this.#host.keeper.tidyNetio(application_id)
   }
 
-  /** What one that has ended had stored was read at its end. */
+  /** A stopped router was read when it stopped. */
   async onCommit(node: IouKindNode): Promise<void> {
     if (node.status !== 'stopped') await this.#nvram.pullQuietly(node, { isRunning: true, why: 'in case' })
   }
@@ -260,26 +261,26 @@ export class IouKind implements NodeKind<IouProperties, typeof iou> {
   async #dispose(node: IouKindNode): Promise<void> {
     this.#nvram.end(node.key)
     this.#files.forget(node.key)
-    // A keeper that was killed may have left the sockets of its bridge.
+    // A killed keeper may have left the sockets of the bridge.
     const { application_id } = node.record.properties
     if (application_id > 0) await this.#host.keeper.tidyNetio(application_id)
     this.#ids.release(node.key)
-    // A client gives it again with the next create or start; nothing secret is left of what is closed.
+    // No secret of a closed node stays. A client sends the licence again with the next create or start.
     await rm(this.#ownPlace(node), { recursive: true, force: true }).catch(
-      ignore('licences that no node wants are removed by the next service'),
+      ignore('the next service removes licences without a node'),
     )
   }
 
-  /** Also licence files of nodes whose project went while no service was there. */
+  /** Also removes licence files of projects that were deleted while no service ran. */
   async #reapOrphans(isThere: (key: string) => boolean): Promise<void> {
-    for (const key of this.#held) if (!isThere(key)) this.#ids.release(key)
-    this.#held.clear()
-    // One that is just being made has an id already, and is not there yet.
+    for (const key of this.#adopted) if (!isThere(key)) this.#ids.release(key)
+    this.#adopted.clear()
+    // A node under creation has an id, but is not listed yet.
     const isUnwanted = (key: string) => !isThere(key) && this.#ids.of(key) === undefined
     await removeLicences(this.#host.runDirectory, (id) => isUnwanted(`${iou.name}:${id}`))
   }
 
-  /** The properties with the changes. 409. */
+  /** The properties with the changes; 409. */
   async #changed(node: IouKindNode, changes: IouCreate | IouUpdate, isNew = false): Promise<IouProperties> {
     const next = withChanges(node.record.properties, changes, plainFields)
     requireBays(next, isNew || (changes.ethernet_adapters != null && changes.serial_adapters != null))
@@ -288,29 +289,22 @@ export class IouKind implements NodeKind<IouProperties, typeof iou> {
       next.path = name
       next.sum = { image: name, md5: (await this.#host.images.md5Of(file)) ?? null }
     }
-    // Whoever creates many, or changes something else, does not wait for an answer of the image.
+    // A create, and a change of other fields, does not wait for a run of the image.
     const isReread = !isNew && (changes.use_default_iou_values === true || changes.path != null)
-    return this.#withDefaults(node, next, isReread ? (path) => this.#ask(path) : knownFactsOf)
-  }
-
-  async #ask(path: string): Promise<IouImageFacts> {
-    return imageFactsOf(path, await this.#host.sandbox.confinement())
-  }
-
-  /** Memory and NVRAM are those of the image where they are known. */
-  async #withDefaults(node: IouKindNode, next: IouProperties, factsOf: typeof knownFactsOf): Promise<IouProperties> {
     if (!next.use_default_iou_values) return next
+    const factsOf = async (path: string) =>
+      isReread ? imageFactsOf(path, await this.#host.sandbox.confinement()) : knownFactsOf(path)
     const facts = this.#admitted(node, next).then(factsOf)
     return withDefaultsOf(next, await facts.catch(() => undefined))
   }
 
-  /** The path at which the image is run; 409 when it may not be run here. Before that nothing runs of it, not even to ask it. */
+  /** The path of the image, admitted to run; 409. Only an admitted image may run, even for its help. */
   async #admitted({ record, projectPath }: IouKindNode, { path } = record.properties): Promise<string> {
     const { library, executables } = this.#host.images
     return executables.admit((await library.lookup('iou', path, projectPath)).file)
   }
 
-  /** The id of that number, or another one; undefined when all are taken. */
+  /** The wanted id, or another one; undefined when all are taken. */
   #idFor(key: string, wanted: number): number | undefined {
     try {
       return this.#ids.take(key, wanted)
@@ -319,7 +313,7 @@ export class IouKind implements NodeKind<IouProperties, typeof iou> {
     }
   }
 
-  /** The properties of a router that has an id; 409 when all were taken as it was opened, and are. */
+  /** The properties, with an id; 409 when all are taken. */
   #withId({ key, record }: IouKindNode): IouProperties {
     if (record.properties.application_id === 0)
       record.properties = { ...record.properties, application_id: this.#ids.take(key) }
@@ -331,7 +325,7 @@ export class IouKind implements NodeKind<IouProperties, typeof iou> {
     return { configured, home: homedir(), directory: node.directory, own: join(this.#ownPlace(node), licenceName) }
   }
 
-  /** Who starts the service with the variable wants that file, as an image that is started by hand takes it. */
+  /** IOURC of the environment counts first, as for an image that a user starts in a shell. */
   #configuredLicence(): string | undefined {
     return process.env.IOURC || this.#host.settings().iourc_path || undefined
   }
@@ -346,5 +340,5 @@ export class IouKind implements NodeKind<IouProperties, typeof iou> {
   }
 }
 
-/** Somebody wants to know what it has stored. */
+/** A client asks for the stored configurations. */
 const asked = ({ status }: IouKindNode): Look => ({ isRunning: status !== 'stopped', why: 'asked' })

@@ -2,47 +2,50 @@ import { existsSync } from 'node:fs'
 import { mkdir, rm, symlink } from 'node:fs/promises'
 import { hostname } from 'node:os'
 import { join } from 'node:path'
-import type { EventPayload } from '../../../../src/model/event.ts'
 import type { ProcessSpec } from '../../keeper-protocol/protocol.ts'
+import { warningsOf } from '../../nodes/warnings.ts'
 import { give, insideBox, makeBox, putIntoBox } from '../../sandbox/box.ts'
 import type { Confinement, Sandbox } from '../../sandbox/sandbox.ts'
+import { replaceOwn } from '../../storage/own-files.ts'
 import { netioDirectory } from '../../switch/fast/netio-directory.ts'
 import { bridgeOffset } from '../../switch/fast/netio-socket.ts'
 import { checkMemory } from '../../system/memory.ts'
 import type { Launch } from '../kind.ts'
 import { commandLine } from './command-line.ts'
 import { adoptFiles } from './configs.ts'
-import { type IouImageFacts, imageFactsOf, requireIouImage } from './image.ts'
+import { imageFactsOf, requireIouImage } from './image.ts'
 import { linkImage } from './image-link.ts'
 import { findLicence, hostnameWarning, type LicencePlaces, licenceName, requireLicence } from './licence.ts'
 import { netmapName, netmapText } from './netmap.ts'
 import { pushConfigs } from './nvram-files.ts'
-import { replaceOwn } from './own-files.ts'
 import { type IouKindNode, withDefaultsOf } from './properties.ts'
 
-export const logName = 'iou.log'
+const logName = 'iou.log'
 
-export interface LaunchOptions {
+interface LaunchOptions {
   readonly sandbox: Sandbox
   readonly runDirectory: string
-  /** Absolute. */
+  /** Absolute path. */
   readonly image: string
   readonly places: LicencePlaces
   readonly isLicenceChecked: boolean
 }
 
-/** Checks and makes what a router needs, and says how it is run; 409 with what is missing. */
+/** Prepares the start of a router; 409 with the reason when it cannot start. */
 export async function launchOf(node: IouKindNode, options: LaunchOptions): Promise<Launch> {
-  const { record, directory } = node
+  const { directory } = node
   const notConfined: string[] = []
   const confinement = await options.sandbox.confinement((reason) => notConfined.push(reason))
-  const facts = await factsOf(options.image, confinement)
+  // The facts are cached, but the host may have changed since.
+  await requireIouImage(options.image)
+  const facts = await imageFactsOf(options.image, confinement)
   node.record.properties = withDefaultsOf(node.record.properties, facts)
   const properties = node.record.properties
   const { application_id, nvram, ram } = properties
   const args = commandLine({ settings: properties, facts, applicationId: application_id })
   const memoryWarning = checkMemory(ram)
-  const licence = await licenceOf(options)
+  const licence = await findLicence(options.places)
+  if (options.isLicenceChecked) await requireLicence(licence, hostname())
   await adoptFiles(directory, application_id)
   await replaceOwn(directory, netmapName, netmapText(application_id))
   const warnings = [
@@ -53,12 +56,9 @@ export async function launchOf(node: IouKindNode, options: LaunchOptions): Promi
   ]
   const link = await linkImage(directory, options.image, properties.link)
   node.record.properties = { ...properties, link: link.name }
-  const notices = warnings
-    .filter((warning) => warning !== undefined)
-    .map((warning): EventPayload => ({ type: 'log.warning', message: `${record.name}: ${warning}` }))
   return {
     command_line: [link.path, ...args].join(' '),
-    notices,
+    notices: warningsOf(node, warnings),
     run: {
       type: 'process',
       ...(confinement === undefined
@@ -71,27 +71,19 @@ export async function launchOf(node: IouKindNode, options: LaunchOptions): Promi
   }
 }
 
-/** What it said once is known, but whether this host can run it may have changed since. */
-async function factsOf(image: string, confinement: Confinement | undefined): Promise<IouImageFacts> {
-  await requireIouImage(image)
-  return imageFactsOf(image, confinement)
-}
-
-interface Confined {
-  readonly command: string
-  readonly args: readonly string[]
-  readonly licence: string
-  readonly options: LaunchOptions
-}
-
 /**
- * The router in a cell. The directory of its sockets is its own: it meets the socket of its bridge there, which is the switch,
- * and no other instance. The switch finds its socket by a link where those of all instances are.
+ * The router in a cell. The cell has its own socket directory with the socket of the bridge (the switch) and no other instance. A link in
+ * the common socket directory leads the switch to the socket of the router.
  */
 async function confined(
   node: IouKindNode,
   confinement: Confinement,
-  { command, args, licence, options }: Confined,
+  {
+    command,
+    args,
+    licence,
+    options,
+  }: { command: string; args: readonly string[]; licence: string; options: LaunchOptions },
 ): Promise<Pick<ProcessSpec, 'command' | 'args' | 'env' | 'is_wrapped'>> {
   const { directory, record } = node
   const { application_id } = node.record.properties
@@ -112,10 +104,4 @@ async function confined(
   ].filter(({ from }) => existsSync(from))
   const cell = { cwd: directory, network: 'none', writable: [directory], readable: [options.image], placed } as const
   return { ...confinement.wrap(cell, command, args), env, is_wrapped: true }
-}
-
-async function licenceOf({ places, isLicenceChecked }: LaunchOptions): Promise<string> {
-  const path = await findLicence(places)
-  if (isLicenceChecked) await requireLicence(path, hostname())
-  return path
 }

@@ -1,32 +1,33 @@
-import { randomBytes } from 'node:crypto'
 import { constants, existsSync } from 'node:fs'
-import { mkdir, open, readdir, rename, rm, stat, writeFile } from 'node:fs/promises'
+import { open, readdir, rm, stat } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { ignore } from '../../../../src/async/ignore.ts'
 import { badRequest, conflict } from '../../../../src/errors/api-error.ts'
 import { isUuid } from '../../../../src/schema/fields.ts'
 import { diskError, withDiskErrors } from '../../storage/disk.ts'
+import { makeDirectory } from '../../storage/durable-file.ts'
+import { replaceOwn } from '../../storage/own-files.ts'
 
-/** Nothing of a licence is ever logged, shown, or part of a message. */
+/** The content of a licence never gets into logs, answers or messages. */
 
 export const licenceName = 'iourc'
-/** A list of all hosts of a company is far shorter. */
+/** Limit of a licence file. */
 const maxBytes = 64 * 1024
 const keyLength = 16
-/** Older images stumble over longer ones. */
+/** Older images fail with longer host names. */
 const longestHostname = 15
 
 export interface LicencePlaces {
-  /** The setting; nothing else is looked for when it is set. */
+  /** The setting; when it is set, no other place is searched. */
   readonly configured: string | undefined
   readonly home: string
-  /** Of the node. */
+  /** The directory of the node. */
   readonly directory: string
-  /** What `writeLicence` has made for the node, if anything. */
+  /** The file that `writeLicence` writes for the node. */
   readonly own: string | undefined
 }
 
-/** The licence file of a router that is about to start; 409 when there is none. */
+/** The licence file for a start; 409 when there is none. */
 export async function findLicence({ configured, home, directory, own }: LicencePlaces): Promise<string> {
   if (configured !== undefined && configured !== '') {
     if (await isFile(configured, 'iou.iourc_path')) return configured
@@ -36,7 +37,7 @@ export async function findLicence({ configured, home, directory, own }: LicenceP
   throw conflict('There is no licence file for IOU: give the node iourc_content, make ~/.iourc, or set iou.iourc_path')
 }
 
-/** The path of what a start would take now; null when there is nothing. */
+/** The licence file that a start would take; null when there is none. */
 export function licencePath(places: LicencePlaces): string | null {
   const { configured } = places
   const wanted = configured !== undefined && configured !== '' ? [configured] : placesOf(places)
@@ -49,17 +50,17 @@ const placesOf = ({ home, directory, own }: Omit<LicencePlaces, 'configured'>): 
   ...(own === undefined ? [] : [own]),
 ]
 
-/** 409 for what is there and no file. */
+/** Whether a file exists; 409 when the path leads to something else. */
 async function isFile(path: string, what: string): Promise<boolean> {
   const stats = await stat(path).catch(() => undefined)
   if (stats === undefined || stats.isFile()) return stats !== undefined
   throw conflict(`${what}: ${basename(path)} is not a file`)
 }
 
-/** Where the licence file is that a client gave for a node. */
+/** The directory of the licence file that a client sent for a node. */
 export const licencePlace = (runDirectory: string, nodeId: string): string => join(runDirectory, `iou-${nodeId}`)
 
-/** Removes those of nodes that are not wanted. */
+/** Removes the licence files of unwanted nodes. */
 export async function removeLicences(runDirectory: string, isUnwanted: (nodeId: string) => boolean): Promise<void> {
   const names: string[] = await readdir(runDirectory).catch(() => [])
   const ids = names.flatMap((name) => /^iou-(.+)$/.exec(name)?.[1] ?? []).filter(isUuid)
@@ -69,29 +70,17 @@ export async function removeLicences(runDirectory: string, isUnwanted: (nodeId: 
   )
 }
 
-/** Writes the licence file of one node, which only we may read; its path. */
-export async function writeLicence(directory: string, content: string): Promise<string> {
-  const what = 'Writing the licence file'
-  if (Buffer.byteLength(content) > maxBytes) {
+/** Writes the licence file of a node, readable for the service only. */
+export async function writeLicence(directory: string, content: string): Promise<void> {
+  if (Buffer.byteLength(content) > maxBytes)
     throw badRequest(`iourc_content: longer than the ${maxBytes} bytes that a licence file may have`)
-  }
-  const path = join(directory, licenceName)
-  const temporary = `${path}.${randomBytes(6).toString('hex')}`
-  await withDiskErrors(what, async () => {
-    await mkdir(directory, { recursive: true, mode: 0o700 })
-    try {
-      // Never through a link that somebody else made.
-      await writeFile(temporary, content, { mode: 0o600, flag: 'wx' })
-      await rename(temporary, path)
-    } catch (error) {
-      await rm(temporary, { force: true })
-      throw error
-    }
+  await withDiskErrors('Writing the licence file', async () => {
+    await makeDirectory(directory)
+    await replaceOwn(directory, licenceName, content)
   })
-  return path
 }
 
-/** 409 when the file has no licence for this host, as far as that can be seen. */
+/** 409 when the form of the file is wrong, or it has no licence for this host. */
 export async function requireLicence(path: string, hostname: string): Promise<void> {
   const defect = checkLicence(await contentOf(path), hostname)
   if (defect !== undefined) throw conflict(`The licence file ${basename(path)}: ${defect}`)
@@ -99,18 +88,18 @@ export async function requireLicence(path: string, hostname: string): Promise<vo
 
 async function contentOf(path: string): Promise<string> {
   try {
-    // It was a file when it was looked for; what took its place must not block.
+    // O_NONBLOCK: a FIFO may have replaced the file, and must not block the open.
     await using file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK)
     const { buffer, bytesRead } = await file.read(Buffer.alloc(maxBytes + 1), 0, maxBytes + 1, 0)
     if (bytesRead > maxBytes) throw conflict(`The licence file ${basename(path)} has more than ${maxBytes} bytes`)
-    // One character a byte: what is not ASCII is found by that, in any encoding.
+    // Latin-1 gives one character for each byte, so bytes outside ASCII are found in any encoding.
     return buffer.toString('latin1', 0, bytesRead)
   } catch (cause) {
     throw diskError(`Reading the licence file ${basename(path)}`, cause)
   }
 }
 
-/** What hinders the text from being a licence file for that host, without anything of its values; undefined: nothing. */
+/** Why the text is no licence file for the host, without values of the text; undefined when it is one. */
 export function checkLicence(text: string, hostname: string): string | undefined {
   const sections = new Map<string, Map<string, string[]>>()
   let section: Map<string, string[]> | undefined
@@ -127,9 +116,8 @@ export function checkLicence(text: string, hostname: string): string | undefined
       continue
     }
     const [, key, value] = /^([^=:]+?)\s*[=:]\s*(.*)$/.exec(words) ?? []
-    if (key === undefined || value === undefined) {
+    if (key === undefined || value === undefined)
       return `line ${index + 1} cannot be parsed, expected [license] or "hostname = key;"`
-    }
     if (section === undefined) return `line ${index + 1} is before any section, expected [license] first`
     section.set(key.toLowerCase(), [...(section.get(key.toLowerCase()) ?? []), value])
   }
@@ -155,8 +143,8 @@ function checkValue(value: string, what: string): string | undefined {
   return undefined
 }
 
-/** What to tell of a host whose name is known to make trouble. */
+/** A warning about a host name that older images do not support. */
 export function hostnameWarning(hostname: string): string | undefined {
   if (hostname.length <= longestHostname) return undefined
-  return `The name of this host, ${hostname}, has more than ${longestHostname} characters; older IOU images stumble over that`
+  return `The name of this host, ${hostname}, has more than ${longestHostname} characters; older IOU images fail with that`
 }

@@ -1,16 +1,14 @@
 import { conflict } from '../../../../src/errors/api-error.ts'
 
-/** The code that empties the table, in block mode. */
+/** The code that clears the table, in block mode. */
 const clear = 256
 const narrowest = 9
 const widest = 16
 
-/**
- * What `compress` made: adaptive LZW behind a header of three bytes. 409 on damage, and on more than `mostBytes` of output.
- */
+/** Decompresses the output of compress(1): LZW behind a header of three bytes. 409 on damage, or on more than `maxBytes`. */
 export function decompressLzc(data: Uint8Array, maxBytes: number): Buffer {
   const [first, second, flags = 0] = data
-  if (data.length < 3 || first !== 0x1f || second !== 0x9d) throw damaged('it does not begin as one')
+  if (data.length < 3 || first !== 0x1f || second !== 0x9d) throw damaged('it has no header of compress')
   const maxBits = flags & 0x1f
   if (maxBits < narrowest || maxBits > widest || (flags & 0x60) !== 0) throw damaged('its header is unknown')
   const isBlockMode = (flags & 0x80) !== 0
@@ -23,8 +21,8 @@ export function decompressLzc(data: Uint8Array, maxBytes: number): Buffer {
     if (table.next >= 1 << codes.width && codes.width < maxBits) codes.changeWidth(codes.width + 1)
     const code = codes.next()
     if (code === undefined) return output.subarray(0, length)
-    // What is then written differs from one program to the other, and most cannot read their own.
-    if (table.isFull && maxBits === narrowest) throw damaged('it has more than a table of 9 bits can hold')
+    // Implementations disagree on what follows, and most cannot read their own output.
+    if (table.isFull && maxBits === narrowest) throw damaged('a table of 9 bits is full')
     if (isBlockMode && code === clear && before !== undefined) {
       codes.changeWidth(narrowest)
       table.empty()
@@ -32,9 +30,9 @@ export function decompressLzc(data: Uint8Array, maxBytes: number): Buffer {
       continue
     }
     const isKnown = code < table.next && !(isBlockMode && code === clear)
-    // A code may be the one that is only made by its own use: what came before, and its first byte once more.
+    // A code may be the next entry of the table: the previous string and its first byte (the KwKwK case of LZW).
     const isOwn = before !== undefined && code === table.next
-    if (!(before === undefined ? code < 256 : isKnown || isOwn)) throw damaged('it has a code that means nothing')
+    if (!(before === undefined ? code < 256 : isKnown || isOwn)) throw damaged('it has an unknown code')
     const source = isKnown ? code : (before ?? 0)
     const end = length + table.lengthOf(source) + (isKnown ? 0 : 1)
     if (end > maxBytes) throw damaged(`it has more than ${maxBytes} bytes`)
@@ -48,14 +46,14 @@ export function decompressLzc(data: Uint8Array, maxBytes: number): Buffer {
 
 const damaged = (why: string) => conflict(`The compressed configuration is damaged: ${why}`)
 
-/** Strings by code, each another one and a byte. */
+/** Strings by code. Each is another string and a byte. */
 class Table {
   readonly #first: number
   readonly #size: number
   readonly #prefixes: Uint16Array
   readonly #bytes: Uint8Array
   readonly #lengths: Uint32Array
-  /** The code that is made next. */
+  /** The next new code. */
   next: number
 
   constructor(first: number, size: number) {
@@ -87,7 +85,7 @@ class Table {
     return this.#lengths[code] ?? 0
   }
 
-  /** Puts the string where there is room for it, from its end; the first byte of it. */
+  /** Writes a string at `offset`, from its last byte on, and returns its first byte. */
   write(code: number, output: Buffer, offset: number): number {
     let rest = code
     for (let at = offset + this.lengthOf(code) - 1; at > offset; at--) {
@@ -105,14 +103,14 @@ class Codes {
   readonly #data: Uint8Array
   width = narrowest
   #bit = 0
-  /** Where the codes of this width began. */
+  /** Begin of the codes of this width, bits. */
   #start = 0
 
   constructor(data: Uint8Array) {
     this.#data = data
   }
 
-  /** undefined when there is none any more. */
+  /** Undefined at the end. */
   next(): number | undefined {
     if (this.#bit + this.width > this.#data.length * 8) return undefined
     const at = this.#bit >> 3
@@ -122,7 +120,7 @@ class Codes {
     return code
   }
 
-  /** Codes come in eights, and those that are missing of the last eight of a width are left out as if they were there. */
+  /** Skips to the next multiple of eight codes: compress(1) pads the codes of a width to groups of eight. */
   changeWidth(width: number): void {
     const eight = this.width * 8
     this.#bit = this.#start + Math.ceil((this.#bit - this.#start) / eight) * eight

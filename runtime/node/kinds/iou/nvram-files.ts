@@ -1,18 +1,18 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { ApiError } from '../../../../src/errors/api-error.ts'
+import { type OwnFile, readOwn, replaceOwn, timeOf } from '../../storage/own-files.ts'
 import { type ConfigName, nvramName, privateConfigName, readConfig, saveConfig, startupConfigName } from './configs.ts'
 import { type RouterConfigs, readConfigs, writeConfigs } from './nvram.ts'
-import { type OwnFile, readOwn, replaceOwn, timeOf } from './own-files.ts'
 
-/** The largest NVRAM. */
+/** Limit of an NVRAM file. */
 const maxBytes = 1 << 20
-/** A router that writes does not pause for so long, ms. */
+/** A pause between two writes of a router is shorter, ms. */
 const settleMs = 500
 
 const read = (directory: string, applicationId: number): Promise<OwnFile | undefined> =>
   readOwn(directory, nvramName(applicationId), maxBytes)
 
-/** Puts the configuration files of a router into its NVRAM, so that it starts with them; what should be told of it. */
+/** Writes the configuration files of a router into its NVRAM before a start. Returns warnings. */
 export async function pushConfigs(
   directory: string,
   applicationId: number,
@@ -27,36 +27,27 @@ export async function pushConfigs(
   return warnings
 }
 
-/** Why the NVRAM is looked at. */
+/** Why the NVRAM is read. */
 export interface Look {
   readonly isRunning: boolean
-  /** `changed`: it was just written. `asked`: somebody wants to know. `in case`: it may have been written. */
+  /** `changed`: the router just wrote it. `asked`: for a client. `in case`: the router may have written it. */
   readonly why: 'changed' | 'asked' | 'in case'
 }
 
 interface Stored {
   readonly configs: RouterConfigs
-  /** Whether the checksum is the right one. */
+  /** Whether the checksum is right. */
   readonly isSure: boolean
   readonly writtenAt: number
 }
 
-/** What the NVRAM of a router holds; undefined when there is none. 409 when it cannot be read, as while it is written. */
-export async function storedConfigs(
-  directory: string,
-  applicationId: number,
-  look: Look,
-): Promise<RouterConfigs | undefined> {
-  return (await stored(directory, applicationId, look))?.configs
-}
-
-/** The same, but null where the file was replaced since: what was written last counts. */
+/** The configurations in the NVRAM, with null where the configuration file is newer. Undefined and 409 as for `storedConfigs`. */
 export async function currentConfigs(
   directory: string,
   applicationId: number,
   look: Look,
 ): Promise<RouterConfigs | undefined> {
-  const found = await stored(directory, applicationId, look)
+  const found = await storedConfigs(directory, applicationId, look)
   if (found === undefined) return undefined
   const { configs, writtenAt } = found
   const counts = async (name: ConfigName) => (await timeOf(directory, name)) <= writtenAt
@@ -66,25 +57,30 @@ export async function currentConfigs(
   }
 }
 
-async function stored(directory: string, applicationId: number, { isRunning, why }: Look): Promise<Stored | undefined> {
+/** Reads the NVRAM; undefined when it is missing. 409 when it is damaged, also while the router writes it. */
+export async function storedConfigs(
+  directory: string,
+  applicationId: number,
+  { isRunning, why }: Look,
+): Promise<Stored | undefined> {
   const file = await read(directory, applicationId)
   if (file === undefined) return undefined
   const { bytes, writtenAt } = file
   try {
     return { configs: readConfigs(bytes), isSure: true, writtenAt }
   } catch (error) {
-    // Images may sum in their own way, so another checksum is taken too, where nobody can be writing the file any more. While
-    // the router runs, that checksum is all that tells half a file from a whole one.
+    // Some images compute another checksum, so a wrong one is accepted when the router does not write the file now. While the router
+    // runs, only the checksum tells a whole file from a half one.
     if (!(error instanceof ApiError) || (isRunning && why !== 'asked')) throw error
     const configs = readConfigs(bytes, { anySum: true })
-    // Nothing was written yet where that is.
+    // NULs mark parts that are not yet written.
     if (`${configs.startup}${configs.private}`.includes('\0')) throw error
     if (isRunning && !(await isStill(directory, applicationId, bytes))) throw error
     return { configs, isSure: false, writtenAt }
   }
 }
 
-/** Whether the file is the same some time later. */
+/** Whether the file is unchanged after a pause. */
 async function isStill(directory: string, applicationId: number, bytes: Buffer): Promise<boolean> {
   await delay(settleMs)
   const later = await read(directory, applicationId)
@@ -92,16 +88,16 @@ async function isStill(directory: string, applicationId: number, bytes: Buffer):
 }
 
 /**
- * Copies the configurations from the NVRAM into the files. 409 when it cannot be read. Unless that was just written, what was
- * written last counts: a file that a client has replaced since is what the next start is to have. What another checksum
- * makes doubtful does not take the place of a file for ever: that is kept as a backup, and told.
+ * Copies the configurations from the NVRAM into the files. 409 when the NVRAM cannot be read. A file that a client replaced after the
+ * last write of the NVRAM is kept, unless `why` is `changed`. With a wrong checksum the old file stays as a backup; returns the names of
+ * such files.
  */
 export async function pullConfigs(
   directory: string,
   applicationId: number,
   look: Look,
 ): Promise<readonly ConfigName[]> {
-  const found = await stored(directory, applicationId, look)
+  const found = await storedConfigs(directory, applicationId, look)
   if (found === undefined) return []
   const { configs, isSure, writtenAt } = found
   const doubtful: ConfigName[] = []

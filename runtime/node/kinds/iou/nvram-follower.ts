@@ -1,27 +1,30 @@
+import { type FSWatcher, watch } from 'node:fs'
 import type { KindListener } from '../kind.ts'
 import { nvramName } from './configs.ts'
 import { type Look, pullConfigs } from './nvram-files.ts'
 import type { IouKindNode } from './properties.ts'
-import { watchFile } from './watch.ts'
 
-/** Copies what routers store in their NVRAM into their files, while they run and afterwards. Callers hold the lock of the node. */
+/** A router writes its NVRAM in several steps; the service reads it after a pause of this length, ms. */
+const settleMs = 500
+
+/** Copies configurations from the NVRAM of routers into their files. Callers hold the lock of the node. */
 export class NvramFollower {
   readonly #listener: KindListener
-  readonly #written: (key: string) => void
+  readonly #onWritten: (key: string) => void
   readonly #watches = new Map<string, () => void>()
 
-  /** `written`: told whose files may be others now. */
-  constructor(listener: KindListener, written: (key: string) => void = () => {}) {
+  /** `onWritten` is called with the key of a node whose files may have changed. */
+  constructor(listener: KindListener, onWritten: (key: string) => void) {
     this.#listener = listener
-    this.#written = written
+    this.#onWritten = onWritten
   }
 
-  /** From now on what the router writes is seen. `isNew`: it has just been started, and has not written anything. */
+  /** Follows the writes of a router. `isNew`: the router was just started, and has written nothing. */
   begin(node: IouKindNode, isNew: boolean): void {
     const { key, directory } = node
     const look = (why: Look['why']) =>
       this.#listener.queued(key, async () => {
-        // What cannot be read now is looked at again when the router stops.
+        // A failed read is repeated when the router stops.
         if (this.#watches.has(key)) await this.pull(node, { isRunning: true, why }).catch(() => [])
       })
     this.end(key)
@@ -29,7 +32,7 @@ export class NvramFollower {
       key,
       watchFile(directory, nvramName(node.record.properties.application_id), () => look('changed')),
     )
-    // It ran while no service was there, and may have written something.
+    // The router may have written while no service ran.
     if (!isNew) look('in case')
   }
 
@@ -39,18 +42,37 @@ export class NvramFollower {
   }
 
   pull({ key, directory, record }: IouKindNode, look: Look): ReturnType<typeof pullConfigs> {
-    return pullConfigs(directory, record.properties.application_id, look).finally(() => this.#written(key))
+    return pullConfigs(directory, record.properties.application_id, look).finally(() => this.#onWritten(key))
   }
 
-  /** The same where nobody asked for it in particular: what should be known is told. */
+  /** Pulls without a client: problems become events. */
   async pullQuietly(node: IouKindNode, look: Look): Promise<void> {
-    const tell = (message: string) =>
+    const warn = (message: string) =>
       this.#listener.happened(node.key, { type: 'log.warning', message: `${node.record.name}: ${message}` })
     try {
       const doubtful = await this.pull(node, look)
-      for (const name of doubtful) tell(`the NVRAM has another checksum than expected; ${name} is kept as ${name}.bak`)
+      for (const name of doubtful) warn(`the NVRAM has another checksum than expected; ${name} is kept as ${name}.bak`)
     } catch (error) {
-      tell(`its configuration could not be read from the NVRAM: ${(error as Error).message}`)
+      warn(`its configuration could not be read from the NVRAM: ${(error as Error).message}`)
     }
+  }
+}
+
+/** Calls back after a change of a file. Without a free watch (inotify(7)) the service reads the file when the router stops. */
+function watchFile(directory: string, name: string, changed: () => void): () => void {
+  let timer: NodeJS.Timeout | undefined
+  let watcher: FSWatcher | undefined
+  try {
+    watcher = watch(directory, (_, changedName) => {
+      if (changedName !== name) return
+      clearTimeout(timer)
+      timer = setTimeout(changed, settleMs)
+    })
+    // The directory may be deleted with its node.
+    watcher.on('error', () => watcher?.close())
+  } catch {}
+  return () => {
+    clearTimeout(timer)
+    watcher?.close()
   }
 }

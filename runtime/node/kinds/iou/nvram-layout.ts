@@ -1,64 +1,62 @@
 import { conflict } from '../../../../src/errors/api-error.ts'
 
-/** Where things are in the NVRAM file of a router. Numbers are big-endian; what is said in bytes counts from its begin. */
+/** The layout of the NVRAM file of a router. Numbers are big-endian; offsets count bytes from the begin of the file. */
 
 const startupMagic = 0xabcd
 const privateMagic = 0xfedc
 const fileMagic = 0xdcba
 export const startupHeaderBytes = 36
-export const privateHeaderBytes = 16
-/** Where the file is in the memory of the router. */
+const privateHeaderBytes = 16
+/** The address of the file in the memory of the router. */
 const baseAddress = 0x1000_0000
 const sectorBytes = 1024
-/** At the end of the first half; the configuration leaves them to files even where there are none. */
-const keptForFiles = 2 * sectorBytes
+/** Reserved for files at the end of the first half. */
+const reservedForFiles = 2 * sectorBytes
 
 export const raw = 1
 export const compressed = 2
 type Format = typeof raw | typeof compressed
 
-/** A configuration as it is stored. */
+/** A stored configuration. */
 export interface Section {
   readonly format: Format
   readonly data: Buffer
-  /** Of what is compressed, before it was; the header of a private one does not say it. */
+  /** Size before compression; a private configuration does not store it. */
   readonly plainBytes?: number | undefined
 }
 
 export interface Sections {
-  /** Of the image that wrote the file; undefined when nothing was written yet. */
+  /** Version of the image that wrote the file; undefined for an empty file. */
   readonly version: number | undefined
   readonly startup: Section | undefined
   readonly private: Section | undefined
-  /** Where what comes after them begins. */
+  /** Offset behind both sections. */
   readonly end: number
 }
 
 export const damaged = (why: string) => conflict(`The NVRAM file is damaged: ${why}`)
 
-/** The first half is the configuration and the files; the second is the router's own. */
+/** Half the size of the file. Configurations and files are in the first half; the second belongs to the router alone. */
 export const halfOf = (nvram: Buffer): number => nvram.length / 2
 
-/** What is stored in the file; 409 when that cannot be. */
+export const emptySections: Sections = { version: undefined, startup: undefined, private: undefined, end: 0 }
+
+/** Reads the sections of a file; 409 when it is damaged. */
 export function sectionsOf(nvram: Buffer): Sections {
   requireSize(nvram)
   const half = nvram.subarray(0, halfOf(nvram))
   const header = half.subarray(0, startupHeaderBytes)
-  if (header.every((byte) => byte === 0)) return { version: undefined, startup: undefined, private: undefined, end: 0 }
-  const magic = header.readUInt16BE(0)
-  if (magic !== startupMagic) throw damaged('it does not begin as one')
+  if (header.every((byte) => byte === 0)) return emptySections
+  if (header.readUInt16BE(0) !== startupMagic) throw damaged('it has no startup header')
   const version = header.readUInt16BE(6)
-  const startup = sectionAt(half, {
-    ...{ what: 'startup', format: header.readUInt16BE(2), start: startupHeaderBytes, bytes: header.readUInt32BE(16) },
-    plainBytes: header.readUInt32BE(20),
-  })
+  const extent = { format: header.readUInt16BE(2), start: startupHeaderBytes, bytes: header.readUInt32BE(16) }
+  const startup = sectionAt(half, { what: 'startup', ...extent, plainBytes: header.readUInt32BE(20) })
   const startupEnd = startupHeaderBytes + startup.data.length
   const at = privateAt(half, startupEnd, version)
   if (at === undefined) return { version, startup, private: undefined, end: startupEnd }
   const start = at + privateHeaderBytes
-  const section = sectionAt(half, {
-    ...{ what: 'private', format: half.readUInt16BE(at + 2), start, bytes: half.readUInt32BE(at + 12) },
-  })
+  const [format, bytes] = [half.readUInt16BE(at + 2), half.readUInt32BE(at + 12)]
+  const section = sectionAt(half, { what: 'private', format, start, bytes })
   return { version, startup, private: section, end: start + section.data.length }
 }
 
@@ -69,7 +67,7 @@ function requireSize({ length }: Buffer): void {
 
 export const isSize = (kb: number): boolean => Number.isInteger(kb) && kb >= 8 && kb <= 1024
 
-interface Stated {
+interface Extent {
   readonly what: string
   readonly format: number
   readonly start: number
@@ -77,30 +75,30 @@ interface Stated {
   readonly plainBytes?: number
 }
 
-function sectionAt(half: Buffer, { what, format, start, bytes, plainBytes }: Stated): Section {
+function sectionAt(half: Buffer, { what, format, start, bytes, plainBytes }: Extent): Section {
   if (format !== raw && format !== compressed)
     throw damaged(`the ${what} configuration has an unknown format, ${format}`)
-  if (bytes > half.length - start) throw damaged(`the ${what} configuration is longer than there is room for`)
+  if (bytes > half.length - start) throw damaged(`the ${what} configuration is longer than its half of the file`)
   const data = half.subarray(start, start + bytes)
   return { format, data, ...(format === compressed && { plainBytes }) }
 }
 
-/** Versions differ in how they fill up, and the file may be of another one than it says: both places are looked at. */
+/** The offset of the private configuration. Versions pad differently, and the version field may be wrong, so all offsets are tried. */
 function privateAt(half: Buffer, startupEnd: number, version: number): number | undefined {
   const byRule = startupEnd + paddingAfter(startupEnd, version, half.length)
   const aligned = startupEnd + (-startupEnd & 3)
-  const places = startupEnd === aligned ? [aligned] : [byRule, aligned, aligned + 4]
-  return places.find((at) => at + privateHeaderBytes <= half.length && half.readUInt16BE(at) === privateMagic)
+  const offsets = startupEnd === aligned ? [aligned] : [byRule, aligned, aligned + 4]
+  return offsets.find((at) => at + privateHeaderBytes <= half.length && half.readUInt16BE(at) === privateMagic)
 }
 
-/** How many zeros come after a startup configuration that ends there. */
-export function paddingAfter(end: number, version: number, halfBytes: number): number {
+/** The number of zeros behind a startup configuration that ends at `end`. */
+function paddingAfter(end: number, version: number, halfBytes: number): number {
   const toFour = -end & 3
   const isLong = version <= 0x0f00 || halfBytes >= 64 * 1024
   return toFour > 0 && isLong ? toFour + 4 : toFour
 }
 
-/** Both configurations with their headers, but for the checksum. */
+/** Both configurations with their headers, without the checksum. */
 export function laidOut(startup: Section, own: Section, version: number, halfBytes: number): Buffer {
   const startupEnd = startupHeaderBytes + startup.data.length
   const at = startupEnd + paddingAfter(startupEnd, version, halfBytes)
@@ -125,17 +123,14 @@ function writeExtent(bytes: Buffer, at: number, start: number, length: number): 
   bytes.writeUInt32BE(length, at + 8)
 }
 
-/**
- * Where the configuration has to end: at the first sector that a file has. Any sector that is marked as one of a file counts,
- * for a file that is lost is worse than room that is not used.
- */
+/** The limit of the configuration: the first sector with the mark of a file. An old mark wastes room, but no file is lost. */
 export function roomFor(nvram: Buffer, configEnd: number): number {
   const half = halfOf(nvram)
-  const most = half - keptForFiles
-  // Sectors are counted from the end of the half, which need not be a whole number of them.
+  const limit = half - reservedForFiles
+  // Sectors are aligned to the end of the half.
   const first = half - Math.floor((half - configEnd) / sectorBytes) * sectorBytes
-  for (let at = first; at < most; at += sectorBytes) if (nvram.readUInt16BE(at) === fileMagic) return at
-  return most
+  for (let at = first; at < limit; at += sectorBytes) if (nvram.readUInt16BE(at) === fileMagic) return at
+  return limit
 }
 
 export function writeSum(nvram: Buffer): void {
@@ -143,16 +138,16 @@ export function writeSum(nvram: Buffer): void {
   nvram.writeUInt16BE(sumOf(nvram) ^ 0xffff, 4)
 }
 
-/** The sum as it is counts too: it is the same check. */
+/** Whether the checksum, or its complement, is right. */
 export function isSumRight(nvram: Buffer): boolean {
   const stored = nvram.readUInt16BE(4)
   const rest = sumOf(nvram)
-  // 0 and FFFF are one number in this arithmetic.
+  // 0 and FFFF are equal in ones' complement.
   const sum = (rest + 0xffff - stored) % 0xffff
   return [sum, sum ^ 0xffff].some((value) => value % 0xffff === stored % 0xffff)
 }
 
-/** Of the first half, in one's complement. */
+/** The ones' complement sum of the first half. */
 function sumOf(nvram: Buffer): number {
   let sum = 0
   for (let at = 0; at < halfOf(nvram); at += 2) sum += nvram.readUInt16BE(at)

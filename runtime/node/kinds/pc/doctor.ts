@@ -5,7 +5,7 @@ import { findVpcs } from './vpcs.ts'
 
 const install = 'sudo apt-get install vpcs'
 
-/** Whether there is a VPCS that can be used. */
+/** Checks whether a usable VPCS is installed. */
 export async function vpcsCheck({ engine, vpcs_path }: PcSettings): Promise<Check> {
   const found = await findVpcs(vpcs_path)
   if (found !== undefined) return ok('VPCS', `${found.version}, ${found.path}`)

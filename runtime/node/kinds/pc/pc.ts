@@ -12,50 +12,47 @@ import { findVpcs, type Vpcs } from './vpcs.ts'
 
 type Engine = PcNode['engine']
 
-export interface PcSettings {
-  readonly engine: Engine | 'auto'
-  readonly vpcs_path: string
-}
+export type PcSettings = { readonly engine: Engine | 'auto'; readonly vpcs_path: string }
 
-/** VPCS takes the last byte of the MAC address (`-m`): ids up to this one are for either engine. */
+/** VPCS takes the last byte of the MAC address (`-m`), so only the embedded engine runs pcs with greater ids. */
 const lastVpcsId = 254
-/** The id is counted on from 00:50:79:66:68:00 to 00:50:79:66:ff:ff. */
+/** MAC addresses are 00:50:79:66:68:00 to 00:50:79:66:ff:ff. */
 const pcIds = (0x100 - 0x68) * 0x100
-/** VPCS without -R binds the UDP port so far above the one of `-s`, too. */
-const vpcsBeside = 9
+/** VPCS without -R also binds the UDP port of `-s` plus this number. */
+const secondPortOffset = 9
 const onlyPort = [{ adapter: 0, port: 0 }]
 
-/** The pc kind: VPCS where it is installed, the embedded simulator where it is not. */
+/** The pc kind: VPCS where it is installed, else the embedded simulator. */
 export class PcKind implements NodeKind<PcProperties, typeof pc> {
   readonly descriptor = pc
   readonly schema = PcProperties
   readonly stopGraceMs = 3000
   readonly canBeHeld = true
   readonly #host: KindHost<PcProperties, PcSettings>
-  /** Scripts as the API shows them. A guest writes its script too (`save`), so the file counts. */
+  /** Scripts as the API shows them. They are read from files, because a guest writes its script, too (`save`). */
   readonly #scripts = new FileFacts<string | null>()
-  /** Shown for pcs that were never started. */
+  /** The engine of a start now; shown for stopped pcs. */
   #engineNow: Engine = 'embedded'
-  /** Whether the VPCS that is started now binds a second port; until it has been asked, it may. */
-  #bindsBeside = true
+  /** Whether a VPCS that starts now binds a second UDP port; assumed until VPCS has been probed. */
+  #bindsSecondPort = true
 
-  /** Outside local mode VPCS is not run: its console opens connections to every port of the host (`rlogin`). */
   constructor(host: KindHost<PcProperties, PcSettings>) {
     this.#host = host
-    void this.engine()
+    void this.#findVpcs()
   }
 
-  /** The engine of a pc that is started now; 409 when it is wanted and not there. */
-  async engine(): Promise<{ engine: Engine; vpcs: Vpcs | undefined }> {
+  /** The VPCS of a start now. Not outside local mode: its console can connect to every port of the host (`rlogin`). */
+  async #findVpcs(): Promise<Vpcs | undefined> {
     const { engine, vpcs_path } = this.#host.settings()
     const vpcs = engine === 'embedded' || !this.#host.isLocal() ? undefined : await findVpcs(vpcs_path)
     this.#engineNow = vpcs === undefined ? 'embedded' : 'vpcs'
-    this.#bindsBeside = vpcs !== undefined && !vpcs.hasRelaySwitch
-    return { engine: this.#engineNow, vpcs }
+    this.#bindsSecondPort = vpcs !== undefined && !vpcs.hasRelaySwitch
+    return vpcs
   }
 
   async capabilities() {
-    return { pc_engine: (await this.engine()).engine }
+    await this.#findVpcs()
+    return { pc_engine: this.#engineNow }
   }
 
   ports() {
@@ -64,8 +61,8 @@ export class PcKind implements NodeKind<PcProperties, typeof pc> {
 
   readonly wiring: PortWiring<PcProperties> = {
     portsBeside: ({ record }, isRunning) => {
-      const bindsBeside = isRunning ? record.properties.engine === 'vpcs' : this.#bindsBeside
-      return bindsBeside ? [vpcsBeside] : []
+      const bindsSecond = isRunning ? record.properties.engine === 'vpcs' : this.#bindsSecondPort
+      return bindsSecond ? [secondPortOffset] : []
     },
   }
 
@@ -81,12 +78,12 @@ export class PcKind implements NodeKind<PcProperties, typeof pc> {
 
   async prepare(node: PcKindNode, input: PcCreate): Promise<void> {
     const { startup_script } = input
-    // A directory that has a script is that of a saved lab: what was saved counts.
+    // A script that is already there belongs to a saved lab, and is kept.
     if (startup_script == null || readScript(node.directory) !== null) return
     await writeScript(node.directory, startup_script, node.record.name)
   }
 
-  /** Not the script: what a saved lab holds counts. */
+  /** Without the script: that of a saved lab is kept. */
   adopt({ name, console, console_type }: PcCreate): PcUpdate {
     return { name, ...(console !== undefined && { console }), ...(console_type !== undefined && { console_type }) }
   }
@@ -105,7 +102,7 @@ export class PcKind implements NodeKind<PcProperties, typeof pc> {
     const wire = wires.get('0/0')
     if (wire === undefined) throw conflict('The port of the pc is not there')
     const { engine, vpcs_path } = this.#host.settings()
-    const { vpcs } = await this.engine()
+    const vpcs = await this.#findVpcs()
     if (engine === 'vpcs' && !this.#host.isLocal()) {
       throw conflict(
         'VPCS runs in local mode only, because its console reaches every TCP port of the host; set pc.engine = "embedded" or "auto"',
@@ -128,13 +125,9 @@ export class PcKind implements NodeKind<PcProperties, typeof pc> {
 
   view(node: PcKindNode): PcNode {
     const { record, key, directory, status } = node
-    const script = this.#scripts.get(
-      key,
-      directory,
-      () => [directory],
-      () => readScript(directory),
-    )
-    const engine = record.properties.engine
+    const { engine } = record.properties
+    const read = () => readScript(directory)
+    const script = this.#scripts.get(key, directory, () => [directory], read)
     return {
       ...fieldsOf(node),
       console_type: record.console_type === 'none' ? 'none' : 'telnet',
@@ -159,24 +152,14 @@ export class PcKind implements NodeKind<PcProperties, typeof pc> {
   readonly cleanup = { dispose: ({ key }: PcKindNode) => this.#scripts.forget(key) }
 }
 
-/** 00:50:79:66:68:{id}; ids above 255 are carried into the byte before. */
-function macOf(node: PcKindNode): string {
-  const id = node.record.properties.pc_id
-  return ['00:50:79:66', 0x68 + (id >> 8), id & 0xff]
-    .map((part) => (typeof part === 'string' ? part : part.toString(16).padStart(2, '0')))
-    .join(':')
-}
+/** 00:50:79:66:68:00 plus the id. */
+const macOf = ({ record }: PcKindNode): string =>
+  `00:50:79:66:${(0x6800 + record.properties.pc_id).toString(16).replace(/(?=..$)/, ':')}`
 
 function embedded(node: PcKindNode, { guest_port, switch_port }: PortWire): Launch {
-  const run = {
-    type: 'pc' as const,
-    mac: macOf(node),
-    directory: node.directory,
-    script: scriptName,
-    guest_port,
-    switch_port,
-  }
-  return { run, command_line: `embedded pc, MAC ${run.mac}` }
+  const [mac, { directory }] = [macOf(node), node]
+  const run = { type: 'pc', mac, directory, script: scriptName, guest_port, switch_port } as const
+  return { run, command_line: `embedded pc, MAC ${mac}` }
 }
 
 function external(node: PcKindNode, { guest_port, switch_port }: PortWire, { path, hasRelaySwitch }: Vpcs): Launch {
@@ -194,12 +177,12 @@ function external(node: PcKindNode, { guest_port, switch_port }: PortWire, { pat
       args,
       cwd: node.directory,
       log: join(node.directory, 'vpcs.log'),
-      // It wants a terminal, and is then in the foreground with its console on it: no port of its own, open to everybody.
+      // On a terminal VPCS stays in the foreground and has its console there, instead of on a TCP port without access control.
       stdio: 'pty',
       ready: 'Virtual PC Simulator',
-      // It goes on without the port, deaf.
+      // VPCS runs on when it cannot bind its port, but receives no frames.
       failure: '[Address already in use]',
-      // A ping is ended by nothing else.
+      // Only Ctrl-C ends a ping.
       interrupts: true,
     },
   }

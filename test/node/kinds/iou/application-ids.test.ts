@@ -41,7 +41,7 @@ test('ids that are in use on the host are passed over, and one that was taken is
 test('when none is left that is a conflict', () => {
   const ids = new ApplicationIds((id) => id < 511)
   expect(ids.take('a')).toBe(511)
-  const conflict = expect.objectContaining({ status: 409, message: expect.stringContaining('All 511 ids') })
+  const conflict = expect.objectContaining({ status: 409, message: expect.stringContaining('All 511 application ids') })
   expect(() => ids.take('b')).toThrow(conflict)
   expect(() => ids.change('a')).toThrow(conflict)
   expect(ids.of('a')).toBe(511)

@@ -125,7 +125,7 @@ test('what is no image is refused', async () => {
   )
   await expect(requireIouImage(await image(elf(64)))).resolves.toMatchObject({ bits: 64 })
   // Nothing in it that could be run.
-  await expect(imageFactsOf(await image(elf(32)))).rejects.toMatchObject(refused('did not say what it knows'))
+  await expect(imageFactsOf(await image(elf(32)))).rejects.toMatchObject(refused('printed no help'))
 })
 
 test('an image that may not be executed is refused, by root too', async () => {
@@ -177,9 +177,12 @@ compiled('an image that needs a library that is not there says which', async () 
 })
 
 compiled.for([
-  ['int main(void) { return 3; }', 'it ended with code 3 and did not say what it knows'],
+  ['int main(void) { return 3; }', 'it ended with code 3 and printed no help'],
   ['int main(void) { __builtin_trap(); }', 'it was ended by SIG'],
-  ['int main(void) { for (;;) puts("xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"); }', 'it does not stop talking'],
+  [
+    'int main(void) { for (;;) puts("xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"); }',
+    'it printed more than 1048576 bytes',
+  ],
 ] as const)('an image that does not answer is refused: %s', async ([code, why]) => {
   const path = await program(code)
   await expect(imageFactsOf(path)).rejects.toMatchObject(refused(`i86bi-test.bin cannot be run: ${why}`))

@@ -22,6 +22,6 @@ test('the lowest id that is free is taken, and none when there is none', () => {
   const all = Array.from({ length: 511 }, (_, n) => n + 1)
   expect(freeApplicationId(all.slice(0, 510))).toBe(511)
   expect(() => freeApplicationId(all)).toThrow(
-    expect.objectContaining({ status: 409, message: expect.stringContaining('All 511 ids') }),
+    expect.objectContaining({ status: 409, message: expect.stringContaining('All 511 application ids') }),
   )
 })

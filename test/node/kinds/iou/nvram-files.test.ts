@@ -16,7 +16,7 @@ const changed: Look = { isRunning: true, why: 'changed' }
 const askedRunning: Look = { isRunning: true, why: 'asked' }
 const asked: Look = { isRunning: false, why: 'asked' }
 const over: Look = { isRunning: false, why: 'in case' }
-const otherSum = { status: 409, message: 'The NVRAM file is damaged: its checksum is another one' }
+const otherSum = { status: 409, message: 'The NVRAM file is damaged: its checksum is wrong' }
 
 /** An NVRAM whose checksum is that of another way to sum. */
 function oddly(text: string): Buffer {
@@ -65,7 +65,7 @@ test('an image that sums in its own way is believed when it has ended, and what 
     expect([await read(startup), await read(`${startup}.bak`)]).toEqual(['hostname new\n', 'hostname old\n'])
     // The same again is nothing to be told of.
     expect(await pull(asked)).toEqual([])
-    expect((await storedConfigs(directory, id, look))?.startup).toBe('hostname new\n')
+    expect((await storedConfigs(directory, id, look))?.configs?.startup).toBe('hostname new\n')
   }
 })
 

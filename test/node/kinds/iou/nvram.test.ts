@@ -107,7 +107,7 @@ test('a compressed file', () => {
   for (const plainBytes of [0, text.length - 1, text.length + 1, 5 << 20]) {
     expect(() => readConfigs(nvramFile({ ...file, plainBytes }))).toThrow(conflict('damaged'))
   }
-  expect(() => readConfigs(nvramFile({ ...file, startup: data.subarray(0, -4) }))).toThrow(conflict('is cut'))
+  expect(() => readConfigs(nvramFile({ ...file, startup: data.subarray(0, -4) }))).toThrow(conflict('is incomplete'))
   // What is not given stays as it is stored.
   const { nvram } = writeConfigs(nvramFile(file), { startup: null, private: 'other' }, 16)
   expect(nvram.equals(nvramFile({ ...file, own: 'other' }))).toBe(true)
@@ -186,12 +186,12 @@ test('another size makes a new file, with the configuration that is not given, a
   const { nvram, warnings } = writeConfigs(before, { startup: null, private: 'new' }, 128)
   expect(nvram.equals(nvramFile({ kb: 128, version: 0x0c00, startup: 'abcde', own: 'new', padding: 7 }))).toBe(true)
   expect(warnings).toEqual([
-    'The NVRAM has 128 KB now, and had 64: a new one is made, without the files that the router kept in it',
+    'The NVRAM has 128 KB now, and had 64: a new one is created, without the files that the router kept in it',
   ])
   const cut = writeConfigs(before.subarray(0, 4000), { startup: 'a', private: null }, 64)
   expect(readConfigs(cut.nvram)).toEqual({ startup: 'a\n\n\n', private: null })
   expect(cut.warnings).toEqual([
-    'The NVRAM has 64 KB now, and had 4: a new one is made, without anything of the old one, which cannot be read',
+    'The NVRAM has 64 KB now, and had 4: a new one is created, without the content of the old one, which cannot be read',
   ])
 })
 
@@ -210,7 +210,7 @@ test.for([
   ['less than the least', Buffer.alloc(7 * 1024), 'it has 7168 bytes'],
   ['more than the most', Buffer.alloc(1025 * 1024), 'it has 1049600 bytes'],
   ['half a kilobyte', Buffer.alloc(8704), 'it has 8704 bytes'],
-  ['something else', Buffer.alloc(8192, 'x'), 'it does not begin as one'],
+  ['something else', Buffer.alloc(8192, 'x'), 'it has no startup header'],
   [
     'another format',
     nvramFile({ kb: 8, format: 3, startup: '' }),
@@ -224,14 +224,14 @@ test.for([
   [
     'too long',
     nvramFile({ kb: 8, startup: 'x'.repeat(4061) }),
-    'the startup configuration is longer than there is room for',
+    'the startup configuration is longer than its half of the file',
   ],
   [
     'too long a private one',
     nvramFile({ kb: 8, startup: '', own: 'x'.repeat(4045) }),
-    'the private configuration is longer than there is room for',
+    'the private configuration is longer than its half of the file',
   ],
-  ['another checksum', nvramFile({ kb: 8, startup: 'abcd', checksum: 1 }), 'its checksum is another one'],
+  ['a wrong checksum', nvramFile({ kb: 8, startup: 'abcd', checksum: 1 }), 'its checksum is wrong'],
 ] as const)('%s is refused', ([, file, why]) => {
   expect(() => readConfigs(file)).toThrow(conflict(`The NVRAM file is damaged: ${why}`))
   if (file.length === 8192 && !why.includes('checksum')) {

@@ -3,8 +3,8 @@ import { mkdir, readdir, readFile, stat, symlink, writeFile } from 'node:fs/prom
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import { readOwn, removeStaged, replaceOwn, stageOwn } from '../../../../runtime/node/kinds/iou/own-files.ts'
-import { freshDirectory } from '../../../support/directory.ts'
+import { readOwn, removeStaged, replaceOwn, stageOwn } from '../../../runtime/node/storage/own-files.ts'
+import { freshDirectory } from '../../support/directory.ts'
 
 const refused = (message: string) => ({ status: 409, message })
 

@@ -2,33 +2,29 @@ import { randomBytes } from 'node:crypto'
 import { constants } from 'node:fs'
 import { type FileHandle, lstat, open, readdir, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { conflict } from '../../../../src/errors/api-error.ts'
-import { diskError, withDiskErrors } from '../../storage/disk.ts'
+import { conflict } from '../../../src/errors/api-error.ts'
+import { diskError, withDiskErrors } from './disk.ts'
 
 /**
- * Files in the directory of a router. Clients and the router itself put there what they like: only regular files are opened,
- * no link is followed, nothing blocks, and nothing is read without a bound.
+ * Files in the directory of a node. Clients and the emulator can write there, so only regular files are opened, no link is followed,
+ * no open blocks, and each read has a limit.
  */
 
 export interface OwnFile {
   readonly bytes: Buffer
-  /** When it was written, ms. */
+  /** Time of the last write, ms. */
   readonly writtenAt: number
 }
 
-/** The file of that name; undefined when there is none, 409 when it is something else, or longer than that. */
+/** Reads a file; undefined when it is missing, 409 when it is no regular file or longer than `maxBytes`. */
 export async function readOwn(directory: string, name: string, maxBytes: number): Promise<OwnFile | undefined> {
   return withDiskErrors(`Reading ${name}`, async () => {
-    const handle = await openOwn(directory, name)
+    await using handle = await openOwn(directory, name)
     if (handle === undefined) return undefined
-    try {
-      const stats = await handle.stat()
-      if (!stats.isFile()) throw noFile(name)
-      if (stats.size > maxBytes) throw conflict(`${name} has ${stats.size} bytes, expected at most ${maxBytes}`)
-      return { bytes: await ownFileBytes(handle, stats.size), writtenAt: stats.mtimeMs }
-    } finally {
-      await handle.close()
-    }
+    const stats = await handle.stat()
+    if (!stats.isFile()) throw noFile(name)
+    if (stats.size > maxBytes) throw conflict(`${name} has ${stats.size} bytes, expected at most ${maxBytes}`)
+    return { bytes: await ownFileBytes(handle, stats.size), writtenAt: stats.mtimeMs }
   })
 }
 
@@ -41,12 +37,12 @@ async function openOwn(directory: string, name: string): Promise<FileHandle | un
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
     if (code === 'ENOENT') return undefined
-    // A link, a socket.
+    // ELOOP: a link; ENXIO: a socket (open(2)).
     throw code === 'ELOOP' || code === 'ENXIO' ? noFile(name) : diskError(`Reading ${name}`, error)
   }
 }
 
-/** So many bytes, or fewer when it has become shorter. */
+/** The first `size` bytes, or fewer when the file has become shorter. */
 async function ownFileBytes(handle: FileHandle, size: number): Promise<Buffer> {
   const bytes = Buffer.alloc(size)
   let filled = 0
@@ -58,7 +54,7 @@ async function ownFileBytes(handle: FileHandle, size: number): Promise<Buffer> {
   return bytes.subarray(0, filled)
 }
 
-/** When a file was written, ms; 0 when there is none, or nothing in it. */
+/** Time of the last write of a file, ms; 0 when the file is missing or empty. */
 export async function timeOf(directory: string, name: string): Promise<number> {
   return lstat(join(directory, name)).then(
     ({ mtimeMs, size }) => (size === 0 ? 0 : mtimeMs),
@@ -66,14 +62,14 @@ export async function timeOf(directory: string, name: string): Promise<number> {
   )
 }
 
-/** A file that is ready to take its place. */
+/** A new version of a file, written but not yet in place. */
 export interface Staged {
-  /** Takes the place of whatever has the name but a directory. */
+  /** Replaces the file, or anything else of its name but a directory. */
   commit(): Promise<void>
   discard(): Promise<void>
 }
 
-/** Writes a file beside the one that it is to replace. */
+/** Writes a new version beside the file. */
 export async function stageOwn(directory: string, name: string, content: string | Buffer): Promise<Staged> {
   const file = join(directory, name)
   const temporary = `${file}.${randomBytes(6).toString('hex')}.writing`
@@ -82,7 +78,7 @@ export async function stageOwn(directory: string, name: string, content: string 
     discard().then(() => {
       throw diskError(`Writing ${name}`, error)
     })
-  // Else the last of several would find it only when the others are in their places.
+  // Checked here, so that one of several staged files cannot fail after the others were committed.
   if ((await lstat(file).catch(() => undefined))?.isDirectory()) {
     throw conflict(`Writing ${name}: a directory is in the way`)
   }
@@ -90,16 +86,18 @@ export async function stageOwn(directory: string, name: string, content: string 
   return { commit: () => rename(temporary, file).catch(clean), discard }
 }
 
-/** Replaces a file: there is the old one or the new one, never less. */
+/** Replaces a file atomically. */
 export async function replaceOwn(directory: string, name: string, content: string | Buffer): Promise<void> {
   const staged = await stageOwn(directory, name, content)
   await staged.commit()
 }
 
-const left = /\.[0-9a-f]{12}\.writing$/
+const stagedName = /\.[0-9a-f]{12}\.writing$/
 
-/** Removes what a service left that was killed while it wrote. */
+/** Removes the staged files of a service that was killed. */
 export async function removeStaged(directory: string): Promise<void> {
   const names = await readdir(directory)
-  await Promise.all(names.filter((name) => left.test(name)).map((name) => rm(join(directory, name), { force: true })))
+  await Promise.all(
+    names.filter((name) => stagedName.test(name)).map((name) => rm(join(directory, name), { force: true })),
+  )
 }
