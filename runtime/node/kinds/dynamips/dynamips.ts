@@ -47,7 +47,7 @@ export class DynamipsKind implements NodeKind<DynamipsProperties, typeof dynamip
     this.#host = host
     const timeouts: DynamipsTimeouts = { ...defaultDynamipsTimeouts, ...host.timeouts }
     this.stopGraceMs = timeouts.end
-    this.control = new DynamipsGuests(timeouts, (node) => host.ports.releaseAll(controlOf(node)))
+    this.control = new DynamipsGuests(timeouts, host.listener, (node) => host.ports.releaseAll(controlOf(node)))
     this.#measurements = new Measurements(this.control, timeouts)
   }
 

@@ -1,9 +1,8 @@
 import { join } from 'node:path'
 import { aborted } from '../../../../src/async/abort.ts'
-import { ignore } from '../../../../src/async/ignore.ts'
 import { withTimeout } from '../../../../src/async/timeout.ts'
 import { conflict } from '../../../../src/errors/api-error.ts'
-import type { GuestControl, GuestProcess, GuestState, StopReason } from '../kind.ts'
+import type { GuestControl, GuestProcess, GuestState, KindListener, StopReason } from '../kind.ts'
 import type { DynamipsTimeouts } from './bounds.ts'
 import { errorsName, imageLink, lastOutput } from './files.ts'
 import type { Hypervisor } from './hypervisor.ts'
@@ -25,11 +24,13 @@ type Running = { readonly process: GuestProcess; client: Hypervisor | undefined;
 /** Controls running routers by the control connections of their dynamips. */
 export class DynamipsGuests implements GuestControl<DynamipsProperties> {
   readonly #timeouts: DynamipsTimeouts
+  readonly #listener: KindListener
   readonly #onEnded: (node: DynamipsKindNode) => void
   readonly #running = new Map<string, Running>()
 
-  constructor(timeouts: DynamipsTimeouts, onEnded: (node: DynamipsKindNode) => void) {
+  constructor(timeouts: DynamipsTimeouts, listener: KindListener, onEnded: (node: DynamipsKindNode) => void) {
     this.#timeouts = timeouts
+    this.#listener = listener
     this.#onEnded = onEnded
   }
 
@@ -95,9 +96,14 @@ export class DynamipsGuests implements GuestControl<DynamipsProperties> {
     try {
       return await run()
     } finally {
-      if (isRunning)
-        await this.#do(node, 'vm resume').catch(ignore('the work is done; the next status shows the failure'))
+      if (isRunning) await this.#do(node, 'vm resume').catch((error: Error) => this.#notResumed(node, error))
     }
+  }
+
+  /** The work is done all the same. The new status lets the client resume the router. */
+  #notResumed({ key, record }: DynamipsKindNode, { message }: Error): void {
+    this.#listener.happened(key, { type: 'log.warning', message: `${record.name} could not be resumed: ${message}` })
+    this.#listener.changed(key)
   }
 
   /** Sets the idle PC of a running router to that of its settings, or to none; 409. */

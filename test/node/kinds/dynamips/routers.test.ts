@@ -23,6 +23,25 @@ async function pretender(script: string): Promise<string> {
   return file
 }
 
+/** A program that takes the commands of dynamips, and fails to resume a router once. */
+function resumesLate(words: readonly string[]): void {
+  const { appendFileSync } = process.getBuiltinModule('node:fs')
+  const { createServer } = process.getBuiltinModule('node:net')
+  const [host = '', port = ''] = words.at(-1)?.split(':') ?? []
+  let [status, failures] = [0, 1]
+  const answer = (command: string): string => {
+    if (command === 'vm resume' && failures-- > 0) return '209-unable to resume'
+    status = { 'vm start': 2, 'vm suspend': 3, 'vm resume': 2 }[command] ?? status
+    return `100-${status}`
+  }
+  const server = createServer((socket) => {
+    socket.on('data', (bytes) => {
+      for (const line of String(bytes).trim().split('\n')) socket.write(`${answer(line.split(' ', 2).join(' '))}\r\n`)
+    })
+  })
+  server.listen(Number(port), host, () => appendFileSync('dynamips.log', `IP = ${host}, TCP port = ${port}.\n`))
+}
+
 /** That it does not start, for that reason, and that nothing of it is left. */
 async function requireRefused(lab: RouterLab, ref: RouterRef, message: unknown): Promise<void> {
   await expect(lab.agent.nodes.start(ref)).rejects.toMatchObject({ status: 409, message })
@@ -122,6 +141,19 @@ describe('without dynamips, a router', () => {
     const program = await pretender("trap '' TERM; while :; do sleep 0.1; done")
     const lab = await RouterLab.open({ program, bounds: { begin: 300, end: 200 } })
     await requireRefused(lab, await lab.router(idling), 'Dynamips does not take commands')
+  })
+
+  test('that does not resume after a copy is shown suspended, and can be resumed', async () => {
+    const program = join(await freshDirectory(), 'dynamips')
+    await writeFile(program, `#!${process.execPath}\n(${resumesLate})(process.argv)`, { mode: 0o755 })
+    const lab = await RouterLab.open({ program })
+    const { nodes } = lab.agent
+    const [ref, other] = [await lab.router(idling), await lab.router(idling)]
+    await nodes.start(ref)
+    await nodes.duplicate(ref, other.node_id)
+    await expect.poll(async () => (await lab.get(ref)).status).toBe('suspended')
+    await nodes.resume(ref)
+    expect(await lab.get(ref)).toMatchObject({ status: 'started' })
   })
 
   test('does not start with an image that is none any more', async () => {
