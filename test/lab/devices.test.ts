@@ -122,7 +122,7 @@ describeWith(devices)('the devices of a host', () => {
     for (const wanted of [generic('lo'), { ...generic('lo'), type: 'nio_ethernet' }, tap(freshName())]) {
       const { status, message } = await refusal(service, nio, wanted)
       expect(status).toBe(403)
-      expect(message).toContain('outside local mode only devices of the setting allowed_interfaces may be')
+      expect(message).toContain('outside local mode only the devices in the setting allowed_interfaces may be')
     }
     expect(await service.call('GET', '/v2/compute/network/interfaces')).toEqual([])
   })

@@ -1,4 +1,4 @@
-import { access as exists } from 'node:fs/promises'
+import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { anyOf, type Verifier } from '../../../src/auth/identity.ts'
 import { LoginLimit } from '../../../src/auth/login-limit.ts'
@@ -11,7 +11,7 @@ import type { ServiceRecords } from '../storage/service-records.ts'
 import { SessionFiles, sessionKey } from './session-files.ts'
 import { TokenFile } from './token-file.ts'
 
-/** Default limit of a gateway for each credential, requests a second. */
+/** Default limit of a gateway for each credential, requests per second. */
 const perSecondOfGateway = 100
 
 /** The tokens, sessions and limits beside the configured credentials. */
@@ -24,18 +24,11 @@ export interface Auth {
   readonly sessions: Sessions | undefined
 }
 
-/** Without credentials in the configuration there are no tokens: everybody may do everything then. */
-export async function openAuth({
-  config,
-  log,
-  records,
-  isGateway = false,
-}: {
-  config: Config
-  log: Log
-  records: ServiceRecords
-  isGateway?: boolean
-}): Promise<Auth> {
+/** Opens the tokens and sessions. Without credentials in the configuration there are none: every client may do everything. */
+export async function openAuth(
+  options: Readonly<{ config: Config; log: Log; records: ServiceRecords; isGateway?: boolean }>,
+): Promise<Auth> {
+  const { config, log, records, isGateway = false } = options
   const { current } = config
   const rateLimit = new RateLimit(() => {
     const { per_s, burst } = config.current.rate_limit
@@ -44,7 +37,7 @@ export async function openAuth({
   })
   const logins = new LoginLimit({
     perMinute: () => config.current.limits.wrong_logins,
-    limited: (login) => log.warn(login, 'too many wrong log-ins from this address: more are refused unseen'),
+    limited: (login) => log.warn(login, 'too many wrong log-ins from this address: more are refused without a check'),
   })
   const verifiers: Verifier[] = []
   let tokens: Tokens | undefined
@@ -56,8 +49,8 @@ export async function openAuth({
     const keeper = await SessionFiles.open(records, ours)
     sessions = new Sessions({ key: async () => key, keeper })
     verifiers.push(async (_, token) => (token === undefined ? undefined : ours.identify(token)))
-  } else if (await isThere(join(current.data, 'tokens.json')))
-    log.warn({}, 'no credentials are configured: everybody may use the service, and the tokens it has mean nothing')
+  } else if (existsSync(join(current.data, 'tokens.json')))
+    log.warn({}, 'no credentials are configured: every client may use the service, and its tokens have no effect')
   const { team_domain, audience, role, admins } = current.cloudflare_access
   if (team_domain !== '') {
     const { cloudflareAccess } = await import('../../../src/auth/cloudflare-access.ts')
@@ -68,9 +61,3 @@ export async function openAuth({
 
 const hasCredentials = ({ user, token, cloudflare_access }: Resolved): boolean =>
   user !== '' || token !== '' || cloudflare_access.team_domain !== ''
-
-const isThere = async (path: string): Promise<boolean> =>
-  exists(path).then(
-    () => true,
-    () => false,
-  )

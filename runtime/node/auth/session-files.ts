@@ -28,13 +28,11 @@ const format: RecordFormat<Static<typeof FileContent>> = {
   lost: 'all sessions are ended',
 }
 
-const keyForm = /^[0-9a-f]{64}$/
-
-/** The key that sessions are signed with, in `{data}/session-key`: made once; without the file all sessions end. */
+/** The key that signs sessions, in `{data}/session-key`. It is made once; if the file is removed, all sessions end. */
 export async function sessionKey(data: string): Promise<CryptoKey> {
   const path = join(data, 'session-key')
   const found = await readDurable(path, (text) => {
-    if (keyForm.test(text.trim())) return text.trim()
+    if (/^[0-9a-f]{64}$/.test(text.trim())) return text.trim()
     throw new Error('not a key')
   })
   const secret = found?.value ?? randomBytes(32).toString('hex')
@@ -43,7 +41,7 @@ export async function sessionKey(data: string): Promise<CryptoKey> {
   return signingKey(secret, 'sessions')
 }
 
-/** Which sessions were ended, in `{data}/ended-sessions.json`. */
+/** The sessions that were ended before they expired, in `{data}/ended-sessions.json`. */
 export class SessionFiles implements SessionKeeper {
   readonly #files: ServiceRecords
   readonly #tokens: Pick<Tokens, 'holds'>
@@ -58,9 +56,9 @@ export class SessionFiles implements SessionKeeper {
 
   static async open(files: ServiceRecords, tokens: Pick<Tokens, 'holds'>): Promise<SessionFiles> {
     const { state, value } = await files.read(format)
-    // A session that is not in the copy before may have been ended: no session of that time goes on.
+    // The list may lack sessions that were ended, so no session of that time stays valid.
     const isLost = state === 'copy' || state === 'lost'
-    if (state === 'copy') files.log.warn({}, 'the list of ended sessions may lack some: all sessions are ended')
+    if (state === 'copy') files.log.warn({}, 'the list of ended sessions may be incomplete: all sessions are ended')
     return new SessionFiles(files, tokens, new EndedSessions(isLost ? { until: Date.now(), sessions: [] } : value))
   }
 
@@ -70,11 +68,11 @@ export class SessionFiles implements SessionKeeper {
     return token === undefined || this.#tokens.holds(token)
   }
 
-  /** 507 when the disk is full: the session has ended until a restart then. */
+  /** 507 when the disk is full: the session has ended, but is valid again after a restart. */
   end(session: Session): Promise<void> {
     this.#ended.add(session, Date.now())
     const { file } = format
-    const what = 'The session has ended, which is not saved: it would go on after a restart'
+    const what = 'The end of the session is not saved: after a restart the session is valid again'
     return this.#writes.run(() =>
       this.#files.save({ file, what }, () =>
         writeDurable(this.#files.pathOf(file), `${JSON.stringify({ version: 1, ...this.#ended.record() })}\n`),

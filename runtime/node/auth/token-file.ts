@@ -17,13 +17,13 @@ const format: RecordFormat<TokenRecord[]> = {
     if (!Check(FileContent, value)) throw new Error('not the tokens of a service')
     return value.tokens
   },
-  lost: 'none is taken',
+  lost: 'no token is valid',
 }
 
 /** The tokens in `{data}/tokens.json`. */
 export class TokenFile implements TokenStore {
   readonly #files: ServiceRecords
-  /** One change after the other: each writes the whole file. */
+  /** Runs one change at a time, because each writes the whole file. */
   readonly #changes = new SerialQueue()
   #records: ReadonlyMap<string, TokenRecord>
 
@@ -61,8 +61,8 @@ export class TokenFile implements TokenStore {
       const records = new Map(this.#records)
       if (!records.delete(tokenId)) return
       await this.#write(records)
-      // The copy before still has it, and would bring it back when the file is damaged.
-      await withDiskErrors('The token is revoked, and a copy of it was left', () =>
+      // The backup still has the token, and would restore it if the file were damaged.
+      await withDiskErrors('The token is revoked, but the backup still has it', () =>
         removeVersionBefore(this.#files.pathOf(format.file)),
       )
     })

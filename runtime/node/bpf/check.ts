@@ -1,11 +1,11 @@
 import type { BpfInstruction, BpfProgram } from './program.ts'
 
-/** BPF_MAXINSNS: the kernel takes no more. */
+/** The kernel's limit (BPF_MAXINSNS in linux/bpf_common.h). */
 export const maxInstructions = 4096
 
 const scratchSize = 16
 
-/** Throws an Error unless the program is one that surely ends: known instructions, jumps forward and within, a return last. */
+/** Throws an Error unless the program always ends: known instructions, only forward jumps inside the program, a return at the end. */
 export function checkProgram(program: BpfProgram): void {
   if (program.length === 0) throw new Error('a BPF program has at least one instruction')
   if (program.length > maxInstructions) throw new Error(`a BPF program has at most ${maxInstructions} instructions`)
@@ -17,16 +17,10 @@ export function checkProgram(program: BpfProgram): void {
 
 function faultOf(instruction: BpfInstruction, left: number): string | undefined {
   const [code, jt, jf, k] = instruction
-  if (
-    instruction.length !== 4 ||
-    !isUnsigned(code, 16) ||
-    !isUnsigned(jt, 8) ||
-    !isUnsigned(jf, 8) ||
-    !isUnsigned(k, 32)
-  )
-    return 'is not four numbers in their ranges'
+  const isInRange = isUnsigned(code, 16) && isUnsigned(jt, 8) && isUnsigned(jf, 8) && isUnsigned(k, 32)
+  if (instruction.length !== 4 || !isInRange) return 'is not four numbers in their ranges'
   if (!known.has(code)) return `has the unknown code ${code}`
-  if (scratch.has(code) && k >= scratchSize) return 'uses memory that is not there'
+  if (scratch.has(code) && k >= scratchSize) return `uses memory cell ${k} of ${scratchSize}`
   if (isReturn(code)) return undefined
   if (left === 0) return 'is the last and does not return'
   if ((code & 0x07) !== 0x05) return undefined

@@ -6,7 +6,7 @@ import { findCulprit } from './position.ts'
 import type { BpfProgram } from './program.ts'
 import { type Token, tokenize } from './tokens.ts'
 
-/** libpcap's time grows with the square of the length and more, and it runs on the event loop. */
+/** Limits of an expression: libpcap runs on the event loop, and its time grows faster than the square of the length. */
 const maxLength = 4096
 const maxTokens = 300
 
@@ -14,8 +14,8 @@ const maxTokens = 300
 export const bpfAvailable = (): boolean => loadLibpcap() !== undefined
 
 /**
- * Compiles a tcpdump expression for frames of the link type (a DLT_ number; Ethernet is 1). 400 tells what is wrong and
- * where, 409 that libpcap is missing.
+ * Compiles a tcpdump expression for frames of the link type (a DLT_ number; Ethernet is 1). 400 with the fault and its position,
+ * 409 without libpcap.
  */
 export function compileBpf(expression: string, linkType: number): BpfProgram {
   const tokens = read(expression)
@@ -43,16 +43,16 @@ function translate(expression: string, tokens: readonly Token[], linkType: numbe
   const plain = compile(expression, linkType, false)
   if ('error' in plain)
     throw badRequest(`${plain.error} ${place(expression, findCulprit(expression, tokens, linkType, compile))}`)
-  // The optimizer takes seconds for a program that is not much longer than this.
+  // The optimizer of libpcap takes seconds for longer programs.
   if (plain.program.length > maxInstructions)
     throw badRequest(`the filter expression is too complex: it needs more than ${maxInstructions} instructions`)
   const optimized = compile(expression, linkType, true)
-  // No one token is to blame for what only the whole shows, such as that it rejects all packets.
+  // Faults of the whole expression, such as that it rejects all packets, are reported at its first token.
   if ('error' in optimized) throw badRequest(`${optimized.error} ${place(expression, tokens[0])}`)
   try {
     checkProgram(optimized.program)
   } catch (cause) {
-    // protochain is a loop, which neither the kernel nor our matcher runs.
+    // `protochain` compiles to a loop, which classic BPF of the kernel and our matcher do not allow.
     throw badRequest(`the filter expression cannot be used: ${(cause as Error).message}`, { cause })
   }
   return optimized.program

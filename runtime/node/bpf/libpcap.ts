@@ -1,13 +1,13 @@
 import { createRequire } from 'node:module'
 import type { BpfInstruction, BpfProgram } from './program.ts'
 
-/** What libpcap made of an expression: a program, or its words about why not. */
+/** The result of libpcap: a program, or an error message. */
 export type Compiled = { readonly program: BpfProgram } | { readonly error: string }
 
 /** libpcap's compiler, for one link type (the DLT_ numbers of pcap-linktype(7)). */
 export type Compile = (expression: string, linkType: number, optimize: boolean) => Compiled
 
-/** The version in the name differs between distributions; the last one is there when its headers are. */
+/** The version in the name differs between distributions; `libpcap.so` belongs to the development package. */
 const sonames = ['libpcap.so.1', 'libpcap.so.0.8', 'libpcap.so']
 
 /** PCAP_NETMASK_UNKNOWN: only `ip broadcast` would need it. */
@@ -17,9 +17,9 @@ type Raw = { readonly bf_len: number; readonly bf_insns: bigint | null }
 
 let compile: Compile | undefined
 
-/** Its compiler, or undefined where libpcap is not installed. Loaded at the first use. */
+/** The compiler of libpcap, loaded at the first use; undefined when libpcap is not installed. */
 export function loadLibpcap(): Compile | undefined {
-  // A failure is not remembered: libpcap may be installed while the service runs.
+  // A failure is not cached: libpcap may be installed while the service runs.
   compile ??= load()
   return compile
 }
@@ -68,7 +68,7 @@ function firstOf<T>(names: readonly string[], open: (name: string) => T): T | un
     try {
       return open(name)
     } catch {
-      // The next name, or none at all.
+      // The next name may exist.
     }
   }
   return undefined

@@ -3,7 +3,7 @@ import { type LineType, type LinkTypeName, linkTypesOf } from '../../../src/mode
 
 const words: Readonly<Record<LineType, string>> = { ethernet: 'an Ethernet', serial: 'a serial' }
 
-/** The link type of frames on a line: the one that a field names, or the usual one. 400 for one that they cannot be of. */
+/** The link type of frames on a line: the requested type, or the default of the line. 400 for a type that the line does not have. */
 export function linkTypeOn(line: LineType, wanted: LinkTypeName | undefined, field: string): LinkTypeName {
   const known = linkTypesOf[line]
   if (wanted === undefined) return known[0]

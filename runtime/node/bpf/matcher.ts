@@ -10,7 +10,7 @@ export type Matcher = (bytes: Uint8Array, offset: number, length: number) => boo
  * Ancillary data, at 0xfffff000 and above, is out of every frame's bounds, and so no match.
  */
 export function bpfMatcher(program: BpfProgram): Matcher {
-  // What follows puts its numbers into a source text: nothing but a checked program may get there.
+  // The numbers of the program become source text, so the program must be checked first.
   checkProgram(program)
   return new Function('bytes', 'offset', 'length', source(program)) as Matcher
 }
@@ -21,7 +21,7 @@ function source(program: BpfProgram): string {
     const label = targets.has(index) ? `case ${index}:` : ''
     return `${label}${statement(instruction, index, program)}`
   })
-  // Scratch memory as variables: no allocation, and nothing is left over from the frame before.
+  // Scratch memory as variables: no allocation, and no values from the frame before.
   return `'use strict'
 let A=0,X=0,at=0,step=0
 let ${Array.from({ length: 16 }, (_, cell) => `M${cell}=0`).join(',')}
@@ -30,7 +30,7 @@ ${steps.join('\n')}
 }`
 }
 
-/** Where jumps lead, except to the first instruction, which none can. */
+/** The targets of jumps. The first instruction is none, because jumps go forward. */
 function targetsOf(program: BpfProgram): Set<number> {
   const targets = new Set<number>()
   program.forEach(([code, jt, jf, k], index) => {
@@ -52,10 +52,10 @@ function statement(instruction: BpfInstruction, index: number, program: BpfProgr
     case 0x03:
       return `M${k}=X`
     case 0x04:
-      return arithmetic(code & 0xf0, operandOf(code, k))
+      return arithmetic[code & 0xf0]?.(operandOf(code, k)) ?? ''
     case 0x05:
       if (code === 0x05) return jump(index + 1 + k, program)
-      return `if(${condition(code & 0xf0, operandOf(code, k))}){${jump(index + 1 + jt, program)}}else{${jump(index + 1 + jf, program)}}`
+      return `if(${conditions[code & 0xf0]?.(operandOf(code, k))}){${jump(index + 1 + jt, program)}}else{${jump(index + 1 + jf, program)}}`
     case 0x06:
       return code === 0x16 ? 'return A!==0' : `return ${k !== 0}`
     default:
@@ -74,7 +74,7 @@ function load(register: 'A' | 'X', code: number, k: number): string {
     case 0x80:
       return `${register}=length`
     default: {
-      // The kernel adds in 32 bits, so that an index may be negative.
+      // The kernel adds in 32 bits, so a program can subtract from the index.
       const place = (code & 0xe0) === 0x20 ? String(k) : `((X+${k})>>>0)`
       return packetLoad(place, code & 0x18)
     }
@@ -89,47 +89,30 @@ function packetLoad(place: string, size: number): string {
 
 const bounds = (place: string, size: number) => `at=${place};if(at+${size}>length)return false;at+=offset;`
 
-function arithmetic(operation: number, operand: string): string {
-  switch (operation) {
-    case 0x00:
-      return `A=(A+${operand})>>>0`
-    case 0x10:
-      return `A=(A-${operand})>>>0`
-    case 0x20:
-      return `A=Math.imul(A,${operand})>>>0`
-    case 0x30:
-      return `if(${operand}===0)return false;A=(A/${operand})>>>0`
-    case 0x40:
-      return `A=(A|${operand})>>>0`
-    case 0x50:
-      return `A=(A&${operand})>>>0`
-    case 0x60:
-      return `A=${operand}>31?0:(A<<${operand})>>>0`
-    case 0x70:
-      return `A=${operand}>31?0:A>>>${operand}`
-    case 0x80:
-      return 'A=-A>>>0'
-    case 0x90:
-      return `if(${operand}===0)return false;A=A%${operand}`
-    default:
-      return `A=(A^${operand})>>>0`
-  }
+/** BPF_ADD to BPF_XOR (linux/bpf_common.h), with A and an operand. */
+const arithmetic: Readonly<Record<number, (operand: string) => string>> = {
+  0: (operand) => `A=(A+${operand})>>>0`,
+  16: (operand) => `A=(A-${operand})>>>0`,
+  32: (operand) => `A=Math.imul(A,${operand})>>>0`,
+  48: (operand) => `if(${operand}===0)return false;A=(A/${operand})>>>0`,
+  64: (operand) => `A=(A|${operand})>>>0`,
+  80: (operand) => `A=(A&${operand})>>>0`,
+  96: (operand) => `A=${operand}>31?0:(A<<${operand})>>>0`,
+  112: (operand) => `A=${operand}>31?0:A>>>${operand}`,
+  128: () => 'A=-A>>>0',
+  144: (operand) => `if(${operand}===0)return false;A=A%${operand}`,
+  160: (operand) => `A=(A^${operand})>>>0`,
 }
 
-function condition(operation: number, operand: string): string {
-  switch (operation) {
-    case 0x10:
-      return `A===${operand}`
-    case 0x20:
-      return `A>${operand}`
-    case 0x30:
-      return `A>=${operand}`
-    default:
-      return `(A&${operand})!==0`
-  }
+/** BPF_JEQ, BPF_JGT, BPF_JGE and BPF_JSET. */
+const conditions: Readonly<Record<number, (operand: string) => string>> = {
+  16: (operand) => `A===${operand}`,
+  32: (operand) => `A>${operand}`,
+  48: (operand) => `A>=${operand}`,
+  64: (operand) => `(A&${operand})!==0`,
 }
 
-/** Most jumps lead to a verdict, which is then given in their place. */
+/** A jump to a return instruction becomes that return: most jumps lead to one. */
 function jump(target: number, program: BpfProgram): string {
   const [code, , , k] = program[target] ?? [0x06, 0, 0, 0]
   return code === 0x06 ? `return ${k !== 0}` : `step=${target};continue`

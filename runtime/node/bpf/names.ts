@@ -1,19 +1,19 @@
 import type { Compile } from './libpcap.ts'
 import type { Token } from './tokens.ts'
 
-/** Names after these are looked up in a local table; after the other qualifiers, or none of them, libpcap asks the DNS. */
+/** libpcap looks up names after these qualifiers in local tables. After other qualifiers, or without one, it asks the DNS. */
 const local = new Set(['port', 'portrange', 'proto', 'protochain'])
 const remote = new Set(
   'host net gateway src dst addr1 addr2 addr3 addr4 address1 address2 address3 address4 ra ta'.split(' '),
 )
 const joints = new Set(['and', 'or', 'not', '&&', '||', '!', '('])
 
-/** DLT_EN10MB; what is a keyword does not depend on the link type. */
+/** DLT_EN10MB. The keywords are the same for every link type. */
 const ethernet = 1
 
 /**
- * The first name that libpcap would look up as a host or network, which can block for many seconds. A name without a
- * qualifier has that of the term before it (`host 10.0.0.1 or gw`), except that those within parentheses end with them.
+ * The first name that libpcap would look up as a host or network, which can block for many seconds. A name without a qualifier has
+ * the qualifier of the term before it (`host 10.0.0.1 or gw`); a qualifier inside parentheses ends with them (pcap-filter(7)).
  */
 export function findHostName(tokens: readonly Token[], compile: Compile): Token | undefined {
   const outer: string[] = []
@@ -33,8 +33,8 @@ export function findHostName(tokens: readonly Token[], compile: Compile): Token 
 }
 
 /**
- * Asks libpcap whether it has the word as a keyword or a constant: its keywords differ between versions, and one that it
- * does not know is the name of a host. Neither question can lead to a look-up of hosts.
+ * Whether a word is a name: neither a keyword nor a constant of libpcap. Asks libpcap, because the keywords differ between versions.
+ * Neither of the two expressions leads to a look-up of hosts.
  */
 function isName(text: string, compile: Compile): boolean {
   if (text.startsWith('\\')) return true

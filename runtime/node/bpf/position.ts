@@ -1,22 +1,22 @@
 import type { Compile } from './libpcap.ts'
 import type { Token } from './tokens.ts'
 
-/** What can come next, so that there is one of them for every place at which an expression may be cut. */
+/** Continuations: wherever a valid expression is cut, one of these can follow. */
 const operands = ['', '1', 'tcp', '255.255.255.255', '[0]', '32', '128', '::1', '0:0:0:0:0:1', 'port 1', 'proto 1']
 const directed = ['dst', 'src'].flatMap((way) =>
   ['255.255.255.255', 'port 1', '::1', '0:0:0:0:0:1'].map((operand) => `${way} ${operand}`),
 )
 const continuations = [...operands, ...directed]
 
-/** Before an opening parenthesis, these say that it is one of arithmetic. */
+/** A parenthesis after one of these belongs to arithmetic. */
 const operators = new Set('+ - * / % & | ^ << >> < > <= >= = == != [ :'.split(' '))
 
-/** A term that every version refuses once it has understood all that stands before it, and so without generating code. */
+/** A term that every version of libpcap refuses, after it has parsed the expression before, and without generating code. */
 const refused = 'port 4000000007'
 
 /**
- * The first token that cannot be part of any valid expression that begins like this one, or undefined when only
- * something at the end is missing. libpcap tells no position, but what can be continued it reads to the end.
+ * The first token that no valid expression with the same beginning contains; undefined when only the end is missing. libpcap reports
+ * no position, but it reads a beginning to its end if a continuation exists.
  */
 export function findCulprit(
   expression: string,
@@ -24,15 +24,16 @@ export function findCulprit(
   linkType: number,
   compile: Compile,
 ): Token | undefined {
-  const words = errorOf(compile(`less 1 and ${refused}`, linkType, false))
+  const errorOf = (text: string) => {
+    const compiled = compile(`${text} and ${refused}`, linkType, false)
+    return 'error' in compiled ? compiled.error : undefined
+  }
+  const expected = errorOf('less 1')
   const isViable = (count: number): boolean => {
     const prefix = expression.slice(0, tokens[count - 1]?.end ?? 0)
-    const read = tokens.slice(0, count)
-    return completions(read).some(
-      (rest) => errorOf(compile(`${prefix} ${rest} and ${refused}`, linkType, false)) === words,
-    )
+    return completions(tokens.slice(0, count)).some((rest) => errorOf(`${prefix} ${rest}`) === expected)
   }
-  // A prefix of what can be continued can be continued: the longest such one is found by halving.
+  // Every prefix of a viable beginning is viable, so a binary search finds the longest one.
   let viable = 0
   let hopeless = tokens.length + 1
   while (hopeless - viable > 1) {
@@ -43,17 +44,15 @@ export function findCulprit(
   return tokens[hopeless - 1]
 }
 
-const errorOf = (compiled: ReturnType<Compile>) => ('error' in compiled ? compiled.error : undefined)
-
 function completions(tokens: readonly Token[]): string[] {
   const { arithmetic, logical } = closers(tokens)
   return continuations.flatMap((operand) =>
-    // With and without a comparison, which a value needs in order to be a condition.
+    // With and without a comparison: a value is a condition only with one.
     ['', '= 0'].map((comparison) => [operand, arithmetic, comparison, logical].join(' ')),
   )
 }
 
-/** What closes everything that is open: first what has to be closed for a value to be complete, then the rest. */
+/** The closing brackets of everything that is open: first those that complete a value, then the others. */
 function closers(tokens: readonly Token[]): { readonly arithmetic: string; readonly logical: string } {
   const open: { readonly closer: string; readonly isArithmetic: boolean }[] = []
   let before = ''

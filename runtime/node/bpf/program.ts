@@ -1,5 +1,5 @@
 /** One instruction of classic BPF, as in `struct sock_filter`. */
 export type BpfInstruction = readonly [code: number, jt: number, jf: number, k: number]
 
-/** A classic BPF program. Plain numbers, so that it can travel as JSON. */
+/** A classic BPF program, as plain numbers for JSON. */
 export type BpfProgram = readonly BpfInstruction[]

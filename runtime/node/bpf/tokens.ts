@@ -2,7 +2,7 @@ import { isIPv6 } from 'node:net'
 
 /** A piece of an expression, as libpcap's scanner cuts it. */
 export interface Token {
-  /** `name` is whatever is no number and no address: keywords too. */
+  /** `name`: neither a number nor an address; includes keywords. */
   readonly kind: 'name' | 'number' | 'address' | 'symbol'
   readonly text: string
   /** Where it starts in the expression. */
@@ -19,7 +19,7 @@ const mac = new RegExp(
   `${byte}(?::${byte}){5}|${byte}(?:-${byte}){5}|${byte}(?:\\.${byte}){5}|${hex}{4}(?:\\.${hex}{4}){2}|${hex}{12}`,
   'y',
 )
-/** libpcap has an error of its own for what is nearly a hardware address. */
+/** A malformed hardware address, for which libpcap has a separate error. */
 const brokenMac = new RegExp(`${byte}:+(?:${byte}:+)+`, 'y')
 const colons = /[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*/y
 const word = /[A-Za-z0-9](?:[-_.A-Za-z0-9]*[.A-Za-z0-9])?/y
@@ -33,8 +33,8 @@ const isDotted = new RegExp(`^${number}(?:\\.${number}){1,3}$`)
 const ipv6Length = 45
 
 /**
- * Cuts an expression where libpcap does: the longest match wins. That a name is never taken for an address here is what
- * keeps libpcap from asking the DNS for it.
+ * Cuts an expression into tokens as libpcap does: the longest match wins. `findHostName` relies on it: a name that was taken for an
+ * address would reach the DNS.
  */
 export function tokenize(expression: string): Token[] {
   const tokens: Token[] = []

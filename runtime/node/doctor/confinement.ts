@@ -3,12 +3,12 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Check } from '../../../src/model/host.ts'
 import type { Resolved } from '../config/config.ts'
+import { error, ok, warning } from '../programs/checks.ts'
 import { findProtection, landlockWithTcp, type Protection } from '../sandbox/sandbox.ts'
 
 const name = 'confinement'
-const install = 'sudo apt-get install bubblewrap'
 
-/** What protects this host from the emulators of clients outside local mode. */
+/** What confines the emulators of clients outside local mode. */
 export async function confinementCheck(
   settings: Pick<Resolved, 'local' | 'sandbox' | 'require_sandbox' | 'emulator_user'>,
 ): Promise<Check> {
@@ -16,22 +16,20 @@ export async function confinementCheck(
   const when = local ? '; used outside local mode' : ''
   if (sandbox === 'off') {
     const found = `the setting sandbox is off${when}`
-    if (local) return { name, status: 'ok', found, fix: null }
-    return { name, status: require_sandbox ? 'error' : 'warning', found, fix: 'set sandbox = "auto"' }
+    if (local) return ok(name, found)
+    return (require_sandbox ? error : warning)(name, found, 'set sandbox = "auto"')
   }
   const directory = await mkdtemp(join(tmpdir(), 'patchbay-doctor-'))
   try {
     const found = await findProtection(settings, directory)
-    if ('protection' in found)
-      return { name, status: 'ok', found: `${protectionText(found.protection)}${when}`, fix: null }
-    const status = require_sandbox && !local ? 'error' : 'warning'
-    return { name, status, found: `none: ${found.reason}${when}`, fix: fixOf(found.reason) }
+    if ('protection' in found) return ok(name, `${protectionText(found.protection)}${when}`)
+    return (require_sandbox && !local ? error : warning)(name, `none: ${found.reason}${when}`, fixOf(found.reason))
   } finally {
     await rm(directory, { recursive: true, force: true })
   }
 }
 
-/** As a person reads it: `bubblewrap, as nobody, Landlock 7`. */
+/** A protection as text, such as `bubblewrap, as nobody, Landlock 7`. */
 export const protectionText = ({ by, user, landlock }: Protection): string =>
   [
     by,
@@ -45,6 +43,6 @@ export const protectionText = ({ by, user, landlock }: Protection): string =>
 
 function fixOf(reason: string): string {
   if (reason.includes('emulator_user')) return 'set emulator_user to a user of this host'
-  if (reason.includes('bwrap is not installed')) return install
+  if (reason.includes('bwrap is not installed')) return 'sudo apt-get install bubblewrap'
   return 'allow user namespaces (sysctl user.max_user_namespaces, kernel.apparmor_restrict_unprivileged_userns=0); a container needs that of its host'
 }

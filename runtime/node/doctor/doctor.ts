@@ -14,12 +14,9 @@ import { error, ok, programCheck, warning } from '../programs/checks.ts'
 import { confinementCheck } from './confinement.ts'
 import { keeperCheck } from './keepers.ts'
 
-const setpriv = {
-  use: 'ends emulators with the keeper, should that be killed',
-  install: 'sudo apt-get install util-linux',
-}
+const setpriv = { use: 'ends the emulators of a killed keeper', install: 'sudo apt-get install util-linux' }
 
-/** What labs need on this machine, what was found, and what mends it. Errors are what every lab needs; the rest is for some. */
+/** Checks what labs need on this machine. An error concerns every lab, a warning only some; `fix` is the remedy. */
 export async function diagnose(settings: Resolved, signal?: AbortSignal): Promise<Diagnosis> {
   const groups = await Promise.all([
     nodeVersion(),
@@ -39,7 +36,7 @@ export async function diagnose(settings: Resolved, signal?: AbortSignal): Promis
   return { ok: checks.every(({ status }) => status !== 'error'), checks }
 }
 
-/** What the filter `bpf` of links needs. */
+/** The library of the filter `bpf` of links. */
 const libpcapCheck = (): Check =>
   bpfAvailable()
     ? ok('libpcap', 'the filter bpf of links can be used')
@@ -54,10 +51,7 @@ function nodeVersion(): Check {
 
 async function dataDirectory({ data, min_free_space_mb }: Resolved): Promise<Check[]> {
   const place = await nearestExisting(data)
-  const isWritable = await access(place, constants.W_OK | constants.X_OK).then(
-    () => true,
-    () => false,
-  )
+  const isWritable = await isAccessible(place, constants.W_OK | constants.X_OK)
   const { bavail, bsize } = await statfs(place)
   const freeMb = Math.floor((bavail * bsize) / 2 ** 20)
   return [
@@ -78,16 +72,16 @@ async function dataDirectory({ data, min_free_space_mb }: Resolved): Promise<Che
   ]
 }
 
-async function nearestExisting(path: string): Promise<string> {
-  try {
-    await access(path)
-    return path
-  } catch {
-    return dirname(path) === path ? path : nearestExisting(dirname(path))
-  }
+async function isAccessible(path: string, mode: number): Promise<boolean> {
+  return (await access(path, mode).catch(() => false)) !== false
 }
 
-/** Samples of each range: a whole one that is taken or forbidden shows, a single busy port does not matter. */
+async function nearestExisting(path: string): Promise<string> {
+  if (dirname(path) === path || (await isAccessible(path, constants.F_OK))) return path
+  return nearestExisting(dirname(path))
+}
+
+/** Tests three ports of each range: finds a range that is taken or forbidden as a whole. One busy port is no error. */
 async function ports({ console_port_range, vnc_port_range, udp_port_range, console_host }: Resolved): Promise<Check[]> {
   const sample = ([first, last]: readonly [number, number]) => [first, Math.floor((first + last) / 2), last]
   const isFree = async (range: readonly [number, number], test: (port: number) => Promise<boolean>) =>
@@ -102,66 +96,56 @@ async function ports({ console_port_range, vnc_port_range, udp_port_range, conso
     rows.map(async ({ name, range, test, key }) =>
       (await isFree(range, test))
         ? ok(name, `${range.join('-')} can be bound`)
-        : error(name, `none that was tried of ${range.join('-')} can be bound`, `set ${key} to ports that are free`),
+        : error(name, `no tested port of ${range.join('-')} can be bound`, `set ${key} to ports that are free`),
     ),
   )
 }
 
-/** Capability bits of linux/capability.h. */
-const capabilities = { CAP_NET_ADMIN: 12, CAP_NET_RAW: 13 } as const
+/** Capabilities with their bits (linux/capability.h) and their use. */
+const capabilities = [
+  ['CAP_NET_ADMIN', 12n, 'needed for tap links'],
+  ['CAP_NET_RAW', 13n, 'needed for links to network interfaces'],
+] as const
 
 async function privileges(): Promise<Check[]> {
   const status = await readFile('/proc/self/status', 'utf8').catch(() => '')
   const effective = BigInt(`0x${/^CapEff:\s*([0-9a-f]+)/m.exec(status)?.[1] ?? '0'}`)
-  const uses = { CAP_NET_ADMIN: 'needed for tap links', CAP_NET_RAW: 'needed for links to network interfaces' } as const
-  return Object.entries(capabilities).map(([name, bit]) => {
-    const use = uses[name as keyof typeof uses]
-    return ((effective >> BigInt(bit)) & 1n) === 1n
-      ? ok(name, 'held')
-      : warning(
-          name,
-          `not held; ${use}`,
-          `sudo setcap cap_net_admin,cap_net_raw+ep "$(readlink -f "$(command -v node)")"`,
-        )
-  })
+  const fix = 'sudo setcap cap_net_admin,cap_net_raw+ep "$(readlink -f "$(command -v node)")"'
+  return capabilities.map(([name, bit, use]) =>
+    ((effective >> bit) & 1n) === 1n ? ok(name, 'held') : warning(name, `not held; ${use}`, fix),
+  )
 }
 
 function ffi(): Check {
   try {
     createRequire(import.meta.url)('koffi')
-    return ok('FFI', 'koffi loads: programs that want a terminal can be run')
+    return ok('FFI', 'koffi loads: programs that need a terminal can run')
   } catch (reason) {
     return warning('FFI', `koffi does not load: ${(reason as Error).message.split('\n')[0]}`, 'npm rebuild koffi')
   }
 }
 
 async function kernel(): Promise<Check[]> {
-  const [major = 0, minor = 0] = release().split('.').map(Number)
-  const hasSegmentation = major > 5 || (major === 5 && minor >= 0)
-  const most = Number(await readFile('/proc/sys/net/core/rmem_max', 'utf8').catch(() => '0'))
+  const [major = 0] = release().split('.').map(Number)
+  const maxBytes = Number(await readFile('/proc/sys/net/core/rmem_max', 'utf8').catch(() => '0'))
+  const found = `net.core.rmem_max = ${maxBytes}`
+  const fix = 'sudo sysctl -w net.core.rmem_max=1048576'
   return [
-    hasSegmentation
+    // udp(7): UDP_GRO is in Linux since 5.0.
+    major >= 5
       ? ok('UDP GSO/GRO', `Linux ${release()}`)
       : warning('UDP GSO/GRO', `Linux ${release()} is older than 5.0`, 'a newer kernel'),
-    most >= 1 << 20
-      ? ok('socket buffers', `net.core.rmem_max = ${most}`)
-      : warning(
-          'socket buffers',
-          `net.core.rmem_max = ${most}: bursts on links may be lost`,
-          'sudo sysctl -w net.core.rmem_max=1048576',
-        ),
+    maxBytes >= 1 << 20
+      ? ok('socket buffers', found)
+      : warning('socket buffers', `${found}: bursts on links may be lost`, fix),
   ]
 }
 
 async function openFiles(): Promise<Check> {
   const limits = await readFile('/proc/self/limits', 'utf8').catch(() => '')
   const soft = /^Max open files\s+(\d+)/m.exec(limits)?.[1] ?? 'unlimited'
-  // A pc takes a handful in the keeper: two sockets, a console, its program's terminal.
-  return soft === 'unlimited' || Number(soft) >= 4096
-    ? ok('open files', soft)
-    : warning(
-        'open files',
-        `${soft}: enough for about ${Math.floor(Number(soft) / 6)} nodes`,
-        'ulimit -n 65536 before the start',
-      )
+  if (soft === 'unlimited' || Number(soft) >= 4096) return ok('open files', soft)
+  // A pc uses about six in the keeper: two sockets, a console with its clients, the terminal of its program.
+  const found = `${soft}: enough for about ${Math.floor(Number(soft) / 6)} nodes`
+  return warning('open files', found, 'ulimit -n 65536 before the start')
 }

@@ -2,11 +2,12 @@ import { existsSync } from 'node:fs'
 import type { Check } from '../../../src/model/host.ts'
 import { KeeperClient } from '../keeper/client.ts'
 import { hasKeeper, keeperDirectory, otherKeeperDirectories } from '../keeper/generation.ts'
+import { error, ok, warning } from '../programs/checks.ts'
 
-/** How long a keeper may take to say what it holds, ms. */
+/** Timeout of the inventory of a keeper, ms. */
 const inventoryMs = 5000
 
-/** The processes that hold nodes: which there are, and whether they answer. */
+/** Lists the keepers that run, with their nodes, and checks that each one answers. */
 export async function keeperCheck(data: string): Promise<Check> {
   const directories = [keeperDirectory(data), ...otherKeeperDirectories(data)].filter((it) => existsSync(it))
   const found: string[] = []
@@ -21,23 +22,18 @@ export async function keeperCheck(data: string): Promise<Check> {
       try {
         const { units } = await client.call('inventory', {}, inventoryMs)
         const nodes = `${units.filter(({ exit }) => exit === null).length} nodes run`
-        found.push(isOwn ? nodes : `${nodes} in one of ${client.version}, which ends with the last of them`)
+        found.push(isOwn ? nodes : `${nodes} in a keeper of ${client.version}, which ends with its last node`)
       } finally {
         client.disconnect()
       }
-    } catch (error) {
-      trouble = `${directory}: ${(error as Error).message}`
+    } catch (cause) {
+      trouble = `${directory}: ${(cause as Error).message}`
       found.push(trouble)
     }
   }
   const text = found.length === 0 ? 'none runs: the service starts it' : found.join('; ')
-  if (trouble !== undefined) {
-    const fix = 'it is not known what runs: have it go on (kill -CONT), or run the version of Patchbay that started it'
-    return { name: 'keeper', status: 'error', found: text, fix }
-  }
-  if (isForeign) {
-    const fix = 'links of its nodes cannot be changed: stop and start those nodes, or run that version of Patchbay'
-    return { name: 'keeper', status: 'warning', found: text, fix }
-  }
-  return { name: 'keeper', status: 'ok', found: text, fix: null }
+  const unknown = 'its nodes are not known: resume it (kill -CONT), or run the version of Patchbay that started it'
+  if (trouble !== undefined) return error('keeper', text, unknown)
+  const foreign = 'links of its nodes cannot be changed: stop and start those nodes, or run that version of Patchbay'
+  return isForeign ? warning('keeper', text, foreign) : ok('keeper', text)
 }

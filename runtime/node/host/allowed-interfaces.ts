@@ -2,7 +2,7 @@ import { forbidden } from '../../../src/errors/api-error.ts'
 import type { NetworkInterface } from '../../../src/model/host.ts'
 import { listInterfaces } from '../system/interfaces.ts'
 
-/** Which devices NIOs may use now. */
+/** The network devices that NIOs may use. */
 export interface InterfaceRules {
   /** The setting allowed_interfaces: `*` stands for any text. */
   readonly patterns: readonly string[]
@@ -10,7 +10,7 @@ export interface InterfaceRules {
   readonly isLocal: boolean
 }
 
-export function isAllowed(device: string, { patterns, isLocal }: InterfaceRules): boolean {
+function isAllowed(device: string, { patterns, isLocal }: InterfaceRules): boolean {
   if (patterns.length === 0) return isLocal
   return patterns.some((pattern) => {
     const parts = pattern.split('*').map((part) => part.replace(/[.*+?^${}()|[\]\\]/g, '\\$&'))
@@ -18,14 +18,14 @@ export function isAllowed(device: string, { patterns, isLocal }: InterfaceRules)
   })
 }
 
-/** 403 that names the setting. */
+/** 403, with the setting in the message. */
 export function requireAllowed(field: string, device: string, rules: InterfaceRules): void {
   if (isAllowed(device, rules)) return
   const why =
     rules.patterns.length === 0
-      ? 'outside local mode only devices of the setting allowed_interfaces may be, and it names none'
-      : `allowed_interfaces has ${rules.patterns.join(', ')}`
-  throw forbidden(`${field}: ${device} may not be used here, ${why}`)
+      ? 'outside local mode only the devices in the setting allowed_interfaces may be used, and it is empty'
+      : `the setting allowed_interfaces has ${rules.patterns.join(', ')}`
+  throw forbidden(`${field}: ${device} may not be used here: ${why}`)
 }
 
 /** The interfaces of this host that NIOs may use. */

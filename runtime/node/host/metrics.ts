@@ -12,7 +12,7 @@ import { processMetrics, versionFamily } from './process-metrics.ts'
 const statuses: readonly NodeStatus[] = ['started', 'stopped', 'suspended']
 const pools = ['console', 'udp'] as const
 
-/** The rooms of the agent that have figures; only what is read of them. */
+/** The parts of the agent with figures. */
 export interface MetricSources {
   readonly version: string
   readonly projects: Pick<Projects, 'openCount'>
@@ -22,15 +22,9 @@ export interface MetricSources {
   readonly keeper: Pick<KeeperLink, 'isUp' | 'call'>
 }
 
-/** The figures of this host. Nothing is measured between scrapes, nothing waits for a project, and for the keeper no longer than a second. */
-export async function hostMetrics({
-  version,
-  projects,
-  nodes,
-  events,
-  ports,
-  keeper,
-}: MetricSources): Promise<MetricFamily[]> {
+/** The figures of this host, read at each scrape. A scrape waits for no project, and at most 1 s for the keeper. */
+export async function hostMetrics(sources: MetricSources): Promise<MetricFamily[]> {
+  const { version, projects, nodes, events, ports, keeper } = sources
   const lab = [
     versionFamily(version),
     single('patchbay_projects_open', 'gauge', 'Projects that are open.', projects.openCount),
@@ -41,25 +35,22 @@ export async function hostMetrics({
   return [...lab, ...(await packetMetrics(keeper, nodes)), ...eventFamilies(events), ...(await processMetrics())]
 }
 
-/** Zeros too: a status that nothing has now would be a gap in a graph. */
+/** Includes zeros: a missing value would be a gap in a graph. */
 function nodeFamily(nodes: Iterable<{ record: { kind: string }; status: NodeStatus }>): MetricFamily {
   const all = [...nodes]
+  const count = (kind: string, status: NodeStatus) =>
+    all.filter((node) => node.record.kind === kind && node.status === status).length
   const samples = nodeKinds.flatMap((kind) =>
-    statuses.map((status) => ({
-      labels: { kind, status },
-      value: all.filter((node) => node.record.kind === kind && node.status === status).length,
-    })),
+    statuses.map((status) => ({ labels: { kind, status }, value: count(kind, status) })),
   )
   return { name: 'patchbay_nodes', help: 'Nodes of open projects, by kind and status.', type: 'gauge', samples }
 }
 
 function portFamilies(ports: MetricSources['ports']): MetricFamily[] {
-  const family = (name: string, help: string, value: (pool: (typeof pools)[number]) => number): MetricFamily => ({
-    name,
-    help,
-    type: 'gauge',
-    samples: pools.map((pool) => ({ labels: { pool }, value: value(pool) })),
-  })
+  const family = (name: string, help: string, value: (pool: (typeof pools)[number]) => number): MetricFamily => {
+    const samples = pools.map((pool) => ({ labels: { pool }, value: value(pool) }))
+    return { name, help, type: 'gauge', samples }
+  }
   return [
     family('patchbay_ports', 'Ports of a range that can be given out, used or not.', (pool) => ports.size(pool)),
     family('patchbay_ports_used', 'Ports of a range that are in use.', (pool) => ports.used(pool).length),

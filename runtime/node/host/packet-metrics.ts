@@ -3,11 +3,11 @@ import type { PortReport, Verdict } from '../keeper-protocol/protocol.ts'
 import type { KeeperLink } from '../nodes/keeper-link.ts'
 import type { LabNode } from '../nodes/lab-node.ts'
 
-/** A scrape does not wait longer for the keeper, ms. */
+/** Timeout of a scrape for the keeper, ms. */
 const keeperMs = 1000
 const verdicts: readonly Verdict[] = ['ok', 'one_way', 'silent', 'peer_unreachable', 'suspended']
 
-/** What passed the ports of nodes, summed a node, and how their links are; nothing when the keeper does not answer. */
+/** The traffic of each node, the sum of its ports, and the states of the links; empty when the keeper does not answer. */
 export async function packetMetrics(
   keeper: Pick<KeeperLink, 'isUp' | 'call'>,
   nodes: ReadonlyMap<string, LabNode>,
@@ -23,11 +23,8 @@ export async function packetMetrics(
     sums.set(node, sum)
   }
   return [
-    directions('patchbay_node_frames_total', 'Frames of a node: out is what it sent.', sums, (sum) => [
-      sum.out,
-      sum.in,
-    ]),
-    directions('patchbay_node_bytes_total', 'Their bytes.', sums, (sum) => [sum.outBytes, sum.inBytes]),
+    directions('patchbay_node_frames_total', 'Frames of a node: out is what it sent.', sums, ['out', 'in']),
+    directions('patchbay_node_bytes_total', 'Their bytes.', sums, ['outBytes', 'inBytes']),
     {
       name: 'patchbay_node_frames_dropped_total',
       help: 'Frames to or from a node that were dropped, by reason; reasons that never occurred are left out.',
@@ -40,10 +37,7 @@ export async function packetMetrics(
       name: 'patchbay_links',
       help: 'NIOs by what is known of their link.',
       type: 'gauge',
-      samples: verdicts.map((link) => ({
-        labels: { link },
-        value: ports.filter((report) => report.link === link).length,
-      })),
+      samples: verdicts.map((link) => ({ labels: { link }, value: ports.filter((it) => it.link === link).length })),
     },
   ]
 }
@@ -64,20 +58,15 @@ function directions(
   name: string,
   help: string,
   sums: ReadonlyMap<LabNode, Sum>,
-  values: (sum: Sum) => readonly [number, number],
+  [out, into]: readonly ['out', 'in'] | readonly ['outBytes', 'inBytes'],
 ): MetricFamily {
-  const samples = [...sums].flatMap(([node, sum]) =>
-    values(sum).map((value, index) => ({
-      labels: { ...labelsOf(node), direction: index === 0 ? 'out' : 'in' },
-      value,
-    })),
-  )
+  const samples = [...sums].flatMap(([node, sum]) => [
+    { labels: { ...labelsOf(node), direction: 'out' }, value: sum[out] },
+    { labels: { ...labelsOf(node), direction: 'in' }, value: sum[into] },
+  ])
   return { name, help, type: 'counter', samples }
 }
 
-const labelsOf = ({ projectId, record }: LabNode) => ({
-  project_id: projectId,
-  kind: record.kind,
-  node_id: record.node_id,
-  name: record.name,
+const labelsOf = ({ projectId, record: { kind, node_id, name } }: LabNode) => ({
+  ...{ project_id: projectId, kind, node_id, name },
 })

@@ -9,25 +9,17 @@ export const versionFamily = (version: string): MetricFamily => ({
   samples: [{ labels: { version }, value: 1 }],
 })
 
-/** The service's own process, by the names that dashboards know from other programs. */
+/** Figures of the service's process, with the metric names of the Prometheus client libraries. */
 export async function processMetrics(): Promise<MetricFamily[]> {
   const { user, system } = process.cpuUsage()
   const descriptors = await openDescriptors()
+  const rss = process.memoryUsage.rss()
+  const startTime = performance.timeOrigin / 1000
   return [
-    single(
-      'process_resident_memory_bytes',
-      'gauge',
-      'Resident memory of the service, bytes.',
-      process.memoryUsage.rss(),
-    ),
+    single('process_resident_memory_bytes', 'gauge', 'Resident memory of the service, bytes.', rss),
     single('process_cpu_seconds_total', 'counter', 'CPU time of the service, seconds.', (user + system) / 1e6),
-    single(
-      'process_start_time_seconds',
-      'gauge',
-      'When the service began, seconds since 1970.',
-      performance.timeOrigin / 1000,
-    ),
-    // A histogram of the loop's delay needs a timer that goes on at idle; its busy time the loop counts anyway.
+    single('process_start_time_seconds', 'gauge', 'When the service began, seconds since 1970.', startTime),
+    // Not a histogram of the loop's delay: that needs a timer in an idle service. Node counts the busy time anyway.
     single(
       'patchbay_event_loop_busy_seconds_total',
       'counter',
@@ -40,9 +32,9 @@ export async function processMetrics(): Promise<MetricFamily[]> {
   ]
 }
 
-/** Undefined where there is no /proc. */
+/** Undefined without /proc. */
 async function openDescriptors(): Promise<number | undefined> {
   const names = await readdir('/proc/self/fd').catch(() => undefined)
-  // One of them is the directory that is being read.
+  // One descriptor belongs to this readdir.
   return names && names.length - 1
 }

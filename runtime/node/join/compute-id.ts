@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { isUuid } from '../../../src/schema/fields.ts'
 import { readDurable, writeDurable } from '../storage/durable-file.ts'
 
-/** The id by which gateways know this compute: made once, and kept in the data directory. */
+/** The id of this compute for gateways. It is made once and stored in the data directory. */
 export async function computeIdOf(data: string): Promise<string> {
   const path = join(data, 'compute-id')
   const found = await readDurable(path, (text) => {

@@ -10,11 +10,11 @@ const handshakeMs = 20_000
 const largestMessage = 1 << 20
 const closeMs = 500
 
-/** How long to wait before another attempt, ms. */
+/** The backoff between attempts, ms. */
 export interface JoinWaits {
   readonly first: number
   readonly longest: number
-  /** After a connection that lived so long, what failed before is forgotten. */
+  /** A connection that lasted this long resets the backoff. */
   readonly steadyMs: number
 }
 
@@ -27,15 +27,11 @@ export interface JoinerOptions extends Pick<AnsweringOptions, 'who' | 'fetch' | 
   readonly waits?: JoinWaits
 }
 
-/** Ends of a tunnel after which another attempt soon would end the same way. */
-const hopeless: ReadonlySet<number> = new Set([
-  resetCodes.forbidden,
-  resetCodes.otherProtocol,
-  resetCodes.replaced,
-  resetCodes.removed,
-])
+const { forbidden, otherProtocol, replaced, removed } = resetCodes
+/** Close codes of refusals: an early retry would fail in the same way. */
+const hopeless: ReadonlySet<number> = new Set([forbidden, otherProtocol, replaced, removed])
 
-/** Keeps this compute joined to a gateway: one websocket, made again with growing waits when it ends. */
+/** Keeps this compute joined to a gateway by one websocket, which it reconnects with exponential backoff. */
 export class Joiner {
   readonly #options: JoinerOptions
   readonly #url: string
@@ -43,8 +39,8 @@ export class Joiner {
   #socket: WebSocket | undefined
   #timer: NodeJS.Timeout | undefined
   #failures = 0
-  /** What was logged last: the same again is no news. */
-  #said = ''
+  /** The last log message; it is not repeated. */
+  #logged = ''
   #isClosed = false
 
   constructor(options: JoinerOptions) {
@@ -54,13 +50,13 @@ export class Joiner {
     this.#connect()
   }
 
-  /** Ends the connection; resolves when it has, or has had its time. */
+  /** Closes the connection; resolves when it is closed, after `closeMs` at most. */
   async close(): Promise<void> {
     this.#isClosed = true
     clearTimeout(this.#timer)
     const socket = this.#socket
     if (socket === undefined || socket.readyState === WebSocket.CLOSED) return
-    // Not by once() of Node: to end one that is being opened is told as an error, too.
+    // Not once() of node:events: `ws` emits an error when a connection is closed before it is open.
     const closed = new Promise<void>((resolve) => void socket.once('close', () => resolve()))
     closeSoon(socket, 1001, 'The compute ends')
     await closed
@@ -91,7 +87,7 @@ export class Joiner {
         fetch,
         ...(limits !== undefined && { limits }),
         ...(timeouts !== undefined && { timeouts }),
-        greeted: (version) => this.#say('info', 'joined the gateway', { version }),
+        greeted: (version) => this.#log('info', 'joined the gateway', { version }),
         ended: (it) => {
           end = it
         },
@@ -103,31 +99,31 @@ export class Joiner {
       tunnel?.closed(code, reason.toString('utf8'))
       if (end !== undefined && Date.now() - openedAt >= this.#waits.steadyMs) this.#failures = 0
       const refusal = end === undefined ? refusals.get(error) : hopeless.has(end.code) ? end.reason : undefined
-      this.#again(refusal, end?.reason ?? error)
+      this.#retry(refusal, end?.reason ?? error)
     })
   }
 
-  #again(refusal: string | undefined, reason: string): void {
+  #retry(refusal: string | undefined, reason: string): void {
     if (this.#isClosed) return
     const { first, longest } = this.#waits
     this.#failures += 1
     const growing = Math.min(longest, first * 2 ** (this.#failures - 1))
-    // With jitter: computes that were lost together must not return together.
+    // With jitter: the computes of a gateway that restarted must not all reconnect at once.
     const wait = refusal === undefined ? Math.max(first, growing * (0.5 + Math.random() / 2)) : longest
-    if (refusal !== undefined) this.#say('error', 'the gateway refuses this compute', { reason: refusal })
-    else this.#say('warn', 'the gateway is not connected; it is tried again', { reason })
+    if (refusal !== undefined) this.#log('error', 'the gateway refuses this compute', { reason: refusal })
+    else this.#log('warn', 'the gateway is not connected; the compute tries again', { reason })
     this.#timer = setTimeout(() => this.#connect(), wait)
   }
 
-  #say(level: 'info' | 'warn' | 'error', message: string, details: object): void {
-    const said = message + JSON.stringify(details)
-    if (said === this.#said) return
-    this.#said = said
+  #log(level: 'info' | 'warn' | 'error', message: string, details: object): void {
+    const text = message + JSON.stringify(details)
+    if (text === this.#logged) return
+    this.#logged = text
     this.#options.log[level]({ gateway: this.#url, ...details }, message)
   }
 }
 
-/** What `ws` says of an answer that is no websocket. */
+/** The meaning of the errors with which `ws` reports that the gateway refused the upgrade. */
 const refusals: ReadonlyMap<string, string> = new Map([
   ['Unexpected server response: 401', 'the token is not one of its join tokens'],
   ['Unexpected server response: 403', 'this compute may not join'],
@@ -141,7 +137,7 @@ function closeSoon(socket: WebSocket, code: number, reason: string): void {
   socket.close(code, reason)
 }
 
-/** The websocket of a gateway, by its address or by the whole path. */
+/** The websocket URL of a gateway; `text` is its address, with or without the path of the websocket. */
 export function joinUrl(text: string): string {
   const url = new URL(text)
   url.protocol = url.protocol.replace('http', 'ws')

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { constants } from 'node:os'
 import type { Readable } from 'node:stream'
-import { identify, isSame, type ProcessIdentity } from '../system/process-identity.ts'
+import { identify, isSame, type ProcessIdentity, statFields } from '../system/process-identity.ts'
 import type { UnitEnd } from './runner.ts'
 
 /**
@@ -47,9 +47,7 @@ function childOf(parent: number): number | undefined {
 /** The parent's pid: field 4 of /proc/pid/stat (proc(5)). */
 function parentOf(pid: number): number | undefined {
   try {
-    const stat = readFileSync(`/proc/${pid}/stat`, 'latin1')
-    // The name in parentheses may contain spaces and parentheses.
-    return Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ', 2)[1])
+    return Number(statFields(readFileSync(`/proc/${pid}/stat`, 'latin1'))[1])
   } catch {
     return undefined
   }

@@ -9,22 +9,13 @@ export interface Log {
   error(details: object, message: string): void
 }
 
-/** To standard error: for people where that is a terminal, else JSON lines. Credentials never get into it. `level` can be changed later. */
+/** Logs to standard error: as text on a terminal, else as JSON lines. Credentials are redacted. `level` can be changed later. */
 export function createLog(level: string): Log & { level: string } {
-  const secret = [
-    'authorization',
-    'password',
-    'token',
-    'ticket',
-    '*.authorization',
-    '*.password',
-    '*.token',
-    '*.ticket',
-  ]
-  return pino({ level, redact: secret, base: { pid: process.pid } }, whereTo())
+  const redact = ['authorization', 'password', 'token', 'ticket'].flatMap((name) => [name, `*.${name}`])
+  return pino({ level, redact, base: { pid: process.pid } }, target())
 }
 
-function whereTo(): DestinationStream {
+function target(): DestinationStream {
   const { stderr, env } = process
   if (stderr.isTTY !== true) return destination({ fd: 2, sync: true })
   // https://no-color.org: any text that is not empty.

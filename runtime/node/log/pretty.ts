@@ -1,6 +1,6 @@
 import { inspect } from 'node:util'
 
-/** Where lines go, and whether that shows colours. */
+/** The destination of the lines, and whether it shows colours. */
 export type Terminal = { write(text: string): unknown; readonly hasColours: boolean }
 
 const levels: Readonly<Record<number, readonly [word: string, colour: number]>> = {
@@ -10,10 +10,10 @@ const levels: Readonly<Record<number, readonly [word: string, colour: number]>> 
   50: ['error', 31],
   60: ['fatal', 31],
 }
-/** What every line has, and what is shown in another way. */
+/** Members that every line has, or that are shown in another way. */
 const usual = new Set(['level', 'time', 'pid', 'hostname', 'msg', 'err'])
 
-/** Takes the JSON lines of the log and writes each as a person reads it: time, level, message, details. */
+/** Writes the JSON lines of the log as text: time, level, message, details. */
 export function logForPeople({ write, hasColours }: Terminal): { write(line: string): void } {
   const paint = (text: string, code: number) => (hasColours ? `\u001b[${code}m${text}\u001b[0m` : text)
   return {
@@ -37,7 +37,7 @@ export function logForPeople({ write, hasColours }: Terminal): { write(line: str
   }
 }
 
-/** The lines of an error's trace below the message. */
+/** The stack trace of an error, for the lines below the message. */
 function fault(error: unknown): string {
   if (error === null || typeof error !== 'object') return ''
   const { stack, message } = error as { stack?: unknown; message?: unknown }
@@ -54,7 +54,7 @@ function plain(value: unknown): string {
   return inspect(value, { breakLength: Number.POSITIVE_INFINITY })
 }
 
-/** Text of guests and clients must not drive the terminal. */
+/** Replaces control characters: text of guests and clients must not control the terminal. */
 const visible = (value: unknown): string =>
   // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is replaced
   String(value ?? '').replace(/[\u0000-\u001f\u007f-\u009f]/g, '\u00b7')

@@ -8,13 +8,11 @@ import { runProgram } from './start.ts'
 const probeMs = 5000
 
 export const ok = (name: string, found: string): Check => ({ name, status: 'ok', found, fix: null })
-export const warning = (name: string, found: string, fix: string | null): Check => ({
-  name,
-  status: 'warning',
-  found,
-  fix,
-})
-export const error = (name: string, found: string, fix: string | null): Check => ({ name, status: 'error', found, fix })
+const problem =
+  (status: 'warning' | 'error') =>
+  (name: string, found: string, fix: string | null): Check => ({ name, status, found, fix })
+export const warning = problem('warning')
+export const error = problem('error')
 
 /** Whether a program exists under one of its names. A missing one is a warning, because not all labs need it. */
 export async function programCheck(

@@ -40,24 +40,24 @@ export function encodeAcl(entries: readonly AclEntry[]): Buffer {
   return bytes
 }
 
-/** The list of a file without one, from its mode. */
+/** The list that is equivalent to the mode of a file. */
 export const aclOfMode = (mode: number): AclEntry[] => [
   { tag: tags.owner, permissions: (mode >> 6) & 7, id: noId },
   { tag: tags.owningGroup, permissions: (mode >> 3) & 7, id: noId },
   { tag: tags.others, permissions: mode & 7, id: noId },
 ]
 
-/** What the list lets a user do by an entry of his own. */
+/** The permissions that the entry of a user grants, limited by the mask (acl(5)). */
 export function permissionsOf(entries: readonly AclEntry[], uid: number): number {
   const mask = entries.find(({ tag }) => tag === tags.mask)?.permissions ?? 7
   return (entries.find(({ tag, id }) => tag === tags.user && id === uid)?.permissions ?? 0) & mask
 }
 
-/** The list with one more permission for one user, and none for anybody else. */
+/** Adds permissions of one user; the permissions of other users stay the same. */
 export function allowing(entries: readonly AclEntry[], uid: number, permissions: number): AclEntry[] {
   const before = entries.find(({ tag }) => tag === tags.mask)
   const isMasked = (tag: number) => tag === tags.user || tag === tags.owningGroup || tag === tags.group
-  // A wider mask would let through what the old one held back.
+  // The new mask may be wider: the old one is applied to the entries that it limited.
   const held = entries
     .filter(({ tag }) => tag !== tags.mask)
     .map((it) => (isMasked(it.tag) ? { ...it, permissions: it.permissions & (before?.permissions ?? 7) } : it))
@@ -68,7 +68,7 @@ export function allowing(entries: readonly AclEntry[], uid: number, permissions:
   return [...all, { tag: tags.mask, permissions: mask, id: noId }].sort((a, b) => a.tag - b.tag || a.id - b.id)
 }
 
-/** The list of a file; undefined when it has none. Throws when it cannot be known. */
+/** The list of a file; undefined when the file has none. Throws when the list cannot be read. */
 export function readAcl(path: string): AclEntry[] | undefined {
   const { getxattr, errno } = loadCalls()
   const bytes = Buffer.alloc(maxBytes)
@@ -78,7 +78,7 @@ export function readAcl(path: string): AclEntry[] | undefined {
   throw new Error(`the access control list of ${path} cannot be read (error ${errno()})`)
 }
 
-/** Throws when the file system has no such lists, or the file is not ours. */
+/** Replaces the list of a file. Throws when the file system has no such lists, or the file belongs to another user. */
 export function writeAcl(path: string, entries: readonly AclEntry[]): void {
   const { setxattr, errno } = loadCalls()
   const bytes = encodeAcl(entries)

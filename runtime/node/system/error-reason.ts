@@ -27,7 +27,7 @@ const reasons: Readonly<Record<string, string>> = {
   EBUSY: 'it is in use',
 }
 
-/** Why a call of the system failed, in words that a person can use; the message itself where there are no better ones. */
+/** The reason of a failed system call as text for users; the message of the error for other codes. */
 export function reasonOf(error: unknown): string {
   const { code, message } = error as { code?: unknown; message?: unknown }
   return (typeof code === 'string' ? reasons[code] : undefined) ?? String(message)

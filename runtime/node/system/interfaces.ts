@@ -4,7 +4,7 @@ import type { NetworkInterface } from '../../../src/model/host.ts'
 
 const specialNames = /^(lo|docker|br-|veth|virbr|vnet|vmnet|vboxnet|cni|flannel|podman|lxc|lxd|tailscale|wg)/
 
-/** The network interfaces of this host by name, also those without an address. */
+/** The network interfaces of this host by name, including those without an address. */
 export function listInterfaces(): NetworkInterface[] {
   const addresses = networkInterfaces()
   const names = new Set([...Object.keys(addresses), ...linkNames()])

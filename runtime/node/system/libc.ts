@@ -1,9 +1,9 @@
 import { createRequire } from 'node:module'
 
-/** An address in memory. Numbers hold the 48 bits of user space exactly. */
+/** An address in memory. A number represents the 48 bits of user space exactly. */
 export type Pointer = number
 
-/** The calls of libc that the fast path makes. Failures give -1 and set `errno`, as in C. */
+/** The functions of libc that the fast path calls. They return -1 on failure and set `errno`, as in C. */
 export interface Libc {
   socket(domain: number, type: number, protocol: number): number
   bind(fd: number, address: Pointer, length: number): number
@@ -32,7 +32,7 @@ export interface Libc {
   inet_pton(family: number, text: Pointer, address: Pointer): number
   if_nametoindex(name: Pointer): number
   errno(): number
-  /** Where the bytes of an ArrayBuffer are. They do not move while it lives. */
+  /** The address of the bytes. It stays the same while their ArrayBuffer lives. */
   addressOf(bytes: Uint8Array): Pointer
 }
 
@@ -61,7 +61,7 @@ const signatures = {
   if_nametoindex: 'unsigned int if_nametoindex(uintptr_t)',
 } as const
 
-/** Throws where it cannot be loaded. */
+/** Throws when libc or koffi cannot be loaded. */
 export function loadLibc(): Libc {
   const koffi = createRequire(import.meta.url)('koffi') as typeof import('koffi')
   const library = koffi.load('libc.so.6')
@@ -70,7 +70,7 @@ export function loadLibc(): Libc {
   try {
     epoll_pwait2 = library.func('int epoll_pwait2(int, uintptr_t, int, uintptr_t, uintptr_t)')
   } catch {
-    // An older system: waits are then a whole number of ms.
+    // An older system: the fast path then waits in whole milliseconds.
   }
   return {
     ...calls,

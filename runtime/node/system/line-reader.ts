@@ -1,4 +1,4 @@
-/** Cuts a byte stream into lines of UTF-8, however it was split. Throws on a line longer than `mostBytes`. */
+/** Cuts the chunks of a byte stream into lines of UTF-8. Throws on an incomplete line longer than `maxBytes`. */
 export class LineReader {
   readonly #maxBytes: number
   #rest: Buffer = Buffer.alloc(0)
@@ -19,7 +19,7 @@ export class LineReader {
     return lines
   }
 
-  /** What came after the last line. */
+  /** The bytes after the last complete line. */
   get rest(): Buffer {
     return this.#rest
   }

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 
-/** What tells a process from a later one with the same pid. */
+/** Distinguishes a process from a later process with the same pid. */
 export interface ProcessIdentity {
   readonly pid: number
   /** Clock ticks since boot, field 22 of /proc/{pid}/stat (proc(5)). */
@@ -10,12 +10,13 @@ export interface ProcessIdentity {
 
 let bootId: string | undefined
 
-/** The identity of a running process; undefined when there is none with that pid (a zombie has ended). */
+/** The fields of /proc/{pid}/stat from field 3 on (proc(5)). The name before them may contain spaces and parentheses. */
+export const statFields = (stat: string): string[] => stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+
+/** The identity of a running process; undefined when no process with the pid runs (a zombie has ended). */
 export function identify(pid: number): ProcessIdentity | undefined {
   try {
-    const stat = readFileSync(`/proc/${pid}/stat`, 'latin1')
-    // The name in parentheses may hold spaces and parentheses itself.
-    const [state, ...fields] = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+    const [state, ...fields] = statFields(readFileSync(`/proc/${pid}/stat`, 'latin1'))
     if (state === 'Z' || state === 'X') return undefined
     bootId ??= readFileSync('/proc/sys/kernel/random/boot_id', 'latin1').trim()
     return { pid, start_time: Number(fields[18]), boot_id: bootId }

@@ -4,7 +4,7 @@ import { createRequire } from 'node:module'
 /** A pseudo-terminal: the child gets the slave as its terminal, the keeper keeps the master. */
 export interface Pty {
   readonly master: number
-  /** To be closed as soon as the child has it. */
+  /** The caller closes it when the child has started. */
   readonly slave: number
 }
 
@@ -22,7 +22,7 @@ const TIOCSWINSZ = 0x5414
 
 let libc: Libc | undefined
 
-/** Calls into libc. Loaded at the first use: most keepers run no program that wants a terminal. */
+/** Loads functions of libc at the first use: most keepers run no program with a terminal. */
 function load(): Libc {
   if (libc !== undefined) return libc
   const koffi = createRequire(import.meta.url)('koffi') as typeof import('koffi')
@@ -36,7 +36,7 @@ function load(): Libc {
   return libc
 }
 
-/** Opens one, 80 by 24, raw: the program on it does its own echo and line ends. Throws where there are none. */
+/** Opens a raw pseudo-terminal of 80 by 24: the kernel neither echoes nor translates line ends. Throws when none can be opened. */
 export function openPty(): Pty {
   const { ioctl, tcgetattr, cfmakeraw, tcsetattr } = load()
   const flags = constants.O_RDWR | constants.O_NOCTTY

@@ -1,9 +1,9 @@
-/** Signals a whole process group, by the pid of its leader, which must not have been waited for yet. */
+/** Signals the process group of a leader, which the keeper must not have reaped yet. */
 export function signalGroup(leader: number, signal: NodeJS.Signals): void {
   try {
     process.kill(-leader, signal)
   } catch (error) {
-    // Nobody is left, or only what has made itself another user's.
+    // The group has ended, or its remaining processes run as another user (kill(2)).
     if (!['ESRCH', 'EPERM'].includes((error as NodeJS.ErrnoException).code ?? '')) throw error
   }
 }

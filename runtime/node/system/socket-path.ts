@@ -1,12 +1,12 @@
 import { closeSync, constants, openSync } from 'node:fs'
 import { join } from 'node:path'
 
-/** Bytes that fit into sockaddr_un with its final NUL: unix(7). */
+/** Maximum length of a path in sockaddr_un without its final NUL, bytes (unix(7)). */
 export const longestSocketPath = 107
 
 /**
- * A path for a socket in a directory that fits, however long the directory's is: through a descriptor of the directory when
- * it must. `release` is called when the path is not needed any more.
+ * A path of a socket that fits into sockaddr_un. For a long directory it leads through a descriptor of the directory, which
+ * `release` closes.
  */
 export function socketPath(directory: string, name = 'keeper.sock'): { path: string; release: () => void } {
   const path = join(directory, name)

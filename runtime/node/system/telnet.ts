@@ -1,4 +1,4 @@
-/** Bytes of the telnet protocol (RFC 854, 855, 1073). */
+/** Commands of telnet (RFC 854), and options: binary (RFC 856), echo (RFC 857), suppress go-ahead (RFC 858). */
 const IAC = 255
 const DONT = 254
 const DO = 253
@@ -12,7 +12,7 @@ const optionBinary = 0
 const optionEcho = 1
 const optionSuppressGoAhead = 3
 
-/** The first negotiation of the server: it echoes; both directions are 8-bit, without go-ahead (RFC 856 to 858). */
+/** The negotiation that the server begins: it echoes and sends no go-ahead; both directions are binary. */
 export const greeting = Uint8Array.of(
   ...[IAC, WILL, optionEcho],
   ...[IAC, WILL, optionSuppressGoAhead],
@@ -21,21 +21,21 @@ export const greeting = Uint8Array.of(
 )
 
 const areYouThere = new TextEncoder().encode('\r\nYour Are-You-There received. I am here.\r\n')
-// A sub-negotiation has a few bytes; an unterminated one must not block the input.
+// Sub-negotiations (RFC 855) have a few bytes; an unterminated one must not block the input.
 const longestSubnegotiation = 64
 
 type State = 'data' | 'cr' | 'iac' | 'option' | 'sub' | 'sub-iac'
 
 /**
- * The server's side of one telnet connection: cuts the commands out of what the client sends, wherever the reads split it.
- * CR NUL and CR LF become CR, which is what a guest's terminal expects. A client that knows no telnet is not disturbed.
+ * The server's side of one telnet connection: removes the commands from the input of the client, and answers them. CR NUL and CR LF
+ * become CR, as a serial terminal sends it. Clients that do not speak telnet work too.
  */
 export class TelnetDecoder {
   #state: State = 'data'
   #command = 0
   #subLength = 0
 
-  /** Data for the guest, and what must be answered to the client. */
+  /** Returns the data for the guest, and the reply to the client. Input may be split anywhere. */
   decode(input: Uint8Array): { data: Uint8Array; reply: Uint8Array } {
     const data: number[] = []
     const reply: number[] = []
@@ -44,44 +44,26 @@ export class TelnetDecoder {
   }
 
   #take(byte: number, data: number[], reply: number[]): void {
-    switch (this.#state) {
-      case 'cr':
-        this.#state = 'data'
-        if (byte === 0 || byte === LF) return
-        this.#data(byte, data)
-        return
-      case 'data':
-        this.#data(byte, data)
-        return
-      case 'iac':
-        this.#afterIac(byte, data, reply)
-        return
-      case 'option':
-        this.#state = 'data'
-        this.#negotiate(byte, reply)
-        return
-      case 'sub':
-        if (byte === IAC) this.#state = 'sub-iac'
-        else if (++this.#subLength > longestSubnegotiation) this.#state = 'data'
-        return
-      case 'sub-iac':
-        // IAC IAC inside is a data byte; anything but SE is a client in error, whose next bytes are taken as data again.
-        this.#state = byte === IAC ? 'sub' : 'data'
-        return
-    }
-  }
-
-  #data(byte: number, data: number[]): void {
-    if (byte === IAC) {
-      this.#state = 'iac'
+    const state = this.#state
+    if (state === 'sub') {
+      if (byte === IAC) this.#state = 'sub-iac'
+      else if (++this.#subLength > longestSubnegotiation) this.#state = 'data'
       return
     }
-    data.push(byte)
-    if (byte === CR) this.#state = 'cr'
+    this.#state = 'data'
+    if (state === 'iac') this.#afterIac(byte, data, reply)
+    else if (state === 'option') this.#negotiate(byte, reply)
+    else if (state === 'sub-iac') {
+      // IAC IAC is a byte of the sub-negotiation. Any other command ends it, IAC SE by rule (RFC 855).
+      if (byte === IAC) this.#state = 'sub'
+    } else if (byte === IAC) this.#state = 'iac'
+    else if (state === 'data' || (byte !== 0 && byte !== LF)) {
+      data.push(byte)
+      if (byte === CR) this.#state = 'cr'
+    }
   }
 
   #afterIac(byte: number, data: number[], reply: number[]): void {
-    this.#state = 'data'
     if (byte === IAC) data.push(IAC)
     else if (byte >= WILL && byte <= DONT) {
       this.#command = byte
@@ -102,7 +84,7 @@ export class TelnetDecoder {
   }
 }
 
-/** Output of the guest as a telnet client must get it: a byte FF is sent twice. */
+/** Encodes output of the guest for a telnet client: a byte 255 (IAC) is sent twice (RFC 854). */
 export function encodeTelnet(output: Uint8Array): Uint8Array {
   let doubled = 0
   for (const byte of output) if (byte === IAC) doubled++
@@ -116,12 +98,12 @@ export function encodeTelnet(output: Uint8Array): Uint8Array {
   return encoded
 }
 
-/** A request line that goes on for so long is one of a page, and nothing that somebody types. */
+/** A first line of this length was sent by a program, not typed. */
 const longRequestLine = 1024
 
 /**
- * Whether the first bytes of a client are a request of HTTP. Any web page can have a browser send one to any port, with a body that
- * would be typed at the console.
+ * Whether the first bytes of a client are an HTTP/1 request line (RFC 9112 section 3). A web page can make a browser send a request
+ * to any port, whose body would be typed at the console.
  */
 export function isHttpRequest(first: Uint8Array): boolean {
   const head = Buffer.from(first.buffer, first.byteOffset, Math.min(first.byteLength, longRequestLine)).toString(
@@ -131,7 +113,7 @@ export function isHttpRequest(first: Uint8Array): boolean {
   return head.length === longRequestLine && /^[A-Z]{3,10} \/\S*( HTTP\/1\.[01]\r?)?$/.test(head)
 }
 
-/** For a terminal that shows a telnet console: the output without the server's commands, which it agrees to by silence. */
+/** Removes the telnet commands from the output of a console. The client answers none: it accepts the options by silence. */
 export class TelnetStripper {
   #pending: 'none' | 'iac' | 'option' = 'none'
 

@@ -73,7 +73,7 @@ test('a connection that ends is made again, with growing waits, and told once', 
   expect(said).toEqual([
     [
       'warn',
-      'the gateway is not connected; it is tried again',
+      'the gateway is not connected; the compute tries again',
       { gateway: `${there.url}/v2/computes/join`, reason: 'The service ends' },
     ],
   ])
