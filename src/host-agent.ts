@@ -1,5 +1,6 @@
 import type { Node, NodeCreate, NodeKindName, NodeRef, NodeUpdate } from './kinds/node.ts'
 import type { CaptureStart, CaptureStarted, CaptureStream } from './model/capture.ts'
+import type { DirectLink, DirectLinkJoin, DirectLinkJoined, LinkPorts, LinkSettings } from './model/direct-link.ts'
 import type { FeedItem } from './model/event.ts'
 import type { Capabilities, Diagnosis, Load, NetworkInterface, Ports, Reloaded, Version } from './model/host.ts'
 import type { DiskCreate, DiskExtend, Image, ImageKindName } from './model/image.ts'
@@ -20,6 +21,7 @@ export interface HostAgent {
   readonly files: FileAgent
   readonly images: ImageAgent
   readonly nodes: NodeAgent
+  readonly links: LinkAgent
   readonly events: EventAgent
 }
 
@@ -27,7 +29,7 @@ export interface HostAgent {
  * What a gateway does itself, of what its computes answer. A request about one project it hands on instead, so that it needs no
  * operation for it; those on ports are for links between computes.
  */
-export interface SharedAgent extends Pick<HostAgent, 'host' | 'images' | 'events'> {
+export interface SharedAgent extends Pick<HostAgent, 'host' | 'images' | 'links' | 'events'> {
   readonly projects: Pick<ProjectAgent, 'list' | 'create' | 'reserveUdpPort' | 'releaseUdpPort'>
   readonly nodes: Pick<NodeAgent, 'get' | 'nioState' | 'attachNio' | 'detachNio'>
 }
@@ -228,6 +230,32 @@ export interface NodeAgent {
   screen(ref: NodeRef, signal: AbortSignal): Promise<ConsoleStream>
   /** What only nodes of a kind can do: one of the `actions` of its descriptor. The input has the form that is declared there. */
   action(ref: NodeRef, name: string, input: unknown, signal?: AbortSignal): Promise<unknown>
+}
+
+/**
+ * Links between two ports of nodes of one project on this compute. The ports are joined where frames are moved, without a UDP port;
+ * a port shows the link as its NIO, `nio_link`. The nodes need not run, and may be started and stopped meanwhile. A link outlives the
+ * service and is there again after a restart, also of the computer. What takes a port from a link (a NIO that a client attaches, a
+ * DELETE of its NIO, a change of adapters) leaves the link with the verdict `detached`, and is told by `link.updated`; `join` joins
+ * it again, `remove` forgets it. A node that is deleted takes its links along (`link.deleted`).
+ */
+export interface LinkAgent {
+  /**
+   * Has the link be there as given: joins the ports, changes a link with this id, or moves it to other ports. What was attached to
+   * a port is replaced, another link likewise. Frames are not lost when nothing differs. 400 for a port twice or a filter that is
+   * wrong, 404 for a node or port that is not there, 409 when the lines do not fit (serial to Ethernet).
+   */
+  join(projectId: string, linkId: string, ports: LinkPorts, settings?: LinkSettings): Promise<DirectLink>
+  /** The same for many at once, in about the time of one; each by itself, in the order given. */
+  joinAll(projectId: string, links: readonly DirectLinkJoin[]): Promise<DirectLinkJoined[]>
+  /** Changes filters or `suspend` in place; what is absent stays. 404. */
+  update(projectId: string, linkId: string, changes: LinkSettings): Promise<DirectLink>
+  /** Separates the ports, and ends their captures. 404. */
+  remove(projectId: string, linkId: string): Promise<void>
+  /** A link with its verdict, counters and rates. 404. */
+  state(projectId: string, linkId: string): Promise<DirectLink>
+  /** All links of a project, with their states. Rates are those between two calls at least half a second apart. */
+  states(projectId: string): Promise<DirectLink[]>
 }
 
 /** A numbered port of a numbered adapter. */

@@ -11,6 +11,7 @@ import { nodeEndpoints } from './routes/nodes.ts'
 import { projectEndpoints } from './routes/projects.ts'
 import { serverEndpoints } from './routes/server.ts'
 import { applianceVmEndpoints } from './routes/v2/appliance-vm.ts'
+import { computeLinkEndpoints } from './routes/v2/compute-links.ts'
 import { computeEndpoints } from './routes/v2/computes.ts'
 import { imageActionEndpoints } from './routes/v2/image-actions.ts'
 import { nodeLinkEndpoints } from './routes/v2/node-links.ts'
@@ -30,6 +31,7 @@ export const endpoints: readonly Endpoint[] = [
   ...labRelayEndpoints,
   ...labDrawingEndpoints,
   ...nodeEndpoints,
+  ...computeLinkEndpoints,
   ...imageEndpoints,
   ...imageActionEndpoints,
   ...computeEndpoints,

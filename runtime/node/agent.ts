@@ -22,6 +22,7 @@ import { type KindTimeouts, openKinds } from './kinds/open.ts'
 import type { Log } from './log/log.ts'
 import { Captures } from './nodes/captures.ts'
 import { Consoles } from './nodes/consoles.ts'
+import { DirectLinks } from './nodes/direct-links.ts'
 import { KeeperLink } from './nodes/keeper-link.ts'
 import type { LabNode } from './nodes/lab-node.ts'
 import { LifeCycle } from './nodes/life-cycle.ts'
@@ -96,7 +97,12 @@ export async function createNodeAgent(options: NodeAgentOptions): Promise<NodeAg
   const table = new NodeTable(log)
   const emit = (node: LabNode, payload: EventPayload) => events.emit(node.projectId, payload)
   const interfaceRules = () => ({ patterns: config.current.allowed_interfaces, isLocal: isLocal() })
-  const links = new Links({ keeper, ports, interfaces: interfaceRules, emit })
+  const direct = new DirectLinks({
+    ...{ keeper, ports, table },
+    project: (id) => projects.find(id),
+    emit: (project, payload) => events.emit(project.id, payload),
+  })
+  const links = new Links({ keeper, ports, direct, interfaces: interfaceRules, emit })
   const captures = new Captures(keeper, links, minFreeMb)
   const listening = new Listening({ keeper, ports, consoleHost: console_host, emit })
   const lifeCycle = new LifeCycle({ keeper, links, listening, emit })
@@ -150,11 +156,11 @@ export async function createNodeAgent(options: NodeAgentOptions): Promise<NodeAg
   const projects = new Projects({ rules, minFreeMb, events, ports, log })
   const project = (id: string) => projects.find(id)
   const nodes = new Nodes({
-    ...{ table, kinds, project, ports, links, captures, lifeCycle, consoles, minFreeMb, emit },
+    ...{ table, kinds, project, ports, links, direct, captures, lifeCycle, consoles, minFreeMb, emit },
     troubleOf: (key) => keeper.troubleOf(key),
   })
   const reopen = new Reopen({
-    ...{ table, kinds, keeper, ports, links, lifeCycle, listening, nodes, log },
+    ...{ table, kinds, keeper, ports, links, direct, lifeCycle, listening, nodes, log },
     finishProjects: () => projects.finish(),
     emit: (project, payload) => events.emit(project.id, payload),
   })
@@ -193,6 +199,7 @@ export async function createNodeAgent(options: NodeAgentOptions): Promise<NodeAg
     files,
     images,
     nodes,
+    links: direct,
     events: {
       async open(options) {
         if (options.projectId !== undefined) await projects.find(options.projectId)

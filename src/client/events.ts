@@ -1,6 +1,7 @@
 import { type TSchema, Type } from '@sinclair/typebox'
 import { Check } from '@sinclair/typebox/value'
 import type { EventAgent } from '../host-agent.ts'
+import { DirectLink } from '../model/direct-link.ts'
 import type { EventPayload, FeedItem } from '../model/event.ts'
 import { Load } from '../model/host.ts'
 import { Project } from '../model/project.ts'
@@ -80,6 +81,7 @@ const OfNode = tolerant(
     ),
   }),
 )
+const OfLink = tolerant(line(DirectLink))
 const OfProject = tolerant(line(Project))
 const OfAny = Type.Object({
   ...AnyLine.properties,
@@ -119,6 +121,11 @@ function itemOf(connection: Connection, value: unknown, projectId: string | unde
     case 'project.closed': {
       if (!Check(OfProject, value)) return other(connection, value, projectId)
       return event(value, { type: action, project: value.event })
+    }
+    case 'link.updated':
+    case 'link.deleted': {
+      if (!Check(OfLink, value)) return other(connection, value, projectId)
+      return event(value, { type: action, link: value.event })
     }
     case 'log.error':
     case 'log.warning':

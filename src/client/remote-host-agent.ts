@@ -1,8 +1,9 @@
-import type { EventAgent, ImageAgent, SharedAgent } from '../host-agent.ts'
+import type { EventAgent, ImageAgent, LinkAgent, SharedAgent } from '../host-agent.ts'
 import { Connection } from './connection.ts'
 import { remoteEvents } from './events.ts'
 import { type RemoteHost, remoteHost } from './host.ts'
 import { remoteImages } from './images.ts'
+import { remoteLinks } from './links.ts'
 import { remoteNodes } from './nodes.ts'
 import type { RemoteOptions } from './options.ts'
 import { remoteProjects } from './projects.ts'
@@ -19,6 +20,7 @@ export class RemoteHostAgent {
   readonly projects: ReturnType<typeof remoteProjects>
   readonly images: ImageAgent
   readonly nodes: SharedAgent['nodes']
+  readonly links: LinkAgent
   readonly events: EventAgent
 
   /** Nothing is asked before it is needed. */
@@ -28,6 +30,7 @@ export class RemoteHostAgent {
     this.projects = remoteProjects(connection)
     this.images = remoteImages(connection)
     this.nodes = remoteNodes(connection)
+    this.links = remoteLinks(connection)
     this.events = remoteEvents(connection)
   }
 }

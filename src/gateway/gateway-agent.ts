@@ -12,7 +12,7 @@ import { type BringImage, ImageCopies } from './image-copies.ts'
 import { type Hasher, type ImageDigests, UploadDigests } from './image-digests.ts'
 import { gatewayImages } from './images.ts'
 import type { FleetMembers, PlacementStore } from './members.ts'
-import { gatewayNodes } from './nodes.ts'
+import { gatewayLinks, gatewayNodes } from './nodes.ts'
 import { type AskOwner, ProjectLocator } from './project-locator.ts'
 import { gatewayProjects } from './projects.ts'
 import { Scheduler } from './scheduler.ts'
@@ -97,6 +97,9 @@ export function createGateway({
         },
         get nodes() {
           return gatewayNodes(at)
+        },
+        get links() {
+          return gatewayLinks(at)
         },
         events: {
           open(options) {

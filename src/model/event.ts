@@ -1,4 +1,5 @@
 import type { Node } from '../kinds/node.ts'
+import type { DirectLink } from './direct-link.ts'
 import type { Load } from './host.ts'
 import type { Project } from './project.ts'
 
@@ -10,6 +11,8 @@ export type EventPayload =
       readonly change?: NodeChange
     }
   | { readonly type: 'project.updated' | 'project.closed'; readonly project: Project }
+  /** A link of the compute was joined, changed, lost an end (`verdict: 'detached'`), or was removed. */
+  | { readonly type: 'link.updated' | 'link.deleted'; readonly link: DirectLink }
   | { readonly type: 'log.error' | 'log.warning' | 'log.info'; readonly message: string }
   /** What only a newer compute tells: handed on as it is. `more`: the members of its line beside `action` and `event`. */
   | {

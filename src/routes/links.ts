@@ -1,12 +1,12 @@
 import { type TObject, Type } from '@sinclair/typebox'
-import { badRequest } from '../errors/api-error.ts'
+import { badRequest, conflict } from '../errors/api-error.ts'
 import type { NodeAgent, PortRef } from '../host-agent.ts'
 import { created, type Endpoint, endpoint, ok } from '../http/endpoint.ts'
 import { nearest } from '../http/nearest-word.ts'
 import { portParams, portRefOf } from '../http/params.ts'
 import { type TakenBack, takenBack } from '../http/taken-back.ts'
 import { kindOf, type NodeKindName, type NodeRef } from '../kinds/node.ts'
-import { Nio, NioState, nioSchemas, nioTypes } from '../schema/nio.ts'
+import { LinkNio, Nio, NioState, nioSchemas, nioTypes } from '../schema/nio.ts'
 import { noContentAfter } from './no-content.ts'
 import type { NodePlace } from './node-place.ts'
 
@@ -66,12 +66,13 @@ export function linkEndpoints({ path: node, kind, tag, params, ref: nodeOf }: No
       summary: 'Change the NIO of a port in place; what is not named keeps its value',
       body: anyNio,
       bodyShown: NioChange,
-      replies: { 201: { description: 'Changed', schema: Nio } },
+      replies: { 201: { description: 'Changed', schema: Type.Union([Nio, LinkNio]) } },
       errors: { 404: nothingAttached, 409: taken },
       async handle({ params, body }, { agent }) {
         const node = nodeOf(params)
         const port = portRefOf(params)
         const whole = isWhole(body, kind) ? body : { ...(await attached(agent.nodes, node, port, body)), ...body }
+        if (whole.type === 'nio_link') return created(await unchangedLink(agent.nodes, node, port, body))
         return created(await agent.nodes.updateNio(node, port, await nioOf(whole, kind)))
       },
     }),
@@ -84,6 +85,23 @@ export function linkEndpoints({ path: node, kind, tag, params, ref: nodeOf }: No
       handle: ({ params }, { agent }) => noContentAfter(agent.nodes.detachNio(nodeOf(params), portRefOf(params))),
     }),
   ]
+}
+
+/** The link of a port, sent back as it is shown; 409 for a change: the link is changed instead. */
+async function unchangedLink(nodes: NodeAgent, node: NodeRef, port: PortRef, body: object): Promise<LinkNio> {
+  const nio = await nodes.nioState(node, port)
+  const isSame = Object.entries(body).every(
+    ([name, value]) => !(name in LinkNio.properties) || nio[name as 'type'] === value,
+  )
+  if (nio.type === 'nio_link' && isSame) {
+    const { type, link_id, suspend } = nio
+    if (Object.keys(body).every((name) => name in nio)) return { type, link_id, ...(suspend === true && { suspend }) }
+  }
+  throw conflict(
+    nio.type === 'nio_link'
+      ? `The port is joined by the link ${nio.link_id}: change that, or POST a NIO, which takes the port over`
+      : 'type: nio_link is only shown; PUT .../links/{link_id} joins two ports',
+  )
 }
 
 /** Whether a body has all that a NIO of its type needs, so that the one that is attached need not be asked for. */
@@ -109,6 +127,7 @@ const articleOf = (word: string) => (/^[aeiou]/.test(word) ? 'an' : 'a')
 /** The NIO in a body; 400 that names the types the kind takes, or the field that is wrong. */
 async function nioOf(body: Record<string, unknown>, kind: NodeKindName): Promise<Nio> {
   const { type } = body
+  if (type === 'nio_link') throw badRequest('type: nio_link is only shown; PUT .../links/{link_id} joins two ports')
   const takes = kindOf(kind).nioTypes
   const wanted = takes.find((it) => it === type)
   if (wanted !== undefined) return inputOf(wanted).read(body) as Promise<Nio>

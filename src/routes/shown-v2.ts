@@ -94,6 +94,9 @@ function shown({ payload }: LabEvent, view: 'full' | undefined): ReturnType<Even
     case 'project.updated':
     case 'project.closed':
       return { action: payload.type, event: projectV2(payload.project, view) }
+    case 'link.updated':
+    case 'link.deleted':
+      return { action: payload.type, event: payload.link }
     case 'other': {
       const { action, event, more } = payload
       return { ...(view === 'full' && more), action, event }

@@ -1,5 +1,5 @@
 import { type Static, Type } from '@sinclair/typebox'
-import { changing, closedSchema, nullable, objectSchema, oneOf, PortNumber } from './fields.ts'
+import { changing, closedSchema, nullable, objectSchema, oneOf, PortNumber, Uuid } from './fields.ts'
 import { countedByFilters, droppedByFilters, Filters } from './filters.ts'
 
 const onEvery = {
@@ -74,6 +74,21 @@ export const Nio = Type.Union([UdpNio, GenericEthernetNio, EthernetNio, TapNio],
   description: 'What a port is attached to',
 })
 
+/** The NIO of a port that a link of the project joins to another port of the compute (`agent.links`); it is only shown. */
+export type LinkNio = Static<typeof LinkNio>
+const link = {
+  type: Type.Literal('nio_link'),
+  link_id: Uuid,
+  suspend: Type.Optional(Type.Boolean({ description: 'Only when the link is suspended' })),
+}
+export const LinkNio = closedSchema(
+  'LinkNio',
+  'A link that joins the port to another one of this compute; read-only',
+  link,
+)
+/** What a port may be shown to be attached to. */
+export type ShownNio = Nio | LinkNio
+
 /** What is known of a link. */
 export type LinkVerdict = Static<typeof LinkVerdict>
 export const LinkVerdict = oneOf(['ok', 'one_way', 'silent', 'peer_unreachable', 'suspended', 'port_taken'], {
@@ -103,30 +118,28 @@ const counters = {
 
 export const PortCounters = objectSchema('PortCounters', 'Counted since the port was opened', counters)
 
+export const captureShown = Type.Object(
+  {
+    pcap_file_path: Type.String(),
+    data_link_type: Type.String(),
+    frames: count('Frames in the file'),
+    missed: count('Frames that came faster than they could be stored'),
+  },
+  { description: 'The capture that runs; null when there is none' },
+)
+
 const state = {
   link: changing(LinkVerdict),
   link_reason: Type.Optional(
     changing(nullable(Type.String({ description: 'Why nothing passes, as far as that is known' }))),
   ),
   counters: changing(PortCounters),
-  capture: changing(
-    nullable(
-      Type.Object(
-        {
-          pcap_file_path: Type.String(),
-          data_link_type: Type.String(),
-          frames: count('Frames in the file'),
-          missed: count('Frames that came faster than they could be stored'),
-        },
-        { description: 'The capture that runs; null when there is none' },
-      ),
-    ),
-  ),
+  capture: changing(nullable(captureShown)),
 }
 
 /** A NIO with what passed over it. */
-export type NioState = Nio & { [K in keyof typeof state]: Static<(typeof state)[K]> }
+export type NioState = ShownNio & { [K in keyof typeof state]: Static<(typeof state)[K]> }
 export const NioState = Type.Union(
-  [udp, genericEthernet, ethernet, tap].map((properties) => Type.Object({ ...properties, ...state })),
+  [udp, genericEthernet, ethernet, tap, link].map((properties) => Type.Object({ ...properties, ...state })),
   { $id: 'NioState', description: 'A NIO with the state of its link' },
 )

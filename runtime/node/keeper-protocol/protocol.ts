@@ -16,16 +16,21 @@ import { longestSocketPath } from '../system/socket-path.ts'
  * What goes into an operation is declared once, as a schema: the types are derived from it, and the keeper checks every
  * request against it, whoever sends it. Members that are not known are ignored.
  */
-export const protocolVersion: number = typeof PATCHBAY_PROTOCOL === 'number' ? PATCHBAY_PROTOCOL : 6
+export const protocolVersion: number = typeof PATCHBAY_PROTOCOL === 'number' ? PATCHBAY_PROTOCOL : 7
 
 /** Defined only by tests that build a program of a later protocol. */
 declare const PATCHBAY_PROTOCOL: number | undefined
 
 /** Earlier versions whose operations have the same meaning as in this one. Some operations may be missing there. */
-const sameProtocols: readonly number[] = [5]
+const sameProtocols: readonly number[] = [5, 6]
 
 /** The first protocol version that has an operation. Operations that are not listed exist since version 5. */
-const since: Readonly<Partial<Record<string, number>>> = { ping: 6, 'unit.hold': 6 }
+const since: Readonly<Partial<Record<string, number>>> = {
+  ping: 6,
+  'unit.hold': 6,
+  'link.join': 7,
+  'link.remove': 7,
+}
 
 /** Whether the service can use every operation that a keeper of this protocol has. With other protocols it uses only the core. */
 export const isFullProtocol = (protocol: number): boolean =>
@@ -192,6 +197,8 @@ const stages = {
   suspend: Type.Boolean(),
   /** In the order in which they apply to a frame, the same for both directions. */
   filters: list(Filter, { maxItems: 64 }),
+  /** Those of frames to the guest, if they differ. Since protocol 7. */
+  filters_in: Type.Optional(list(Filter, { maxItems: 64 })),
 }
 
 export type UdpLink = Static<typeof UdpLink>
@@ -215,6 +222,22 @@ const DeviceLink = Type.Object({
 /** The other endpoint of a port's link, and the impairments of its frames. */
 export type SwitchNio = Static<typeof SwitchNio>
 const SwitchNio = Type.Union([UdpLink, DeviceLink])
+
+/**
+ * A link between two ports of one switch, without sockets. A port that is not open is joined as soon as it is; the link stays when a
+ * port is closed. `nio.attach` or `nio.detach` at one of the ports removes the link.
+ */
+export type JoinedLink = Static<typeof JoinedLink>
+const LinkName = Type.Object({
+  link_id: Type.String({ minLength: 1, maxLength: 64 }),
+  ports: Type.Unsafe<readonly [a: string, b: string]>(Type.Tuple([Key, Key])),
+})
+const JoinedLink = Type.Object({
+  ...LinkName.properties,
+  suspend: Type.Boolean(),
+  filters_ab: list(Filter, { maxItems: 64 }),
+  filters_ba: list(Filter, { maxItems: 64 }),
+})
 
 /** Counted since the port was opened: `out` from the guest, `in` to the guest. Dropped frames are in neither. */
 export type PortCounters = NioState['counters']
@@ -241,7 +264,12 @@ export interface PortReport {
   readonly capture: CaptureState | null
 }
 
-export type Inventory = { readonly units: readonly UnitState[]; readonly ports: readonly SwitchPortState[] }
+export interface Inventory {
+  readonly units: readonly UnitState[]
+  readonly ports: readonly SwitchPortState[]
+  /** Since protocol 7. */
+  readonly links?: readonly JoinedLink[]
+}
 
 /** The input of each operation. */
 export const operationInputs = {
@@ -260,6 +288,8 @@ export const operationInputs = {
   'netio.tidy': Type.Object({ application_id: Type.Integer({ minimum: 1, maximum: 511 }) }),
   'nio.attach': Type.Object({ key: Key, nio: SwitchNio }),
   'nio.detach': Type.Object({ key: Key }),
+  'link.join': Type.Object({ links: list(JoinedLink) }),
+  'link.remove': Type.Object({ links: list(LinkName) }),
   'port.report': Type.Object({ key: Type.Optional(Key), fresh: Type.Optional(Type.Boolean()) }),
   'capture.start': Type.Object({
     key: Key,
@@ -331,6 +361,13 @@ export interface Operations {
   'nio.attach': { in: Input<'nio.attach'>; out: Record<string, never> }
   /** Ends its captures too. */
   'nio.detach': { in: Input<'nio.detach'>; out: Record<string, never> }
+  /**
+   * Joins ports, or changes the impairments of links in place; links that are as given are left alone. What is attached to a port,
+   * and another link of it, is removed first. All links in about the time of one.
+   */
+  'link.join': { in: Input<'link.join'>; out: Record<string, never> }
+  /** Separates the ports and ends their captures. A link that is not known, or has other ports by now, is no error. */
+  'link.remove': { in: Input<'link.remove'>; out: Record<string, never> }
   /** The report of one port (`fresh`: after a new check of its link), or of all. */
   'port.report': { in: Input<'port.report'>; out: { ports: readonly PortReport[] } }
   /**

@@ -43,7 +43,7 @@ export class KeeperServer {
     const { units, switch: lan } = options
     this.#handlers = {
       ping: () => ({}),
-      inventory: () => ({ units: units.list(), ports: lan.list() }),
+      inventory: () => ({ units: units.list(), ports: lan.list(), links: lan.links() }),
       'unit.start': (spec) => units.start(spec),
       'unit.stop': ({ key, grace_ms }) => units.stop(key, grace_ms),
       'unit.limit': async ({ key, cpu_percent }) => nothing(await units.limit(key, cpu_percent)),
@@ -55,6 +55,8 @@ export class KeeperServer {
       'netio.tidy': async ({ application_id }) => nothing(await lan.tidy(application_id)),
       'nio.attach': async ({ key, nio }) => nothing(await lan.attach(key, nio)),
       'nio.detach': async ({ key }) => nothing(await lan.detach(key)),
+      'link.join': async ({ links }) => nothing(await lan.joinAll(links)),
+      'link.remove': async ({ links }) => nothing(await lan.separate(links)),
       'port.report': async ({ key, fresh }) => ({ ports: await lan.report(key, fresh) }),
       'capture.start': async ({ key, file, link_type, floor_mb }) =>
         nothing(await lan.exclusively(key, () => lan.captured(key).start(file, link_type, floor_mb))),

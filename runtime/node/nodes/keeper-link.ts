@@ -10,7 +10,16 @@ import { KeeperClient } from '../keeper/client.ts'
 import { hasKeeper, keeperDirectory, otherKeeperDirectories } from '../keeper/generation.ts'
 import { ensureKeeper } from '../keeper/launch.ts'
 import { KeeperError } from '../keeper-protocol/error.ts'
-import type { Exit, Inventory, Operations, PacketPathName, PortReport, UnitState } from '../keeper-protocol/protocol.ts'
+import {
+  type Exit,
+  hasOperation,
+  type Inventory,
+  type Operations,
+  type PacketPathName,
+  type PortReport,
+  protocolVersion,
+  type UnitState,
+} from '../keeper-protocol/protocol.ts'
 import type { Log } from '../log/log.ts'
 import { KeeperHold } from './keeper-hold.ts'
 import { nothingPassed } from './nio-state.ts'
@@ -121,6 +130,17 @@ export class KeeperLink {
     return this.#holdOf(key).live?.isFull ?? true
   }
 
+  /** Whether two nodes are in one keeper, which can join their ports directly. */
+  canJoin(one: string, other: string): boolean {
+    const hold = this.#holdOf(one)
+    return hold === this.#holdOf(other) && hasOperation(hold.live?.protocol ?? protocolVersion, 'link.join')
+  }
+
+  /** The keeper of a node, to tell nodes of different ones apart. */
+  holderOf(key: string): object {
+    return this.#holdOf(key)
+  }
+
   /**
    * One operation of the keeper that holds the node. Rejects with KeeperError for its refusals, with a 503 when it does not answer,
    * with a 409 when it ends, cannot be started, or does not have the operation.
@@ -130,7 +150,8 @@ export class KeeperLink {
     input: Operations[Op]['in'],
     ms?: number,
   ): Promise<Operations[Op]['out']> {
-    const key = 'key' in input && input.key !== undefined ? unitOf(input.key) : undefined
+    const named = 'key' in input ? input.key : 'links' in input ? input.links[0]?.ports[0] : undefined
+    const key = named === undefined ? undefined : unitOf(named)
     if (op === 'unit.forget' && key !== undefined && this.#ended.delete(key)) return {} as Operations[Op]['out']
     if (op === 'port.report' && key === undefined) return { ports: await this.#reports(ms) } as Operations[Op]['out']
     const older = key === undefined ? undefined : this.#holders.get(key)
@@ -164,7 +185,8 @@ export class KeeperLink {
     for (const unit of parts.flatMap((part) => part.units)) {
       if (unit.exit === null || !units.has(unit.key)) units.set(unit.key, unit)
     }
-    return { units: [...units.values()], ports: parts.flatMap((part) => part.ports) }
+    const links = parts.flatMap((part) => part.links ?? [])
+    return { units: [...units.values()], ports: parts.flatMap((part) => part.ports), links }
   }
 
   /** What is known of a run of a unit; undefined when nothing is, or the keeper cannot be asked. */

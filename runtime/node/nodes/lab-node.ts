@@ -10,8 +10,8 @@ import type { OpenProject } from '../projects/open-project.ts'
 import { type Deletion, nodeRecordFile } from '../projects/project-record.ts'
 import { withDiskErrors } from '../storage/disk.ts'
 import { removeDurable, renameDurable, writeDurable } from '../storage/durable-file.ts'
-import { type NewerRecord, newerReason, recordVersion } from '../storage/newer-record.ts'
-import type { NodeRecord } from './record.ts'
+import { type NewerRecord, newerReason } from '../storage/newer-record.ts'
+import { type NodeRecord, storedRecord } from './record.ts'
 
 /** A node of an open project. */
 export class LabNode implements KindNode {
@@ -121,7 +121,7 @@ export class LabNode implements KindNode {
     return this.#saving.run('', async () => {
       const facts = this.#guestFacts
       await withDiskErrors('The record of the node', () =>
-        writeDurable(this.#file(), JSON.stringify({ ...this.record, version: recordVersion })),
+        writeDurable(this.#file(), JSON.stringify(storedRecord(this.record))),
       )
       this.#savedFacts = facts
       this.project.saved(this.key)

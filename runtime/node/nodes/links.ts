@@ -3,13 +3,14 @@ import { ignore } from '../../../src/async/ignore.ts'
 import { ApiError, badRequest, conflict, notFound } from '../../../src/errors/api-error.ts'
 import type { PortRef } from '../../../src/host-agent.ts'
 import type { EventPayload } from '../../../src/model/event.ts'
-import type { Nio, NioState, UdpNio } from '../../../src/schema/nio.ts'
+import type { Nio, NioState, ShownNio, UdpNio } from '../../../src/schema/nio.ts'
 import { compileFilters } from '../filters/compile.ts'
 import { allowedInterfaces, type InterfaceRules, requireAllowed } from '../host/allowed-interfaces.ts'
 import type { PortReport, SwitchNio, SwitchPortState } from '../keeper-protocol/protocol.ts'
 import type { PortWire } from '../kinds/kind.ts'
 import type { PortAllocator } from '../ports/allocator.ts'
 import { isUdpFree } from '../ports/bind-test.ts'
+import { type DirectLinks, takenOver } from './direct-links.ts'
 import { type KeeperLink, keeperErrorCode } from './keeper-link.ts'
 import type { LabNode } from './lab-node.ts'
 import { lineOfPort } from './line.ts'
@@ -32,6 +33,7 @@ import { Wiring } from './wiring.ts'
 export interface LinksOptions {
   readonly keeper: KeeperLink
   readonly ports: PortAllocator
+  readonly direct: DirectLinks
   readonly interfaces: () => InterfaceRules
   readonly emit: (node: LabNode, payload: EventPayload) => void
 }
@@ -40,13 +42,15 @@ export interface LinksOptions {
 export class Links {
   readonly #keeper: KeeperLink
   readonly #ports: PortAllocator
+  readonly #direct: DirectLinks
   readonly #wiring: Wiring
   readonly #interfaces: () => InterfaceRules
   readonly #emit: (node: LabNode, payload: EventPayload) => void
 
-  constructor({ keeper, ports, interfaces, emit }: LinksOptions) {
+  constructor({ keeper, ports, direct, interfaces, emit }: LinksOptions) {
     this.#keeper = keeper
     this.#ports = ports
+    this.#direct = direct
     this.#wiring = new Wiring({ keeper, ports, emit })
     this.#interfaces = interfaces
     this.#emit = emit
@@ -86,6 +90,7 @@ export class Links {
       if (lport !== undefined) this.#giveBack(lport, owner, holder)
       throw error
     }
+    if (slot.nio?.type === 'nio_link') await this.#direct.detach(node, slot.nio, takenOver(node, name))
     slot.nio = nio
     if (before !== undefined && before !== lport) await this.#giveUp(node, name, before)
     if (node.kind.wiring?.lineOf !== undefined) slot.line = lineOfPort(node, port)
@@ -106,7 +111,7 @@ export class Links {
 
   /** 404 when nothing is attached. */
   async update(node: LabNode, port: PortRef, nio: Nio): Promise<Nio> {
-    const { suspend, filters } = requireNio(node, requirePort(node, port))
+    const { suspend, filters = undefined } = { filters: undefined, ...requireNio(node, requirePort(node, port)) }
     // What a change does not name keeps its value.
     const kept = { ...(suspend !== undefined && { suspend }), ...(filters !== undefined && { filters }) }
     return this.#attach(node, port, { ...kept, ...nio })
@@ -115,7 +120,15 @@ export class Links {
   /** 404 when nothing is attached. */
   async detach(node: LabNode, port: PortRef): Promise<void> {
     const name = requirePort(node, port)
-    const lport = lportOf(requireNio(node, name))
+    const nio = requireNio(node, name)
+    if (nio.type === 'nio_link') {
+      return this.#direct.detach(
+        node,
+        nio,
+        `The NIO of ${node.record.name}, port ${name}, was deleted: join the link again`,
+      )
+    }
+    const lport = lportOf(nio)
     await this.#keeper.call('nio.detach', { key: portKey(node, name) }).catch((error: unknown) => {
       if (keeperErrorCode(error) !== 'unknown_key') throw error
     })
@@ -148,7 +161,7 @@ export class Links {
   }
 
   /** What the switch says of a link, which is attached again when it is not there; `fresh`: after another look at it. */
-  async #attached(node: LabNode, name: string, nio: Nio, fresh: boolean): Promise<PortReport> {
+  async #attached(node: LabNode, name: string, nio: ShownNio, fresh: boolean): Promise<PortReport> {
     const known = await this.#report(node, name, fresh)
     if (known !== undefined && known.link !== null) return known
     await this.#reattach(node, name, slotOf(node, name), nio)
@@ -168,7 +181,11 @@ export class Links {
   }
 
   /** Claims and wires what the record says is attached. */
-  async #reattach(node: LabNode, name: string, slot: Slot, nio: Nio): Promise<void> {
+  async #reattach(node: LabNode, name: string, slot: Slot, nio: ShownNio): Promise<void> {
+    if (nio.type === 'nio_link') {
+      await this.#wiring.open(node, name, slot)
+      return this.#direct.place(node.project, nio.link_id)
+    }
     const lport = lportOf(nio)
     if (lport !== undefined) this.#ports.claimUdp(lport, ownerOf(node, name))
     await this.#wiring.open(node, name, slot)
@@ -189,7 +206,8 @@ export class Links {
         this.#wiring.release(node, name, slot)
       }
       const wire = await this.#wiring.open(node, name, slot)
-      if (slot.nio !== null) await this.#connect(node, name, await this.#resolve(node, name, slot.nio))
+      if (slot.nio?.type === 'nio_link') await this.#direct.place(node.project, slot.nio.link_id)
+      else if (slot.nio !== null) await this.#connect(node, name, await this.#resolve(node, name, slot.nio))
       wires.set(name, wire)
     }
     return wires
@@ -214,7 +232,10 @@ export class Links {
     for (const [name, slot] of Object.entries(node.record.ports)) {
       if (slot.nio === null) continue
       try {
-        await this.#reattach(node, name, slot, slot.nio)
+        // The port of a node that does not run joins when it is opened.
+        if (slot.nio.type === 'nio_link' && node.status === 'stopped')
+          await this.#direct.place(node.project, slot.nio.link_id)
+        else await this.#reattach(node, name, slot, slot.nio)
       } catch (error) {
         failures.push(`The link of ${node.record.name}, port ${name}, is not there: ${(error as Error).message}`)
       }
@@ -256,6 +277,8 @@ export class Links {
       const owner = ownerOf(node, name)
       const lport = lportOf(slot.nio)
       if (lport !== undefined) await this.#giveUp(node, name, lport)
+      if (slot.nio?.type === 'nio_link')
+        await this.#direct.detach(node, slot.nio, `${record.name} does not have port ${name} any more: remove the link`)
       if (node.status === 'stopped') {
         await this.#keeper
           .call('port.close', { key: portKey(node, name) })
@@ -368,8 +391,12 @@ export class Links {
 }
 
 /** A NIO, in words. */
-const described = (nio: Nio): string =>
-  nio.type === 'nio_udp' ? `UDP port ${nio.lport} to ${nio.rhost}:${nio.rport}` : `${nio.type} ${deviceOf(nio).device}`
+const described = (nio: ShownNio): string =>
+  nio.type === 'nio_link'
+    ? `link ${nio.link_id}`
+    : nio.type === 'nio_udp'
+      ? `UDP port ${nio.lport} to ${nio.rhost}:${nio.rport}`
+      : `${nio.type} ${deviceOf(nio).device}`
 
 const deviceOf = (nio: Exclude<Nio, UdpNio>): { field: string; device: string } =>
   nio.type === 'nio_tap'

@@ -1,7 +1,7 @@
 import { Create } from '@sinclair/typebox/value'
 import { linkTypes } from '../../../src/model/capture.ts'
 import { type NioState, PortCounters } from '../../../src/schema/nio.ts'
-import type { PortReport } from '../keeper-protocol/protocol.ts'
+import type { CaptureState, PortReport } from '../keeper-protocol/protocol.ts'
 
 type State = Pick<NioState, 'link' | 'link_reason' | 'counters' | 'capture'>
 
@@ -13,13 +13,17 @@ export const stateOf = ({ link, reason, counters, capture }: PortReport): State 
   link: link ?? 'silent',
   link_reason: reason ?? null,
   counters,
-  capture: capture && {
+  capture: captureOf(capture),
+})
+
+/** A capture in the form for clients. */
+export const captureOf = (capture: CaptureState | null): State['capture'] =>
+  capture && {
     pcap_file_path: capture.file,
     data_link_type: linkTypeName(capture.link_type),
     frames: capture.frames,
     missed: capture.missed,
-  },
-})
+  }
 
 const linkTypeName = (number: number): string =>
   Object.entries(linkTypes).find(([, it]) => it === number)?.[0] ?? String(number)

@@ -17,6 +17,16 @@ export class NodeTable extends Map<string, LabNode> {
     return this.#locks.run(key, run)
   }
 
+  /** Runs a function with the locks of several nodes, which are taken in one order everywhere. */
+  lockAll<T>(keys: readonly string[], run: () => Promise<T>): Promise<T> {
+    const sorted = [...new Set(keys)].sort()
+    const next = (index: number): Promise<T> => {
+      const key = sorted[index]
+      return key === undefined ? run() : this.lock(key, () => next(index + 1))
+    }
+    return next(0)
+  }
+
   /** Runs a function with the lock of a node, unless the node was deleted by then. Logs a failure. */
   queue(key: string, run: (node: LabNode) => Promise<void>): void {
     const node = this.get(key)

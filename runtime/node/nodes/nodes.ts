@@ -17,6 +17,7 @@ import type { Captures } from './captures.ts'
 import type { Consoles } from './consoles.ts'
 import { replaceDirectory } from './copy.ts'
 import { Creation, noteDeleted } from './creation.ts'
+import type { DirectLinks } from './direct-links.ts'
 import { unknownState } from './keeper-link.ts'
 import type { LabNode } from './lab-node.ts'
 import type { LifeCycle } from './life-cycle.ts'
@@ -31,6 +32,7 @@ export interface NodesOptions {
   readonly project: (projectId: string) => Promise<OpenProject>
   readonly ports: PortAllocator
   readonly links: Links
+  readonly direct: DirectLinks
   readonly captures: Captures
   readonly lifeCycle: LifeCycle
   readonly consoles: Consoles
@@ -156,21 +158,17 @@ export class Nodes implements NodeAgent {
         { word: 'no-such-node', cause: error },
       )
     })
-    const keys = [source.key, destination.key].sort() as [string, string]
-    // Both hold still; in one order, so that two copies into each other do not wait for each other.
-    return this.#table.lock(keys[0], () =>
-      this.#table.lock(keys[1], async () => {
-        const [from, to] = [await this.#find(ref), await this.#find(wanted)]
-        to.project.requireUsable()
-        for (const it of [from, to]) {
-          requireKnown(it.trouble)
-          it.requireUnsealed()
-        }
-        if (to.status !== 'stopped') throw conflict('The destination runs: stop it first', { word: 'node-running' })
-        await this.#copy(from, to)
-        return viewOf<K>(to)
-      }),
-    )
+    return this.#table.lockAll([source.key, destination.key], async () => {
+      const [from, to] = [await this.#find(ref), await this.#find(wanted)]
+      to.project.requireUsable()
+      for (const it of [from, to]) {
+        requireKnown(it.trouble)
+        it.requireUnsealed()
+      }
+      if (to.status !== 'stopped') throw conflict('The destination runs: stop it first', { word: 'node-running' })
+      await this.#copy(from, to)
+      return viewOf<K>(to)
+    })
   }
 
   attachNio(ref: NodeRef, port: PortRef, nio: Nio): Promise<Nio> {
@@ -280,6 +278,7 @@ export class Nodes implements NodeAgent {
     }
     const ended = await Promise.allSettled(nodes.map((node) => this.#table.lock(node.key, () => end(node))))
     for (const result of ended) if (result.status === 'rejected') throw result.reason
+    await this.#options.direct.close(project)
   }
 
   /** 503 while it is not known what runs of a project. */
@@ -359,6 +358,7 @@ export class Nodes implements NodeAgent {
     const isNoted = files === 'later' && (await noteDeleted(node))
     // The record goes last: it says what is left to do.
     if (!isNoted) await withDiskErrors('The directory of the node', () => removeTree(node.directory))
+    await this.#options.direct.removeOf(node)
     await this.#release(node)
     await withDiskErrors('The record of the node', () => node.removeRecord())
     this.#options.emit(node, { type: 'node.deleted', node: node.view() })

@@ -2,7 +2,7 @@ import { type Static, type TObject, type TSchema, Type } from '@sinclair/typebox
 import { Check } from '@sinclair/typebox/value'
 import type { PortRef } from '../../../src/host-agent.ts'
 import { kindOf, type Node, type NodeKindName, nodeKinds } from '../../../src/kinds/node.ts'
-import { Nio } from '../../../src/schema/nio.ts'
+import { LinkNio, Nio } from '../../../src/schema/nio.ts'
 import type { Pool } from '../ports/allocator.ts'
 import { recordVersion } from '../storage/newer-record.ts'
 
@@ -34,7 +34,8 @@ export const NodeRecord = Type.Object({
     Type.String(),
     Type.Object({
       guest_port: Type.Union([Type.Integer(), Type.Null()]),
-      nio: Type.Union([Nio, Type.Null()]),
+      /** A direct link is not written here: the record of the project has it. */
+      nio: Type.Union([Nio, LinkNio, Type.Null()]),
       /** The line type at the time of the attach, for ports that can change it. */
       line: Type.Optional(Type.Union([Type.Literal('ethernet'), Type.Literal('serial')])),
     }),
@@ -75,6 +76,18 @@ export function consolePool({ console_type }: NodeRecord): Pool | undefined {
   if (console_type === 'none') return undefined
   return console_type === 'vnc' ? 'vnc' : 'console'
 }
+
+/** The record as it is written, without what the record of the project says. */
+export const storedRecord = (record: NodeRecord): NodeRecord => ({
+  ...record,
+  version: recordVersion,
+  ports: Object.fromEntries(
+    Object.entries(record.ports).map(([name, slot]) => [
+      name,
+      slot.nio?.type === 'nio_link' ? { ...slot, nio: null } : slot,
+    ]),
+  ),
+})
 
 /** Whether the guest sees a connected cable (carrier). */
 export function hasCarrier({ ports }: NodeRecord, port: PortRef): boolean {

@@ -12,6 +12,7 @@ import { listNodeRecords, nodeOfRecord, nodeRecords } from '../projects/project-
 import { readDurable } from '../storage/durable-file.ts'
 import { NewerRecord, newerReason, recordVersion } from '../storage/newer-record.ts'
 import { tidyCopies } from './copy.ts'
+import type { DirectLinks } from './direct-links.ts'
 import { type KeeperLink, unknownState } from './keeper-link.ts'
 import { LabNode } from './lab-node.ts'
 import { keeperDied, type LifeCycle } from './life-cycle.ts'
@@ -28,6 +29,7 @@ export interface ReopenOptions {
   readonly keeper: KeeperLink
   readonly ports: PortAllocator
   readonly links: Links
+  readonly direct: DirectLinks
   readonly lifeCycle: LifeCycle
   readonly listening: Listening
   readonly table: NodeTable
@@ -147,6 +149,11 @@ export class Reopen {
       await keeper.call('port.close', { key }).catch(ignore('the port has no unit, and goes with its keeper'))
       if (netio != null) await keeper.tidyNetio(netio.application_id)
     }
+    const lost = (inventory.links ?? []).filter((link) => !this.#options.direct.isKnown(link))
+    for (const link of lost)
+      await keeper
+        .call('link.remove', { links: [link] })
+        .catch(ignore('it has no open port, or is replaced by another'))
     for (const { cleanup } of Object.values(kinds)) await cleanup?.reapOrphans?.(isThere)
   }
 
@@ -287,6 +294,7 @@ export class Reopen {
     const node = new LabNode(project, kind, record, (key) => keeper.troubleOf(key))
     const before = JSON.stringify(record.properties)
     record.properties = parseOrDefault(ours.schema, record.properties)
+    this.#options.direct.adopt(node)
     ours.onOpened?.(node)
     node.newer = newer
     if (newer === undefined) node.deletion = nodeOfRecord(name)?.deletion

@@ -1,6 +1,6 @@
 import { notFound } from '../../../src/errors/api-error.ts'
 import type { PortRef } from '../../../src/host-agent.ts'
-import type { Nio } from '../../../src/schema/nio.ts'
+import type { ShownNio } from '../../../src/schema/nio.ts'
 import type { LabNode } from './lab-node.ts'
 
 /** What a record says of a port. Its name there is `{adapter}/{port}`. */
@@ -17,7 +17,7 @@ export const portKey = (node: LabNode, name: string): string => `${node.key}/${n
 export const unitOf = (port: string): string => port.split('/')[0] ?? ''
 /** Who owns the UDP ports of a port. */
 export const ownerOf = (node: LabNode, name: string): string => `${node.owner}/${name}`
-export const lportOf = (nio: Nio | null): number | undefined => (nio?.type === 'nio_udp' ? nio.lport : undefined)
+export const lportOf = (nio: ShownNio | null): number | undefined => (nio?.type === 'nio_udp' ? nio.lport : undefined)
 
 export function slotOf(node: LabNode, name: string): Slot {
   node.record.ports[name] ??= { guest_port: null, nio: null }
@@ -41,7 +41,7 @@ export function requirePort(node: LabNode, wanted: PortRef): string {
 }
 
 /** What is attached to a port; 404. */
-export function requireNio(node: LabNode, name: string): Nio {
+export function requireNio(node: LabNode, name: string): ShownNio {
   const nio = node.record.ports[name]?.nio
   if (nio == null)
     throw notFound(`Nothing is attached to adapter ${name.replace('/', ', port ')}; POST of a NIO attaches something`, {

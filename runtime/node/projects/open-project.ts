@@ -4,10 +4,12 @@ import { conflict } from '../../../src/errors/api-error.ts'
 import type { Project } from '../../../src/model/project.ts'
 import type { LabNode } from '../nodes/lab-node.ts'
 import { UnsavedRecords } from '../storage/unsaved-records.ts'
-import { type ProjectRecord, writeProject } from './project-record.ts'
+import { type ProjectRecord, type StoredLink, writeProject } from './project-record.ts'
 
 /** Called with a message for the user and the error when a record could not be saved. */
 export type UnsavedListener = (message: string, error: unknown) => void
+
+export type LinkChanges = readonly (readonly [id: string, link: StoredLink | null])[]
 
 /** A project in memory. */
 export class OpenProject {
@@ -18,6 +20,9 @@ export class OpenProject {
   readonly consoleHost: string
   /** By `{kind}:{node_id}`. */
   readonly nodes = new Map<string, LabNode>()
+  /** Direct links by their ids. */
+  readonly links = new Map<string, StoredLink>()
+  #linksAt: Map<string, readonly StoredLink[]> | undefined
   record: ProjectRecord
   path: string
   readonly #saving = new KeyedMutex()
@@ -37,6 +42,7 @@ export class OpenProject {
   ) {
     this.id = record.project_id
     this.record = record
+    for (const link of record.links ?? []) this.links.set(link.link_id, link)
     this.path = path
     this.location = location
     this.#unsaved = new UnsavedRecords(tell)
@@ -77,9 +83,49 @@ export class OpenProject {
     }
   }
 
+  /** Enters, changes or (null) removes direct links in memory; returns what undoes that. */
+  enterLinks(links: LinkChanges): LinkChanges {
+    const before = links.map(([id]) => [id, this.links.get(id) ?? null] as const).reverse()
+    for (const [id, link] of links) {
+      if (link === null) this.links.delete(id)
+      else this.links.set(id, link)
+    }
+    this.#linksAt = undefined
+    return before
+  }
+
+  /** The same, on disk too, or neither; `entered`: what undoes changes that are in memory already. */
+  async setLinks(links: LinkChanges, entered: LinkChanges = []): Promise<void> {
+    const before = [...this.enterLinks(links), ...entered]
+    if (this.isClosing) return
+    try {
+      await this.save()
+    } catch (error) {
+      this.enterLinks(before)
+      throw error
+    }
+  }
+
+  /** The direct links of a node, by its key. */
+  linksAt(node: string): readonly StoredLink[] {
+    if (this.#linksAt === undefined) {
+      this.#linksAt = new Map()
+      for (const link of this.links.values()) {
+        for (const key of new Set(link.nodes.map(({ node_type, node_id }) => `${node_type}:${node_id}`)))
+          this.#linksAt.set(key, [...(this.#linksAt.get(key) ?? []), link])
+      }
+    }
+    return this.#linksAt.get(node) ?? []
+  }
+
+  /** The record as it is written. */
+  get stored(): ProjectRecord {
+    return { ...this.record, links: [...this.links.values()] }
+  }
+
   /** Writes the record in its state at the time of the write: an earlier state never replaces a later one. */
   async save(): Promise<void> {
-    await this.#saving.run(this.id, () => writeProject(this.path, this.record))
+    await this.#saving.run(this.id, () => writeProject(this.path, this.stored))
     this.saved(this.id)
   }
 

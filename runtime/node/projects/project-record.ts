@@ -3,8 +3,10 @@ import { join } from 'node:path'
 import { type Static, Type } from '@sinclair/typebox'
 import { Check } from '@sinclair/typebox/value'
 import { conflict } from '../../../src/errors/api-error.ts'
+import { DirectLinkJoin } from '../../../src/model/direct-link.ts'
 import { Variable } from '../../../src/model/project.ts'
-import { nullable } from '../../../src/schema/fields.ts'
+import { nullable, PortNumber } from '../../../src/schema/fields.ts'
+import { Filters } from '../../../src/schema/filters.ts'
 
 import { withDiskErrors } from '../storage/disk.ts'
 import {
@@ -17,6 +19,20 @@ import {
 } from '../storage/durable-file.ts'
 import { NewerRecord, recordVersion } from '../storage/newer-record.ts'
 import { markerDirectory } from '../storage/paths.ts'
+
+/** A direct link on disk. */
+export type StoredLink = Static<typeof StoredLink>
+const StoredLink = Type.Object({
+  ...Type.Omit(DirectLinkJoin, ['filters_ab', 'filters_ba', 'suspend']).properties,
+  filters_ab: Filters,
+  filters_ba: Filters,
+  suspend: Type.Boolean(),
+  line: Type.Union([Type.Literal('ethernet'), Type.Literal('serial')]),
+  /** Why the ports are separated, though the link was not removed. */
+  detached: Type.Optional(Type.String()),
+  /** UDP ports of the two ends, while these are in two keepers. */
+  udp_ports: Type.Optional(Type.Tuple([PortNumber, PortNumber])),
+})
 
 /** A project on disk: `.patchbay/project.json`. The file also marks the directory as a project of Patchbay. */
 export type ProjectRecord = Static<typeof ProjectRecord>
@@ -32,6 +48,8 @@ export const ProjectRecord = Type.Object({
   ending: Type.Optional(Type.Union([Type.Literal('close'), Type.Literal('remove')])),
   /** UDP ports reserved for links, until they are released or the NIO that uses one is deleted. */
   udp_ports: Type.Optional(Type.Array(Type.Integer({ minimum: 1, maximum: 65535 }))),
+  /** Its direct links (nodes/direct-links.ts). */
+  links: Type.Optional(Type.Array(StoredLink)),
   /** Directories of deleted nodes that the next commit removes, as `{kind}/{node_id}`. */
   deleted: Type.Array(Type.String({ pattern: '^[a-z-]+/[0-9a-f-]{36}$' })),
 })

@@ -216,6 +216,7 @@ export class Projects implements ProjectAgent {
       temporary: input.temporary ?? found?.record.temporary ?? false,
       variables: input.variables ?? found?.record.variables ?? null,
       open: true,
+      links: found?.record.links ?? [],
       deleted: found?.record.deleted ?? [],
     }
     const made = await mkdir(path, { recursive: true, mode: 0o700 })
@@ -345,7 +346,7 @@ export class Projects implements ProjectAgent {
     const isThere = (await stat(path).catch(() => undefined)) !== undefined
     if (!isThere) await moveDirectory(before, path)
     await this.#noteElsewhere(project.id, path)
-    await writeProject(path, project.record)
+    await writeProject(path, project.stored)
     project.path = path
     for (const node of project.nodes.values()) {
       await mkdir(node.directory, { recursive: true, mode: 0o700 })

@@ -1,7 +1,8 @@
+import { isDeepStrictEqual } from 'node:util'
 import { ignore } from '../../../src/async/ignore.ts'
 import { KeyedMutex } from '../../../src/async/keyed-mutex.ts'
 import { KeeperError } from '../keeper-protocol/error.ts'
-import type { PortReport, SwitchNio, SwitchPortState } from '../keeper-protocol/protocol.ts'
+import type { JoinedLink, PortReport, SwitchNio, SwitchPortState } from '../keeper-protocol/protocol.ts'
 import { Recorder } from './capture/recorder.ts'
 import { at, Counters } from './core/counters.ts'
 import type { PacketPath, PathListener } from './core/path.ts'
@@ -12,7 +13,7 @@ import { guestEnd, hasEthernet, isSameGuest, requireGuest, type SwitchGuest } fr
 import { endpointOf, isLoopbackEndpoint, isSamePlace, placeOf } from './places.ts'
 import { PortablePath } from './portable/portable-path.ts'
 import { Prober } from './prober.ts'
-import { judgeLink, verdictReasonOf } from './verdict.ts'
+import { judgeJoined, judgeLink, refusingGuest, verdictReasonOf } from './verdict.ts'
 
 interface Port {
   readonly key: string
@@ -65,6 +66,9 @@ export class Switch {
   /** Port keys by the end of their link. */
   readonly #byEnd = new Map<number, string>()
   readonly #byRow = new Map<number, Port>()
+  /** Direct links by their ids, and by the keys of their ports, whether these are open or not. */
+  readonly #links = new Map<string, JoinedLink>()
+  readonly #linkOf = new Map<string, JoinedLink>()
   /** One lock for each port, and one for all changes of links, which concern two ports. */
   readonly #serial = new KeyedMutex()
   readonly #linking = new KeyedMutex()
@@ -107,6 +111,10 @@ export class Switch {
     }))
   }
 
+  links(): JoinedLink[] {
+    return [...this.#links.values()]
+  }
+
   /** Opens a port, or returns the open port of this guest. */
   open(key: string, guest: SwitchGuest): Promise<{ switch_port: number }> {
     return this.#serial.run(key, async () => {
@@ -123,6 +131,8 @@ export class Switch {
         const opened = { key, at: guest, row, guest: end, guestEndPort: port, recorder, link: null, joined: null }
         this.#ports.set(key, opened)
         this.#byRow.set(row, opened)
+        const link = this.#linkOf.get(key)
+        if (link !== undefined) await this.#linking.run('', () => this.#joinDirect(link))
         return { switch_port: port }
       } catch (error) {
         this.#counters.release(row)
@@ -155,6 +165,7 @@ export class Switch {
         if (holder !== undefined && holder !== port)
           throw new KeeperError('port_taken', `UDP port ${nio.lport} is used by another link`)
       }
+      const direct = this.#linkOf.get(key)
       if (before !== null && isSamePlace(before.nio, nio) && !this.#isDead(port)) {
         port.link = { ...before, nio }
         await this.#path.impair(port.row, nio)
@@ -165,6 +176,10 @@ export class Switch {
       if (isInPlace) await this.#unlink(port)
       try {
         const link = await this.#openLink(port, nio)
+        if (direct !== undefined) {
+          await this.#drop(direct)
+          for (const end of direct.ports) if (end !== key) void this.#endCapture(end)
+        }
         if (!isInPlace) await this.#unlink(port)
         await this.#connect(port, link)
       } catch (error) {
@@ -184,15 +199,36 @@ export class Switch {
   detach(key: string): Promise<void> {
     return this.#serial.run(key, async () => {
       const port = this.#require(key)
-      await this.#linking.run('', () => this.#unlink(port))
+      const direct = this.#linkOf.get(key)
+      await this.#linking.run('', () => (direct === undefined ? this.#unlink(port) : this.#drop(direct)))
+      for (const end of direct?.ports ?? []) if (end !== key) void this.#endCapture(end)
       await port.recorder.close()
     })
+  }
+
+  /** Joins ports of this switch, or changes the impairments of links in place. */
+  joinAll(links: readonly JoinedLink[]): Promise<void> {
+    return this.#linking.run('', async () => {
+      for (const link of links) await this.#replace(link)
+      await Promise.all(links.map((link) => this.#joinDirect(link)))
+    })
+  }
+
+  /** Removes direct links and ends the captures of their ports. */
+  async separate(links: readonly Pick<JoinedLink, 'link_id' | 'ports'>[]): Promise<void> {
+    const known = links.flatMap(({ link_id, ports }) => {
+      const link = this.#links.get(link_id)
+      return link !== undefined && isDeepStrictEqual(link.ports, ports) ? [link] : []
+    })
+    await this.#linking.run('', () => Promise.all(known.map((link) => this.#drop(link))))
+    await Promise.all(known.flatMap(({ ports }) => ports.map((key) => this.#endCapture(key))))
   }
 
   /** `not_linked` when nothing is attached. */
   captured(key: string): Recorder {
     const port = this.#require(key)
-    if (port.link === null) throw new KeeperError('not_linked', 'nothing is attached to the port')
+    if (port.link === null && !this.#linkOf.has(key))
+      throw new KeeperError('not_linked', 'nothing is attached to the port')
     return port.recorder
   }
 
@@ -216,6 +252,17 @@ export class Switch {
 
   #report(port: Port): PortReport {
     const { key, row, link, joined, recorder } = port
+    const direct = this.#linkOf.get(key)
+    if (direct !== undefined) {
+      const verdict = direct.suspend
+        ? 'suspended'
+        : joined === null
+          ? 'peer_unreachable'
+          : judgeJoined(joined.row, this.#counters)
+      const why = joined === null ? 'the node at the other end does not run' : refusingGuest
+      const reason = verdict === 'peer_unreachable' ? why : null
+      return { key, counters: this.#counters.read(row), link: verdict, reason, capture: recorder.state }
+    }
     const verdict =
       link === null
         ? null
@@ -236,9 +283,11 @@ export class Switch {
   }
 
   async #close(port: Port): Promise<void> {
-    await this.#linking.run('', () => this.#unlink(port))
+    await this.#linking.run('', () => {
+      this.#ports.delete(port.key)
+      return this.#unlink(port)
+    })
     await port.recorder.close()
-    this.#ports.delete(port.key)
     this.#byRow.delete(port.row)
     await this.#path.close(port.guest)
     await this.#path.forget(port.row)
@@ -303,26 +352,73 @@ export class Switch {
 
   async #unlink(port: Port): Promise<void> {
     const { link, joined } = port
-    if (link === null) return
+    if (link === null && joined === null) return
     port.link = null
-    link.prober?.stop()
-    this.#deviceWatch.delete(port.key)
-    this.#byEnd.delete(link.end)
-    if (link.nio.type === 'udp' && this.#byLport.get(link.nio.lport) === port) this.#byLport.delete(link.nio.lport)
     port.joined = null
-    await this.#path.setLane(port.guest, null)
+    if (link !== null) {
+      link.prober?.stop()
+      this.#deviceWatch.delete(port.key)
+      this.#byEnd.delete(link.end)
+      if (link.nio.type === 'udp' && this.#byLport.get(link.nio.lport) === port) this.#byLport.delete(link.nio.lport)
+    }
+    const separated = [this.#path.setLane(port.guest, null)]
     if (joined !== null) {
       joined.joined = null
-      // The remaining port sends to its socket again, where no peer answers.
-      if (joined.link !== null) {
-        await this.#path.setLane(joined.guest, {
-          output: joined.link.end,
-          hops: [{ row: joined.row, direction: 'out' }],
-        })
-        joined.link.prober?.start()
+      // The remaining port of two joined UDP links sends to its socket again, where no peer answers.
+      const lane = joined.link && {
+        output: joined.link.end,
+        hops: [{ row: joined.row, direction: 'out' as const }],
+      }
+      separated.push(this.#path.setLane(joined.guest, lane))
+      joined.link?.prober?.start()
+    }
+    await Promise.all(separated)
+    if (link !== null) await this.#path.close(link.end)
+  }
+
+  /** Enters a direct link, after what was at its ports is removed; a link that only has other impairments stays joined. */
+  async #replace(link: JoinedLink): Promise<void> {
+    const before = this.#links.get(link.link_id)
+    if (before === undefined || !isDeepStrictEqual(before.ports, link.ports)) {
+      const others = [before, ...link.ports.map((key) => this.#linkOf.get(key))]
+      for (const other of others) if (other !== undefined) await this.#drop(other)
+      for (const key of link.ports) {
+        const port = this.#ports.get(key)
+        if (port !== undefined) await this.#unlink(port)
       }
     }
-    await this.#path.close(link.end)
+    this.#links.set(link.link_id, link)
+    for (const key of link.ports) this.#linkOf.set(key, link)
+  }
+
+  /** Joins the ports of a direct link that are open. */
+  async #joinDirect({ link_id, ports, suspend, filters_ab, filters_ba }: JoinedLink): Promise<void> {
+    if (this.#links.get(link_id)?.ports !== ports) return
+    const [a, b] = ports.map((key) => this.#ports.get(key))
+    const impair = ({ row }: Port, filters: JoinedLink['filters_ab']) =>
+      this.#path.impair(row, { suspend, filters, filters_in: [] })
+    const changes = [a && impair(a, filters_ab), b && impair(b, filters_ba)]
+    if (a !== undefined && b !== undefined && a.joined !== b && hasEthernet(a.at) === hasEthernet(b.at)) {
+      changes.push(this.#path.reset(a.row), this.#path.reset(b.row), this.#join(a, b))
+    }
+    await Promise.all(changes)
+  }
+
+  async #drop(link: JoinedLink): Promise<void> {
+    if (this.#links.get(link.link_id) !== link) return
+    this.#links.delete(link.link_id)
+    for (const key of link.ports) this.#linkOf.delete(key)
+    const [first, second] = link.ports.map((key) => this.#ports.get(key))
+    const joined = first?.joined ? first : second
+    if (joined !== undefined && joined.link === null) await this.#unlink(joined)
+  }
+
+  /** Ends the capture of a port that nothing is attached to any more. */
+  #endCapture(key: string): Promise<void> {
+    return this.#serial.run(key, async () => {
+      const port = this.#ports.get(key)
+      if (port !== undefined && port.link === null && !this.#linkOf.has(key)) await port.recorder.close()
+    })
   }
 
   /** The link of this switch that points back to this one, also with an address of the other family. */
@@ -357,8 +453,7 @@ export class Switch {
           { row: to.row, direction: 'in' },
         ],
       })
-    await over(port, other)
-    await over(other, port)
+    await Promise.all([over(port, other), over(other, port)])
   }
 
   readonly #listener: PathListener = {

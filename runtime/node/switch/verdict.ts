@@ -26,11 +26,7 @@ export function judgeLink(facts: LinkFacts, counters: Counters): Verdict {
   const { row, nio, deviceIndex, joinedRow, finding, base } = facts
   const get = (place: number) => counters.get(row, place)
   if (nio.suspend) return 'suspended'
-  if (joinedRow !== null) {
-    const refused = counters.get(joinedRow, at.guestRefused) > 0
-    const hasSpokenSince = counters.get(joinedRow, at.outFrames) > counters.get(joinedRow, at.outAtGuestRefusal)
-    return refused && !hasSpokenSince ? 'peer_unreachable' : 'ok'
-  }
+  if (joinedRow !== null) return judgeJoined(joinedRow, counters)
   if (get(at.linkFailed) > 0 || (nio.type !== 'udp' && isDeviceLost(nio, deviceIndex))) return 'peer_unreachable'
   const isRefused =
     get(at.refused) > facts.refusedBefore &&
@@ -46,6 +42,14 @@ export function judgeLink(facts: LinkFacts, counters: Counters): Verdict {
   return get(at.outFrames) - get(at.outAtLastIn) >= unanswered ? 'one_way' : 'ok'
 }
 
+/** The verdict on a link to a port of this switch: whether its guest takes frames. */
+export function judgeJoined(row: number, counters: Counters): 'ok' | 'peer_unreachable' {
+  const hasSpokenSince = counters.get(row, at.outFrames) > counters.get(row, at.outAtGuestRefusal)
+  return counters.get(row, at.guestRefused) > 0 && !hasSpokenSince ? 'peer_unreachable' : 'ok'
+}
+
+export const refusingGuest = 'the program of the node at the other end does not take frames'
+
 /** Why a link with the verdict `peer_unreachable` passes no frames; `back`: the link of this switch at its other end, if any. */
 export function verdictReasonOf(verdict: Verdict, nio: SwitchNio, back: SwitchNio | null): string | null {
   if (verdict !== 'peer_unreachable') return null
@@ -54,6 +58,6 @@ export function verdictReasonOf(verdict: Verdict, nio: SwitchNio, back: SwitchNi
     const [here, there] = [nio, back].map(({ rhost }) => `${isIPv6(rhost) ? 'IPv6' : 'IPv4'} (rhost ${rhost})`)
     return `this end uses ${here}, the other end ${there}: use addresses of one family at both`
   }
-  if (back !== null) return 'the program of the node at the other end does not take frames'
+  if (back !== null) return refusingGuest
   return `nothing listens on UDP port ${nio.rport} of ${nio.rhost}`
 }

@@ -53,7 +53,7 @@ test('the second keeper of a directory refuses, and the first one goes on', asyn
   const second = spawn(process.execPath, [join(inject('bundled'), 'keeper.js'), data], { stdio: 'ignore' })
   expect(await once(second, 'exit')).toEqual([3, null])
   expect((await KeeperClient.connect(data)).pid).toBe(client.pid)
-  expect(await client.call('inventory', {})).toEqual({ units: [], ports: [] })
+  expect(await client.call('inventory', {})).toEqual({ units: [], ports: [], links: [] })
 })
 
 test('many services that begin at the same moment share one keeper, which one of them made', async () => {
@@ -121,7 +121,7 @@ test('a service that comes while an idle keeper ends gets one that works', async
     const { client } = await ensureKeeper(data, { idleMs: 500 })
     expect(client.pid).not.toBe(last)
     last = client.pid
-    expect(await client.call('inventory', {})).toEqual({ units: [], ports: [] })
+    expect(await client.call('inventory', {})).toEqual({ units: [], ports: [], links: [] })
     client.disconnect()
     // Its socket goes first; the process still holds the directory for a moment.
     await expect.poll(() => existsSync(join(keeperDirectory(data), 'keeper.sock')), { interval: 1 }).toBe(false)
@@ -191,7 +191,7 @@ test('a connection that sends no JSON is ended, and harms nobody', async () => {
     socket.resume()
     await once(socket, 'close')
   }
-  expect(await client.call('inventory', {})).toEqual({ units: [], ports: [] })
+  expect(await client.call('inventory', {})).toEqual({ units: [], ports: [], links: [] })
 })
 
 test('runs of two keepers have different numbers: the news of an end may be taken up when another one runs the node', async () => {

@@ -177,7 +177,7 @@ test('the socket is ours alone, and found in a directory of any length', async (
   mkdirSync(data)
   const { client } = await startKeeper({ data })
   expect((await stat(join(keeperDirectory(data), 'keeper.sock'))).mode & 0o777).toBe(0o600)
-  expect(await client.call('inventory', {})).toEqual({ units: [], ports: [] })
+  expect(await client.call('inventory', {})).toEqual({ units: [], ports: [], links: [] })
   onTestFinished(() => rm(base, { recursive: true, force: true }))
 })
 

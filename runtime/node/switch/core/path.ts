@@ -82,4 +82,9 @@ export interface LaneSpec {
   readonly hops: readonly { readonly row: number; readonly direction: Direction }[]
 }
 
-export type Impairment = { readonly suspend: boolean; readonly filters: readonly Filter[] }
+export interface Impairment {
+  readonly suspend: boolean
+  readonly filters: readonly Filter[]
+  /** Those of frames to the guest, if they differ. */
+  readonly filters_in?: readonly Filter[]
+}

@@ -39,8 +39,9 @@ export class Rows {
   }
 
   impair(row: number, impairment: Impairment): void {
-    this.#row(row).out.impair(impairment)
-    this.#row(row).in.impair(impairment)
+    const { suspend, filters, filters_in = filters } = impairment
+    this.#row(row).out.impair({ suspend, filters })
+    this.#row(row).in.impair({ suspend, filters: filters_in })
   }
 
   reset(row: number): void {

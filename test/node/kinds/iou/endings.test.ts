@@ -161,7 +161,7 @@ describeWith(gcc)('a router that ends while nobody looks', () => {
     await expect.poll(() => sockets.filter((path) => existsSync(path))).toEqual([])
     await expect.poll(() => existsSync(join(other.data, 'run', `iou-${router.id}`))).toBe(false)
     const client = await KeeperClient.connect(other.data)
-    expect(await client.call('inventory', {})).toEqual({ units: [], ports: [] })
+    expect(await client.call('inventory', {})).toEqual({ units: [], ports: [], links: [] })
     client.disconnect()
     // Its id is free again; others of this host may be by now, too.
     const next = await (await RouterLab.create(other)).router()

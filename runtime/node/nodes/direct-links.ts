@@ -1,0 +1,560 @@
+import { isDeepStrictEqual } from 'node:util'
+import { ignore } from '../../../src/async/ignore.ts'
+import { KeyedMutex } from '../../../src/async/keyed-mutex.ts'
+import { ApiError, badRequest, conflict, notFound } from '../../../src/errors/api-error.ts'
+import type { LinkAgent } from '../../../src/host-agent.ts'
+import { isLinkable } from '../../../src/kinds/node.ts'
+import type {
+  DirectLink,
+  DirectLinkJoin,
+  DirectLinkJoined,
+  DirectLinkVerdict,
+  LinkPort,
+  LinkPorts,
+  LinkSettings,
+  LinkTraffic,
+} from '../../../src/model/direct-link.ts'
+import type { EventPayload } from '../../../src/model/event.ts'
+import type { LinkNio } from '../../../src/schema/nio.ts'
+import { compileFilters } from '../filters/compile.ts'
+import type { JoinedLink, PortReport, SwitchNio } from '../keeper-protocol/protocol.ts'
+import type { PortAllocator } from '../ports/allocator.ts'
+import type { LinkChanges, OpenProject } from '../projects/open-project.ts'
+import type { StoredLink } from '../projects/project-record.ts'
+import { withDiskErrors } from '../storage/disk.ts'
+import { type KeeperLink, keeperErrorCode, unknownState } from './keeper-link.ts'
+import type { LabNode } from './lab-node.ts'
+import { lineOfPort } from './line.ts'
+import { captureOf } from './nio-state.ts'
+import type { NodeTable } from './node-table.ts'
+import { hasCarrier } from './record.ts'
+import { lportOf, ownerOf, parsePortName, portName, requirePort, slotOf } from './slots.ts'
+
+/** Links in one message to a keeper. */
+const linksAtOnce = 1000
+/** Rates are those of at least this time, ms. */
+const rateMs = 500
+
+export interface DirectLinksOptions {
+  readonly keeper: KeeperLink
+  readonly ports: PortAllocator
+  readonly table: NodeTable
+  /** An open project that is not being closed; 404, 409. */
+  readonly project: (projectId: string) => Promise<OpenProject>
+  readonly emit: (project: OpenProject, payload: EventPayload) => void
+}
+
+interface Sample {
+  readonly at: number
+  readonly traffic: readonly [LinkTraffic, LinkTraffic]
+}
+
+/** Messages to one keeper that go out together. */
+interface Batch {
+  readonly links: JoinedLink[]
+  readonly sent: Promise<void>
+}
+
+/**
+ * The direct links of projects. The record of the project has them; the slots of the ports show them as `nio_link`. Locks are taken
+ * in this order: nodes by their keys, then the link.
+ */
+export class DirectLinks implements LinkAgent {
+  readonly #options: DirectLinksOptions
+  readonly #serial = new KeyedMutex()
+  readonly #batches = new Map<object, Batch>()
+  readonly #samples = new Map<string, Sample>()
+
+  constructor(options: DirectLinksOptions) {
+    this.#options = options
+  }
+
+  async join(projectId: string, link_id: string, nodes: LinkPorts, settings: LinkSettings = {}): Promise<DirectLink> {
+    const project = await this.#options.project(projectId)
+    const [error] = await this.#join(project, [{ link_id, nodes, ...settings }])
+    if (error != null) throw error
+    return this.state(projectId, link_id)
+  }
+
+  async joinAll(projectId: string, links: readonly DirectLinkJoin[]): Promise<DirectLinkJoined[]> {
+    const errors = await this.#join(await this.#options.project(projectId), links)
+    return links.map(({ link_id }, index) => {
+      const error = errors[index]
+      return { link_id, error: error == null ? null : { message: error.message, status: error.status } }
+    })
+  }
+
+  async update(projectId: string, linkId: string, changes: LinkSettings): Promise<DirectLink> {
+    const project = await this.#options.project(projectId)
+    await this.#options.table.lockAll(required(project, linkId).nodes.map(unitOf), async () => {
+      project.requireUsable()
+      const before = required(project, linkId)
+      const link = { ...before, ...settingsOf(changes, before) }
+      compiled(link)
+      if (isDeepStrictEqual(link, before)) return
+      await this.#save(project, [[linkId, link]])
+      this.#show(project, link)
+      await this.place(project, linkId)
+      await this.#tell(project, link)
+    })
+    return this.state(projectId, linkId)
+  }
+
+  async remove(projectId: string, linkId: string): Promise<void> {
+    const project = await this.#options.project(projectId)
+    const keys = required(project, linkId).nodes.map(unitOf)
+    await this.#options.table.lockAll(keys, () => {
+      required(project, linkId)
+      return this.#separate(project, linkId, null)
+    })
+  }
+
+  async state(projectId: string, linkId: string): Promise<DirectLink> {
+    const project = await this.#options.project(projectId)
+    const link = required(project, linkId)
+    const asked = link.nodes.map((port) =>
+      this.#options.keeper
+        .call('port.report', { key: keyOf(port), fresh: true })
+        .then(({ ports }) => ports)
+        .catch(absent),
+    )
+    const reports = new Map((await Promise.all(asked)).flat().map((report) => [report.key, report]))
+    return this.#view(project, link, reports)
+  }
+
+  async states(projectId: string): Promise<DirectLink[]> {
+    const project = await this.#options.project(projectId)
+    if (project.links.size === 0) return []
+    const { ports } = await this.#options.keeper.call('port.report', {})
+    const reports = new Map(ports.map((report) => [report.key, report]))
+    return [...project.links.values()].map((link) => this.#view(project, link, reports))
+  }
+
+  /** Enters the links in the record of a node that is opened: its ports show them. */
+  adopt(node: LabNode): void {
+    for (const link of node.project.linksAt(node.key)) {
+      if (link.detached !== undefined) continue
+      for (const port of link.nodes) {
+        if (unitOf(port) !== node.key) continue
+        const slot = slotOf(node, nameOf(port))
+        if (slot.nio === null || slot.nio.type === 'nio_link') slot.nio = nioOf(link)
+        // A service was killed when a NIO had just taken the port over.
+        else node.project.links.set(link.link_id, { ...link, detached: takenOver(node, nameOf(port)) })
+      }
+    }
+    for (const { udp_ports, nodes } of node.project.linksAt(node.key))
+      for (const [index, port] of nodes.entries()) {
+        const lport = udp_ports?.[index]
+        if (lport !== undefined && unitOf(port) === node.key)
+          this.#options.ports.adopt('udp', lport, ownerOf(node, nameOf(port)))
+      }
+  }
+
+  /** Whether a link that a keeper has is one of a project. */
+  isKnown({ link_id, ports }: Pick<JoinedLink, 'link_id' | 'ports'>): boolean {
+    const node = this.#options.table.get(ports[0].split('/')[0] ?? '')
+    const link = node?.project.links.get(link_id)
+    return link !== undefined && link.detached === undefined
+  }
+
+  /**
+   * Has the keepers join a link as its record says: directly within one keeper, and by a pair of UDP ports between two. A port that
+   * is not open joins when it opens.
+   */
+  place(project: OpenProject, linkId: string): Promise<void> {
+    return this.#serial.run(linkId, async () => {
+      const link = project.links.get(linkId)
+      if (link === undefined || link.detached !== undefined) return
+      const { keeper } = this.#options
+      const [a, b] = link.nodes.map(unitOf) as [string, string]
+      if (!keeper.canJoin(a, b)) return this.#pair(project, link)
+      await this.#send(keeper.holderOf(a), { link_id: linkId, ports: keysOf(link), ...compiled(link) }).catch(refused)
+      if (link.udp_ports !== undefined) await this.#unpair(project, link)
+    })
+  }
+
+  /** A port of a node is given to something else, or is gone: its link is detached. The caller holds the lock of the node. */
+  async detach(node: LabNode, nio: LinkNio, why: string): Promise<void> {
+    await this.#separate(node.project, nio.link_id, why)
+  }
+
+  /** A node is deleted. */
+  async removeOf(node: LabNode): Promise<void> {
+    for (const { link_id } of node.project.linksAt(node.key)) await this.#separate(node.project, link_id, null)
+  }
+
+  /** A project is closed: the keepers forget its links, its record keeps them. */
+  async close(project: OpenProject): Promise<void> {
+    await Promise.all([...project.links.values()].map((link) => this.#takeApart(link).catch(ignore(laterText))))
+    for (const id of project.links.keys()) this.#samples.delete(id)
+  }
+
+  async #join(project: OpenProject, wanted: readonly DirectLinkJoin[]): Promise<(ApiError | null)[]> {
+    const before = wanted.flatMap(({ link_id }) => project.links.get(link_id)?.nodes ?? [])
+    const keys = [...before, ...wanted.flatMap(({ nodes }) => nodes)].map(unitOf)
+    return this.#options.table.lockAll(keys, async () => {
+      project.requireUsable()
+      const undo: LinkChanges[] = []
+      const changed: StoredLink[] = []
+      const results = wanted.map(() => null as ApiError | null)
+      for (const [index, link] of wanted.entries()) {
+        try {
+          const stored = await this.#checked(project, link)
+          if (isDeepStrictEqual(stored, project.links.get(stored.link_id))) continue
+          const detached = await this.#clear(project, stored)
+          // The next one of the list sees it.
+          undo.unshift(project.enterLinks([...detached, stored].map((it) => [it.link_id, it] as const)))
+          changed.push(stored)
+        } catch (error) {
+          if (!(error instanceof ApiError)) throw error
+          results[index] = error
+        }
+      }
+      if (changed.length > 0) await withDiskErrors('The record of the project', () => project.setLinks([], undo.flat()))
+      for (const link of changed) this.#show(project, link)
+      const placed = await Promise.allSettled(
+        wanted.map(({ link_id }, index) => (results[index] === null ? this.place(project, link_id) : undefined)),
+      )
+      for (const [index, it] of placed.entries()) {
+        if (it.status === 'fulfilled') continue
+        if (!(it.reason instanceof ApiError)) throw it.reason
+        results[index] = it.reason
+      }
+      for (const link of changed) await this.#tell(project, link)
+      return results
+    })
+  }
+
+  /** What is to be stored for a wanted link; 400, 404, 409. */
+  async #checked(project: OpenProject, { link_id, nodes, ...settings }: DirectLinkJoin): Promise<StoredLink> {
+    const ends = await Promise.all(nodes.map((port) => this.#end(project, port)))
+    const [a, b] = ends as [End, End]
+    if (a.node === b.node && a.name === b.name) throw badRequest('nodes: a port cannot be linked with itself')
+    if (a.line !== b.line) {
+      throw conflict(
+        `nodes: ${a.node.record.name} ${a.name} is ${a.line === 'serial' ? 'a serial' : 'an Ethernet'} port, ` +
+          `${b.node.record.name} ${b.name} is ${b.line === 'serial' ? 'a serial' : 'an Ethernet'} one: link ports of the same type`,
+      )
+    }
+    const before = project.links.get(link_id)
+    const [first, second] = ends.map(({ port }) => port) as [LinkPort, LinkPort]
+    const udp = before !== undefined && isSamePorts(before.nodes, [first, second]) ? before.udp_ports : undefined
+    const link: StoredLink = {
+      link_id,
+      nodes: [first, second],
+      ...settingsOf(settings, { filters_ab: {}, filters_ba: {}, suspend: false }),
+      line: a.line,
+      ...(udp !== undefined && { udp_ports: udp }),
+    }
+    compiled(link)
+    return link
+  }
+
+  /** A port of a node that can be linked now. */
+  async #end(project: OpenProject, given: LinkPort): Promise<End> {
+    const port = { ...given, node_id: given.node_id.toLowerCase() }
+    const { node_type, node_id } = port
+    if (!isLinkable(node_type)) throw badRequest(`node_type: nodes of the kind ${node_type} cannot be linked`)
+    const node = project.nodes.get(unitOf(port))
+    if (node === undefined || this.#options.table.get(node.key) !== node)
+      throw notFound(`nodes: the project has no ${node_type} node ${node_id}`, { word: 'no-such-node' })
+    if (node.trouble !== undefined) throw unknownState(new Error(node.trouble))
+    node.requireUnsealed()
+    const at = { adapter: port.adapter_number, port: port.port_number }
+    const name = requirePort(node, at)
+    await node.kind.wiring?.requireFree?.(node, at)
+    return { node, port, name, line: lineOfPort(node, at) }
+  }
+
+  /** Takes away what is at the ports of a link that is about to be there; returns other links that this detaches. */
+  async #clear(project: OpenProject, link: StoredLink): Promise<StoredLink[]> {
+    const before = project.links.get(link.link_id)
+    const detached: StoredLink[] = []
+    if (before !== undefined && !isSamePorts(before.nodes, link.nodes)) {
+      await this.#serial.run(link.link_id, () => this.#takeApart(before))
+      this.#unshow(project, before)
+      if (before.udp_ports !== undefined) this.#releaseUdp(project, before)
+    }
+    for (const port of link.nodes) {
+      const node = project.nodes.get(unitOf(port))
+      if (node === undefined) continue
+      const [name, slot] = [nameOf(port), slotOf(node, nameOf(port))]
+      const { nio } = slot
+      if (nio === null || (nio.type === 'nio_link' && nio.link_id === link.link_id)) continue
+      slot.nio = null
+      if (nio.type === 'nio_link') {
+        const other = project.links.get(nio.link_id)
+        if (other === undefined) continue
+        await this.#serial.run(nio.link_id, () => this.#takeApart(other))
+        this.#unshow(project, other)
+        if (other.udp_ports !== undefined) this.#releaseUdp(project, other)
+        const { udp_ports: _, ...rest } = other
+        detached.push({ ...rest, detached: `${node.record.name} ${name}: another link has the port` })
+        await this.#tell(project, detached.at(-1) as StoredLink)
+        continue
+      }
+      const lport = lportOf(nio)
+      if (lport !== undefined) {
+        this.#options.ports.release('udp', lport, ownerOf(node, name))
+        await project.forgetUdpPorts([lport]).catch((error: unknown) => node.unsaved(error))
+      }
+      await this.#options.keeper.call('nio.detach', { key: keyOf(port) }).catch(absent)
+      await node.save()
+      const message = `${node.record.name}: what was attached to port ${name} (${nio.type}) is replaced by a link`
+      this.#options.emit(project, { type: 'log.warning', message })
+    }
+    return detached
+  }
+
+  /** Separates the ports of a link; `why`: it stays, detached; null: it is forgotten. */
+  #separate(project: OpenProject, linkId: string, why: string | null): Promise<void> {
+    return this.#serial.run(linkId, async () => {
+      const found = project.links.get(linkId)
+      if (found === undefined || (why !== null && found.detached !== undefined)) return
+      if (found.detached === undefined) await this.#takeApart(found)
+      this.#unshow(project, found)
+      if (found.udp_ports !== undefined) this.#releaseUdp(project, found)
+      const { udp_ports: _, ...link } = found
+      const left = why === null ? null : { ...link, detached: why }
+      await this.#save(project, [[linkId, left]])
+      if (left === null) this.#samples.delete(linkId)
+      await this.#tell(project, left ?? { ...link, detached: 'The link was removed' }, left === null)
+    })
+  }
+
+  /** In the keepers. */
+  async #takeApart(link: StoredLink): Promise<void> {
+    const { keeper } = this.#options
+    const named = { links: [{ link_id: link.link_id, ports: keysOf(link) }] }
+    if (link.udp_ports === undefined) {
+      await keeper.call('link.remove', named).catch((error: unknown) => {
+        // A keeper that does not know links has none.
+        if (keeperErrorCode(error) === undefined) throw error
+      })
+      return
+    }
+    await Promise.all(keysOf(link).map((key) => keeper.call('nio.detach', { key }).catch(absent)))
+  }
+
+  /** Has the ports of a link show it. */
+  #show(project: OpenProject, link: StoredLink): void {
+    this.#setNio(project, link, nioOf(link))
+  }
+
+  #unshow(project: OpenProject, link: StoredLink): void {
+    this.#setNio(project, link, null)
+  }
+
+  #setNio(project: OpenProject, link: StoredLink, nio: LinkNio | null): void {
+    for (const port of link.nodes) {
+      const node = project.nodes.get(unitOf(port))
+      const slot = node?.record.ports[nameOf(port)]
+      if (node === undefined || (slot === undefined && nio === null)) continue
+      const there = slot?.nio
+      // A port that something else has taken is left alone.
+      if (there?.type === 'nio_link' ? there.link_id !== link.link_id : there != null) continue
+      slotOf(node, nameOf(port)).nio = nio
+      if (node.kind.wiring?.lineOf !== undefined) slotOf(node, nameOf(port)).line = link.line
+      const { control } = node.kind
+      const at = parsePortName(nameOf(port))
+      if (control !== undefined && node.status !== 'stopped')
+        this.#options.table.queue(node.key, async () => {
+          if (node.status !== 'stopped') await control.setCarrier(node, at, hasCarrier(node.record, at))
+        })
+    }
+  }
+
+  /** Joins ports of two keepers. */
+  async #pair(project: OpenProject, found: StoredLink): Promise<void> {
+    const { keeper, ports } = this.#options
+    const { filters_ab, filters_ba, suspend } = compiled(found)
+    const units = found.nodes.map(unitOf)
+    // One end has the filters of both directions: a keeper of an earlier version knows only filters for both.
+    const full = units.findIndex((key) => keeper.canJoin(key, key))
+    if (full < 0 && !isDeepStrictEqual(filters_ab, filters_ba)) {
+      throw conflict('The keepers of the nodes are of an earlier version, which knows no filters for one direction')
+    }
+    const owners = found.nodes.map((port) => `${project.id}/${keyOf(port)}`)
+    const udp = found.udp_ports ?? [
+      await ports.allocate('udp', owners[0] ?? ''),
+      await ports.allocate('udp', owners[1] ?? ''),
+    ]
+    if (found.udp_ports === undefined)
+      await this.#save(project, [[found.link_id, { ...found, udp_ports: [udp[0] ?? 0, udp[1] ?? 0] }]])
+    const attached = found.nodes.map((port, index) => {
+      const [out, into] = index === 0 ? [filters_ab, filters_ba] : [filters_ba, filters_ab]
+      const stages =
+        index === full ? { filters: out, filters_in: into } : { filters: full < 0 && index === 0 ? out : [] }
+      const nio: SwitchNio = {
+        type: 'udp',
+        lport: udp[index] ?? 0,
+        rhost: '127.0.0.1',
+        rport: udp[1 - index] ?? 0,
+        suspend,
+        ...stages,
+      }
+      return keeper.call('nio.attach', { key: keyOf(port), nio }).catch(absent)
+    })
+    await Promise.all(attached).catch(refused)
+  }
+
+  /** The ports are in one keeper now, and joined there. */
+  async #unpair(project: OpenProject, link: StoredLink): Promise<void> {
+    this.#releaseUdp(project, link)
+    const { udp_ports: _, ...rest } = link
+    await this.#save(project, [[link.link_id, rest]])
+  }
+
+  #releaseUdp(project: OpenProject, { nodes, udp_ports }: StoredLink): void {
+    for (const [index, port] of nodes.entries())
+      this.#options.ports.release('udp', udp_ports?.[index] ?? 0, `${project.id}/${keyOf(port)}`)
+  }
+
+  /** One message for all links that are placed at the same time. */
+  #send(holder: object, link: JoinedLink): Promise<void> {
+    const waiting = this.#batches.get(holder)
+    if (waiting !== undefined && waiting.links.length < linksAtOnce) {
+      waiting.links.push(link)
+      return waiting.sent
+    }
+    const links = [link]
+    const sent = new Promise<void>((resolve, reject) => {
+      setImmediate(() => {
+        if (this.#batches.get(holder)?.links === links) this.#batches.delete(holder)
+        this.#options.keeper.call('link.join', { links }).then(() => resolve(), reject)
+      })
+    })
+    this.#batches.set(holder, { links, sent })
+    return sent
+  }
+
+  /** Changes the record of the project, or nothing. */
+  async #save(project: OpenProject, links: LinkChanges): Promise<void> {
+    await withDiskErrors('The record of the project', () => project.setLinks(links))
+  }
+
+  async #tell(project: OpenProject, link: StoredLink, isRemoved = false): Promise<void> {
+    const view = this.#view(project, link, new Map())
+    this.#options.emit(project, { type: isRemoved ? 'link.deleted' : 'link.updated', link: view })
+  }
+
+  #view(project: OpenProject, link: StoredLink, reports: ReadonlyMap<string, PortReport>): DirectLink {
+    const { link_id, nodes, filters_ab, filters_ba, suspend } = link
+    const [a, b] = keysOf(link).map((key) => reports.get(key))
+    const [verdict, reason] = verdictOf(project, link, [a, b])
+    const [ab, ba] = this.#trafficOf(link_id, [
+      passed(a, b), //
+      passed(b, a),
+    ])
+    const captures: DirectLink['captures'] = [captureOf(a?.capture ?? null), captureOf(b?.capture ?? null)]
+    const shown = { link_id, project_id: project.id, nodes, filters_ab, filters_ba, suspend }
+    return { ...shown, verdict, reason, ab, ba, captures }
+  }
+
+  #trafficOf(linkId: string, counts: readonly [Passed, Passed]): readonly [LinkTraffic, LinkTraffic] {
+    const at = performance.now()
+    const last = this.#samples.get(linkId)
+    const seconds = last === undefined ? 0 : (at - last.at) / 1000
+    const isRecent = seconds * 1000 < rateMs
+    const traffic = counts.map((count, index): LinkTraffic => {
+      const then = last?.traffic[index]
+      if (then === undefined) return { ...count, frames_per_s: 0, bits_per_s: 0 }
+      if (isRecent) return { ...count, frames_per_s: then.frames_per_s, bits_per_s: then.bits_per_s }
+      return {
+        ...count,
+        frames_per_s: Math.max(0, count.frames - then.frames) / seconds,
+        bits_per_s: (8 * Math.max(0, count.bytes - then.bytes)) / seconds,
+      }
+    }) as [LinkTraffic, LinkTraffic]
+    if (last === undefined || !isRecent) this.#samples.set(linkId, { at, traffic })
+    return traffic
+  }
+}
+
+interface End {
+  readonly node: LabNode
+  readonly port: LinkPort
+  readonly name: string
+  readonly line: StoredLink['line']
+}
+
+type Passed = Pick<LinkTraffic, 'frames' | 'bytes' | 'dropped'>
+
+/** What went from one port to the other. */
+function passed(from: PortReport | undefined, to: PortReport | undefined): Passed {
+  const { no_guest = 0, send_failed = 0 } = to?.counters.dropped ?? {}
+  const { no_guest: _, send_failed: __, ...dropped } = { ...from?.counters.dropped }
+  const lost = Object.values(dropped).reduce((sum, count) => sum + count, 0)
+  const { in_frames: frames = 0, in_bytes: bytes = 0 } = to?.counters ?? {}
+  return { frames, bytes, dropped: lost + no_guest + send_failed }
+}
+
+const worst: readonly DirectLinkVerdict[] = ['port_taken', 'peer_unreachable', 'one_way', 'silent', 'suspended', 'ok']
+
+function verdictOf(
+  project: OpenProject,
+  { nodes, suspend, detached }: StoredLink,
+  reports: readonly (PortReport | undefined)[],
+): [DirectLinkVerdict, string | null] {
+  if (detached !== undefined) return ['detached', detached]
+  if (suspend) return ['suspended', 'The link is suspended: resume it']
+  for (const port of nodes) {
+    const node = project.nodes.get(unitOf(port))
+    if (node === undefined) return ['stopped', `The node ${port.node_id} is not there: remove the link`]
+    const { name } = node.record
+    if (node.status === 'stopped') return ['stopped', `${name} does not run: start it`]
+    if (node.status === 'suspended') return ['stopped', `${name} is paused: resume it`]
+  }
+  const found = worst.find((it) => reports.some((report) => report?.link === it)) ?? 'ok'
+  return [found, reports.find((report) => report?.link === found)?.reason ?? null]
+}
+
+/** 404. */
+function required(project: OpenProject, linkId: string): StoredLink {
+  const link = project.links.get(linkId)
+  if (link !== undefined) return link
+  throw notFound(`link_id: the project has no direct link ${linkId}; GET .../links lists those that it has`)
+}
+
+/** The filters as the switch takes them; 400. */
+function compiled({ filters_ab, filters_ba, suspend, line }: StoredLink) {
+  return { suspend, filters_ab: compileFilters(filters_ab, line), filters_ba: compileFilters(filters_ba, line) }
+}
+
+const settingsOf = (
+  { filters_ab, filters_ba, suspend }: LinkSettings,
+  now: Pick<StoredLink, 'filters_ab' | 'filters_ba' | 'suspend'>,
+) => ({
+  filters_ab: filters_ab ?? now.filters_ab,
+  filters_ba: filters_ba ?? now.filters_ba,
+  suspend: suspend ?? now.suspend,
+})
+
+const unitOf = ({ node_type, node_id }: LinkPort): string => `${node_type}:${node_id}`
+const nameOf = ({ adapter_number: adapter, port_number: port }: LinkPort): string => portName({ adapter, port })
+const keyOf = (port: LinkPort): string => `${unitOf(port)}/${nameOf(port)}`
+const keysOf = ({ nodes: [a, b] }: StoredLink): [string, string] => [keyOf(a), keyOf(b)]
+const isSamePorts = (one: LinkPorts, other: LinkPorts): boolean =>
+  one.every((port, index) => keyOf(port) === keyOf(other[index] as LinkPort))
+const nioOf = ({ link_id, suspend }: StoredLink): LinkNio => ({
+  type: 'nio_link',
+  link_id,
+  ...(suspend && { suspend }),
+})
+
+/** Why a link lost a port to a NIO. */
+export const takenOver = (node: LabNode, name: string): string =>
+  `A NIO that was attached to ${node.record.name}, port ${name}, has taken the port over: join the link again or remove it`
+
+const laterText = 'what the keeper has beyond the record is taken away when it answers again'
+
+/** A port that is not open has nothing. */
+function absent(error: unknown): [] {
+  if (keeperErrorCode(error) !== 'unknown_key') throw error
+  return []
+}
+
+function refused(error: unknown): never {
+  if (keeperErrorCode(error) === undefined) throw error
+  throw conflict(`The link cannot be joined: ${(error as Error).message}`, { cause: error as Error })
+}

@@ -1,0 +1,86 @@
+import { type Static, Type } from '@sinclair/typebox'
+import { closedSchema, maybes, nullable, objectSchema, oneOf, Uuid } from '../schema/fields.ts'
+import { Filters } from '../schema/filters.ts'
+import { captureShown, LinkVerdict } from '../schema/nio.ts'
+import { LinkEnd } from './link.ts'
+
+/** A port of a node of the project. */
+export type LinkPort = Static<typeof LinkPort>
+const { project_id: _, ...portFields } = LinkEnd.properties
+export const LinkPort = closedSchema('LinkPort', 'A port of a node of the project', portFields)
+
+/** The two ports, `a` and `b`. */
+export type LinkPorts = readonly [a: LinkPort, b: LinkPort]
+const nodes = Type.Unsafe<LinkPorts>(
+  Type.Tuple([LinkPort, LinkPort], { description: 'The two ports, "a" and "b"; both are on this compute' }),
+)
+
+const { $id: __, ...filtersShape } = Filters
+const filters = (way: string) =>
+  Type.Unsafe<Filters>({ ...filtersShape, description: `Impairment of the frames ${way}` })
+const settings = maybes({
+  filters_ab: filters('from a to b'),
+  filters_ba: filters('from b to a'),
+  suspend: Type.Boolean({ description: 'true: the link is down, frames are dropped both ways' }),
+})
+
+/** What a link does to frames; a member that is absent or null means none, in a change "leave". */
+export type LinkSettings = Static<typeof LinkSettings>
+const LinkSettings = Type.Object(settings)
+export const DirectLinkPut = closedSchema('DirectLinkPut', 'A link as it is to be; without `nodes` changes of it', {
+  nodes: Type.Optional(nodes),
+  ...settings,
+})
+
+/** A link of a bulk. */
+export type DirectLinkJoin = Static<typeof DirectLinkJoin>
+export const DirectLinkJoin = closedSchema('DirectLinkJoin', 'A link of several', { link_id: Uuid, nodes, ...settings })
+export const DirectLinksJoin = closedSchema('DirectLinksJoin', 'Links that are to be there', {
+  links: Type.Array(DirectLinkJoin, { maxItems: 10_000, description: 'Each is joined, or refused, by itself' }),
+})
+
+/** What became of a link of a bulk. */
+export type DirectLinkJoined = Static<typeof DirectLinkJoined>
+export const DirectLinkJoined = objectSchema('DirectLinkJoined', 'What became of a link', {
+  link_id: Uuid,
+  error: nullable(
+    Type.Object(
+      { message: Type.String(), status: Type.Integer() },
+      { description: 'Why it is not there; null when it is' },
+    ),
+  ),
+})
+
+const count = (description: string) => Type.Integer({ minimum: 0, description })
+const rate = (description: string) => Type.Number({ minimum: 0, description })
+export type LinkTraffic = Static<typeof LinkTraffic>
+const LinkTraffic = objectSchema('LinkTraffic', 'One direction of a link', {
+  frames: count('Frames that arrived, since the ports were opened'),
+  bytes: count('Their bytes'),
+  dropped: count('Frames that were dropped, for any reason'),
+  frames_per_s: rate('Between the last two readings; 0 at the first one'),
+  bits_per_s: rate('Likewise'),
+})
+
+/** The verdicts on a NIO, and those that only a direct link has. */
+export type DirectLinkVerdict = LinkVerdict | 'stopped' | 'detached'
+const verdicts = [...LinkVerdict.anyOf.map((it) => it.const), 'stopped', 'detached'] as const
+const DirectLinkVerdict = Type.Unsafe<DirectLinkVerdict>(
+  oneOf(verdicts, {
+    description: `${LinkVerdict.description}; stopped: a node at an end does not run; detached: a port was taken over, or is gone`,
+  }),
+)
+
+const capture = nullable(captureShown)
+type Capture = Static<typeof capture>
+/** A link with its state. */
+export type DirectLink = Static<typeof DirectLink>
+export const DirectLink = objectSchema('DirectLink', 'Two ports of a compute that are joined', {
+  ...{ link_id: Uuid, project_id: Uuid, nodes, filters_ab: Filters, filters_ba: Filters, suspend: Type.Boolean() },
+  verdict: DirectLinkVerdict,
+  reason: nullable(Type.String({ description: 'Why nothing passes, and what to do; null when all is well' })),
+  ...{ ab: LinkTraffic, ba: LinkTraffic },
+  captures: Type.Unsafe<readonly [Capture, Capture]>(
+    Type.Tuple([capture, capture], { description: 'The captures at a and at b' }),
+  ),
+})
