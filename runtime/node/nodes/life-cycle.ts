@@ -45,7 +45,9 @@ export class LifeCycle {
       try {
         return await this.#startOnce(node)
       } catch (error) {
-        if (!this.#changesPorts(node, (error as Error).message)) throw error
+        if (this.#changesPorts(node, (error as Error).message)) continue
+        this.#options.emit(node, node.updated())
+        throw error
       }
     }
   }
@@ -196,7 +198,7 @@ export class LifeCycle {
     await node.saveOrTell()
     await this.#stopped(node)
     if (!isQuiet && this.#changesPorts(node, exit.last_words))
-      await this.#startOnce(node).catch(ignore('its status_reason says why it does not run'))
+      await this.#startOnce(node).catch(() => this.#options.emit(node, node.updated()))
     else if (!isQuiet) {
       const message = `${node.record.name}: the program ended by itself ${end}`
       this.#options.emit(node, { type: 'log.error', message })
@@ -286,7 +288,6 @@ export class LifeCycle {
     node.record.status_reason = reason.message.slice(0, 2000)
     await node.saveOrTell()
     if (launch !== undefined) await this.#over(node)
-    this.#options.emit(node, node.updated())
     return reason
   }
 

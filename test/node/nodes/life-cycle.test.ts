@@ -146,9 +146,11 @@ test('an embedded pc whose port was taken in the last moment is started again wi
     throw new KeeperError('spawn_failed', 'the embedded pc cannot be started: bind EADDRINUSE 127.0.0.1:2')
   }
   const answers = [taken, () => ({ pid: 0, run: 1 })]
-  const { node, lifeCycle, told, warnings } = await lab({}, { 'unit.start': () => answers.shift()?.() })
+  const { node, lifeCycle, told, warnings, events } = await lab({}, { 'unit.start': () => answers.shift()?.() })
   await lifeCycle.start(node)
   expect(told).toEqual(['unit.start', 'unit.stop', 'exited', 'other ports', 'unit.start', 'started'])
   expect(node.status).toBe('started')
   expect(warnings()).toEqual([expect.stringContaining('started again with other ports')])
+  // The failed first try is no news of the node.
+  expect(events.map(({ type }) => type)).toEqual(['log.warning', 'node.updated'])
 })
