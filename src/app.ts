@@ -9,7 +9,7 @@ import type { Tokens } from './auth/tokens.ts'
 import type { Labs } from './controller/labs.ts'
 import { ApiError } from './errors/api-error.ts'
 import { errorHeader, wordOfStatus } from './errors/words.ts'
-import { type FeedSource, feedsOf } from './events/fleet-feed.ts'
+import { type FeedSource, feedsOf, type ServiceEvents } from './events/fleet-feed.ts'
 import type { ApplianceVmService } from './fleet/appliance-vm.ts'
 import type { Fleet } from './fleet/fleet.ts'
 import type { RequestingCaller } from './gateway/asker.ts'
@@ -206,6 +206,19 @@ export function createApp(options: AppOptions): App {
       return document
     },
   }
+  const { fleet, labs } = options
+  /** What the feed of the service tells beside the events of projects on computes. */
+  const serviceEvents: ServiceEvents | undefined = fleet && {
+    listen(listener) {
+      const ends = [
+        fleet.listen(listener),
+        labs?.listen(({ action, event }) => listener({ type: action, resource: event })),
+      ]
+      return () => {
+        for (const end of ends) end?.()
+      }
+    },
+  }
   const publicPaths = new Set(endpoints.filter((it) => it.public).map(({ method, path }) => `${method} ${path}`))
   const isPublic = (method: string, path: string): boolean => publicPaths.has(`${method} ${path}`)
   const server = `patchbay/${version}`
@@ -262,7 +275,7 @@ export function createApp(options: AppOptions): App {
       const handed = ourAgent.handOn(await projectRequestOf(match, ours, request, upgrade, options.jsonBytes))
       if (handed !== undefined) return handed
     }
-    const feeds = options.feeds ?? feedsOf(ourAgent.events, options.fleet)
+    const feeds = options.feeds ?? feedsOf(ourAgent.events, serviceEvents)
     // Of a gateway only what it has is asked: endpoints of one project were handed on, or get by with a feed.
     const own = { agent: ourAgent as HostAgent, feeds }
     const context = { ...rest, identity, caller: asker.caller, answered, at, itself, peer, upgrade, ...own }

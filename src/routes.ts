@@ -6,6 +6,8 @@ import { labLinkEndpoints } from './routes/labs/links.ts'
 import { labNodeEndpoints } from './routes/labs/nodes.ts'
 import { labProjectEndpoints } from './routes/labs/projects.ts'
 import { labRelayEndpoints } from './routes/labs/relays.ts'
+import { labSymbolEndpoints } from './routes/labs/symbols.ts'
+import { labTemplateEndpoints } from './routes/labs/templates.ts'
 import { metricsEndpoints } from './routes/metrics.ts'
 import { nodeEndpoints } from './routes/nodes.ts'
 import { projectEndpoints } from './routes/projects.ts'
@@ -29,6 +31,8 @@ export const endpoints: readonly Endpoint[] = [
   ...labNodeEndpoints,
   ...labLinkEndpoints,
   ...labRelayEndpoints,
+  ...labTemplateEndpoints,
+  ...labSymbolEndpoints,
   ...labDrawingEndpoints,
   ...nodeEndpoints,
   ...computeLinkEndpoints,

@@ -1,8 +1,7 @@
 import { onAbort } from '../../src/async/abort.ts'
 import { ApiError } from '../../src/errors/api-error.ts'
-import { type FeedSource, withFleet } from '../../src/events/fleet-feed.ts'
+import { type FeedSource, type ServiceEvent, withFleet } from '../../src/events/fleet-feed.ts'
 import { Subscriber } from '../../src/events/subscriber.ts'
-import type { FleetEvent } from '../../src/fleet/options.ts'
 import { seqOf } from '../../src/gateway/events.ts'
 import type { FeedItem } from '../../src/model/event.ts'
 import type { Load } from '../../src/model/host.ts'
@@ -24,7 +23,7 @@ export function objectFeeds(object: () => DurableObjectStub<FleetObject>, env: E
     const { webSocket } = response
     if (webSocket === null) throw broken()
     const socket = accepted(webSocket)
-    const listeners = new Set<(event: FleetEvent) => void>()
+    const listeners = new Set<(event: ServiceEvent) => void>()
     const most = wanted.since === undefined ? undefined : maxMissed
     let load: Load = { cpu_usage_percent: 0, memory_usage_percent: 0 }
     let told = 0
@@ -60,7 +59,7 @@ export function objectFeeds(object: () => DurableObjectStub<FleetObject>, env: E
     onAbort(signal, () => subscriber.leave())
     if (signal.aborted) subscriber.leave()
     const fleet = {
-      listen(listener: (event: FleetEvent) => void) {
+      listen(listener: (event: ServiceEvent) => void) {
         listeners.add(listener)
         return () => void listeners.delete(listener)
       },

@@ -11,9 +11,11 @@ import type { ComputeClient } from './compute-client.ts'
 import type { LabComputes } from './computes.ts'
 import { Changes, LabDocument, type ProjectRecord } from './document.ts'
 import { given, withDefaults } from './fields.ts'
-import { Lab } from './lab.ts'
+import { Lab, type LabNews } from './lab.ts'
 import { nameKey } from './names.ts'
 import type { LabStore } from './store.ts'
+import { Symbols } from './symbols.ts'
+import { Templates } from './templates.ts'
 import { ComputeWatch } from './watch.ts'
 
 /** On whose behalf a lab asks computes. */
@@ -31,6 +33,9 @@ interface LabsOptions {
 export class Labs {
   readonly computes: LabComputes
   readonly events: EventLog
+  readonly templates: Templates
+  readonly symbols: Symbols
+  readonly #listeners = new Set<(news: LabNews) => void>()
   readonly #store: LabStore
   readonly #warn: (message: string) => void
   /** Of every lab, whether it is in memory or not. */
@@ -40,7 +45,9 @@ export class Labs {
   readonly #mutex = new KeyedMutex()
   readonly #watch: ComputeWatch
 
-  private constructor({ store, computes, events, warn }: LabsOptions) {
+  private constructor({ store, computes, events, warn }: LabsOptions, templates: Templates, symbols: Symbols) {
+    this.templates = templates
+    this.symbols = symbols
     this.#store = store
     this.computes = computes
     this.events = events
@@ -57,8 +64,11 @@ export class Labs {
 
   /** Opens what was open when the service ended. */
   static async start(options: LabsOptions): Promise<Labs> {
-    const labs = new Labs(options)
-    for (const [id, head] of await options.store.heads()) labs.#heads.set(id, head as ProjectRecord)
+    const { store } = options
+    const tell = (action: string, event: unknown) => labs.#tell({ action, event })
+    const templates = await Templates.open(store, tell)
+    const labs: Labs = new Labs(options, templates, await Symbols.open(store))
+    for (const [id, head] of await store.heads()) labs.#heads.set(id, head as ProjectRecord)
     return labs
   }
 
@@ -71,6 +81,23 @@ export class Labs {
         this.#warn(`The project ${id} could not be opened: ${message}`),
       )
     })
+  }
+
+  /** Told of what happens to projects and templates as such; the result ends that. */
+  listen(listener: (news: LabNews) => void): () => void {
+    this.#listeners.add(listener)
+    return () => void this.#listeners.delete(listener)
+  }
+
+  #tell(news: LabNews): void {
+    for (const listener of this.#listeners) listener(news)
+  }
+
+  /** Tells the feed of a lab and that of the service. */
+  #tellAll(lab: Lab, action: string): void {
+    const news = { action, event: lab.project() }
+    lab.tell(news)
+    this.#tell(news)
   }
 
   /** All labs, and with them the projects that only a compute knows. */
@@ -137,6 +164,7 @@ export class Labs {
         await this.#store.save(id, new Changes().project(saved).entries)
         this.#heads.set(id, saved)
         const lab = this.#opened(id, new Lab(id, new Map([['project', saved]]), this.#store, this.events))
+        this.#tellAll(lab, 'project.created')
         return lab.project()
       } catch (error) {
         this.#heads.delete(id)
@@ -158,10 +186,11 @@ export class Labs {
     }
     await lab.edit(({ project }) => ({
       changes: new Changes().project({ ...project, ...given(settings), name: record.name }),
-      news: () => [{ action: 'project.updated', event: lab.project() }],
+      news: () => [],
       result: undefined,
     }))
     this.#heads.set(lab.id, lab.document.project)
+    this.#tellAll(lab, 'project.updated')
     return lab.project()
   }
 
@@ -181,7 +210,7 @@ export class Labs {
       this.#opened(id, lab)
       await this.#refresh(lab, computes, ask)
       await this.#saveOpen(lab, true)
-      lab.tell({ action: 'project.opened', event: lab.project() })
+      this.#tellAll(lab, 'project.opened')
       return lab.project()
     })
   }
@@ -207,6 +236,7 @@ export class Labs {
       await this.#store.remove(id)
       this.#heads.delete(id)
       if (lab.isOpen) this.#closed(lab, 'project.deleted')
+      else this.#tell({ action: 'project.deleted', event: lab.project() })
     })
   }
 
@@ -264,7 +294,7 @@ export class Labs {
 
   #closed(lab: Lab, action: string): void {
     lab.isOpen = false
-    lab.tell({ action, event: lab.project() })
+    this.#tellAll(lab, action)
     this.#open.delete(lab.id)
     this.events.closeProject(lab.id)
     this.#watch.keep(new Set([...this.#open.values()].flatMap(({ document }) => document.project.computes)))

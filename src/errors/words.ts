@@ -12,6 +12,7 @@ export const errorWords = {
   'project-closed': [[404], 'The project is on disk, and closed: open it first'],
   'no-such-node': [[404], 'The project has no such node'],
   'no-such-link': [[404], 'The project has no such link'],
+  'no-such-template': [[404], 'There is no such template'],
   'no-such-port': [[404], 'The node has no such adapter or port'],
   'nothing-attached': [[404, 409], 'Nothing is attached to the port'],
   'no-such-compute': [[404], 'No compute has this id'],

@@ -1,5 +1,4 @@
 import { onAbort } from '../async/abort.ts'
-import type { Fleet } from '../fleet/fleet.ts'
 import type { FleetEvent } from '../fleet/options.ts'
 import type { EventAgent, FeedRequest } from '../host-agent.ts'
 import type { FeedItem } from '../model/event.ts'
@@ -7,10 +6,17 @@ import type { FeedItem } from '../model/event.ts'
 /** Most events that wait for a reader: more than there can be computes. */
 const maxWaiting = 1200
 
-/** An event of a compute. It has no number, and is not kept. */
+/** What is told beside the events of projects: of computes, and of projects and templates as such. */
+export type ServiceEvent = FleetEvent | { readonly type: string; readonly resource: unknown }
+/** Where such events come from; the result of `listen` unsubscribes. */
+export interface ServiceEvents {
+  listen(listener: (event: ServiceEvent) => void): () => void
+}
+
+/** Such an event. It has no number, and is not kept. */
 export interface FleetItem {
   readonly kind: 'fleet'
-  readonly event: FleetEvent
+  readonly event: ServiceEvent
 }
 
 /** A feed, as a client asks for it. */
@@ -26,7 +32,7 @@ export type FeedSource = (feed: ClientFeed) => Promise<ReadableStream<FeedItem |
 
 /** The feeds of a host agent, with the events of the fleet where there is one. */
 export const feedsOf =
-  (events: EventAgent, fleet: Pick<Fleet, 'listen'> | undefined): FeedSource =>
+  (events: EventAgent, fleet: ServiceEvents | undefined): FeedSource =>
   async ({ computes, key: _, ...feed }) => {
     const items = await events.open(feed)
     return computes && fleet !== undefined ? withFleet(items, fleet, feed.signal) : items
@@ -35,7 +41,7 @@ export const feedsOf =
 /** The same items, and between them the events of the fleet until the signal. Of events of one compute that wait, the newest is kept. */
 export function withFleet(
   items: ReadableStream<FeedItem>,
-  fleet: Pick<Fleet, 'listen'>,
+  fleet: ServiceEvents,
   signal: AbortSignal,
 ): ReadableStream<FeedItem | FleetItem> {
   const reader = items.getReader()
@@ -111,12 +117,12 @@ export function withFleet(
 
 /** The fleet's events that wait for one reader. */
 class Waiting {
-  readonly #events = new Map<string, FleetEvent>()
+  readonly #events = new Map<string, ServiceEvent>()
   #warnings = 0
   #dropped = 0
 
-  add(event: FleetEvent): void {
-    if ('message' in event) this.#put(`warning ${this.#warnings++}`, event)
+  add(event: ServiceEvent): void {
+    if (!('compute' in event)) this.#put(`warning ${this.#warnings++}`, event)
     else {
       const key = `compute ${event.compute.compute_id}`
       const isNew = event.type === 'compute.updated' && this.#events.get(key)?.type === 'compute.created'
@@ -137,7 +143,7 @@ class Waiting {
     return undefined
   }
 
-  #put(key: string, event: FleetEvent): void {
+  #put(key: string, event: ServiceEvent): void {
     this.#events.delete(key)
     this.#events.set(key, event)
     for (const oldest of this.#events.keys()) {

@@ -1,7 +1,6 @@
 import { onAbort } from '../async/abort.ts'
 import { badRequest, notFound } from '../errors/api-error.ts'
-import type { FleetItem } from '../events/fleet-feed.ts'
-import type { FleetEvent } from '../fleet/fleet.ts'
+import type { FleetItem, ServiceEvent } from '../events/fleet-feed.ts'
 import type { FeedItem, LabEvent, NodeChange } from '../model/event.ts'
 import type { Context } from './endpoint.ts'
 import { isUpgrade, type Socket } from './socket.ts'
@@ -29,7 +28,7 @@ interface FeedOptions {
   readonly projectId?: string
   readonly query: { readonly since?: string | undefined; readonly pings?: 'false' | undefined }
   /** Given when the feed has the events of computes too. */
-  readonly computeLine?: ((event: FleetEvent) => FeedLine) | undefined
+  readonly computeLine?: ((event: ServiceEvent) => FeedLine) | undefined
 }
 
 type Items = ReadableStream<FeedItem | FleetItem>

@@ -96,6 +96,15 @@ export interface KindDescriptor {
   readonly ports?: (node: Readonly<Record<string, unknown>>) => readonly PortShape[]
   /** How its ports are named where a lab says nothing else. Default: `Ethernet{0}`. */
   readonly portNameFormat?: string
+  /** The template that every lab has for it: for kinds that need no image. */
+  readonly template?: {
+    readonly name: string
+    readonly category: 'guest' | 'router' | 'switch' | 'firewall'
+    /** Names of its nodes; `{0}` stands for the next free number. */
+    readonly nameFormat: string
+    /** Name of a built-in symbol. */
+    readonly symbol: string
+  }
   /** NIO types that its ports take; none: the nodes have no ports. */
   readonly nioTypes: readonly Nio['type'][]
   /** What the console of a node may be. */

@@ -53,6 +53,7 @@ export const pc = kind({
       ...rest,
     }),
   }),
+  template: { name: 'PC', category: 'guest', nameFormat: 'PC{0}', symbol: 'pc' },
   ports: () => adaptersOfOnePort(1),
   nioTypes: ethernetNios,
   consoles: ['text'],

@@ -1,4 +1,4 @@
-import type { FleetEvent } from '../fleet/options.ts'
+import type { ServiceEvent } from '../events/fleet-feed.ts'
 import { type Context, type Endpoint, endpoint } from '../http/endpoint.ts'
 import { type FeedLine, openFeed, requireUpgrade } from '../http/feed.ts'
 import { encoderOf, feedQuery } from './shown-v2.ts'
@@ -6,7 +6,7 @@ import { encoderOf, feedQuery } from './shown-v2.ts'
 interface HostFeed extends Pick<Endpoint, 'tag' | 'summary'> {
   readonly description?: string
   /** Set: what happens to the computes is told, too. */
-  readonly lineOf?: (event: FleetEvent, context: Context) => FeedLine
+  readonly lineOf?: (event: ServiceEvent, context: Context) => FeedLine
 }
 
 /** The feed over all projects at a path, and at `/ws` below it for websockets only. */
@@ -23,7 +23,7 @@ export const hostFeed = (base: string, { lineOf, ...about }: HostFeed): Endpoint
       errors: { 404: 'The request is no websocket upgrade', 429: 'There are too many open feeds' },
       handle({ query, request }, context) {
         if (path.endsWith('/ws')) requireUpgrade(request)
-        const computeLine = lineOf && ((event: FleetEvent) => lineOf(event, context))
+        const computeLine = lineOf && ((event: ServiceEvent) => lineOf(event, context))
         return openFeed({ request, context, encode: encoderOf(query), query, computeLine })
       },
     }),

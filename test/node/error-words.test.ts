@@ -111,6 +111,7 @@ const requests: Readonly<Record<keyof typeof errorWords, () => Promise<Response>
     await lab.ask('POST', '/v2/projects', { name: 'linkless' })
     return lab.ask('GET', `/v2/projects/linkless/links/${nothing}`)
   },
+  'no-such-template': () => lab.ask('GET', '/v2/templates/none'),
   'name-taken': async () => {
     await lab.ask('POST', '/v2/projects', { name: 'twice' })
     return lab.ask('POST', '/v2/projects', { name: 'Twice' })

@@ -1,4 +1,4 @@
-import type { FleetEvent } from '../../fleet/options.ts'
+import type { ServiceEvent } from '../../events/fleet-feed.ts'
 import type { Context, Endpoint } from '../../http/endpoint.ts'
 import type { FeedLine } from '../../http/feed.ts'
 import { hostFeed } from '../host-feed.ts'
@@ -14,7 +14,8 @@ export const notificationEndpoints: readonly Endpoint[] = hostFeed('/v2/notifica
   lineOf,
 })
 
-function lineOf(event: FleetEvent, context: Context): FeedLine {
+function lineOf(event: ServiceEvent, context: Context): FeedLine {
   if ('message' in event) return { action: event.type, event: { message: event.message } }
+  if ('resource' in event) return { action: event.type, event: event.resource }
   return { action: event.type, event: shownCompute(event.compute, context) }
 }

@@ -2,6 +2,7 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import type { LabLink } from '../../../src/model/lab/link.ts'
 import type { LabNode } from '../../../src/model/lab/node.ts'
 import type { LabProject } from '../../../src/model/lab/project.ts'
+import type { LabTemplate } from '../../../src/model/lab/template.ts'
 import { hangMs } from '../../support/limits.ts'
 import { TestService } from '../../support/service.ts'
 
@@ -133,5 +134,65 @@ describe('the streams of a lab', () => {
     const at = `${path('campus')}/nodes/PC1/files/notes/a%20b.txt`
     await service.fetch(at, { method: 'POST', body: 'kept' })
     expect(await (await service.fetch(at)).text()).toBe('kept')
+  })
+})
+
+describe('templates and symbols', () => {
+  it('makes nodes of the built-in template of a kind, each with the next free name', async () => {
+    const { service } = await lab()
+    const at = `${path('campus')}/templates/PC`
+    const made: LabNode[] = []
+    for (const x of [10, 20]) made.push(await service.call('POST', at, { x, y: 5 }))
+    expect(made.map(({ name, x, symbol, node_type }) => [name, x, symbol, node_type])).toEqual([
+      ['PC3', 10, 'pc', 'pc'],
+      ['PC4', 20, 'pc', 'pc'],
+    ])
+  })
+
+  it('keeps what it does not know of a template, and gives its settings to nodes', async () => {
+    const { service } = await lab()
+    const input = { name: 'Web', template_type: 'pc', startup_script: 'ip 10.0.0.9/24', linked_base: { deep: [1] } }
+    const made = await service.call<LabTemplate>('POST', '/v2/templates', input)
+    await service.kill('SIGKILL')
+    await service.restart()
+    expect(await service.call('GET', `/v2/templates/${made.template_id}`)).toMatchObject({ ...input, builtin: false })
+    await expect.poll(async () => (await service.fetch(path('campus'))).status).toBe(200)
+    const node: LabNode = await service.call('POST', `${path('campus')}/templates/web`, { x: 0, y: 0 })
+    expect(node.properties).toMatchObject({ startup_script: 'ip 10.0.0.9/24' })
+  })
+
+  it('refuses changes of a built-in template, and changes a copy of it', async () => {
+    const { service } = await lab()
+    expect((await service.fetch('/v2/templates/PC', { method: 'PUT', body: '{"name":"X"}' })).status).toBe(403)
+    const copy = await service.call<LabTemplate>('POST', '/v2/templates/PC/duplicate')
+    await service.call('PUT', `/v2/templates/${copy.template_id}`, { name: 'My PC' })
+    await service.call('DELETE', '/v2/templates/my%20pc')
+    expect((await service.call<LabTemplate[]>('GET', '/v2/templates')).filter(({ builtin }) => !builtin)).toEqual([])
+  })
+
+  it('has a picture for every name of a symbol that clients have, and those that are uploaded', async () => {
+    const service = await TestService.start()
+    const raw = async (id: string) => service.fetch(`/v2/symbols/${encodeURIComponent(id)}/raw`)
+    for (const id of ['router', ':/symbols/vpcs_guest.svg', ':/symbols/classic/unheard_of.svg']) {
+      const answer = await raw(id)
+      expect([answer.status, answer.headers.get('content-type')]).toEqual([200, 'image/svg+xml'])
+    }
+    await service.fetch('/v2/symbols/house.svg/raw', { method: 'POST', body: '<svg width="12" height="7"></svg>' })
+    expect(await service.call('GET', '/v2/symbols/house/dimensions')).toEqual({ width: 12, height: 7 })
+    expect((await raw('nothing')).status).toBe(404)
+  })
+
+  it('tells the feed of the service what happens to projects and templates', async () => {
+    const service = await TestService.start()
+    const feed = await service.fetch('/v2/notifications')
+    await service.call('POST', projects, { name: 'told' })
+    await service.call('POST', '/v2/templates', { name: 'told', template_type: 'pc' })
+    await service.call('DELETE', path('told'))
+    let text = ''
+    for await (const piece of feed.body as unknown as AsyncIterable<Uint8Array>) {
+      text += new TextDecoder().decode(piece)
+      if (text.includes('project.deleted')) break
+    }
+    expect(text).toMatch(/project\.created.*template\.created.*project\.deleted/s)
   })
 })

@@ -1,0 +1,172 @@
+import { v5 } from 'uuid'
+import { badRequest, conflict, forbidden, notFound } from '../errors/api-error.ts'
+import { kinds } from '../kinds/index.ts'
+import type { KindDescriptor } from '../kinds/kind.ts'
+import { kindOf } from '../kinds/node.ts'
+import { isKnownKind, type LabNode, type LabNodeCreate, mapFields } from '../model/lab/node.ts'
+import {
+  LabTemplate,
+  type LabTemplateCreate,
+  type LabTemplateUpdate,
+  type LabTemplateUse,
+} from '../model/lab/template.ts'
+import type { Lab } from './lab.ts'
+import type { AskCompute, Labs } from './labs.ts'
+import { nameKey } from './names.ts'
+import { createNode } from './nodes.ts'
+import type { LabStore } from './store.ts'
+
+/** Namespace of the ids of built-in templates (RFC 9562, 5.5). */
+const namespace = 'a8a7a5b0-6d0c-4f5a-9a3a-3f1c5b2b7f10'
+const scope = 'templates'
+const list: readonly KindDescriptor[] = kinds
+
+const builtIn: readonly LabTemplate[] = list.flatMap(({ name, template }) =>
+  template === undefined
+    ? []
+    : [
+        {
+          template_id: v5(name, namespace),
+          name: template.name,
+          template_type: name,
+          compute_id: null,
+          category: template.category,
+          default_name_format: template.nameFormat,
+          symbol: template.symbol,
+          usage: '',
+          builtin: true,
+        },
+      ],
+)
+
+/** The templates of a service: those of the kinds, and those that its users made. */
+export class Templates {
+  readonly #store: LabStore
+  readonly #tell: (action: string, template: LabTemplate) => void
+  readonly #own = new Map<string, LabTemplate>()
+
+  private constructor(store: LabStore, tell: (action: string, template: LabTemplate) => void) {
+    this.#store = store
+    this.#tell = tell
+  }
+
+  static async open(store: LabStore, tell: (action: string, template: LabTemplate) => void): Promise<Templates> {
+    const templates = new Templates(store, tell)
+    for (const [id, it] of (await store.load(scope)) ?? []) templates.#own.set(id, it as LabTemplate)
+    return templates
+  }
+
+  list(): LabTemplate[] {
+    return [...builtIn, ...this.#own.values()]
+  }
+
+  /** By its id, or its name in any case. 404. */
+  get(word: string): LabTemplate {
+    const key = nameKey(word)
+    const found =
+      this.#own.get(key) ??
+      builtIn.find(({ template_id }) => template_id === key) ??
+      this.list().find(({ name }) => nameKey(name) === key)
+    if (found !== undefined) return found
+    throw notFound(`template_id: there is no template ${word}`, { word: 'no-such-template' })
+  }
+
+  async create(input: LabTemplateCreate): Promise<LabTemplate> {
+    const template_id = input.template_id?.toLowerCase() ?? crypto.randomUUID()
+    if (this.list().some((it) => it.template_id === template_id))
+      throw conflict(`template_id: there is a template ${template_id} already`)
+    const { category, default_name_format, symbol, usage, compute_id, ...rest } = input
+    const kind = isKnownKind(input.template_type) ? (kindOf(input.template_type) as KindDescriptor) : undefined
+    const template: LabTemplate = {
+      ...rest,
+      template_id,
+      compute_id: compute_id ?? null,
+      category: category ?? kind?.template?.category ?? 'guest',
+      default_name_format: default_name_format ?? '{name}-{0}',
+      symbol: symbol ?? kind?.template?.symbol ?? 'computer',
+      usage: usage ?? '',
+      builtin: false,
+    }
+    await this.#save(template)
+    this.#tell('template.created', template)
+    return template
+  }
+
+  async update(word: string, changes: LabTemplateUpdate): Promise<LabTemplate> {
+    const before = this.#ownOf(word)
+    const given = Object.entries(changes).filter(([, value]) => value !== undefined)
+    const template: LabTemplate = {
+      ...before,
+      ...Object.fromEntries(given),
+      template_id: before.template_id,
+      builtin: false,
+    }
+    await this.#save(template)
+    this.#tell('template.updated', template)
+    return template
+  }
+
+  async remove(word: string): Promise<void> {
+    const template = this.#ownOf(word)
+    await this.#store.save(scope, new Map([[template.template_id, undefined]]))
+    this.#own.delete(template.template_id)
+    this.#tell('template.deleted', template)
+  }
+
+  /** A copy with an id of its own; that of a built-in template can be changed. */
+  duplicate(word: string): Promise<LabTemplate> {
+    const { template_id: _, builtin: __, ...rest } = this.get(word)
+    return this.create({ ...rest, name: `${rest.name}-copy`.slice(0, 255) })
+  }
+
+  #ownOf(word: string): LabTemplate {
+    const template = this.get(word)
+    if (!template.builtin) return template
+    throw forbidden(`template_id: ${template.name} is built in and cannot be changed; duplicate it and change the copy`)
+  }
+
+  async #save(template: LabTemplate): Promise<void> {
+    await this.#store.save(scope, new Map([[template.template_id, template]]))
+    this.#own.set(template.template_id, template)
+  }
+}
+
+/** Makes a node from a template. 400 for a kind that is not here. */
+export function useTemplate(
+  labs: Labs,
+  lab: Lab,
+  template: LabTemplate,
+  { place, ask }: { place: LabTemplateUse; ask: AskCompute },
+): Promise<LabNode> {
+  const { template_id, name, template_type, compute_id, default_name_format, symbol } = template
+  if (!isKnownKind(template_type)) throw badRequest(`template_type: there is no kind ${template_type} here`)
+  const { console_type } = template as { console_type?: unknown }
+  const known = new Set(Object.keys(kindOf(template_type).create.properties))
+  const settings = Object.entries(template).filter(([key]) => !(key in LabTemplate.properties))
+  const ofMap = settings.filter(([key]) => key in mapFields && key !== 'label')
+  const ofKind = settings.filter(([key]) => known.has(key) && key !== 'console_type' && !(key in mapFields))
+  const input: LabNodeCreate = {
+    ...Object.fromEntries(ofMap),
+    name: place.name ?? nameOf(default_name_format, name, lab),
+    node_type: template_type,
+    template_id,
+    compute_id: place.compute_id ?? compute_id,
+    symbol,
+    x: place.x,
+    y: place.y,
+    ...(typeof console_type === 'string' && { console_type }),
+    properties: Object.fromEntries(ofKind),
+  }
+  return createNode(labs, lab, input, { ask })
+}
+
+/** `PC{0}` -> `PC1`, or the next number that is free. */
+function nameOf(format: string, template: string, lab: Lab): string {
+  const named = (format === '' ? '{name}-{0}' : format).replaceAll('{name}', template)
+  const taken = new Set([...lab.document.nodes.values()].map(({ name }) => nameKey(name)))
+  if (!/\{(0|id)\}/.test(named)) return named.slice(0, 255)
+  for (let number = 1; ; number++) {
+    const name = named.replaceAll(/\{(0|id)\}/g, String(number)).slice(0, 255)
+    if (!taken.has(nameKey(name)) && !lab.claimed.has(`name/${nameKey(name)}`)) return name
+  }
+}
