@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process'
 import { chmod, readdir } from 'node:fs/promises'
 import { expect, onTestFinished, test } from 'vitest'
 import { CellShell } from '../../../runtime/node/sandbox/shell.ts'
@@ -60,7 +61,11 @@ for (const by of ['bubblewrap', 'namespaces'] as const) {
     test('ends with a program that hangs or does not stop talking', async () => {
       const hanging = await shellIn()
       const tooLong = { killed: true, message: 'it took longer than 300 ms' }
-      expect((await hanging.sh('sleep 600', { ms: 300 })).error).toMatchObject(tooLong)
+      const seconds = `${process.pid}00${by.length}`
+      expect((await hanging.sh(`sleep ${seconds} & sleep ${seconds}`, { ms: 300 })).error).toMatchObject(tooLong)
+      await expect
+        .poll(() => execFileSync('ps', ['-eo', 'args'], { encoding: 'utf8' }))
+        .not.toContain(`sleep ${seconds}`)
       expect(hanging.shell.isOpen).toBe(false)
       expect((await hanging.sh('echo')).error).toMatchObject({ message: 'its cell has ended' })
       const talking = await shellIn()

@@ -83,6 +83,26 @@ for (const by of ['bubblewrap', 'namespaces'] as const) {
       return { ...(await toolOf(join(bin, 'qemu-img'))), bin }
     }
 
+    test('ends with its service, also when that is killed', async () => {
+      const programs = await mkdtemp(join(tmpdir(), 'patchbay-'))
+      onTestFinished(() => rm(programs, { recursive: true, force: true }))
+      await writeFile(join(programs, qemuName), `#!/bin/sh\nexec ${findProgram(qemuName)} "$@"\n`, { mode: 0o755 })
+      const seconds = `${process.pid}000${by.length}`
+      await writeFile(join(programs, 'qemu-img'), `#!/bin/sh\nexec sleep ${seconds}\n`, { mode: 0o755 })
+      await chmod(programs, 0o755)
+      const settings = machineService({ local: false, sandbox: by, require_sandbox: true })
+      const service = await TestService.start(settings, ['env', `PATH=${programs}:${process.env.PATH}`])
+      const lab = await MachineLab.create(service)
+      const machine = await lab.machine({ hda_disk_image: await lab.image('a.img') })
+      const tools = () =>
+        execFileSync('ps', ['-eo', 'args'], { encoding: 'utf8' }).split(`sleep ${seconds}\n`).length - 1
+      const starting = machine.do('start').catch(() => {})
+      await expect.poll(tools).toBe(1)
+      await service.kill('SIGKILL')
+      await starting
+      await expect.poll(tools).toBe(0)
+    })
+
     test('passes file names unchanged', async () => {
       const { tool, directory, images } = await toolOf()
       const plain = ["it's", '$(touch pwned)', '`touch pwned`', '; touch pwned #', '" "', '\\', '-n', ' é 磁盘 \u0081']
