@@ -7,10 +7,10 @@ import { type InputTaken, InputWindow } from './input-window.ts'
 import type { Runner, UnitEnd } from './runner.ts'
 
 const retryMs = 50
-/** Delay before a reconnect, ms: the program may only have restarted. */
+/** Timeout of a reconnect, ms: the program may only have restarted. */
 const againMs = 500
 
-/** A guest of another program, of which the keeper holds only the serial port. The unit ends when that port is gone. */
+/** A guest of another program: the keeper holds only its serial port. The unit ends when the port is gone. */
 export class AttachedRunner implements Runner {
   readonly pid = 0
   readonly ended: Promise<UnitEnd>
@@ -45,15 +45,15 @@ export class AttachedRunner implements Runner {
   }
 
   async #hold({ ready_ms, ...place }: AttachedSpec, output: (bytes: Uint8Array) => void): Promise<UnitEnd> {
-    let patience = ready_ms
+    let timeoutMs = ready_ms
     for (;;) {
-      const socket = await this.#connect(place, patience)
-      if (socket === undefined) return { code: patience === againMs ? 0 : null, signal: null }
+      const socket = await this.#connect(place, timeoutMs)
+      if (socket === undefined) return { code: timeoutMs === againMs ? 0 : null, signal: null }
       this.#socket = socket
       socket.on('data', output)
       await new Promise((resolve) => socket.once('close', resolve))
       this.#socket = undefined
-      patience = againMs
+      timeoutMs = againMs
     }
   }
 

@@ -22,12 +22,11 @@ export class ChildRecords {
     if (identity !== undefined) writeFileSync(this.#file(key), JSON.stringify({ key, ...identity }), { mode: 0o600 })
   }
 
-  /** A record that cannot be removed is harmless: its process no longer exists. */
   remove(key: string): void {
     try {
       rmSync(this.#file(key), { force: true })
     } catch {
-      // A stale record is harmless.
+      // A stale record is harmless: its process no longer exists.
     }
   }
 

@@ -16,11 +16,11 @@ import { socketPath } from '../system/socket-path.ts'
 import { keeperDirectory } from './generation.ts'
 
 const callMs = 30_000
-/** How long a keeper may take to accept a connection and say who it is before it counts as one that hangs, ms. */
+/** Timeout of the first exchange on a connection, after which the keeper counts as hung, ms. */
 const helloMs = 5000
 /**
- * A keeper that says nothing for so long while something is asked of it is asked for a sign of life, and counts as one that
- * hangs after as long again, ms. What it said just before counts for one more such time, so that every wait ends within 10 s.
+ * Interval of the checks while requests are pending, ms. After an interval without any message the client sends a ping; after one more
+ * the keeper counts as hung. So every wait for a hung keeper ends within 10 s.
  */
 const quietMs = 3000
 
@@ -37,7 +37,7 @@ interface Pending {
 /** The service's side of the keeper's socket. */
 export class KeeperClient {
   readonly pid: number
-  /** Version of the program that the keeper is of, and of the protocol that it speaks. */
+  /** Version of the keeper's program, and of its protocol. */
   readonly version: string
   readonly protocol: number
   readonly packetPath: PacketPathName
@@ -47,7 +47,7 @@ export class KeeperClient {
   onCaptureFailed: (failure: KeeperEvents['capture.failed']) => void = () => {}
   /** Called when the keeper stops answering, and when it answers again. */
   onSilence: (isSilent: boolean) => void = () => {}
-  /** Resolves when the connection has ended, which means that the keeper has. */
+  /** Resolves when the connection has ended, which means that the keeper has ended. */
   readonly closed: Promise<void>
   readonly #socket: Socket
   readonly #runDirectory: string
@@ -55,9 +55,9 @@ export class KeeperClient {
   #last = 0
   #isSilent = false
   #watch: NodeJS.Timeout | undefined
-  /** Whether something came since the watch last looked, and whether it has asked for a sign of life. */
+  /** Whether a message arrived since the last check, and whether the client has sent a ping since then. */
   #hasHeard = false
-  #hasAsked = false
+  #hasPinged = false
 
   private constructor(socket: Socket, runDirectory: string, hello: Operations['hello']['out'], rest: Buffer) {
     this.#socket = socket
@@ -68,7 +68,7 @@ export class KeeperClient {
     this.packetPath = hello.packet_path
     const lines = new LineReader(64 << 20)
     const read = (bytes: Buffer) => {
-      this.#heard()
+      this.#received()
       for (const line of lines.push(bytes)) this.#take(line)
     }
     read(rest)
@@ -83,14 +83,14 @@ export class KeeperClient {
     })
   }
 
-  /** Connects to the keeper of this build in a data directory; rejects when there is none. */
+  /** Connects to the keeper of this build in a data directory; rejects when none runs. */
   static connect(dataDirectory: string): Promise<KeeperClient> {
     return KeeperClient.open(keeperDirectory(dataDirectory))
   }
 
   /**
-   * Connects to the keeper in a directory, of whatever version; rejects when there is none, with `no_answer` when it hangs, and
-   * with `protocol` when it refuses to talk to this version. With `onLate` one that hangs is waited for, and told of.
+   * Connects to the keeper of any version in a directory. Rejects when none runs, with `no_answer` when it hangs, and with `protocol`
+   * when it refuses this version. With `onLate` the call waits for a hung keeper instead, and calls `onLate` at the timeout.
    */
   static async open(runDirectory: string, onLate?: () => void): Promise<KeeperClient> {
     let refusal: KeeperError | undefined
@@ -102,10 +102,10 @@ export class KeeperClient {
       refusal = new KeeperError(error.code, error.message)
       if (error.code !== 'protocol') break
     }
-    throw refusal ?? new KeeperError('internal', 'the keeper gives no answer')
+    throw refusal ?? new KeeperError('internal', 'the keeper does not answer')
   }
 
-  /** Whether every operation can be asked of it; of one of another version only the core can. */
+  /** Whether the keeper has all operations; a keeper of another version has only the core operations. */
   get isFull(): boolean {
     return isFullProtocol(this.protocol)
   }
@@ -115,8 +115,8 @@ export class KeeperClient {
   }
 
   /**
-   * Rejects with a KeeperError: the keeper's refusal, its end, `no_answer` when it hangs or takes longer than `ms`,
-   * `other_version` when a keeper of another version does not have the operation.
+   * Rejects with a KeeperError: the error of the keeper, `internal` when it has ended, `no_answer` when it hangs or takes longer than
+   * `ms`, `other_version` when a keeper of another version does not have the operation.
    */
   call<Op extends keyof Operations>(op: Op, input: Operations[Op]['in'], ms = callMs): Promise<Operations[Op]['out']> {
     return new Promise((resolve, reject) => {
@@ -136,12 +136,12 @@ export class KeeperClient {
     })
   }
 
-  /** The console of a running unit as a stream of its own: the scroll-back, then live. `not_running`. */
+  /** The console of a running unit as a stream: the scroll-back, then live output. `not_running`. */
   attachConsole(key: string): Promise<Socket> {
     return this.#attach('console.attach', { key })
   }
 
-  /** A capture as a stream of classic pcap; ends with it. `not_linked`, `not_running`. */
+  /** A capture as a stream of classic pcap, which ends with the capture. `not_linked`, `not_running`. */
   attachCapture(wanted: Operations['capture.attach']['in']): Promise<Socket> {
     return this.#attach('capture.attach', wanted)
   }
@@ -175,8 +175,8 @@ export class KeeperClient {
   #startWatch(): void {
     if (this.#watch !== undefined) return
     this.#hasHeard = false
-    this.#hasAsked = false
-    this.#watch = setTimeout(() => this.#look(), quietMs)
+    this.#hasPinged = false
+    this.#watch = setTimeout(() => this.#check(), quietMs)
   }
 
   #stopWatch(): void {
@@ -184,27 +184,27 @@ export class KeeperClient {
     this.#watch = undefined
   }
 
-  #look(): void {
+  #check(): void {
     this.#watch = undefined
     if (this.#pending.size === 0 || this.#socket.destroyed) return
     if (this.#hasHeard) return this.#startWatch()
-    if (this.#hasAsked) return this.#fallSilent()
-    this.#hasAsked = true
+    if (this.#hasPinged) return this.#fallSilent()
+    this.#hasPinged = true
     this.#send(++this.#last, 'ping', {})
-    this.#watch = setTimeout(() => this.#look(), quietMs)
+    this.#watch = setTimeout(() => this.#check(), quietMs)
   }
 
-  /** Whatever it will answer comes too late. Its answer to the ping is how it is known to be back. */
+  /** Rejects all pending requests: later answers come too late. The answer to the ping shows that the keeper is back. */
   #fallSilent(): void {
     this.#isSilent = true
-    // What nobody waits for any more must not run unseen: it is told to end at once after it was started.
+    // A unit whose start is no longer awaited must not stay running: the keeper stops it right after the start.
     for (const { op, key } of this.#pending.values())
       if (op === 'unit.start' && key !== undefined) this.#send(++this.#last, 'unit.stop', { key, grace_ms: 0 })
     this.#rejectAll(new KeeperError('no_answer', hangs))
     this.onSilence(true)
   }
 
-  #heard(): void {
+  #received(): void {
     this.#hasHeard = true
     if (!this.#isSilent) return
     this.#isSilent = false
@@ -220,10 +220,10 @@ export class KeeperClient {
   }
 
   #take(line: string): void {
-    const message = JSON.parse(line) as KeeperReply | Told
+    const message = JSON.parse(line) as KeeperReply | KeeperEvent
     if ('event' in message) {
       if (message.event === 'unit.exit') this.onExit(message.with.key, message.with.run, message.with.exit)
-      // A keeper of another version may tell of more.
+      // A keeper of another version may send other events.
       else if (message.event === 'capture.failed') this.onCaptureFailed(message.with)
       return
     }
@@ -236,7 +236,9 @@ export class KeeperClient {
   }
 }
 
-type Told = { [E in keyof KeeperEvents]: { readonly event: E; readonly with: KeeperEvents[E] } }[keyof KeeperEvents]
+type KeeperEvent = {
+  [E in keyof KeeperEvents]: { readonly event: E; readonly with: KeeperEvents[E] }
+}[keyof KeeperEvents]
 
 interface KeeperReply {
   readonly id: number
@@ -255,17 +257,17 @@ async function open(runDirectory: string): Promise<Socket> {
   }
 }
 
-/** The first exchange on a connection: the reply, and what had come after it (bytes of a console). */
+/** The first exchange on a connection: the reply, and the bytes after it (of a console or a capture). */
 async function ask(socket: Socket, op: string, input: unknown, onLate?: () => void): Promise<[KeeperReply, Buffer]> {
   const lines = new LineReader(1 << 20)
   socket.write(`${JSON.stringify({ id: 0, op, with: input })}\n`)
   return new Promise((resolve, reject) => {
     const settle = (finish: () => void) => {
       clearTimeout(timer)
-      socket.off('data', read).off('close', gone)
+      socket.off('data', read).off('close', onClose)
       finish()
     }
-    const gone = () => settle(() => reject(new KeeperError('internal', 'the keeper has ended')))
+    const onClose = () => settle(() => reject(new KeeperError('internal', 'the keeper has ended')))
     const timer = setTimeout(() => {
       if (onLate !== undefined) return onLate()
       settle(() => {
@@ -280,7 +282,7 @@ async function ask(socket: Socket, op: string, input: unknown, onLate?: () => vo
       socket.pause()
       settle(() => resolve([JSON.parse(line ?? '') as KeeperReply, bytes.subarray(end + 1)]))
     }
-    socket.on('data', read).on('close', gone)
+    socket.on('data', read).on('close', onClose)
     socket.on('error', () => {})
   })
 }

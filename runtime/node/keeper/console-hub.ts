@@ -8,28 +8,28 @@ import type { InputTaken } from './input-window.ts'
 import { Scrollback } from './scrollback.ts'
 
 const scrollbackBytes = 64 * 1024
-/** A client that lets this much pile up is dropped; the others never wait for it. */
+/** Limit of unsent output for a client, above which the client is disconnected. Other clients never wait. */
 const maxQueuedBytes = 256 * 1024
 const maxClients = 64
-/** A client that was told to go is gone after this, whether it has read the rest or not, ms. */
+/** Timeout for a client to read the rest when its connection ends, ms. */
 const farewellMs = 2000
 
-/** A client is not read from for so long at most while the guest takes nothing, ms: its end would not be noticed. */
+/** Longest pause of reading from a client while the guest reads nothing, ms: during a pause the end of the client is not noticed. */
 const stalledMs = 10_000
-const refusal = Buffer.from('\r\n[The guest does not read: what is typed is thrown away]\r\n')
+const refusal = Buffer.from('\r\n[The guest does not read its input: it is discarded]\r\n')
 
-/** Where the hub sends what clients type. */
+/** Sends typed bytes to the guest. */
 export type GuestInput = (bytes: Uint8Array) => InputTaken
 
 /**
- * The console of one unit: one reader of the guest that depends on no client, a scroll-back, and any number of clients,
- * by telnet and raw. Lives as long as the unit.
+ * The console of one unit: reads the output of the guest at any time, stores it in a scroll-back, and serves telnet clients and raw
+ * streams. It exists as long as the unit.
  */
 export class ConsoleHub {
   readonly #scrollback = new Scrollback(scrollbackBytes)
   readonly #clients = new Map<Socket, 'telnet' | 'raw'>()
   readonly #input: GuestInput
-  /** Clients that were told that nothing is taken. */
+  /** Clients that got the message `refusal`. */
   readonly #refused = new WeakSet<Socket>()
   #server: Server | undefined
   #listen: Listen | null = null
@@ -44,12 +44,12 @@ export class ConsoleHub {
     return this.#listen
   }
 
-  /** What the guest has shown last. */
+  /** The scroll-back. */
   get shown(): Buffer {
     return this.#scrollback.read()
   }
 
-  /** Output of the guest: kept, and given to every client. */
+  /** Stores output of the guest, and sends it to every client. */
   output(bytes: Uint8Array): void {
     this.#scrollback.push(bytes)
     if (this.#clients.size === 0) return
@@ -68,20 +68,20 @@ export class ConsoleHub {
     const server = listen === null ? undefined : await bind(listen, (client) => this.#accept(client))
     if (this.#isClosed) {
       server?.close()
-      throw new KeeperError('not_running', 'the unit has ended meanwhile')
+      throw new KeeperError('not_running', 'the unit has ended')
     }
     this.#closeServer()
     this.#server = server
     this.#listen = listen
   }
 
-  /** Takes over a socket whose bytes are the console's: the scroll-back goes out first. */
+  /** Makes a socket a raw client: it gets the scroll-back first. */
   attach(socket: Socket): void {
     this.#join(socket, 'raw', this.#scrollback.read())
     socket.on('data', (bytes: Buffer) => this.#typed(socket, bytes))
   }
 
-  /** The unit has ended: every client is told by the end of its stream. */
+  /** Ends the connections of all clients: the unit has ended. */
   close(): void {
     this.#isClosed = true
     for (const client of this.#clients.keys()) dismiss(client)
@@ -116,7 +116,7 @@ export class ConsoleHub {
     })
   }
 
-  /** A client that types faster than the guest reads, or does not read what it is shown, is not read from for a while. */
+  /** Passes input to the guest. Pauses reading from a client that types faster than the guest reads, or does not read its output. */
   #typed(client: Socket, bytes: Uint8Array): void {
     const { isTaken, room } = this.#input(bytes)
     if (isTaken) this.#refused.delete(client)
@@ -127,15 +127,15 @@ export class ConsoleHub {
     const isBehind = client.writableNeedDrain
     if (room === undefined && !isBehind) return
     client.pause()
-    const goOn = () => {
+    const resume = () => {
       clearTimeout(timer)
-      client.off('drain', goOn).off('close', goOn)
+      client.off('drain', resume).off('close', resume)
       client.resume()
     }
-    const timer = setTimeout(goOn, stalledMs)
-    client.once('close', goOn)
-    if (room === undefined) client.once('drain', goOn)
-    else void room.then(goOn)
+    const timer = setTimeout(resume, stalledMs)
+    client.once('close', resume)
+    if (room === undefined) client.once('drain', resume)
+    else void room.then(resume)
   }
 
   #join(client: Socket, form: 'telnet' | 'raw', first: Uint8Array): void {
@@ -163,10 +163,10 @@ export class ConsoleHub {
   }
 }
 
-/** Ends the connection after what is queued for the client; one that neither reads nor goes is not waited for. */
+/** Ends the connection after the queued output; destroys it after `farewellMs`. */
 function dismiss(client: Socket): void {
   client.end()
-  // Its end must be noticed, also when it was not read from.
+  // Reads again, so that the end of the client is noticed.
   client.resume()
   const timer = setTimeout(() => client.destroy(), farewellMs)
   client.once('close', () => clearTimeout(timer))
@@ -183,7 +183,7 @@ async function bind({ host, port }: Listen, accept: (client: Socket) => void): P
       cause,
     })
   }
-  // Errors after that are those of single connections (too many open files); the listener goes on.
+  // Later errors concern single connections (too many open files); the listener stays open.
   server.on('error', () => {})
   return server
 }

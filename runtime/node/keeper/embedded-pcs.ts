@@ -11,13 +11,13 @@ import { HangDetector, watchedArguments } from './hang-detector.ts'
 import { InputWindow } from './input-window.ts'
 import type { Runner, UnitEnd } from './runner.ts'
 
-/** The process is ended when it has had no pc for this long, ms. */
+/** The process ends after this time without a pc, ms. */
 const idleMs = 60_000
-/** Starting one pc takes well under a millisecond; this is for a host that is very busy. */
+/** Timeout of a start, ms. A start takes less than 1 ms, but the host may be very busy. */
 const startMs = 10_000
 /** The watchdog of the process ends a turn that hangs. A process that says nothing for so long although it is asked is beyond that, ms. */
 const hungMs = 20_000
-/** Packets are garbage at once: without a limit their memory grows to 16 MB and more, which makes nothing faster. */
+/** Packets are short-lived: without a limit V8 lets their memory grow to 16 MB and more, without a gain. */
 const nursery = '--max-semi-space-size=2'
 const recordKey = 'pc-host'
 
@@ -29,7 +29,7 @@ interface Guest {
   readonly ended: (ending: UnitEnd) => void
 }
 
-/** The embedded pcs of this keeper: one process for all of them, started with the first. */
+/** The embedded pcs of this keeper. They share one process, which starts with the first pc. */
 export class EmbeddedPcs {
   readonly #records: ChildRecords
   readonly #log: (message: string) => void
@@ -42,7 +42,7 @@ export class EmbeddedPcs {
     this.#log = log
   }
 
-  /** `spawn_failed` when it cannot be started, for instance because its UDP port is taken. */
+  /** `spawn_failed` when the pc cannot be started, for instance because its UDP port is taken. */
   async start(spec: EmbeddedPcSpec, output: (bytes: Uint8Array) => void): Promise<Runner> {
     const host = this.#running()
     const id = ++this.#last
@@ -63,7 +63,7 @@ export class EmbeddedPcs {
         reject(new KeeperError('spawn_failed', `the embedded pc cannot be started: ${message}`))
       }
       const timer = setTimeout(() => {
-        // It may start it yet.
+        // The process may still start the pc.
         host.send(encodeFrame(frameType.stop, id))
         this.#suspect(host)
         refuse('its process does not answer')
@@ -92,7 +92,7 @@ export class EmbeddedPcs {
       },
       stop: (graceMs) => {
         host.send(encodeFrame(frameType.stop, id))
-        // The others in its process have done nothing: only this one is over.
+        // Ends only this pc: the other pcs of the process are not at fault.
         const timer = setTimeout(() => {
           this.#log(`embedded pc ${id} did not end within ${graceMs} ms`)
           this.#suspect(host)
@@ -123,7 +123,7 @@ export class EmbeddedPcs {
     return host
   }
 
-  /** Ends a process that does nothing any more, for none of its pcs. */
+  /** Ends the process if it does not answer. */
   #suspect(host: Host): void {
     void host.answers(hungMs).then((answers) => {
       if (answers) return
@@ -146,9 +146,9 @@ export class EmbeddedPcs {
 interface Host {
   readonly pid: number
   readonly guests: Map<number, Guest>
-  /** What is said of its end. */
+  /** The reason of its end, for messages. */
   readonly whyEnded: string
-  /** Whether the process says anything within a time, ms; true also when it has ended. */
+  /** Whether the process sends anything within `ms`; true also when it has ended. */
   answers(ms: number): Promise<boolean>
   send(frame: Buffer): void
   close(): void
@@ -178,7 +178,7 @@ function startHost(gone: () => void): Host {
     detector?.heard()
     for (const frame of reader.push(bytes)) {
       const guest = guests.get(frame.pc)
-      // It was given up before it was there.
+      // The start of this pc had timed out.
       if (guest === undefined && frame.type === frameType.started) stdin.write(encodeFrame(frameType.stop, frame.pc))
       dispatch(guest, frame)
     }

@@ -1,4 +1,4 @@
-/** Exit code of a process of the embedded pcs that is of another build than its keeper, because the program was upgraded. */
+/** Exit code of a process of embedded pcs whose build is not its keeper's, because the program was upgraded. */
 export const exitOfReplaced = 4
 
 /**
@@ -8,14 +8,14 @@ export const exitOfReplaced = 4
 export type FrameType = (typeof frameType)[keyof typeof frameType]
 export const frameType = {
   ...({ start: 1, input: 2, stop: 3, hold: 4, release: 5, areYouThere: 6 } as const),
-  /** `taken`: so many bytes of input (4, little-endian) were read by the pc. */
+  /** `taken`: the number of input bytes that the pc has read (4 bytes, little-endian). */
   ...({ started: 10, failed: 11, output: 12, ended: 13, taken: 14, there: 15 } as const),
 } as const
 
 export type PcHostFrame = { readonly type: number; readonly pc: number; readonly payload: Buffer }
 
 const headBytes = 9
-/** Console output comes in pieces far below this; a longer length is a broken stream. */
+/** Pieces of console output are far shorter: a longer frame means a broken stream. */
 const maxBytes = 1 << 20
 
 export function encodeFrame(type: FrameType, pc: number, payload: Uint8Array | string = ''): Buffer {
@@ -28,7 +28,7 @@ export function encodeFrame(type: FrameType, pc: number, payload: Uint8Array | s
   return frame
 }
 
-/** Cuts frames out of a byte stream, however it was split. Throws on a length that cannot be. */
+/** Cuts the chunks of a byte stream into frames. Throws on an impossible length. */
 export class FrameReader {
   #rest: Buffer = Buffer.alloc(0)
 
@@ -39,11 +39,8 @@ export class FrameReader {
       const length = buffer.readUInt32LE(0)
       if (length < 5 || length > maxBytes) throw new Error(`a frame of ${length} bytes`)
       if (buffer.length < 4 + length) break
-      frames.push({
-        type: buffer.readUInt8(4),
-        pc: buffer.readUInt32LE(5),
-        payload: buffer.subarray(headBytes, 4 + length),
-      })
+      const payload = buffer.subarray(headBytes, 4 + length)
+      frames.push({ type: buffer.readUInt8(4), pc: buffer.readUInt32LE(5), payload })
       buffer = buffer.subarray(4 + length)
     }
     this.#rest = buffer

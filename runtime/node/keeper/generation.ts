@@ -12,6 +12,9 @@ import { build } from '../system/version.ts'
  */
 export const generation = (): string => `${protocolVersion}-${build}`
 
+/** Exit codes of a new keeper: another keeper has the directory, and serves instead; the program files are of another build. */
+export const exitCode = { taken: 3, replaced: 4 } as const
+
 /** The directory of the keeper of this build. */
 export const keeperDirectory = (dataDirectory: string): string => join(dataDirectory, 'run', 'keepers', generation())
 

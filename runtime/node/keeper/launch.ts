@@ -1,20 +1,17 @@
 import { closeSync, mkdirSync, openSync, renameSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
+import { withTimeout } from '../../../src/async/timeout.ts'
 import { KeeperError } from '../keeper-protocol/error.ts'
 import { forNode } from '../programs/environment.ts'
 import { programArguments } from '../programs/own-program.ts'
 import { startProgram } from '../programs/start.ts'
 import { KeeperClient } from './client.ts'
-import { generation, keeperDirectory } from './generation.ts'
+import { exitCode, generation, keeperDirectory } from './generation.ts'
 
 const launchMs = 10_000
 const retryMs = 50
 const largestLog = 1 << 20
-/** Exit code of a keeper that found another keeper in its directory; the service then uses that one. */
-const taken = 3
-/** Exit code of a keeper whose program files are not of the service's build. */
-const replaced = 4
 const defaultIdleMs = 15_000
 
 export interface EnsureOptions {
@@ -50,54 +47,30 @@ async function launch(dataDirectory: string, idleMs: number | undefined): Promis
   mkdirSync(runDirectory, { recursive: true, mode: 0o700 })
   const log = openLog(join(runDirectory, 'keeper.log'))
   const program = programArguments(new URL('./main.ts', import.meta.url), new URL('./keeper.js', import.meta.url))
-  const child = startProgram(
-    process.execPath,
-    [...program, dataDirectory, String(idleMs ?? defaultIdleMs), generation()],
-    {
-      variables: forNode,
-      // A process group and a working directory of its own, so that signals to the service do not reach the keeper.
-      detached: true,
-      cwd: '/',
-      stdio: ['ignore', log, log, 'pipe'],
-    },
-  )
+  const args = [...program, dataDirectory, String(idleMs ?? defaultIdleMs), generation()]
+  const child = startProgram(process.execPath, args, {
+    variables: forNode,
+    // A process group of its own, so that signals to the service's group do not reach the keeper.
+    detached: true,
+    cwd: '/',
+    stdio: ['ignore', log, log, 'pipe'],
+  })
   closeSync(log)
   const ready = child.stdio[3]
   try {
-    return await new Promise<boolean>((resolve, reject) => {
-      const timer = setTimeout(
-        () => reject(new KeeperError('internal', `the keeper did not start within ${launchMs} ms`)),
-        launchMs,
-      )
-      const settle = (finish: () => void) => {
-        clearTimeout(timer)
-        finish()
-      }
-      ready?.once('data', () => settle(() => resolve(true)))
-      child.once('error', (cause) =>
-        settle(() => reject(new KeeperError('internal', `the keeper cannot be started: ${cause.message}`))),
-      )
+    const started = new Promise<boolean>((resolve, reject) => {
+      const fail = (message: string) => reject(new KeeperError('internal', message))
+      ready?.once('data', () => resolve(true))
+      child.once('error', (cause) => fail(`the keeper cannot be started: ${cause.message}`))
       child.once('exit', (code) => {
-        if (code === taken) settle(() => resolve(false))
-        else if (code === replaced)
-          settle(() =>
-            reject(
-              new KeeperError(
-                'internal',
-                'the files of the program were replaced since the service started: restart it',
-              ),
-            ),
-          )
-        else
-          settle(() =>
-            reject(
-              new KeeperError(
-                'internal',
-                `the keeper ended at its start (code ${code}), see ${runDirectory}/keeper.log`,
-              ),
-            ),
-          )
+        if (code === exitCode.taken) resolve(false)
+        else if (code === exitCode.replaced)
+          fail('the files of the program were replaced since the service started: restart it')
+        else fail(`the keeper ended at its start (code ${code}), see ${runDirectory}/keeper.log`)
       })
+    })
+    return await withTimeout(started, launchMs, () => {
+      throw new KeeperError('internal', `the keeper did not start within ${launchMs} ms`)
     })
   } finally {
     ready?.destroy()

@@ -5,21 +5,17 @@ import { Switch } from '../switch/switch.ts'
 import { version } from '../system/version.ts'
 import { ChildRecords } from './child-records.ts'
 import { EmbeddedPcs } from './embedded-pcs.ts'
-import { generation, keeperDirectory, lockName } from './generation.ts'
+import { exitCode, generation, keeperDirectory, lockName } from './generation.ts'
 import { KeeperServer } from './server.ts'
 import { Units } from './units.ts'
 
-/** Exit code: another keeper has the directory. */
-const taken = 3
-/** Exit code: the program files are not of the service's build. */
-const replaced = 4
-/** Descriptor on which the launcher waits for the line that says the socket is there. */
+/** Descriptor on which the launcher waits for a line: the socket is ready. */
 const readyDescriptor = 3
 
 const [data, idleText, wanted] = process.argv.slice(2)
 if (data === undefined) throw new Error('usage: keeper DATA_DIRECTORY [IDLE_MS] [GENERATION]')
 const idleMs = Number(idleText ?? 15_000)
-if (wanted !== undefined && wanted !== generation()) process.exit(replaced)
+if (wanted !== undefined && wanted !== generation()) process.exit(exitCode.replaced)
 
 const runDirectory = keeperDirectory(data)
 mkdirSync(runDirectory, { recursive: true, mode: 0o700 })
@@ -94,7 +90,7 @@ async function lock(directory: string): Promise<void> {
     holder.listen(lockName(directory))
     await listening
   } catch {
-    process.exit(taken)
+    process.exit(exitCode.taken)
   }
 }
 

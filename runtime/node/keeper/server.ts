@@ -10,11 +10,8 @@ import { LineReader } from '../system/line-reader.ts'
 import { socketPath } from '../system/socket-path.ts'
 import type { Units } from './units.ts'
 
-type Handlers = {
-  readonly [Op in keyof Operations]?: (
-    input: Operations[Op]['in'],
-  ) => Promise<Operations[Op]['out']> | Operations[Op]['out']
-}
+type Answer<Op extends keyof Operations> = Promise<Operations[Op]['out']> | Operations[Op]['out']
+type Handlers = { readonly [Op in keyof Operations]?: (input: Operations[Op]['in']) => Answer<Op> }
 
 type Request = { readonly id: number | null; readonly op: unknown; readonly with: unknown }
 
@@ -69,7 +66,7 @@ export class KeeperServer {
   async listen(): Promise<void> {
     const { path, release } = socketPath(this.#options.runDirectory)
     try {
-      // With the lock of the directory held, a socket here is left over from a killed keeper.
+      // This keeper holds the lock of the directory, so an existing socket belonged to a killed keeper.
       rmSync(path, { force: true })
       const listening = once(this.#server, 'listening')
       this.#server.listen(path)

@@ -39,18 +39,16 @@ export class Units {
    * already runs the node.
    */
   #runs = Date.now()
-  readonly #told: (key: string, run: number, exit: Exit) => void
+  readonly #onExit: (key: string, run: number, exit: Exit) => void
 
-  constructor(records: ChildRecords, pcs: EmbeddedPcs, told: (key: string, run: number, exit: Exit) => void) {
+  constructor(records: ChildRecords, pcs: EmbeddedPcs, onExit: (key: string, run: number, exit: Exit) => void) {
     this.#records = records
     this.#pcs = pcs
-    this.#told = told
+    this.#onExit = onExit
   }
 
   get running(): number {
-    let count = 0
-    for (const unit of this.#units.values()) if (unit.exit === null) count++
-    return count
+    return [...this.#units.values()].filter(({ exit }) => exit === null).length
   }
 
   list(): UnitState[] {
@@ -133,7 +131,8 @@ export class Units {
       looked()
     }
     // Earlier runs have written to the same log.
-    const logStart = spec.run.type === 'process' ? await sizeOf(spec.run.log) : 0
+    const log = spec.run.type === 'process' ? await stat(spec.run.log).catch(() => undefined) : undefined
+    const logStart = log?.size ?? 0
     // Binds the port first, because a failure then needs no undo.
     await hub.setListen(spec.console ?? null)
     try {
@@ -205,7 +204,7 @@ export class Units {
         const exit: Exit = { code, signal, requested: unit.isStopping, last_words }
         hub.close()
         unit.exit = exit
-        this.#told(spec.key, unit.run, exit)
+        this.#onExit(spec.key, unit.run, exit)
         return exit
       }),
     }
@@ -217,7 +216,7 @@ export class Units {
 async function becomesReady(
   unit: Unit,
   text: string,
-  bound: number,
+  timeoutMs: number,
   onOutput: (listener: () => void) => void,
 ): Promise<string | undefined> {
   if (unit.hub.shown.includes(text)) return undefined
@@ -228,7 +227,7 @@ async function becomesReady(
     void unit.over.then(({ code, signal }) => resolve(`ended at once (${signal ?? `exit code ${code}`})`))
   })
   try {
-    return await withTimeout(settled, bound, () => `was not ready after ${bound} ms`)
+    return await withTimeout(settled, timeoutMs, () => `was not ready after ${timeoutMs} ms`)
   } finally {
     onOutput(() => {})
   }
@@ -243,12 +242,6 @@ async function lastWords({ run }: UnitSpec, hub: ConsoleHub, logStart: number): 
   if (run.type !== 'process' || (run.stdio === 'pty' && shown !== '')) return shown
   return printable(await endOfChildLog(run.log, logStart, lastWordsBytes)) || shown
 }
-
-const sizeOf = (file: string): Promise<number> =>
-  stat(file).then(
-    ({ size }) => size,
-    () => 0,
-  )
 
 const printable = (bytes: Buffer): string =>
   bytes

@@ -61,9 +61,7 @@ export async function said(stream: Readable, ms: number): Promise<void> {
       clearTimeout(timer)
       resolve()
     }
-    stream.once('data', done)
-    stream.once('error', done)
-    stream.once('close', done)
+    for (const event of ['data', 'error', 'close']) stream.once(event, done)
   })
   stream.destroy()
 }

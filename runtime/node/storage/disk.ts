@@ -3,10 +3,7 @@ import { access, statfs } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { ApiError, conflict, forbidden, outOfSpace } from '../../../src/errors/api-error.ts'
 
-/**
- * 507 when less than `floorMb` is free where the directory is, or would be after `bytes` more. Only what creates something
- * asks.
- */
+/** 507 when less than `minFreeMb` is free on the disk of a directory, or would be after a write of `bytes`. */
 export async function requireSpace(directory: string, minFreeMb: number, bytes = 0): Promise<void> {
   await requireWritable(directory)
   const { bavail, bsize } = await statfs(directory).catch(() => ({ bavail: Number.MAX_SAFE_INTEGER, bsize: 1 }))
@@ -15,7 +12,7 @@ export async function requireSpace(directory: string, minFreeMb: number, bytes =
   if (freeMb - wantedMb >= minFreeMb) return
   const more = wantedMb === 0 ? '' : ` beside the ${wantedMb} MB of this`
   throw outOfSpace(
-    `Only ${freeMb} MB are free on the disk, ${minFreeMb} are wanted${more} (min_free_space_mb): delete something first`,
+    `Only ${freeMb} MB are free on the disk, ${minFreeMb} are required${more} (min_free_space_mb): delete something first`,
   )
 }
 
@@ -24,7 +21,7 @@ async function requireWritable(directory: string): Promise<void> {
   try {
     await access(directory, constants.W_OK)
   } catch (cause) {
-    // What else is wrong with it is said by what is about to be done there.
+    // The next operation in the directory reports other errors.
     if ((cause as NodeJS.ErrnoException).code === 'EROFS') throw readOnly(directory, cause)
   }
 }
@@ -38,7 +35,7 @@ export function isFull(error: unknown): boolean {
   return ['ENOSPC', 'EDQUOT'].includes((cause as NodeJS.ErrnoException | undefined)?.code ?? '')
 }
 
-/** What the file system refused, as the client may be told it: no errno leaves this room. */
+/** Runs an operation on files; turns errors of the file system into API errors with a text for the client. */
 export async function withDiskErrors<T>(what: string, run: () => Promise<T>): Promise<T> {
   try {
     return await run()

@@ -111,12 +111,15 @@ export async function renameDurable(path: string, other: string): Promise<boolea
   return true
 }
 
-/** One system call; `rm` with `force` makes three. */
-async function unlinkIfThere(path: string): Promise<void> {
-  await unlink(path).catch((error: NodeJS.ErrnoException) => {
-    if (error.code !== 'ENOENT') throw error
-  })
+const ignoreMissing = (error: NodeJS.ErrnoException): void => {
+  if (error.code !== 'ENOENT') throw error
 }
+
+/** One system call; `rm` with `force` makes three. */
+const unlinkIfThere = (path: string): Promise<void> => unlink(path).catch(ignoreMissing)
+
+/** A missing directory needs no sync. */
+const syncIfThere = (directory: string): Promise<void> => syncDirectory(directory).catch(ignoreMissing)
 
 /** Removes temporary files of killed writers. */
 export async function removeTemporaries(directory: string): Promise<void> {
@@ -135,13 +138,6 @@ async function keepBefore(path: string, temporary: string): Promise<boolean> {
     if (!['ENOENT', 'EPERM', 'ENOTSUP', 'EMLINK'].includes((error as NodeJS.ErrnoException).code ?? '')) throw error
     return false
   }
-}
-
-/** A missing directory needs no sync. */
-async function syncIfThere(directory: string): Promise<void> {
-  await syncDirectory(directory).catch((error: NodeJS.ErrnoException) => {
-    if (error.code !== 'ENOENT') throw error
-  })
 }
 
 const syncs = new GroupCommit()

@@ -1,19 +1,19 @@
 import { ApiError } from '../../../src/errors/api-error.ts'
 
-/** Put in by tests alone, which build a program of later records. */
+/** Defined only by tests that build a program with later records. */
 declare const PATCHBAY_RECORD_VERSION: number | undefined
 
-/** Version of the records of nodes and projects that this program writes; it reads all before. */
+/** Version of the records of nodes and projects that this program writes; it reads this version and earlier ones. */
 export const recordVersion: number = typeof PATCHBAY_RECORD_VERSION === 'number' ? PATCHBAY_RECORD_VERSION : 1
 
-/** What is said of something that only a later program can change. */
+/** The reason why this program cannot change a record of a newer version. */
 export const newerReason = (version: number): string =>
   `it was written by a newer version of Patchbay (records of version ${version}): run that version to change it`
 
-/** A record that a newer version of the program wrote: it is neither read as a damaged one nor written over. 409 for who asks. */
+/** 409: a newer version of the program wrote the record. It does not count as damaged, and is not overwritten. */
 export class NewerRecord extends ApiError {
   readonly version: number
-  /** What it holds, of which little is known. */
+  /** The content; only few members are known. */
   readonly content: Readonly<Record<string, unknown>>
 
   constructor(path: string, version: number, content: Readonly<Record<string, unknown>>) {
@@ -23,7 +23,7 @@ export class NewerRecord extends ApiError {
   }
 }
 
-/** Throws NewerRecord for a text that says so of itself. */
+/** Throws NewerRecord when the `version` in the text is newer than `recordVersion`. */
 export function requireKnownVersion(path: string, text: string): void {
   let value: unknown
   try {

@@ -3,7 +3,7 @@ import { homedir } from 'node:os'
 import { dirname, isAbsolute, join, normalize, relative, resolve, sep } from 'node:path'
 import { badRequest, conflict, forbidden, notFound } from '../../../src/errors/api-error.ts'
 
-/** Our own directory in a project: the marker that it is ours, and its records. */
+/** The directory of the service in a project: it marks the project, and has its records. */
 export const markerDirectory = '.patchbay'
 
 /** Whether `path` is `base` or below it, by components. Both must be resolved. */
@@ -12,7 +12,7 @@ export function isInside(base: string, path: string): boolean {
   return way === '' || (way !== '..' && !way.startsWith(`..${sep}`) && !isAbsolute(way))
 }
 
-/** The real path of what exists of a path, with the rest appended: where a new file would really be. */
+/** The real path of a path that need not exist: that of its nearest existing parent, with the rest appended. */
 export async function realish(path: string): Promise<string> {
   try {
     return await realpath(path)
@@ -25,14 +25,12 @@ export async function realish(path: string): Promise<string> {
 }
 
 /**
- * The real path of a file of a project, symbolic links resolved; 403 when it leaves the project or is one of our records.
- * A missing file is fine: then it is where it would be created.
+ * The real path of a file of a project, symbolic links resolved. The file need not exist. 403 when the path leaves the project or
+ * leads to records of the service.
  */
 export async function resolveInProject(root: string, path: string): Promise<string> {
-  const refuse = () =>
-    forbidden(
-      `path: ${JSON.stringify(path.slice(0, 120))} is not inside the project: expected a path below its directory, without ".."`,
-    )
+  const why = 'is not inside the project: expected a path below its directory, without ".."'
+  const refuse = () => forbidden(`path: ${JSON.stringify(path.slice(0, 120))} ${why}`)
   if (path.includes('\0')) throw badRequest('path: a NUL character is not possible here')
   if (path.startsWith('/') || path.includes('\\')) throw refuse()
   const base = await realpath(root).catch(() => {
@@ -50,14 +48,11 @@ export async function resolveInProject(root: string, path: string): Promise<stri
 export interface PlaceRules {
   readonly dataDirectory: string
   readonly projectsDirectory: string
-  /** Whether what is done now is done in local mode. */
+  /** Whether the current request is in local mode. */
   readonly isLocal: () => boolean
 }
 
-/**
- * The directory a client asked for, absolute and without `..`; 400 or 403 when a project may not be there.
- * Nothing is created or changed.
- */
+/** The project directory that a client names, absolute and without `..`; 400 or 403 when it cannot be a project. Changes nothing. */
 export async function checkedProjectPath(path: string, rules: PlaceRules): Promise<string> {
   if (path.includes('\0')) throw badRequest('path: a NUL character is not possible here')
   if (path.includes('"')) throw forbidden('path: a double quote is not possible in a project path')
@@ -75,7 +70,7 @@ export async function checkedProjectPath(path: string, rules: PlaceRules): Promi
     if (isInside(real, place))
       throw forbidden('path: the data directory, a home directory or a parent of them cannot be a project')
   }
-  // Not file systems that keep anything; making a directory in /proc does not even fail.
+  // These file systems store no files; mkdir in /proc may not even fail.
   if (['/proc', '/sys', '/dev'].some((place) => isInside(place, real)))
     throw forbidden('path: /proc, /sys and /dev keep no files; choose a directory of a disk')
   if (isInside(await realish(join(rules.dataDirectory, 'run')), real))

@@ -5,27 +5,26 @@ import { withTimeout } from '../../../src/async/timeout.ts'
 import { ApiError } from '../../../src/errors/api-error.ts'
 import { requireSpace } from './disk.ts'
 
-/** So much may be written before the free space is looked at again. */
+/** Bytes that are written between two checks of the free space. */
 const checkEvery = 16 * 2 ** 20
 
 export interface ReceiveOptions {
   /** Directory on the disk that is written to. */
   readonly directory: string
   readonly minFreeMb: () => number
-  /** A body that brings nothing for so long is given up, ms. */
+  /** Timeout of a body without data, ms. */
   readonly bodyTimeoutMs: number
-  /** What became of the bytes of a body that broke off, as a client is told it. */
+  /** What happens to the received bytes of an interrupted body, for the error message. */
   readonly fate: string
-  /** Throws when a body may not have so many bytes. */
+  /** Throws when a body of this size is too large. */
   readonly checkSize?: (bytes: number) => void
-  /** Gives the body up. */
   readonly signal?: AbortSignal
 }
 
-/** 400 or 408: the body ended before its time, or nothing came any more. What came of it is fine. */
+/** 400 or 408: the body ended early, or its data stopped. The received bytes are valid. */
 export class BrokenOff extends ApiError {}
 
-/** Writes a body to the end of what was written to a file, and syncs it. 400 or 408 when it breaks off, 507 when the disk gets full. */
+/** Appends a body to an open file and syncs the file. 400 or 408 when the body is interrupted, 507 when the disk gets full. */
 export async function receive(
   content: ReadableStream<Uint8Array>,
   handle: FileHandle,
@@ -40,7 +39,7 @@ export async function receive(
       if (done) break
       size += value.byteLength
       checkSize?.(size)
-      // Not `write`, which may take less than all of it.
+      // Not `write`, which may write only a part.
       await handle.writeFile(value)
       unchecked += value.byteLength
       if (unchecked < checkEvery) continue

@@ -9,15 +9,15 @@ import { UnsavedRecords } from './unsaved-records.ts'
 export interface RecordFormat<T> {
   /** Its file, below the data directory. */
   readonly file: string
-  /** As messages call it, in the plural: `the tokens`. */
+  /** Its name in messages, in the plural: `the tokens`. */
   readonly name: string
-  /** Throws for a text that is no such record. */
+  /** Throws on invalid text. */
   readonly parse: (text: string) => T
-  /** What follows from a record that cannot be read. */
+  /** The effect of an unreadable record, for the log. */
   readonly lost: string
 }
 
-/** `copy`: the record was damaged, and the version before is used; `lost`: neither can be read. */
+/** `copy`: the record was damaged, and the backup is used; `lost`: neither can be read. */
 export type FoundRecord<T> =
   | { readonly state: 'whole' | 'copy'; readonly value: T }
   | { readonly state: 'none' | 'lost'; readonly value?: undefined }
@@ -25,9 +25,8 @@ export type FoundRecord<T> =
 export type ServiceRecordsOptions = { readonly data: string; readonly minFreeMb: () => number; readonly log: Log }
 
 /**
- * The records of the service itself in its data directory: tokens, computes, placements, digests, settings. Others cannot read them.
- * A record that cannot be saved is logged and told in the feed, once until it has been saved; who asked for the change gets the
- * error.
+ * The records of the service itself in its data directory: tokens, computes, placements, digests, settings. Other users cannot read
+ * them. A record that cannot be saved is reported in the log and the feed, once until it is saved. The request that changed it fails.
  */
 export class ServiceRecords {
   readonly data: string
@@ -46,13 +45,13 @@ export class ServiceRecords {
     })
   }
 
-  /** Also removes what writers that were killed left in the data directory. */
+  /** Also removes temporary files of killed writers from the data directory. */
   static async open(options: ServiceRecordsOptions): Promise<ServiceRecords> {
     await removeTemporaries(options.data)
     return new ServiceRecords(options)
   }
 
-  /** From now on a feed is told of records that could not be saved. */
+  /** Sets the function that reports records that could not be saved to a feed. */
   tellFeed(tell: (message: string) => void): void {
     this.#tellFeed = tell
   }
@@ -62,8 +61,8 @@ export class ServiceRecords {
   }
 
   /**
-   * Reads a record; a damaged one is replaced by the version before. One that cannot be read at all is put aside as
-   * `{file}.damaged`, so that it is not written over. Rejects for a record of a newer program.
+   * Reads a record; a damaged record is replaced by its backup. If both are unreadable, the record is renamed to `{file}.damaged`, so
+   * that it is not overwritten. Rejects with NewerRecord for a record of a newer program.
    */
   async read<T>({ file, name, parse, lost }: RecordFormat<T>): Promise<FoundRecord<T>> {
     const { log } = this
@@ -71,37 +70,30 @@ export class ServiceRecords {
     const found = await readDurable(path, parse)
     if (found === undefined) {
       const isLost = await withDiskErrors(`A damaged record, ${path}`, () => putAside(path))
-      if (isLost) log.error({ path }, `${name} cannot be read and were put aside: ${lost}`)
+      if (isLost) log.error({ path }, `${name} cannot be read and were renamed to ${file}.damaged: ${lost}`)
       return { state: isLost ? 'lost' : 'none' }
     }
     for (const it of [path, `${path}.bak`])
       await closeToOthers(it).catch((err: unknown) => log.warn({ err, path: it }, 'others can read this file'))
-    if (found.damaged) log.warn({ path }, `${name} are read from the copy before`)
+    if (found.damaged) log.warn({ path }, `${name} are damaged and were read from the backup`)
     return { state: found.damaged ? 'copy' : 'whole', value: found.value }
   }
 
-  /** Writes a record. 507 on a full or read-only disk, and nothing has changed then. `isMore`: only while `min_free_space_mb` are free. */
-  write(
-    { file, name }: Pick<RecordFormat<unknown>, 'file' | 'name'>,
-    content: object,
-    { isMore = false } = {},
-  ): Promise<void> {
+  /** Writes a record. 507 on a full or read-only disk; the old record then stays. `isMore`: also requires `min_free_space_mb`. */
+  write({ file, name }: RecordFormat<unknown>, content: object, { isMore = false } = {}): Promise<void> {
     return this.save({ file, what: `${capital(name)} were not saved` }, async () => {
       if (isMore) await requireSpace(this.data, this.#minFreeMb())
       await writeDurable(this.pathOf(file), `${JSON.stringify(content, null, 2)}\n`)
     })
   }
 
-  /** Saves a record in a way of its own; `what` is said of a failure. */
-  async save(
-    { file, what }: { readonly file: string; readonly what: string },
-    run: () => Promise<void>,
-  ): Promise<void> {
+  /** Saves a record by `run`; `what` begins the message of a failure. */
+  async save({ file, what }: { file: string; what: string }, run: () => Promise<void>): Promise<void> {
     await withDiskErrors(what, run).catch((error: unknown) => this.#failed(file, error))
     this.#unsaved.saved(file)
   }
 
-  /** 507 when no more can be saved in a record: the disk is read-only, or less than `min_free_space_mb` are free. */
+  /** 507 when a record cannot grow: the disk is read-only, or less than `min_free_space_mb` are free. */
   async requireSpace({ file }: { readonly file: string }): Promise<void> {
     await requireSpace(this.data, this.#minFreeMb()).catch((error: unknown) => this.#failed(file, error))
   }

@@ -41,7 +41,7 @@ test.for(['', '{', 'null', '{"ram":"much"}', '{"engine":"vmware"}', '\0\0\0'])(
     await file.save({ ...settings, ram: 4096 })
     await writeFile(path, text)
     expect(await file.load()).toEqual(settings)
-    expect(said).toEqual(['the settings of the appliance VM are read from the copy before'])
+    expect(said).toEqual(['the settings of the appliance VM are damaged and were read from the backup'])
   },
 )
 
@@ -50,7 +50,9 @@ test('without one before it is put aside, and what is usual is used', async () =
   await writeFile(path, '{')
   expect(await file.load()).toBeUndefined()
   expect(await readFile(`${path}.damaged`, 'utf8')).toBe('{')
-  expect(said).toEqual(['the settings of the appliance VM cannot be read and were put aside: set them again'])
+  expect(said).toEqual([
+    'the settings of the appliance VM cannot be read and were renamed to appliance-vm.json.damaged: set them again',
+  ])
   await file.save(settings)
   expect(await file.load()).toEqual(settings)
 })

@@ -220,7 +220,7 @@ test('what is typed for a guest that takes nothing is refused with a word, once'
   await hub.setListen({ host, port: base + 21 })
   const client = await TcpClient.connect(base + 21)
   client.socket.write('a')
-  const text = '\r\n[The guest does not read: what is typed is thrown away]\r\n'
+  const text = '\r\n[The guest does not read its input: it is discarded]\r\n'
   await client.untilLength(greeting.length + text.length)
   client.socket.write('b')
   hub.output(Buffer.from('later'))

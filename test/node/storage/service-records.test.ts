@@ -55,7 +55,7 @@ test('a record that cannot be read is put aside, and is not written over where t
   await writeFile(path, '{')
   expect(await records.read(format)).toEqual({ state: 'lost' })
   expect(await readFile(`${path}.damaged`, 'utf8')).toBe('{')
-  expect(said).toEqual(['the things cannot be read and were put aside: make them again'])
+  expect(said).toEqual(['the things cannot be read and were renamed to things.json.damaged: make them again'])
   await writeFile(path, '{')
   await rename(`${path}.damaged`, `${path}.mended`)
   await mkdir(`${path}.damaged`)
