@@ -18,12 +18,12 @@ import { LineEnds } from './line-ends.ts'
 import type { Runner, UnitEnd } from './runner.ts'
 import { endOfWrapped, said, WrappedProgram } from './wrapped.ts'
 
-// The kernel then ends the child with the keeper, whatever ends that; it execs, so the pid is the program's.
+// The kernel kills the child when the keeper ends (PR_SET_PDEATHSIG). setpriv executes the program, which keeps the pid.
 const setpriv = ['/usr/bin/setpriv', '/bin/setpriv'].find((path) => existsSync(path))
 const withDeathSignal = (command: string, args: readonly string[]): [string, readonly string[]] =>
   setpriv === undefined ? [command, args] : [setpriv, ['--pdeathsig', 'KILL', '--', command, ...args]]
 
-/** How long a wrapper may take to make its confinement, ms. */
+/** Timeout of the start of a cell, ms. */
 const longestWrapMs = 10_000
 
 const ctrlC = 3
@@ -56,16 +56,16 @@ export class ChildProcessRunner implements Runner {
     this.ended = ended
     this.#console = console
     this.#limit = new CpuLimit(this.pid, this.leader)
-    // At once, and not when all has been read: somebody else may get the pid.
+    // Before the output has been read: another process may get the pid.
     child.once('exit', () => this.#runFreely())
   }
 
-  /** Resolves when the kernel has accepted the program; `spawn_failed` when it cannot be started at all. */
+  /** Resolves when the kernel has accepted the program; `spawn_failed` when it cannot be started. */
   static async start(spec: ProcessSpec, output: (bytes: Uint8Array) => void): Promise<ChildProcessRunner> {
     const descriptors: number[] = []
     let terminal: ReadStream | undefined
     try {
-      // What gives the death signal can always be started, so it would hide that the program cannot.
+      // setpriv always starts, so a missing program must be found before.
       const named = spec.command.includes('/') ? resolve(spec.cwd, spec.command) : spec.command
       if (findProgram(named, spec.env?.PATH) === undefined) throw new Error('there is no such program')
       const log = openChildLog(spec.log)
@@ -92,7 +92,7 @@ export class ChildProcessRunner implements Runner {
         ],
       })
       const streams = terminal === undefined ? [child.stdout, child.stdin] : [terminal]
-      // EIO is how a master learns that nobody has the terminal any more.
+      // A pty master reads EIO when the last process has closed the terminal.
       for (const stream of streams) stream?.on('error', () => stream.destroy())
       const source = terminal ?? child.stdout
       const lineEnds = new LineEnds()
@@ -127,7 +127,7 @@ export class ChildProcessRunner implements Runner {
 
   hold(isHeld: boolean): void {
     if (this.#isOver) throw new KeeperError('not_running', 'the program has ended')
-    // A limit would have it go on.
+    // The limit would resume it.
     if (isHeld) this.#limit.lift()
     this.#isHeld = isHeld
     signalGroup(this.leader, isHeld ? 'SIGSTOP' : 'SIGCONT')
@@ -146,7 +146,7 @@ export class ChildProcessRunner implements Runner {
   async #stop(graceMs: number): Promise<UnitEnd> {
     if (this.#wrapped === undefined) signalGroup(this.leader, 'SIGTERM')
     else this.#wrapped.signal('SIGTERM')
-    // Its end takes processor time, too, and a stopped process would not hear of it.
+    // Exiting takes processor time, and a stopped process does not handle the signal.
     this.#runFreely()
     const timer = setTimeout(() => signalGroup(this.leader, 'SIGKILL'), graceMs)
     const ending = await this.ended
@@ -162,7 +162,7 @@ export class ChildProcessRunner implements Runner {
   }
 }
 
-/** The end of the process, once what it wrote last has been read; a grandchild that holds the pipe does not delay it. */
+/** The end of the process, after its last output was read; a grandchild that holds the pipe does not delay it. */
 async function exitOfChild(
   child: ChildProcess,
   source: NodeJS.ReadableStream | ReadStream | null,
@@ -170,7 +170,7 @@ async function exitOfChild(
 ): Promise<UnitEnd> {
   const ending = await new Promise<UnitEnd>((resolve) => {
     child.once('exit', (code, signal) => {
-      // The leader may have left children of its own, whether it was told to go or went.
+      // The leader may leave children behind.
       if (child.pid !== undefined) signalGroup(child.pid, 'SIGKILL')
       resolve(isWrapped ? endOfWrapped({ code, signal }) : { code, signal })
     })

@@ -33,7 +33,7 @@ function fileKey(path: string): string {
   return `${path}:${stats.size}:${stats.mtimeMs}`
 }
 
-/** The emulator programs in PATH, by name; a program that several directories of PATH lead to is there once. */
+/** The emulator programs in PATH, by name; a program in several directories of PATH is listed once. */
 export function findEmulators(path = process.env.PATH ?? ''): readonly string[] {
   const found = new Map<string, string>()
   for (const directory of directoriesIn(path)) {
@@ -58,7 +58,7 @@ function namesIn(directory: string): string[] {
   }
 }
 
-/** Those in PATH that answer, of the wanted platforms when some are named. */
+/** The emulators in PATH that can be probed, of the given platforms if any. */
 export async function usableEmulators(
   platforms?: readonly string[],
   confinement?: Confinement,
@@ -72,13 +72,13 @@ export async function usableEmulators(
 export interface WantedEmulator {
   /** A path, or a name to look for in PATH. */
   readonly qemu_path?: string | null
-  /** "", "null" and null: as the program says. */
+  /** "", "null" and null: that of the program. */
   readonly platform?: MachineEmulatorNode['platform'] | null
 }
 
 /**
- * The program for a node: `qemu_path` when it can be used, else that of the platform. 409 saying what is missing and how it
- * is installed. Outside local mode only what is in PATH is run.
+ * The program for a node: `qemu_path` when it can be used, else that of the platform. 409 with the missing program and its package.
+ * Outside local mode only programs in PATH are run.
  */
 export async function resolveEmulator(
   wanted: WantedEmulator,
@@ -102,7 +102,7 @@ export async function resolveEmulator(
   return factsOf(program, confinement)
 }
 
-/** Only emulators: the client must not be able to have any program run. */
+/** The path of an emulator; no other program, because clients choose the path. */
 function allowedPath(wanted: string, isLocal: boolean): string | { refusal: string } {
   const name = basename(wanted)
   if (!isEmulatorName(name))
@@ -118,7 +118,7 @@ function allowedPath(wanted: string, isLocal: boolean): string | { refusal: stri
   return path
 }
 
-// Only chooses the package of a family; an unknown word has the package of the rare ones.
+// An unknown word gets the package of the rare platforms.
 const installHintOf = (word: string): string => installHint(word as Platform)
 
 /** The accelerators for its guests on this host, the best first. */
@@ -127,7 +127,7 @@ export function acceleratorsOf(facts: Pick<BinaryFacts, 'platform' | 'builtWith'
   return [...(isKvm ? (['kvm'] as const) : []), ...(facts.builtWith.tcg ? (['tcg'] as const) : [])]
 }
 
-/** The platforms that KVM accelerates here; none when its device cannot be opened by us. */
+/** The platforms that KVM accelerates here; none when the service cannot open its device. */
 export const kvmPlatforms = (device = '/dev/kvm'): readonly Platform[] => (opens(device) ? nativePlatforms() : [])
 
 /** Not cached: loading a module, or a change of groups, can change the answer. */

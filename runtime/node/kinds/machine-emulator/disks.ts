@@ -17,21 +17,21 @@ import {
 
 export { type DiskFacts, findImageTool, inspectImage } from './qemu-img.ts'
 
-/** A disk that a machine can be started with. */
+/** A disk that is ready for the start of a machine. */
 export interface PreparedDisk {
   readonly path: string
-  /** Always told to the emulator: what a guest writes at the beginning of a raw disk must not decide it. */
+  /** Always passed to the emulator: a guest could write another header to the beginning of a raw disk. */
   readonly format: string
-  /** What the owner should know, such as errors that could not be repaired. */
+  /** For the owner, such as errors that could not be repaired. */
   readonly warnings: readonly string[]
-  /** Names of the states that are saved in it. */
+  /** Names of the saved states in it. */
   readonly snapshots: readonly string[]
 }
 
-/** Where the overlay of a disk is, in the directory of its node. */
+/** Name of the overlay of a disk in the directory of its node. */
 export const overlayName = (slot: DiskSlot): string => `${slot}_disk.qcow2`
 
-/** How a check of an image ends: qemu-img(1). */
+/** Exit codes of `qemu-img check`: qemu-img(1). */
 const ends = { fine: 0, failed: 1, corrupt: 2, leaks: 3, cannotBeChecked: 63 } as const
 
 interface Base {
@@ -39,20 +39,20 @@ interface Base {
   readonly warnings: readonly string[]
 }
 
-/** The images below overlays that were looked at and checked: they are not written, so once is enough for each. */
+/** The checked backing images of overlays. Machines do not write to them, so one check is enough. */
 const knownBases = new Map<string, Promise<Base>>()
 const maxKnown = 1000
 
 export interface Overlay {
   /** Path of the overlay, in the directory of the node. */
   readonly path: string
-  /** Absolute path of the image below it, which is never written. */
+  /** Absolute path of its backing image, which is never written. */
   readonly base: string
-  /** Called before the image below is used: throws when it reads files that the client may not. */
+  /** Called before the backing image is used: throws when the image refers to files that the client may not read. */
   readonly allow?: ((base: DiskFacts) => Promise<void>) | undefined
 }
 
-/** The overlay, made when it is not there, repaired when it has errors, and following an image that has moved. */
+/** Creates a missing overlay, repairs one with errors, and updates the path of a backing image that has moved. */
 export async function prepareOverlay(tool: ImageTool, { path, base, allow }: Overlay): Promise<PreparedDisk> {
   mustBeAbsolute(path, base)
   const { facts: below, warnings: found } = await lookAt(tool, base, allow)
@@ -63,17 +63,17 @@ export async function prepareOverlay(tool: ImageTool, { path, base, allow }: Ove
   if (!existsSync(path)) await createOverlay(tool, path, base, below.format)
   else {
     const facts = chosen.facts ?? (await readOverlay(tool, path))
-    // The image below is about to be the one that was looked at; whatever else it reads was chosen by who made it.
+    // `follow` sets the backing file to the image that was allowed above. The creator of the overlay chose all others.
     await allow?.({ ...facts, references: facts.references.filter((file) => file !== facts.backing) })
     snapshots.push(...facts.snapshots)
-    // First: a check opens the image below too.
+    // First: a check opens the backing image too.
     await follow(tool, path, facts, base, below.format)
     warnings.push(...(await checkAndRepair(tool, path, 'qcow2')))
   }
   return { path, format: 'qcow2', warnings, snapshots }
 }
 
-/** An image that the machine itself writes to. `format` is what it was recognised as before a guest ever wrote to it. */
+/** Prepares an image that the machine itself writes to. `format` is the one from before the first write of a guest. */
 export async function prepareImage(
   tool: ImageTool,
   path: string,
@@ -86,7 +86,7 @@ export async function prepareImage(
   return { path, format: facts.format, warnings, snapshots: facts.snapshots }
 }
 
-/** A disk that holds nothing but the state of a machine that has no other. */
+/** Prepares a disk for the saved state of a machine without other disks. */
 export async function prepareStateDisk(
   tool: ImageTool,
   path: string,
@@ -99,7 +99,7 @@ export async function prepareStateDisk(
   return prepareImage(tool, path, { format: 'qcow2', allow })
 }
 
-/** Makes a disk larger; 409 with the tool's words when it refuses, as for one that is in use. */
+/** Makes a disk larger; 409 with the message of `qemu-img` when that fails, for instance while the disk is in use. */
 export async function resizeDisk(
   tool: ImageTool,
   { path, format }: Pick<PreparedDisk, 'path' | 'format'>,
@@ -110,7 +110,7 @@ export async function resizeDisk(
   await mustRun(`Extending ${basename(path)}`, tool, ['resize', '-q', '-f', format, path, `+${extendMb}M`])
 }
 
-/** Removes a saved state; one that is not there is fine. */
+/** Removes a saved state, if there is one of that name. */
 export async function deleteSnapshot(
   tool: ImageTool,
   { path, format }: Pick<PreparedDisk, 'path' | 'format'>,
@@ -123,8 +123,8 @@ export async function deleteSnapshot(
 }
 
 /**
- * Has the overlay that is there be one of the image: what an overlay of another image holds makes no sense above this one. That
- * is kept under the name of its image until it is wanted again. Where the image is does not matter.
+ * Puts the overlay of the image in place. An overlay fits its own image only, so the overlay of another image is kept under the name
+ * of that image until the machine uses it again. Images are compared by name, not by directory.
  */
 async function choose(
   tool: ImageTool,
@@ -143,7 +143,7 @@ async function choose(
   return { warnings: [`${kind}; it is one of ${now} now`] }
 }
 
-/** Under another name until it is complete: a disk that is full, or a crash, leaves no half of an overlay. */
+/** Creates it under a temporary name: a full disk or a crash leaves no partial overlay. */
 async function createOverlay(tool: ImageTool, path: string, base: string, baseFormat: string): Promise<void> {
   const temporary = `${path}.creating`
   const what = `Creating ${basename(path)}`
@@ -170,16 +170,16 @@ async function readOverlay(tool: ImageTool, path: string): Promise<DiskFacts> {
   throw conflict(`${basename(path)} is empty: it was not written to its end; delete it to begin again from the image`)
 }
 
-/** The tool must not touch what is in the image, so the new place is only noted. */
+/** Only changes the path in the header (`rebase -u`): the content stays as it is. */
 async function follow(tool: ImageTool, path: string, facts: DiskFacts, base: string, format: string): Promise<void> {
-  // It stands by itself, and what it does not have is empty; with an image below it that would be the image's.
+  // An overlay without a backing file reads as zeros where it is empty; a backing file would change that.
   if (facts.backing === undefined) return
   if (facts.backing === base && facts.backingFormat === format) return
   const args = ['rebase', '-q', '-u', '-f', 'qcow2', '-F', format, '-b', base, path]
   await mustRun(`Moving ${basename(path)} to its image`, tool, args)
 }
 
-/** What an image below an overlay is. It is asked again whenever its file has been written to or replaced. */
+/** The facts of a backing image; cached until its file is written to or replaced. */
 async function lookAt(tool: ImageTool, path: string, allow: Overlay['allow']): Promise<Base> {
   requireImage(path)
   const { ino, size, mtimeMs, ctimeMs } = statSync(path)
@@ -193,7 +193,7 @@ async function lookAt(tool: ImageTool, path: string, allow: Overlay['allow']): P
   // Other nodes rely on the result, so no image of this node may forge it.
   if (typeof tool !== 'string') tool.renew()
   const facts = await inspectImage(tool, path)
-  // Before the check, which opens what the image is made of.
+  // Before the check, which opens the files that the image refers to.
   await allow?.(facts)
   const looking = check(tool, path, facts.format).then((end) => ({ facts, warnings: complaints(path, end) }))
   knownBases.set(key, looking)
@@ -203,7 +203,7 @@ async function lookAt(tool: ImageTool, path: string, allow: Overlay['allow']): P
   return looking
 }
 
-/** Clusters that nobody uses do no harm, and the image is not ours to repair. */
+/** Leaked clusters do no harm, and the service does not repair images of users. */
 const complaints = (path: string, end: ToolEnd): readonly string[] =>
   end.code === ends.corrupt
     ? [`The image ${basename(path)} has errors: ${lastLine(end)}. Replace it by a good one`]
@@ -217,7 +217,7 @@ async function checkAndRepair(tool: ImageTool, path: string, format: string): Pr
   return end.code === ends.fine ? [] : [`${basename(path)} has errors that could not be repaired: ${lastLine(end)}`]
 }
 
-/** Ends with what the check found; 409 when it could not be done. */
+/** The result of a check; 409 when the check could not run. */
 async function check(tool: ImageTool, path: string, format: string, repair: readonly string[] = []): Promise<ToolEnd> {
   const end = await runQemuImg(tool, ['check', '-q', '-f', format, ...repair, path])
   const known: readonly number[] = Object.values(ends)
@@ -228,7 +228,7 @@ async function check(tool: ImageTool, path: string, format: string, repair: read
 const lastLine = ({ stdout, stderr, code }: ToolEnd): string =>
   `${stdout}\n${stderr}`.trim().split('\n').at(-1)?.trim() || `qemu-img check ended with code ${code}`
 
-/** The tool takes what is before a colon of a relative name for a protocol. */
+/** `qemu-img` takes the part of a relative name before a colon for a protocol. */
 function mustBeAbsolute(...paths: readonly string[]): void {
   for (const path of paths) if (!isAbsolute(path)) throw new Error(`${path} is not an absolute path`)
 }

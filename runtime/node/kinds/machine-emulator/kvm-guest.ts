@@ -7,23 +7,23 @@ import { startProgram } from '../../programs/start.ts'
 import { findProgram } from '../../system/find-program.ts'
 
 /**
- * Whether guests run under KVM here: on some virtual hosts the device opens, and a guest then hangs in its firmware. `unknown`
- * where it cannot be tried, or the host is too busy for an answer.
+ * Whether guests run under KVM here: on some virtual hosts the device opens, and guests then hang in their firmware. `unknown`
+ * when the test cannot run, or the host is too busy for a result.
  */
 export type KvmVerdict = 'runs' | 'hangs' | 'fails' | 'unknown'
 
-/** A guest boots in a quarter of this on a host that is not busy, ms. */
+/** Minimum wait for the guest under KVM, ms. It boots in a quarter of this on an idle host. */
 const enoughMs = 1000
-/** It may take as many times as long as without KVM, where it is much slower. */
+/** It may take this many times as long as the guest without KVM, which is much slower on an idle host. */
 const factor = 3
-/** The guest without KVM ends within this, or nothing can be said, ms. */
+/** Timeout of the guest without KVM, ms; after it the verdict is `unknown`. */
 const controlMs = 10_000
 const keptMs = 10 * 60_000
 const unknownMs = 30_000
 
 let known: { readonly until: number; readonly verdict: Promise<KvmVerdict> } | undefined
 
-/** The verdict on this host, which is kept for ten minutes. Never rejects. */
+/** The verdict on this host, cached for ten minutes. Never rejects. */
 export function kvmVerdict(): Promise<KvmVerdict> {
   if (known !== undefined && Date.now() < known.until) return known.verdict
   const verdict = tryKvm(findProgram('qemu-system-x86_64'))
@@ -36,8 +36,8 @@ export function kvmVerdict(): Promise<KvmVerdict> {
 }
 
 /**
- * Boots a guest of one sector under KVM, and beside it the same without: the time that this one takes says how busy the host is.
- * The guest writes to the port by which QEMU ends.
+ * Boots a guest of one sector under KVM, and at the same time without: the second shows how busy the host is. The guest writes to
+ * the port of isa-debug-exit, which ends QEMU.
  */
 export async function tryKvm(emulator: string | undefined): Promise<KvmVerdict> {
   if (emulator === undefined || process.arch !== 'x64') return 'unknown'
@@ -75,11 +75,11 @@ async function compare(emulator: string, disk: string): Promise<KvmVerdict> {
   }
 }
 
-/** What isa-debug-exit makes of what the guest writes: twice that and one. */
+/** The exit code of isa-debug-exit is twice the written value plus one. */
 const written = 0x2a
 const guestCode = written * 2 + 1
 
-/** The exit code of an emulator with the guest; -1 when it was ended. */
+/** The exit code of an emulator that runs the guest; -1 when it was killed. */
 function boot(emulator: string, accelerator: string, disk: string, signal: AbortSignal): Promise<number> {
   const args = [
     ...['-accel', accelerator, '-machine', 'pc', '-m', '16', '-nodefaults', '-no-user-config', '-display', 'none'],

@@ -32,12 +32,12 @@ export interface LaunchOptions {
   readonly images: MachineImages
 }
 
-/** What the emulator says beside the console, the command line first. */
+/** The log: the command line, then the output of the emulator other than the console. */
 export const logName = 'qemu.log'
-/** A multiboot kernel is given every one of the files, so that a directory such as `x,/etc` would name one of the host. */
+/** QEMU splits `-initrd` at commas for a multiboot kernel, so a directory such as `x,/etc` would refer to a file of the host. */
 const commaInInitrd = 'the emulator takes what is after a comma of a path for another file; give it a path without one'
 
-/** Checks and makes what a machine needs, and says how it is run; 409 with what is missing. */
+/** Checks and creates the files of a machine, and returns its command; 409 with what is missing. */
 export async function launchOf(
   node: MachineKindNode,
   wires: ReadonlyMap<string, PortWire>,
@@ -94,7 +94,7 @@ export async function launchOf(
   })
   const command_line = [facts.path, ...args].map(quoted).join(' ')
   const log = join(directory, logName)
-  // A link or a FIFO that a guest which broke out has put there is replaced, and not written to.
+  // A guest that broke out may have put a link or a FIFO there: it is replaced, not written to.
   await replaceOwn(directory, logName, `${command_line}\n`)
   let run = { command: facts.path, args, is_wrapped: false }
   if (confinement !== undefined) {
@@ -113,7 +113,7 @@ export async function launchOf(
       cwd: directory,
       log,
       stdio: console_type === 'telnet' ? 'pipe' : 'none',
-      // Its options may open a window in local mode.
+      // In local mode its options may open a window.
       ...(isLocal && { env: selected(forDesktop) }),
     },
   }
@@ -122,9 +122,9 @@ export async function launchOf(
 interface Confined {
   readonly command: string
   readonly args: readonly string[]
-  /** Images that are no disks. */
+  /** Images other than disks. */
   readonly files: readonly string[]
-  /** Knows the disks. */
+  /** Has the paths of the disks. */
   readonly tool: ConfinedTool | undefined
   readonly hasKvm: boolean
   readonly options: LaunchOptions
@@ -133,7 +133,7 @@ interface Confined {
 /** The name of the monitor in the box. */
 const insideName = 'qmp'
 
-/** The emulator in a cell: it sees its node, its images, and the box with its monitor. */
+/** Wraps the emulator in a cell with its node, its images, and the box with its monitor. */
 async function confine(
   { record, directory }: MachineKindNode,
   confinement: Confinement,
@@ -142,7 +142,7 @@ async function confine(
   const { runDirectory, images } = options
   const directories = images.directories()
   const box = await makeBox(runDirectory, record.node_id)
-  // Where the monitor is looked for.
+  // The service connects to the monitor by this link.
   const monitor = join(runDirectory, monitorName(record.node_id))
   await rm(monitor, { force: true })
   await symlink(join(box, insideName), monitor)
@@ -156,7 +156,7 @@ async function confine(
     readable: [...(tool?.readable ?? directories), ...files],
     placed: [{ from: box, at: insideBox, isWritable: true }],
     devices: hasKvm ? ['/dev/kvm'] : [],
-    // Its links are UDP sockets of the host, and so is the port of its screen.
+    // Its links are UDP sockets of the host, and the port of its screen is one of the host.
     network: 'host',
     listens: hasScreen ? [console] : [],
   }
@@ -176,7 +176,7 @@ export function optionsOf({ record, projectId, projectPath }: MachineKindNode, i
       'project-id': projectId,
       'project-path': projectPath,
       'console-port': console ?? 0,
-      // Ports are below 65,536, so a machine without a console meets none that has one.
+      // Ports are below 65,536, so the id of a machine without a console differs from that of any with one.
       'guest-cid': console ?? 65_536 + Number.parseInt(node_id.slice(-7), 16),
     },
   })

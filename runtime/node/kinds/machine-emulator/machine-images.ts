@@ -27,9 +27,9 @@ import { savedStateTag, staleStateHint } from './saved-state.ts'
 
 const kind = 'machine-emulator'
 const stateDiskName = 'state.qcow2'
-/** The disks that are made in the directory of a node, those of images that it does not have now among them. */
+/** Disks in the directory of a node, including the kept overlays of other images. */
 const ownDisk = /^(hd[a-d]_disk(\..+)?|state)\.qcow2$/
-/** Images that read others that read others. */
+/** Limit of a chain of backing files. */
 const deepestChain = 32
 
 export interface MachineImagesOptions {
@@ -43,11 +43,11 @@ export interface PreparedDisks {
   readonly disks: readonly MachineDisk[]
   readonly stateDisk: string | undefined
   readonly warnings: readonly string[]
-  /** Whether they hold the state of the machine, from which it goes on. */
+  /** Whether the machine continues from a state that they hold. */
   readonly hasState: boolean
 }
 
-/** The images that machines name, and the disks that are made of them. */
+/** The images of machines, and the disks that are made of them. */
 export class MachineImages {
   readonly #options: MachineImagesOptions
 
@@ -55,7 +55,7 @@ export class MachineImages {
     this.#options = options
   }
 
-  /** The name under which an image is kept and shown; 409 with `image` when there is none. */
+  /** The file of an image, and the name under which it is stored and shown; 409 with `image` when there is none. */
   async named(node: MachineKindNode, field: string, name: string): Promise<{ name: string; file: string }> {
     try {
       return await this.#options.library.lookup(kind, name, node.projectPath)
@@ -65,7 +65,7 @@ export class MachineImages {
     }
   }
 
-  /** The tool for disks beside an emulator, in a cell where programs are confined; `directory` is that of a node. 409. */
+  /** The `qemu-img` of an emulator, in a cell where programs are confined; `directory` is that of a node. 409. */
   async tool(directory: string, emulator: string): Promise<ImageTool> {
     const path = findImageTool(emulator)
     const confinement = await this.#options.sandbox.confinement()
@@ -73,31 +73,31 @@ export class MachineImages {
     return new ConfinedTool({ path, confinement, directory, images: this.#options.library.directories(kind) })
   }
 
-  /** Where images are. */
+  /** The directories of images. */
   directories(): string[] {
     return this.#options.library.directories(kind)
   }
 
-  /** Lets an emulator that runs confined read an image that it is to open now. */
+  /** Lets a running confined emulator read an image. */
   async showLate(file: string): Promise<void> {
     const found = await this.#options.sandbox.find()
     if (!('protection' in found) || this.#options.isLocal()) return
     await letRead(found.protection.user, file, this.#options.library.directories(kind))
   }
 
-  /** The file of a field; undefined when it names none. */
+  /** The file of an image field; undefined when the field is empty. */
   async find(node: MachineKindNode, field: ImageField): Promise<string | undefined> {
     const name = node.record.properties[field]
     return name === '' ? undefined : (await this.named(node, field, name)).file
   }
 
-  /** Makes and checks the disks of a machine that is about to start. */
+  /** Creates and checks the disks of a machine that is about to start. */
   async disks(node: MachineKindNode, toolFor: () => Promise<ImageTool>): Promise<PreparedDisks> {
     const { on_close } = node.record.properties
     const saves = on_close === 'save_vm_state'
     const used = diskSlots.filter((slot) => this.#nameOf(node, slot) !== '')
     const stateDisk = join(node.directory, stateDiskName)
-    // A directory too: a client may have sent files there.
+    // Recursively: a client may have sent files to a directory of that name.
     if (!saves) await withDiskErrors(stateDiskName, () => rm(stateDisk, { recursive: true, force: true }))
     if (used.length === 0 && !saves) return { disks: [], stateDisk: undefined, warnings: [], hasState: false }
     const tool = await toolFor()
@@ -111,7 +111,7 @@ export class MachineImages {
       prepared.push(await prepareStateDisk(tool, stateDisk, { allow: this.#allowOf(node, tool) }))
     else await requireNoState(tool, stateDisk)
     const holding = prepared.filter(({ snapshots }) => snapshots.includes(savedStateTag))
-    // A state that is not gone on from would be one of other disks.
+    // The disks change now, and an old state does not fit them later.
     if (!saves) for (const disk of holding) await deleteSnapshot(tool, disk, savedStateTag)
     const disks = prepared.flatMap(({ slot, path, format }) =>
       slot === undefined ? [] : [{ slot, path, format, interface: node.record.properties[`${slot}_disk_interface`] }],
@@ -124,7 +124,7 @@ export class MachineImages {
     }
   }
 
-  /** Makes and checks one disk; 409 when the node has none there. */
+  /** Creates and checks one disk; 409 when the node has no image for it. */
   async disk(node: MachineKindNode, slot: DiskSlot, tool: ImageTool): Promise<PreparedDisk> {
     const { linked_clone, formats } = node.record.properties
     const file = await this.#shownFile(node, slot, tool)
@@ -135,7 +135,7 @@ export class MachineImages {
     return disk
   }
 
-  /** The image of a disk, which the tool may then open; 409 when the node has none there. */
+  /** The image of a disk, which the tool may then open; 409 when the node has no image for it. */
   async #shownFile(node: MachineKindNode, slot: DiskSlot, tool: ImageTool): Promise<string> {
     const name = this.#nameOf(node, slot)
     if (name === '') throw conflict(`The node has no disk ${slot}: set ${slot}_disk_image first`)
@@ -144,7 +144,7 @@ export class MachineImages {
     return file
   }
 
-  /** Takes the saved states out of the disks in a directory like that of a node. */
+  /** Removes the saved states from the disks in a directory of a node, or in a copy of one. */
   async forgetState(directory: string, emulator: string): Promise<void> {
     const names = (await readdir(directory)).filter((name) => ownDisk.test(name))
     if (names.length === 0) return
@@ -154,18 +154,18 @@ export class MachineImages {
       await deleteSnapshot(tool, { path: join(directory, name), format: 'qcow2' }, savedStateTag)
   }
 
-  /** 409 when images that an emulator has opened read what `disks` would have refused: since then a client may have replaced them. */
+  /** 409 when an emulator has opened images that `disks` would refuse: a client may have replaced them since. */
   async requireOpened(node: MachineKindNode, images: readonly ToolInfo[]): Promise<void> {
     if (this.#options.isLocal()) return
     for (const image of images) {
       for (const file of referencesIn(image)) {
-        // An extent in the image itself.
+        // An image may contain its own extent.
         if (file !== image.filename && !(await this.#isOwn(node, file))) throw notAmongImages(file)
       }
     }
   }
 
-  /** What an image may read; anything in local mode. */
+  /** The check of the files that an image refers to; in local mode there is none. */
   #allowOf(node: MachineKindNode, tool: ImageTool): Overlay['allow'] {
     return this.#options.isLocal() ? undefined : (facts) => this.#requireOwn(node, tool, facts)
   }
@@ -174,7 +174,7 @@ export class MachineImages {
     return node.record.properties[`${slot}_disk_image`]
   }
 
-  /** 409 when an image reads a file that is none of ours: it could show a guest any file of the host. */
+  /** 409 when an image refers to a file outside the images: a guest could read any file of the host. */
   async #requireOwn(node: MachineKindNode, tool: ImageTool, facts: DiskFacts, depth = 0): Promise<void> {
     for (const file of facts.references) {
       if (!(await this.#isOwn(node, file)) || depth >= deepestChain) throw notAmongImages(file)
@@ -196,7 +196,7 @@ export class MachineImages {
 const notAmongImages = (file: string): Error =>
   conflict(`The image is made of another file, ${file}, that is not among the images; only local mode allows that`)
 
-/** A machine that had no disk when its state was saved cannot go on with one. */
+/** 409 when the state of the machine was saved without a disk: it does not fit a machine with one. */
 async function requireNoState(tool: ImageTool, stateDisk: string): Promise<void> {
   if (!existsSync(stateDisk)) return
   const { snapshots } = await inspectImage(tool, stateDisk, 'qcow2')

@@ -8,7 +8,7 @@ import type { Confinement } from '../../sandbox/sandbox.ts'
 import { isPlatform, type Platform, platformIn } from './platforms.ts'
 import { Qmp, QmpError, type QmpVersion } from './qmp.ts'
 
-/** What one emulator program can do. */
+/** The capabilities of one emulator program. */
 export interface BinaryFacts {
   readonly path: string
   /** As numbers, to compare with `isAtLeast`. */
@@ -19,7 +19,7 @@ export interface BinaryFacts {
   readonly devices: ReadonlyMap<string, DeviceModel>
   /** Back ends that `-netdev` takes, such as `dgram`, `stream` and `socket`. */
   readonly netdevs: ReadonlySet<string>
-  /** Accelerators it was built with; whether KVM can be used here and now is another question. */
+  /** Accelerators it was built with; `acceleratorsOf` tests whether KVM can be used now. */
   readonly builtWith: { readonly tcg: boolean; readonly kvm: boolean }
   readonly hasVnc: boolean
   readonly hasSpice: boolean
@@ -27,7 +27,7 @@ export interface BinaryFacts {
 
 export interface MachineFacts {
   readonly name: string
-  /** Another name, such as `pc` and `q35` of the newest of their kind. */
+  /** Another name, such as `pc` or `q35` for the newest version of a machine. */
   readonly alias?: string
   readonly maxCpus: number
   readonly isDefault: boolean
@@ -35,15 +35,15 @@ export interface MachineFacts {
 
 export interface DeviceModel {
   readonly name: string
-  /** QEMU's own heading, such as `Network`. */
+  /** The heading in QEMU's list, such as `Network`. */
   readonly category: string
-  /** What it is plugged into, such as `PCI`, `ISA` or `virtio-bus`; undefined for what needs no bus. */
+  /** Such as `PCI`, `ISA` or `virtio-bus`; undefined for a device without a bus. */
   readonly bus: string | undefined
 }
 
-/** Bounds of one probe; a loaded host may take seconds for what takes a tenth of one. */
+/** Timeout of one probe, ms. It takes 0.1 s, and seconds on a busy host. */
 const probeMs = 15_000
-/** Of the first try of a monitor: one that still says nothing then has got stuck, and the next one seldom does. */
+/** Timeout of the first monitor, ms: a monitor that is silent for so long hangs, and the next one seldom does. */
 const firstTryMs = 6000
 const maxOutputBytes = 4 << 20
 
@@ -52,7 +52,7 @@ export const isAtLeast = (version: Pick<QmpVersion, 'major' | 'minor'>, major: n
 
 export const versionText = ({ major, minor, micro }: QmpVersion): string => `${major}.${minor}.${micro}`
 
-/** Asks the program what it can do; 409 with its own words when it is no emulator, or a broken one. */
+/** Queries the capabilities of the program; 409 with its message when it is no working emulator. */
 export async function probe(path: string, confinement?: Confinement): Promise<BinaryFacts> {
   try {
     const [answers, devices, netdevs] = await Promise.all([
@@ -70,11 +70,11 @@ export async function probe(path: string, confinement?: Confinement): Promise<Bi
       platform,
       machines,
       devices,
-      // What is older than the question has these.
+      // Versions without `-netdev help` have these.
       netdevs: netdevs.size > 0 ? netdevs : new Set(['socket', 'tap', 'user']),
       builtWith: { tcg: types.has('tcg-accel') || !types.has('kvm-accel'), kvm },
       hasVnc: commands.has('query-vnc'),
-      // A SPICE that lives in a module counts only when the module is there.
+      // SPICE may be in a module that is not installed.
       hasSpice: commands.has('query-spice') && types.has('chardev-spicevmc'),
     }
   } catch (cause) {
@@ -91,23 +91,14 @@ async function askMonitor(path: string, confinement: Confinement | undefined) {
   }
 }
 
-/** It runs, but nothing is heard of it. */
+/** Whether the program runs and its monitor is silent. */
 const isStuck = (error: unknown): boolean =>
   error instanceof QmpError && (error.code === 'timeout' || error.code === 'unreachable')
 
 async function askOnce(path: string, ms: number, confinement: Confinement | undefined) {
   const directory = await mkdtemp(join(tmpdir(), 'patchbay-probe-'))
   const socket = join(directory, 'qmp')
-  const args = [
-    '-S',
-    '-machine',
-    'none',
-    '-nodefaults',
-    '-display',
-    'none',
-    '-qmp',
-    `unix:${socket},server=on,wait=off`,
-  ]
+  const args = '-S -machine none -nodefaults -display none -qmp'.split(' ').concat(`unix:${socket},server=on,wait=off`)
   await give(confinement?.user, directory)
   const cell = { cwd: '/', network: 'none' as const, writable: [directory] }
   const run = confinement?.wrap(cell, path, args) ?? { command: path, args }
@@ -151,7 +142,7 @@ interface QmpMachine {
 async function askAll(qmp: Qmp, ms: number) {
   const ask = <T>(command: string, args = {}) => qmp.execute<T>(command, args, ms)
   const names = (list: readonly { name: string }[]) => new Set(list.map(({ name }) => name))
-  // One after the other: given together, they once made an emulator on a busy host end in an assertion of its parser.
+  // In sequence: pipelined commands once made an emulator on a busy host fail an assertion of its parser.
   const target = await ask<{ arch: string }>('query-target')
   const machines = await ask<QmpMachine[]>('query-machines')
   const types = names(await ask<{ name: string }[]>('qom-list-types', { abstract: false }))
@@ -172,10 +163,10 @@ async function askAll(qmp: Qmp, ms: number) {
   }
 }
 
-/** What the program prints about itself; nothing when it does not know the question. */
+/** The output of the program. */
 async function run(path: string, args: readonly string[], confinement: Confinement | undefined): Promise<string> {
   const wrapped = confinement?.wrap({ cwd: '/', network: 'none' }, path, args) ?? { command: path, args }
-  // Some versions answer on standard error, and some end with 1.
+  // Some versions print to standard error, and some exit with 1.
   const { stdout, stderr } = await runProgram(wrapped.command, wrapped.args, {
     ms: probeMs,
     maxBytes: maxOutputBytes,
@@ -199,7 +190,7 @@ export function devicesIn(text: string): ReadonlyMap<string, DeviceModel> {
   return devices
 }
 
-/** One word a line after a heading. */
+/** A heading, then one word per line. */
 function netdevsIn(text: string): ReadonlySet<string> {
   const lines = text.split('\n')
   const start = lines.findIndex((line) => /^Available netdev/i.test(line))

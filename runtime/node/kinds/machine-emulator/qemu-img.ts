@@ -5,38 +5,38 @@ import { runProgram } from '../../programs/start.ts'
 import { findProgram } from '../../system/find-program.ts'
 import type { ImageTool } from './confined-tool.ts'
 
-/** What is asked of the disk of a tool that only reads headers, ms. What works through an image has no bound. */
+/** Timeout of a command that only reads headers, ms. A command that reads a whole image has none. */
 const headerMs = 30_000
 const maxOutputBytes = 4 << 20
 
-/** What a disk image is. */
+/** The facts of a disk image. */
 export interface DiskFacts {
   readonly format: string
   readonly virtualSize: number
-  /** The image below it, as an absolute path; undefined when it stands by itself. */
+  /** Absolute path of the backing file; undefined for an image without one. */
   readonly backing: string | undefined
   readonly backingFormat: string | undefined
-  /** Every other file that reading it reads: images below it, external data, extents. */
+  /** All other files that hold its data: backing file, external data file, extents. */
   readonly references: readonly string[]
   readonly isCorrupt: boolean
   readonly snapshots: readonly string[]
 }
 
-/** The tool beside the emulator, which fits its version, else that in PATH; 409 when there is none. */
+/** `qemu-img` beside the emulator, which has the same version, else the one in PATH; 409 without any. */
 export function findImageTool(emulator: string): string {
   const tool = findProgram(join(dirname(emulator), 'qemu-img')) ?? findProgram('qemu-img')
   if (tool === undefined) throw conflict('qemu-img is not installed; install it (apt-get install qemu-utils)')
   return tool
 }
 
-/** How the tool ended, and what it said. */
+/** The exit code and the output of `qemu-img`. */
 export interface ToolEnd {
   readonly code: number
   readonly stdout: string
   readonly stderr: string
 }
 
-/** Runs the tool without a shell. Its exit code is the caller's to judge; 409 when it could not run to its end. */
+/** Runs `qemu-img`. The caller judges the exit code; 409 when the program did not exit by itself. */
 export async function runQemuImg(tool: ImageTool, args: readonly string[], ms = 0): Promise<ToolEnd> {
   const options = { ms, maxBytes: maxOutputBytes, set: { LC_ALL: 'C' } }
   const end = typeof tool === 'string' ? runProgram(tool, args, options) : tool.run(args, options)
@@ -47,7 +47,7 @@ export async function runQemuImg(tool: ImageTool, args: readonly string[], ms = 
   throw conflict(`qemu-img ${args[0]} did not end well: ${reason}`, { cause: error })
 }
 
-/** The refusal that the tool's complaint means; `what` is what was to be done, with the name of the image. */
+/** The error for a failed command; `what` names the operation and the image. */
 export function qemuImgError(what: string, { stderr, code }: ToolEnd): Error {
   if (/No space left on device|Disk quota exceeded/.test(stderr)) {
     return outOfSpace(`${what}: the disk is full; delete something first`)
@@ -63,14 +63,14 @@ export function qemuImgError(what: string, { stderr, code }: ToolEnd): Error {
   return conflict(`${what}: ${words === '' ? `qemu-img ended with code ${code}` : words}`)
 }
 
-/** Runs the tool and wants it to succeed. */
+/** Runs `qemu-img`; throws when it fails. */
 export async function mustRun(what: string, tool: ImageTool, args: readonly string[], ms = 0): Promise<string> {
   const end = await runQemuImg(tool, args, ms)
   if (end.code !== 0) throw qemuImgError(what, end)
   return end.stdout
 }
 
-/** 409 that tells a missing image from one whose link leads nowhere. */
+/** 409 unless the image is a file; a dangling link has its own message. */
 export function requireImage(path: string): void {
   const name = basename(path)
   const stats = statSync(path, { throwIfNoEntry: false })
@@ -80,7 +80,7 @@ export function requireImage(path: string): void {
   throw conflict(isLink ? `The image ${name} is a link that leads nowhere` : `The image ${name} is not there`)
 }
 
-/** What the tool, and a monitor, say of an image. */
+/** An image in the output of `qemu-img info` and in QMP (`ImageInfo` of QEMU's block-core.json). */
 export interface ToolInfo {
   readonly filename: string
   readonly format: string
@@ -99,8 +99,8 @@ export interface ToolInfo {
 }
 
 /**
- * Reads the header of an image. A running machine does not hinder that. Without a format it is recognised by its content,
- * which is safe only as long as no guest has written to the image.
+ * Reads the header of an image, also while a machine uses it. Without `format` the content decides the format, which is safe only
+ * before a guest has written to the image.
  */
 export async function inspectImage(tool: ImageTool, path: string, format?: string): Promise<DiskFacts> {
   requireImage(path)
@@ -117,7 +117,7 @@ export async function inspectImage(tool: ImageTool, path: string, format?: strin
   }
 }
 
-/** The files that an image names. */
+/** The files that an image refers to. */
 export function referencesIn(info: ToolInfo): string[] {
   const data = info['format-specific']?.data
   const parts = [backingIn(info), data?.['data-file'], ...(data?.extents ?? []).map(({ filename }) => filename)]
