@@ -5,6 +5,7 @@ import { path } from '../client/paths.ts'
 import { tolerant } from '../client/tolerant.ts'
 import type { EventAgent } from '../host-agent.ts'
 import { CaptureStarted } from '../model/capture.ts'
+import { DirectLink } from '../model/direct-link.ts'
 import { Project } from '../model/project.ts'
 import { UdpPort } from '../routes/projects.ts'
 import { Nio, NioState } from '../schema/nio.ts'
@@ -106,6 +107,24 @@ export class ComputeClient {
 
   async resetConsole(node: NodePath): Promise<void> {
     await this.done({ method: 'POST', path: `${nodePath(node)}/console/reset` })
+  }
+
+  /** Joins two ports of the compute directly, or changes how. */
+  putLink(projectId: string, linkId: string, input: object): Promise<DirectLink> {
+    return this.json(DirectLink, {
+      method: 'PUT',
+      path: path`/v2/compute/projects/${projectId}/links/${linkId}`,
+      input,
+    })
+  }
+
+  async removeLink(projectId: string, linkId: string): Promise<void> {
+    await this.done({ method: 'DELETE', path: path`/v2/compute/projects/${projectId}/links/${linkId}` })
+  }
+
+  /** The direct links of a project, with their states. */
+  links(projectId: string): Promise<DirectLink[]> {
+    return this.json(Type.Array(DirectLink), { method: 'GET', path: path`/v2/compute/projects/${projectId}/links` })
   }
 
   async reserveUdpPort(projectId: string): Promise<number> {

@@ -1,7 +1,8 @@
 import { ignore } from '../async/ignore.ts'
 import { KeyedMutex } from '../async/keyed-mutex.ts'
 import { mapLimit } from '../async/map-limit.ts'
-import { ApiError, badRequest, conflict, notFound } from '../errors/api-error.ts'
+import { withTimeout } from '../async/timeout.ts'
+import { type ApiError, badRequest, conflict, notFound, unlessGone } from '../errors/api-error.ts'
 import type { EventLog } from '../events/event-log.ts'
 import type { EventPayload } from '../model/event.ts'
 import { type LabProject, type LabProjectCreate, type LabProjectUpdate, labSettings } from '../model/lab/project.ts'
@@ -17,6 +18,9 @@ import type { LabStore } from './store.ts'
 import { Symbols } from './symbols.ts'
 import { Templates } from './templates.ts'
 import { ComputeWatch } from './watch.ts'
+
+/** How long requests wait for labs that are opened after a start of the service, ms. */
+const maxRestoreMs = 30_000
 
 /** On whose behalf a lab asks computes. */
 export type AskCompute = (computeId: string) => ComputeClient
@@ -44,6 +48,8 @@ export class Labs {
   /** Opening, closing and deleting one lab come one after the other; under '' so does what takes a name. */
   readonly #mutex = new KeyedMutex()
   readonly #watch: ComputeWatch
+  /** Settled when what was open before is open again. */
+  #restored: Promise<void> = Promise.resolve()
 
   private constructor({ store, computes, events, warn }: LabsOptions, templates: Templates, symbols: Symbols) {
     this.templates = templates
@@ -73,14 +79,16 @@ export class Labs {
   }
 
   /** Opens the labs that were open before, and those that are to be opened at each start. */
-  async restore(): Promise<void> {
+  restore(): Promise<void> {
     const wanted = [...this.#heads].filter(([, { is_open, auto_open }]) => is_open || auto_open)
-    await mapLimit(wanted, async ([id]) => {
+    const opened = mapLimit(wanted, async ([id]) => {
       const ask: AskCompute = (computeId) => this.computes.client(computeId)
-      await this.open(id, ask).catch(({ message }: Error) =>
+      await this.#openNow(id, id, ask).catch(({ message }: Error) =>
         this.#warn(`The project ${id} could not be opened: ${message}`),
       )
     })
+    this.#restored = withTimeout(opened, maxRestoreMs, () => undefined).then(() => {})
+    return this.#restored
   }
 
   /** Told of what happens to projects and templates as such; the result ends that. */
@@ -102,6 +110,7 @@ export class Labs {
 
   /** All labs, and with them the projects that only a compute knows. */
   async list(ask: AskCompute): Promise<LabProject[]> {
+    await this.#restored
     const known = [...this.#heads].map(([id, head]) => this.#open.get(id)?.project() ?? closed(id, head))
     const elsewhere = await mapLimit(
       await this.computes.all(),
@@ -121,17 +130,16 @@ export class Labs {
   }
 
   /** An open lab. 404 for an unknown one, and with its own word for one that is closed. */
-  lab(word: string): Lab {
-    const id = this.idOf(word)
-    const lab = this.#open.get(id)
-    if (lab !== undefined) return lab
-    if (!this.#heads.has(id)) throw noSuchProject(word)
+  async lab(word: string): Promise<Lab> {
+    const lab = await this.find(word)
+    if (lab.isOpen) return lab
     throw notFound(`project_id: the project ${word} is closed; open it first`, { word: 'project-closed' })
   }
 
-  /** A lab, open or closed, to read of. 404. */
+  /** A lab, open or closed, to read of. One that is being opened after a start of the service is waited for. 404. */
   async find(word: string): Promise<Lab> {
     const id = this.idOf(word)
+    if (this.#heads.get(id)?.is_open === true && !this.#open.has(id)) await this.#restored
     const open = this.#open.get(id)
     if (open !== undefined) return open
     const entries = await this.#store.load(id)
@@ -195,8 +203,13 @@ export class Labs {
   }
 
   /** Opens a lab on its computes, or one that only a compute knows. An open one is left as it is. */
-  open(word: string, ask: AskCompute): Promise<LabProject> {
+  async open(word: string, ask: AskCompute): Promise<LabProject> {
     const id = this.idOf(word)
+    await this.#restored
+    return this.#openNow(id, word, ask)
+  }
+
+  #openNow(id: string, word: string, ask: AskCompute): Promise<LabProject> {
     return this.#mutex.run(id, async () => {
       const open = this.#open.get(id)
       if (open !== undefined) return open.project()
@@ -394,11 +407,6 @@ export class Labs {
 
 const noSuchProject = (word: string): ApiError =>
   notFound(`project_id: there is no project ${word}`, { word: 'no-such-project' })
-
-/** What is not there need not be closed or deleted. */
-function unlessGone(error: unknown): void {
-  if (!(error instanceof ApiError) || error.status !== 404) throw error
-}
 
 /** A closed lab, of which only the settings are in memory. */
 const closed = (id: string, head: ProjectRecord): LabProject => lab(id, head).project()

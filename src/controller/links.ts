@@ -1,9 +1,9 @@
 import { ignore } from '../async/ignore.ts'
-import { ApiError, badRequest, conflict, notFound } from '../errors/api-error.ts'
+import { type ApiError, badRequest, conflict, notFound, unlessGone } from '../errors/api-error.ts'
 import type { LabLink, LabLinkCreate, LabLinkEnd, LabLinkUpdate } from '../model/lab/link.ts'
 import type { LabPort } from '../model/lab/node.ts'
 import type { Nio } from '../schema/nio.ts'
-import { Changes, type LinkRecord, type NodeRecord } from './document.ts'
+import { Changes, type LinkRecord, type NodeRecord, type Wiring } from './document.ts'
 import { given } from './fields.ts'
 import type { Lab } from './lab.ts'
 import type { AskCompute, Labs } from './labs.ts'
@@ -38,7 +38,7 @@ export async function createLink(labs: Labs, lab: Lab, input: LabLinkCreate, ask
       filters_ba: input.filters_ba ?? {},
       suspend: input.suspend ?? false,
       link_style: input.link_style ?? {},
-      wiring: { type: 'udp' },
+      wiring: wiringOf(ends),
       capture: null,
     }
     await wire(labs, lab, ends, record, ask)
@@ -132,6 +132,12 @@ function requireFitting([a, b]: Ends): void {
   }
 }
 
+/** Ports of one compute are joined directly. */
+function wiringOf([a, b]: Ends): Wiring {
+  const { compute_id } = a.node
+  return compute_id === b.node.compute_id ? { type: 'direct', compute_id } : { type: 'udp' }
+}
+
 const keyOf = ({ node_id, adapter_number, port_number }: LabLinkEnd): string =>
   `port/${node_id}/${adapter_number}/${port_number}`
 const sameEnd = (ends: readonly LabLinkEnd[], end: LabLinkEnd): LabLinkEnd | undefined =>
@@ -157,14 +163,33 @@ const portPathOf = (lab: Lab, node: NodeRecord, end: LabLinkEnd) => ({
   port_number: end.port_number,
 })
 
-/** What the NIO of an end is to do to frames: each end impairs what leaves it. */
-const optionsOf = ({ filters, filters_ab, filters_ba, suspend }: LinkRecord, end: 0 | 1) => ({
-  filters: { ...filters, ...(end === 0 ? filters_ab : filters_ba) },
-  suspend,
+/** What a link does to frames that leave each end. */
+const filtersOf = ({ filters, filters_ab, filters_ba }: LinkRecord) => ({
+  filters_ab: { ...filters, ...filters_ab },
+  filters_ba: { ...filters, ...filters_ba },
 })
 
-/** Attaches both ends, or none. */
+/** The same for the NIO of one end, which impairs what leaves it. */
+const optionsOf = (record: LinkRecord, end: 0 | 1) => ({
+  filters: end === 0 ? filtersOf(record).filters_ab : filtersOf(record).filters_ba,
+  suspend: record.suspend,
+})
+
+/** A link between ports of one compute, as its compute is told of it. */
+const directOf = (lab: Lab, record: LinkRecord) => ({
+  nodes: record.nodes.map(({ node_id, adapter_number, port_number }) => ({
+    ...{ node_type: lab.node(node_id).node_type, node_id, adapter_number, port_number },
+  })),
+  ...filtersOf(record),
+  suspend: record.suspend,
+})
+
+/** Attaches both ends, or none: directly on one compute, by UDP between two. */
 async function wire(labs: Labs, lab: Lab, ends: Ends, record: LinkRecord, ask: AskCompute): Promise<void> {
+  if (record.wiring.type === 'direct') {
+    await ask(record.wiring.compute_id).putLink(lab.id, record.link_id, directOf(lab, record))
+    return
+  }
   const undo: (() => Promise<void>)[] = []
   try {
     const [a, b] = ends
@@ -196,6 +221,10 @@ async function wire(labs: Labs, lab: Lab, ends: Ends, record: LinkRecord, ask: A
 }
 
 async function impair(lab: Lab, record: LinkRecord, ask: AskCompute): Promise<void> {
+  if (record.wiring.type === 'direct') {
+    await ask(record.wiring.compute_id).putLink(lab.id, record.link_id, directOf(lab, record))
+    return
+  }
   for (const [index, end] of record.nodes.entries()) {
     const node = lab.node(end.node_id)
     await ask(node.compute_id).changeNio(portPathOf(lab, node, end), optionsOf(record, index as 0 | 1))
@@ -204,13 +233,13 @@ async function impair(lab: Lab, record: LinkRecord, ask: AskCompute): Promise<vo
 
 /** Detaches both ends; one that is not there any more needs nothing. */
 async function unwire(lab: Lab, record: LinkRecord, ask: AskCompute): Promise<void> {
+  if (record.wiring.type === 'direct')
+    return ask(record.wiring.compute_id).removeLink(lab.id, record.link_id).catch(unlessGone)
   for (const end of record.nodes) {
     const node = lab.document.nodes.get(end.node_id)
     if (node === undefined) continue
     await ask(node.compute_id)
       .detach(portPathOf(lab, node, end))
-      .catch((error: unknown) => {
-        if (!(error instanceof ApiError) || error.status !== 404) throw error
-      })
+      .catch(unlessGone)
   }
 }

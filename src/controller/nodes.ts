@@ -1,6 +1,6 @@
 import { ignore } from '../async/ignore.ts'
 import { mapLimit } from '../async/map-limit.ts'
-import { ApiError, badRequest, conflict } from '../errors/api-error.ts'
+import { badRequest, conflict, unlessGone } from '../errors/api-error.ts'
 import { kindOf } from '../kinds/node.ts'
 import { isKnownKind, type LabNode, type LabNodeCreate, type LabNodeUpdate, mapFields } from '../model/lab/node.ts'
 import { isUuid } from '../schema/fields.ts'
@@ -143,11 +143,7 @@ const shownIn = (shown: ComputeNode): Pick<NodeRecord, 'name' | 'console' | 'con
 export async function removeNode(lab: Lab, word: string, ask: AskCompute): Promise<void> {
   const record = lab.node(word)
   await unlinkNode(lab, record.node_id, ask)
-  await ask(record.compute_id)
-    .removeNode(nodePathOf(lab, record))
-    .catch((error: unknown) => {
-      if (!(error instanceof ApiError) || error.status !== 404) throw error
-    })
+  await ask(record.compute_id).removeNode(nodePathOf(lab, record)).catch(unlessGone)
   const last = lab.nodeView(record)
   await lab.edit(() => ({
     changes: new Changes().remove('node', record.node_id),

@@ -37,3 +37,8 @@ export const missingImage = (message: string, image: string) =>
 export const tooLarge = (message: string) => new ApiError(413, message)
 export const tooMany = (message: string) => new ApiError(429, message)
 export const outOfSpace = (message: string, options?: ApiErrorOptions) => new ApiError(507, message, options)
+
+/** For `catch`: what is not there any more needs not be removed. Throws every error but 404. */
+export function unlessGone(error: unknown): void {
+  if (!(error instanceof ApiError) || error.status !== 404) throw error
+}

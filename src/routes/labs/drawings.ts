@@ -32,7 +32,7 @@ export const labDrawingEndpoints: readonly Endpoint[] = [
     replies: { 201: { description: 'Created', schema: LabDrawing } },
     errors: { 404: noSuchProject, 409: 'The id is known', 507: 'The disk is nearly full' },
     handle: async ({ params, body }, context) =>
-      created(await createDrawing(labsOf(context).labs.lab(params.project_id), body)),
+      created(await createDrawing(await labsOf(context).labs.lab(params.project_id), body)),
   }),
   endpoint({
     ...{ method: 'GET', path, owner, tag, params },
@@ -50,13 +50,13 @@ export const labDrawingEndpoints: readonly Endpoint[] = [
     body: LabDrawingUpdate,
     takesBack: LabDrawing,
     async current({ params }, context) {
-      const lab = labsOf(context).labs.lab(params.project_id)
+      const lab = await labsOf(context).labs.lab(params.project_id)
       return lab.drawingView(lab.drawing(params.drawing_id))
     },
     replies: { 200: { description: 'The changed drawing', schema: LabDrawing } },
     errors: { 404: noSuchDrawing, 507: 'The disk is nearly full' },
     handle: async ({ params, body }, context) =>
-      ok(await updateDrawing(labsOf(context).labs.lab(params.project_id), params.drawing_id, body)),
+      ok(await updateDrawing(await labsOf(context).labs.lab(params.project_id), params.drawing_id, body)),
   }),
   endpoint({
     ...{ method: 'DELETE', path, owner, tag, params },
@@ -64,7 +64,7 @@ export const labDrawingEndpoints: readonly Endpoint[] = [
     replies: { 204: { description: 'Deleted' } },
     errors: { 404: noSuchDrawing },
     async handle({ params }, context) {
-      await removeDrawing(labsOf(context).labs.lab(params.project_id), params.drawing_id)
+      await removeDrawing(await labsOf(context).labs.lab(params.project_id), params.drawing_id)
       return noContent
     },
   }),

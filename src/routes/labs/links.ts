@@ -36,7 +36,7 @@ export const labLinkEndpoints: readonly Endpoint[] = [
     },
     async handle({ params, body }, context) {
       const { labs, ask } = labsOf(context)
-      return created(await createLink(labs, labs.lab(params.project_id), body, ask))
+      return created(await createLink(labs, await labs.lab(params.project_id), body, ask))
     },
   }),
   endpoint({
@@ -55,14 +55,14 @@ export const labLinkEndpoints: readonly Endpoint[] = [
     body: LabLinkUpdate,
     takesBack: LabLink,
     async current({ params }, context) {
-      const lab = labsOf(context).labs.lab(params.project_id)
+      const lab = await labsOf(context).labs.lab(params.project_id)
       return lab.linkView(lab.link(params.link_id))
     },
     replies: { 200: { description: 'The changed link', schema: LabLink } },
     errors: { 404: noSuchLink },
     async handle({ params, body }, context) {
       const { labs, ask } = labsOf(context)
-      return ok(await updateLink(labs.lab(params.project_id), params.link_id, body, ask))
+      return ok(await updateLink(await labs.lab(params.project_id), params.link_id, body, ask))
     },
   }),
   endpoint({
@@ -72,7 +72,7 @@ export const labLinkEndpoints: readonly Endpoint[] = [
     errors: { 404: `${noSuchProject}, or no such link` },
     async handle({ params }, context) {
       const { labs, ask } = labsOf(context)
-      await removeLink(labs.lab(params.project_id), params.link_id, ask)
+      await removeLink(await labs.lab(params.project_id), params.link_id, ask)
       return noContent
     },
   }),

@@ -57,7 +57,7 @@ export const labNodeEndpoints: readonly Endpoint[] = [
     },
     async handle({ params, query, body }, context) {
       const { labs, ask } = labsOf(context)
-      return created(await createNode(labs, labs.lab(params.project_id), body, { ask, unique: query.unique }))
+      return created(await createNode(labs, await labs.lab(params.project_id), body, { ask, unique: query.unique }))
     },
   }),
   endpoint({
@@ -76,7 +76,7 @@ export const labNodeEndpoints: readonly Endpoint[] = [
     body: LabNodeUpdate,
     takesBack: LabNode,
     async current({ params }, context) {
-      const lab = labsOf(context).labs.lab(params.project_id)
+      const lab = await labsOf(context).labs.lab(params.project_id)
       return lab.nodeView(lab.node(params.node_id))
     },
     replies: { 200: { description: 'The changed node', schema: LabNode } },
@@ -87,7 +87,7 @@ export const labNodeEndpoints: readonly Endpoint[] = [
     },
     async handle({ params, body }, context) {
       const { labs, ask } = labsOf(context)
-      return ok(await updateNode(labs.lab(params.project_id), params.node_id, body, ask))
+      return ok(await updateNode(await labs.lab(params.project_id), params.node_id, body, ask))
     },
   }),
   endpoint({
@@ -97,7 +97,7 @@ export const labNodeEndpoints: readonly Endpoint[] = [
     errors: { 404: noSuchNode },
     async handle({ params }, context) {
       const { labs, ask } = labsOf(context)
-      await removeNode(labs.lab(params.project_id), params.node_id, ask)
+      await removeNode(await labs.lab(params.project_id), params.node_id, ask)
       return noContent
     },
   }),
@@ -113,7 +113,7 @@ export const labNodeEndpoints: readonly Endpoint[] = [
     async handle({ params, body }, context) {
       const { labs, ask } = labsOf(context)
       const { x, y, z = 1 } = body
-      return created(await duplicateNode(labs, labs.lab(params.project_id), params.node_id, { x, y, z }, ask))
+      return created(await duplicateNode(labs, await labs.lab(params.project_id), params.node_id, { x, y, z }, ask))
     },
   }),
   endpoint({
@@ -134,7 +134,7 @@ export const labNodeEndpoints: readonly Endpoint[] = [
     errors: { 404: noSuchNode, 409: 'The node does not run' },
     async handle({ params }, context) {
       const { labs, ask } = labsOf(context)
-      const lab = labs.lab(params.project_id)
+      const lab = await labs.lab(params.project_id)
       const node = lab.node(params.node_id)
       await ask(node.compute_id).resetConsole(nodePathOf(lab, node))
       return noContent
@@ -153,7 +153,7 @@ function lifeCycleOf(action: Exclude<NodeAction, 'resume'>): Endpoint[] {
       errors: { 404: noSuchProject, 409: 'A node could not; all others were asked' },
       async handle({ params }, context) {
         const { labs, ask } = labsOf(context)
-        await actOnAll(labs.lab(params.project_id), action, ask)
+        await actOnAll(await labs.lab(params.project_id), action, ask)
         return noContent
       },
     }),
@@ -165,7 +165,7 @@ function lifeCycleOf(action: Exclude<NodeAction, 'resume'>): Endpoint[] {
       errors: { 404: noSuchNode, 409: 'It cannot now; the message says why' },
       async handle({ params }, context) {
         const { labs, ask } = labsOf(context)
-        const lab = labs.lab(params.project_id)
+        const lab = await labs.lab(params.project_id)
         return ok(await actOn(lab, lab.node(params.node_id), action, ask))
       },
     }),

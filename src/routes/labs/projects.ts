@@ -116,7 +116,7 @@ export const labProjectEndpoints: readonly Endpoint[] = [
       async handle({ params, query, request }, context) {
         if (tail === '/ws') requireUpgrade(request)
         const { labs } = labsOf(context)
-        const lab = labs.lab(params.project_id)
+        const lab = await labs.lab(params.project_id)
         const feeds: typeof context.feeds = async (feed) => labs.events.open(feed)
         const encode = ({ payload }: Parameters<NonNullable<Parameters<typeof openFeed>[0]['encode']>>[0]) =>
           payload.type === 'other' ? { action: payload.action, event: payload.event } : undefined

@@ -54,9 +54,9 @@ export const labRelayEndpoints: readonly Endpoint[] = [
         404: `${noSuchNode}, or the request is no websocket upgrade`,
         409: 'The node does not run, or has no such console',
       },
-      handle({ params, request }, context) {
+      async handle({ params, request }, context) {
         requireUpgrade(request)
-        const lab = labsOf(context).labs.lab(params.project_id)
+        const lab = await labsOf(context).labs.lab(params.project_id)
         const record = lab.node(params.node_id)
         return relayTo(record.compute_id, `${nodePath(nodePathOf(lab, record))}/console/${kind}`, { request, context })
       },
@@ -74,7 +74,7 @@ export const labRelayEndpoints: readonly Endpoint[] = [
     },
     async handle({ params, body }, context) {
       const { labs, ask } = labsOf(context)
-      return created(await startCapture(labs.lab(params.project_id), params.link_id, body, ask))
+      return created(await startCapture(await labs.lab(params.project_id), params.link_id, body, ask))
     },
   }),
   endpoint({
@@ -85,7 +85,7 @@ export const labRelayEndpoints: readonly Endpoint[] = [
     errors: { 404: noSuchLink },
     async handle({ params }, context) {
       const { labs, ask } = labsOf(context)
-      return created(await stopCapture(labs.lab(params.project_id), params.link_id, ask))
+      return created(await stopCapture(await labs.lab(params.project_id), params.link_id, ask))
     },
   }),
   endpoint({
@@ -93,8 +93,8 @@ export const labRelayEndpoints: readonly Endpoint[] = [
     summary: 'Read the running capture of a link, from its beginning until it ends',
     replies: { 200: { description: 'The capture, as it grows', media: 'application/vnd.tcpdump.pcap' } },
     errors: { 404: noSuchLink, 409: 'It is not captured' },
-    handle({ params, request }, context) {
-      const { port, node } = capturePlace(labsOf(context).labs.lab(params.project_id), params.link_id)
+    async handle({ params, request }, context) {
+      const { port, node } = capturePlace(await labsOf(context).labs.lab(params.project_id), params.link_id)
       return relayTo(node.compute_id, `${portPath(port)}/pcap`, { request, context })
     },
   }),
@@ -128,9 +128,9 @@ function filesOf(
       },
     },
     errors: { 403: 'The path leaves the project', 404: 'There is no such project, node or file' },
-    handle({ params, path: given, request }, context) {
+    async handle({ params, path: given, request }, context) {
       const { project_id, node_id = '' } = params as { project_id: string; node_id?: string }
-      const lab = labsOf(context).labs.lab(project_id)
+      const lab = await labsOf(context).labs.lab(project_id)
       const { computeId, directory } = place(lab, node_id)
       // As it was sent: decoded and encoded again it might be another path.
       const tail = given.slice(given.indexOf('/files/') + '/files/'.length)

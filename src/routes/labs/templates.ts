@@ -75,7 +75,7 @@ export const labTemplateEndpoints: readonly Endpoint[] = [
     async handle({ params, body }, context) {
       const { labs, ask } = labsOf(context)
       const template = labs.templates.get(params.template_id)
-      return created(await useTemplate(labs, labs.lab(params.project_id), template, { place: body, ask }))
+      return created(await useTemplate(labs, await labs.lab(params.project_id), template, { place: body, ask }))
     },
   }),
 ]
