@@ -118,7 +118,7 @@ test('a clone lives as long as its node, and a start that fails leaves nothing r
   world.alter((state) => {
     for (const machine of state.machines) if (machine.uuid === uuid) machine.state = 'running'
   })
-  expect(await lab.answer('POST', `${own}/start`)).toEqual([409, expect.stringContaining('by somebody else')])
+  expect(await lab.answer('POST', `${own}/start`)).toEqual([409, expect.stringContaining('outside Patchbay')])
   expect(world.machine(uuid).state).toBe('running')
   await service.call('DELETE', own)
   expect(world.machine(uuid).state).toBe('running')

@@ -160,7 +160,7 @@ describeWith(libvirtd)('a node that is a VM of libvirt', () => {
 
     // Somebody else runs the other one: it is not ours to end.
     await libvirt().virsh('start', other.name)
-    expect(await lab.answer('POST', `${second}/start`)).toEqual([409, expect.stringContaining('by somebody else')])
+    expect(await lab.answer('POST', `${second}/start`)).toEqual([409, expect.stringContaining('outside Patchbay')])
     expect(await stateOf(other.name)).toBe('running')
     await lab.put(node, { acpi_shutdown: false })
     await lab.post(project, 'close')

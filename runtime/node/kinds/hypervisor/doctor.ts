@@ -16,7 +16,7 @@ const virtualBox = {
   install: 'install VirtualBox from its own packages',
 }
 
-/** The managers of VMs on this host. */
+/** Checks VirtualBox and libvirt. */
 export const hypervisorChecks = (
   { libvirt_uri }: Pick<HypervisorSettings, 'libvirt_uri'>,
   signal?: AbortSignal,
@@ -26,7 +26,7 @@ export const hypervisorChecks = (
     libvirtCheck(libvirt_uri || defaultUri()),
   ])
 
-/** Whether a libvirt answers at the URI, and which. That of a session is not started for it. */
+/** Checks libvirt at the URI. The daemon of a session is not started for this. */
 export async function libvirtCheck(uri: string = defaultUri()): Promise<Check> {
   const client = new LibvirtClient({ uri: () => uri, connectMs: probeMs, startsDaemon: false })
   try {
@@ -43,9 +43,7 @@ export async function libvirtCheck(uri: string = defaultUri()): Promise<Check> {
 function absent(uri: string): Check {
   const daemon = findDaemon()
   if (daemon === undefined) return warning(name, `not found; ${use}`, installCommand)
-  if (addressOf(uri).isSession) {
-    return ok(name, `${daemon}, which is started when ${uri} is needed`)
-  }
+  if (addressOf(uri).isSession) return ok(name, `${daemon}, which is started when ${uri} is needed`)
   const unit = daemon.endsWith('virtqemud') ? 'virtqemud.socket' : 'libvirtd'
   return warning(
     name,
@@ -54,7 +52,7 @@ function absent(uri: string): Check {
   )
 }
 
-/** What is wrong is said with what mends it, after a colon. */
+/** Messages have the form `problem: fix`. */
 function refused({ message }: Error): Check {
   const [, found = message, fix = null] = /^(.*?): (.*)$/s.exec(message) ?? []
   return warning(name, `${found}; ${use}`, fix)

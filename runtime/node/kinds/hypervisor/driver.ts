@@ -1,7 +1,7 @@
-/** What a VM does, as its manager sees it. `saved`: its memory is on disk; started, it goes on from there. */
+/** The state of a VM. `saved`: its memory is on disk, and a start continues from there. */
 export type VmState = 'stopped' | 'started' | 'suspended' | 'saved'
 
-/** A VM of a manager; names change, ids do not. */
+/** A VM of a hypervisor. Its name can change, its UUID cannot. */
 export interface Vm {
   readonly uuid: string
   readonly name: string
@@ -10,118 +10,114 @@ export interface Vm {
   readonly state: VmState
 }
 
-/** An adapter that is a port of the node. */
+/** An adapter of a VM that is a port of its node. */
 export interface VmAdapter {
   /** From 0. */
   readonly index: number
-  /** UDP ports on 127.0.0.1: where the VM listens, and where the switch does. */
+  /** UDP ports on 127.0.0.1 of the VM and of the switch. */
   readonly guestPort: number
   readonly switchPort: number
-  /** Whether a cable is in it. */
+  /** Whether the guest sees a connected cable. */
   readonly carrier: boolean
-  /** One of `adapterTypes`; absent: that of the plan. */
+  /** One of `adapterTypes`. Default: the type of the plan. */
   readonly type?: string
 }
 
-/** How a VM runs; nothing of it stays in the definition of a VM that is the user's own. */
+/** The settings of a run. They do not stay in the definition of a VM of the user. */
 export interface VmPlan {
-  /** MB; as the VM is defined when absent. */
+  /** MB. Default: as the VM is defined. */
   readonly ram?: number
   /** The adapters that are ports, in order. */
   readonly adapters: readonly VmAdapter[]
   /** One of `adapterTypes`. */
   readonly adapterType: string
-  /** Whether adapters that the VM uses for something else are taken, too. */
+  /** Whether adapters in other use may be taken. */
   readonly useAnyAdapter: boolean
-  /** TCP port on 127.0.0.1 at which its first serial port is to be had while it runs, as raw bytes. */
+  /** TCP port on 127.0.0.1 of the first serial port, raw bytes. */
   readonly serialPort: number
-  /** Where its screen is served by VNC; absent: nowhere. */
+  /** Address of the VNC server; absent: no screen. */
   readonly screen?: { readonly host: string; readonly port: number }
-  /** Whose VM it is, for guests that ask. */
+  /** The node, for guest properties. */
   readonly node?: { readonly name: string; readonly directory: string }
   /** Without a window on the screen of the host. */
   readonly headless: boolean
 }
 
-/** How a VM ends: at once, by its power button (bounded; 409 when it does not obey), or with its memory on disk. */
-export type VmEnding = 'power_off' | 'shutdown_signal' | 'save_vm_state'
+/** How a VM is stopped: at once, by its power button (with a timeout, 409), or with its memory saved to disk. */
+export type StopMode = 'power_off' | 'shutdown_signal' | 'save_vm_state'
 
-export interface CloneWanted {
-  /** The VM it is an overlay of. */
+export interface CloneRequest {
+  /** The source VM. */
   readonly uuid: string
   readonly name: string
-  /** The id that it is to have; absent: a new one. */
+  /** Default: a new UUID. */
   readonly clone_uuid?: string
-  /** Absolute; everything of the clone is in it. */
+  /** Absolute path; all files of the clone are in it. */
   readonly directory: string
 }
 
-/**
- * A manager of VMs. Failures are ApiErrors: 409 with the manager's own words, when it cannot be reached, too. Every call is
- * bounded. VMs are addressed by their id.
- */
+/** A hypervisor of this host. Each call has a timeout. Failures are 409 with the message of the hypervisor. VMs are named by UUID. */
 export interface HypervisorDriver {
   readonly name: 'libvirt' | 'virtualbox'
-  /** What `adapter_type` may be, the default first; older words for them are understood by `adapterType`. */
+  /** The adapter types, the default first. */
   readonly adapterTypes: readonly string[]
-  /** The type that a free text means; undefined when it means none. */
+  /** The adapter type that a text of a client means. */
   adapterType(text: string): string | undefined
-  /** What the VMs of the manager are, without clones that nodes have. */
+  /** All VMs without the clones of nodes. */
   list(): Promise<Vm[]>
-  /** The VM of that name; 409 when there is none. */
+  /** 409 when no VM has the name. */
   find(name: string): Promise<Vm>
-  /** The VM as it is now; undefined when it is gone. */
+  /** Undefined when the VM is gone. */
   get(uuid: string): Promise<Vm | undefined>
-  /** How many adapters it can have. */
   maxAdapters(uuid: string): Promise<number>
-  /** Adapters that the VM itself uses for something else (index from 0); none may be taken unless `useAnyAdapter`. */
+  /** Indexes, from 0, of adapters in other use. */
   usedAdapters(uuid: string): Promise<readonly number[]>
-  /** 409 unless it is stopped or saved. */
+  /** 409 unless the VM is stopped or saved. */
   start(uuid: string, plan: VmPlan): Promise<void>
-  /** One that does not run, or is gone, is left alone. */
-  stop(uuid: string, how: VmEnding, signal?: AbortSignal): Promise<void>
-  /** Whether it runs as `start` had it run, with that serial port, and not as somebody else started it. */
+  /** Does nothing for a VM that does not run or is gone. */
+  stop(uuid: string, how: StopMode, signal?: AbortSignal): Promise<void>
+  /** Whether the VM runs as `start` started it, with that serial port. */
   holds(uuid: string, serialPort: number): Promise<boolean>
   suspend(uuid: string): Promise<void>
   resume(uuid: string): Promise<void>
   reset(uuid: string): Promise<void>
-  /** Shows the running VM a cable, or none. */
+  /** Connects or disconnects the cable of a running VM. */
   setCarrier(uuid: string, adapter: VmAdapter): Promise<void>
-  /** A linked clone, stopped; nothing is left when it fails. */
-  clone(wanted: CloneWanted): Promise<Vm>
-  /** Whether what failed so may have been done, or still be done: the manager did not answer. */
+  /** Creates a linked clone, which is stopped. A failure leaves nothing behind. */
+  clone(request: CloneRequest): Promise<Vm>
+  /** Whether a failed request may still take effect, because the hypervisor did not answer. */
   isUnclear(error: unknown): boolean
-  /** 409 while it runs, or when another VM has the name. */
+  /** 409 while the VM runs, or when another VM has the name. */
   renameClone(uuid: string, name: string): Promise<void>
-  /** What is known of the clone in `directory`: it is made known to the manager again. */
+  /** Registers the clone in `directory` again, if it is not registered. */
   openClone(uuid: string, directory: string): Promise<Vm>
-  /** The manager forgets the clone; its files stay. */
+  /** Unregisters a clone; its files stay. */
   closeClone(uuid: string): Promise<void>
-  /** The manager forgets the clone and its disks are deleted. The VM it was made of is as before. */
+  /** Unregisters a clone and deletes its disks. */
   removeClone(uuid: string): Promise<void>
-  /** Where the serial port of a VM is when it is not at `serialPort`: a UNIX socket for one client. */
+  /** The UNIX socket of the serial port, for one client; it replaces `serialPort` of the plan. */
   serialPath?(uuid: string): string
-  /** At the start of the service: what one that was killed left undone. Never throws. */
+  /** Completes the work of a killed service. Never throws. */
   recover?(): Promise<void>
-  /** A project has closed whose files were in that directory. Never throws. */
+  /** Unregisters disks below a directory whose files are missing. */
   forgetMissingDisks?(directory: string): Promise<void>
-  /** Calls back when the state of a VM may have changed, whoever changed it; the function that comes back ends that. */
+  /** Calls back when the state of a VM may have changed; the result ends the watch. */
   watch(changed: (uuid: string) => void): () => void
   close(): Promise<void>
 }
 
-/** How the appliance VM runs: as its user has it, but for its size. */
+/** The settings of a run of the appliance VM. */
 export interface ApplianceRun {
-  /** Memory in MB; absent: as the VM is defined. */
+  /** Memory in MB, and processors. Default: as the VM is defined. */
   readonly size?: { readonly ram: number; readonly vcpus: number }
   /** Without a window on the screen of the host. */
   readonly headless: boolean
 }
 
-/** A manager of VMs of which one can be the appliance VM. */
+/** A hypervisor that can run the appliance VM. */
 export interface ApplianceDriver extends HypervisorDriver {
-  /** Starts a VM with its own adapters, console and screen. 409 unless it is stopped or saved. */
+  /** Starts a VM with its own adapters, console and screen. 409 unless the VM is stopped or saved. */
   startAppliance(uuid: string, run: ApplianceRun): Promise<void>
-  /** Where a TCP port of a VM that runs may be reached from here, the likeliest first. */
+  /** Addresses of a TCP port of a running VM, the likeliest first. */
   reach(uuid: string, port: number): Promise<readonly { readonly host: string; readonly port: number }[]>
 }

@@ -14,32 +14,28 @@ export interface HypervisorSettings {
 
 export type Drivers = Readonly<Record<HypervisorDriverName, ApplianceDriver>>
 
-const nobody = '00000000-0000-0000-0000-000000000000'
+const unknownVm = '00000000-0000-0000-0000-000000000000'
 
-/** The hypervisors of the host. Nothing is asked of one before it is used. */
-export function createDrivers(settings: () => HypervisorSettings, runDirectory: string, log: Log): Drivers {
-  return {
-    libvirt: new LibvirtDriver({ uri: () => settings().libvirt_uri || defaultUri() }),
-    virtualbox: new VirtualBoxDriver({
-      path: () => settings().vboxmanage_path,
-      directory: join(runDirectory, 'hypervisor'),
-      log,
-    }),
-  }
-}
+/** The drivers of this host. They connect at the first use. */
+export const createDrivers = (settings: () => HypervisorSettings, runDirectory: string, log: Log): Drivers => ({
+  libvirt: new LibvirtDriver({ uri: () => settings().libvirt_uri || defaultUri() }),
+  virtualbox: new VirtualBoxDriver({
+    path: () => settings().vboxmanage_path,
+    directory: join(runDirectory, 'hypervisor'),
+    log,
+  }),
+})
 
-/** What new nodes use: the one that is set, else libvirt where it answers, else VirtualBox; 409 with what to install. */
+/** The driver of new nodes: the setting, else libvirt if it answers, else VirtualBox. 409 with the package to install. */
 export async function defaultDriver(drivers: Drivers, { driver }: HypervisorSettings): Promise<HypervisorDriverName> {
   if (driver !== 'auto') return driver
   try {
-    await drivers.libvirt.get(nobody)
+    await drivers.libvirt.get(unknownVm)
     return 'libvirt'
   } catch (error) {
-    const isThere = await drivers.virtualbox.get(nobody).then(
-      () => true,
-      () => false,
-    )
-    if (isThere) return 'virtualbox'
-    throw error
+    await drivers.virtualbox.get(unknownVm).catch(() => {
+      throw error
+    })
+    return 'virtualbox'
   }
 }

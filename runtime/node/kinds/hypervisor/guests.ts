@@ -4,26 +4,26 @@ import type { HypervisorDriverName } from '../../../../src/kinds/hypervisor.ts'
 import { hasCarrier } from '../../nodes/record.ts'
 import type { GuestControl, GuestProcess, GuestState, KindListener, PortWire, StopReason } from '../kind.ts'
 import type { HypervisorDriver, VmAdapter, VmState } from './driver.ts'
-import { endLeft } from './leftovers.ts'
+import { endRun } from './leftovers.ts'
 import type { HypervisorProperties, VmKindNode } from './properties.ts'
 
 export interface VmGuestsOptions {
   readonly drivers: Readonly<Record<HypervisorDriverName, HypervisorDriver>>
-  /** Where screens can be seen. */
+  /** The address of VNC servers. */
   readonly consoleHost: string
   readonly nodesOf: (uuid: string) => readonly VmKindNode[]
   readonly listener: KindListener
-  /** The VM of the node could not be ended, though it does not run any more. */
-  readonly left: (node: VmKindNode) => Promise<void>
+  /** Called when the VM of a node that has ended cannot be stopped. */
+  readonly onNotEnded: (node: VmKindNode) => Promise<void>
 }
 
-/** Running VMs, held by their hypervisors. */
+/** Controls running VMs by their hypervisors. */
 export class VmGuests implements GuestControl<HypervisorProperties> {
   readonly isForeign = true
   readonly #options: VmGuestsOptions
-  /** Nodes whose VM could not be told of a cable; it is when its hypervisor answers again. */
-  readonly #unshown = new Set<string>()
-  /** Hypervisors that are listened to, and the nodes for which they are. */
+  /** Nodes whose carrier could not be set; it is set when the hypervisor answers again. */
+  readonly #carrierPending = new Set<string>()
+  /** The watches of hypervisors, each with its nodes. */
   readonly #watches = new Map<HypervisorDriver, { readonly nodes: Set<string>; readonly end: () => void }>()
 
   constructor(options: VmGuestsOptions) {
@@ -65,7 +65,7 @@ export class VmGuests implements GuestControl<HypervisorProperties> {
   }
 
   ended(node: VmKindNode): void {
-    this.#unshown.delete(node.key)
+    this.#carrierPending.delete(node.key)
     for (const [driver, { nodes, end }] of this.#watches) {
       if (!nodes.delete(node.key) || nodes.size > 0) continue
       end()
@@ -73,32 +73,31 @@ export class VmGuests implements GuestControl<HypervisorProperties> {
     }
   }
 
-  /** A VM whose node does not run any more does not, either: nothing would carry its frames. */
-  async over(node: VmKindNode): Promise<void> {
+  /** Stops the VM of a node that has ended, because nothing carries its frames. */
+  async onNodeEnded(node: VmKindNode): Promise<void> {
     try {
-      await endLeft(this.#driverOf(node), node.record.properties)
+      await endRun(this.#driverOf(node), node.record.properties)
     } catch (error) {
-      await this.#options.left(node)
-      const why = (error as Error).message
-      const message = `${node.record.name}: its VM may still run, and is ended when it can be: ${why}`
-      this.#options.listener.happened(node.key, { type: 'log.error', message })
+      await this.#options.onNotEnded(node)
+      this.#log(
+        node,
+        'error',
+        `its VM may still run, and is stopped when that is possible: ${(error as Error).message}`,
+      )
     }
   }
 
   async state(node: VmKindNode): Promise<GuestState> {
     const { vm_uuid, wires } = node.record.properties
     const vm = await this.#driverOf(node).get(vm_uuid)
-    if (this.#unshown.delete(node.key)) {
-      for (const adapter of wires.keys()) {
+    if (this.#carrierPending.delete(node.key)) {
+      for (const adapter of wires.keys())
         await this.setCarrier(node, { adapter, port: 0 }, hasCarrier(node.record, { adapter, port: 0 }))
-      }
     }
     return { status: vm === undefined ? 'stopped' : statusOf[vm.state], reason: null }
   }
 
-  suspend(node: VmKindNode): Promise<void> {
-    return this.#driverOf(node).suspend(node.record.properties.vm_uuid)
-  }
+  suspend = (node: VmKindNode): Promise<void> => this.#driverOf(node).suspend(node.record.properties.vm_uuid)
 
   async resume(node: VmKindNode): Promise<void> {
     const { status } = await this.state(node)
@@ -106,40 +105,34 @@ export class VmGuests implements GuestControl<HypervisorProperties> {
     await this.#driverOf(node).resume(node.record.properties.vm_uuid)
   }
 
-  reset(node: VmKindNode): Promise<void> {
-    return this.#driverOf(node).reset(node.record.properties.vm_uuid)
-  }
+  reset = (node: VmKindNode): Promise<void> => this.#driverOf(node).reset(node.record.properties.vm_uuid)
 
   async setCarrier(node: VmKindNode, { adapter }: PortRef, isUp: boolean): Promise<void> {
     try {
       const { vm_uuid, wires } = node.record.properties
       const wire = wires[adapter]
-      // One that the node got while it runs is there after the next start.
+      // An adapter that was added after the start has no wire.
       if (wire !== undefined) await this.#driverOf(node).setCarrier(vm_uuid, adapterOf(wire, adapter, isUp))
     } catch (error) {
-      this.#unshown.add(node.key)
-      const what = `adapter ${adapter} could not be shown ${isUp ? 'a' : 'no'} cable`
-      const message = `${node.record.name}: ${what}: ${(error as Error).message}`
-      this.#options.listener.happened(node.key, { type: 'log.warning', message })
+      this.#carrierPending.add(node.key)
+      const cable = isUp ? 'connected' : 'disconnected'
+      this.#log(node, 'warning', `the cable of adapter ${adapter} could not be ${cable}: ${(error as Error).message}`)
     }
   }
 
-  whileStill<T>(_node: VmKindNode, run: () => Promise<T>): Promise<T> {
-    return run()
+  whileStill = <T>(_node: VmKindNode, run: () => Promise<T>): Promise<T> => run()
+
+  #log({ key, record }: VmKindNode, level: 'error' | 'warning', message: string): void {
+    this.#options.listener.happened(key, { type: `log.${level}`, message: `${record.name}: ${message}` })
   }
 
-  #driverOf(node: VmKindNode): HypervisorDriver {
-    return this.#options.drivers[node.record.properties.driver]
-  }
+  #driverOf = ({ record }: VmKindNode): HypervisorDriver => this.#options.drivers[record.properties.driver]
 
-  /** Has the hypervisor tell of what becomes of its VMs, as long as one of ours runs there. */
+  /** Watches the hypervisor while nodes run on it. */
   #watch(node: VmKindNode): void {
     const driver = this.#driverOf(node)
     const known = this.#watches.get(driver)
-    if (known !== undefined) {
-      known.nodes.add(node.key)
-      return
-    }
+    if (known !== undefined) return void known.nodes.add(node.key)
     const { nodesOf, listener } = this.#options
     const end = driver.watch((uuid) => {
       for (const { key } of nodesOf(uuid)) listener.changed(key)

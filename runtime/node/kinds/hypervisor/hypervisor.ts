@@ -13,6 +13,7 @@ import {
 } from '../../../../src/kinds/hypervisor.ts'
 import type { Exit } from '../../keeper-protocol/protocol.ts'
 import { fieldsOf } from '../../nodes/shown-fields.ts'
+import { warningsOf } from '../../nodes/warnings.ts'
 import { nodeRecords } from '../../projects/project-record.ts'
 import { checkMemory } from '../../system/memory.ts'
 import type { KindHost } from '../host-kind.ts'
@@ -20,22 +21,22 @@ import type { Cleanup, ComputeActions, Launch, NodeKind, PortWire, PortWiring } 
 import type { HypervisorDriver, Vm } from './driver.ts'
 import { defaultDriver, type HypervisorSettings } from './drivers.ts'
 import { VmGuests } from './guests.ts'
-import { endLeft, Leftovers } from './leftovers.ts'
+import { endRun, Leftovers } from './leftovers.ts'
 import { HypervisorProperties, type VmKindNode } from './properties.ts'
 import { changedSettings, requireTypes } from './settings.ts'
 import { VmPorts } from './vm-ports.ts'
 import { VmUse } from './vm-use.ts'
 
-/** From the start of a VM until its serial port is there, memory that is read again included, ms. */
+/** Timeout from the start of a VM until its serial port exists, with the read of saved memory, ms. */
 const serialMs = 180_000
 
 type HypervisorHost = KindHost<HypervisorProperties, HypervisorSettings>
 
-/** The hypervisor kind: VMs that a hypervisor of the host has, and runs. */
+/** The hypervisor kind: VMs of libvirt or VirtualBox. */
 export class HypervisorKind implements NodeKind<HypervisorProperties, typeof hypervisor> {
   readonly descriptor = hypervisor
   readonly schema = HypervisorProperties
-  /** Its process is not ours: there is nothing to wait for. */
+  /** Short, because the keeper runs no process for a VM. */
   readonly stopGraceMs = 1000
   readonly control: VmGuests
   readonly #host: HypervisorHost
@@ -48,13 +49,13 @@ export class HypervisorKind implements NodeKind<HypervisorProperties, typeof hyp
     this.#ports = new VmPorts(host.ports)
     this.#use = new VmUse(() => host.nodes())
     const { drivers, log } = host
-    // Where it is remembered what a hypervisor could not be told.
+    // The file of cleanup that a hypervisor could not do yet.
     const file = join(host.runDirectory, 'hypervisor-leftovers.json')
     this.#leftovers = new Leftovers({ drivers, file, log, useOf: (uuid) => this.#use.of(uuid) })
     this.control = new VmGuests({
       ...host,
       nodesOf: (uuid) => this.#use.nodesOf(uuid),
-      left: (node) => this.#leave(node.record.properties, node.directory, null),
+      onNotEnded: (node) => this.#leave(node.record.properties, node.directory, null),
     })
   }
 
@@ -74,13 +75,13 @@ export class HypervisorKind implements NodeKind<HypervisorProperties, typeof hyp
     return Array.from({ length: record.properties.adapters }, (_, adapter) => ({ adapter, port: 0 }))
   }
 
-  /** The ports of one that does not run may be another's by now. */
+  /** Only of a running VM: other nodes may have got the ports of a stopped one. */
   onOpened(node: VmKindNode): void {
     if (node.record.running) this.#ports.adopt(node)
   }
 
   adopt({ node_id: _, linked_clone: __, vmname, ...changes }: HypervisorCreate, node: VmKindNode): HypervisorUpdate {
-    // A clone has a name of its own.
+    // The name of a clone is that of its node.
     return node.record.properties.linked_clone ? changes : { ...changes, vmname }
   }
 
@@ -89,14 +90,14 @@ export class HypervisorKind implements NodeKind<HypervisorProperties, typeof hyp
     const driver = this.#host.drivers[driverName]
     const isClone = input.linked_clone === true
     const found = await driver.find(input.vmname)
-    this.#use.made(node)
+    this.#use.creating(node)
     if (!isClone) this.#use.requireUnused(node, found)
     const vm = isClone ? await this.#clone(node, driver, found, input.name) : found
     node.record.properties = { ...node.record.properties, ...namesOf(vm), driver: driverName, linked_clone: isClone }
     await this.#apply(node, input)
   }
 
-  /** Written down before it is asked for: a clone that is made too late, or for a service that is killed, is removed. */
+  /** Creates a clone. It is recorded first, so that a clone without a node is removed after a timeout or a crash. */
   async #clone(
     { directory, projectPath, record }: VmKindNode,
     driver: HypervisorDriver,
@@ -121,60 +122,55 @@ export class HypervisorKind implements NodeKind<HypervisorProperties, typeof hyp
   async update(node: VmKindNode, changes: HypervisorUpdate, before: string): Promise<void> {
     const { linked_clone, vm_uuid, vmname } = node.record.properties
     const { name } = node.record
-    const wanted = changes.vmname ?? undefined
-    const isOther = wanted !== undefined && wanted !== vmname
-    const newName = linked_clone ? (name !== before ? name : isOther ? wanted : undefined) : undefined
+    const newVm = changes.vmname ?? undefined
+    const isOther = newVm !== undefined && newVm !== vmname
+    const newName = linked_clone ? (name !== before ? name : isOther ? newVm : undefined) : undefined
     if (isOther && node.status !== 'stopped') throw conflict('vmname: stop the node first')
-    if (newName !== undefined && node.status !== 'stopped') throw conflict('name: the VM has it, stop the node first')
-    const driver = this.driverOf(node)
+    if (newName !== undefined && node.status !== 'stopped')
+      throw conflict('name: it is also the name of the VM, stop the node first')
+    const driver = this.#driverOf(node)
     if (isOther && !linked_clone) {
-      const vm = await driver.find(wanted)
+      const vm = await driver.find(newVm)
       this.#use.requireUnused(node, vm)
       node.record.properties = { ...node.record.properties, ...namesOf(vm) }
     }
     await this.#apply(node, changes, !isOther || linked_clone)
     if (newName === undefined) return
-    await this.#must(node)
+    await this.#vmOf(node)
     await driver.renameClone(vm_uuid, newName)
     node.record.properties = { ...node.record.properties, vmname: newName }
   }
 
   async launch(node: VmKindNode, wires: ReadonlyMap<string, PortWire>): Promise<Launch> {
-    this.#use.launched(node)
+    this.#use.starting(node)
     try {
       return await this.#launch(node, wires)
     } catch (error) {
-      this.#use.over(node)
+      this.#use.ended(node)
       this.#ports.releaseSerial(node)
       throw error
     }
   }
 
   async #launch(node: VmKindNode, wires: ReadonlyMap<string, PortWire>): Promise<Launch> {
-    const driver = this.driverOf(node)
+    const driver = this.#driverOf(node)
     await this.#leftovers.settle(node.record.properties.vm_uuid)
-    let vm = await this.#must(node)
+    let vm = await this.#vmOf(node)
     if (vm.state === 'started' || vm.state === 'suspended') {
-      // What could not be ended when its node was.
-      await endLeft(driver, node.record.properties)
-      vm = await this.#must(node)
+      // An earlier run that could not be stopped.
+      await endRun(driver, node.record.properties)
+      vm = await this.#vmOf(node)
     }
-    if (vm.state === 'started' || vm.state === 'suspended') {
-      throw conflict(`The VM ${vm.name} runs already, started by somebody else: power it off first`)
-    }
+    if (vm.state === 'started' || vm.state === 'suspended')
+      throw conflict(`The VM ${vm.name} runs already, started outside Patchbay: power it off first`)
     const warning = checkMemory(node.record.properties.ram || vm.ram)
     const path = driver.serialPath?.(vm.uuid)
     const serial_port = path === undefined ? await this.#ports.serial(node) : null
     const remote_console = await this.#ports.screen(node)
-    node.record.properties = {
-      ...node.record.properties,
-      ...namesOf(vm),
-      serial_port,
-      remote_console,
-      wires: [...wires.values()],
-    }
+    const run = { ...namesOf(vm), serial_port, remote_console, wires: [...wires.values()] }
+    node.record.properties = { ...node.record.properties, ...run }
     return {
-      ...(warning !== undefined && { notices: [{ type: 'log.warning', message: `${node.record.name}: ${warning}` }] }),
+      notices: warningsOf(node, [warning]),
       command_line: `${driver.name} ${vm.name} (${vm.uuid})`,
       run: { type: 'attached', ...(path === undefined ? { port: serial_port ?? 0 } : { path }), ready_ms: serialMs },
     }
@@ -200,43 +196,43 @@ export class HypervisorKind implements NodeKind<HypervisorProperties, typeof hyp
     return node.record.properties.remote_console
   }
 
-  /** 409 when the VM uses the adapter for something that is not ours to take. */
+  /** 409 when the adapter is in other use. */
   async #requireFree(node: VmKindNode, { adapter }: PortRef): Promise<void> {
     const { use_any_adapter, vm_uuid, vmname } = node.record.properties
     if (use_any_adapter) return
-    await this.#must(node)
-    const used = await this.driverOf(node).usedAdapters(vm_uuid)
+    await this.#vmOf(node)
+    const used = await this.#driverOf(node).usedAdapters(vm_uuid)
     if (used.includes(adapter)) {
       throw conflict(
-        `The VM ${vmname} uses adapter ${adapter} for something else: detach it there, or set use_any_adapter`,
+        `The VM ${vmname} uses adapter ${adapter} itself: detach it in the hypervisor, or set use_any_adapter`,
       )
     }
   }
 
-  /** Its screen keeps its port, for its clients; its console has another one, which is the keeper's. */
+  /** The screen keeps its port, for its clients. */
   async onExited(node: VmKindNode): Promise<void> {
-    await this.control.over(node)
-    this.#use.over(node)
+    await this.control.onNodeEnded(node)
+    this.#use.ended(node)
     this.#ports.releaseSerial(node)
     const { enable_remote_console, remote_console } = node.record.properties
     if (!enable_remote_console || remote_console === null) await this.#giveScreen(node)
   }
 
   async #giveScreen(node: VmKindNode): Promise<void> {
-    // A start gives it one, or says why not.
+    // If no port is free, the next start tries again and reports the failure.
     const remote_console = await this.#ports.screen(node).catch(() => null)
     node.record.properties = { ...node.record.properties, remote_console }
   }
 
   hint({ code, signal }: Exit): string | undefined {
-    return code === null && signal === null ? 'nothing was to be had of its serial port' : undefined
+    return code === null && signal === null ? 'its serial port could not be read' : undefined
   }
 
   async #discard(properties: HypervisorProperties, directory: string): Promise<void> {
     const { vm_uuid, linked_clone } = properties
     const driver = this.#host.drivers[properties.driver]
     try {
-      if (this.#use.of(vm_uuid) !== 'runs') await endLeft(driver, properties)
+      if (this.#use.of(vm_uuid) !== 'runs') await endRun(driver, properties)
       if (!linked_clone || vm_uuid === '') return
       await driver.removeClone(vm_uuid)
       await driver.forgetMissingDisks?.(directory)
@@ -246,11 +242,11 @@ export class HypervisorKind implements NodeKind<HypervisorProperties, typeof hyp
     }
   }
 
-  /** `isDeleted`: the node goes for good, and a clone with it; else its project is only closed. */
+  /** Deletes the clone of a deleted node, or unregisters that of a closed one. */
   async #remove(node: VmKindNode, { isDeleted }: { isDeleted: boolean }): Promise<void> {
     const { linked_clone, vm_uuid } = node.record.properties
     if (!linked_clone || vm_uuid === '') return
-    const driver = this.driverOf(node)
+    const driver = this.#driverOf(node)
     await (isDeleted ? driver.removeClone(vm_uuid) : driver.closeClone(vm_uuid))
     await driver.forgetMissingDisks?.(node.directory)
     if (isDeleted) await this.#leftovers.done(vm_uuid)
@@ -265,22 +261,17 @@ export class HypervisorKind implements NodeKind<HypervisorProperties, typeof hyp
 
   readonly computeActions: ComputeActions<typeof hypervisor> = { vms: () => this.#vms() }
 
-  /** Those that new nodes are made for. */
+  /** The VMs of the default driver. */
   async #vms(): Promise<VmSummary[]> {
     const vms = await this.#host.drivers[await this.#defaultDriver()].list()
     return vms.map(({ name, ram }) => ({ vmname: name, ram })).sort((a, b) => (a.vmname < b.vmname ? -1 : 1))
   }
 
-  /** The driver that new nodes use; 409 saying what to install when there is none. */
-  #defaultDriver(): Promise<HypervisorDriverName> {
-    return defaultDriver(this.#host.drivers, this.#host.settings())
-  }
+  #defaultDriver = (): Promise<HypervisorDriverName> => defaultDriver(this.#host.drivers, this.#host.settings())
 
-  driverOf(node: VmKindNode): HypervisorDriver {
-    return this.#host.drivers[node.record.properties.driver]
-  }
+  #driverOf = ({ record }: VmKindNode): HypervisorDriver => this.#host.drivers[record.properties.driver]
 
-  /** After a service that was killed: what it had changed of VMs is put back, and what it had left is tidied up. */
+  /** Completes the work of a killed service: restores VM settings, and removes leftovers. */
   async #recover(): Promise<void> {
     await this.#leftovers.open()
     await Promise.all(hypervisorDrivers.map((name) => this.#host.drivers[name].recover?.()))
@@ -291,37 +282,37 @@ export class HypervisorKind implements NodeKind<HypervisorProperties, typeof hyp
     await Promise.all(hypervisorDrivers.map((name) => this.#host.drivers[name].close()))
   }
 
-  /** The VM; a clone that the hypervisor was told to forget, or has elsewhere, is made known to it as it is. 409. */
-  async #must(node: VmKindNode): Promise<Vm> {
+  /** The VM of a node; a clone is registered if it is not. 409 when the VM is gone. */
+  async #vmOf(node: VmKindNode): Promise<Vm> {
     const { vm_uuid, vmname, linked_clone } = node.record.properties
-    const driver = this.driverOf(node)
+    const driver = this.#driverOf(node)
     if (linked_clone && node.status === 'stopped') return driver.openClone(vm_uuid, node.directory)
     const vm = await driver.get(vm_uuid)
     if (vm === undefined) throw conflict(`${driver.name} has no VM ${vmname} any more`)
     return vm
   }
 
-  /** All of the changes, or (when it throws) none. */
+  /** Applies all changes, or none when it throws. */
   async #apply(node: VmKindNode, changes: HypervisorUpdate, isSameVm = true): Promise<void> {
     const before = node.record.properties
     const next = changedSettings(before, changes, node.status === 'stopped')
-    const driver = this.driverOf(node)
+    const driver = this.#driverOf(node)
     requireTypes(driver, next)
     if (!isSameVm || next.adapters !== before.adapters) {
-      const most = await driver.maxAdapters((await this.#must(node)).uuid)
-      if (next.adapters > most) throw conflict(`adapters: the VM can have ${most}, got ${next.adapters}`)
+      const limit = await driver.maxAdapters((await this.#vmOf(node)).uuid)
+      if (next.adapters > limit) throw conflict(`adapters: the VM can have ${limit}, got ${next.adapters}`)
     }
-    // While it runs it has the screen that it was started with, or none.
-    if (node.status === 'stopped' && next.enable_remote_console && next.remote_console === null) {
+    // A running VM keeps the screen of its start.
+    if (node.status === 'stopped' && next.enable_remote_console && next.remote_console === null)
       next.remote_console = await this.#ports.newScreen(node)
-    } else if (node.status === 'stopped' && !next.enable_remote_console && next.remote_console !== null) {
+    else if (node.status === 'stopped' && !next.enable_remote_console && next.remote_console !== null) {
       this.#ports.releaseScreen(node)
       next.remote_console = null
     }
     node.record.properties = next
   }
 
-  /** Has what the hypervisor cannot be told now be done when it can be. */
+  /** Defers cleanup until the hypervisor answers. */
   async #leave(properties: HypervisorProperties, directory: string, clone: 'close' | 'remove' | null): Promise<void> {
     const { driver, vm_uuid: uuid, serial_port, linked_clone } = properties
     if (uuid === '') return

@@ -9,48 +9,45 @@ import { withDiskErrors } from '../../storage/disk.ts'
 import { makeDirectory, readDurable, writeDurable } from '../../storage/durable-file.ts'
 import type { HypervisorDriver } from './driver.ts'
 
-/** A manager answers a request within some minutes, or never, ms. */
-const soughtMs = 600_000
+/** A hypervisor answers a request within minutes, or never, ms. */
+const seekMs = 600_000
 
-/** What is still to be done with a VM whose node does not run any more, or is gone. */
+/** Cleanup of a VM whose node has ended or is gone. */
 export type Leftover = Static<typeof Leftover>
 const Leftover = Type.Object({
   driver: Type.Union(hypervisorDrivers.map((name) => Type.Literal(name))),
   uuid: Type.String({ pattern: '^[0-9a-f-]{36}$' }),
-  /** By which a run of ours is known. */
+  /** Identifies the run. */
   serial_port: Type.Union([Type.Integer(), Type.Null()]),
-  /** What becomes of a linked clone when it has ended; null: nothing. */
+  /** The cleanup of a linked clone after its stop. */
   clone: Type.Union([Type.Literal('close'), Type.Literal('remove'), Type.Null()]),
-  /** Of the node. */
+  /** The directory of the node. */
   directory: Type.String(),
-  /**
-   * The clone is being made, or that failed without it being known how far it came: it is removed when it is found until then
-   * (ms since 1970), unless its node has a record.
-   */
+  /** A clone under creation, or after an unclear failure. If it appears before `until` (ms since 1970), and `record` is missing, it is removed. */
   creating: Type.Optional(Type.Object({ record: Type.String(), until: Type.Integer() })),
 })
-const Written = Type.Array(Leftover)
+const LeftoverList = Type.Array(Leftover)
 
 export interface LeftoversOptions {
   readonly drivers: Readonly<Record<HypervisorDriverName, HypervisorDriver>>
-  /** Where they are remembered for a service that comes later. */
+  /** The record of leftovers, for a later service. */
   readonly file: string
-  /** What nodes do that have the VM: none has it, one has it that does not run, or one runs it. */
+  /** Whether a node has the VM, and runs it. */
   readonly useOf: (uuid: string) => 'none' | 'held' | 'runs'
   readonly log: Log
-  /** Between two attempts: the first wait and the longest, ms. */
+  /** Backoff between attempts: the first and the longest wait, ms. */
   readonly retryMs?: readonly [number, number]
-  /** How long a clone that may still be made is looked for, ms. */
+  /** How long a clone that may still appear is sought, ms. */
   readonly soughtMs?: number
 }
 
-/** What a hypervisor that did not answer could not be told to do; it is told when it answers again. */
+/** Cleanup that failed because a hypervisor did not answer; it is retried until it succeeds. */
 export class Leftovers {
   readonly #options: LeftoversOptions
   readonly #serial = new KeyedMutex()
-  #known: Promise<Map<string, Leftover>> | undefined
-  /** Clones that this service is making. */
-  readonly #making = new Set<string>()
+  #loaded: Promise<Map<string, Leftover>> | undefined
+  /** Clones that this service is creating. */
+  readonly #creating = new Set<string>()
   #timer: NodeJS.Timeout | undefined
   #wait = 0
   #isClosed = false
@@ -59,53 +56,53 @@ export class Leftovers {
     this.#options = options
   }
 
-  /** Takes up what a service before this one has left. Never throws. */
+  /** Begins with the leftovers of an earlier service. Never throws. */
   async open(): Promise<void> {
-    if ((await this.#all()).size > 0) this.#plan(0)
+    if ((await this.#all()).size > 0) this.#schedule(0)
   }
 
-  /** Never throws: a disk that is full remembers nothing, this service does. */
+  /** Adds a leftover. Never throws: on a full disk the leftover is kept in memory. */
   async add(leftover: Leftover): Promise<void> {
-    this.#making.delete(leftover.uuid)
+    this.#creating.delete(leftover.uuid)
     const all = await this.#all()
     all.set(leftover.uuid, { ...leftover, clone: leftover.clone ?? all.get(leftover.uuid)?.clone ?? null })
     await this.#save()
     this.#wait = 0
-    this.#plan(this.#longer())
+    this.#schedule(this.#nextWait())
   }
 
   /**
-   * A clone is about to be made for a node whose record will be at `record`: what is left of it when that fails is removed. Rejects
-   * when that cannot be written down (507 on a full or read-only disk): nothing is to be made then.
+   * Records a clone before its creation, so that a failed one is removed; `record` is the path of the future record of its node. Rejects
+   * when the disk is full or read-only (507); the clone must not be created then.
    */
   async begin(clone: Pick<Leftover, 'driver' | 'uuid' | 'directory'>, record: string): Promise<void> {
-    const until = Date.now() + (this.#options.soughtMs ?? soughtMs)
+    const until = Date.now() + (this.#options.soughtMs ?? seekMs)
     const all = await this.#all()
-    this.#making.add(clone.uuid)
+    this.#creating.add(clone.uuid)
     all.set(clone.uuid, { ...clone, serial_port: null, clone: 'remove', creating: { record, until } })
-    await withDiskErrors('The clone was not made', () => this.#write()).catch((error: unknown) => {
-      this.#making.delete(clone.uuid)
+    await withDiskErrors('The clone was not created', () => this.#write()).catch((error: unknown) => {
+      this.#creating.delete(clone.uuid)
       all.delete(clone.uuid)
       throw error
     })
   }
 
-  /** The clone could not be made, as far as that is known. */
+  /** The creation of the clone failed without a clear result. */
   async failed(uuid: string): Promise<void> {
-    this.#making.delete(uuid)
+    this.#creating.delete(uuid)
     if (!(await this.#all()).has(uuid)) return
     this.#wait = 0
-    this.#plan(this.#longer())
+    this.#schedule(this.#nextWait())
   }
 
-  /** The clone is that of its node, or is gone. */
+  /** The clone belongs to its node now, or is gone. */
   async done(uuid: string): Promise<void> {
-    this.#making.delete(uuid)
+    this.#creating.delete(uuid)
     const leftover = (await this.#all()).get(uuid)
     if (leftover?.creating !== undefined) await this.#forget(leftover)
   }
 
-  /** A node is about to run the VM: what is left of the run before is ended first. 409 when it cannot be. */
+  /** Stops an earlier run before a new start; 409 when that fails. */
   async settle(uuid: string): Promise<void> {
     await this.#serial.run(uuid, async () => {
       const leftover = (await this.#all()).get(uuid)
@@ -120,12 +117,12 @@ export class Leftovers {
     clearTimeout(this.#timer)
   }
 
-  #plan(ms: number): void {
+  #schedule(ms: number): void {
     clearTimeout(this.#timer)
     if (!this.#isClosed) this.#timer = setTimeout(() => void this.#tryAll(), ms).unref()
   }
 
-  #longer(): number {
+  #nextWait(): number {
     const [first, longest] = this.#options.retryMs ?? [500, 30_000]
     this.#wait = Math.min(longest, Math.max(first, this.#wait * 2))
     return this.#wait
@@ -134,7 +131,7 @@ export class Leftovers {
   async #tryAll(): Promise<void> {
     const all = await this.#all()
     await Promise.all([...all.keys()].map((uuid) => this.#serial.run(uuid, () => this.#try(uuid))))
-    if (all.size > 0) this.#plan(this.#longer())
+    if (all.size > 0) this.#schedule(this.#nextWait())
   }
 
   async #try(uuid: string): Promise<void> {
@@ -142,46 +139,46 @@ export class Leftovers {
     if (leftover === undefined || this.#isClosed) return
     const { drivers, useOf, log } = this.#options
     const { clone, directory } = leftover
-    if (this.#making.has(uuid)) return
+    if (this.#creating.has(uuid)) return
     try {
       if (leftover.creating !== undefined) return await this.#seek(leftover, leftover.creating)
       if (useOf(uuid) === 'runs') return
       await this.#end(leftover)
       const driver = drivers[leftover.driver]
       if (clone !== null) {
-        // Its node was opened again, or is not gone yet.
+        // The node was opened again, or is not removed yet.
         if (useOf(uuid) === 'held') return
         await (clone === 'remove' ? driver.removeClone(uuid) : driver.closeClone(uuid))
         await driver.forgetMissingDisks?.(directory)
       }
       await this.#forget(leftover)
-      log.info({ vm: uuid }, 'what a node had left of its VM is tidied up')
+      log.info({ vm: uuid }, 'the leftovers of a VM are removed')
     } catch (cause) {
-      log.debug({ vm: uuid, err: cause }, 'what a node has left of its VM cannot be tidied up yet')
+      log.debug({ vm: uuid, err: cause }, 'the leftovers of a VM cannot be removed yet')
     }
   }
 
-  /** A request to make a clone that was not answered in time may still be done: it is looked for more than once. */
+  /** Removes a clone that appears late: the hypervisor may still execute a request after its timeout. */
   async #seek(leftover: Leftover, { record, until }: NonNullable<Leftover['creating']>): Promise<void> {
     const { drivers, useOf, log } = this.#options
     const { uuid, directory } = leftover
     const driver = drivers[leftover.driver]
-    const isMade = useOf(uuid) !== 'none' || existsSync(record)
-    if (!isMade && (await driver.get(uuid)) !== undefined) {
+    const hasNode = useOf(uuid) !== 'none' || existsSync(record)
+    if (!hasNode && (await driver.get(uuid)) !== undefined) {
       await driver.removeClone(uuid)
       await driver.forgetMissingDisks?.(directory)
-      log.info({ vm: uuid }, 'a clone that could not be made for a node is removed')
-    } else if (!isMade && Date.now() < until) return
+      log.info({ vm: uuid }, 'a clone without a node is removed')
+    } else if (!hasNode && Date.now() < until) return
     await this.#forget(leftover)
   }
 
   async #end({ driver, uuid, serial_port }: Leftover): Promise<void> {
-    await endLeft(this.#options.drivers[driver], { vm_uuid: uuid, serial_port })
+    await endRun(this.#options.drivers[driver], { vm_uuid: uuid, serial_port })
   }
 
   async #forget(leftover: Leftover): Promise<void> {
     const all = await this.#all()
-    // More may have been left meanwhile.
+    // A newer leftover may have replaced it.
     if (all.get(leftover.uuid) !== leftover) return
     all.delete(leftover.uuid)
     await this.#save()
@@ -189,7 +186,7 @@ export class Leftovers {
 
   async #save(): Promise<void> {
     await this.#write().catch((err: unknown) =>
-      this.#options.log.error({ err }, 'what is left of VMs could not be written down'),
+      this.#options.log.error({ err }, 'the leftovers of VMs could not be saved'),
     )
   }
 
@@ -202,21 +199,21 @@ export class Leftovers {
   }
 
   #all(): Promise<Map<string, Leftover>> {
-    this.#known ??= readDurable(this.#options.file, parse).then(
+    this.#loaded ??= readDurable(this.#options.file, parse).then(
       (found) => new Map(found?.value.map((it) => [it.uuid, it])),
     )
-    return this.#known
+    return this.#loaded
   }
 }
 
 function parse(text: string): Leftover[] {
   const value: unknown = JSON.parse(text)
-  if (!Check(Written, value)) throw new Error('not what is left of VMs')
+  if (!Check(LeftoverList, value)) throw new Error('no record of leftovers')
   return value
 }
 
-/** Ends a run of ours, if there is one; what somebody else started is left alone. */
-export async function endLeft(
+/** Stops a VM if the service started it; a run of the user goes on. */
+export async function endRun(
   driver: HypervisorDriver,
   { vm_uuid, serial_port }: { readonly vm_uuid: string; readonly serial_port: number | null },
 ): Promise<void> {

@@ -4,17 +4,16 @@ import { withChanges } from '../../nodes/record.ts'
 import type { HypervisorDriver } from './driver.ts'
 import { type HypervisorProperties, plainFields } from './properties.ts'
 
-/** The settings of a node with the changes in them; 409 for those that only one that is stopped can have. */
+/** The settings with the changes; 409 for changes that need a stopped node. */
 export function changedSettings(
   before: HypervisorProperties,
   changes: HypervisorUpdate,
   isStopped: boolean,
 ): HypervisorProperties {
   const next = withChanges(before, changes, plainFields)
-  if (changes.acpi_shutdown != null && changes.on_close == null) {
+  if (changes.acpi_shutdown != null && changes.on_close == null)
     next.on_close = changes.acpi_shutdown ? 'shutdown_signal' : 'power_off'
-  }
-  // Some managers give the size that is defined back as a change.
+  // Some clients send the defined size back.
   if (changes.ram != null && changes.ram !== 0 && changes.ram !== (before.ram || before.defined_ram)) {
     if (!isStopped) throw conflict('ram: stop the node first')
     next.ram = changes.ram
@@ -22,7 +21,7 @@ export function changedSettings(
   return next
 }
 
-/** 400 for types of adapters that the manager does not have. */
+/** 400 for adapter types that the driver does not have. */
 export function requireTypes(
   driver: HypervisorDriver,
   { adapter_type, custom_adapters }: Pick<HypervisorProperties, 'adapter_type' | 'custom_adapters'>,

@@ -1,7 +1,7 @@
 import type { PortAllocator } from '../../ports/allocator.ts'
 import type { VmKindNode } from './properties.ts'
 
-/** The ports that a hypervisor opens for VMs of ours: those of their screens, and their serial ports while they run. */
+/** The ports of VMs: of their screens, and of their serial ports while they run. */
 export class VmPorts {
   readonly #ports: PortAllocator
 
@@ -9,20 +9,20 @@ export class VmPorts {
     this.#ports = ports
   }
 
-  /** Of a node that ran when it was last heard of. */
+  /** Reserves the ports of a node that runs. */
   adopt(node: VmKindNode): void {
     const { remote_console, serial_port } = node.record.properties
     if (remote_console !== null) this.#ports.adopt('vnc', remote_console, screenOwner(node))
     if (serial_port !== null) this.#ports.adopt('console', serial_port, serialOwner(node))
   }
 
-  /** The serial port that it had, or another one when a program has taken that meanwhile. */
+  /** A port for the serial port: the last one, or another if it is taken. */
   async serial(node: VmKindNode): Promise<number> {
     this.releaseSerial(node)
     return this.#ports.allocate('console', serialOwner(node), node.record.properties.serial_port ?? undefined)
   }
 
-  /** The same of its screen; null when it shows none. */
+  /** A port for the screen, likewise; null without a screen. */
   async screen(node: VmKindNode): Promise<number | null> {
     const { enable_remote_console, remote_console } = node.record.properties
     this.releaseScreen(node)
@@ -30,7 +30,7 @@ export class VmPorts {
   }
 
   newScreen(node: VmKindNode, wanted?: number): Promise<number> {
-    // A change that failed after this may have left one.
+    // A failed change may have left a port.
     this.releaseScreen(node)
     return this.#ports.allocate('vnc', screenOwner(node), wanted)
   }

@@ -2,7 +2,7 @@ import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import type { KindHost } from '../../../../runtime/node/kinds/host-kind.ts'
-import type { CloneWanted, HypervisorDriver, Vm } from '../../../../runtime/node/kinds/hypervisor/driver.ts'
+import type { CloneRequest, HypervisorDriver, Vm } from '../../../../runtime/node/kinds/hypervisor/driver.ts'
 import type { HypervisorSettings } from '../../../../runtime/node/kinds/hypervisor/drivers.ts'
 import { HypervisorKind } from '../../../../runtime/node/kinds/hypervisor/hypervisor.ts'
 import { Leftovers } from '../../../../runtime/node/kinds/hypervisor/leftovers.ts'
@@ -19,7 +19,7 @@ const log = { debug: quiet, info: quiet, warn: quiet, error: quiet } as never
 const id = '00000000-1111-4222-8333-444455556666'
 
 /** A manager with one VM, whose answer to a wish for a clone is the test's. */
-async function managed(clone: (wanted: CloneWanted, vms: Map<string, Vm>) => Promise<Vm>) {
+async function managed(clone: (wanted: CloneRequest, vms: Map<string, Vm>) => Promise<Vm>) {
   const root = await freshDirectory()
   const vms = new Map<string, Vm>([['base', { uuid: 'base', name: 'base', ram: 64, state: 'stopped' }]])
   const driver = {
@@ -30,7 +30,7 @@ async function managed(clone: (wanted: CloneWanted, vms: Map<string, Vm>) => Pro
     get: async (uuid: string) => vms.get(uuid),
     maxAdapters: async () => 8,
     holds: async () => false,
-    clone: (wanted: CloneWanted) => clone(wanted, vms),
+    clone: (wanted: CloneRequest) => clone(wanted, vms),
     removeClone: async (uuid: string) => void vms.delete(uuid),
     isUnclear: (error: unknown) => error instanceof LibvirtError && error.code === 'timeout',
   } as unknown as HypervisorDriver
@@ -64,13 +64,13 @@ async function managed(clone: (wanted: CloneWanted, vms: Map<string, Vm>) => Pro
   }
   return { root, vms, kind, node, prepare, written, next }
 }
-const made = ({ clone_uuid = '', name }: CloneWanted): Vm => ({ uuid: clone_uuid, name, ram: 64, state: 'stopped' })
+const made = ({ clone_uuid = '', name }: CloneRequest): Vm => ({ uuid: clone_uuid, name, ram: 64, state: 'stopped' })
 const late = () => {
   throw new LibvirtError('timeout', 'libvirt did not answer')
 }
 
 test('a clone that the manager has made, or makes later, though it did not answer in time, is removed', async () => {
-  let wanted: CloneWanted | undefined
+  let wanted: CloneRequest | undefined
   const { vms, prepare, written } = await managed(async (it) => {
     wanted = it
     // Known before it is asked for.
@@ -122,7 +122,7 @@ test('no clone is made when it cannot be written down that it is, and nothing is
   await writeFile(root, '')
   await expect(prepare()).rejects.toMatchObject({
     status: 409,
-    message: expect.stringMatching(/^The clone was not made/),
+    message: expect.stringMatching(/^The clone was not created/),
   })
   await rm(root)
   await rename(`${root}.away`, root)

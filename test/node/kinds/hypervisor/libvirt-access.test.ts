@@ -2,7 +2,7 @@ import { mkdir, stat } from 'node:fs/promises'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
-import { guestUserIn, letThrough } from '../../../../runtime/node/kinds/hypervisor/libvirt/guest-user.ts'
+import { allowPassage, guestUserIn } from '../../../../runtime/node/kinds/hypervisor/libvirt/guest-user.ts'
 import {
   aclOfMode,
   allowing,
@@ -55,14 +55,14 @@ describe('a directory of ours', () => {
     const directory = await freshDirectory()
     const inner = join(directory, 'project', 'node')
     await mkdir(inner, { recursive: true, mode: 0o700 })
-    await letThrough(inner, guest)
+    await allowPassage(inner, guest)
     for (const place of [directory, join(directory, 'project'), inner]) {
       expect((await stat(place)).mode & 0o7007).toBe(0)
       expect(permissionsOf(readAcl(place) ?? [], guest.uid)).toBe(1)
       expect(permissionsOf(readAcl(place) ?? [], other)).toBe(0)
     }
-    await letThrough(inner, guest)
-    await letThrough(inner, { uid: 0, gid: 0 })
+    await allowPassage(inner, guest)
+    await allowPassage(inner, { uid: 0, gid: 0 })
   })
 
   test('is not opened when it is a home, or not ours', async () => {
@@ -72,7 +72,7 @@ describe('a directory of ours', () => {
     expect(homedir()).toBe(directory)
     const inner = join(directory, "it's")
     await mkdir(inner, { mode: 0o700 })
-    await expect(letThrough(inner, guest)).rejects.toMatchObject({
+    await expect(allowPassage(inner, guest)).rejects.toMatchObject({
       status: 409,
       message: expect.stringContaining(`sudo setfacl -m u:64055:x '${directory}'`),
     })

@@ -141,7 +141,7 @@ test('the doctor says what is missing, and what mends it', async () => {
   expect(await libvirtCheck(locked.uri)).toEqual({
     name: 'libvirt',
     status: 'warning',
-    found: 'libvirt wants a user and a password (SASL), which cannot be given here; for hypervisor nodes',
+    found: 'libvirt requires a user and a password (SASL), which Patchbay does not support; for hypervisor nodes',
     fix: 'let the group of its socket in (auth_unix_rw = "none")',
   })
 })

@@ -132,7 +132,7 @@ describeWith(requireLibvirt(), requireRoot())('a clone of a VM', () => {
     const message = expect.stringContaining(`"${name}" runs: shut it down before it is cloned`)
     await expect(driver.clone(source.wish('one'))).rejects.toMatchObject({ status: 409, message })
     await driver.stop(uuid, 'save_vm_state')
-    await expect(driver.clone(source.wish('one'))).rejects.toThrow('is saved in the middle of its work')
+    await expect(driver.clone(source.wish('one'))).rejects.toThrow('is saved with its memory')
     await libvirt().virsh('managedsave-remove', name)
     const block = "<disk type='block' device='disk'><source dev='/dev/zero'/><target dev='vdb'/></disk>"
     await libvirt().define(pcDefinition({ ...source.lab, devices: ideDisk(source.disk) + block }))
@@ -150,7 +150,7 @@ describeWith(requireLibvirt(), requireRoot())('a clone of a VM', () => {
     await utimes(source.disk, new Date(), new Date())
     await expect(driver.start(uuid, planOf())).rejects.toMatchObject({
       status: 409,
-      message: expect.stringContaining(`${source.disk}, which was written since: make the node anew`),
+      message: expect.stringContaining(`${source.disk}, which was written since: create the node again`),
     })
   })
 
@@ -163,7 +163,7 @@ describeWith(requireLibvirt(), requireRoot())('a clone of a VM', () => {
     const [overlay, variables, record] = ['hda.qcow2', 'nvram.fd', 'clone.json'].map((name) => join(directory, name))
     if (overlay === undefined || variables === undefined || record === undefined) throw new Error('no names')
     await symlink('/etc/hostname', variables)
-    await expect(start()).rejects.toThrow('nvram.fd of the clone is not a file of its own')
+    await expect(start()).rejects.toThrow('nvram.fd of the clone is no regular file, or has hard links')
     await rm(variables)
     await rm(overlay)
     await expect(start()).rejects.toThrow('The disk hda.qcow2 of the clone is gone')

@@ -3,7 +3,7 @@ import { chmod, cp, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { expect, test } from 'vitest'
 import { CommandLine } from '../../../../runtime/node/kinds/hypervisor/virtualbox/command-line.ts'
-import { complaintOf } from '../../../../runtime/node/kinds/hypervisor/virtualbox/failure.ts'
+import { errorText } from '../../../../runtime/node/kinds/hypervisor/virtualbox/failure.ts'
 import { findManager, locale, variables } from '../../../../runtime/node/kinds/hypervisor/virtualbox/program.ts'
 import { environmentFor } from '../../../../runtime/node/programs/environment.ts'
 import { standIn } from '../../../stand-in/virtualbox/build.ts'
@@ -50,7 +50,7 @@ test('one that does not stop talking is ended', async () => {
   world.fault('list vms', 'flood')
   await expect(driver.list()).rejects.toMatchObject({
     status: 409,
-    message: 'VirtualBox: the answer to list does not end',
+    message: 'VirtualBox: the output of list is longer than 4194304 bytes',
   })
   expect(await driver.list()).toEqual([])
 })
@@ -72,7 +72,7 @@ test('no more wait than may, none for ever, and none when it is closed', async (
   }
   const last = driver.get(uuid)
   const closing = driver.close()
-  await expect(last).rejects.toMatchObject({ status: 409, message: 'VirtualBox: this service ends' })
+  await expect(last).rejects.toMatchObject({ status: 409, message: 'VirtualBox: the service is stopping' })
   world.killCommands()
   await expect(hanging).rejects.toMatchObject({ status: 409 })
   await closing
@@ -86,8 +86,8 @@ test('a failure has the line that says what it was, and no more', async () => {
   world.fault('list vms', 'die', { stderr: '' })
   await expect(driver.list()).rejects.toMatchObject({ message: 'VirtualBox: list failed (exit code 1)' })
   const details = 'VBoxManage: error: Details: code E_FAIL (0x80004005)\nVBoxManage: error: Context: "X" at line 1\n'
-  expect(complaintOf(`VBoxManage: error: one\nVBoxManage: error: two\n${details}`)).toBe('two')
-  expect(complaintOf(`${'y'.repeat(9999)}\n`)).toHaveLength(400)
+  expect(errorText(`VBoxManage: error: one\nVBoxManage: error: two\n${details}`)).toBe('two')
+  expect(errorText(`${'y'.repeat(9999)}\n`)).toHaveLength(400)
 })
 
 test('names can hold anything, and are never taken for something else', async () => {
@@ -140,9 +140,9 @@ test.each([
 test('it is VBoxManage that is run, or nothing', async () => {
   const directory = dirname(join(await standIn(), 'VBoxManage'))
   const path = join(directory, 'VBoxManage')
-  expect(findManager('', `/nowhere:${directory}`).path).toBe(path)
-  expect(findManager('VBoxManage', directory).path).toBe(path)
-  expect(findManager(path, '').path).toBe(path)
+  expect(findManager('', `/nowhere:${directory}`)).toBe(path)
+  expect(findManager('VBoxManage', directory)).toBe(path)
+  expect(findManager(path, '')).toBe(path)
   const found =
     (setting: string, searchPath = '') =>
     () =>
@@ -155,7 +155,7 @@ test('it is VBoxManage that is run, or nothing', async () => {
   await writeFile(old, 'not a program')
   expect(found('', fresh)).toThrow('not installed')
   await chmod(old, 0o755)
-  expect(findManager('', fresh).path).toBe(old)
+  expect(findManager('', fresh)).toBe(old)
   const line = new CommandLine({ path: () => old })
   await expect(line.run('list', 'vms')).rejects.toMatchObject({ status: 409 })
 })

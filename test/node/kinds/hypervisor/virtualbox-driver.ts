@@ -21,7 +21,7 @@ export interface DriverWorld {
   readonly again: () => VirtualBoxDriver
 }
 
-const times = { shutdownMs: 15_000, settleMs: 15_000, serialMs: 15_000, lookMs: 20 }
+const times = { shutdownMs: 15_000, settleMs: 15_000, serialMs: 15_000, pollMs: 20 }
 
 /** For what happens soon, but on a busy host not at once. */
 export const soon = { timeout: hangMs, interval: 20 }

@@ -26,7 +26,7 @@ test('a guest that obeys its power button ends, also when it is paused', async (
 })
 
 test('one that does not is a conflict, and runs on', async () => {
-  const { world, driver } = await driverWorld({ times: { shutdownMs: 100, lookMs: 20 } })
+  const { world, driver } = await driverWorld({ times: { shutdownMs: 100, pollMs: 20 } })
   const { uuid } = world.add('mine', { obeys: false })
   await driver.start(uuid, planOf([]))
   await expect(driver.stop(uuid, 'shutdown_signal')).rejects.toMatchObject({

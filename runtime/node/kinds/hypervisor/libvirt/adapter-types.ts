@@ -1,10 +1,10 @@
-/** Models of QEMU's network cards, by libvirt's names; the first is what is taken when none is said. */
+/** Network card models of QEMU, by their names in libvirt; the first is the default. */
 export const adapterTypes: readonly string[] = [
   ...['e1000', 'e1000e', 'virtio', 'rtl8139', 'pcnet', 'ne2k_pci', 'vmxnet3', 'igb', 'i82551', 'i82557b', 'i82559er'],
   ...['virtio-transitional', 'virtio-non-transitional', 'tulip'],
 ]
 
-/** What clients of VirtualBox say, in any spelling: by the number of the chip, or by the word for it. */
+/** The models for names of VirtualBox, in any spelling, by chip number or word. */
 const words: readonly (readonly [RegExp, string])[] = [
   [/am79c97[03]|pcnet/, 'pcnet'],
   [/8254[035]/, 'e1000'],
@@ -20,9 +20,9 @@ const words: readonly (readonly [RegExp, string])[] = [
   [/pro\/?1000/, 'e1000'],
 ]
 
-/** The model that a text means, else undefined. */
+/** The model that a text of a client means. */
 export function adapterType(text: string): string | undefined {
-  const wanted = text.trim().toLowerCase()
-  const named = adapterTypes.find((it) => it === wanted || it === wanted.replace(/-net(-pci)?$|-pci$/, ''))
-  return named ?? words.find(([pattern]) => pattern.test(wanted))?.[1]
+  const word = text.trim().toLowerCase()
+  const named = adapterTypes.find((it) => it === word || it === word.replace(/-net(-pci)?$|-pci$/, ''))
+  return named ?? words.find(([pattern]) => pattern.test(word))?.[1]
 }

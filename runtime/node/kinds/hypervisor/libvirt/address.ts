@@ -3,33 +3,30 @@ import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { conflict } from '../../../../../src/errors/api-error.ts'
 
-/** Where the libvirt of a URI answers. */
+/** The address of a libvirt daemon. */
 export interface LibvirtUri {
-  /** As the daemon wants to hear it. */
+  /** The URI for the daemon. */
   readonly uri: string
-  /** Tried in order. */
+  /** UNIX sockets, tried in order. */
   readonly sockets: readonly string[]
-  /** Whether the daemon is the user's own, which is started when it is needed. */
+  /** Whether the daemon belongs to the user, and is started on demand. */
   readonly isSession: boolean
 }
 
 const systemDirectories = ['/run/libvirt', '/var/run/libvirt']
-/** That of the modular daemons and that of the one for all. */
+/** Sockets of the modular daemon (virtqemud) and of the monolithic one (libvirtd). */
 const socketNames = ['virtqemud-sock', 'libvirt-sock']
 
-/** The address that a URI means: QEMU on this machine, over a UNIX socket; 409 with what is wrong with another one. */
+/** Parses a libvirt URI; 409 unless it means QEMU on this machine over a UNIX socket. */
 export function addressOf(text: string): LibvirtUri {
   const url = URL.canParse(text) ? new URL(text) : undefined
   const [driver, transport = 'unix'] = url?.protocol.slice(0, -1).split('+') ?? []
-  if (url === undefined || driver !== 'qemu') {
+  if (url === undefined || driver !== 'qemu')
     throw conflict(`The libvirt URI "${text}" is not of QEMU: it must be qemu:///system or qemu:///session`)
-  }
-  if (transport !== 'unix' || url.host !== '') {
+  if (transport !== 'unix' || url.host !== '')
     throw conflict(`The libvirt URI "${text}" leads to another machine; only the libvirt of this one can be used`)
-  }
-  if (url.pathname !== '/system' && url.pathname !== '/session') {
+  if (url.pathname !== '/system' && url.pathname !== '/session')
     throw conflict(`The libvirt URI "${text}" must be qemu:///system or qemu:///session`)
-  }
   const isSession = url.pathname === '/session'
   const uri = `qemu://${url.pathname}`
   const socket = url.searchParams.get('socket')
@@ -48,7 +45,7 @@ function sessionDirectory(): string {
   return join(XDG_RUNTIME_DIR || XDG_CACHE_HOME || join(homedir(), '.cache'), 'libvirt')
 }
 
-/** The libvirt that a user may use: the system's for root and its group, else the user's own. */
+/** The system's libvirt if this user may use its socket, else the user's own. */
 export function defaultUri(): string {
   const isUsable = process.getuid?.() === 0 || socketsIn(systemDirectories).some(mayUse)
   return isUsable ? 'qemu:///system' : 'qemu:///session'

@@ -9,30 +9,27 @@ import { type XdrReader, XdrWriter } from './xdr.ts'
 
 export interface ClientOptions {
   readonly uri: () => string
-  /** Whether a session's daemon is started when it is not there; on unless said otherwise. */
+  /** Whether the daemon of a session is started on demand. Default: true. */
   readonly startsDaemon?: boolean
-  /** Bound of every step of connecting, ms. */
+  /** Timeout of each step of connecting, ms. */
   readonly connectMs?: number
-  /** Between attempts to be connected again: the first wait and the longest, ms. */
+  /** Backoff between reconnects: the first and the longest wait, ms. */
   readonly retryMs?: readonly [number, number]
 }
 
-/** How long a connection that nobody needs is kept, ms: a session's daemon ends only without one. */
+/** An idle connection is closed after this time, ms, because the daemon of a session ends only without clients. */
 const idleMs = 30_000
 
-/**
- * A libvirt that is called when needed. While somebody watches, a connection that is lost is made again, and then everything may
- * have changed.
- */
+/** A client that connects on demand. While there are watchers, it reconnects, and reports all VMs as changed then. */
 export class LibvirtClient {
   readonly #options: ClientOptions
   readonly #watchers = new Set<(uuid: string) => void>()
-  /** VMs that were heard of: those that are gone after a loss have changed, too. */
-  readonly #known = new Set<string>()
+  /** VMs with events: after a reconnect, vanished ones are reported, too. */
+  readonly #seen = new Set<string>()
   #connection: { readonly uri: string; readonly made: Promise<LibvirtConnection> } | undefined
   #calls = 0
-  /** Whether anything was ever wanted of libvirt: to be watched alone is no reason to start a session's daemon. */
-  #isNeeded = false
+  /** Whether there was a call: a watch alone does not start the daemon of a session. */
+  #wasCalled = false
   #wait = 0
   #idle: NodeJS.Timeout | undefined
   #retry: NodeJS.Timeout | undefined
@@ -44,74 +41,74 @@ export class LibvirtClient {
 
   async call(procedure: number, args: XdrWriter | undefined, ms: number): Promise<XdrReader> {
     this.#calls++
-    this.#isNeeded = true
+    this.#wasCalled = true
     clearTimeout(this.#idle)
     try {
       const connection = await this.#connected()
       return await connection.call(procedure, args, ms)
     } finally {
       this.#calls--
-      this.#restWhenIdle()
+      this.#disconnectWhenIdle()
     }
   }
 
-  /** Calls back with the id of a VM that may have changed; the function that comes back ends that. */
+  /** Calls back with the UUID of a VM that may have changed; the result ends the watch. */
   watch(changed: (uuid: string) => void): () => void {
     const own = (uuid: string) => changed(uuid)
     this.#watchers.add(own)
     clearTimeout(this.#idle)
-    if (this.#connection === undefined && this.#isNeeded) this.#again()
+    if (this.#connection === undefined && this.#wasCalled) this.#scheduleReconnect()
     return () => {
       this.#watchers.delete(own)
-      this.#restWhenIdle()
+      this.#disconnectWhenIdle()
     }
   }
 
   close(): void {
     this.#isClosed = true
     this.#watchers.clear()
-    this.#letGo()
+    this.#disconnect()
   }
 
-  #letGo(): void {
+  #disconnect(): void {
     clearTimeout(this.#idle)
     clearTimeout(this.#retry)
     const connection = this.#connection
     this.#connection = undefined
-    connection?.made.then((made) => made.close(), ignore('a connection that was not made needs no close'))
+    connection?.made.then((made) => made.close(), ignore('a failed connection needs no close'))
   }
 
   async #connected(): Promise<LibvirtConnection> {
     if (this.#isClosed) throw new LibvirtError('closed', 'The connection to libvirt was closed')
     const uri = this.#options.uri()
-    // The setting may have changed.
-    if (this.#connection !== undefined && this.#connection.uri !== uri) this.#letGo()
-    this.#connection ??= this.#begin(uri)
+    // The setting may have changed since.
+    if (this.#connection !== undefined && this.#connection.uri !== uri) this.#disconnect()
+    this.#connection ??= this.#connect(uri)
     return this.#connection.made
   }
 
-  #begin(uri: string): { uri: string; made: Promise<LibvirtConnection> } {
+  #connect(uri: string): { uri: string; made: Promise<LibvirtConnection> } {
     clearTimeout(this.#retry)
-    const begun = { uri, made: this.#make(uri) }
-    const over = () => {
-      // Another one may have taken its place.
-      if (this.#connection !== begun) return
+    const connection = { uri, made: this.#make(uri) }
+    const onClosed = () => {
+      // A newer connection may have replaced it.
+      if (this.#connection !== connection) return
       this.#connection = undefined
-      if (this.#watchers.size > 0) this.#again()
+      if (this.#watchers.size > 0) this.#scheduleReconnect()
     }
-    begun.made.then(
+    connection.made.then(
       (made) => {
         this.#wait = 0
-        void made.closed.then(over)
-        void this.#tellAll(made)
+        void made.closed.then(onClosed)
+        void this.#reportAll(made)
       },
       () => {
         const [first, longest] = this.#options.retryMs ?? [250, 10_000]
         this.#wait = Math.min(longest, Math.max(first, this.#wait * 2))
-        over()
+        onClosed()
       },
     )
-    return begun
+    return connection
   }
 
   async #make(uri: string): Promise<LibvirtConnection> {
@@ -134,57 +131,54 @@ export class LibvirtClient {
   }
 
   async #tryAll({ uri, sockets }: LibvirtUri): Promise<LibvirtConnection> {
-    let last: unknown
+    let reason: unknown
     for (const socket of sockets) {
       try {
         const ms = this.#options.connectMs ?? 10_000
-        return await LibvirtConnection.open({ socket, uri, ms }, (uuid) => this.#heard(uuid))
+        return await LibvirtConnection.open({ socket, uri, ms }, (uuid) => this.#report(uuid))
       } catch (error) {
-        // One that is there and refuses says more than those that are not.
-        if (last === undefined || isAbsence(last)) last = error
+        // A refusal tells more than a missing socket.
+        if (reason === undefined || isAbsence(reason)) reason = error
       }
     }
-    throw isAbsence(last) ? absent(uri, last) : last
+    throw isAbsence(reason) ? absent(uri, reason) : reason
   }
 
-  #heard(uuid: string): void {
-    this.#known.add(uuid)
+  #report(uuid: string): void {
+    this.#seen.add(uuid)
     for (const watcher of [...this.#watchers]) watcher(uuid)
   }
 
-  /** Nobody knows what was missed before the connection was there. */
-  async #tellAll(connection: LibvirtConnection): Promise<void> {
-    const every = new XdrWriter().int(1).uint(0)
+  /** Reports all VMs as changed, because events before the connection were missed. */
+  async #reportAll(connection: LibvirtConnection): Promise<void> {
+    const all = new XdrWriter().int(1).uint(0)
     try {
-      const reply = await connection.call(procedures.connectListAllDomains, every, this.#options.connectMs ?? 10_000)
+      const reply = await connection.call(procedures.connectListAllDomains, all, this.#options.connectMs ?? 10_000)
       const present = reply.array((it) => readDomain(it).uuid)
-      const all = new Set([...this.#known, ...present])
-      this.#known.clear()
-      for (const uuid of all) this.#heard(uuid)
+      const uuids = new Set([...this.#seen, ...present])
+      this.#seen.clear()
+      for (const uuid of uuids) this.#report(uuid)
     } catch {
-      // The next connection tells them.
+      // The next connection reports them.
       connection.close()
     }
   }
 
-  #again(): void {
+  #scheduleReconnect(): void {
     clearTimeout(this.#retry)
     this.#retry = setTimeout(() => {
       if (this.#isClosed || this.#watchers.size === 0) return
-      this.#connected().catch(ignore('what becomes of a connection is seen where it is begun'))
-    }, this.#wait)
-    this.#retry.unref()
+      this.#connected().catch(ignore('the connection handles its failure'))
+    }, this.#wait).unref()
   }
 
-  #restWhenIdle(): void {
+  #disconnectWhenIdle(): void {
     if (this.#isClosed || this.#calls > 0 || this.#watchers.size > 0) return
     clearTimeout(this.#idle)
-    this.#idle = setTimeout(() => this.#letGo(), idleMs)
-    this.#idle.unref()
+    this.#idle = setTimeout(() => this.#disconnect(), idleMs).unref()
   }
 }
 
-/** What may be done about it is told with it. */
 function absent(uri: string, cause: unknown): LibvirtError {
   const remedy = `install it (${installCommand}) or start it (sudo systemctl start libvirtd)`
   return new LibvirtError('unreachable', `No libvirt answers at ${uri}: ${remedy}`, {

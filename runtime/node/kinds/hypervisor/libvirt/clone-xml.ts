@@ -7,8 +7,10 @@ import {
   child,
   childOrNew,
   children,
+  descendant,
   documentOf,
   type Element,
+  insert,
   parseXml,
   removeChildren,
   setAttributes,
@@ -16,37 +18,29 @@ import {
   xmlText,
 } from './xml.ts'
 
-/** Where our own words are in the definition of a clone. */
+/** XML namespace of the metadata in the definition of a clone. */
 const namespace = 'urn:patchbay:clone:1'
 
-/** A disk of which a clone has an overlay. */
+/** A disk that gets an overlay. */
 export interface CloneDisk {
-  /** `vda`. */
+  /** Such as `vda`. */
   readonly device: string
-  /** What the overlay is made on. */
+  /** The base of the overlay. */
   readonly file: string
   readonly format: string
   readonly element: Element
 }
 
-/** What an overlay of a clone is made on, and when that was written last (ns; empty when it cannot be known). */
-export interface CloneBase {
-  readonly device: string
-  readonly file: string
-  readonly written: string
-}
+/** The base of an overlay, and the time of its last write (ns; empty when unknown). */
+export type CloneBase = { readonly device: string; readonly file: string; readonly written: string }
 
-/** What a definition says of itself when it is that of a clone. */
-export interface CloneMark {
-  readonly directory: string
-  readonly source: string
-  readonly bases: readonly CloneBase[]
-}
+/** The metadata of a clone. */
+export type CloneMark = { readonly directory: string; readonly source: string; readonly bases: readonly CloneBase[] }
 
 export const domainOverlayName = (device: string): string => `${device}.qcow2`
 export const domainNvramName = 'nvram.fd'
 
-/** The mark of a clone; undefined for a VM of the user. */
+/** The metadata of a clone; undefined for a VM of the user. */
 export function markOf(domain: Element): CloneMark | undefined {
   const metadata = child(domain, 'metadata')
   const mark = (metadata === undefined ? [] : children(metadata)).find((it) => it.namespaceURI === namespace)
@@ -68,8 +62,7 @@ export function setMark(domain: Element, { directory, source, bases }: CloneMark
   const document = documentOf(domain)
   const mark = document.createElementNS(namespace, 'patchbay:clone')
   metadata.appendChild(mark)
-  mark.setAttribute('directory', directory)
-  mark.setAttribute('source', source)
+  setAttributes(mark, { directory, source })
   for (const base of bases) {
     const element = document.createElementNS(namespace, 'patchbay:base')
     mark.appendChild(element)
@@ -77,7 +70,7 @@ export function setMark(domain: Element, { directory, source, bases }: CloneMark
   }
 }
 
-/** The disks of a VM that a clone must have overlays of; 409 when one cannot have any. */
+/** The writable disks of a VM; 409 when a disk cannot have an overlay. */
 export function disksToOverlay(domain: Element): CloneDisk[] {
   requireMachine(domain)
   return children(devicesOf(domain), 'disk').flatMap((element) => {
@@ -101,36 +94,29 @@ function diskToOverlay(domain: Element, element: Element): CloneDisk {
   return { device, file, format: child(element, 'driver')?.getAttribute('type') ?? 'raw', element }
 }
 
-/**
- * Puts the overlays of a clone in the place of its disks. What they are on is said here, too: what an overlay itself says of that
- * could be written by whoever can write it.
- */
+/** Replaces disks by their overlays. The base is named here, too, because a guest or client may change the header of the overlay. */
 export function useOverlays(disks: readonly CloneDisk[], directory: string): void {
   for (const { device, file, format, element } of disks) {
     const [below] = children(element, 'backingStore')
     for (const name of ['backingStore', 'source']) removeChildren(element, name)
     childOrNew(element, 'driver').setAttribute('type', 'qcow2')
     const target = child(element, 'target') ?? null
-    const source = documentOf(element).createElement('source')
-    source.setAttribute('file', join(directory, domainOverlayName(device)))
-    element.insertBefore(source, target)
-    const base = documentOf(element).createElement('backingStore')
-    base.setAttribute('type', 'file')
+    insert(element, 'source', { file: join(directory, domainOverlayName(device)) }, target)
+    const base = insert(element, 'backingStore', { type: 'file' }, target)
     append(base, 'format', { type: format })
     append(base, 'source', { file })
     if (below !== undefined) base.appendChild(below)
-    element.insertBefore(base, target)
   }
 }
 
-/** Makes the definition of a VM that of another one: what must be unique on the host is its own. */
-export function becomeOther(domain: Element, { uuid, name }: { readonly uuid: string; readonly name: string }): void {
+/** Changes all that must be unique on the host in a copied definition: name, UUID and MAC addresses. */
+export function makeUnique(domain: Element, { uuid, name }: { readonly uuid: string; readonly name: string }): void {
   childOrNew(domain, 'name').textContent = name
   childOrNew(domain, 'uuid').textContent = uuid
   for (const generation of children(domain, 'genid')) generation.textContent = ''
   const system = children(domain, 'sysinfo').flatMap((it) => children(it, 'system'))
   for (const entry of system.flatMap((it) => children(it, 'entry'))) {
-    // libvirt wants the same there.
+    // libvirt requires the same UUID there.
     if (entry.getAttribute('name') === 'uuid') entry.textContent = uuid
   }
   interfacesOf(domain).forEach((adapter, index) => {
@@ -142,9 +128,9 @@ export function becomeOther(domain: Element, { uuid, name }: { readonly uuid: st
   }
 }
 
-/** The file of its UEFI's variables, if it has one; 409 when that is no file. */
+/** The file of the UEFI variables; 409 when they are no file. */
 export function nvramOf(domain: Element): { readonly element: Element; readonly file: string } | undefined {
-  const element = child(domain, 'os') && child(child(domain, 'os') as Element, 'nvram')
+  const element = descendant(domain, 'os', 'nvram')
   if (element === undefined) return undefined
   const type = element.getAttribute('type') ?? 'file'
   if (type !== 'file')
@@ -158,7 +144,7 @@ export function setNvram(element: Element, file: string): void {
   else source.setAttribute('file', file)
 }
 
-/** What libvirt says of a clone, with its files where they are now. */
+/** The definition of a clone whose directory was moved. */
 export function inDirectory(xml: string, directory: string): string {
   const domain = parseXml(xml)
   const mark = markOf(domain)
@@ -173,9 +159,8 @@ function moveClone(domain: Element, mark: CloneMark, directory: string): void {
     if (file && isIn(mark.directory, file)) source?.setAttribute('file', join(directory, basename(file)))
   }
   const nvram = nvramOf(domain)
-  if (nvram !== undefined && isIn(mark.directory, nvram.file)) {
+  if (nvram !== undefined && isIn(mark.directory, nvram.file))
     setNvram(nvram.element, join(directory, basename(nvram.file)))
-  }
   setMark(domain, { ...mark, directory })
 }
 

@@ -3,25 +3,25 @@ import { mkdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { ignore } from '../../../../../src/async/ignore.ts'
 import { ApiError, conflict } from '../../../../../src/errors/api-error.ts'
-import type { CloneWanted, Vm } from '../driver.ts'
+import type { CloneRequest, Vm } from '../driver.ts'
 import {
   basesOf,
   type CloneRecord,
   cloneFiles,
   copyVariables,
+  createOverlay,
   hasRecord,
-  makeOverlay,
   readRecord,
   requireSound,
   writeRecord,
 } from './clone-files.ts'
 import {
-  becomeOther,
   type CloneDisk,
   type CloneMark,
   disksToOverlay,
   domainNvramName,
   inDirectory,
+  makeUnique,
   markOf,
   nvramOf,
   setMark,
@@ -31,10 +31,10 @@ import {
 import { ramOf } from './definition.ts'
 import type { Domain } from './domain.ts'
 import { type Domains, domainStates } from './domains.ts'
-import { guestUserIn, letThrough } from './guest-user.ts'
+import { allowPassage, guestUserIn } from './guest-user.ts'
 import { type Element, parseXml, xmlText } from './xml.ts'
 
-/** Linked clones: VMs of our own, whose disks are overlays on those of a VM of the user. */
+/** Linked clones: VMs whose disks are overlays on the disks of a VM of the user. */
 export class Clones {
   readonly #domains: Domains
 
@@ -42,18 +42,16 @@ export class Clones {
     this.#domains = domains
   }
 
-  async make({ uuid: source, name, directory, clone_uuid: uuid = randomUUID() }: CloneWanted): Promise<Vm> {
+  async create({ uuid: source, name, directory, clone_uuid: uuid = randomUUID() }: CloneRequest): Promise<Vm> {
     const { disks, original, domain } = await this.#source(source)
     await this.#requireFree(name)
     if (hasRecord(directory)) throw conflict(`There is a clone in ${directory} already`)
-    const made: string[] = []
+    const created: string[] = []
     try {
-      const created = await mkdir(directory, { recursive: true, mode: 0o700 })
-      made.push(...(created === undefined ? ownFiles(directory, disks) : [created]))
+      const parent = await mkdir(directory, { recursive: true, mode: 0o700 })
+      created.push(...(parent === undefined ? ownFiles(directory, disks) : [parent]))
       await this.#letGuestsIn(directory)
-      for (const disk of disks) {
-        await makeOverlay(disk, directory, await this.#domains.capacity(domain, disk.device))
-      }
+      for (const disk of disks) await createOverlay(disk, directory, await this.#domains.capacity(domain, disk.device))
       const nvram = nvramOf(original)
       if (nvram !== undefined) await copyVariables(nvram.file, directory)
       const record = { uuid, name, source, bases: await basesOf(disks) }
@@ -61,30 +59,28 @@ export class Clones {
       await this.#define(original, disks, directory, record)
       return { uuid, name, ram: ramOf(original), state: 'stopped' }
     } catch (error) {
-      // What was not heard of in time may have been done.
-      const left = await this.#domains.byUuid(uuid).catch(() => undefined)
-      if (left !== undefined)
-        await this.#domains
-          .undefineAll(left)
-          .catch(ignore('it is sought as a leftover, and removed when libvirt answers'))
-      for (const path of made) await rm(path, { recursive: true, force: true })
-      throw told(error)
+      // libvirt may have executed a request that timed out.
+      const defined = await this.#domains.byUuid(uuid).catch(() => undefined)
+      const isLeft = ignore('the leftovers of the kind remove it when libvirt answers')
+      if (defined !== undefined) await this.#domains.undefineAll(defined).catch(isLeft)
+      for (const path of created) await rm(path, { recursive: true, force: true })
+      throw asApiError(error)
     }
   }
 
-  /** The clone in a directory, made known to libvirt if it is not. */
+  /** Defines the clone in a directory, if libvirt does not know it. */
   async open(uuid: string, directory: string): Promise<Domain> {
     const record = await readRecord(directory, uuid)
     try {
       await this.#letGuestsIn(directory)
       const present = await this.#domains.byUuid(uuid)
-      return await (present === undefined ? this.#again(record, directory) : this.#move(present, directory))
+      return await (present === undefined ? this.#redefine(record, directory) : this.#move(present, directory))
     } catch (error) {
-      throw told(error)
+      throw asApiError(error)
     }
   }
 
-  /** libvirt forgets it, but for one that is saved: with it would go its memory. */
+  /** Undefines a clone, unless it is saved, because libvirt would delete the saved memory. */
   async close(clone: Domain): Promise<void> {
     await this.#marked(clone)
     await this.#end(clone)
@@ -100,19 +96,17 @@ export class Clones {
 
   async rename(clone: Domain, name: string): Promise<void> {
     const { directory, source, bases } = await this.#marked(clone)
-    if ((await this.#domains.state(clone)) !== domainStates.shutoff) {
+    if ((await this.#domains.state(clone)) !== domainStates.shutoff)
       throw conflict(`"${clone.name}" runs: stop the node before it is renamed`)
-    }
-    if (await this.#domains.hasManagedSave(clone)) {
+    if (await this.#domains.hasManagedSave(clone))
       throw conflict(`"${clone.name}" is saved under its name: start the node and stop it before it is renamed`)
-    }
     if (name === clone.name) return
     await this.#requireFree(name)
     await this.#domains.rename(clone, name)
-    await writeRecord(directory, { uuid: clone.uuid, name, source, bases })
+    await writeRecord(directory, { uuid: clone.uuid, name, source, bases: [...bases] })
   }
 
-  /** 409 when it is a VM of the user: nothing of this is done to those. */
+  /** The metadata of a clone; 409 for a VM of the user. */
   async #marked(domain: Domain): Promise<CloneMark> {
     const mark = markOf(parseXml(await this.#domains.definition(domain)))
     if (mark === undefined) throw conflict(`"${domain.name}" is not a clone of a node`)
@@ -128,13 +122,13 @@ export class Clones {
     useOverlays(disks, directory)
     const nvram = nvramOf(original)
     if (nvram !== undefined) setNvram(nvram.element, join(directory, domainNvramName))
-    becomeOther(original, record)
+    makeUnique(original, record)
     setMark(original, { directory, source: record.source, bases: record.bases })
     return this.#domains.define(xmlText(original))
   }
 
-  /** One that libvirt has forgotten: as it was made, of the VM as that is now. */
-  async #again(record: CloneRecord, directory: string): Promise<Domain> {
+  /** Defines a clone again, from the present definition of its source. */
+  async #redefine(record: CloneRecord, directory: string): Promise<Domain> {
     await this.#requireFree(record.name)
     const source = await this.#domains.byUuid(record.source)
     if (source === undefined) throw conflict(`The VM that "${record.name}" is a clone of is gone`)
@@ -146,13 +140,12 @@ export class Clones {
     return this.#define(original, disks, directory, { ...record, bases })
   }
 
-  /** One that stayed known, or that nobody closed, in the directory where it is now. */
+  /** Changes the paths of a defined clone whose directory was moved. */
   async #move(clone: Domain, directory: string): Promise<Domain> {
     const mark = await this.#marked(clone)
     if (mark.directory === directory) return clone
-    if ((await this.#domains.state(clone)) !== domainStates.shutoff) {
+    if ((await this.#domains.state(clone)) !== domainStates.shutoff)
       throw conflict(`"${clone.name}" runs in ${mark.directory}: it cannot be moved`)
-    }
     if (await this.#domains.hasManagedSave(clone)) {
       const saved = await this.#domains.managedSaveXml(clone)
       await this.#domains.defineManagedSaveXml(clone, inDirectory(saved, directory))
@@ -160,17 +153,15 @@ export class Clones {
     return this.#domains.define(inDirectory(await this.#domains.definition(clone), directory))
   }
 
-  /** A VM of the user that can be cloned now; 409. */
+  /** The source of a clone; 409 unless it is shut off. */
   async #source(uuid: string): Promise<{ domain: Domain; original: Element; disks: CloneDisk[] }> {
     const domain = await this.#domains.byUuid(uuid)
     if (domain === undefined) throw conflict('The VM to be cloned is gone')
     const { name } = domain
-    if ((await this.#domains.state(domain)) !== domainStates.shutoff) {
+    if ((await this.#domains.state(domain)) !== domainStates.shutoff)
       throw conflict(`"${name}" runs: shut it down before it is cloned, or its disks would change below the clone`)
-    }
-    if (await this.#domains.hasManagedSave(domain)) {
-      throw conflict(`"${name}" is saved in the middle of its work: start it and shut it down before it is cloned`)
-    }
+    if (await this.#domains.hasManagedSave(domain))
+      throw conflict(`"${name}" is saved with its memory: start it and shut it down before it is cloned`)
     const original = parseXml(await this.#domains.definition(domain))
     return { domain, original, disks: disksToOverlay(original) }
   }
@@ -182,7 +173,7 @@ export class Clones {
 
   async #letGuestsIn(directory: string): Promise<void> {
     const user = guestUserIn(await this.#domains.capabilities())
-    if (user !== undefined && user.uid !== process.getuid?.()) await letThrough(directory, user)
+    if (user !== undefined && user.uid !== process.getuid?.()) await allowPassage(directory, user)
   }
 
   async #end(clone: Domain): Promise<void> {
@@ -193,7 +184,7 @@ export class Clones {
 const ownFiles = (directory: string, disks: readonly { readonly device: string }[]): string[] =>
   cloneFiles(disks.map(({ device }) => device)).map((name) => join(directory, name))
 
-function told(error: unknown): unknown {
+function asApiError(error: unknown): unknown {
   if (error instanceof ApiError) return error
-  return conflict(`The clone cannot be had: ${(error as Error).message}`, { cause: error })
+  return conflict(`The clone cannot be created or opened: ${(error as Error).message}`, { cause: error })
 }

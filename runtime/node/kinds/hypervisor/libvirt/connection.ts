@@ -1,4 +1,5 @@
-import { createConnection, type Socket } from 'node:net'
+import type { Socket } from 'node:net'
+import { connectSocket } from '../../../system/connect.ts'
 import { readDomain } from './domain.ts'
 import { LibvirtError } from './libvirt-error.ts'
 import {
@@ -15,36 +16,25 @@ import {
 } from './protocol.ts'
 import { XdrReader, XdrWriter } from './xdr.ts'
 
-/** More calls than this without an answer: libvirt hangs, and so does whoever calls it. */
+/** Limit of calls without an answer. */
 const maxPending = 256
 const nothing = Buffer.alloc(0)
 const lifecycleEvent = 0
 const joinGroup = 'sudo usermod -aG libvirt "$USER", then log in again'
 
-export interface ConnectOptions {
-  /** Path of the UNIX socket. */
-  readonly socket: string
-  readonly uri: string
-  /** Bound of every step of it, ms. */
-  readonly ms: number
-}
-
-interface Pending {
-  readonly resolve: (payload: Buffer) => void
-  readonly reject: (error: LibvirtError) => void
-}
+type Pending = { readonly resolve: (payload: Buffer) => void; readonly reject: (error: LibvirtError) => void }
 
 /** A connection to one libvirt daemon. */
 export class LibvirtConnection {
-  /** Resolves when the connection is gone, whoever ended it. */
+  /** Resolves when the connection is closed from either side. */
   readonly closed: Promise<void>
   readonly #socket: Socket
   readonly #reader = new MessageReader()
   readonly #pending = new Map<number, Pending>()
   #lastSerial = 0
-  #end: LibvirtError | undefined
-  /** Called with the id of a VM that did something. */
-  #heard: (uuid: string) => void = () => {}
+  #failure: LibvirtError | undefined
+  /** Called with the UUID of a VM after a lifecycle event. */
+  #onEvent: (uuid: string) => void = () => {}
 
   private constructor(socket: Socket) {
     this.#socket = socket
@@ -56,13 +46,17 @@ export class LibvirtConnection {
     socket.on('close', () => this.#fail(new LibvirtError('closed', 'libvirt ended the connection: try again')))
   }
 
-  /** Connects and is let in; from then on what VMs do is told. */
+  /** Connects to a UNIX socket, authenticates, and subscribes to lifecycle events. `ms` is the timeout of each step. */
   static async open(
-    { socket: path, uri, ms }: ConnectOptions,
-    heard: (uuid: string) => void,
+    { socket: path, uri, ms }: { readonly socket: string; readonly uri: string; readonly ms: number },
+    onEvent: (uuid: string) => void,
   ): Promise<LibvirtConnection> {
-    const connection = new LibvirtConnection(await connect(path, ms))
-    connection.#heard = heard
+    const socket = await connectSocket({ path }, ms).catch((cause: NodeJS.ErrnoException) => {
+      const remedy = cause.code === 'EACCES' ? `: ${joinGroup}` : ''
+      throw new LibvirtError('unreachable', `libvirt cannot be reached at ${path} (${cause.code})${remedy}`, { cause })
+    })
+    const connection = new LibvirtConnection(socket)
+    connection.#onEvent = onEvent
     try {
       await connection.#authenticate(ms)
       await connection.call(procedures.connectOpen, new XdrWriter().maybeString(uri).uint(0), ms)
@@ -75,17 +69,16 @@ export class LibvirtConnection {
     }
   }
 
-  /** Whether calls can still be made. */
+  /** Whether the connection takes calls. */
   get isOpen(): boolean {
-    return this.#end === undefined
+    return this.#failure === undefined
   }
 
-  /** Calls a procedure and waits for its reply at most `ms`; one that comes later is dropped. */
+  /** Calls a procedure; a reply after `ms` is dropped. */
   async call(procedure: number, args: XdrWriter | undefined, ms: number): Promise<XdrReader> {
-    if (this.#end !== undefined) throw this.#end
-    if (this.#pending.size >= maxPending) {
+    if (this.#failure !== undefined) throw this.#failure
+    if (this.#pending.size >= maxPending)
       throw new LibvirtError('timeout', `${maxPending} calls have no answer from libvirt yet: it hangs`)
-    }
     const serial = this.#nextSerial()
     const payload = args?.bytes ?? nothing
     const message = { program: remoteProgram, procedure, type: messageTypes.call, serial, isError: false, payload }
@@ -104,12 +97,12 @@ export class LibvirtConnection {
     }
   }
 
-  /** Lets go of libvirt; what runs there runs on. Safe to call twice. */
+  /** Closes the connection. */
   close(): void {
     this.#fail(new LibvirtError('closed', 'The connection to libvirt was closed'))
   }
 
-  /** Serials are 32 bits, and a call of long ago may still have no answer. */
+  /** Serials have 32 bits; those of pending calls are skipped. */
   #nextSerial(): number {
     do this.#lastSerial = (this.#lastSerial + 1) >>> 0
     while (this.#pending.has(this.#lastSerial))
@@ -120,8 +113,8 @@ export class LibvirtConnection {
     const types = (await this.call(procedures.authList, undefined, ms)).array((it) => it.int())
     if (types.length === 0 || types.includes(authTypes.none)) return
     if (!types.includes(authTypes.polkit)) {
-      const way = 'libvirt wants a user and a password (SASL), which cannot be given here'
-      throw new LibvirtError('unreachable', `${way}: let the group of its socket in (auth_unix_rw = "none")`)
+      const problem = 'libvirt requires a user and a password (SASL), which Patchbay does not support'
+      throw new LibvirtError('unreachable', `${problem}: let the group of its socket in (auth_unix_rw = "none")`)
     }
     try {
       await this.call(procedures.authPolkit, undefined, ms)
@@ -132,34 +125,34 @@ export class LibvirtConnection {
 
   #receive(bytes: Buffer): void {
     try {
-      for (const message of this.#reader.push(bytes)) if (this.#end === undefined) this.#take(message)
+      for (const message of this.#reader.push(bytes)) if (this.#failure === undefined) this.#handle(message)
     } catch (cause) {
       const { message } = cause as Error
-      this.#fail(new LibvirtError('protocol', `What comes from libvirt is not its protocol: ${message}`, { cause }))
+      this.#fail(new LibvirtError('protocol', `libvirt does not speak its protocol: ${message}`, { cause }))
     }
   }
 
-  #take(message: Message): void {
+  #handle(message: Message): void {
     const { program, procedure, type, serial, isError, payload } = message
     if (program === keepaliveProgram) {
-      // One that hears nothing for a while takes us for dead.
+      // libvirt closes a connection that does not answer its keepalives.
       if (procedure === keepalive.ping) this.#socket.write(encodeMessage({ ...message, procedure: keepalive.pong }))
       return
     }
     if (type === messageTypes.message) {
-      if (procedure === procedures.domainEventCallbackLifecycle) this.#heard(uuidOfEvent(payload))
+      if (procedure === procedures.domainEventCallbackLifecycle) this.#onEvent(uuidOfEvent(payload))
       return
     }
     if (type !== messageTypes.reply) throw new Error(`a message of type ${type}`)
-    // Without one: the reply to a call that nobody waits for any more.
+    // Undefined after the timeout of the call.
     const pending = this.#pending.get(serial)
     if (isError) pending?.reject(refusalIn(payload))
     else pending?.resolve(payload)
   }
 
   #fail(error: LibvirtError): void {
-    if (this.#end !== undefined) return
-    this.#end = error
+    if (this.#failure !== undefined) return
+    this.#failure = error
     for (const { reject } of this.#pending.values()) reject(error)
     this.#socket.destroy()
   }
@@ -170,24 +163,4 @@ function uuidOfEvent(payload: Buffer): string {
   const reader = new XdrReader(payload)
   reader.int()
   return readDomain(reader).uuid
-}
-
-function connect(path: string, ms: number): Promise<Socket> {
-  return new Promise((resolve, reject) => {
-    const socket = createConnection(path)
-    const late = Object.assign(new Error(`no answer within ${ms} ms`), { code: 'ETIMEDOUT' })
-    const timer = setTimeout(() => socket.destroy(late), ms)
-    const failed = (cause: Error) => {
-      clearTimeout(timer)
-      const { code } = cause as NodeJS.ErrnoException
-      const remedy = code === 'EACCES' ? `: ${joinGroup}` : ''
-      reject(new LibvirtError('unreachable', `libvirt cannot be reached at ${path} (${code})${remedy}`, { cause }))
-    }
-    socket.once('error', failed)
-    socket.once('connect', () => {
-      clearTimeout(timer)
-      socket.off('error', failed)
-      resolve(socket)
-    })
-  })
 }

@@ -6,24 +6,21 @@ import { LibvirtError } from './libvirt-error.ts'
 
 const startMs = 20_000
 export const installCommand = 'sudo apt-get install libvirt-daemon-system'
-/** Daemons are where users do not look. */
-const place = () => [process.env.PATH ?? '', '/usr/sbin', '/usr/local/sbin'].join(delimiter)
+/** Users often lack the sbin directories in PATH. */
+const searchPath = () => [process.env.PATH ?? '', '/usr/sbin', '/usr/local/sbin'].join(delimiter)
 
-/** The daemon for QEMU: the modular one, else the one for all. */
-export function findDaemon(): string | undefined {
-  return findProgram('virtqemud', place()) ?? findProgram('libvirtd', place())
-}
+/** The daemon for QEMU: virtqemud, else libvirtd. */
+export const findDaemon = (): string | undefined =>
+  findProgram('virtqemud', searchPath()) ?? findProgram('libvirtd', searchPath())
 
-/** Starts the user's own libvirt as its tools do: it ends by itself when nobody needs it for two minutes. */
+/** Starts the daemon of the user's session. It ends after two minutes without clients. */
 export async function startSessionDaemon(): Promise<void> {
   const program = findDaemon()
-  if (program === undefined) {
-    throw new LibvirtError('unreachable', `libvirt is not installed (${installCommand})`)
-  }
-  // It answers when the program that was started has left it in the background.
+  if (program === undefined) throw new LibvirtError('unreachable', `libvirt is not installed (${installCommand})`)
+  // With -d the program returns when the daemon takes connections.
   const options = { ms: startMs, variables: forSession }
   const { error: cause, stderr } = await runProgram(program, ['--timeout=120', '-d'], options)
   if (cause === null) return
-  const words = stderr.trim() || cause.message
-  throw new LibvirtError('unreachable', `${program} could not be started: ${words}`, { cause })
+  const reason = stderr.trim() || cause.message
+  throw new LibvirtError('unreachable', `${program} could not be started: ${reason}`, { cause })
 }

@@ -1,36 +1,25 @@
 import { conflict } from '../../../../../src/errors/api-error.ts'
 import { child, children, type Element, textOf } from './xml.ts'
 
-/** Kinds of VM that QEMU runs. */
+/** Domain types that QEMU runs. */
 const qemuTypes: ReadonlySet<string> = new Set(['qemu', 'kvm', 'hvf'])
 
-const unitBytes: Readonly<Record<string, number>> = {
-  b: 1,
-  bytes: 1,
-  kb: 1e3,
-  k: 2 ** 10,
-  kib: 2 ** 10,
-  mb: 1e6,
-  m: 2 ** 20,
-  mib: 2 ** 20,
-  gb: 1e9,
-  g: 2 ** 30,
-  gib: 2 ** 30,
-  tb: 1e12,
-  t: 2 ** 40,
-  tib: 2 ** 40,
+/** Units of libvirt: b, bytes, kB, k, KiB, ... (formatdomain.html#memory-allocation). */
+function bytesOf(unit: string): number {
+  const [, prefix = '', isDecimal] = /^([kmgt]?)(b?)$/.exec(unit.replace(/^bytes$/, '').replace(/ib$/, '')) ?? []
+  return (isDecimal === 'b' ? 1000 : 1024) ** ' kmgt'.indexOf(prefix || ' ')
 }
 
 export const domainNameOf = (domain: Element): string => textOf(child(domain, 'name'))
 
-/** MB of the memory that it is defined with. */
+/** The memory in the definition, MB. */
 export function ramOf(domain: Element): number {
   const memory = child(domain, 'memory')
   const unit = memory?.getAttribute('unit')?.toLowerCase() ?? 'kib'
-  return Math.floor((Number(textOf(memory)) * (unitBytes[unit] ?? 0)) / 2 ** 20)
+  return Math.floor((Number(textOf(memory)) * bytesOf(unit)) / 2 ** 20)
 }
 
-/** 409 for a VM that is no machine of QEMU. */
+/** 409 for a VM that QEMU does not run. */
 export function requireMachine(domain: Element): void {
   const type = domain.getAttribute('type') ?? ''
   if (!qemuTypes.has(type)) throw conflict(`"${domainNameOf(domain)}" is of ${type}, not of QEMU: it cannot be a node`)
@@ -44,5 +33,5 @@ export function devicesOf(domain: Element): Element {
 
 export const interfacesOf = (domain: Element): Element[] => children(devicesOf(domain), 'interface')
 
-/** Whether the VM uses the adapter for something else; one without a backend (`null`) is not attached to anything. */
+/** Whether the adapter has a backend. Type `null` has none. */
 export const isUsed = (adapter: Element): boolean => adapter.getAttribute('type') !== 'null'

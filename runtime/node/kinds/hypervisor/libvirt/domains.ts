@@ -1,16 +1,11 @@
 import type { LibvirtClient } from './client.ts'
-import { type Domain, isDomainUuid, readDomain, uuidContent, writeDomain } from './domain.ts'
+import { type Domain, domainUuid, readDomain, uuidContent, writeDomain } from './domain.ts'
 import { isRefusal, libvirtErrors } from './libvirt-error.ts'
 import { procedures } from './protocol.ts'
 import { type XdrReader, XdrWriter } from './xdr.ts'
 
-/** Bounds, ms: of what is looked up, of what waits for its turn at a VM (libvirt gives up after 30 s), of what takes long. */
-export interface DomainBounds {
-  readonly look: number
-  readonly act: number
-  readonly run: number
-  readonly save: number
-}
+/** Timeouts, ms: of queries, of operations that wait for the lock of a VM (libvirt gives up after 30 s), of starts, and of saves. */
+export type DomainBounds = { readonly look: number; readonly act: number; readonly run: number; readonly save: number }
 
 export const domainBounds: DomainBounds = { look: 15_000, act: 40_000, run: 180_000, save: 900_000 }
 
@@ -31,14 +26,14 @@ const undefining = { managedSave: 1, snapshots: 2, nvram: 4, keepNvram: 8, check
 const xmlFlags = { secure: 1, inactive: 2 } as const
 const listFlags = { persistent: 4 } as const
 const acpiPowerButton = 1
-/** VIR_DOMAIN_SAVE_RUNNING: it runs when it is gone on from, though it may stand still now. */
+/** VIR_DOMAIN_SAVE_RUNNING: the VM runs after a restore, even if it is paused now. */
 const savedRunning = 2
 const affectLive = 1
 
-/** Two of the five calls that libvirt takes from a client at once are left for short ones. */
+/** libvirt runs five calls of a client at once; two are kept for short calls. */
 const maxLong = 3
 
-/** What is asked of VMs, call by call. */
+/** The calls of libvirt about VMs. */
 export class Domains {
   readonly #client: LibvirtClient
   readonly #timeouts: DomainBounds
@@ -50,7 +45,7 @@ export class Domains {
     this.#timeouts = timeouts
   }
 
-  /** Those that have a definition. */
+  /** All VMs with a definition. */
   async list(): Promise<Domain[]> {
     const args = new XdrWriter().int(1).uint(listFlags.persistent)
     return (await this.#look(procedures.connectListAllDomains, args)).array(readDomain)
@@ -61,17 +56,17 @@ export class Domains {
   }
 
   async byUuid(uuid: string): Promise<Domain | undefined> {
-    if (!isDomainUuid(uuid)) return undefined
+    if (!domainUuid.test(uuid)) return undefined
     return this.#found(procedures.domainLookupByUuid, new XdrWriter().fixed(uuidContent(uuid)))
   }
 
-  /** Its definition, secrets included: what is made of it must be as good. */
+  /** The definition, with secrets, so that it can be defined again. */
   async definition(domain: Domain): Promise<string> {
     const args = of(domain).uint(xmlFlags.inactive | xmlFlags.secure)
     return (await this.#look(procedures.domainGetXmlDesc, args)).string()
   }
 
-  /** What runs now. */
+  /** The XML of the running VM. */
   async live(domain: Domain): Promise<string> {
     return (await this.#look(procedures.domainGetXmlDesc, of(domain).uint(xmlFlags.secure))).string()
   }
@@ -85,29 +80,26 @@ export class Domains {
     return (await this.#look(procedures.domainHasManagedSaveImage, of(domain).uint(0))).int() !== 0
   }
 
-  /** Of a disk (`vda`), bytes. */
+  /** The size of a disk such as `vda`, bytes. */
   async capacity(domain: Domain, disk: string): Promise<bigint> {
     const reply = await this.#look(procedures.domainGetBlockInfo, of(domain).string(disk).uint(0))
     reply.hyper()
     return reply.hyper()
   }
 
-  /** The first time, libvirt looks at every emulator that there is. */
+  /** The first call is slow, because libvirt probes all emulators. */
   async capabilities(): Promise<string> {
     return (await this.#client.call(procedures.connectGetCapabilities, undefined, this.#timeouts.run)).string()
   }
 
-  /** Starts what the XML says; a VM that has a definition keeps that. */
-  async createXml(xml: string): Promise<void> {
-    await this.#slow(procedures.domainCreateXml, new XdrWriter().string(xml).uint(0), this.#timeouts.run)
-  }
+  /** Starts a VM with another XML than its definition, which stays. */
+  createXml = (xml: string) =>
+    this.#slow(procedures.domainCreateXml, new XdrWriter().string(xml).uint(0), this.#timeouts.run)
 
-  /** Starts it as it is defined, or from its managed save. */
-  async create(domain: Domain): Promise<void> {
-    await this.#slow(procedures.domainCreateWithFlags, of(domain).uint(0), this.#timeouts.save)
-  }
+  /** Starts a VM as it is defined, or from its managed save. */
+  create = (domain: Domain) => this.#slow(procedures.domainCreateWithFlags, of(domain).uint(0), this.#timeouts.save)
 
-  /** One that has ended meanwhile is as was wanted. */
+  /** Ends a VM at once; nothing for a VM that has ended. */
   async destroy(domain: Domain): Promise<void> {
     try {
       await this.#slow(procedures.domainDestroyFlags, of(domain).uint(0), this.#timeouts.run)
@@ -116,65 +108,43 @@ export class Domains {
     }
   }
 
-  async pressPowerButton(domain: Domain): Promise<void> {
-    await this.#act(procedures.domainShutdownFlags, of(domain).uint(acpiPowerButton))
-  }
+  pressPowerButton = (domain: Domain) => this.#act(procedures.domainShutdownFlags, of(domain).uint(acpiPowerButton))
+  suspend = (domain: Domain) => this.#act(procedures.domainSuspend, of(domain))
+  resume = (domain: Domain) => this.#act(procedures.domainResume, of(domain))
+  /** Wakes a guest that is asleep (ACPI S3). */
+  wake = (domain: Domain) => this.#act(procedures.domainPmWakeup, of(domain).uint(0))
+  reset = (domain: Domain) => this.#act(procedures.domainReset, of(domain).uint(0))
 
-  async suspend(domain: Domain): Promise<void> {
-    await this.#act(procedures.domainSuspend, of(domain))
-  }
+  /** Changes a device of the running VM only. */
+  updateDevice = (domain: Domain, xml: string) =>
+    this.#act(procedures.domainUpdateDeviceFlags, of(domain).string(xml).uint(affectLive))
 
-  async resume(domain: Domain): Promise<void> {
-    await this.#act(procedures.domainResume, of(domain))
-  }
-
-  /** As by its keyboard, when it put itself to sleep. */
-  async wake(domain: Domain): Promise<void> {
-    await this.#act(procedures.domainPmWakeup, of(domain).uint(0))
-  }
-
-  async reset(domain: Domain): Promise<void> {
-    await this.#act(procedures.domainReset, of(domain).uint(0))
-  }
-
-  /** Only while it runs; its definition stays. */
-  async updateDevice(domain: Domain, xml: string): Promise<void> {
-    await this.#act(procedures.domainUpdateDeviceFlags, of(domain).string(xml).uint(affectLive))
-  }
-
-  async managedSave(domain: Domain): Promise<void> {
-    await this.#slow(procedures.domainManagedSave, of(domain).uint(savedRunning), this.#timeouts.save)
-  }
+  managedSave = (domain: Domain) =>
+    this.#slow(procedures.domainManagedSave, of(domain).uint(savedRunning), this.#timeouts.save)
 
   async managedSaveXml(domain: Domain): Promise<string> {
-    const args = of(domain).uint(xmlFlags.secure)
-    return (await this.#look(procedures.domainManagedSaveGetXmlDesc, args)).string()
+    return (await this.#look(procedures.domainManagedSaveGetXmlDesc, of(domain).uint(xmlFlags.secure))).string()
   }
 
-  async defineManagedSaveXml(domain: Domain, xml: string): Promise<void> {
-    const args = of(domain).maybeString(xml).uint(savedRunning)
-    await this.#act(procedures.domainManagedSaveDefineXml, args)
-  }
+  defineManagedSaveXml = (domain: Domain, xml: string) =>
+    this.#act(procedures.domainManagedSaveDefineXml, of(domain).maybeString(xml).uint(savedRunning))
 
   async define(xml: string): Promise<Domain> {
     return readDomain(await this.#act(procedures.domainDefineXml, new XdrWriter().string(xml)))
   }
 
-  /** Its files stay; 409 while a managed save of it exists. */
-  async undefine(domain: Domain): Promise<void> {
-    const { snapshots, keepNvram, checkpoints } = undefining
-    await this.#act(procedures.domainUndefineFlags, of(domain).uint(snapshots | keepNvram | checkpoints))
+  /** Undefines a VM and keeps its files; 409 while it has a managed save. */
+  undefine = (domain: Domain) => this.#undefine(domain, undefining.keepNvram)
+
+  /** Undefines a VM with its managed save and UEFI variables. */
+  undefineAll = (domain: Domain) => this.#undefine(domain, undefining.managedSave | undefining.nvram)
+
+  #undefine(domain: Domain, flags: number): Promise<XdrReader> {
+    const all = undefining.snapshots | undefining.checkpoints | flags
+    return this.#act(procedures.domainUndefineFlags, of(domain).uint(all))
   }
 
-  /** With what libvirt keeps for it. */
-  async undefineAll(domain: Domain): Promise<void> {
-    const { managedSave, snapshots, nvram, checkpoints } = undefining
-    await this.#act(procedures.domainUndefineFlags, of(domain).uint(managedSave | snapshots | nvram | checkpoints))
-  }
-
-  async rename(domain: Domain, name: string): Promise<void> {
-    await this.#act(procedures.domainRename, of(domain).maybeString(name).uint(0))
-  }
+  rename = (domain: Domain, name: string) => this.#act(procedures.domainRename, of(domain).maybeString(name).uint(0))
 
   async #found(procedure: number, args: XdrWriter): Promise<Domain | undefined> {
     try {
@@ -185,13 +155,8 @@ export class Domains {
     }
   }
 
-  #look(procedure: number, args: XdrWriter | undefined): Promise<XdrReader> {
-    return this.#client.call(procedure, args, this.#timeouts.look)
-  }
-
-  #act(procedure: number, args: XdrWriter): Promise<XdrReader> {
-    return this.#client.call(procedure, args, this.#timeouts.act)
-  }
+  #look = (procedure: number, args: XdrWriter) => this.#client.call(procedure, args, this.#timeouts.look)
+  #act = (procedure: number, args: XdrWriter) => this.#client.call(procedure, args, this.#timeouts.act)
 
   async #slow(procedure: number, args: XdrWriter, ms: number): Promise<void> {
     if (this.#long >= maxLong) await new Promise<void>((resolve) => this.#waiting.push(resolve))
@@ -199,7 +164,7 @@ export class Domains {
     try {
       await this.#client.call(procedure, args, ms)
     } finally {
-      // The next one has the place at once.
+      // The place passes to the next waiter.
       const next = this.#waiting.shift()
       if (next === undefined) this.#long--
       else next()

@@ -9,26 +9,26 @@ import { procedures } from './protocol.ts'
 import { type XdrReader, XdrWriter } from './xdr.ts'
 
 /**
- * virDomainInterfaceAddressesSource, the surest first: leases of libvirt's networks, and what the guest's agent says. Its third one,
- * ARP, fails in libvirt 9 ("wrong nlmsg len"), and libvirt is on this host: what the kernel knows is read here.
+ * virDomainInterfaceAddressesSource, the surest first: DHCP leases of libvirt's networks, and the guest agent. The third source, ARP, fails
+ * in libvirt 9 ("wrong nlmsg len"), so the ARP table of the kernel is read instead.
  */
 const sources = { lease: 0, agent: 1 } as const
 const lookMs = 15_000
 
-/** Nobody listens there (RFC 863). */
+/** The discard port (RFC 863). */
 const discardPort = 9
 
-/** Where guests are. */
+/** Finds the addresses of guests. */
 export class GuestAddresses {
   readonly #client: LibvirtClient
-  /** Where each was, by its id. */
-  readonly #before = new Map<string, readonly string[]>()
+  /** The last addresses, by UUID. */
+  readonly #last = new Map<string, readonly string[]>()
 
   constructor(client: LibvirtClient) {
     this.#client = client
   }
 
-  /** Addresses of the adapters of a VM that runs, which have these MACs, IPv4 first; none that leads nowhere from here. */
+  /** The reachable addresses of a running VM with these MAC addresses, IPv4 first. */
   async find(domain: Domain, macs: ReadonlySet<string>): Promise<string[]> {
     const found = new Set<string>()
     for (const source of Object.values(sources)) {
@@ -37,15 +37,15 @@ export class GuestAddresses {
     const table = await readFile('/proc/net/arp', 'utf8').catch(() => '')
     for (const { address, mac } of neighbours(table)) if (macs.has(mac)) found.add(address)
     const reachable = [...found].filter(isReachable).sort((a, b) => isIP(a) - isIP(b))
-    if (reachable.length > 0) this.#before.set(domain.uuid, reachable)
-    // A guest that was woken up says nothing by itself: the kernel asks for it, and its answer is in the table the next time.
-    else await Promise.all((this.#before.get(domain.uuid) ?? []).map(poke))
+    if (reachable.length > 0) this.#last.set(domain.uuid, reachable)
+    // A resumed guest sends nothing, so a datagram makes the kernel resolve its address for the next call.
+    else await Promise.all((this.#last.get(domain.uuid) ?? []).map(triggerArp))
     return reachable
   }
 }
 
-/** Has the kernel find out who has an address; what is sent means nothing to anybody. */
-async function poke(address: string): Promise<void> {
+/** Makes the kernel resolve an address by ARP, with an empty datagram. */
+async function triggerArp(address: string): Promise<void> {
   const socket = createSocket(isIP(address) === 6 ? 'udp6' : 'udp4')
   await new Promise((resolve) => {
     socket.once('error', resolve)
@@ -54,19 +54,18 @@ async function poke(address: string): Promise<void> {
   socket.close()
 }
 
-/** The machines in the networks of this host that were heard of: /proc/net/arp. */
-export function neighbours(table: string): { address: string; mac: string }[] {
-  return table
+/** Parses /proc/net/arp (proc(5)). */
+export const neighbours = (table: string): { address: string; mac: string }[] =>
+  table
     .split('\n')
     .slice(1)
     .flatMap((line) => {
       const [address = '', , flags, mac = ''] = line.split(/\s+/)
-      // ATF_COM: its MAC is known.
+      // ATF_COM (2): the entry is complete (arp(7)).
       return (Number(flags) & 2) === 0 ? [] : [{ address, mac: mac.toLowerCase() }]
     })
-}
 
-/** None for a source that the VM, or this libvirt, does not have. */
+/** Empty for a source that the VM or libvirt does not have. */
 async function addressesOf(client: LibvirtClient, domain: Domain, source: number): Promise<string[]> {
   const args = writeDomain(new XdrWriter(), domain).uint(source).uint(0)
   try {
@@ -89,7 +88,6 @@ function readInterface(reader: XdrReader): string[] {
   })
 }
 
-/** Not that of the guest to itself, and not one of the link. */
-function isReachable(address: string): boolean {
-  return isIP(address) !== 0 && !/^(127\.|::1$|0\.|::$)/.test(address) && !isForbidden(address)
-}
+/** Neither loopback, nor unspecified, nor link-local. */
+const isReachable = (address: string): boolean =>
+  isIP(address) !== 0 && !/^(127\.|::1$|0\.|::$)/.test(address) && !isForbidden(address)

@@ -5,16 +5,13 @@ import { conflict } from '../../../../../src/errors/api-error.ts'
 import { type AclEntry, aclOfMode, allowing, permissionsOf, readAcl, writeAcl } from '../../../system/acl.ts'
 import { child, children, parseXml, textOf } from './xml.ts'
 
-/** Permission to pass a directory. */
+/** Execute permission on a directory. */
 const passing = 1
 
-/** Who the guests of a libvirt run as. */
-export interface GuestUser {
-  readonly uid: number
-  readonly gid: number
-}
+/** The user of QEMU processes that libvirt starts. */
+export type GuestUser = { readonly uid: number; readonly gid: number }
 
-/** The user that libvirt gives to guests; undefined when they run as the daemon does. */
+/** The user of guests in the capabilities; undefined when guests run as the user of the daemon. */
 export function guestUserIn(capabilities: string): GuestUser | undefined {
   const host = child(parseXml(capabilities), 'host')
   const models = host === undefined ? [] : children(host, 'secmodel')
@@ -25,28 +22,28 @@ export function guestUserIn(capabilities: string): GuestUser | undefined {
 }
 
 /**
- * Lets guests through to a directory of ours, which nobody else may enter: they may pass each one on the way, not look into it.
- * A home directory, and what is not ours, is for the user to open: 409 with the command.
+ * Gives guests execute permission on a directory and its parents, by ACLs. 409 with a command when a home directory, or a directory of
+ * another user, needs it.
  */
-export async function letThrough(directory: string, user: GuestUser): Promise<void> {
+export async function allowPassage(directory: string, user: GuestUser): Promise<void> {
   if (user.uid === 0) return
-  const shut: { place: string; acl: readonly AclEntry[] }[] = []
-  // A link is passed on both sides.
+  const closedPlaces: { place: string; acl: readonly AclEntry[] }[] = []
+  // Both the path with its links and the real path are passed.
   for (const place of new Set([...waysTo(directory), ...waysTo(await realpath(directory))])) {
     const { mode, uid, gid } = await stat(place)
     const bit = uid === user.uid ? passing << 6 : gid === user.gid ? passing << 3 : passing
     if ((mode & bit) !== 0) continue
     const acl = aclAt(place, mode)
-    if ((permissionsOf(acl, user.uid) & passing) === 0) shut.push({ place, acl })
+    if ((permissionsOf(acl, user.uid) & passing) === 0) closedPlaces.push({ place, acl })
   }
-  const places = shut.map(({ place }) => place)
+  const places = closedPlaces.map(({ place }) => place)
   const owners = await Promise.all(places.map(async (place) => (await stat(place)).uid))
   const foreign = places.filter((place, index) => place === homedir() || owners[index] !== process.getuid?.())
-  if (foreign.length > 0) throw closed(foreign, user)
+  if (foreign.length > 0) throw refusal(foreign, user)
   try {
-    for (const { place, acl } of shut) writeAcl(place, allowing(acl, user.uid, passing))
+    for (const { place, acl } of closedPlaces) writeAcl(place, allowing(acl, user.uid, passing))
   } catch (cause) {
-    throw closed(places, user, cause)
+    throw refusal(places, user, cause)
   }
 }
 
@@ -54,18 +51,18 @@ function aclAt(place: string, mode: number): AclEntry[] {
   try {
     return readAcl(place) ?? aclOfMode(mode)
   } catch {
-    // Where there are none, or they cannot be read, the mode is all there is.
+    // Without ACLs the mode counts.
     return aclOfMode(mode)
   }
 }
 
-function closed(places: readonly string[], { uid }: GuestUser, cause?: unknown): Error {
+function refusal(places: readonly string[], { uid }: GuestUser, cause?: unknown): Error {
   const command = `sudo setfacl -m u:${uid}:x ${places.map(quoted).join(' ')}`
-  const who = `libvirt runs its guests as the user with the number ${uid}`
-  return conflict(`${who}, who may not pass ${places.join(', ')} to the disks of the clone: ${command}`, { cause })
+  const user = `libvirt runs its guests as the user with the number ${uid}`
+  return conflict(`${user}, which may not pass ${places.join(', ')} to the disks of the clone: ${command}`, { cause })
 }
 
-/** From the root on. */
+/** The directory and its parents, from the root on. */
 function waysTo(directory: string): string[] {
   const above = dirname(directory)
   return above === directory ? [directory] : [...waysTo(above), directory]

@@ -2,20 +2,20 @@ import { createHash } from 'node:crypto'
 import { conflict } from '../../../../../src/errors/api-error.ts'
 import type { VmAdapter, VmPlan } from '../driver.ts'
 import { devicesOf, domainNameOf, interfacesOf, isUsed } from './definition.ts'
-import { append, child, childOrNew, children, documentOf, type Element, setAttributes } from './xml.ts'
+import { append, child, childOrNew, children, descendant, type Element, insert } from './xml.ts'
 
-/** How many adapters a VM can have here; as with VirtualBox. */
+/** Limit of adapters of a VM, the same as in VirtualBox. */
 export const maxLibvirtAdapters = 36
 const loopback = '127.0.0.1'
 
-/** What is the guest's side of an adapter, or the user's: it stays when another backend takes its place. */
+/** Elements that stay when the backend changes. */
 const guestSide: ReadonlySet<string> = new Set(['mac', 'model', 'driver', 'boot', 'rom', 'alias', 'acpi', 'address'])
-/** Of the driver, what only some backends can do; a tunnel cannot. */
+/** Attributes of `driver` that a UDP tunnel does not support. */
 const backendAttributes = ['name', 'queues', 'tx_queue_size']
-/** What is of one model only. */
+/** Elements that depend on the model. */
 const modelSide: ReadonlySet<string> = new Set(['model', 'driver', 'address'])
 
-/** The address of an adapter that has none yet: always the same for a VM, and of no manufacturer. */
+/** A locally administered MAC address, always the same for a VM and an adapter. */
 export function macOfInterface(uuid: string, index: number): string {
   const hash = createHash('sha256').update(`${uuid}/${index}`).digest('hex')
   return `52${hash.slice(0, 10)}`.replace(/(..)(?=.)/g, '$1:')
@@ -23,7 +23,7 @@ export function macOfInterface(uuid: string, index: number): string {
 
 export const macIn = (adapter: Element): string => child(adapter, 'mac')?.getAttribute('address')?.toLowerCase() ?? ''
 
-/** Makes the ports of the plan adapters of the VM; others, and those that it uses for something else, stay as they are. */
+/** Connects the ports of the plan to adapters of the VM. Adapters in other use stay unless `useAnyAdapter`. */
 export function plugIn(domain: Element, uuid: string, plan: VmPlan): void {
   const present = interfacesOf(domain)
   for (const adapter of plan.adapters) {
@@ -38,15 +38,15 @@ export function plugIn(domain: Element, uuid: string, plan: VmPlan): void {
   }
 }
 
-/** The same for a VM whose memory was saved: its adapters are what they were, only their backends can change; 409. */
+/** The same for a saved VM: only backends can change. 409 when the number of adapters has changed. */
 export function plugInSaved(domain: Element, uuid: string, plan: VmPlan): void {
   const present = interfacesOf(domain)
   const added = new Map(Array.from({ length: maxLibvirtAdapters }, (_, index) => [macOfInterface(uuid, index), index]))
   const byIndex = new Map(present.map((it, place) => [added.get(macIn(it)) ?? place, it]))
-  const wanted = new Set(plan.adapters.map(({ index }) => index))
-  const lacking = plan.adapters.some(({ index }) => !byIndex.has(index))
-  const surplus = present.some((it) => added.has(macIn(it)) && !wanted.has(added.get(macIn(it)) ?? 0))
-  if (lacking || surplus) {
+  const planned = new Set(plan.adapters.map(({ index }) => index))
+  const isLacking = plan.adapters.some(({ index }) => !byIndex.has(index))
+  const hasSurplus = present.some((it) => added.has(macIn(it)) && !planned.has(added.get(macIn(it)) ?? 0))
+  if (isLacking || hasSurplus) {
     const remedy = `set adapters back to ${present.length}, or discard what was saved (virsh managedsave-remove)`
     throw conflict(`"${domainNameOf(domain)}" was saved with ${present.length} adapters: ${remedy}`)
   }
@@ -56,22 +56,18 @@ export function plugInSaved(domain: Element, uuid: string, plan: VmPlan): void {
   }
 }
 
-/** The adapter of a running VM that leads to the switch there, with or without a cable in it; undefined when it has none. */
+/** The adapter of a running VM on that UDP port, with its new link state. */
 export function recabled(domain: Element, { guestPort, carrier }: VmAdapter): Element | undefined {
   const own = interfacesOf(domain).find((it) => isOurs(it) && localPortOf(it) === String(guestPort))
   if (own !== undefined) setCable(own, carrier)
   return own
 }
 
-const sourceOf = (adapter: Element) => child(adapter, 'source')
-const localPortOf = (adapter: Element) => {
-  const source = sourceOf(adapter)
-  return source === undefined ? undefined : child(source, 'local')?.getAttribute('port')
-}
+const localPortOf = (adapter: Element) => descendant(adapter, 'source', 'local')?.getAttribute('port')
 
-/** Whether it is a tunnel to this machine. */
+/** Whether the backend is a UDP tunnel on this host. */
 const isOurs = (adapter: Element): boolean =>
-  adapter.getAttribute('type') === 'udp' && sourceOf(adapter)?.getAttribute('address') === loopback
+  adapter.getAttribute('type') === 'udp' && child(adapter, 'source')?.getAttribute('address') === loopback
 
 function newInterface(domain: Element, address: string, type: string): Element {
   const created = append(devicesOf(domain), 'interface')
@@ -80,7 +76,7 @@ function newInterface(domain: Element, address: string, type: string): Element {
   return created
 }
 
-/** Another model may not fit where this one is: libvirt finds it a place. */
+/** Changes the model. The address goes, because another model may need another bus. */
 function remodel(adapter: Element, type: string): void {
   if (child(adapter, 'model')?.getAttribute('type') === type) return
   for (const part of children(adapter)) if (modelSide.has(part.nodeName)) adapter.removeChild(part)
@@ -92,9 +88,7 @@ function attach(adapter: Element, { guestPort, switchPort, carrier }: VmAdapter)
   for (const { name } of [...adapter.attributes]) if (name !== 'type') adapter.removeAttribute(name)
   for (const name of backendAttributes) child(adapter, 'driver')?.removeAttribute(name)
   adapter.setAttribute('type', 'udp')
-  const source = documentOf(adapter).createElement('source')
-  adapter.insertBefore(source, adapter.firstChild)
-  setAttributes(source, { address: loopback, port: switchPort })
+  const source = insert(adapter, 'source', { address: loopback, port: switchPort }, adapter.firstChild)
   append(source, 'local', { address: loopback, port: guestPort })
   setCable(adapter, carrier)
 }

@@ -1,18 +1,18 @@
 import { ApiError } from '../../../../../src/errors/api-error.ts'
 
 /**
- * `unreachable`: no libvirt answers at the URI; `timeout`: somebody is there and says nothing; `refused`: libvirt answered with an
- * error; `closed`: the connection ended before the answer; `protocol`: what came is not libvirt's protocol.
+ * `unreachable`: no connection; `timeout`: no answer in time; `refused`: libvirt answered with an error; `closed`: the connection ended
+ * before the answer; `protocol`: the answer is not of the protocol.
  */
-export type LibvirtErrorCode = 'unreachable' | 'timeout' | 'refused' | 'closed' | 'protocol'
+type LibvirtErrorCode = 'unreachable' | 'timeout' | 'refused' | 'closed' | 'protocol'
 
-/** Numbers of libvirt's own errors (virterror.h). */
+/** Error numbers of libvirt (virterror.h). */
 export const libvirtErrors = { noDomain: 42, operationInvalid: 55 } as const
 
-/** What libvirt did not do; 409 with its words. */
+/** A failed call; 409 with the message of libvirt. */
 export class LibvirtError extends ApiError {
   readonly code: LibvirtErrorCode
-  /** libvirt's number of what it refused. */
+  /** The error number of libvirt. */
   readonly number: number | undefined
 
   constructor(code: LibvirtErrorCode, message: string, options: ErrorOptions & { number?: number } = {}) {
@@ -22,11 +22,11 @@ export class LibvirtError extends ApiError {
   }
 }
 
-/** Whether libvirt refused something for that reason. */
+/** Whether libvirt refused a call with that error number. */
 export const isRefusal = (error: unknown, number: number): boolean =>
   error instanceof LibvirtError && error.number === number
 
-/** Whether nobody is at the socket at all. */
+/** Whether no daemon listens on the socket. */
 export function isAbsence(error: unknown): boolean {
   if (!(error instanceof LibvirtError) || error.code !== 'unreachable') return false
   const { code = '' } = (error.cause ?? {}) as NodeJS.ErrnoException

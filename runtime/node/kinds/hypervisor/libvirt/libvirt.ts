@@ -1,7 +1,16 @@
 import { onAbort } from '../../../../../src/async/abort.ts'
 import { withTimeout } from '../../../../../src/async/timeout.ts'
 import { ApiError, conflict } from '../../../../../src/errors/api-error.ts'
-import type { ApplianceDriver, ApplianceRun, CloneWanted, Vm, VmAdapter, VmEnding, VmPlan, VmState } from '../driver.ts'
+import type {
+  ApplianceDriver,
+  ApplianceRun,
+  CloneRequest,
+  StopMode,
+  Vm,
+  VmAdapter,
+  VmPlan,
+  VmState,
+} from '../driver.ts'
 import { adapterType, adapterTypes } from './adapter-types.ts'
 import { LibvirtClient } from './client.ts'
 import { requireSound } from './clone-files.ts'
@@ -18,14 +27,14 @@ import { sizedXml } from './sized-xml.ts'
 import { parseXml, xmlText } from './xml.ts'
 
 export interface LibvirtOptions {
-  /** Asked for at every call, so that a changed setting is in force at once. */
+  /** Read at each call, so that a changed setting applies at once. */
   readonly uri: () => string
-  /** How long a guest has to obey its power button, ms. */
+  /** Timeout of a shutdown by the power button, ms. */
   readonly shutdownMs?: number
   readonly timeouts?: DomainBounds
 }
 
-/** What is known of a VM at one moment. */
+/** A VM at one moment. */
 interface Look {
   readonly vm: Vm
   /** One of `domainStates`. */
@@ -34,7 +43,7 @@ interface Look {
   readonly mark: CloneMark | undefined
 }
 
-/** Machines of the libvirt of this host. What a node wants of a VM is in what runs only; its definition is never touched. */
+/** The driver for libvirt. Settings of nodes go into the XML of a run; the definition of a VM stays. */
 export class LibvirtDriver implements ApplianceDriver {
   readonly name = 'libvirt'
   readonly adapterTypes = adapterTypes
@@ -75,9 +84,7 @@ export class LibvirtDriver implements ApplianceDriver {
     return domain && (await this.#look(domain))?.vm
   }
 
-  async maxAdapters(): Promise<number> {
-    return maxLibvirtAdapters
-  }
+  maxAdapters = async (): Promise<number> => maxLibvirtAdapters
 
   async usedAdapters(uuid: string): Promise<readonly number[]> {
     const { look } = await this.#must(uuid)
@@ -98,7 +105,7 @@ export class LibvirtDriver implements ApplianceDriver {
 
   async startAppliance(uuid: string, { size }: ApplianceRun): Promise<void> {
     const { domain, look } = await this.#startable(uuid)
-    // One that is saved is as large as it was.
+    // A saved VM keeps its size.
     const xml = look.vm.state === 'saved' || size === undefined ? undefined : sizedXml(look.definition, size)
     await (xml === undefined ? this.#domains.create(domain) : this.#domains.createXml(xml))
   }
@@ -109,7 +116,7 @@ export class LibvirtDriver implements ApplianceDriver {
     return (await this.#addresses.find(domain, macs)).map((host) => ({ host, port }))
   }
 
-  async stop(uuid: string, how: VmEnding, signal?: AbortSignal): Promise<void> {
+  async stop(uuid: string, how: StopMode, signal?: AbortSignal): Promise<void> {
     const domain = await this.#domains.byUuid(uuid)
     const look = domain && (await this.#look(domain))
     if (domain === undefined || look === undefined || !isRunning(look.vm)) return
@@ -140,14 +147,12 @@ export class LibvirtDriver implements ApplianceDriver {
 
   async setCarrier(uuid: string, adapter: VmAdapter): Promise<void> {
     const { domain } = await this.#must(uuid)
-    // One that came after the start is not in the machine yet.
+    // An adapter that was added after the start is not in the VM.
     const changed = recabled(parseXml(await this.#domains.live(domain)), adapter)
     if (changed !== undefined) await this.#domains.updateDevice(domain, xmlText(changed))
   }
 
-  async clone(wanted: CloneWanted): Promise<Vm> {
-    return this.#clones.make(wanted)
-  }
+  clone = (request: CloneRequest): Promise<Vm> => this.#clones.create(request)
 
   isUnclear(error: unknown): boolean {
     return error instanceof LibvirtError
@@ -160,7 +165,8 @@ export class LibvirtDriver implements ApplianceDriver {
   }
 
   async openClone(uuid: string, directory: string): Promise<Vm> {
-    return this.#vmOf(await this.#clones.open(uuid, directory))
+    await this.#clones.open(uuid, directory)
+    return (await this.#must(uuid)).look.vm
   }
 
   async closeClone(uuid: string): Promise<void> {
@@ -173,9 +179,7 @@ export class LibvirtDriver implements ApplianceDriver {
     if (domain !== undefined) await this.#clones.remove(domain)
   }
 
-  watch(changed: (uuid: string) => void): () => void {
-    return this.#client.watch(changed)
-  }
+  watch = (changed: (uuid: string) => void): (() => void) => this.#client.watch(changed)
 
   async close(): Promise<void> {
     this.#client.close()
@@ -188,21 +192,17 @@ export class LibvirtDriver implements ApplianceDriver {
     return { domain, look }
   }
 
-  /** 409 when it runs. */
+  /** 409 when the VM runs. */
   async #startable(uuid: string): Promise<{ domain: Domain; look: Look }> {
     const found = await this.#must(uuid)
     const { vm, state } = found.look
     if (isRunning(vm)) throw conflict(`The VM "${vm.name}" runs already`)
-    // One that crashed may have been kept, to be looked at.
+    // libvirt may preserve a crashed VM.
     if (state === domainStates.crashed) await this.#domains.destroy(found.domain)
     return found
   }
 
-  async #vmOf({ uuid }: Domain): Promise<Vm> {
-    return (await this.#must(uuid)).look.vm
-  }
-
-  /** Undefined when it went while it was looked at. */
+  /** Undefined when the VM is gone. */
   async #look(domain: Domain): Promise<Look | undefined> {
     try {
       const [definition, state, isSaved] = await Promise.all([
@@ -225,13 +225,13 @@ export class LibvirtDriver implements ApplianceDriver {
 
   async #shutDown(domain: Domain, state: number, signal: AbortSignal | undefined): Promise<void> {
     await this.#untilStopped(domain, signal, async () => {
-      // One that stands still would not hear of it.
+      // A paused guest does not see its power button.
       if (vmState(state, false) === 'suspended') await this.#resume(domain, state)
       await this.#domains.pressPowerButton(domain)
     })
   }
 
-  /** Has the VM asked to end and waits until it has; 409 after the bound, or when nobody waits any more. */
+  /** Runs `ask`, and waits until the VM has ended; 409 after the timeout, or when the signal aborts. */
   async #untilStopped(domain: Domain, signal: AbortSignal | undefined, ask: () => Promise<void>): Promise<void> {
     const seconds = this.#shutdownMs / 1000
     let unwatch = () => {}
@@ -241,9 +241,9 @@ export class LibvirtDriver implements ApplianceDriver {
     }
     try {
       const stopped = new Promise<void>((resolve, reject) => {
-        forget = onAbort(signal, () => reject(conflict(`"${domain.name}" was not waited for any longer`)))
+        forget = onAbort(signal, () => reject(conflict(`The wait for the end of "${domain.name}" was cancelled`)))
         if (signal?.aborted) return
-        // One that cannot be asked now is told of again when libvirt is back.
+        // After a lost connection the client reports all VMs again.
         const look = () => this.#hasEnded(domain).catch(() => false)
         unwatch = this.#client.watch((uuid) => {
           if (uuid === domain.uuid) void look().then((ended) => ended && resolve())

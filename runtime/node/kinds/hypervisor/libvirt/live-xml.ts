@@ -2,51 +2,58 @@ import { conflict } from '../../../../../src/errors/api-error.ts'
 import type { VmPlan } from '../driver.ts'
 import { devicesOf, domainNameOf, ramOf, requireMachine } from './definition.ts'
 import { plugIn, plugInSaved } from './interfaces.ts'
-import { append, child, children, documentOf, type Element, parseXml, removeChildren, xmlText } from './xml.ts'
+import {
+  append,
+  child,
+  children,
+  descendant,
+  type Element,
+  insert,
+  parseXml,
+  removeChildren,
+  setAttributes,
+  xmlText,
+} from './xml.ts'
 
 const loopback = '127.0.0.1'
 
-/** What a VM is started with: its definition but for what the plan says. The definition itself is never touched. */
+/** The XML of a run: the definition with the settings of the plan. */
 export function liveXml(definition: string, uuid: string, plan: VmPlan): string {
   const domain = parseXml(definition)
   requireMachine(domain)
   if (plan.ram !== undefined && plan.ram !== ramOf(domain)) setRam(domain, plan.ram)
   plugIn(domain, uuid, plan)
-  serveSerial(domain, plan.serialPort)
-  serveScreen(domain, plan.screen)
-  return xmlText(domain)
+  return withConsoles(domain, plan)
 }
 
-/** What a VM goes on with whose memory was saved with this XML: what the guest sees stays, what it leads to is new. */
+/** The XML of a restore: the guest keeps its devices, and their backends are those of the plan. */
 export function resumedXml(saved: string, uuid: string, plan: VmPlan): string {
   const domain = parseXml(saved)
   requireMachine(domain)
   plugInSaved(domain, uuid, plan)
-  serveSerial(domain, plan.serialPort)
-  serveScreen(domain, plan.screen)
+  return withConsoles(domain, plan)
+}
+
+function withConsoles(domain: Element, { serialPort, screen }: VmPlan): string {
+  serveSerial(domain, serialPort)
+  serveScreen(domain, screen)
   return xmlText(domain)
 }
 
 export function setRam(domain: Element, mb: number): void {
-  const topology = child(domain, 'cpu') && child(child(domain, 'cpu') as Element, 'numa')
+  const topology = descendant(domain, 'cpu', 'numa')
   const cells = topology === undefined ? [] : children(topology, 'cell')
-  if (cells.length > 1) {
+  if (cells.length > 1)
     throw conflict(`"${domainNameOf(domain)}" has its memory in ${cells.length} NUMA cells: its ram cannot be set`)
-  }
-  const inKib = { unit: 'KiB', value: String(mb * 1024) }
-  for (const cell of cells) {
-    cell.setAttribute('memory', inKib.value)
-    cell.setAttribute('unit', inKib.unit)
-  }
-  for (const name of ['memory', 'currentMemory']) {
-    const element = child(domain, name)
-    if (element === undefined) continue
-    element.setAttribute('unit', inKib.unit)
-    element.textContent = inKib.value
+  const kib = String(mb * 1024)
+  for (const cell of cells) setAttributes(cell, { memory: kib, unit: 'KiB' })
+  for (const element of ['memory', 'currentMemory'].flatMap((name) => children(domain, name))) {
+    element.setAttribute('unit', 'KiB')
+    element.textContent = kib
   }
 }
 
-/** Its first serial port at a TCP port as it is; a console on that port is the same, and libvirt shows it again by itself. */
+/** Serves the first serial port raw on a TCP port. libvirt recreates the console element of that port. */
 function serveSerial(domain: Element, port: number): void {
   const devices = devicesOf(domain)
   const serial = children(devices, 'serial')[0] ?? append(devices, 'serial')
@@ -61,13 +68,13 @@ function serveSerial(domain: Element, port: number): void {
   }
 }
 
-/** Whether its first serial port is at that TCP port. */
+/** Whether the first serial port is on that TCP port. */
 export function servesSerial(domain: Element, port: number): boolean {
   const [serial] = children(devicesOf(domain), 'serial')
   return serial !== undefined && child(serial, 'source')?.getAttribute('service') === String(port)
 }
 
-/** Screens of other kinds stay: devices of the guest may need them. */
+/** Serves the screen by VNC. Screens of other types stay, because devices of the guest may need them. */
 function serveScreen(domain: Element, screen: VmPlan['screen']): void {
   const devices = devicesOf(domain)
   const [first, ...others] = children(devices, 'graphics').filter((it) => it.getAttribute('type') === 'vnc')
@@ -79,10 +86,6 @@ function serveScreen(domain: Element, screen: VmPlan['screen']): void {
   const graphics = first ?? append(devices, 'graphics', { type: 'vnc' })
   for (const name of ['listen', 'socket', 'websocket', 'autoport', 'port']) graphics.removeAttribute(name)
   removeChildren(graphics, 'listen')
-  graphics.setAttribute('port', String(screen.port))
-  graphics.setAttribute('autoport', 'no')
-  const listen = documentOf(graphics).createElement('listen')
-  listen.setAttribute('type', 'address')
-  listen.setAttribute('address', screen.host)
-  graphics.insertBefore(listen, graphics.firstChild)
+  setAttributes(graphics, { port: screen.port, autoport: 'no' })
+  insert(graphics, 'listen', { type: 'address', address: screen.host }, graphics.firstChild)
 }

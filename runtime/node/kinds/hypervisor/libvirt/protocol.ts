@@ -2,8 +2,8 @@ import { LibvirtError } from './libvirt-error.ts'
 import { XdrReader, XdrWriter } from './xdr.ts'
 
 /**
- * libvirt's wire protocol: src/rpc/virnetprotocol.x (messages) and src/remote/remote_protocol.x (procedures) of libvirt. Old
- * clients must work with new daemons, so numbers and shapes stay as they are once they have been released.
+ * The wire protocol: src/rpc/virnetprotocol.x (messages) and src/remote/remote_protocol.x (procedures) of libvirt. Released numbers and
+ * types never change.
  */
 export const remoteProgram = 0x20008086
 export const keepaliveProgram = 0x6b656570
@@ -48,7 +48,7 @@ export const authTypes = { none: 0, sasl: 1, polkit: 2 } as const
 export const messageTypes = { call: 0, reply: 1, message: 2 } as const
 const statuses = { ok: 0, error: 1 } as const
 
-/** VIR_NET_MESSAGE_MAX and the length before it. */
+/** VIR_NET_MESSAGE_MAX and the length field. */
 const maxMessageBytes = (16 << 20) + 4
 const lengthBytes = 4
 const headerBytes = 24
@@ -57,7 +57,7 @@ export interface Message {
   readonly program: number
   readonly procedure: number
   readonly type: number
-  /** A reply has that of its call. */
+  /** A reply has the serial of its call. */
   readonly serial: number
   readonly isError: boolean
   readonly payload: Buffer
@@ -65,31 +65,31 @@ export interface Message {
 
 export function encodeMessage({ program, procedure, type, serial, isError, payload }: Message): Buffer {
   const length = lengthBytes + headerBytes + payload.length
-  if (length > maxMessageBytes) throw new LibvirtError('protocol', 'What is to be told to libvirt is too long for it')
+  if (length > maxMessageBytes)
+    throw new LibvirtError('protocol', `A message to libvirt may have ${maxMessageBytes} bytes, got ${length}`)
   const status = isError ? statuses.error : statuses.ok
   const header = new XdrWriter().uint(length).uint(program).uint(1).int(procedure).int(type).uint(serial).int(status)
   return Buffer.concat([header.bytes, payload])
 }
 
-/** Cuts a byte stream into messages, however it was split. Throws a LibvirtError on what cannot be one. */
+/** Splits a byte stream into messages. Throws a LibvirtError on an invalid length. */
 export class MessageReader {
   #chunks: Buffer[] = []
   #size = 0
-  #wanted = lengthBytes
+  #needed = lengthBytes
 
   push(bytes: Buffer): Message[] {
     this.#chunks.push(bytes)
     this.#size += bytes.length
     const messages: Message[] = []
-    while (this.#size >= this.#wanted) {
+    while (this.#size >= this.#needed) {
       const [first = Buffer.alloc(0)] = this.#chunks
       const buffer = this.#chunks.length === 1 ? first : Buffer.concat(this.#chunks)
       const length = buffer.readUInt32BE(0)
-      if (length < lengthBytes + headerBytes || length > maxMessageBytes) {
-        throw new LibvirtError('protocol', `What comes from libvirt is not its protocol: a message of ${length} bytes`)
-      }
-      // Nothing is put together again before a message is whole.
-      this.#wanted = buffer.length < length ? length : lengthBytes
+      if (length < lengthBytes + headerBytes || length > maxMessageBytes)
+        throw new LibvirtError('protocol', `libvirt does not speak its protocol: a message of ${length} bytes`)
+      // The chunks are joined again only when the message is complete.
+      this.#needed = buffer.length < length ? length : lengthBytes
       const rest = buffer.length < length ? buffer : buffer.subarray(length)
       this.#chunks = [rest]
       this.#size = rest.length
@@ -110,11 +110,11 @@ function decode(bytes: Buffer): Message {
   return { program, procedure, type, serial, isError, payload: bytes.subarray(headerBytes) }
 }
 
-/** The error that a reply is (remote_error): its number and its words. */
+/** Parses an error reply (remote_error). */
 export function refusalIn(payload: Buffer): LibvirtError {
   const reader = new XdrReader(payload)
   const number = reader.int()
   reader.int()
-  const words = reader.maybe((it) => it.string()) ?? `error ${number}`
-  return new LibvirtError('refused', `libvirt: ${words.trim()}`, { number })
+  const message = reader.maybe((it) => it.string()) ?? `error ${number}`
+  return new LibvirtError('refused', `libvirt: ${message.trim()}`, { number })
 }

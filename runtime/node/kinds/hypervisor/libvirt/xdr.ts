@@ -1,4 +1,4 @@
-/** Writes values in XDR (RFC 4506), the encoding of libvirt's messages: all is in units of four bytes. */
+/** Writes values in XDR (RFC 4506), in units of four bytes. */
 export class XdrWriter {
   readonly #parts: Buffer[] = []
 
@@ -20,12 +20,12 @@ export class XdrWriter {
     return this.uint(content.length).#add(content).#add(padding)
   }
 
-  /** A string that may be absent. */
+  /** An optional string. */
   maybeString(text: string | undefined): this {
     return text === undefined ? this.uint(0) : this.uint(1).string(text)
   }
 
-  /** Bytes whose number both sides know; a multiple of four. */
+  /** Bytes of a fixed length, which is a multiple of four. */
   fixed(bytes: Buffer): this {
     return this.#add(bytes)
   }
@@ -40,7 +40,7 @@ export class XdrWriter {
   }
 }
 
-/** Reads values in XDR. Throws a RangeError when there are fewer bytes than a value has. */
+/** Reads values in XDR. Throws a RangeError at the end of the bytes. */
 export class XdrReader {
   readonly #bytes: Buffer
   #at = 0
@@ -68,21 +68,23 @@ export class XdrReader {
     return text
   }
 
-  /** What may be absent. */
+  /** An optional value. */
   maybe<T>(read: (reader: this) => T): T | undefined {
     return this.uint() === 0 ? undefined : read(this)
   }
 
-  /** As many as are announced; each has a byte at least, so that no announcement is believed beyond what is there. */
+  /** An array. Each element has at least one byte, so a length beyond the number of bytes is invalid. */
   array<T>(read: (reader: this) => T): T[] {
     const length = this.uint()
-    if (length > this.#bytes.length) throw new RangeError(`an array of ${length}, and there is not so much`)
+    if (length > this.#bytes.length)
+      throw new RangeError(`an array of ${length} elements in ${this.#bytes.length} bytes`)
     return Array.from({ length }, () => read(this))
   }
 
   fixed(length: number): Buffer {
     const end = this.#at + length
-    if (end > this.#bytes.length) throw new RangeError(`${length} bytes at ${this.#at}, and there are not so many`)
+    if (end > this.#bytes.length)
+      throw new RangeError(`${length} bytes at ${this.#at}, but only ${this.#bytes.length} in all`)
     const bytes = this.#bytes.subarray(this.#at, end)
     this.#at = end
     return bytes

@@ -1,5 +1,5 @@
 import { createRequire } from 'node:module'
-import type { Element } from '@xmldom/xmldom'
+import type { Element, Node } from '@xmldom/xmldom'
 import { conflict } from '../../../../../src/errors/api-error.ts'
 
 export type { Element } from '@xmldom/xmldom'
@@ -7,51 +7,58 @@ export type { Element } from '@xmldom/xmldom'
 const load = createRequire(import.meta.url)
 let loaded: typeof import('@xmldom/xmldom') | undefined
 
-/** The library is loaded when the first VM of libvirt is looked at: it would be a part of every start of the service. */
+/** Loads the library at the first use, to keep the start of the service fast. */
 function library(): typeof import('@xmldom/xmldom') {
   loaded ??= load('@xmldom/xmldom') as typeof import('@xmldom/xmldom')
   return loaded
 }
 
-/** The outermost element; 409 when the text is no XML. */
+/** The root element; 409 when the text is no XML. */
 export function parseXml(text: string): Element {
   const onError = (_: string, message: string) => {
-    throw conflict(`What libvirt says of the VM is not XML: ${message}`)
+    throw conflict(`The description of the VM by libvirt is not XML: ${message}`)
   }
   const root = new (library().DOMParser)({ onError }).parseFromString(text, 'text/xml').documentElement
-  if (root === null) throw conflict('What libvirt says of the VM is not XML')
+  if (root === null) throw conflict('The description of the VM by libvirt is not XML')
   return root
 }
 
-/** Throws on characters that XML cannot have. */
-export function xmlText(element: Element): string {
-  return new (library().XMLSerializer)().serializeToString(element, { requireWellFormed: true })
-}
+/** Throws on characters that XML does not allow. */
+export const xmlText = (element: Element): string =>
+  new (library().XMLSerializer)().serializeToString(element, { requireWellFormed: true })
 
-/** The elements in it, in order; those of one name when that is given. */
+/** The child elements, of one name if it is given. */
 export function children(parent: Element, name?: string): Element[] {
   const elements: Element[] = []
   for (let node = parent.firstChild; node !== null; node = node.nextSibling) {
-    if (node.nodeType === node.ELEMENT_NODE && (name === undefined || node.nodeName === name)) {
+    if (node.nodeType === node.ELEMENT_NODE && (name === undefined || node.nodeName === name))
       elements.push(node as Element)
-    }
   }
   return elements
 }
 
 export const child = (parent: Element, name: string): Element | undefined => children(parent, name)[0]
 
-/** The first of the name; it is made when there is none. */
+/** The first child of the first child. */
+export const descendant = (parent: Element, name: string, inner: string): Element | undefined =>
+  children(parent, name)
+    .slice(0, 1)
+    .flatMap((it) => children(it, inner))[0]
+
+/** The first child of that name; a missing one is created. */
 export const childOrNew = (parent: Element, name: string): Element => child(parent, name) ?? append(parent, name)
 
-export type Attributes = Readonly<Record<string, string | number>>
+type Attributes = Readonly<Record<string, string | number>>
 
-/** A new element at the end. */
-export function append(parent: Element, name: string, attributes: Attributes = {}, text?: string): Element {
+/** Creates the last child. */
+export const append = (parent: Element, name: string, attributes: Attributes = {}): Element =>
+  insert(parent, name, attributes, null)
+
+/** Creates a child before another node. */
+export function insert(parent: Element, name: string, attributes: Attributes, before: Node | null): Element {
   const element = documentOf(parent).createElement(name)
-  parent.appendChild(element)
+  parent.insertBefore(element, before)
   setAttributes(element, attributes)
-  if (text !== undefined) element.textContent = text
   return element
 }
 
@@ -59,7 +66,7 @@ export function setAttributes(element: Element, attributes: Attributes): void {
   for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, String(value))
 }
 
-/** Takes out all of the name. */
+/** Removes all children of that name. */
 export function removeChildren(parent: Element, name: string): void {
   for (const element of children(parent, name)) parent.removeChild(element)
 }

@@ -1,4 +1,4 @@
-/** What adapters can be, as nodes name it, and VirtualBox's word. The first is the default. */
+/** Adapter types: the name in nodes, and the code of VirtualBox. The first is the default. */
 const types: readonly { readonly name: string; readonly code: string; readonly words: RegExp }[] = [
   { name: 'Intel PRO/1000 MT Desktop (82540EM)', code: '82540EM', words: /82540em|pro\/1000 mt desktop|^e1000$/ },
   { name: 'Intel PRO/1000 T Server (82543GC)', code: '82543GC', words: /82543gc|pro\/1000 t server/ },
@@ -10,9 +10,9 @@ const types: readonly { readonly name: string; readonly code: string; readonly w
 
 export const adapterTypeNames: readonly string[] = types.map(({ name }) => name)
 
-/** The name that a free text means; undefined when it means none. */
+/** The adapter type that a text of a client means. */
 export const adapterTypeOf = (text: string): string | undefined =>
   types.find(({ words }) => words.test(text.trim().toLowerCase()))?.name
 
-/** VirtualBox's word for the type of that name. */
+/** The code of VirtualBox for an adapter type. */
 export const adapterCode = (name: string): string => types.find((type) => type.name === name)?.code ?? '82540EM'

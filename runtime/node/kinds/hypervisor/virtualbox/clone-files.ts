@@ -9,37 +9,34 @@ import type { AttachedDisk } from './machine.ts'
 
 const maxSettingsBytes = 8 << 20
 
-/** Where the disks of a closed clone were, by the name of their files in `Snapshots`; the program before us wrote it, too. */
-const DiskTable = Type.Array(
-  Type.Object({
-    hdd: Type.String({ minLength: 1, maxLength: 255 }),
-    controller: Type.String({ minLength: 1, maxLength: 255 }),
-    port: Type.Union([Type.String({ pattern: '^\\d{1,3}$' }), Type.Integer({ minimum: 0, maximum: 999 })]),
-    device: Type.Union([Type.String({ pattern: '^\\d{1,3}$' }), Type.Integer({ minimum: 0, maximum: 999 })]),
-  }),
-  { maxItems: 512 },
-)
+const Name = Type.String({ minLength: 1, maxLength: 255 })
+const Place = Type.Union([Type.String({ pattern: '^\\d{1,3}$' }), Type.Integer({ minimum: 0, maximum: 999 })])
+/** The disks of a closed clone, by the names of their files in `Snapshots`. GNS3 writes the same file. */
+const DiskTable = Type.Array(Type.Object({ hdd: Name, controller: Name, port: Place, device: Place }), {
+  maxItems: 512,
+})
 
 const tableOf = (settingsFile: string) => join(dirname(settingsFile), 'hdd_info.json')
 const snapshotsOf = (settingsFile: string) => join(dirname(settingsFile), 'Snapshots')
 
-/** Whether a file is among those of the clone that are overlays. */
+/** Whether a file is an overlay of the clone. */
 export const isOverlay = (settingsFile: string, file: string): boolean => dirname(file) === snapshotsOf(settingsFile)
 
-/** Whether it is below the directory. */
+/** Whether a file is below a directory. */
 export const isWithin = (directory: string, file: string): boolean => file.startsWith(directory + sep)
 
 export async function writeDiskTable(settingsFile: string, disks: readonly AttachedDisk[]): Promise<void> {
-  const table: Static<typeof DiskTable> = disks.map(({ controller, port, device, file }) => ({
+  const row = ({ controller, port, device, file }: AttachedDisk) => ({
     hdd: basename(file),
     controller,
     port: String(port),
     device: String(device),
-  }))
+  })
+  const table: Static<typeof DiskTable> = disks.map(row)
   await writeDurable(tableOf(settingsFile), `${JSON.stringify(table, null, 4)}\n`)
 }
 
-/** The disks that were taken out of a clone when it was closed; those whose file is not there are left out. */
+/** The disks that were detached when the clone was closed, if their files exist. */
 export async function readDiskTable(settingsFile: string): Promise<AttachedDisk[]> {
   const table = await readFile(tableOf(settingsFile), 'utf8').then(parseTable, () => [])
   const disks: AttachedDisk[] = []
@@ -50,9 +47,7 @@ export async function readDiskTable(settingsFile: string): Promise<AttachedDisk[
   return disks
 }
 
-export async function removeDiskTable(settingsFile: string): Promise<void> {
-  await removeDurable(tableOf(settingsFile))
-}
+export const removeDiskTable = (settingsFile: string): Promise<void> => removeDurable(tableOf(settingsFile))
 
 function parseTable(text: string): Static<typeof DiskTable> {
   try {
@@ -63,7 +58,7 @@ function parseTable(text: string): Static<typeof DiskTable> {
   }
 }
 
-/** The settings of the machine in the directory, or in one that is in it; undefined when they are not there. */
+/** The settings file of a VM in a directory or its subdirectories. */
 export async function findSettings(directory: string, uuid: string): Promise<string | undefined> {
   const within = await readdir(directory, { withFileTypes: true }).catch(() => [])
   const places = [directory, ...within.filter((each) => each.isDirectory()).map(({ name }) => join(directory, name))]

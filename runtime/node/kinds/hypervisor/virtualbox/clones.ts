@@ -5,39 +5,39 @@ import { ignore } from '../../../../../src/async/ignore.ts'
 import { conflict } from '../../../../../src/errors/api-error.ts'
 import { withDiskErrors } from '../../../storage/disk.ts'
 import { makeDirectory } from '../../../storage/durable-file.ts'
-import type { CloneWanted } from '../driver.ts'
+import type { CloneRequest } from '../driver.ts'
 import { findSettings, isOverlay, isWithin, readDiskTable, removeDiskTable, writeDiskTable } from './clone-files.ts'
 import type { AttachedDisk, Snapshot, VirtualBoxVm } from './machine.ts'
 import { cloneMark, type Machines } from './machines.ts'
 
 const baseName = 'Patchbay linked base'
-/** What clones may be overlays of; the second was made by the program before us. */
+/** Snapshots that clones may be based on; the second name is that of GNS3. */
 const baseNames = [baseName, 'GNS3 Linked Base for clones']
 
-/** Machines that are overlays of others, each in the directory of its node. */
+/** Linked clones, each in the directory of its node. */
 export class Clones {
   readonly #machines: Machines
-  /** Being made: registered before they are marked. */
-  readonly #making = new Set<string>()
+  /** Clones under creation; they are registered before they are marked. */
+  readonly #creating = new Set<string>()
 
   constructor(machines: Machines) {
     this.#machines = machines
   }
 
   async isClone(uuid: string): Promise<boolean> {
-    return this.#making.has(uuid) || (await this.#machines.isClone(uuid))
+    return this.#creating.has(uuid) || (await this.#machines.isClone(uuid))
   }
 
-  /** A clone of a machine; what is made is undone when it fails. */
-  async make(
+  /** Creates a clone; a failure leaves nothing behind. */
+  async create(
     source: VirtualBoxVm,
-    { name, directory, clone_uuid: uuid = randomUUID() }: CloneWanted,
+    { name, directory, clone_uuid: uuid = randomUUID() }: CloneRequest,
   ): Promise<VirtualBoxVm> {
     await this.#requireFreeName(name)
     await withDiskErrors('The directory of a clone', () => makeDirectory(directory))
     const known = source.snapshots.find((each) => baseNames.includes(each.name))
     const base = known ?? (await this.#takeBase(source))
-    this.#making.add(uuid)
+    this.#creating.add(uuid)
     try {
       await this.#machines.run(
         ...['clonevm', source.uuid, '--snapshot', base.uuid, '--options', 'link', '--name', name],
@@ -54,7 +54,7 @@ export class Clones {
           .catch(ignore('the next clone is made from the same snapshot'))
       throw error
     } finally {
-      this.#making.delete(uuid)
+      this.#creating.delete(uuid)
     }
   }
 
@@ -66,7 +66,7 @@ export class Clones {
     await this.#machines.modify(clone.uuid, ['--name', name])
   }
 
-  /** Makes the clone in a directory known again, with the disks that were taken out when it was closed. */
+  /** Registers the clone in a directory, and attaches the disks that were detached when it was closed. */
   async open(uuid: string, directory: string): Promise<VirtualBoxVm> {
     let clone = await this.#machines.find(uuid)
     if (clone === undefined) {
@@ -76,24 +76,23 @@ export class Clones {
       clone = await this.#machines.get(uuid)
     }
     if (!isWithin(directory, clone.file)) throw conflict(`VirtualBox has the VM ${uuid} in another directory`)
-    const wanted = await readDiskTable(clone.file)
-    const there = new Set(clone.disks.map(placeOf))
-    const missing = wanted.filter((disk) => !there.has(placeOf(disk)))
+    const attached = new Set(clone.disks.map(placeOf))
+    const missing = (await readDiskTable(clone.file)).filter((disk) => !attached.has(placeOf(disk)))
     for (const disk of missing) await this.#attach(uuid, disk, disk.file)
     await withDiskErrors('The list of the disks of a clone', () => removeDiskTable(clone.file))
     return missing.length > 0 ? await this.#machines.get(uuid) : clone
   }
 
-  /** The manager forgets it; its files stay. */
+  /** Unregisters the clone; its files stay. */
   async close(clone: VirtualBoxVm): Promise<void> {
     requireStopped(clone)
     await this.#requireClone(clone)
-    // Nothing of one whose memory is saved can be changed, and nothing needs to be.
-    if (clone.state === 'stopped') await this.#takeOut(clone)
+    // Disks of a saved VM cannot be detached, and need not be.
+    if (clone.state === 'stopped') await this.#detach(clone)
     await this.#machines.run('unregistervm', clone.uuid)
   }
 
-  /** The manager forgets it, and its files are deleted: only those in its own directory. */
+  /** Unregisters the clone and deletes its directory. */
   async remove(clone: VirtualBoxVm): Promise<void> {
     requireStopped(clone)
     await this.#requireClone(clone)
@@ -101,20 +100,20 @@ export class Clones {
     await this.#delete(dirname(clone.file))
   }
 
-  /** Forgets the disks below a directory whose files are not there. */
+  /** Unregisters the disks below a directory whose files are missing. */
   async forgetMissingDisks(directory: string): Promise<void> {
     const missing = (await this.#machines.disks()).filter((disk) => !disk.isAccessible)
-    await this.#forgetDisks(missing.map(({ file }) => file).filter((file) => isWithin(directory, file)))
+    await this.#closeDisks(missing.map(({ file }) => file).filter((file) => isWithin(directory, file)))
   }
 
-  /** Overlays first: a disk that has some cannot be forgotten. */
-  async #forgetDisks(files: readonly string[]): Promise<void> {
+  /** Unregisters disks, overlays before their bases. */
+  async #closeDisks(files: readonly string[]): Promise<void> {
     for (const file of files.toReversed())
-      await this.#machines.run('closemedium', 'disk', file).catch(ignore('a disk that another machine has stays'))
+      await this.#machines.run('closemedium', 'disk', file).catch(ignore('a disk of another VM stays'))
   }
 
-  /** The overlays of the clone out of its drives, so that VirtualBox forgets it without them. */
-  async #takeOut(clone: VirtualBoxVm): Promise<void> {
+  /** Detaches the overlays of a clone, so that VirtualBox can unregister the clone. */
+  async #detach(clone: VirtualBoxVm): Promise<void> {
     const known = new Set((await this.#machines.disks()).map(({ file }) => file))
     const overlays = clone.disks.filter(({ file }) => known.has(file) && isOverlay(clone.file, file))
     if (overlays.length === 0) return
@@ -129,7 +128,7 @@ export class Clones {
     )
   }
 
-  /** VirtualBox makes overlays of snapshots only, so the machine has one more from now on. */
+  /** Takes a snapshot of the source, because VirtualBox clones snapshots only. */
   async #takeBase(source: VirtualBoxVm): Promise<Snapshot> {
     requireStopped(source)
     await this.#machines.run('snapshot', source.uuid, 'take', baseName)
@@ -140,21 +139,19 @@ export class Clones {
     return base
   }
 
-  /** What there is of a clone that did not come to be. Never rejects, for the first failure is the one to be told. */
+  /** Removes the remains of a failed clone. Never rejects, so that the caller reports the first failure. */
   async #undo(uuid: string, directory: string): Promise<void> {
     try {
       const clone = await this.#machines.find(uuid)
       if (clone !== undefined) await this.#machines.run('unregistervm', uuid)
       const file = clone?.file ?? (await findSettings(directory, uuid))
       if (file !== undefined && isWithin(directory, file)) await this.#delete(dirname(file))
-    } catch {
-      // Nothing more can be done about it.
-    }
+    } catch {}
   }
 
   async #delete(directory: string): Promise<void> {
     const files = (await this.#machines.disks()).map(({ file }) => file)
-    await this.#forgetDisks(files.filter((file) => isWithin(directory, file)))
+    await this.#closeDisks(files.filter((file) => isWithin(directory, file)))
     await withDiskErrors('The files of a clone', () => rm(directory, { recursive: true, force: true }))
   }
 

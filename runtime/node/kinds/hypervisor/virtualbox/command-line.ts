@@ -1,21 +1,21 @@
 import type { ChildProcess } from 'node:child_process'
 import { conflict, tooMany } from '../../../../../src/errors/api-error.ts'
 import { startProgram } from '../../../programs/start.ts'
-import { CommandFailure, complaintOf } from './failure.ts'
-import { type FoundManager, findManager, locale, variables } from './program.ts'
+import { CommandFailure, errorText } from './failure.ts'
+import { findManager, locale, variables } from './program.ts'
 
-/** Of one command; the description of a machine has some 10 KB. */
+/** Limit of the output of one command; the description of a VM has some 10 KB. */
 const maxOutputBytes = 4 << 20
-/** How long what it has written is waited for when it has ended; a server that it started may still have its output open, ms. */
+/** Wait for the rest of the output after the exit, ms. The server that VBoxManage starts may keep the pipe open. */
 const drainMs = 500
 
 export interface CommandLineOptions {
-  /** The setting: a path, or a name in PATH; empty: VBoxManage in PATH. */
+  /** A path, or a name in PATH; empty: VBoxManage in PATH. */
   readonly path: () => string
   readonly searchPath?: () => string
-  /** Bound of one command, ms. */
+  /** Timeout of one command, ms. */
   readonly commandMs?: number
-  /** Bound of the wait for its turn, ms. */
+  /** Timeout of the wait in the queue, ms. */
   readonly turnMs?: number
   readonly maxWaiting?: number
 }
@@ -27,7 +27,7 @@ interface Waiting {
   readonly timer: NodeJS.Timeout
 }
 
-/** VBoxManage, one command at a time: several at once make each other fail. */
+/** Runs VBoxManage, one command at a time, because concurrent commands fail. */
 export class CommandLine {
   readonly #options: Required<CommandLineOptions>
   readonly #waiting: Waiting[] = []
@@ -44,19 +44,19 @@ export class CommandLine {
     }
   }
 
-  /** The program as it is now; 409 when there is none. */
-  program(): FoundManager {
+  /** The path of the program; 409 when there is none. */
+  program(): string {
     return findManager(this.#options.path(), this.#options.searchPath())
   }
 
-  /** What the command says, when it is its turn; 409 with its own words when it fails, 429 when too many wait. */
+  /** Queues a command and returns its output. 409 with its error text when it fails, 429 when the queue is full. */
   run(...args: readonly string[]): Promise<string> {
-    if (args.some((arg) => arg.includes('\0'))) return Promise.reject(conflict('VirtualBox: a name cannot hold a NUL'))
+    if (args.some((arg) => arg.includes('\0')))
+      return Promise.reject(conflict('VirtualBox: a name cannot contain a NUL'))
     if (this.#isClosed) return Promise.reject(closed())
     const { maxWaiting, turnMs } = this.#options
-    if (this.#waiting.length >= maxWaiting) {
+    if (this.#waiting.length >= maxWaiting)
       return Promise.reject(tooMany(`VirtualBox is busy: ${maxWaiting} commands wait for their turn`))
-    }
     return new Promise((resolve, reject) => {
       const timer = setTimeout(() => {
         this.#waiting.splice(this.#waiting.indexOf(entry), 1)
@@ -68,7 +68,7 @@ export class CommandLine {
     })
   }
 
-  /** No further commands; what waits is refused, what runs ends (it is bounded). */
+  /** Refuses waiting and further commands, and waits for the running one. */
   async close(): Promise<void> {
     this.#isClosed = true
     for (const { reject, timer } of this.#waiting.splice(0)) {
@@ -92,21 +92,21 @@ export class CommandLine {
   }
 
   async #execute(args: readonly string[]): Promise<string> {
-    const { path } = this.program()
     const { commandMs } = this.#options
-    const end = await execute(path, ['--nologo', ...args], commandMs)
+    const end = await execute(this.program(), ['--nologo', ...args], commandMs)
     if (end.type === 'late') {
       const cause = new CommandFailure(end.stderr, { timedOut: true })
       throw conflict(`VirtualBox: ${args[0]} did not end within ${commandMs} ms`, { cause })
     }
-    if (end.type === 'too much') throw conflict(`VirtualBox: the answer to ${args[0]} does not end`)
+    if (end.type === 'too much')
+      throw conflict(`VirtualBox: the output of ${args[0]} is longer than ${maxOutputBytes} bytes`)
     if (end.code === 0) return end.stdout
-    const words = complaintOf(end.stderr) || `${args[0]} failed (${end.signal ?? `exit code ${end.code}`})`
-    throw conflict(`VirtualBox: ${words}`, { cause: new CommandFailure(end.stderr) })
+    const reason = errorText(end.stderr) || `${args[0]} failed (${end.signal ?? `exit code ${end.code}`})`
+    throw conflict(`VirtualBox: ${reason}`, { cause: new CommandFailure(end.stderr) })
   }
 }
 
-const closed = () => conflict('VirtualBox: this service ends')
+const closed = () => conflict('VirtualBox: the service is stopping')
 
 interface End {
   readonly type: 'exit' | 'late' | 'too much'
@@ -116,9 +116,11 @@ interface End {
   readonly stderr: string
 }
 
-function execute(path: string, args: readonly string[], ms: number): Promise<End> {
-  return new Promise((resolve, reject) => {
-    const child = start(path, args)
+const execute = (path: string, args: readonly string[], ms: number): Promise<End> =>
+  new Promise((resolve, reject) => {
+    // Its own session: the first command starts the server of VirtualBox, which a Ctrl-C for the service would end.
+    const session = { variables, set: locale, detached: true }
+    const child = startProgram(path, args, { ...session, stdio: ['ignore', 'pipe', 'pipe'] })
     let drained: NodeJS.Timeout | undefined
     const finish = (type: End['type'], how: Pick<End, 'code' | 'signal'> = {}) => {
       clearTimeout(late)
@@ -140,14 +142,8 @@ function execute(path: string, args: readonly string[], ms: number): Promise<End
     })
     child.once('close', (code, signal) => finish('exit', { code, signal }))
   })
-}
 
-function start(path: string, args: readonly string[]): ChildProcess {
-  // In its own session: the first command starts VirtualBox's server, which a Ctrl-C meant for this service would end.
-  return startProgram(path, args, { variables, set: locale, stdio: ['ignore', 'pipe', 'pipe'], detached: true })
-}
-
-/** What has come so far, UTF-8 with what is none replaced. */
+/** Collects a stream; the result returns its text so far. */
 function collect(stream: ChildProcess['stdout'], overflow: () => void): () => string {
   const pieces: Buffer[] = []
   let bytes = 0

@@ -1,32 +1,17 @@
 import type { VmState } from '../driver.ts'
 
-/** An adapter of a machine, as it is described; what is disabled (`none`) says nothing else. */
+/** An adapter; a disabled one (`none`) has no other facts. */
 export interface Adapter {
   /** From 1. */
   readonly number: number
-  /** Lower case: none, null, nat, bridged, intnet, hostonly, generic, natnetwork, or one we do not know. */
+  /** none, null, nat, bridged, intnet, hostonly, generic, natnetwork, or another word. */
   readonly attachment: string
   /** Twelve hexadecimal digits. */
   readonly mac: string | undefined
-  /** What it is attached to: the host's device, the network, or the driver. */
+  /** The host device, the network, or the driver. */
   readonly to: string | undefined
   readonly type: string | undefined
   readonly hasCable: boolean | undefined
-}
-
-/** The first serial port; what is off says nothing else. */
-export interface SerialPort {
-  /** `off`, or its address and interrupt: `0x03f8,4`. */
-  readonly at: string
-  /** `disconnected`, `server,{path}`, ... */
-  readonly mode: string | undefined
-}
-
-/** The server of its screen; what is off says nothing else. */
-export interface ScreenServer {
-  readonly isOn: boolean
-  readonly ports: string | undefined
-  readonly address: string | undefined
 }
 
 export interface AttachedDisk {
@@ -36,12 +21,9 @@ export interface AttachedDisk {
   readonly file: string
 }
 
-export interface Snapshot {
-  readonly name: string
-  readonly uuid: string
-}
+export type Snapshot = { readonly name: string; readonly uuid: string }
 
-/** The name of the value that says what an adapter is attached to, and the option of modifyvm that sets it. */
+/** The key in the description with the target of an attachment, and the option of modifyvm that sets it. */
 export const attachments: Readonly<Record<string, { readonly key: string; readonly option: string }>> = {
   bridged: { key: 'bridgeadapter', option: '--bridgeadapter' },
   intnet: { key: 'intnet', option: '--intnet' },
@@ -50,112 +32,63 @@ export const attachments: Readonly<Record<string, { readonly key: string; readon
   generic: { key: 'generic', option: '--nicgenericdrv' },
 }
 
-/** A machine, as `showvminfo --machinereadable` describes it. */
-export class VirtualBoxVm {
-  readonly #values: Map<string, string>
-
-  constructor(text: string) {
-    this.#values = parseValues(text)
-  }
-
-  get uuid(): string {
-    return (this.#values.get('UUID') ?? '').toLowerCase()
-  }
-  get name(): string {
-    return this.#escaped('name')
-  }
-  get isAccessible(): boolean {
-    return this.#values.has('VMState')
-  }
-  get memory(): number {
-    return Number(this.#values.get('memory') ?? 0)
-  }
-  get processors(): number {
-    return Number(this.#values.get('cpus') ?? 1)
-  }
-  get chipset(): string {
-    return (this.#values.get('chipset') ?? '').toLowerCase()
-  }
-  /** Its settings; everything of a clone is beside that file. */
-  get file(): string {
-    return this.#escaped('CfgFile')
-  }
-  get state(): VmState {
-    return states[this.#values.get('VMState') ?? ''] ?? 'stopped'
-  }
-  /** Whether VirtualBox has stopped working in it; what runs in it does not go on. */
-  get isStuck(): boolean {
-    return this.#values.get('VMState') === 'gurumeditation'
-  }
-  /** Whether a program has it, so that it cannot be changed; that one may end a moment after the machine. */
-  get isInUse(): boolean {
-    return this.#values.has('SessionName') || this.#values.has('SessionType')
-  }
-
-  /** Every adapter that it can have, in order. */
-  get adapters(): Adapter[] {
-    const found: Adapter[] = []
-    for (let number = 1; this.#values.has(`nic${number}`); number++) found.push(this.adapter(number))
-    return found
-  }
-
-  adapter(number: number): Adapter {
-    const attachment = (this.#values.get(`nic${number}`) ?? 'none').toLowerCase()
-    const cable = this.#values.get(`cableconnected${number}`)
+/** A VM as `showvminfo --machinereadable` describes it. */
+export type VirtualBoxVm = ReturnType<typeof parseVm>
+export function parseVm(text: string) {
+  const values = parseValues(text)
+  const value = (key: string) => values.get(key)
+  const lowerCase = (key: string) => (value(key) ?? '').toLowerCase()
+  const adapter = (number: number): Adapter => {
+    const attachment = lowerCase(`nic${number}`) || 'none'
+    const cable = value(`cableconnected${number}`)
     return {
       number,
       attachment,
-      mac: this.#values.get(`macaddress${number}`),
-      to: this.#values.get(`${attachments[attachment]?.key}${number}`),
-      type: this.#values.get(`nictype${number}`),
+      mac: value(`macaddress${number}`),
+      to: value(`${attachments[attachment]?.key}${number}`),
+      type: value(`nictype${number}`),
       hasCable: cable === undefined ? undefined : cable === 'on',
     }
   }
-
-  /** Rules of its NAT adapters by which ports of the host lead to it: name, protocol, host, port, guest, port. */
-  get forwardings(): string[] {
-    return [...this.#values].flatMap(([key, rule]) => (/^Forwarding\(\d+\)$/.test(key) ? [rule] : []))
-  }
-
-  get serialPort(): SerialPort {
-    return { at: this.#values.get('uart1') ?? 'off', mode: this.#values.get('uartmode1') }
-  }
-
-  get screen(): ScreenServer {
-    return {
-      isOn: this.#values.get('vrde') === 'on',
-      ports: this.#values.get('vrdeports'),
-      address: this.#values.get('vrdeaddress'),
-    }
-  }
-
-  /** What is in its drives. */
-  get disks(): AttachedDisk[] {
-    const disks: AttachedDisk[] = []
-    for (const [key, value] of this.#values) {
+  const adapters: Adapter[] = []
+  while (values.has(`nic${adapters.length + 1}`)) adapters.push(adapter(adapters.length + 1))
+  return {
+    uuid: lowerCase('UUID'),
+    name: unescaped(value('name') ?? ''),
+    isAccessible: values.has('VMState'),
+    memory: Number(value('memory') ?? 0),
+    processors: Number(value('cpus') ?? 1),
+    chipset: lowerCase('chipset'),
+    /** The settings file; all files of a clone are beside it. */
+    file: unescaped(value('CfgFile') ?? ''),
+    state: states[value('VMState') ?? ''] ?? 'stopped',
+    /** Whether the guest failed in VirtualBox, and cannot continue. */
+    isStuck: value('VMState') === 'gurumeditation',
+    /** Whether a session locks the VM against changes; it may end shortly after the VM. */
+    isInUse: values.has('SessionName') || values.has('SessionType'),
+    /** All adapters, in order. */
+    adapters,
+    adapter,
+    /** NAT rules: name, protocol, host address, host port, guest address, guest port. */
+    forwardings: [...values].flatMap(([key, rule]) => (/^Forwarding\(\d+\)$/.test(key) ? [rule] : [])),
+    /** The first serial port. `at` is `off`, or address and interrupt (`0x03f8,4`); `mode` is `server,{path}`, `disconnected`, ... */
+    serialPort: { at: value('uart1') ?? 'off', mode: value('uartmode1') },
+    /** The server of the screen; the other members are undefined when it is off. */
+    screen: { isOn: value('vrde') === 'on', ports: value('vrdeports'), address: value('vrdeaddress') },
+    disks: [...values].flatMap(([key, file]): AttachedDisk[] => {
       const [, controller, port, device] = /^(.+)-(\d+)-(\d+)$/.exec(unescaped(key)) ?? []
-      if (controller === undefined || !value.startsWith('/')) continue
-      disks.push({ controller, port: Number(port), device: Number(device), file: unescaped(value) })
-    }
-    return disks
-  }
-
-  get snapshots(): Snapshot[] {
-    const found: Snapshot[] = []
-    for (const [key, name] of this.#values) {
+      if (controller === undefined || !file.startsWith('/')) return []
+      return [{ controller, port: Number(port), device: Number(device), file: unescaped(file) }]
+    }),
+    snapshots: [...values].flatMap(([key, name]): Snapshot[] => {
       const place = /^SnapshotName((?:-\d+)*)$/.exec(key)?.[1]
-      const uuid = place === undefined ? undefined : this.#values.get(`SnapshotUUID${place}`)
-      if (uuid !== undefined) found.push({ name, uuid })
-    }
-    return found
-  }
-
-  #escaped(key: string): string {
-    return unescaped(this.#values.get(key) ?? '')
+      const uuid = place === undefined ? undefined : value(`SnapshotUUID${place}`)
+      return uuid === undefined ? [] : [{ name, uuid }]
+    }),
   }
 }
 
-/** Not listed: stopped, or what VirtualBox does to a machine that does not run, which it says itself when it is in the way. */
+/** All other states count as stopped. */
 const states: Readonly<Record<string, VmState>> = {
   running: 'started',
   gurumeditation: 'started',
@@ -175,7 +108,7 @@ const states: Readonly<Record<string, VmState>> = {
   'aborted-saved': 'saved',
 }
 
-/** The first of a key counts: the description of a machine, in which its owner may write anything, comes late. */
+/** The first value of a key counts: the description of the VM, a free text of its owner, comes late. */
 function parseValues(text: string): Map<string, string> {
   const values = new Map<string, string>()
   for (const line of text.split(/\r?\n/)) {

@@ -1,4 +1,5 @@
 import { conflict } from '../../../../../src/errors/api-error.ts'
+import { FileProbes } from '../../../storage/file-probes.ts'
 import { CommandLine, type CommandLineOptions } from './command-line.ts'
 import { isMissing } from './failure.ts'
 import {
@@ -12,59 +13,51 @@ import {
   parseInstallation,
   parseMachines,
 } from './listings.ts'
-import { VirtualBoxVm } from './machine.ts'
+import { parseVm, type VirtualBoxVm } from './machine.ts'
 
 const minApi = [4, 3] as const
-/** Marks of clones that nodes have: ours, and that of the program before us. */
+/** Marks of clones of nodes; the second is that of GNS3. */
 export const cloneMark = 'Patchbay/Clone'
 const cloneMarks = [cloneMark, 'GNS3/Clone']
 
-/** What VirtualBox knows, asked through its command line. */
+/** The VMs of VirtualBox, read through its command line. */
 export class Machines {
   readonly #line: CommandLine
-  #installation: { readonly stamp: string; readonly facts: Promise<Installation> } | undefined
+  readonly #installations = new FileProbes<Installation>()
 
   constructor(options: CommandLineOptions) {
     this.#line = new CommandLine(options)
   }
 
-  /** What this host has; 409 when that is nothing, or too old. Asked once for every version of the program, unless it is to be fresh. */
-  async installation({ isFresh = false } = {}): Promise<Installation> {
-    const { stamp } = this.#line.program()
-    if (this.#installation?.stamp === stamp && !isFresh) return this.#installation.facts
-    const facts = this.#ask()
-    const known = { stamp, facts }
-    this.#installation = known
-    facts.catch(() => {
-      if (this.#installation === known) this.#installation = undefined
-    })
-    return facts
+  /** The installed version, cached until the program changes unless `isFresh`; 409 when there is none, or it is too old. */
+  async installation(isFresh = false): Promise<Installation> {
+    return this.#installations.get(this.#line.program(), () => this.#probe(), isFresh)
   }
 
-  /** A command of VBoxManage, refused when the installation is none that we know. */
+  /** Runs VBoxManage; 409 for an unsupported version. */
   async run(...args: readonly string[]): Promise<string> {
     await this.installation()
-    return await this.#line.run(...args)
+    return this.#line.run(...args)
   }
 
   async list(which: 'vms' | 'runningvms' = 'vms'): Promise<ListedMachine[]> {
     return parseMachines(await this.run('list', which))
   }
 
-  /** Undefined when it is gone, or its settings cannot be read. */
+  /** Undefined when the VM is gone, or its settings cannot be read. */
   async findReadable(uuid: string): Promise<VirtualBoxVm | undefined> {
     const machine = await this.#describe(uuid)
     return machine?.isAccessible === true ? machine : undefined
   }
 
-  /** Undefined when it is gone; 409 when its settings cannot be read. */
+  /** Undefined when the VM is gone; 409 when its settings cannot be read. */
   async find(uuid: string): Promise<VirtualBoxVm | undefined> {
     const machine = await this.#describe(uuid)
     if (machine?.isAccessible === false) throw conflict(`VirtualBox cannot read the settings of the VM ${uuid}`)
     return machine
   }
 
-  /** 409 when it is gone. */
+  /** 409 when the VM is gone. */
   async get(uuid: string): Promise<VirtualBoxVm> {
     const machine = await this.find(uuid)
     if (machine === undefined) throw conflict(`VirtualBox has no VM ${uuid} any more`)
@@ -76,11 +69,11 @@ export class Machines {
   }
 
   async modify(uuid: string, options: readonly string[]): Promise<void> {
-    // All or nothing: settings are saved when every option has been understood.
+    // modifyvm saves all options, or none when one is invalid.
     if (options.length > 0) await this.run('modifyvm', uuid, ...options)
   }
 
-  /** Whether it is a clone that a node has; so is, for whoever wants to see others, one that is gone. */
+  /** Whether the VM is a clone of a node; true also when the VM is gone, so that lists leave it out. */
   async isClone(uuid: string): Promise<boolean> {
     try {
       const data = parseExtraData(await this.run('getextradata', uuid, 'enumerate'))
@@ -101,20 +94,19 @@ export class Machines {
 
   async #describe(uuid: string): Promise<VirtualBoxVm | undefined> {
     try {
-      return new VirtualBoxVm(await this.run('showvminfo', uuid, '--machinereadable'))
+      return parseVm(await this.run('showvminfo', uuid, '--machinereadable'))
     } catch (error) {
       if (isMissing(error)) return undefined
       throw error
     }
   }
 
-  async #ask(): Promise<Installation> {
+  async #probe(): Promise<Installation> {
     const facts = parseInstallation(await this.#line.run('list', 'systemproperties'))
-    if (facts.api === undefined) throw conflict('VirtualBox: it does not say of what version its interface is')
+    if (facts.api === undefined) throw conflict('VirtualBox does not report its API version')
     const [major, minor] = facts.api
-    if (major < minApi[0] || (major === minApi[0] && minor < minApi[1])) {
+    if (major < minApi[0] || (major === minApi[0] && minor < minApi[1]))
       throw conflict(`VirtualBox ${major}.${minor} is too old: expected ${minApi.join('.')} or later`)
-    }
     return facts
   }
 }

@@ -2,25 +2,25 @@ import { conflict } from '../../../../../src/errors/api-error.ts'
 import type { VmPlan } from '../driver.ts'
 import { adapterCode } from './adapter-types.ts'
 import type { AdapterNote } from './listings.ts'
-import { type Adapter, attachments, type ScreenServer, type VirtualBoxVm } from './machine.ts'
+import { type Adapter, attachments, type VirtualBoxVm } from './machine.ts'
 import type { AdapterRecord, RunRecord } from './run-record.ts'
 
-/** What a machine that is about to run is given. */
+/** The input of a start. */
 export interface Preparation {
   readonly machine: VirtualBoxVm
   readonly notes: ReadonlyMap<number, AdapterNote>
   readonly plan: VmPlan
-  /** Of the socket of its serial port. */
+  /** Path of the socket of the serial port. */
   readonly serialPath: string
 }
 
-/** Whether an adapter is free for a port: not attached, or to a driver of that kind as ports are. */
+/** Whether a port may use an adapter: not attached, or attached to a generic driver. */
 export const isFree = ({ attachment }: Adapter): boolean => ['none', 'null', 'generic'].includes(attachment)
 
-/** Whether it is as a port is. */
+/** Whether an adapter has the tunnel of a port. */
 export const isTunnel = ({ attachment, to }: Adapter): boolean => attachment === 'generic' && to === 'UDPTunnel'
 
-/** Attached to something that can be put back. */
+/** Whether the attachment can be restored. */
 const isKnown = (adapter: Adapter): boolean =>
   isFree(adapter) || adapter.attachment === 'nat' || attachments[adapter.attachment] !== undefined
 
@@ -30,7 +30,7 @@ export const inUse = (machine: VirtualBoxVm, { number, attachment }: Adapter) =>
       'set it to "Not attached" in VirtualBox, or set use_any_adapter',
   )
 
-/** What is recorded before anything is changed; 409 when an adapter that is needed is used for something else. */
+/** The record of the settings before the start; 409 when a linked adapter is in other use. */
 export function runRecordOf({ machine, notes, plan, serialPath }: Preparation): RunRecord {
   const isSaved = machine.state === 'saved'
   const { ram, screen } = plan
@@ -41,7 +41,7 @@ export function runRecordOf({ machine, notes, plan, serialPath }: Preparation): 
     uuid: machine.uuid,
     adapters: adapters.map(({ adapter, set }) => adapterRecord(adapter, set, notes.get(adapter.number))),
     ...(ram !== undefined && ram !== machine.memory && !isSaved && { memory: { before: machine.memory, set: ram } }),
-    // Of one whose memory is saved it can only be said where it leads, not that there is one.
+    // A saved VM cannot get a serial port, only another mode.
     ...((at !== 'off' || !isSaved) && {
       serialPort: { at, ...(mode !== undefined && { mode }), set: `server,${serialPath}` },
     }),
@@ -49,41 +49,33 @@ export function runRecordOf({ machine, notes, plan, serialPath }: Preparation): 
   }
 }
 
-/** The adapters that are ports and can be made such. */
+/** The adapters that become ports. */
 function portsOf(machine: VirtualBoxVm, { adapters, useAnyAdapter }: VmPlan): Chosen[] {
   const chosen: Chosen[] = []
   for (const { index, carrier } of adapters) {
     const adapter = machine.adapter(index + 1)
     if (!isKnown(adapter) || !(isFree(adapter) || useAnyAdapter)) {
       if (carrier) throw inUse(machine, adapter)
-    } else if (machine.state !== 'saved' || adapter.attachment !== 'none') {
-      chosen.push({ adapter, set: 'generic' })
-    }
+    } else if (machine.state !== 'saved' || adapter.attachment !== 'none') chosen.push({ adapter, set: 'generic' })
   }
   return chosen
 }
 
-/** Those beyond the ports: a node has the adapters that it says it has. */
+/** Adapters beyond the ports; they are disabled, so that the guest has as many as the node. */
 function othersOf(machine: VirtualBoxVm, { adapters }: VmPlan): Chosen[] {
   const count = Math.max(0, ...adapters.map(({ index }) => index + 1))
   const others = machine.adapters.filter((each) => each.number > count && each.attachment !== 'none' && isKnown(each))
   return others.map((adapter) => ({ adapter, set: 'none' }))
 }
 
-interface Chosen {
-  readonly adapter: Adapter
-  readonly set: AdapterRecord['set']
-}
+type Chosen = { readonly adapter: Adapter; readonly set: AdapterRecord['set'] }
 
 function adapterRecord(adapter: Adapter, set: AdapterRecord['set'], note: AdapterNote | undefined): AdapterRecord {
   const { number, attachment, to, type, hasCable } = adapter
   return { number, set, attachment, ...defined({ to, type, hasCable }), ...note }
 }
 
-/**
- * What is disabled does not say how it is set. The options that enable it, so that it can be recorded as it is before it is
- * changed; none when nothing is hidden.
- */
+/** Options that enable disabled devices, because VirtualBox shows the settings of enabled devices only; empty if all are known. */
 export function revealing({ adapters, serialPort, screen }: RunRecord): string[] {
   const hidden = adapters.filter(({ attachment, type }) => attachment === 'none' && type === undefined)
   return [
@@ -95,7 +87,7 @@ export function revealing({ adapters, serialPort, screen }: RunRecord): string[]
 
 const serialPortOn = ['--uart1', '0x3F8', '4']
 
-/** The record with what enabling has shown. */
+/** The record with the settings that `revealing` made visible. */
 export function revealed(record: RunRecord, machine: VirtualBoxVm, notes: ReadonlyMap<number, AdapterNote>): RunRecord {
   const { serialPort, screen } = record
   const { mode } = machine.serialPort
@@ -112,7 +104,7 @@ export function revealed(record: RunRecord, machine: VirtualBoxVm, notes: Readon
   }
 }
 
-/** The options of modifyvm that make the machine ready for its run. */
+/** The options of modifyvm that prepare the VM for a run. */
 export function preparing(record: RunRecord, { machine, plan, serialPath }: Preparation): string[] {
   const { memory, serialPort, screen } = record
   const canChangeAll = machine.state !== 'saved'
@@ -143,13 +135,13 @@ function adapterOptions({ number, set, isTraced }: AdapterRecord, plan: VmPlan, 
   ]
 }
 
-function screenRecord({ isOn, ports, address }: ScreenServer, { host, port }: NonNullable<VmPlan['screen']>) {
-  return { isOn, ...defined({ ports, address }), set: { ports: String(port), address: host } }
-}
+const screenRecord = (
+  { isOn, ports, address }: VirtualBoxVm['screen'],
+  { host, port }: NonNullable<VmPlan['screen']>,
+) => ({ isOn, ...defined({ ports, address }), set: { ports: String(port), address: host } })
 
 type Defined<T> = { [K in keyof T]: Exclude<T[K], undefined> }
 
-/** Without the members that are undefined. */
-function defined<T extends object>(value: T): Partial<Defined<T>> {
-  return Object.fromEntries(Object.entries(value).filter(([, each]) => each !== undefined)) as Partial<Defined<T>>
-}
+/** Drops members that are undefined. */
+const defined = <T extends object>(value: T): Partial<Defined<T>> =>
+  Object.fromEntries(Object.entries(value).filter(([, each]) => each !== undefined)) as Partial<Defined<T>>

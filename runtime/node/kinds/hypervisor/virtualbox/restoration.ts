@@ -2,10 +2,7 @@ import { type Adapter, attachments, type VirtualBoxVm } from './machine.ts'
 import { isTunnel } from './preparation.ts'
 import type { AdapterRecord, RunRecord } from './run-record.ts'
 
-/**
- * The options of modifyvm that put the machine back as it was before it was made ready. What somebody has set to something
- * else since then is theirs and stays.
- */
+/** The options of modifyvm that restore the settings of before the run. Settings that the user has changed since then stay. */
 export function restoring(record: RunRecord, machine: VirtualBoxVm): string[] {
   const { memory, serialPort, screen } = record
   return [
@@ -18,17 +15,17 @@ export function restoring(record: RunRecord, machine: VirtualBoxVm): string[] {
 
 function adapterOptions(before: AdapterRecord, now: Adapter): string[] {
   const { number, set, attachment, type, hasCable, isTraced } = before
-  // It was enabled to be looked into, and that is all that came of it.
-  const isLookedInto = attachment === 'none' && now.attachment === 'null'
+  // Only `revealing` has changed it.
+  const isRevealed = attachment === 'none' && now.attachment === 'null'
   const isAsSet = set === 'generic' ? isTunnel(now) : now.attachment === 'none'
-  if (!isAsSet && !isLookedInto) return []
+  if (!isAsSet && !isRevealed) return []
   if (set === 'none') return attachedAs(before)
   return [
     ...(isAsSet ? driverOptions(before) : []),
     ...(type === undefined ? [] : [`--nictype${number}`, type]),
     ...(hasCable === undefined ? [] : [`--cableconnected${number}`, hasCable ? 'on' : 'off']),
     ...(isTraced === true ? [`--nictrace${number}`, 'on'] : []),
-    // What a disabled one is attached to shows when it is enabled.
+    // The target of an attachment can be set while the adapter is enabled.
     ...(attachment === 'none' ? [`--nic${number}`, 'null'] : []),
     ...attachedAs(before),
   ]
@@ -40,10 +37,10 @@ function attachedAs({ number, attachment, to }: AdapterRecord): string[] {
   return [...target, `--nic${number}`, attachment]
 }
 
-/** An empty property is removed. */
+/** VirtualBox removes a property with an empty value. */
 function driverOptions({ number, attachment, properties }: AdapterRecord): string[] {
   const hadDriver = attachment === 'generic'
-  // Properties that could not be read are not guessed.
+  // Unknown properties stay as they are.
   if (hadDriver && properties === undefined) return []
   const values = ['sport', 'dest', 'dport'].map((key) => `${key}=${(hadDriver && properties?.[key]) || ''}`)
   return [
@@ -58,8 +55,8 @@ function serialPortOptions(
   { at, mode, set }: NonNullable<RunRecord['serialPort']>,
   { serialPort }: VirtualBoxVm,
 ): string[] {
-  const isLookedInto = at === 'off' && serialPort.at !== 'off' && (mode === undefined || mode === serialPort.mode)
-  if (serialPort.mode !== set && !isLookedInto) return []
+  const isRevealed = at === 'off' && serialPort.at !== 'off' && (mode === undefined || mode === serialPort.mode)
+  if (serialPort.mode !== set && !isRevealed) return []
   return [...(mode === undefined ? [] : ['--uartmode1', ...modeArguments(mode)]), '--uart1', ...addressArguments(at)]
 }
 
@@ -74,8 +71,8 @@ function screenOptions(
   { isOn, ports, address, set }: NonNullable<RunRecord['screen']>,
   { screen }: VirtualBoxVm,
 ): string[] {
-  const isLookedInto = !isOn && screen.isOn && (ports === undefined || ports === screen.ports)
-  if (!(screen.isOn && screen.ports === set.ports) && !isLookedInto) return []
+  const isRevealed = !isOn && screen.isOn && (ports === undefined || ports === screen.ports)
+  if (!(screen.isOn && screen.ports === set.ports) && !isRevealed) return []
   return [
     ...(ports === undefined ? [] : ['--vrdeport', ports || 'default']),
     ...(address === undefined ? [] : ['--vrdeaddress', address]),

@@ -2,7 +2,6 @@ import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Static, Type } from '@sinclair/typebox'
 import { Check } from '@sinclair/typebox/value'
-
 import { withDiskErrors } from '../../../storage/disk.ts'
 import {
   makeDirectory,
@@ -16,11 +15,11 @@ const Word = Type.String({ maxLength: 4096 })
 
 const AdapterRecord = Type.Object({
   number: Type.Integer({ minimum: 1, maximum: 64 }),
-  /** The attachment that it was given. */
+  /** The attachment during the run. */
   set: Type.Union([Type.Literal('generic'), Type.Literal('none')]),
   attachment: Word,
   to: Type.Optional(Word),
-  /** Absent while a disabled adapter has not been looked into. */
+  /** Absent for a disabled adapter, until it was enabled. */
   type: Type.Optional(Word),
   hasCable: Type.Optional(Type.Boolean()),
   isTraced: Type.Optional(Type.Boolean()),
@@ -28,7 +27,7 @@ const AdapterRecord = Type.Object({
 })
 export type AdapterRecord = Static<typeof AdapterRecord>
 
-/** What a machine was before it was made ready for its run, and what of it was changed. */
+/** The settings of a VM before its run (`before`, and members outside `set`), and those of the run (`set`). */
 export type RunRecord = Static<typeof RunRecord>
 export const RunRecord = Type.Object({
   version: Type.Literal(1),
@@ -48,7 +47,7 @@ export const RunRecord = Type.Object({
 
 const suffix = '.json'
 
-/** The records on disk, so that a machine is put back as it was also by a service that comes later. */
+/** Run records on disk, so that a later service can restore the settings of a VM. */
 export class RunRecords {
   readonly #directory: string
   #records: Promise<Map<string, RunRecord>> | undefined
@@ -65,7 +64,7 @@ export class RunRecords {
     return [...(await this.#all()).keys()]
   }
 
-  /** On disk when it resolves. */
+  /** Saves a record durably. */
   async put(record: RunRecord): Promise<void> {
     const all = await this.#all()
     await withDiskErrors('The record of a VM', async () => {
@@ -95,7 +94,7 @@ export class RunRecords {
     const names = await readdir(this.#directory).catch(() => [])
     const records = new Map<string, RunRecord>()
     for (const name of names.filter((each) => each.endsWith(suffix))) {
-      // One that a newer program wrote is that program's to follow.
+      // Records of a newer version stay for that version.
       const found = await readDurable(join(this.#directory, name), parseRunRecord).catch(() => undefined)
       if (found !== undefined && `${found.value.uuid}${suffix}` === name) records.set(found.value.uuid, found.value)
     }

@@ -1,79 +1,78 @@
-/** Tells of machines that stop or start by themselves. VirtualBox's command line has no events, so it is asked now and then. */
+/** Reports VMs that stop or start. VBoxManage has no events, so the running VMs are polled. */
 export class RunningWatch {
-  readonly #ask: () => Promise<readonly string[]>
+  readonly #list: () => Promise<readonly string[]>
   readonly #periodMs: number
   readonly #changed: (uuid: string) => void
-  /** Whether they run, of the machines that somebody wants to know of. */
+  /** The last known state of each watched VM: whether it runs. */
   readonly #known = new Map<string, boolean>()
   #watchers = 0
   #timer: NodeJS.Timeout | undefined
-  #isAsking = false
+  #isPolling = false
 
-  /** `ask`: which machines run now. */
-  constructor(ask: () => Promise<readonly string[]>, periodMs: number, changed: (uuid: string) => void) {
-    this.#ask = ask
+  /** `list` returns the running VMs. */
+  constructor(list: () => Promise<readonly string[]>, periodMs: number, changed: (uuid: string) => void) {
+    this.#list = list
     this.#periodMs = periodMs
     this.#changed = changed
   }
 
-  /** What a machine was found to be; from now on a change of it is told. */
+  /** Sets the state of a VM; later changes are reported. */
   note(uuid: string, runs: boolean): void {
     this.#known.set(uuid, runs)
-    this.#plan()
+    this.#schedule()
   }
 
   forget(uuid: string): void {
     this.#known.delete(uuid)
-    this.#plan()
+    this.#schedule()
   }
 
-  /** One more who wants to know, until the function that comes back is called. */
+  /** Adds a watcher; the result removes it. */
   enter(): () => void {
     this.#watchers++
-    this.#plan()
+    this.#schedule()
     let isIn = true
     return () => {
       if (!isIn) return
       isIn = false
       this.#watchers--
-      this.#plan()
+      this.#schedule()
     }
   }
 
   close(): void {
     this.#watchers = 0
     this.#known.clear()
-    this.#plan()
+    this.#schedule()
   }
 
-  /** Asked only while somebody wants to know and something runs; never twice at once. */
-  #plan(): void {
-    const isWanted = this.#watchers > 0 && [...this.#known.values()].includes(true)
-    if (!isWanted) {
+  /** Polls only while there are watchers and running VMs, one poll at a time. */
+  #schedule(): void {
+    const isNeeded = this.#watchers > 0 && [...this.#known.values()].includes(true)
+    if (!isNeeded) {
       clearTimeout(this.#timer)
       this.#timer = undefined
-    } else if (this.#timer === undefined && !this.#isAsking) {
-      this.#timer = setTimeout(() => void this.#look(), this.#periodMs).unref()
-    }
+    } else if (this.#timer === undefined && !this.#isPolling)
+      this.#timer = setTimeout(() => void this.#poll(), this.#periodMs).unref()
   }
 
-  async #look(): Promise<void> {
+  async #poll(): Promise<void> {
     this.#timer = undefined
-    this.#isAsking = true
+    this.#isPolling = true
     try {
       const before = new Map(this.#known)
-      const running = new Set(await this.#ask())
+      const running = new Set(await this.#list())
       for (const [uuid, ran] of before) {
-        // What has been found out while VirtualBox was asked is newer than its answer.
+        // A state that was noted during the poll is newer than its result.
         if (this.#known.get(uuid) !== ran || running.has(uuid) === ran) continue
         this.#known.set(uuid, !ran)
         this.#changed(uuid)
       }
     } catch {
-      // It is asked again.
+      // The next poll tries again.
     } finally {
-      this.#isAsking = false
-      this.#plan()
+      this.#isPolling = false
+      this.#schedule()
     }
   }
 }

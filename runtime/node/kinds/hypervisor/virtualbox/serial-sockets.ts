@@ -7,28 +7,27 @@ import { conflict } from '../../../../../src/errors/api-error.ts'
 import { withDiskErrors } from '../../../storage/disk.ts'
 import { longestSocketPath } from '../../../system/socket-path.ts'
 
-const lookMs = 50
+const pollMs = 50
 
 /**
- * Where the serial ports of running machines are: UNIX sockets in a directory that only we may enter. As a TCP port VirtualBox
- * would serve them to the whole network. It takes one client at a time, and cuts a path that is too long.
+ * The serial ports of running VMs: UNIX sockets in a directory of mode 0700. On a TCP port VirtualBox would serve all networks. Each
+ * socket takes one client. VirtualBox truncates long paths.
  */
 export class SerialSockets {
   readonly #directory: string
 
-  /** Below `wanted`, or, where that is too deep for the path of a socket, in the directory for temporary files. */
-  constructor(wanted: string) {
-    const short = join(tmpdir(), `patchbay-${hash(wanted)}`)
-    this.#directory = fits(wanted) ? wanted : short
+  /** In `directory`, or in the directory for temporary files when that path is too long for a socket. */
+  constructor(directory: string) {
+    this.#directory = fits(directory) ? directory : join(tmpdir(), `patchbay-${hash(directory)}`)
   }
 
   path(uuid: string): string {
     return join(this.#directory, nameOf(uuid))
   }
 
-  /** Makes room for the socket of a machine that is about to start; 409 when others may enter there. */
+  /** Prepares the directory for a start; 409 when other users may enter it. */
   async prepare(uuid: string): Promise<void> {
-    if (!fits(this.#directory)) throw conflict(`${this.#directory} is too deep for the path of a socket`)
+    if (!fits(this.#directory)) throw conflict(`${this.#directory} is too long for the path of a socket`)
     const { mode, uid } = await withDiskErrors('The directory of serial ports', async () => {
       await mkdir(this.#directory, { recursive: true, mode: 0o700 })
       return await lstat(this.#directory)
@@ -38,12 +37,12 @@ export class SerialSockets {
     await this.remove(uuid)
   }
 
-  /** Resolves when VirtualBox has made the socket; 409 when it does not within `ms`. */
-  async appears(uuid: string, ms: number): Promise<void> {
+  /** Waits until VirtualBox has created the socket; 409 after `ms`. */
+  async waitFor(uuid: string, ms: number): Promise<void> {
     const end = performance.now() + ms
     while (!(await isSocket(this.path(uuid)))) {
       if (performance.now() > end) throw conflict(`The serial port of the VM did not appear within ${ms} ms`)
-      await pause(lookMs)
+      await pause(pollMs)
     }
   }
 

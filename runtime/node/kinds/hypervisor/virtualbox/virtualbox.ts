@@ -1,12 +1,12 @@
 import { ApiError, conflict } from '../../../../../src/errors/api-error.ts'
 import type { Log } from '../../../log/log.ts'
-import type { ApplianceDriver, ApplianceRun, CloneWanted, Vm, VmAdapter, VmEnding, VmPlan } from '../driver.ts'
+import type { ApplianceDriver, ApplianceRun, CloneRequest, StopMode, Vm, VmAdapter, VmPlan } from '../driver.ts'
 import { adapterTypeNames, adapterTypeOf } from './adapter-types.ts'
 import { Appliances } from './appliances.ts'
 import { Clones } from './clones.ts'
 import type { CommandLineOptions } from './command-line.ts'
 import { hasTimedOut } from './failure.ts'
-import type { VirtualBoxVm } from './machine.ts'
+import type { Adapter, VirtualBoxVm } from './machine.ts'
 import { Machines } from './machines.ts'
 import { isFree } from './preparation.ts'
 import { RunRecords } from './run-record.ts'
@@ -15,18 +15,19 @@ import { defaultTimes, Runs, type RunTimes } from './runs.ts'
 import { SerialSockets } from './serial-sockets.ts'
 
 export interface VirtualBoxOptions extends CommandLineOptions {
-  /** What is known of running machines, and the sockets of their serial ports; only we may enter it. */
+  /** The directory, of mode 0700, of run records and of the sockets of serial ports. */
   readonly directory: string
   readonly log: Log
   readonly times?: Partial<RunTimes>
-  /** Between two questions what runs, ms. */
+  /** Interval of the polls of running VMs, ms. */
   readonly watchMs?: number
 }
 
-/** VirtualBox through VBoxManage. */
+/** The driver for VirtualBox, by VBoxManage. */
 export class VirtualBoxDriver implements ApplianceDriver {
   readonly name = 'virtualbox'
   readonly adapterTypes = adapterTypeNames
+  readonly adapterType = adapterTypeOf
   readonly #machines: Machines
   readonly #runs: Runs
   readonly #clones: Clones
@@ -44,23 +45,16 @@ export class VirtualBoxDriver implements ApplianceDriver {
     this.#appliances = new Appliances(this.#machines)
     const parts = { machines: this.#machines, records: this.#records, sockets: this.#sockets }
     this.#runs = new Runs({ ...parts, log, times: { ...defaultTimes, ...times } })
-    const ask = async () => (await this.#machines.list('runningvms')).map(({ uuid }) => uuid)
-    this.#watch = new RunningWatch(ask, watchMs, (uuid) => this.#changed(uuid))
+    const list = async () => (await this.#machines.list('runningvms')).map(({ uuid }) => uuid)
+    this.#watch = new RunningWatch(list, watchMs, (uuid) => this.#changed(uuid))
   }
 
-  adapterType(text: string): string | undefined {
-    return adapterTypeOf(text)
-  }
-
-  /** Where the serial port of a machine is while it runs: a UNIX socket for one client, in place of `serialPort` of the plan. */
-  serialPath(uuid: string): string {
-    return this.#sockets.path(uuid)
-  }
+  serialPath = (uuid: string): string => this.#sockets.path(uuid)
 
   async list(): Promise<Vm[]> {
     const found: Vm[] = []
     for (const { uuid } of await this.#machines.list()) {
-      const machine = await this.#described(uuid)
+      const machine = await this.#userVm(uuid)
       if (machine !== undefined) found.push(await this.#vm(machine))
     }
     return found
@@ -78,7 +72,7 @@ export class VirtualBoxDriver implements ApplianceDriver {
       this.#watch.forget(uuid)
       return undefined
     }
-    // One that is stuck is not among those that VirtualBox says run.
+    // `list runningvms` does not include stuck VMs.
     this.#watch.note(uuid, isRunning(machine) && !machine.isStuck)
     return await this.#vm(await this.#runs.settle(machine))
   }
@@ -90,11 +84,9 @@ export class VirtualBoxDriver implements ApplianceDriver {
   async usedAdapters(uuid: string): Promise<number[]> {
     const machine = await this.#machines.get(uuid)
     const before = new Map((await this.#runs.before(uuid))?.adapters.map((each) => [each.number, each.attachment]))
-    const asDefined = machine.adapters.map((each) => ({
-      ...each,
-      attachment: before.get(each.number) ?? each.attachment,
-    }))
-    return asDefined.filter((each) => !isFree(each)).map(({ number }) => number - 1)
+    const attachmentOf = ({ number, attachment }: Adapter) => before.get(number) ?? attachment
+    const used = machine.adapters.filter((each) => !isFree({ ...each, attachment: attachmentOf(each) }))
+    return used.map(({ number }) => number - 1)
   }
 
   async start(uuid: string, plan: VmPlan): Promise<void> {
@@ -103,7 +95,7 @@ export class VirtualBoxDriver implements ApplianceDriver {
   }
 
   async startAppliance(uuid: string, run: ApplianceRun): Promise<void> {
-    // One that a node had may still be as the node wanted it.
+    // The VM may still have the settings of a node.
     await this.#appliances.start(await this.#runs.settle(await this.#machines.get(uuid)), run)
     this.#watch.note(uuid, true)
   }
@@ -112,7 +104,7 @@ export class VirtualBoxDriver implements ApplianceDriver {
     return this.#appliances.reach(await this.#machines.get(uuid), port)
   }
 
-  async stop(uuid: string, how: VmEnding, signal?: AbortSignal): Promise<void> {
+  async stop(uuid: string, how: StopMode, signal?: AbortSignal): Promise<void> {
     await this.#runs.stop(uuid, how, signal)
     this.#watch.note(uuid, false)
   }
@@ -122,39 +114,27 @@ export class VirtualBoxDriver implements ApplianceDriver {
     return machine !== undefined && isRunning(machine) && this.#runs.isOurs(machine)
   }
 
-  async suspend(uuid: string): Promise<void> {
-    await this.#machines.run('controlvm', uuid, 'pause')
+  suspend = (uuid: string): Promise<void> => this.#control(uuid, 'pause')
+  resume = (uuid: string): Promise<void> => this.#control(uuid, 'resume')
+  reset = (uuid: string): Promise<void> => this.#control(uuid, 'reset')
+
+  async #control(uuid: string, command: string): Promise<void> {
+    await this.#machines.run('controlvm', uuid, command)
   }
 
-  async resume(uuid: string): Promise<void> {
-    await this.#machines.run('controlvm', uuid, 'resume')
+  setCarrier = (uuid: string, adapter: VmAdapter): Promise<void> => this.#runs.setCarrier(uuid, adapter)
+
+  async clone(request: CloneRequest): Promise<Vm> {
+    // The source must have the settings of its owner.
+    const source = await this.#runs.settle(await this.#machines.get(request.uuid))
+    return this.#vm(await this.#clones.create(source, request))
   }
 
-  async reset(uuid: string): Promise<void> {
-    await this.#machines.run('controlvm', uuid, 'reset')
-  }
+  isUnclear = (error: unknown): boolean => hasTimedOut(error) || !(error instanceof ApiError)
 
-  setCarrier(uuid: string, adapter: VmAdapter): Promise<void> {
-    return this.#runs.setCarrier(uuid, adapter)
-  }
+  renameClone = async (uuid: string, name: string) => this.#clones.rename(await this.#machines.get(uuid), name)
 
-  async clone(wanted: CloneWanted): Promise<Vm> {
-    // What is cloned is the machine as its owner has it.
-    const source = await this.#runs.settle(await this.#machines.get(wanted.uuid))
-    return await this.#vm(await this.#clones.make(source, wanted))
-  }
-
-  isUnclear(error: unknown): boolean {
-    return hasTimedOut(error) || !(error instanceof ApiError)
-  }
-
-  async renameClone(uuid: string, name: string): Promise<void> {
-    await this.#clones.rename(await this.#machines.get(uuid), name)
-  }
-
-  async openClone(uuid: string, directory: string): Promise<Vm> {
-    return await this.#vm(await this.#clones.open(uuid, directory))
-  }
+  openClone = async (uuid: string, directory: string) => this.#vm(await this.#clones.open(uuid, directory))
 
   async closeClone(uuid: string): Promise<void> {
     const clone = await this.#machines.find(uuid)
@@ -169,12 +149,9 @@ export class VirtualBoxDriver implements ApplianceDriver {
     this.#watch.forget(uuid)
   }
 
-  /** When a project has been closed: disks below its directory whose files are gone are forgotten. */
-  forgetMissingDisks(directory: string): Promise<void> {
-    return this.#clones.forgetMissingDisks(directory)
-  }
+  forgetMissingDisks = (directory: string): Promise<void> => this.#clones.forgetMissingDisks(directory)
 
-  /** Puts back what a service before this one could not, of machines that do not run any more; never rejects. */
+  /** Restores settings that an earlier service could not restore. */
   async recover(): Promise<void> {
     for (const uuid of await this.#records.uuids()) await this.get(uuid).catch(() => undefined)
   }
@@ -197,12 +174,12 @@ export class VirtualBoxDriver implements ApplianceDriver {
 
   #changed(uuid: string): void {
     for (const watcher of this.#watchers) watcher(uuid)
-    // Whoever is told may not ask.
+    // Reads the VM, because a watcher may not do so.
     void this.get(uuid).catch(() => undefined)
   }
 
-  /** A machine of the user's; undefined for clones, and for what has gone or cannot be read. */
-  async #described(uuid: string): Promise<VirtualBoxVm | undefined> {
+  /** A VM of the user; undefined for clones, and for VMs that are gone or cannot be read. */
+  async #userVm(uuid: string): Promise<VirtualBoxVm | undefined> {
     if (await this.#clones.isClone(uuid)) return undefined
     const machine = await this.#machines.findReadable(uuid)
     return machine === undefined ? undefined : await this.#runs.settle(machine)
