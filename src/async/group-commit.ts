@@ -1,6 +1,6 @@
 /**
- * Work that one run does for many callers: those that come before a run begins share it, and those that come while one is under
- * way share the next. So a caller's change, made before it asked, is always part of the run that it waits for.
+ * Runs work once for many callers. Callers that arrive during a run share the next run, so that the run that a caller awaits always
+ * begins after the call.
  */
 export class GroupCommit {
   readonly #running = new Map<string, Promise<void>>()
@@ -16,7 +16,7 @@ export class GroupCommit {
       this.#next.delete(key)
       return this.#begin(key, work)
     }
-    // The callers of the run before were told of its failure.
+    // The callers of the previous run handle its failure.
     const next = running.then(begin, begin)
     this.#next.set(key, next)
     return next

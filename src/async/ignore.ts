@@ -1,4 +1,4 @@
 const nothing = (): void => {}
 
-/** What is done about a failure that changes nothing for anybody; the reason is for the reader of the code. */
+/** Handles a rejection that has no consequence; the reason is for the reader of the code. */
 export const ignore = (_reason: string): (() => void) => nothing

@@ -12,7 +12,7 @@ export class KeyedMutex {
     return result
   }
 
-  /** Whether something runs or waits on the key. */
+  /** Whether an operation runs or waits on the key. */
   isBusy(key: string): boolean {
     return this.#tails.has(key)
   }

@@ -1,7 +1,7 @@
-/** A gateway at the edge may have no more connections under way for one request. */
+/** A Worker may have six simultaneous connections for one request (Cloudflare Workers, limits). */
 const defaultLimit = 6
 
-/** Does something with each, at most `limit` at a time. Rejects with the first failure. */
+/** Maps items asynchronously, at most `limit` at a time. Rejects with the first failure. */
 export async function mapLimit<T, R>(
   items: readonly T[],
   work: (item: T, index: number) => Promise<R>,

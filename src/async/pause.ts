@@ -6,7 +6,7 @@ export const startTimer: StartTimer = (work, ms) => {
   return () => clearTimeout(timer)
 }
 
-/** Waits, or less when given up; `started` is given what ends it early. */
+/** Resolves after `ms`, or earlier when the signal aborts or `wake` is called, which `started` receives. */
 export function pause(
   ms: number,
   signal: AbortSignal,
@@ -26,10 +26,10 @@ export function pause(
   })
 }
 
-/** Timers are 31 bits wide: longer ones end at once. */
+/** The delay of a timer has 31 bits: a longer timer would end at once. */
 const longestTimerMs = 0x7fffffff
 
-/** Waits for a time, in milliseconds since 1970, however far away it is; less when given up. */
+/** Resolves at a time, in ms since 1970, or earlier when the signal aborts. */
 export async function pauseUntil(time: number, signal: AbortSignal, timer: StartTimer = startTimer): Promise<void> {
   for (let left = time - Date.now(); left > 0 && !signal.aborted; left = time - Date.now())
     await pause(Math.min(left, longestTimerMs), signal, undefined, timer)

@@ -3,19 +3,19 @@ import { ignore } from './ignore.ts'
 import { withTimeout } from './timeout.ts'
 
 export interface RelayOptions<T> {
-  /** Ends the stream with its reason, and what is relayed. */
+  /** Its abort ends both streams with its reason. */
   readonly signal?: AbortSignal
-  /** How long a reader may wait for a piece, ms. */
+  /** Longest wait for a chunk, ms; then both streams fail. */
   readonly idleMs?: number
-  /** Most bytes; a stream of more fails. */
+  /** Most bytes; a longer stream fails. */
   readonly maxBytes?: number
-  /** Sees each piece before it goes on. */
+  /** Called with each chunk before the reader gets it. */
   readonly onPiece?: (piece: T) => void | Promise<void>
-  /** Called once: at the end, at an error, or when the reader goes. */
+  /** Called once: at the end, at an error, or when the reader cancels. */
   readonly onEnd?: () => void
 }
 
-/** The same pieces, each read when it is asked for. */
+/** A stream of the same chunks, without a buffer of its own. */
 export function relay<T = Uint8Array>(
   body: ReadableStream<T>,
   { signal, idleMs, maxBytes = Number.POSITIVE_INFINITY, onPiece, onEnd }: RelayOptions<T>,
@@ -32,7 +32,7 @@ export function relay<T = Uint8Array>(
   }
   const stop = (reason: unknown): void => {
     end()
-    reader.cancel(reason).catch(ignore('its source may have failed; the reader of this stream is told why it ends'))
+    reader.cancel(reason).catch(ignore('the reader of the relayed stream gets the error'))
   }
   const late = (): never => {
     throw new Error(`nothing came for ${idleMs} ms`)

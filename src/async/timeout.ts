@@ -1,6 +1,6 @@
 /**
- * Settles like the work, or after `ms` as `late` does: with its value, or with the error that it throws. The work goes on then,
- * and what becomes of it is ignored.
+ * Settles like the work, or after `ms` with the result of `late`, or with the error that `late` throws. The work continues then,
+ * and its result is ignored.
  */
 export function withTimeout<T, L = never>(work: Promise<T>, ms: number, late: () => L): Promise<T | L> {
   return new Promise<T | L>((resolve, reject) => {

@@ -121,7 +121,7 @@ export class ListedTokens {
     if (ageMs > freshMs)
       this.#options.beside(
         this.#read('signed').catch(
-          ignore('the list that is here counts until it is too old, and then the request is told'),
+          ignore('the present list stays in use until it is too old; then a request gets the error'),
         ),
       )
     return held
@@ -166,7 +166,7 @@ export class ListedTokens {
 }
 
 const unknown = (cause?: unknown): ApiError =>
-  new ApiError(503, 'It cannot be known just now whether this token holds; try again', {
+  new ApiError(503, 'The service cannot check this token just now; try again', {
     cause,
     headers: { 'Retry-After': '1' },
   })

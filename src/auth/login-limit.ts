@@ -164,7 +164,7 @@ export class LoginLimit {
       },
       exhaust: () => {
         while (this.#pairs.take(pair, ofName)) {
-          // Until none is left.
+          // take() does the work.
         }
       },
       giveBack: () => {

@@ -1,19 +1,19 @@
 import { type ErrorWord, wordOfStatus } from './words.ts'
 
 export interface ApiErrorOptions extends ErrorOptions {
-  /** Default: the first of the status in `errorWords`. */
+  /** Default: the first word of the status in `errorWords`. */
   readonly word?: ErrorWord
   readonly image?: string
   readonly headers?: Readonly<Record<string, string>>
 }
 
-/** A failure the client may be told about. Anything else that is thrown becomes a logged 500 with no detail. */
+/** An error with an answer for the client. Any other thrown error becomes a logged 500 without detail. */
 export class ApiError extends Error {
   override readonly name = 'ApiError'
   readonly status: number
-  /** What it is, for programs. An error of a newer compute may have a word that is not known here. */
+  /** The error for programs. An error of a newer compute may have a word that is unknown here. */
   readonly word: ErrorWord
-  /** Members the error body carries beside `message` and `status`; only a missing image has them: its name, and a word for it. */
+  /** Members of the error body besides `message` and `status`; only the error of a missing image has them. */
   readonly extra: { readonly image?: string; readonly exception?: string }
   /** Headers of the answer, such as `Allow` or `WWW-Authenticate`. */
   readonly headers: Readonly<Record<string, string>>
@@ -31,7 +31,7 @@ export const badRequest = (message: string, options?: ApiErrorOptions) => new Ap
 export const forbidden = (message: string, options?: ApiErrorOptions) => new ApiError(403, message, options)
 export const notFound = (message: string, options?: ApiErrorOptions) => new ApiError(404, message, options)
 export const conflict = (message: string, options?: ApiErrorOptions) => new ApiError(409, message, options)
-/** `image` is the name that was asked for: a client uploads it and tries again. */
+/** `image` is its name: a client uploads the image and retries. */
 export const missingImage = (message: string, image: string) =>
   new ApiError(409, message, { word: 'image-missing', image })
 export const tooLarge = (message: string) => new ApiError(413, message)

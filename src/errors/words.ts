@@ -1,12 +1,15 @@
-/** The header that says what an error is, in one word for programs. The body says it for people, and its text may change. */
+/** The header with the word of an error, for programs. The text of the body is for people, and may change. */
 export const errorHeader = 'X-Patchbay-Error'
 
-/** Every word of the header, with its statuses. The first word of a status is that of errors that have no word of their own. */
+/** Every word of the header, with its statuses. The first word of a status is the default. */
 export const errorWords = {
   'invalid-request': [[400], 'The path, the query or the body is not valid'],
   unauthorized: [[401], 'Valid credentials are needed'],
-  forbidden: [[403], 'The role, the page or the host name does not allow it, or the path leaves where it may lead'],
-  'not-found': [[404], 'Something that the request names is not there, and has no word of its own below'],
+  forbidden: [
+    [403],
+    'The role, the web page or the host name does not allow the request, or the path leaves its directory',
+  ],
+  'not-found': [[404], 'Something that the request names does not exist, and has no word of its own below'],
   'no-such-path': [[404], 'The interface has no such path'],
   'no-such-project': [[404], 'There is no such project, or none that is open'],
   'project-closed': [[404], 'The project is on disk, and closed: open it first'],
@@ -20,7 +23,7 @@ export const errorWords = {
   'no-such-image': [[404], 'There is no such image to delete'],
   'method-not-allowed': [[405], 'The path has other methods; see Allow'],
   'timed-out': [[408], 'The request did not come in time, or took too long'],
-  conflict: [[409], 'The state of things does not allow it, and there is no word of its own below'],
+  conflict: [[409], 'The present state does not allow the request, and has no word of its own below'],
   'image-missing': [[409], 'The host lacks an image: `image` has its name'],
   'port-taken': [[409], 'Another node, link or program has the port'],
   'no-port-left': [[409], 'All ports of the range are in use'],
@@ -29,7 +32,7 @@ export const errorWords = {
   'node-exists': [[409], 'A node has this id already'],
   'node-running': [[409], 'The node must be stopped first'],
   'node-stopped': [[409], 'The node must run'],
-  'compute-refuses': [[409], 'A compute cannot be used: it is of another version, or refuses the credentials'],
+  'compute-refuses': [[409], 'A compute has an incompatible version, or refuses the credentials'],
   'too-large': [[413], 'The body or the image is larger than the limit'],
   'unsupported-media-type': [[415], 'A browser sent a body that is not application/json'],
   'range-not-satisfiable': [[416], 'The image has no such bytes'],
@@ -37,10 +40,10 @@ export const errorWords = {
   'headers-too-large': [[431], 'The headers or the path are too long'],
   'internal-error': [[500], 'A defect of the service; its log says more'],
   'not-supported': [[501], 'The compute or this service has no such operation'],
-  'compute-failed': [[502], 'A compute answered with something that is no answer, or failed'],
-  unavailable: [[503], 'It is not possible just now; see Retry-After'],
-  'compute-unreachable': [[503, 409], 'The compute that is needed is not connected, or none is'],
-  'compute-lost': [[504], 'The compute went away, or took too long, before it had answered'],
+  'compute-failed': [[502], 'A compute sent an invalid answer, or failed'],
+  unavailable: [[503], 'Temporarily not possible; see Retry-After'],
+  'compute-unreachable': [[503, 409], 'The needed compute, or every compute, is not connected'],
+  'compute-lost': [[504], 'The connection to the compute ended, or a timeout passed, before its answer'],
   'disk-full': [[507], 'The disk is nearly full'],
 } as const satisfies Readonly<Record<string, readonly [statuses: readonly number[], meaning: string]>>
 
@@ -51,6 +54,6 @@ for (const [word, [[usual]]] of Object.entries(errorWords)) {
   if (!ofStatus.has(usual)) ofStatus.set(usual, word as ErrorWord)
 }
 
-/** The word for an error of which only the status is known. */
+/** The default word of a status. */
 export const wordOfStatus = (status: number): ErrorWord =>
   ofStatus.get(status) ?? (status < 500 ? 'invalid-request' : 'internal-error')

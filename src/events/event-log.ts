@@ -28,7 +28,7 @@ class Channel {
   readonly #ring: LabEvent[] = []
   readonly #history: number
   readonly subscribers = new Set<Subscriber>()
-  /** Events up to this number are not kept any more. */
+  /** Events up to this number are no longer kept. */
   #forgotten: number
 
   constructor(history: number, begin: number) {
@@ -49,7 +49,7 @@ class Channel {
     for (const subscriber of this.subscribers) subscriber.push({ kind: 'resync', seq: last })
   }
 
-  /** The events after that number; undefined when they are not kept any more, or the number was never assigned. */
+  /** The events after that number; undefined when they are no longer kept, or the number was never assigned. */
   after(since: number, last: number): LabEvent[] | undefined {
     if (since < this.#forgotten || since > last) return undefined
     return this.#ring.filter(({ seq }) => seq > since)

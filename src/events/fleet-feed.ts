@@ -38,7 +38,7 @@ export const feedsOf =
     return computes && fleet !== undefined ? withFleet(items, fleet, feed.signal) : items
   }
 
-/** The same items, and between them the events of the fleet until the signal. Of events of one compute that wait, the newest is kept. */
+/** The same items, and between them the events of the fleet until the signal aborts. Of the waiting events of one compute only the newest stays. */
 export function withFleet(
   items: ReadableStream<FeedItem>,
   fleet: ServiceEvents,

@@ -1,16 +1,16 @@
 import { toHex } from '../auth/secret.ts'
 import { notFound } from '../errors/api-error.ts'
 
-/** A file of the program that browsers load. */
+/** A file of the service for browsers. */
 export interface Asset {
   readonly body: string | Uint8Array<ArrayBuffer>
   /** Its media type. */
   readonly type: string
-  /** Entity tag, quoted: another one when the body is another. */
+  /** Entity tag, quoted; it changes with the body. */
   readonly etag: string
 }
 
-/** Where a runtime has the files that browsers load; undefined: there is none of that name. */
+/** Reads a file for browsers; undefined: no such file. */
 export type Assets = (name: string) => Promise<Asset | undefined>
 
 const types: Readonly<Record<string, string>> = {
@@ -21,7 +21,7 @@ const types: Readonly<Record<string, string>> = {
   svg: 'image/svg+xml',
 }
 
-/** The asset with this body: the type by the ending of its name, the tag by a digest. */
+/** The asset with this body: its type follows from the extension of the name, its tag from a digest. */
 export async function assetOf(name: string, body: Asset['body']): Promise<Asset> {
   const bytes = typeof body === 'string' ? new TextEncoder().encode(body) : body
   const digest = new Uint8Array(await crypto.subtle.digest('SHA-256', bytes))
@@ -29,10 +29,10 @@ export async function assetOf(name: string, body: Asset['body']): Promise<Asset>
   return { body, type, etag: `"${toHex(digest).slice(0, 32)}"` }
 }
 
-/** What every page and script of ours is sent with. */
+/** Headers of every page and script of the service. */
 export const pageHeaders = { 'X-Content-Type-Options': 'nosniff', 'Referrer-Policy': 'no-referrer' }
 
-/** Answers with an asset, or 304 when the client has it (RFC 9110, 13.1.2); 404 when there is none. */
+/** Answers with an asset, or 304 when the client has it (RFC 9110, 13.1.2); 404 without such an asset. */
 export async function sendAsset(assets: Assets, name: string, request: Request): Promise<Response> {
   const asset = await assets(name)
   if (asset === undefined) throw notFound(`There is no file ${name}`)

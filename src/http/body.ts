@@ -70,7 +70,7 @@ function decode(bytes: Uint8Array): string {
   try {
     return decoder().decode(bytes)
   } catch (cause) {
-    throw badRequest('body: expected text in UTF-8, got bytes that are none; send it in that encoding', { cause })
+    throw badRequest('body: expected text in UTF-8, got bytes that are not; send it in that encoding', { cause })
   }
 }
 

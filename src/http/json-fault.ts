@@ -14,7 +14,7 @@ export function jsonFault(text: string): string {
 
 const example = 'send JSON such as {"name": "lab"}'
 
-/** Decides by the text before the first character that is not JSON. */
+/** Finds the first fault outside of quoted texts. */
 function withPlace(text: string, begin: string): string {
   const bare = withoutTexts(text)
   const rules: readonly (readonly [RegExp, string])[] = [

@@ -1,4 +1,4 @@
-/** The known word that was probably meant: the nearest one by edits, when it is near enough to be a slip. */
+/** The known word with the fewest edits; undefined when all are too different for a typing error. */
 export function nearest(word: string, known: readonly string[]): string | undefined {
   // Two letters in the wrong order are two edits.
   const limit = word.length < 4 ? 1 : Math.max(2, Math.floor(Math.min(word.length, 40) / 3))

@@ -30,12 +30,12 @@ export const sinceQuery = Type.Object({
   ),
   ticket: Type.Optional(Type.String({ description: 'Single-use ticket, for websockets of browsers' })),
 })
-/** How much an answer shows: another Patchbay that stands for this one asks for all of it. */
+/** How much an answer shows. A gateway asks its computes for everything. */
 export const view = {
   view: Type.Optional(
     Type.Literal('full', {
       description:
-        'full: everything that is known, also what clients of v2 do not expect; with our own words, and 200 where nothing had to be created',
+        'full: all members, also those that clients of v2 do not expect; kinds without aliases; status 200 when nothing was created',
     }),
   ),
 }

@@ -41,7 +41,7 @@ function foreignWord(path: string, templates: readonly string[]): [theirs: strin
     const ours = oursFor(word)
     if (ours === undefined) continue
     const translated = segments.map((it, index) => (index === at ? ours : it))
-    // The kind is right, even where what follows is not.
+    // The hint is right even when the rest of the path is wrong.
     const isOurs = templates.some((template) => beginsLike(translated.slice(0, at + 1), segmentsOf(template)))
     if (isOurs) return [word, ours]
   }
@@ -63,7 +63,7 @@ function respelt(path: string): string[] {
 /** When all words but one fit: the likely word, or the possible ones. */
 function oneWordWrong(path: readonly string[], templates: readonly string[]): string | undefined {
   const all = templates.map(segmentsOf)
-  // What comes before the first word that no path has there is as it was meant.
+  // The first word that no path has at its place is the wrong one.
   const at = path.findIndex((_, end) => !all.some((words) => beginsLike(path.slice(0, end + 1), words)))
   const words = new Set<string>()
   for (const template of all) {

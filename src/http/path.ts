@@ -1,6 +1,6 @@
 /** The part of a path before the name of a file or an image. */
 const namesOfFiles = /^(\/v1\/[^/]+\/vms|.*?\/(?:files|images))\//
-/** A path that ends with the id of a compute, which may be any word. */
+/** The beginning of a path up to the id of a compute, which may be any word. */
 const idOfCompute = /^\/v2\/computes\/(?:endpoint\/)?[^/]+/
 
 /** Replaces clients' words for kinds by ours, but not in the names of files and computes. */
@@ -17,7 +17,7 @@ export function unalias(path: string, aliases: Readonly<Record<string, string>>)
   return path
 }
 
-/** The path of a URL as it was sent: URL parsing would resolve `..` and fold other spellings together. */
+/** The path of a URL, unparsed: `new URL` would resolve `..` and unify spellings. */
 export function pathOf(url: string): string {
   const start = url.indexOf('/', url.indexOf('://') + 3)
   if (start < 0) return '/'

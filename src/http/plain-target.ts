@@ -1,6 +1,6 @@
 /**
- * Whether the target of a request names what it seems to: URL parsing folds dot segments and backslashes, so that
- * `.../files/..` would be the project itself by the time a route is looked for.
+ * Whether URL parsing leaves the target of a request unchanged. Parsing resolves dot segments and backslashes: the router would see
+ * `.../files/..` as the project itself.
  */
 export function isPlainTarget(target: string): boolean {
   const [path = ''] = target.split(/[?#]/, 1)

@@ -1,18 +1,18 @@
 import { badRequest } from '../errors/api-error.ts'
 import type { UploadOptions, WantedRange } from '../host-agent.ts'
 
-/** At most so many digits are a safe integer. */
+/** At most 15 digits: such a number is a safe integer. */
 const number = '(\\d{1,15})'
 const wanted = new RegExp(`^bytes=(?:${number}-${number}?|-${number})$`, 'i')
 const sent = new RegExp(`^bytes (?:${number}-${number}|(\\*))/${number}$`, 'i')
 
 /**
- * The bytes a `Range` header asks for. Undefined for none, and for what RFC 9110 (14.2) lets a server ignore: other units,
- * several ranges, and what is malformed.
+ * The bytes that a `Range` header asks for. Undefined without a header, and for headers that a server may ignore (RFC 9110, 14.2):
+ * other units, several ranges, malformed ranges.
  */
 export function rangeOf(request: Request): WantedRange | undefined {
   const header = request.headers.get('range')
-  // Defined for GET alone.
+  // RFC 9110 defines Range for GET only.
   if (header === null || request.method !== 'GET') return undefined
   const [, first, last, suffix] = wanted.exec(header.trim()) ?? []
   if (suffix !== undefined) return { suffix: Number(suffix) }
@@ -21,7 +21,7 @@ export function rangeOf(request: Request): WantedRange | undefined {
   return Number(last) < Number(first) ? undefined : { first: Number(first), last: Number(last) }
 }
 
-/** The meaning of an upload's `Content-Range`: the part that is sent, or (as `* /total`) a question how many bytes are there. */
+/** The `Content-Range` of an upload: the part in the body, or `asked` (for `* /TOTAL`): a query of the stored bytes. 400. */
 export function contentRangeOf(
   request: Request,
 ): { readonly part: NonNullable<UploadOptions['part']> } | { readonly asked: number } | undefined {

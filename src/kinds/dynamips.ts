@@ -5,7 +5,7 @@ import { inputsOf } from './inputs.ts'
 import { action, kind } from './kind.ts'
 import { v1Of } from './v1.ts'
 
-/** The routers that dynamips emulates, and the memory each gets when nobody says how much, MB. */
+/** The routers that dynamips emulates, and their default memory, MB. */
 export const defaultRam = {
   c1700: 160,
   c2600: 160,
@@ -22,7 +22,7 @@ const platform = Type.Union(
   (Object.keys(defaultRam) as DynamipsPlatform[]).map((name) => Type.Literal(name)),
   { description: 'The router that is emulated' },
 )
-/** A path or a name; control characters have no place in either. */
+/** A path or a name, without control characters. */
 const image = Type.String({
   minLength: 1,
   maxLength: 4096,
@@ -33,18 +33,18 @@ const image = Type.String({
 const ram = Type.Integer({ minimum: 1, maximum: 4096, description: 'Memory, MB. Default: that of the platform' })
 const usage = Type.String({ maxLength: 65536, description: 'Notes on how to use the router' })
 const consoleType = Type.Literal('none', { default: 'none' })
-const value = { description: 'Idle-PC value, which lets the host rest while the router waits; it belongs to the image' }
+const value = { description: 'Idle-PC value of the image: the address at which dynamips sleeps while the router waits' }
 const idlepc = Type.String({
   ...value,
   pattern: '^(0x[0-9a-fA-F]{1,16})?$',
   expects: 'an address such as 0x60008120, or an empty text for none',
 })
 
-/** A router that dynamips emulates. It has no ports: it is there for idle-PC values. */
+/** A router that dynamips emulates. It has no ports: it serves to find idle-PC values. */
 export type DynamipsNode = Static<typeof DynamipsNode>
 export const DynamipsNode = objectSchema(
   'DynamipsNode',
-  'A router that dynamips emulates, for idle-PC values: it has no ports',
+  'A router that dynamips emulates to find idle-PC values; it has no ports',
   { ...nodeFields, console_type: consoleType, platform, image, ram, idlepc: nullable(Type.String(value)), usage },
 )
 
@@ -55,7 +55,6 @@ export const { create: DynamipsCreate, update: DynamipsUpdate } = inputsOf('rout
     ...{ ram, idlepc, usage },
   },
 })
-/** What a router may be given when it is made, and changes of it. */
 export type DynamipsCreate = Static<typeof DynamipsCreate>
 export type DynamipsUpdate = Static<typeof DynamipsUpdate>
 
@@ -63,7 +62,7 @@ export type DynamipsUpdate = Static<typeof DynamipsUpdate>
 export type IdlePcProposals = Static<typeof IdlePcProposals>
 export const IdlePcProposals = Type.Array(
   Type.String({
-    description: 'As `0x60008120 [47]`: the value, and how often the router was found there in 1000 looks',
+    description: 'As `0x60008120 [47]`: the value, and how many of 1000 samples found the router there',
   }),
   { $id: 'IdlePcProposals', description: 'Values that may be the idle PC of the image' },
 )
@@ -74,24 +73,24 @@ export const IdlePc = objectSchema('IdlePc', 'The idle PC that was found', {
   idlepc: Type.String({ description: 'The value, as `0x60008120`' }),
 })
 
-/** An image whose idle PC is wanted. */
+/** The image of a search for an idle PC. */
 export type IdlePcQuestion = Static<typeof IdlePcQuestion>
-export const IdlePcQuestion = closedSchema('IdlePcQuestion', 'An image whose idle PC is wanted', {
+export const IdlePcQuestion = closedSchema('IdlePcQuestion', 'The image of a search for an idle PC', {
   platform,
   image,
   ram,
 })
 
-/** Why a measurement may fail. */
+/** The errors of a measurement. */
 export const measurementErrors = {
   408: 'It took longer than four minutes',
-  409: 'No value helps, another router is measured, or the router cannot run or was stopped; the message says what',
+  409: 'No value helps, another measurement runs, or the router cannot run or was stopped; the message says which',
 }
 const measurement = {
   method: 'GET',
   role: 'operate',
   description:
-    'Takes minutes, and ends with the request. A router that is stopped is started for it and stopped again; one that runs is left as it was. One router of a host is measured at a time.',
+    'Takes minutes, and ends with the request. A stopped router is started for the measurement, and stopped again; a running router keeps running. A host measures one router at a time.',
   errors: measurementErrors,
   isSlow: true,
 } as const

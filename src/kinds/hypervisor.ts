@@ -6,11 +6,11 @@ import { inputsOf } from './inputs.ts'
 import { adaptersOfOnePort, computeAction, kind, unionBy } from './kind.ts'
 import { v1Of } from './v1.ts'
 
-/** Managers of VMs that nodes can stand for a VM of. */
+/** Hypervisors whose VMs nodes can be. */
 export const hypervisorDrivers = ['libvirt', 'virtualbox'] as const
 export type HypervisorDriverName = (typeof hypervisorDrivers)[number]
 
-/** The most adapters that any manager has (VirtualBox with the ICH9 chipset). */
+/** Most adapters of a VM in any hypervisor (VirtualBox with the ICH9 chipset). */
 export const maxVmAdapters = 36
 
 const consoleType = oneOf(['telnet', 'none'], {
@@ -27,14 +27,13 @@ const vmname = Type.String({
 
 const adapterTypeName = { minLength: 1, maxLength: 128 }
 
-/** An adapter that differs from the others. */
 const CustomVmAdapter = Type.Object(
   {
     adapter_number: Type.Integer({ minimum: 0, maximum: maxVmAdapters - 1 }),
     port_name: maybe(Type.String({ maxLength: 64, description: 'Name of the port, for display' })),
     adapter_type: maybe(Type.String(adapterTypeName)),
   },
-  { additionalProperties: false, description: 'What one adapter has that the others have not' },
+  { additionalProperties: false, description: 'The settings of one adapter that differ from the others' },
 )
 
 /** The settings of a VM's node, with their defaults. */
@@ -44,12 +43,12 @@ export const vmSettings = {
     minimum: 0,
     maximum: maxVmAdapters,
     default: 0,
-    description: 'Adapters that are ports of the node: the first ones of the VM',
+    description: 'Number of adapters that are ports of the node: the first adapters of the VM',
   }),
   adapter_type: Type.String({
     ...adapterTypeName,
     default: 'Intel PRO/1000 MT Desktop (82540EM)',
-    description: 'Model of these adapters, in the words of the hypervisor or in those of older clients',
+    description: 'Model of these adapters, by its name in the hypervisor or in older clients',
   }),
   custom_adapters: Type.Array(CustomVmAdapter, {
     maxItems: maxVmAdapters,
@@ -58,7 +57,7 @@ export const vmSettings = {
   }),
   use_any_adapter: Type.Boolean({
     default: false,
-    description: 'Whether adapters that the VM uses for something else are taken, too, while the node runs',
+    description: 'Whether the running node may also take adapters that the VM uses otherwise',
   }),
   enable_remote_console: Type.Boolean({
     default: false,
@@ -67,13 +66,12 @@ export const vmSettings = {
   headless: Type.Boolean({ default: false, description: 'Whether the VM has no window on the screen of the host' }),
   on_close: oneOf(['power_off', 'shutdown_signal', 'save_vm_state'], {
     default: 'power_off',
-    description: 'What stopping does',
+    description: 'The effect of a stop',
   }),
 } as const
 
 const acpiShutdown = Type.Boolean({
-  description:
-    'Older form of on_close: true is shutdown_signal, false is power_off. on_close counts when both are given',
+  description: 'Older form of on_close: true is shutdown_signal, false is power_off. on_close takes precedence',
 })
 const ram = Type.Integer({ minimum: 0, maximum: 65535, description: 'Memory, MB; 0: as the VM is defined' })
 
@@ -81,10 +79,12 @@ const ram = Type.Integer({ minimum: 0, maximum: 65535, description: 'Memory, MB;
 export type HypervisorNode = Static<typeof HypervisorNode>
 export const HypervisorNode = objectSchema('HypervisorNode', 'A VM of a hypervisor of the host', {
   ...nodeFields,
-  node_directory: nullable(Type.String({ description: 'Directory of a linked clone; null for a VM that is not one' })),
+  node_directory: nullable(Type.String({ description: 'Directory of a linked clone; null for any other VM' })),
   console_type: consoleType,
   vmname,
-  linked_clone: Type.Boolean({ description: 'Whether the VM is an overlay of another one, and goes with the node' }),
+  linked_clone: Type.Boolean({
+    description: 'Whether the VM is an overlay of another VM, and is deleted with the node',
+  }),
   ram,
   acpi_shutdown: acpiShutdown,
   remote_console: changing(
@@ -92,7 +92,7 @@ export const HypervisorNode = objectSchema('HypervisorNode', 'A VM of a hypervis
       Type.Integer({
         ...PortNumber,
         description:
-          'TCP port of the screen; null unless enable_remote_console, and until the next start when that came while it ran',
+          'TCP port of the screen; null without enable_remote_console, or until the next start after it was set on a running node',
       }),
     ),
   ),
@@ -103,18 +103,17 @@ export const HypervisorNode = objectSchema('HypervisorNode', 'A VM of a hypervis
 export const { create: HypervisorCreate, update: HypervisorUpdate } = inputsOf('VM', HypervisorNode, {
   required: { vmname },
   atCreation: {
-    linked_clone: Type.Boolean({ description: 'Whether the node gets a VM of its own, an overlay of the one named' }),
+    linked_clone: Type.Boolean({ description: 'Whether the node gets a VM of its own, an overlay of the named VM' }),
   },
   optional: { ram, acpi_shutdown: acpiShutdown, ...vmSettings },
   note: '. With a name, vmname is ignored',
 })
-/** What a node may be given when it is made, and changes of it. */
 export type HypervisorCreate = Static<typeof HypervisorCreate>
 export type HypervisorUpdate = Static<typeof HypervisorUpdate>
 
-/** A VM that a node can be made for. */
+/** A VM that a node can use. */
 export type VmSummary = Static<typeof VmSummary>
-export const VmSummary = objectSchema('VmSummary', 'A VM that a node can be made for', {
+export const VmSummary = objectSchema('VmSummary', 'A VM that a node can use', {
   vmname: Type.String(),
   ram: Type.Integer({ description: 'Memory, MB' }),
 })
@@ -133,7 +132,7 @@ export const hypervisor = kind({
   }),
   v2: {
     startShows: false,
-    // Controllers send all that they know of a node; of a linked clone that is renamed they know the name of before.
+    // Controllers send all members of a node: after a rename they still send the old vmname of a linked clone.
     changes: (body) => (body.name == null ? body : { ...body, vmname: null }),
   },
   ports: ({ adapters }) => adaptersOfOnePort(adapters),
@@ -145,13 +144,13 @@ export const hypervisor = kind({
   conflicts: {
     create: 'the hypervisor cannot be reached or has no such VM, another node has the VM, or no port is left',
     update: 'The change is not possible now, or the hypervisor has no such VM',
-    start: 'The VM cannot run now, or was started by somebody else; the message says why',
+    start: 'The VM cannot run now, or another program started it; the message says why',
   },
   computeActions: {
     vms: computeAction({
       method: 'GET',
       path: 'vms',
-      summary: 'List the VMs that nodes can be made for; linked clones of nodes are left out',
+      summary: 'List the VMs that nodes can use, without the linked clones of nodes',
       output: Type.Array(VmSummary),
       answer: { description: 'The VMs' },
       errors: { 409: 'No hypervisor can be reached' },

@@ -4,23 +4,23 @@ import { consolePort, newNodeId } from '../schema/node-fields.ts'
 
 type None = Record<never, never>
 
-/** The schema of a node, as far as it matters here. */
+/** The parts of a node's schema that `inputsOf` reads. */
 interface Shown<T> {
   readonly $id?: string
   readonly properties: { readonly console_type: T }
 }
 
 interface Members<R, C, O> {
-  /** What a new node must be given, beside its name. */
+  /** Required members of a create, besides the name. */
   readonly required?: R
-  /** What only a new node may be given. */
+  /** Optional members of a create only. */
   readonly atCreation?: C
   readonly optional?: O
-  /** What is to be said of changes. */
+  /** Added to the description of the update. */
   readonly note?: string
 }
 
-/** What new nodes of a kind are given, and changes of them. Null and absent mean the default, and "leave as it is". */
+/** The input of a create and of an update of nodes. Null and absent mean the default in a create, no change in an update. */
 export function inputsOf<
   T extends TSchema,
   R extends TProperties = None,
@@ -34,7 +34,7 @@ export function inputsOf<
   const { console_type } = node.properties
   const both = { ...maybes({ console: consolePort, console_type }), ...maybes(optional) }
   return {
-    create: closedSchema(`${node.$id}Create`, `What a ${noun} is created with; absent and null mean "the default"`, {
+    create: closedSchema(`${node.$id}Create`, `The input that creates a ${noun}; absent and null mean "the default"`, {
       name: Name,
       node_id: newNodeId,
       ...required,

@@ -8,24 +8,23 @@ import { action, kind, type PortShape } from './kind.ts'
 import { v1Of } from './v1.ts'
 
 const consoleType = oneOf(['telnet', 'none'], { default: 'telnet' })
-/** A path or a name; control characters have no place in either. */
+/** A path or a name, without control characters. */
 const path = Type.String({
   minLength: 1,
   maxLength: 4096,
   pattern: '^[^\\u0000-\\u001f\\u007f]*$',
-  description:
-    'Image: a name in the images directory or a path; given back relative to that directory when it is in it',
+  description: 'Image: a name in the images directory, or a path; answers show a path below that directory as a name',
   expects: 'the name or path of an image, in one line',
 })
-/** No NVRAM has room for more. */
+/** The limit is larger than any NVRAM. */
 const config = (what: string) =>
   Type.String({ maxLength: 1 << 20, description: `${what}; %h stands for the name. An empty text changes nothing` })
-/** What an image is licensed by. It is never shown, and no part of it is ever in a message. */
+/** A licence. No answer and no message contains any part of it. */
 const iourc = Type.String({
   maxLength: 65536,
-  description: 'Content of the licence file, used when the host has no other one; never shown',
+  description: 'Content of the licence file, used when the host has no other licence; never shown',
 })
-/** Bays of four ports each; a program has at most 16 in all. */
+/** Adapters of four ports each; a router has at most 16 in all. */
 const bays = (what: string) =>
   Type.Integer({ minimum: 0, maximum: 16, default: 2, description: `${what} adapters, of four ports each` })
 
@@ -46,8 +45,7 @@ export const iouSettings = {
   l1_keepalives: Type.Boolean({ default: false, description: 'Whether a line without a peer is shown as down' }),
   use_default_iou_values: Type.Boolean({
     default: true,
-    description:
-      'Whether memory and NVRAM are those that the image has by default; ram and nvram then tell what they are',
+    description: 'Whether the image chooses memory and NVRAM; ram and nvram then show its values',
   }),
 } as const
 
@@ -57,11 +55,11 @@ export const IouNode = objectSchema('IouNode', 'A router run by an IOU image', {
   ...nodeFields,
   console_type: consoleType,
   path,
-  md5sum: nullable(Type.String({ description: 'MD5 of the image; null while it is not known' })),
+  md5sum: nullable(Type.String({ description: 'MD5 of the image; null until it is computed' })),
   application_id: Type.Integer({ minimum: 1, maximum: 511, description: 'Number of the program, unique on the host' }),
   startup_config: nullable(Type.String({ description: '"startup-config.cfg", relative to node_directory, or null' })),
   private_config: nullable(Type.String({ description: '"private-config.cfg", relative to node_directory, or null' })),
-  iourc_path: nullable(Type.String({ description: 'Licence file that a start would use; null when there is none' })),
+  iourc_path: nullable(Type.String({ description: 'Licence file that a start would use; null without a licence' })),
   ...iouSettings,
 })
 
@@ -76,22 +74,25 @@ export const { create: IouCreate, update: IouUpdate } = inputsOf('router', IouNo
     iourc_content: iourc,
   },
 })
-/** What a router may be given when it is made, and changes of it. */
 export type IouCreate = Static<typeof IouCreate>
 export type IouUpdate = Static<typeof IouUpdate>
 
-/** What a start may bring along. Other members, which older clients send, are ignored. */
+/** The input of a start. Other members, which older clients send, are ignored. */
 export type IouStart = Static<typeof IouStart>
 export const IouStart = Type.Object({ iourc_content: maybe(iourc), license_check: maybe(Type.Boolean()) })
 
-/** The configurations of a router, as its NVRAM has them, else its files. */
+/** The configurations of a router: from its NVRAM, else from its files. */
 export type IouConfigs = Static<typeof IouConfigs>
-export const IouConfigs = objectSchema('IouConfigs', 'The configurations of a router; absent when there is none', {
-  startup_config_content: Type.Optional(Type.String()),
-  private_config_content: Type.Optional(Type.String()),
-})
+export const IouConfigs = objectSchema(
+  'IouConfigs',
+  'The configurations of a router; a member is absent when the router has no such configuration',
+  {
+    startup_config_content: Type.Optional(Type.String()),
+    private_config_content: Type.Optional(Type.String()),
+  },
+)
 
-/** What v1 clients call the startup configuration, and what they send along that is ignored. */
+/** Members of v1: other names of the startup configuration, and ignored members. */
 const older = {
   initial_config: maybe(Type.String({ description: 'Accepted and ignored' })),
   initial_config_content: maybe(
@@ -144,14 +145,14 @@ export const iou = kind({
   conflicts: {
     create: 'no port or application id is left, or the image is missing (its name is then in `image`)',
     update: 'The change is not possible now, or the image is missing (its name is then in `image`)',
-    start: 'The router cannot run now: its image, the licence file or a library is missing; the message says what',
+    start: 'The router cannot run now: its image, the licence file or a library is missing; the message says which',
   },
   image: { isProgram: true },
   actions: {
     configs: action({
       method: 'GET',
       path: 'configs',
-      summary: 'Read what the router has stored, else its configuration files',
+      summary: 'Read the configurations in the NVRAM, else the configuration files',
       output: IouConfigs,
       answer: { description: 'The configurations' },
       isSlow: true,
@@ -166,9 +167,9 @@ export const iou = kind({
     saveConfigs: action({
       method: 'POST',
       path: 'configs/save',
-      summary: 'Copy what the router has stored into its configuration files',
+      summary: 'Copy the configurations in the NVRAM into the configuration files',
       answer: { description: 'Done' },
-      errors: { 409: 'The router is just writing it, or it is damaged' },
+      errors: { 409: 'The router is writing its NVRAM just now, or the NVRAM is damaged' },
     }),
   },
 })

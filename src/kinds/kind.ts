@@ -6,14 +6,14 @@ import type { KindV1 } from './v1.ts'
 
 export type ApiVersion = 'v1' | 'v2'
 
-/** An operation that only one kind has, on a node or on a compute, and its endpoint. Every part of the service reads it here. */
+/** An operation that only one kind has, on a node or on a compute, and its endpoint. */
 export interface Action<I extends TObject = TObject, O extends TSchema = TSchema> {
   readonly method: 'GET' | 'POST'
   /** Below the path of the node, or of the kind. */
   readonly path: string
   readonly summary: string
   readonly description?: string
-  /** API versions that have it. Default: both. */
+  /** API versions with the action. Default: both. */
   readonly versions?: readonly ApiVersion[]
   /** Default: `read` for GET, `operate` for POST. */
   readonly role?: Role
@@ -21,15 +21,15 @@ export interface Action<I extends TObject = TObject, O extends TSchema = TSchema
   readonly group?: 'tools'
   /** A GET takes its lists in the query, separated by commas; a body is for older clients. */
   readonly input?: I
-  /** How the query of a GET is documented. */
+  /** The query of a GET in the reference. */
   readonly query?: TObject
   /** Absent: the answer has no body. */
   readonly output?: O
   readonly answer: { readonly status?: 201; readonly description: string }
   readonly errors?: Readonly<Record<number, string>>
-  /** It takes more time than a read: a client waits longer for it. */
+  /** The action takes longer than a read: its client uses a longer timeout. */
   readonly isSlow?: boolean
-  /** An older endpoint of v1 with the same output in another form. */
+  /** A second endpoint in v1 with the same output in an older form. */
   readonly v1Form?: {
     readonly path: string
     readonly summary: string
@@ -73,13 +73,13 @@ export interface ImageAction extends Required<Pick<Action, 'path' | 'summary' | 
   readonly output: TSchema
 }
 
-/** A kind of node, as every runtime knows it. How a host runs it is in `runtime/node/kinds`. */
+/** A kind of node, for every runtime. `runtime/node/kinds` runs its nodes on a host. */
 export interface KindDescriptor {
-  /** Its word in paths, records and events. */
+  /** The name of the kind in paths, records and events. */
   readonly name: string
-  /** A node of the kind, within a sentence. */
+  /** The word for a node of the kind, within a sentence. */
   readonly noun: string
-  /** Words of other programs for the kind: hints in errors name ours. */
+  /** Names of the kind in other programs: hints in errors translate them. */
   readonly aliases?: readonly string[]
   /** A node as v2 shows it. */
   readonly node: TObject
@@ -89,7 +89,7 @@ export interface KindDescriptor {
   readonly v2?: {
     /** Whether `start` answers with the node. Default: yes. */
     readonly startShows?: boolean
-    /** Changes as v2 means them. */
+    /** Adapts the body of an update in v2. */
     changes?(body: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>>
   }
   /** The ports of a node, from its fields, in the order in which people count them. */
@@ -105,35 +105,35 @@ export interface KindDescriptor {
     /** Name of a built-in symbol. */
     readonly symbol: string
   }
-  /** NIO types that its ports take; none: the nodes have no ports. */
+  /** NIO types of its ports; empty: the nodes have no ports. */
   readonly nioTypes: readonly Nio['type'][]
-  /** What the console of a node may be. */
+  /** The possible forms of its console. */
   readonly consoles: readonly ('text' | 'screen')[]
   /** Whether its nodes can be paused. */
   readonly canBePaused: boolean
-  /** Whether its nodes can be reset, else a reload is a stop and a start. Default: as they can be paused. */
+  /** Whether a reload resets the node; else it stops and starts the node. Default: `canBePaused`. */
   readonly canBeReset?: boolean
-  /** Whether a node can be made a copy of another one. Default: yes. */
+  /** Whether `duplicate` exists. Default: yes. */
   readonly canBeCopied?: boolean
-  /** Whether a start of what runs (v1), a resume of what is not paused and a reset of what is stopped are refused. */
+  /** Refuses (409) to start a running node (v1), to resume a node that is not paused, and to reset a stopped node. */
   readonly isStrict?: boolean
-  /** What a start may bring along. */
+  /** The input of a start. */
   readonly start?: TObject
-  /** What 409 means. */
+  /** The meanings of 409. */
   readonly conflicts: Readonly<Record<'create' | 'update' | 'start', string>>
-  /** Present where its nodes start from images. */
+  /** Present: its nodes start from images. */
   readonly image?: {
-    /** The host runs them as programs: outside local mode only those that an administrator admits. */
+    /** The images are programs of the host: outside local mode only an administrator may add them. */
     readonly isProgram?: boolean
-    /** They are disks, which the host can make and enlarge, and which may be based on each other. */
+    /** The images are disks: the host can make and enlarge them, and an image may have another as its base. */
     readonly isDisk?: boolean
   }
-  /** Of a node. */
+  /** Actions of a node. */
   readonly actions?: Readonly<Record<string, Action>>
-  /** Of a compute. */
+  /** Actions of a compute. */
   readonly computeActions?: Readonly<Record<string, ComputeAction>>
   readonly imageActions?: Readonly<Record<string, ImageAction>>
-  /** Members of the capabilities of a compute; their defaults are those of a gateway without computes. */
+  /** Members that the kind adds to the capabilities of a compute; a gateway without computes shows their defaults. */
   readonly capabilities?: TProperties
 }
 
@@ -146,14 +146,14 @@ export const computeAction = <I extends TObject, O extends TSchema>(
   definition: ComputeAction<I, O>,
 ): ComputeAction<I, O> => definition
 
-/** The action of that name, which a route or another part of the service took from the descriptor. */
+/** The action of that name. Throws for an unknown name, which is a defect of the caller. */
 export function namedAction<A>(actions: Readonly<Record<string, A>> | undefined, name: string): A {
   const found = actions?.[name]
   if (found === undefined) throw new Error(`there is no action ${name}`)
   return found
 }
 
-/** The items of all lists; of those with the same key the first counts. */
+/** The items of all lists; of several items with the same key the first. */
 export const unionBy =
   <T>(key: (item: T) => string) =>
   (lists: readonly (readonly T[])[]): T[] => {

@@ -7,7 +7,7 @@ import { inputsOf } from './inputs.ts'
 import { action, adaptersOfOnePort, computeAction, kind, unionBy } from './kind.ts'
 import { v1Of } from './v1.ts'
 
-/** Platforms by their names in `qemu-system-{platform}`. "" and "null" mean: as `qemu_path` says. */
+/** Platforms by their names in `qemu-system-{platform}`. "" and "null": the platform of `qemu_path`. */
 export const platforms = [
   ...['aarch64', 'alpha', 'arm', 'cris', 'i386', 'lm32', 'm68k', 'microblaze', 'microblazeel', 'mips', 'mips64'],
   ...['mips64el', 'mipsel', 'moxie', 'or32', 'ppc', 'ppc64', 'ppcemb', 's390x', 'sh4', 'sh4eb', 'sparc', 'sparc64'],
@@ -17,7 +17,7 @@ export const platforms = [
 const words = <const V extends string>(values: readonly V[], description: string, byDefault?: V) =>
   oneOf(values, { description, ...(byDefault !== undefined && { default: byDefault }) })
 
-/** The most adapters a machine can have: what eight PCI bridges hold. */
+/** Most adapters of a machine: eight PCI bridges have slots for them. */
 export const maxAdapters = 275
 
 const MacAddress = Type.String({
@@ -25,14 +25,14 @@ const MacAddress = Type.String({
   description: 'MAC address',
   expects: 'a MAC address such as 0c:12:34:56:78:00',
 })
-/** Model names become part of an argument that commas structure. */
+/** Model names become part of a QEMU option, whose values commas separate. */
 const modelName = {
   pattern: '^[A-Za-z0-9][A-Za-z0-9._-]*$',
   maxLength: 64,
   description: 'Device model as the emulator names it, such as e1000 or virtio-net-pci',
   expects: 'the name of a device model, such as e1000',
 }
-/** A path or a name; control characters have no place in either. */
+/** A path or a name, without control characters. */
 const image = (description: string) =>
   Type.String({
     maxLength: 4096,
@@ -42,9 +42,9 @@ const image = (description: string) =>
     expects: 'the name or path of an image, in one line',
   })
 const md5 = (of: string) =>
-  nullable(Type.String({ maxLength: 64, description: `MD5 of ${of}, computed; what is sent is ignored` }))
+  nullable(Type.String({ maxLength: 64, description: `MD5 of ${of}, computed; a sent value is ignored` }))
 
-/** How a disk is attached. `none`: not at all, for a device that `options` adds (`drive=pb-hda`). */
+/** Interfaces of disks. `none`: the disk is not attached; a device in `options` uses it (`drive=pb-hda`). */
 const diskInterfaces = ['ide', 'sata', 'nvme', 'scsi', 'sd', 'mtd', 'floppy', 'pflash', 'virtio', 'none'] as const
 export type DiskInterface = (typeof diskInterfaces)[number]
 
@@ -59,7 +59,7 @@ const disk = (slot: DiskSlot) => ({
 })
 const [hda, hdb, hdc, hdd] = [disk('hda'), disk('hdb'), disk('hdc'), disk('hdd')]
 
-/** What one adapter has that the others have not. */
+/** The settings of one adapter that differ from the others. */
 export type CustomAdapter = Static<typeof CustomAdapter>
 export const CustomAdapter = Type.Object(
   {
@@ -68,17 +68,17 @@ export const CustomAdapter = Type.Object(
     adapter_type: maybe(Type.String(modelName)),
     mac_address: maybe(MacAddress),
   },
-  { additionalProperties: false, description: 'What one adapter has that the others have not' },
+  { additionalProperties: false, description: 'The settings of one adapter that differ from the others' },
 )
 
-/** The settings of a machine, with their defaults: what a record keeps and `start` uses. */
+/** The settings of a machine, with their defaults: the members of its record. */
 export const machineSettings = {
   usage: Type.String({ maxLength: 65536, default: '', description: 'Notes on how to use the machine' }),
   linked_clone: Type.Boolean({
     default: true,
-    description: 'Whether disks are overlays of their images, which then stay as they are',
+    description: 'Whether the machine writes to overlays, so that its disk images stay unchanged',
   }),
-  console_type: words(['telnet', 'vnc', 'spice', 'spice+agent', 'none'], 'What the console is', 'telnet'),
+  console_type: words(['telnet', 'vnc', 'spice', 'spice+agent', 'none'], 'The type of the console', 'telnet'),
   hda_disk_image: hda.image,
   hdb_disk_image: hdb.image,
   hdc_disk_image: hdc.image,
@@ -87,15 +87,15 @@ export const machineSettings = {
   hdb_disk_interface: hdb.interface,
   hdc_disk_interface: hdc.interface,
   hdd_disk_interface: hdd.interface,
-  cdrom_image: image('CD-ROM image, changed live while the machine runs'),
+  cdrom_image: image('CD-ROM image; a change applies to a running machine, too'),
   bios_image: image('Firmware, BIOS or UEFI'),
   firmware: words(
     ['bios', 'uefi'],
-    'What starts the machine when there is no bios_image: the firmware of the emulator, or a UEFI of the host',
+    'The firmware without a bios_image: the BIOS of the emulator, or a UEFI of the host',
     'bios',
   ),
   initrd: image('Initial RAM disk'),
-  kernel_image: image('Kernel that is booted without a disk'),
+  kernel_image: image('Kernel that the emulator boots directly'),
   kernel_command_line: Type.String({
     maxLength: 4096,
     pattern: '^[^\\u0000]*$',
@@ -115,13 +115,13 @@ export const machineSettings = {
   custom_adapters: Type.Array(CustomAdapter, {
     maxItems: maxAdapters,
     default: [],
-    description: 'Adapters that differ from adapter_type and the row of MAC addresses',
+    description: 'Adapters with another model or MAC address than the others',
   }),
   legacy_networking: Type.Boolean({
     default: false,
-    description: 'Kept for older clients; adapters are always attached in the current way',
+    description: 'Accepted for older clients; it has no effect',
   }),
-  on_close: words(['power_off', 'shutdown_signal', 'save_vm_state'], 'What stopping does', 'power_off'),
+  on_close: words(['power_off', 'shutdown_signal', 'save_vm_state'], 'The effect of a stop', 'power_off'),
   cpu_throttling: Type.Integer({
     minimum: 0,
     maximum: 800,
@@ -143,17 +143,16 @@ export const machineSettings = {
   }),
 } as const
 
-/** What is given for the emulator itself; each is derived from the other when only one is. */
+// The service derives qemu_path from the platform, or the platform from qemu_path, when only one is given.
 const qemuPath = Type.String({ minLength: 1, maxLength: 4096, description: 'Emulator: a path, or a name in PATH' })
 const Platform = words(platforms, 'Emulated platform; sets qemu_path to qemu-system-{platform}')
-// The empty text asks for a generated address, like null.
+// An empty text means a generated address, like null.
 const macInput = Type.Union([MacAddress, Type.Literal('')], {
   description: 'MAC address of the first adapter, the others follow; generated from the ids when empty',
   expects: 'a MAC address such as 0c:12:34:56:78:00, or nothing',
 })
 const acpiShutdown = Type.Boolean({
-  description:
-    'Older form of on_close: true is shutdown_signal, false is power_off. on_close counts when both are given',
+  description: 'Older form of on_close: true is shutdown_signal, false is power_off. on_close takes precedence',
 })
 
 const md5Fields = {
@@ -191,25 +190,24 @@ export const { create: MachineEmulatorCreate, update: MachineEmulatorUpdate } = 
     },
   },
 )
-/** What a machine may be given when it is made, and changes of it. */
 export type MachineEmulatorCreate = Static<typeof MachineEmulatorCreate>
 export type MachineEmulatorUpdate = Static<typeof MachineEmulatorUpdate>
 
-/** The drives whose overlay can be made larger. */
+/** A disk of a machine, and how much its overlay grows. */
 export type ResizeDisk = Static<typeof ResizeDisk>
-export const ResizeDisk = closedSchema('ResizeDisk', 'A disk of a machine that is to become larger', {
+export const ResizeDisk = closedSchema('ResizeDisk', 'A disk of a machine, and how much it grows', {
   drive_name: words(diskSlots, 'The disk'),
   extend: Type.Integer({ minimum: 1, maximum: 1 << 24, description: 'MB to add' }),
 })
 
-/** How machines can be run on this compute. */
+/** The acceleration of machines on this compute. */
 export type MachineCapabilities = Static<typeof MachineCapabilities>
-export const MachineCapabilities = objectSchema('MachineCapabilities', 'How machines can be run on this compute', {
+export const MachineCapabilities = objectSchema('MachineCapabilities', 'The acceleration of machines on this compute', {
   kvm: Type.Array(Type.String(), { description: 'Platforms that KVM accelerates; empty when it cannot be used' }),
 })
-/** Which emulators are asked for. */
+/** Selects emulators. */
 export type EmulatorFilter = Static<typeof EmulatorFilter>
-const EmulatorFilter = closedSchema('EmulatorFilter', 'Which emulators are asked for', {
+const EmulatorFilter = closedSchema('EmulatorFilter', 'Selects emulators', {
   archs: Type.Optional(
     Type.Array(Platform, { maxItems: 100, description: 'Only emulators of these platforms; absent: all' }),
   ),
@@ -241,7 +239,7 @@ export const machineEmulator = kind({
       summary: 'Make a disk of a stopped machine larger; its image stays as it is',
       versions: ['v2'],
       input: ResizeDisk,
-      answer: { status: 201, description: 'It is' },
+      answer: { status: 201, description: 'The disk is larger' },
       errors: {
         409: 'The machine runs or has no such disk, the tool refused, or the image is missing (its name is then in `image`)',
         507: 'The disk is nearly full',
@@ -254,12 +252,12 @@ export const machineEmulator = kind({
       path: 'binaries',
       group: 'tools',
       summary: 'Emulators of the host',
-      description: 'A body with `archs` is for older clients; `?archs=` says the same, and counts more.',
+      description: 'Older clients send `archs` in a body; `?archs=` takes precedence.',
       input: EmulatorFilter,
       query: Type.Object({
         archs: Type.Optional(
           Type.String({
-            description: 'Platforms, separated by commas or given several times; it counts more than a body',
+            description: 'Platforms, separated by commas or given several times; it takes precedence over the body',
           }),
         ),
       }),
@@ -272,10 +270,10 @@ export const machineEmulator = kind({
       method: 'GET',
       path: 'capabilities',
       group: 'tools',
-      summary: 'Which machines this host can run at full speed',
+      summary: 'Platforms that this host can run with hardware acceleration',
       output: MachineCapabilities,
       answer: { description: 'The platforms' },
-      // A lab may be on any compute.
+      // A gateway may place a lab on any compute: only platforms of all computes count.
       merge: ([first, ...others]) => ({
         kvm: (first?.kvm ?? []).filter((platform) => others.every(({ kvm }) => kvm.includes(platform))),
       }),

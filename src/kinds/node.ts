@@ -4,7 +4,7 @@ import type { KindDescriptor } from './kind.ts'
 
 type Kind = (typeof kinds)[number]
 
-/** What each kind of node is shown as, created with and changed by. The wire has no `kind`: the path names it. */
+/** The types of a node, its create and its update input, by kind. The wire has no `kind`: the path names it. */
 type NodeTypes = {
   [D in Kind as D['name']]: {
     node: Static<D['node']> & { readonly kind: D['name'] }
@@ -13,7 +13,7 @@ type NodeTypes = {
   }
 }
 
-/** The kinds of node this version runs. */
+/** The kinds of node of this version. */
 export type NodeKindName = Kind['name']
 export const nodeKinds: readonly NodeKindName[] = kinds.map(({ name }) => name)
 
@@ -21,22 +21,22 @@ const list: readonly KindDescriptor[] = kinds
 const byName = Object.fromEntries(list.map((it) => [it.name, it])) as Record<NodeKindName, KindDescriptor>
 export const kindOf = (name: NodeKindName): KindDescriptor => byName[name]
 
-/** Whether nodes of a kind can be linked. Others are no part of a network. */
+/** Whether nodes of a kind have ports, and can be linked. */
 export const isLinkable = (kind: NodeKindName): boolean => kindOf(kind).nioTypes.length > 0
 
-/** A node, its create and its update input; of any kind when none is named. */
+/** A node, its create and its update input; by default of any kind. */
 export type Node<K extends NodeKindName = NodeKindName> = NodeTypes[K]['node']
-/** The same without its kind, as the schema of the kind has it. */
+/** A node without its `kind`, as in the schema of the kind. */
 export type NodeView = Static<Kind['node']>
 export type NodeCreate<K extends NodeKindName = NodeKindName> = NodeTypes[K]['create']
 export type NodeUpdate<K extends NodeKindName = NodeKindName> = NodeTypes[K]['update']
 
-/** A node as the wire has it. */
+/** A node in the form of the wire. */
 export function shownNode({ kind: _, ...node }: Node): Readonly<Record<string, unknown>> {
   return node
 }
 
-/** Where a node is. */
+/** Identifies a node. */
 export interface NodeRef<K extends NodeKindName = NodeKindName> {
   readonly project_id: string
   readonly kind: K

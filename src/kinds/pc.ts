@@ -31,7 +31,6 @@ const script = Type.String({
   description: 'Commands run at start; %h stands for the name of the node',
 })
 export const { create: PcCreate, update: PcUpdate } = inputsOf('pc', PcNode, { optional: { startup_script: script } })
-/** What a pc may be given when it is made, and changes of it. */
 export type PcCreate = Static<typeof PcCreate>
 export type PcUpdate = Static<typeof PcUpdate>
 
@@ -44,7 +43,7 @@ export const pc = kind({
   ...schemas,
   v1: v1Of('pc', schemas, {
     lacks: ['console_type'],
-    // Nothing was suspended when v1 was made.
+    // v1 has no status `suspended`.
     instance: { status: changing(oneOf(['started', 'stopped'])) },
     shown: ({ node_id, node_directory, console_type: _, status, ...rest }) => ({
       vm_id: node_id,
@@ -65,6 +64,9 @@ export const pc = kind({
     start: 'The pc cannot run now; the message says why',
   },
   capabilities: {
-    pc_engine: Type.String({ default: 'embedded', description: 'Engine of pcs started now: vpcs or embedded' }),
+    pc_engine: Type.String({
+      default: 'embedded',
+      description: 'Engine of the pcs that are started from now on: vpcs or embedded',
+    }),
   },
 })

@@ -3,14 +3,14 @@ import { closedSchema, objectSchema } from '../schema/fields.ts'
 
 type Members = Readonly<Record<string, unknown>>
 
-/** How v1 has a kind. */
+/** A kind in v1. */
 export interface KindV1 {
   readonly instance: TObject
   readonly create: TObject
   readonly update: TObject
-  /** A node as v1 shows it. */
+  /** A node in the form of v1. */
   shown(node: Members): Members
-  /** The input of a create or an update in the words of v2. */
+  /** The input of a create or an update in the form of v2. */
   input(body: Members): Members
   /** Whether `start` answers with the instance. */
   readonly startShows: boolean
@@ -23,7 +23,7 @@ interface Differences extends Partial<Pick<KindV1, 'shown' | 'input' | 'startSho
   readonly lacks?: readonly string[]
   /** Members that v1 takes and does not show. */
   readonly hides?: readonly string[]
-  /** Members that only v1 has, or that it has otherwise. */
+  /** Members that only v1 has, or whose schema differs in v1. */
   readonly instance?: TProperties
   readonly create?: TProperties
   readonly update?: TProperties
@@ -54,7 +54,7 @@ export function v1Of(
       ...without(members, hidden),
       ...more.instance,
     } as TProperties),
-    create: closedSchema(`${$id}Create`, `What a ${noun} is created with in v1; absent and null mean "the default"`, {
+    create: closedSchema(`${$id}Create`, `The input that creates a ${noun} in v1; absent and null mean "the default"`, {
       ...inputs,
       vm_id: newId,
       ...more.create,

@@ -1,34 +1,36 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { closedSchema, maybe, Name, nullable, objectSchema, oneOf } from '../schema/fields.ts'
 
-/** What somebody may do; each one may also do what those before it may. */
+/** The rights of a client; each role includes the roles before it. */
 export type Role = Static<typeof Role>
 export const Role = oneOf(['read', 'operate', 'admin'], {
-  description: 'read: look; operate: run labs and type on consoles; admin: also computes, tokens and the configuration',
+  description: 'read: view; operate: run labs and type on consoles; admin: also computes, tokens and the configuration',
 })
 const Purpose = oneOf(['user', 'join'], {
   description: 'user: for requests; join: for a compute that joins the fleet, and nothing else',
 })
 const seconds = 365 * 24 * 3600
 
-/** A token as it is shown: everything but its secret. */
+/** A token without its secret. */
 export type AccessToken = Static<typeof AccessToken>
-export const AccessToken = objectSchema('AccessToken', 'A token that clients or computes come in with', {
+export const AccessToken = objectSchema('AccessToken', 'A credential of a client or of a compute', {
   token_id: Type.String({ description: 'The part of the token between its first two "_"' }),
   name: Type.String(),
-  role: Type.Union(Role.anyOf, { description: 'What may be done with it; of no meaning for a join token' }),
+  role: Type.Union(Role.anyOf, {
+    description: 'The rights of a client with the token; without meaning for a join token',
+  }),
   purpose: Purpose,
   compute_id: Type.Optional(
     Type.String({
-      description: 'The only compute that may join with it: the one it was made for, or that used it first',
+      description: 'The only compute that may join with the token: named at its creation, or the first that used it',
     }),
   ),
-  last_characters: Type.String({ description: 'The last four characters of the token, to know it again' }),
+  last_characters: Type.String({ description: 'The last four characters of the token, to recognise it' }),
   created_at: Type.String({ description: 'Time in UTC (RFC 3339)' }),
   expires_at: nullable(Type.String({ description: 'Time in UTC (RFC 3339); null: never' })),
 })
 
-/** A token at the only time when it is shown. */
+/** A new token: only the answer to its creation has the secret. */
 export const NewAccessToken = Type.Composite(
   [AccessToken, Type.Object({ token: Type.String({ description: 'The token; it is not shown again' }) })],
   { $id: 'NewAccessToken', description: 'A new token, with its secret' },
@@ -37,7 +39,7 @@ export const NewAccessToken = Type.Composite(
 export type AccessTokenCreate = Static<typeof AccessTokenCreate>
 export const AccessTokenCreate = closedSchema(
   'AccessTokenCreate',
-  'Who the token is for, and what may be done with it. `role` is needed, but for join tokens',
+  'The owner of the token, and its rights. `role` is required, except for join tokens',
   {
     name: Name,
     role: maybe(Role),
@@ -46,27 +48,27 @@ export const AccessTokenCreate = closedSchema(
       Type.String({
         minLength: 1,
         maxLength: 100,
-        description: 'Of a join token: the only compute that may join with it. Default: the first that does',
+        description: 'For a join token: the only compute that may join with it. Default: the first that uses it',
       }),
     ),
     expires_in_s: maybe(
       Type.Integer({
         minimum: 1,
         maximum: 10 * seconds,
-        description: 'How long it is good, seconds. Default: for ever',
+        description: 'Lifetime, seconds. Default: unlimited',
       }),
     ),
   },
 )
 
-/** A token as it is kept. */
+/** The stored record of a token. */
 export type TokenRecord = Static<typeof TokenRecord>
 export const TokenRecord = Type.Composite([
   AccessToken,
   Type.Object({
     /** SHA-256 of the secret, in hex. */
     hash: Type.String({ pattern: '^[0-9a-f]{64}$' }),
-    /** Whether the token is a signed one, which is known without this record. */
+    /** Whether the token has a signature, which proves it without this record. */
     signed: Type.Optional(Type.Boolean()),
   }),
 ])

@@ -2,31 +2,33 @@ import { type Static, Type } from '@sinclair/typebox'
 import { closedSchema, maybe, nullable, objectSchema, oneOf, PortNumber } from '../schema/fields.ts'
 import { Host, Password, User } from './compute.ts'
 
-/** What the appliance VM can be run by. */
+/** Engines of the appliance VM. */
 export const applianceEngines = ['libvirt', 'virtualbox', 'remote'] as const
 export type ApplianceEngineName = (typeof applianceEngines)[number]
 
 const Engine = oneOf(applianceEngines, {
-  description: 'What runs the VM; remote: a compute that is registered takes its place',
+  description: 'The engine of the VM; remote: a registered compute takes its place',
 })
 const VmName = Type.String({
   minLength: 1,
   maxLength: 255,
   pattern: '^[^\\u0000-\\u001f\\u007f]*$',
   expects: 'the name of a VM, 1 to 255 characters in one line, or null',
-  description: 'Name of the VM in its engine, of the compute for remote; without one nothing is started',
+  description: 'Name of the VM in its engine, or for remote of the compute; without a name nothing is started',
 })
 const enable = Type.Boolean({ description: 'Whether the VM is started and used as the compute `vm`' })
 const whenExit = oneOf(['stop', 'suspend', 'keep'], {
-  description: 'What is done with the VM when it is not used any more, or the service ends',
+  description: 'The fate of the VM when it is disabled, or the service ends',
 })
 const headless = Type.Boolean({ description: 'Whether the VM has no window on the screen of the host' })
 const ram = Type.Integer({ minimum: 32, maximum: 4_194_304, description: 'Memory, MB' })
 const vcpus = Type.Integer({ minimum: 1, maximum: 512, description: 'Number of processors' })
-const allocate = Type.Boolean({ description: 'Whether `ram` and `vcpus` count; false: as the VM is defined' })
+const allocate = Type.Boolean({
+  description: 'Whether `ram` and `vcpus` apply; false: the VM keeps its own definition',
+})
 const port = Type.Integer({ ...PortNumber, description: 'TCP port of the service in the VM' })
 
-/** The settings as they are shown: everything but the password. */
+/** The settings without the password. */
 export type ApplianceVm = Static<typeof ApplianceVm>
 export const ApplianceVm = objectSchema(
   'ApplianceVm',
@@ -49,8 +51,8 @@ export const ApplianceVm = objectSchema(
 export type ApplianceVmUpdate = Static<typeof ApplianceVmUpdate>
 export const ApplianceVmUpdate = closedSchema(
   'ApplianceVmUpdate',
-  'Changes of the settings; what is absent stays. null stays, too, but takes away vmname, address and user. A password ' +
-    'goes with its user',
+  'Changes of the settings; absent members stay. null removes vmname, address or user, and leaves other members. A password ' +
+    'is removed with its user',
   {
     enable: maybe(enable),
     engine: maybe(Engine),
@@ -64,7 +66,7 @@ export const ApplianceVmUpdate = closedSchema(
       nullable(
         Type.String({
           ...Host,
-          description: 'Where the service in the VM is; null: its engine is asked for addresses',
+          description: 'Address of the service in the VM; null: the engine supplies it',
         }),
       ),
     ),
@@ -74,7 +76,7 @@ export const ApplianceVmUpdate = closedSchema(
   },
 )
 
-/** The settings as they are kept, the secret included. */
+/** The stored settings, with the password. */
 export type ApplianceVmRecord = Static<typeof ApplianceVmRecord>
 export const ApplianceVmRecord = Type.Object({ ...ApplianceVm.properties, password: nullable(Password) })
 
@@ -93,15 +95,15 @@ export const defaultAppliance: ApplianceVmRecord = {
   password: null,
 }
 
-/** An engine, and what of the settings counts for it. */
+/** An engine, and the settings that it supports. */
 export type ApplianceEngineShown = Static<typeof ApplianceEngineShown>
 export const ApplianceEngineShown = objectSchema(
   'ApplianceEngine',
-  'What can run the appliance VM, and what of its settings counts then',
+  'An engine of the appliance VM, and the settings that it supports',
   {
     engine_id: Type.String(),
     name: Type.String(),
-    description: Type.String({ description: 'What it is, as HTML' }),
+    description: Type.String({ description: 'Description, as HTML' }),
     support_when_exit: Type.Boolean(),
     support_headless: Type.Boolean(),
     support_ram: Type.Boolean(),

@@ -11,9 +11,9 @@ export const linkTypes = {
 } as const
 export type LinkTypeName = keyof typeof linkTypes
 
-/** What a port has a line for. */
+/** The type of a port's line. */
 export type LineType = 'ethernet' | 'serial'
-/** What the frames on a line may be; the first is what they are when nobody says it. */
+/** The possible link types of a line; the first is the default. */
 export const linkTypesOf: Readonly<Record<LineType, readonly [LinkTypeName, ...LinkTypeName[]]>> = {
   ethernet: ['DLT_EN10MB'],
   serial: ['DLT_C_HDLC', 'DLT_PPP_SERIAL', 'DLT_FRELAY', 'DLT_ATM_RFC1483'],
@@ -22,7 +22,7 @@ export const linkTypesOf: Readonly<Record<LineType, readonly [LinkTypeName, ...L
 const LinkType = Type.Unsafe<LinkTypeName>(
   oneOf(Object.keys(linkTypes), {
     description:
-      'What the frames are: DLT_EN10MB on an Ethernet port, one of the others on a serial one. The default is DLT_EN10MB or DLT_C_HDLC',
+      'The type of the frames: DLT_EN10MB (the default) on an Ethernet port, another one on a serial port (default: DLT_C_HDLC)',
   }),
 )
 
@@ -33,7 +33,7 @@ export const CaptureStart = closedSchema('CaptureStart', 'Where a capture goes',
     maxLength: 200,
     pattern: '^(?!\\.{1,2}$)[^/\\\\\\u0000-\\u001f\\u007f]*$',
     expects: 'the name of a file, without slashes',
-    description: 'File in the captures of the project; one that is there is replaced',
+    description: 'File in the captures of the project; an existing file is replaced',
   }),
   data_link_type: Type.Optional(LinkType),
 })

@@ -1,25 +1,26 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { changing, closedSchema, maybe, Name, nullable, objectSchema, oneOf, PortNumber } from '../schema/fields.ts'
 
-/** The service itself. */
+/** The id of the service itself as a compute. */
 export const localId = 'local'
-/** The appliance VM, which the service registers while it runs. */
+/** The id of the appliance VM, which the service registers while the VM runs. */
 export const applianceId = 'vm'
 
-/** The protocol of computes that have joined: no address leads to them. */
+/** The protocol of computes that have joined: they have no reachable address. */
 export const tunnelled = 'tunnel'
 
-/** What becomes a segment of a path: bounded, and of characters that mean nothing there. */
+/** The id is a segment of a path: its characters have no meaning there. */
 export const ComputeId = Type.String({
   minLength: 1,
   maxLength: 100,
   pattern: '^[A-Za-z0-9_][A-Za-z0-9._~-]*$',
   expects: 'a text of 1 to 100 letters, digits, ".", "_", "~" and "-" that begins with a letter, a digit or "_"',
-  description: 'Id of the compute, compared without regard to case; made up when absent. `local` and `vm` are reserved',
+  description:
+    'Id of the compute, compared without regard to case; generated when absent. `local` and `vm` are reserved',
 })
 const Protocol = oneOf(['http', 'https'])
 const AnyProtocol = Type.Union([...Protocol.anyOf, Type.Literal(tunnelled)], {
-  description: '`tunnel`: it has joined by itself, and is reached by the connection that it keeps',
+  description: '`tunnel`: the compute has joined, and is reached through the websocket that it keeps open',
 })
 export const Host = Type.String({
   minLength: 1,
@@ -32,39 +33,41 @@ export const User = Type.String({
   maxLength: 255,
   pattern: '^[^:\\u0000-\\u001f\\u007f]*$',
   expects: 'a text of at most 255 characters in one line, without ":"',
-  description: 'User of HTTP Basic; empty: the compute is asked without credentials',
+  description: 'User of HTTP Basic; empty: requests to the compute have no credentials',
 })
 export const Password = Type.String({
   maxLength: 1024,
   pattern: '^[^\\u0000-\\u001f\\u007f]*$',
   expects: 'a text of at most 1024 characters, in one line',
-  description: 'Password of HTTP Basic. It is never given back',
+  description: 'Password of HTTP Basic; no answer shows it',
 })
 
 const Accepts = Type.Boolean({
-  description: 'Whether a gateway gives it new projects; false for one that is to be emptied: what it has stays',
+  description: 'Whether a gateway places new projects there; false to empty the compute: its present projects stay',
 })
 const Weight = Type.Number({
   exclusiveMinimum: 0,
   maximum: 1000,
-  description: 'How much of the projects it is to have, 1 being usual: its room counts so many times',
+  description: 'Share of the new projects; the usual weight is 1: the scheduler multiplies the free capacity by it',
 })
 
 export type ComputeCapabilities = Static<typeof ComputeCapabilities>
-export const ComputeCapabilities = objectSchema('ComputeCapabilities', 'What a compute said that it can do', {
-  version: nullable(Type.String({ description: 'null until it was connected' })),
+export const ComputeCapabilities = objectSchema('ComputeCapabilities', 'The capabilities that a compute reported', {
+  version: nullable(Type.String({ description: 'null until the first connection' })),
   platform: Type.Optional(Type.String({ description: 'linux, darwin or win32' })),
   node_types: Type.Array(Type.String(), { description: 'Kinds of node that it runs' }),
 })
 
 const percent = (what: string) =>
   changing(
-    nullable(Type.Number({ minimum: 0, maximum: 100, description: `${what}, as last told; null while not connected` })),
+    nullable(
+      Type.Number({ minimum: 0, maximum: 100, description: `${what}, as last reported; null while not connected` }),
+    ),
   )
 
-/** A compute as it is shown: everything but its password. */
+/** A compute without its password. */
 export type Compute = Static<typeof Compute>
-export const Compute = objectSchema('Compute', 'A machine that runs nodes, as the fleet knows it', {
+export const Compute = objectSchema('Compute', 'A machine that runs nodes, in the fleet', {
   compute_id: Type.String(),
   name: Type.String(),
   protocol: AnyProtocol,
@@ -78,12 +81,14 @@ export const Compute = objectSchema('Compute', 'A machine that runs nodes, as th
   memory_usage_percent: percent('Memory in use'),
   capabilities: changing(ComputeCapabilities),
   last_error: changing(
-    nullable(Type.String({ description: 'Why it is not connected; null when it is, or was not tried yet' })),
+    nullable(
+      Type.String({ description: 'Why the compute is not connected; null when it is connected, or was not tried yet' }),
+    ),
   ),
 })
 
 export type ComputeCreate = Static<typeof ComputeCreate>
-export const ComputeCreate = closedSchema('ComputeCreate', 'Where a compute is, and who may use it', {
+export const ComputeCreate = closedSchema('ComputeCreate', 'The address of a compute, and its credentials', {
   compute_id: maybe(ComputeId),
   name: maybe(Name),
   protocol: Protocol,
@@ -98,7 +103,7 @@ export const ComputeCreate = closedSchema('ComputeCreate', 'Where a compute is, 
 export type ComputeUpdate = Static<typeof ComputeUpdate>
 export const ComputeUpdate = closedSchema(
   'ComputeUpdate',
-  'Changes of a compute; absent and null mean "leave". An empty user takes the password away, too',
+  'Changes of a compute; absent and null mean "leave". An empty user removes the password, too',
   {
     compute_id: Type.Optional(Type.Unknown({ description: 'Accepted and ignored' })),
     name: maybe(Name),
@@ -112,15 +117,15 @@ export const ComputeUpdate = closedSchema(
   },
 )
 
-/** A compute as it is kept: what was asked for, the secret included. */
+/** The stored record of a compute, with its password. */
 export type ComputeRecord = Static<typeof ComputeRecord>
 export const ComputeRecord = Type.Object({
   compute_id: Type.String({ minLength: 1 }),
-  /** Null: made of the address, and changing with it. */
+  /** Null: the name is derived from the address. */
   name: nullable(Type.String()),
   protocol: AnyProtocol,
   host: Type.String({ minLength: 1 }),
-  /** 0 where there is none. */
+  /** 0: the compute has joined, and has no port. */
   port: Type.Integer({ minimum: 0, maximum: 65535 }),
   user: nullable(Type.String()),
   password: nullable(Type.String()),

@@ -3,7 +3,7 @@ import type { DirectLink } from './direct-link.ts'
 import type { Load } from './host.ts'
 import type { Project } from './project.ts'
 
-/** What can happen in a project. The feeds of v1 and v2 name it in their own words (http/feed.ts). */
+/** An event of a project. The feeds of v1 and v2 have their own names for it (routes/shown-v1.ts, shown-v2.ts). */
 export type EventPayload =
   | {
       readonly type: 'node.created' | 'node.updated' | 'node.deleted'
@@ -14,7 +14,7 @@ export type EventPayload =
   /** A link of the compute was joined, changed, lost an end (`verdict: 'detached'`), or was removed. */
   | { readonly type: 'link.updated' | 'link.deleted'; readonly link: DirectLink }
   | { readonly type: 'log.error' | 'log.warning' | 'log.info'; readonly message: string }
-  /** What only a newer compute tells: handed on as it is. `more`: the members of its line beside `action` and `event`. */
+  /** An event of a newer compute, handed on unchanged. `more`: the members of its line besides `action` and `event`. */
   | {
       readonly type: 'other'
       readonly action: string
@@ -26,28 +26,28 @@ export type EventPayload =
 export type NodeChange = 'started' | 'stopped' | 'suspended' | 'resumed'
 
 /**
- * A happening with its number. Numbers grow over the whole compute, also over restarts of the service; the
- * feed of one project shows those of its events, so they have gaps there.
+ * An event with its number. Numbers grow over all projects of the compute, and over restarts of the service; the feed of one
+ * project therefore has gaps.
  */
 export interface LabEvent {
   readonly seq: number
   readonly project_id: string
   readonly payload: EventPayload
-  /** Who had it done: the name of a token or a user. Absent for what happened by itself. */
+  /** The caller: the name of a token or a user. Absent for an event that no request caused. */
   readonly by?: string
 }
 
 /** What a subscriber of the event log receives. */
 export type FeedItem =
   | { readonly kind: 'event'; readonly event: LabEvent }
-  /** The subscriber asked for more history than is kept: it must read the resources again. Events from `seq` on follow. */
+  /** The history does not go back to `since`: the subscriber must read the resources again. Events from `seq` on follow. */
   | { readonly kind: 'resync'; readonly seq: number }
-  /** The subscriber was slow; this many of its oldest events were thrown away. */
+  /** The subscriber was slow; this many of its oldest events were dropped. */
   | { readonly kind: 'dropped'; readonly count: number }
-  /** Sent first, whenever nothing else was sent for 5 s, and at least every 10 s in between. */
+  /** Sent first, after 5 s without another item, and at least every 10 s. */
   | {
       readonly kind: 'ping'
       readonly load: Load
-      /** Everything up to this number was told: a feed can be opened again from here. */
+      /** The subscriber has all events up to this number, and can reopen the feed from it. */
       readonly seq: number
     }

@@ -9,14 +9,14 @@ export const Version = objectSchema('Version', 'Version of the service', {
   local: Type.Boolean({ description: 'Whether the compute is in local mode' }),
 })
 
-/** What kinds say of a compute. */
+/** The capabilities that kinds add. */
 export const ofKinds: TProperties = Object.assign({}, ...kinds.map((it: KindDescriptor) => it.capabilities))
 
 export type Capabilities = Static<typeof Capabilities>
-export const Capabilities = objectSchema('Capabilities', 'What this compute can do', {
+export const Capabilities = objectSchema('Capabilities', 'Capabilities of this compute', {
   version: Type.String(),
   platform: Type.String({ description: 'linux, darwin or win32' }),
-  node_types: Type.Array(Type.String(), { description: 'Kinds of node that labs are made of here' }),
+  node_types: Type.Array(Type.String(), { description: 'Kinds of node that this compute runs' }),
   packet_path: oneOf(['fast', 'portable'], {
     description:
       'How the switch moves frames. fast: many frames a system call, on Linux; portable: node:dgram, UDP links only',
@@ -33,7 +33,7 @@ export const NetworkInterface = objectSchema('NetworkInterface', 'A network inte
   mac_address: Type.String(),
   type: oneOf(['ethernet', 'tap']),
   special: Type.Boolean({
-    description: 'true for an interface that is seldom what a lab wants (loopback, bridges of container engines)',
+    description: 'true for an interface that labs seldom use (loopback, bridges of container engines)',
   }),
 })
 
@@ -56,21 +56,23 @@ export const Load = objectSchema('Load', 'Load of the host', {
 
 export type Check = Static<typeof Check>
 export const Check = objectSchema('Check', 'One finding of the doctor', {
-  name: Type.String({ description: 'What was looked at' }),
+  name: Type.String({ description: 'Name of the check' }),
   status: oneOf(['ok', 'warning', 'error']),
-  found: Type.String({ description: 'What was found' }),
+  found: Type.String({ description: 'The finding' }),
   fix: nullable(
-    Type.String({ description: 'The command or the setting that mends it; null when nothing needs mending' }),
+    Type.String({ description: 'The command or the setting that repairs the fault; null without a fault' }),
   ),
 })
 export type Diagnosis = Static<typeof Diagnosis>
-export const Diagnosis = objectSchema('Diagnosis', 'What a lab needs on this machine, and what was found', {
+export const Diagnosis = objectSchema('Diagnosis', 'The checks of this machine for labs', {
   ok: Type.Boolean({ description: 'false when a check ended in error' }),
   checks: Type.Array(Check),
 })
 
 export type Reloaded = Static<typeof Reloaded>
-export const Reloaded = objectSchema('Reloaded', 'What a reload of the configuration changed', {
+export const Reloaded = objectSchema('Reloaded', 'The keys that a reload of the configuration changed', {
   changed: Type.Array(Type.String(), { description: 'Keys in force with their new value' }),
-  needs_restart: Type.Array(Type.String(), { description: 'Keys that changed in the file but wait for a restart' }),
+  needs_restart: Type.Array(Type.String(), {
+    description: 'Keys that changed in the file and take effect after a restart',
+  }),
 })

@@ -10,7 +10,7 @@ export const imageKinds: readonly ImageKindName[] = kinds.flatMap((it) => ('imag
 export type Image = Static<typeof Image>
 export const Image = objectSchema('Image', 'An image that nodes of a kind can be given', {
   filename: Type.String({ description: 'Name of the file, without directories' }),
-  path: Type.String({ description: 'Path relative to its directory of images; a node is given this' }),
+  path: Type.String({ description: 'Path relative to its directory of images: the name for nodes' }),
   md5sum: Type.String({ description: '32 hexadecimal digits' }),
   sha256: Type.Optional(
     Type.String({
@@ -56,7 +56,7 @@ const disk = <F extends string, O extends TProperties>(format: F, options: O) =>
     { additionalProperties: false },
   )
 
-/** What can be asked of each format; nothing else gets to the tool. */
+/** The options of each format; the tool gets no others. */
 export const diskFormats = {
   qcow2: disk('qcow2', {
     preallocation: choice(['off', 'metadata', 'falloc', 'full'], 'What is allocated at once'),
@@ -91,9 +91,9 @@ export const DiskCreate = Type.Union(Object.values(diskFormats), {
   description: 'A new disk image; the options are those of its format',
 })
 
-/** A disk image that is to become larger. */
+/** Enlarges a disk image. */
 export type DiskExtend = Static<typeof DiskExtend>
-export const DiskExtend = closedSchema('DiskExtend', 'A disk image that is to become larger', {
+export const DiskExtend = closedSchema('DiskExtend', 'A disk image, and how much it grows', {
   qemu_img: tool,
   path: diskPath,
   extend: Type.Integer({ minimum: 1, maximum: maxMb, description: 'MB (MiB) that are added' }),

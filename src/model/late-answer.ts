@@ -1,21 +1,21 @@
 import { type Static, Type } from '@sinclair/typebox'
 
 /*
- * A proxy cuts a request whose answer shows no byte for some time: Cloudflare after 120 s. So an answer that takes its time is
- * begun early, for those who say by a header of their request that they understand it:
+ * A proxy ends a request without a byte of its answer after some time: Cloudflare after 120 s. Therefore the service begins a slow
+ * answer early, for clients whose request has a header that announces support:
  *
  *   200, Content-Type: application/vnd.patchbay.late
  *   spaces, one from time to time, until there is an answer
  *   the head of the answer: a LateHead as one line of JSON
  *   the body of the answer, byte for byte
  *
- * Interim responses (1xx) would be the way of HTTP, but `fetch` shows none, and proxies count or drop them as they like.
+ * HTTP has interim responses (1xx) for this, but `fetch` does not show them, and some proxies drop them.
  */
 
-/** The header of a request by which its sender says that it understands late answers. */
+/** The request header of a client that supports late answers. */
 export const lateHeader = 'X-Patchbay-Late'
 
-/** What an answer is that was begun before it was known. */
+/** The media type of a late answer. */
 export const lateType = 'application/vnd.patchbay.late'
 
 /** An answer without its body. */

@@ -16,21 +16,23 @@ export const LinkEnd = closedSchema('LinkEnd', 'A port of a node', {
   port_number: number('port of the adapter'),
 })
 
-/** Clients send back the ends of a link as they were shown, each with its NIO. */
+/** Clients send the ends of a link back as they were shown, each with its NIO. */
 const LinkEndGiven = closedSchema('LinkEndGiven', 'A port of a node', {
   ...LinkEnd.properties,
-  /** It is made anew, with the `filters` of the link. */
+  /** Ignored: the service makes a new NIO with the `filters` of the link. */
   nio: maybe(Nio),
 })
 
 export type LinkCreate = Static<typeof LinkCreate>
-export const LinkCreate = closedSchema('LinkCreate', 'Two ports that are to be patched together', {
+export const LinkCreate = closedSchema('LinkCreate', 'The two ports of a new link', {
   nodes: Type.Tuple([LinkEndGiven, LinkEndGiven], { description: 'The two ends; they may be on two computes' }),
   filters: Type.Optional(Filters),
 })
 
-/** A link that was made: its two NIOs, which are changed and removed as any NIO. */
+/** A new link: its two NIOs, which clients change and remove as any NIO. */
 export type Link = Static<typeof Link>
-export const Link = objectSchema('Link', 'Two ports that are patched together by UDP', {
-  nodes: Type.Array(Type.Object({ ...LinkEnd.properties, nio: Nio }), { description: 'The ends, as they were given' }),
+export const Link = objectSchema('Link', 'Two ports that are linked by UDP', {
+  nodes: Type.Array(Type.Object({ ...LinkEnd.properties, nio: Nio }), {
+    description: 'The ends, in the order of the request',
+  }),
 })

@@ -7,9 +7,9 @@ const LabelName = Type.String({ pattern: '^[a-zA-Z_][a-zA-Z0-9_]*$' })
 export type MetricSample = Static<typeof MetricSample>
 export const MetricSample = Type.Object(
   {
-    suffix: Type.Optional(oneOf(['_bucket', '_sum', '_count'], { description: 'Which part of a histogram it is' })),
+    suffix: Type.Optional(oneOf(['_bucket', '_sum', '_count'], { description: 'Part of a histogram' })),
     labels: Type.Record(LabelName, Type.String()),
-    value: Type.Number({ description: 'Finite, so that it can be told as JSON' }),
+    value: Type.Number({ description: 'Finite: JSON has no other numbers' }),
   },
   { additionalProperties: false },
 )

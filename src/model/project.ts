@@ -1,21 +1,21 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { changing, closedSchema, maybe, Name, nullable, objectSchema, oneOf, Uuid } from '../schema/fields.ts'
 
-/** A project variable, handed on to nodes and clients as it is. */
+/** A project variable, passed to nodes and clients unchanged. */
 export type Variable = Static<typeof Variable>
 export const Variable = closedSchema('Variable', 'A variable of a project', {
   name: Type.String({ minLength: 1 }),
   value: Type.Optional(Type.String()),
 })
 
-/** Which projects a list has: those that are open, those that are only on disk, or both. */
+/** The projects of a list: the open ones, those that are only on disk, or both. */
 export type ProjectStatusFilter = Static<typeof ProjectStatusFilter>
 export const ProjectStatusFilter = oneOf(['open', 'closed', 'all'], {
   default: 'open',
   description: 'Which projects: `closed` ones are on disk, and can be opened again by a POST with their project_id',
 })
 
-/** A project, with everything both faces show of it. */
+/** A project, with the members of both API versions. */
 export type Project = Static<typeof Project>
 export const Project = objectSchema('Project', 'A project: a named working directory with nodes in it', {
   project_id: Uuid,
@@ -24,11 +24,11 @@ export const Project = objectSchema('Project', 'A project: a named working direc
   location: Type.String({ description: 'Directory under which new projects are created' }),
   temporary: Type.Boolean({ description: 'A temporary project is deleted from disk when it is closed' }),
   variables: nullable(Type.Array(Variable)),
-  compute_id: Type.Optional(Type.String({ description: 'In the lists of a gateway: the compute that has it' })),
+  compute_id: Type.Optional(Type.String({ description: 'In the lists of a gateway: the compute of the project' })),
   status: Type.Optional(
     changing(
       oneOf(['open', 'closed'], {
-        description: 'closed: it is on disk only; a POST with its project_id opens it. Absent: open',
+        description: 'closed: the project is on disk only; a POST with its project_id opens it. Absent: open',
       }),
     ),
   ),
@@ -37,10 +37,11 @@ export const Project = objectSchema('Project', 'A project: a named working direc
 export const WantedCompute = Type.String({
   minLength: 1,
   maxLength: 100,
-  description: 'Where it is to be, of the computes of a gateway; without it, where most room is. A compute ignores it',
+  description:
+    'The compute on which a gateway places the project; default: the scheduler chooses. A compute ignores it',
 })
 
-/** What both faces may ask for when a project is created. Null and absent mean the default. */
+/** The input of a create in both API versions. Null and absent mean the default. */
 export type ProjectCreate = Static<typeof ProjectCreate>
 export const ProjectCreate = Type.Object(
   {

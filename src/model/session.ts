@@ -2,10 +2,10 @@ import { type Static, Type } from '@sinclair/typebox'
 import { closedSchema, nullable, objectSchema } from '../schema/fields.ts'
 import { Role } from './access-token.ts'
 
-/** Who asks. */
+/** The client of a request. */
 export type SessionView = Static<typeof SessionView>
-export const SessionView = objectSchema('Session', 'Who asks, and until when without another log-in', {
-  name: Type.String({ description: 'Of the token, or the user' }),
+export const SessionView = objectSchema('Session', 'The client, and the end of its session', {
+  name: Type.String({ description: 'Name of the token or the user' }),
   role: Role,
   expires_at: nullable(
     Type.String({ description: 'When the session ends (RFC 3339, UTC); null for a request without a session' }),

@@ -7,14 +7,14 @@ export const tunnelProtocol = 1
 const text = (most: number) => Type.String({ maxLength: most, pattern: '^[^\\u0000-\\u001f\\u007f]*$' })
 const Headers = Type.Array(Type.Tuple([text(255), Type.String({ maxLength: 65_536 })]), { maxItems: 200 })
 
-/** What an end takes: bytes of a stream that wait there, and streams at a time. */
+/** The limits of an end: waiting bytes of a stream, and open streams. */
 export type TunnelLimits = Static<typeof TunnelLimits>
 export const TunnelLimits = Type.Object({
   window: Type.Integer({ minimum: 16_384, maximum: 2 ** 30 }),
   streams: Type.Integer({ minimum: 1, maximum: 2 ** 20 }),
 })
 
-/** What is common to the HELLO of every version. */
+/** The members that the HELLO of every version has. */
 export const AnyHello = Type.Object({ protocol: Type.Integer() })
 
 /** The first frame of a gateway. */
@@ -60,5 +60,5 @@ export const TunnelClose = Type.Object({
   reason: Type.String({ maxLength: 123 }),
 })
 
-/** Why a stream was given up. */
+/** Why a stream was reset. */
 export const TunnelReset = Type.Object({ reason: Type.String({ maxLength: 1000 }) })

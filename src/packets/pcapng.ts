@@ -6,7 +6,7 @@ export interface PcapngOptions {
 
 const fileHeader = 24
 const recordHeader = 16
-/** Longer records than any frame mean that the stream is not what it should be. */
+/** No frame is longer: a longer record means a damaged stream. */
 const longestRecord = 1 << 20
 
 const option = { end: 0, comment: 1, ifName: 2, userApplication: 4 } as const
@@ -14,7 +14,7 @@ const block = { section: 0x0a0d0d0a, interface: 1, packet: 6 } as const
 
 /**
  * Turns a stream of classic pcap (little-endian, times in microseconds) into pcapng (draft-ietf-opsawg-pcapng): one section,
- * one interface. Pieces may end anywhere; what is not a pcap makes it fail.
+ * one interface. Chunks may end anywhere. Throws TypeError for a stream that is not pcap.
  */
 export function pcapng(options: PcapngOptions): TransformStream<Uint8Array, Uint8Array> {
   let rest: Uint8Array = new Uint8Array(0)
@@ -52,7 +52,7 @@ function section(comment: string): Uint8Array {
   const body = new DataView(new ArrayBuffer(16))
   body.setUint32(0, 0x1a2b3c4d, true)
   body.setUint16(4, 1, true)
-  // The length of the section is not known.
+  // The length of the section is unknown (draft, 4.1).
   body.setBigInt64(8, -1n, true)
   return makeBlock(block.section, [
     new Uint8Array(body.buffer),

@@ -6,7 +6,7 @@ import { validate } from '../http/validate.ts'
 import type { Action, ApiVersion } from '../kinds/kind.ts'
 import type { NodePlace } from './node-place.ts'
 
-/** Where an action is asked for, and how. */
+/** The endpoint of an action, but for what the action declares. */
 interface Place {
   readonly version: ApiVersion
   readonly path: string
@@ -16,7 +16,7 @@ interface Place {
   run(agent: HostAgent, params: unknown, name: string, input: unknown, signal: AbortSignal): Promise<unknown>
 }
 
-/** What only nodes of the kind can do. */
+/** The actions that only nodes of the kind have. */
 export function actionEndpoints({ version, path, tag, params, ref, descriptor }: NodePlace): readonly Endpoint[] {
   return endpointsOf(descriptor.actions, {
     ...{ version, path, tag, params },
@@ -25,7 +25,7 @@ export function actionEndpoints({ version, path, tag, params, ref, descriptor }:
   })
 }
 
-/** What only computes that run the kind can do. */
+/** The actions that only computes with the kind have. */
 export function computeActionEndpoints({ version, kind, tag, descriptor }: NodePlace): readonly Endpoint[] {
   return endpointsOf(descriptor.computeActions, {
     ...{ version, tag },
@@ -73,7 +73,7 @@ function endpointOf(
   })
 }
 
-/** The input of an action: lists in the query of a GET count more than its body, and `query` of a handler has the last one only. */
+/** The input of an action. For a GET, lists in the query replace those of the body; the handler's `query` has only the last value of each. */
 function inputOf(schema: TObject, body: object, { method, url }: Request): unknown {
   if (method !== 'GET' && method !== 'HEAD') return body
   const { searchParams } = new URL(url)

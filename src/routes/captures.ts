@@ -15,10 +15,10 @@ const format = Type.Object({
     oneOf(['pcap', 'pcapng'], { default: 'pcap', description: 'pcapng names the port and the node' }),
   ),
 })
-const named = 'The headers X-Interface-Name and X-Comment, percent-encoded, say of what.'
+const named = 'The headers X-Interface-Name and X-Comment, percent-encoded, name the port and the node.'
 const media = { pcap: 'application/vnd.tcpdump.pcap', pcapng: 'application/x-pcapng' }
 
-/** The captures of a port: the same in both faces and for every kind. */
+/** The captures of a port: the same in both API versions and for every kind. */
 export function captureEndpoints({ path: node, tag, params, ref: nodeOf }: NodePlace): readonly Endpoint[] {
   const port = `${node}/adapters/{adapter_number}/ports/{port_number}`
   const all = { tag, params: Type.Object({ ...params.properties, ...portParams }) }
@@ -27,7 +27,7 @@ export function captureEndpoints({ path: node, tag, params, ref: nodeOf }: NodeP
       method: 'POST',
       path: `${port}/start_capture`,
       ...all,
-      summary: 'Capture what passes a port into a file of the project',
+      summary: 'Capture the frames of a port into a file of the project',
       description:
         'Classic pcap with the frames that passed the filters of the NIO, both directions. It goes on while the node is stopped, and ends with the NIO.',
       body: CaptureStart,
@@ -66,7 +66,7 @@ export function captureEndpoints({ path: node, tag, params, ref: nodeOf }: NodeP
       method: 'POST',
       path: `${port}/capture/stream`,
       ...all,
-      summary: 'Watch what passes a port, without a file',
+      summary: 'Watch the frames of a port, without a file',
       description: `Begins now and ends with the NIO or the request. Made for a pipe into an analyser. ${named}`,
       query: format,
       body: CaptureStream,
@@ -93,7 +93,7 @@ function stream({ pcap, interface_name, comment }: CaptureSource, format: keyof 
   })
 }
 
-/** Names have characters that a header cannot have; half a surrogate pair, which JSON can have, is replaced. */
+/** Percent-encodes a name for a header. Half a surrogate pair, which JSON can contain, is replaced: it has no UTF-8. */
 function headerText(text: string): string {
   return encodeURIComponent(text.replace(/\p{Surrogate}/gu, '\ufffd'))
 }

@@ -8,7 +8,7 @@ import type { NodeRef } from '../kinds/node.ts'
 import { noContentAfter } from './no-content.ts'
 import type { NodePlace } from './node-place.ts'
 
-/** The consoles of a node as websockets, those that its kind has. */
+/** The consoles of a node as websockets, as its kind has them. */
 export function consoleEndpoints({ path: node, tag, params, ref, descriptor }: NodePlace): readonly Endpoint[] {
   const socket = (words: Pick<Endpoint, 'path' | 'summary'>, conflict: string, { open, bridge }: Transport): Endpoint =>
     endpoint({
@@ -36,7 +36,7 @@ export function consoleEndpoints({ path: node, tag, params, ref, descriptor }: N
       path: `${node}/console/ws`,
       summary: 'The console as a websocket: the scroll-back, then live; binary frames out, text or binary in',
     },
-    'The node does not run, or its console is not one of text',
+    'The node does not run, or its console has no text',
     { open: (agent, ref, signal) => agent.nodes.console(ref, signal), bridge: bridgeConsole },
   )
   const screen = socket(

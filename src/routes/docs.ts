@@ -1,7 +1,7 @@
 import { pageHeaders, sendAsset } from '../http/assets.ts'
 import { type Endpoint, endpoint } from '../http/endpoint.ts'
 
-// Everything comes from here: the page works on a machine without a network.
+// The page loads files of this service only: it works on a machine without a network.
 const policy =
   "default-src 'none'; script-src 'self'; style-src 'unsafe-inline'; img-src 'self' data:; connect-src 'self'; font-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
@@ -24,7 +24,7 @@ const page = `<!doctype html>
 </html>
 `
 
-/** The page is as light or dark as the rest of the desktop, also when that changes. */
+/** Follows the light or dark colour scheme of the desktop. */
 const theme = `const page = () => document.querySelector('rapi-doc')
 const dark = matchMedia('(prefers-color-scheme: dark)')
 const show = () => {
@@ -36,7 +36,7 @@ const show = () => {
 }
 show()
 dark.addEventListener('change', show)
-// The licence begins where the lines around it begin.
+// Aligns the licence with the lines around it.
 const aligned = new CSSStyleSheet()
 aligned.replaceSync('#api-info { margin-left: 0 }')
 page().addEventListener('spec-loaded', () => page().shadowRoot.adoptedStyleSheets.push(aligned), { once: true })
@@ -44,7 +44,7 @@ page().addEventListener('spec-loaded', () => page().shadowRoot.adoptedStyleSheet
 
 const self = { owner: 'self', tag: 'reference' } as const
 
-/** The description of the interface, for programs and for people. */
+/** The reference of the interface: the OpenAPI document and a page. */
 export const docsEndpoints: readonly Endpoint[] = [
   endpoint({
     method: 'GET',
@@ -52,7 +52,7 @@ export const docsEndpoints: readonly Endpoint[] = [
     owner: 'self',
     page: true,
     tag: 'reference',
-    summary: 'Leads to the reference page',
+    summary: 'Redirect to the reference page',
     replies: { 302: { description: 'To /docs' } },
     handle: () => new Response(null, { status: 302, headers: { Location: '/docs' } }),
   }),

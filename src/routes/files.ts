@@ -6,7 +6,7 @@ import { Uuid } from '../schema/fields.ts'
 
 const params = Type.Object({ project_id: Uuid, path: pathTail })
 
-/** The files of a project; the same in both faces, but for parents: v1 answers 404 where v2 makes them. */
+/** The files of a project. v1 answers 404 for a missing parent directory, v2 makes it. */
 export const fileEndpoints = (base: string, tag: string, options: { parents: boolean }): readonly Endpoint[] => [
   endpoint({
     method: 'GET',
@@ -34,7 +34,7 @@ export const fileEndpoints = (base: string, tag: string, options: { parents: boo
       const { content, size, modified } = await agent.files.read(params.project_id, params.path)
       return new Response(content, {
         headers: {
-          // Always bytes: a page that a guest wrote must not run as a page of ours.
+          // Always bytes: a browser must not run a page that a guest wrote as a page of this service.
           'Content-Type': 'application/octet-stream',
           'Content-Length': String(size),
           'Last-Modified': new Date(modified).toUTCString(),

@@ -5,11 +5,11 @@ import { encoderOf, feedQuery } from './shown-v2.ts'
 
 interface HostFeed extends Pick<Endpoint, 'tag' | 'summary'> {
   readonly description?: string
-  /** Set: what happens to the computes is told, too. */
+  /** The line of an event of a compute; absent: the feed has no such events. */
   readonly lineOf?: (event: ServiceEvent, context: Context) => FeedLine
 }
 
-/** The feed over all projects at a path, and at `/ws` below it for websockets only. */
+/** The feed of all projects at a path, and at `/ws` below it for websockets only. */
 export const hostFeed = (base: string, { lineOf, ...about }: HostFeed): Endpoint[] =>
   [base, `${base}/ws`].map((path) =>
     endpoint({

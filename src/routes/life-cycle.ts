@@ -7,7 +7,7 @@ import type { NodePlace } from './node-place.ts'
 
 type Action = 'start' | 'stop' | 'suspend' | 'resume' | 'reload'
 
-/** What an action does, and what 409 means; the agent does it, so it is only said here. */
+/** The summary of each action, and the meaning of its 409. */
 function textsOf({
   noun,
   canBePaused,
@@ -41,7 +41,7 @@ function textsOf({
   }
 }
 
-/** POST {node}/start, stop, suspend, resume, reload: the same in both versions, but for the answer. */
+/** POST {node}/start, stop, suspend, resume, reload. The API versions differ in the answer. */
 export function lifeCycleEndpoints(place: NodePlace): readonly Endpoint[] {
   const { version, descriptor, path, tag, params, noun, schemas } = place
   const { isStrict = false, v1, v2, start: startInput } = descriptor

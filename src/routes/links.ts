@@ -10,9 +10,9 @@ import { LinkNio, Nio, NioState, nioSchemas, nioTypes } from '../schema/nio.ts'
 import { noContentAfter } from './no-content.ts'
 import type { NodePlace } from './node-place.ts'
 
-/** The body of a NIO request, as far as it is known before its type was looked at. */
+/** The body of a NIO request, before its type is known. */
 const anyNio = Type.Record(Type.String(), Type.Unknown())
-/** What is taken for a NIO of a type: the NIO, and the state of its link that is shown with it. */
+/** The input of a NIO of a type: the NIO, and the read-only state of its link. */
 function inputOf(type: keyof typeof nioSchemas): TakenBack {
   const shown = NioState.anyOf.find(({ properties }) => properties.type.const === type)
   if (shown === undefined) throw new Error(`no NIO of the type ${type} is shown`)
@@ -24,17 +24,17 @@ const inputs = Object.entries(nioSchemas).map(([type, { $id }]) => ({
 }))
 const NioInput = Type.Union(
   inputs.map(({ $id, schema }) => ({ ...schema, $id: `${$id}Input` })),
-  { $id: 'NioInput', description: 'What a port is to be attached to' },
+  { $id: 'NioInput', description: 'The NIO that a port is attached to' },
 )
 const NioChange = Type.Union(
   inputs.map(({ $id, schema }) => Type.Partial(schema, { additionalProperties: false, $id: `${$id}Change` })),
-  { $id: 'NioChange', description: 'What is to be changed of a NIO; what is not named keeps its value' },
+  { $id: 'NioChange', description: 'Changes of a NIO; absent members keep their values' },
 )
 const noSuchPort = 'There is no such node, adapter, port or device'
 const nothingAttached = `${noSuchPort}, or nothing is attached`
 const taken = 'The local port or the device is taken, or a privilege is missing'
 
-/** {node}/adapters/{adapter_number}/ports/{port_number}/nio: the same in both faces and for every kind. */
+/** {node}/adapters/{adapter_number}/ports/{port_number}/nio: the same in both API versions and for every kind. */
 export function linkEndpoints({ path: node, kind, tag, params, ref: nodeOf }: NodePlace): readonly Endpoint[] {
   const port = {
     path: `${node}/adapters/{adapter_number}/ports/{port_number}/nio`,
@@ -44,7 +44,7 @@ export function linkEndpoints({ path: node, kind, tag, params, ref: nodeOf }: No
     endpoint({
       ...port,
       method: 'GET',
-      summary: 'Read the NIO of a port: what is known of its link, its counters and its capture',
+      summary: 'Read the NIO of a port, with the state of its link, its counters and its capture',
       replies: { 200: { description: 'The NIO', schema: NioState } },
       errors: { 404: nothingAttached },
       handle: async ({ params }, { agent }) => ok(await agent.nodes.nioState(nodeOf(params), portRefOf(params))),
@@ -52,7 +52,7 @@ export function linkEndpoints({ path: node, kind, tag, params, ref: nodeOf }: No
     endpoint({
       ...port,
       method: 'POST',
-      summary: 'Attach a NIO to a port; it replaces the one that is attached',
+      summary: 'Attach a NIO to a port; it replaces the present NIO',
       body: anyNio,
       bodyShown: NioInput,
       replies: { 201: { description: 'Attached', schema: Nio } },
@@ -63,7 +63,7 @@ export function linkEndpoints({ path: node, kind, tag, params, ref: nodeOf }: No
     endpoint({
       ...port,
       method: 'PUT',
-      summary: 'Change the NIO of a port in place; what is not named keeps its value',
+      summary: 'Change the NIO of a port in place; absent members keep their values',
       body: anyNio,
       bodyShown: NioChange,
       replies: { 201: { description: 'Changed', schema: Type.Union([Nio, LinkNio]) } },
@@ -104,14 +104,14 @@ async function unchangedLink(nodes: NodeAgent, node: NodeRef, port: PortRef, bod
   )
 }
 
-/** Whether a body has all that a NIO of its type needs, so that the one that is attached need not be asked for. */
+/** Whether a body has all required members of its type; else the attached NIO supplies them. */
 function isWhole({ type, ...rest }: Record<string, unknown>, kind: NodeKindName): boolean {
   const wanted = kindOf(kind).nioTypes.find((it) => it === type)
   if (wanted === undefined) return type !== undefined
   return (nioSchemas[wanted].required ?? []).every((name) => name === 'type' || Object.hasOwn(rest, name))
 }
 
-/** What is attached to a port; nothing when it is of another type. 404. */
+/** The attached NIO; `{}` when it is of another type than the body. 404. */
 async function attached(
   nodes: NodeAgent,
   node: NodeRef,
@@ -124,7 +124,7 @@ async function attached(
 
 const articleOf = (word: string) => (/^[aeiou]/.test(word) ? 'an' : 'a')
 
-/** The NIO in a body; 400 that names the types the kind takes, or the field that is wrong. */
+/** The NIO in a body. 400 names the types that the kind takes, or the wrong field. */
 async function nioOf(body: Record<string, unknown>, kind: NodeKindName): Promise<Nio> {
   const { type } = body
   if (type === 'nio_link') throw badRequest('type: nio_link is only shown; PUT .../links/{link_id} joins two ports')

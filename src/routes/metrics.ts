@@ -5,17 +5,17 @@ import { MetricFamily } from '../model/metrics.ts'
 
 const self = { owner: 'self', tag: 'server' } as const
 
-/** Where Prometheus reads the figures. */
+/** The path that Prometheus scrapes. */
 export const metricsPath = '/metrics'
 
-/** The figures of the service, for programs that watch it. */
+/** Metrics for monitoring. */
 export const metricsEndpoints: readonly Endpoint[] = [
   endpoint({
     method: 'GET',
     path: metricsPath,
     ...self,
-    summary: 'Figures of the service and its labs, in the text format of Prometheus',
-    replies: { 200: { description: 'The figures, format 0.0.4', media: 'text/plain' } },
+    summary: 'Metrics of the service and its labs, in the text format of Prometheus',
+    replies: { 200: { description: 'The metrics, format 0.0.4', media: 'text/plain' } },
     async handle(_, { agent, fleet, requests, logins }) {
       const ofFleet = fleet?.metrics() ?? []
       const text = exposition([
@@ -28,8 +28,8 @@ export const metricsEndpoints: readonly Endpoint[] = [
     method: 'GET',
     path: '/v2/compute/metrics',
     ...self,
-    summary: 'Figures of the labs and of the process that runs them, as JSON',
-    replies: { 200: { description: 'The figures, without those of requests', schema: Type.Array(MetricFamily) } },
+    summary: 'Metrics of the labs and of the process that runs them, as JSON',
+    replies: { 200: { description: 'The metrics, without those of requests', schema: Type.Array(MetricFamily) } },
     handle: async (_, { agent }) => ok(await agent.host.metrics()),
   }),
 ]

@@ -6,7 +6,7 @@ import { instanceV1 } from './shown-v1.ts'
 
 type Body = Readonly<Record<string, unknown>>
 
-/** How one version of the API has the nodes of a kind: where they are, what they look like and what they are called. */
+/** The nodes of a kind in one version of the API: paths, schemas and words. */
 export interface NodePlace {
   readonly version: ApiVersion
   readonly kind: NodeKindName
@@ -19,12 +19,12 @@ export interface NodePlace {
   readonly params: TObject
   /** The node that the parameters of a path name. */
   ref(params: unknown): NodeRef
-  /** A node, and several, within a sentence. */
+  /** Words for a node, and for several, within a sentence. */
   readonly noun: string
   readonly nouns: string
   readonly schemas: Readonly<Record<'node' | 'create' | 'update', TObject>>
   shown(node: Node): object
-  /** The body of a create, and of an update, as the agent takes it. */
+  /** The body of a create (`input`) and of an update (`changes`) in the form of the agent. */
   input(body: Body): Body
   changes(body: Body): Body
 }

@@ -24,13 +24,14 @@ const creation = Type.Object({
   existing: Type.Optional(
     oneOf(['update', 'refuse'], {
       default: 'update',
-      description: 'What becomes of a node of this project that has the id already; refuse: 409, as in v1',
+      description:
+        'When a node of this project has the id already: update changes that node; refuse answers 409, as in v1',
     }),
   ),
   ...view,
 })
 
-/** What is about nodes of one kind or about the kind on a compute, for every kind in both versions of the API. */
+/** The endpoints of nodes, and of kinds on a compute, for every kind in both versions of the API. */
 export const nodeEndpoints: readonly Endpoint[] = (['v1', 'v2'] as const).flatMap((version) =>
   nodeKinds.flatMap((kind) => endpointsOf(placeOf(version, kind))),
 )
@@ -58,7 +59,7 @@ function endpointsOf(place: NodePlace): readonly Endpoint[] {
       tag,
       summary: `Create a ${noun}`,
       ...(!isV1 && {
-        description: 'With the id of a node of this project, that node is given the other fields. Nothing is started.',
+        description: 'With the id of a node of this project, the other fields change that node. No node is started.',
       }),
       params: projectParams,
       query: isV1 ? Type.Object({}) : creation,
@@ -74,7 +75,7 @@ function endpointsOf(place: NodePlace): readonly Endpoint[] {
         507: 'The disk is nearly full',
       },
       async handle({ params, query, body }, { agent }) {
-        // Its schema is that of the kind.
+        // The schema of the kind has validated it.
         const input = place.input(body) as NodeCreate
         const id = typeof input.node_id === 'string' && { node_id: input.node_id.toLowerCase() }
         const { existing = isV1 ? 'refuse' : 'update', view } = query as Static<typeof creation>
@@ -124,7 +125,7 @@ function endpointsOf(place: NodePlace): readonly Endpoint[] {
 }
 
 function copyOf({ version, path, tag, params, noun, schemas, ref, shown }: NodePlace): Endpoint {
-  const more = version === 'v1' ? '' : ', which is there and stopped'
+  const more = version === 'v1' ? '' : ', which exists and is stopped'
   return endpoint({
     method: 'POST',
     path: `${path}/duplicate`,

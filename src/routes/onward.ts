@@ -3,7 +3,7 @@ import { notFound } from '../errors/api-error.ts'
 import { type Endpoint, endpoint } from '../http/endpoint.ts'
 import { Uuid } from '../schema/fields.ts'
 
-/** What a newer version may have of a project, and this one has not: a gateway hands it on to the compute, which may be newer. */
+/** Paths of projects that this version does not have: a gateway hands them on to the compute, which may be newer. */
 export const onward: readonly Endpoint[] = ['/v1/projects', '/v2/compute/projects'].flatMap((base) =>
   (['GET', 'POST', 'PUT', 'DELETE'] as const).map((method) =>
     endpoint({

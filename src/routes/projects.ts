@@ -11,7 +11,7 @@ import { noContentAfter } from './no-content.ts'
 import { eventV1, ProjectV1, ProjectV1Create, ProjectV1Update, projectV1 } from './shown-v1.ts'
 import { encoderOf, feedQuery, ProjectV2, ProjectV2Create, ProjectV2Update, projectV2 } from './shown-v2.ts'
 
-/** How one version of the API has projects: where they are and what they look like. */
+/** Projects in one version of the API: paths and schemas. */
 interface ProjectForm {
   readonly base: string
   readonly tag: string

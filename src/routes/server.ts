@@ -111,7 +111,7 @@ export const serverEndpoints: readonly Endpoint[] = [
     method: 'POST',
     path: '/v2/compute/config/reload',
     ...admin,
-    summary: 'Read the configuration file again, and say what changed',
+    summary: 'Read the configuration file again, and list the changed keys',
     bodyKind: 'ignored',
     replies: { 200: { description: 'In force', schema: Reloaded } },
     errors: reloadErrors,

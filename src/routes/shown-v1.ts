@@ -40,7 +40,7 @@ export const ProjectV1Update = Type.Omit(ProjectUpdate, ['variables'], {
 /** A node of any kind as v1 shows it. */
 export const instanceV1 = (node: Node): object => kindOf(node.kind).v1.shown(shownNode(node))
 
-/** v1 names of events; only starts and stops of nodes and messages have one. */
+/** An event in v1, which has only starts and stops of nodes, and messages. */
 export function eventV1({ payload }: LabEvent): { action: string; event: unknown } | undefined {
   switch (payload.type) {
     case 'node.updated':

@@ -32,7 +32,7 @@ function inFull<T extends TSchema>(schema: T): T {
   return { ...schema, description: `${schema.description}; shown with view=full` }
 }
 
-/** Drawing fields that a controller sends along; they mean nothing to a compute. */
+/** Drawing fields that controllers send; a compute ignores them. */
 const ignored = Object.fromEntries(
   [
     'auto_close',
@@ -71,11 +71,11 @@ export const feedQuery = Type.Object({
   ...view,
   pings: Type.Optional(
     Type.Literal('false', {
-      description: 'Only the first ping is sent: for who notices otherwise that nobody is there any more',
+      description: 'Only the first ping is sent: for clients that detect a lost connection by other means',
     }),
   ),
 })
-/** v2 names of events. */
+/** Events in v2. */
 export const encoderOf =
   ({ view }: Static<typeof feedQuery>): EventEncoder =>
   (event) =>

@@ -28,7 +28,7 @@ FormatRegistry.Set('uuid', (value) => uuid.test(value))
 export const isUuid = (text: string): boolean => uuid.test(text)
 
 export const Uuid = Type.String({ format: 'uuid', description: 'UUID, compared without regard to case' })
-/** One line of text: a name gets into scripts (`%h`), where a line end would begin another command. */
+/** One line of text: names are inserted into scripts (`%h`), where a line end would begin another command. */
 export const Name = Type.String({
   minLength: 1,
   maxLength: 255,
@@ -50,8 +50,8 @@ export function maybes<T extends TProperties>(members: T): { [K in keyof T]: Ret
 }
 
 /**
- * Marks what changes without a request: who sends it back may have been shown another value than it has now, and any value is
- * taken for one that was shown.
+ * Marks a member that changes without a request. A client that sends the resource back may have read an older value: any value is
+ * accepted.
  */
 export const changing = <T extends TSchema>(schema: T): T => ({ ...schema, changesByItself: true })
 
@@ -63,5 +63,5 @@ export const Fault = objectSchema('Fault', 'Body of every error', {
   exception: Type.Optional(
     Type.String({ description: 'Only for a missing image: `ImageMissingError`, which older clients look for' }),
   ),
-  image: Type.Optional(Type.String({ description: 'Only for a missing image: the name that was asked for' })),
+  image: Type.Optional(Type.String({ description: 'Only for a missing image: its name' })),
 })

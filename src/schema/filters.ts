@@ -3,7 +3,7 @@ import { type Static, type TInteger, type TOptional, type TSchema, Type } from '
 const ms = { minimum: 0, maximum: 32767 }
 const chance = { minimum: 0, maximum: 100 }
 
-/** A filter is a list of numbers, as the protocol has it; those at the end may be left out. */
+/** The parameters of a filter: a list of numbers, whose last ones may be absent. */
 const parameters = (names: string, required: number, most: number, range: { minimum: number; maximum: number }) =>
   Type.Array(Type.Number(range), {
     minItems: required,
@@ -12,16 +12,16 @@ const parameters = (names: string, required: number, most: number, range: { mini
     expects: `a list: [${names}]`,
   })
 
-/** A filter of links, as clients know it. */
+/** A filter of links. */
 export interface FilterDeclaration {
   readonly schema: TSchema
-  /** Set for a filter that drops frames: what its counter tells. */
+  /** For a filter that drops frames: the description of its counter. */
   readonly drops?: string
-  /** Set for one that counts frames that it does something else to: the name of its counter. */
+  /** For a filter that changes frames: the name of its counter. */
   readonly counts?: string
 }
 
-/** Every filter; what it does to frames is in runtime/node/filters. */
+/** Every filter; runtime/node/filters has the effects on frames. */
 export const filterRows = {
   frequency_drop: {
     schema: Type.Array(Type.Integer({ minimum: -1, maximum: 32767 }), {
@@ -30,9 +30,9 @@ export const filterRows = {
       description: '[n]: drops every n-th frame, -1: all of them',
       expects: 'a list: [n]',
     }),
-    drops: 'By that filter',
+    drops: 'By this filter',
   },
-  packet_loss: { schema: parameters('percent', 1, 1, chance), drops: 'By that filter' },
+  packet_loss: { schema: parameters('percent', 1, 1, chance), drops: 'By this filter' },
   delay: { schema: parameters('latency in ms, jitter in ms', 1, 2, ms) },
   corrupt: { schema: parameters('percent', 1, 1, chance), counts: 'corrupted' },
   bpf: {
@@ -43,14 +43,14 @@ export const filterRows = {
         '[expressions, one a line; link type]: drops frames that match one of the tcpdump expressions. The link type is DLT_EN10MB, on a serial port DLT_C_HDLC unless it is given',
       expects: 'a list: [expressions] or [expressions, link type]',
     }),
-    drops: 'By that filter',
+    drops: 'By this filter',
   },
   rate: {
     schema: parameters('kbit/s, burst in KB (16), longest wait in ms (100)', 1, 3, {
       minimum: 0,
       maximum: 100_000_000,
     }),
-    drops: 'The line was busy for longer than a frame may wait',
+    drops: 'The line was busy for longer than the longest wait',
   },
   duplicate: { schema: parameters('percent', 1, 1, chance), counts: 'duplicated' },
   reorder: { schema: parameters('percent, ms held back (10)', 1, 2, ms) },
@@ -77,18 +77,17 @@ export const Filters = Type.Object(
     $id: 'Filters',
     additionalProperties: false,
     expects: 'an object of filters, such as {"delay": [50, 10], "packet_loss": [1]}',
-    description:
-      'Impairment of a link, in both directions. Frames meet the filters in the order in which the object has them',
+    description: 'Impairment of a link, in both directions. Frames pass the filters in the order of the members',
   },
 )
 
 const count = (description: string) => Type.Integer({ minimum: 0, description })
 
-/** Counters of what filters dropped, by their names. */
+/** Counters of the frames that filters dropped, by filter. */
 export const droppedByFilters = each(({ drops }, name) => (drops === undefined ? undefined : [name, count(drops)])) as {
   [N in FilterName as Rows[N] extends { drops: string } ? N : never]: TInteger
 }
-/** Counters of what they did else. */
+/** Counters of the frames that filters changed. */
 export const countedByFilters = each(({ counts }) =>
   counts === undefined ? undefined : [counts, count(`Frames that the filter ${counts}`)],
 ) as {

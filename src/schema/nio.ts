@@ -9,7 +9,7 @@ const onEvery = {
   filters: Type.Optional(Filters),
 }
 
-/** A network device by name: what Linux takes (IFNAMSIZ less the final NUL), without `%`, which TAP devices are numbered by. */
+/** Name of a network device in Linux (IFNAMSIZ less the final NUL), without `%`, which numbers TAP devices. */
 const device = (description: string) =>
   Type.String({
     pattern: '^(?!\\.{1,2}$)[!-$&-.0-9;-~]{1,15}$',
@@ -26,13 +26,13 @@ const udp = {
 }
 const genericEthernet = {
   type: Type.Literal('nio_generic_ethernet'),
-  ethernet_device: device('Network device of the host; frames go in and out as they are'),
+  ethernet_device: device('Network device of the host; frames pass unchanged'),
   ...onEvery,
 }
 const ethernet = { ...genericEthernet, type: Type.Literal('nio_ethernet') }
 const tap = {
   type: Type.Literal('nio_tap'),
-  tap_device: device('TAP device of the host; made when it is not there, then it goes with the NIO'),
+  tap_device: device('TAP device of the host; a missing device is made, and removed with the NIO'),
   ...onEvery,
 }
 
@@ -45,7 +45,7 @@ export const EthernetNio = closedSchema('EthernetNio', 'A network device of the 
 export type TapNio = Static<typeof TapNio>
 export const TapNio = closedSchema('TapNio', 'A TAP device of the host', tap)
 
-/** The NIO types of the protocol; the descriptor of a kind names those that it takes. */
+/** The NIO types of the protocol; each kind takes those of its descriptor. */
 export const nioTypes = [
   'nio_udp',
   'nio_generic_ethernet',
@@ -59,7 +59,7 @@ export const nioTypes = [
   'nio_null',
 ] as const
 
-/** Any NIO this version can attach. */
+/** A NIO that this version can attach. */
 export type Nio = UdpNio | EthernetNio | TapNio
 export const nioSchemas = {
   nio_udp: UdpNio,
@@ -67,11 +67,11 @@ export const nioSchemas = {
   nio_ethernet: EthernetNio,
   nio_tap: TapNio,
 } as const
-/** The types that ports with Ethernet frames take. */
+/** The NIO types of ports with Ethernet frames. */
 export const ethernetNios = Object.keys(nioSchemas) as readonly Nio['type'][]
 export const Nio = Type.Union([UdpNio, GenericEthernetNio, EthernetNio, TapNio], {
   $id: 'Nio',
-  description: 'What a port is attached to',
+  description: 'The network side of a port',
 })
 
 /** The NIO of a port that a link of the project joins to another port of the compute (`agent.links`); it is only shown. */
@@ -89,11 +89,11 @@ export const LinkNio = closedSchema(
 /** What a port may be shown to be attached to. */
 export type ShownNio = Nio | LinkNio
 
-/** What is known of a link. */
+/** The state of a link. */
 export type LinkVerdict = Static<typeof LinkVerdict>
 export const LinkVerdict = oneOf(['ok', 'one_way', 'silent', 'peer_unreachable', 'suspended', 'port_taken'], {
   description:
-    'ok: frames or probes go both ways; one_way: only one of them; silent: nothing passed; peer_unreachable: the other end refuses, or its device is down; suspended: it was told to drop all frames; port_taken: another program has the local port or device',
+    'ok: frames or probes pass both ways; one_way: only one way; silent: nothing passed; peer_unreachable: the other end refuses, or its device is down; suspended: the link drops all frames on request; port_taken: another program has the local port or device',
 })
 
 const count = (description: string) => Type.Integer({ minimum: 0, description })
@@ -106,10 +106,10 @@ const counters = {
     {
       suspended: count('The link is suspended'),
       ...droppedByFilters,
-      queue_full: count('Too many frames waited'),
+      queue_full: count('The queue was full'),
       not_linked: count('Nothing was attached'),
       no_guest: count('The node did not run'),
-      send_failed: count('The system did not take them'),
+      send_failed: count('The operating system refused them'),
     },
     { description: 'Frames that were dropped, by reason' },
   ),
@@ -123,21 +123,19 @@ export const captureShown = Type.Object(
     pcap_file_path: Type.String(),
     data_link_type: Type.String(),
     frames: count('Frames in the file'),
-    missed: count('Frames that came faster than they could be stored'),
+    missed: count('Frames that arrived faster than the disk could store them'),
   },
-  { description: 'The capture that runs; null when there is none' },
+  { description: 'The running capture; null without a capture' },
 )
 
 const state = {
   link: changing(LinkVerdict),
-  link_reason: Type.Optional(
-    changing(nullable(Type.String({ description: 'Why nothing passes, as far as that is known' }))),
-  ),
+  link_reason: Type.Optional(changing(nullable(Type.String({ description: 'Why nothing passes, if known' })))),
   counters: changing(PortCounters),
   capture: changing(nullable(captureShown)),
 }
 
-/** A NIO with what passed over it. */
+/** A NIO with the state of its link. */
 export type NioState = ShownNio & { [K in keyof typeof state]: Static<(typeof state)[K]> }
 export const NioState = Type.Union(
   [udp, genericEthernet, ethernet, tap, link].map((properties) => Type.Object({ ...properties, ...state })),

@@ -8,7 +8,7 @@ export const NodeStatus = oneOf(['started', 'stopped', 'suspended'], {
   description: 'State of the node',
 })
 
-/** What every kind of node has. */
+/** The members of every kind of node. */
 export const nodeFields = {
   node_id: Uuid,
   project_id: Uuid,
@@ -21,19 +21,19 @@ export const nodeFields = {
       nullable(
         Type.String({
           description:
-            'Address of the compute at which the console listens, 0.0.0.0 or :: for all that it has; null without a console',
+            'Address of the compute at which the console listens, 0.0.0.0 or :: for all of its addresses; null without a console',
         }),
       ),
     ),
   ),
   command_line: Type.String({
     changesByItself: true,
-    description: 'Command line of the last start, empty before the first one',
+    description: 'Command line of the last start, empty before the first start',
   }),
   status_reason: changing(
     nullable(
       Type.String({
-        description: 'Why the node is stopped or cannot start (missing program, exit code); null when nothing is wrong',
+        description: 'Why the node is stopped or cannot start (missing program, exit code); null without a fault',
       }),
     ),
   ),
@@ -44,8 +44,8 @@ export const newNodeId = Type.Optional(
   Type.Union([Uuid, Type.Integer({ minimum: 0, description: 'Legacy id; replaced by a new UUID' }), Type.Null()]),
 )
 
-/** The console that a client wants. */
+/** The console port that a client asks for. */
 export const consolePort = Type.Integer({
   ...PortNumber,
-  description: 'Wanted console TCP port; one that cannot be had is replaced by a free one',
+  description: 'Requested TCP port of the console; a free port replaces a port that is not available',
 })

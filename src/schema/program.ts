@@ -1,9 +1,9 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { objectSchema } from './fields.ts'
 
-/** A program that was found on the host. */
+/** A program of the host. */
 export type FoundProgram = Static<typeof FoundProgram>
-export const FoundProgram = objectSchema('FoundProgram', 'A program that was found on the host', {
+export const FoundProgram = objectSchema('FoundProgram', 'A program of the host', {
   path: Type.String({ description: 'Absolute path' }),
-  version: Type.String({ description: 'What it says of itself' }),
+  version: Type.String({ description: 'The version that the program reports' }),
 })

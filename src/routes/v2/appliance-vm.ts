@@ -23,17 +23,17 @@ export const applianceVmEndpoints: readonly Endpoint[] = [
     method: 'PUT',
     path: base,
     ...admin,
-    summary: 'Change the settings of the appliance VM, and start or end it as they say',
+    summary: 'Change the settings of the appliance VM, and start or stop it accordingly',
     description:
-      'Answers when the VM is as it was asked for: started, it is the compute `vm`, whose `last_error` tells of the progress. ' +
-      'That takes up to some minutes. A further change gives up what is under way.',
+      'Answers when the VM is in the requested state. A started VM is the compute `vm`, whose `last_error` shows the progress. ' +
+      'That takes up to some minutes. A further change cancels a change that is in progress.',
     body: ApplianceVmUpdate,
     takesBack: ApplianceVm,
     current: async (_, context) => applianceOf(context).settings,
     replies: { 201: { description: 'The settings, in force', schema: ApplianceVm } },
     errors: {
       404: noneHere,
-      409: 'The settings were saved, and the VM was not started or ended; the message says why, and so does the compute `vm`',
+      409: 'The settings were saved, but the VM was not started or stopped; the message and the compute `vm` say why',
       507: 'The disk is full',
     },
     handle: async ({ body }, context) => created(await applianceOf(context).update(body)),
@@ -42,7 +42,7 @@ export const applianceVmEndpoints: readonly Endpoint[] = [
     method: 'GET',
     path: `${base}/engines`,
     ...self,
-    summary: 'List what can run the appliance VM',
+    summary: 'List the engines that can run the appliance VM',
     replies: { 200: { description: 'The engines', schema: Type.Array(ApplianceEngineShown) } },
     errors: { 404: noneHere },
     handle: (_, context) => ok(applianceOf(context).engines()),
@@ -56,7 +56,7 @@ export const applianceVmEndpoints: readonly Endpoint[] = [
     replies: { 200: { description: 'The VMs', schema: Type.Array(ApplianceCandidate) } },
     errors: {
       404: 'There is no such engine',
-      409: 'The engine cannot be reached; without an appliance VM that is enabled the list is empty then',
+      409: 'The engine cannot be reached; without an enabled appliance VM the list is empty instead',
     },
     handle: async ({ params }, context) =>
       ok((await applianceOf(context).vms(params.engine)).map((vmname) => ({ vmname }))),

@@ -27,7 +27,7 @@ const compute_id = Type.String({ minLength: 1, maxLength: 100, description: 'Id 
 const emulator = Type.String({
   minLength: 1,
   maxLength: 100,
-  description: 'Kind of node, or another word that follows /v2/compute/',
+  description: 'Kind of node, or another path segment after /v2/compute/',
 })
 const action = Type.String({ minLength: 1, description: 'The rest of the path; slashes are part of it' })
 const one = Type.Object({ compute_id })
@@ -35,12 +35,12 @@ const pair = Type.Object({ compute_id, emulator })
 const noSuchCompute = 'There is no such compute'
 const notThere = {
   404: noSuchCompute,
-  409: 'The compute cannot be reached, is not one that can be used, or refuses its credentials; the message says which',
-  503: 'The compute has not been there for some time; Retry-After says when it is tried again',
-  504: 'The compute went away before it had answered',
+  409: 'The compute cannot be reached, has an incompatible version, or refuses its credentials; the message says which',
+  503: 'The compute has been unreachable for some time; Retry-After says when the service tries it again',
+  504: 'The connection to the compute ended before its answer',
 }
 
-const Place = objectSchema('ComputeEndpoint', 'Where something is asked for without this service between', {
+const Place = objectSchema('ComputeEndpoint', 'The URL of something at the compute itself', {
   endpoint: Type.String({ description: 'URL at the compute itself' }),
 })
 const ImageList = Type.Array(
@@ -63,21 +63,21 @@ export const computeEndpoints: readonly Endpoint[] = [
     method: 'POST',
     path: base,
     ...admin,
-    summary: 'Register a compute, and connect to it; one that is known is given back as it is',
+    summary: 'Register a compute, and connect to it; a known compute is answered unchanged',
     description:
-      'A compute that cannot be reached is registered with its `last_error`, and tried again by itself. What answers and is not ' +
+      'An unreachable compute is registered with its `last_error`, and the service retries it. A server that is not ' +
       'a compute of the same major version, or refuses the credentials, is not registered.',
     body: ComputeCreate,
     takesBack: Compute,
     replies: { 201: { description: 'Registered', schema: Compute } },
     errors: {
       404: 'This service has no fleet',
-      409: 'The id is reserved, the name is taken, or what answers cannot be used; nothing was registered',
+      409: 'The id is reserved, the name is taken, or the server is no compatible compute; nothing was registered',
       507: 'The disk is full',
     },
     handle: async ({ body }, context) => created(shownCompute(await fleetOf(context).create(body), context)),
   }),
-  // Before the general one, which would match it too.
+  // Before the general path, which would match it too.
   joinEndpoint,
   endpoint({
     method: 'GET',
@@ -93,13 +93,13 @@ export const computeEndpoints: readonly Endpoint[] = [
     method: 'PUT',
     path: `${base}/{compute_id}`,
     ...admin,
-    summary: 'Change a compute; it is connected anew, unless only its share of the labs is another',
+    summary: 'Change a compute; the service reconnects, unless only weight or accepts_projects change',
     params: one,
     body: ComputeUpdate,
     takesBack: Compute,
     current: async ({ params }, context) => fleetOf(context).get(params.compute_id),
     replies: { 200: { description: 'The changed compute', schema: Compute } },
-    errors: { 404: noSuchCompute, 409: 'It is one of the service itself', 507: 'The disk is full' },
+    errors: { 404: noSuchCompute, 409: 'The service itself manages the compute', 507: 'The disk is full' },
     handle: async ({ params, body }, context) =>
       ok(shownCompute(await fleetOf(context).update(params.compute_id, body), context)),
   }),
@@ -107,10 +107,14 @@ export const computeEndpoints: readonly Endpoint[] = [
     method: 'DELETE',
     path: `${base}/{compute_id}`,
     ...admin,
-    summary: 'Forget a compute; what runs there runs on',
+    summary: 'Remove a compute from the fleet; its nodes keep running',
     params: one,
-    replies: { 204: { description: 'It is not known, or not any more' } },
-    errors: { 404: 'This service has no fleet', 409: 'It is one of the service itself', 507: 'The disk is full' },
+    replies: { 204: { description: 'The service does not know the compute, or no longer' } },
+    errors: {
+      404: 'This service has no fleet',
+      409: 'The service itself manages the compute',
+      507: 'The disk is full',
+    },
     handle: ({ params }, context) => noContentAfter(fleetOf(context).remove(params.compute_id)),
   }),
   endpoint({
@@ -123,13 +127,14 @@ export const computeEndpoints: readonly Endpoint[] = [
     errors: notThere,
     handle: ({ params, request }, context) => handedOn(params.compute_id, request, 'network/ports', context),
   }),
-  // Before the general one, which would match these too.
+  // Before the general paths, which would match these too.
   endpoint({
     method: 'GET',
     path: `${base}/endpoint/{compute_id}/{emulator}/{action}`,
     ...self,
-    summary: 'Where the compute itself can be asked, such as for a large upload; it is not asked now',
-    description: 'For a compute that has joined it is the path of this service that leads there.',
+    summary: 'The URL at which a client reaches the compute directly, such as for a large upload',
+    description:
+      'For a compute that has joined: the path of this service that forwards to it. The compute is not contacted.',
     params: Type.Object({ compute_id, emulator, action }),
     replies: { 200: { description: 'The URL', schema: Place } },
     errors: { 404: noSuchCompute, 409: 'The appliance VM was not started; the message says why' },
@@ -139,7 +144,7 @@ export const computeEndpoints: readonly Endpoint[] = [
       const fleet = await fleetFor(id, request, context)
       if (isOurs) return ok({ endpoint: `${new URL(request.url).origin}/v2/compute/${after(path, 5)}` })
       const origin = fleet.originOf(id)
-      // Only this service leads to a compute that has joined.
+      // A compute that has joined is reached through this service only.
       const at = origin === undefined ? `${new URL(request.url).origin}${base}/${id}` : `${origin}/v2/compute`
       return ok({ endpoint: `${at}/${after(path, 5)}` })
     },
@@ -158,9 +163,7 @@ export const computeEndpoints: readonly Endpoint[] = [
       const name = params.compute_id
       const list = await readAnswer('content' in response ? responseOf(response) : response, maxAnswerBytes, name)
       if (Array.isArray(list)) return ok(list.toSorted((a, b) => compare(nameOf(a), nameOf(b))))
-      throw conflict(
-        `The compute ${name} answered with what is no list of images, or has more than ${maxAnswerBytes} bytes`,
-      )
+      throw conflict(`The compute ${name} did not answer with a list of images of at most ${maxAnswerBytes} bytes`)
     },
   }),
   ...(['GET', 'POST', 'PUT'] as const).flatMap((method) => [
@@ -169,7 +172,7 @@ export const computeEndpoints: readonly Endpoint[] = [
   ]),
 ]
 
-/** What a compute gives a client to come in with: it is for who asks the compute itself. */
+/** Credentials that a compute issues are valid only at the compute itself. */
 const notHandedOn: ReadonlySet<string> = new Set(['tickets', 'session'])
 
 function handOn(method: Extract<Method, 'GET' | 'POST' | 'PUT'>, rest: string, params: TObject): Endpoint {
@@ -179,9 +182,9 @@ function handOn(method: Extract<Method, 'GET' | 'POST' | 'PUT'>, rest: string, p
     ...self,
     summary: `${method} /v2/compute/${rest} of a compute`,
     description:
-      'The query is kept, bodies are streams in both directions, and status and body of the answer are those of the compute, ' +
-      'which also has errors of its own beside those here. A websocket is handed on to a compute that has joined. At a gateway ' +
-      '`local` is the gateway itself: placement chooses for what is new, lists are of all computes.',
+      'The service forwards the query and streams both bodies. Status and body of the answer come from the compute, ' +
+      'which has further errors. Websockets work with computes that have joined. At a gateway ' +
+      '`local` is the gateway itself: the scheduler places new projects, and lists cover all computes.',
     params,
     ...(method !== 'GET' && { bodyKind: 'raw' as const }),
     replies: {
@@ -200,7 +203,7 @@ function handOn(method: Extract<Method, 'GET' | 'POST' | 'PUT'>, rest: string, p
     async handle({ params, path, request }, context) {
       const { compute_id: id = '', emulator: word = '' } = params as Record<string, string>
       if (notHandedOn.has(word)) {
-        throw notFound(`${word}: this is not handed on; ask the service that you want to come in to`)
+        throw notFound(`${word}: the service does not forward this; send the request to the compute itself`)
       }
       const image = id === localId ? undefined : imageIn(request, params as Record<string, string>)
       const given = await filtered(request, path)
@@ -230,7 +233,7 @@ async function handedOn(
   return forward(fleet, id, { request, path: `/v2/compute/${path}`, caller, upgrade, body })
 }
 
-/** Which image a POST to a compute stores. */
+/** The image that a POST to a compute stores; undefined: none. */
 function imageIn({ method }: Request, { emulator, action = '' }: Record<string, string>): Image | undefined {
   const kind = imageKinds.find((it) => it === emulator)
   const [, name] = /^images\/(.+)$/s.exec(action) ?? []
@@ -242,7 +245,7 @@ interface Image {
   readonly name: string
 }
 
-/** Hands an upload on with a body of its own. The digest is recorded as that of an upload to all computes. */
+/** Hands an upload on, and records its digest as that of an upload to all computes. */
 async function withDigest(
   image: Image,
   request: Request,
@@ -260,7 +263,7 @@ async function withDigest(
   return response
 }
 
-/** The lists that a GET of an action takes, by its path below that of the compute. */
+/** Names of the list members of each GET action, by its path below that of the compute. */
 const lists = new Map<string, readonly string[]>(
   kinds.flatMap(({ name: kind, computeActions = {} }: KindDescriptor) =>
     Object.values(computeActions).flatMap(({ method, path, input }) =>
@@ -270,8 +273,7 @@ const lists = new Map<string, readonly string[]>(
 )
 
 /**
- * The same request, whose lists are in the query: older clients send them as the body of a GET, which not every way to a compute can
- * carry.
+ * The request with its lists in the query. Older clients send them in the body of a GET, which `fetch` cannot send on.
  */
 async function filtered(request: Request, path: string): Promise<Request> {
   const names = lists.get(after(path, 4))
@@ -285,7 +287,7 @@ async function filtered(request: Request, path: string): Promise<Request> {
   return new Request(url, { headers: request.headers, signal: request.signal })
 }
 
-/** The path from that segment on, as it was sent: decoded and encoded again it might be another. */
+/** The path from that segment on, still percent-encoded: decoding and encoding could change it. */
 const after = (path: string, segments: number): string => path.split('/').slice(segments).join('/')
 
 function fleetOf({ fleet }: Context): Fleet {
@@ -293,13 +295,13 @@ function fleetOf({ fleet }: Context): Fleet {
   return fleet
 }
 
-/** The fleet for a request to one of its computes: that of the appliance VM is started first, if it is enabled. */
+/** The fleet for a request to one of its computes; an enabled appliance VM is started first. */
 async function fleetFor(id: string, { signal }: Request, context: Context): Promise<Fleet> {
   if (id === applianceId) await context.appliance?.ready(signal)
   return fleetOf(context)
 }
 
-/** A compute in the words of clients. */
+/** A compute with the client's words for kinds. */
 export const shownCompute = (compute: Compute, { aliasOf }: Pick<Context, 'aliasOf'>): Compute => ({
   ...compute,
   capabilities: { ...compute.capabilities, node_types: compute.capabilities.node_types.map(aliasOf) },

@@ -3,10 +3,10 @@ import { bearerOf } from '../../http/access/credentials.ts'
 import { type Endpoint, endpoint } from '../../http/endpoint.ts'
 import { requireUpgrade } from '../../http/feed.ts'
 
-/** Where a compute that no address leads to keeps a websocket open. */
+/** Path at which a compute without a reachable address opens its websocket. */
 export const joinPath = '/v2/computes/join'
 
-/** 401: the request has no token that lets a compute join. */
+/** 401: the request has no valid join token. */
 export const noJoinToken = () =>
   new ApiError(401, 'Authorization: a join token of this service is needed, as Bearer token', {
     headers: { 'WWW-Authenticate': 'Bearer realm="patchbay"', Connection: 'close' },
@@ -17,10 +17,11 @@ export const joinEndpoint: Endpoint = endpoint({
   path: joinPath,
   owner: 'self',
   tag: 'v2 computes',
-  summary: 'Join as a compute: `patchbay serve --join` keeps this websocket open, and answers requests that come by it',
+  summary:
+    'Join as a compute: `patchbay serve --join` keeps this websocket open, and answers the requests that arrive on it',
   description:
-    'Authorization: Bearer, with a join token. What is spoken is described in src/tunnel/frames.ts. 4403 closes it when the ' +
-    'compute cannot be taken, such as when the token is that of another; 4409 when it has joined anew, or is connected with another token.',
+    'Authorization: Bearer, with a join token. src/tunnel/frames.ts describes the protocol. 4403 closes the websocket when the ' +
+    'compute is refused, such as when the token belongs to another compute; 4409 when it has joined again, or with another token.',
   websocket: true,
   joins: true,
   replies: { 200: { description: 'The frames of the tunnel', media: 'application/octet-stream' } },

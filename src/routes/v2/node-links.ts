@@ -6,7 +6,7 @@ import { isLinkable, type NodeRef } from '../../kinds/node.ts'
 import { Link, LinkCreate, type LinkEnd } from '../../model/link.ts'
 import type { Nio } from '../../schema/nio.ts'
 
-/** Patches two ports together, wherever they are: what takes four requests and an undo otherwise. */
+/** Links two ports, also on two computes, in one request: else a client sends four requests, and undoes them after a failure. */
 export const nodeLinkEndpoints: readonly Endpoint[] = [
   endpoint({
     method: 'POST',
@@ -15,8 +15,8 @@ export const nodeLinkEndpoints: readonly Endpoint[] = [
     tag: 'v2 links',
     summary: 'Patch two ports together, also over two computes',
     description:
-      'A UDP port is reserved at each end and a nio_udp attached to each port; when one of the steps fails nothing is left of the ' +
-      'others. It is removed by deleting both NIOs.',
+      'The service reserves a UDP port at each end and attaches a nio_udp to each port. When a step fails, it undoes the ' +
+      'others. To remove the link, delete both NIOs.',
     body: LinkCreate,
     replies: { 201: { description: 'Linked', schema: Link } },
     errors: {
@@ -52,7 +52,7 @@ async function link([a, b]: [LinkEnd, LinkEnd], filters: LinkCreate['filters'], 
       undo.push(detach)
       return attached
     } catch (error) {
-      // What was refused is not ours to detach; what may have been attached without our knowing is.
+      // After a refusal nothing is attached. After a lost answer a NIO may be attached: it must be detached.
       if (isUnclear(error)) undo.push(detach)
       throw error
     }
@@ -70,13 +70,12 @@ async function link([a, b]: [LinkEnd, LinkEnd], filters: LinkCreate['filters'], 
       ],
     }
   } catch (error) {
-    for (const step of undo.reverse())
-      await step().catch(ignore('what is not there needs no undoing, and what cannot be undone must not hide why'))
+    for (const step of undo.reverse()) await step().catch(ignore('a failed undo must not hide the first error'))
     throw error
   }
 }
 
-/** Nobody else may link these ports until the result is called: what is found free must stay so. 409 when somebody does. */
+/** Reserves the ports for this request until the result is called: a free port must stay free. 409 when another request has one. */
 function enter(linking: Set<string>, ends: readonly LinkEnd[]): () => void {
   const keys = ends.map(keyOf)
   const busy = ends.find((end) => linking.has(keyOf(end)))
@@ -93,7 +92,7 @@ function enter(linking: Set<string>, ends: readonly LinkEnd[]): () => void {
 
 const isUnclear = (error: unknown): boolean => !(error instanceof ApiError) || [502, 504].includes(error.status)
 
-/** 404 for what is not there, 409 when something is attached. */
+/** 404 for a missing node or port, 409 for a port with a NIO. */
 async function requireFree(agent: SharedAgent, end: LinkEnd): Promise<void> {
   const { node_type, node_id, adapter_number, port_number } = end
   if (!isLinkable(node_type)) throw badRequest(`node_type: nodes of the kind ${node_type} cannot be linked`)
@@ -112,7 +111,7 @@ const refOf = ({ project_id, node_type, node_id }: LinkEnd): NodeRef => ({ proje
 const portOf = ({ adapter_number, port_number }: LinkEnd): PortRef => ({ adapter: adapter_number, port: port_number })
 const keyOf = ({ project_id, node_id, ...port }: LinkEnd): string =>
   [project_id, node_id, port.adapter_number, port.port_number].join('/')
-/** The end without what was shown with it; ids are lower-case from here on. */
+/** The end without its NIO, with lower-case ids. */
 const endIn = ({ nio: _, ...end }: LinkCreate['nodes'][number]): LinkEnd => ({
   ...end,
   project_id: end.project_id.toLowerCase(),

@@ -4,13 +4,13 @@ import type { FeedLine } from '../../http/feed.ts'
 import { hostFeed } from '../host-feed.ts'
 import { shownCompute } from './computes.ts'
 
-/** The feed of everything that this service knows of: its projects, and the computes of its fleet. */
+/** The feed of all projects, and of the computes of the fleet. */
 export const notificationEndpoints: readonly Endpoint[] = hostFeed('/v2/notifications', {
   tag: 'v2 computes',
   summary: 'Feed of the events of all projects and of all computes',
   description:
     'The lines of /v2/compute/notifications, and between them `compute.created`, `compute.updated` and `compute.deleted` with ' +
-    'the compute, `log.warning` and `log.error`. Those have no `seq` and are not told again: read /v2/computes when the feed is open.',
+    'the compute, `log.warning` and `log.error`. These have no `seq` and are not repeated: read /v2/computes when the feed is open.',
   lineOf,
 })
 

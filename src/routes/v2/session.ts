@@ -2,7 +2,7 @@ import { badRequest } from '../../errors/api-error.ts'
 import { type Context, type Endpoint, endpoint } from '../../http/endpoint.ts'
 import { type SessionCreate, SessionCreate as SessionCreateSchema, SessionView } from '../../model/session.ts'
 
-/** Where browsers log in. */
+/** Path at which browsers log in. */
 export const sessionPath = '/v2/session'
 const self = { owner: 'self', tag: 'v2 session' } as const
 const noneHere = 'This service has no sessions: no credentials are configured, so that none are needed'
@@ -14,12 +14,12 @@ export const sessionEndpoints: readonly Endpoint[] = [
     ...self,
     public: true,
     role: 'read',
-    summary: 'Log in: a cookie stands for the credentials from then on',
+    summary: 'Log in: afterwards a cookie replaces the credentials',
     description:
       'For pages of this service. The cookie is HttpOnly and SameSite=Strict, and opens websockets, feeds and downloads, too. The ' +
       'session ends after 12 hours, with the token, or when the configured credentials change.',
     body: SessionCreateSchema,
-    replies: { 201: { description: 'The session; Set-Cookie has it', schema: SessionView } },
+    replies: { 201: { description: 'The session; Set-Cookie has its text', schema: SessionView } },
     errors: { 404: noneHere },
     async handle({ body, request }, context) {
       const { session, cookie } = await context.admission.logIn(credentialsIn(body), request, context.peer)
@@ -30,8 +30,8 @@ export const sessionEndpoints: readonly Endpoint[] = [
     method: 'GET',
     path: sessionPath,
     ...self,
-    summary: 'Who asks, by whatever credentials, and when the session ends',
-    replies: { 200: { description: 'Who asks', schema: SessionView } },
+    summary: 'The name and the role of the client, and the end of its session',
+    replies: { 200: { description: 'The client', schema: SessionView } },
     handle: (_, context) => shown(context, { ...context.identity, endsAt: context.identity.session?.endsAt }, 200, {}),
   }),
   endpoint({
@@ -40,14 +40,14 @@ export const sessionEndpoints: readonly Endpoint[] = [
     ...self,
     public: true,
     role: 'read',
-    summary: 'Log out: the session of the cookie ends, wherever a copy of it is',
-    description: 'Without a session nothing happens. Requests and websockets that are open stay so.',
+    summary: 'Log out: the session of the cookie ends, also for copies of the cookie',
+    description: 'Without a session nothing happens. Open requests and websockets continue.',
     replies: {
       204: {
-        description: 'The session has ended, and the cookie is taken back; in other processes after 10 s at most',
+        description: 'The session has ended, in other processes after 10 s at most, and the browser deletes the cookie',
       },
     },
-    errors: { 404: noneHere, 507: 'The disk is full: the session has ended until the service starts again' },
+    errors: { 404: noneHere, 507: 'The disk is full: the session has ended, but only until the service restarts' },
     async handle({ request }, { admission, peer, tickets }) {
       const { cookie } = await admission.logOut(request, peer, ({ id }) => tickets.void(id))
       return new Response(null, { status: 204, headers: { 'Set-Cookie': cookie, 'Cache-Control': 'no-store' } })
@@ -57,7 +57,7 @@ export const sessionEndpoints: readonly Endpoint[] = [
 
 type Given = { readonly token: string } | { readonly user: string; readonly password: string }
 
-/** 400 for what is neither of both. */
+/** 400 for a body with neither or both. */
 function credentialsIn({ token, user, password }: SessionCreate): Given {
   if (token !== undefined && user === undefined && password === undefined) return { token }
   if (token === undefined && user !== undefined && password !== undefined) return { user, password }

@@ -23,10 +23,10 @@ export const tokenEndpoints: readonly Endpoint[] = [
     method: 'POST',
     path: base,
     ...admin,
-    summary: 'Create a token; only this answer has it whole',
+    summary: 'Create a token; only this answer has its secret',
     description:
-      'A token is sent as `Authorization: Bearer`, or as the password of HTTP Basic with any user. A join token is for computes ' +
-      'that join the fleet, and opens nothing else.',
+      'Clients send a token as `Authorization: Bearer`, or as the password of HTTP Basic with any user. A join token is for computes ' +
+      'that join the fleet only.',
     body: AccessTokenCreate,
     replies: { 201: { description: 'The token', schema: NewAccessToken } },
     errors: { 404: noneHere, 409: 'There are too many tokens', 507: 'The disk is full' },
@@ -38,11 +38,11 @@ export const tokenEndpoints: readonly Endpoint[] = [
     ...admin,
     summary: 'Revoke a token',
     description:
-      'Requests and websockets that are open stay so, but for those feeds of a Worker that its object has: over all projects, and of ' +
-      'projects at computes that have joined. Tickets that were given for it are void.',
+      'Open requests and websockets continue, except feeds that the Durable Object of a Worker serves: those of all projects, and of ' +
+      'projects at computes that have joined. Tickets of the token are void.',
     params: Type.Object({ token_id: Type.String({ minLength: 1, maxLength: 100, description: 'Id of the token' }) }),
     replies: {
-      204: { description: 'It opens nothing any more; in other processes of the service after 10 s at most' },
+      204: { description: 'The token is no longer valid; in other processes of the service after 10 s at most' },
     },
     errors: { 404: 'There is no such token, or this service has none', 507: 'The disk is full' },
     async handle({ params }, context) {
