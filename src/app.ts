@@ -502,7 +502,8 @@ async function bodyOf(
 
 /** Ids are compared without regard to case; from here on they are lower-case. */
 function lowerIds(params: Record<string, unknown>): Record<string, unknown> {
-  for (const [name, value] of Object.entries(params)) {
+  for (const name of Object.keys(params)) {
+    const value = params[name]
     if (name.endsWith('_id') && typeof value === 'string') params[name] = value.toLowerCase()
   }
   return params

@@ -26,8 +26,8 @@ interface Found {
 interface Route {
   readonly template: string
   readonly methods: ReadonlyMap<Method, Endpoint>
-  /** A router with this route only. */
-  readonly table: Table
+  /** The parameter in each segment. */
+  readonly names: readonly (string | undefined)[]
 }
 
 /** Limit of the cache of path shapes. Ordinary requests have about as many shapes as there are routes. */
@@ -36,16 +36,16 @@ const maxShapes = 2000
 /** Finds the endpoint of a request. Throws 404 for an unknown path, and 405 with the methods of a known one. */
 export class Routes {
   /** A router with all routes. itty-router tries them one after the other. */
-  readonly #table = newTable()
+  readonly #table = Router() as unknown as Table
   readonly #templates: readonly string[]
   readonly #onward: Routes | undefined
   /** The literal segments of all templates. */
   readonly #words: ReadonlySet<string>
   /**
-   * Cache: the shape of a path -> the router with only the route that matches it. A shape is a path in which `*` stands for each
-   * segment that is not a literal of any template. A parameter matches any segment, so all paths of a shape have the same route.
+   * Cache: the shape of a path -> the route that matches it. A shape is a path in which `*` stands for each segment that is not a
+   * literal of any template. A parameter matches any segment, so all paths of a shape have the same route.
    */
-  readonly #known = new Map<string, Table>()
+  readonly #known = new Map<string, Route>()
 
   /** `onward`: tried for what is not among the others. */
   constructor(endpoints: readonly Endpoint[], onward: readonly Endpoint[] = []) {
@@ -58,8 +58,9 @@ export class Routes {
     this.#templates = [...byPath.keys()]
     this.#words = new Set(this.#templates.flatMap((template) => template.split('/').filter((it) => !it.includes('{'))))
     for (const [template, methods] of byPath) {
-      const route: Route = { template, methods, table: newTable() }
-      for (const table of [this.#table, route.table]) table.all(ittyPath(template), ({ params }) => ({ route, params }))
+      const names = template.split('/').map((segment) => /^\{(\w+)\}$/.exec(segment)?.[1])
+      const route: Route = { template, methods, names }
+      this.#table.all(ittyPath(template), ({ params }) => ({ route, params }))
     }
   }
 
@@ -79,14 +80,16 @@ export class Routes {
     if (path.includes('//') && !path.includes('/files/')) throw this.#nothingAt(path)
     // itty-router reads only the path of the URL. `//` in a tail is replaced, so that it matches as one segment.
     const segments = path.replaceAll('//', '/%2F')
-    const probe = { method: 'GET', url: `http://path${segments}`, params: {} }
-    const shape = this.#shapeOf(segments)
-    const known = this.#known.get(shape)
-    const found = (await known?.fetch(probe)) ?? (await this.#table.fetch(probe))
-    if (found === undefined) throw this.#nothingAt(path)
-    const { route, params } = found
-    if (known === undefined && !hasTail(route.template) && this.#known.size < maxShapes)
-      this.#known.set(shape, route.table)
+    const words = segments.split('/')
+    const shape = this.#shapeOf(words)
+    let route = this.#known.get(shape)
+    let params = route === undefined ? {} : paramsAt(route, words)
+    if (route === undefined) {
+      const found = await this.#table.fetch({ method: 'GET', url: `http://path${segments}`, params: {} })
+      if (found === undefined) throw this.#nothingAt(path)
+      ;({ route, params } = found)
+      if (isOfShape(route, params, words) && this.#known.size < maxShapes) this.#known.set(shape, route)
+    }
     if (method === 'OPTIONS') return { methods: allowed(route.methods) }
     const endpoint = route.methods.get((method === 'HEAD' ? 'GET' : method) as Method)
     if (endpoint !== undefined) return { endpoint, params: decode(params) }
@@ -94,9 +97,9 @@ export class Routes {
     throw new ApiError(405, `${method} is not possible here; ${allow} are`, { headers: { Allow: allow } })
   }
 
-  #shapeOf(path: string): string {
+  #shapeOf(words: readonly string[]): string {
     let shape = ''
-    for (const word of path.split('/')) shape += this.#words.has(word) ? `/${word}` : '/*'
+    for (const word of words) shape += this.#words.has(word) ? `/${word}` : '/*'
     return shape
   }
 
@@ -107,7 +110,17 @@ export class Routes {
   }
 }
 
-const newTable = (): Table => Router() as unknown as Table
+/** Not with a tail of several segments, nor where the runtime folds dot segments of the path. */
+const isOfShape = ({ template, names }: Route, params: Readonly<Record<string, string>>, words: readonly string[]) =>
+  words.length === names.length &&
+  !tail.test(template) &&
+  template.split('/').every((word, index) => (params[names[index] ?? ''] ?? word) === words[index])
+
+function paramsAt({ names }: Route, words: readonly string[]): Record<string, string> {
+  const params: Record<string, string> = {}
+  for (const [index, name] of names.entries()) if (name !== undefined) params[name] = words[index] ?? ''
+  return params
+}
 
 function allowed(methods: ReadonlyMap<Method, Endpoint>): string {
   return [
@@ -118,7 +131,6 @@ function allowed(methods: ReadonlyMap<Method, Endpoint>): string {
 }
 
 const tail = /\{(path|filename|action)\}$/
-const hasTail = (template: string): boolean => tail.test(template)
 
 /** `/a/{b}/files/{path}` -> `/a/:b/files/:path+`; the name of an image and what a compute is asked may have slashes too. */
 export function ittyPath(template: string): string {
@@ -128,13 +140,13 @@ export function ittyPath(template: string): string {
 /** Decodes the parameters, exactly once. */
 function decode(params: Readonly<Record<string, string>>): Record<string, string> {
   const decoded: Record<string, string> = {}
-  for (const [name, value] of Object.entries(params)) {
+  for (const name of Object.keys(params)) {
+    const value = params[name] ?? ''
     try {
       decoded[name] = value.includes('%') ? decodeURIComponent(value) : value
     } catch (cause) {
-      throw badRequest(`${name}: malformed percent-encoding in the path: a percent sign itself is written %25`, {
-        cause,
-      })
+      const message = `${name}: malformed percent-encoding in the path: a percent sign itself is written %25`
+      throw badRequest(message, { cause })
     }
     if (decoded[name]?.includes('\0')) throw badRequest(`${name}: a NUL character is not possible here`)
   }
