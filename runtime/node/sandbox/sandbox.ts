@@ -63,7 +63,7 @@ export class Sandbox {
     if (this.#options.isLocal()) return undefined
     const { sandbox, require_sandbox } = this.#options.settings()
     const found: FoundProtection = sandbox === 'off' ? { reason: 'the setting sandbox is off' } : await this.find()
-    if ('protection' in found) return new Confiner(found.protection, this.#options.runDirectory)
+    if ('protection' in found) return confinementBy(found.protection, this.#options.runDirectory)
     if (require_sandbox) throw conflict(`Programs cannot be confined here (require_sandbox): ${found.reason}`)
     if (sandbox !== 'off') warning(`it runs without confinement: ${found.reason}`)
     return undefined
@@ -106,7 +106,7 @@ function missing(by: Protection['by']): string | undefined {
 async function fails(protection: Protection, runDirectory: string): Promise<string | undefined> {
   const harmless = findProgram('true') ?? '/bin/true'
   mkdirSync(runDirectory, { recursive: true, mode: 0o700 })
-  const { command, args } = new Confiner(protection, runDirectory).wrap({ cwd: '/', network: 'none' }, harmless, [])
+  const { command, args } = confinementBy(protection, runDirectory).wrap({ cwd: '/', network: 'none' }, harmless, [])
   const { error, stderr } = await runProgram(command, args, { ms: probeMs })
   if (error === null) return undefined
   return stderr.trim().split('\n').at(-1)?.slice(0, 200) || error.message.slice(0, 200)
@@ -124,39 +124,25 @@ async function landlockVersion(): Promise<number> {
 /** From this version on Landlock restricts TCP. */
 export const landlockWithTcp = 4
 
-class Confiner implements Confinement {
-  readonly by: Protection['by']
-  readonly landlock: number
-  readonly user: EmulatorUser | undefined
-  readonly #runDirectory: string
-
-  constructor({ by, landlock, user }: Protection, runDirectory: string) {
-    this.by = by
-    this.landlock = landlock
-    this.user = user
-    this.#runDirectory = runDirectory
-  }
-
-  get uidInside(): number {
-    if (this.user !== undefined) return this.user.uid
-    return this.by === 'namespaces' ? 0 : (process.getuid?.() ?? 0)
-  }
-
-  wrap(cell: Cell, command: string, args: readonly string[]): { command: string; args: string[] } {
+function confinementBy(protection: Protection, runDirectory: string): Confinement {
+  const { by, landlock, user } = protection
+  const wrap: Confinement['wrap'] = (cell, command, args) => {
     const operations = operationsOf(cell, command)
     const hasNetwork = cell.network === 'host'
-    const { user } = this
     const groups = (cell.devices ?? []).flatMap((device) => groupOf(device) ?? [])
     const becomes = user === undefined ? undefined : { uid: user.uid, gid: user.gid, groups }
     const step = {
       cwd: cell.cwd,
       ...(becomes !== undefined && { user: becomes }),
-      ...(hasNetwork && this.landlock >= landlockWithTcp && { listens: cell.listens ?? [] }),
+      ...(hasNetwork && landlock >= landlockWithTcp && { listens: cell.listens ?? [] }),
     }
     const perl = findPerl()
-    if (this.by === 'namespaces') {
+    if (by === 'namespaces') {
       if (perl === undefined) throw conflict('Programs cannot be confined: Perl is gone')
-      const namespaces = { root: this.#root(), operations, hasNetwork, isUser: user === undefined }
+      // An empty directory that becomes the root of one program in its mount namespace.
+      const root = join(runDirectory, 'root')
+      mkdirSync(root, { recursive: true, mode: 0o755 })
+      const namespaces = { root, operations, hasNetwork, isUser: user === undefined }
       return { command: perl, args: stepArguments({ ...step, namespaces }, command, args) }
     }
     const bwrap = findProgram('bwrap')
@@ -168,13 +154,8 @@ class Confiner implements Confinement {
         : [...(becomes === undefined ? [] : setpriv(becomes)), '/bin/sh', '-c', begins, cell.cwd, command, ...args]
     return { command: bwrap, args: [...before, ...after] }
   }
-
-  /** An empty directory that becomes the root of one program in its mount namespace. */
-  #root(): string {
-    const root = join(this.#runDirectory, 'root')
-    mkdirSync(root, { recursive: true, mode: 0o755 })
-    return root
-  }
+  const uidInside = user?.uid ?? (by === 'namespaces' ? 0 : (process.getuid?.() ?? 0))
+  return { ...protection, uidInside, wrap }
 }
 
 /** Reports the start of the program on descriptor 3, then executes it; for hosts without Perl. */

@@ -79,4 +79,4 @@ export class CellShell {
 }
 
 /** A word for a shell: between single quotes only the quote itself has a meaning (POSIX, Shell Command Language, 2.2.2). */
-const quoted = (word: string): string => `'${word.replaceAll("'", `'\\''`)}'`
+export const quoted = (word: string): string => `'${word.replaceAll("'", `'\\''`)}'`

@@ -6,6 +6,7 @@ import { forDesktop, selected } from '../../programs/environment.ts'
 import { give, insideBox, letRead, makeBox } from '../../sandbox/box.ts'
 import type { Cell } from '../../sandbox/cell.ts'
 import type { Confinement, Sandbox } from '../../sandbox/sandbox.ts'
+import { quoted } from '../../sandbox/shell.ts'
 import { replaceOwn } from '../../storage/own-files.ts'
 import { checkMemory } from '../../system/memory.ts'
 import type { Launch, PortWire } from '../kind.ts'
@@ -92,7 +93,7 @@ export async function launchOf(
     isPaused: true,
     ...(hasState && { savedState: savedStateTag }),
   })
-  const command_line = [facts.path, ...args].map(quoted).join(' ')
+  const command_line = [facts.path, ...args].map(pasteable).join(' ')
   const log = join(directory, logName)
   // A guest that broke out may have put a link or a FIFO there: it is replaced, not written to.
   await replaceOwn(directory, logName, `${command_line}\n`)
@@ -220,5 +221,5 @@ async function acceleratorFor(
   return best
 }
 
-/** A word as a shell would want it, so that what is shown can be tried by hand. */
-const quoted = (word: string): string => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`)
+/** A word of the command line that is shown, which can be pasted into a shell. */
+const pasteable = (word: string): string => (/^[\w@%+=:,./-]+$/.test(word) ? word : quoted(word))
