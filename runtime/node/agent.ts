@@ -166,7 +166,7 @@ export async function createNodeAgent(options: NodeAgentOptions): Promise<NodeAg
   })
   keeper.listen({
     exited(key, run, exit) {
-      lifeCycle.heard(key, run)
+      lifeCycle.noteExit(key, run)
       table.queue(key, (node) => lifeCycle.exited(node, run, exit))
     },
     captureFailed(key, file, message) {
@@ -191,7 +191,7 @@ export async function createNodeAgent(options: NodeAgentOptions): Promise<NodeAg
       close: (project, how) => nodes.closeProject(project, how),
       requireKnown: (project) => nodes.requireKnown(project),
     })
-    .then(() => reopen.endStrangers())
+    .then(() => reopen.reapOrphans())
     .catch((error: unknown) => log.error({ err: error }, 'not everything that was open could be opened again'))
 
   const agent: HostAgent = {

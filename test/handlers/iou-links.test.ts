@@ -130,7 +130,7 @@ describe('when the adapters change', () => {
       const { action, event } = await feed.next()
       expect([action, event.message]).toEqual([
         'log.warning',
-        `R1: its adapters have changed, and what was attached to ${gone.join(', ')} is removed`,
+        `R1: its adapters have changed, and the NIOs of ${gone.join(', ')} are removed`,
       ])
     }
     feed.close()

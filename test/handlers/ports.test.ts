@@ -61,7 +61,7 @@ test('a NIO that replaces another one is told of; the same one again, or a chang
   expect(await feed.next()).toMatchObject({
     action: 'log.warning',
     event: {
-      message: `PC: what was attached to adapter 0, port 0 (UDP port ${first} to 127.0.0.1:40001) is replaced by UDP port ${second} to 127.0.0.1:40002`,
+      message: `PC: the NIO of adapter 0, port 0 (UDP port ${first} to 127.0.0.1:40001) is replaced by UDP port ${second} to 127.0.0.1:40002`,
     },
   })
 })

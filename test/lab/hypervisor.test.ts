@@ -105,7 +105,7 @@ describeWith(libvirtd)('a node that is a VM of libvirt', () => {
     expect(await shell.shows('over\r\n')).toContain('20 packets transmitted, 20 packets received')
     expect(await lab.get(node)).toMatchObject({
       status: 'started',
-      status_reason: expect.stringContaining('does not obey'),
+      status_reason: expect.stringContaining('cannot be controlled'),
     })
     await libvirt().restart()
     await expect.poll(() => lab.get(node), soon).toMatchObject({ status: 'started', status_reason: null })

@@ -38,9 +38,7 @@ export class Consoles {
     if (console_type === 'none') throw conflict('The node has no console: its console_type is none')
     if (console_type === 'vnc') throw conflict('The console of the node is a screen: use .../console/vnc')
     if (console_type !== 'telnet')
-      throw conflict(
-        `The console of the node speaks ${console_type}: use a client of it at port ${node.record.console}`,
-      )
+      throw conflict(`The console of the node speaks ${console_type}: connect a client to port ${node.record.console}`)
     try {
       return this.#streams(node, await this.#options.keeper.attachConsole(node.key), signal)
     } catch (error) {

@@ -74,9 +74,7 @@ export class Creation {
       await cleanup?.onRemoved?.(node, how).catch(() => cleanup.deferredCleanup?.(node, how))
       await cleanup?.dispose?.(node)
       // Otherwise the node would come back after a restart.
-      await node
-        .removeRecord()
-        .catch((failure: unknown) => project.unsaved(node.key, `The removal of ${name}`, failure))
+      await node.removeRecord().catch((it: unknown) => project.unsaved(node.key, `The removal of ${name}`, it))
       if (isMade)
         await rm(node.directory, { recursive: true, force: true }).catch(ignore('no other node has this directory'))
       throw diskError('The directory of the node', error)
@@ -93,10 +91,7 @@ export class Creation {
 export async function noteDeleted({ project, record }: LabNode): Promise<boolean> {
   const name = `${record.kind}/${record.node_id}`
   if (!project.record.deleted.includes(name)) project.record.deleted.push(name)
-  return project.save().then(
-    () => true,
-    () => false,
-  )
+  return (await project.save().catch(() => false)) !== false
 }
 
 /** Cancels the removal: the directory belongs to a node again. */

@@ -3,31 +3,31 @@ import { ignore } from '../../../src/async/ignore.ts'
 import { hangs, type KeeperClient } from '../keeper/client.ts'
 import { KeeperError } from '../keeper-protocol/error.ts'
 
-/** When another try is made to connect to a keeper, ms; the last one again and again. */
+/** Backoff of the attempts to connect, ms; the last delay repeats. */
 const retriesMs = [1000, 5000, 30_000]
 
 export interface HoldOptions {
-  /** Where the keeper is. */
+  /** Directory of the keeper. */
   readonly directory: string
-  /** Connects, and waits for a keeper that hangs after it told of that. */
+  /** Connects. If the keeper hangs, calls `onLate` and keeps waiting. */
   readonly connect: (onLate: () => void) => Promise<KeeperClient>
-  /** The keeper answers: called before anything else is asked of it. */
+  /** Called when the keeper answers, before the first operation. */
   readonly onUp: (client: KeeperClient) => void
-  /** It does not answer, or does again. */
+  /** Called when the keeper stops answering, and (undefined) when it answers again. */
   readonly onTrouble: (trouble: string | undefined) => void
-  /** The connection has ended, and so has the keeper. True: another one is wanted. */
+  /** Called when the keeper has ended. Returns whether to connect to a new one. */
   readonly onDeath: (client: KeeperClient) => boolean
-  /** It cannot be connected to. False: it is not wanted any more. */
+  /** Called when the connection fails. Returns whether to try again. */
   readonly onFailure: (error: Error) => Promise<boolean>
 }
 
-/** The service's connection to one keeper. What a keeper that does not answer holds is not known, and nothing of it is changed. */
+/** The service's connection to one keeper. While the keeper does not answer, the state of its nodes is unknown. */
 export class KeeperHold {
   readonly directory: string
   readonly #options: HoldOptions
   #live: KeeperClient | undefined
   #connecting: Promise<KeeperClient> | undefined
-  /** Rejects when the keeper hangs that is being connected to. */
+  /** Rejects when the keeper hangs during the connect. */
   #late: Promise<never> = new Promise(() => {})
   #trouble: string | undefined
   readonly #over = new AbortController()
@@ -39,17 +39,17 @@ export class KeeperHold {
     void this.#connect()
   }
 
-  /** Why nothing can be known of what the keeper holds; undefined: it answers, as far as is known. */
+  /** Why the state of the keeper's nodes is unknown; undefined when the keeper answers. */
   get trouble(): string | undefined {
     return this.#trouble
   }
 
-  /** The keeper whose connection stands. */
+  /** The client of the open connection. */
   get live(): KeeperClient | undefined {
     return this.#live
   }
 
-  /** The keeper when it answers. Rejects with `no_answer` when it hangs, within 5 s, and with the reason when there is none. */
+  /** Resolves with the client when the keeper answers. Rejects with `no_answer` after 5 s when it hangs, or with its failure. */
   async ready(): Promise<KeeperClient> {
     if (this.#live !== undefined) return this.#live
     if (this.#over.signal.aborted) throw new KeeperError('internal', 'the keeper has ended')
@@ -57,7 +57,7 @@ export class KeeperHold {
     return Promise.race([connecting, this.#late])
   }
 
-  /** Connects no more; the connection that stands is left to who asked for the end. */
+  /** Stops reconnecting. The caller closes the open connection. */
   end(): void {
     this.#over.abort()
   }
@@ -111,7 +111,7 @@ export class KeeperHold {
     await delay(ms, undefined, { ref: false, signal: this.#over.signal }).catch(
       ignore('it was aborted, as the next line sees'),
     )
-    // An operation may have been quicker.
+    // An operation may have connected meanwhile.
     if (!this.#over.signal.aborted && this.#live === undefined && this.#connecting === undefined) void this.#connect()
   }
 

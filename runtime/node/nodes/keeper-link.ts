@@ -11,6 +11,7 @@ import { hasKeeper, keeperDirectory, otherKeeperDirectories } from '../keeper/ge
 import { ensureKeeper } from '../keeper/launch.ts'
 import { KeeperError } from '../keeper-protocol/error.ts'
 import {
+  type ErrorCode,
   type Exit,
   hasOperation,
   type Inventory,
@@ -25,24 +26,24 @@ import { KeeperHold } from './keeper-hold.ts'
 import { nothingPassed } from './nio-state.ts'
 import { unitOf } from './slots.ts'
 
-/** Tidying up is nothing to wait long for, ms. */
+/** Timeout of `netio.tidy`, ms. */
 const tidyMs = 5000
-/** How long a keeper may take to end when it was told to, ms. */
+/** Timeout for a keeper to end after a shutdown, ms. */
 const endMs = 8000
 
-/** What the nodes want to hear. */
+/** The events of keepers. */
 export interface KeeperListener {
   /** A unit ended. */
   exited(key: string, run: number, exit: Exit): void
   /** A capture ended because its file cannot be written. */
   captureFailed(key: string, file: string, message: string): void
-  /** A keeper died with everything in it; `isHeld` says whose units. `isOwn`: the one that starts nodes, and a new one is there. */
+  /** A keeper died with its units, those for which `isHeld` is true. `isOwn`: it is the keeper of this build, and a new one runs. */
   lost(isHeld: (key: string) => boolean, isOwn: boolean): Promise<void>
   /** A keeper does not answer. */
   silent(why: string): void
-  /** All that was not known can be asked for again. */
+  /** All keepers answer again. */
   answered(): Promise<void>
-  /** Nodes that do not run have left an older keeper, which had their ports: these are wanted in the present one. */
+  /** Stopped nodes have left an older keeper, which had their ports: the keeper of this build must open these ports. */
   moved(keys: readonly string[]): void
 }
 
@@ -51,31 +52,31 @@ interface Older {
   readonly hold: KeeperHold
   /** Keys of the units that run there. */
   readonly running: Set<string>
-  /** Settles when it is known what the keeper holds. */
+  /** Settles when the inventory of the keeper is known. */
   adopted: Promise<void> | undefined
   retiring: Promise<void> | undefined
 }
 
 /**
- * The service's hold on its keepers: on the one of this build, in which nodes start, and on those of other builds that hold nodes
- * since before an upgrade. A keeper that dies is replaced, and what it left behind is ended first. What a keeper that does not
- * answer holds is not known: all that needs to know it is refused with 503.
+ * The keepers of the service: the keeper of this build, in which nodes start, and keepers of other builds that have run nodes since
+ * before an upgrade. A keeper that dies is replaced, after its orphans were ended. While a keeper does not answer, operations on its
+ * nodes fail with 503.
  */
 export class KeeperLink {
   readonly #dataDirectory: string
   readonly #log: Log
   readonly #own: KeeperHold
-  /** By their directories. */
+  /** By directory. */
   readonly #older = new Map<string, Older>()
-  /** Who holds a node, by the key of its unit, when that is an older keeper. */
+  /** The older keeper of a node, by the key of its unit. */
   readonly #holders = new Map<string, Older>()
-  /** Units that ended in keepers that are gone, until they are forgotten. */
+  /** Ended units of older keepers, until `unit.forget`. */
   readonly #ended = new Map<string, UnitState>()
   /** Resolves when the older keepers are known. */
   readonly #found: Promise<void>
   #listener: KeeperListener | undefined
   #isClosed = false
-  /** Whether our keeper died, and nobody was told yet. */
+  /** Whether the keeper of this build died, and the listener was not called yet. */
   #hasLoss = false
 
   constructor(dataDirectory: string, log: Log) {
@@ -110,22 +111,22 @@ export class KeeperLink {
     this.#listener = listener
   }
 
-  /** Whether there is a keeper that answers; does not start one. */
+  /** Whether the keeper of this build answers; starts none. */
   get isUp(): boolean {
     return this.#own.live !== undefined && this.#own.trouble === undefined
   }
 
-  /** Why it is not known what runs; undefined when all keepers answer, as far as is known. */
+  /** Why the state of some nodes is unknown; undefined when all keepers answer. */
   get trouble(): string | undefined {
     return this.#holds.map((hold) => hold.trouble).find((it) => it !== undefined)
   }
 
-  /** Why the state of a node is not known; undefined when its keeper answers. Without a key: of one whose keeper is not known. */
+  /** Why the state of a node is unknown; undefined when its keeper answers. Without a key: of a node whose keeper is unknown. */
   troubleOf(key?: string): string | undefined {
     return key === undefined ? this.trouble : this.#holdOf(key).trouble
   }
 
-  /** Whether the ports of a node can be changed: a keeper of another protocol only lets go of them. */
+  /** Whether the ports of a node can be changed: a keeper of another protocol can only close them. */
   isChangeable(key: string): boolean {
     return this.#holdOf(key).live?.isFull ?? true
   }
@@ -142,8 +143,8 @@ export class KeeperLink {
   }
 
   /**
-   * One operation of the keeper that holds the node. Rejects with KeeperError for its refusals, with a 503 when it does not answer,
-   * with a 409 when it ends, cannot be started, or does not have the operation.
+   * Calls an operation of the keeper that runs the node. Rejects with a KeeperError from the keeper, with 503 when the keeper does not
+   * answer, with 409 when it ends, cannot be started, or does not have the operation.
    */
   async call<Op extends keyof Operations>(
     op: Op,
@@ -161,17 +162,14 @@ export class KeeperLink {
       return { ports: [unknownReport((input as { key: string }).key)] } as Operations[Op]['out']
     const result = await this.#ask(older.hold, op, input, ms)
     if (op === 'unit.stop' || op === 'unit.forget') {
-      await this.#left(older, key).catch((error: unknown) => {
-        this.#log.error(
-          { err: error, unit: key },
-          'what an older keeper has of a node that ended is left there for now',
-        )
-      })
+      await this.#unitEnded(older, key).catch((err: unknown) =>
+        this.#log.error({ err, unit: key }, 'an older keeper still has the ports of a node that ended'),
+      )
     }
     return result
   }
 
-  /** What all keepers hold. Rejects when one of them cannot say it. */
+  /** The inventory of all keepers. Rejects when a keeper does not answer. */
   async inventory(): Promise<Inventory> {
     await this.#found
     await Promise.all(
@@ -189,22 +187,22 @@ export class KeeperLink {
     return { units: [...units.values()], ports: parts.flatMap((part) => part.ports), links }
   }
 
-  /** What is known of a run of a unit; undefined when nothing is, or the keeper cannot be asked. */
+  /** The state of a run of a unit; undefined when the keeper does not have it or does not answer. */
   async unit(key: string, run: number | undefined): Promise<UnitState | undefined> {
     const inventory = await this.inventory().catch(() => undefined)
     return inventory?.units.find((unit) => unit.key === key && unit.run === run)
   }
 
-  /** Before a node starts: what an older keeper has of it goes, so that it starts in the present one. */
-  async bring(key: string): Promise<void> {
+  /** Closes the ports of a stopped node in an older keeper, so that the node starts in the keeper of this build. */
+  async leaveOlder(key: string): Promise<void> {
     const older = this.#holders.get(key)
     if (older !== undefined && !older.running.has(key)) await this.#release(older, key, true)
   }
 
-  /** Removes what an IOU instance that has ended left of its sockets, as far as that can be done. */
+  /** Removes the sockets of an ended IOU instance, if the keeper answers. */
   async tidyNetio(application_id: number): Promise<void> {
     const tidy = () => this.call('netio.tidy', { application_id }, tidyMs)
-    // The keeper may have just ended as well: then there is another one.
+    // The keeper may have ended too; the second call reaches the new one.
     await tidy().catch(tidy).catch(ignore('the next instance with this id tidies up, too'))
   }
 
@@ -216,12 +214,12 @@ export class KeeperLink {
     return this.#with(this.#holdOf(unitOf(wanted.key)), (client) => client.attachCapture(wanted))
   }
 
-  /** How the switch moves frames. */
+  /** The packet path of the switch. */
   async packetPath(): Promise<PacketPathName> {
     return this.#with(this.#own, async (client) => client.packetPath)
   }
 
-  /** `stop` ends the keepers and all that runs in them; otherwise they go on without us. */
+  /** `stop`: ends the keepers with their nodes. Otherwise they keep running without the service. */
   async close({ stop }: { stop: boolean }): Promise<void> {
     this.#isClosed = true
     await this.#found
@@ -262,7 +260,7 @@ export class KeeperLink {
     return this.#with(hold, (client) => client.call(op, input, ms))
   }
 
-  /** Of all ports; those of older keepers as far as they say it. */
+  /** The reports of all ports. Older keepers that do not answer are left out. */
   async #reports(ms: number | undefined): Promise<PortReport[]> {
     const older = [...this.#older.values()].map(({ hold }) =>
       this.#ask(hold, 'port.report', {}, ms).catch(() => ({ ports: [] })),
@@ -275,7 +273,7 @@ export class KeeperLink {
     const directories = otherKeeperDirectories(this.#dataDirectory)
     await Promise.all(
       directories.map(async (directory) => {
-        // One that cannot be looked at may hold nodes.
+        // If the check fails, the keeper may run nodes.
         if (await hasKeeper(directory).catch(() => true)) this.#holdOlder(directory)
         else await this.#clear(directory)
       }),
@@ -317,7 +315,7 @@ export class KeeperLink {
     return older.adopted
   }
 
-  /** Learns what an older keeper holds. Nodes that do not run leave it, but for those with a port that is captured. */
+  /** Reads the inventory of an older keeper. Closes the ports of stopped nodes there, except for nodes with a capture. */
   async #adopt(older: Older): Promise<void> {
     const { units, ports } = await this.#ask(older.hold, 'inventory', {})
     for (const unit of units) {
@@ -338,14 +336,14 @@ export class KeeperLink {
     }
   }
 
-  /** A unit of an older keeper has ended, and that was taken up. */
-  async #left(older: Older, key: string): Promise<void> {
+  /** Handles the end of a unit of an older keeper. */
+  async #unitEnded(older: Older, key: string): Promise<void> {
     older.running.delete(key)
     if (older.running.size === 0) await this.#retire(older)
     else await this.#release(older, key, false)
   }
 
-  /** Has an older keeper close the ports of a node that does not run; `always`: also those that are captured. */
+  /** Closes the ports of a stopped node in an older keeper; `always`: even with a capture. */
   async #release(older: Older, key: string, always: boolean): Promise<void> {
     const { ports } = await this.#ask(older.hold, 'inventory', {})
     const ours = ports.filter((port) => unitOf(port.key) === key)
@@ -358,7 +356,7 @@ export class KeeperLink {
     this.#listener?.moved([key])
   }
 
-  /** The last unit of an older keeper has ended: so does the keeper. */
+  /** Ends an older keeper after its last unit. */
   #retire(older: Older): Promise<void> {
     older.retiring ??= this.#retireNow(older)
     return older.retiring
@@ -370,7 +368,7 @@ export class KeeperLink {
       const { units, ports } = await client.call('inventory', {})
       for (const unit of units) this.#ended.set(unit.key, unit)
       for (const { key, capture } of ports)
-        if (capture != null) this.#listener?.captureFailed(key, capture.file, 'its keeper, of before an upgrade, ended')
+        if (capture != null) this.#listener?.captureFailed(key, capture.file, 'the keeper of the build before ended')
       await end(client, 0)
       hold.end()
       client.disconnect()
@@ -389,7 +387,7 @@ export class KeeperLink {
     for (const [key, holder] of this.#holders) if (holder === older) this.#holders.delete(key)
   }
 
-  /** An older keeper died with what ran in it. */
+  /** Handles the death of an older keeper with its units. */
   async #lost(older: Older): Promise<void> {
     if (this.#isClosed || older.retiring !== undefined) return
     this.#log.error({ directory: older.hold.directory }, 'a keeper of another build died')
@@ -399,7 +397,7 @@ export class KeeperLink {
     await this.#listener?.lost((key) => held.has(key), false)
   }
 
-  /** Ends what a keeper that is gone left running, and removes its directory. */
+  /** Ends the orphans of a keeper that no longer runs, and removes its directory. */
   async #clear(directory: string): Promise<void> {
     try {
       await this.#reap(directory)
@@ -407,7 +405,7 @@ export class KeeperLink {
       const paths = isFirst ? ['keeper.sock', 'children'].map((name) => join(directory, name)) : [directory]
       for (const path of paths) await rm(path, { recursive: true, force: true })
     } catch (error) {
-      this.#log.error({ err: error, directory }, 'what a keeper left cannot be removed')
+      this.#log.error({ err: error, directory }, 'the files of an ended keeper cannot be removed')
     }
   }
 
@@ -421,16 +419,14 @@ export class KeeperLink {
   #troubled(trouble: string | undefined): void {
     if (this.#isClosed) return
     if (trouble !== undefined) {
-      this.#log.error({ reason: trouble }, 'it is not known what a keeper holds')
+      this.#log.error({ reason: trouble }, 'the state of the nodes of a keeper is unknown')
       this.#listener?.silent(trouble)
     } else if (this.trouble === undefined) {
-      this.#listener
-        ?.answered()
-        .catch((error: unknown) => this.#log.error({ err: error }, 'after a keeper answered again'))
+      this.#listener?.answered().catch((err: unknown) => this.#log.error({ err }, 'after a keeper answered again'))
     }
   }
 
-  /** Before anything is asked of the new keeper, however often one could not be started in between. */
+  /** Reports the death of the keeper of this build. Called before the first operation of the new keeper. */
   #tellLoss(): void {
     if (!this.#hasLoss) return
     this.#hasLoss = false
@@ -442,20 +438,18 @@ export class KeeperLink {
   async #reap(directory: string): Promise<void> {
     if (!existsSync(join(directory, 'children'))) return
     const ended = await reapLeftovers(directory)
-    if (ended.length > 0) this.#log.warn({ units: ended }, 'ended what a killed keeper had left running')
+    if (ended.length > 0) this.#log.warn({ units: ended }, 'ended the orphans of a killed keeper')
   }
 }
 
-/** Ends a keeper, and waits for that in bounds. */
+/** Ends a keeper; resolves when it has ended, or after `endMs`. */
 async function end(client: KeeperClient, graceMs: number): Promise<void> {
-  await client.call('shutdown', { grace_ms: graceMs }).catch((error: unknown) => {
-    // It may have gone before its answer did.
-    if (keeperErrorCode(error) !== 'internal') throw error
-  })
+  // The keeper may end before its answer is sent: `internal`.
+  await client.call('shutdown', { grace_ms: graceMs }).catch(ignoreCode('internal'))
   await withTimeout(client.closed, endMs, () => {})
 }
 
-/** A keeper that ended is nothing that callers can act on: the client is told, and may try again. */
+/** Turns errors of the connection to a keeper into API errors; errors of operations stay KeeperErrors. */
 function failed(error: unknown): never {
   const cause = error as Error
   switch (keeperErrorCode(error)) {
@@ -472,21 +466,21 @@ function failed(error: unknown): never {
 
 const retryAfterSeconds = '5'
 
-/** What needs to know what runs, while that is not known. */
+/** The error of an operation that must know the state of a node, while its keeper does not answer. */
 export const unknownState = (cause: Error): ApiError =>
   new ApiError(503, `What runs is not known: ${cause.message}; nothing was changed, try again`, {
     cause,
     headers: { 'Retry-After': retryAfterSeconds },
   })
 
-/** The link of a port in a keeper of another protocol, of which nothing is known. */
-const unknownReport = (key: string): PortReport => ({
-  key,
-  link: 'silent',
-  counters: nothingPassed.counters,
-  capture: null,
-})
+/** The report on a port in a keeper of another protocol, which has no such operation. */
+const unknownReport = (key: string): PortReport => ({ key, link: 'silent', ...nothingPassed, capture: null })
 
-/** The code of a keeper's refusal. */
+/** The code of a KeeperError. */
 export const keeperErrorCode = (error: unknown): string | undefined =>
   error instanceof KeeperError ? error.code : undefined
+
+/** For `catch`: rethrows all errors but KeeperErrors with the code. */
+export const ignoreCode = (code: ErrorCode) => (error: unknown) => {
+  if (keeperErrorCode(error) !== code) throw error
+}

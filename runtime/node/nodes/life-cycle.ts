@@ -10,11 +10,11 @@ import type { Links } from './links.ts'
 import type { Listening } from './listening.ts'
 import { RunningProcesses } from './running.ts'
 
-/** EADDRINUSE as the C library says it, and QEMU after it; and as Node says it of an embedded pc. */
+/** EADDRINUSE in the messages of programs: the text of strerror(3), which QEMU prints, and the code of Node. */
 const saysPortTaken = /address already in use|\bEADDRINUSE\b/i
-/** How often a program is started at once, with other ports every time. */
+/** Maximum number of starts in a row, each with other ports. */
 const maxStarts = 4
-/** A program that said it so long after its start, ms, meant something else. */
+/** Time after the start in which the message means a port of the start, ms. */
 const startAgainMs = 30_000
 
 export interface LifeCycleOptions {
@@ -24,7 +24,7 @@ export interface LifeCycleOptions {
   readonly emit: (node: LabNode, payload: EventPayload) => void
 }
 
-/** Start, stop and what happens by itself, the same for every kind. Callers hold the lock of the node. */
+/** Start and stop of nodes, and events of their guests, the same for every kind. Callers hold the lock of the node. */
 export class LifeCycle {
   readonly #options: LifeCycleOptions
   readonly #listening: Listening
@@ -36,7 +36,7 @@ export class LifeCycle {
     this.#listening = options.listening
   }
 
-  /** A node that runs is left alone, one that is suspended goes on. 409 with the reason when it cannot run; it is then as before. */
+  /** Starts a stopped node, resumes a suspended node. 409 with the reason when it cannot run; it is stopped then. */
   async start(node: LabNode): Promise<void> {
     if (node.status === 'suspended') return this.resume(node)
     if (node.status === 'started') return
@@ -52,15 +52,14 @@ export class LifeCycle {
     }
   }
 
-  /** Whether a program ended because a port of it was taken, and may be started again: it has other ports then. */
+  /** Gives a node other ports if its program ended because one of them was taken. Returns whether to start it again. */
   #changesPorts(node: LabNode, words: string): boolean {
     const start = this.#starts.get(node)
     if (!saysPortTaken.test(words) || start === undefined) return false
     if (start.tries >= maxStarts || performance.now() - start.at > startAgainMs) return false
     start.tries++
     this.#options.links.changePorts(node)
-    const message = `${node.record.name}: a port of the program is in use by another one; it is started again with other ports`
-    this.#options.emit(node, { type: 'log.warning', message })
+    this.#warn(node, 'another program uses a port of this program; it is started again with other ports')
     return true
   }
 
@@ -74,11 +73,11 @@ export class LifeCycle {
       node.record.command_line = launch.command_line
       node.record.status_reason = null
       node.record.running = true
-      // What only the record says of a guest is on disk before the guest has it; the rest is told by the keeper.
+      // Facts that only the record has must be on disk before the guest starts; the keeper knows the rest.
       const isFirst = node.hasUnsavedFacts
       if (isFirst) await node.save()
       const [started] = await Promise.all([this.#run(node, launch.run), isFirst ? undefined : node.save()])
-      // Another keeper runs it than the one that its ports are in.
+      // The keeper with the ports of the node died; the unit runs in a new one.
       if (this.#processes.losses !== losses) throw conflict(`${keeperDied}; start the node again`)
       node.run = started.run
       await node.kind.control?.begin(node, this.#processes.add(node.key, started))
@@ -91,7 +90,7 @@ export class LifeCycle {
     this.#options.emit(node, node.updated('started'))
   }
 
-  /** Resolves when everything of it has ended; a stopped node is left alone. */
+  /** Stops a node; resolves when all its processes have ended. */
   async stop(node: LabNode, how: StopReason = 'stop'): Promise<void> {
     if (node.status === 'stopped') return
     const process = this.#processes.get(node.key)
@@ -99,37 +98,36 @@ export class LifeCycle {
       const { control } = node.kind
       await control?.end(node, process, how).catch((error: unknown) => {
         if (control.isForeign === true && how !== 'close') throw error
-        const message = `${node.record.name}: ${(error as Error).message}`
-        this.#options.emit(node, { type: 'log.warning', message })
+        this.#warn(node, (error as Error).message)
       })
     }
     await this.#end(node)
   }
 
-  /** Lets go of a node that could not be stopped, and must not stay. */
+  /** Ends the unit of a node whose guest could not be stopped, for a project that must close. */
   async abandon(node: LabNode): Promise<void> {
     if (node.status !== 'stopped') await this.#end(node)
   }
 
-  /** Ends the process of a node whose guest has nothing more to do. */
+  /** Ends the unit of a node whose guest has ended, or was asked to. */
   async #end(node: LabNode): Promise<void> {
     const { stopGraceMs } = node.kind
     await this.#options.keeper.call('unit.stop', { key: node.key, grace_ms: stopGraceMs }, stopGraceMs + 10_000)
     node.record.running = false
     node.record.status_reason = null
-    // A disk that is full must not keep a node running; the next service would only find it stopped without a reason.
+    // A full disk must not keep a node running.
     await node.saveOrTell()
     await this.#stopped(node)
   }
 
-  /** A kind that cannot be paused goes on running, as its clients expect. 409 when the guest does not obey. */
+  /** Pauses a node; does nothing for kinds that cannot be paused. 409 when the guest does not pause. */
   async suspend(node: LabNode): Promise<void> {
     const { control, canBeHeld } = node.kind
     if (node.status !== 'started') return
     if (control !== undefined) await control.suspend(node)
     else if (canBeHeld === true) await this.#hold(node, true)
     else return
-    await this.#became(node, { status: 'suspended', reason: null })
+    await this.#setState(node, { status: 'suspended', reason: null })
   }
 
   async resume(node: LabNode): Promise<void> {
@@ -139,10 +137,10 @@ export class LifeCycle {
     if (control !== undefined) await control.resume(node)
     else if (node.kind.canBeHeld === true) await this.#hold(node, false)
     else return
-    await this.#became(node, { status: 'started', reason: null })
+    await this.#setState(node, { status: 'started', reason: null })
   }
 
-  /** 409 when its program cannot be held, or has just ended. */
+  /** 409 when the program cannot be held, or has just ended. */
   async #hold(node: LabNode, is_held: boolean): Promise<void> {
     await this.#options.keeper.call('unit.hold', { key: node.key, is_held }).catch((error: unknown) => {
       if (keeperErrorCode(error) === 'bad_request')
@@ -152,7 +150,7 @@ export class LifeCycle {
     })
   }
 
-  /** A hardware reset where there is one: a stopped machine is left alone then. */
+  /** Resets the hardware of a guest, or stops and starts a node without a reset. Does nothing for a stopped machine with one. */
   async reload(node: LabNode): Promise<void> {
     const { control } = node.kind
     if (control !== undefined) {
@@ -162,35 +160,35 @@ export class LifeCycle {
         return
       }
       await control.reset(node)
-      // One that stood still because something went wrong goes on.
+      // The reset may have resumed a guest that an error had paused.
       return this.refresh(node)
     }
     await this.stop(node)
     await this.start(node)
   }
 
-  /** Looks at a guest again that has told of a change. */
+  /** Reads the state of a guest again, after an event. */
   async refresh(node: LabNode): Promise<void> {
     const { control } = node.kind
     if (control === undefined || node.status === 'stopped') return
-    // One that has ended is told of by the keeper.
+    // The keeper reports the end of a guest.
     const state = await control.state(node).catch(() => undefined)
     if (state?.status === 'stopped') await this.#end(node)
-    else if (state !== undefined) await this.#became(node, state)
+    else if (state !== undefined) await this.#setState(node, state)
   }
 
-  /** The news that a process has ended, before the node has its turn. */
-  heard(key: string, run: number): void {
+  /** Notes the end of a process at once; `exited` follows with the lock of the node. */
+  noteExit(key: string, run: number): void {
     this.#processes.end(key, run)
   }
 
-  /** The unit ended without being asked to: the same clean-up as a stop, and the reason is kept; `quietly`: that of a good end. */
+  /** Cleans up after a unit that ended by itself, and stores the reason; `quietly`: the reason of a successful end. */
   async exited(node: LabNode, run: number, exit: Exit, quietly: string | null = null): Promise<void> {
     if (node.run !== run || node.status === 'stopped') return
     await this.#options.keeper
       .call('unit.forget', { key: node.key })
       .catch(ignore('a keeper that cannot be asked has the unit no more, or says it again'))
-    // What was asked for and not waited for is no accident.
+    // A requested end that was not awaited is no failure.
     const isQuiet = exit.code === 0 || exit.requested
     const end = `${describeExit(exit)}${hinted(node.kind.hint?.(exit))}`
     node.record.running = false
@@ -205,33 +203,33 @@ export class LifeCycle {
     }
   }
 
-  /** Takes over a unit that an earlier service started. */
+  /** Adopts a unit that an earlier service started. */
   async adopt(node: LabNode, unit: UnitState): Promise<void> {
     node.status = 'started'
     node.run = unit.run
     const process = this.#processes.add(node.key, unit)
-    // It may have ended since the keeper was asked: the news of it came when the node was not there yet.
+    // The unit may have ended after the inventory; its exit event came before the node was in the table.
     const exit = unit.exit ?? (process.ended.aborted ? await this.#exitOf(node) : null)
     if (exit !== null) {
       this.#processes.end(node.key, unit.run)
-      return this.exited(node, unit.run, exit, 'It ended by itself while no service was there')
+      return this.exited(node, unit.run, exit, 'It ended by itself while no service ran')
     }
     if (unit.is_held === true) node.status = 'suspended'
     node.kind.onStarted?.(node, false)
     await this.#adoptGuest(node, process)
   }
 
-  /** The node is about to be closed or deleted: an end that is being waited for is waited for no longer. */
+  /** Ends a wait for the guest of a node that is about to be closed or deleted. */
   expedite(node: LabNode): void {
     this.#processes.expedite(node.key)
   }
 
-  /** A keeper died, and all that ran with it. */
-  heardLoss(isHeld: (key: string) => boolean, isOwn: boolean): void {
+  /** Notes at once that a keeper died with its units; `lost` follows with the lock of each node. */
+  noteLoss(isHeld: (key: string) => boolean, isOwn: boolean): void {
     this.#processes.lost(isHeld, isOwn)
   }
 
-  /** What held the node is gone; it does not run any more, unless it was started again before this had its turn. */
+  /** The keeper of the node died: the node is stopped, unless it was started again meanwhile. */
   async lost(node: LabNode, reason: string): Promise<void> {
     if (node.status === 'stopped') return
     const mayRun = this.#processes.get(node.key)?.ended.aborted === false
@@ -251,19 +249,19 @@ export class LifeCycle {
       node.record.status_reason = reason
       if (status === 'stopped') await this.#end(node)
     } catch (error) {
-      const message = `${node.record.name} runs, but does not obey: ${(error as Error).message}`
+      const message = `${node.record.name} runs, but cannot be controlled: ${(error as Error).message}`
       node.record.status_reason = message
       this.#options.emit(node, { type: 'log.warning', message })
     }
   }
 
-  /** How a run ended of which that is known. */
+  /** The exit of a run. */
   async #exitOf({ key, run }: LabNode): Promise<Exit> {
     const unit = await this.#options.keeper.unit(key, run)
     return unit?.exit ?? { code: null, signal: null, requested: false, last_words: '' }
   }
 
-  async #became(node: LabNode, { status, reason }: GuestState): Promise<void> {
+  async #setState(node: LabNode, { status, reason }: GuestState): Promise<void> {
     const isSame = node.status === status
     if (isSame && node.record.status_reason === reason) return
     node.status = status
@@ -272,66 +270,63 @@ export class LifeCycle {
     this.#options.emit(node, node.updated(isSame ? undefined : status === 'suspended' ? 'suspended' : 'resumed'))
   }
 
-  /** Undoes a start that failed; the error to tell. */
+  /** Undoes a failed start; returns the error for the client. */
   async #failed(node: LabNode, error: Error, launch: Launch | undefined): Promise<Error> {
     const hasEnded = this.#processes.get(node.key)?.ended.aborted ?? false
-    // It may run although its record could not be written.
+    // The unit may run, for instance when the record could not be written.
     const { exit } = await this.#options.keeper
       .call('unit.stop', { key: node.key, grace_ms: node.kind.stopGraceMs })
       .catch(() => ({ exit: null }))
-    this.#letGo(node)
+    this.#dispose(node)
     const hint = launch?.hint ?? (exit === null ? undefined : node.kind.hint?.(exit))
-    // What another program says of its guest is more than that the guest's port is gone.
-    const isToBeTold = hasEnded && node.kind.control?.isForeign !== true
-    const reason = failureOf(error, isToBeTold ? exit : null, hint)
+    // For a guest of another program the error says more than the end of its serial port.
+    const isShown = hasEnded && node.kind.control?.isForeign !== true
+    const reason = failureOf(error, isShown ? exit : null, hint)
     node.record.running = false
     node.record.status_reason = reason.message.slice(0, 2000)
     await node.saveOrTell()
-    if (launch !== undefined) await this.#over(node)
+    if (launch !== undefined) await this.#cleanUp(node)
     return reason
   }
 
   async #run(node: LabNode, run: UnitSpec['run']): Promise<{ run: number; pid: number }> {
     const start = () => {
       const listen = this.#listening.of(node)
-      return this.#options.keeper.call('unit.start', {
-        key: node.key,
-        run,
-        ...(listen !== undefined && { console: listen }),
-      })
+      return this.#options.keeper.call('unit.start', { key: node.key, run, ...(listen && { console: listen }) })
     }
     try {
       return await start()
     } catch (error) {
       if (keeperErrorCode(error) === 'exists') {
-        // A run that nobody here knows of, left by a service that was killed at the wrong moment.
+        // The service before was killed between the start of this unit and its record.
         await this.#options.keeper.call('unit.stop', { key: node.key, grace_ms: node.kind.stopGraceMs })
         return start()
       }
       if (keeperErrorCode(error) !== 'port_taken' || node.record.console === null) throw error
       await this.#listening.move(node, node.record.console)
-      // Before it is there: a service that is killed now leaves the port that is listened on, or none.
+      // Saved before the start: if the service is killed now, the record has the port of the listener.
       await node.save()
       return start()
     }
   }
 
-  /** It is shown as stopped when nothing of it is left. */
+  /** Shows the node as stopped, after the clean-up. */
   async #stopped(node: LabNode): Promise<void> {
-    await this.#over(node)
-    this.#letGo(node)
+    await this.#cleanUp(node)
+    this.#dispose(node)
     this.#options.emit(node, node.updated('stopped'))
   }
 
-  /** What a kind cannot do any more must not keep the node from being stopped. */
-  async #over(node: LabNode): Promise<void> {
-    await node.kind.onExited?.(node).catch((error: unknown) => {
-      const message = `${node.record.name}: ${(error as Error).message}`
-      this.#options.emit(node, { type: 'log.warning', message })
-    })
+  /** Runs the clean-up of the kind. Its failure does not keep the node from being stopped. */
+  async #cleanUp(node: LabNode): Promise<void> {
+    await node.kind.onExited?.(node).catch((error: unknown) => this.#warn(node, (error as Error).message))
   }
 
-  #letGo(node: LabNode): void {
+  #warn(node: LabNode, text: string): void {
+    this.#options.emit(node, { type: 'log.warning', message: `${node.record.name}: ${text}` })
+  }
+
+  #dispose(node: LabNode): void {
     node.status = 'stopped'
     node.run = undefined
     this.#processes.forget(node.key)

@@ -11,7 +11,7 @@ import type { PortWire } from '../kinds/kind.ts'
 import type { PortAllocator } from '../ports/allocator.ts'
 import { isUdpFree } from '../ports/bind-test.ts'
 import { type DirectLinks, takenOver } from './direct-links.ts'
-import { type KeeperLink, keeperErrorCode } from './keeper-link.ts'
+import { ignoreCode, type KeeperLink, keeperErrorCode } from './keeper-link.ts'
 import type { LabNode } from './lab-node.ts'
 import { lineOfPort } from './line.ts'
 import { nothingPassed, stateOf } from './nio-state.ts'
@@ -57,15 +57,15 @@ export class Links {
   }
 
   /**
-   * Attaches or replaces. 404 for a missing port or device, 400 for a host that is not known or a filter that is wrong, 403 for
-   * a device that is not allowed, 409 when the local port or the device is taken. What it replaces is told of.
+   * Attaches or replaces a NIO; emits a warning about a replaced one. 404 for a missing port or device, 400 for an unknown host or a
+   * wrong filter, 403 for a device that is not allowed, 409 when the local port or the device is taken.
    */
   async attach(node: LabNode, port: PortRef, nio: Nio): Promise<Nio> {
     const before = node.record.ports[portName(port)]?.nio ?? null
     const attached = await this.#attach(node, port, nio)
     if (before === null || isDeepStrictEqual(before, attached)) return attached
-    const what = `${node.record.name}: what was attached to adapter ${port.adapter}, port ${port.port}`
-    const message = `${what} (${described(before)}) is replaced by ${described(attached)}`
+    const place = `${node.record.name}: the NIO of adapter ${port.adapter}, port ${port.port}`
+    const message = `${place} (${described(before)}) is replaced by ${described(attached)}`
     this.#emit(node, { type: 'log.warning', message })
     return attached
   }
@@ -99,20 +99,18 @@ export class Links {
     return nio
   }
 
-  /** 409 for a local port that is none of ours to give: in local mode a user may take one that is free. */
+  /** 409 for a local port that the service did not allocate, except for a free port in local mode. */
   async #requireUsable(lport: number): Promise<void> {
     const reason = this.#ports.refusal('udp', '', lport)
     if (reason === undefined || (this.#interfaces().isLocal && (await isUdpFree(lport)))) return
-    throw conflict(
-      `lport: ${reason}${this.#interfaces().isLocal ? ', and another program has it' : ''}; POST .../ports/udp gives a free one`,
-      { word: 'port-taken' },
-    )
+    const more = this.#interfaces().isLocal ? ', and another program has it' : ''
+    throw conflict(`lport: ${reason}${more}; POST .../ports/udp gives a free one`, { word: 'port-taken' })
   }
 
   /** 404 when nothing is attached. */
   async update(node: LabNode, port: PortRef, nio: Nio): Promise<Nio> {
     const { suspend, filters = undefined } = { filters: undefined, ...requireNio(node, requirePort(node, port)) }
-    // What a change does not name keeps its value.
+    // Members that are not in the request keep their values.
     const kept = { ...(suspend !== undefined && { suspend }), ...(filters !== undefined && { filters }) }
     return this.#attach(node, port, { ...kept, ...nio })
   }
@@ -129,16 +127,14 @@ export class Links {
       )
     }
     const lport = lportOf(nio)
-    await this.#keeper.call('nio.detach', { key: portKey(node, name) }).catch((error: unknown) => {
-      if (keeperErrorCode(error) !== 'unknown_key') throw error
-    })
+    await this.#keeper.call('nio.detach', { key: portKey(node, name) }).catch(ignoreCode('unknown_key'))
     slotOf(node, name).nio = null
     if (lport !== undefined) await this.#giveUp(node, name, lport)
     await node.save()
     await this.#showCarrier(node, port)
   }
 
-  /** What is attached with the state of its link. A link that could not be attached again is tried once more. 404. */
+  /** The NIO of a port with the state of its link. Attaches a missing link again. 404. */
   async state(node: LabNode, port: PortRef): Promise<NioState> {
     const name = requirePort(node, port)
     const nio = requireNio(node, name)
@@ -151,7 +147,7 @@ export class Links {
     }
   }
 
-  /** The name of a port on which something is attached; 404, 409. */
+  /** The name of a port, whose NIO is attached; 404, 409 without one. */
   async requireLinked(node: LabNode, port: PortRef): Promise<string> {
     const name = requirePort(node, port)
     const nio = node.record.ports[name]?.nio
@@ -160,13 +156,13 @@ export class Links {
     return name
   }
 
-  /** What the switch says of a link, which is attached again when it is not there; `fresh`: after another look at it. */
+  /** The switch's report on a link, which is attached again when it is missing; `fresh`: after a new check. */
   async #attached(node: LabNode, name: string, nio: ShownNio, fresh: boolean): Promise<PortReport> {
     const known = await this.#report(node, name, fresh)
     if (known !== undefined && known.link !== null) return known
     await this.#reattach(node, name, slotOf(node, name), nio)
     const report = await this.#report(node, name, fresh)
-    if (report === undefined) throw conflict('The port has just gone with the process that held it; try again')
+    if (report === undefined) throw conflict('The keeper of the port has just ended; try again')
     return report
   }
 
@@ -180,7 +176,7 @@ export class Links {
     return ports[0]
   }
 
-  /** Claims and wires what the record says is attached. */
+  /** Attaches the NIO of the record: claims its ports and wires the port. */
   async #reattach(node: LabNode, name: string, slot: Slot, nio: ShownNio): Promise<void> {
     if (nio.type === 'nio_link') {
       await this.#wiring.open(node, name, slot)
@@ -192,19 +188,18 @@ export class Links {
     await this.#connect(node, name, await this.#resolve(node, name, nio))
   }
 
-  /** Makes sure that every port is wired for a start; what is attached comes along. */
+  /** Wires every port for a start, and attaches its NIO. */
   async wires(node: LabNode): Promise<Map<string, PortWire>> {
-    await this.#keeper.bring(node.key)
+    await this.#keeper.leaveOlder(node.key)
     await this.prune(node)
     await this.#wiring.claimIdentity(node)
     const wires = new Map<string, PortWire>()
     for (const port of node.kind.ports(node)) {
       const name = portName(port)
       const slot = slotOf(node, name)
-      if (slot.guest_port !== null && !(await this.#isFree(node, slot.guest_port))) {
-        // Somebody else has it by now; the guest is not running, so another one will do.
+      // If another program took the port meanwhile, the node gets another one.
+      if (slot.guest_port !== null && !(await this.#isFree(node, slot.guest_port)))
         this.#wiring.release(node, name, slot)
-      }
       const wire = await this.#wiring.open(node, name, slot)
       if (slot.nio?.type === 'nio_link') await this.#direct.place(node.project, slot.nio.link_id)
       else if (slot.nio !== null) await this.#connect(node, name, await this.#resolve(node, name, slot.nio))
@@ -219,12 +214,12 @@ export class Links {
     return true
   }
 
-  /** Has the next start of a node use other UDP ports: another program has one of these. */
+  /** Makes the next start of a node use other UDP ports. */
   changePorts(node: LabNode): void {
     for (const [name, slot] of Object.entries(node.record.ports)) this.#wiring.release(node, name, slot)
   }
 
-  /** After a restart: gives the node its ports back, and attaches again what was. The messages say what did not work. */
+  /** Attaches the NIOs of the record again, after a restart. Returns messages about failures. */
   async restore(node: LabNode): Promise<string[]> {
     if (!this.#keeper.isChangeable(node.key)) return []
     await this.prune(node)
@@ -237,19 +232,19 @@ export class Links {
           await this.#direct.place(node.project, slot.nio.link_id)
         else await this.#reattach(node, name, slot, slot.nio)
       } catch (error) {
-        failures.push(`The link of ${node.record.name}, port ${name}, is not there: ${(error as Error).message}`)
+        failures.push(`The link of ${node.record.name}, port ${name}, is not attached: ${(error as Error).message}`)
       }
     }
     return failures
   }
 
-  /** Takes the ports of a node whose guest runs, as they are in the keeper; whether the record is another now. */
+  /** Takes over the ports of a running node from the keeper; returns whether the record has changed. */
   adopt(node: LabNode, found: readonly SwitchPortState[]): boolean {
     let isChanged = false
     for (const { key, guest_port } of found) {
       const slot = slotOf(node, key.slice(node.key.length + 1))
       if (!(guest_port > 0) || slot.guest_port === guest_port) continue
-      // The guest has this one: with another it would be cut off.
+      // The running guest uses this port.
       slot.guest_port = guest_port
       isChanged = true
     }
@@ -262,10 +257,7 @@ export class Links {
     return isChanged
   }
 
-  /**
-   * Takes away what is attached to ports that the node does not have any more, or has for another line, and the ports too when
-   * no guest has them.
-   */
+  /** Detaches the NIOs of ports that the node no longer has, or that have another line type now. Closes the ports of a stopped node. */
   async prune(node: LabNode): Promise<void> {
     const { record } = node
     const there = new Map(node.kind.ports(node).map((port) => [portName(port), lineOfPort(node, port)]))
@@ -280,53 +272,41 @@ export class Links {
       if (slot.nio?.type === 'nio_link')
         await this.#direct.detach(node, slot.nio, `${record.name} does not have port ${name} any more: remove the link`)
       if (node.status === 'stopped') {
-        await this.#keeper
-          .call('port.close', { key: portKey(node, name) })
-          .catch(ignore('what the keeper has beyond the record is taken away when it answers again'))
+        await this.#keeper.call('port.close', { key: portKey(node, name) }).catch(reconciledLater)
         this.#ports.releaseAll(owner)
         delete record.ports[name]
       } else {
-        await this.#keeper
-          .call('nio.detach', { key: portKey(node, name) })
-          .catch(ignore('what the keeper has beyond the record is taken away when it answers again'))
+        await this.#keeper.call('nio.detach', { key: portKey(node, name) }).catch(reconciledLater)
         slot.nio = null
         delete slot.line
         await this.#showCarrier(node, parsePortName(name))
       }
     }
-    // A disk that is full must not undo what was done; a start prunes again.
+    // A full disk is no error here: the next start prunes again.
     if (gone.length > 0) await node.saveOrTell()
     if (lost.length === 0) return
-    const message = `${record.name}: its adapters have changed, and what was attached to ${lost.join(', ')} is removed`
+    const message = `${record.name}: its adapters have changed, and the NIOs of ${lost.join(', ')} are removed`
     this.#emit(node, { type: 'log.warning', message })
   }
 
-  /** Takes away what is attached in the keeper, and not by the record: the answer to it was not waited for. */
+  /** Detaches links in the keeper that are not in the record: the service did not wait for the answer to an attach or detach. */
   async reconcile(node: LabNode, found: readonly SwitchPortState[]): Promise<void> {
     if (!this.#keeper.isChangeable(node.key)) return
     for (const { key, nio } of found) {
       const isKnown = node.record.ports[key.slice(node.key.length + 1)]?.nio != null
-      if (nio != null && !isKnown)
-        await this.#keeper
-          .call('nio.detach', { key })
-          .catch(ignore('what the keeper has beyond the record is taken away when it answers again'))
+      if (nio != null && !isKnown) await this.#keeper.call('nio.detach', { key }).catch(reconciledLater)
     }
   }
 
-  /** Closes the ports of a node that goes. */
+  /** Closes the ports of a node that is closed or deleted. */
   async release(node: LabNode): Promise<void> {
-    // A service that was killed may have opened more than the record says.
+    // A killed service may have opened ports that are not in the record.
     const names = new Set([...Object.keys(node.record.ports), ...node.kind.ports(node).map(portName)])
-    await Promise.all(
-      [...names].map((name) =>
-        this.#keeper
-          .call('port.close', { key: portKey(node, name) })
-          .catch(ignore('what the keeper has beyond the record is taken away when it answers again')),
-      ),
-    )
+    const close = (name: string) => this.#keeper.call('port.close', { key: portKey(node, name) }).catch(reconciledLater)
+    await Promise.all([...names].map(close))
   }
 
-  /** The NIO as the switch takes it. */
+  /** The NIO in the form of the keeper protocol. */
   async #resolve(node: LabNode, name: string, nio: Nio): Promise<SwitchNio> {
     const filters = compileFilters(nio.filters, lineOfPort(node, parsePortName(name)))
     const stages = { suspend: nio.suspend ?? false, filters }
@@ -349,7 +329,7 @@ export class Links {
     }
   }
 
-  /** The switch's refusal as the client is told it. */
+  /** The error of the switch in the form for clients. */
   #refused(nio: SwitchNio, cause: Error): Error {
     const udpField = keeperErrorCode(cause) === 'bad_request' ? 'rhost' : 'lport'
     const deviceField = nio.type === 'tap' ? 'tap_device' : 'ethernet_device'
@@ -377,7 +357,7 @@ export class Links {
     if (node.status !== 'stopped') await node.kind.control?.setCarrier(node, port, hasCarrier(node.record, port))
   }
 
-  /** The local port of a NIO that is gone is anybody's, also when it was reserved for the project. */
+  /** Frees the local port of a removed NIO, and its reservation for the project. */
   async #giveUp(node: LabNode, name: string, lport: number): Promise<void> {
     this.#ports.release('udp', lport, ownerOf(node, name))
     await node.project.forgetUdpPorts([lport]).catch((error: unknown) => node.unsaved(error))
@@ -390,7 +370,10 @@ export class Links {
   }
 }
 
-/** A NIO, in words. */
+/** Links that the keeper has beyond the record are removed by `reconcile`. */
+const reconciledLater = ignore('the keeper does not answer, or has ended: `reconcile` runs when it answers again')
+
+/** A NIO as text. */
 const described = (nio: ShownNio): string =>
   nio.type === 'nio_link'
     ? `link ${nio.link_id}`

@@ -3,7 +3,7 @@ import type { EventPayload } from '../../../src/model/event.ts'
 import type { Listen, UnitState } from '../keeper-protocol/protocol.ts'
 import type { PortAllocator } from '../ports/allocator.ts'
 import { isTcpFree } from '../ports/bind-test.ts'
-import { type KeeperLink, keeperErrorCode } from './keeper-link.ts'
+import { ignoreCode, type KeeperLink, keeperErrorCode } from './keeper-link.ts'
 import type { LabNode } from './lab-node.ts'
 import { consolePool } from './record.ts'
 
@@ -45,9 +45,7 @@ export class Listening {
   /** Disconnects the telnet clients of a running node, and listens at the same port. */
   async reset(node: LabNode): Promise<void> {
     if (this.of(node) === undefined) return
-    await this.#options.keeper.call('console.listen', { key: node.key, listen: null }).catch((error: unknown) => {
-      if (keeperErrorCode(error) !== 'not_running') throw error
-    })
+    await this.#options.keeper.call('console.listen', { key: node.key, listen: null }).catch(ignoreCode('not_running'))
     const [problem] = await this.restore(node, { console: null })
     if (problem !== undefined) throw conflict(problem)
   }

@@ -38,11 +38,11 @@ export interface NodesOptions {
   readonly consoles: Consoles
   readonly minFreeMb: () => number
   readonly emit: (node: LabNode, payload: EventPayload) => void
-  /** Why nothing is known of a node now, by its key. */
+  /** Why the state of a node is unknown, by its key; undefined when it is known. */
   readonly troubleOf: (key?: string) => string | undefined
 }
 
-/** The nodes of all open projects. Operations on one node happen one after the other, in the order they came. */
+/** The nodes of all open projects. Operations on one node run one at a time, in the order of their calls. */
 export class Nodes implements NodeAgent {
   readonly #table: NodeTable
   readonly #options: NodesOptions
@@ -56,7 +56,7 @@ export class Nodes implements NodeAgent {
 
   async list<K extends NodeKindName>(projectId: string, kind: K): Promise<Node<K>[]> {
     const project = await this.#options.project(projectId)
-    // One that is still being made is not there yet.
+    // Without nodes that are being created.
     const nodes = [...project.nodes.values()].filter((node) => this.#table.get(node.key) === node)
     return nodes.filter((node) => node.record.kind === kind).map((node) => viewOf<K>(node))
   }
@@ -78,12 +78,8 @@ export class Nodes implements NodeAgent {
       project.requireUsable()
       const known = this.#table.get(key)
       if (known === undefined) {
-        const node = await this.#creation.create(
-          project,
-          this.#options.kinds[kindName],
-          { kind: kindName, node_id: nodeId },
-          input,
-        )
+        const kind = this.#options.kinds[kindName]
+        const node = await this.#creation.create(project, kind, { kind: kindName, node_id: nodeId }, input)
         return { node: viewOf<K>(node), created: true }
       }
       if (known.project !== project)
@@ -93,7 +89,7 @@ export class Nodes implements NodeAgent {
         throw conflict(`The node ${nodeId} exists already`, { word: 'node-exists' })
       requireKnown(known.trouble)
       known.requireUnsealed()
-      // Its schema is that of the kind.
+      // Both belong to the same kind.
       const changes = known.kind.adopt?.(input, known) ?? withoutId(input)
       await this.#update(known, changes as NodeUpdate, { isExact: false })
       known.isUnclaimed = false
@@ -110,7 +106,7 @@ export class Nodes implements NodeAgent {
     await this.with(ref, (node) => this.#remove(node, files))
   }
 
-  /** Deletes a node as a service that was killed had begun to. */
+  /** Finishes a deletion that a killed service began. */
   async finishRemoval(node: LabNode): Promise<void> {
     const { deletion } = node
     if (deletion !== undefined) await this.#table.lock(node.key, () => this.#remove(node, deletion))
@@ -124,14 +120,7 @@ export class Nodes implements NodeAgent {
   }
 
   stop<K extends NodeKindName>(ref: NodeRef<K>): Promise<Node<K>> {
-    return this.with(
-      ref,
-      async (node) => {
-        await this.#options.lifeCycle.stop(node)
-        return viewOf<K>(node)
-      },
-      { sealed: true },
-    )
+    return this.#act(ref, (node) => this.#options.lifeCycle.stop(node), { sealed: true })
   }
 
   suspend<K extends NodeKindName>(ref: NodeRef<K>): Promise<Node<K>> {
@@ -225,8 +214,8 @@ export class Nodes implements NodeAgent {
   }
 
   /**
-   * Runs on the node when it is its turn; it may have gone by then. 404; 503 while it is not known what the node does; 409 when a
-   * newer program wrote its record, but for `sealed`.
+   * Runs a function with the lock of the node. 404 when the node is deleted by then; 503 while its state is unknown; 409 when a newer
+   * program wrote its record, unless `sealed`.
    */
   async with<T>(ref: NodeRef, run: (node: LabNode) => Promise<T>, { sealed } = { sealed: false }): Promise<T> {
     await this.#find(ref)
@@ -239,7 +228,7 @@ export class Nodes implements NodeAgent {
     })
   }
 
-  /** Has every node of a project write to disk what is not there; one that cannot is told of, and does not hinder the others. */
+  /** Makes every node of a project write its state to disk. A failure of one node is a warning. */
   async commitProject(project: OpenProject): Promise<void> {
     const commit = async (node: LabNode) => {
       try {
@@ -252,16 +241,16 @@ export class Nodes implements NodeAgent {
     await Promise.all([...project.nodes.values()].map(commit))
   }
 
-  /** Takes the nodes of a project that is being closed out of memory: stopped, their ports released. */
+  /** Stops the nodes of a project that is being closed, and releases their ports. */
   async closeProject(project: OpenProject, how: StopReason): Promise<void> {
     const nodes = [...project.nodes.values()]
     this.requireKnown(project)
     for (const node of nodes) this.#options.lifeCycle.expedite(node)
-    // A keeper that fails must not keep a project open: what it leaves behind is ended with it, or by the next service.
+    // A failing keeper must not keep a project open: its units end with it, or the next service ends them.
     const end = async (node: LabNode) => {
       const { lifeCycle } = this.#options
       await lifeCycle.stop(node, how).catch(async (error: unknown) => {
-        // What may run on must not lose its files.
+        // A node that may still run must not lose its files.
         if (isUnknown(error)) throw error
         await lifeCycle.abandon(node).catch((failure: unknown) => {
           if (isUnknown(failure)) throw failure
@@ -281,12 +270,12 @@ export class Nodes implements NodeAgent {
     await this.#options.direct.close(project)
   }
 
-  /** 503 while it is not known what runs of a project. */
+  /** 503 while the state of a node of the project is unknown. */
   requireKnown(project: OpenProject): void {
     for (const node of project.nodes.values()) requireKnown(node.trouble ?? node.keeperTrouble)
   }
 
-  /** `isExact`: a console port that cannot be had is refused, and not replaced. */
+  /** `isExact`: 409 for a console port that is taken; otherwise the node gets another one. */
   async #update(node: LabNode, changes: NodeUpdate, { isExact } = { isExact: true }): Promise<void> {
     const { record } = node
     const { name, console: wanted, console_type } = changes
@@ -307,7 +296,7 @@ export class Nodes implements NodeAgent {
       const isMoved = record.console !== before.console
       if (isMoved && record.console !== null) this.#options.ports.release('console', record.console, node.owner)
       Object.assign(record, before)
-      // Where the console was before it is free: this node has it until now.
+      // The earlier console port still belongs to this node.
       if (isMoved)
         await this.#options.consoles
           .undone(node)
@@ -342,7 +331,7 @@ export class Nodes implements NodeAgent {
     requireKnown(node.trouble ?? node.keeperTrouble)
     if (node.deletion === undefined) {
       await node.beginDeletion(files).catch((error: unknown) => {
-        // A full disk is made emptier by this; on one that cannot be written to nothing is begun.
+        // The deletion frees space on a full disk; on a disk that cannot be written to it does not begin.
         if (isFull(error)) return node.unsaved(error)
         throw error
       })
@@ -354,9 +343,9 @@ export class Nodes implements NodeAgent {
       await node.endDeletion()
       throw error
     }
-    // A disk that is full cannot remember what a commit has to remove: then that is removed at once.
+    // If a full disk cannot store what the next commit must remove, it is removed at once.
     const isNoted = files === 'later' && (await noteDeleted(node))
-    // The record goes last: it says what is left to do.
+    // The record is removed last: a later service can finish the deletion by it.
     if (!isNoted) await withDiskErrors('The directory of the node', () => removeTree(node.directory))
     await this.#options.direct.removeOf(node)
     await this.#release(node)
@@ -374,24 +363,23 @@ export class Nodes implements NodeAgent {
     await node.kind.cleanup?.dispose?.(node)
   }
 
-  #act<K extends NodeKindName>(ref: NodeRef<K>, action: (node: LabNode) => Promise<void>): Promise<Node<K>> {
-    return this.with(ref, async (node) => {
-      await action(node)
-      return viewOf<K>(node)
-    })
+  #act<K extends NodeKindName>(
+    ref: NodeRef<K>,
+    action: (node: LabNode) => Promise<void>,
+    options?: { sealed: boolean },
+  ): Promise<Node<K>> {
+    return this.with(ref, async (node) => action(node).then(() => viewOf<K>(node)), options)
   }
 
   async #find({ project_id, kind, node_id }: NodeRef): Promise<LabNode> {
     const project = await this.#options.project(project_id)
     const node = project.nodes.get(`${kind}:${node_id}`)
     if (node === undefined || this.#table.get(node.key) !== node) {
-      const other = [...project.nodes.values()].find(
-        (it) => it.record.node_id === node_id && this.#table.get(it.key) === it,
-      )
-      const instead =
-        other === undefined
-          ? `GET .../${kind}/nodes lists those that it has`
-          : `it is the id of a node of the kind ${other.record.kind}`
+      const isOther = (it: LabNode) => it.record.node_id === node_id && this.#table.get(it.key) === it
+      const other = [...project.nodes.values()].find(isOther)
+      const instead = other
+        ? `it is the id of a node of the kind ${other.record.kind}`
+        : `GET .../${kind}/nodes lists those that it has`
       throw notFound(`node_id: the project has no ${kind} node ${node_id}; ${instead}`, { word: 'no-such-node' })
     }
     return node
@@ -400,12 +388,12 @@ export class Nodes implements NodeAgent {
 
 const withoutId = ({ node_id: _, ...changes }: NodeCreate): NodeUpdate => changes
 
-/** 503 while something is not known. */
+/** 503 with the reason why a state is unknown. */
 function requireKnown(trouble: string | undefined): void {
   if (trouble !== undefined) throw unknownState(new Error(trouble))
 }
 
 const isUnknown = (error: unknown): boolean => error instanceof ApiError && error.status === 503
 
-/** The view of a node whose kind the caller knows, as it found it by that. */
+/** The view of a node whose kind the caller knows. */
 const viewOf = <K extends NodeKindName>(node: LabNode): Node<K> => node.view() as Node<K>

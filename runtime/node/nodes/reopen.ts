@@ -34,21 +34,21 @@ export interface ReopenOptions {
   readonly listening: Listening
   readonly table: NodeTable
   readonly nodes: Pick<Nodes, 'finishRemoval'>
-  /** Ends projects that were to be closed or deleted while it was not known what runs of them. */
+  /** Finishes the close or deletion of projects, which waited for the state of their nodes. */
   readonly finishProjects: () => Promise<void>
   readonly emit: (project: OpenProject, payload: EventPayload) => void
   readonly log: Log
 }
 
-/** Brings nodes back from their records, and what the keeper holds and the records say together again. */
+/** Opens nodes from their records, and reconciles the records with the keepers. */
 export class Reopen {
   readonly #options: ReopenOptions
-  /** One question to the keeper for all projects that are restored together. */
+  /** One inventory for all projects that are restored together. */
   #inventory: Promise<Inventory | undefined> | undefined
-  /** Whether what belongs to no node is still to be ended, as it was not known what runs. */
-  #hasStrangers = false
+  /** Whether orphans remain to be ended, because the keepers did not answer. */
+  #hasOrphans = false
   readonly #settling = new KeyedMutex()
-  /** Keys of units whose nodes are not opened, as a newer program wrote them: they are left alone. */
+  /** Keys of units whose nodes are not opened, because a newer program wrote their records. They keep running. */
   readonly #left = new Set<string>()
   #retry: NodeJS.Timeout | undefined
 
@@ -56,7 +56,7 @@ export class Reopen {
     this.#options = options
   }
 
-  /** The nodes of a project. One that cannot be opened is there all the same, stopped, and says why. */
+  /** Opens the nodes of a project. A node with a damaged record is stopped, with the reason. */
   async openNodes(project: OpenProject, isUnclaimed: boolean): Promise<void> {
     const names = await listNodeRecords(project.path)
     if (names.length === 0) return
@@ -64,40 +64,38 @@ export class Reopen {
     await Promise.all(
       directories.map((directory) => tidyCopies(directory).catch(ignore('what cannot be tidied hinders no node'))),
     )
-    // What was said when the service started is of no use for a project that is opened later.
+    // The inventory of the start is too old for a project that a client opens later.
     const inventory = await (isUnclaimed ? this.#inventoryNow() : this.#ask())
     if (!isUnclaimed) this.#hold(inventory?.ports ?? [])
     const runs = inventory && byUnit(inventory)
     await Promise.all(names.map((name) => this.#openNode(project, name, runs, isUnclaimed)))
-    // Nothing is deleted while it is not known what runs.
+    // Nothing is deleted while the state of the nodes is unknown.
     if (inventory !== undefined) await this.#finishRemovals(project)
   }
 
-  /** Deletes the nodes that a service was deleting when it was killed. */
+  /** Finishes deletions of nodes that a killed service began. */
   async #finishRemovals(project: OpenProject): Promise<void> {
-    for (const node of [...project.nodes.values()]) {
-      await this.#options.nodes.finishRemoval(node).catch((error: Error) => {
-        this.#warn(project, [`${node.record.name} could not be deleted, as it was to be: ${error.message}`])
-      })
-    }
+    for (const node of [...project.nodes.values()])
+      await this.#options.nodes
+        .finishRemoval(node)
+        .catch(({ message }: Error) => this.#warn(project, [`${node.record.name} could not be deleted: ${message}`]))
   }
 
-  /** Ends what still runs of the nodes of a project that is not opened again. */
+  /** Ends the units of a project that is deleted without being opened. */
   async endNodes(path: string): Promise<void> {
     const { keeper } = this.#options
     const names = await listNodeRecords(path)
     const keys = new Set(names.map(keyOf))
     const inventory = await this.#ask()
     if (inventory === undefined) throw unknownState(new Error(`the project in ${path} is not deleted`))
-    // Nothing is ended when one of them is a newer program's.
+    // Throws NewerRecord before any unit is ended.
     for (const name of names) await readDurable(join(nodeRecords(path), name), parseNodeRecord)
     const units = inventory.units.filter(({ key }) => keys.has(key))
-    const stopped = await Promise.allSettled(
-      units.map(({ key }) => keeper.call('unit.stop', { key, grace_ms: strangerMs })),
-    )
+    const stop = ({ key }: UnitState) => keeper.call('unit.stop', { key, grace_ms: orphanGraceMs })
+    const stopped = await Promise.allSettled(units.map(stop))
     const failed = stopped.find((it) => it.status === 'rejected')
     if (failed !== undefined) {
-      // The units may have ended all the same, or with their keeper.
+      // The units may have ended anyway, or with their keeper.
       const now = await this.#inventoryNow()
       const mayRun = now === undefined || now.units.some(({ key, exit }) => keys.has(key) && exit === null)
       if (mayRun) {
@@ -108,7 +106,7 @@ export class Reopen {
     await Promise.all(names.map((name) => this.#abandon(path, name)))
   }
 
-  /** What runs of the nodes in a directory goes on, though they are not opened. */
+  /** Leaves the units of a project running whose records a newer program wrote. */
   async leaveNodes(path: string): Promise<void> {
     for (const name of await listNodeRecords(path)) this.#left.add(keyOf(name))
   }
@@ -121,28 +119,28 @@ export class Reopen {
     const { schema, cleanup } = kinds[record.kind]
     const parsed = { ...record, properties: parseOrDefault(schema, record.properties) }
     await cleanup?.onDiscarded?.(parsed, directory).catch((error: unknown) => {
-      log.error({ err: error, node: record.name }, 'what a node has outside its project could not be ended')
+      log.error({ err: error, node: record.name }, 'the resources of a node outside its project could not be removed')
     })
   }
 
-  /** After all projects were restored: what runs in the keeper and belongs to no node is ended, once that is known. */
-  async endStrangers(): Promise<void> {
+  /** Ends units and ports of the keepers that belong to no node. Called after all projects were restored. */
+  async reapOrphans(): Promise<void> {
     const { keeper, kinds, table, log } = this.#options
     const inventory = await this.#ask()
     this.#inventory = undefined
-    this.#hasStrangers = inventory === undefined
+    this.#hasOrphans = inventory === undefined
     if (inventory === undefined) return this.#retryLater()
     const isThere = (key: string) => table.has(key) || this.#left.has(key)
     for (const { key } of inventory.units) {
       if (isThere(key)) continue
-      await keeper.call('unit.stop', { key, grace_ms: strangerMs }).then(
-        () => log.warn({ unit: key }, 'ended a unit that belongs to no node'),
-        (err: unknown) => {
-          log.error({ err, unit: key }, 'a unit that belongs to no node could not be ended: it is tried again')
-          this.#hasStrangers = true
-          this.#retryLater()
-        },
-      )
+      try {
+        await keeper.call('unit.stop', { key, grace_ms: orphanGraceMs })
+        log.warn({ unit: key }, 'ended a unit that belongs to no node')
+      } catch (err) {
+        log.error({ err, unit: key }, 'a unit that belongs to no node could not be ended: the service tries again')
+        this.#hasOrphans = true
+        this.#retryLater()
+      }
     }
     for (const { key, netio } of inventory.ports) {
       if (isThere(unitOf(key))) continue
@@ -157,7 +155,7 @@ export class Reopen {
     for (const { cleanup } of Object.values(kinds)) await cleanup?.reapOrphans?.(isThere)
   }
 
-  /** The keepers answer: nodes that were opened while that was not known become what the keepers say, and what differs is settled. */
+  /** The keepers answer again: takes the state of nodes from them that was unknown, and reconciles the other nodes. */
   answered(): Promise<void> {
     return this.#settling.run('', async () => {
       clearTimeout(this.#retry)
@@ -182,23 +180,23 @@ export class Reopen {
       )
       for (const project of new Set([...unsettled].map(({ project }) => project))) await this.#finishRemovals(project)
       await this.#options.finishProjects()
-      if (this.#hasStrangers) await this.endStrangers()
+      if (this.#hasOrphans) await this.reapOrphans()
     })
   }
 
-  /** A keeper does not answer: the clients are told that what they see is the last that was known. */
+  /** A keeper does not answer: tells the clients that the state of its nodes is the last known one. */
   silent(why: string): void {
     const { table, emit } = this.#options
     const doubtful = [...table.values()].filter((node) => node.trouble !== undefined)
     for (const project of new Set(doubtful.map(({ project }) => project)))
-      emit(project, { type: 'log.error', message: `It is not known what runs: ${why}` })
+      emit(project, { type: 'log.error', message: `The state of nodes is unknown: ${why}` })
     for (const node of doubtful) emit(node.project, node.updated())
   }
 
-  /** A keeper died with all that ran in it; `isOwn`: a new one is there. */
+  /** A keeper died with its units; `isOwn`: it was the keeper of this build, and a new one runs. */
   async lost(isHeld: (key: string) => boolean, isOwn: boolean): Promise<void> {
     const { table, lifeCycle, links, emit } = this.#options
-    lifeCycle.heardLoss(isHeld, isOwn)
+    lifeCycle.noteLoss(isHeld, isOwn)
     const held = [...table.values()].filter(({ key }) => isHeld(key))
     const hurt = new Set(held.filter(({ status }) => status !== 'stopped').map(({ project }) => project))
     for (const project of hurt)
@@ -206,7 +204,7 @@ export class Reopen {
     await Promise.all(
       held.map((node) =>
         table.lock(node.key, async () => {
-          // One that has gone by now has no ports to be given; what was not known before is asked for.
+          // `answered` handles nodes whose state was unknown.
           if (table.get(node.key) !== node || !node.isSettled) return
           await lifeCycle.lost(node, keeperDied)
           if (node.newer === undefined) this.#warn(node.project, await links.restore(node))
@@ -215,7 +213,7 @@ export class Reopen {
     )
   }
 
-  /** Nodes have left an older keeper: their links are made again in the present one. */
+  /** Nodes have left an older keeper: attaches their links in the keeper of this build. */
   moved(keys: readonly string[]): void {
     const { table, links, log } = this.#options
     for (const key of keys) {
@@ -230,29 +228,29 @@ export class Reopen {
     }
   }
 
-  /** Ends what was begun with a node, and not waited for, while its keeper did not answer. */
+  /** Undoes operations whose answer was not awaited because the keeper of the node did not answer. */
   async #reconcile(node: LabNode, run: Run | undefined): Promise<void> {
     const { keeper, links } = this.#options
     if (run?.unit?.exit === null && node.status === 'stopped')
-      await keeper.call('unit.stop', { key: node.key, grace_ms: strangerMs })
+      await keeper.call('unit.stop', { key: node.key, grace_ms: orphanGraceMs })
     if (node.newer !== undefined) return
     await links.reconcile(node, run?.ports ?? [])
     this.#warn(node.project, await links.restore(node))
   }
 
-  /** For what a keeper that answers did not say. */
+  /** Schedules `answered`, after an inventory failed although the keepers answer. */
   #retryLater(): void {
     clearTimeout(this.#retry)
     this.#retry = setTimeout(() => {
-      // Of one that does not answer it is told when it does.
+      // A keeper that does not answer triggers `answered` itself when it answers.
       if (this.#options.keeper.trouble === undefined)
-        this.answered().catch(ignore('it is logged what the keeper does not say, and asked again'))
+        this.answered().catch(ignore('the failure of the inventory is logged, and the call is repeated'))
       else this.#retryLater()
     }, retryMs)
     this.#retry.unref()
   }
 
-  /** Before any node is opened, so that none is given what another one has that runs. */
+  /** Reserves the identities of running nodes, before a node is opened that might take one. */
   #hold(ports: Inventory['ports']): void {
     for (const { key, netio } of ports) {
       const unit = unitOf(key)
@@ -268,7 +266,7 @@ export class Reopen {
 
   #inventoryNow(): Promise<Inventory | undefined> {
     return this.#options.keeper.inventory().catch((error: unknown) => {
-      this.#options.log.error({ err: error }, 'the keeper does not say what runs')
+      this.#options.log.error({ err: error }, 'the inventory of the keepers cannot be read')
       return undefined
     })
   }
@@ -283,7 +281,7 @@ export class Reopen {
     const { newer, ...found } = await this.#read(project, name)
     const record = found.value ?? placeholder(name, kinds, newer)
     if (record === undefined || table.has(`${record.kind}:${record.node_id}`)) {
-      this.#warn(project, [`The record ${name} is not that of a node that can be opened; it is left as it is`])
+      this.#warn(project, [`The record ${name} belongs to no node that can be opened; it stays as it is`])
       this.#left.add(keyOf(name))
       return
     }
@@ -305,7 +303,7 @@ export class Reopen {
     table.set(node.key, node)
     await table.lock(node.key, async () => {
       if (runs === undefined) return this.#leave(node)
-      // The next service must not take for it what another node has now; nor is the version before to be the only good one for long.
+      // Saved now: the next service must find the new identity, and a damaged record needs a second valid copy.
       if (isKnownOtherwise || (found.damaged && found.value !== undefined)) await node.saveOrTell()
       await this.#settle(node, runs.get(node.key))
     })
@@ -324,7 +322,7 @@ export class Reopen {
     }
   }
 
-  /** It is not known what runs: the node is shown as it was last, and keeps what it had. */
+  /** The state of the node is unknown: shows the state in its record, and keeps its ports. */
   #leave(node: LabNode): void {
     node.isSettled = false
     node.status = node.record.running ? 'started' : 'stopped'
@@ -332,13 +330,13 @@ export class Reopen {
     this.#options.listening.adopt(node, { console: null })
   }
 
-  /** Has a node be what the keeper says it is. Its guest may tell of something meanwhile. */
+  /** Takes the state of a node from its keeper. */
   async #settle(node: LabNode, run: Run | undefined): Promise<void> {
     const { links, lifeCycle, listening } = this.#options
     const { record } = node
     const unit = run?.unit
     if (node.newer !== undefined) {
-      // Its links are as the keeper has them; the record is another program's.
+      // The record must not change: a newer program wrote it.
       if (unit !== undefined) {
         listening.adopt(node, unit)
         await lifeCycle.adopt(node, unit)
@@ -359,7 +357,7 @@ export class Reopen {
     this.#warn(node.project, await links.restore(node))
   }
 
-  /** The console it had, or another one. */
+  /** Allocates the console port of the record, or another one. */
   async #givePorts(node: LabNode, hasConsole: boolean): Promise<void> {
     const { record, owner } = node
     const pool = consolePool(record)
@@ -378,10 +376,10 @@ export class Reopen {
   }
 }
 
-/** What the keeper holds of a node: its unit, when there is one, and its ports. */
+/** The unit and the ports of a node in its keeper. */
 type Run = { unit: UnitState | undefined; readonly ports: Inventory['ports'][number][] }
 
-/** What a keeper holds, by the keys of units. */
+/** An inventory by node. */
 function byUnit({ units, ports }: Inventory): Map<string, Run> {
   const runs = new Map<string, Run>()
   const runOf = (key: string): Run => {
@@ -394,21 +392,18 @@ function byUnit({ units, ports }: Inventory): Map<string, Run> {
   return runs
 }
 
-/** Between the signals that end what belongs to no node, ms. */
-const strangerMs = 3000
-/** When the keepers are asked again what runs, after they did not say it, ms. */
+/** Time between SIGTERM and SIGKILL to orphans, ms. */
+const orphanGraceMs = 3000
+/** Delay before another inventory after a failed one, ms. */
 const retryMs = 2000
 
-/** The key of the node of a record. */
+/** The key of the node whose record has this file name. */
 function keyOf(name: string): string {
   const node = nodeOfRecord(name)
   return node === undefined ? name : `${node.kind}:${node.nodeId}`
 }
 
-/**
- * Stands for a node whose record and the one before it cannot be read, or only by a newer program: its id is in the name of the
- * file.
- */
+/** The record of a node whose record and backup are unreadable, or written by a newer program. The file name has its id. */
 function placeholder(
   name: string,
   kinds: Readonly<Record<NodeKindName, NodeKind>>,
@@ -424,8 +419,7 @@ function placeholder(
     console: isPort(newer?.content.console) ? newer.content.console : null,
     console_type: defaultConsole(kind as NodeKindName),
     command_line: '',
-    status_reason:
-      newer === undefined ? 'The record of the node is damaged: its settings are lost, its files are there' : null,
+    status_reason: newer ? null : 'The record of the node is damaged: its settings are lost, its files are there',
     running: newer?.content.running === true,
     properties: {},
     ports: {},

@@ -15,10 +15,8 @@ export async function resolveHost(host: string): Promise<string> {
   try {
     return (await withTimeout(lookup(host, { family: 0, verbatim: false }), resolveMs, late)).address
   } catch (cause) {
-    throw badRequest(
-      `rhost: ${JSON.stringify(host)} cannot be resolved: ${reasonOf(cause)}; expected an IP address, or a name that this host knows`,
-      { cause: cause as Error },
-    )
+    const why = `cannot be resolved: ${reasonOf(cause)}; expected an IP address, or a name that this host knows`
+    throw badRequest(`rhost: ${JSON.stringify(host)} ${why}`, { cause: cause as Error })
   }
 }
 
@@ -27,8 +25,8 @@ linkLocal.addSubnet('169.254.0.0', 16, 'ipv4')
 linkLocal.addSubnet('fe80::', 10, 'ipv6')
 
 /**
- * 403 for a link-local address (RFC 3927, RFC 4291): in a cloud a service that gives out the credentials of the machine is at
- * one, and the other end of a lab never is.
+ * 403 for a link-local address (RFC 3927, RFC 4291 section 2.5.6): the metadata service of a cloud, which hands out credentials of the
+ * machine, has such an address. The other end of a link never has one.
  */
 export function refuseLinkLocal(address: string): void {
   const [plain = ''] = address.split('%')

@@ -3,7 +3,7 @@ import type { PortRef } from '../../../src/host-agent.ts'
 import type { ShownNio } from '../../../src/schema/nio.ts'
 import type { LabNode } from './lab-node.ts'
 
-/** What a record says of a port. Its name there is `{adapter}/{port}`. */
+/** A port in the record of its node, under the name `{adapter}/{port}`. */
 export type Slot = LabNode['record']['ports'][string]
 
 export const portName = ({ adapter, port }: PortRef): string => `${adapter}/${port}`
@@ -11,11 +11,11 @@ export const parsePortName = (name: string): PortRef => {
   const [adapter = 0, port = 0] = name.split('/').map(Number)
   return { adapter, port }
 }
-/** What a port is in the keeper. */
+/** The key of a port in the keeper. */
 export const portKey = (node: LabNode, name: string): string => `${node.key}/${name}`
 /** The key of the unit to which a port of the keeper belongs. */
 export const unitOf = (port: string): string => port.split('/')[0] ?? ''
-/** Who owns the UDP ports of a port. */
+/** The owner of the UDP ports of a port, for the port allocator. */
 export const ownerOf = (node: LabNode, name: string): string => `${node.owner}/${name}`
 export const lportOf = (nio: ShownNio | null): number | undefined => (nio?.type === 'nio_udp' ? nio.lport : undefined)
 
@@ -40,7 +40,7 @@ export function requirePort(node: LabNode, wanted: PortRef): string {
   throw notFound(`adapter_number: the node has no adapter ${wanted.adapter}, ${there}`, { word: 'no-such-port' })
 }
 
-/** What is attached to a port; 404. */
+/** The NIO of a port; 404 without one. */
 export function requireNio(node: LabNode, name: string): ShownNio {
   const nio = node.record.ports[name]?.nio
   if (nio == null)

@@ -86,7 +86,7 @@ test('a node is shown as stopped when nothing of it is left', async () => {
   await lifeCycle.start(node)
   await lifeCycle.stop(node)
   await lifeCycle.start(node)
-  lifeCycle.heardLoss(() => true, true)
+  lifeCycle.noteLoss(() => true, true)
   await lifeCycle.lost(node, 'it is gone')
   expect([seen, node.status]).toEqual([['started', 'started'], 'stopped'])
 })
@@ -115,7 +115,7 @@ test('a kind that fails when its process runs leaves none running', async () => 
 
 test('one that ended between the question what runs and its opening is not taken for one that runs', async () => {
   const { node, lifeCycle, told } = await lab({}, { unit: async () => ({ ...process, exit: ended(3) }) })
-  lifeCycle.heard(node.key, 1)
+  lifeCycle.noteExit(node.key, 1)
   await lifeCycle.adopt(node, process)
   expect([node.status, node.record.status_reason]).toEqual([
     'stopped',

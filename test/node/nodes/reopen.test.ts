@@ -39,7 +39,7 @@ test('a node that has gone when it is its turn gets no ports back from a new kee
   }
   const reopen = new Reopen({
     table: Object.assign(table, { lock }),
-    lifeCycle: { heardLoss() {}, lost: async ({ key }: LabNode) => void done.push(key) },
+    lifeCycle: { noteLoss() {}, lost: async ({ key }: LabNode) => void done.push(key) },
     links: { restore: async () => [] },
   } as unknown as ReopenOptions)
   await reopen.lost(() => true, true)
