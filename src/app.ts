@@ -150,7 +150,7 @@ export interface Early {
 /** How an endpoint that was found is answered. */
 interface Found {
   /** Told of the endpoint before it begins; says who asks, or throws. */
-  readonly found: (endpoint: Endpoint, path: string) => Promise<Identity>
+  readonly found: (endpoint: Endpoint, path: string) => Identity
   /** Absent: that of the request which this one is a part of. */
   readonly caller?: Caller | ((identity: Identity) => Caller)
   readonly peer: Peer
@@ -224,10 +224,10 @@ export function createApp(options: AppOptions): App {
   const server = `patchbay/${version}`
   const nextId = requestIds()
   /** The endpoint that a request opens as a websocket. */
-  const webSocketOf = async (request: Request, path: string): Promise<Endpoint | undefined> => {
-    if (request.method !== 'GET') return undefined
-    const match = await routes.find('GET', unalias(path, aliases)).catch(() => undefined)
-    return match !== undefined && 'endpoint' in match && match.endpoint.websocket === true ? match.endpoint : undefined
+  const webSocketOf = (request: Request, path: string): Endpoint | undefined => {
+    if (request.method !== 'GET' || !isUpgrade(request)) return undefined
+    const endpoint = routes.match('GET', unalias(path, aliases))?.endpoint
+    return endpoint?.websocket === true ? endpoint : undefined
   }
 
   /** Finds the endpoint and has it answer. */
@@ -238,13 +238,13 @@ export function createApp(options: AppOptions): App {
     { found, caller, peer, upgrade = options.upgrade }: Found,
   ): Promise<Unfinished | Elsewhere> => {
     const ours = unalias(path, aliases)
-    const match = await routes.find(request.method, ours)
+    const match = routes.find(request.method, ours)
     if ('methods' in match) {
       Object.assign(headers, optionsHeaders(request, match.methods))
       return { status: 204 }
     }
     headers['X-ROUTE'] = match.endpoint.path
-    const identity = await found(match.endpoint, ours)
+    const identity = found(match.endpoint, ours)
     if (options.elsewhere !== undefined) {
       const { endpoint, params } = match
       const id = params.project_id?.toLowerCase()
@@ -264,7 +264,7 @@ export function createApp(options: AppOptions): App {
     const who = typeof caller === 'function' ? caller(identity) : caller
     /** Says of the inner answer what it says of itself. */
     const at = async (inner: Request, to: string): Promise<Response> => {
-      const how: Found = { found: async () => identity, peer, upgrade: (_, on) => upgrade(request, on) }
+      const how: Found = { found: () => identity, peer, upgrade: (_, on) => upgrade(request, on) }
       const response = await respond(inner, to, headers, { ...how, ...(who !== undefined && { caller: who }) })
       return response instanceof Elsewhere ? response.response : finish(response, headers, options)
     }
@@ -318,7 +318,7 @@ export function createApp(options: AppOptions): App {
       let asks: Identity | undefined
       let calls: Caller | undefined
       try {
-        const webSocket = isUpgrade(request) ? await webSocketOf(request, path) : undefined
+        const webSocket = webSocketOf(request, path)
         const peer = peerOf(request)
         const identity =
           admitted ??
@@ -330,9 +330,9 @@ export function createApp(options: AppOptions): App {
         asks = identity
         allowOrigin(request, path, headers)
         if (identity !== undefined) options.rateLimit?.take(identity.key)
-        const found = async (it: Endpoint, ours: string) => {
+        const found = (it: Endpoint, ours: string) => {
           endpoint = it
-          const role = it.handsOn === undefined ? roleOf(it) : await roleNeeded(routes, it, request.method, ours)
+          const role = it.handsOn === undefined ? roleOf(it) : roleNeeded(routes, it, request.method, ours)
           requireRole(identity, role)
           requireDeliberate(request, identity, { endpoint: it, role, isSecure: peer.isSecure })
           return identity
@@ -389,7 +389,7 @@ export function createApp(options: AppOptions): App {
     },
 
     async inside(request) {
-      const { answer, headers } = await letIn(request, nextId(), { found: async () => ourselves, peer: ofOurs })
+      const { answer, headers } = await letIn(request, nextId(), { found: () => ourselves, peer: ofOurs })
       return finish(answer, headers, options)
     },
 
@@ -397,7 +397,7 @@ export function createApp(options: AppOptions): App {
       const began = performance.now()
       const id = requestIdOf(request) ?? nextId()
       let route = ''
-      const found = async (it: Endpoint) => {
+      const found = (it: Endpoint) => {
         route = it.path
         return ourselves
       }

@@ -88,6 +88,7 @@ export async function serve(config: LoadedConfig): Promise<number> {
     bodyTimeoutMs: current.limits.body_timeout_ms,
     app,
     webSockets,
+    report: (error) => log.error({ err: error }, 'an answer could not be written'),
     peer: peerOfMessage(config),
     certificate,
   }).catch(async (error: NodeJS.ErrnoException) => {

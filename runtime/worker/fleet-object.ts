@@ -128,7 +128,7 @@ export class FleetObject extends DurableObject<Env> {
     return this.#open.bring(projectId, image)
   }
 
-  placeOf(projectId: string): Promise<string | undefined> {
+  async placeOf(projectId: string): Promise<string | undefined> {
     return this.#open.placements.get(projectId)
   }
 

@@ -97,6 +97,16 @@ export class Fleet {
     return local === undefined ? shown : [await local.show(), ...shown]
   }
 
+  /** The computes on other machines, in the order of their registration. */
+  get remote(): RemoteCompute[] {
+    return this.#computes.remote
+  }
+
+  /** A compute on another machine. */
+  find(id: string): RemoteCompute | undefined {
+    return this.#computes.get(id)
+  }
+
   async get(id: string): Promise<Compute> {
     return this.#computes.find(id).show()
   }

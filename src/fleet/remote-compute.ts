@@ -18,6 +18,7 @@ import {
 import { ApiError } from '../errors/api-error.ts'
 import type { Socket } from '../http/socket.ts'
 import { type Compute, type ComputeRecord, tunnelled } from '../model/compute.ts'
+import type { Load } from '../model/host.ts'
 import { awaitingLate } from './late-answer.ts'
 import type { Upkeep } from './options.ts'
 import { ComputeSession } from './session.ts'
@@ -73,6 +74,11 @@ export class RemoteCompute {
   get state(): 'connected' | 'disconnected' | 'refusing' {
     if (this.#session.isConnected) return 'connected'
     return this.#session.isRefusing ? 'refusing' : 'disconnected'
+  }
+
+  /** The load in the last report. */
+  get load(): Load | undefined {
+    return this.#session.load
   }
 
   show(): Compute {
@@ -170,23 +176,14 @@ export class RemoteCompute {
     this.#giveUp('it was removed')
   }
 
-  /** `done` is called at the end of the body; without it the request can only be aborted before the head of the answer. */
+  /**
+   * The request is aborted when the compute becomes unreachable. `done` is called at the end of the body; without it the request
+   * can only be aborted before the head of the answer.
+   */
   async #reach<T>(request: Flying, ask: (signal: AbortSignal, done?: () => void) => Promise<T>): Promise<T> {
-    await this.#ready()
+    if (!this.#session.isConnected) await this.#ready()
     const session = this.#session
-    try {
-      return await this.#fly(request, ask)
-    } catch (error) {
-      if (error instanceof ApiError || request.signal.aborted) throw error
-      const reason = causeOf(error)
-      if (error instanceof ConnectionLost) throw goneAway(this.name, reason, error)
-      session.lose(reason)
-      throw new Unreachable(409, `The compute ${this.name} cannot be reached: ${reason}`, { cause: error })
-    }
-  }
-
-  /** The request is aborted when the compute becomes unreachable. */
-  async #fly<T>({ signal, body }: Flying, ask: (signal: AbortSignal, done?: () => void) => Promise<T>): Promise<T> {
+    const { signal, body } = request
     const flight = new AbortController()
     const stay = onAbort(signal, () => flight.abort(signal.reason))
     const done = () => {
@@ -201,9 +198,14 @@ export class RemoteCompute {
     }, quietMs)
     try {
       return await ask(flight.signal, this.#options.upkeep ? done : undefined)
-    } catch (error) {
+    } catch (cause) {
       done()
-      throw flight.signal.aborted ? flight.signal.reason : error
+      const error = flight.signal.aborted ? flight.signal.reason : cause
+      if (error instanceof ApiError || request.signal.aborted) throw error
+      const reason = causeOf(error)
+      if (error instanceof ConnectionLost) throw goneAway(this.name, reason, error)
+      session.lose(reason)
+      throw new Unreachable(409, `The compute ${this.name} cannot be reached: ${reason}`, { cause: error })
     } finally {
       clearInterval(watch)
       if (!this.#options.upkeep) this.#flights.delete(flight)

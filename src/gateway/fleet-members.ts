@@ -1,40 +1,68 @@
+import type { Caller } from '../auth/caller.ts'
 import { agentOf } from '../client/agent-of.ts'
-import { ApiError } from '../errors/api-error.ts'
+import type { RemoteHostAgent } from '../client/remote-host-agent.ts'
 import { computeKey } from '../fleet/computes.ts'
 import type { Fleet } from '../fleet/fleet.ts'
-import { forward } from '../fleet/forward.ts'
-import type { Compute } from '../model/compute.ts'
+import { type Forwarded, forward } from '../fleet/forward.ts'
+import type { RemoteCompute } from '../fleet/remote-compute.ts'
+import type { RelayedAnswer } from '../http/relayed-answer.ts'
+import type { Load } from '../model/host.ts'
 import type { FleetMembers, Member } from './members.ts'
 
-/** The computes of a fleet as those of a gateway. */
-export function fleetMembers(fleet: Fleet): FleetMembers {
-  const memberOf = (compute: Compute): Member => {
-    const { compute_id, name, connected, accepts_projects, weight } = compute
-    const { cpu_usage_percent: cpu, memory_usage_percent: memory } = compute
-    return {
-      id: computeKey(compute_id),
-      name,
-      isConnected: connected || fleet.isUnclear(compute_id),
-      load: cpu === null || memory === null ? undefined : { cpu_usage_percent: cpu, memory_usage_percent: memory },
-      acceptsProjects: accepts_projects,
-      weight,
-      // Most members of a list are only looked at.
-      get agent() {
-        return agentOf(fleet, compute_id)
-      },
-      agentFor: (caller) => agentOf(fleet, compute_id, { caller }),
-      forward: (request) => forward(fleet, compute_id, request),
-    }
+/** A compute of a fleet as a compute of a gateway. */
+class FleetMember implements Member {
+  readonly #fleet: Fleet
+  readonly #compute: RemoteCompute
+
+  constructor(fleet: Fleet, compute: RemoteCompute) {
+    this.#fleet = fleet
+    this.#compute = compute
   }
+
+  get id(): string {
+    return computeKey(this.#compute.record.compute_id)
+  }
+
+  get name(): string {
+    return this.#compute.name
+  }
+
+  get agent(): RemoteHostAgent {
+    return agentOf(this.#fleet, this.id)
+  }
+
+  get isConnected(): boolean {
+    return this.#compute.state === 'connected' || this.#fleet.isUnclear(this.id)
+  }
+
+  get load(): Load | undefined {
+    return this.#compute.load
+  }
+
+  get acceptsProjects(): boolean {
+    return this.#compute.record.accepts_projects ?? true
+  }
+
+  get weight(): number {
+    return this.#compute.record.weight ?? 1
+  }
+
+  agentFor(caller: Caller): RemoteHostAgent {
+    return agentOf(this.#fleet, this.id, { caller })
+  }
+
+  forward(request: Forwarded): Promise<Response | RelayedAnswer> {
+    return forward(this.#fleet, this.id, request)
+  }
+}
+
+/** The computes of a fleet as the computes of a gateway. */
+export function fleetMembers(fleet: Fleet): FleetMembers {
   return {
-    all: async () => (await fleet.list()).map(memberOf),
-    async find(id) {
-      try {
-        return memberOf(await fleet.get(id))
-      } catch (error) {
-        if (error instanceof ApiError && error.status === 404) return undefined
-        throw error
-      }
+    all: async () => fleet.remote.map((compute) => new FleetMember(fleet, compute)),
+    find(id) {
+      const compute = fleet.find(id)
+      return compute && new FleetMember(fleet, compute)
     },
     watch(listener) {
       const connected = new Map<string, boolean>()

@@ -79,41 +79,72 @@ export function createGateway({
   const metrics = async () => [...(await host.metrics()), ...events.metrics()]
   const uploads = digests && new UploadDigests(digests.store, digests.newHasher)
   const bring = more.bring ?? new ImageCopies(members, locator, uploads).bring
+  const parts = { members, locator, scheduler, turns, events, uploads, bring, host: { ...host, metrics } }
   return {
-    agent(caller) {
-      const fanOut = new FanOut(members, caller)
-      const at: AskOwner = (id, use) => locator.at(id, use, caller)
-      // Most requests are handed on, and need nothing else.
-      return {
-        handOn: (request) => handOn(request, { locator, caller, bring, turns }),
-        get host() {
-          return gatewayHost({ ...host, metrics }, members, fanOut)
-        },
-        get projects() {
-          return gatewayProjects({ members, fanOut, locator, at, scheduler, turns })
-        },
-        get images() {
-          return gatewayImages(fanOut, { uploads, byAdmin: caller.caller.mayExecute })
-        },
-        get nodes() {
-          return gatewayNodes(at)
-        },
-        get links() {
-          return gatewayLinks(at)
-        },
-        events: {
-          open(options) {
-            const { projectId } = options
-            if (projectId === undefined) return events.open(options)
-            return at(projectId, (agent) => agent.events.open({ ...options, projectId }))
-          },
-        },
-      }
-    },
+    agent: (caller) => new RequestAgent(parts, caller),
     events,
     locator,
     bring,
     uploads,
     close: () => events.close(),
+  }
+}
+
+interface Parts
+  extends Pick<Gateway, 'events' | 'locator' | 'bring' | 'uploads'>,
+    Pick<GatewayOptions, 'members' | 'host'> {
+  readonly scheduler: Scheduler
+  readonly turns: KeyedMutex
+}
+
+/** The agent for one request. Most requests are handed on: the rest is made when it is used. */
+class RequestAgent implements GatewayAgent {
+  readonly #parts: Parts
+  readonly #caller: RequestingCaller
+
+  constructor(parts: Parts, caller: RequestingCaller) {
+    this.#parts = parts
+    this.#caller = caller
+  }
+
+  readonly handOn = (request: ProjectRequest): Promise<Response | RelayedAnswer> =>
+    handOn(request, this.#parts, this.#caller)
+
+  get host(): SharedAgent['host'] {
+    return gatewayHost(this.#parts.host, this.#parts.members, this.#fanOut)
+  }
+
+  get projects(): SharedAgent['projects'] {
+    return gatewayProjects({ ...this.#parts, fanOut: this.#fanOut, at: this.#at })
+  }
+
+  get images(): SharedAgent['images'] {
+    return gatewayImages(this.#fanOut, { uploads: this.#parts.uploads, byAdmin: this.#caller.caller.mayExecute })
+  }
+
+  get nodes(): SharedAgent['nodes'] {
+    return gatewayNodes(this.#at)
+  }
+
+  get links(): SharedAgent['links'] {
+    return gatewayLinks(this.#at)
+  }
+
+  get events(): SharedAgent['events'] {
+    return {
+      open: (options) => {
+        const { projectId } = options
+        if (projectId === undefined) return this.#parts.events.open(options)
+        return this.#at(projectId, (agent) => agent.events.open({ ...options, projectId }))
+      },
+    }
+  }
+
+  get #fanOut(): FanOut {
+    return new FanOut(this.#parts.members, this.#caller)
+  }
+
+  get #at(): AskOwner {
+    return (id, use) => this.#parts.locator.at(id, use, this.#caller)
   }
 }

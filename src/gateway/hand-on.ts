@@ -7,7 +7,6 @@ import type { RelayedAnswer } from '../http/relayed-answer.ts'
 import type { RequestingCaller } from './asker.ts'
 import { presented } from './fan-out.ts'
 import type { BringImage } from './image-copies.ts'
-import type { Member } from './members.ts'
 import type { ProjectLocator } from './project-locator.ts'
 
 /** Images that are brought for one request: no node has more. */
@@ -25,7 +24,6 @@ export interface ProjectRequest extends Omit<Forwarded, 'caller' | 'body'> {
 
 export interface HandOnOptions {
   readonly locator: ProjectLocator
-  readonly caller: RequestingCaller
   readonly bring: BringImage
   /** By project: what places it and what ends it come one after the other. */
   readonly turns: KeyedMutex
@@ -36,47 +34,58 @@ export interface HandOnOptions {
  * such project is not believed when another compute has it; an image that the compute lacks is brought there. Then the request
  * is handed on again, unless its body is a stream. 404 when no compute has the project, 503 when its compute is not there.
  */
-export function handOn(request: ProjectRequest, options: HandOnOptions): Promise<Response | RelayedAnswer> {
+export function handOn(
+  request: ProjectRequest,
+  options: HandOnOptions,
+  caller: RequestingCaller,
+): Promise<Response | RelayedAnswer> {
   const { projectId, endsProject } = request
-  if (!endsProject) return handOnWithImages(request, options)
+  if (!endsProject) return handOnRepeatedly(request, options, caller)
   return options.turns.run(projectId, async () => {
-    const answer = await handOnWithImages(request, options)
+    const answer = await handOnRepeatedly(request, options, caller)
     // A closed project is opened again where its files are.
     if (answer.status < 300 && !(await options.locator.isThere(projectId))) await options.locator.forget(projectId)
     return answer
   })
 }
 
-async function handOnWithImages(request: ProjectRequest, options: HandOnOptions): Promise<Response | RelayedAnswer> {
+async function handOnRepeatedly(
+  request: ProjectRequest,
+  { locator, bring }: HandOnOptions,
+  caller: RequestingCaller,
+): Promise<Response | RelayedAnswer> {
+  const { projectId } = request
+  const forwarded = { ...request, caller: caller.caller }
   const brought = new Set<string>()
-  for (;;) {
-    const answer = await handOnToOwner(request, options)
+  let member = await locator.locate(projectId)
+  for (let isMoved = false; ; ) {
+    caller.answered(member.id)
+    let answer: Response | RelayedAnswer
+    try {
+      answer = await member.forward(forwarded)
+    } catch (error) {
+      throw presented(error, member)
+    }
+    const { status } = answer
+    if (status < 400) return answer
+    // A defect of a compute is not a defect of the gateway.
+    if (status === 500) throw new ApiError(502, `The compute ${member.name} failed: ${messageOf(errorIn(answer))}`)
+    if (wordOf(answer) === 'no-such-project' && !isMoved) {
+      const other = await locator.relocate(projectId, member)
+      if (other === undefined || !isRepeatable(request)) return answer
+      member = other
+      isMoved = true
+      continue
+    }
     const image = imageMissingIn(answer)
     if (image === undefined || !isRepeatable(request) || brought.has(image) || brought.size === maxImages) return answer
     brought.add(image)
-    const outcome = await options.bring(request.projectId, image).catch(() => undefined)
+    const outcome = await bring(projectId, image).catch(() => undefined)
     if (outcome === undefined) return answer
     if (outcome !== 'brought') throw missingImage(outcome.refused, image)
+    member = await locator.locate(projectId)
+    isMoved = false
   }
-}
-
-async function handOnToOwner(
-  request: ProjectRequest,
-  { locator, caller }: HandOnOptions,
-): Promise<Response | RelayedAnswer> {
-  const { projectId } = request
-  const ask = async (member: Member): Promise<Response | RelayedAnswer> => {
-    caller.answered(member.id)
-    const answer = await member.forward({ ...request, caller: caller.caller }).catch((error: unknown) => {
-      throw presented(error, member)
-    })
-    return answer.status === 500 ? failureOf(answer, member) : answer
-  }
-  const member = await locator.locate(projectId)
-  const answer = await ask(member)
-  if (wordOf(answer) !== 'no-such-project') return answer
-  const other = await locator.relocate(projectId, member)
-  return other === undefined || !isRepeatable(request) ? answer : ask(other)
 }
 
 /** Whether nothing of the request was used up. */
@@ -85,11 +94,6 @@ const isRepeatable = ({ request: { method }, body }: ProjectRequest): boolean =>
 
 const wordOf = (answer: Response | RelayedAnswer): ErrorWord | undefined =>
   'content' in answer ? (answer.headers[errorHeader] as ErrorWord | undefined) : undefined
-
-/** A defect of a compute is none of the gateway. */
-function failureOf(answer: Response | RelayedAnswer, { name }: Member): never {
-  throw new ApiError(502, `The compute ${name} failed: ${messageOf(errorIn(answer))}`)
-}
 
 /** The image that the compute says it lacks. */
 function imageMissingIn(answer: Response | RelayedAnswer): string | undefined {

@@ -28,7 +28,7 @@ export interface Member {
 export interface FleetMembers {
   /** In the order of their registration. */
   all(): Promise<readonly Member[]>
-  find(id: string): Promise<Member | undefined>
+  find(id: string): Member | undefined | Promise<Member | undefined>
   /** Told when a compute came, went, or is connected or not; the result ends that. */
   watch(listener: () => void): () => void
 }
@@ -36,7 +36,7 @@ export interface FleetMembers {
 /** Which compute has which project: what must not be forgotten. A change is kept when its promise resolves. */
 export interface PlacementStore {
   /** Id of the compute. */
-  get(projectId: string): Promise<string | undefined>
+  get(projectId: string): string | undefined | Promise<string | undefined>
   put(projectId: string, computeId: string): Promise<void>
   /** Nothing is done for a project that is not known. */
   remove(projectId: string): Promise<void>

@@ -111,7 +111,7 @@ export class ProjectLocator {
 
   /** The compute that has the project, or had it when it was closed. 503 when it is not connected. */
   async find(projectId: string): Promise<Member | undefined> {
-    const id = await this.#placeOf(projectId)
+    const id = (await this.#store.get(projectId)) ?? this.#unsavedPlaceOf(projectId)
     const member = id === undefined ? undefined : await this.#members.find(id)
     if (member === undefined) return this.#isVain(projectId) ? undefined : this.#search(projectId)
     if (!member.isConnected) throw unreachable(member)
@@ -136,11 +136,12 @@ export class ProjectLocator {
   }
 
   async #placeOf(projectId: string): Promise<string | undefined> {
+    return (await this.#store.get(projectId)) ?? this.#unsavedPlaceOf(projectId)
+  }
+
+  #unsavedPlaceOf(projectId: string): string | undefined {
     const unsaved = this.#unsaved.get(projectId)
-    return (
-      (await this.#store.get(projectId)) ??
-      (unsaved !== undefined && unsaved.until > Date.now() ? unsaved.id : undefined)
-    )
+    return unsaved !== undefined && unsaved.until > Date.now() ? unsaved.id : undefined
   }
 
   /** A project was found there. What is asked about it does not depend on whether that can be saved. */

@@ -11,17 +11,19 @@ interface Placed {
   readonly at: number
 }
 
+type Candidate = Pick<Member, 'id' | 'load' | 'weight' | 'isConnected' | 'acceptsProjects'>
+
 /** Finds the compute with most room. */
 export class Scheduler {
   readonly #placed = new Map<string, Placed[]>()
 
   /** The computes that may be given a project, the best first. Computes whose load is not known come last. */
-  order(members: readonly Member[]): Member[] {
+  order<T extends Candidate>(members: readonly T[]): T[] {
     const scored = members
       .filter(({ isConnected, acceptsProjects, weight }) => isConnected && acceptsProjects && weight > 0)
       // By chance where all is equal, so that several gateways do not all choose the first.
-      .map((member) => ({ member, scheduler: this.#roomOf(member), chance: Math.random() }))
-    return scored.sort((a, b) => b.scheduler - a.scheduler || b.chance - a.chance).map(({ member }) => member)
+      .map((member) => ({ member, room: this.#roomOf(member), chance: Math.random() }))
+    return scored.sort((a, b) => b.room - a.room || b.chance - a.chance).map(({ member }) => member)
   }
 
   /** A project was given to it; the result takes that back. */
@@ -38,7 +40,7 @@ export class Scheduler {
     }
   }
 
-  #roomOf({ id, load, weight }: Member): number {
+  #roomOf({ id, load, weight }: Candidate): number {
     const used =
       load === undefined ? 100 : Math.max(Math.min(load.cpu_usage_percent, maxBusy), load.memory_usage_percent)
     return (weight * (100 - used)) / (1 + expectedShare * this.#recent(id).length)

@@ -5,7 +5,8 @@ const idOfCompute = /^\/v2\/computes\/(?:endpoint\/)?[^/]+/
 
 /** Replaces clients' words for kinds by ours, but not in the names of files and computes. */
 export function unalias(path: string, aliases: Readonly<Record<string, string>>): string {
-  for (const _ in aliases) {
+  for (const alias in aliases) {
+    if (!path.includes(`/${alias}`)) continue
     const kept = idOfCompute.exec(path)?.[0] ?? ''
     const head = namesOfFiles.exec(path)?.[1] ?? path
     const ours = head

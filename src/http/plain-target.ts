@@ -3,6 +3,9 @@
  * `.../files/..` as the project itself.
  */
 export function isPlainTarget(target: string): boolean {
-  const [path = ''] = target.split(/[?#]/, 1)
-  return !path.includes('\\') && !path.split('/').some((segment) => /^(\.|%2e){1,2}$/i.test(segment))
+  const end = target.search(/[?#]/)
+  return !unplain.test(end < 0 ? target : target.slice(0, end))
 }
+
+/** A backslash, or a segment of one or two dots, also percent-encoded. */
+const unplain = /\\|(?:^|\/)(?:\.|%2e){1,2}(?:\/|$)/i

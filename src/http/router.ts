@@ -1,43 +1,32 @@
 import { Type } from '@sinclair/typebox'
 import { Check } from '@sinclair/typebox/value'
-import { type IRequestStrict, Router } from 'itty-router'
 import { ApiError, badRequest, notFound } from '../errors/api-error.ts'
 import type { Endpoint, Method } from './endpoint.ts'
 import { pathHint } from './path-hint.ts'
 
-/** An endpoint and the still percent-encoded parameters of the path that matched it. */
+/** An endpoint and the parameters of the path that matched it, decoded. */
 export interface Match {
   readonly endpoint: Endpoint
-  readonly params: Readonly<Record<string, string>>
-}
-
-/** The used part of itty-router's type, which types every unknown property as a route. */
-interface Table {
-  all(path: string, handler: (request: Probe) => Found | undefined): unknown
-  fetch(request: Probe): Promise<Found | undefined>
-}
-type Probe = Pick<IRequestStrict, 'params'> & { method: string; url: string }
-interface Found {
-  readonly route: Route
   readonly params: Readonly<Record<string, string>>
 }
 
 /** The endpoints at one path template. */
 interface Route {
   readonly template: string
-  readonly methods: ReadonlyMap<Method, Endpoint>
-  /** The parameter in each segment. */
-  readonly names: readonly (string | undefined)[]
+  readonly segments: readonly string[]
+  /** The name of each parameter and the index of its segment. */
+  readonly params: readonly (readonly [name: string, index: number])[]
+  /** Whether the last parameter matches the rest of the path, with its slashes. */
+  readonly hasTail: boolean
+  readonly methods: Map<Method, Endpoint>
 }
 
 /** Limit of the cache of path shapes. Ordinary requests have about as many shapes as there are routes. */
 const maxShapes = 2000
 
-/** Finds the endpoint of a request. Throws 404 for an unknown path, and 405 with the methods of a known one. */
+/** Finds the endpoint of a request: the first route that matches the path. */
 export class Routes {
-  /** A router with all routes. itty-router tries them one after the other. */
-  readonly #table = Router() as unknown as Table
-  readonly #templates: readonly string[]
+  readonly #routes: readonly Route[]
   readonly #onward: Routes | undefined
   /** The literal segments of all templates. */
   readonly #words: ReadonlySet<string>
@@ -47,79 +36,71 @@ export class Routes {
    */
   readonly #known = new Map<string, Route>()
 
-  /** `onward`: tried for what is not among the others. */
+  /** `onward`: endpoints for paths that match none of the others. */
   constructor(endpoints: readonly Endpoint[], onward: readonly Endpoint[] = []) {
     this.#onward = onward.length === 0 ? undefined : new Routes(onward)
-    const byPath = new Map<string, Map<Method, Endpoint>>()
+    const routes = new Map<string, Route>()
     for (const endpoint of endpoints) {
-      const methods = byPath.get(endpoint.path) ?? new Map<Method, Endpoint>()
-      byPath.set(endpoint.path, methods.set(endpoint.method, endpoint))
+      const route = routes.get(endpoint.path) ?? routeOf(endpoint.path)
+      route.methods.set(endpoint.method, endpoint)
+      routes.set(endpoint.path, route)
     }
-    this.#templates = [...byPath.keys()]
-    this.#words = new Set(this.#templates.flatMap((template) => template.split('/').filter((it) => !it.includes('{'))))
-    for (const [template, methods] of byPath) {
-      const names = template.split('/').map((segment) => /^\{(\w+)\}$/.exec(segment)?.[1])
-      const route: Route = { template, methods, names }
-      this.#table.all(ittyPath(template), ({ params }) => ({ route, params }))
-    }
+    this.#routes = [...routes.values()]
+    this.#words = new Set(this.#routes.flatMap(({ segments }) => segments.filter((it) => !it.includes('{'))))
   }
 
-  /** `methods` of the path beside the match, for OPTIONS. 404, 405 with `Allow`, 400 for a path that is malformed. */
-  async find(method: string, path: string): Promise<Match | { methods: string }> {
+  /** The match, or the methods of the path for OPTIONS. 404, 405 with `Allow`, 400 for a malformed path. */
+  find(method: string, path: string): Match | { methods: string } {
     try {
-      return await this.#find(method, path)
+      return this.#find(method, path)
     } catch (error) {
-      const found = await this.#onward?.find(method, path).catch(() => undefined)
-      if (found === undefined || !('endpoint' in found)) throw error
-      if (!Check(found.endpoint.params ?? Type.Object({}), found.params)) throw error
+      const found = this.#onward?.match(method, path)
+      if (found === undefined || !Check(found.endpoint.params ?? Type.Object({}), found.params)) throw error
       return found
     }
   }
 
-  async #find(method: string, path: string): Promise<Match | { methods: string }> {
-    if (path.includes('//') && !path.includes('/files/')) throw this.#nothingAt(path)
-    // itty-router reads only the path of the URL. `//` in a tail is replaced, so that it matches as one segment.
-    const segments = path.replaceAll('//', '/%2F')
-    const words = segments.split('/')
-    const shape = this.#shapeOf(words)
-    let route = this.#known.get(shape)
-    let params = route === undefined ? {} : paramsAt(route, words)
-    if (route === undefined) {
-      const found = await this.#table.fetch({ method: 'GET', url: `http://path${segments}`, params: {} })
-      if (found === undefined) throw this.#nothingAt(path)
-      ;({ route, params } = found)
-      if (isOfShape(route, params, words) && this.#known.size < maxShapes) this.#known.set(shape, route)
+  /** The match; undefined where `find` throws, and for OPTIONS. */
+  match(method: string, path: string): Match | undefined {
+    try {
+      const found = this.find(method, path)
+      return 'endpoint' in found ? found : undefined
+    } catch {
+      return undefined
     }
+  }
+
+  #find(method: string, path: string): Match | { methods: string } {
+    if (path.includes('//') && !path.includes('/files/')) throw this.#nothingAt(path)
+    const segments = path.split('/')
+    const route = this.#routeOf(segments)
+    if (route === undefined) throw this.#nothingAt(path)
     if (method === 'OPTIONS') return { methods: allowed(route.methods) }
     const endpoint = route.methods.get((method === 'HEAD' ? 'GET' : method) as Method)
-    if (endpoint !== undefined) return { endpoint, params: decode(params) }
+    if (endpoint !== undefined) return { endpoint, params: paramsOf(route, segments) }
     const allow = allowed(route.methods)
     throw new ApiError(405, `${method} is not possible here; ${allow} are`, { headers: { Allow: allow } })
   }
 
-  #shapeOf(words: readonly string[]): string {
+  #routeOf(segments: readonly string[]): Route | undefined {
     let shape = ''
-    for (const word of words) shape += this.#words.has(word) ? `/${word}` : '/*'
-    return shape
+    for (const word of segments) shape += word === '' || this.#words.has(word) ? `/${word}` : '/*'
+    const known = this.#known.get(shape)
+    if (known !== undefined) return known
+    const found = this.#routes.find((route) => isAt(route, segments))
+    if (found !== undefined && !found.hasTail && this.#known.size < maxShapes) this.#known.set(shape, found)
+    return found
   }
 
   #nothingAt(path: string): ApiError {
-    return notFound(`There is nothing at ${path.slice(0, 200)}${pathHint(path, this.#templates)}`, {
+    const hint = pathHint(
+      path,
+      this.#routes.map(({ template }) => template),
+    )
+    return notFound(`There is nothing at ${path.slice(0, 200)}${hint}`, {
       word: 'no-such-path',
     })
   }
-}
-
-/** Not with a tail of several segments, nor where the runtime folds dot segments of the path. */
-const isOfShape = ({ template, names }: Route, params: Readonly<Record<string, string>>, words: readonly string[]) =>
-  words.length === names.length &&
-  !tail.test(template) &&
-  template.split('/').every((word, index) => (params[names[index] ?? ''] ?? word) === words[index])
-
-function paramsAt({ names }: Route, words: readonly string[]): Record<string, string> {
-  const params: Record<string, string> = {}
-  for (const [index, name] of names.entries()) if (name !== undefined) params[name] = words[index] ?? ''
-  return params
 }
 
 function allowed(methods: ReadonlyMap<Method, Endpoint>): string {
@@ -130,25 +111,48 @@ function allowed(methods: ReadonlyMap<Method, Endpoint>): string {
   ].join(', ')
 }
 
+const parameter = /^\{(\w+)\}$/
+/** The name of an image and the path of an action at a compute have slashes, too. */
 const tail = /\{(path|filename|action)\}$/
 
-/** `/a/{b}/files/{path}` -> `/a/:b/files/:path+`; the name of an image and what a compute is asked may have slashes too. */
-export function ittyPath(template: string): string {
-  return template.replace(tail, ':$1+').replace(/\{(\w+)\}/g, ':$1')
+function routeOf(template: string): Route {
+  const segments = template.split('/')
+  const params = segments.flatMap((segment, index) => {
+    const name = parameter.exec(segment)?.[1]
+    return name === undefined ? [] : [[name, index] as const]
+  })
+  return { template, segments, params, hasTail: tail.test(template), methods: new Map() }
 }
 
-/** Decodes the parameters, exactly once. */
-function decode(params: Readonly<Record<string, string>>): Record<string, string> {
+/** A slash at the end of the path does not count, except in a tail. */
+function isAt({ segments, hasTail }: Route, path: readonly string[]): boolean {
+  const last = segments.length - 1
+  const more = path.length - segments.length
+  const hasRoom = hasTail
+    ? more > 0 || (more === 0 && path[last] !== '')
+    : more === 0 || (more === 1 && path.at(-1) === '')
+  if (!hasRoom) return false
+  return segments.every(
+    (segment, index) =>
+      (hasTail && index === last) || (segment.startsWith('{') ? path[index] !== '' : segment === path[index]),
+  )
+}
+
+/** The parameters, decoded exactly once. */
+function paramsOf({ params, hasTail }: Route, path: readonly string[]): Record<string, string> {
   const decoded: Record<string, string> = {}
-  for (const name of Object.keys(params)) {
-    const value = params[name] ?? ''
-    try {
-      decoded[name] = value.includes('%') ? decodeURIComponent(value) : value
-    } catch (cause) {
-      const message = `${name}: malformed percent-encoding in the path: a percent sign itself is written %25`
-      throw badRequest(message, { cause })
-    }
-    if (decoded[name]?.includes('\0')) throw badRequest(`${name}: a NUL character is not possible here`)
+  for (const [at, [name, index]] of params.entries()) {
+    const text = hasTail && at === params.length - 1 ? path.slice(index).join('/') : (path[index] ?? '')
+    decoded[name] = text.includes('%') ? decode(name, text) : text
+    if (decoded[name].includes('\0')) throw badRequest(`${name}: a NUL character is not possible here`)
   }
   return decoded
+}
+
+function decode(name: string, text: string): string {
+  try {
+    return decodeURIComponent(text)
+  } catch (cause) {
+    throw badRequest(`${name}: malformed percent-encoding in the path: a percent sign itself is written %25`, { cause })
+  }
 }

@@ -70,7 +70,9 @@ async function registry(): Promise<Row[]> {
       transport: () => () => Promise.reject(new Error('nothing is asked')),
     })
     const [members, room] = [fleetMembers(fleet), new Scheduler()]
-    const seen = (await members.all()).map((member) => ({ ...member, isConnected: true, load: undefined }))
+    const seen = (await members.all()).map(({ id, acceptsProjects, weight }) => ({
+      ...{ id, acceptsProjects, weight, isConnected: true, load: undefined },
+    }))
     const lists = await each(records.slice(0, 100), () => fleet.list())
     const finds = await each(records, ({ compute_id }) => members.find(compute_id))
     const orders = await each(records.slice(0, 100), async () => room.order(seen))

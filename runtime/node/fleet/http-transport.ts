@@ -64,67 +64,67 @@ function rawHeaders(own: readonly string[], { headers, body }: Outgoing): string
   return raw
 }
 
-async function answered(
+/** Sends a request, and once more when a connection that was kept ended before the answer. */
+function answered(
   begin: () => ClientRequest,
   outgoing: Outgoing,
   address: ComputeAddress,
+  isRepeated = false,
 ): Promise<ComputeAnswer> {
-  for (let attempt = 0; ; attempt++) {
-    outgoing.signal.throwIfAborted()
+  return new Promise((resolve, reject) => {
+    const { method, body, signal } = outgoing
+    signal.throwIfAborted()
     const began = performance.now()
     const request = begin()
     const isReached = watchConnection(request, address)
-    const forget = onAbort(outgoing.signal, () => request.destroy(outgoing.signal.reason))
-    request.once('close', forget)
-    try {
-      return await exchange(request, outgoing)
-    } catch (error) {
-      if (outgoing.signal.aborted) throw outgoing.signal.reason
-      // A server may end an idle connection just when it is used again. Whether it has read the request is not known, so only
-      // what changes nothing is asked again: a second start or reload would act twice (RFC 9110, section 9.2.2).
-      const mayBeUnread = request.reusedSocket && performance.now() - began < raceMs
-      if (mayBeUnread && isSafe(outgoing) && attempt === 0) continue
-      const { message } = error as Error
-      throw isReached() ? new ConnectionLost(message, { cause: error }) : error
-    }
-  }
-}
-
-const isSafe = ({ method, body }: Outgoing): boolean => (method === 'GET' || method === 'HEAD') && body === null
-
-/** Bounds the time until there is a connection; the result says whether there was one. */
-export function watchConnection(request: ClientRequest, { protocol }: ComputeAddress): () => boolean {
-  let isReached = false
-  const reached = () => {
-    isReached = true
-    clearTimeout(timer)
-  }
-  const timer = setTimeout(() => request.destroy(new Error(`no connection within ${connectMs / 1000} s`)), connectMs)
-  request.once('close', () => clearTimeout(timer))
-  request.once('socket', (socket) => {
-    if (request.reusedSocket || !socket.connecting) reached()
-    else socket.once(protocol === 'https' ? 'secureConnect' : 'connect', reached)
-  })
-  return () => isReached
-}
-
-function exchange(request: ClientRequest, { method, body }: Outgoing): Promise<ComputeAnswer> {
-  return new Promise((resolve, reject) => {
-    // It stays: an error after the answer began is told by the answer's body.
-    request.on('error', reject)
+    const forget = onAbort(signal, () => request.destroy(signal.reason))
     let isAnswered = false
-    // An error that is told to nobody costs as much as the rest of this.
-    request.once('close', () => isAnswered || reject(new Error('the connection ended without an answer')))
+    const failed = (error: Error) => {
+      if (isAnswered) return
+      isAnswered = true
+      if (signal.aborted) return reject(signal.reason)
+      // A server may end an idle connection just when it is used again. Whether the server has read the request is not known.
+      // Therefore only a request that changes nothing is sent again: a second start or reload would act twice (RFC 9110, 9.2.2).
+      const mayBeUnread = request.reusedSocket && performance.now() - began < raceMs
+      if (mayBeUnread && isSafe(outgoing) && !isRepeated) return resolve(answered(begin, outgoing, address, true))
+      reject(isReached() ? new ConnectionLost(error.message, { cause: error }) : error)
+    }
+    // The listener stays: the body of the answer reports an error after the head.
+    request.on('error', failed)
+    request.once('close', () => {
+      forget()
+      if (!isAnswered) failed(new Error('the connection ended without an answer'))
+    })
     request.once('response', (message) => {
       isAnswered = true
-      // An answer before all was sent is a refusal: what is left of the body is of no use.
+      // An answer before the end of the body is a refusal: the rest of the body is of no use.
       if (body !== null) message.once('end', () => void (request.writableFinished || request.destroy()))
-      // What came with the head has been read by then.
+      // By the next tick the part of the body that came with the head has been read.
       process.nextTick(() => resolve(new WireAnswer(message, method)))
     })
     if (body === null || body instanceof Uint8Array) request.end(body ?? undefined)
     else void pump(body, request)
   })
+}
+
+const isSafe = ({ method, body }: Outgoing): boolean => (method === 'GET' || method === 'HEAD') && body === null
+
+/** Limits the time that a new connection takes; the result says whether there is a connection. */
+export function watchConnection(request: ClientRequest, { protocol }: ComputeAddress): () => boolean {
+  let isReached = false
+  request.once('socket', (socket) => {
+    if (request.reusedSocket || !socket.connecting) {
+      isReached = true
+      return
+    }
+    const timer = setTimeout(() => request.destroy(new Error(`no connection within ${connectMs / 1000} s`)), connectMs)
+    request.once('close', () => clearTimeout(timer))
+    socket.once(protocol === 'https' ? 'secureConnect' : 'connect', () => {
+      isReached = true
+      clearTimeout(timer)
+    })
+  })
+  return () => isReached
 }
 
 /** What node:http is told of where a compute is. */
@@ -143,7 +143,7 @@ export class WireAnswer implements ComputeAnswer {
   constructor(message: IncomingMessage, method: string) {
     this.#message = message
     this.status = message.statusCode ?? 0
-    this.headers = headersOf(message.headers)
+    this.headers = new WireHeaders(message.headers)
     this.#isBodiless = method === 'HEAD' || bodiless.has(this.status)
     if (this.#isBodiless) message.resume()
     else if (message.complete) this.whole = message.read() ?? nothing
@@ -158,13 +158,23 @@ export class WireAnswer implements ComputeAnswer {
 
 const nothing = new Uint8Array()
 
-const headersOf = (headers: IncomingHttpHeaders): ComputeAnswer['headers'] => ({
-  get(name) {
-    const value = headers[name.toLowerCase()]
+/** Headers that are only looked up. */
+class WireHeaders {
+  readonly #headers: IncomingHttpHeaders
+
+  constructor(headers: IncomingHttpHeaders) {
+    this.#headers = headers
+  }
+
+  get(name: string): string | null {
+    const value = this.#headers[name.toLowerCase()]
     return value === undefined ? null : Array.isArray(value) ? value.join(', ') : value
-  },
-  has: (name) => headers[name.toLowerCase()] !== undefined,
-})
+  }
+
+  has(name: string): boolean {
+    return this.#headers[name.toLowerCase()] !== undefined
+  }
+}
 
 /** Sends a body. When the request ends first the rest of it is left: to cancel it would end the client's connection, too. */
 async function pump(body: ReadableStream<Uint8Array>, request: ClientRequest): Promise<void> {

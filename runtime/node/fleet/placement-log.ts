@@ -48,7 +48,7 @@ export class PlacementLog implements PlacementStore {
     return log
   }
 
-  async get(projectId: string): Promise<string | undefined> {
+  get(projectId: string): string | undefined {
     return this.#placeOf(projectId)
   }
 

@@ -11,9 +11,9 @@ import {
 } from 'node:http'
 import { createServer as createHttps, type Server as HttpsServer } from 'node:https'
 import type { AddressInfo, Socket } from 'node:net'
-import type { ServerRequest } from 'srvx'
-import { FastResponse, toNodeHandler } from 'srvx/node'
+import { FastResponse, NodeRequest, sendNodeResponse } from 'srvx/node'
 import type { App, Early } from '../../../src/app.ts'
+import { ignore } from '../../../src/async/ignore.ts'
 import { errorHeader, wordOfStatus } from '../../../src/errors/words.ts'
 import type { Peer } from '../../../src/http/access/peer.ts'
 import type { Json } from '../../../src/http/endpoint.ts'
@@ -33,6 +33,8 @@ export interface ServerOptions {
   readonly silenceMs?: number
   readonly app: App
   readonly webSockets: WebSockets
+  /** Called with the error of an answer that could not be written, such as an answer with an invalid header. */
+  readonly report?: (error: unknown) => void
   /** Who is at the other end; without it requests are refused by the app alone. */
   readonly peer?: (message: IncomingMessage) => Peer
   /** With it https is spoken, by HTTP/1.1. */
@@ -81,17 +83,21 @@ export async function listen({
   silenceMs,
   app,
   webSockets,
+  report = ignore('the client gets a 500, or its connection ends'),
   peer,
   certificate,
 }: ServerOptions): Promise<HttpServer> {
-  // Its type also covers HTTP/2, which this server does not speak.
-  const handle = toNodeHandler((request) => {
-    const { runtime } = request as ServerRequest
-    const isReceived = () => runtime?.node?.req.complete !== false
-    const node = runtime?.node as { req: IncomingMessage; res?: ServerResponse } | undefined
-    if (node !== undefined) giveBody(request, node)
-    return withKeepAlive(request, app.fetch(request), { silenceMs, isReceived })
-  }) as (req: IncomingMessage, res: ServerResponse) => unknown
+  const handle = async (req: IncomingMessage, res: ServerResponse) => {
+    const request = new NodeRequest({ req, res })
+    giveBody(request, req, res)
+    try {
+      await send(res, await withKeepAlive(request, app.fetch(request), { silenceMs, isReceived: () => req.complete }))
+    } catch (error) {
+      report(error)
+      if (res.headersSent) res.destroy()
+      else res.writeHead(500).end()
+    }
+  }
   const server = serverOf(
     certificate,
     {
@@ -150,12 +156,24 @@ function serverOf(certificate: Certificate | undefined, options: HttpOptions, li
   return server
 }
 
-/** Has the body of a request be one of ours, made when it is asked for. A GET may have one, too: older clients send filters so. */
-function giveBody(request: Request, { req, res }: { req: IncomingMessage; res?: ServerResponse }): void {
+/** Sends an answer. A body of text leaves with its head, without a promise: most answers are short. */
+function send(res: ServerResponse, response: Response): Promise<void> | undefined {
+  if (!('_toNodeResponse' in response)) return sendNodeResponse(res, response)
+  const parts = (response as FastResponse)._toNodeResponse()
+  const { status, statusText, headers, body } = parts
+  // The parts of an answer can be taken once.
+  if (typeof body !== 'string') return sendNodeResponse(res, { _toNodeResponse: () => parts } as FastResponse)
+  res.writeHead(status, statusText, headers)
+  res.end(body)
+  return undefined
+}
+
+/** Replaces the body of a request by a stream that is made on demand. A GET may have a body, too: older clients send filters so. */
+function giveBody(request: Request, req: IncomingMessage, res: ServerResponse): void {
   if (!hasBody(req) && (req.method === 'GET' || req.method === 'HEAD')) return
   const isAwaited = /^100-continue$/i.test(req.headers.expect ?? '')
   const begin = () => {
-    if (isAwaited && res?.headersSent === false) res.writeContinue()
+    if (isAwaited && !res.headersSent) res.writeContinue()
   }
   let body: ReadableStream<Uint8Array> | undefined
   Object.defineProperty(request, 'body', {

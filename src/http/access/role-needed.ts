@@ -7,15 +7,15 @@ import type { Routes } from '../router.ts'
  * The role that a request needs. A forwarded request reaches the compute with the credentials of this service, which are those of
  * an administrator: therefore the role that the endpoint of the compute needs counts, too.
  */
-export async function roleNeeded(routes: Routes, endpoint: Endpoint, method: string, path: string): Promise<Role> {
+export function roleNeeded(routes: Routes, endpoint: Endpoint, method: string, path: string): Role {
   let role = roleOf(endpoint)
   const there = endpoint.handsOn?.(path)
   if (there === undefined) return role
   // Another program as compute may decode the path before it matches its routes.
   for (const spelling of new Set([there, decoded(there)])) {
-    const match = await routes.find(method, spelling).catch(() => undefined)
+    const match = routes.match(method, spelling)
     // The settings of the compute may add a kind that is unknown here, and a GET may open a console by its name.
-    role = greater(role, match !== undefined && 'endpoint' in match ? roleOf(match.endpoint) : 'operate')
+    role = greater(role, match !== undefined ? roleOf(match.endpoint) : 'operate')
   }
   return role
 }
