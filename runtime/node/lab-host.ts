@@ -51,7 +51,7 @@ export async function openCompute({ config, log, records, tokens, port, inside }
   const { fleet, close: closeFleet } = await createNodeFleet({ config, log, records, tokens, local })
   const appliance: ApplianceVmService = await openAppliance({ records, fleet, drivers })
   const { labs, close: closeLabs } = await openLabs(fleet, { config, log, records, load: () => agent.host.load() })
-  void takenOver.then(() => labs.restore())
+  void labs.restore(takenOver)
   return {
     agent,
     fleet,

@@ -39,6 +39,8 @@ export type LinkRecord = Omit<
   | 'capture_compute_id'
   | 'verdict'
   | 'verdict_reason'
+  | 'traffic_ab'
+  | 'traffic_ba'
 > & {
   readonly wiring: Wiring
   /** The end at which its capture runs, and the name of the file; null without a capture. */

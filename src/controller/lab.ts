@@ -2,7 +2,7 @@ import { SerialQueue } from '../async/serial-queue.ts'
 import { notFound } from '../errors/api-error.ts'
 import type { EventLog } from '../events/event-log.ts'
 import type { LabDrawing } from '../model/lab/drawing.ts'
-import type { LabLink } from '../model/lab/link.ts'
+import type { LabLink, LabLinkState } from '../model/lab/link.ts'
 import type { LabNode } from '../model/lab/node.ts'
 import type { LabProject } from '../model/lab/project.ts'
 import { isUuid } from '../schema/fields.ts'
@@ -31,6 +31,11 @@ export class Lab {
   readonly troubles = new Map<string, string>()
   /** Names and ports that requests under way have taken. */
   readonly claimed = new Set<string>()
+  /** What is known of links, and when it was read, ms since 1970. */
+  readonly linkStates = new Map<string, LabLinkState>()
+  linksReadAt = 0
+  /** Ends what goes on while the lab is open. */
+  readonly closing = new AbortController()
   isOpen = false
   readonly #store: LabStore
   readonly #events: EventLog
@@ -115,9 +120,14 @@ export class Lab {
   linkView({ wiring: _, capture, ...record }: LinkRecord): LabLink {
     const end = capture === null ? undefined : record.nodes[capture.end]
     const node = end && this.document.nodes.get(end.node_id)
+    const state = this.linkStates.get(record.link_id)
     return {
       ...record,
       project_id: this.id,
+      verdict: state?.verdict ?? null,
+      verdict_reason: state?.verdict_reason ?? null,
+      traffic_ab: state?.traffic_ab ?? null,
+      traffic_ba: state?.traffic_ba ?? null,
       capturing: capture !== null,
       capture_file_name: capture?.file ?? null,
       capture_file_path: capture === null ? null : this.#capturePath(capture.file),

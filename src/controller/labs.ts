@@ -13,6 +13,7 @@ import type { LabComputes } from './computes.ts'
 import { Changes, LabDocument, type ProjectRecord } from './document.ts'
 import { given, withDefaults } from './fields.ts'
 import { Lab, type LabNews } from './lab.ts'
+import { watchLinks } from './link-states.ts'
 import { nameKey } from './names.ts'
 import type { LabStore } from './store.ts'
 import { Symbols } from './symbols.ts'
@@ -78,15 +79,16 @@ export class Labs {
     return labs
   }
 
-  /** Opens the labs that were open before, and those that are to be opened at each start. */
-  restore(): Promise<void> {
+  /** Opens the labs that were open before, and those that are to be opened at each start, once the computes are ready. */
+  restore(ready: Promise<unknown> = Promise.resolve()): Promise<void> {
     const wanted = [...this.#heads].filter(([, { is_open, auto_open }]) => is_open || auto_open)
-    const opened = mapLimit(wanted, async ([id]) => {
+    const open = async ([id]: (typeof wanted)[number]) => {
       const ask: AskCompute = (computeId) => this.computes.client(computeId)
       await this.#openNow(id, id, ask).catch(({ message }: Error) =>
         this.#warn(`The project ${id} could not be opened: ${message}`),
       )
-    })
+    }
+    const opened = ready.then(() => mapLimit(wanted, open))
     this.#restored = withTimeout(opened, maxRestoreMs, () => undefined).then(() => {})
     return this.#restored
   }
@@ -270,6 +272,7 @@ export class Labs {
 
   /** Ends the feeds. */
   shutdown(): void {
+    for (const lab of this.#open.values()) lab.closing.abort()
     this.#watch.close()
     this.events.close()
   }
@@ -301,12 +304,15 @@ export class Labs {
     lab.isOpen = true
     this.events.openProject(id)
     this.#open.set(id, lab)
+    const ask: AskCompute = (computeId) => this.computes.client(computeId)
+    void watchLinks(lab, { ask, hasReaders: () => this.events.hasReaders(id), signal: lab.closing.signal })
     for (const computeId of lab.document.project.computes) this.#watch.add(computeId)
     return lab
   }
 
   #closed(lab: Lab, action: string): void {
     lab.isOpen = false
+    lab.closing.abort()
     this.#tellAll(lab, action)
     this.#open.delete(lab.id)
     this.events.closeProject(lab.id)

@@ -88,6 +88,11 @@ export class EventLog {
     for (const subscriber of channel?.subscribers ?? []) subscriber.finish()
   }
 
+  /** Whether a feed of the project is open. */
+  hasReaders(projectId: string): boolean {
+    return (this.#projects.get(projectId)?.subscribers.size ?? 0) > 0
+  }
+
   emit(projectId: string, payload: EventPayload, by = this.#by()): void {
     const event = { seq: ++this.#last, project_id: projectId, payload, ...(by !== undefined && { by }) }
     this.#emitted += 1

@@ -54,7 +54,7 @@ export const DirectLinkJoined = objectSchema('DirectLinkJoined', 'What became of
 const count = (description: string) => Type.Integer({ minimum: 0, description })
 const rate = (description: string) => Type.Number({ minimum: 0, description })
 export type LinkTraffic = Static<typeof LinkTraffic>
-const LinkTraffic = objectSchema('LinkTraffic', 'One direction of a link', {
+export const LinkTraffic = objectSchema('LinkTraffic', 'One direction of a link', {
   frames: count('Frames that arrived, since the ports were opened'),
   bytes: count('Their bytes'),
   dropped: count('Frames that were dropped, for any reason'),

@@ -1,8 +1,8 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { changing, maybe, maybes, nullable, Uuid } from '../../schema/fields.ts'
 import { Filters } from '../../schema/filters.ts'
-import { LinkVerdict } from '../../schema/nio.ts'
 import { CaptureStart } from '../capture.ts'
+import { DirectLink, LinkTraffic } from '../direct-link.ts'
 import { LabLabel } from './node.ts'
 
 const number = (what: string) => Type.Integer({ minimum: 0, maximum: 100_000, description: `Number of the ${what}` })
@@ -35,6 +35,19 @@ const both = {
   link_style: linkStyle,
 }
 
+/** What is known of a link now. */
+export type LabLinkState = Static<typeof LabLinkState>
+export const LabLinkState = Type.Object(
+  {
+    link_id: Uuid,
+    verdict: DirectLink.properties.verdict,
+    verdict_reason: nullable(Type.String({ description: 'Why nothing passes, and what to do; null when all is well' })),
+    traffic_ab: LinkTraffic,
+    traffic_ba: LinkTraffic,
+  },
+  { $id: 'LabLinkState', description: 'What is known of a link; the event `link.state` has it, at most once a second' },
+)
+
 /** A link of a lab. */
 export type LabLink = Static<typeof LabLink>
 export const LabLink = Type.Object(
@@ -48,10 +61,10 @@ export const LabLink = Type.Object(
     capture_file_name: changing(nullable(Type.String())),
     capture_file_path: changing(nullable(Type.String())),
     capture_compute_id: changing(nullable(Type.String())),
-    verdict: Type.Optional(changing(nullable(LinkVerdict))),
-    verdict_reason: Type.Optional(
-      changing(nullable(Type.String({ description: 'What the verdict means, and what to do' }))),
-    ),
+    verdict: changing(nullable(LabLinkState.properties.verdict)),
+    verdict_reason: changing(LabLinkState.properties.verdict_reason),
+    traffic_ab: changing(nullable(LinkTraffic)),
+    traffic_ba: changing(nullable(LinkTraffic)),
   },
   { $id: 'LabLink', description: 'A link between two ports' },
 )

@@ -1,4 +1,5 @@
 import { Type } from '@sinclair/typebox'
+import { freshLinks } from '../../controller/link-states.ts'
 import { createLink, removeLink, updateLink } from '../../controller/links.ts'
 import { created, type Endpoint, endpoint, noContent, ok } from '../../http/endpoint.ts'
 import { LabLink, LabLinkCreate, LabLinkUpdate } from '../../model/lab/link.ts'
@@ -20,7 +21,9 @@ export const labLinkEndpoints: readonly Endpoint[] = [
     replies: { 200: { description: 'The links', schema: Type.Array(LabLink) } },
     errors: { 404: 'There is no such project' },
     async handle({ params }, context) {
-      const lab = await labsOf(context).labs.find(params.project_id)
+      const { labs, ask } = labsOf(context)
+      const lab = await labs.find(params.project_id)
+      await freshLinks(lab, ask)
       return ok([...lab.document.links.values()].map((record) => lab.linkView(record)))
     },
   }),
@@ -45,7 +48,9 @@ export const labLinkEndpoints: readonly Endpoint[] = [
     replies: { 200: { description: 'The link', schema: LabLink } },
     errors: { 404: noSuchLink },
     async handle({ params }, context) {
-      const lab = await labsOf(context).labs.find(params.project_id)
+      const { labs, ask } = labsOf(context)
+      const lab = await labs.find(params.project_id)
+      await freshLinks(lab, ask)
       return ok(lab.linkView(lab.link(params.link_id)))
     },
   }),

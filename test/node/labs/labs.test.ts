@@ -196,3 +196,33 @@ describe('templates and symbols', () => {
     expect(text).toMatch(/project\.created.*template\.created.*project\.deleted/s)
   })
 })
+
+describe('the state of a link', () => {
+  it('is a verdict with what to do, and what passed each way', async () => {
+    const { service, link } = await lab()
+    const read = () => service.call<LabLink>('GET', `${path('campus')}/links/${link.link_id}`)
+    expect(await read()).toMatchObject({ verdict: 'stopped', verdict_reason: expect.stringContaining('start') })
+    for (const [name, at] of [
+      ['PC1', 1],
+      ['PC2', 2],
+    ] as const)
+      await service.call('PUT', `${path('campus')}/nodes/${name}`, {
+        properties: { startup_script: `ip 10.0.0.${at}/24\nping 10.0.0.${3 - at}` },
+      })
+    await service.call('POST', `${path('campus')}/nodes/start`)
+    await expect.poll(async () => (await read()).traffic_ab?.frames, { timeout: hangMs }).toBeGreaterThan(0)
+    expect(await read()).toMatchObject({ verdict: 'ok' })
+  })
+
+  it('is told by the feed while somebody listens', async () => {
+    const { service, link } = await lab()
+    const feed = await service.fetch(`${path('campus')}/notifications`)
+    await service.call('PUT', `${path('campus')}/links/${link.link_id}`, { suspend: true })
+    let text = ''
+    for await (const piece of feed.body as unknown as AsyncIterable<Uint8Array>) {
+      text += new TextDecoder().decode(piece)
+      if (/"link\.state".*"suspended"/.test(text)) break
+    }
+    expect(text).toMatch(/"link\.updated".*"suspend":true/)
+  })
+})
