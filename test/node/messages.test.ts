@@ -600,7 +600,7 @@ const mistakes: readonly Mistake[] = [
     `DELETE ${project}/ports/udp/40900`,
     undefined,
     404,
-    'udp_port: 40900 is not reserved for the project; «a NIO that uses it is to be deleted instead»',
+    'udp_port: 40900 is not reserved for the project; «if a NIO uses it, delete the NIO instead»',
   ],
   [
     'POST /v1/projects/{P}/pc/vms',

@@ -8,7 +8,7 @@ import { bpfMatcher } from '../bpf/matcher.ts'
 import type { BpfInstruction, BpfProgram } from '../bpf/program.ts'
 import { row } from './row.ts'
 
-/** What libpcap calls 11 (pcap/dlt.h) has another number in a file; the others have one for both. */
+/** DLT_ATM_RFC1483 of libpcap on Linux (pcap/dlt.h); in files it has another number. The other link types have one number. */
 const dltOfAtm = 11
 
 const Instruction = Type.Unsafe<BpfInstruction>(
@@ -16,7 +16,7 @@ const Instruction = Type.Unsafe<BpfInstruction>(
 )
 const Program = Type.Unsafe<BpfProgram>(Type.Array(Instruction, { minItems: 1, maxItems: maxInstructions }))
 
-/** Drops what one of the programs (classic BPF) matches. */
+/** Drops the frames that one of the classic BPF programs matches. */
 export const bpf = row({
   compiled: { programs: Type.Unsafe<readonly BpfProgram[]>(Type.Array(Program, { maxItems: 4096 })) },
   compile([text, given], line) {
@@ -36,7 +36,7 @@ export const bpf = row({
   },
 })
 
-/** The link type that a parameter names, with or without its prefix. */
+/** The link type of a parameter, with or without the prefix `DLT_`. */
 function named(given: string): LinkTypeName {
   const name = given.startsWith('DLT_') ? given : `DLT_${given}`
   const known = Object.keys(linkTypes) as LinkTypeName[]
@@ -50,7 +50,7 @@ function compiled(expression: string, linkType: LinkTypeName): BpfProgram {
     return compileBpf(expression, linkType === 'DLT_ATM_RFC1483' ? dltOfAtm : linkTypes[linkType])
   } catch (error) {
     if (!(error instanceof ApiError) || error.status !== 400) throw error
-    // Most expressions are of Ethernet, and the fault is often that the line is not.
+    // Most expressions are for Ethernet; on another line that is often the fault.
     const more =
       linkType === 'DLT_EN10MB'
         ? '; expected tcpdump expressions such as "icmp" or "tcp port 80"'

@@ -7,7 +7,7 @@ import type { FilterRow } from './row.ts'
 
 const rows: Readonly<Record<string, FilterRow<TProperties>>> = known
 
-/** The filters as the switch takes them, in their order, without those that are off. 400 for parameters that are wrong. */
+/** Compiles filters for the switch, in their order, without filters that are off. 400 for wrong parameters. */
 export const compileFilters = (filters: Filters = {}, line: LineType = 'ethernet'): Filter[] =>
   Object.entries(filters).flatMap(([type, parameters]) => {
     const [first] = parameters

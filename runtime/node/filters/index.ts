@@ -11,7 +11,7 @@ const defaultBurstKb = 16
 const defaultQueueMs = 100
 const defaultHoldMs = 10
 
-/** Every filter, by its name in `src/schema/filters.ts`. Chances are in percent. */
+/** Every filter, by its name in `src/schema/filters.ts`. */
 export const filters = {
   /** Every n-th frame; -1: all. */
   frequency_drop: row({
@@ -27,11 +27,7 @@ export const filters = {
       }
     },
   }),
-  packet_loss: byChance(
-    ({ drop }) =>
-      (_bytes, _offset, _length, _due) =>
-        drop(),
-  ),
+  packet_loss: byChance(({ drop }) => drop),
   delay: row({
     compiled: { ms: Milliseconds, jitter_ms: Milliseconds },
     compile: ([ms, jitter_ms = 0]) => ({ ms: Number(ms), jitter_ms: Number(jitter_ms) }),
@@ -45,13 +41,13 @@ export const filters = {
   }),
   corrupt: byChance(({ random, count }) => (bytes, offset, length, due) => {
     const place = offset + Math.floor(random() * length)
-    // A value other than 0, so that the byte does change.
+    // XOR with a value other than 0 always changes the byte.
     bytes[place] = (bytes[place] as number) ^ (1 + Math.floor(random() * 255))
     count()
     return due
   }),
   bpf,
-  /** Frames wait for their turn at most `queue_ms`. */
+  /** A token bucket; frames wait at most `queue_ms`. */
   rate: row({
     compiled: {
       kbps: Type.Number({ exclusiveMinimum: 0 }),
@@ -64,7 +60,7 @@ export const filters = {
       queue_ms: Number(queue_ms),
     }),
     stage({ kbps, burst_kb, queue_ms }, { departure, drop }) {
-      // The bucket as a schedule: when the line has sent all it took, at most a burst in the past. 1 kbit/s is 1 bit a ms.
+      // The bucket as a time: when the line has sent all accepted frames, at most a burst in the past. 1 kbit/s is 1 bit per ms.
       const burstMs = (burst_kb * 8192) / kbps
       let busyUntil = 0
       return (_bytes, _offset, length, due) => {
@@ -80,7 +76,7 @@ export const filters = {
     departure.copies *= 2
     return due
   }),
-  /** The chosen frames are held back so long that later ones overtake them. */
+  /** Delays the chosen frames, so that later frames overtake them. */
   reorder: row({
     compiled: { percent: Percent, ms: Milliseconds },
     compile([percent, ms = defaultHoldMs]) {
@@ -98,7 +94,7 @@ export const filters = {
   }),
 } as const satisfies Readonly<Record<FilterName, unknown>>
 
-/** A filter that does something to its share of the frames. */
+/** A filter that applies to a percentage of the frames, chosen at random. */
 function byChance(stageOf: (context: StageContext) => ReturnType<FilterRow<TProperties>['stage']>) {
   return row({
     compiled: { percent: Percent },
@@ -111,7 +107,7 @@ function byChance(stageOf: (context: StageContext) => ReturnType<FilterRow<TProp
   })
 }
 
-/** A compiled filter, as the keeper gets it. */
+/** A compiled filter in the keeper protocol. */
 export type Filter = {
   [N in FilterName]: { type: N } & Static<TObject<(typeof filters)[N]['compiled']>>
 }[FilterName]

@@ -2,34 +2,34 @@ import type { Static, TObject, TProperties } from '@sinclair/typebox'
 import type { LineType } from '../../../src/model/capture.ts'
 
 /**
- * What a frame meets on its way: gets it with the time (performance.now(), ms) at which it would leave, and gives back when it
- * leaves. Negative: it is dropped, and counted.
+ * A step of a frame's way: gets the frame with the time at which it would leave (performance.now(), ms), and returns the new time, or a
+ * negative number for a dropped frame.
  */
 export type Stage = (bytes: Uint8Array, offset: number, length: number, due: number) => number
 
-/** Set by a stage that wants the frame to leave more than once, or out of order. */
+/** Set by a stage to make the frame leave more than once, or out of order. */
 export interface Departure {
-  /** They stay together: what becomes of one becomes of all, and each counts. */
+  /** Number of copies. Later stages treat them as one frame, and count each. */
   copies: number
   mayOvertake: boolean
 }
 
-/** What a stage works with: one direction of a port. */
+/** The context of a stage: one direction of a port. */
 export interface StageContext {
   /** A number from 0 to 1. */
   readonly random: () => number
   readonly departure: Departure
-  /** Counts the frame by the counter of the filter. */
+  /** Adds the frame to the counter of the filter. */
   readonly count: () => void
-  /** The same for a frame that is dropped: what the stage gives back. */
+  /** Counts a dropped frame, and returns the result for the stage. */
   readonly drop: () => number
 }
 
-/** What a filter does: `P` are the members of its compiled form. */
+/** A filter. `P`: the members of its compiled form. */
 export interface FilterRow<P extends TProperties> {
-  /** The compiled form, which the keeper gets and checks. */
+  /** The schema of the compiled form; the keeper validates it. */
   readonly compiled: P
-  /** Compiles what a client gave, of which the first is not off; undefined when nothing is to be done. 400. */
+  /** Compiles the parameters of a client, the first of which is not 0 or empty; undefined for a filter without effect. 400. */
   compile(parameters: readonly (number | string)[], line: LineType): Static<TObject<P>> | undefined
   /** The stage for one direction of a port; each has its own state. */
   stage(filter: Static<TObject<P>>, context: StageContext): Stage

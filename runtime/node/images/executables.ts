@@ -10,7 +10,7 @@ import { requireSpace, withDiskErrors } from '../storage/disk.ts'
 import { makeDirectory } from '../storage/durable-file.ts'
 import type { RecordFormat, ServiceRecords } from '../storage/service-records.ts'
 
-/** Images that are programs of this host; those of other kinds are read by an emulator. */
+/** Whether images of a kind are programs that this host runs; emulators read the images of other kinds. */
 export const isExecutable = (kind: ImageKindName): boolean => kindOf(kind).image?.isProgram === true
 
 const maxRecorded = 10_000
@@ -104,13 +104,10 @@ export class Executables {
       this.#copies.set(file, known)
       if (this.#copies.size > maxRecorded) this.#copies.delete(this.#copies.keys().next().value ?? '')
     }
-    let copy: string
-    try {
-      copy = await known.copy
-    } catch (error) {
+    const copy = await known.copy.catch((error: unknown) => {
       if (this.#copies.get(file) === known) this.#copies.delete(file)
       throw error
-    }
+    })
     // The list may have changed since the copy was made.
     await this.#requireAdmitted(name, basename(join(copy, '..')))
     return copy

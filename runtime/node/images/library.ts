@@ -122,7 +122,7 @@ export class ImageLibrary {
     return [this.ownDirectory(kind), ...additional]
   }
 
-  /** Regular files down to a depth, links to some included, hidden ones and directories behind links not. Sorted, shallow first. */
+  /** Regular files down to a depth, and links to files. Without hidden files; links to directories are not followed. Sorted, shallow first. */
   async #below(root: string, depth: number, prefix = ''): Promise<FoundImage[]> {
     const entries = await readdir(join(root, prefix), { withFileTypes: true }).catch(() => [])
     const files: FoundImage[] = []
@@ -140,8 +140,4 @@ export class ImageLibrary {
 
 const slashed = (path: string): string => path.split(sep).join('/')
 
-const isFile = async (path: string): Promise<boolean> =>
-  stat(path).then(
-    (stats) => stats.isFile(),
-    () => false,
-  )
+const isFile = async (path: string): Promise<boolean> => (await stat(path).catch(() => undefined))?.isFile() === true

@@ -91,7 +91,7 @@ export class Uploads {
       await this.#receive(handle, content, { directory: dirname(file), fate, checkSize })
       return await this.#finish(temporary, file, digests, admission)
     } catch (error) {
-      if (size !== undefined && isBrokenOff(error))
+      if (size !== undefined && error instanceof BrokenOff)
         await this.#keepAsPart(temporary, partsBeside(file, size, admission.group), digests)
       await rm(temporary, { force: true })
       throw error
@@ -143,9 +143,8 @@ export class Uploads {
     const there = await sizeOf(gathered)
     if (first > there) {
       const headers: Record<string, string> = there === 0 ? {} : { Range: `bytes=0-${there - 1}` }
-      throw new ApiError(409, `Content-Range: ${there} bytes are there, so the next part begins at ${there}`, {
-        headers,
-      })
+      const message = `Content-Range: ${there} bytes are stored, so the next part begins at ${there}`
+      throw new ApiError(409, message, { headers })
     }
     const length = last - first + 1
     const checkSize = (bytes: number) => {
@@ -186,7 +185,7 @@ export class Uploads {
     digests: readonly Digest[],
     { admit }: UploadAdmission,
   ): Promise<UploadProgress> {
-    // Those of lists are made in the same pass.
+    // The sums for lists are computed in the same pass.
     const wanted = [
       ...new Set([...(digests.length === 0 ? [] : listed), ...digests.map((it) => algorithms[it.algorithm])]),
     ]
@@ -225,11 +224,4 @@ function together(known: readonly Digest[], digests: readonly Digest[]): readonl
   return [...all.values()]
 }
 
-/** Whether the connection ended or stalled; false for an error in the upload itself. */
-const isBrokenOff = (error: unknown): boolean => error instanceof BrokenOff
-
-const sizeOf = async (file: string): Promise<number> =>
-  stat(file).then(
-    ({ size }) => size,
-    () => 0,
-  )
+const sizeOf = async (file: string): Promise<number> => (await stat(file).catch(() => undefined))?.size ?? 0

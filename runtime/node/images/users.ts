@@ -14,17 +14,10 @@ export interface ImageUser {
 }
 
 /** The users of an image file, as text: nodes, and disks with it as their backing file. */
-export async function usersOf({
-  kind,
-  file,
-  library,
-  nodes,
-}: {
-  readonly kind: ImageKindName
-  readonly file: string
-  readonly library: ImageLibrary
-  readonly nodes: Iterable<ImageUser>
-}): Promise<string[]> {
+export async function usersOf(
+  image: Readonly<{ kind: ImageKindName; file: string; library: ImageLibrary; nodes: Iterable<ImageUser> }>,
+): Promise<string[]> {
+  const { kind, file, library, nodes } = image
   const real = await realpath(file).catch(() => file)
   const isIt = async (other: string) => (await realpath(other).catch(() => other)) === real
   const users: string[] = []
@@ -38,15 +31,15 @@ export async function usersOf({
     }
   }
   if (kindOf(kind).image?.isDisk !== true) return users
-  for (const image of await library.all(kind)) {
-    const base = await baseOf(image.file)
-    if (base !== undefined && image.file !== file && (await isIt(base))) users.push(`the image ${basename(image.file)}`)
+  for (const { file: other } of await library.all(kind)) {
+    const base = await baseOf(other)
+    if (base !== undefined && other !== file && (await isIt(base))) users.push(`the image ${basename(other)}`)
   }
   return users
 }
 
 const headerBytes = 20
-/** The limit of the format. */
+/** Maximum length of the name of a backing file, bytes (docs/interop/qcow2.rst of QEMU). */
 const longestName = 1023
 
 /** The backing file of a qcow2 image; undefined without one, and for other formats. */

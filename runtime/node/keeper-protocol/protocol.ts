@@ -4,17 +4,17 @@ import { Filter } from '../filters/index.ts'
 import { longestSocketPath } from '../system/socket-path.ts'
 
 /**
- * What the service and the keeper say to each other over the keeper's UNIX socket: newline-delimited JSON.
+ * The protocol between the service and the keeper on the keeper's UNIX socket: newline-delimited JSON.
  *
  * service -> keeper   {"id": 7, "op": "unit.start", "with": {...}}
  * keeper -> service   {"id": 7, "result": {...}} or {"id": 7, "error": {"code": "...", "message": "..."}}
  * keeper -> service   {"event": "unit.exit", "with": {...}} to every connection that said hello
  *
- * A connection whose first request is `console.attach` stops being JSON after the reply: what follows are the bytes of
- * the console, both ways, beginning with the scroll-back.
+ * After the reply to `console.attach` the connection carries the raw bytes of the console in both directions, beginning with the
+ * scroll-back.
  *
- * What goes into an operation is declared once, as a schema: the types are derived from it, and the keeper checks every
- * request against it, whoever sends it. Members that are not known are ignored.
+ * The input of every operation is declared once, as a schema: the types are derived from it, and the keeper validates every request.
+ * Unknown members are ignored.
  */
 export const protocolVersion: number = typeof PATCHBAY_PROTOCOL === 'number' ? PATCHBAY_PROTOCOL : 7
 

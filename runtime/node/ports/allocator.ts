@@ -11,12 +11,12 @@ export interface AllocatorOptions {
   readonly consoleHost: string
 }
 
-/** Every port that labs use on this host, and whose it is: a project (`{project_id}`) or a node (`{project_id}/{key}`). */
+/** The ports of labs on this host with their owners: a project (`{project_id}`) or a node (`{project_id}/{key}`). */
 export class PortAllocator {
   readonly #options: AllocatorOptions
   readonly #tcp = new Map<number, string>()
   readonly #udp = new Map<number, string>()
-  /** Where the next search of a pool begins. */
+  /** The port at which the next search of a pool begins. */
   readonly #next = new Map<Pool, number>()
 
   /** Address of consoles. */
@@ -38,19 +38,19 @@ export class PortAllocator {
     return [...this.#owners(pool).keys()].filter((port) => port >= first && port <= last).sort((a, b) => a - b)
   }
 
-  /** How many ports of a pool can be given out, used or not. */
+  /** Number of ports that a pool can allocate, used or not. */
   size(pool: Pool): number {
     const [first, last] = this.range(pool)
     const isInRange = (port: number) => port >= first && port <= last
     return last - first + 1 - (pool === 'udp' ? 0 : [...browserBlocked].filter(isInRange).length)
   }
 
-  /** A free port; `wanted` when that one can be had. 409 when the range is used up. */
+  /** Allocates a free port, if possible `wanted`. 409 when the range is used up. */
   async allocate(pool: Pool, owner: string, wanted?: number): Promise<number> {
     return this.allocateWith(pool, owner, [], wanted)
   }
 
-  /** The same for a port whose user also binds others, so far above it. */
+  /** The same for a program that also binds the ports at the distances `beside` above it. */
   async allocateWith(pool: Pool, owner: string, beside: readonly number[], wanted?: number): Promise<number> {
     if (wanted !== undefined && (await this.#takeWith(pool, owner, wanted, beside))) return wanted
     const [first, last] = this.range(pool)
@@ -67,7 +67,7 @@ export class PortAllocator {
     )
   }
 
-  /** Takes what is bound beside a port that the owner has: all of it, or (false) nothing. */
+  /** Takes the ports beside a port of the owner: all of them, or (false) none. */
   async takeBeside(pool: Pool, owner: string, port: number, beside: readonly number[]): Promise<boolean> {
     for (const distance of beside) {
       const isTaken = this.#owners(pool).get(port + distance) === besideOf(owner)
@@ -82,19 +82,16 @@ export class PortAllocator {
     for (const distance of beside) this.release(pool, port + distance, besideOf(owner))
   }
 
-  /** A certain port of a pool. 409 with the reason when that one cannot be had. */
+  /** Takes a certain port of a pool. 409 with the reason when it is not available. */
   async take(pool: Pool, owner: string, port: number): Promise<void> {
-    const refusal = this.refusal(pool, owner, port)
+    const isTaken = async () => !(await this.#take(pool, owner, port))
+    const inUse = `port ${port} is in use by another program`
+    const refusal = this.refusal(pool, owner, port) ?? ((await isTaken()) ? inUse : undefined)
     if (refusal !== undefined)
       throw conflict(`${pool === 'udp' ? 'udp_port' : 'console'}: ${refusal}`, { word: 'port-taken' })
-    if (!(await this.#take(pool, owner, port))) {
-      throw conflict(`${pool === 'udp' ? 'udp_port' : 'console'}: port ${port} is in use by another program`, {
-        word: 'port-taken',
-      })
-    }
   }
 
-  /** Why a port of a pool cannot be given, as far as that is known without asking the system. */
+  /** Why a port of a pool cannot be allocated; does not test whether another program has it. */
   refusal(pool: Pool, owner: string, port: number): string | undefined {
     const [first, last] = this.range(pool)
     if (port < first || port > last) return `port ${port} is outside of ${pool}_port_range, ${first} to ${last}`
@@ -104,15 +101,12 @@ export class PortAllocator {
     return undefined
   }
 
-  /** Makes a UDP port the `lport` of a link. It may be free, or reserved by the same project. 409 when it is another's. */
+  /** Makes a UDP port the `lport` of a link. The port must be free, or reserved by the same project; otherwise 409. */
   claimUdp(port: number, owner: string): void {
     const holder = this.#udp.get(port)
     const isOurReservation = holder !== undefined && owner.startsWith(`${holder}/`)
-    if (holder !== undefined && holder !== owner && !isOurReservation) {
-      throw conflict(`lport: UDP port ${port} is in use by another link or node; POST .../ports/udp gives a free one`, {
-        word: 'port-taken',
-      })
-    }
+    const inUse = `lport: UDP port ${port} is in use by another link or node; POST .../ports/udp gives a free one`
+    if (holder !== undefined && holder !== owner && !isOurReservation) throw conflict(inUse, { word: 'port-taken' })
     this.#udp.set(port, owner)
   }
 
@@ -125,20 +119,17 @@ export class PortAllocator {
     if (owners.get(port) === owner) owners.delete(port)
   }
 
-  /** Releases whatever the owner, and what is below it, still has. */
+  /** Releases all ports of the owner, and of owners below it. */
   releaseAll(owner: string): void {
-    for (const owners of [this.#tcp, this.#udp]) {
-      for (const [port, holder] of owners) {
-        if (holder === owner || holder.startsWith(`${owner}/`)) owners.delete(port)
-      }
-    }
+    for (const owners of [this.#tcp, this.#udp])
+      for (const [port, holder] of owners) if (holder === owner || holder.startsWith(`${owner}/`)) owners.delete(port)
   }
 
-  /** Takes a port without asking the system: it is known to be bound by a node of ours. False when another of ours has it. */
+  /** Takes a port that a running node has bound, without a test. False when another node has it in this table. */
   adopt(pool: Pool, port: number, owner: string, beside: readonly number[] = []): boolean {
     const owners = this.#owners(pool)
     const holder = owners.get(port)
-    // What is bound goes before what may be bound beside something else.
+    // A bound port wins over a port that is only kept free beside another one.
     if (holder !== undefined && holder !== owner && !isBeside(holder)) return false
     owners.set(port, owner)
     for (const distance of beside) if (!owners.has(port + distance)) owners.set(port + distance, besideOf(owner))
@@ -157,7 +148,7 @@ export class PortAllocator {
     const owners = this.#owners(pool)
     if (port < first || port > last || owners.has(port)) return false
     if (pool !== 'udp' && browserBlocked.has(port)) return false
-    // Recorded first, tested then: whoever asks meanwhile sees that it is taken.
+    // Recorded before the test, so that a simultaneous search skips the port.
     owners.set(port, owner)
     let isFree = false
     try {
@@ -173,6 +164,6 @@ export class PortAllocator {
   }
 }
 
-/** Below the owner, so that it goes with what is the owner's, and no link of the owner has it. */
+/** The owner of the ports beside. It is below the owner, so `releaseAll` releases it, and it differs from the owners of links. */
 const besideOf = (owner: string): string => `${owner}/beside`
 const isBeside = (owner: string): boolean => owner.endsWith('/beside')

@@ -11,9 +11,9 @@ import { receive } from '../storage/receive.ts'
 import { contentOf, openDirectory, openRegular } from '../storage/stored-file.ts'
 import type { OpenProject } from './open-project.ts'
 
-/** Files hashed at a time: more only makes the disk seek. */
+/** Number of files hashed at a time; more only cause seeks of the disk. */
 const maxAtOnce = 8
-/** Names of files that are being written. */
+/** Names of unfinished uploads. */
 const upload = /^\..+\.[0-9a-f]{12}\.upload$/
 
 export interface FilesOptions {
@@ -21,7 +21,7 @@ export interface FilesOptions {
   readonly project: (projectId: string) => Promise<OpenProject>
   readonly checksums: Checksums
   readonly minFreeMb: () => number
-  /** An upload that brings nothing for so long is given up, ms. */
+  /** Timeout of an upload without data, ms. */
   readonly bodyTimeoutMs: number
 }
 
@@ -51,12 +51,9 @@ export class ProjectFiles implements FileAgent {
 
   async read(projectId: string, path: string): Promise<StoredFile> {
     const file = await this.#resolve(projectId, path)
-    const handle = await openRegular(file, () =>
-      notFound(
-        `path: there is no file ${JSON.stringify(path.slice(0, 120))}; GET .../files lists those of the project`,
-        { word: 'no-such-file' },
-      ),
-    )
+    const shown = JSON.stringify(path.slice(0, 120))
+    const missing = `path: there is no file ${shown}; GET .../files lists those of the project`
+    const handle = await openRegular(file, () => notFound(missing, { word: 'no-such-file' }))
     const { size, mtimeMs } = await handle.stat()
     return { content: contentOf(handle, size), size, modified: mtimeMs }
   }
@@ -87,7 +84,7 @@ export class ProjectFiles implements FileAgent {
       if (parents) await mkdir(parent, { recursive: true, mode: 0o700 })
       else if ((await stat(parent).catch(() => undefined)) === undefined)
         throw notFound('path: the parent directory does not exist')
-      await using place = await openDirectory(parent, () => conflict('path: the directory has just become another one'))
+      await using place = await openDirectory(parent, () => conflict('path: the directory has just been replaced'))
       const temporary = place.path(`.${basename(file).slice(0, 40)}.${randomBytes(6).toString('hex')}.upload`)
       try {
         await this.#store(temporary, content, root, signal)
@@ -121,7 +118,7 @@ export class ProjectFiles implements FileAgent {
   }
 }
 
-/** Every regular file below a directory; links are not followed; our records, uploads and *.ghost are left out. */
+/** Every regular file below a directory, without records of the service, uploads and *.ghost files. Follows no links. */
 async function regularFiles(root: string): Promise<string[]> {
   const found: string[] = []
   const pending = [root]

@@ -35,31 +35,31 @@ export interface ProjectsOptions {
   readonly log: Log
 }
 
-/** What the projects have done with their nodes. */
+/** The operations of projects on their nodes. */
 export interface ProjectNodes {
-  /** Opens the nodes of a project from their records; they are unclaimed when a client opened it. */
+  /** Opens the nodes of a project from their records. `isUnclaimed`: a client opened the project, and creates its nodes again. */
   open(project: OpenProject, isUnclaimed: boolean): Promise<void>
-  /** Ends what still runs of a project in a directory that is not opened again. */
+  /** Ends the running nodes of a project that is deleted without being opened. */
   end(path: string): Promise<void>
   commit(project: OpenProject): Promise<void>
-  /** Leaves the nodes in a directory closed; what runs of them goes on. */
+  /** Leaves the running nodes of a project alone that a newer program wrote. */
   leave(path: string): Promise<void>
-  /** 503 while it is not known what runs of a project. */
+  /** 503 while the state of a node of the project is unknown. */
   requireKnown(project: OpenProject): void
   close(project: OpenProject, how: 'close' | 'remove'): Promise<void>
 }
 
-/** The projects of this compute: in memory those that are open, on disk all of them. */
+/** The projects of this compute: open projects are in memory, all projects are on disk. */
 export class Projects implements ProjectAgent {
   readonly #open = new Map<string, OpenProject>()
   readonly #serial = new KeyedMutex()
   readonly #options: ProjectsOptions
-  /** Small files that say where the projects are that are not in our directory. */
+  /** Directory of files with the paths of projects outside the projects directory. */
   readonly #elsewhere: string
-  /** Given by `restore`, before which nothing is answered. */
+  /** Set by `restore`; requests come later. */
   #nodes!: ProjectNodes
   #restored: Promise<void> = Promise.resolve()
-  /** What is still to be done, by the directories of projects. */
+  /** Operations to repeat when the keepers answer, by project directory. */
   readonly #unfinished = new Map<string, () => Promise<void>>()
 
   constructor(options: ProjectsOptions) {
@@ -67,15 +67,15 @@ export class Projects implements ProjectAgent {
     this.#elsewhere = join(options.rules.dataDirectory, 'elsewhere')
   }
 
-  /** Opens again what was open when the service last ran, and deletes what was temporary. Rejects when one failed, after all. */
+  /** Opens the projects again that the service before had open, and deletes temporary ones. Rejects at the end if one failed. */
   restore(nodes: ProjectNodes): Promise<void> {
     this.#nodes = nodes
     const restoring = this.#restore()
-    this.#restored = restoring.catch(ignore('who restores is told; clients of the other projects go on'))
+    this.#restored = restoring.catch(ignore('the caller gets the error; the other projects can be used'))
     return restoring
   }
 
-  /** How many are open by now; does not wait for what is still being opened again. */
+  /** Number of open projects; does not wait for `restore`. */
   get openCount(): number {
     return this.#open.size
   }
@@ -83,7 +83,7 @@ export class Projects implements ProjectAgent {
   async list(status: ProjectStatusFilter = 'open'): Promise<Project[]> {
     await this.#restored
     const closed = status === 'open' ? [] : await this.#allClosed()
-    // Read afterwards: what was opened meanwhile is shown as that.
+    // Read last, so that a project that was opened meanwhile is shown as open.
     const open = [...this.#open.values()].map((project) => project.view())
     const isElsewhere = ({ project_id }: Project) => !this.#open.has(project_id)
     return [...(status === 'closed' ? [] : open), ...closed.filter(isElsewhere)]
@@ -93,15 +93,11 @@ export class Projects implements ProjectAgent {
     await this.#restored
     const open = this.#open.get(projectId)?.view()
     const found = open ?? (await this.#closed(projectId)) ?? this.#open.get(projectId)?.view()
-    if (found === undefined)
-      throw notFound(
-        `project_id: there is no project ${projectId}; GET /v2/compute/projects lists those that are open`,
-        { word: 'no-such-project' },
-      )
+    if (found === undefined) throw notFound(`project_id: there is no project ${projectId}; ${listed}`, noSuchProject)
     return found
   }
 
-  /** An open project; 404 when there is none, also while it is being closed. */
+  /** An open project; 404. */
   async find(projectId: string): Promise<OpenProject> {
     await this.#restored
     const project = this.#open.get(projectId)
@@ -109,12 +105,10 @@ export class Projects implements ProjectAgent {
     const closed = await this.#closed(projectId)
     const newer = closed && (await readProject(closed.path))?.newer
     if (newer !== undefined) throw newer
-    throw notFound(
-      closed === undefined
-        ? `project_id: there is no open project ${projectId}; GET /v2/compute/projects lists those that there are`
-        : `project_id: project ${projectId} is closed; open it first by POST /v2/compute/projects with its project_id and name`,
-      { word: closed === undefined ? 'no-such-project' : 'project-closed' },
-    )
+    if (closed === undefined)
+      throw notFound(`project_id: there is no open project ${projectId}; ${listed}`, noSuchProject)
+    const hint = 'open it first by POST /v2/compute/projects with its project_id and name'
+    throw notFound(`project_id: project ${projectId} is closed; ${hint}`, { word: 'project-closed' })
   }
 
   async create(input: ProjectCreate): Promise<{ project: Project; created: boolean }> {
@@ -175,9 +169,9 @@ export class Projects implements ProjectAgent {
     project.requireUsable()
     const port = await this.#options.ports.allocate('udp', projectId)
     try {
-      // It may have been closed while the port was tested; nobody would release it then.
+      // The project may have been closed while the port was tested; then the port must be released here.
       project.requireUsable()
-      // In memory at once, so that of two changes at the same time the later one has both.
+      // Changed before the save, so that of two simultaneous reservations the later save has both.
       project.record = { ...project.record, udp_ports: [...(project.record.udp_ports ?? []), port] }
       await withDiskErrors('The record of the project', () => project.save())
     } catch (error) {
@@ -192,7 +186,7 @@ export class Projects implements ProjectAgent {
     const project = await this.find(projectId)
     const { ports } = this.#options
     if (ports.ownerOfUdp(port) !== projectId)
-      throw notFound(`udp_port: ${port} is not reserved for the project; a NIO that uses it is to be deleted instead`)
+      throw notFound(`udp_port: ${port} is not reserved for the project; if a NIO uses it, delete the NIO instead`)
     await withDiskErrors('The record of the project', () => project.forgetUdpPorts([port]))
     ports.release('udp', port, projectId)
   }
@@ -255,7 +249,7 @@ export class Projects implements ProjectAgent {
     try {
       await this.#nodes.close(project, how)
     } catch (error) {
-      // It stopped being known what runs while nodes were stopped: what is left of the project is open.
+      // A keeper stopped answering during the close: the project stays open with its remaining nodes.
       project.endClosing()
       const { ending: _, ...record } = project.record
       project.record = record
@@ -271,8 +265,8 @@ export class Projects implements ProjectAgent {
   }
 
   /**
-   * Writes down what is about to be done, so that the next service finishes it when this one is killed. A full disk hinders
-   * neither; a disk that cannot be written to does not keep a project open, but refuses to have it deleted.
+   * Records the operation, so that the next service finishes it if this one is killed. A full disk is no error; a read-only disk is an
+   * error for a deletion, but not for a close.
    */
   async #intend(project: OpenProject, ending: 'close' | 'remove'): Promise<void> {
     await this.#save(project, { ending }).catch((error: unknown) => {
@@ -281,7 +275,7 @@ export class Projects implements ProjectAgent {
     })
   }
 
-  /** Changes the record of a project, on disk and in memory, or neither. */
+  /** Changes the record of a project on disk and in memory; a failure changes neither. */
   async #save(project: OpenProject, changes: Partial<ProjectRecord>): Promise<void> {
     const before = project.record
     project.record = { ...before, ...changes }
@@ -293,7 +287,7 @@ export class Projects implements ProjectAgent {
     }
   }
 
-  /** Leaves a closed project on disk as it is to be found again. A full disk does not keep it open. */
+  /** Writes the record of a closed project. A full disk does not keep the project open. */
   async #settle(project: OpenProject): Promise<void> {
     const { ending: _, ...record } = project.record
     project.record = { ...record, open: false, udp_ports: [] }
@@ -308,7 +302,7 @@ export class Projects implements ProjectAgent {
     await removeDurable(join(this.#elsewhere, projectId))
   }
 
-  /** Deletes what could not be deleted when that was asked for; whether there was such a project. */
+  /** Finishes an interrupted deletion of a project; returns whether there was one. */
   async #finishRemoval(projectId: string): Promise<boolean> {
     const path = (await this.#pathOnDisk(projectId)) ?? join(this.#options.rules.projectsDirectory, projectId)
     const found = await readProject(path)
@@ -321,7 +315,7 @@ export class Projects implements ProjectAgent {
     return true
   }
 
-  /** The directory a change asks for; undefined when it is the one it has. 403, 409. */
+  /** The new directory of a project; undefined when it stays the same. 403, 409. */
   async #newPath(project: OpenProject, wanted: string | undefined): Promise<string | undefined> {
     if (wanted === undefined || wanted === project.path) return undefined
     if (!this.#options.rules.isLocal())
@@ -340,7 +334,7 @@ export class Projects implements ProjectAgent {
     return path
   }
 
-  /** A client may have copied the files already; where there is nothing they are moved. */
+  /** Moves the files of a project, unless the client has already copied them to the new directory. */
   async #move(project: OpenProject, path: string): Promise<void> {
     const before = project.path
     const isThere = (await stat(path).catch(() => undefined)) !== undefined
@@ -365,11 +359,11 @@ export class Projects implements ProjectAgent {
   async #pathOnDisk(id: string): Promise<string | undefined> {
     const elsewhere = await readFile(join(this.#elsewhere, id), 'utf8').catch(() => undefined)
     if (elsewhere === undefined) return undefined
-    // A note of a directory that is not ours any more is of no use.
+    // The directory may no longer have this project.
     return (await readProject(elsewhere))?.record.project_id === id ? elsewhere : undefined
   }
 
-  /** A project that is on disk only; not one that is being deleted. */
+  /** A closed project; undefined for a project that is being deleted. */
   async #closed(projectId: string, path?: string): Promise<Project | undefined> {
     const { projectsDirectory: location } = this.#options.rules
     const directory = path ?? (await this.#pathOnDisk(projectId)) ?? join(location, projectId)
@@ -388,7 +382,7 @@ export class Projects implements ProjectAgent {
     return found.sort((a, b) => (a.project_id < b.project_id ? -1 : 1))
   }
 
-  /** The directories that may be those of projects. */
+  /** The directories that may contain projects. */
   async #pathsOnDisk(): Promise<string[]> {
     const { rules } = this.#options
     const [inside, outside] = await Promise.all(
@@ -401,7 +395,7 @@ export class Projects implements ProjectAgent {
 
   async #restore(): Promise<void> {
     const paths = await this.#pathsOnDisk()
-    // Before any project is opened, so that no other one is given them.
+    // Before any project is opened, so that no other project gets these ports.
     await mapLimit(paths, async (path) => {
       const record = (await readProject(path))?.record
       for (const port of record?.open ? (record.udp_ports ?? []) : [])
@@ -441,7 +435,7 @@ export class Projects implements ProjectAgent {
     if (record.ending === 'close') await this.#whenKnown(path, () => this.#close(project, 'close'))
   }
 
-  /** Does what needs to know what runs; later when that is not known. */
+  /** Runs an operation that needs the state of nodes; repeats it later if it fails with 503. */
   async #whenKnown(path: string, run: () => Promise<void>): Promise<void> {
     try {
       await run()
@@ -456,19 +450,19 @@ export class Projects implements ProjectAgent {
     }
   }
 
-  /** Ends what was to be closed or deleted while it was not known what runs. Never rejects for what has to be tried again. */
+  /** Repeats the operations that failed with 503 (`#whenKnown`). */
   async finish(): Promise<void> {
     await Promise.all([...this.#unfinished].map(([path, run]) => this.#whenKnown(path, run)))
   }
 
-  /** Runs on an open project when it is its turn; 409 when somebody is closing it. */
+  /** Runs a function with the lock of an open project; 409 while the project is being closed. */
   async #with<T>(projectId: string, run: (project: OpenProject) => Promise<T>): Promise<T> {
     ;(await this.find(projectId)).requireUsable()
     return this.#serial.run(projectId, async () => run(await this.find(projectId)))
   }
 }
 
-/** Removes the directories of instances that were deleted since the last commit. */
+/** Removes the directories of nodes that were deleted since the last commit. */
 async function removeDeleted(project: OpenProject): Promise<void> {
   for (const name of project.record.deleted) {
     const [kind, id] = name.split('/')
@@ -478,11 +472,14 @@ async function removeDeleted(project: OpenProject): Promise<void> {
   project.record = { ...project.record, deleted: [] }
 }
 
-/** Whether a new project may be made there: nothing, an empty directory, or files of a lab that was saved without records. */
+/** Whether a new project can be created in a directory: it is missing, empty, or has files of a lab without records. */
 async function isVacant(path: string): Promise<boolean> {
   const names: string[] = await readdir(path).catch(() => [])
   return names.length === 0 || names.includes('project-files') || names.every((name) => name === markerDirectory)
 }
+
+const listed = 'GET /v2/compute/projects lists those that are open'
+const noSuchProject = { word: 'no-such-project' } as const
 
 async function moveDirectory(from: string, to: string): Promise<void> {
   await mkdir(dirname(to), { recursive: true, mode: 0o700 })
@@ -500,7 +497,7 @@ async function moveDirectory(from: string, to: string): Promise<void> {
   }
 }
 
-/** 409 when a newer program wrote the record of a node: the files of such a node are left alone. */
+/** 409 when a newer program wrote the record of a node. */
 function requireUnsealed(project: OpenProject): void {
   for (const node of project.nodes.values()) node.requireUnsealed()
 }

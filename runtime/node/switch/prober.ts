@@ -35,7 +35,7 @@ export class Prober {
   #answeredAt = Number.NEGATIVE_INFINITY
   #askedAt = Number.NEGATIVE_INFINITY
   #isOff = true
-  readonly #told = new Set<() => void>()
+  readonly #waiting = new Set<() => void>()
 
   /** `send` sends a frame to the peer. */
   constructor(send: (frame: Uint8Array) => void) {
@@ -52,7 +52,7 @@ export class Prober {
   stop(): void {
     clearTimeout(this.#timer)
     this.#isOff = true
-    for (const told of [...this.#told]) told()
+    for (const done of [...this.#waiting]) done()
   }
 
   get finding(): ProbeFinding {
@@ -79,7 +79,7 @@ export class Prober {
     this.#answered = probe.sequence
     this.#unanswered = 0
     this.#answeredAt = performance.now()
-    for (const told of [...this.#told]) told()
+    for (const done of [...this.#waiting]) done()
     this.#next(keepAliveMs)
   }
 
@@ -88,13 +88,13 @@ export class Prober {
     const now = performance.now()
     if (this.#isOff || now - this.#answeredAt < freshMs) return
     const answered = new Promise<void>((resolve) => {
-      const told = () => {
+      const done = () => {
         clearTimeout(timer)
-        this.#told.delete(told)
+        this.#waiting.delete(done)
         resolve()
       }
-      const timer = setTimeout(told, answerMs)
-      this.#told.add(told)
+      const timer = setTimeout(done, answerMs)
+      this.#waiting.add(done)
     })
     // The answer to a pending probe is sufficient.
     if (now - this.#sentAt > underWayMs) this.#ask()
@@ -108,12 +108,11 @@ export class Prober {
     this.#send(encodeProbe({ isQuestion: true, hearsYou: this.finding === 'answers', sequence: this.#sequence }))
     this.#unanswered += 1
     const hasAnswered = this.#answeredAt > Number.NEGATIVE_INFINITY
-    if (hasAnswered && this.#unanswered < maxSilence) this.#next(this.#unanswered > 1 ? 1000 : keepAliveMs)
-    else {
-      const wait = hasAnswered ? undefined : firstWaits[this.#unanswered - 1]
-      if (wait === undefined) this.#isOff = true
-      else this.#next(wait)
-    }
+    const retryMs = this.#unanswered > 1 ? 1000 : keepAliveMs
+    const isLost = this.#unanswered >= maxSilence
+    const wait = hasAnswered ? (isLost ? undefined : retryMs) : firstWaits[this.#unanswered - 1]
+    if (wait === undefined) this.#isOff = true
+    else this.#next(wait)
   }
 
   #next(ms: number): void {

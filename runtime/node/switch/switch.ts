@@ -187,7 +187,7 @@ export class Switch {
           await this.#link(port, before.nio).catch((cause: Error) => {
             const { message } = error as Error
             const code = error instanceof KeeperError ? error.code : 'internal'
-            throw new KeeperError(code, `${message}; the link of before is lost: ${cause.message}`, { cause })
+            throw new KeeperError(code, `${message}; the earlier link is lost: ${cause.message}`, { cause })
           })
         }
         throw error
@@ -263,23 +263,11 @@ export class Switch {
       const reason = verdict === 'peer_unreachable' ? why : null
       return { key, counters: this.#counters.read(row), link: verdict, reason, capture: recorder.state }
     }
-    const verdict =
-      link === null
-        ? null
-        : judgeLink(
-            {
-              row,
-              nio: link.nio,
-              deviceIndex: link.deviceIndex,
-              base: link.base,
-              refusedBefore: link.refusedBefore,
-              joinedRow: joined?.row ?? null,
-              finding: link.prober?.finding ?? 'unknown',
-            },
-            this.#counters,
-          )
-    const reason = link === null || verdict === null ? null : verdictReasonOf(verdict, link.nio, this.#back(port))
-    return { key, counters: this.#counters.read(row), link: verdict, reason, capture: recorder.state }
+    const report = { key, counters: this.#counters.read(row), capture: recorder.state }
+    if (link === null) return { ...report, link: null, reason: null }
+    const facts = { ...link, row, joinedRow: joined?.row ?? null, finding: link.prober?.finding ?? 'unknown' }
+    const verdict = judgeLink(facts, this.#counters)
+    return { ...report, link: verdict, reason: verdictReasonOf(verdict, link.nio, this.#back(port)) }
   }
 
   async #close(port: Port): Promise<void> {

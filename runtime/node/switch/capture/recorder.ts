@@ -182,10 +182,8 @@ export class Recorder {
   }
 
   #count(): { frames: number; missed: number } {
-    return {
-      frames: this.#counters.get(this.#row, at.captured),
-      missed: this.#counters.get(this.#row, at.captureMissed),
-    }
+    const get = (place: number) => this.#counters.get(this.#row, place)
+    return { frames: get(at.captured), missed: get(at.captureMissed) }
   }
 }
 
@@ -195,10 +193,8 @@ const drained = (socket: Socket): Promise<void> =>
     // The socket has already emitted `close`.
     if (socket.destroyed) return resolve()
     const done = () => {
-      socket.off('drain', done)
-      socket.off('close', done)
+      socket.off('drain', done).off('close', done)
       resolve()
     }
-    socket.on('drain', done)
-    socket.on('close', done)
+    socket.on('drain', done).on('close', done)
   })

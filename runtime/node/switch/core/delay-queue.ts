@@ -75,8 +75,8 @@ export class DelayQueue {
   }
 
   /**
-   * Takes all due frames in order; a frame that is sent after this call overtakes none of them. `take` gets end and row, the block with the offset in it, and the length. The bytes stay valid
-   * until `release`.
+   * Takes all due frames in order; a frame that is sent after this call overtakes none of them. `take` gets the end, the row, the
+   * block, the offset in it and the length. The bytes stay valid until `release`.
    */
   takeDue(
     now: number,
@@ -89,8 +89,8 @@ export class DelayQueue {
       if (this.#heads[tick & mask] !== none) this.#takeBucket(tick & mask, tick * tickMs, take, release)
     }
     this.#tick = Math.max(this.#tick, last)
-    const begun = (last + 1) & mask
-    if (this.#heads[begun] !== none) this.#takeBucket(begun, now, take, release)
+    const current = (last + 1) & mask
+    if (this.#heads[current] !== none) this.#takeBucket(current, now, take, release)
   }
 
   /** Time of the next due frame, ms; Infinity when the queue is empty. */

@@ -7,7 +7,9 @@ export const netioDirectory = (): string => `/tmp/netio${process.getuid?.() ?? 0
 /** Creates the directory, or checks that it belongs to this user and makes it private. `no_privilege` otherwise. */
 export function claimDirectory(path: string): void {
   const refuse = (reason: string, cause?: unknown): never => {
-    throw new KeeperError('no_privilege', `${path} ${reason}: remove it, IOU has its sockets there`, { cause })
+    throw new KeeperError('no_privilege', `${path} ${reason}: remove it, because IOU needs it for its sockets`, {
+      cause,
+    })
   }
   try {
     mkdirSync(path, { mode: 0o700 })

@@ -17,6 +17,7 @@ export const bridgeOffset = 512
 /** Type and channel of a data frame, as a big-endian number. */
 export const netioData = 0x0100
 
+type NetioIds = { readonly own: number; readonly peer: number }
 const ports = 256
 const headersAt = 128
 const scratchAt = headersAt + ports * netioHeaderBytes
@@ -37,14 +38,7 @@ export class NetioSocket {
   readonly #lock: LockFile
   readonly #bufferBytes: number
 
-  private constructor(
-    libc: Libc,
-    memory: Memory,
-    fd: number,
-    ids: { own: number; peer: number },
-    lock: LockFile,
-    path: string,
-  ) {
+  private constructor(libc: Libc, memory: Memory, fd: number, ids: NetioIds, lock: LockFile, path: string) {
     this.#libc = libc
     this.#memory = memory
     this.fd = fd
@@ -65,11 +59,10 @@ export class NetioSocket {
   }
 
   /** `port_taken` when another program has the id, `no_privilege` when another user owns the directory. */
-  static open(libc: Libc, directory: string, ids: { own: number; peer: number }): NetioSocket {
+  static open(libc: Libc, directory: string, ids: NetioIds): NetioSocket {
     claimDirectory(directory)
     const path = `${directory}/${ids.own}`
-    const taken = () =>
-      new KeeperError('port_taken', `another program has the id ${ids.own} among those of IOU (${path})`)
+    const taken = () => new KeeperError('port_taken', `another program has the IOU application id ${ids.own} (${path})`)
     const lock = LockFile.take(libc, `${path}.lck`)
     if (lock === undefined) throw taken()
     const memory = new Memory(libc, scratchAt + netioNameBytes)

@@ -9,7 +9,7 @@ import { Pump } from './pump.ts'
  * The thread of the fast path. It sleeps in epoll until a frame or a wake-up arrives, so its event loop never runs: it reads its
  * messages when it is woken.
  */
-if (parentPort === null) throw new Error('to be run as a worker')
+if (parentPort === null) throw new Error('this module runs as a worker thread')
 const port = parentPort
 const report = (what: Report): void => port.postMessage(what)
 
@@ -50,34 +50,17 @@ function answerAll(pump: Pump): boolean {
 }
 
 function answer(pump: Pump, name: keyof WorkerCalls, input: unknown): unknown {
-  switch (name) {
-    case 'open':
-      return pump.open(input as WorkerCalls['open']['in'])
-    case 'close':
-      return pump.close(input as WorkerCalls['close']['in'])
-    case 'lane': {
-      const { input: end, lane } = input as WorkerCalls['lane']['in']
-      return pump.setLane(end, lane)
-    }
-    case 'impair': {
-      const { row, impairment } = input as WorkerCalls['impair']['in']
-      return pump.rows.impair(row, impairment)
-    }
-    case 'capture': {
-      const { row, memory } = input as WorkerCalls['capture']['in']
-      return pump.rows.capture(row, memory)
-    }
-    case 'reset':
-      return pump.rows.reset(input as WorkerCalls['reset']['in'])
-    case 'forget':
-      return pump.rows.forget(input as WorkerCalls['forget']['in'])
-    case 'send': {
-      const { end, frame } = input as WorkerCalls['send']['in']
-      return pump.send(end, frame)
-    }
-    case 'tidy':
-      return pump.tidy(input as WorkerCalls['tidy']['in'])
-    case 'stop':
-      return undefined
+  const handlers: { [Name in keyof WorkerCalls]: (input: WorkerCalls[Name]['in']) => unknown } = {
+    open: (spec) => pump.open(spec),
+    close: (end) => pump.close(end),
+    lane: ({ input, lane }) => pump.setLane(input, lane),
+    impair: ({ row, impairment }) => pump.rows.impair(row, impairment),
+    capture: ({ row, memory }) => pump.rows.capture(row, memory),
+    reset: (row) => pump.rows.reset(row),
+    forget: (row) => pump.rows.forget(row),
+    send: ({ end, frame }) => pump.send(end, frame),
+    tidy: (applicationId) => pump.tidy(applicationId),
+    stop: () => undefined,
   }
+  return handlers[name](input as never)
 }

@@ -32,10 +32,8 @@ export class PortablePath implements PacketPath {
 
   async open(spec: EndSpec): Promise<OpenedEnd> {
     if (spec.type !== 'udp') {
-      throw new KeeperError(
-        'unsupported',
-        `${spec.type === 'netio' ? 'IOU needs' : `${spec.type} links need`} the fast packet path, which runs on Linux with its native library`,
-      )
+      const who = spec.type === 'netio' ? 'IOU needs' : `${spec.type} links need`
+      throw new KeeperError('unsupported', `${who} the fast packet path, which runs on Linux with its native library`)
     }
     const id = ++this.#lastEnd
     let end: End | undefined
@@ -96,14 +94,8 @@ export class PortablePath implements PacketPath {
   }
 
   #receive({ id, spec, lane }: End, frame: Buffer): void {
-    if (spec.probes && isProbe(frame, 0, frame.length)) {
-      this.#listener.probe(id, frame)
-      return
-    }
-    if (lane === null) {
-      this.#counters.add(spec.row, at.notLinked, 1)
-      return
-    }
+    if (spec.probes && isProbe(frame, 0, frame.length)) return this.#listener.probe(id, frame)
+    if (lane === null) return this.#counters.add(spec.row, at.notLinked, 1)
     const { output, hops } = lane
     const now = performance.now()
     // Due frames first, because this frame might be due at once.

@@ -1,6 +1,7 @@
 import { createSocket, type Socket } from 'node:dgram'
 import { isIPv6 } from 'node:net'
 import { KeeperError } from '../../keeper-protocol/error.ts'
+import type { ErrorCode } from '../../keeper-protocol/protocol.ts'
 
 /** Size of socket buffers for bursts while the event loop is busy, bytes; the kernel limits it to net.core.rmem_max. */
 const bufferBytes = 1 << 20
@@ -28,28 +29,23 @@ export class UdpSocket {
     refused: () => void,
   ): Promise<UdpSocket> {
     const socket = createSocket({ type: isIPv6(local.address) ? 'udp6' : 'udp4' })
-    try {
-      await new Promise<void>((resolve, reject) => {
+    const settle = async (code: ErrorCode, what: string, run: (resolve: () => void) => void) => {
+      const done = new Promise<void>((resolve, reject) => {
         socket.once('error', reject)
-        socket.bind({ port: local.port, address: local.address, exclusive: true }, resolve)
+        run(resolve)
       })
-    } catch (cause) {
-      socket.close()
-      throw new KeeperError('port_taken', `UDP port ${local.port} cannot be bound: ${(cause as Error).message}`, {
-        cause,
+      await done.catch((cause: Error) => {
+        socket.close()
+        throw new KeeperError(code, `${what}: ${cause.message}`, { cause })
       })
     }
-    try {
-      await new Promise<void>((resolve, reject) => {
-        socket.once('error', reject)
-        socket.connect(remote.port, remote.address, () => resolve())
-      })
-    } catch (cause) {
-      socket.close()
-      throw new KeeperError('bad_request', `${remote.address} cannot be reached: ${(cause as Error).message}`, {
-        cause,
-      })
-    }
+    const { port, address } = local
+    await settle('port_taken', `UDP port ${port} cannot be bound`, (resolve) =>
+      socket.bind({ port, address, exclusive: true }, resolve),
+    )
+    await settle('bad_request', `${remote.address} cannot be reached`, (resolve) =>
+      socket.connect(remote.port, remote.address, () => resolve()),
+    )
     socket.removeAllListeners('error')
     // ICMP port unreachable of a missing peer arrives as an error; the frame is only lost.
     socket.on('error', refused)
