@@ -2,11 +2,11 @@ import type { ApplianceEngine, AppliancePlace } from '../../../src/fleet/applian
 import type { ApplianceEngineShown, ApplianceVmRecord } from '../../../src/model/appliance-vm.ts'
 import type { ApplianceDriver, ApplianceRun, Vm } from '../kinds/hypervisor/driver.ts'
 
-/** An engine that is a manager of VMs on this host. */
+/** An engine on a hypervisor of this host. */
 export class DriverEngine implements ApplianceEngine {
   readonly shown: ApplianceEngineShown
   readonly #driver: ApplianceDriver
-  /** Of VMs that were started, by name: one that was renamed is still the same. */
+  /** UUIDs of started VMs by name, because the user may rename a VM. */
   readonly #uuids = new Map<string | null, string>()
 
   constructor(driver: ApplianceDriver, shown: Omit<ApplianceEngineShown, 'engine_id' | 'support_when_exit'>) {
@@ -25,13 +25,13 @@ export class DriverEngine implements ApplianceEngine {
     signal.throwIfAborted()
     const run = { headless, ...(isSized && { size: { ram, vcpus } }) }
     try {
-      await this.#wake(vm, run)
+      await this.#run(vm, run)
     } catch (error) {
-      // It may have been on its way to another state: a service that was killed began to save it, or its user starts it.
+      // The state of the VM may have changed meanwhile, by its user or by an operation of a killed service.
       const now = await this.#driver.get(vm.uuid)
       if (now === undefined || now.state === vm.state) throw error
       signal.throwIfAborted()
-      await this.#wake(now, run)
+      await this.#run(now, run)
     }
   }
 
@@ -55,7 +55,7 @@ export class DriverEngine implements ApplianceEngine {
     try {
       await this.#driver.stop(vm.uuid, 'shutdown_signal', expedite)
     } catch {
-      // It does not obey.
+      // The guest did not shut down.
       await this.#driver.stop(vm.uuid, 'power_off')
     }
   }
@@ -67,12 +67,12 @@ export class DriverEngine implements ApplianceEngine {
     })
   }
 
-  async #wake({ uuid, state }: Vm, run: ApplianceRun): Promise<void> {
+  async #run({ uuid, state }: Vm, run: ApplianceRun): Promise<void> {
     if (state === 'suspended') await this.#driver.resume(uuid)
     else if (state !== 'started') await this.#driver.startAppliance(uuid, run)
   }
 
-  /** Undefined when it was not started by us, or is gone; rejects when the manager cannot be asked. */
+  /** Undefined when the service did not start the VM, or the VM is gone. Rejects when the hypervisor does not answer. */
   async #find({ vmname }: ApplianceVmRecord): Promise<Vm | undefined> {
     const uuid = this.#uuids.get(vmname)
     return uuid === undefined ? undefined : this.#driver.get(uuid)

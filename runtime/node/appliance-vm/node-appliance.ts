@@ -6,14 +6,14 @@ import type { ServiceRecords } from '../storage/service-records.ts'
 import { DriverEngine } from './driver-engine.ts'
 import { ApplianceFile } from './settings-file.ts'
 
-export interface NodeApplianceOptions {
+interface NodeApplianceOptions {
   readonly records: ServiceRecords
   readonly fleet: Fleet
-  /** Those that the nodes have, too: VirtualBox takes one command at a time. */
+  /** The drivers of the nodes, because VirtualBox takes one command at a time. */
   readonly drivers: Drivers
 }
 
-/** The appliance VM of this service; nothing is started yet. */
+/** Opens the appliance VM; it is not started. */
 export function openAppliance({ records, fleet, drivers }: NodeApplianceOptions): Promise<ApplianceVmService> {
   const store = new ApplianceFile(records)
   const libvirt = new DriverEngine(drivers.libvirt, {

@@ -7,10 +7,13 @@ const format: RecordFormat<ApplianceVmRecord> = {
   file: 'appliance-vm.json',
   name: 'the settings of the appliance VM',
   parse(text) {
-    const said = JSON.parse(text) as Record<string, unknown>
-    // Nothing that is not known here is kept, and so shown.
+    const record = JSON.parse(text) as Record<string, unknown>
+    // Unknown members are dropped, so that the API does not show them.
     const value: unknown = Object.fromEntries(
-      Object.entries(defaultAppliance).map(([name, usual]) => [name, Object.hasOwn(said, name) ? said[name] : usual]),
+      Object.entries(defaultAppliance).map(([name, value]) => [
+        name,
+        Object.hasOwn(record, name) ? record[name] : value,
+      ]),
     )
     if (!Check(ApplianceVmRecord, value)) throw new Error('not the settings of an appliance VM')
     return value
@@ -18,7 +21,7 @@ const format: RecordFormat<ApplianceVmRecord> = {
   lost: 'set them again',
 }
 
-/** The settings of the appliance VM in `{data}/appliance-vm.json`, which has a password. */
+/** The settings of the appliance VM, with a password, in `{data}/appliance-vm.json`. */
 export class ApplianceFile implements ApplianceStore {
   readonly #files: ServiceRecords
 

@@ -9,20 +9,20 @@ import type { Sandbox } from '../sandbox/sandbox.ts'
 import type { Drivers } from './hypervisor/drivers.ts'
 import type { KindListener, KindNode, NodeKind, Properties } from './kind.ts'
 
-/** What a host has for a kind; `P`: the properties of its nodes, `S`: its settings. */
+/** The services of the host for a kind; `P`: the properties of its nodes, `S`: its settings. */
 export interface KindHost<P extends Properties = Properties, S = Readonly<Record<string, unknown>>> {
-  /** Those in force. */
+  /** The settings in force. */
   settings(): S
   readonly isLocal: () => boolean
   readonly sandbox: Sandbox
   readonly images: Pick<Images, 'library' | 'executables' | 'md5Of'>
   readonly ports: PortAllocator
   readonly keeper: Pick<KeeperLink, 'call' | 'tidyNetio'>
-  /** The managers of VMs on this host. */
+  /** The drivers of hypervisors. */
   readonly drivers: Drivers
-  /** For what is not worth a backup. */
+  /** A directory for runtime files, outside backups. */
   readonly runDirectory: string
-  /** The address at which emulators show screens. */
+  /** The address on which emulators serve screens. */
   readonly consoleHost: string
   readonly minFreeMb: () => number
   readonly listener: KindListener
@@ -33,21 +33,18 @@ export interface KindHost<P extends Properties = Properties, S = Readonly<Record
   nodes(): Iterable<KindNode<P>>
 }
 
-/**
- * How a host runs a kind. What needs more modules is loaded when it is called: the program reads its settings for every command, and
- * most commands run no nodes.
- */
+/** A kind on a host. `open` and `doctor` load further modules on demand, because most commands of the program run no nodes. */
 export interface HostKind<
   D extends KindDescriptor = KindDescriptor,
   S extends TProperties = TProperties,
   P extends Properties = Properties,
 > {
   readonly descriptor: D
-  /** Its group of settings, which has the name of the kind with `_` for `-`. */
+  /** Its group of settings, named like the kind with `_` for `-`. */
   readonly settings?: S
-  /** Whether a file is shown as an image of the kind; directories of images often hold those of other kinds, too. */
+  /** Whether a file is listed as an image of the kind, because image directories may be shared. */
   isImage?(file: string): boolean | Promise<boolean>
-  /** What its nodes need of this machine. */
+  /** Checks the requirements of its nodes. */
   doctor?(settings: Static<TObject<S>>, signal?: AbortSignal): Promise<readonly Check[]>
   open(host: KindHost<P, Static<TObject<S>>>): Promise<NodeKind<P, D>>
 }

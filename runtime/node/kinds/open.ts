@@ -3,18 +3,18 @@ import type { HostKind, KindHost } from './host-kind.ts'
 import { hostKinds } from './index.ts'
 import type { KindNode, NodeKind } from './kind.ts'
 
-/** Timeouts that tests make shorter, by kind and name, ms. */
+/** Timeouts for tests, by kind and name, ms. */
 export type KindTimeouts = Readonly<Partial<Record<NodeKindName, Readonly<Record<string, number>>>>>
 
 interface OpenKindsOptions extends Omit<KindHost, 'settings' | 'timeouts' | 'nodes'> {
   readonly timeouts: KindTimeouts | undefined
-  /** The settings of a kind that are in force. */
+  /** The settings in force of a kind. */
   readonly settingsOf: (kind: HostKind) => Readonly<Record<string, unknown>>
   /** All nodes of this host. */
   readonly nodes: () => Iterable<KindNode>
 }
 
-/** Every kind as this host runs it. */
+/** Opens all kinds. */
 export async function openKinds({
   timeouts = {},
   settingsOf,
@@ -24,8 +24,7 @@ export async function openKinds({
   const open = async (kind: HostKind, name: NodeKindName) => {
     const ofKind = () => [...nodes()].filter(({ record }) => record.kind === name)
     const own = { settings: () => settingsOf(kind), timeouts: timeouts[name] ?? {}, nodes: ofKind }
-    const opened = await kind.open({ ...host, ...own })
-    return [name, opened] as const
+    return [name, await kind.open({ ...host, ...own })] as const
   }
   const opened = await Promise.all(hostKinds.map((kind) => open(kind, kind.descriptor.name)))
   return Object.fromEntries(opened) as Record<NodeKindName, NodeKind>

@@ -1,10 +1,7 @@
 import type { CustomAdapter } from '../../../../src/kinds/machine-emulator.ts'
 
-/** A network adapter as the guest has it. */
-export interface Adapter {
-  readonly model: string
-  readonly mac: string
-}
+/** A network adapter of the guest. */
+export type Adapter = { readonly model: string; readonly mac: string }
 
 interface AdapterSettings {
   readonly adapters: number
@@ -13,7 +10,7 @@ interface AdapterSettings {
   readonly custom_adapters: readonly CustomAdapter[]
 }
 
-/** The adapters of a machine: a row of addresses of one model, but for those that are set otherwise. */
+/** The adapters of a machine: consecutive MAC addresses and one model, except for custom adapters. */
 export function adaptersOf({ adapters, adapter_type, mac_address, custom_adapters }: AdapterSettings): Adapter[] {
   const custom = new Map(custom_adapters.map((it) => [it.adapter_number, it]))
   return Array.from({ length: adapters }, (_, number) => ({
@@ -22,10 +19,7 @@ export function adaptersOf({ adapters, adapter_type, mac_address, custom_adapter
   }))
 }
 
-/**
- * The adapters of a copy that differ from the others: as those of the machine that it is copied from, with the MAC addresses
- * that the copy was given itself, and none of the other machine. Two machines in a network must not have the same.
- */
+/** The custom adapters of a copy: those of its source, with the custom MAC addresses of the copy and none of the source. */
 export function withOwnAddresses(
   { adapters, custom_adapters }: Pick<AdapterSettings, 'adapters' | 'custom_adapters'>,
   own: readonly CustomAdapter[],
@@ -44,13 +38,13 @@ export function withOwnAddresses(
   return [...copied, ...others]
 }
 
-/** The address of the first adapter of a machine that was given none: from the ends of both ids. */
+/** The default address of the first adapter, made from the ends of both ids. */
 export function generatedMac(projectId: string, nodeId: string): string {
   const end = (id: string) => id.slice(-4).toLowerCase()
   return `0c${end(projectId)}${end(nodeId)}00`.replace(/(..)(?=.)/g, '$1:')
 }
 
-/** The address so many after another one; it starts again after the last. */
+/** The address plus `count`, modulo 2^48. */
 export function macAfter(mac: string, count: number): string {
   const number = (Number.parseInt(mac.replaceAll(':', ''), 16) + count) % 2 ** 48
   return number

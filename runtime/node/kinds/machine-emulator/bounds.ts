@@ -1,18 +1,17 @@
-/** Timeouts of machines, ms. Tests use shorter ones. */
+/** Timeouts, ms. Tests use shorter ones. */
 export const defaultMachineTimeouts = {
-  /** An emulator to start, on a busy host. */
+  /** Start of an emulator, on a busy host. */
   begin: 30_000,
-  /** The same with the memory that the machine had. */
+  /** Start of an emulator with saved memory. */
   restore: 300_000,
-  /** An emulator to obey a service that came after the one that started it. */
+  /** Connection to the monitor of an emulator that already runs. */
   adopt: 5000,
-  /** A command of the monitor. */
   command: 10_000,
-  /** A guest to shut itself down, before it is ended. */
+  /** Shutdown of a guest by its power button. */
   powerdown: 120_000,
-  /** An emulator to write its disks out, before it is killed. */
+  /** Between SIGTERM, after which the emulator flushes its disks, and SIGKILL. */
   end: 10_000,
-  /** Sums of images to come with the answer; slower sums follow by an event. */
+  /** Wait of an answer for checksums of images; slower ones follow by an event. */
   sums: 1000,
 }
 export type MachineTimeouts = Readonly<typeof defaultMachineTimeouts>

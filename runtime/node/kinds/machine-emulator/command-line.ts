@@ -14,51 +14,50 @@ import { type BinaryFacts, isAtLeast } from './probe.ts'
 export type { Adapter } from './adapters.ts'
 export type { Firmware, MachineDisk } from './drives.ts'
 
-/** Everything that a command line says. Paths are absolute, or relative to the directory that the emulator is started in. */
+/** The input of a command line. Paths are absolute, or relative to the working directory of the emulator. */
 export interface MachineSpec {
   readonly settings: Pick<
     MachineEmulatorNode,
     'name' | 'node_id' | 'ram' | 'cpus' | 'boot_priority' | 'kernel_command_line' | 'console_type'
   >
   readonly facts: BinaryFacts
-  /** What runs the guest unless the options say otherwise; see `acceleratorsOf`. */
+  /** The accelerator, unless the options name one. */
   readonly accelerator: Accelerator
   readonly options: ParsedOptions
   readonly firmware?: Firmware
   readonly disks: readonly MachineDisk[]
-  /** A disk that the guest does not see: it holds its state while it is stopped. */
+  /** A disk, hidden from the guest, for the saved state. */
   readonly stateDisk?: string
-  /** null: nothing in the drive. */
+  /** null: no medium. */
   readonly cdrom: string | null
   readonly kernel?: string
   readonly initrd?: string
   readonly adapters: readonly Adapter[]
-  /** By `{adapter}/0`; every adapter has one, linked or not. */
+  /** By `{adapter}/0`; each adapter has one. */
   readonly wires: ReadonlyMap<string, PortWire>
-  /** Where a VNC or SPICE server listens; a telnet console is on standard input and output, and has no use for it. */
+  /** The address of a VNC or SPICE server; unused for telnet consoles, which are on stdin and stdout. */
   readonly console: { readonly host: string; readonly port: number } | null
   /** Path of the UNIX socket of the monitor. */
   readonly monitor: string
-  /** Whether the guest waits for `cont`, so that its links can be set before it looks at them. */
+  /** Whether the guest waits for `cont`, so that its links are set before its boot. */
   readonly isPaused: boolean
-  /** The saved state that the guest goes on from. */
+  /** The tag of the saved state to restore. */
   readonly savedState?: string
 }
 
-/** The back end of an adapter, by which `set_link` knows it. */
+/** The id of the network back end of an adapter, for `set_link`. */
 export const netdevId = (adapter: number): string => `pb-net${adapter}`
 
-/** The arguments of the emulator, without its name; 409 when it cannot do what is wanted. */
+/** The arguments of the emulator, without its name; 409 when the emulator does not support a setting. */
 export function commandLine(machine: MachineSpec): string[] {
   const { settings, facts, options, disks, kernel, initrd } = machine
   const isPc = isPcOf(machine)
-  if (settings.kernel_command_line !== '' && kernel === undefined) {
+  if (settings.kernel_command_line !== '' && kernel === undefined)
     throw conflict('kernel_command_line: needs kernel_image')
-  }
   const drives = diskArguments(disks, isPc, facts)
   const console = consoleArguments(settings.console_type, machine.console, facts, options)
   return [
-    // By its own name, for a name with an equals sign is not taken for another member then.
+    // `guest=` is explicit, so that QEMU does not parse a name with an equals sign as another member.
     ...['-name', `guest=${escaped(settings.name)}`],
     ...['-m', `${settings.ram}M`],
     ...['-smp', `cpus=${settings.cpus}`],
@@ -83,7 +82,7 @@ export function commandLine(machine: MachineSpec): string[] {
   ]
 }
 
-/** Whether the machine is a PC of the usual kinds, whose parts are known. */
+/** Whether the machine type is pc or q35, whose devices are known. */
 function isPcOf({ facts, options }: MachineSpec): boolean {
   const byDefault = facts.machines.find(({ isDefault }) => isDefault)
   return /^(x86_64|i386)$/.test(facts.platform) && /^(pc|q35)(-|$)/.test(options.machine ?? byDefault?.name ?? '')
@@ -94,7 +93,7 @@ function accelerationArguments({ facts, accelerator, options, firmware }: Machin
   const isKvm = options.acceleration === 'ours' && accelerator === 'kvm'
   const isNamed = isAtLeast(facts.version, 2, 9)
   if (!isKvm) return isNamed ? ['-accel', 'tcg'] : []
-  // It costs much under KVM, and no guest needs it but a UEFI with Secure Boot.
+  // System management mode is slow under KVM, and only a UEFI with Secure Boot needs it.
   const hasSwitch = isPc && facts.platform === 'x86_64' && isAtLeast(facts.version, 2, 4) && firmware?.type !== 'uefi'
   return [...(isNamed ? ['-accel', 'kvm'] : ['-enable-kvm']), ...(hasSwitch ? ['-machine', 'smm=off'] : [])]
 }
@@ -108,7 +107,7 @@ function monitorArguments(socket: string): string[] {
   return [
     ...['-chardev', `socket,id=pb-qmp,path=${escaped(socket)},server=on,wait=off`],
     ...['-mon', 'chardev=pb-qmp,mode=control'],
-    // The default one would be a key stroke away for everybody who sees the screen.
+    // The default monitor can be opened by a key on the screen.
     ...['-monitor', 'none'],
   ]
 }
@@ -146,11 +145,11 @@ const datagrams = (id: string, { guest_port, switch_port }: PortWire): string =>
   `dgram,id=${id},local.type=inet,local.host=127.0.0.1,local.port=${guest_port}` +
   `,remote.type=inet,remote.host=127.0.0.1,remote.port=${switch_port}`
 
-/** Before 7.2. */
+/** For QEMU before 7.2. */
 const olderDatagrams = (id: string, { guest_port, switch_port }: PortWire): string =>
   `socket,id=${id},udp=127.0.0.1:${switch_port},localaddr=127.0.0.1:${guest_port}`
 
-/** What the emulator knows of a network adapter; 409 with those that it has. */
+/** The facts of a network adapter model; 409 with the available models. */
 export function requireModel({ devices }: Pick<BinaryFacts, 'devices'>, model: string) {
   const device = devices.get(model)
   if (device?.category === 'Network') return device

@@ -5,15 +5,12 @@ import { escaped } from './option-list.ts'
 import type { ParsedOptions } from './options.ts'
 import type { BinaryFacts } from './probe.ts'
 
-/** VNC calls port 5900 display 0. */
+/** VNC display 0 is port 5900. */
 const firstVncPort = 5900
 
-interface Endpoint {
-  readonly host: string
-  readonly port: number
-}
+type Endpoint = { readonly host: string; readonly port: number }
 
-/** What shows the guest: a serial port on standard input and output, a VNC or SPICE server, or nothing. */
+/** The arguments of a console: a serial port on stdin and stdout, a VNC or SPICE server, or none. */
 export function consoleArguments(
   type: MachineEmulatorNode['console_type'],
   endpoint: Endpoint | null,
@@ -25,7 +22,7 @@ export function consoleArguments(
     case 'none':
       return { args: noDisplay, pciDevices: 0 }
     case 'telnet':
-      // Without signals Ctrl-C is the guest's, and not the end of the emulator.
+      // signal=off passes Ctrl-C to the guest.
       return {
         args: ['-chardev', 'stdio,id=pb-serial,signal=off', '-serial', 'chardev:pb-serial', ...noDisplay],
         pciDevices: 0,
@@ -46,14 +43,13 @@ function vnc({ host, port }: Endpoint, facts: BinaryFacts): string[] {
 }
 
 function spice({ host, port }: Endpoint, facts: BinaryFacts, options: ParsedOptions): string[] {
-  if (!facts.hasSpice) {
+  if (!facts.hasSpice)
     throw conflict('console_type: this emulator has no SPICE; install it (apt-get install qemu-system-modules-spice)')
-  }
   const hasQxl = facts.devices.has('qxl-vga') && !options.hasVga
   return [...['-spice', `addr=${escaped(host)},port=${port},disable-ticketing=on`], ...(hasQxl ? ['-vga', 'qxl'] : [])]
 }
 
-/** The channel by which the guest takes part in copying, pasting and resizing. */
+/** The channel of the SPICE agent, for clipboard and resizing. */
 const agent: readonly string[] = [
   ...['-device', 'virtio-serial-pci,id=pb-agent-bus'],
   ...['-chardev', 'spicevmc,id=pb-agent,name=vdagent'],

@@ -8,7 +8,7 @@ import { systemUefis } from './firmware.ts'
 import { type KvmVerdict, kvmVerdict } from './kvm-guest.ts'
 import { type BinaryFacts, versionText } from './probe.ts'
 
-/** What machines need. */
+/** Checks KVM, emulators and qemu-img. */
 export async function machineChecks(signal?: AbortSignal): Promise<Check[]> {
   const qemuImg = { use: 'for the disks of machine-emulator nodes', install: 'sudo apt-get install qemu-utils' }
   const [kvmFound, emulators, tool] = await Promise.all([
@@ -34,7 +34,7 @@ async function kvm(): Promise<Check> {
   }
 }
 
-/** What was found when a guest was booted under KVM, and what to do. */
+/** The result of a test boot under KVM. */
 export function kvmCheck(verdict: KvmVerdict): Check {
   const use = 'machines run emulated, slowly, unless machine_emulator.acceleration is kvm'
   const fix = 'on a virtual host switch nested virtualisation on, or take a newer kernel there'
@@ -50,13 +50,12 @@ export function kvmCheck(verdict: KvmVerdict): Check {
   }
 }
 
-/** The emulators, each asked what it is, and what machines can be started by. */
+/** Checks each emulator, and the UEFI for x86_64. */
 export async function emulatorChecks(): Promise<Check[]> {
   const emulators = await Promise.all(findEmulators().map(emulator))
   const usable = emulators.flatMap(({ facts }) => facts ?? [])
-  if (emulators.length === 0) {
+  if (emulators.length === 0)
     return [warning('QEMU', 'not found; for machine-emulator nodes', 'sudo apt-get install qemu-system-x86')]
-  }
   return [...emulators.map(({ check }) => check), ...(await uefi(usable))]
 }
 

@@ -3,7 +3,7 @@ import { type DiskInterface, type DiskSlot, diskSlots } from '../../../../src/ki
 import { escaped } from './option-list.ts'
 import type { BinaryFacts } from './probe.ts'
 
-/** A disk as the guest has it. */
+/** A disk of the guest. */
 export interface MachineDisk {
   readonly slot: DiskSlot
   readonly path: string
@@ -12,18 +12,15 @@ export interface MachineDisk {
 }
 
 export type Firmware =
-  /** A whole image that is mapped at the reset vector. */
+  /** An image that is mapped at the reset vector. */
   | { readonly type: 'bios'; readonly path: string }
-  /** Flash of which the guest only writes the variables, when it has a place for them. */
+  /** Flash: read-only code, and variables that the guest can write. */
   | { readonly type: 'uefi'; readonly code: string; readonly vars?: string }
 
-/** Arguments, and how many PCI devices they make. */
-export interface Part {
-  readonly args: readonly string[]
-  readonly pciDevices: number
-}
+/** Arguments, and the number of PCI devices in them. */
+export type Part = { readonly args: readonly string[]; readonly pciDevices: number }
 
-/** By this id the medium is changed while the machine runs. */
+/** The id of the drive, for changes of the medium. */
 export const cdromId = 'pb-cdrom'
 
 export const diskId = (slot: DiskSlot): string => `pb-${slot}`
@@ -40,22 +37,21 @@ export function firmwareArguments(firmware: Firmware | undefined): readonly stri
 }
 
 interface Cdrom {
-  /** null: an empty drive, where the machine is known to have one. */
+  /** null: an empty drive, on a PC. */
   readonly path: string | null
   readonly isPc: boolean
   readonly disks: readonly MachineDisk[]
-  /** Whether the options put something in its place. */
+  /** Whether the options use its place. */
   readonly isTaken: boolean
 }
 
-/** The CD-ROM drive: a PC has one that can be empty, other machines have one when there is something in it. */
+/** The CD-ROM drive. A PC has one that can be empty; other machines have one if there is a medium. */
 export function cdromArguments({ path, isPc, disks, isTaken }: Cdrom): readonly string[] {
   const hdc = disks.find(({ slot }) => slot === 'hdc')
-  if (path !== null && hdc !== undefined) {
+  if (path !== null && hdc !== undefined)
     throw conflict('cdrom_image: the CD-ROM drive takes the place of hdc, which has hdc_disk_image; remove one of them')
-  }
   if (path === null && (!isPc || isTaken || hdc?.interface === 'ide')) return []
-  // Raw, never guessed: an image may otherwise claim to be one that reads files of the host.
+  // The format is always raw: with a detected format an image could name files of the host.
   const file = path === null ? '' : `file=${escaped(path)},format=raw,`
   return ['-drive', `${file}${isPc ? 'if=ide,' : ''}index=2,media=cdrom,id=${cdromId}`]
 }
@@ -67,7 +63,7 @@ export function diskArguments(disks: readonly MachineDisk[], isPc: boolean, fact
     const disk = disks.find((it) => it.slot === slot)
     return disk === undefined ? [] : [diskPart(disk, isScsi, facts)]
   })
-  // All SCSI disks are on one controller, which comes before them.
+  // One controller for all SCSI disks; it must come first.
   const controller = isScsi && disks.some((disk) => disk.interface === 'scsi')
   return {
     args: [...(controller ? ['-device', `${scsi},id=pb-scsi`] : []), ...parts.flatMap(({ args }) => args)],
@@ -94,7 +90,7 @@ function diskPart(disk: MachineDisk, isScsi: boolean, { devices }: BinaryFacts):
     case 'nvme':
       return { args: [...drive('none'), '-device', `nvme,drive=${id},serial=${id},id=${id}-disk`], pciDevices: 1 }
     case 'scsi':
-      // PCs lost `if=scsi` with version 3; other machines still have a controller on board.
+      // QEMU 3 removed `if=scsi` from PCs; other machines have a controller on board.
       return isScsi
         ? {
             args: [...drive('none'), '-device', `scsi-hd,drive=${id},bus=pb-scsi.0,scsi-id=${index},id=${id}-disk`],

@@ -1,14 +1,15 @@
 import { constants, existsSync, lstatSync } from 'node:fs'
-import { copyFile, open, readdir, readFile, realpath, rename, rm } from 'node:fs/promises'
+import { copyFile, readdir, readFile, realpath, rename, rm } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { withDiskErrors } from '../../storage/disk.ts'
+import { begins } from '../../storage/file-head.ts'
 import type { Firmware } from './drives.ts'
 import { requireImage } from './qemu-img.ts'
 
-/** The variables of a UEFI, in the directory of the node: its boot entries and keys. */
-export const varsName = 'uefi_vars.fd'
+/** The UEFI variables of a node: boot entries and keys. */
+const varsName = 'uefi_vars.fd'
 
-/** A UEFI of the host, as its package describes it (firmware.json of QEMU). */
+/** A UEFI of the host, as its package describes it (docs/interop/firmware.json of QEMU). */
 export interface SystemUefi {
   readonly code: string
   readonly vars: string
@@ -16,17 +17,17 @@ export interface SystemUefi {
   readonly features: readonly string[]
 }
 
-/** Where the host has descriptions; those of /etc come first. */
+/** Directories of descriptions; the first has priority. */
 const directories = ['/etc/qemu/firmware', '/usr/share/qemu/firmware']
 
-/** A firmware volume has this mark after a zero vector, its own id and its length. */
+/** The signature of a firmware volume, after the zero vector, the GUID and the length (UEFI PI specification, volume 3). */
 const volumeMark = { at: 40, text: '_FVH' }
-/** Id of the volume with the variables, as it is in the file; a whole UEFI begins with it. */
+/** GUID of a volume with variables; a whole UEFI image begins with it. */
 const varsVolume = { at: 16, hex: '8d2bf1ff96768b4ca9852747075b4f50' }
 
 /**
- * How an image of a firmware is used. The code half of a UEFI becomes flash, with variables of the node's own when the host
- * or the directory of the image has a template of them; everything else, a whole UEFI too, is used as it is.
+ * How an image of a firmware is used. The code half of a UEFI becomes flash, with variables for the node if the host or the directory of
+ * the image has a template. All other images, also a whole UEFI, are used as they are.
  */
 export async function firmwareOf(image: string, nodeDirectory: string): Promise<Firmware> {
   requireImage(image)
@@ -39,7 +40,7 @@ export async function firmwareOf(image: string, nodeDirectory: string): Promise<
   return { type: 'uefi', code: image, vars }
 }
 
-/** The UEFIs of the host for a machine such as `pc-q35-7.2`, those without Secure Boot first: it wants signed systems. */
+/** The UEFIs of the host for a machine such as `pc-q35-7.2`. Those with Secure Boot, which needs signed systems, come last. */
 export async function systemUefis(architecture: string, machine: string): Promise<readonly SystemUefi[]> {
   const fits = ({ targets }: SystemUefi) =>
     targets.some((it) => it.architecture === architecture && it.machines.some((pattern) => matches(machine, pattern)))
@@ -47,18 +48,12 @@ export async function systemUefis(architecture: string, machine: string): Promis
   return (await described()).filter(fits).sort((a, b) => isSecure(a) - isSecure(b))
 }
 
-async function isUefiCode(path: string): Promise<boolean> {
-  const file = await open(path, 'r')
-  try {
-    const head = Buffer.alloc(64)
-    const { bytesRead } = await file.read(head, 0, head.length, 0)
+const isUefiCode = (path: string): Promise<boolean> =>
+  begins(path, (head) => {
     const id = head.toString('hex', varsVolume.at, varsVolume.at + 16)
     const mark = head.toString('latin1', volumeMark.at, volumeMark.at + 4)
-    return bytesRead === head.length && mark === volumeMark.text && id !== varsVolume.hex
-  } finally {
-    await file.close()
-  }
-}
+    return head.length === 64 && mark === volumeMark.text && id !== varsVolume.hex
+  })
 
 async function varsTemplate(image: string): Promise<string | undefined> {
   const real = await realpath(image)
@@ -66,18 +61,18 @@ async function varsTemplate(image: string): Promise<string | undefined> {
     const isSame = code === image || (await realpath(code).catch(() => undefined)) === real
     if (isSame && existsSync(vars)) return vars
   }
-  // As packages name the two halves.
+  // The usual names of the two halves.
   const name = basename(image)
   const sibling = join(dirname(image), name.replace('CODE', 'VARS').replace('code', 'vars'))
-  // In a project a link may lead to any file of the host.
+  // No links, because a link in a project could lead to any file of the host.
   return sibling !== image && lstatSync(sibling, { throwIfNoEntry: false })?.isFile() === true ? sibling : undefined
 }
 
-/** Half a copy would be a firmware that does not start. */
+/** Copies a file atomically. */
 async function copyWhole(from: string, to: string): Promise<void> {
   const temporary = `${to}.creating`
   try {
-    // What was left there, or put there by a guest that broke out, is not written to: a link may lead to any file of the host.
+    // An existing file is removed and not written to, because it may be a link to any file of the host.
     await rm(temporary, { recursive: true, force: true })
     await copyFile(from, temporary, constants.COPYFILE_EXCL)
     await rename(temporary, to)
@@ -109,7 +104,7 @@ interface Description {
   readonly features?: readonly string[]
 }
 
-/** Undefined for what is not a UEFI of two halves, or cannot be read. */
+/** Parses a description; undefined unless it is of a UEFI with two halves. */
 function uefiIn(text: string): SystemUefi | undefined {
   try {
     const description = JSON.parse(text) as Description
@@ -122,7 +117,7 @@ function uefiIn(text: string): SystemUefi | undefined {
   }
 }
 
-/** Patterns have a * for any text. */
+/** Matches a pattern with * for any text. */
 function matches(name: string, pattern: string): boolean {
   const parts = pattern.split('*').map((part) => part.replace(/[.*+?^${}()|[\]\\]/g, '\\$&'))
   return new RegExp(`^${parts.join('.*')}$`).test(name)

@@ -3,12 +3,11 @@ import { ignore } from '../../../../src/async/ignore.ts'
 import { withTimeout } from '../../../../src/async/timeout.ts'
 import { ApiError, conflict } from '../../../../src/errors/api-error.ts'
 import type { PortRef } from '../../../../src/host-agent.ts'
-import type { EventPayload } from '../../../../src/model/event.ts'
 import { hasCarrier } from '../../nodes/record.ts'
 import type { GuestControl, GuestProcess, GuestState, KindListener, StopReason } from '../kind.ts'
 import type { MachineTimeouts } from './bounds.ts'
 import { netdevId } from './command-line.ts'
-import { DiskComplaints } from './disk-complaints.ts'
+import { type BlockIoError, DiskComplaints } from './disk-complaints.ts'
 import { cdromId } from './drives.ts'
 import { Monitors } from './monitors.ts'
 import { prioritise } from './priority.ts'
@@ -18,22 +17,22 @@ import { type Qmp, QmpError, type QmpEvent } from './qmp.ts'
 import { dropState, savedStateTag, saveState } from './saved-state.ts'
 
 export interface MachineGuestsOptions {
-  /** Where the sockets of monitors are. */
+  /** The directory of monitor sockets. */
   readonly runDirectory: string
   readonly listener: KindListener
   /** Limits the processor time of the emulator, percent of one processor; 0 lifts the limit. */
   readonly limit: (key: string, percent: number) => Promise<void>
   readonly timeouts: MachineTimeouts
-  /** Throws when a machine has opened what it may not read. */
+  /** Throws when a machine has opened a file that it may not read. */
   readonly requireOpened: (node: MachineKindNode, images: readonly ToolInfo[]) => Promise<void>
 }
 
-/** After these the guest may be in another state. */
-const telling: ReadonlySet<string> = new Set(
+/** Events after which the state of the guest may have changed. */
+const stateEvents: ReadonlySet<string> = new Set(
   'STOP RESUME SHUTDOWN SUSPEND SUSPEND_DISK WAKEUP GUEST_PANICKED BLOCK_IO_ERROR'.split(' '),
 )
 
-/** Running machines, held by their monitors. */
+/** Controls running machines by their monitors. */
 export class MachineGuests implements GuestControl<MachineProperties> {
   readonly #options: MachineGuestsOptions
   readonly #timeouts: MachineTimeouts
@@ -46,31 +45,32 @@ export class MachineGuests implements GuestControl<MachineProperties> {
     this.#monitors = new Monitors({
       runDirectory: options.runDirectory,
       adoptMs: this.#timeouts.adopt,
-      heard: (node, event) => this.#heard(node, event),
+      onEvent: (node, event) => this.#onEvent(node, event),
     })
   }
 
   async begin(node: MachineKindNode, process: GuestProcess): Promise<void> {
     const { begin, restore } = this.#timeouts
-    // Its monitor is silent until its memory has been read.
+    // The monitor does not answer before the memory is read.
     const ms = node.record.properties.on_close === 'save_vm_state' ? restore : begin
-    await obeying(async () => {
+    await orConflict(async () => {
       try {
         await this.#release(node, process, await this.#monitors.hold(node, process, ms))
       } catch (error) {
-        // One that has closed its monitor is about to end; with its end comes what it said.
-        if (error instanceof QmpError && error.code === 'closed') await exitOfEmulator(process, this.#timeouts.command)
+        // A closed monitor means that the emulator ends. Its log is complete after the exit.
+        const isClosed = error instanceof QmpError && error.code === 'closed'
+        if (isClosed) await withTimeout(aborted(process.ended), this.#timeouts.command, () => {})
         throw error
       }
     })
   }
 
   async adopt(node: MachineKindNode, process: GuestProcess): Promise<GuestState> {
-    return obeying(async () => {
+    return orConflict(async () => {
       const qmp = await this.#monitors.hold(node, process, this.#timeouts.adopt)
-      // The service before us was killed while it started this one.
+      // The earlier service was killed during the start.
       if ((await this.#statusOf(qmp)) === 'prelaunch') await this.#release(node, process, qmp)
-      // Or when it had just saved it, to stop it: it can go on, so it must not come back to that.
+      // Or after it saved the state, before the stop. The guest goes on, so the saved state is void.
       else if (await this.#hasSavedState(qmp)) await dropState(qmp)
       return this.state(node)
     })
@@ -80,7 +80,7 @@ export class MachineGuests implements GuestControl<MachineProperties> {
     const { on_close } = node.record.properties
     if (on_close === 'power_off' || how === 'remove' || ended.aborted) return
     if (on_close === 'shutdown_signal' && how === 'close') return
-    await obeying(async () => {
+    await orConflict(async () => {
       const qmp = await this.#monitors.of(node)
       if (on_close === 'save_vm_state') {
         await this.#execute(qmp, 'stop')
@@ -110,27 +110,27 @@ export class MachineGuests implements GuestControl<MachineProperties> {
       case 'guest-panicked':
         return { status: 'suspended', reason: 'The guest panicked: reload the node' }
       case 'internal-error':
-        return { status: 'suspended', reason: 'The processor gave up on the guest: reload the node' }
+        return { status: 'suspended', reason: 'The accelerator failed (internal-error): reload the node' }
       default:
         return { status: 'suspended', reason: null }
     }
   }
 
   async suspend(node: MachineKindNode): Promise<void> {
-    await obeying(async () => this.#execute(await this.#monitors.of(node), 'stop'))
+    await orConflict(async () => this.#execute(await this.#monitors.of(node), 'stop'))
   }
 
   async resume(node: MachineKindNode): Promise<void> {
-    await obeying(async () => {
+    await orConflict(async () => {
       const qmp = await this.#monitors.of(node)
-      // A guest that put itself to sleep is woken as by its keyboard.
+      // A sleeping guest (ACPI S3) is woken up.
       const isAsleep = (await this.#statusOf(qmp)) === 'suspended'
       await this.#execute(qmp, isAsleep ? 'system_wakeup' : 'cont')
     })
   }
 
   async reset(node: MachineKindNode): Promise<void> {
-    await obeying(async () => {
+    await orConflict(async () => {
       const qmp = await this.#monitors.of(node)
       const status = await this.#statusOf(qmp)
       await this.#execute(qmp, 'system_reset')
@@ -143,29 +143,30 @@ export class MachineGuests implements GuestControl<MachineProperties> {
     try {
       await this.#setLink(await this.#monitors.of(node), adapter, isUp)
     } catch (error) {
-      // An adapter that came after the start is not in the machine yet.
+      // An adapter that was added after the start is not in the machine.
       if (isNotFound(error) || this.#monitors.hasEnded(node)) return
-      const message = `The cable of adapter ${adapter} cannot be shown to the guest: ${(error as Error).message}`
-      this.#tell(node, 'log.warning', message)
+      const cable = isUp ? 'connected' : 'disconnected'
+      this.#log(node, 'warning', `the cable of adapter ${adapter} could not be ${cable}: ${(error as Error).message}`)
     }
   }
 
   async whileStill<T>(node: MachineKindNode, run: () => Promise<T>): Promise<T> {
-    const qmp = await obeying(() => this.#monitors.of(node))
-    const isRunning = (await obeying(() => this.#statusOf(qmp))) === 'running'
-    // It writes what it has to the disks first.
-    if (isRunning) await obeying(() => this.#execute(qmp, 'stop'))
+    const qmp = await orConflict(() => this.#monitors.of(node))
+    const isRunning = (await orConflict(() => this.#statusOf(qmp))) === 'running'
+    // `stop` flushes the disks.
+    if (isRunning) await orConflict(() => this.#execute(qmp, 'stop'))
     try {
       return await run()
     } finally {
-      // What was done is done, whether it runs on or not.
-      if (isRunning) await this.#execute(qmp, 'cont').catch((error: Error) => this.#warn(node, error))
+      // The work is done, even if the machine does not continue.
+      const warn = ({ message }: Error) => this.#log(node, 'warning', message)
+      if (isRunning) await this.#execute(qmp, 'cont').catch(warn)
     }
   }
 
-  /** Puts an image into the CD-ROM drive of a machine that runs, or (null) takes it out; 409. */
+  /** Changes the medium of the CD-ROM drive of a running machine; null ejects it. 409. */
   async changeCdrom(node: MachineKindNode, path: string | null): Promise<void> {
-    await obeying(async () => {
+    await orConflict(async () => {
       const qmp = await this.#monitors.of(node)
       const drive = { device: cdromId, force: true }
       try {
@@ -180,11 +181,11 @@ export class MachineGuests implements GuestControl<MachineProperties> {
 
   async limit(node: MachineKindNode, percent: number): Promise<void> {
     await this.#options.limit(node.key, percent).catch((error: unknown) => {
-      this.#tell(node, 'log.warning', `cpu_throttling: ${(error as Error).message}`)
+      this.#log(node, 'warning', `cpu_throttling: ${(error as Error).message}`)
     })
   }
 
-  /** Lets a machine go that was started standing still: everything is as it shall be when it looks around. */
+  /** Completes the start of a paused machine: checks, priority and links, then `cont`. */
   async #release(node: MachineKindNode, { pid }: GuestProcess, qmp: Qmp): Promise<void> {
     const { adapters, cpu_throttling, process_priority } = node.record.properties
     const opened = await this.#execute<{ image: ToolInfo }[]>(qmp, 'query-named-block-nodes')
@@ -192,15 +193,15 @@ export class MachineGuests implements GuestControl<MachineProperties> {
       node,
       opened.map(({ image }) => image),
     )
-    const complaint = prioritise(pid, process_priority)
-    if (complaint !== undefined) this.#tell(node, 'log.warning', complaint)
+    const problem = prioritise(pid, process_priority)
+    if (problem !== undefined) this.#log(node, 'warning', problem)
     const isRestored = await this.#hasSavedState(qmp)
     for (let adapter = 0; adapter < adapters; adapter++) {
       const isUp = hasCarrier(node.record, { adapter, port: 0 })
-      // A saved guest has its cables as they were then.
+      // A restored guest has the links of the time of the save.
       if (!isUp || isRestored) await this.#setLink(qmp, adapter, isUp)
     }
-    // It must not be gone back to once the guest writes to its disks again.
+    // The saved state is void when the guest writes to its disks again.
     if (isRestored) await dropState(qmp)
     await this.#execute(qmp, 'cont')
     if (cpu_throttling > 0) await this.limit(node, cpu_throttling)
@@ -208,10 +209,10 @@ export class MachineGuests implements GuestControl<MachineProperties> {
 
   async #pressPowerButton(qmp: Qmp, expedited: AbortSignal): Promise<void> {
     const { powerdown } = this.#timeouts
-    // With -no-shutdown the emulator stays when its guest has gone.
+    // With -no-shutdown the emulator does not end with its guest, so the event counts.
     const off = qmp.nextEvent(({ event }) => event === 'SHUTDOWN', powerdown)
     off.catch(ignore('it is awaited below, unless a command fails first'))
-    // One that stands still would not hear of it.
+    // A paused guest does not see its power button.
     if ((await this.#statusOf(qmp)) === 'paused') await this.#execute(qmp, 'cont')
     await this.#execute(qmp, 'system_powerdown')
     await Promise.race([off, aborted(expedited)]).catch((error: unknown) => {
@@ -220,14 +221,13 @@ export class MachineGuests implements GuestControl<MachineProperties> {
     })
   }
 
-  #heard(node: MachineKindNode, event: QmpEvent): void {
+  #onEvent(node: MachineKindNode, event: QmpEvent): void {
     const complaints = this.#complaintsOf(node)
     if (event.event === 'BLOCK_IO_ERROR') {
-      const news = complaints.hear(event.data)
-      if (news !== undefined) this.#tell(node, 'log.error', news)
+      const message = complaints.add(event.data as unknown as BlockIoError)
+      if (message !== undefined) this.#log(node, 'error', message)
     } else if (event.event === 'RESUME') complaints.blocked = undefined
-    const name = event.event === 'OTHER' ? event.name : event.event
-    if (telling.has(name)) this.#options.listener.changed(node.key)
+    if (stateEvents.has(event.event)) this.#options.listener.changed(node.key)
   }
 
   #complaintsOf({ key }: MachineKindNode): DiskComplaints {
@@ -236,12 +236,8 @@ export class MachineGuests implements GuestControl<MachineProperties> {
     return complaints
   }
 
-  #warn(node: MachineKindNode, { message }: Error): void {
-    this.#tell(node, 'log.warning', message)
-  }
-
-  #tell(node: MachineKindNode, type: EventPayload['type'] & `log.${string}`, message: string): void {
-    this.#options.listener.happened(node.key, { type, message: `${node.record.name}: ${message}` })
+  #log({ key, record }: MachineKindNode, level: 'error' | 'warning', message: string): void {
+    this.#options.listener.happened(key, { type: `log.${level}`, message: `${record.name}: ${message}` })
   }
 
   #execute<T>(qmp: Qmp, command: string, args: Record<string, unknown> = {}): Promise<T> {
@@ -256,7 +252,7 @@ export class MachineGuests implements GuestControl<MachineProperties> {
     await this.#execute(qmp, 'set_link', { name: netdevId(adapter), up })
   }
 
-  /** Whether a state is in the disks of the machine: it was started from it then. */
+  /** Whether the disks have a saved state, from which the machine was then started. */
   async #hasSavedState(qmp: Qmp): Promise<boolean> {
     const blocks = await this.#execute<BlockNode[]>(qmp, 'query-block')
     return blocks.some(({ inserted }) => inserted?.image?.snapshots?.some(({ name }) => name === savedStateTag))
@@ -267,16 +263,12 @@ interface BlockNode {
   readonly inserted?: { readonly image?: { readonly snapshots?: readonly { readonly name: string }[] } }
 }
 
-/** Resolves when the process has ended, or after the bound. */
-const exitOfEmulator = ({ ended }: GuestProcess, ms: number): Promise<void> => withTimeout(aborted(ended), ms, () => {})
-
-const noDrive =
-  'the machine runs without a CD-ROM drive; it has one after its next start, unless hdc has the place of that'
+const noDrive = 'the machine runs without a CD-ROM drive; it has one after its next start, unless there is an hdc disk'
 
 const isNotFound = (error: unknown): boolean => error instanceof QmpError && error.qmpClass === 'DeviceNotFound'
 
-/** Runs what the monitor is asked to do; a monitor that refuses or hangs is told as 409. */
-async function obeying<T>(run: () => Promise<T>): Promise<T> {
+/** Runs monitor commands; a refusal or a timeout becomes 409. */
+async function orConflict<T>(run: () => Promise<T>): Promise<T> {
   try {
     return await run()
   } catch (error) {

@@ -1,31 +1,23 @@
 import { open } from 'node:fs/promises'
-import { ignore } from '../../../../src/async/ignore.ts'
 import { conflict } from '../../../../src/errors/api-error.ts'
 import type { ImageField } from './properties.ts'
 
-/** As much of a file as says what it is; the volume descriptor of a CD is after 32 KB. */
+/** The part of a file that is read; the volume descriptor of a CD is at 32 KB. */
 const headBytes = 0x8006
 
-/** What a file is by its first bytes, in words; undefined for what has no sign, as a raw disk. */
-export async function formOf(file: string): Promise<Form | undefined> {
-  const head = Buffer.alloc(headBytes)
-  let handle: Awaited<ReturnType<typeof open>> | undefined
+/** The type of a file by its first bytes; undefined for an unknown one, such as a raw disk. */
+async function formOf(file: string): Promise<Form | undefined> {
   try {
-    handle = await open(file)
-    const { bytesRead } = await handle.read(head, 0, headBytes, 0)
-    return formIn(head.subarray(0, bytesRead))
+    await using handle = await open(file)
+    const { buffer, bytesRead } = await handle.read(Buffer.alloc(headBytes), 0, headBytes, 0)
+    return formIn(buffer.subarray(0, bytesRead))
   } catch {
-    // A start says why it cannot be read.
+    // The start reports a file that cannot be read.
     return undefined
-  } finally {
-    await handle?.close().catch(ignore('nothing was written to it'))
   }
 }
 
-export interface Form {
-  readonly is: 'disk' | 'kernel' | 'program' | 'CD'
-  readonly words: string
-}
+type Form = { readonly is: 'disk' | 'kernel' | 'program' | 'CD'; readonly words: string }
 
 const disks: readonly (readonly [at: number, sign: string, words: string])[] = [
   [0, 'QFI\u00fb', 'a disk in the format qcow2'],
@@ -37,35 +29,32 @@ const disks: readonly (readonly [at: number, sign: string, words: string])[] = [
   [0, '<<< ', 'a disk in the format vdi'],
 ]
 
-export function formIn(head: Buffer): Form | undefined {
+function formIn(head: Buffer): Form | undefined {
   const has = (at: number, sign: string) => head.toString('latin1', at, at + sign.length) === sign
   for (const [at, sign, words] of disks) if (has(at, sign)) return { is: 'disk', words }
-  // The header of Linux for x86, and the images of ARM and RISC-V.
-  if (has(0x202, 'HdrS') || has(0x38, 'ARMd') || has(0x30, 'RISCV') || has(0x38, 'RSC\u0005')) {
+  // Linux boot headers of x86, ARM and RISC-V.
+  if (has(0x202, 'HdrS') || has(0x38, 'ARMd') || has(0x30, 'RISCV') || has(0x38, 'RSC\u0005'))
     return { is: 'kernel', words: 'a Linux kernel' }
-  }
   if (has(0, '\u007fELF')) return { is: 'program', words: 'a program or kernel (ELF)' }
   if (has(0x8001, 'CD001')) return { is: 'CD', words: 'the image of a CD' }
-  if (has(0x1fe, '\u0055\u00aa') && !has(0, 'MZ') && hasPartitions(head)) {
+  if (has(0x1fe, '\u0055\u00aa') && !has(0, 'MZ') && hasPartitions(head))
     return { is: 'disk', words: 'a raw disk with partitions' }
-  }
   return undefined
 }
 
-/** Four entries of 16 bytes: a flag that is 0 or 128, and a type that is not 0 in one at least. */
+/** A partition table: four entries of 16 bytes, each with a flag of 0 or 128, and at least one with a type. */
 function hasPartitions(head: Buffer): boolean {
   const entries = [0, 1, 2, 3].map((index) => head.subarray(0x1be + index * 16, 0x1ce + index * 16))
   return entries.every((it) => it[0] === 0 || it[0] === 0x80) && entries.some((it) => it[4] !== 0)
 }
 
-/** 409 when a file is evidently another thing than its field is for; what would be right. */
+/** 409 when the type of a file does not fit its field. */
 export async function requireForm(field: ImageField, name: string, file: string): Promise<void> {
   const form = await formOf(file)
   if (form === undefined) return
   const shown = JSON.stringify(name.slice(0, 120))
-  if (/^hd[a-d]_disk_image$/.test(field) && (form.is === 'kernel' || form.is === 'program')) {
+  if (/^hd[a-d]_disk_image$/.test(field) && (form.is === 'kernel' || form.is === 'program'))
     throw conflict(`${field}: ${shown} is ${form.words}; expected a disk, as a kernel goes to kernel_image`)
-  }
   if ((field === 'kernel_image' || field === 'initrd') && (form.is === 'disk' || form.is === 'CD')) {
     const place = form.is === 'disk' ? 'a disk goes to hda_disk_image' : 'a CD goes to cdrom_image'
     const wanted = field === 'initrd' ? 'an initial RAM disk (cpio)' : 'a kernel'

@@ -41,7 +41,7 @@ export class MachineEmulatorKind implements NodeKind<MachineProperties, typeof m
   readonly #images: MachineImages
   readonly #sums: MachineSums
   /** The machines of this service, also those under creation, which the host does not list yet. */
-  readonly #made = new Map<string, MachineKindNode>()
+  readonly #created = new Map<string, MachineKindNode>()
 
   constructor(host: MachineHost) {
     this.#host = host
@@ -62,7 +62,7 @@ export class MachineEmulatorKind implements NodeKind<MachineProperties, typeof m
   readonly cleanup: Cleanup<MachineProperties> = {
     dispose: ({ key }) => {
       this.#sums.forget(key)
-      this.#made.delete(key)
+      this.#created.delete(key)
     },
   }
 
@@ -71,10 +71,9 @@ export class MachineEmulatorKind implements NodeKind<MachineProperties, typeof m
   }
 
   async prepare(node: MachineKindNode, input: MachineEmulatorCreate): Promise<void> {
-    if (!input.qemu_path && platformAsked(input.platform) === undefined) {
+    if (!input.qemu_path && platformAsked(input.platform) === undefined)
       throw conflict('qemu_path: missing, expected the emulator to use, or instead platform, such as "x86_64"')
-    }
-    this.#made.set(node.key, node)
+    this.#created.set(node.key, node)
     await this.#apply(node, input)
   }
 
@@ -92,7 +91,7 @@ export class MachineEmulatorKind implements NodeKind<MachineProperties, typeof m
   }
 
   launch(node: MachineKindNode, wires: ReadonlyMap<string, PortWire>): Promise<Launch> {
-    this.#sums.look(node)
+    this.#sums.check(node)
     return launchOf(node, wires, { ...this.#host, ...this.#host.settings(), images: this.#images })
   }
 
@@ -124,11 +123,7 @@ export class MachineEmulatorKind implements NodeKind<MachineProperties, typeof m
     this.#requireUnshared(destination, properties)
     await copy((directory) => this.#images.forgetState(directory, properties.qemu_path))
     const { mac_address, custom_adapters } = destination.record.properties
-    record.properties = {
-      ...properties,
-      mac_address,
-      custom_adapters: withOwnAddresses(properties, custom_adapters),
-    }
+    record.properties = { ...properties, mac_address, custom_adapters: withOwnAddresses(properties, custom_adapters) }
   }
 
   readonly actions: NodeActions<typeof machineEmulator, MachineProperties> = {
@@ -150,9 +145,8 @@ export class MachineEmulatorKind implements NodeKind<MachineProperties, typeof m
     const tool = await this.#images.tool(node.directory, path)
     using _cell = typeof tool === 'string' ? null : tool
     const disk = await this.#images.disk(node, drive_name, tool)
-    if (disk.snapshots.includes(savedStateTag)) {
+    if (disk.snapshots.includes(savedStateTag))
       throw conflict('The disk holds the saved state of the machine: start it and let it power off first')
-    }
     await resizeDisk(tool, disk, extend)
   }
 
@@ -162,9 +156,8 @@ export class MachineEmulatorKind implements NodeKind<MachineProperties, typeof m
     const before = node.record.properties
     const next = withChanges(before, changes, plainFields)
     if (changes.mac_address != null) next.mac_address = changes.mac_address === '' ? null : changes.mac_address
-    if (changes.acpi_shutdown != null && changes.on_close == null) {
+    if (changes.acpi_shutdown != null && changes.on_close == null)
       next.on_close = changes.acpi_shutdown ? 'shutdown_signal' : 'power_off'
-    }
     requireOnce(next.custom_adapters.map(({ adapter_number }) => adapter_number))
     for (const field of imageFields) {
       if (!changes[field]) continue
@@ -183,7 +176,7 @@ export class MachineEmulatorKind implements NodeKind<MachineProperties, typeof m
     }
     await requireModels(changes, next, async () => facts ?? (await this.#knownFacts(next.qemu_path)))
     this.#requireUnshared(node, next)
-    // Its properties are read through the node, so they are put back when they turn out to be wrong.
+    // `optionsOf` reads the properties of the node, so they are set before the check, and restored after a failure.
     node.record.properties = next
     try {
       optionsOf(node, isLocal)
@@ -202,23 +195,21 @@ export class MachineEmulatorKind implements NodeKind<MachineProperties, typeof m
     }
   }
 
-  /** 409 when an image that the machine would write to itself is written to by another one. */
+  /** 409 when another machine writes to the same image, both without overlays. */
   #requireUnshared({ key }: MachineKindNode, properties: MachineProperties): void {
     if (properties.linked_clone) return
-    for (const other of new Set([...this.#host.nodes(), ...this.#made.values()])) {
+    for (const other of new Set([...this.#host.nodes(), ...this.#created.values()])) {
       if (other.key === key) continue
       const theirs = other.record.properties
       if (theirs.linked_clone) continue
       const images = new Set(diskFields.map((field) => theirs[field]))
       const field = diskFields.find((it) => properties[it] !== '' && images.has(properties[it]))
-      if (field !== undefined) {
-        throw conflict(`${field}: ${other.record.name} writes to this image itself; use linked_clone`)
-      }
+      if (field !== undefined) throw conflict(`${field}: ${other.record.name} writes to this image; use linked_clone`)
     }
   }
 }
 
-/** 409 when the emulator has no adapter of a model that is named. What it has was asked once; without it the start says why. */
+/** 409 when the emulator has no adapter of a named model. An emulator that cannot be probed is reported at the start. */
 async function requireModels(
   changes: MachineEmulatorUpdate,
   next: MachineProperties,
@@ -231,7 +222,7 @@ async function requireModels(
   if (facts !== undefined) for (const model of models) requireModel(facts, model)
 }
 
-/** The platforms whose guests KVM runs here; none where it was seen that it does not. */
+/** The platforms that KVM accelerates here; none when a test boot failed. */
 async function platformsOfKvm(): Promise<string[]> {
   const platforms = [...kvmPlatforms()]
   if (platforms.length === 0) return []

@@ -15,20 +15,20 @@ export interface MachineSumsOptions {
   readonly images: MachineImages
   readonly md5Of: (file: string) => Promise<string | undefined>
   readonly listener: KindListener
-  /** Small images are summed up before an answer; large ones are told of by an event when they are, ms. */
+  /** Wait of an answer for checksums; slower ones follow by an event, ms. */
   readonly waitMs: number
 }
 
-/** The MD5 sums of the images of machines, as their fields show them. They are kept in the record of the node. */
+/** The MD5 sums of the images of machines; they are stored in the record of the node. */
 export class MachineSums {
   readonly #options: MachineSumsOptions
-  readonly #summing = new Map<string, Promise<void>>()
+  readonly #running = new Map<string, Promise<void>>()
 
   constructor(options: MachineSumsOptions) {
     this.#options = options
   }
 
-  /** What is known now; null for what is not. */
+  /** The known sums; null for unknown ones. */
   of(node: MachineKindNode): SumFields {
     const properties = node.record.properties
     const fields = imageFields.map((field) => {
@@ -38,15 +38,15 @@ export class MachineSums {
     return Object.fromEntries(fields) as SumFields
   }
 
-  /** Sums up what has changed, and waits for that a moment. */
+  /** Computes missing sums, and waits at most `waitMs`. */
   async update(node: MachineKindNode): Promise<void> {
     const done = this.#sum(node)
     const late = await withTimeout(done, this.#options.waitMs, () => 'late')
     if (late === 'late') void done.then(() => this.#options.listener.updated(node.key))
   }
 
-  /** The same without waiting: an image of the same name may be another one by now. */
-  look(node: MachineKindNode): void {
+  /** Computes sums without a wait, because an image may have been replaced. Warns when the base of an overlay has changed. */
+  check(node: MachineKindNode): void {
     const before = this.of(node)
     const overlaid = overlaidFields(node)
     void this.#sum(node).then(() => {
@@ -60,23 +60,23 @@ export class MachineSums {
   }
 
   forget(key: string): void {
-    this.#summing.delete(key)
+    this.#running.delete(key)
   }
 
   #warn({ key, record }: MachineKindNode, field: ImageField): void {
     const advice = 'its disk may not fit any more; put the image back as it was, or use a new node'
-    const message = `${record.name}: ${field} is not the image any more that its disk was made of: ${advice}`
+    const message = `${record.name}: ${field} has changed since its disk was created: ${advice}`
     this.#options.listener.happened(key, { type: 'log.warning', message })
   }
 
-  /** One after the other a node: what came last counts. */
+  /** Serialises the sums of a node. */
   #sum(node: MachineKindNode): Promise<void> {
-    const before = this.#summing.get(node.key) ?? Promise.resolve()
+    const before = this.#running.get(node.key) ?? Promise.resolve()
     const summing = before.then(async () => {
       for (const field of imageFields) await this.#sumOf(node, field)
     })
-    const settled = summing.catch(ignore('the sums stay unknown, as they are shown'))
-    this.#summing.set(node.key, settled)
+    const settled = summing.catch(ignore('the sums stay unknown'))
+    this.#running.set(node.key, settled)
     return settled
   }
 
@@ -90,7 +90,7 @@ export class MachineSums {
   }
 }
 
-/** The images that overlays, which are there already, were made of. */
+/** The fields of images with an existing overlay. */
 function overlaidFields(node: MachineKindNode): `${DiskSlot}_disk_image`[] {
   if (!node.record.properties.linked_clone) return []
   const slots = diskSlots.filter((slot) => existsSync(join(node.directory, overlayName(slot))))

@@ -7,61 +7,58 @@ import type { MachineKindNode } from './properties.ts'
 import { Qmp, QmpError, type QmpEvent } from './qmp.ts'
 
 export interface MonitorsOptions {
-  /** Where the sockets are. */
+  /** The directory of the sockets. */
   readonly runDirectory: string
-  /** How long a monitor that was lost may take to answer again, ms. */
+  /** Timeout of a reconnect, ms. */
   readonly adoptMs: number
-  readonly heard: (node: MachineKindNode, event: QmpEvent) => void
+  readonly onEvent: (node: MachineKindNode, event: QmpEvent) => void
 }
 
-interface Held {
-  readonly process: GuestProcess
-  qmp: Qmp | undefined
-}
+type Running = { readonly process: GuestProcess; qmp: Qmp | undefined }
 
-/** The monitors of the machines that run. */
+/** The monitor connections of running machines. */
 export class Monitors {
   readonly #options: MonitorsOptions
-  readonly #held = new Map<string, Held>()
+  readonly #running = new Map<string, Running>()
 
   constructor(options: MonitorsOptions) {
     this.#options = options
   }
 
-  /** Takes the monitor of a process; the hold on it stays until `release`, also when it does not answer now. */
+  /** Connects to the monitor of a process. The machine counts as running until `release`, also when this fails. */
   async hold(node: MachineKindNode, process: GuestProcess, ms: number): Promise<Qmp> {
-    this.#held.get(node.key)?.qmp?.close()
-    const held: Held = { process, qmp: undefined }
-    this.#held.set(node.key, held)
-    return this.#connect(node, held, ms)
+    this.#running.get(node.key)?.qmp?.close()
+    const running: Running = { process, qmp: undefined }
+    this.#running.set(node.key, running)
+    return this.#connect(node, running, ms)
   }
 
-  /** The monitor of a machine, taken again when it was lost. */
+  /** The monitor of a machine; a lost connection is made again. */
   async of(node: MachineKindNode): Promise<Qmp> {
-    const held = this.#held.get(node.key)
-    if (held === undefined) throw new QmpError('closed', 'The machine does not run')
-    return held.qmp?.isOpen === true ? held.qmp : this.#connect(node, held, this.#options.adoptMs)
+    const running = this.#running.get(node.key)
+    if (running === undefined) throw new QmpError('closed', 'The machine does not run')
+    return running.qmp?.isOpen === true ? running.qmp : this.#connect(node, running, this.#options.adoptMs)
   }
 
-  /** Whether the process of a machine is known to have ended, so that nothing can be expected of it. */
+  /** Whether the process of a machine has ended. */
   hasEnded({ key }: MachineKindNode): boolean {
-    return this.#held.get(key)?.process.ended.aborted ?? true
+    return this.#running.get(key)?.process.ended.aborted ?? true
   }
 
   release({ key, record }: MachineKindNode): void {
-    this.#held.get(key)?.qmp?.close()
-    this.#held.delete(key)
-    // Left behind by an emulator that was killed.
+    this.#running.get(key)?.qmp?.close()
+    this.#running.delete(key)
+    // A killed emulator leaves its socket behind.
     rmSync(join(this.#options.runDirectory, monitorName(record.node_id)), { force: true })
   }
 
-  async #connect(node: MachineKindNode, held: Held, ms: number): Promise<Qmp> {
+  async #connect(node: MachineKindNode, running: Running, ms: number): Promise<Qmp> {
     const { path, release } = socketPath(this.#options.runDirectory, monitorName(node.record.node_id))
-    // An emulator that has ended is not waited for: whoever holds its node would keep the news from being told.
-    const qmp = await Qmp.connect({ path, ms, signal: held.process.ended }).finally(release)
-    held.qmp?.close()
-    held.qmp = qmp
-    qmp.onEvent((event) => this.#options.heard(node, event))
+    // The signal cancels the wait for an emulator that has ended, which would delay the event of its end.
+    const qmp = await Qmp.connect({ path, ms, signal: running.process.ended }).finally(release)
+    running.qmp?.close()
+    running.qmp = qmp
+    qmp.onEvent((event) => this.#options.onEvent(node, event))
     return qmp
   }
 }

@@ -10,7 +10,7 @@ export const optionFlags: ReadonlySet<string> = new Set(
    kernel-kqemu no-kqemu`.split(/\s+/),
 )
 
-/** Options with one argument, of all versions. Of an option that is in neither list it is not known what comes after it. */
+/** Options with one argument, of all versions. Whether other options take an argument is unknown. */
 export const takingArgument: ReadonlySet<string> = new Set(
   `D L M accel acpitable action add-fd append audio audiodev balloon bios blockdev boot bootp bt cdrom chardev chroot clock
    compat cpu d debugcon device dfilter display drive dtb dump-vmstate echr fda fdb fsdev fw_cfg g gdb global hda hdachs hdb
@@ -21,17 +21,16 @@ export const takingArgument: ReadonlySet<string> = new Set(
    watchdog-action writeconfig xen-domid`.split(/\s+/),
 )
 
-/** What an option's argument may be outside local mode; undefined when it may not be used at all. */
+/** Whether an argument is allowed outside local mode. */
 type Rule = (argument: string) => boolean
 
-// No path: what is in the file system is not the client's to read or write.
-const plain = (value: string) => !/[/{\\]/.test(value)
-const any: Rule = plain
+// No path: clients must not read or write files of the host.
+const plain: Rule = (value) => !/[/{\\]/.test(value)
 const oneOf =
   (...words: readonly string[]): Rule =>
   (argument) =>
     words.includes(argument)
-/** Only these members, each without a path. */
+/** Allows these members, without paths. */
 const only = (names: string): Rule => {
   const known = new Set(['', ...names.split(' ')])
   return (argument) => plain(argument) && membersIn(argument).every(([name]) => known.has(name))
@@ -62,7 +61,7 @@ const machineMembers =
   'type accel smm usb vmport kernel_irqchip kernel-irqchip hpet acpi graphics sata pit smbus i8042 mem-merge ' +
   'dump-guest-core gic-version virtualization secure highmem its iommu ras mte'
 
-/** Everything that may be used outside local mode. */
+/** The options that are allowed outside local mode. */
 const allowed: Readonly<Record<string, Rule>> = {
   ...Object.fromEntries(
     `nographic enable-kvm no-kvm no-hax enable-hax no-acpi no-hpet no-reboot usb win2k-hack rtc-td-hack singlestep
@@ -70,7 +69,7 @@ const allowed: Readonly<Record<string, Rule>> = {
       .split(/\s+/)
       .map((name) => [name, () => true]),
   ),
-  cpu: any,
+  cpu: plain,
   machine: only(machineMembers),
   M: only(machineMembers),
   accel: (argument) =>
@@ -81,11 +80,11 @@ const allowed: Readonly<Record<string, Rule>> = {
   icount: only('shift align sleep'),
   vga: oneOf('none', 'std', 'cirrus', 'vmware', 'qxl', 'virtio', 'tcx', 'cg3'),
   display: oneOf('none'),
-  k: any,
-  uuid: any,
-  watchdog: any,
-  'watchdog-action': any,
-  action: any,
+  k: plain,
+  uuid: plain,
+  watchdog: plain,
+  'watchdog-action': plain,
+  action: plain,
   device: isSafeDevice,
   global: isSafeGlobal,
   usbdevice: oneOf('tablet', 'mouse', 'keyboard', 'wacom-tablet'),
@@ -93,7 +92,7 @@ const allowed: Readonly<Record<string, Rule>> = {
   parallel: oneOf('none', 'null', 'vc'),
   net: oneOf('none'),
   nic: oneOf('none'),
-  // Their texts may have slashes; the members that name files are not among these.
+  // Texts with slashes are allowed, because members that name files are not in this list.
   smbios: (argument) => membersIn(argument).every(([name]) => smbiosMembers.has(name)),
   fw_cfg: (argument) => membersIn(argument).every(([name]) => ['', 'name', 'string'].includes(name)),
 }
@@ -105,7 +104,7 @@ const smbiosMembers: ReadonlySet<string> = new Set(
 const isUsual: Rule = (argument) =>
   membersIn(argument).every(([name, value]) => (name !== '' && name !== 'accel') || /^(kvm|tcg)$/.test(value))
 
-/** Whether an option may be used outside local mode; 'argument' when only what it is given may not. */
+/** Whether an option is allowed outside local mode; 'argument': only its argument is not. */
 export function judgeOptions(name: string, argument: string): 'allowed' | 'argument' | 'option' {
   const rule = Object.hasOwn(allowed, name) ? allowed[name] : undefined
   if (rule === undefined) return 'option'

@@ -4,16 +4,16 @@ import { escaped, type Members, memberOf, membersIn } from './option-list.ts'
 import { judgeOptions, optionFlags, takingArgument } from './option-rules.ts'
 import { shellWords } from './shell-words.ts'
 
-/** Ids that begin like this are those of our own devices, back ends and channels. */
-export const ownPrefix = 'pb-'
+/** The prefix of ids that the service uses. */
+const ownPrefix = 'pb-'
 
-/** What `%vm-name%` and its like stand for. */
-export interface Placeholders {
+/** The values of `%vm-name%` and the other placeholders. */
+interface Placeholders {
   readonly 'vm-name': string
   readonly 'vm-id': string
   readonly 'project-id': string
   readonly 'project-path': string
-  /** 0 when there is no console. */
+  /** 0: no console. */
   readonly 'console-port': number
   readonly 'guest-cid': number
 }
@@ -24,38 +24,38 @@ export interface OptionRules {
   readonly placeholders: Placeholders
 }
 
-/** The `options` of a node, ready for the command line. */
+/** The parsed `options` of a node. */
 export interface ParsedOptions {
   readonly args: readonly string[]
-  /** `off`: none is wanted; `given`: they name one themselves. */
+  /** `off`: the options switch it off; `given`: they name one. */
   readonly acceleration: 'ours' | 'off' | 'given'
-  /** Type of the machine when they name one. */
+  /** The machine type in the options. */
   readonly machine: string | undefined
   readonly hasUuid: boolean
   readonly hasDisplay: boolean
   readonly hasVga: boolean
-  /** Whether they put something where the CD-ROM drive would be. */
+  /** Whether the options use the place of the CD-ROM drive. */
   readonly hasCdrom: boolean
-  /** How many devices they add, each of which may take a PCI slot. */
+  /** The number of added devices, each of which may take a PCI slot. */
   readonly devices: number
 }
 
 interface Option {
-  /** Without its dashes; '' for a bare word, which is a disk. */
+  /** Without dashes; '' for a bare word, which is a disk. */
   readonly name: string
   readonly argument: string | undefined
 }
 
-/** Splits the text and replaces what stands between percent signs; 400 that names what may not be used. */
+/** Parses options and replaces placeholders; 400 with the name of an option that is not allowed. */
 export function parseOptions(text: string, rules: OptionRules): ParsedOptions {
   const tokens = shellWords(text, 'options')
   const all = optionsIn(tokens, rules.placeholders)
-  for (const option of [...all, ...suspects(tokens, rules.placeholders)]) refuseOurs(option, rules)
+  for (const option of [...all, ...suspects(tokens, rules.placeholders)]) refuseReserved(option, rules)
   if (!rules.isLocal) for (const option of all) refuseUnsafe(option)
   const has = (...names: readonly string[]) => all.some(({ name }) => names.includes(name))
   const machines = all.filter(({ name }) => name === 'machine' || name === 'M').map(membersOf)
   const isGiven = has('enable-kvm', 'accel') || machines.some((members) => memberOf(members, 'accel') !== undefined)
-  // Instructions cannot be counted where the processor runs them itself.
+  // icount does not work under KVM.
   const isOff = has('no-kvm', 'no-hax') || (has('icount') && !isGiven)
   return {
     args: all.filter(({ name }) => !handled.has(name)).flatMap(words),
@@ -69,7 +69,7 @@ export function parseOptions(text: string, rules: OptionRules): ParsedOptions {
   }
 }
 
-/** Gone from newer versions; what they ask for is done in another way. */
+/** Options that newer versions lack; the service handles them. */
 const handled: ReadonlySet<string> = new Set(['no-kvm', 'no-hax', 'enable-hax'])
 
 function optionsIn(tokens: readonly string[], placeholders: Placeholders): Option[] {
@@ -89,8 +89,8 @@ function optionsIn(tokens: readonly string[], placeholders: Placeholders): Optio
 }
 
 /**
- * Every word after an option that is not known, as an option: the emulator may take that one without the argument that we see
- * in the next word, and then reads all that follows in another way than we do.
+ * All words after an unknown option, each as an option. It is not known whether an unknown option takes an argument, so QEMU may parse the
+ * following words in either way.
  */
 function suspects(tokens: readonly string[], placeholders: Placeholders): Option[] {
   const first = tokens.findIndex((token, index) => {
@@ -106,22 +106,21 @@ function suspects(tokens: readonly string[], placeholders: Placeholders): Option
   })
 }
 
-/** Two dashes are one. */
+/** QEMU accepts one or two dashes. */
 const nameIn = (token: string | undefined): string | undefined => /^--?(.+)$/.exec(token ?? '')?.[1]
 
-/** Options whose argument is one text; in all others a comma begins another member. */
+/** Options whose argument is one text; in other arguments a comma separates members. */
 const wholeTexts: ReadonlySet<string> = new Set(
   'append kernel bios cdrom hda hdb hdc hdd fda fdb uuid dtb L D pflash sd mtdblock'.split(' '),
 )
 
-function replaced(word: string, placeholders: Placeholders, isList: boolean): string {
-  return word.replace(/%([a-z-]+)%/g, (text, name: string) => {
+const replaced = (word: string, placeholders: Placeholders, isList: boolean): string =>
+  word.replace(/%([a-z-]+)%/g, (text, name: string) => {
     if (!Object.hasOwn(placeholders, name)) return text
-    // Else a name with a comma would add members of its own.
+    // Escaped, because a comma in a name would begin another member.
     const value = String(placeholders[name as keyof Placeholders])
     return isList ? escaped(value) : value
   })
-}
 
 const membersOf = ({ argument }: Option): Members => membersIn(argument ?? '')
 const words = ({ name, argument }: Option): string[] => [
@@ -129,8 +128,8 @@ const words = ({ name, argument }: Option): string[] => [
   ...(argument === undefined ? [] : [argument]),
 ]
 
-/** Options that would take away what the service itself needs, with what to do instead. */
-const ours: Readonly<Record<string, string>> = {
+/** Options that the service needs itself, with the reason. */
+const reserved: Readonly<Record<string, string>> = {
   monitor: 'the monitor is used by the service',
   mon: 'the monitor is used by the service',
   qmp: 'the monitor is used by the service',
@@ -147,20 +146,20 @@ const ours: Readonly<Record<string, string>> = {
   version: 'it ends the emulator',
 }
 
-function refuseOurs(option: Option, { consoleType }: OptionRules): void {
+function refuseReserved(option: Option, { consoleType }: OptionRules): void {
   const { name } = option
-  const reason = Object.hasOwn(ours, name) ? ours[name] : undefined
+  const reason = Object.hasOwn(reserved, name) ? reserved[name] : undefined
   if (reason !== undefined) throw badRequest(`options: -${name} cannot be used, ${reason}: leave it out`)
   const isOurConsole =
     (name === 'vnc' && consoleType === 'vnc') || (name === 'spice' && consoleType.startsWith('spice'))
   if (isOurConsole) throw badRequest(`options: -${name} cannot be used, console_type is ${consoleType} already`)
-  const problem = wiringIn(option)
+  const problem = conflictIn(option)
   if (problem !== undefined)
     throw badRequest(`options: -${words(option).join(' ').slice(1)} cannot be used, ${problem}`)
 }
 
-/** How the argument of an option touches our own channels, if it does. */
-function wiringIn({ name, argument = '' }: Option): string | undefined {
+/** Why the argument of an option conflicts with channels of the service. */
+function conflictIn({ name, argument = '' }: Option): string | undefined {
   if (/^(serial|parallel|debugcon|virtioconsole)$/.test(name)) {
     if (/^(mon:)?stdio\b/.test(argument)) return 'standard input and output are the console, which is serial port 0'
     if (argument.startsWith('mon:')) return 'the monitor is used by the service'
@@ -170,19 +169,18 @@ function wiringIn({ name, argument = '' }: Option): string | undefined {
   if (name === 'chardev' && kind === 'stdio') return 'standard input and output are the console'
   if (name === 'display' && /^curses\b/.test(argument)) return 'the terminal is the console'
   if (name === 'set' && /^(netdev|chardev|mon)\.pb-/.test(argument)) return `ids with ${ownPrefix} are the service's`
-  if (name === 'global' && members.some(([, value]) => value.startsWith(ownPrefix))) {
+  if (name === 'global' && members.some(([, value]) => value.startsWith(ownPrefix)))
     return `ids with ${ownPrefix} are the service's`
-  }
-  // Network back ends are called by `name` in the old form.
+  // The old option -net names a back end by `name`.
   for (const member of ['id', 'netdev', 'chardev', ...(name === 'net' ? ['name'] : [])]) {
     const value = memberOf(members, member)
-    const isLook = name === 'object' && member !== 'id'
-    if (value?.startsWith(ownPrefix) && !isLook) return `ids with ${ownPrefix} are the service's`
+    const isReference = name === 'object' && member !== 'id'
+    if (value?.startsWith(ownPrefix) && !isReference) return `ids with ${ownPrefix} are the service's`
   }
   return undefined
 }
 
-/** A drive by its index, or by its bus and unit. */
+/** Whether a drive is on the second IDE bus, by its index or its bus. */
 function isSecondMaster(option: Option): boolean {
   if (option.name !== 'drive') return false
   const members = membersOf(option)

@@ -2,32 +2,30 @@ import { conflict } from '../../../../src/errors/api-error.ts'
 import { type BinaryFacts, isAtLeast } from './probe.ts'
 
 const slotsOfBus = 32
-/** Host bridge, south bridge (or its like on q35), graphics, and one for what nobody has thought of. */
+/** Host bridge, south bridge, graphics, and one spare slot. */
 const builtIn = 4
 
-/** Arguments that give PCI devices a place. */
-export interface PciPlan {
-  /** Bridges, which must come before what is behind them. */
+/** Places of network adapters on PCI buses. */
+interface PciPlan {
+  /** Arguments of the bridges, which must come before devices behind them. */
   readonly bridges: readonly string[]
-  /** Where the n-th adapter is: empty when the emulator finds a place by itself. */
+  /** The place of the n-th adapter; empty when QEMU chooses it. */
   readonly place: (adapter: number) => string
 }
 
 /**
- * Room for so many adapters beside `others` further devices. Adapters keep the places that the emulator gives them, by
- * which guests name their interfaces, until the first bus is full; the others have fixed places behind bridges.
+ * Places for adapters beside `others` further devices. QEMU chooses the places on the first bus, by which guests name their interfaces.
+ * Further adapters have fixed places behind bridges.
  */
 export function pciPlan(facts: Pick<BinaryFacts, 'version' | 'devices'>, adapters: number, others: number): PciPlan {
   const first = (bridges: number) => builtIn + others + bridges
   let bridges = 0
-  // A bridge takes a place itself, so one more may push the last adapter over an edge.
+  // A bridge takes a slot itself, so the number of bridges depends on itself.
   while (adapters > 0 && Math.floor((first(bridges) + adapters - 1) / slotsOfBus) > bridges) bridges++
-  if (bridges > 1 && !isAtLeast(facts.version, 2, 4)) {
+  if (bridges > 1 && !isAtLeast(facts.version, 2, 4))
     throw conflict(`${adapters} adapters need more than one PCI bridge, which takes QEMU 2.4 or later`)
-  }
-  if (bridges > 0 && !['i82801b11-bridge', 'pci-bridge'].every((model) => facts.devices.has(model))) {
+  if (bridges > 0 && !['i82801b11-bridge', 'pci-bridge'].every((model) => facts.devices.has(model)))
     throw conflict(`${adapters} adapters need PCI bridges, which this emulator does not have`)
-  }
   const hex = (number: number) => `0x${number.toString(16)}`
   return {
     bridges: Array.from({ length: bridges }, (_, index) => index + 1).flatMap((bridge) => [

@@ -1,21 +1,20 @@
 import { basename } from 'node:path'
 import { platforms } from '../../../../src/kinds/machine-emulator.ts'
 
-/** A machine architecture as QEMU names it. */
+/** An architecture, by its name in QEMU. */
 export type Platform = Exclude<(typeof platforms)[number], '' | 'null'>
 
 const known: ReadonlySet<string> = new Set(platforms.filter((platform) => platform !== '' && platform !== 'null'))
 
 export const isPlatform = (word: string): word is Platform => known.has(word)
 
-/** The platform that a setting asks for; "", "null" and nothing ask for none. */
+/** The platform of a setting; "" and "null" mean none. */
 export const platformAsked = (setting: string | null | undefined): Platform | undefined =>
   setting != null && isPlatform(setting) ? setting : undefined
 
-/** The program that emulates a platform. */
 export const programOf = (platform: Platform): string => `qemu-system-${platform}`
 
-/** The platform that a program's name tells; undefined when it tells none that is known. */
+/** The platform in the name of a program. */
 export function platformIn(path: string): Platform | undefined {
   const name = basename(path)
   if (name === 'qemu-kvm') return 'x86_64'
@@ -24,11 +23,11 @@ export function platformIn(path: string): Platform | undefined {
   return isPlatform(word) ? word : undefined
 }
 
-/** Whether a file of this name may be run as an emulator. */
+/** Whether a program of this name may run as an emulator. */
 export const isEmulatorName = (name: string): boolean =>
   /^(qemu-system.*|qemu-kvm.*|qemu)$/.test(name) && !name.endsWith('-spice')
 
-/** How the emulator of a platform is installed. */
+/** The command that installs the emulator of a platform. */
 export function installHint(platform: Platform): string {
   const family = /^(i386|x86_64)$/.test(platform)
     ? 'x86'
@@ -47,6 +46,6 @@ const hostArchitectures: Readonly<Partial<Record<NodeJS.Architecture, readonly P
   riscv64: ['riscv64'],
 }
 
-/** The platforms whose instructions this processor runs itself. */
+/** The platforms that KVM can accelerate on this processor. */
 export const nativePlatforms = (architecture: NodeJS.Architecture = process.arch): readonly Platform[] =>
   hostArchitectures[architecture] ?? []

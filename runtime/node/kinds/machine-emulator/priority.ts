@@ -2,7 +2,7 @@ import { readdirSync } from 'node:fs'
 import { setPriority } from 'node:os'
 import type { MachineEmulatorNode } from '../../../../src/kinds/machine-emulator.ts'
 
-/** nice(2) values; the others leave it as it is. */
+/** nice(2) values; other priorities change nothing. */
 const niceOf: Readonly<Partial<Record<MachineEmulatorNode['process_priority'], number>>> = {
   realtime: -20,
   'very high': -15,
@@ -11,7 +11,7 @@ const niceOf: Readonly<Partial<Record<MachineEmulatorNode['process_priority'], n
   'very low': 19,
 }
 
-/** Gives a process its priority; what went wrong. Threads have their own on Linux, and those made later have that of their maker. */
+/** Sets the priority of all threads of a process (on Linux each thread has its own); returns the problem, if any. */
 export function prioritise(pid: number, priority: MachineEmulatorNode['process_priority']): string | undefined {
   const nice = niceOf[priority]
   if (nice === undefined) return undefined
@@ -20,7 +20,7 @@ export function prioritise(pid: number, priority: MachineEmulatorNode['process_p
     return undefined
   } catch (error) {
     const { message } = error as Error
-    // A thread, or all of them, has ended meanwhile.
+    // A thread or the process has ended.
     if (/ESRCH|ENOENT/.test(message)) return undefined
     return `process_priority: ${/EACCES|EPERM/.test(message) ? `only root may set ${priority}` : message}`
   }

@@ -5,7 +5,7 @@ import type { KindNode } from '../kind.ts'
 
 const { console_type: _, ...settings } = machineSettings
 
-/** What the record of a machine keeps. */
+/** The properties in the record of a machine. */
 export type MachineProperties = Static<typeof MachineProperties>
 export const MachineProperties = Type.Object({
   ...settings,
@@ -14,13 +14,13 @@ export const MachineProperties = Type.Object({
     platforms.map((platform) => Type.Literal(platform)),
     { default: '' },
   ),
-  /** null: made from the ids. */
+  /** null: generated from the ids. */
   mac_address: Type.Union([MachineEmulatorNode.properties.mac_address, Type.Null()], { default: null }),
   /** MD5 sums of images, by the field that names them. */
   sums: Type.Record(Type.String(), Type.Object({ image: Type.String(), md5: nullable(Type.String()) }), {
     default: {},
   }),
-  /** What images that machines write to themselves were recognised as before, by their paths. */
+  /** Detected formats of images that the machine writes to, by path. */
   formats: Type.Record(Type.String(), Type.String(), { default: {} }),
 })
 
@@ -31,8 +31,7 @@ export const imageFields = [
 ]
 export type ImageField = (typeof imageFields)[number]
 
-/** The settings that are kept as they are given. */
+/** Settings that are stored without a change. */
 export const plainFields = Object.keys(settings) as readonly (keyof typeof settings)[]
 
-/** A node of this kind. */
 export type MachineKindNode = KindNode<MachineProperties>

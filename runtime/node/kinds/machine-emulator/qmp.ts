@@ -1,75 +1,57 @@
-import { createConnection, type Socket } from 'node:net'
+import type { Socket } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
 import { onAbort } from '../../../../src/async/abort.ts'
 import { ignore } from '../../../../src/async/ignore.ts'
 import { withTimeout } from '../../../../src/async/timeout.ts'
+import { connectSocket } from '../../system/connect.ts'
 import { LineReader } from '../../system/line-reader.ts'
-import { QmpError } from './qmp-error.ts'
 
-export { QmpError, type QmpErrorCode } from './qmp-error.ts'
-
-/** The longest answer known (the schema of QEMU 9) has 400 KB. */
+/** The longest known answer, the schema of QEMU 9, has 400 KB. */
 const maxLineBytes = 4 << 20
-/** More commands than this without an answer: the emulator hangs, and so does whoever sends them. */
+/** Limit of commands without an answer. */
 const maxPending = 64
-/** Between two attempts to reach a socket that is not there yet, ms. */
+/** Interval of attempts to connect to a socket that does not exist yet, ms. */
 const retryMs = 5
 
-/** Why the emulator is about to end, or (`guest-reset`, ...) would, of SHUTDOWN. */
-export type ShutdownReason =
-  | 'none'
-  | 'host-error'
-  | 'host-qmp-quit'
-  | 'host-qmp-system-reset'
-  | 'host-signal'
-  | 'host-ui'
-  | 'guest-shutdown'
-  | 'guest-reset'
-  | 'guest-panic'
-  | 'subsystem-reset'
-  | 'snapshot-load'
+/**
+ * `unreachable`: no connection; `timeout`: no answer in time; `refused`: the emulator answered with an error; `closed`: the emulator
+ * ended, or the client was closed; `protocol`: the answer is not QMP.
+ */
+type QmpErrorCode = 'unreachable' | 'timeout' | 'refused' | 'closed' | 'protocol'
 
-/** What the emulator tells by itself. Versions before 4.0 give SHUTDOWN no reason. */
-export type QmpEvent =
-  | { readonly event: 'SHUTDOWN'; readonly data: { readonly guest: boolean; readonly reason?: ShutdownReason } }
-  | { readonly event: 'RESET'; readonly data: { readonly guest: boolean; readonly reason?: ShutdownReason } }
-  | { readonly event: 'STOP' | 'RESUME' | 'POWERDOWN'; readonly data?: undefined }
-  | { readonly event: 'BLOCK_IO_ERROR'; readonly data: BlockIoError }
-  | { readonly event: 'OTHER'; readonly name: string; readonly data: Readonly<Record<string, unknown>> }
+/** A failed command or monitor connection. */
+export class QmpError extends Error {
+  override readonly name = 'QmpError'
+  readonly code: QmpErrorCode
+  /** The error class of the emulator, such as `DeviceNotFound`. */
+  readonly qmpClass: string | undefined
 
-export interface BlockIoError {
-  readonly device: string
-  readonly operation: 'read' | 'write'
-  /** `stop`: the guest stands still until it is resumed. */
-  readonly action: 'ignore' | 'report' | 'stop'
-  /** Whether the disk of the host is full. */
-  readonly nospace?: boolean
-  readonly reason: string
+  constructor(code: QmpErrorCode, message: string, options: ErrorOptions & { qmpClass?: string } = {}) {
+    super(message, options)
+    this.code = code
+    this.qmpClass = options.qmpClass
+  }
 }
+
+/** An event of the emulator (QEMU QMP reference). */
+export type QmpEvent = { readonly event: string; readonly data: Readonly<Record<string, unknown>> }
 
 export interface QmpConnect {
   /** Path of the UNIX socket. */
   readonly path: string
-  /** Bound of connecting and greeting together, ms. */
+  /** Timeout of the connection with the greeting, ms. */
   readonly ms: number
-  /** Ends the wait early, such as when the process is known to have ended. */
+  /** Cancels the wait. */
   readonly signal?: AbortSignal
 }
 
-export interface QmpVersion {
-  readonly major: number
-  readonly minor: number
-  readonly micro: number
-}
+export type QmpVersion = { readonly major: number; readonly minor: number; readonly micro: number }
 
-interface Pending {
-  readonly resolve: (value: unknown) => void
-  readonly reject: (error: QmpError) => void
-}
+type Pending = { readonly resolve: (value: unknown) => void; readonly reject: (error: QmpError) => void }
 
-/** A monitor connection to one running emulator. A monitor has one client at a time. */
+/** A monitor connection to a running emulator. A monitor takes one client at a time. */
 export class Qmp {
-  /** Resolves when the connection is gone, whoever ended it; an emulator that ends takes it along. */
+  /** Resolves when the connection is closed from either side. */
   readonly closed: Promise<void>
   readonly #socket: Socket
   readonly #lines = new LineReader(maxLineBytes)
@@ -78,7 +60,7 @@ export class Qmp {
   readonly #greeting: Promise<QmpVersion>
   #greeted: Pending | undefined
   #lastId = 0
-  #end: QmpError | undefined
+  #failure: QmpError | undefined
   #version: QmpVersion = { major: 0, minor: 0, micro: 0 }
 
   private constructor(socket: Socket) {
@@ -86,21 +68,21 @@ export class Qmp {
     this.#greeting = new Promise<unknown>((resolve, reject) => {
       this.#greeted = { resolve, reject }
     }) as Promise<QmpVersion>
-    this.#greeting.catch(ignore('who waits for the greeting is told'))
+    this.#greeting.catch(ignore('`connect` awaits it'))
     this.closed = new Promise((resolve) => socket.once('close', resolve))
     socket.on('data', (bytes) => this.#receive(bytes as Buffer))
     socket.on('error', (cause) => this.#fail(new QmpError('closed', 'The connection to the emulator broke', { cause })))
     socket.on('close', () => this.#fail(new QmpError('closed', 'The emulator closed its monitor: it has ended')))
   }
 
-  /** Connects, waits for the greeting and negotiates; the socket may appear a moment later than the process. */
+  /** Connects, also to a socket that appears after the start of the process, and negotiates capabilities. */
   static async connect({ path, ms, signal }: QmpConnect): Promise<Qmp> {
     const deadline = Date.now() + ms
     const qmp = new Qmp(await open(path, deadline, signal))
     const abort = () => qmp.#fail(new QmpError('closed', 'The emulator ended before its monitor answered'))
-    const forget = onAbort(signal, abort)
+    const stopListening = onAbort(signal, abort)
     try {
-      const silent = `The monitor of the emulator said nothing for ${ms} ms: it hangs, or somebody else uses it`
+      const silent = `The monitor of the emulator sent nothing for ${ms} ms: it hangs, or another client uses it`
       qmp.#version = await within(qmp.#greeting, Math.max(1, deadline - Date.now()), silent)
       await qmp.execute('qmp_capabilities', {}, Math.max(1, deadline - Date.now()))
       return qmp
@@ -108,7 +90,7 @@ export class Qmp {
       qmp.close()
       throw error
     } finally {
-      forget()
+      stopListening()
     }
   }
 
@@ -116,17 +98,16 @@ export class Qmp {
     return this.#version
   }
 
-  /** Whether commands can still be given. */
+  /** Whether the connection takes commands. */
   get isOpen(): boolean {
-    return this.#end === undefined
+    return this.#failure === undefined
   }
 
-  /** Gives a command and waits for its answer at most `ms`; an answer that comes later is dropped. */
+  /** Runs a command; an answer after `ms` is dropped. */
   async execute<T = unknown>(command: string, args: Readonly<Record<string, unknown>>, ms: number): Promise<T> {
-    if (this.#end !== undefined) throw this.#end
-    if (this.#pending.size >= maxPending) {
+    if (this.#failure !== undefined) throw this.#failure
+    if (this.#pending.size >= maxPending)
       throw new QmpError('timeout', `${command}: ${maxPending} commands have no answer yet, the emulator hangs`)
-    }
     const id = ++this.#lastId
     const answer = new Promise<unknown>((resolve, reject) => {
       this.#pending.set(id, { resolve, reject })
@@ -135,75 +116,77 @@ export class Qmp {
     try {
       return (await within(answer, ms, `${command}: the emulator did not answer within ${ms} ms`)) as T
     } catch (error) {
-      if (error instanceof QmpError && error.code === 'refused') {
+      if (error instanceof QmpError && error.code === 'refused')
         throw new QmpError('refused', `${command}: ${error.message}`, { qmpClass: error.qmpClass ?? '', cause: error })
-      }
       throw error
     } finally {
       this.#pending.delete(id)
     }
   }
 
-  /** Calls the listener for every event from now on; the function that comes back ends that. */
+  /** Calls the listener for each event; the result ends that. */
   onEvent(listener: (event: QmpEvent) => void): () => void {
-    // A set has every function once, and the same one may be given twice.
-    const own = (event: QmpEvent) => listener(event)
-    this.#listeners.add(own)
-    return () => this.#listeners.delete(own)
+    this.#listeners.add(listener)
+    return () => this.#listeners.delete(listener)
   }
 
-  /** The next event that fits; `closed` when the emulator ends before. Subscribed when the call returns. */
+  /** The next event that fits; `closed` when the emulator ends first. The subscription begins with the call. */
   async nextEvent(fits: (event: QmpEvent) => boolean, ms: number): Promise<QmpEvent> {
-    if (this.#end !== undefined) throw this.#end
+    if (this.#failure !== undefined) throw this.#failure
     let stop = () => {}
-    const found = new Promise<QmpEvent>((resolve) => {
+    const next = new Promise<QmpEvent>((resolve) => {
       stop = this.onEvent((event) => {
         if (fits(event)) resolve(event)
       })
     })
     try {
       const ended = this.closed.then(() => {
-        throw this.#end ?? new QmpError('closed', 'The emulator has ended')
+        throw this.#failure ?? new QmpError('closed', 'The emulator has ended')
       })
-      return await within(Promise.race([found, ended]), ms, `The emulator did not tell what was waited for in ${ms} ms`)
+      return await within(
+        Promise.race([next, ended]),
+        ms,
+        `The emulator did not send the expected event within ${ms} ms`,
+      )
     } finally {
       stop()
     }
   }
 
-  /** Lets go of the monitor; the emulator runs on. Safe to call twice. */
+  /** Closes the connection; the emulator runs on. */
   close(): void {
     this.#fail(new QmpError('closed', 'The monitor connection was closed'))
   }
 
   #receive(bytes: Buffer): void {
-    if (this.#end !== undefined) return
+    if (this.#failure !== undefined) return
     try {
       for (const line of this.#lines.push(bytes)) if (line.trim() !== '') this.#message(parse(line))
     } catch (cause) {
       const { message } = cause as Error
-      this.#fail(new QmpError('protocol', `What the monitor says is not QMP: ${message}`, { cause }))
+      this.#fail(new QmpError('protocol', `The monitor does not speak QMP: ${message}`, { cause }))
     }
   }
 
   #message(message: Readonly<Record<string, unknown>>): void {
     if (isRecord(message.QMP)) return this.#greeted?.resolve(versionIn(message.QMP))
-    if (typeof message.event === 'string') return this.#tell(eventIn(message.event, message.data))
+    if (typeof message.event === 'string')
+      return this.#emit({ event: message.event, data: isRecord(message.data) ? message.data : {} })
     const pending = this.#pending.get(Number(message.id))
-    // The answer to a command that nobody waits for any more.
+    // Undefined after the timeout of the command.
     if (pending === undefined) return
     if (!isRecord(message.error)) return pending.resolve(message.return)
     const { class: qmpClass, desc } = message.error
     pending.reject(new QmpError('refused', String(desc), { qmpClass: String(qmpClass) }))
   }
 
-  #tell(event: QmpEvent): void {
+  #emit(event: QmpEvent): void {
     for (const listener of [...this.#listeners]) listener(event)
   }
 
   #fail(error: QmpError): void {
-    if (this.#end !== undefined) return
-    this.#end = error
+    if (this.#failure !== undefined) return
+    this.#failure = error
     this.#greeted?.reject(error)
     for (const { reject } of this.#pending.values()) reject(error)
     this.#socket.destroy()
@@ -214,30 +197,18 @@ async function open(path: string, deadline: number, signal: AbortSignal | undefi
   for (;;) {
     if (signal?.aborted) throw new QmpError('closed', 'The emulator ended before its monitor was there')
     try {
-      return await connectOnce(path)
+      return await connectSocket({ path }, Math.max(1, deadline - Date.now()))
     } catch (cause) {
       const { code } = cause as NodeJS.ErrnoException
-      // Not bound yet, or bound and not yet listened on; no event tells of either.
+      // The socket is not bound yet, or does not listen yet.
       const isEarly = code === 'ENOENT' || code === 'ECONNREFUSED' || code === 'EAGAIN'
-      if (!isEarly || Date.now() + retryMs >= deadline) {
+      if (!isEarly || Date.now() + retryMs >= deadline)
         throw new QmpError('unreachable', `The monitor of the emulator cannot be reached (${code})`, { cause })
-      }
       await pause(retryMs, undefined, signal === undefined ? {} : { signal }).catch(
-        ignore('it was aborted, as the next round sees'),
+        ignore('the loop checks the signal'),
       )
     }
   }
-}
-
-function connectOnce(path: string): Promise<Socket> {
-  return new Promise((resolve, reject) => {
-    const socket = createConnection(path)
-    socket.once('error', reject)
-    socket.once('connect', () => {
-      socket.off('error', reject)
-      resolve(socket)
-    })
-  })
 }
 
 const within = <T>(promise: Promise<T>, ms: number, message: string): Promise<T> =>
@@ -257,14 +228,4 @@ const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
 function versionIn({ version }: Readonly<Record<string, unknown>>): QmpVersion {
   const qemu = isRecord(version) && isRecord(version.qemu) ? version.qemu : {}
   return { major: Number(qemu.major ?? 0), minor: Number(qemu.minor ?? 0), micro: Number(qemu.micro ?? 0) }
-}
-
-const known = new Set(['SHUTDOWN', 'RESET', 'STOP', 'RESUME', 'POWERDOWN', 'BLOCK_IO_ERROR'])
-
-/** What the emulator says of its own events is taken as its documentation promises. */
-function eventIn(name: string, data: unknown): QmpEvent {
-  const content = isRecord(data) ? data : {}
-  return known.has(name)
-    ? ({ event: name, data: content } as unknown as QmpEvent)
-    : { event: 'OTHER', name, data: content }
 }

@@ -5,13 +5,12 @@ import { diskSlots } from '../../../../src/kinds/machine-emulator.ts'
 import { diskId } from './drives.ts'
 import type { Qmp } from './qmp.ts'
 
-/** Tag of the snapshot that holds the state of a machine while it is stopped. */
+/** Tag of the snapshot with the saved state. */
 export const savedStateTag = 'patchbay'
-/** It is never dropped without being asked for. */
 export const staleStateHint =
   'its saved state may not fit its settings any more: undo their changes, or set on_close to power_off to begin without it'
 
-/** Memory goes to the disk with this bound, ms. */
+/** Timeouts of a save and of other commands, ms. */
 const saveMs = 300_000
 const askMs = 10_000
 
@@ -20,19 +19,19 @@ interface Block {
   readonly inserted?: { readonly 'node-name': string; readonly ro: boolean; readonly drv: string }
 }
 
-/** Writes the state of a paused machine into its disks; 409 with the reason when they cannot hold it. */
+/** Saves the state of a paused machine in its disks; 409 when the disks cannot hold it. */
 export async function saveState(qmp: Qmp): Promise<void> {
   const devices = await writable(qmp)
   const [vmstate] = devices
   await job(qmp, 'snapshot-save', { tag: savedStateTag, devices, vmstate }, 'savevm')
 }
 
-/** Removes the state from the disks of a machine; one that is not there is fine. */
+/** Removes the saved state, if any, from the disks. */
 export async function dropState(qmp: Qmp): Promise<void> {
   await job(qmp, 'snapshot-delete', { tag: savedStateTag, devices: await writable(qmp) }, 'delvm')
 }
 
-/** The disks that take part, by the names of their nodes. All that can be written must, or they would not fit together. */
+/** The node names of all writable disks; a state must include all of them. */
 async function writable(qmp: Qmp): Promise<string[]> {
   const blocks = await qmp.execute<Block[]>('query-block', {}, askMs)
   const disks = blocks.flatMap(({ device, inserted }) =>
@@ -47,31 +46,23 @@ async function writable(qmp: Qmp): Promise<string[]> {
   return disks.map((disk) => disk['node-name'])
 }
 
-interface JobInfo {
-  readonly id: string
-  readonly status: string
-  readonly error?: string
-}
+type JobInfo = { readonly id: string; readonly status: string; readonly error?: string }
 
-/** Runs a job to its end. Versions before 6.0 have no such jobs; what they have answers with a complaint, or nothing. */
+/** Runs a job to its end. QEMU before 6.0 has a monitor command instead, which answers with an error text or nothing. */
 async function job(qmp: Qmp, command: string, args: Record<string, unknown>, older: string): Promise<void> {
   if (qmp.version.major < 6) {
     const line = `${older} ${savedStateTag}`
-    const complaint = await qmp.execute<string>('human-monitor-command', { 'command-line': line }, saveMs)
-    if (complaint.trim() !== '') throw conflict(`The state of the machine: ${complaint.trim()}`)
+    const problem = await qmp.execute<string>('human-monitor-command', { 'command-line': line }, saveMs)
+    if (problem.trim() !== '') throw conflict(`The state of the machine: ${problem.trim()}`)
     return
   }
-  // One of a service that was killed may still be there.
+  // A unique id, because a job of a killed service may still exist.
   const jobId = `pb-${randomUUID()}`
   const concluded = qmp.nextEvent(
-    (event) =>
-      event.event === 'OTHER' &&
-      event.name === 'JOB_STATUS_CHANGE' &&
-      event.data.id === jobId &&
-      event.data.status === 'concluded',
+    ({ event, data: { id, status } }) => event === 'JOB_STATUS_CHANGE' && id === jobId && status === 'concluded',
     saveMs,
   )
-  concluded.catch(ignore('it is awaited below, unless the command fails first'))
+  concluded.catch(ignore('it is awaited below, unless the command fails'))
   await qmp.execute(command, { 'job-id': jobId, ...args }, askMs)
   await concluded
   const jobs = await qmp.execute<JobInfo[]>('query-jobs', {}, askMs)

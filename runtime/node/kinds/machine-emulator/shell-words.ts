@@ -1,12 +1,12 @@
 import { badRequest } from '../../../../src/errors/api-error.ts'
 
 /**
- * The words of a text as a POSIX shell would split them, with quotes and backslashes and nothing else: no variables, no
- * commands, no patterns. 400 when a quote or a backslash has no end; `where` names the field.
+ * Splits a text into words as a POSIX shell does, with quotes and backslashes, but without variables, commands and patterns. 400 for a
+ * quote or backslash without an end; `where` is the name of the field.
  */
 export function shellWords(text: string, where: string): string[] {
   const words: string[] = []
-  // undefined between words: '' is a word too.
+  // Undefined between words, because '' is a word.
   let word: string | undefined
   let quote = ''
   for (let index = 0; index < text.length; index++) {
@@ -17,7 +17,7 @@ export function shellWords(text: string, where: string): string[] {
       else word += char
     } else if (char === '\\') {
       if (next === undefined) throw badRequest(`${where}: a backslash at the end, expected a character after it`)
-      // Inside double quotes it stands for itself before what it has no meaning for; a line end vanishes with it.
+      // In double quotes a backslash is literal before most characters. A backslash and a newline are removed.
       const isKept = quote === '"' && !'$`"\\\n'.includes(next)
       word = (word ?? '') + (isKept ? char : '') + (next === '\n' ? '' : next)
       index++

@@ -108,7 +108,7 @@ describeWith(needsQemu)('the disk of a machine', () => {
     const asked = await Promise.all([lab.ask({ ...whole, name: 'A' }), lab.ask({ ...whole, name: 'B' })])
     expect(asked.map(({ status }) => status).sort()).toEqual([201, 409])
     const refusal = asked.find(({ status }) => status === 409)?.body.message
-    expect(refusal).toMatch(/^hda_disk_image: [AB] writes to this image itself; use linked_clone$/)
+    expect(refusal).toMatch(/^hda_disk_image: [AB] writes to this image; use linked_clone$/)
     const body = asked.find(({ status }) => status === 201)?.body
     const machine = (await lab.list()).find(({ id }) => id === body?.node_id) as Machine
     await bootAndWrite(machine)

@@ -117,7 +117,7 @@ qemuTest('a process that hangs from the start is told after the bound of connect
 qemuTest('a second client is not served, and is told so', async () => {
   const { socket } = await bareQemu('-machine', 'none')
   await monitor(socket)
-  await expect(Qmp.connect({ path: socket, ms: 150 })).rejects.toThrow('it hangs, or somebody else uses it')
+  await expect(Qmp.connect({ path: socket, ms: 150 })).rejects.toThrow('it hangs, or another client uses it')
 })
 
 test('a socket that never appears is told after the bound', async () => {
