@@ -40,7 +40,6 @@ const idlepc = Type.String({
   expects: 'an address such as 0x60008120, or an empty text for none',
 })
 
-/** A router that dynamips emulates. It has no ports: it serves to find idle-PC values. */
 export type DynamipsNode = Static<typeof DynamipsNode>
 export const DynamipsNode = objectSchema(
   'DynamipsNode',
@@ -59,30 +58,20 @@ export type DynamipsCreate = Static<typeof DynamipsCreate>
 export type DynamipsUpdate = Static<typeof DynamipsUpdate>
 
 /** Values that may be the idle PC of a router. */
-export type IdlePcProposals = Static<typeof IdlePcProposals>
-export const IdlePcProposals = Type.Array(
-  Type.String({
-    description: 'As `0x60008120 [47]`: the value, and how many of 1000 samples found the router there',
-  }),
+const IdlePcProposals = Type.Array(
+  Type.String({ description: 'As `0x60008120 [47]`: the value, and how many of 1000 samples found the router there' }),
   { $id: 'IdlePcProposals', description: 'Values that may be the idle PC of the image' },
 )
 
-/** The idle PC that was found. */
 export type IdlePc = Static<typeof IdlePc>
 export const IdlePc = objectSchema('IdlePc', 'The idle PC that was found', {
   idlepc: Type.String({ description: 'The value, as `0x60008120`' }),
 })
 
-/** The image of a search for an idle PC. */
-export type IdlePcQuestion = Static<typeof IdlePcQuestion>
-export const IdlePcQuestion = closedSchema('IdlePcQuestion', 'The image of a search for an idle PC', {
-  platform,
-  image,
-  ram,
-})
+const IdlePcQuestion = closedSchema('IdlePcQuestion', 'The image of a search for an idle PC', { platform, image, ram })
 
 /** The errors of a measurement. */
-export const measurementErrors = {
+const measurementErrors = {
   408: 'It took longer than four minutes',
   409: 'No value helps, another measurement runs, or the router cannot run or was stopped; the message says which',
 }

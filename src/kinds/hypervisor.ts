@@ -75,7 +75,6 @@ const acpiShutdown = Type.Boolean({
 })
 const ram = Type.Integer({ minimum: 0, maximum: 65535, description: 'Memory, MB; 0: as the VM is defined' })
 
-/** A node of this kind. */
 export type HypervisorNode = Static<typeof HypervisorNode>
 export const HypervisorNode = objectSchema('HypervisorNode', 'A VM of a hypervisor of the host', {
   ...nodeFields,
@@ -111,7 +110,6 @@ export const { create: HypervisorCreate, update: HypervisorUpdate } = inputsOf('
 export type HypervisorCreate = Static<typeof HypervisorCreate>
 export type HypervisorUpdate = Static<typeof HypervisorUpdate>
 
-/** A VM that a node can use. */
 export type VmSummary = Static<typeof VmSummary>
 export const VmSummary = objectSchema('VmSummary', 'A VM that a node can use', {
   vmname: Type.String(),

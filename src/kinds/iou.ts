@@ -49,7 +49,6 @@ export const iouSettings = {
   }),
 } as const
 
-/** A node of this kind. */
 export type IouNode = Static<typeof IouNode>
 export const IouNode = objectSchema('IouNode', 'A router run by an IOU image', {
   ...nodeFields,
@@ -81,15 +80,11 @@ export type IouUpdate = Static<typeof IouUpdate>
 export type IouStart = Static<typeof IouStart>
 export const IouStart = Type.Object({ iourc_content: maybe(iourc), license_check: maybe(Type.Boolean()) })
 
-/** The configurations of a router: from its NVRAM, else from its files. */
 export type IouConfigs = Static<typeof IouConfigs>
 export const IouConfigs = objectSchema(
   'IouConfigs',
   'The configurations of a router; a member is absent when the router has no such configuration',
-  {
-    startup_config_content: Type.Optional(Type.String()),
-    private_config_content: Type.Optional(Type.String()),
-  },
+  { startup_config_content: Type.Optional(Type.String()), private_config_content: Type.Optional(Type.String()) },
 )
 
 /** Members of v1: other names of the startup configuration, and ignored members. */

@@ -117,10 +117,7 @@ export const machineSettings = {
     default: [],
     description: 'Adapters with another model or MAC address than the others',
   }),
-  legacy_networking: Type.Boolean({
-    default: false,
-    description: 'Accepted for older clients; it has no effect',
-  }),
+  legacy_networking: Type.Boolean({ default: false, description: 'Accepted for older clients; it has no effect' }),
   on_close: words(['power_off', 'shutdown_signal', 'save_vm_state'], 'The effect of a stop', 'power_off'),
   cpu_throttling: Type.Integer({
     minimum: 0,
@@ -166,7 +163,6 @@ const md5Fields = {
   kernel_image_md5sum: md5('the kernel'),
 }
 
-/** A node of this kind. */
 export type MachineEmulatorNode = Static<typeof MachineEmulatorNode>
 export const MachineEmulatorNode = objectSchema('MachineEmulatorNode', 'A machine run by QEMU', {
   ...nodeFields,
@@ -193,20 +189,15 @@ export const { create: MachineEmulatorCreate, update: MachineEmulatorUpdate } = 
 export type MachineEmulatorCreate = Static<typeof MachineEmulatorCreate>
 export type MachineEmulatorUpdate = Static<typeof MachineEmulatorUpdate>
 
-/** A disk of a machine, and how much its overlay grows. */
 export type ResizeDisk = Static<typeof ResizeDisk>
 export const ResizeDisk = closedSchema('ResizeDisk', 'A disk of a machine, and how much it grows', {
   drive_name: words(diskSlots, 'The disk'),
   extend: Type.Integer({ minimum: 1, maximum: 1 << 24, description: 'MB to add' }),
 })
 
-/** The acceleration of machines on this compute. */
-export type MachineCapabilities = Static<typeof MachineCapabilities>
-export const MachineCapabilities = objectSchema('MachineCapabilities', 'The acceleration of machines on this compute', {
+const MachineCapabilities = objectSchema('MachineCapabilities', 'The acceleration of machines on this compute', {
   kvm: Type.Array(Type.String(), { description: 'Platforms that KVM accelerates; empty when it cannot be used' }),
 })
-/** Selects emulators. */
-export type EmulatorFilter = Static<typeof EmulatorFilter>
 const EmulatorFilter = closedSchema('EmulatorFilter', 'Selects emulators', {
   archs: Type.Optional(
     Type.Array(Platform, { maxItems: 100, description: 'Only emulators of these platforms; absent: all' }),

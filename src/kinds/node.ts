@@ -26,8 +26,6 @@ export const isLinkable = (kind: NodeKindName): boolean => kindOf(kind).nioTypes
 
 /** A node, its create and its update input; by default of any kind. */
 export type Node<K extends NodeKindName = NodeKindName> = NodeTypes[K]['node']
-/** A node without its `kind`, as in the schema of the kind. */
-export type NodeView = Static<Kind['node']>
 export type NodeCreate<K extends NodeKindName = NodeKindName> = NodeTypes[K]['create']
 export type NodeUpdate<K extends NodeKindName = NodeKindName> = NodeTypes[K]['update']
 

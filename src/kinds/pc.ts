@@ -13,7 +13,6 @@ export const PcEngine = oneOf(['vpcs', 'embedded'], {
 
 const consoleType = oneOf(['telnet', 'none'], { default: 'telnet' })
 
-/** A simulated PC. */
 export type PcNode = Static<typeof PcNode>
 export const PcNode = objectSchema('PcNode', 'A simulated PC', {
   ...nodeFields,

@@ -11,7 +11,6 @@ const Purpose = oneOf(['user', 'join'], {
 })
 const seconds = 365 * 24 * 3600
 
-/** A token without its secret. */
 export type AccessToken = Static<typeof AccessToken>
 export const AccessToken = objectSchema('AccessToken', 'A credential of a client or of a compute', {
   token_id: Type.String({ description: 'The part of the token between its first two "_"' }),
@@ -52,11 +51,7 @@ export const AccessTokenCreate = closedSchema(
       }),
     ),
     expires_in_s: maybe(
-      Type.Integer({
-        minimum: 1,
-        maximum: 10 * seconds,
-        description: 'Lifetime, seconds. Default: unlimited',
-      }),
+      Type.Integer({ minimum: 1, maximum: 10 * seconds, description: 'Lifetime, seconds. Default: unlimited' }),
     ),
   },
 )

@@ -1,51 +1,42 @@
 import { type Static, Type } from '@sinclair/typebox'
-import { closedSchema, maybe, nullable, objectSchema, oneOf, PortNumber } from '../schema/fields.ts'
+import { closedSchema, maybes, nullable, objectSchema, oneOf, PortNumber } from '../schema/fields.ts'
 import { Host, Password, User } from './compute.ts'
 
 /** Engines of the appliance VM. */
 export const applianceEngines = ['libvirt', 'virtualbox', 'remote'] as const
 export type ApplianceEngineName = (typeof applianceEngines)[number]
 
-const Engine = oneOf(applianceEngines, {
-  description: 'The engine of the VM; remote: a registered compute takes its place',
-})
-const VmName = Type.String({
-  minLength: 1,
-  maxLength: 255,
-  pattern: '^[^\\u0000-\\u001f\\u007f]*$',
-  expects: 'the name of a VM, 1 to 255 characters in one line, or null',
-  description: 'Name of the VM in its engine, or for remote of the compute; without a name nothing is started',
-})
-const enable = Type.Boolean({ description: 'Whether the VM is started and used as the compute `vm`' })
-const whenExit = oneOf(['stop', 'suspend', 'keep'], {
-  description: 'The fate of the VM when it is disabled, or the service ends',
-})
-const headless = Type.Boolean({ description: 'Whether the VM has no window on the screen of the host' })
-const ram = Type.Integer({ minimum: 32, maximum: 4_194_304, description: 'Memory, MB' })
-const vcpus = Type.Integer({ minimum: 1, maximum: 512, description: 'Number of processors' })
-const allocate = Type.Boolean({
-  description: 'Whether `ram` and `vcpus` apply; false: the VM keeps its own definition',
-})
-const port = Type.Integer({ ...PortNumber, description: 'TCP port of the service in the VM' })
+const address = Type.String({ ...Host, description: 'Address of the service in the VM; null: the engine supplies it' })
 
-/** The settings without the password. */
+const settings = {
+  enable: Type.Boolean({ description: 'Whether the VM is started and used as the compute `vm`' }),
+  engine: oneOf(applianceEngines, {
+    description: 'The engine of the VM; remote: a registered compute takes its place',
+  }),
+  vmname: Type.String({
+    ...{ minLength: 1, maxLength: 255, pattern: '^[^\\u0000-\\u001f\\u007f]*$' },
+    expects: 'the name of a VM, 1 to 255 characters in one line, or null',
+    description: 'Name of the VM in its engine, or for remote of the compute; without a name nothing is started',
+  }),
+  when_exit: oneOf(['stop', 'suspend', 'keep'], {
+    description: 'The fate of the VM when it is disabled, or the service ends',
+  }),
+  headless: Type.Boolean({ description: 'Whether the VM has no window on the screen of the host' }),
+  allocate_vcpus_ram: Type.Boolean({
+    description: 'Whether `ram` and `vcpus` apply; false: the VM keeps its own definition',
+  }),
+  ram: Type.Integer({ minimum: 32, maximum: 4_194_304, description: 'Memory, MB' }),
+  vcpus: Type.Integer({ minimum: 1, maximum: 512, description: 'Number of processors' }),
+  address: Host,
+  port: Type.Integer({ ...PortNumber, description: 'TCP port of the service in the VM' }),
+  user: User,
+}
+
 export type ApplianceVm = Static<typeof ApplianceVm>
 export const ApplianceVm = objectSchema(
   'ApplianceVm',
   'Settings of the appliance VM, a VM with a service that is the compute `vm`',
-  {
-    enable,
-    engine: Engine,
-    vmname: nullable(VmName),
-    when_exit: whenExit,
-    headless,
-    allocate_vcpus_ram: allocate,
-    ram,
-    vcpus,
-    address: nullable(Host),
-    port,
-    user: nullable(User),
-  },
+  { ...settings, vmname: nullable(settings.vmname), address: nullable(Host), user: nullable(User) },
 )
 
 export type ApplianceVmUpdate = Static<typeof ApplianceVmUpdate>
@@ -53,27 +44,7 @@ export const ApplianceVmUpdate = closedSchema(
   'ApplianceVmUpdate',
   'Changes of the settings; absent members stay. null removes vmname, address or user, and leaves other members. A password ' +
     'is removed with its user',
-  {
-    enable: maybe(enable),
-    engine: maybe(Engine),
-    vmname: maybe(VmName),
-    when_exit: maybe(whenExit),
-    headless: maybe(headless),
-    allocate_vcpus_ram: maybe(allocate),
-    ram: maybe(ram),
-    vcpus: maybe(vcpus),
-    address: Type.Optional(
-      nullable(
-        Type.String({
-          ...Host,
-          description: 'Address of the service in the VM; null: the engine supplies it',
-        }),
-      ),
-    ),
-    port: maybe(port),
-    user: maybe(User),
-    password: maybe(Password),
-  },
+  maybes({ ...settings, address, password: Password }),
 )
 
 /** The stored settings, with the password. */
@@ -81,21 +52,10 @@ export type ApplianceVmRecord = Static<typeof ApplianceVmRecord>
 export const ApplianceVmRecord = Type.Object({ ...ApplianceVm.properties, password: nullable(Password) })
 
 export const defaultAppliance: ApplianceVmRecord = {
-  enable: false,
-  engine: 'libvirt',
-  vmname: null,
-  when_exit: 'stop',
-  headless: false,
-  allocate_vcpus_ram: true,
-  ram: 2048,
-  vcpus: 1,
-  address: null,
-  port: 3080,
-  user: null,
-  password: null,
+  ...{ enable: false, engine: 'libvirt', vmname: null, when_exit: 'stop', headless: false, allocate_vcpus_ram: true },
+  ...{ ram: 2048, vcpus: 1, address: null, port: 3080, user: null, password: null },
 }
 
-/** An engine, and the settings that it supports. */
 export type ApplianceEngineShown = Static<typeof ApplianceEngineShown>
 export const ApplianceEngineShown = objectSchema(
   'ApplianceEngine',

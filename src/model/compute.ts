@@ -1,5 +1,5 @@
 import { type Static, Type } from '@sinclair/typebox'
-import { changing, closedSchema, maybe, Name, nullable, objectSchema, oneOf, PortNumber } from '../schema/fields.ts'
+import { changing, closedSchema, maybes, Name, nullable, objectSchema, oneOf, PortNumber } from '../schema/fields.ts'
 
 /** The id of the service itself as a compute. */
 export const localId = 'local'
@@ -65,7 +65,6 @@ const percent = (what: string) =>
     ),
   )
 
-/** A compute without its password. */
 export type Compute = Static<typeof Compute>
 export const Compute = objectSchema('Compute', 'A machine that runs nodes, in the fleet', {
   compute_id: Type.String(),
@@ -87,17 +86,12 @@ export const Compute = objectSchema('Compute', 'A machine that runs nodes, in th
   ),
 })
 
+const optional = { user: User, password: Password, accepts_projects: Accepts, weight: Weight }
+
 export type ComputeCreate = Static<typeof ComputeCreate>
 export const ComputeCreate = closedSchema('ComputeCreate', 'The address of a compute, and its credentials', {
-  compute_id: maybe(ComputeId),
-  name: maybe(Name),
-  protocol: Protocol,
-  host: Host,
-  port: PortNumber,
-  user: maybe(User),
-  password: maybe(Password),
-  accepts_projects: maybe(Accepts),
-  weight: maybe(Weight),
+  ...{ protocol: Protocol, host: Host, port: PortNumber },
+  ...maybes({ compute_id: ComputeId, name: Name, ...optional }),
 })
 
 export type ComputeUpdate = Static<typeof ComputeUpdate>
@@ -106,14 +100,8 @@ export const ComputeUpdate = closedSchema(
   'Changes of a compute; absent and null mean "leave". An empty user removes the password, too',
   {
     compute_id: Type.Optional(Type.Unknown({ description: 'Accepted and ignored' })),
-    name: maybe(Name),
-    protocol: maybe(AnyProtocol),
-    host: maybe(Host),
-    port: maybe(Type.Integer({ minimum: 0, maximum: 65535 })),
-    user: maybe(User),
-    password: maybe(Password),
-    accepts_projects: maybe(Accepts),
-    weight: maybe(Weight),
+    ...maybes({ name: Name, protocol: AnyProtocol, host: Host, port: Type.Integer({ minimum: 0, maximum: 65535 }) }),
+    ...maybes(optional),
   },
 )
 

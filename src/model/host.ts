@@ -47,7 +47,6 @@ export const Ports = objectSchema('Ports', 'Port ranges and the ports in use', {
   udp_ports: Type.Array(Type.Integer(), { description: 'UDP ports in use' }),
 })
 
-/** Load of the host. The first CPU figure after start may be 0. */
 export type Load = Static<typeof Load>
 export const Load = objectSchema('Load', 'Load of the host', {
   cpu_usage_percent: Type.Number({ minimum: 0, maximum: 100 }),

@@ -6,7 +6,6 @@ import { closedSchema, maybe, objectSchema, oneOf } from '../schema/fields.ts'
 export type ImageKindName = Extract<(typeof kinds)[number], { image: object }>['name']
 export const imageKinds: readonly ImageKindName[] = kinds.flatMap((it) => ('image' in it ? it.name : []))
 
-/** An image that nodes of a kind can be given. */
 export type Image = Static<typeof Image>
 export const Image = objectSchema('Image', 'An image that nodes of a kind can be given', {
   filename: Type.String({ description: 'Name of the file, without directories' }),
@@ -91,7 +90,6 @@ export const DiskCreate = Type.Union(Object.values(diskFormats), {
   description: 'A new disk image; the options are those of its format',
 })
 
-/** Enlarges a disk image. */
 export type DiskExtend = Static<typeof DiskExtend>
 export const DiskExtend = closedSchema('DiskExtend', 'A disk image, and how much it grows', {
   qemu_img: tool,

@@ -6,7 +6,6 @@ import { Nio } from '../schema/nio.ts'
 
 const number = (what: string) => Type.Integer({ minimum: 0, maximum: 100_000, description: `Number of the ${what}` })
 
-/** A port of a node in any open project. */
 export type LinkEnd = Static<typeof LinkEnd>
 export const LinkEnd = closedSchema('LinkEnd', 'A port of a node', {
   project_id: Uuid,
@@ -29,7 +28,6 @@ export const LinkCreate = closedSchema('LinkCreate', 'The two ports of a new lin
   filters: Type.Optional(Filters),
 })
 
-/** A new link: its two NIOs, which clients change and remove as any NIO. */
 export type Link = Static<typeof Link>
 export const Link = objectSchema('Link', 'Two ports that are linked by UDP', {
   nodes: Type.Array(Type.Object({ ...LinkEnd.properties, nio: Nio }), {

@@ -1,7 +1,6 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { changing, closedSchema, maybe, Name, nullable, objectSchema, oneOf, Uuid } from '../schema/fields.ts'
 
-/** A project variable, passed to nodes and clients unchanged. */
 export type Variable = Static<typeof Variable>
 export const Variable = closedSchema('Variable', 'A variable of a project', {
   name: Type.String({ minLength: 1 }),
@@ -15,7 +14,6 @@ export const ProjectStatusFilter = oneOf(['open', 'closed', 'all'], {
   description: 'Which projects: `closed` ones are on disk, and can be opened again by a POST with their project_id',
 })
 
-/** A project, with the members of both API versions. */
 export type Project = Static<typeof Project>
 export const Project = objectSchema('Project', 'A project: a named working directory with nodes in it', {
   project_id: Uuid,
@@ -79,7 +77,6 @@ export const ProjectUpdate = Type.Object(
   { additionalProperties: false },
 )
 
-/** One regular file of a project. */
 export type ProjectFile = Static<typeof ProjectFile>
 export const ProjectFile = objectSchema('ProjectFile', 'A file of a project', {
   path: Type.String({ description: 'Path relative to the project, separated by /' }),

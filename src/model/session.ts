@@ -2,7 +2,6 @@ import { type Static, Type } from '@sinclair/typebox'
 import { closedSchema, nullable, objectSchema } from '../schema/fields.ts'
 import { Role } from './access-token.ts'
 
-/** The client of a request. */
 export type SessionView = Static<typeof SessionView>
 export const SessionView = objectSchema('Session', 'The client, and the end of its session', {
   name: Type.String({ description: 'Name of the token or the user' }),

@@ -35,19 +35,8 @@ function inFull<T extends TSchema>(schema: T): T {
 /** Drawing fields that controllers send; a compute ignores them. */
 const ignored = Object.fromEntries(
   [
-    'auto_close',
-    'auto_open',
-    'auto_start',
-    'scene_width',
-    'scene_height',
-    'zoom',
-    'show_layers',
-    'snap_to_grid',
-    'show_grid',
-    'grid_size',
-    'drawing_grid_size',
-    'show_interface_labels',
-    'supplier',
+    ...['auto_close', 'auto_open', 'auto_start', 'scene_width', 'scene_height', 'zoom', 'show_layers'],
+    ...['snap_to_grid', 'show_grid', 'grid_size', 'drawing_grid_size', 'show_interface_labels', 'supplier'],
   ].map((name) => [name, Type.Optional(Type.Unknown({ description: 'Accepted and ignored' }))]),
 )
 

@@ -55,7 +55,6 @@ export function maybes<T extends TProperties>(members: T): { [K in keyof T]: Ret
  */
 export const changing = <T extends TSchema>(schema: T): T => ({ ...schema, changesByItself: true })
 
-/** The body of every error. */
 export type Fault = Static<typeof Fault>
 export const Fault = objectSchema('Fault', 'Body of every error', {
   message: Type.String({ description: 'What was wrong and what would be right' }),

@@ -36,7 +36,6 @@ const tap = {
   ...onEvery,
 }
 
-/** A UDP tunnel: one Ethernet frame a datagram, no extra header. */
 export type UdpNio = Static<typeof UdpNio>
 export const UdpNio = closedSchema('UdpNio', 'A UDP tunnel', udp)
 export type EthernetNio = Static<typeof GenericEthernetNio> | Static<typeof EthernetNio>
@@ -47,16 +46,8 @@ export const TapNio = closedSchema('TapNio', 'A TAP device of the host', tap)
 
 /** The NIO types of the protocol; each kind takes those of its descriptor. */
 export const nioTypes = [
-  'nio_udp',
-  'nio_generic_ethernet',
-  'nio_ethernet',
-  'nio_linux_ethernet',
-  'nio_nat',
-  'nio_tap',
-  'nio_unix',
-  'nio_vde',
-  'nio_vmnet',
-  'nio_null',
+  ...['nio_udp', 'nio_generic_ethernet', 'nio_ethernet', 'nio_linux_ethernet', 'nio_nat', 'nio_tap', 'nio_unix'],
+  ...['nio_vde', 'nio_vmnet', 'nio_null'],
 ] as const
 
 /** A NIO that this version can attach. */

@@ -1,7 +1,6 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { objectSchema } from './fields.ts'
 
-/** A program of the host. */
 export type FoundProgram = Static<typeof FoundProgram>
 export const FoundProgram = objectSchema('FoundProgram', 'A program of the host', {
   path: Type.String({ description: 'Absolute path' }),
