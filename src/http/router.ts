@@ -1,5 +1,6 @@
 import { Type } from '@sinclair/typebox'
 import { Check } from '@sinclair/typebox/value'
+import { Router } from 'itty-router'
 import { ApiError, badRequest, notFound } from '../errors/api-error.ts'
 import type { Endpoint, Method } from './endpoint.ts'
 import { pathHint } from './path-hint.ts'
@@ -18,6 +19,8 @@ interface Route {
   readonly params: readonly (readonly [name: string, index: number])[]
   /** Whether the last parameter matches the rest of the path, with its slashes. */
   readonly hasTail: boolean
+  /** How itty-router matches the path. */
+  readonly pattern: RegExp
   readonly methods: Map<Method, Endpoint>
 }
 
@@ -73,7 +76,7 @@ export class Routes {
   #find(method: string, path: string): Match | { methods: string } {
     if (path.includes('//') && !path.includes('/files/')) throw this.#nothingAt(path)
     const segments = path.split('/')
-    const route = this.#routeOf(segments)
+    const route = this.#routeOf(path, segments)
     if (route === undefined) throw this.#nothingAt(path)
     if (method === 'OPTIONS') return { methods: allowed(route.methods) }
     const endpoint = route.methods.get((method === 'HEAD' ? 'GET' : method) as Method)
@@ -82,12 +85,12 @@ export class Routes {
     throw new ApiError(405, `${method} is not possible here; ${allow} are`, { headers: { Allow: allow } })
   }
 
-  #routeOf(segments: readonly string[]): Route | undefined {
+  #routeOf(path: string, segments: readonly string[]): Route | undefined {
     let shape = ''
     for (const word of segments) shape += word === '' || this.#words.has(word) ? `/${word}` : '/*'
     const known = this.#known.get(shape)
     if (known !== undefined) return known
-    const found = this.#routes.find((route) => isAt(route, segments))
+    const found = this.#routes.find(({ pattern }) => pattern.test(path))
     if (found !== undefined && !found.hasTail && this.#known.size < maxShapes) this.#known.set(shape, found)
     return found
   }
@@ -121,22 +124,14 @@ function routeOf(template: string): Route {
     const name = parameter.exec(segment)?.[1]
     return name === undefined ? [] : [[name, index] as const]
   })
-  return { template, segments, params, hasTail: tail.test(template), methods: new Map() }
+  // Only the pattern is taken: the router itself would parse a URL for each request, and try one route after the other.
+  const pattern = Router().all(ittyPath(template)).routes[0]?.[1]
+  if (pattern === undefined) throw new Error(`itty-router has no pattern for ${template}`)
+  return { template, segments, params, hasTail: tail.test(template), pattern, methods: new Map() }
 }
 
-/** A slash at the end of the path does not count, except in a tail. */
-function isAt({ segments, hasTail }: Route, path: readonly string[]): boolean {
-  const last = segments.length - 1
-  const more = path.length - segments.length
-  const hasRoom = hasTail
-    ? more > 0 || (more === 0 && path[last] !== '')
-    : more === 0 || (more === 1 && path.at(-1) === '')
-  if (!hasRoom) return false
-  return segments.every(
-    (segment, index) =>
-      (hasTail && index === last) || (segment.startsWith('{') ? path[index] !== '' : segment === path[index]),
-  )
-}
+/** `/a/{b}/files/{path}` -> `/a/:b/files/:path+` */
+const ittyPath = (template: string): string => template.replace(tail, ':$1+').replace(/\{(\w+)\}/g, ':$1')
 
 /** The parameters, decoded exactly once. */
 function paramsOf({ params, hasTail }: Route, path: readonly string[]): Record<string, string> {
