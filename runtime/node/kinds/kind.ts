@@ -39,8 +39,8 @@ export interface Launch {
 }
 
 /**
- * A kind on this host; the common life cycle is in nodes/. `P`: the properties in its records, `D`: its descriptor. Members are methods,
- * because a list of kinds needs bivariant parameters.
+ * A kind on this host; the common life cycle is in nodes/. `P`: the properties in its records, `D`: its descriptor. Members are
+ * methods, because a list of kinds needs bivariant parameters.
  */
 export interface NodeKind<P extends Properties = Properties, D extends KindDescriptor = KindDescriptor> {
   readonly descriptor: D
@@ -69,15 +69,15 @@ export interface NodeKind<P extends Properties = Properties, D extends KindDescr
   /** The changes that a create with the id of an existing node makes. Default: all of its fields. */
   adopt?(input: Static<D['create']>, node: KindNode<P>): Static<D['update']>
   /**
-   * Applies changes of the kind, or none when it throws. `before` is the old name of the node. Properties are replaced and not mutated,
-   * so that the caller can restore them.
+   * Applies changes of the kind, or none when it throws. `before` is the old name of the node. Properties are replaced and not
+   * mutated, so that the caller can restore them.
    */
   update(node: KindNode<P>, changes: Static<D['update']>, before: string): Promise<void>
   /** Prepares a start; 409 with the reason when the node cannot start. */
   launch(node: KindNode<P>, wires: ReadonlyMap<string, PortWire>): Promise<Launch>
   /**
-   * Makes `destination` a copy of `source`. `copy` copies the directory, and lets `amend` change the copy before it is put in place.
-   * Unique settings stay those of `destination`. 409, without a change, when the copy is not possible.
+   * Makes `destination` a copy of `source`. `copy` copies the directory, and lets `amend` change the copy before it is put in
+   * place. Unique settings stay those of `destination`. 409, without a change, when the copy is not possible.
    */
   duplicate(
     source: KindNode<P>,

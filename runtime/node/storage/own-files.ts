@@ -6,8 +6,8 @@ import { conflict } from '../../../src/errors/api-error.ts'
 import { diskError, withDiskErrors } from './disk.ts'
 
 /**
- * Files in the directory of a node. Clients and the emulator can write there, so only regular files are opened, no link is followed,
- * no open blocks, and each read has a limit.
+ * Files in the directory of a node. Clients and the emulator can write there, so only regular files are opened, no link is
+ * followed, no open blocks, and each read has a limit.
  */
 
 export interface OwnFile {

@@ -111,7 +111,7 @@ export class DynamipsKind implements NodeKind<DynamipsProperties, typeof dynamip
     return [node.record.properties.image]
   }
 
-  /** Wraps the command in a cell with the image and the directory of the router. The control port is TCP, so the cell has the host's network. */
+  /** Wraps the command in a cell with the image and the directory of the router, and with the host's network for the control port. */
   async #confined(
     node: DynamipsKindNode,
     confinement: Confinement,

@@ -2,7 +2,7 @@ import { readdir, realpath, rm, symlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { endOfChildLog } from '../../keeper/child-log.ts'
 
-/** A link to the image. Dynamips gets this name, because the path of the image may have characters that its protocol cannot carry. */
+/** A link to the image, because the path of the image may have characters that the protocol cannot carry. */
 export const imageLink = 'image.bin'
 /** The log that dynamips writes. */
 export const logName = 'dynamips.log'

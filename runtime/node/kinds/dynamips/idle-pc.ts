@@ -20,8 +20,8 @@ export interface MeasuredRouter {
   readonly signal: AbortSignal
   readonly clock?: Clock
   /**
-   * Begins to measure the load of dynamips; undefined where that is not possible. The fallback is `vm cpu_usage`, which counts whole
-   * seconds, and on a busy host the time that dynamips got, not the time that it needs.
+   * Begins to measure the load of dynamips; undefined where that is not possible. The fallback is `vm cpu_usage`, which counts
+   * whole seconds, and on a busy host the time that dynamips got, not the time that it needs.
    */
   readonly watchLoad?: () => Promise<LoadWatch | undefined>
 }
@@ -84,7 +84,4 @@ const run = (
   ms = timeouts.command,
 ): Promise<DynamipsReply> => client.run(command, [name, ...values], { ms, signal })
 
-const realClock: Clock = {
-  now: () => performance.now(),
-  pause: (ms, signal) => delay(ms, undefined, { signal }),
-}
+const realClock: Clock = { now: () => performance.now(), pause: (ms, signal) => delay(ms, undefined, { signal }) }

@@ -14,9 +14,9 @@ const maxReadMs = 5
 const maxReads = 10
 
 /**
- * The load that a process would cause on an idle host: for its busiest thread, the time on a processor divided by the time without waits
- * for a processor. The plain processor time would not do: on a busy host a program that never sleeps gets little of it. Undefined where
- * the kernel keeps no statistics.
+ * The load that a process would cause on an idle host: for its busiest thread, the time on a processor divided by the time without
+ * waits for a processor. The plain processor time would not do: on a busy host a program that never sleeps gets little of it.
+ * Undefined where the kernel keeps no statistics.
  */
 export function watchLoad(pid: number): LoadWatch | undefined {
   const { threads: before, at: since } = snapshot(pid)

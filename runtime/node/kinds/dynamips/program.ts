@@ -14,9 +14,9 @@ export function requireDynamips(pathOrName: string): string {
 }
 
 /**
- * The program to run: a copy without file capabilities, made in `directory` when it is missing or old. Debian gives dynamips capabilities
- * for network devices, which a router without ports does not use. With them execve(2) fails with EPERM in a container that lacks these
- * capabilities, and the kernel clears PR_SET_PDEATHSIG (prctl(2)). Callers make one copy at a time.
+ * The program to run: a copy without file capabilities, made in `directory` when it is missing or old. Debian gives dynamips
+ * capabilities for network devices, which a router without ports does not use. With them execve(2) fails with EPERM in a container
+ * that lacks these capabilities, and the kernel clears PR_SET_PDEATHSIG (prctl(2)). Callers make one copy at a time.
  */
 export async function unprivileged(program: string, directory: string): Promise<string> {
   // A script may look for files beside itself, so it is not copied.

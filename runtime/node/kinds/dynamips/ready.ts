@@ -11,8 +11,8 @@ const retryMs = 20
 const maxLogBytes = 1 << 20
 
 /**
- * Connects to the dynamips of a directory, and to no other program on that port. `ms` is the timeout of all steps; `signal` cancels the
- * wait.
+ * Connects to the dynamips of a directory, and to no other program on that port. `ms` is the timeout of all steps; `signal` cancels
+ * the wait.
  */
 export async function reach(options: {
   readonly directory: string
@@ -35,8 +35,8 @@ export async function reach(options: {
 }
 
 /**
- * A loopback address for the control port. Dynamips asks for no credentials and skips lines that it does not understand, so a form of a
- * web page could send commands to 127.0.0.1. It cannot guess one address of 16 million. Only Linux has these addresses.
+ * A loopback address for the control port. Dynamips asks for no credentials and skips lines that it does not understand, so a form
+ * of a web page could send commands to 127.0.0.1. It cannot guess one address of 16 million. Only Linux has these addresses.
  */
 export function controlAddress(): string {
   if (process.platform !== 'linux') return '127.0.0.1'

@@ -2,11 +2,11 @@
 export type DynamipsReply = { readonly lines: readonly string[]; readonly text: string }
 
 /**
- * `unreachable`: no connection; `timeout`: no answer in time; `refused`: dynamips answered with an error; `closed`: dynamips ended, or
- * the client was closed; `aborted`: the caller cancelled; `protocol`: the answer is not of the protocol, or the command cannot be
- * written in it.
+ * `unreachable`: no connection; `timeout`: no answer in time; `refused`: dynamips answered with an error; `closed`: dynamips ended,
+ * or the client was closed; `aborted`: the caller cancelled; `protocol`: the answer is not of the protocol, or the command cannot
+ * be written in it.
  */
-export type HypervisorErrorCode = 'unreachable' | 'timeout' | 'refused' | 'closed' | 'aborted' | 'protocol'
+type HypervisorErrorCode = 'unreachable' | 'timeout' | 'refused' | 'closed' | 'aborted' | 'protocol'
 
 /** A failed command or connection. */
 export class HypervisorError extends Error {
@@ -28,8 +28,8 @@ type ReplyLine =
   | { readonly type: 'refused'; readonly text: string; readonly reply: number }
 
 /**
- * Parses a line: `101 text` is data, `100-text` ends the answer, `206-text` is an error (README.hypervisor of dynamips). A CR at the end
- * is dropped. Throws on other text.
+ * Parses a line: `101 text` is data, `100-text` ends the answer, `206-text` is an error (README.hypervisor of dynamips). A CR at
+ * the end is dropped. Throws on other text.
  */
 export function parseReply(line: string): ReplyLine {
   const [, code = '', mark, text = ''] = /^([12]\d\d)([ -])(.*?)\r?$/s.exec(line) ?? []
@@ -39,8 +39,8 @@ export function parseReply(line: string): ReplyLine {
 }
 
 /**
- * The text of a command. Values are quoted, because `#` and `!` begin a comment. The protocol has no escapes, and drops empty values,
- * so both are refused.
+ * The text of a command. Values are quoted, because `#` and `!` begin a comment. The protocol has no escapes, and drops empty
+ * values, so both are refused.
  */
 export function commandText(command: string, values: readonly (string | number)[]): string {
   const quoted = values.map((value) => {

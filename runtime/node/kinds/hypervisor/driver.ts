@@ -56,7 +56,7 @@ export interface CloneRequest {
   readonly directory: string
 }
 
-/** A hypervisor of this host. Each call has a timeout. Failures are 409 with the message of the hypervisor. VMs are named by UUID. */
+/** A hypervisor of this host. Each call has a timeout. Failures are 409 with the message of the hypervisor. */
 export interface HypervisorDriver {
   readonly name: 'libvirt' | 'virtualbox'
   /** The adapter types, the default first. */

@@ -7,7 +7,7 @@ import type { HypervisorDriver, VmAdapter, VmState } from './driver.ts'
 import { endRun } from './leftovers.ts'
 import type { HypervisorProperties, VmKindNode } from './properties.ts'
 
-export interface VmGuestsOptions {
+interface VmGuestsOptions {
   readonly drivers: Readonly<Record<HypervisorDriverName, HypervisorDriver>>
   /** The address of VNC servers. */
   readonly consoleHost: string

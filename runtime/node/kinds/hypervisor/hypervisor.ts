@@ -9,7 +9,6 @@ import {
   type HypervisorUpdate,
   hypervisor,
   hypervisorDrivers,
-  type VmSummary,
 } from '../../../../src/kinds/hypervisor.ts'
 import type { Exit } from '../../keeper-protocol/protocol.ts'
 import { fieldsOf } from '../../nodes/shown-fields.ts'
@@ -67,8 +66,16 @@ export class HypervisorKind implements NodeKind<HypervisorProperties, typeof hyp
     deferredCleanup: (node, { isDeleted }) =>
       this.#leave(node.record.properties, node.directory, isDeleted ? 'remove' : 'close'),
     onDiscarded: (record, directory) => this.#discard(record.properties, directory),
-    reapOrphans: () => this.#recover(),
-    dispose: (node) => this.#dispose(node),
+    reapOrphans: async () => {
+      await this.#leftovers.open()
+      await Promise.all(hypervisorDrivers.map((name) => this.#host.drivers[name].recover?.()))
+    },
+    dispose: (node) => {
+      this.#ports.releaseSerial(node)
+      this.#ports.releaseScreen(node)
+      this.control.ended(node)
+      this.#use.forget(node)
+    },
   }
 
   ports({ record }: VmKindNode): readonly PortRef[] {
@@ -252,30 +259,16 @@ export class HypervisorKind implements NodeKind<HypervisorProperties, typeof hyp
     if (isDeleted) await this.#leftovers.done(vm_uuid)
   }
 
-  #dispose(node: VmKindNode): void {
-    this.#ports.releaseSerial(node)
-    this.#ports.releaseScreen(node)
-    this.control.ended(node)
-    this.#use.forget(node)
-  }
-
-  readonly computeActions: ComputeActions<typeof hypervisor> = { vms: () => this.#vms() }
-
-  /** The VMs of the default driver. */
-  async #vms(): Promise<VmSummary[]> {
-    const vms = await this.#host.drivers[await this.#defaultDriver()].list()
-    return vms.map(({ name, ram }) => ({ vmname: name, ram })).sort((a, b) => (a.vmname < b.vmname ? -1 : 1))
+  readonly computeActions: ComputeActions<typeof hypervisor> = {
+    vms: async () => {
+      const vms = await this.#host.drivers[await this.#defaultDriver()].list()
+      return vms.map(({ name, ram }) => ({ vmname: name, ram })).sort((a, b) => (a.vmname < b.vmname ? -1 : 1))
+    },
   }
 
   #defaultDriver = (): Promise<HypervisorDriverName> => defaultDriver(this.#host.drivers, this.#host.settings())
 
   #driverOf = ({ record }: VmKindNode): HypervisorDriver => this.#host.drivers[record.properties.driver]
-
-  /** Completes the work of a killed service: restores VM settings, and removes leftovers. */
-  async #recover(): Promise<void> {
-    await this.#leftovers.open()
-    await Promise.all(hypervisorDrivers.map((name) => this.#host.drivers[name].recover?.()))
-  }
 
   async onClosed(): Promise<void> {
     this.#leftovers.close()

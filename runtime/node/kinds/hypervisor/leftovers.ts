@@ -23,12 +23,15 @@ const Leftover = Type.Object({
   clone: Type.Union([Type.Literal('close'), Type.Literal('remove'), Type.Null()]),
   /** The directory of the node. */
   directory: Type.String(),
-  /** A clone under creation, or after an unclear failure. If it appears before `until` (ms since 1970), and `record` is missing, it is removed. */
+  /**
+   * A clone under creation, or after an unclear failure. If it appears before `until` (ms since 1970), and `record` is missing, it
+   * is removed.
+   */
   creating: Type.Optional(Type.Object({ record: Type.String(), until: Type.Integer() })),
 })
 const LeftoverList = Type.Array(Leftover)
 
-export interface LeftoversOptions {
+interface LeftoversOptions {
   readonly drivers: Readonly<Record<HypervisorDriverName, HypervisorDriver>>
   /** The record of leftovers, for a later service. */
   readonly file: string
@@ -72,8 +75,8 @@ export class Leftovers {
   }
 
   /**
-   * Records a clone before its creation, so that a failed one is removed; `record` is the path of the future record of its node. Rejects
-   * when the disk is full or read-only (507); the clone must not be created then.
+   * Records a clone before its creation, so that a failed one is removed; `record` is the path of the future record of its node.
+   * Rejects when the disk is full or read-only (507); the clone must not be created then.
    */
   async begin(clone: Pick<Leftover, 'driver' | 'uuid' | 'directory'>, record: string): Promise<void> {
     const until = Date.now() + (this.#options.soughtMs ?? seekMs)

@@ -4,8 +4,8 @@ import { type Libc, loadLibc } from '../../system/libc.ts'
 import { freeApplicationId, netmapPeerOf } from './netmap.ts'
 
 /**
- * The application ids of this host. All IOU programs of a user share one directory of sockets, so ids are unique over all projects. Ids
- * of programs that this service did not start are known only while they run.
+ * The application ids of this host. All IOU programs of a user share one directory of sockets, so ids are unique over all projects.
+ * Ids of programs that this service did not start are known only while they run.
  */
 export class ApplicationIds {
   readonly #holders = new Map<number, string>()

@@ -54,7 +54,7 @@ export async function stageConfigs(directory: string, texts: ConfigTexts, router
   }
 }
 
-/** Writes a configuration that the router saved, if it has text. `asBackup` keeps the old file. Returns whether the text differs. */
+/** Writes a configuration that the router saved; `asBackup` keeps the old file. Returns whether the text differs. */
 export async function saveConfig(
   directory: string,
   name: ConfigName,
@@ -96,7 +96,7 @@ const kept = [
   { pattern: /^vlan\.dat-\d{5}$/, nameOf: vlanName },
 ]
 
-/** Renames the NVRAM and the VLANs of a router for its application id. A file of that name is kept; else the newest file is taken. */
+/** Renames the NVRAM and the VLANs of a router for its application id. Of several files the newest is taken. */
 export async function adoptFiles(directory: string, applicationId: number): Promise<void> {
   await withDiskErrors('Renaming the files of the router', async () => {
     await removeStaged(directory)

@@ -16,8 +16,8 @@ interface ImageLink {
 }
 
 /**
- * Creates the link; `before` is the name of the last one, which a killed service may have left. Other files of that name stay, and the
- * link gets another name. 409 when no name is free.
+ * Creates the link; `before` is the name of the last one, which a killed service may have left. Other files of that name stay, and
+ * the link gets another name. 409 when no name is free.
  */
 export const linkImage = async (directory: string, image: string, before: string): Promise<ImageLink> =>
   withDiskErrors('The link to the image', async () => {

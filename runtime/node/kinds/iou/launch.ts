@@ -72,8 +72,8 @@ export async function launchOf(node: IouKindNode, options: LaunchOptions): Promi
 }
 
 /**
- * The router in a cell. The cell has its own socket directory with the socket of the bridge (the switch) and no other instance. A link in
- * the common socket directory leads the switch to the socket of the router.
+ * The router in a cell. The cell has its own socket directory with the socket of the bridge (the switch) and no other instance. A
+ * link in the common socket directory leads the switch to the socket of the router.
  */
 async function confined(
   node: IouKindNode,

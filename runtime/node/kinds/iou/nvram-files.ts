@@ -88,9 +88,9 @@ async function isStill(directory: string, applicationId: number, bytes: Buffer):
 }
 
 /**
- * Copies the configurations from the NVRAM into the files. 409 when the NVRAM cannot be read. A file that a client replaced after the
- * last write of the NVRAM is kept, unless `why` is `changed`. With a wrong checksum the old file stays as a backup; returns the names of
- * such files.
+ * Copies the configurations from the NVRAM into the files. 409 when the NVRAM cannot be read. A file that a client replaced after
+ * the last write of the NVRAM is kept, unless `why` is `changed`. With a wrong checksum the old file stays as a backup; returns the
+ * names of such files.
  */
 export async function pullConfigs(
   directory: string,

@@ -83,7 +83,7 @@ function sectionAt(half: Buffer, { what, format, start, bytes, plainBytes }: Ext
   return { format, data, ...(format === compressed && { plainBytes }) }
 }
 
-/** The offset of the private configuration. Versions pad differently, and the version field may be wrong, so all offsets are tried. */
+/** The offset of the private configuration. Versions pad differently, and the version may be wrong, so all are tried. */
 function privateAt(half: Buffer, startupEnd: number, version: number): number | undefined {
   const byRule = startupEnd + paddingAfter(startupEnd, version, half.length)
   const aligned = startupEnd + (-startupEnd & 3)

@@ -52,8 +52,8 @@ function plainOf({ format, data, plainBytes }: Section): Buffer {
 }
 
 /**
- * An NVRAM file with new configurations, and warnings for the user. Null keeps a configuration. The files of the router and the second
- * half are kept if the size stays. 409 when the configurations do not fit.
+ * An NVRAM file with new configurations, and warnings for the user. Null keeps a configuration. The files of the router and the
+ * second half are kept if the size stays. 409 when the configurations do not fit.
  */
 export function writeConfigs(
   before: Buffer | undefined,

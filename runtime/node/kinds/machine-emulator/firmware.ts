@@ -10,7 +10,7 @@ import { requireImage } from './qemu-img.ts'
 const varsName = 'uefi_vars.fd'
 
 /** A UEFI of the host, as its package describes it (docs/interop/firmware.json of QEMU). */
-export interface SystemUefi {
+interface SystemUefi {
   readonly code: string
   readonly vars: string
   readonly targets: readonly { readonly architecture: string; readonly machines: readonly string[] }[]
@@ -26,8 +26,8 @@ const volumeMark = { at: 40, text: '_FVH' }
 const varsVolume = { at: 16, hex: '8d2bf1ff96768b4ca9852747075b4f50' }
 
 /**
- * How an image of a firmware is used. The code half of a UEFI becomes flash, with variables for the node if the host or the directory of
- * the image has a template. All other images, also a whole UEFI, are used as they are.
+ * How an image of a firmware is used. The code half of a UEFI becomes flash, with variables for the node if the host or the
+ * directory of the image has a template. All other images, also a whole UEFI, are used as they are.
  */
 export async function firmwareOf(image: string, nodeDirectory: string): Promise<Firmware> {
   requireImage(image)

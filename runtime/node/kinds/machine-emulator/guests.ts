@@ -16,7 +16,7 @@ import type { ToolInfo } from './qemu-img.ts'
 import { type Qmp, QmpError, type QmpEvent } from './qmp.ts'
 import { dropState, savedStateTag, saveState } from './saved-state.ts'
 
-export interface MachineGuestsOptions {
+interface MachineGuestsOptions {
   /** The directory of monitor sockets. */
   readonly runDirectory: string
   readonly listener: KindListener

@@ -11,7 +11,7 @@ import { type ImageField, imageFields, type MachineKindNode } from './properties
 type SumField = Extract<keyof MachineEmulatorNode, `${string}_md5sum`>
 type SumFields = Pick<MachineEmulatorNode, SumField>
 
-export interface MachineSumsOptions {
+interface MachineSumsOptions {
   readonly images: MachineImages
   readonly md5Of: (file: string) => Promise<string | undefined>
   readonly listener: KindListener

@@ -6,7 +6,7 @@ import { monitorName } from './monitor-path.ts'
 import type { MachineKindNode } from './properties.ts'
 import { Qmp, QmpError, type QmpEvent } from './qmp.ts'
 
-export interface MonitorsOptions {
+interface MonitorsOptions {
   /** The directory of the sockets. */
   readonly runDirectory: string
   /** Timeout of a reconnect, ms. */

@@ -89,8 +89,8 @@ function optionsIn(tokens: readonly string[], placeholders: Placeholders): Optio
 }
 
 /**
- * All words after an unknown option, each as an option. It is not known whether an unknown option takes an argument, so QEMU may parse the
- * following words in either way.
+ * All words after an unknown option, each as an option. It is not known whether an unknown option takes an argument, so QEMU may
+ * parse the following words in either way.
  */
 function suspects(tokens: readonly string[], placeholders: Placeholders): Option[] {
   const first = tokens.findIndex((token, index) => {

@@ -14,8 +14,8 @@ interface PciPlan {
 }
 
 /**
- * Places for adapters beside `others` further devices. QEMU chooses the places on the first bus, by which guests name their interfaces.
- * Further adapters have fixed places behind bridges.
+ * Places for adapters beside `others` further devices. QEMU chooses the places on the first bus, by which guests name their
+ * interfaces. Further adapters have fixed places behind bridges.
  */
 export function pciPlan(facts: Pick<BinaryFacts, 'version' | 'devices'>, adapters: number, others: number): PciPlan {
   const first = (bridges: number) => builtIn + others + bridges

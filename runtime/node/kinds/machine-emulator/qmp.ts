@@ -14,8 +14,8 @@ const maxPending = 64
 const retryMs = 5
 
 /**
- * `unreachable`: no connection; `timeout`: no answer in time; `refused`: the emulator answered with an error; `closed`: the emulator
- * ended, or the client was closed; `protocol`: the answer is not QMP.
+ * `unreachable`: no connection; `timeout`: no answer in time; `refused`: the emulator answered with an error; `closed`: the
+ * emulator ended, or the client was closed; `protocol`: the answer is not QMP.
  */
 type QmpErrorCode = 'unreachable' | 'timeout' | 'refused' | 'closed' | 'protocol'
 
@@ -36,7 +36,7 @@ export class QmpError extends Error {
 /** An event of the emulator (QEMU QMP reference). */
 export type QmpEvent = { readonly event: string; readonly data: Readonly<Record<string, unknown>> }
 
-export interface QmpConnect {
+interface QmpConnect {
   /** Path of the UNIX socket. */
   readonly path: string
   /** Timeout of the connection with the greeting, ms. */

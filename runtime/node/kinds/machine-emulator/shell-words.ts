@@ -1,8 +1,8 @@
 import { badRequest } from '../../../../src/errors/api-error.ts'
 
 /**
- * Splits a text into words as a POSIX shell does, with quotes and backslashes, but without variables, commands and patterns. 400 for a
- * quote or backslash without an end; `where` is the name of the field.
+ * Splits a text into words as a POSIX shell does, with quotes and backslashes, but without variables, commands and patterns. 400
+ * for a quote or backslash without an end; `where` is the name of the field.
  */
 export function shellWords(text: string, where: string): string[] {
   const words: string[] = []

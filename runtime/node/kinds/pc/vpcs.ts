@@ -27,7 +27,7 @@ async function probe(path: string): Promise<Vpcs | undefined> {
   return { path, version, hasRelaySwitch: compareVersions(version, '0.8b') >= 0 }
 }
 
-/** Compares versions such as 0.5b2, 0.6, 0.8b and 0.8.3. A number sorts after a letter, and both after nothing: 0.8, 0.8b, 0.8.3. */
+/** Compares versions such as 0.5b2 and 0.6. A number sorts after a letter, and both after nothing: 0.8, 0.8b, 0.8.3. */
 export function compareVersions(a: string, b: string): number {
   const [x = [], y = []] = [a, b].map((version) => version.match(/\d+|[a-z]+/g) ?? [])
   const index = Array.from({ length: Math.max(x.length, y.length) }).findIndex((_, at) => x[at] !== y[at])

@@ -113,21 +113,15 @@ export class LibvirtClient {
 
   async #make(uri: string): Promise<LibvirtConnection> {
     const address = addressOf(uri)
-    const connection = await this.#open(address)
-    if (!this.#isClosed) return connection
-    connection.close()
-    throw new LibvirtError('closed', 'The connection to libvirt was closed')
-  }
-
-  async #open(address: LibvirtUri): Promise<LibvirtConnection> {
-    try {
-      return await this.#tryAll(address)
-    } catch (error) {
-      const mayStart = address.isSession && this.#options.startsDaemon !== false
+    const mayStart = address.isSession && this.#options.startsDaemon !== false
+    const connection = await this.#tryAll(address).catch(async (error: unknown) => {
       if (!mayStart || !isAbsence(error)) throw error
       await startSessionDaemon()
       return this.#tryAll(address)
-    }
+    })
+    if (!this.#isClosed) return connection
+    connection.close()
+    throw new LibvirtError('closed', 'The connection to libvirt was closed')
   }
 
   async #tryAll({ uri, sockets }: LibvirtUri): Promise<LibvirtConnection> {

@@ -16,8 +16,8 @@ const overlayMs = 60_000
 const maxRecordBytes = 1 << 20
 
 /**
- * The record of a clone in its directory, for when libvirt does not know the clone. Clients can write there, so the record grants nothing
- * that a client could not request.
+ * The record of a clone in its directory, for when libvirt does not know the clone. Clients can write there, so the record grants
+ * nothing that a client could not request.
  */
 export type CloneRecord = Static<typeof CloneRecord>
 const CloneRecord = Type.Object({

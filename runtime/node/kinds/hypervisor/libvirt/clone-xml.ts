@@ -94,7 +94,7 @@ function diskToOverlay(domain: Element, element: Element): CloneDisk {
   return { device, file, format: child(element, 'driver')?.getAttribute('type') ?? 'raw', element }
 }
 
-/** Replaces disks by their overlays. The base is named here, too, because a guest or client may change the header of the overlay. */
+/** Replaces disks by their overlays. The base is named here, because a client may change the header of the overlay. */
 export function useOverlays(disks: readonly CloneDisk[], directory: string): void {
   for (const { device, file, format, element } of disks) {
     const [below] = children(element, 'backingStore')

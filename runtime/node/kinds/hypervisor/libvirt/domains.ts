@@ -4,25 +4,15 @@ import { isRefusal, libvirtErrors } from './libvirt-error.ts'
 import { procedures } from './protocol.ts'
 import { type XdrReader, XdrWriter } from './xdr.ts'
 
-/** Timeouts, ms: of queries, of operations that wait for the lock of a VM (libvirt gives up after 30 s), of starts, and of saves. */
-export type DomainBounds = { readonly look: number; readonly act: number; readonly run: number; readonly save: number }
-
-export const domainBounds: DomainBounds = { look: 15_000, act: 40_000, run: 180_000, save: 900_000 }
+/** Timeouts of queries, of operations that wait for the lock of a VM (30 s in libvirt), of starts, and of saves, ms. */
+export type DomainBounds = Readonly<typeof domainBounds>
+export const domainBounds = { look: 15_000, act: 40_000, run: 180_000, save: 900_000 }
 
 /** virDomainState. */
-export const domainStates = {
-  noState: 0,
-  running: 1,
-  blocked: 2,
-  paused: 3,
-  shutdown: 4,
-  shutoff: 5,
-  crashed: 6,
-  pmSuspended: 7,
-} as const
+export const domainStates = { noState: 0, paused: 3, shutoff: 5, crashed: 6, pmSuspended: 7 } as const
 
 /** virDomainUndefineFlagsValues. */
-const undefining = { managedSave: 1, snapshots: 2, nvram: 4, keepNvram: 8, checkpoints: 16 } as const
+const undefineFlags = { managedSave: 1, snapshots: 2, nvram: 4, keepNvram: 8, checkpoints: 16 } as const
 const xmlFlags = { secure: 1, inactive: 2 } as const
 const listFlags = { persistent: 4 } as const
 const acpiPowerButton = 1
@@ -134,13 +124,13 @@ export class Domains {
   }
 
   /** Undefines a VM and keeps its files; 409 while it has a managed save. */
-  undefine = (domain: Domain) => this.#undefine(domain, undefining.keepNvram)
+  undefine = (domain: Domain) => this.#undefine(domain, undefineFlags.keepNvram)
 
   /** Undefines a VM with its managed save and UEFI variables. */
-  undefineAll = (domain: Domain) => this.#undefine(domain, undefining.managedSave | undefining.nvram)
+  undefineAll = (domain: Domain) => this.#undefine(domain, undefineFlags.managedSave | undefineFlags.nvram)
 
   #undefine(domain: Domain, flags: number): Promise<XdrReader> {
-    const all = undefining.snapshots | undefining.checkpoints | flags
+    const all = undefineFlags.snapshots | undefineFlags.checkpoints | flags
     return this.#act(procedures.domainUndefineFlags, of(domain).uint(all))
   }
 

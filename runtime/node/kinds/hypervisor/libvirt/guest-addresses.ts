@@ -9,8 +9,8 @@ import { procedures } from './protocol.ts'
 import { type XdrReader, XdrWriter } from './xdr.ts'
 
 /**
- * virDomainInterfaceAddressesSource, the surest first: DHCP leases of libvirt's networks, and the guest agent. The third source, ARP, fails
- * in libvirt 9 ("wrong nlmsg len"), so the ARP table of the kernel is read instead.
+ * virDomainInterfaceAddressesSource, the surest first: DHCP leases of libvirt's networks, and the guest agent. The third source,
+ * ARP, fails in libvirt 9 ("wrong nlmsg len"), so the ARP table of the kernel is read instead.
  */
 const sources = { lease: 0, agent: 1 } as const
 const lookMs = 15_000

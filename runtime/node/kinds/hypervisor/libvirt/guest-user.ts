@@ -9,7 +9,7 @@ import { child, children, parseXml, textOf } from './xml.ts'
 const passing = 1
 
 /** The user of QEMU processes that libvirt starts. */
-export type GuestUser = { readonly uid: number; readonly gid: number }
+type GuestUser = { readonly uid: number; readonly gid: number }
 
 /** The user of guests in the capabilities; undefined when guests run as the user of the daemon. */
 export function guestUserIn(capabilities: string): GuestUser | undefined {
@@ -22,8 +22,8 @@ export function guestUserIn(capabilities: string): GuestUser | undefined {
 }
 
 /**
- * Gives guests execute permission on a directory and its parents, by ACLs. 409 with a command when a home directory, or a directory of
- * another user, needs it.
+ * Gives guests execute permission on a directory and its parents, by ACLs. 409 with a command when a home directory, or a directory
+ * of another user, needs it.
  */
 export async function allowPassage(directory: string, user: GuestUser): Promise<void> {
   if (user.uid === 0) return

@@ -1,8 +1,8 @@
 import { ApiError } from '../../../../../src/errors/api-error.ts'
 
 /**
- * `unreachable`: no connection; `timeout`: no answer in time; `refused`: libvirt answered with an error; `closed`: the connection ended
- * before the answer; `protocol`: the answer is not of the protocol.
+ * `unreachable`: no connection; `timeout`: no answer in time; `refused`: libvirt answered with an error; `closed`: the connection
+ * ended before the answer; `protocol`: the answer is not of the protocol.
  */
 type LibvirtErrorCode = 'unreachable' | 'timeout' | 'refused' | 'closed' | 'protocol'
 

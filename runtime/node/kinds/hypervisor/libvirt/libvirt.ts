@@ -79,11 +79,7 @@ export class LibvirtDriver implements ApplianceDriver {
     return look.vm
   }
 
-  async get(uuid: string): Promise<Vm | undefined> {
-    const domain = await this.#domains.byUuid(uuid)
-    return domain && (await this.#look(domain))?.vm
-  }
-
+  get = async (uuid: string): Promise<Vm | undefined> => (await this.#find(uuid))?.look.vm
   maxAdapters = async (): Promise<number> => maxLibvirtAdapters
 
   async usedAdapters(uuid: string): Promise<readonly number[]> {
@@ -117,8 +113,7 @@ export class LibvirtDriver implements ApplianceDriver {
   }
 
   async stop(uuid: string, how: StopMode, signal?: AbortSignal): Promise<void> {
-    const domain = await this.#domains.byUuid(uuid)
-    const look = domain && (await this.#look(domain))
+    const { domain, look } = (await this.#find(uuid)) ?? {}
     if (domain === undefined || look === undefined || !isRunning(look.vm)) return
     if (how === 'power_off') await this.#domains.destroy(domain)
     else if (how === 'shutdown_signal') await this.#shutDown(domain, look.state, signal)
@@ -126,8 +121,7 @@ export class LibvirtDriver implements ApplianceDriver {
   }
 
   async holds(uuid: string, serialPort: number): Promise<boolean> {
-    const domain = await this.#domains.byUuid(uuid)
-    const look = domain && (await this.#look(domain))
+    const { domain, look } = (await this.#find(uuid)) ?? {}
     if (domain === undefined || look === undefined || !isRunning(look.vm)) return false
     return servesSerial(parseXml(await this.#domains.live(domain)), serialPort)
   }
@@ -185,11 +179,16 @@ export class LibvirtDriver implements ApplianceDriver {
     this.#client.close()
   }
 
-  async #must(uuid: string): Promise<{ domain: Domain; look: Look }> {
+  async #find(uuid: string): Promise<{ domain: Domain; look: Look } | undefined> {
     const domain = await this.#domains.byUuid(uuid)
     const look = domain && (await this.#look(domain))
-    if (domain === undefined || look === undefined) throw conflict(`libvirt has no VM with the id ${uuid} any more`)
-    return { domain, look }
+    return domain && look && { domain, look }
+  }
+
+  async #must(uuid: string): Promise<{ domain: Domain; look: Look }> {
+    const found = await this.#find(uuid)
+    if (found === undefined) throw conflict(`libvirt has no VM with the id ${uuid} any more`)
+    return found
   }
 
   /** 409 when the VM runs. */
@@ -223,43 +222,40 @@ export class LibvirtDriver implements ApplianceDriver {
     await (state === domainStates.pmSuspended ? this.#domains.wake(domain) : this.#domains.resume(domain))
   }
 
+  /** Presses the power button, and waits until the VM has ended; 409 after the timeout, or when the signal aborts. */
   async #shutDown(domain: Domain, state: number, signal: AbortSignal | undefined): Promise<void> {
-    await this.#untilStopped(domain, signal, async () => {
+    let unwatch = () => {}
+    let stopListening = () => {}
+    // False when libvirt does not answer: after a reconnect the client reports all VMs again.
+    const hasEnded = async () => {
+      const look = await this.#look(domain)
+      return look === undefined || !isRunning(look.vm)
+    }
+    const end = async () => {
       // A paused guest does not see its power button.
       if (vmState(state, false) === 'suspended') await this.#resume(domain, state)
       await this.#domains.pressPowerButton(domain)
-    })
-  }
-
-  /** Runs `ask`, and waits until the VM has ended; 409 after the timeout, or when the signal aborts. */
-  async #untilStopped(domain: Domain, signal: AbortSignal | undefined, ask: () => Promise<void>): Promise<void> {
-    const seconds = this.#shutdownMs / 1000
-    let unwatch = () => {}
-    let forget = () => {}
-    const late = (): never => {
-      throw conflict(`The guest of "${domain.name}" did not shut down within ${seconds} s of its power button`)
     }
     try {
       const stopped = new Promise<void>((resolve, reject) => {
-        forget = onAbort(signal, () => reject(conflict(`The wait for the end of "${domain.name}" was cancelled`)))
+        stopListening = onAbort(signal, () =>
+          reject(conflict(`The wait for the end of "${domain.name}" was cancelled`)),
+        )
         if (signal?.aborted) return
-        // After a lost connection the client reports all VMs again.
-        const look = () => this.#hasEnded(domain).catch(() => false)
+        const check = () => hasEnded().catch(() => false)
         unwatch = this.#client.watch((uuid) => {
-          if (uuid === domain.uuid) void look().then((ended) => ended && resolve())
+          if (uuid === domain.uuid) void check().then((ended) => ended && resolve())
         })
-        ask().catch((error) => look().then((ended) => (ended ? resolve() : reject(error))))
+        end().catch((error) => check().then((ended) => (ended ? resolve() : reject(error))))
       })
-      await withTimeout(stopped, this.#shutdownMs, late)
+      const seconds = this.#shutdownMs / 1000
+      await withTimeout(stopped, this.#shutdownMs, () => {
+        throw conflict(`The guest of "${domain.name}" did not shut down within ${seconds} s of its power button`)
+      })
     } finally {
       unwatch()
-      forget()
+      stopListening()
     }
-  }
-
-  async #hasEnded(domain: Domain): Promise<boolean> {
-    const look = await this.#look(domain)
-    return look === undefined || !isRunning(look.vm)
   }
 }
 

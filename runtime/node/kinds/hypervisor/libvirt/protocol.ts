@@ -2,8 +2,8 @@ import { LibvirtError } from './libvirt-error.ts'
 import { XdrReader, XdrWriter } from './xdr.ts'
 
 /**
- * The wire protocol: src/rpc/virnetprotocol.x (messages) and src/remote/remote_protocol.x (procedures) of libvirt. Released numbers and
- * types never change.
+ * The wire protocol: src/rpc/virnetprotocol.x (messages) and src/remote/remote_protocol.x (procedures) of libvirt. Released numbers
+ * and types never change.
  */
 export const remoteProgram = 0x20008086
 export const keepaliveProgram = 0x6b656570

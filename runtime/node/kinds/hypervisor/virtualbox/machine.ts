@@ -71,7 +71,7 @@ export function parseVm(text: string) {
     adapter,
     /** NAT rules: name, protocol, host address, host port, guest address, guest port. */
     forwardings: [...values].flatMap(([key, rule]) => (/^Forwarding\(\d+\)$/.test(key) ? [rule] : [])),
-    /** The first serial port. `at` is `off`, or address and interrupt (`0x03f8,4`); `mode` is `server,{path}`, `disconnected`, ... */
+    /** The first serial port: `off`, or its address and interrupt (`0x03f8,4`); and `server,{path}`, `disconnected`, ... */
     serialPort: { at: value('uart1') ?? 'off', mode: value('uartmode1') },
     /** The server of the screen; the other members are undefined when it is off. */
     screen: { isOn: value('vrde') === 'on', ports: value('vrdeports'), address: value('vrdeaddress') },

@@ -6,7 +6,7 @@ import { type Adapter, attachments, type VirtualBoxVm } from './machine.ts'
 import type { AdapterRecord, RunRecord } from './run-record.ts'
 
 /** The input of a start. */
-export interface Preparation {
+interface Preparation {
   readonly machine: VirtualBoxVm
   readonly notes: ReadonlyMap<number, AdapterNote>
   readonly plan: VmPlan

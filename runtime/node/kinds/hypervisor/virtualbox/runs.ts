@@ -11,21 +11,11 @@ import { restoring } from './restoration.ts'
 import type { RunRecord, RunRecords } from './run-record.ts'
 import type { SerialSockets } from './serial-sockets.ts'
 
-/** Timeouts of runs. */
-export interface RunTimes {
-  /** Shutdown of a guest after its power button, and save of its memory, ms. */
-  readonly shutdownMs: number
-  /** Release of a stopped VM by VirtualBox, ms. */
-  readonly settleMs: number
-  /** Creation of the socket of the serial port, ms. */
-  readonly serialMs: number
-  /** Interval of polls, ms. */
-  readonly pollMs: number
-}
+/** Timeouts of a shutdown or save, of the release of a stopped VM, and of the creation of the serial socket; interval of polls. */
+export type RunTimes = Readonly<typeof defaultTimes>
+export const defaultTimes = { shutdownMs: 120_000, settleMs: 10_000, serialMs: 10_000, pollMs: 500 }
 
-export const defaultTimes: RunTimes = { shutdownMs: 120_000, settleMs: 10_000, serialMs: 10_000, pollMs: 500 }
-
-export interface RunsOptions {
+interface RunsOptions {
   readonly machines: Machines
   readonly records: RunRecords
   readonly sockets: SerialSockets

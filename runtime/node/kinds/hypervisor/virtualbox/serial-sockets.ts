@@ -10,8 +10,8 @@ import { longestSocketPath } from '../../../system/socket-path.ts'
 const pollMs = 50
 
 /**
- * The serial ports of running VMs: UNIX sockets in a directory of mode 0700. On a TCP port VirtualBox would serve all networks. Each
- * socket takes one client. VirtualBox truncates long paths.
+ * The serial ports of running VMs: UNIX sockets in a directory of mode 0700. On a TCP port VirtualBox would serve all networks.
+ * Each socket takes one client. VirtualBox truncates long paths.
  */
 export class SerialSockets {
   readonly #directory: string
