@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest'
 import { parseMac } from '../../../runtime/node/simulator/stack/address.ts'
 import { Net, parseTarget } from '../../../runtime/node/simulator/stack/net.ts'
-import { sendUdp } from '../../../runtime/node/simulator/stack/ping.ts'
 import { answerTcp, tcpFlag } from '../../../runtime/node/simulator/stack/transport.ts'
 import { ip } from './server.ts'
 import { TestPc, Wire } from './wire.ts'
@@ -19,7 +18,7 @@ async function echoed(host: string, sourcePort: number): Promise<string | undefi
   peer.openPort(sourcePort)
   const target = parseTarget(host)
   if (target === undefined) throw new Error(`no address: ${host}`)
-  const send = () => sendUdp(peer, target, sourcePort, 7, new TextEncoder().encode('hello'), {})
+  const send = () => peer.to(target).udp(sourcePort, 7, new TextEncoder().encode('hello'))
   const { refusal, answer } = await peer.ask(send, 100, new AbortController().signal, (event) =>
     event.type === 'udp' && event.datagram.destinationPort === sourcePort ? event.datagram.data.slice() : undefined,
   )

@@ -2,7 +2,8 @@ import { expect, test } from 'vitest'
 import { formatIp4, parseMac, withInterfaceId } from '../../../runtime/node/simulator/stack/address.ts'
 import { checksum, fold, read16, read32, sum16, write16, write32 } from '../../../runtime/node/simulator/stack/bytes.ts'
 import { ethernetHead, etherType, newFrame } from '../../../runtime/node/simulator/stack/ethernet.ts'
-import { Ip4, type Packet4, protocol } from '../../../runtime/node/simulator/stack/ip4.ts'
+import type { Packet } from '../../../runtime/node/simulator/stack/host-stack.ts'
+import { Ip4, protocol } from '../../../runtime/node/simulator/stack/ip4.ts'
 import { Net } from '../../../runtime/node/simulator/stack/net.ts'
 import { ip, server } from './server.ts'
 import { Wire as NewWire, TestPc, type Wire } from './wire.ts'
@@ -111,7 +112,7 @@ function router(left: Wire, right: Wire): void {
     }
     return net
   })
-  function forward(from: Net, packet: Packet4): void {
+  function forward(from: Net, packet: Packet<number>): void {
     if (packet.ttl <= 1) {
       const error = new Uint8Array(8 + 28)
       error[0] = 11

@@ -3,6 +3,7 @@ import {
   formatIp6,
   formatMac,
   isMulticast6,
+  type Mac,
   maskOf,
   parseIp4,
   parseIp6,
@@ -64,25 +65,25 @@ async function setIp4(
   const address = parseIp4(text)
   const settings = address === undefined ? undefined : readSettings(address, ownPrefix, rest)
   if (address === undefined || settings === undefined || address === 0 || address >= 0xe0000000) {
-    machine.print('Invalid address\r\n')
-    return
+    return machine.print('Invalid address\r\n')
   }
   const { ip4 } = machine.net
   machine.print('Checking for duplicate address...\r\n')
   const other = await ip4.duplicate(address, signal)
   if (signal.aborted) return
-  if (other !== undefined) {
-    machine.print(`${formatIp4(address)} is being used by MAC ${formatMac(other)}\r\nAddress not changed\r\n`)
-    return
-  }
+  if (other !== undefined) return inUse(machine, formatIp4(address), other)
   machine.net.lease.drop()
   ip4.config = settings
   ip4.announce()
   const gateway = settings.gateway === 0 ? '' : ` gateway ${formatIp4(settings.gateway)}`
-  machine.print(
-    `${machine.name === 'VPCS' ? 'PC1' : machine.name} : ${formatIp4(address)} ${formatIp4(maskOf(settings.prefix))}${gateway}\r\n`,
-  )
+  machine.print(`${nameOf(machine)} : ${formatIp4(address)} ${formatIp4(maskOf(settings.prefix))}${gateway}\r\n`)
 }
+
+const inUse = (machine: CommandHost, address: string, mac: Mac) =>
+  machine.print(`${address} is being used by MAC ${formatMac(mac)}\r\nAddress not changed\r\n`)
+
+/** The name in the answer to `ip`: that of VPCS before `set pcname`. */
+const nameOf = ({ name }: CommandHost) => (name === 'VPCS' ? 'PC1' : name)
 
 /** Mask and gateway in either order; the mask as a netmask, a number or `/number`. */
 function readSettings(address: number, ownPrefix: string | undefined, rest: readonly string[]): Address4 | undefined {
@@ -116,18 +117,14 @@ async function setIp6(
   const address = parseIp6(text)
   const prefix = Number(prefixText ?? 64)
   if (address === undefined || isMulticast6(address) || !Number.isInteger(prefix) || prefix < 1 || prefix > 128) {
-    machine.print('Invalid address\r\n')
-    return
+    return machine.print('Invalid address\r\n')
   }
   const { ip6 } = machine.net
   const other = await ip6.duplicate(address, signal)
   if (signal.aborted) return
-  if (other !== undefined) {
-    machine.print(`${formatIp6(address)} is being used by MAC ${formatMac(other)}\r\nAddress not changed\r\n`)
-    return
-  }
+  if (other !== undefined) return inUse(machine, formatIp6(address), other)
   ip6.global = { address, prefix }
-  machine.print(`${machine.name === 'VPCS' ? 'PC1' : machine.name} : ${formatIp6(address)}/${prefix}\r\n`)
+  machine.print(`${nameOf(machine)} : ${formatIp6(address)}/${prefix}\r\n`)
 }
 
 async function auto(machine: CommandHost, signal: AbortSignal): Promise<void> {
@@ -156,8 +153,7 @@ async function dhcp(machine: CommandHost, words: readonly string[], signal: Abor
   }
   const lease = await obtain(net, (letter) => machine.print(letter), signal)
   if (lease === undefined || signal.aborted) {
-    machine.print(signal.aborted ? '\r\n' : "\r\nCan't find dhcp server\r\n")
-    return
+    return machine.print(signal.aborted ? '\r\n' : "\r\nCan't find dhcp server\r\n")
   }
   net.lease.take(lease)
   if (lease.dns.length > 0) net.dns = [...lease.dns]

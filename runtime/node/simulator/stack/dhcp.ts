@@ -10,10 +10,10 @@ const [clientPort, serverPort] = [68, 67]
 const waitMs = 1000
 const tries = 3
 const broadcast = 0xffffffff
-/** A lease of so many seconds does not end (RFC 2131, 3.3). */
+/** Lease time of a lease that does not end (RFC 2131, 3.3), s. */
 export const endless = 0xffffffff
 
-/** What a server gave (RFC 2131, 2132). */
+/** A lease from a server (RFC 2131), with the configuration in its options (RFC 2132). */
 export interface Lease {
   readonly address: number
   readonly prefix: number
@@ -22,29 +22,19 @@ export interface Lease {
   readonly domain: string
   readonly server: number
   readonly seconds: number
-  /** Seconds until it is to be renewed with its server (T1). */
+  /** Seconds from the beginning to the renewal with the same server (T1). */
   readonly renewal: number
-  /** Seconds until it is to be renewed with any server (T2). */
+  /** Seconds from the beginning to the renewal with any server (T2). */
   readonly rebinding: number
   /** Milliseconds since 1970. */
   readonly began: number
 }
 
-const wanted: DhcpOption = [
-  dhcpOption.wanted,
-  [
-    dhcpOption.mask,
-    dhcpOption.router,
-    dhcpOption.dns,
-    dhcpOption.domain,
-    dhcpOption.seconds,
-    dhcpOption.renewal,
-    dhcpOption.rebinding,
-  ],
-]
+const { mask, router, dns, domain, seconds, renewal, rebinding } = dhcpOption
+const wanted: DhcpOption = [dhcpOption.wanted, [mask, router, dns, domain, seconds, renewal, rebinding]]
 const final: readonly number[] = [messageType.ack, messageType.nak]
 
-/** Discover, offer, request, acknowledge; `show` is given a letter for each. Undefined when no server gives an address. */
+/** Gets a lease: discover, offer, request, acknowledge. `show` gets a letter for each; undefined without a lease. */
 export async function obtain(
   net: Net,
   show: (letter: string) => void,
@@ -73,10 +63,7 @@ export async function obtain(
   return undefined
 }
 
-/**
- * Asks for more time: of the server of the lease, or of any. Gives the lease as it is from now on, `refused` when the address
- * may not be used any longer, undefined when nobody answers in time.
- */
+/** Renews a lease with its server, or with any. `refused`: the address must not be used any more; undefined: no answer. */
 export async function renew(
   net: Net,
   lease: Lease,
@@ -93,7 +80,7 @@ export async function renew(
   return answer.type === messageType.nak ? 'refused' : leaseOf(answer, new Map(), lease)
 }
 
-/** Tells the server that the address is free again. */
+/** Releases the address. */
 export function release(net: Net, { address, server }: Lease): void {
   const options: readonly DhcpOption[] = [[dhcpOption.server, bytesOf(server)]]
   const message = buildDhcp({ type: messageType.release, id: newId(), mac: net.mac, own: address, options })
@@ -131,7 +118,7 @@ async function exchange(
   }
 }
 
-/** What an acknowledgement gives; what it leaves out is as it was offered, or before. */
+/** The lease of an acknowledgement. Missing options are those of the offer, or of the lease before. */
 function leaseOf({ address, options }: DhcpMessage, offered: DhcpMessage['options'], before?: Lease): Lease {
   const number = (code: number) => {
     const value = options.get(code) ?? offered.get(code)
@@ -140,7 +127,7 @@ function leaseOf({ address, options }: DhcpMessage, offered: DhcpMessage['option
   const servers = options.get(dhcpOption.dns) ?? new Uint8Array(0)
   const mask = number(dhcpOption.mask)
   const seconds = number(dhcpOption.seconds) ?? before?.seconds ?? endless
-  // T1 comes before T2, and T2 before the end, whatever the server says.
+  // A server may send times in another order than T1, T2 and the end.
   const rebinding = Math.min(number(dhcpOption.rebinding) ?? Math.floor(seconds * 0.875), seconds)
   const renewal = Math.min(number(dhcpOption.renewal) ?? Math.floor(seconds / 2), rebinding)
   return {

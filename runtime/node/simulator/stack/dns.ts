@@ -1,15 +1,15 @@
 import { formatIp4, formatIp6 } from './address.ts'
-import { read16, write16 } from './bytes.ts'
+import { read16, read32, write16 } from './bytes.ts'
 import type { Net, Target } from './net.ts'
 
 const dnsPort = 53
 const waitMs = 2000
 const typeA = 1
 const typeAaaa = 28
-/** Longer chains of compressed names are made to keep us busy. */
-const maxJumps = 128
+/** Maximum number of labels of a name (RFC 1035, 2.3.4: 255 bytes). */
+const maxLabels = 128
 
-/** Asks the name servers of the pc (RFC 1035) for an IPv4 address, then for an IPv6 one; undefined when nobody knows. */
+/** Resolves a name to an IPv4 address (RFC 1035), else to an IPv6 address (RFC 3596); undefined when no server has one. */
 export async function lookup(net: Net, name: string, signal: AbortSignal): Promise<Target | undefined> {
   const full = name.includes('.') || net.domain === '' ? name : `${name}.${net.domain}`
   if (!/^[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63})*\.?$/i.test(full) || full.length > 253) return undefined
@@ -59,7 +59,7 @@ function query(id: number, name: string, type: number): Uint8Array {
   return message
 }
 
-/** The first address of the wanted type; a chain of aliases ends in the same list. */
+/** The first address of the type in an answer. CNAME records before it are skipped. */
 function parseAnswer(data: Uint8Array, type: number): Target | undefined {
   const answers = read16(data, 6)
   let at = 12
@@ -70,7 +70,7 @@ function parseAnswer(data: Uint8Array, type: number): Target | undefined {
     const length = read16(data, at + 8)
     const value = data.slice(at + 10, at + 10 + length)
     if (found === type && type === typeA && value.length === 4) {
-      const address = (read16(value, 0) * 0x10000 + read16(value, 2)) >>> 0
+      const address = read32(value, 0)
       return { family: 4, address, text: formatIp4(address) }
     }
     if (found === type && type === typeAaaa && value.length === 16)
@@ -82,7 +82,7 @@ function parseAnswer(data: Uint8Array, type: number): Target | undefined {
 
 function skipName(data: Uint8Array, from: number): number {
   let at = from
-  for (let jumps = 0; jumps < maxJumps && at < data.length; jumps++) {
+  for (let label = 0; label < maxLabels && at < data.length; label++) {
     const length = data[at] ?? 0
     if (length === 0) return at + 1
     if (length >= 0xc0) return at + 2

@@ -1,6 +1,7 @@
-import { broadcastMac, type Mac } from './address.ts'
+import type { Mac } from './address.ts'
 import { checksum, read16, read32, write16, write32 } from './bytes.ts'
 import { ethernetHead, etherType, newFrame } from './ethernet.ts'
+import type { Packet } from './host-stack.ts'
 import { Reassembly } from './reassembly.ts'
 
 export const protocol = { icmp: 1, tcp: 6, udp: 17, icmp6: 58 } as const
@@ -8,17 +9,6 @@ const head = 20
 const dontFragment = 0x4000
 const moreFragments = 0x2000
 const longest = 65_535 - head
-
-export interface Packet4 {
-  readonly protocol: number
-  readonly source: number
-  readonly destination: number
-  readonly ttl: number
-  /** The bytes after the header. */
-  readonly payload: Uint8Array
-  /** The received header and payload, for an ICMP error. */
-  readonly whole: Uint8Array
-}
 
 export interface Send4 {
   readonly protocol: number
@@ -42,7 +32,7 @@ export class Ip4 {
   }
 
   /** The packet in a frame; undefined when it is malformed, or a fragment of an incomplete packet. */
-  parse(frame: Uint8Array): Packet4 | undefined {
+  parse(frame: Uint8Array): Packet<number> | undefined {
     const at = ethernetHead
     const first = frame[at] ?? 0
     const headLength = (first & 15) * 4
@@ -61,12 +51,12 @@ export class Ip4 {
       if (complete === undefined) return undefined
       payload = complete
     }
-    const whole = frame.subarray(at, at + total)
-    return { protocol: number, source, destination, ttl: frame[at + 8] ?? 0, payload, whole }
+    const [from, whole] = [frame.subarray(6, 12), frame.subarray(at, at + total)]
+    return { from, protocol: number, source, destination, ttl: frame[at + 8] ?? 0, payload, whole }
   }
 
   /** Sends a packet to a next hop, fragmented if it exceeds the MTU; false when it must not be fragmented. */
-  send(to: Mac | 'broadcast', mtu: number, packet: Send4): boolean {
+  send(to: Mac, mtu: number, packet: Send4): boolean {
     const { payload } = packet
     if (payload.length > longest) return false
     const room = (mtu - head) & ~7
@@ -87,8 +77,8 @@ export class Ip4 {
     this.#reassembly.clear()
   }
 
-  #one(to: Mac | 'broadcast', packet: Send4, payload: Uint8Array, flags: number): void {
-    const frame = newFrame(to === 'broadcast' ? broadcastMac : to, this.#mac, etherType.ip4, head + payload.length)
+  #one(to: Mac, packet: Send4, payload: Uint8Array, flags: number): void {
+    const frame = newFrame(to, this.#mac, etherType.ip4, head + payload.length)
     const at = ethernetHead
     frame[at] = 0x45
     write16(frame, at + 2, head + payload.length)

@@ -12,7 +12,7 @@ export class LeaseKeeper {
   readonly #net: Net
   #lease: Lease | undefined
   /** Ends the maintenance of the current lease. */
-  #over: AbortController | undefined
+  #ended: AbortController | undefined
 
   constructor(net: Net) {
     this.#net = net
@@ -25,18 +25,18 @@ export class LeaseKeeper {
   /** Uses the address of the lease. */
   take(lease: Lease): void {
     this.drop()
-    const over = new AbortController()
-    this.#over = over
+    const ended = new AbortController()
+    this.#ended = ended
     this.#lease = lease
     const { address, prefix, gateway } = lease
     this.#net.ip4.config = { address, prefix, gateway }
-    if (lease.seconds !== endless) void this.#keep(lease, over.signal)
+    if (lease.seconds !== endless) void this.#keep(lease, ended.signal)
   }
 
   /** Drops the lease; the address stays configured. */
   drop(): void {
-    this.#over?.abort()
-    this.#over = undefined
+    this.#ended?.abort()
+    this.#ended = undefined
     this.#lease = undefined
   }
 
@@ -50,8 +50,12 @@ export class LeaseKeeper {
       if (signal.aborted) return
       if (answer === 'refused') break
       if (answer !== undefined) return this.take(answer)
-      const left = (isForAll ? end : rebinding) - Date.now()
-      await pauseUntil(Date.now() + Math.min(left, Math.max(left / 2, minWaitMs)), signal, this.#net.startTimer)
+      const remaining = (isForAll ? end : rebinding) - Date.now()
+      await pauseUntil(
+        Date.now() + Math.min(remaining, Math.max(remaining / 2, minWaitMs)),
+        signal,
+        this.#net.startTimer,
+      )
     }
     if (signal.aborted) return
     this.drop()

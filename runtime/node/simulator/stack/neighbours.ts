@@ -10,7 +10,7 @@ const asks = 3
 interface Waiting {
   readonly found: ((mac: Mac | undefined) => void)[]
   cancelTimer: () => void
-  left: number
+  asksLeft: number
 }
 
 /** A bounded cache of the MAC addresses of next hops, with the pending requests. For ARP and for neighbour discovery. */
@@ -55,7 +55,7 @@ export class Neighbours {
         return
       }
       if (this.#waiting.size >= maxEntries) return resolve(undefined)
-      const entry: Waiting = { found: [resolve], left: asks, cancelTimer: () => {} }
+      const entry: Waiting = { found: [resolve], asksLeft: asks, cancelTimer: () => {} }
       this.#waiting.set(address, entry)
       this.#again(address, entry)
     })
@@ -81,11 +81,8 @@ export class Neighbours {
 
   #again(address: string, entry: Waiting): void {
     entry.cancelTimer()
-    if (entry.left === 0) {
-      this.#settle(address, undefined)
-      return
-    }
-    entry.left -= 1
+    if (entry.asksLeft === 0) return this.#settle(address, undefined)
+    entry.asksLeft -= 1
     entry.cancelTimer = this.#startTimer(() => this.#again(address, entry), askMs)
     this.#ask(address)
   }

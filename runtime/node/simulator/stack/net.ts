@@ -3,6 +3,7 @@ import { equalBytes, formatIp4, formatIp6, type Ip6, type Mac, parseIp4, parseIp
 import { read16 } from './bytes.ts'
 import { etherType } from './ethernet.ts'
 import { Gate } from './gate.ts'
+import type { Remote } from './host-stack.ts'
 import { LeaseKeeper } from './lease-keeper.ts'
 import type { Listener, NetEvent, SendRefusal, SendResult } from './net-event.ts'
 import { Stack4 } from './stack4.ts'
@@ -13,13 +14,13 @@ export type Target =
   | { readonly family: 4; readonly address: number; readonly text: string }
   | { readonly family: 6; readonly address: Ip6; readonly text: string }
 
-/** The network side of a pc: both stacks, and those who wait for something. */
+/** The network side of a pc: both stacks, and the commands that wait for packets. */
 export class Net {
   readonly mac: Mac
   readonly ip4: Stack4
   readonly ip6: Stack6
   readonly lease: LeaseKeeper
-  /** While it is closed nothing is sent or received, and nobody goes on who waits. */
+  /** While the gate is closed, the pc sends and receives nothing, and its commands wait. */
   readonly gate = new Gate()
   dns: number[] = []
   domain = ''
@@ -31,20 +32,20 @@ export class Net {
   constructor(mac: Mac, send: (frame: Uint8Array) => void, timer: StartTimer = startTimer) {
     this.mac = mac
     this.startTimer = timer
-    const told: Listener = (event) => {
+    const emit: Listener = (event) => {
       for (const listener of this.#listeners) listener(event)
     }
     const sendOpen = (frame: Uint8Array) => {
       if (!this.gate.isClosed) send(frame)
     }
-    this.ip4 = new Stack4(mac, sendOpen, told, timer)
-    this.ip6 = new Stack6(mac, sendOpen, told, timer)
+    this.ip4 = new Stack4(mac, sendOpen, emit, timer)
+    this.ip6 = new Stack6(mac, sendOpen, emit, timer)
     this.ip4.isListening = (port) => this.#openPorts.has(port)
     this.ip6.isListening = this.ip4.isListening
     this.lease = new LeaseKeeper(this)
   }
 
-  /** A frame from the wire; what is not for us is dropped. */
+  /** Handles a frame from the wire; drops frames for other hosts. */
   receive(frame: Uint8Array): void {
     if (frame.length < 14 || this.gate.isClosed) return
     const isGroup = ((frame[0] ?? 0) & 1) === 1
@@ -55,9 +56,13 @@ export class Net {
     else if (type === etherType.ip6) this.ip6.receive(frame)
   }
 
+  to(target: Target): Remote {
+    return target.family === 4 ? this.ip4.to(target.address) : this.ip6.to(target.address)
+  }
+
   /**
-   * Sends, and waits for the first event that passes, so long after it has left. Gives why it could not be sent, or the answer;
-   * nothing of both when nobody answers, or when given up.
+   * Sends a packet, and waits up to `ms` for the first event that passes. Returns why the packet could not be sent, or the answer;
+   * neither of them after the timeout or the abort.
    */
   async ask<T>(
     send: () => Promise<SendResult>,
@@ -76,8 +81,8 @@ export class Net {
       const result = await send()
       if (result !== 'sent') return { refusal: result }
       if (answer === undefined) {
-        const started = (over: () => void) => {
-          wake = over
+        const started = (end: () => void) => {
+          wake = end
         }
         await pause(ms, signal, started, this.startTimer)
         await this.gate.pass()
@@ -88,7 +93,7 @@ export class Net {
     }
   }
 
-  /** A port for a command; what comes to it is for the command alone until it is given back. */
+  /** Opens a port for a command. Until `close` only the command receives its packets. */
   openPort(wanted?: number): { port: number; close: () => void } {
     this.#lastPort = this.#lastPort >= 60_000 ? 1024 : this.#lastPort + 1
     const port = wanted ?? this.#lastPort
@@ -105,7 +110,7 @@ export class Net {
   }
 }
 
-/** The address that a text is; undefined when it is a name. */
+/** Parses an address; undefined for a name. */
 export function parseTarget(text: string): Target | undefined {
   const ip4 = parseIp4(text)
   if (ip4 !== undefined) return { family: 4, address: ip4, text: formatIp4(ip4) }

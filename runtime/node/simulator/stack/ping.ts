@@ -1,13 +1,11 @@
 import { pause } from '../../../../src/async/pause.ts'
-import { checksum, write16 } from './bytes.ts'
-import { protocol } from './ip4.ts'
 import type { Net, Target } from './net.ts'
-import { echoPort, type SendOptions, type SendRefusal, type SendResult } from './net-event.ts'
-import { buildTcp, tcpFlag } from './transport.ts'
+import { echoPort, type SendRefusal } from './net-event.ts'
+import { tcpFlag } from './transport.ts'
 
 export interface PingOptions {
   readonly mode: 'icmp' | 'udp' | 'tcp'
-  /** Number.POSITIVE_INFINITY: until it is interrupted. */
+  /** Number.POSITIVE_INFINITY: until Ctrl-C. */
   readonly count: number
   readonly intervalMs: number
   /** Bytes of data. */
@@ -31,7 +29,7 @@ export const pingDefaults: PingOptions = {
   sourcePort: undefined,
 }
 
-/** Shows a line for every probe, as VPCS does. */
+/** Pings a host. Shows a line for every probe, as VPCS does. */
 export async function ping(
   net: Net,
   target: Target,
@@ -56,37 +54,32 @@ export async function ping(
 
 interface EchoLine {
   readonly text: string
-  /** There is no use in going on. */
+  /** No further probe can succeed. */
   readonly isFinal: boolean
 }
+
+type Probe = (
+  ...of: [net: Net, target: Target, options: PingOptions, id: number, sequence: number, signal: AbortSignal]
+) => Promise<EchoLine>
 
 const line = (text: string, isFinal = false): EchoLine => ({ text, isFinal })
 const ms = (since: number): string => (performance.now() - since).toFixed(3)
 
 function refused(refusal: SendRefusal, target: Target): EchoLine {
-  switch (refusal) {
-    case 'not reachable':
-      return line(`host (${target.text}) not reachable`, true)
-    case 'no gateway':
-      return line('No gateway found', true)
-    case 'no address':
-      return line('No IP address', true)
-    case 'too big':
-      return line('packet too big for the MTU, and it may not be fragmented', true)
+  const texts: Readonly<Record<SendRefusal, string>> = {
+    'not reachable': `host (${target.text}) not reachable`,
+    'no gateway': 'No gateway found',
+    'no address': 'No IP address',
+    'too big': 'packet too big for the MTU, and it may not be fragmented',
   }
+  return line(texts[refusal], true)
 }
 
-async function icmpProbe(
-  net: Net,
-  target: Target,
-  options: PingOptions,
-  id: number,
-  sequence: number,
-  signal: AbortSignal,
-): Promise<EchoLine> {
+const icmpProbe: Probe = async (net, target, options, id, sequence, signal) => {
   const began = performance.now()
   const name = target.family === 4 ? 'icmp_seq' : 'icmp6_seq'
-  const send = () => sendEcho(net, target, id, sequence, options)
+  const data = Uint8Array.from({ length: options.size }, (_, index) => index)
+  const send = () => net.to(target).echo(id, sequence, data, options)
   const { refusal, answer } = await net.ask(send, options.waitMs, signal, (event) => {
     if ((event.type !== 'echo' && event.type !== 'error') || event.id !== id || event.sequence !== sequence)
       return undefined
@@ -98,36 +91,11 @@ async function icmpProbe(
   return line(answer ?? `${target.text} ${name}=${sequence} timeout`)
 }
 
-async function sendEcho(
-  net: Net,
-  target: Target,
-  id: number,
-  sequence: number,
-  options: PingOptions,
-): Promise<SendResult> {
-  const data = Uint8Array.from({ length: options.size }, (_, index) => index)
-  if (target.family === 6) return net.ip6.echo(target.address, id, sequence, data, options)
-  const message = new Uint8Array(8 + data.length)
-  message[0] = 8
-  write16(message, 4, id)
-  write16(message, 6, sequence)
-  message.set(data, 8)
-  write16(message, 2, checksum(message, 0, message.length))
-  return net.ip4.send(target.address, protocol.icmp, message, options)
-}
-
-async function udpProbe(
-  net: Net,
-  target: Target,
-  options: PingOptions,
-  _: number,
-  sequence: number,
-  signal: AbortSignal,
-): Promise<EchoLine> {
+const udpProbe: Probe = async (net, target, options, _, sequence, signal) => {
   const { port, close } = net.openPort(options.sourcePort)
   const began = performance.now()
   try {
-    const send = () => sendUdp(net, target, port, options.port, new Uint8Array(options.size), options)
+    const send = () => net.to(target).udp(port, options.port, new Uint8Array(options.size), options)
     const { refusal, answer } = await net.ask(send, options.waitMs, signal, (event) => {
       if (event.type === 'udp' && event.from === target.text && event.datagram.destinationPort === port) {
         return `${event.datagram.data.length + 28} bytes from ${event.from} udp_seq=${sequence} ttl=${event.ttl} time=${ms(began)} ms`
@@ -142,15 +110,8 @@ async function udpProbe(
   }
 }
 
-/** A whole conversation with the echo port: connect, send, close. */
-async function tcpProbe(
-  net: Net,
-  target: Target,
-  options: PingOptions,
-  _: number,
-  sequence: number,
-  signal: AbortSignal,
-): Promise<EchoLine> {
+/** Connects to the port, sends data and closes the connection: a line for each step. */
+const tcpProbe: Probe = async (net, target, options, _, sequence, signal) => {
   const { port, close } = net.openPort(options.sourcePort)
   const where = `${options.port}@${target.text} seq=${sequence}`
   try {
@@ -171,7 +132,7 @@ async function tcpProbe(
         flags,
         data: payload ?? new Uint8Array(0),
       }
-      const send = () => sendTcp(net, target, segment, options)
+      const send = () => net.to(target).tcp(segment, options)
       const { refusal, answer } = await net.ask(send, options.waitMs, signal, (event) =>
         event.type === 'tcp' && event.from === target.text && event.segment.destinationPort === port
           ? event
@@ -191,34 +152,7 @@ async function tcpProbe(
   }
 }
 
-export function sendUdp(
-  net: Net,
-  target: Target,
-  from: number,
-  to: number,
-  data: Uint8Array,
-  options: SendOptions,
-): Promise<SendResult> {
-  return target.family === 4
-    ? net.ip4.udp(target.address, from, to, data, options)
-    : net.ip6.udp(target.address, from, to, data, options)
-}
-
-function sendTcp(
-  net: Net,
-  target: Target,
-  segment: Parameters<typeof buildTcp>[0],
-  options: SendOptions,
-): Promise<SendResult> {
-  if (target.family === 4) {
-    const pseudo = net.ip4.pseudo(net.ip4.config?.address ?? 0, target.address)
-    return net.ip4.send(target.address, protocol.tcp, buildTcp(segment, pseudo), options)
-  }
-  const pseudo = net.ip6.pseudo(net.ip6.sourceFor(target.address), target.address)
-  return net.ip6.send(target.address, protocol.tcp, buildTcp(segment, pseudo), options)
-}
-
-/** By code: RFC 792, and RFC 4443, 3.1. */
+/** What is unreachable, by code (RFC 792; RFC 4443, 3.1). */
 const unreachable4 = ['network', 'host', 'protocol', 'port', 'size'] as const
 const unreachable6 = ['network', 'prohibited', 'scope', 'host', 'port'] as const
 

@@ -1,11 +1,11 @@
 import type { Net, Target } from './net.ts'
-import { describe, sendUdp } from './ping.ts'
+import { describe } from './ping.ts'
 
 const firstPort = 33_434
 const probes = 3
 const waitMs = 1000
 
-/** Shows a line for every hop: UDP probes with a growing TTL, and who complains about them. */
+/** Shows a line for every hop: UDP probes with a growing TTL, and the senders of the ICMP errors. */
 export async function trace(
   net: Net,
   target: Target,
@@ -46,7 +46,7 @@ async function probeOnce(net: Net, target: Target, port: number, ttl: number, si
   const source = net.openPort()
   const began = performance.now()
   try {
-    const send = () => sendUdp(net, target, source.port, port, new Uint8Array(32), { ttl })
+    const send = () => net.to(target).udp(source.port, port, new Uint8Array(32), { ttl })
     const { refusal, answer } = await net.ask(send, waitMs, signal, (event) =>
       event.type === 'error' && event.id === source.port && event.sequence === port
         ? { from: event.from, time: (performance.now() - began).toFixed(3), icmpType: event.icmpType, code: event.code }
