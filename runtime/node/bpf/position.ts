@@ -52,7 +52,7 @@ function completions(tokens: readonly Token[]): string[] {
   )
 }
 
-/** The closing brackets of everything that is open: first those that complete a value, then the others. */
+/** The closing brackets of all open brackets: first those that complete a value, then the others. */
 function closers(tokens: readonly Token[]): { readonly arithmetic: string; readonly logical: string } {
   const open: { readonly closer: string; readonly isArithmetic: boolean }[] = []
   let before = ''

@@ -296,7 +296,7 @@ function readFlags(argv: readonly string[]): { values: Tree; file: string | unde
   return { values, file: typeof parsed.config === 'string' ? parsed.config : undefined }
 }
 
-/** What is wrong with the flags, and what would be right. */
+/** The error message for the flags, with a hint. */
 function flagFault({ code, message }: Error & { code?: string }, byName: ReadonlyMap<string, SettingKey>): string {
   const name = /'(?:-\w, )?--?([\w-]+)/.exec(message)?.[1] ?? ''
   const schema = byName.get(name.replace(/^no-/, ''))?.schema

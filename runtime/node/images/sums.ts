@@ -114,7 +114,7 @@ export class ImageSums {
       writeDurable(this.#records.pathOf(file), JSON.stringify(Object.fromEntries(await this.#load())))
     this.#saved = this.#saved
       .then(() => this.#records.save({ file, what }, write))
-      .catch(ignore('it is told where records are saved, and sums that are not kept are made again'))
+      .catch(ignore('`save` reports the failure, and missing sums are computed again'))
   }
 
   #load(): Promise<Map<string, Kept>> {

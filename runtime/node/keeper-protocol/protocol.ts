@@ -362,11 +362,11 @@ export interface Operations {
   /** Ends its captures too. */
   'nio.detach': { in: Input<'nio.detach'>; out: Record<string, never> }
   /**
-   * Joins ports, or changes the impairments of links in place; links that are as given are left alone. What is attached to a port,
-   * and another link of it, is removed first. All links in about the time of one.
+   * Joins ports, or changes the impairments of links in place; equal links stay as they are. An attached NIO or another link of a port
+   * is removed first. All links take about the time of one.
    */
   'link.join': { in: Input<'link.join'>; out: Record<string, never> }
-  /** Separates the ports and ends their captures. A link that is not known, or has other ports by now, is no error. */
+  /** Separates the ports and ends their captures. An unknown link, or one with other ports, is no error. */
   'link.remove': { in: Input<'link.remove'>; out: Record<string, never> }
   /** The report of one port (`fresh`: after a new check of its link), or of all. */
   'port.report': { in: Input<'port.report'>; out: { ports: readonly PortReport[] } }

@@ -33,7 +33,7 @@ export function lockName(directory: string): string {
   return `\0patchbay-keeper-${process.getuid?.() ?? 0}-${name}`
 }
 
-/** Whether a keeper runs in the directory, even one that does not answer. */
+/** Whether a keeper runs in the directory, even if it does not answer. */
 export const hasKeeper = (directory: string): Promise<boolean> =>
   new Promise((resolve) => {
     const socket = connect({ path: lockName(directory) })

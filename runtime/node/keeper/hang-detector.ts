@@ -8,7 +8,7 @@ const checkMs = 200
 /** Processor time, ms, after which the process must answer a request; a tenth of it in one interval makes the keeper ask. */
 const answerMs = 300
 const busyMs = 50
-/** Bound of a connection to the inspector that no check uses any more, ms. */
+/** Timeout of an idle connection to the inspector, ms. */
 const connectionMs = 5000
 /** The announcement of the inspector in stderr. Its path is a random UUID that only stderr shows (`--inspect-publish-uid`). */
 const announcement = /^Debugger listening on ws:\/\/127\.0\.0\.1:(\d+)(\/\S+)/
@@ -29,7 +29,7 @@ export class HangDetector {
   #inspector: { readonly port: number; readonly path: string } | undefined
   #socket: Socket | undefined
   #isConnected = false
-  #wasHeard = false
+  #hasAnswered = false
   /** Processor time at the last check, ms. */
   #used = 0
   /** Processor time at the unanswered request, ms. */
@@ -55,9 +55,9 @@ export class HangDetector {
     })
   }
 
-  /** The process said something, so its event loop runs. */
+  /** To be called when the process sends anything: its event loop runs. */
   heard(): void {
-    this.#wasHeard = true
+    this.#hasAnswered = true
     this.#since = undefined
     // The process waits for the end of the connection when it closes the inspector.
     this.#socket?.destroy()
@@ -75,7 +75,7 @@ export class HangDetector {
   #check(): void {
     const used = this.#time.read() ?? this.#used
     if (this.#since === undefined) {
-      if (this.#wasHeard && used - this.#used >= busyMs) {
+      if (this.#hasAnswered && used - this.#used >= busyMs) {
         this.#since = used
         this.#request()
       }
@@ -89,7 +89,7 @@ export class HangDetector {
     else this.#socket ??= this.#connect(this.#inspector)
   }
 
-  /** Connects as a WebSocket client (RFC 6455, section 4.1). The answers are of no interest. */
+  /** Connects as a WebSocket client (RFC 6455, section 4.1). Answers are ignored. */
   #connect({ port, path }: { readonly port: number; readonly path: string }): Socket {
     const socket = connect(port, '127.0.0.1')
     socket.on('error', () => {})

@@ -21,25 +21,25 @@ export class LabNode implements KindNode {
   readonly key: string
   record: NodeRecord
   status: NodeStatus = 'stopped'
-  /** Number of the keeper's run of it. */
+  /** Number of its run in the keeper. */
   run: number | undefined
-  /** A newer program wrote its record: the node is shown, can be stopped, and is not changed. */
+  /** Set when a newer program wrote its record: the node can be shown and stopped, but not changed. */
   newer: NewerRecord | undefined
-  /** Whether its keeper has said what it does, since this service opened it. */
+  /** Whether this service has read the state of the node from its keeper. */
   isSettled = true
-  /** How it is being deleted, which the name of its record says: a service that finds it so finishes that. */
+  /** How it is being deleted. The name of its record includes it, so that a later service can finish the deletion. */
   deletion: Deletion | undefined
-  /** Restored when the project was opened again, and not yet asked for by the client that opened it. */
+  /** Whether the node was restored with its project, and the client has not created it again yet. */
   isUnclaimed = false
-  /** Where its files are while its project is at that path. */
+  /** The cached `directory`, and the path of the project that it belongs to. */
   #directory = { of: '', path: '' }
   readonly #saving = new KeyedMutex()
-  /** What `guestFacts` was when the record was last written. */
+  /** `#guestFacts` at the last write of the record. */
   #savedFacts: string | undefined
 
   readonly #troubleOf: (key?: string) => string | undefined
 
-  /** `troubleOf`: why nothing is known of a node now, by its key. */
+  /** `troubleOf`: why the state of a node is unknown, by its key. */
   constructor(
     project: OpenProject,
     kind: NodeKind,
@@ -54,7 +54,7 @@ export class LabNode implements KindNode {
     this.#savedFacts = this.#guestFacts
   }
 
-  /** Who owns its ports. */
+  /** The owner of its ports, for the port allocator. */
   get owner(): string {
     return `${this.project.id}/${this.key}`
   }
@@ -78,25 +78,25 @@ export class LabNode implements KindNode {
     return [...this.project.nodes.values()].filter((node) => node !== this && node.kind === this.kind)
   }
 
-  /** Why it is not known what the node does now; undefined when it is. What does not run is known not to. */
+  /** Why the state of the node is unknown; undefined when it is known. A stopped node is always known. */
   get trouble(): string | undefined {
-    if (!this.isSettled) return this.#troubleOf() ?? 'the process that holds the nodes (the keeper) has not said it yet'
+    if (!this.isSettled)
+      return this.#troubleOf() ?? 'the process that holds the nodes (the keeper) has not answered yet'
     return this.status === 'stopped' ? undefined : this.keeperTrouble
   }
 
-  /** Why its keeper cannot be asked for anything now. */
+  /** Why its keeper does not answer; undefined when it does. */
   get keeperTrouble(): string | undefined {
     return this.#troubleOf(this.key)
   }
 
   view(): Node {
     const console_host = this.record.console === null ? null : this.project.consoleHost
-    // The view is that of the kind.
     const view = { kind: this.record.kind, ...this.kind.view(this), console_host } as Node
     const { trouble } = this
     if (trouble !== undefined) return { ...view, status_reason: `This is the last known status: ${trouble}` }
     if (this.newer === undefined) return view
-    return { ...view, status_reason: `Of the node little is known: ${newerReason(this.newer.version)}` }
+    return { ...view, status_reason: `The record of the node cannot be read: ${newerReason(this.newer.version)}` }
   }
 
   /** 409 when a newer program wrote the record. */
@@ -104,7 +104,7 @@ export class LabNode implements KindNode {
     if (this.newer !== undefined) throw conflict(`The node ${this.record.name}: ${newerReason(this.newer.version)}`)
   }
 
-  /** Runs something while its files do not change. */
+  /** Runs a function while its files do not change. */
   whileStill<T>(run: () => Promise<T>): Promise<T> {
     const { control } = this.kind
     return control === undefined || this.status === 'stopped' ? run() : control.whileStill(this, run)
@@ -114,9 +114,9 @@ export class LabNode implements KindNode {
     return { type: 'node.updated', node: this.view(), ...(change !== undefined && { change }) }
   }
 
-  /** Writes the record as it is when it is the turn of this: a later state is never replaced by an earlier one. */
+  /** Writes the record in its state at the time of the write: an earlier state never replaces a later one. */
   save(): Promise<void> {
-    // What a newer program wrote stays as it is, and of a node that is being deleted nothing more is wanted.
+    // The record of a newer program must stay, and the record of a node that is being deleted is no longer needed.
     if (this.newer !== undefined || this.deletion !== undefined) return Promise.resolve()
     return this.#saving.run('', async () => {
       const facts = this.#guestFacts
@@ -128,37 +128,37 @@ export class LabNode implements KindNode {
     })
   }
 
-  /** The same where the node goes on whether that works or not: its user is told once. */
+  /** Saves the record; reports a failure once (`unsaved`), and does not reject. */
   async saveOrTell(): Promise<void> {
     await this.save().catch((error: unknown) => this.unsaved(error))
   }
 
-  /** What is known of the node could not be saved. */
+  /** Reports that the record could not be saved. */
   unsaved(error: unknown): void {
     this.project.unsaved(this.key, this.record.name, error)
   }
 
-  /** Whether what a guest is started with is not on disk yet, and nobody could tell it from the guest. */
+  /** Whether the record has unsaved facts about the guest that the keeper does not have. */
   get hasUnsavedFacts(): boolean {
     return this.#savedFacts !== this.#guestFacts
   }
 
-  /** The keeper knows the console and the ports of a node that runs; the console that an emulator opens itself only the record. */
+  /** The facts that only the record has. For a running node the keeper has the ports, and the console unless the emulator serves it. */
   get #guestFacts(): string {
     const { console, console_type, properties } = this.record
     return JSON.stringify([properties, console_type, console_type === 'telnet' ? null : console])
   }
 
   /**
-   * Writes down that the node is being deleted: a service that is killed meanwhile is followed by one that finishes it. A new name
-   * takes no file of its own to be synced, and many deletions share the sync of the directory.
+   * Records that the node is being deleted, so that the next service finishes it if this one is killed. It renames the record, because
+   * that needs no sync of a file, and many deletions share the sync of the directory.
    */
   async beginDeletion(deletion: Deletion): Promise<void> {
     await this.#saving.run('', async () => {
-      const found = this.#file()
+      const before = this.#file()
       this.deletion = deletion
       try {
-        await withDiskErrors('The record of the node', () => renameDurable(found, this.#file()))
+        await withDiskErrors('The record of the node', () => renameDurable(before, this.#file()))
       } catch (error) {
         this.deletion = undefined
         throw error
@@ -166,11 +166,11 @@ export class LabNode implements KindNode {
     })
   }
 
-  /** The node could not be deleted, and stays. */
+  /** Undoes `beginDeletion`: the node stays. */
   async endDeletion(): Promise<void> {
-    const found = this.#file()
+    const before = this.#file()
     this.deletion = undefined
-    await withDiskErrors('The record of the node', () => renameDurable(found, this.#file())).catch((error: unknown) =>
+    await withDiskErrors('The record of the node', () => renameDurable(before, this.#file())).catch((error: unknown) =>
       this.unsaved(error),
     )
     await this.saveOrTell()

@@ -38,7 +38,7 @@ export interface LinksOptions {
   readonly emit: (node: LabNode, payload: EventPayload) => void
 }
 
-/** The ports of nodes and what is attached to them. Callers hold the lock of the node. */
+/** The ports of nodes, and their NIOs. Callers hold the lock of the node. */
 export class Links {
   readonly #keeper: KeeperLink
   readonly #ports: PortAllocator

@@ -300,7 +300,7 @@ export class Nodes implements NodeAgent {
       if (isMoved)
         await this.#options.consoles
           .undone(node)
-          .catch(ignore('the failure of the change is told, and a start listens again'))
+          .catch(ignore('the client gets the failure of the change, and the next start listens again'))
       throw diskError('The record of the node', error)
     }
     if (released !== undefined) this.#options.ports.release('console', released, node.owner)

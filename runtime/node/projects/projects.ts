@@ -422,7 +422,7 @@ export class Projects implements ProjectAgent {
       })
     }
     if (!record.open || this.#open.has(record.project_id)) return
-    await tidyProject(path).catch(ignore('what a killed writer left hinders nothing'))
+    await tidyProject(path).catch(ignore('temporary files of a killed writer are harmless'))
     const project = this.#projectOf(record, path)
     events.openProject(record.project_id)
     this.#open.set(record.project_id, project)

@@ -364,7 +364,7 @@ export class Switch {
     if (link !== null) await this.#path.close(link.end)
   }
 
-  /** Enters a direct link, after what was at its ports is removed; a link that only has other impairments stays joined. */
+  /** Stores a direct link, and removes the earlier links of its ports. If only the impairments differ, the ports stay joined. */
   async #replace(link: JoinedLink): Promise<void> {
     const before = this.#links.get(link.link_id)
     if (before === undefined || !isDeepStrictEqual(before.ports, link.ports)) {
@@ -401,7 +401,7 @@ export class Switch {
     if (joined !== undefined && joined.link === null) await this.#unlink(joined)
   }
 
-  /** Ends the capture of a port that nothing is attached to any more. */
+  /** Ends the capture of a port without a link. */
   #endCapture(key: string): Promise<void> {
     return this.#serial.run(key, async () => {
       const port = this.#ports.get(key)

@@ -61,7 +61,7 @@ export class PcapFile {
     try {
       await handle.writev([header], 0)
     } catch (error) {
-      await handle.close().catch(ignore('the failure of the write is told'))
+      await handle.close().catch(ignore('the caller gets the failure of the write'))
       await rm(path, { force: true })
       throw error
     }
@@ -82,7 +82,7 @@ export class PcapFile {
       written += bytesWritten
     }
     this.#length += total
-    this.#tell()
+    this.#wake()
   }
 
   /** Closes the file after the last complete record. */
@@ -93,7 +93,7 @@ export class PcapFile {
       await this.#handle.truncate(this.#length)
     } finally {
       written.delete(this.path)
-      this.#tell()
+      this.#wake()
       await this.#release()
     }
   }
@@ -137,8 +137,8 @@ export class PcapFile {
     })
   }
 
-  #tell(): void {
-    for (const told of [...this.#waiting]) told()
+  #wake(): void {
+    for (const done of [...this.#waiting]) done()
   }
 }
 

@@ -143,7 +143,7 @@ export class Recorder {
       await file.append(pieces)
     } catch (error) {
       this.#file = null
-      await file.complete().catch(ignore('the failure that ended the capture is told'))
+      await file.complete().catch(ignore('the failure that ended the capture is reported'))
       this.#failed(file.path, (error as Error).message)
       // Not awaited: it waits until everything is stored.
       void this.#adjust()

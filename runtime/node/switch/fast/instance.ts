@@ -18,7 +18,7 @@ export interface InstanceWatcher {
 export class Instance {
   readonly socket: NetioSocket
   readonly backlog: Backlog
-  /** A socket that only signals room: connected to the instance, it is writable when the instance's queue has room (unix(7)). */
+  /** Signals room: a socket connected to the instance is writable when its queue has room (unix_dgram_poll in af_unix.c of Linux). */
   readonly room: number
   /** By port. */
   readonly ends = new Map<number, FastPathEnd>()

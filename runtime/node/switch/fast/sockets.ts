@@ -90,7 +90,7 @@ export class Sockets {
     }
   }
 
-  /** Opens the TAP device of that name and brings it up, or creates one that exists as long as the link. */
+  /** Opens a TAP device and brings it up; a missing device is created for the time of the link. */
   tap({ device }: DeviceEnd): OpenedSocket {
     const libc = this.#libc
     // The kernel would replace %d by a number.
@@ -184,7 +184,7 @@ export class Sockets {
     scratch.u16(0, family)
     scratch.view.setUint16(2, port, false)
     if (this.#libc.inet_pton(family, scratch.address + 64, scratch.address + (isSix ? 8 : 4)) !== 1)
-      throw new KeeperError('bad_request', `${address} is no address`)
+      throw new KeeperError('bad_request', `${address} is not an IP address`)
     if (isSix) scratch.u32(24, index)
     return size
   }
