@@ -55,7 +55,7 @@ export const Settings = Type.Object(
           'Local mode: project paths and images anywhere the user may read; never for requests of a gateway. Default: on when host is loopback and join.url is not set',
       }),
     ),
-    gateway: off('Be a gateway: run no nodes, but give labs to the computes that are registered or join'),
+    gateway: off('Be a gateway: run no nodes, and place labs on the computes that are registered or join'),
     insecure: off('Listen beyond loopback without credentials, and take HTTP Basic there without TLS'),
     user: text('User of HTTP Basic'),
     password: text('Password of HTTP Basic', { secret: true }),
@@ -67,7 +67,7 @@ export const Settings = Type.Object(
     }),
     allowed_origins: words('Origins of web pages that may use the service', { reload: true }),
     trusted_proxies: words(
-      'Addresses or networks (10.0.0.0/8) of proxies whose X-Forwarded-For, X-Forwarded-Proto and Forwarded are believed',
+      'Addresses or networks (10.0.0.0/8) of proxies whose X-Forwarded-For, X-Forwarded-Proto and Forwarded are trusted',
       { reload: true },
     ),
     console_host: Type.Optional(Type.String({ description: 'Address of telnet consoles. Default: loopback' })),
@@ -85,9 +85,9 @@ export const Settings = Type.Object(
       description:
         'How emulators are confined outside local mode; auto takes bubblewrap where it is installed, else namespaces',
     }),
-    require_sandbox: off('Outside local mode run no emulator where nothing confines it', { reload: true }),
+    require_sandbox: off('Outside local mode run no emulator without confinement', { reload: true }),
     emulator_user: text(
-      'User (or UID:GID) as whom confined emulators run when the service is root; other users run them as themselves',
+      'User (or UID:GID) of confined emulators when the service runs as root; otherwise they run as the user of the service',
       { minLength: 1, default: 'nobody', reload: true },
     ),
     executables: Type.Array(
@@ -95,7 +95,7 @@ export const Settings = Type.Object(
       {
         default: [],
         description:
-          'SHA-256 digests of IOU images that may be run outside local mode, beside those that an administrator uploaded',
+          'SHA-256 digests of IOU images that may run outside local mode, beside the uploads of administrators',
         reload: true,
       },
     ),
@@ -104,11 +104,13 @@ export const Settings = Type.Object(
       description: 'Whether running nodes stop when the service ends, or keep running',
       reload: true,
     }),
-    min_free_space_mb: whole(0, 200, 'Below this much free disk space (MB) nothing new is written', { reload: true }),
-    additional_images_path: words('Directories searched for images after our own'),
+    min_free_space_mb: whole(0, 200, 'With less free disk space than this (MB) nothing new is written', {
+      reload: true,
+    }),
+    additional_images_path: words('Directories searched for images, after the one in the data directory'),
     aliases: Type.Record(Type.String({ pattern: '^[a-z0-9-]+$' }), Type.String({ pattern: '^[a-z0-9-]+$' }), {
       default: {},
-      description: 'Other path words for ours, such as vpcs = "pc"',
+      description: 'Aliases of words in paths, such as vpcs = "pc"',
     }),
     tls: group({
       cert: text('PEM file of the certificate, with its chain: the service speaks https. Read again when it changes', {
@@ -117,9 +119,12 @@ export const Settings = Type.Object(
       key: text('PEM file of its private key', { reload: true }),
     }),
     join: group({
-      url: text('Gateway to join, wss://...: it reaches this compute by a connection that is kept to it', {
-        flag: 'join',
-      }),
+      url: text(
+        'Gateway to join, wss://...: the compute keeps a connection to it, by which the gateway reaches the compute',
+        {
+          flag: 'join',
+        },
+      ),
       token: text('Join token of that gateway. Default: token', { secret: true }),
       token_file: text('File with the join token, in one line', { fileOf: 'join.token' }),
     }),
@@ -132,25 +137,25 @@ export const Settings = Type.Object(
         {
           default: [],
           description:
-            'Tokens with which computes may join, one for each: TOKEN for the first that uses it, or COMPUTE_ID:TOKEN',
+            'Tokens with which computes join, one for each: TOKEN for the first compute that uses it, or COMPUTE_ID:TOKEN',
           secret: true,
           reload: true,
         },
       ),
     }),
     limits: group({
-      json_kb: whole(1, 1024, 'JSON body, KB'),
-      image_gb: whole(1, 100, 'Upload of an image, GB', { maximum: 1_000_000, reload: true }),
-      feeds: whole(1, 64, 'Open notification feeds a project', { reload: true }),
-      history: whole(1, 1024, 'Events kept for a feed that reconnects, a project'),
+      json_kb: whole(1, 1024, 'Largest JSON body, KB'),
+      image_gb: whole(1, 100, 'Largest upload of an image, GB', { maximum: 1_000_000, reload: true }),
+      feeds: whole(1, 64, 'Open notification feeds of a project', { reload: true }),
+      history: whole(1, 1024, 'Events of a project that are kept for reconnecting feeds'),
       wrong_logins: whole(
         0,
         10,
-        'Wrong log-ins a minute from one address with one name, and ten times as many from the address; 0: no limit',
+        'Wrong log-ins per minute from one address with one name, and ten times as many from the address; 0: no limit',
         { maximum: 1_000_000, reload: true },
       ),
-      header_timeout_ms: whole(100, 10_000, 'Wait for the headers of a request'),
-      body_timeout_ms: whole(100, 60_000, 'Wait for more of a request body'),
+      header_timeout_ms: whole(100, 10_000, 'Timeout for the headers of a request, ms'),
+      body_timeout_ms: whole(100, 60_000, 'Timeout for more data of a request body, ms'),
     }),
     rate_limit: group({
       per_s: Type.Optional(
@@ -158,25 +163,25 @@ export const Settings = Type.Object(
           minimum: 0,
           maximum: 1_000_000,
           description:
-            'Requests a second of one token, or of other credentials; 0: no limit. Default: 100 on a gateway, else 0',
+            'Requests per second with one token or other credentials; 0: no limit. Default: 100 on a gateway, else 0',
           reload: true,
         }),
       ),
-      burst: whole(0, 0, 'Requests at once after a pause; 0: three times those of a second', {
+      burst: whole(0, 0, 'Largest burst of requests after a pause; 0: three times the requests per second', {
         maximum: 1_000_000,
         reload: true,
       }),
     }),
     cloudflare_access: group({
-      team_domain: text('Lets in whom Cloudflare Access lets in: the team domain, such as team.cloudflareaccess.com', {
+      team_domain: text('Accepts the users of Cloudflare Access: the team domain, such as team.cloudflareaccess.com', {
         pattern: '^([a-z0-9-]+(\\.[a-z0-9-]+)+)?$',
         expects: 'a domain such as team.cloudflareaccess.com',
       }),
-      audience: text('The Application Audience (AUD) tag there'),
-      role: Type.Union(Role.anyOf, { default: 'operate', description: 'What people whom Access lets in may do' }),
+      audience: text('The Application Audience (AUD) tag of Cloudflare Access'),
+      role: Type.Union(Role.anyOf, { default: 'operate', description: 'Role of the users of Cloudflare Access' }),
       admins: Type.Array(Type.String({ minLength: 3 }), {
         default: [],
-        description: 'E-mail addresses of those who may do everything',
+        description: 'E-mail addresses of users of Cloudflare Access with the role admin',
       }),
     }),
     ...kindGroups,

@@ -23,8 +23,8 @@ export async function packetMetrics(
     sums.set(node, sum)
   }
   return [
-    directions('patchbay_node_frames_total', 'Frames of a node: out is what it sent.', sums, ['out', 'in']),
-    directions('patchbay_node_bytes_total', 'Their bytes.', sums, ['outBytes', 'inBytes']),
+    directions('patchbay_node_frames_total', 'Frames of a node; out: sent by the node.', sums, ['out', 'in']),
+    directions('patchbay_node_bytes_total', 'Bytes of the frames of a node.', sums, ['outBytes', 'inBytes']),
     {
       name: 'patchbay_node_frames_dropped_total',
       help: 'Frames to or from a node that were dropped, by reason; reasons that never occurred are left out.',
@@ -35,7 +35,7 @@ export async function packetMetrics(
     },
     {
       name: 'patchbay_links',
-      help: 'NIOs by what is known of their link.',
+      help: 'NIOs by the verdict on their link.',
       type: 'gauge',
       samples: verdicts.map((link) => ({ labels: { link }, value: ports.filter((it) => it.link === link).length })),
     },

@@ -25,10 +25,7 @@ const random = () => randomBytes(8).toString('hex')
 
 /** The temporary path beside a file for an upload in one piece. */
 export const uploadBeside = (file: string): string => join(dirname(file), `${mark}${random()}.upload`)
-/**
- * The path beside a file for the parts of an upload of `total` bytes from one group. The name is a hash, as file names may be
- * long.
- */
+/** The path beside a file for the parts of an upload of `total` bytes from one group. The name is a hash, as file names may be long. */
 export const partsBeside = (file: string, total: number, group = ''): string => {
   const hash = createHash('sha256')
     // No name has a NUL, so no other name and group make the same text.

@@ -43,9 +43,7 @@ export const hasOperation = (protocol: number, op: string): boolean =>
 /** The versions that the service tries in `hello`, in this order. Keepers up to version 5 accept only their own version. */
 export const helloProtocols: readonly number[] = [protocolVersion, 5]
 
-/**
- * Operations that every keeper answers in the same way since version 5. docs/keeper-protocol.md has the rules for extending them.
- */
+/** Operations that every keeper answers in the same way since version 5. docs/keeper-protocol.md has the rules for extending them. */
 const coreOperations: ReadonlySet<string> = new Set([
   ...['hello', 'inventory', 'unit.stop', 'unit.forget', 'console.listen', 'console.attach'],
   ...['port.close', 'capture.stop', 'shutdown'],

@@ -165,7 +165,7 @@ export class KeeperClient {
 
   #isOther(op: string): KeeperError {
     const who = `a keeper of Patchbay ${this.version} (protocol ${this.protocol})`
-    return new KeeperError('other_version', `the node is held by ${who}, which does not know ${op}`)
+    return new KeeperError('other_version', `the node is held by ${who}, which does not have the operation ${op}`)
   }
 
   #send<Op extends keyof Operations>(id: number, op: Op, input: Operations[Op]['in']): void {

@@ -10,7 +10,7 @@ import { turnLimitMs, Watchdog } from './watchdog.ts'
 // The messages may differ between builds. The keeper may have started before an upgrade replaced these files.
 if (process.argv[2] !== undefined && process.argv[2] !== build) process.exit(exitOfReplaced)
 
-/** A pc in the process that all embedded pcs of a keeper share. The process ends with its stdin, which is with the keeper. */
+/** A pc in the process that all embedded pcs of a keeper share. The process ends when its stdin ends, which means that the keeper has. */
 interface Hosted {
   readonly pc: EmbeddedPc
   readonly socket: Socket

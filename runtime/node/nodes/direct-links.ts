@@ -32,7 +32,7 @@ import { lportOf, ownerOf, parsePortName, portName, requirePort, slotOf } from '
 
 /** Links in one message to a keeper. */
 const linksAtOnce = 1000
-/** Rates are those of at least this time, ms. */
+/** Minimum time between two samples for a rate, ms. */
 const rateMs = 500
 
 export interface DirectLinksOptions {
@@ -49,7 +49,7 @@ interface Sample {
   readonly traffic: readonly [LinkTraffic, LinkTraffic]
 }
 
-/** Messages to one keeper that go out together. */
+/** Links that are sent to a keeper in one message. */
 interface Batch {
   readonly links: JoinedLink[]
   readonly sent: Promise<void>
@@ -138,7 +138,7 @@ export class DirectLinks implements LinkAgent {
         if (unitOf(port) !== node.key) continue
         const slot = slotOf(node, nameOf(port))
         if (slot.nio === null || slot.nio.type === 'nio_link') slot.nio = nioOf(link)
-        // A service was killed when a NIO had just taken the port over.
+        // A service was killed after a NIO took the port, and before it detached the link.
         else node.project.links.set(link.link_id, { ...link, detached: takenOver(node, nameOf(port)) })
       }
     }
@@ -150,7 +150,7 @@ export class DirectLinks implements LinkAgent {
       }
   }
 
-  /** Whether a link that a keeper has is one of a project. */
+  /** Whether a link of a keeper belongs to a project. */
   isKnown({ link_id, ports }: Pick<JoinedLink, 'link_id' | 'ports'>): boolean {
     const node = this.#options.table.get(ports[0].split('/')[0] ?? '')
     const link = node?.project.links.get(link_id)
@@ -158,8 +158,8 @@ export class DirectLinks implements LinkAgent {
   }
 
   /**
-   * Has the keepers join a link as its record says: directly within one keeper, and by a pair of UDP ports between two. A port that
-   * is not open joins when it opens.
+   * Joins the ports of a link in the keepers: directly within one keeper, by a pair of UDP ports between two keepers. A closed port is
+   * joined when it opens.
    */
   place(project: OpenProject, linkId: string): Promise<void> {
     return this.#serial.run(linkId, async () => {
@@ -173,17 +173,17 @@ export class DirectLinks implements LinkAgent {
     })
   }
 
-  /** A port of a node is given to something else, or is gone: its link is detached. The caller holds the lock of the node. */
+  /** Detaches the link of a port that has another NIO or no longer exists. The caller holds the lock of the node. */
   async detach(node: LabNode, nio: LinkNio, why: string): Promise<void> {
     await this.#separate(node.project, nio.link_id, why)
   }
 
-  /** A node is deleted. */
+  /** Removes the links of a node that is deleted. */
   async removeOf(node: LabNode): Promise<void> {
     for (const { link_id } of node.project.linksAt(node.key)) await this.#separate(node.project, link_id, null)
   }
 
-  /** A project is closed: the keepers forget its links, its record keeps them. */
+  /** Removes the links of a closed project from the keepers; the record of the project keeps them. */
   async close(project: OpenProject): Promise<void> {
     await Promise.all([...project.links.values()].map((link) => this.#takeApart(link).catch(ignore(laterText))))
     for (const id of project.links.keys()) this.#samples.delete(id)
@@ -225,7 +225,7 @@ export class DirectLinks implements LinkAgent {
     })
   }
 
-  /** What is to be stored for a wanted link; 400, 404, 409. */
+  /** The record of a requested link; 400, 404, 409. */
   async #checked(project: OpenProject, { link_id, nodes, ...settings }: DirectLinkJoin): Promise<StoredLink> {
     const ends = await Promise.all(nodes.map((port) => this.#end(project, port)))
     const [a, b] = ends as [End, End]
@@ -250,7 +250,7 @@ export class DirectLinks implements LinkAgent {
     return link
   }
 
-  /** A port of a node that can be linked now. */
+  /** Checks that a port of a node can be linked; 400, 404, 409, 503. */
   async #end(project: OpenProject, given: LinkPort): Promise<End> {
     const port = { ...given, node_id: given.node_id.toLowerCase() }
     const { node_type, node_id } = port
@@ -266,7 +266,7 @@ export class DirectLinks implements LinkAgent {
     return { node, port, name, line: lineOfPort(node, at) }
   }
 
-  /** Takes away what is at the ports of a link that is about to be there; returns other links that this detaches. */
+  /** Removes the NIOs and links of the ports of a new link; returns the other links that this detaches. */
   async #clear(project: OpenProject, link: StoredLink): Promise<StoredLink[]> {
     const before = project.links.get(link.link_id)
     const detached: StoredLink[] = []
@@ -306,7 +306,7 @@ export class DirectLinks implements LinkAgent {
     return detached
   }
 
-  /** Separates the ports of a link; `why`: it stays, detached; null: it is forgotten. */
+  /** Separates the ports of a link. `why`: the link stays in the record, detached; null: it is removed. */
   #separate(project: OpenProject, linkId: string, why: string | null): Promise<void> {
     return this.#serial.run(linkId, async () => {
       const found = project.links.get(linkId)
@@ -322,7 +322,7 @@ export class DirectLinks implements LinkAgent {
     })
   }
 
-  /** In the keepers. */
+  /** Removes a link from its keepers. */
   async #takeApart(link: StoredLink): Promise<void> {
     const { keeper } = this.#options
     const named = { links: [{ link_id: link.link_id, ports: keysOf(link) }] }
@@ -372,7 +372,7 @@ export class DirectLinks implements LinkAgent {
     // One end has the filters of both directions: a keeper of an earlier version knows only filters for both.
     const full = units.findIndex((key) => keeper.canJoin(key, key))
     if (full < 0 && !isDeepStrictEqual(filters_ab, filters_ba)) {
-      throw conflict('The keepers of the nodes are of an earlier version, which knows no filters for one direction')
+      throw conflict('The keepers of the nodes have an earlier version without filters for one direction')
     }
     const owners = found.nodes.map((port) => `${project.id}/${keyOf(port)}`)
     const udp = found.udp_ports ?? [
@@ -398,7 +398,7 @@ export class DirectLinks implements LinkAgent {
     await Promise.all(attached).catch(refused)
   }
 
-  /** The ports are in one keeper now, and joined there. */
+  /** Releases the UDP ports of a link whose ports are in one keeper now, and joined there. */
   async #unpair(project: OpenProject, link: StoredLink): Promise<void> {
     this.#releaseUdp(project, link)
     const { udp_ports: _, ...rest } = link
@@ -410,7 +410,7 @@ export class DirectLinks implements LinkAgent {
       this.#options.ports.release('udp', udp_ports?.[index] ?? 0, `${project.id}/${keyOf(port)}`)
   }
 
-  /** One message for all links that are placed at the same time. */
+  /** Sends all links that are placed at the same time in one message. */
   #send(holder: object, link: JoinedLink): Promise<void> {
     const waiting = this.#batches.get(holder)
     if (waiting !== undefined && waiting.links.length < linksAtOnce) {
@@ -428,7 +428,7 @@ export class DirectLinks implements LinkAgent {
     return sent
   }
 
-  /** Changes the record of the project, or nothing. */
+  /** Changes links in memory and in the record of the project; a failure changes neither. */
   async #save(project: OpenProject, links: LinkChanges): Promise<void> {
     await withDiskErrors('The record of the project', () => project.setLinks(links))
   }
@@ -480,7 +480,7 @@ interface End {
 
 type Passed = Pick<LinkTraffic, 'frames' | 'bytes' | 'dropped'>
 
-/** What went from one port to the other. */
+/** The traffic from one port to the other. */
 function passed(from: PortReport | undefined, to: PortReport | undefined): Passed {
   const { no_guest = 0, send_failed = 0 } = to?.counters.dropped ?? {}
   const { no_guest: _, send_failed: __, ...dropped } = { ...from?.counters.dropped }
@@ -546,9 +546,9 @@ const nioOf = ({ link_id, suspend }: StoredLink): LinkNio => ({
 export const takenOver = (node: LabNode, name: string): string =>
   `A NIO that was attached to ${node.record.name}, port ${name}, has taken the port over: join the link again or remove it`
 
-const laterText = 'what the keeper has beyond the record is taken away when it answers again'
+const laterText = 'the keeper does not answer, or has ended: `reconcile` runs when it answers again'
 
-/** A port that is not open has nothing. */
+/** For `catch`: a port that is not open has no link. */
 function absent(error: unknown): [] {
   if (keeperErrorCode(error) !== 'unknown_key') throw error
   return []

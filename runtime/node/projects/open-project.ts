@@ -69,9 +69,7 @@ export class OpenProject {
     this.#closing = new AbortController()
   }
 
-  /**
-   * Runs an operation that writes into the project's directory; `signal` aborts when the project is being closed. 409 while it is.
-   */
+  /** Runs an operation that writes into the project's directory; `signal` aborts when the project is being closed. 409 while it is. */
   async write<T>(run: (signal: AbortSignal) => Promise<T>): Promise<T> {
     this.requireUsable()
     const writing = run(this.#closing.signal)
