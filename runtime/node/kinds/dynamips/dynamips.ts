@@ -20,7 +20,6 @@ import { withDiskErrors } from '../../storage/disk.ts'
 import { checkMemory } from '../../system/memory.ts'
 import type { KindHost } from '../host-kind.ts'
 import type { Launch, NodeActions, NodeKind } from '../kind.ts'
-import { type DynamipsTimeouts, defaultDynamipsTimeouts } from './bounds.ts'
 import { errorsName, logName, prepareFiles, removeTemporary } from './files.ts'
 import { DynamipsGuests } from './guests.ts'
 import { requireIosImage } from './image.ts'
@@ -28,6 +27,7 @@ import { Measurements } from './measurements.ts'
 import { requireDynamips, unprivileged } from './program.ts'
 import { type DynamipsKindNode, DynamipsProperties } from './properties.ts'
 import { controlAddress } from './ready.ts'
+import { type DynamipsTimeouts, defaultDynamipsTimeouts } from './timeouts.ts'
 
 type DynamipsHost = KindHost<DynamipsProperties, { readonly path: string }>
 

@@ -3,12 +3,12 @@ import { aborted } from '../../../../src/async/abort.ts'
 import { withTimeout } from '../../../../src/async/timeout.ts'
 import { conflict } from '../../../../src/errors/api-error.ts'
 import type { GuestControl, GuestProcess, GuestState, KindListener, StopReason } from '../kind.ts'
-import type { DynamipsTimeouts } from './bounds.ts'
 import { errorsName, imageLink, lastOutput } from './files.ts'
 import type { Hypervisor } from './hypervisor.ts'
 import type { DynamipsKindNode, DynamipsProperties } from './properties.ts'
 import { reach } from './ready.ts'
 import { type DynamipsReply, HypervisorError } from './replies.ts'
+import type { DynamipsTimeouts } from './timeouts.ts'
 
 /** The name of the router inside dynamips; each dynamips runs one router. */
 export const routerName = 'router'

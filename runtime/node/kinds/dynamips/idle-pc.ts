@@ -1,9 +1,9 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { conflict } from '../../../../src/errors/api-error.ts'
-import type { DynamipsTimeouts } from './bounds.ts'
 import type { Hypervisor } from './hypervisor.ts'
 import type { LoadWatch } from './load.ts'
 import { type DynamipsReply, HypervisorError } from './replies.ts'
+import type { DynamipsTimeouts } from './timeouts.ts'
 
 /** Times in ms. Tests use their own clock. */
 export type Clock = { now(): number; pause(ms: number, signal: AbortSignal): Promise<void> }

@@ -4,12 +4,12 @@ import { withTimeout } from '../../../../src/async/timeout.ts'
 import { ApiError, conflict } from '../../../../src/errors/api-error.ts'
 import type { IdlePc } from '../../../../src/kinds/dynamips.ts'
 import type { ActionTarget, NodeLifeCycle } from '../kind.ts'
-import type { DynamipsTimeouts } from './bounds.ts'
 import { type DynamipsGuests, isClosed, type Lent, refused, routerName } from './guests.ts'
 import { autoIdlePc, idleProposals, type MeasuredRouter } from './idle-pc.ts'
 import { watchLoad } from './load.ts'
 import { isDynamips } from './program.ts'
 import type { DynamipsKindNode, DynamipsProperties } from './properties.ts'
+import type { DynamipsTimeouts } from './timeouts.ts'
 
 interface Taken extends Lent {
   readonly wasStopped: boolean

@@ -29,10 +29,10 @@ export class VmPorts {
     return enable_remote_console ? this.newScreen(node, remote_console ?? undefined) : null
   }
 
-  newScreen(node: VmKindNode, wanted?: number): Promise<number> {
+  newScreen(node: VmKindNode, preferred?: number): Promise<number> {
     // A failed change may have left a port.
     this.releaseScreen(node)
-    return this.#ports.allocate('vnc', screenOwner(node), wanted)
+    return this.#ports.allocate('vnc', screenOwner(node), preferred)
   }
 
   releaseSerial(node: VmKindNode): void {

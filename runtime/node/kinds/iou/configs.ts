@@ -102,11 +102,11 @@ export async function adoptFiles(directory: string, applicationId: number): Prom
     await removeStaged(directory)
     const names = await readdir(directory)
     for (const { pattern, nameOf } of kept) {
-      const wanted = nameOf(applicationId)
-      if (names.includes(wanted)) continue
+      const current = nameOf(applicationId)
+      if (names.includes(current)) continue
       const candidates = names.filter((name) => pattern.test(name))
       const newest = await newestOf(directory, candidates)
-      if (newest !== undefined) await rename(join(directory, newest), join(directory, wanted))
+      if (newest !== undefined) await rename(join(directory, newest), join(directory, current))
     }
   })
 }

@@ -36,7 +36,7 @@ import { imageFactsOf, knownFactsOf } from './image.ts'
 import { unlinkImage } from './image-link.ts'
 import { launchOf } from './launch.ts'
 import { type LicencePlaces, licenceName, licencePath, licencePlace, removeLicences, writeLicence } from './licence.ts'
-import { currentConfigs, type Look } from './nvram-files.ts'
+import { currentConfigs, type ReadContext } from './nvram-files.ts'
 import { NvramFollower } from './nvram-follower.ts'
 import { type IouKindNode, IouProperties, plainFields, withDefaultsOf } from './properties.ts'
 
@@ -341,4 +341,4 @@ export class IouKind implements NodeKind<IouProperties, typeof iou> {
 }
 
 /** A client asks for the stored configurations. */
-const asked = ({ status }: IouKindNode): Look => ({ isRunning: status !== 'stopped', why: 'asked' })
+const asked = ({ status }: IouKindNode): ReadContext => ({ isRunning: status !== 'stopped', why: 'asked' })

@@ -40,8 +40,8 @@ export async function findLicence({ configured, home, directory, own }: LicenceP
 /** The licence file that a start would take; null when there is none. */
 export function licencePath(places: LicencePlaces): string | null {
   const { configured } = places
-  const wanted = configured !== undefined && configured !== '' ? [configured] : placesOf(places)
-  return wanted.find((path) => existsSync(path)) ?? null
+  const paths = configured !== undefined && configured !== '' ? [configured] : placesOf(places)
+  return paths.find((path) => existsSync(path)) ?? null
 }
 
 const placesOf = ({ home, directory, own }: Omit<LicencePlaces, 'configured'>): readonly string[] => [

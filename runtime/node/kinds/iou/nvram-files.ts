@@ -28,7 +28,7 @@ export async function pushConfigs(
 }
 
 /** Why the NVRAM is read. */
-export interface Look {
+export interface ReadContext {
   readonly isRunning: boolean
   /** `changed`: the router just wrote it. `asked`: for a client. `in case`: the router may have written it. */
   readonly why: 'changed' | 'asked' | 'in case'
@@ -45,9 +45,9 @@ interface Stored {
 export async function currentConfigs(
   directory: string,
   applicationId: number,
-  look: Look,
+  context: ReadContext,
 ): Promise<RouterConfigs | undefined> {
-  const found = await storedConfigs(directory, applicationId, look)
+  const found = await storedConfigs(directory, applicationId, context)
   if (found === undefined) return undefined
   const { configs, writtenAt } = found
   const counts = async (name: ConfigName) => (await timeOf(directory, name)) <= writtenAt
@@ -61,7 +61,7 @@ export async function currentConfigs(
 export async function storedConfigs(
   directory: string,
   applicationId: number,
-  { isRunning, why }: Look,
+  { isRunning, why }: ReadContext,
 ): Promise<Stored | undefined> {
   const file = await read(directory, applicationId)
   if (file === undefined) return undefined
@@ -95,9 +95,9 @@ async function isStill(directory: string, applicationId: number, bytes: Buffer):
 export async function pullConfigs(
   directory: string,
   applicationId: number,
-  look: Look,
+  context: ReadContext,
 ): Promise<readonly ConfigName[]> {
-  const found = await storedConfigs(directory, applicationId, look)
+  const found = await storedConfigs(directory, applicationId, context)
   if (found === undefined) return []
   const { configs, isSure, writtenAt } = found
   const doubtful: ConfigName[] = []
@@ -105,7 +105,7 @@ export async function pullConfigs(
     [startupConfigName, configs.startup],
     [privateConfigName, configs.private],
   ] as const) {
-    if (look.why !== 'changed' && (await timeOf(directory, name)) > writtenAt) continue
+    if (context.why !== 'changed' && (await timeOf(directory, name)) > writtenAt) continue
     const isOther = await saveConfig(directory, name, text, !isSure)
     if (isOther && !isSure) doubtful.push(name)
   }

@@ -1,7 +1,7 @@
 import { type FSWatcher, watch } from 'node:fs'
 import type { KindListener } from '../kind.ts'
 import { nvramName } from './configs.ts'
-import { type Look, pullConfigs } from './nvram-files.ts'
+import { pullConfigs, type ReadContext } from './nvram-files.ts'
 import type { IouKindNode } from './properties.ts'
 
 /** A router writes its NVRAM in several steps; the service reads it after a pause of this length, ms. */
@@ -22,7 +22,7 @@ export class NvramFollower {
   /** Follows the writes of a router. `isNew`: the router was just started, and has written nothing. */
   begin(node: IouKindNode, isNew: boolean): void {
     const { key, directory } = node
-    const look = (why: Look['why']) =>
+    const schedule = (why: ReadContext['why']) =>
       this.#listener.queued(key, async () => {
         // A failed read is repeated when the router stops.
         if (this.#watches.has(key)) await this.pull(node, { isRunning: true, why }).catch(() => [])
@@ -30,10 +30,10 @@ export class NvramFollower {
     this.end(key)
     this.#watches.set(
       key,
-      watchFile(directory, nvramName(node.record.properties.application_id), () => look('changed')),
+      watchFile(directory, nvramName(node.record.properties.application_id), () => schedule('changed')),
     )
     // The router may have written while no service ran.
-    if (!isNew) look('in case')
+    if (!isNew) schedule('in case')
   }
 
   end(key: string): void {
@@ -41,16 +41,16 @@ export class NvramFollower {
     this.#watches.delete(key)
   }
 
-  pull({ key, directory, record }: IouKindNode, look: Look): ReturnType<typeof pullConfigs> {
-    return pullConfigs(directory, record.properties.application_id, look).finally(() => this.#onWritten(key))
+  pull({ key, directory, record }: IouKindNode, context: ReadContext): ReturnType<typeof pullConfigs> {
+    return pullConfigs(directory, record.properties.application_id, context).finally(() => this.#onWritten(key))
   }
 
   /** Pulls without a client: problems become events. */
-  async pullQuietly(node: IouKindNode, look: Look): Promise<void> {
+  async pullQuietly(node: IouKindNode, context: ReadContext): Promise<void> {
     const warn = (message: string) =>
       this.#listener.happened(node.key, { type: 'log.warning', message: `${node.record.name}: ${message}` })
     try {
-      const doubtful = await this.pull(node, look)
+      const doubtful = await this.pull(node, context)
       for (const name of doubtful) warn(`the NVRAM has another checksum than expected; ${name} is kept as ${name}.bak`)
     } catch (error) {
       warn(`its configuration could not be read from the NVRAM: ${(error as Error).message}`)

@@ -5,7 +5,6 @@ import { ApiError, conflict } from '../../../../src/errors/api-error.ts'
 import type { PortRef } from '../../../../src/host-agent.ts'
 import { hasCarrier } from '../../nodes/record.ts'
 import type { GuestControl, GuestProcess, GuestState, KindListener, StopReason } from '../kind.ts'
-import type { MachineTimeouts } from './bounds.ts'
 import { netdevId } from './command-line.ts'
 import { type BlockIoError, DiskComplaints } from './disk-complaints.ts'
 import { cdromId } from './drives.ts'
@@ -15,6 +14,7 @@ import type { MachineKindNode, MachineProperties } from './properties.ts'
 import type { ToolInfo } from './qemu-img.ts'
 import { type Qmp, QmpError, type QmpEvent } from './qmp.ts'
 import { dropState, savedStateTag, saveState } from './saved-state.ts'
+import type { MachineTimeouts } from './timeouts.ts'
 
 interface MachineGuestsOptions {
   /** The directory of monitor sockets. */

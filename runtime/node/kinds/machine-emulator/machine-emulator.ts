@@ -15,7 +15,6 @@ import type { KindHost } from '../host-kind.ts'
 import type { Cleanup, ComputeActions, Launch, NodeActions, NodeKind, PortWire } from '../kind.ts'
 import { withOwnAddresses } from './adapters.ts'
 import { factsOf, kvmPlatforms, resolveEmulator, usableEmulators } from './binaries.ts'
-import { defaultMachineTimeouts, type MachineTimeouts } from './bounds.ts'
 import { requireModel } from './command-line.ts'
 import { resizeDisk } from './disks.ts'
 import { MachineGuests } from './guests.ts'
@@ -28,6 +27,7 @@ import { platformAsked } from './platforms.ts'
 import { type BinaryFacts, versionText } from './probe.ts'
 import { imageFields, type MachineKindNode, MachineProperties, plainFields } from './properties.ts'
 import { savedStateTag } from './saved-state.ts'
+import { defaultMachineTimeouts, type MachineTimeouts } from './timeouts.ts'
 
 type MachineHost = KindHost<MachineProperties, { readonly acceleration: 'auto' | 'kvm' | 'tcg' }>
 

@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'vitest'
-import { defaultDynamipsTimeouts } from '../../../../runtime/node/kinds/dynamips/bounds.ts'
 import {
   autoIdlePc,
   type Clock,
   idleProposals,
   type MeasuredRouter,
 } from '../../../../runtime/node/kinds/dynamips/idle-pc.ts'
+import { defaultDynamipsTimeouts } from '../../../../runtime/node/kinds/dynamips/timeouts.ts'
 import { fakeHypervisor } from './fake-hypervisor.ts'
 import { recorded } from './recorded.ts'
 

@@ -7,15 +7,20 @@ import {
   privateConfigName as own,
   startupConfigName as startup,
 } from '../../../../runtime/node/kinds/iou/configs.ts'
-import { type Look, pullConfigs, pushConfigs, storedConfigs } from '../../../../runtime/node/kinds/iou/nvram-files.ts'
+import {
+  pullConfigs,
+  pushConfigs,
+  type ReadContext,
+  storedConfigs,
+} from '../../../../runtime/node/kinds/iou/nvram-files.ts'
 import { freshDirectory } from '../../../support/directory.ts'
 import { checksumOf, nvramFile } from './nvram-file.ts'
 
 const id = 7
-const changed: Look = { isRunning: true, why: 'changed' }
-const askedRunning: Look = { isRunning: true, why: 'asked' }
-const asked: Look = { isRunning: false, why: 'asked' }
-const over: Look = { isRunning: false, why: 'in case' }
+const changed: ReadContext = { isRunning: true, why: 'changed' }
+const askedRunning: ReadContext = { isRunning: true, why: 'asked' }
+const asked: ReadContext = { isRunning: false, why: 'asked' }
+const over: ReadContext = { isRunning: false, why: 'in case' }
 const otherSum = { status: 409, message: 'The NVRAM file is damaged: its checksum is wrong' }
 
 /** An NVRAM whose checksum is that of another way to sum. */
@@ -35,7 +40,7 @@ async function router(nvram: Buffer, { earlier = 0, text = 'hostname old\n' } = 
   await utimes(at(startup), now - 10, now - 10)
   await utimes(at(nvramName(id)), now - earlier, now - earlier)
   const textOf = (name: string) => readFile(at(name), 'utf8').catch(() => null)
-  return { directory, at, read: textOf, pull: (look: Look) => pullConfigs(directory, id, look) }
+  return { directory, at, read: textOf, pull: (look: ReadContext) => pullConfigs(directory, id, look) }
 }
 
 test('what a router has stored gets into its files, whenever it is looked at', async () => {

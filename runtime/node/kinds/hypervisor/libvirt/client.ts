@@ -26,7 +26,7 @@ export class LibvirtClient {
   readonly #watchers = new Set<(uuid: string) => void>()
   /** VMs with events: after a reconnect, vanished ones are reported, too. */
   readonly #seen = new Set<string>()
-  #connection: { readonly uri: string; readonly made: Promise<LibvirtConnection> } | undefined
+  #connection: { readonly uri: string; readonly opened: Promise<LibvirtConnection> } | undefined
   #calls = 0
   /** Whether there was a call: a watch alone does not start the daemon of a session. */
   #wasCalled = false
@@ -75,7 +75,7 @@ export class LibvirtClient {
     clearTimeout(this.#retry)
     const connection = this.#connection
     this.#connection = undefined
-    connection?.made.then((made) => made.close(), ignore('a failed connection needs no close'))
+    connection?.opened.then((opened) => opened.close(), ignore('a failed connection needs no close'))
   }
 
   async #connected(): Promise<LibvirtConnection> {
@@ -84,23 +84,23 @@ export class LibvirtClient {
     // The setting may have changed since.
     if (this.#connection !== undefined && this.#connection.uri !== uri) this.#disconnect()
     this.#connection ??= this.#connect(uri)
-    return this.#connection.made
+    return this.#connection.opened
   }
 
-  #connect(uri: string): { uri: string; made: Promise<LibvirtConnection> } {
+  #connect(uri: string): { uri: string; opened: Promise<LibvirtConnection> } {
     clearTimeout(this.#retry)
-    const connection = { uri, made: this.#make(uri) }
+    const connection = { uri, opened: this.#open(uri) }
     const onClosed = () => {
       // A newer connection may have replaced it.
       if (this.#connection !== connection) return
       this.#connection = undefined
       if (this.#watchers.size > 0) this.#scheduleReconnect()
     }
-    connection.made.then(
-      (made) => {
+    connection.opened.then(
+      (opened) => {
         this.#wait = 0
-        void made.closed.then(onClosed)
-        void this.#reportAll(made)
+        void opened.closed.then(onClosed)
+        void this.#reportAll(opened)
       },
       () => {
         const [first, longest] = this.#options.retryMs ?? [250, 10_000]
@@ -111,7 +111,7 @@ export class LibvirtClient {
     return connection
   }
 
-  async #make(uri: string): Promise<LibvirtConnection> {
+  async #open(uri: string): Promise<LibvirtConnection> {
     const address = addressOf(uri)
     const mayStart = address.isSession && this.#options.startsDaemon !== false
     const connection = await this.#tryAll(address).catch(async (error: unknown) => {

@@ -5,8 +5,8 @@ import { procedures } from './protocol.ts'
 import { type XdrReader, XdrWriter } from './xdr.ts'
 
 /** Timeouts of queries, of operations that wait for the lock of a VM (30 s in libvirt), of starts, and of saves, ms. */
-export type DomainBounds = Readonly<typeof domainBounds>
-export const domainBounds = { look: 15_000, act: 40_000, run: 180_000, save: 900_000 }
+export type DomainTimeouts = Readonly<typeof domainTimeouts>
+export const domainTimeouts = { look: 15_000, act: 40_000, run: 180_000, save: 900_000 }
 
 /** virDomainState. */
 export const domainStates = { noState: 0, paused: 3, shutoff: 5, crashed: 6, pmSuspended: 7 } as const
@@ -26,11 +26,11 @@ const maxLong = 3
 /** The calls of libvirt about VMs. */
 export class Domains {
   readonly #client: LibvirtClient
-  readonly #timeouts: DomainBounds
+  readonly #timeouts: DomainTimeouts
   #long = 0
   readonly #waiting: (() => void)[] = []
 
-  constructor(client: LibvirtClient, timeouts: DomainBounds) {
+  constructor(client: LibvirtClient, timeouts: DomainTimeouts) {
     this.#client = client
     this.#timeouts = timeouts
   }
@@ -38,7 +38,7 @@ export class Domains {
   /** All VMs with a definition. */
   async list(): Promise<Domain[]> {
     const args = new XdrWriter().int(1).uint(listFlags.persistent)
-    return (await this.#look(procedures.connectListAllDomains, args)).array(readDomain)
+    return (await this.#query(procedures.connectListAllDomains, args)).array(readDomain)
   }
 
   byName(name: string): Promise<Domain | undefined> {
@@ -53,26 +53,26 @@ export class Domains {
   /** The definition, with secrets, so that it can be defined again. */
   async definition(domain: Domain): Promise<string> {
     const args = of(domain).uint(xmlFlags.inactive | xmlFlags.secure)
-    return (await this.#look(procedures.domainGetXmlDesc, args)).string()
+    return (await this.#query(procedures.domainGetXmlDesc, args)).string()
   }
 
   /** The XML of the running VM. */
   async live(domain: Domain): Promise<string> {
-    return (await this.#look(procedures.domainGetXmlDesc, of(domain).uint(xmlFlags.secure))).string()
+    return (await this.#query(procedures.domainGetXmlDesc, of(domain).uint(xmlFlags.secure))).string()
   }
 
   /** One of `domainStates`. */
   async state(domain: Domain): Promise<number> {
-    return (await this.#look(procedures.domainGetState, of(domain).uint(0))).int()
+    return (await this.#query(procedures.domainGetState, of(domain).uint(0))).int()
   }
 
   async hasManagedSave(domain: Domain): Promise<boolean> {
-    return (await this.#look(procedures.domainHasManagedSaveImage, of(domain).uint(0))).int() !== 0
+    return (await this.#query(procedures.domainHasManagedSaveImage, of(domain).uint(0))).int() !== 0
   }
 
   /** The size of a disk such as `vda`, bytes. */
   async capacity(domain: Domain, disk: string): Promise<bigint> {
-    const reply = await this.#look(procedures.domainGetBlockInfo, of(domain).string(disk).uint(0))
+    const reply = await this.#query(procedures.domainGetBlockInfo, of(domain).string(disk).uint(0))
     reply.hyper()
     return reply.hyper()
   }
@@ -113,7 +113,7 @@ export class Domains {
     this.#slow(procedures.domainManagedSave, of(domain).uint(savedRunning), this.#timeouts.save)
 
   async managedSaveXml(domain: Domain): Promise<string> {
-    return (await this.#look(procedures.domainManagedSaveGetXmlDesc, of(domain).uint(xmlFlags.secure))).string()
+    return (await this.#query(procedures.domainManagedSaveGetXmlDesc, of(domain).uint(xmlFlags.secure))).string()
   }
 
   defineManagedSaveXml = (domain: Domain, xml: string) =>
@@ -138,14 +138,14 @@ export class Domains {
 
   async #found(procedure: number, args: XdrWriter): Promise<Domain | undefined> {
     try {
-      return readDomain(await this.#look(procedure, args))
+      return readDomain(await this.#query(procedure, args))
     } catch (error) {
       if (isRefusal(error, libvirtErrors.noDomain)) return undefined
       throw error
     }
   }
 
-  #look = (procedure: number, args: XdrWriter) => this.#client.call(procedure, args, this.#timeouts.look)
+  #query = (procedure: number, args: XdrWriter) => this.#client.call(procedure, args, this.#timeouts.look)
   #act = (procedure: number, args: XdrWriter) => this.#client.call(procedure, args, this.#timeouts.act)
 
   async #slow(procedure: number, args: XdrWriter, ms: number): Promise<void> {

@@ -18,7 +18,7 @@ import { type CloneMark, markOf } from './clone-xml.ts'
 import { Clones } from './clones.ts'
 import { interfacesOf, isUsed, ramOf } from './definition.ts'
 import type { Domain } from './domain.ts'
-import { type DomainBounds, Domains, domainBounds, domainStates } from './domains.ts'
+import { Domains, type DomainTimeouts, domainStates, domainTimeouts } from './domains.ts'
 import { GuestAddresses } from './guest-addresses.ts'
 import { macIn, maxLibvirtAdapters, recabled } from './interfaces.ts'
 import { isRefusal, LibvirtError, libvirtErrors } from './libvirt-error.ts'
@@ -31,11 +31,11 @@ export interface LibvirtOptions {
   readonly uri: () => string
   /** Timeout of a shutdown by the power button, ms. */
   readonly shutdownMs?: number
-  readonly timeouts?: DomainBounds
+  readonly timeouts?: DomainTimeouts
 }
 
 /** A VM at one moment. */
-interface Look {
+interface DomainFacts {
   readonly vm: Vm
   /** One of `domainStates`. */
   readonly state: number
@@ -54,7 +54,7 @@ export class LibvirtDriver implements ApplianceDriver {
   readonly #addresses: GuestAddresses
   readonly #shutdownMs: number
 
-  constructor({ uri, shutdownMs = 120_000, timeouts = domainBounds }: LibvirtOptions) {
+  constructor({ uri, shutdownMs = 120_000, timeouts = domainTimeouts }: LibvirtOptions) {
     this.#client = new LibvirtClient({ uri })
     this.#domains = new Domains(this.#client, timeouts)
     this.#clones = new Clones(this.#domains)
@@ -65,31 +65,31 @@ export class LibvirtDriver implements ApplianceDriver {
   async list(): Promise<Vm[]> {
     const vms: Vm[] = []
     for (const domain of await this.#domains.list()) {
-      const look = await this.#look(domain)
-      if (look !== undefined && look.mark === undefined) vms.push(look.vm)
+      const facts = await this.#read(domain)
+      if (facts !== undefined && facts.mark === undefined) vms.push(facts.vm)
     }
     return vms
   }
 
   async find(name: string): Promise<Vm> {
     const domain = await this.#domains.byName(name)
-    const look = domain && (await this.#look(domain))
-    if (look === undefined) throw conflict(`libvirt has no VM with the name "${name}"`)
-    if (look.mark !== undefined) throw conflict(`The VM "${name}" is a clone of a node`)
-    return look.vm
+    const facts = domain && (await this.#read(domain))
+    if (facts === undefined) throw conflict(`libvirt has no VM with the name "${name}"`)
+    if (facts.mark !== undefined) throw conflict(`The VM "${name}" is a clone of a node`)
+    return facts.vm
   }
 
-  get = async (uuid: string): Promise<Vm | undefined> => (await this.#find(uuid))?.look.vm
+  get = async (uuid: string): Promise<Vm | undefined> => (await this.#find(uuid))?.facts.vm
   maxAdapters = async (): Promise<number> => maxLibvirtAdapters
 
   async usedAdapters(uuid: string): Promise<readonly number[]> {
-    const { look } = await this.#must(uuid)
-    return interfacesOf(parseXml(look.definition)).flatMap((adapter, index) => (isUsed(adapter) ? [index] : []))
+    const { facts } = await this.#must(uuid)
+    return interfacesOf(parseXml(facts.definition)).flatMap((adapter, index) => (isUsed(adapter) ? [index] : []))
   }
 
   async start(uuid: string, plan: VmPlan): Promise<void> {
-    const { domain, look } = await this.#startable(uuid)
-    const { vm, definition, mark } = look
+    const { domain, facts } = await this.#startable(uuid)
+    const { vm, definition, mark } = facts
     if (mark !== undefined) await requireSound(mark, vm.name)
     if (vm.state === 'stopped') await this.#domains.createXml(liveXml(definition, uuid, plan))
     else {
@@ -100,9 +100,9 @@ export class LibvirtDriver implements ApplianceDriver {
   }
 
   async startAppliance(uuid: string, { size }: ApplianceRun): Promise<void> {
-    const { domain, look } = await this.#startable(uuid)
+    const { domain, facts } = await this.#startable(uuid)
     // A saved VM keeps its size.
-    const xml = look.vm.state === 'saved' || size === undefined ? undefined : sizedXml(look.definition, size)
+    const xml = facts.vm.state === 'saved' || size === undefined ? undefined : sizedXml(facts.definition, size)
     await (xml === undefined ? this.#domains.create(domain) : this.#domains.createXml(xml))
   }
 
@@ -113,16 +113,16 @@ export class LibvirtDriver implements ApplianceDriver {
   }
 
   async stop(uuid: string, how: StopMode, signal?: AbortSignal): Promise<void> {
-    const { domain, look } = (await this.#find(uuid)) ?? {}
-    if (domain === undefined || look === undefined || !isRunning(look.vm)) return
+    const { domain, facts } = (await this.#find(uuid)) ?? {}
+    if (domain === undefined || facts === undefined || !isRunning(facts.vm)) return
     if (how === 'power_off') await this.#domains.destroy(domain)
-    else if (how === 'shutdown_signal') await this.#shutDown(domain, look.state, signal)
+    else if (how === 'shutdown_signal') await this.#shutDown(domain, facts.state, signal)
     else await this.#domains.managedSave(domain)
   }
 
   async holds(uuid: string, serialPort: number): Promise<boolean> {
-    const { domain, look } = (await this.#find(uuid)) ?? {}
-    if (domain === undefined || look === undefined || !isRunning(look.vm)) return false
+    const { domain, facts } = (await this.#find(uuid)) ?? {}
+    if (domain === undefined || facts === undefined || !isRunning(facts.vm)) return false
     return servesSerial(parseXml(await this.#domains.live(domain)), serialPort)
   }
 
@@ -131,8 +131,8 @@ export class LibvirtDriver implements ApplianceDriver {
   }
 
   async resume(uuid: string): Promise<void> {
-    const { domain, look } = await this.#must(uuid)
-    await this.#resume(domain, look.state)
+    const { domain, facts } = await this.#must(uuid)
+    await this.#resume(domain, facts.state)
   }
 
   async reset(uuid: string): Promise<void> {
@@ -160,7 +160,7 @@ export class LibvirtDriver implements ApplianceDriver {
 
   async openClone(uuid: string, directory: string): Promise<Vm> {
     await this.#clones.open(uuid, directory)
-    return (await this.#must(uuid)).look.vm
+    return (await this.#must(uuid)).facts.vm
   }
 
   async closeClone(uuid: string): Promise<void> {
@@ -179,22 +179,22 @@ export class LibvirtDriver implements ApplianceDriver {
     this.#client.close()
   }
 
-  async #find(uuid: string): Promise<{ domain: Domain; look: Look } | undefined> {
+  async #find(uuid: string): Promise<{ domain: Domain; facts: DomainFacts } | undefined> {
     const domain = await this.#domains.byUuid(uuid)
-    const look = domain && (await this.#look(domain))
-    return domain && look && { domain, look }
+    const facts = domain && (await this.#read(domain))
+    return domain && facts && { domain, facts }
   }
 
-  async #must(uuid: string): Promise<{ domain: Domain; look: Look }> {
+  async #must(uuid: string): Promise<{ domain: Domain; facts: DomainFacts }> {
     const found = await this.#find(uuid)
     if (found === undefined) throw conflict(`libvirt has no VM with the id ${uuid} any more`)
     return found
   }
 
   /** 409 when the VM runs. */
-  async #startable(uuid: string): Promise<{ domain: Domain; look: Look }> {
+  async #startable(uuid: string): Promise<{ domain: Domain; facts: DomainFacts }> {
     const found = await this.#must(uuid)
-    const { vm, state } = found.look
+    const { vm, state } = found.facts
     if (isRunning(vm)) throw conflict(`The VM "${vm.name}" runs already`)
     // libvirt may preserve a crashed VM.
     if (state === domainStates.crashed) await this.#domains.destroy(found.domain)
@@ -202,7 +202,7 @@ export class LibvirtDriver implements ApplianceDriver {
   }
 
   /** Undefined when the VM is gone. */
-  async #look(domain: Domain): Promise<Look | undefined> {
+  async #read(domain: Domain): Promise<DomainFacts | undefined> {
     try {
       const [definition, state, isSaved] = await Promise.all([
         this.#domains.definition(domain),
@@ -228,8 +228,8 @@ export class LibvirtDriver implements ApplianceDriver {
     let stopListening = () => {}
     // False when libvirt does not answer: after a reconnect the client reports all VMs again.
     const hasEnded = async () => {
-      const look = await this.#look(domain)
-      return look === undefined || !isRunning(look.vm)
+      const facts = await this.#read(domain)
+      return facts === undefined || !isRunning(facts.vm)
     }
     const end = async () => {
       // A paused guest does not see its power button.
