@@ -11,8 +11,11 @@ export interface Cell {
   /** Files and directories at another path. */
   readonly placed?: readonly { readonly from: string; readonly at: string; readonly isWritable: boolean }[]
   readonly devices?: readonly string[]
-  /** Only what a program needs that reads and writes files: no names of users and hosts, /proc or /tmp. Each mount takes time. */
-  readonly isBare?: boolean
+  /**
+   * Which files of the system it sees, because each mount takes time. `bare`: those that a program needs which only reads and writes
+   * files; `nameless`: all but the names of users, hosts and services; absent: all.
+   */
+  readonly sees?: 'bare' | 'nameless'
   /** `none`: an empty network namespace. */
   readonly network: 'none' | 'host'
   /** With the network of the host: the TCP ports it may listen on, where the kernel can restrict that (Landlock). */
@@ -22,17 +25,18 @@ export interface Cell {
 /** Directories of the system. `/opt` and the like are there only for a program that is in them. */
 const system = ['/usr', '/bin', '/sbin', '/lib', '/lib32', '/lib64', '/libx32', '/nix/store', '/gnu/store']
 /** The files in /etc that programs and the C library read; none is secret. */
-const etc = [
-  ...['ld.so.cache', 'ld.so.conf', 'ld.so.conf.d', 'alternatives', 'localtime', 'hostid', 'hosts', 'host.conf'],
-  ...['hostname', 'nsswitch.conf', 'passwd', 'group', 'services', 'protocols', 'qemu'],
-].map((name) => join('/etc', name))
+const inEtc = (names: string) => names.split(' ').map((name) => join('/etc', name))
+const bareEtc = inEtc('ld.so.cache alternatives')
+const namelessEtc = [...bareEtc, ...inEtc('localtime qemu')]
+const names = inEtc('hostid hosts host.conf hostname nsswitch.conf passwd group services protocols')
 const devices = ['null', 'zero', 'full', 'random', 'urandom'].map((name) => join('/dev', name))
 const mounts: readonly Operation[] = [
   ['proc', '', '/proc'],
   ['tmp', '', '/tmp'],
 ]
-const whole = { etc, devices, mounts }
-const bare = { etc: ['/etc/ld.so.cache', '/etc/alternatives'], devices: ['/dev/null', '/dev/urandom'], mounts: [] }
+const all = { etc: [...namelessEtc, ...names], devices, mounts }
+const nameless = { ...all, etc: namelessEtc }
+const bare = { etc: bareEtc, devices: ['/dev/null', '/dev/urandom'], mounts: [] }
 
 /** The mounts of the root directory in the cell, parents first. */
 export function operationsOf(cell: Cell, program: string): Operation[] {
@@ -40,7 +44,7 @@ export function operationsOf(cell: Cell, program: string): Operation[] {
   const placed = cell.placed ?? []
   const shown = [...(cell.readable ?? []), ...(cell.writable ?? [])]
   const isShown = (path: string) => shown.some((place) => path === place || path.startsWith(`${place}/`))
-  const base = cell.isBare === true ? bare : whole
+  const base = cell.sees === undefined ? all : { bare, nameless }[cell.sees]
   return [
     ...system.flatMap(systemDirectory),
     ...there(base.etc).map((path): Operation => ['ro', path, path]),

@@ -85,6 +85,7 @@ sub attach { my ($from, $at, $more) = @_;
   if (attempt($MOUNT, $from, $at, 'none', 4096, 0) < 0) { call("bind $from", $MOUNT, $from, $at, 'none', 4096 | 16384, 0) }
   return unless $more;
   remount($at, $more);
+  return unless -d $at;
   open(my $f, '<', '/proc/self/mountinfo') or fail('mountinfo');
   for (<$f>) { my $point = (split / /)[4]; $point =~ s/\\(\d{3})/chr(oct($1))/ge; remount($point, $more) if index($point, "$at/") == 0 }
   close $f }

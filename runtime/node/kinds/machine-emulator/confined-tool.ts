@@ -55,7 +55,7 @@ export class ConfinedTool implements Disposable {
     for (const arg of args) if (arg.startsWith('/') && !this.#seen.has(arg)) await this.see(arg)
     if (this.#shell?.isOpen !== true) {
       const readable = [...this.readable, ...placesOf(path)]
-      const cell = { cwd: '/', network: 'none', isBare: true, readable, writable: this.writable } as const
+      const cell = { cwd: '/', network: 'none', sees: 'bare', readable, writable: this.writable } as const
       this.#shell = new CellShell(confinement, cell)
     }
     return this.#shell.run(path, args, limits)

@@ -1,4 +1,5 @@
 import { rm, symlink } from 'node:fs/promises'
+import { isIP } from 'node:net'
 import { join } from 'node:path'
 import { conflict } from '../../../../src/errors/api-error.ts'
 import type { EventPayload } from '../../../../src/model/event.ts'
@@ -159,6 +160,8 @@ async function confine(
     devices: hasKvm ? ['/dev/kvm'] : [],
     // Its links are UDP sockets of the host, and the port of its screen is one of the host.
     network: 'host',
+    // The name of a console host has to be resolved.
+    ...(isIP(options.consoleHost) !== 0 && { sees: 'nameless' }),
     listens: hasScreen ? [console] : [],
   }
   return confinement.wrap(cell, command, args)
