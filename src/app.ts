@@ -345,7 +345,7 @@ export function createApp(options: AppOptions): App {
         const answered =
           webSocket?.joins === true ? await joined(admission, request, peer, respondToIt) : await respondToIt()
         if (answered instanceof Elsewhere) {
-          requests.left()
+          requests.cancel()
           return answered.response
         }
         response = finish(answered, headers, options)

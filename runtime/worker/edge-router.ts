@@ -69,7 +69,7 @@ export class EdgeRouter {
     this.#tokens = new ListedTokens({
       key: tokenKey(env),
       read: (known, reason) => this.#object().tokenList(known, reason),
-      beside: waitUntil,
+      waitUntil,
     })
     this.#app = this.#open(env)
   }
@@ -222,7 +222,7 @@ export class EdgeRouter {
     return new Sessions({
       key: sessionKey(env),
       keeper: {
-        holds: (session) => tokens.holdsSession(session),
+        holds: (session) => tokens.isSessionValid(session),
         async end(session) {
           const { id, begunAt, endsAt } = session
           await object().endSession({ id, begunAt, endsAt })

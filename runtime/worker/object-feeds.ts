@@ -1,5 +1,5 @@
 import { onAbort } from '../../src/async/abort.ts'
-import { ApiError } from '../../src/errors/api-error.ts'
+import { ApiError, retryLater } from '../../src/errors/api-error.ts'
 import { type FeedSource, type ServiceEvent, withFleet } from '../../src/events/fleet-feed.ts'
 import { Subscriber } from '../../src/events/subscriber.ts'
 import { seqOf } from '../../src/gateway/events.ts'
@@ -31,8 +31,8 @@ export function objectFeeds(object: () => DurableObjectStub<FleetObject>, env: E
     const subscriber = new Subscriber({
       ping: (seq = told) => ({ kind: 'ping', load, seq }),
       pings,
-      left: () => socket.close(1000),
-      dropped() {},
+      onLeft: () => socket.close(1000),
+      onDropped() {},
     })
     const take = (item: FeedItem) => {
       if (item.kind === 'ping') load = item.load
@@ -70,8 +70,7 @@ export function objectFeeds(object: () => DurableObjectStub<FleetObject>, env: E
 }
 
 /** The object ended, or begins anew. */
-const broken = (): ApiError =>
-  new ApiError(503, 'The feed could not be opened; try again', { headers: { 'Retry-After': '1' } })
+const broken = (): ApiError => retryLater(503, 'The feed could not be opened; try again', 1)
 
 const refusal = ({ status, message, word, headers }: FeedRefusal): ApiError =>
   new ApiError(status, message, { word, headers })

@@ -15,14 +15,14 @@ export function pause(
 ): Promise<void> {
   return new Promise((resolve) => {
     if (signal.aborted) return resolve()
-    const over = () => {
+    const finish = () => {
       cancel()
-      signal.removeEventListener('abort', over)
+      signal.removeEventListener('abort', finish)
       resolve()
     }
-    const cancel = timer(over, Math.max(0, ms))
-    signal.addEventListener('abort', over, { once: true })
-    started?.(over)
+    const cancel = timer(finish, Math.max(0, ms))
+    signal.addEventListener('abort', finish, { once: true })
+    started?.(finish)
   })
 }
 

@@ -23,10 +23,10 @@ export function relay<T = Uint8Array>(
   const reader = body.getReader()
   let forget = () => {}
   let size = 0
-  let isOver = false
+  let isEnded = false
   const end = (): void => {
-    if (isOver) return
-    isOver = true
+    if (isEnded) return
+    isEnded = true
     forget()
     onEnd?.()
   }
@@ -34,7 +34,7 @@ export function relay<T = Uint8Array>(
     end()
     reader.cancel(reason).catch(ignore('the reader of the relayed stream gets the error'))
   }
-  const late = (): never => {
+  const fail = (): never => {
     throw new Error(`nothing came for ${idleMs} ms`)
   }
   return new ReadableStream<T>(
@@ -48,8 +48,8 @@ export function relay<T = Uint8Array>(
       async pull(controller) {
         try {
           const piece = reader.read()
-          const { done, value } = await (idleMs === undefined ? piece : withTimeout(piece, idleMs, late))
-          if (isOver) return
+          const { done, value } = await (idleMs === undefined ? piece : withTimeout(piece, idleMs, fail))
+          if (isEnded) return
           if (done) {
             end()
             return controller.close()
@@ -59,7 +59,7 @@ export function relay<T = Uint8Array>(
           await onPiece?.(value)
           controller.enqueue(value)
         } catch (error) {
-          if (isOver) return
+          if (isEnded) return
           stop(error)
           controller.error(error)
         }

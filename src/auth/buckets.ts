@@ -40,7 +40,7 @@ export class Buckets {
   }
 
   /** Returns a token to the bucket. */
-  giveBack(key: string, rate: BucketRate): void {
+  refund(key: string, rate: BucketRate): void {
     const now = this.#now()
     if (this.#buckets.has(key)) this.#keep(key, { left: Math.min(rate.burst, this.#left(key, rate, now) + 1), at: now })
   }
@@ -58,11 +58,16 @@ export class Buckets {
   }
 
   #keep(key: string, bucket: { left: number; at: number }): void {
-    this.#buckets.delete(key)
-    this.#buckets.set(key, bucket)
-    for (const oldest of this.#buckets.keys()) {
-      if (this.#buckets.size <= this.#maxKeys) break
-      this.#buckets.delete(oldest)
-    }
+    setNewest(this.#buckets, key, bucket, this.#maxKeys)
+  }
+}
+
+/** Sets an entry as the newest of a map, and removes the oldest entries above `max`. */
+export function setNewest<V>(map: Map<string, V>, key: string, value: V, max: number): void {
+  map.delete(key)
+  map.set(key, value)
+  for (const oldest of map.keys()) {
+    if (map.size <= max) break
+    map.delete(oldest)
   }
 }

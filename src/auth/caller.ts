@@ -32,10 +32,10 @@ export function callerOf({ name, role, key }: Identity, request: Request, reques
   const via = request.headers.get(viaHeader)
   const isAdmin = role === 'admin' && key !== ''
   // Any client can send that header: the name of its credentials follows in parentheses.
-  const told = via === null ? undefined : nameIn(request)
+  const client = via === null ? undefined : nameIn(request)
   return {
     ...{ isDirect: via === null, mayExecute: isAdmin && (via === null || via === 'admin'), requestId },
-    ...(key !== '' && { name: told === undefined ? name : `${told} (${name})` }),
+    ...(key !== '' && { name: client === undefined ? name : `${client} (${name})` }),
   }
 }
 

@@ -1,11 +1,10 @@
 import { createRemoteJWKSet, customFetch, errors, type JWTPayload, jwtVerify } from 'jose'
-import { ApiError } from '../errors/api-error.ts'
+import { retryLater } from '../errors/api-error.ts'
 import type { Role } from '../model/access-token.ts'
 import type { Identity, Verifier } from './identity.ts'
 
 /** The header with the signed identity from Cloudflare Access. Cloudflare removes this header from the requests of clients. */
 const header = 'cf-access-jwt-assertion'
-const retryAfterS = 5
 
 export interface CloudflareAccessOptions {
   /** Such as `team.cloudflareaccess.com`. */
@@ -39,10 +38,7 @@ export function cloudflareAccess(options: CloudflareAccessOptions): Verifier {
       return identityOf(payload, options.role, admins)
     } catch (error) {
       if (isRefusal(error)) return undefined
-      throw new ApiError(503, `The keys of ${options.teamDomain} cannot be read; try again`, {
-        cause: error,
-        headers: { 'Retry-After': String(retryAfterS) },
-      })
+      throw retryLater(503, `The keys of ${options.teamDomain} cannot be read; try again`, 5, error)
     }
   }
 }

@@ -1,5 +1,5 @@
 import { ignore } from '../async/ignore.ts'
-import { ApiError } from '../errors/api-error.ts'
+import { retryLater } from '../errors/api-error.ts'
 import type { TokenRecord } from '../model/access-token.ts'
 import { type EndedRecord, EndedSessions } from './ended-sessions.ts'
 import type { Identity } from './identity.ts'
@@ -14,7 +14,7 @@ const staleMs = 10_000
 const unprovenPauseMs = 10_000
 /** How long a request waits for the read of another request, and how often it checks, ms. */
 const waitMs = 5000
-const lookMs = 20
+const pollMs = 20
 /** A token that is up to this much older than the list may still be absent from it, ms. */
 const slackMs = 5000
 
@@ -43,11 +43,11 @@ export interface ListedTokensOptions {
   /** Reads the list; `known` is the revision that this process has. */
   readonly read: (known: string | undefined, reason: ListReason) => Promise<TokenList>
   /** Keeps a read running after the answer to the request. */
-  readonly beside: (reading: Promise<unknown>) => void
+  readonly waitUntil: (reading: Promise<unknown>) => void
   readonly now?: () => number
 }
 
-interface Held {
+interface StoredList {
   readonly revision: string
   readonly madeAt: number
   readonly readAt: number
@@ -64,7 +64,7 @@ interface Held {
 export class ListedTokens {
   readonly #options: ListedTokensOptions
   readonly #now: () => number
-  #held: Held | undefined
+  #list: StoredList | undefined
   #triedAt = Number.NEGATIVE_INFINITY
   #isTrying = false
 
@@ -84,16 +84,16 @@ export class ListedTokens {
   }
 
   /** False when the session was ended, or its token was revoked. 503 while the list cannot be read. */
-  async holdsSession(session: Session): Promise<boolean> {
+  async isSessionValid(session: Session): Promise<boolean> {
     const token = tokenOfKey(session.key)
     const created_at = new Date(session.begunAt).toISOString()
-    const held = await this.#current(token === undefined ? undefined : { token_id: token, created_at })
-    return !held.ended.has(session) && (token === undefined || held.ids.has(token))
+    const list = await this.#current(token === undefined ? undefined : { token_id: token, created_at })
+    return !list.ended.has(session) && (token === undefined || list.ids.has(token))
   }
 
   /** Ends a session in this process at once, whatever the age of the list. */
   endSession(session: Session): void {
-    this.#held?.ended.add(session, this.#now())
+    this.#list?.ended.add(session, this.#now())
   }
 
   async #valid(text: string): Promise<TokenMeaning | undefined> {
@@ -101,34 +101,34 @@ export class ListedTokens {
     const parts = parseToken(text)
     const token = signed ?? (parts && (await this.#unsigned(parts)))
     if (token === undefined || isExpired(token, this.#now())) return undefined
-    const held = await this.#current(signed === undefined ? undefined : token)
-    return held.ids.has(token.token_id) ? token : undefined
+    const list = await this.#current(signed === undefined ? undefined : token)
+    return list.ids.has(token.token_id) ? token : undefined
   }
 
   /** The token without a signature from a list of any age: a later list has fewer of them. */
   async #unsigned({ id, secret }: TokenParts): Promise<TokenMeaning | undefined> {
-    const record = (this.#held ?? (await this.#first())).old.get(id)
+    const record = (this.#list ?? (await this.#first())).old.get(id)
     return record !== undefined && (await isSecretOf(record.hash, secret)) ? record : undefined
   }
 
   /** A list that is fresh, and new enough to contain this token. */
-  async #current(signed: Pick<TokenMeaning, 'token_id' | 'created_at'> | undefined): Promise<Held> {
-    const held = this.#held
-    const ageMs = this.#now() - (held?.readAt ?? 0)
-    if (held === undefined || ageMs > staleMs) return this.#read('signed')
-    const isNew = signed !== undefined && Date.parse(signed.created_at) > held.madeAt - slackMs
-    if (isNew && !held.ids.has(signed.token_id)) return this.#read('signed')
+  async #current(signed: Pick<TokenMeaning, 'token_id' | 'created_at'> | undefined): Promise<StoredList> {
+    const list = this.#list
+    const ageMs = this.#now() - (list?.readAt ?? 0)
+    if (list === undefined || ageMs > staleMs) return this.#read('signed')
+    const isNew = signed !== undefined && Date.parse(signed.created_at) > list.madeAt - slackMs
+    if (isNew && !list.ids.has(signed.token_id)) return this.#read('signed')
     if (ageMs > freshMs)
-      this.#options.beside(
+      this.#options.waitUntil(
         this.#read('signed').catch(
           ignore('the present list stays in use until it is too old; then a request gets the error'),
         ),
       )
-    return held
+    return list
   }
 
   /** The first list. A request polls for the read of another request: Workers forbid awaiting the I/O of another request. */
-  async #first(): Promise<Held> {
+  async #first(): Promise<StoredList> {
     const now = this.#now()
     if (now - this.#triedAt >= unprovenPauseMs) {
       this.#triedAt = now
@@ -140,33 +140,33 @@ export class ListedTokens {
       }
     }
     const until = now + waitMs
-    while (this.#held === undefined && this.#isTrying && this.#now() < until)
-      await new Promise((resolve) => setTimeout(resolve, lookMs))
-    if (this.#held === undefined) throw unknown()
-    return this.#held
+    while (this.#list === undefined && this.#isTrying && this.#now() < until)
+      await new Promise((resolve) => setTimeout(resolve, pollMs))
+    if (this.#list === undefined) throw unknown()
+    return this.#list
   }
 
-  async #read(reason: ListReason): Promise<Held> {
+  async #read(reason: ListReason): Promise<StoredList> {
     const readAt = this.#now()
-    const before = this.#held
-    const list = await this.#options.read(before?.revision, reason).catch((error: unknown) => {
+    const before = this.#list
+    const {
+      revision,
+      at: madeAt,
+      tokens,
+    } = await this.#options.read(before?.revision, reason).catch((error: unknown) => {
       throw unknown(error)
     })
-    const { revision, at: madeAt, tokens } = list
-    const held: Held = {
+    const list: StoredList = {
       ...{ revision, madeAt, readAt },
       ids: tokens === undefined ? (before?.ids ?? new Set()) : new Set(tokens.ids),
       old: tokens === undefined ? (before?.old ?? new Map()) : new Map(tokens.old.map((it) => [it.token_id, it])),
       ended: tokens === undefined ? (before?.ended ?? new EndedSessions()) : new EndedSessions(tokens.ended),
     }
     // Another request may have read a newer list meanwhile.
-    if (this.#held === undefined || this.#held.readAt <= readAt) this.#held = held
-    return held
+    if (this.#list === undefined || this.#list.readAt <= readAt) this.#list = list
+    return list
   }
 }
 
-const unknown = (cause?: unknown): ApiError =>
-  new ApiError(503, 'The service cannot check this token just now; try again', {
-    cause,
-    headers: { 'Retry-After': '1' },
-  })
+const unknown = (cause?: unknown) =>
+  retryLater(503, 'The service cannot check this token just now; try again', 1, cause)

@@ -1,6 +1,6 @@
-import { ApiError } from '../errors/api-error.ts'
+import { retryLater } from '../errors/api-error.ts'
 import type { MetricFamily } from '../model/metrics.ts'
-import { type BucketRate, Buckets } from './buckets.ts'
+import { type BucketRate, Buckets, setNewest } from './buckets.ts'
 import { networkOf } from './network.ts'
 
 /** Most entries of each table: addresses, pairs of address and name, wrong credentials. */
@@ -85,12 +85,12 @@ export class LoginLimit {
     try {
       found = await finding
     } catch (error) {
-      tries.giveBack()
+      tries.refund()
       throw error
     }
     if (found !== undefined) {
-      if (finding instanceof Promise) tries.giveBack()
-      remember(this.#known, tries.pair, this.#now() + knownMs)
+      if (finding instanceof Promise) tries.refund()
+      setNewest(this.#known, tries.pair, this.#now() + knownMs, maxRemembered)
     } else if ((await this.#options.counted?.(tries.pair)) === false) tries.exhaust()
     return this.#counted(login, found)
   }
@@ -139,7 +139,7 @@ export class LoginLimit {
     const tries = this.#tries(login, perMinute)
     if (tries.wait === 0) return tries
     this.#countRefusal(login, tries.address)
-    throw new ApiError(429, tooManyLogins(login, tries.wait), { headers: { 'Retry-After': String(tries.wait) } })
+    throw retryLater(429, tooManyLogins(login, tries.wait), tries.wait)
   }
 
   #tries(login: Login, perMinute: number): Tries {
@@ -167,10 +167,10 @@ export class LoginLimit {
           // take() does the work.
         }
       },
-      giveBack: () => {
+      refund: () => {
         this.#guesses.delete(guess)
-        if (!isRepeated) this.#pairs.giveBack(pair, ofName)
-        this.#addresses.giveBack(address, ofAddress)
+        if (!isRepeated) this.#pairs.refund(pair, ofName)
+        this.#addresses.refund(address, ofAddress)
       },
     }
   }
@@ -179,7 +179,7 @@ export class LoginLimit {
     this.#refused[kind] += 1
     const now = this.#now()
     const isNew = (this.#bursts.get(address) ?? 0) <= now
-    remember(this.#bursts, address, now + burstPauseMs)
+    setNewest(this.#bursts, address, now + burstPauseMs, maxRemembered)
     if (isNew) this.#options.limited?.({ kind, address: whole })
   }
 
@@ -208,7 +208,7 @@ interface Tries {
   readonly address: string
   readonly pair: string
   take(): void
-  giveBack(): void
+  refund(): void
   /** Takes all remaining attempts of the name. */
   exhaust(): void
 }
@@ -219,12 +219,3 @@ export const madeToken = /^pb_[0-9a-f]{16}_[\w.-]{64,}$/
 const isUnguessable = ({ kind, secret }: Login): boolean => kind === 'ticket' || madeToken.test(secret)
 
 const counters = (): Record<LoginKind, number> => ({ basic: 0, bearer: 0, ticket: 0, join: 0, session: 0 })
-
-function remember(map: Map<string, number>, key: string, value: number): void {
-  map.delete(key)
-  map.set(key, value)
-  for (const oldest of map.keys()) {
-    if (map.size <= maxRemembered) break
-    map.delete(oldest)
-  }
-}

@@ -1,4 +1,4 @@
-import { ApiError } from '../errors/api-error.ts'
+import { retryLater } from '../errors/api-error.ts'
 import { Buckets } from './buckets.ts'
 
 /** Most credentials with a bucket; above it the least recently used bucket goes. */
@@ -29,8 +29,7 @@ export class RateLimit {
     const rate = { perSecond, burst: Math.max(burst, 1) }
     if (this.#buckets.take(key, rate)) return
     const seconds = this.#buckets.wait(key, rate)
-    throw new ApiError(429, `Too many requests: these credentials may send ${perSecond} a second; wait ${seconds} s`, {
-      headers: { 'Retry-After': String(seconds) },
-    })
+    const message = `Too many requests: these credentials may send ${perSecond} a second; wait ${seconds} s`
+    throw retryLater(429, message, seconds)
   }
 }

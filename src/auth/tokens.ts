@@ -1,6 +1,7 @@
 import { badRequest, conflict, notFound } from '../errors/api-error.ts'
 import type { JoinGrant, JoinTokens } from '../fleet/join-tokens.ts'
 import type { AccessToken, AccessTokenCreate, TokenRecord } from '../model/access-token.ts'
+import { setNewest } from './buckets.ts'
 import type { Identity } from './identity.ts'
 import type { TokenStore } from './token-store.ts'
 import {
@@ -152,17 +153,8 @@ export class Tokens {
     if (cached !== undefined && cached.until > now) return cached.record
     const before = this.#revoked
     const record = await this.#store.get(id)
-    if (before === this.#revoked) this.#keep(id, { record, until: now + this.#cacheMs })
+    if (before === this.#revoked) setNewest(this.#cache, id, { record, until: now + this.#cacheMs }, maxCached)
     return record
-  }
-
-  #keep(id: string, cached: Cached): void {
-    this.#cache.delete(id)
-    this.#cache.set(id, cached)
-    for (const oldest of this.#cache.keys()) {
-      if (this.#cache.size <= maxCached) break
-      this.#cache.delete(oldest)
-    }
   }
 
   async #makeRoom(all: readonly TokenRecord[], newest: string): Promise<void> {

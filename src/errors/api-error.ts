@@ -36,6 +36,9 @@ export const missingImage = (message: string, image: string) =>
   new ApiError(409, message, { word: 'image-missing', image })
 export const tooLarge = (message: string) => new ApiError(413, message)
 export const tooMany = (message: string) => new ApiError(429, message)
+/** An error that a later retry may cure; `seconds` goes into the header Retry-After. */
+export const retryLater = (status: 429 | 503, message: string, seconds: number, cause?: unknown) =>
+  new ApiError(status, message, { cause, headers: { 'Retry-After': String(seconds) } })
 export const outOfSpace = (message: string, options?: ApiErrorOptions) => new ApiError(507, message, options)
 
 /** For `catch`: what is not there any more needs not be removed. Throws every error but 404. */

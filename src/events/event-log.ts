@@ -125,8 +125,8 @@ export class EventLog {
     const subscriber: Subscriber = new Subscriber({
       ping,
       pings,
-      left: () => channel.subscribers.delete(subscriber),
-      dropped: () => {
+      onLeft: () => channel.subscribers.delete(subscriber),
+      onDropped: () => {
         this.#dropped += 1
       },
     })

@@ -45,31 +45,31 @@ export function withFleet(
   signal: AbortSignal,
 ): ReadableStream<FeedItem | FleetItem> {
   const reader = items.getReader()
-  const waiting = new Waiting()
+  const waiting = new WaitingEvents()
   let wake = () => {}
   /** The last item that was read; undefined while a read is pending. */
-  let read: ReadableStreamReadResult<FeedItem> | undefined
+  let result: ReadableStreamReadResult<FeedItem> | undefined
   let failure: { readonly error: unknown } | undefined
   let isReading = false
   let isBegun = false
   let isFleetNext = true
-  const leave = fleet.listen((event) => {
+  const unsubscribe = fleet.listen((event) => {
     waiting.add(event)
     wake()
   })
-  const forget = onAbort(signal, leave)
-  const over = () => {
-    leave()
-    forget()
+  const removeListener = onAbort(signal, unsubscribe)
+  const stop = () => {
+    unsubscribe()
+    removeListener()
   }
-  const ask = () => {
-    if (isReading || read !== undefined || failure !== undefined) return
+  const readNext = () => {
+    if (isReading || result !== undefined || failure !== undefined) return
     isReading = true
     reader
       .read()
       .then(
         (it) => {
-          read = it
+          result = it
         },
         (error: unknown) => {
           failure = { error }
@@ -84,21 +84,21 @@ export function withFleet(
     {
       async pull(controller) {
         for (;;) {
-          ask()
+          readNext()
           // The first line is the ping. Then both sources alternate, so that neither starves the other.
-          const told = isBegun && (isFleetNext || read === undefined) ? waiting.take() : undefined
-          isFleetNext = told === undefined
-          if (told !== undefined) return controller.enqueue(told)
+          const event = isBegun && (isFleetNext || result === undefined) ? waiting.take() : undefined
+          isFleetNext = event === undefined
+          if (event !== undefined) return controller.enqueue(event)
           if (failure !== undefined) {
-            over()
+            stop()
             throw failure.error
           }
-          if (read !== undefined) {
-            const { done, value } = read
-            read = undefined
+          if (result !== undefined) {
+            const { done, value } = result
+            result = undefined
             isBegun = true
             if (!done) return controller.enqueue(value)
-            over()
+            stop()
             return controller.close()
           }
           await new Promise<void>((resolve) => {
@@ -107,7 +107,7 @@ export function withFleet(
         }
       },
       async cancel(reason) {
-        over()
+        stop()
         await reader.cancel(reason)
       },
     },
@@ -116,7 +116,7 @@ export function withFleet(
 }
 
 /** The fleet's events that wait for one reader. */
-class Waiting {
+class WaitingEvents {
   readonly #events = new Map<string, ServiceEvent>()
   #warnings = 0
   #dropped = 0

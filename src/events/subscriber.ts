@@ -11,9 +11,9 @@ export interface SubscriberOptions {
   readonly ping: (seq?: number) => FeedItem
   /** False: no pings and no timer while there are no events. */
   readonly pings?: boolean
-  readonly left: () => void
+  readonly onLeft: () => void
   /** Called for every event that is dropped. */
-  readonly dropped: () => void
+  readonly onDropped: () => void
 }
 
 /** A reader of a channel: a bounded queue that drops its oldest events. It adds a ping after 5 s without an item, or 10 s without a ping. */
@@ -46,7 +46,7 @@ export class Subscriber {
         1,
       )
       this.#dropped += 1
-      this.#options.dropped()
+      this.#options.onDropped()
     }
     this.#wake?.()
   }
@@ -55,7 +55,7 @@ export class Subscriber {
   finish(failure?: Error): void {
     this.#failure ??= failure
     this.#isFinished = true
-    this.#options.left()
+    this.#options.onLeft()
     this.#wake?.()
   }
 
@@ -67,7 +67,7 @@ export class Subscriber {
   }
 
   async #pull(controller: ReadableStreamDefaultController<FeedItem>): Promise<void> {
-    if (this.#queue.length === 0 && this.#dropped === 0 && !this.#isFinished) await this.#something()
+    if (this.#queue.length === 0 && this.#dropped === 0 && !this.#isFinished) await this.#waitForItem()
     const [next] = this.#queue
     if (this.#dropped > 0 && (next === undefined || next.kind === 'event')) {
       controller.enqueue({ kind: 'dropped', count: this.#dropped })
@@ -75,15 +75,15 @@ export class Subscriber {
       return
     }
     const isBusy = this.#pings && next?.kind === 'event' && Date.now() - this.#pingedAt >= busyPingMs
-    if (isBusy) return this.#tellLoad(controller, next.event.seq - 1)
+    if (isBusy) return this.#sendPing(controller, next.event.seq - 1)
     const item = this.#queue.shift()
     if (item !== undefined) controller.enqueue(item)
-    else if (!this.#isFinished) this.#tellLoad(controller)
+    else if (!this.#isFinished) this.#sendPing(controller)
     else if (this.#failure === undefined) controller.close()
     else throw this.#failure
   }
 
-  #tellLoad(controller: ReadableStreamDefaultController<FeedItem>, seq?: number): void {
+  #sendPing(controller: ReadableStreamDefaultController<FeedItem>, seq?: number): void {
     this.#pingedAt = Date.now()
     controller.enqueue(this.#options.ping(seq))
   }
@@ -93,7 +93,7 @@ export class Subscriber {
   }
 
   /** Resolves with the next item, at the end, or after 5 s. */
-  #something(): Promise<void> {
+  #waitForItem(): Promise<void> {
     return new Promise((resolve) => {
       const done = () => {
         clearTimeout(this.#ping)

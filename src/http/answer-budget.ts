@@ -1,4 +1,4 @@
-import { ApiError } from '../errors/api-error.ts'
+import { retryLater } from '../errors/api-error.ts'
 
 /** Most bytes of a compute's answer that is read into memory. */
 export const maxAnswerBytes = 4 << 20
@@ -6,7 +6,7 @@ export const maxAnswerBytes = 4 << 20
 const freeBytes = 64 << 10
 /** How long an answer waits for a reservation, and how often it tries, ms. */
 const waitMs = 5000
-const lookMs = 20
+const pollMs = 20
 /** A reservation expires when nothing is read for this long, ms: a Worker stops a handler without notice when the client leaves. */
 const leaseMs = 60_000
 
@@ -46,10 +46,10 @@ export class AnswerBudget {
   /** Waits up to 5 s for a reservation; then 503. */
   async reserve(bytes: number): Promise<Reservation> {
     const until = this.#now() + waitMs
-    while (this.#taken() + bytes > this.#bytes) {
+    while (this.#reservedBytes() + bytes > this.#bytes) {
       if (this.#now() >= until) throw full()
       // By polling: a Worker cannot wait for a promise of another request.
-      await new Promise((resolve) => setTimeout(resolve, lookMs))
+      await new Promise((resolve) => setTimeout(resolve, pollMs))
     }
     const reserved = { bytes, touchedAt: this.#now() }
     this.#reserved.add(reserved)
@@ -61,20 +61,17 @@ export class AnswerBudget {
     }
   }
 
-  #taken(): number {
-    let taken = 0
+  #reservedBytes(): number {
+    let reservedBytes = 0
     for (const reserved of this.#reserved) {
       if (this.#now() - reserved.touchedAt > leaseMs) this.#reserved.delete(reserved)
-      else taken += reserved.bytes
+      else reservedBytes += reserved.bytes
     }
-    return taken
+    return reservedBytes
   }
 }
 
 /** The budget of this process. */
 export const answerBudget = new AnswerBudget({ bytes: 8 * maxAnswerBytes })
 
-const full = () =>
-  new ApiError(503, 'Too many large answers of computes are being read at once; try again', {
-    headers: { 'Retry-After': '5' },
-  })
+const full = () => retryLater(503, 'Too many large answers of computes are being read at once; try again', 5)

@@ -10,8 +10,8 @@ const maxWaiting = 1 << 20
 const flushMs = 1000
 
 /** Joins a websocket and a console until either ends. Output goes as binary frames; input may be text or binary. */
-export function bridgeConsole(socket: Socket, console: ConsoleStream, over: AbortController): void {
-  const input = join(socket, console, over)
+export function bridgeConsole(socket: Socket, console: ConsoleStream, aborter: AbortController): void {
+  const input = join(socket, console, aborter)
   const encoder = new TextEncoder()
   // Input is dropped while the guest does not read, as on a serial line.
   socket.onMessage((data) => void input.take(typeof data === 'string' ? encoder.encode(data) : data))
@@ -21,27 +21,27 @@ export function bridgeConsole(socket: Socket, console: ConsoleStream, over: Abor
  * Joins a websocket and a screen until either ends. RFB (RFC 6143) cannot lose bytes, so a client that sends more than the guest
  * reads is disconnected.
  */
-export function bridgeScreen(socket: Socket, screen: ConsoleStream, over: AbortController): void {
-  const input = join(socket, screen, over)
+export function bridgeScreen(socket: Socket, screen: ConsoleStream, aborter: AbortController): void {
+  const input = join(socket, screen, aborter)
   const refuse = (code: number, reason: string) => {
     socket.close(code, reason)
-    over.abort()
+    aborter.abort()
   }
   socket.onMessage((data) => {
-    if (over.signal.aborted) return
+    if (aborter.signal.aborted) return
     if (typeof data === 'string') refuse(1003, 'A screen takes binary frames only')
     else if (!input.take(data)) refuse(1008, 'More was sent than the screen reads')
   })
 }
 
-function join(socket: Socket, stream: ConsoleStream, over: AbortController): Input {
+function join(socket: Socket, stream: ConsoleStream, aborter: AbortController): Input {
   const input = new Input(stream.writable)
   const client = new AbortController()
   socket.onClose(() => {
     client.abort()
-    void input.end().finally(() => over.abort())
+    void input.end().finally(() => aborter.abort())
   })
-  void forward(stream.readable, socket, client.signal, over)
+  void forward(stream.readable, socket, client.signal, aborter)
   return input
 }
 
@@ -75,17 +75,17 @@ class Input {
 async function forward(
   readable: ReadableStream<Uint8Array>,
   socket: Socket,
-  gone: AbortSignal,
-  over: AbortController,
+  clientClosed: AbortSignal,
+  aborter: AbortController,
 ): Promise<void> {
   const reader = readable.getReader()
-  onAbort(over.signal, () => void reader.cancel().catch(ignore('the console has ended')))
+  onAbort(aborter.signal, () => void reader.cancel().catch(ignore('the console has ended')))
   try {
     for (;;) {
       const { done, value } = await reader.read()
       if (done) break
       // The guest may still read the last input; its output has no client any more.
-      if (gone.aborted) continue
+      if (clientClosed.aborted) continue
       socket.send(value)
       await socket.drained()
     }
@@ -93,6 +93,6 @@ async function forward(
   } catch {
     socket.close(1011, 'The console failed')
   } finally {
-    over.abort()
+    aborter.abort()
   }
 }

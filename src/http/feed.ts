@@ -36,18 +36,18 @@ type ToLine = (item: FeedItem | FleetItem) => FeedLine | undefined
 
 /** Answers with a feed: as JSON lines, server-sent events, or a websocket, as the request asks. */
 export async function openFeed(options: FeedOptions): Promise<Response> {
-  const over = new AbortController()
+  const aborter = new AbortController()
   try {
-    return await opened(options, over)
+    return await opened(options, aborter)
   } catch (error) {
-    over.abort()
+    aborter.abort()
     throw error
   }
 }
 
 async function opened(
   { request, context, encode, projectId, query, computeLine }: FeedOptions,
-  over: AbortController,
+  aborter: AbortController,
 ): Promise<Response> {
   const from = request.headers.get('last-event-id') ?? query.since
   const items: Items = await context.feeds({
@@ -56,19 +56,19 @@ async function opened(
     pings: query.pings === undefined,
     computes: computeLine !== undefined,
     key: context.identity.key,
-    signal: over.signal,
+    signal: aborter.signal,
   })
   const line: ToLine = (item) =>
     item.kind === 'fleet' ? computeLine?.(item.event) : lineOf(item, encode, projectId === undefined)
   if (isUpgrade(request)) {
     return context.upgrade(request, {
-      open: (socket) => void pump(items, line, socket, over),
-      abandon: () => over.abort(),
+      open: (socket) => void pump(items, line, socket, aborter),
+      abandon: () => aborter.abort(),
     })
   }
-  onAbort(request.signal, () => over.abort())
+  onAbort(request.signal, () => aborter.abort())
   const isSse = request.headers.get('accept')?.includes('text/event-stream') ?? false
-  return new Response(encoded(items, line, isSse ? sse : jsonLine, over), {
+  return new Response(encoded(items, line, isSse ? sse : jsonLine, aborter), {
     headers: {
       'Content-Type': isSse ? 'text/event-stream' : 'application/json',
       'Cache-Control': 'no-store',
@@ -116,7 +116,7 @@ function encoded(
   items: Items,
   line: ToLine,
   format: (line: FeedLine) => string,
-  over: AbortController,
+  aborter: AbortController,
 ): ReadableStream<Uint8Array> {
   const reader = items.getReader()
   const encoder = new TextEncoder()
@@ -130,14 +130,14 @@ function encoded(
           if (it !== undefined) return controller.enqueue(encoder.encode(format(it)))
         }
       },
-      cancel: () => over.abort(),
+      cancel: () => aborter.abort(),
     },
     { highWaterMark: 0 },
   )
 }
 
-async function pump(items: Items, line: ToLine, socket: Socket, over: AbortController): Promise<void> {
-  socket.onClose(() => over.abort())
+async function pump(items: Items, line: ToLine, socket: Socket, aborter: AbortController): Promise<void> {
+  socket.onClose(() => aborter.abort())
   const reader = items.getReader()
   try {
     for (;;) {
@@ -151,6 +151,6 @@ async function pump(items: Items, line: ToLine, socket: Socket, over: AbortContr
   } catch {
     socket.close(1001, 'The service ends')
   } finally {
-    over.abort()
+    aborter.abort()
   }
 }

@@ -22,8 +22,8 @@ export function withKeepAlive(
   answer: Promise<Response>,
   { silenceMs = defaultSilenceMs, isReceived = () => true }: LateOptions = {},
 ): Promise<Response> {
-  const isUnderstood = request.headers.has(lateHeader) && request.method !== 'HEAD' && !isUpgrade(request)
-  if (!isUnderstood) return answer
+  const isSupported = request.headers.has(lateHeader) && request.method !== 'HEAD' && !isUpgrade(request)
+  if (!isSupported) return answer
   return new Promise((resolve, reject) => {
     const timer = setInterval(() => {
       if (!isReceived()) return
@@ -39,18 +39,18 @@ export function withKeepAlive(
 function lateAnswer(answer: Promise<Response>, silenceMs: number): Response {
   let timer: ReturnType<typeof setInterval> | undefined
   let reader: ReadableStreamDefaultReader<Uint8Array> | undefined
-  let isLeft = false
+  let isCancelled = false
   const body = new ReadableStream<Uint8Array>({
     start(controller) {
       // The sender does not read: it gets no more bytes.
-      const live = () => void ((controller.desiredSize ?? 0) > 0 && controller.enqueue(space))
-      live()
-      timer = setInterval(live, silenceMs)
+      const sendSpace = () => void ((controller.desiredSize ?? 0) > 0 && controller.enqueue(space))
+      sendSpace()
+      timer = setInterval(sendSpace, silenceMs)
     },
     async pull(controller) {
       if (reader === undefined) {
         const response = await answer.finally(() => clearInterval(timer))
-        if (isLeft) return
+        if (isCancelled) return
         controller.enqueue(headOf(response))
         reader = response.body?.getReader()
         if (reader === undefined) controller.close()
@@ -61,7 +61,7 @@ function lateAnswer(answer: Promise<Response>, silenceMs: number): Response {
       else controller.enqueue(value)
     },
     async cancel(reason) {
-      isLeft = true
+      isCancelled = true
       clearInterval(timer)
       if (reader !== undefined) return reader.cancel(reason)
       answer.then((it) => it.body?.cancel(reason)).catch(ignore('the client has left'))

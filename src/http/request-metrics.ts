@@ -52,7 +52,7 @@ export class RequestMetrics {
   }
 
   /** Takes back the beginning of a request that another program counts. */
-  left(): void {
+  cancel(): void {
     this.#inFlight -= 1
   }
 

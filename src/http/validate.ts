@@ -26,14 +26,14 @@ export function complaint(schema: TSchema, value: unknown, where: string): strin
 /** A misspelt field is both unknown and missing under its right name: the unknown one is reported. */
 function firstOf(errors: Iterable<ValueError>): Blame | undefined {
   let first: Blame | undefined
-  let looked = 0
+  let count = 0
   for (const error of errors) {
     const blamed = blame(error)
     first ??= blamed
     if (first.value !== undefined || first.unknownIn !== undefined) return first
     if (blamed.unknownIn !== undefined && parentOf(blamed.path) === parentOf(first.path)) return blamed
-    looked += 1
-    if (looked === maxErrors) break
+    count += 1
+    if (count === maxErrors) break
   }
   return first
 }
@@ -121,26 +121,15 @@ export function expectation(schema: TSchema): string {
     const branches = (schema.anyOf as TSchema[]).filter((it) => it[Kind] !== 'Null').map(expectation)
     return branches.length < 2 ? (branches[0] ?? 'null') : `${branches.slice(0, -1).join(', ')} or ${branches.at(-1)}`
   }
-  switch (schema[Kind]) {
-    case 'Null':
-      return 'null'
-    case 'Boolean':
-      return 'true or false'
-    case 'Integer':
-      return bounded('an integer', schema.minimum, schema.maximum)
-    case 'Number':
-      return bounded('a number', schema.minimum, schema.maximum)
-    case 'Array':
-    case 'Tuple':
-      return listOf(schema)
-    case 'Object':
-    case 'Record':
-      return 'an object'
-    case 'String':
-      return text(schema)
-    default:
-      return 'another value'
-  }
+  return expected[schema[Kind]]?.(schema) ?? 'another value'
+}
+
+const expected: Readonly<Record<string, (schema: TSchema) => string>> = {
+  Null: () => 'null',
+  Boolean: () => 'true or false',
+  Integer: ({ minimum, maximum }) => bounded('an integer', minimum, maximum),
+  Number: ({ minimum, maximum }) => bounded('a number', minimum, maximum),
+  ...{ Array: listOf, Tuple: listOf, Object: () => 'an object', Record: () => 'an object', String: text },
 }
 
 function listOf({ minItems = 0, maxItems }: TSchema): string {

@@ -17,17 +17,17 @@ const block = { section: 0x0a0d0d0a, interface: 1, packet: 6 } as const
  * one interface. Chunks may end anywhere. Throws TypeError for a stream that is not pcap.
  */
 export function pcapng(options: PcapngOptions): TransformStream<Uint8Array, Uint8Array> {
-  let rest: Uint8Array = new Uint8Array(0)
+  let pending: Uint8Array = new Uint8Array(0)
   let isBegun = false
   return new TransformStream({
     transform(piece, controller) {
-      const bytes = joined(rest, piece)
+      const bytes = append(pending, piece)
       const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
       const out: Uint8Array[] = []
       let place = 0
       if (!isBegun) {
         if (bytes.length < fileHeader) {
-          rest = bytes
+          pending = bytes
           return
         }
         if (view.getUint32(0, true) !== 0xa1b2c3d4) throw new TypeError('the capture is not classic pcap')
@@ -42,7 +42,7 @@ export function pcapng(options: PcapngOptions): TransformStream<Uint8Array, Uint
         out.push(packet(view, bytes, place, length))
         place += recordHeader + length
       }
-      rest = bytes.slice(place)
+      pending = bytes.slice(place)
       if (out.length > 0) controller.enqueue(concat(out))
     },
   })
@@ -109,7 +109,7 @@ function padded(bytes: Uint8Array): Uint8Array {
   return all
 }
 
-const joined = (a: Uint8Array, b: Uint8Array): Uint8Array => (a.length === 0 ? b : concat([a, b]))
+const append = (a: Uint8Array, b: Uint8Array): Uint8Array => (a.length === 0 ? b : concat([a, b]))
 
 function concat(parts: readonly Uint8Array[]): Uint8Array {
   const all = new Uint8Array(parts.reduce((sum, { length }) => sum + length, 0))

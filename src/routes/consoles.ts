@@ -23,11 +23,11 @@ export function consoleEndpoints({ path: node, tag, params, ref, descriptor }: N
       errors: { 404: `${noSuchNode}, or the request is no websocket upgrade`, 409: conflict },
       async handle({ params, request }, { agent, upgrade }) {
         requireUpgrade(request)
-        const over = new AbortController()
-        const stream = await open(agent, ref(params), over.signal)
+        const aborter = new AbortController()
+        const stream = await open(agent, ref(params), aborter.signal)
         return upgrade(request, {
-          open: (socket) => bridge(socket, stream, over),
-          abandon: () => over.abort(),
+          open: (socket) => bridge(socket, stream, aborter),
+          abandon: () => aborter.abort(),
         })
       },
     })

@@ -61,10 +61,10 @@ export class Admission {
    */
   async admit(request: Request, peer: Peer, takesTicket: boolean): Promise<Identity | undefined> {
     const access = this.#options.access()
-    const judge = () => requireKnownSource(request, access, peer.isSecure)
+    const checkSource = () => requireKnownSource(request, access, peer.isSecure)
     if (!isProtected(access)) {
       requireHost(request, access)
-      judge()
+      checkSource()
       return anybody
     }
     // A ticket replaces the credentials only where a page cannot send a header.
@@ -76,7 +76,7 @@ export class Admission {
     }
     const credentials = credentialsOf(request)
     // Before the check of the credentials: otherwise a page could guess passwords from the browsers of its visitors.
-    if (credentials.kind !== 'bearer') judge()
+    if (credentials.kind !== 'bearer') checkSource()
     const identity = await this.#identify(request, credentials, access, peer)
     if (identity === undefined) {
       if (!isPreflight(request)) throw unauthorized({ asksBasic: !isByScript(request) })
@@ -84,7 +84,7 @@ export class Admission {
       return undefined
     }
     // A browser has no ambient credentials for a rebound name: with explicit credentials the host name does not matter.
-    if (identity.ambient === true) judge()
+    if (identity.ambient === true) checkSource()
     return identity
   }
 

@@ -26,11 +26,11 @@ export const nodeLinkEndpoints: readonly Endpoint[] = [
     async handle({ body: { nodes, filters } }, context) {
       const [a, b] = nodes.map(endIn) as [LinkEnd, LinkEnd]
       if (keyOf(a) === keyOf(b)) throw badRequest('nodes: a port cannot be linked with itself')
-      const leave = enter(context.linking, [a, b])
+      const unlock = lockPorts(context.linking, [a, b])
       try {
         return created(await link([a, b], filters, context))
       } finally {
-        leave()
+        unlock()
       }
     },
   }),
@@ -75,8 +75,8 @@ async function link([a, b]: [LinkEnd, LinkEnd], filters: LinkCreate['filters'], 
   }
 }
 
-/** Reserves the ports for this request until the result is called: a free port must stay free. 409 when another request has one. */
-function enter(linking: Set<string>, ends: readonly LinkEnd[]): () => void {
+/** Locks the ports for this request until the result is called: a free port must stay free. 409 when another request has one. */
+function lockPorts(linking: Set<string>, ends: readonly LinkEnd[]): () => void {
   const keys = ends.map(keyOf)
   const busy = ends.find((end) => linking.has(keyOf(end)))
   if (busy !== undefined) {

@@ -31,7 +31,7 @@ function two() {
   }
   const beside: Promise<unknown>[] = []
   const read: typeof far.read = (known, reason) => far.read(known, reason)
-  const listed = new ListedTokens({ key: async () => key, read, beside: (it) => beside.push(it), now })
+  const listed = new ListedTokens({ key: async () => key, read, waitUntil: (it) => beside.push(it), now })
   return { clock, store, tokens, listed, asked, far, beside }
 }
 
