@@ -4,7 +4,6 @@ import { Image, type ImageKindName } from '../model/image.ts'
 import { FoundProgram } from '../schema/program.ts'
 import { Upload } from './bodies.ts'
 import type { Connection } from './connection.ts'
-import { factsOf } from './facts.ts'
 import { path } from './paths.ts'
 import type { ComputeAnswer } from './transport.ts'
 
@@ -65,11 +64,15 @@ function imageFacts(
   connection: Connection,
   response: ComputeAnswer,
 ): Omit<StoredImage, 'content'> & { readonly bytes: number } {
-  const { size: bytes, modified } = factsOf(connection, response)
-  const etag = response.headers.get('etag')
+  const { headers } = response
+  const bytes = Number(/^\d{1,15}$/.exec(headers.get('content-length') ?? '')?.[0])
+  const modified = Date.parse(headers.get('last-modified') ?? '')
+  const etag = headers.get('etag')
+  if (Number.isNaN(bytes)) throw connection.wrong('an image without its size in Content-Length')
+  if (Number.isNaN(modified)) throw connection.wrong('an image without the time of Last-Modified')
   if (etag === null) throw connection.wrong('an image without ETag')
   if (response.status !== 206) return { size: bytes, modified, etag, bytes }
-  const header = response.headers.get('content-range') ?? ''
+  const header = headers.get('content-range') ?? ''
   const [, first, last, size] = /^bytes (\d{1,15})-(\d{1,15})\/(\d{1,15})$/.exec(header)?.map(Number) ?? []
   if (first === undefined || last === undefined || size === undefined || last - first + 1 !== bytes || last >= size) {
     throw connection.wrong('a part of an image without its place in Content-Range')

@@ -48,7 +48,7 @@ class FleetMember implements Member {
   }
 
   agentFor(caller: Caller): RemoteHostAgent {
-    return agentOf(this.#fleet, this.id, { caller })
+    return agentOf(this.#fleet, this.id, caller)
   }
 
   forward(request: Forwarded): Promise<Response | RelayedAnswer> {

@@ -30,9 +30,7 @@ export function withKeepAlive(
       clearInterval(timer)
       resolve(lateAnswer(answer, silenceMs))
     }, silenceMs)
-    const settled = () => clearInterval(timer)
-    answer.then(settled, settled)
-    answer.then(resolve, reject)
+    answer.finally(() => clearInterval(timer)).then(resolve, reject)
   })
 }
 

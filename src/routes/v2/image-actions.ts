@@ -68,7 +68,7 @@ async function computeWith(kind: ImageKindName, image: string, { fleet, caller }
   for (const { compute_id, connected } of (await fleet?.list()) ?? []) {
     if (fleet === undefined || !connected) continue
     first ??= compute_id
-    const stored = await agentOf(fleet, compute_id, { caller })
+    const stored = await agentOf(fleet, compute_id, caller)
       .images.read(kind, image, { range: { first: 0, last: 0 } })
       .catch(() => undefined)
     if (stored === undefined) continue
