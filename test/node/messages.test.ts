@@ -146,7 +146,7 @@ const mistakes: readonly Mistake[] = [
   ],
   ['GET /projects', undefined, 404, 'There is nothing at /projects, «did you mean /v2/compute/projects?»'],
   ['GET /v3/projects', undefined, 404, 'There is nothing at /v3/projects, «did you mean /v2/compute/projects?»'],
-  ['GET /v2/projects', undefined, 404, 'There is nothing at /v2/projects, «did you mean /v2/compute/projects?»'],
+  ['GET /v2/project', undefined, 404, 'There is nothing at /v2/project, «did you mean /v2/projects?»'],
   [
     'GET /api/v2/compute/projects',
     undefined,
@@ -211,7 +211,7 @@ const mistakes: readonly Mistake[] = [
     `POST ${project}/docker/nodes`,
     { name: 'x' },
     404,
-    'There is nothing at /v2/compute/projects/{P}/docker/nodes: «expected files, pc, iou, hypervisor, machine-emulator, dynamips in the place of "docker"»',
+    'There is nothing at /v2/compute/projects/{P}/docker/nodes: «expected files, pc, iou, hypervisor, machine-emulator, dynamips, links in the place of "docker"»',
   ],
   [
     `GET ${project}/pc/node/{PC}`,

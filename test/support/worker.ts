@@ -58,7 +58,10 @@ async function open(env: Env): Promise<App> {
   const engines = { remote: new RemoteEngine(fleet) }
   const opened: App = createApp({
     // A feed that one request began ends with it, whoever reads it beside: each has feeds of its own.
-    agent: (asker) => ({ ...gateway.agent(asker), events: createGateway(options).agent(asker).events }),
+    agent(asker) {
+      const { events } = createGateway(options).agent(asker)
+      return Object.defineProperty(gateway.agent(asker), 'events', { value: events })
+    },
     between: peerAddress(behind, gateway.locator),
     fleet,
     appliance: await ApplianceVmService.open({ fleet, engines, store: new MemoryAppliance() }),

@@ -48,7 +48,7 @@ export default {
       method: 'POST', path: '/v2/compute/x', headers: {}, body: new Blob([new Uint8Array(length).fill(7)]).stream(), signal,
     })
     const answers = await Promise.all([ask(10), ask(2_000_000), ask(700_000)])
-    const sizes = await Promise.all(answers.map(async (it) => (await it.arrayBuffer()).byteLength))
+    const sizes = await Promise.all(answers.map(async (it) => (await new Response(it.whole ?? it.body).arrayBuffer()).byteLength))
     const socket = await asking.openSocket({ path: '/v2/compute/ws', headers: {}, signal })
     const echoed = new Promise((resolve) => socket.onMessage(resolve))
     socket.resume()
