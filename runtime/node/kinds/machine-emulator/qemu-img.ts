@@ -98,6 +98,16 @@ export interface ToolInfo {
   }
 }
 
+/** What the tool printed; undefined when it is not what `--output=json` prints (a hostile image may have taken the tool over). */
+function factsIn(text: string): ToolInfo | undefined {
+  try {
+    const info = JSON.parse(text) as ToolInfo | null
+    return typeof info?.format === 'string' && typeof info['virtual-size'] === 'number' ? info : undefined
+  } catch {
+    return undefined
+  }
+}
+
 /**
  * Reads the header of an image, also while a machine uses it. Without `format` the content decides the format, which is safe only
  * before a guest has written to the image.
@@ -105,7 +115,9 @@ export interface ToolInfo {
 export async function inspectImage(tool: ImageTool, path: string, format?: string): Promise<DiskFacts> {
   requireImage(path)
   const args = ['info', '-U', '--output=json', ...(format === undefined ? [] : ['-f', format]), path]
-  const info = JSON.parse(await mustRun(`Reading ${basename(path)}`, tool, args, headerMs)) as ToolInfo
+  const what = `Reading ${basename(path)}`
+  const info = factsIn(await mustRun(what, tool, args, headerMs))
+  if (info === undefined) throw conflict(`${what} failed: the tool printed something else than facts of an image`)
   return {
     format: info.format,
     virtualSize: info['virtual-size'],

@@ -280,3 +280,11 @@ function mountObstacle(): string | undefined {
     return 'file systems cannot be mounted'
   }
 }
+
+imageTest('a tool that prints no facts of an image is refused with 409', async () => {
+  const { base } = await lab()
+  for (const printed of ['taken over', '[]', 'null', '{"format":1}']) {
+    const lying = { run: async () => ({ error: null, stdout: printed, stderr: '' }) } as unknown as typeof tool
+    await expect(inspectImage(lying, base)).rejects.toMatchObject({ status: 409 })
+  }
+})
