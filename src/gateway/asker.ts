@@ -1,10 +1,10 @@
 import type { Caller } from '../auth/caller.ts'
 
-/** On whose behalf computes are asked, and what its answer is to say of them. */
+/** The caller of a request at a gateway, and what its answer says about computes. */
 export interface RequestingCaller {
   readonly caller: Caller
-  /** Told the name of every compute that was not there to answer (`X-Patchbay-Unreachable`). */
+  /** Called with the name of each compute that could not answer (`X-Patchbay-Unreachable`). */
   absent(name: string): void
-  /** Told the id of the compute that answers, before it does (`X-Patchbay-Compute`). */
+  /** Called with the id of the compute before its answer (`X-Patchbay-Compute`). */
   answered(computeId: string): void
 }

@@ -6,17 +6,17 @@ import { Unreachable } from '../fleet/unreachable.ts'
 import type { RequestingCaller } from './asker.ts'
 import type { FleetMembers, Member } from './members.ts'
 
-/** How long a compute may take to tell what it has, and how long all may take together, ms. */
+/** Timeouts of one compute and of all computes together, ms. */
 interface FanOutTimeouts {
   readonly eachMs: number
   readonly allMs: number
 }
 
-const defaultPatience: FanOutTimeouts = { eachMs: 10_000, allMs: 20_000 }
-/** For what is found out first, such as the sums of new images. */
+const defaultTimeouts: FanOutTimeouts = { eachMs: 10_000, allMs: 20_000 }
+/** For answers that the compute has to work out first, such as the checksums of new images. */
 export const longTimeouts: FanOutTimeouts = { eachMs: 120_000, allMs: 240_000 }
 
-/** What a compute said. */
+/** The answer of one compute. */
 export interface MemberReply<T> {
   readonly member: Member
   readonly value: T
@@ -33,26 +33,26 @@ export class FanOut {
   }
 
   /**
-   * What each says, in the order of registration. One that cannot be reached, or takes too long, or fails, is left out and its
-   * name told. When none says anything it rejects with what the first that is there failed with.
+   * The answers of all computes, in the order of registration. A compute that cannot be reached, or is late, or fails, is left out,
+   * and its name is reported. When no compute answers, rejects with the first failure of a connected compute.
    */
   async ask<T>(
     question: (agent: RemoteHostAgent) => Promise<T>,
-    patience = defaultPatience,
+    timeouts = defaultTimeouts,
   ): Promise<MemberReply<T>[]> {
     const members = await this.#members.all()
-    const said: (MemberReply<T> | undefined)[] = members.map(() => undefined)
-    const until = Date.now() + patience.allMs
+    const replies: (MemberReply<T> | undefined)[] = members.map(() => undefined)
+    const until = Date.now() + timeouts.allMs
     let failure: unknown
     await mapLimit(members, async (member, index) => {
       if (!member.isConnected) return this.#caller.absent(member.name)
       try {
-        said[index] = {
+        replies[index] = {
           member,
           value: await within(
             () => question(this.agentOf(member)),
             member,
-            Math.min(patience.eachMs, until - Date.now()),
+            Math.min(timeouts.eachMs, until - Date.now()),
           ),
         }
       } catch (error) {
@@ -60,19 +60,19 @@ export class FanOut {
         failure ??= presented(error, member)
       }
     })
-    const heard = said.filter((it) => it !== undefined)
-    if (heard.length === 0 && failure !== undefined) throw failure
-    return heard
+    const received = replies.filter((it) => it !== undefined)
+    if (received.length === 0 && failure !== undefined) throw failure
+    return received
   }
 
-  /** All that has them, one after the other; the first compute counts for what has the same key. */
+  /** The items of all computes. Of items with the same key the first counts. */
   async union<T>(
     question: (agent: RemoteHostAgent) => Promise<readonly T[]>,
     key: (item: T) => string,
-    patience = defaultPatience,
+    timeouts = defaultTimeouts,
   ): Promise<T[]> {
     const found = new Map<string, T>()
-    for (const { value } of await this.ask(question, patience)) {
+    for (const { value } of await this.ask(question, timeouts)) {
       for (const item of value) if (!found.has(key(item))) found.set(key(item), item)
     }
     return [...found.values()]
@@ -114,7 +114,7 @@ export class FanOut {
     this.#caller.answered(id)
   }
 
-  /** The computes that are there; those that are not are told. */
+  /** The connected computes. The names of the others are reported. */
   async present(): Promise<Member[]> {
     const members = await this.#members.all()
     for (const { isConnected, name } of members) if (!isConnected) this.#caller.absent(name)
@@ -122,23 +122,23 @@ export class FanOut {
   }
 
   /**
-   * What all that are there are to do; those that are not are told. Rejects with the first failure, when all have ended, and
-   * says at which compute.
+   * Runs work at all connected computes; the names of the others are reported. After the last has ended, rejects with the first
+   * failure, which names its compute.
    */
   async order<T>(work: (agent: RemoteHostAgent, member: Member) => Promise<T>): Promise<MemberReply<T>[]> {
     const members = await this.present()
     if (members.length === 0) throw noCompute()
-    const said: MemberReply<T>[] = []
+    const replies: MemberReply<T>[] = []
     let failure: unknown
     await mapLimit(members, async (member) => {
       try {
-        said.push({ member, value: await work(this.agentOf(member), member) })
+        replies.push({ member, value: await work(this.agentOf(member), member) })
       } catch (error) {
         failure ??= members.length > 1 ? atCompute(error, member) : presented(error, member)
       }
     })
     if (failure !== undefined) throw failure
-    return said
+    return replies
   }
 }
 
@@ -153,10 +153,10 @@ export const noCompute = (): ApiError =>
 export const unreachable = ({ name }: Member): ApiError =>
   new ApiError(503, `The compute ${name} is not connected`, { word: 'compute-unreachable', headers: retryAfter })
 
-/** The compute was lost before it was asked, or before it had answered. */
+/** The compute was lost before its answer. */
 const isGone = (error: ApiError): boolean => error instanceof Unreachable || [502, 503, 504].includes(error.status)
 
-/** An error of a compute as one of the gateway: a compute that is not there is no fault of the request. */
+/** An error of a compute as an error of the gateway: 503 for a compute that was not reached. */
 export function presented(error: unknown, { name }: Member): unknown {
   if (!(error instanceof Unreachable)) return error
   return new ApiError(503, `The compute ${name} is not there: ${error.message}`, {
@@ -174,7 +174,7 @@ async function within<T>(ask: () => Promise<T>, { name }: Member, left: number):
   })
 }
 
-/** The same, and at which compute it was. */
+/** The same, with the name of the compute. */
 export function atCompute(error: unknown, member: Member): unknown {
   if (!(error instanceof ApiError) || error instanceof Unreachable) return presented(error, member)
   return new ApiError(error.status, `At the compute ${member.name}: ${error.message}`, {

@@ -9,12 +9,12 @@ import { presented } from './fan-out.ts'
 import type { BringImage } from './image-copies.ts'
 import type { ProjectLocator } from './project-locator.ts'
 
-/** Images that are brought for one request: no node has more. */
+/** Limit of the images that are copied for one request: no node has more. */
 const maxImages = 12
 
 /** A request about one project. */
 export interface ProjectRequest extends Omit<Forwarded, 'caller' | 'body'> {
-  /** The whole body; without it the body of the request is a stream, and is sent once. */
+  /** The whole body; absent: the body of the request is a stream, which is sent once. */
   readonly body: Uint8Array<ArrayBuffer> | undefined
   /** Lower-case. */
   readonly projectId: string
@@ -25,14 +25,14 @@ export interface ProjectRequest extends Omit<Forwarded, 'caller' | 'body'> {
 export interface HandOnOptions {
   readonly locator: ProjectLocator
   readonly bring: BringImage
-  /** By project: what places it and what ends it come one after the other. */
+  /** By project: requests that place and that end a project run one after the other. */
   readonly turns: KeyedMutex
 }
 
 /**
- * Hands a request on to the compute that has its project, and gives the answer back as it is. A compute that says that it has no
- * such project is not believed when another compute has it; an image that the compute lacks is brought there. Then the request
- * is handed on again, unless its body is a stream. 404 when no compute has the project, 503 when its compute is not there.
+ * Hands a request on to the compute of its project, and returns the answer unchanged. When the compute does not have the project
+ * and another compute does, or when the compute lacks an image that can be copied to it, the request is handed on again, unless its
+ * body is a stream. 404 when no compute has the project, 503 when its compute is not connected.
  */
 export function handOn(
   request: ProjectRequest,
@@ -88,7 +88,7 @@ async function handOnRepeatedly(
   }
 }
 
-/** Whether nothing of the request was used up. */
+/** Whether the request can be sent again: its body is not a stream. */
 const isRepeatable = ({ request: { method }, body }: ProjectRequest): boolean =>
   method === 'GET' || method === 'HEAD' || body !== undefined
 

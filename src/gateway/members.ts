@@ -4,23 +4,23 @@ import type { Forwarded } from '../fleet/forward.ts'
 import type { RelayedAnswer } from '../http/relayed-answer.ts'
 import type { Load } from '../model/host.ts'
 
-/** A compute, as labs are given to it. */
+/** A compute of a gateway. */
 export interface Member {
   /** Lower-case id of the compute. */
   readonly id: string
-  /** As messages call it. */
+  /** The name in messages. */
   readonly name: string
   readonly agent: RemoteHostAgent
-  /** The agent that tells the compute of the caller; for `agent` that is a user. */
+  /** An agent whose requests name the caller to the compute; the caller of `agent` is a user. */
   agentFor(caller: Caller): RemoteHostAgent
-  /** Hands a request on to it. */
+  /** Hands a request on to the compute. */
   forward(request: Forwarded): Promise<Response | RelayedAnswer>
   readonly isConnected: boolean
-  /** As last told; undefined while that is not known. */
+  /** The last report; undefined before the first one. */
   readonly load: Load | undefined
-  /** False for one that is being emptied: its labs stay, new ones go elsewhere. */
+  /** False for a compute that is drained: its projects stay, new projects go to other computes. */
   readonly acceptsProjects: boolean
-  /** How much of the labs it is to have, 1 being usual. */
+  /** The relative share of new projects; 1 by default. */
   readonly weight: number
 }
 
@@ -29,15 +29,15 @@ export interface FleetMembers {
   /** In the order of their registration. */
   all(): Promise<readonly Member[]>
   find(id: string): Member | undefined | Promise<Member | undefined>
-  /** Told when a compute came, went, or is connected or not; the result ends that. */
+  /** Calls the listener when a compute is added, removed, connected or disconnected; the result unsubscribes. */
   watch(listener: () => void): () => void
 }
 
-/** Which compute has which project: what must not be forgotten. A change is kept when its promise resolves. */
+/** The durable map from projects to computes. A change is saved when its promise resolves. */
 export interface PlacementStore {
   /** Id of the compute. */
   get(projectId: string): string | undefined | Promise<string | undefined>
   put(projectId: string, computeId: string): Promise<void>
-  /** Nothing is done for a project that is not known. */
+  /** Does nothing for an unknown project. */
   remove(projectId: string): Promise<void>
 }
