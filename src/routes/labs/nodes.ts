@@ -106,7 +106,7 @@ export const labNodeEndpoints: readonly Endpoint[] = [
     summary: 'Make a copy of a node that is stopped, at another place of the map',
     body: Type.Object(
       { x: place, y: place, z: Type.Optional(place) },
-      { $id: 'LabNodeCopy', additionalProperties: false },
+      { $id: 'LabNodeCopy', additionalProperties: false, description: 'Where the copy goes' },
     ),
     replies: { 201: { description: 'The copy', schema: LabNode } },
     errors: { 404: noSuchNode, 409: 'The node runs, or its kind cannot be copied', 507: 'The disk is nearly full' },

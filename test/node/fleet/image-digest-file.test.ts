@@ -18,6 +18,6 @@ test('digests of images outlive the service, and a file that cannot be read is p
   for (const name of ['image-digests.json', 'image-digests.json.bak']) await writeFile(join(data, name), '{')
   const third = await open()
   expect(await third.get('iou', 'a.bin')).toBeUndefined()
-  expect(said).toEqual([expect.stringContaining('put aside')])
+  expect(said).toEqual([expect.stringContaining('renamed to image-digests.json.damaged')])
   expect(await readFile(join(data, 'image-digests.json.damaged'), 'utf8')).toBe('{')
 })
