@@ -1,5 +1,6 @@
 import type { Node, NodeCreate, NodeKindName, NodeRef, NodeUpdate } from './kinds/node.ts'
 import type { CaptureStart, CaptureStarted, CaptureStream } from './model/capture.ts'
+import type { ConsoleExpect, ConsoleMatch, NodeReady } from './model/console.ts'
 import type { DirectLink, DirectLinkJoin, DirectLinkJoined, LinkPorts, LinkSettings } from './model/direct-link.ts'
 import type { FeedItem } from './model/event.ts'
 import type { Capabilities, Diagnosis, Load, NetworkInterface, Ports, Reloaded, Version } from './model/host.ts'
@@ -224,8 +225,17 @@ export interface NodeAgent {
   streamCapture(ref: NodeRef, port: PortRef, wanted: CaptureStream, signal: AbortSignal): Promise<CaptureSource>
   /** Ends the clients of the console of a node that runs, and listens for new ones; its guest does not notice. 409. */
   resetConsole(ref: NodeRef): Promise<void>
-  /** The console as a pair of streams: scroll-back first, then live; 409 when the node does not run. */
-  console(ref: NodeRef, signal: AbortSignal): Promise<ConsoleStream>
+  /** The console as a pair of streams: the scroll-back first unless `replay` is false, then live; 409 when the node does not run. */
+  console(ref: NodeRef, signal: AbortSignal, options?: { replay: boolean }): Promise<ConsoleStream>
+  /** The scroll-back; empty for a node whose run left none. 409 when the console has no text. */
+  consoleLog(ref: NodeRef): Promise<Uint8Array>
+  /**
+   * Types on the console, then waits for output: of what follows, and without `send` of the scroll-back too. 400 for a wrong
+   * expression, 409 `not-in-time`, or when the node does not run or stops; 429 for too many waits at once.
+   */
+  expect(ref: NodeRef, wanted: ConsoleExpect, signal: AbortSignal): Promise<ConsoleMatch>
+  /** Resolves when a node that runs is ready. The console may have shown its text at any time since the start. Errors as of `expect`. */
+  ready(ref: NodeRef, wanted: NodeReady, signal: AbortSignal): Promise<void>
   /** The screen as a pair of streams that speak RFB (VNC); 409 when the node does not run, or has no screen of this kind. */
   screen(ref: NodeRef, signal: AbortSignal): Promise<ConsoleStream>
   /** What only nodes of a kind can do: one of the `actions` of its descriptor. The input has the form that is declared there. */

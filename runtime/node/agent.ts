@@ -31,6 +31,7 @@ import { Listening } from './nodes/listening.ts'
 import { NodeTable } from './nodes/node-table.ts'
 import { Nodes } from './nodes/nodes.ts'
 import { Reopen } from './nodes/reopen.ts'
+import { NodeWaits } from './nodes/waits.ts'
 import { PortAllocator } from './ports/allocator.ts'
 import { ProjectFiles } from './projects/files.ts'
 import { Projects } from './projects/projects.ts'
@@ -104,9 +105,16 @@ export async function createNodeAgent(options: NodeAgentOptions): Promise<NodeAg
   })
   const links = new Links({ keeper, ports, direct, interfaces: interfaceRules, emit })
   const captures = new Captures(keeper, links, minFreeMb)
-  const listening = new Listening({ keeper, ports, consoleHost: console_host, emit })
+  const listening = new Listening({
+    keeper,
+    ports,
+    consoleHost: console_host,
+    replay: () => config.current.console_replay,
+    emit,
+  })
   const lifeCycle = new LifeCycle({ keeper, links, listening, emit })
   const consoles = new Consoles({ keeper, ports, listening, consoleHost: console_host })
+  const waits = new NodeWaits(consoles)
   /** Nodes with a queued refresh. A guest may report thousands of changes before the refresh runs. */
   const refreshing = new WeakSet<LabNode>()
   const listener: KindListener = {
@@ -156,7 +164,7 @@ export async function createNodeAgent(options: NodeAgentOptions): Promise<NodeAg
   const projects = new Projects({ rules, minFreeMb, events, ports, log })
   const project = (id: string) => projects.find(id)
   const nodes = new Nodes({
-    ...{ table, kinds, project, ports, links, direct, captures, lifeCycle, consoles, minFreeMb, emit },
+    ...{ table, kinds, project, ports, links, direct, captures, lifeCycle, consoles, waits, minFreeMb, emit },
     troubleOf: (key) => keeper.troubleOf(key),
   })
   const reopen = new Reopen({

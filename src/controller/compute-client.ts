@@ -5,7 +5,9 @@ import { path } from '../client/paths.ts'
 import { tolerant } from '../client/tolerant.ts'
 import type { EventAgent } from '../host-agent.ts'
 import { CaptureStarted } from '../model/capture.ts'
+import { type ConsoleExpect, ConsoleMatch, type NodeReady } from '../model/console.ts'
 import { DirectLink } from '../model/direct-link.ts'
+import { Load } from '../model/host.ts'
 import { Project } from '../model/project.ts'
 import { UdpPort } from '../routes/projects.ts'
 import { Nio, NioState } from '../schema/nio.ts'
@@ -103,6 +105,20 @@ export class ComputeClient {
 
   async duplicate(node: NodePath, destination_node_id: string): Promise<void> {
     await this.done({ method: 'POST', path: `${nodePath(node)}/duplicate`, input: { destination_node_id } })
+  }
+
+  /** Types on a console, and waits for output. */
+  expect(node: NodePath, input: ConsoleExpect, signal: AbortSignal): Promise<ConsoleMatch> {
+    return this.json(ConsoleMatch, { method: 'POST', path: `${nodePath(node)}/console/expect`, input, signal })
+  }
+
+  /** Resolves when a node is ready. */
+  async ready(node: NodePath, input: NodeReady, signal: AbortSignal): Promise<void> {
+    await this.done({ method: 'POST', path: `${nodePath(node)}/ready`, input, signal })
+  }
+
+  load(): Promise<Load> {
+    return this.json(Load, { method: 'GET', path: '/v2/compute/load' })
   }
 
   async resetConsole(node: NodePath): Promise<void> {

@@ -32,6 +32,7 @@ export const errorWords = {
   'node-exists': [[409], 'A node has this id already'],
   'node-running': [[409], 'The node must be stopped first'],
   'node-stopped': [[409], 'The node must run'],
+  'not-in-time': [[409], 'What the request waits for did not come in time'],
   'compute-refuses': [[409], 'A compute has an incompatible version, or refuses the credentials'],
   'too-large': [[413], 'The body or the image is larger than the limit'],
   'unsupported-media-type': [[415], 'A browser sent a body that is not application/json'],

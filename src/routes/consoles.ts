@@ -1,30 +1,51 @@
-import { Type } from '@sinclair/typebox'
+import { type Static, type TObject, Type } from '@sinclair/typebox'
 import type { ConsoleStream, HostAgent } from '../host-agent.ts'
 import { bridgeConsole, bridgeScreen } from '../http/console.ts'
-import { type Endpoint, endpoint } from '../http/endpoint.ts'
+import { type Endpoint, endpoint, ok } from '../http/endpoint.ts'
 import { requireUpgrade } from '../http/feed.ts'
 import { noSuchNode, sinceQuery } from '../http/params.ts'
 import type { NodeRef } from '../kinds/node.ts'
+import { ConsoleExpect, ConsoleMatch, NodeReady } from '../model/console.ts'
+import { oneOf } from '../schema/fields.ts'
 import { noContentAfter } from './no-content.ts'
 import type { NodePlace } from './node-place.ts'
 
-/** The consoles of a node as websockets, as its kind has them. */
+/** Of the websocket of a text console. */
+export const consoleQuery = Type.Object({
+  ticket: sinceQuery.properties.ticket,
+  replay: Type.Optional(oneOf(['0', '1'], { description: '0: without the scroll-back; default 1' })),
+})
+export const logQuery = Type.Object({
+  lines: Type.Optional(
+    Type.String({
+      pattern: '^[1-9][0-9]{0,4}$',
+      expects: 'a number from 1 to 99999',
+      description: 'How many lines; default 200. A console keeps 64 KiB',
+    }),
+  ),
+})
+
+/** The consoles of a node as websockets and as text, as its kind has them. */
 export function consoleEndpoints({ path: node, tag, params, ref, descriptor }: NodePlace): readonly Endpoint[] {
-  const socket = (words: Pick<Endpoint, 'path' | 'summary'>, conflict: string, { open, bridge }: Transport): Endpoint =>
+  const socket = (
+    words: Pick<Endpoint, 'path' | 'summary'>,
+    conflict: string,
+    { query, open, bridge }: Transport,
+  ): Endpoint =>
     endpoint({
       ...words,
       method: 'GET',
       role: 'operate',
       tag,
       params,
-      query: Type.Pick(sinceQuery, ['ticket']),
+      query,
       websocket: true,
       replies: {},
       errors: { 404: `${noSuchNode}, or the request is no websocket upgrade`, 409: conflict },
-      async handle({ params, request }, { agent, upgrade }) {
+      async handle({ params, query, request }, { agent, upgrade }) {
         requireUpgrade(request)
         const aborter = new AbortController()
-        const stream = await open(agent, ref(params), aborter.signal)
+        const stream = await open(agent, ref(params), aborter.signal, query)
         return upgrade(request, {
           open: (socket) => bridge(socket, stream, aborter),
           abandon: () => aborter.abort(),
@@ -37,7 +58,11 @@ export function consoleEndpoints({ path: node, tag, params, ref, descriptor }: N
       summary: 'The console as a websocket: the scroll-back, then live; binary frames out, text or binary in',
     },
     'The node does not run, or its console has no text',
-    { open: (agent, ref, signal) => agent.nodes.console(ref, signal), bridge: bridgeConsole },
+    {
+      query: consoleQuery,
+      open: (agent, ref, signal, { replay }) => agent.nodes.console(ref, signal, { replay: replay !== '0' }),
+      bridge: bridgeConsole,
+    },
   )
   const screen = socket(
     {
@@ -45,7 +70,11 @@ export function consoleEndpoints({ path: node, tag, params, ref, descriptor }: N
       summary: 'The screen as a websocket that carries RFB (VNC) in binary frames, as noVNC speaks it',
     },
     'The node does not run, its console_type is not vnc, or its screen cannot be reached',
-    { open: (agent, ref, signal) => agent.nodes.screen(ref, signal), bridge: bridgeScreen },
+    {
+      query: Type.Pick(sinceQuery, ['ticket']),
+      open: (agent, ref, signal) => agent.nodes.screen(ref, signal),
+      bridge: bridgeScreen,
+    },
   )
   const reset = endpoint({
     method: 'POST',
@@ -59,10 +88,59 @@ export function consoleEndpoints({ path: node, tag, params, ref, descriptor }: N
     errors: { 404: noSuchNode, 409: 'The node does not run' },
     handle: ({ params }, { agent }) => noContentAfter(agent.nodes.resetConsole(ref(params))),
   })
-  return [...descriptor.consoles.map((it) => ({ text, screen })[it]), reset]
+  const log = endpoint({
+    ...{ method: 'GET', path: `${node}/console/log`, tag, params, role: 'operate' },
+    summary: 'The last lines of the console as text; without any when the node left none',
+    query: logQuery,
+    replies: { 200: { description: 'The lines, without CR', media: 'text/plain' } },
+    errors: { 404: noSuchNode, 409: 'The console has no text' },
+    async handle({ params, query: { lines = '200' } }, { agent }) {
+      const text = new TextDecoder().decode(await agent.nodes.consoleLog(ref(params)))
+      const headers = { 'Content-Type': 'text/plain; charset=utf-8', 'Cache-Control': 'no-store' }
+      return new Response(lastLines(text, Number(lines)), { headers })
+    },
+  })
+  const expect = endpoint({
+    ...{ method: 'POST', path: `${node}/console/expect`, tag, params },
+    summary: 'Type on the console, and wait until its output matches a regular expression',
+    description: 'Output from now on counts; without `send` what the console has shown before counts too.',
+    body: ConsoleExpect,
+    replies: { 200: { description: 'It matches', schema: ConsoleMatch } },
+    errors: {
+      404: noSuchNode,
+      409: 'No match in time (`not-in-time`, with the last lines), or the node does not run',
+      429: 'Too many requests wait',
+    },
+    handle: async ({ params, body, request }, { agent }) =>
+      ok(await agent.nodes.expect(ref(params), body, request.signal)),
+  })
+  const ready = endpoint({
+    ...{ method: 'POST', path: `${node}/ready`, tag, params },
+    summary: 'Wait until a node is ready',
+    body: NodeReady,
+    replies: { 204: { description: 'It is ready' } },
+    errors: { 404: noSuchNode, 409: 'Not in time, or the node does not run', 429: 'Too many requests wait' },
+    handle: ({ params, body, request }, { agent }) =>
+      noContentAfter(agent.nodes.ready(ref(params), body, request.signal)),
+  })
+  const hasText = descriptor.consoles.includes('text')
+  return [...descriptor.consoles.map((it) => ({ text, screen })[it]), reset, ready, ...(hasText ? [log, expect] : [])]
+}
+
+/** The last lines of a text without CR and NUL. A line end at its end begins no line. */
+export function lastLines(text: string, count: number): string {
+  const lines = text.replaceAll('\r', '').replaceAll('\0', '').split('\n')
+  const isEnded = lines.at(-1) === ''
+  return lines.slice(-(count + (isEnded ? 1 : 0))).join('\n')
 }
 
 interface Transport {
-  readonly open: (agent: HostAgent, ref: NodeRef, signal: AbortSignal) => Promise<ConsoleStream>
+  readonly query: TObject
+  readonly open: (
+    agent: HostAgent,
+    ref: NodeRef,
+    signal: AbortSignal,
+    query: Static<typeof consoleQuery>,
+  ) => Promise<ConsoleStream>
   readonly bridge: typeof bridgeConsole
 }

@@ -71,6 +71,12 @@ export const Settings = Type.Object(
       { reload: true },
     ),
     console_host: Type.Optional(Type.String({ description: 'Address of telnet consoles. Default: loopback' })),
+    console_replay: Type.Boolean({
+      default: true,
+      reload: true,
+      description:
+        'Whether a new telnet client first gets the scroll-back of the console; for nodes started from then on',
+    }),
     console_port_range: portRange(5000, 10000, 'TCP ports of consoles, inclusive'),
     vnc_port_range: portRange(11000, 12000, 'TCP ports of VNC consoles, inclusive'),
     udp_port_range: portRange(20000, 30000, 'UDP ports of links, inclusive'),

@@ -30,6 +30,7 @@ const since: Readonly<Partial<Record<string, number>>> = {
   'unit.hold': 6,
   'link.join': 7,
   'link.remove': 7,
+  'console.log': 7,
 }
 
 /** Whether the service can use every operation that a keeper of this protocol has. With other protocols it uses only the core. */
@@ -125,7 +126,12 @@ const AttachedSpec = Type.Object({
 })
 
 export type Listen = Static<typeof Listen>
-const Listen = Type.Object({ host: Type.String({ minLength: 1, maxLength: 253, pattern: noNul }), port: Port })
+const Listen = Type.Object({
+  host: Type.String({ minLength: 1, maxLength: 253, pattern: noNul }),
+  port: Port,
+  /** false: telnet clients do not get the scroll-back. Since protocol 7. */
+  replay: Type.Optional(Type.Boolean()),
+})
 
 /**
  * A unit is one running emulator: a child process, a pc in the embedded simulator, or a guest of another program. Its key is
@@ -280,7 +286,9 @@ export const operationInputs = {
   'unit.hold': Type.Object({ key: Key, is_held: Type.Boolean() }),
   'unit.forget': Type.Object({ key: Key }),
   'console.listen': Type.Object({ key: Key, listen: Type.Union([Listen, Type.Null()]) }),
-  'console.attach': Type.Object({ key: Key }),
+  /** `replay` false: the connection begins without the scroll-back. Since protocol 7. */
+  'console.attach': Type.Object({ key: Key, replay: Type.Optional(Type.Boolean()) }),
+  'console.log': Type.Object({ key: Key }),
   'port.open': Type.Union([Type.Object({ key: Key, guest_port: Port }), Type.Object({ key: Key, netio: NetioPort })]),
   'port.close': Type.Object({ key: Key }),
   'netio.tidy': Type.Object({ application_id: Type.Integer({ minimum: 1, maximum: 511 }) }),
@@ -342,6 +350,8 @@ export interface Operations {
   'console.listen': { in: Input<'console.listen'>; out: Record<string, never> }
   /** Turns the connection into the console (see above). `not_running` when the unit does not run. */
   'console.attach': { in: Input<'console.attach'>; out: Record<string, never> }
+  /** The scroll-back in base64, also of an ended unit until `unit.forget`. `not_running` for an unknown key. */
+  'console.log': { in: Input<'console.log'>; out: { text: string } }
   /**
    * Binds the switch's socket to a free port; `switch_port` is 0 for a port of an IOU instance. An existing key with the same guest
    * is returned unchanged. The first port of an instance opens the bridge socket, the last one closes it. `port_taken` when another

@@ -136,9 +136,9 @@ export class KeeperClient {
     })
   }
 
-  /** The console of a running unit as a stream: the scroll-back, then live output. `not_running`. */
-  attachConsole(key: string): Promise<Socket> {
-    return this.#attach('console.attach', { key })
+  /** The console of a running unit as a stream: the scroll-back unless `replay` is false, then live output. `not_running`. */
+  attachConsole(key: string, replay = true): Promise<Socket> {
+    return this.#attach('console.attach', { key, replay })
   }
 
   /** A capture as a stream of classic pcap, which ends with the capture. `not_linked`, `not_running`. */

@@ -64,7 +64,10 @@ export class ConsoleHub {
 
   async #setListen(listen: Listen | null): Promise<void> {
     const isSame = listen?.host === this.#listen?.host && listen?.port === this.#listen?.port
-    if (isSame) return
+    if (isSame) {
+      this.#listen = listen
+      return
+    }
     const server = listen === null ? undefined : await bind(listen, (client) => this.#accept(client))
     if (this.#isClosed) {
       server?.close()
@@ -75,9 +78,9 @@ export class ConsoleHub {
     this.#listen = listen
   }
 
-  /** Makes a socket a raw client: it gets the scroll-back first. */
-  attach(socket: Socket): void {
-    this.#join(socket, 'raw', this.#scrollback.read())
+  /** Makes a socket a raw client: it gets the scroll-back first, unless `replay` is false. */
+  attach(socket: Socket, replay = true): void {
+    this.#join(socket, 'raw', replay ? this.#scrollback.read() : new Uint8Array())
     socket.on('data', (bytes: Buffer) => this.#typed(socket, bytes))
   }
 
@@ -101,7 +104,8 @@ export class ConsoleHub {
     const decoder = new TelnetDecoder()
     client.setNoDelay(true)
     client.setKeepAlive(true, 30_000)
-    this.#join(client, 'telnet', Buffer.concat([greeting, encodeTelnet(this.#scrollback.read())]))
+    const first = this.#listen?.replay === false ? new Uint8Array() : encodeTelnet(this.#scrollback.read())
+    this.#join(client, 'telnet', Buffer.concat([greeting, first]))
     let isFirst = true
     client.on('data', (bytes: Buffer) => {
       if (isFirst && isHttpRequest(bytes)) {

@@ -47,6 +47,7 @@ export class KeeperServer {
       'unit.hold': async ({ key, is_held }) => nothing(await units.hold(key, is_held)),
       'unit.forget': ({ key }) => nothing(units.forget(key)),
       'console.listen': async ({ key, listen }) => nothing(await units.hub(key).setListen(listen)),
+      'console.log': ({ key }) => ({ text: units.shown(key).toString('base64') }),
       'port.open': ({ key, ...guest }) => lan.open(key, 'netio' in guest ? guest.netio : guest.guest_port),
       'port.close': async ({ key }) => nothing(await lan.close(key)),
       'netio.tidy': async ({ application_id }) => nothing(await lan.tidy(application_id)),
@@ -145,9 +146,10 @@ export class KeeperServer {
     const begin = () => socket.write(`${JSON.stringify({ id, result: {} })}\n`)
     try {
       if (op === 'console.attach') {
-        const hub = units.hub(checked('console.attach', input).key)
+        const { key, replay } = checked('console.attach', input)
+        const hub = units.hub(key)
         begin()
-        hub.attach(socket)
+        hub.attach(socket, replay)
         if (lines.rest.length > 0) socket.emit('data', lines.rest)
         return
       }

@@ -95,6 +95,11 @@ export class Units {
     return this.#running(key).hub
   }
 
+  /** The scroll-back of a unit, also of an ended one; `not_running` for an unknown key. */
+  shown(key: string): Buffer {
+    return (this.#units.get(key) ?? this.#running(key)).hub.shown
+  }
+
   /** Limits the processor time of a running unit until it ends; 0: no limit. `not_running`, `unsupported`. */
   limit(key: string, percent: number): Promise<void> {
     return this.#serial.run(key, async () => this.#running(key).runner.limit(percent))

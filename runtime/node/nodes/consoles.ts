@@ -32,19 +32,28 @@ export class Consoles {
     this.#options = options
   }
 
-  /** The scroll-back, then live output; 409. */
-  async open(node: LabNode, signal: AbortSignal): Promise<ConsoleStream> {
-    const { console_type } = node.record
-    if (console_type === 'none') throw conflict('The node has no console: its console_type is none')
-    if (console_type === 'vnc') throw conflict('The console of the node is a screen: use .../console/vnc')
-    if (console_type !== 'telnet')
-      throw conflict(`The console of the node speaks ${console_type}: connect a client to port ${node.record.console}`)
+  /** The scroll-back unless `replay` is false, then live output; 409. */
+  async open(node: LabNode, signal: AbortSignal, replay: boolean): Promise<ConsoleStream> {
+    requireText(node)
     try {
-      return this.#streams(node, await this.#options.keeper.attachConsole(node.key), signal)
+      return this.#streams(node, await this.#options.keeper.attachConsole(node.key, replay), signal)
     } catch (error) {
       if (keeperErrorCode(error) === 'not_running') throw stopped(error)
       throw error
     }
+  }
+
+  /** The scroll-back; empty when the keeper has none. 409. */
+  async log(node: LabNode): Promise<Uint8Array> {
+    requireText(node)
+    const { key } = node
+    // A call would start a keeper.
+    if (node.status === 'stopped' && !this.#options.keeper.isUp) return new Uint8Array()
+    const { text } = await this.#options.keeper.call('console.log', { key }).catch((error: unknown) => {
+      if (keeperErrorCode(error) === 'not_running') return { text: '' }
+      throw error
+    })
+    return Buffer.from(text, 'base64')
   }
 
   /** A connection to the VNC server of the node; 409. */
@@ -130,6 +139,14 @@ export class Consoles {
   async undone(node: LabNode): Promise<void> {
     await this.#options.listening.apply(node)
   }
+}
+
+/** 409 unless the console of a node has text. */
+function requireText({ record: { console, console_type } }: LabNode): void {
+  if (console_type === 'none') throw conflict('The node has no console: its console_type is none')
+  if (console_type === 'vnc') throw conflict('The console of the node is a screen: use .../console/vnc')
+  if (console_type !== 'telnet')
+    throw conflict(`The console of the node speaks ${console_type}: connect a client to port ${console}`)
 }
 
 /** The address to connect to; loopback for a wildcard address. */

@@ -206,8 +206,8 @@ export class KeeperLink {
     await tidy().catch(tidy).catch(ignore('the next instance with this id tidies up, too'))
   }
 
-  async attachConsole(key: string): Promise<Socket> {
-    return this.#with(this.#holdOf(key), (client) => client.attachConsole(key))
+  async attachConsole(key: string, replay: boolean): Promise<Socket> {
+    return this.#with(this.#holdOf(key), (client) => client.attachConsole(key, replay))
   }
 
   async attachCapture(wanted: Operations['capture.attach']['in']): Promise<Socket> {

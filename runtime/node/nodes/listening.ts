@@ -11,6 +11,8 @@ export interface ListeningOptions {
   readonly keeper: KeeperLink
   readonly ports: PortAllocator
   readonly consoleHost: string
+  /** Whether telnet clients get the scroll-back. */
+  readonly replay: () => boolean
   readonly emit: (node: LabNode, payload: EventPayload) => void
 }
 
@@ -26,7 +28,7 @@ export class Listening {
   of({ record: { console, console_type } }: LabNode): Listen | undefined {
     return console === null || console_type !== 'telnet'
       ? undefined
-      : { host: this.#options.consoleHost, port: console }
+      : { host: this.#options.consoleHost, port: console, ...(!this.#options.replay() && { replay: false }) }
   }
 
   /** Moves, opens or closes the console listener of a running node. */

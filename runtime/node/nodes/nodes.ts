@@ -5,6 +5,7 @@ import type { CaptureSource, ConsoleStream, NodeAgent, PortRef } from '../../../
 import { namedAction } from '../../../src/kinds/kind.ts'
 import type { Node, NodeCreate, NodeKindName, NodeRef, NodeUpdate } from '../../../src/kinds/node.ts'
 import type { CaptureStart, CaptureStarted, CaptureStream } from '../../../src/model/capture.ts'
+import type { ConsoleExpect, ConsoleMatch, NodeReady } from '../../../src/model/console.ts'
 import type { EventPayload } from '../../../src/model/event.ts'
 import type { Nio, NioState } from '../../../src/schema/nio.ts'
 import type { ActionTarget, NodeKind, Properties, StopReason } from '../kinds/kind.ts'
@@ -24,6 +25,7 @@ import type { LifeCycle } from './life-cycle.ts'
 import type { Links } from './links.ts'
 import type { NodeTable } from './node-table.ts'
 import { lportOf } from './slots.ts'
+import type { NodeWaits } from './waits.ts'
 
 export interface NodesOptions {
   readonly table: NodeTable
@@ -36,6 +38,7 @@ export interface NodesOptions {
   readonly captures: Captures
   readonly lifeCycle: LifeCycle
   readonly consoles: Consoles
+  readonly waits: NodeWaits
   readonly minFreeMb: () => number
   readonly emit: (node: LabNode, payload: EventPayload) => void
   /** Why the state of a node is unknown, by its key; undefined when it is known. */
@@ -196,8 +199,20 @@ export class Nodes implements NodeAgent {
     return this.with(ref, (node) => this.#options.consoles.reset(node))
   }
 
-  async console(ref: NodeRef, signal: AbortSignal): Promise<ConsoleStream> {
-    return this.#options.consoles.open(await this.#find(ref), signal)
+  async console(ref: NodeRef, signal: AbortSignal, { replay } = { replay: true }): Promise<ConsoleStream> {
+    return this.#options.consoles.open(await this.#find(ref), signal, replay)
+  }
+
+  async consoleLog(ref: NodeRef): Promise<Uint8Array> {
+    return this.#options.consoles.log(await this.#find(ref))
+  }
+
+  async expect(ref: NodeRef, wanted: ConsoleExpect, signal: AbortSignal): Promise<ConsoleMatch> {
+    return this.#options.waits.expect(await this.#find(ref), wanted, signal)
+  }
+
+  async ready(ref: NodeRef, wanted: NodeReady, signal: AbortSignal): Promise<void> {
+    return this.#options.waits.ready(await this.#find(ref), wanted, signal)
   }
 
   async screen(ref: NodeRef, signal: AbortSignal): Promise<ConsoleStream> {

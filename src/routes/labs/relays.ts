@@ -3,15 +3,18 @@ import { capturePlace, startCapture, stopCapture } from '../../controller/captur
 import { nodePath, portPath } from '../../controller/compute-client.ts'
 import type { Lab } from '../../controller/lab.ts'
 import { nodePathOf } from '../../controller/nodes.ts'
+import { untilReady } from '../../controller/ready.ts'
 import { conflict } from '../../errors/api-error.ts'
 import { forward } from '../../fleet/forward.ts'
-import { type Context, created, type Endpoint, endpoint } from '../../http/endpoint.ts'
+import { type Context, created, type Endpoint, endpoint, noContent, ok } from '../../http/endpoint.ts'
 import { requireUpgrade } from '../../http/feed.ts'
 import { pathTail, sinceQuery } from '../../http/params.ts'
 import type { RelayedAnswer } from '../../http/relayed-answer.ts'
 import { localId } from '../../model/compute.ts'
+import { ConsoleExpect, ConsoleMatch, NodeReady } from '../../model/console.ts'
 import { LabCaptureStart, LabLink } from '../../model/lab/link.ts'
 import { Uuid } from '../../schema/fields.ts'
+import { consoleQuery, logQuery } from '../consoles.ts'
 import { base, labsOf, nodeParams, projectParam } from './lab-request.ts'
 
 const owner = 'self'
@@ -47,7 +50,7 @@ export const labRelayEndpoints: readonly Endpoint[] = [
         kind === 'ws'
           ? 'The console as a websocket: the scroll-back, then live'
           : 'The screen as a websocket that carries RFB (VNC) in binary frames',
-      query: Type.Pick(sinceQuery, ['ticket']),
+      query: kind === 'ws' ? consoleQuery : Type.Pick(sinceQuery, ['ticket']),
       websocket: true,
       replies: {},
       errors: {
@@ -62,6 +65,50 @@ export const labRelayEndpoints: readonly Endpoint[] = [
       },
     }),
   ),
+  endpoint({
+    ...{ method: 'GET', path: `${node}/console/log`, owner, tag: 'v2 nodes', params, role: 'operate' },
+    summary: 'The last lines of the console as text; without any when the node left none',
+    query: logQuery,
+    replies: { 200: { description: 'The lines, without CR', media: 'text/plain' } },
+    errors: { 404: noSuchNode, 409: 'The console has no text' },
+    async handle({ params, request }, context) {
+      const lab = await labsOf(context).labs.lab(params.project_id)
+      const record = lab.node(params.node_id)
+      return relayTo(record.compute_id, `${nodePath(nodePathOf(lab, record))}/console/log`, { request, context })
+    },
+  }),
+  endpoint({
+    ...{ method: 'POST', path: `${node}/console/expect`, owner, tag: 'v2 nodes', params },
+    summary: 'Type on the console, and wait until its output matches a regular expression',
+    body: ConsoleExpect,
+    replies: { 200: { description: 'It matches', schema: ConsoleMatch } },
+    errors: {
+      404: noSuchNode,
+      409: 'No match in time (`not-in-time`, with the last lines), or the node does not run',
+      429: 'Too many requests wait',
+    },
+    async handle({ params, body, request }, context) {
+      const { labs, ask } = labsOf(context)
+      const lab = await labs.lab(params.project_id)
+      const record = lab.node(params.node_id)
+      return ok(await ask(record.compute_id).expect(nodePathOf(lab, record), body, request.signal))
+    },
+  }),
+  endpoint({
+    ...{ method: 'POST', path: `${node}/ready`, owner, tag: 'v2 nodes', params },
+    summary: 'Wait until a node is ready; without a member, as its `ready` says',
+    body: NodeReady,
+    replies: { 204: { description: 'It is ready' } },
+    errors: { 404: noSuchNode, 409: 'Not in time, or the node does not run', 429: 'Too many requests wait' },
+    async handle({ params, body, request }, context) {
+      const { labs, ask } = labsOf(context)
+      const lab = await labs.lab(params.project_id)
+      const record = lab.node(params.node_id)
+      const wanted = Object.keys(body).length === 0 ? (record.ready ?? {}) : body
+      await untilReady(ask(record.compute_id), nodePathOf(lab, record), wanted, request.signal)
+      return noContent
+    },
+  }),
   endpoint({
     ...{ method: 'POST', path: `${link}/start_capture`, owner, tag: 'v2 links', params: linkParams },
     summary: 'Capture what passes a link into a file of the project',

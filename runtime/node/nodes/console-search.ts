@@ -1,0 +1,93 @@
+import { badRequest } from '../../../src/errors/api-error.ts'
+import type { ConsoleMatch } from '../../../src/model/console.ts'
+
+/** Most output that is kept, characters. */
+const keptSize = 64 * 1024
+/** A search looks at so many new characters, and as many before them: a match of that length is always found. */
+const pieceSize = 4096
+/** Most instructions of a compiled expression. With `pieceSize` a search takes at most about 100 ms. */
+const maxProgram = 500
+/** Most of length times repetitions: the compiler unrolls `{n}`. */
+const maxUnrolled = 20_000
+
+/** A compiled regular expression. */
+interface Expression {
+  matcher(text: string): {
+    find(start: number): boolean
+    start(): number
+    end(): number
+    group(group?: number): string | null
+    groupCount(): number
+  }
+}
+
+/**
+ * Compiles an expression of a client, with `^` and `$` at lines. RE2 needs time linear in the text, unlike RegExp, which a client
+ * could make take for ever. 400.
+ */
+export async function compiled(field: string, source: string): Promise<Expression> {
+  let repeats = 1
+  for (const [, least = '', most] of source.matchAll(/\{(\d+),?(\d*)\}/g)) repeats += Number(most || least)
+  if (repeats * source.length > maxUnrolled) throw tooLarge(field)
+  // 260 KB that a service without such requests does not need.
+  const { RE2JS } = await import('re2js')
+  try {
+    const expression = RE2JS.compile(source, RE2JS.MULTILINE)
+    if (expression.programSize() > maxProgram) throw tooLarge(field)
+    return expression as unknown as Expression
+  } catch (error) {
+    if (!(error instanceof Error) || error.name === 'ApiError') throw error
+    throw badRequest(`${field}: not a regular expression of RE2: ${error.message}`, { cause: error })
+  }
+}
+
+const tooLarge = (field: string) => badRequest(`${field}: the expression is too large: use smaller repetitions`)
+
+/** The output of a console as text without CR and NUL, and the search for an expression in it. */
+export class ConsoleSearch {
+  readonly #expression: Expression
+  readonly #decoder = new TextDecoder()
+  #text = ''
+  /** Where the output begins that was not searched yet. */
+  #searched = 0
+
+  constructor(expression: Expression) {
+    this.#expression = expression
+  }
+
+  push(bytes: Uint8Array): void {
+    this.#text += plain(this.#decoder.decode(bytes, { stream: true }))
+    const surplus = this.#text.length - keptSize
+    if (surplus <= 0) return
+    this.#text = this.#text.slice(surplus)
+    this.#searched = Math.max(0, this.#searched - surplus)
+  }
+
+  get isSearched(): boolean {
+    return this.#searched === this.#text.length
+  }
+
+  /** Searches the next piece. */
+  next(): ConsoleMatch | undefined {
+    const begin = Math.max(0, this.#searched - pieceSize)
+    const end = Math.min(this.#text.length, this.#searched + pieceSize)
+    // The character before it tells `^` and `\b` where they are.
+    const offset = Math.max(0, begin - 1)
+    const piece = this.#text.slice(offset, end)
+    const found = this.#expression.matcher(piece)
+    this.#searched = end
+    if (!found.find(begin - offset)) return undefined
+    // What follows may belong to the match.
+    if (found.end() === piece.length && end < this.#text.length) return undefined
+    const groups = Array.from({ length: found.groupCount() }, (_, index) => found.group(index + 1) ?? null)
+    return { matched: found.group() ?? '', before: this.#text.slice(0, offset + found.start()), groups }
+  }
+
+  /** The last lines, for a message. */
+  get tail(): string {
+    return this.#text.slice(-500).split('\n').slice(-5).join('\n').trim()
+  }
+}
+
+/** Text of a terminal without what programs that read lines stumble over. */
+export const plain = (text: string): string => text.replaceAll('\r', '').replaceAll('\0', '')

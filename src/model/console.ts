@@ -1,0 +1,34 @@
+import { type Static, Type } from '@sinclair/typebox'
+import { closedSchema, nullable, objectSchema, PortNumber } from '../schema/fields.ts'
+
+/** Longest wait that one request may ask for, s. */
+export const longestWaitS = 300
+
+const Pattern = Type.String({ minLength: 1, maxLength: 1000, description: 'Regular expression in the syntax of RE2' })
+const within = (value: number) =>
+  Type.Optional(Type.Number({ minimum: 0, maximum: longestWaitS, default: value, description: 'Longest wait, s' }))
+
+/** What is typed on a console, and the output that is waited for. */
+export type ConsoleExpect = Static<typeof ConsoleExpect>
+export const ConsoleExpect = closedSchema('ConsoleExpect', 'Text to type on a console, and output to wait for', {
+  send: Type.Optional(Type.String({ maxLength: 16_384, description: 'Typed as it is: end a line with \\n or \\r' })),
+  expect: Pattern,
+  within_s: within(10),
+})
+
+/** Output that was waited for. */
+export type ConsoleMatch = Static<typeof ConsoleMatch>
+export const ConsoleMatch = objectSchema('ConsoleMatch', 'Output that was waited for', {
+  matched: Type.String({ description: 'The text that matches' }),
+  before: Type.String({ description: 'The output before it, at most 64 KiB' }),
+  groups: Type.Array(nullable(Type.String()), { description: 'The groups of the expression; null: it took no part' }),
+})
+
+/** When a node is ready, as a request asks for it. */
+export type NodeReady = Static<typeof NodeReady>
+export const NodeReady = closedSchema('NodeReady', 'What to wait for; all that is named must be so', {
+  console: Type.Optional(Pattern),
+  tcp: Type.Optional(Type.Integer({ ...PortNumber, description: 'TCP port of the host that must accept' })),
+  seconds: Type.Optional(Type.Number({ minimum: 0, maximum: longestWaitS, description: 'Time from now' })),
+  within_s: within(60),
+})
