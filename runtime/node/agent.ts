@@ -155,6 +155,7 @@ export async function createNodeAgent(options: NodeAgentOptions): Promise<NodeAg
   const drivers = createDrivers(() => config.current.hypervisor, runDirectory, log)
   const kinds = await openKinds({
     ...{ isLocal, sandbox, images, ports, keeper, drivers, runDirectory, minFreeMb, listener, log },
+    interfaces: interfaceRules,
     consoleHost: console_host,
     settingsOf: (kind) => groupOf(config.current, kind),
     timeouts: options.timeouts,
@@ -182,6 +183,13 @@ export async function createNodeAgent(options: NodeAgentOptions): Promise<NodeAg
       if (node === undefined) return
       const what = `The capture of ${node.record.name} into ${basename(file)} ended: ${message}`
       events.emit(node.projectId, { type: 'log.error', message: what })
+    },
+    looped({ key, mac, vlan, port_numbers: [one, other] }) {
+      const node = table.get(key)
+      if (node === undefined) return
+      const where = one === other ? `port ${one}` : `ports ${one} and ${other} in turn`
+      const message = `${node.record.name}: there is a loop: frames of ${mac} (VLAN ${vlan}) come in at ${where}; remove a link`
+      emit(node, { type: 'log.warning', message })
     },
     lost: (isHeld, isOwn) => reopen.lost(isHeld, isOwn),
     silent: (why) => reopen.silent(why),

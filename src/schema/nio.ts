@@ -10,7 +10,7 @@ const onEvery = {
 }
 
 /** Name of a network device in Linux (IFNAMSIZ less the final NUL), without `%`, which numbers TAP devices. */
-const device = (description: string) =>
+export const deviceName = (description: string) =>
   Type.String({
     pattern: '^(?!\\.{1,2}$)[!-$&-.0-9;-~]{1,15}$',
     expects: 'the name of a network device: 1 to 15 ASCII characters without blanks, slashes, % and :',
@@ -26,13 +26,13 @@ const udp = {
 }
 const genericEthernet = {
   type: Type.Literal('nio_generic_ethernet'),
-  ethernet_device: device('Network device of the host; frames pass unchanged'),
+  ethernet_device: deviceName('Network device of the host; frames pass unchanged'),
   ...onEvery,
 }
 const ethernet = { ...genericEthernet, type: Type.Literal('nio_ethernet') }
 const tap = {
   type: Type.Literal('nio_tap'),
-  tap_device: device('TAP device of the host; a missing device is made, and removed with the NIO'),
+  tap_device: deviceName('TAP device of the host; a missing device is made, and removed with the NIO'),
   ...onEvery,
 }
 
@@ -101,6 +101,9 @@ const counters = {
       not_linked: count('Nothing was attached'),
       no_guest: count('The node did not run'),
       send_failed: count('The operating system refused them'),
+      filtered: Type.Optional(
+        count('A switch did not forward them: of another VLAN, to where they came from, or in a circle'),
+      ),
     },
     { description: 'Frames that were dropped, by reason' },
   ),

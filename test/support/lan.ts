@@ -3,7 +3,7 @@ import { expect, onTestFinished, vi } from 'vitest'
 import type { Filter } from '../../runtime/node/filters/index.ts'
 import type { SwitchNio } from '../../runtime/node/keeper-protocol/protocol.ts'
 import { isProbe } from '../../runtime/node/switch/core/probe-frame.ts'
-import { Switch } from '../../runtime/node/switch/switch.ts'
+import { Switch, type SwitchOptions } from '../../runtime/node/switch/switch.ts'
 import { hangMs } from './limits.ts'
 
 export const packetPaths = ['fast', 'portable'] as const
@@ -73,11 +73,18 @@ export async function peer(port: number, to?: number): Promise<Peer> {
 }
 
 /** A switch with a guest on each of the ports. */
-export async function lan<Keys extends readonly string[]>(path: PathName, ...keys: Keys) {
+export const lan = <Keys extends readonly string[]>(path: PathName, ...keys: Keys) => lanWith({}, path, ...keys)
+
+export async function lanWith<Keys extends readonly string[]>(
+  options: Partial<SwitchOptions>,
+  path: PathName,
+  ...keys: Keys
+) {
   const failures: { key: string; file: string; message: string }[] = []
   const it = await Switch.start({
     captureFailed: (key, file, message) => failures.push({ key, file, message }),
     log: () => {},
+    ...options,
     ...(path === 'portable' && { path }),
   })
   onTestFinished(() => it.closeAll())

@@ -15,7 +15,7 @@ export const lists = [
 
 /** A list with one more kind: an import and an entry. */
 export function extended(text: string, { module, name }: (typeof lists)[number]): string {
-  const longer = text.replace('] as const', `, ${name}] as const`)
+  const longer = text.replace(/,?\s*\] as const/, `, ${name}] as const`)
   if (longer === text) throw new Error('it is no list of kinds')
   return `import { ${name} } from ${JSON.stringify(module)}\n${longer}`
 }

@@ -128,7 +128,7 @@ function taken({ passed, duplicated, dropped }: Tally): number {
 function sum(to: Tally, before: PortCounters, now: PortCounters): Tally {
   const dropped: Record<string, number> = { ...to.dropped }
   for (const [reason, count] of Object.entries(now.dropped)) {
-    const more = count - before.dropped[reason as keyof PortCounters['dropped']]
+    const more = count - (before.dropped[reason as keyof PortCounters['dropped']] ?? 0)
     if (more !== 0) dropped[reason] = (dropped[reason] ?? 0) + more
   }
   return {

@@ -31,6 +31,9 @@ const since: Readonly<Partial<Record<string, number>>> = {
   'link.join': 7,
   'link.remove': 7,
   'console.log': 7,
+  'unit.configure': 7,
+  'bridge.table': 7,
+  'bridge.clear': 7,
 }
 
 /** Whether the service can use every operation that a keeper of this protocol has. With other protocols it uses only the core. */
@@ -125,6 +128,36 @@ const AttachedSpec = Type.Object({
   ready_ms: Milliseconds,
 })
 
+export type BridgePortSpec = Static<typeof BridgePortSpec>
+const BridgePortSpec = Type.Object({
+  port_number: Type.Integer({ minimum: 0, maximum: 4095 }),
+  /** `access`: frames of `vlan` without a tag; `dot1q`: a trunk, on which those of `vlan` have none; `qinq`: a trunk in the outer VLAN. */
+  mode: Type.Union([Type.Literal('access'), Type.Literal('dot1q'), Type.Literal('qinq')]),
+  vlan: Type.Integer({ minimum: 1, maximum: 4094 }),
+  /** EtherType of the outer tag. */
+  ethertype: Type.Integer({ minimum: 0x0600, maximum: 0xffff }),
+})
+
+/** A switch or a hub of the keeper's packet path. Its ports are opened with `bridge_port`. */
+export type BridgeSpec = Static<typeof BridgeSpec>
+const BridgeSpec = Type.Object({
+  type: Type.Literal('bridge'),
+  /** `learned`: a switch; `all`: a hub, from a port to all others; `paired`: from port n to port n + 2048, and back. */
+  forwards: Type.Union([Type.Literal('learned'), Type.Literal('all'), Type.Literal('paired')]),
+  /** After which time an address that is not seen is forgotten. */
+  ageing_s: Type.Number({ minimum: 1, maximum: 1_000_000 }),
+  ports: list(BridgePortSpec, { maxItems: 2048 }),
+})
+
+/** An address that a switch has learned. */
+export interface MacEntry {
+  readonly mac: string
+  readonly vlan: number
+  readonly port_number: number
+  /** Since it was last seen. */
+  readonly age_s: number
+}
+
 export type Listen = Static<typeof Listen>
 const Listen = Type.Object({
   host: Type.String({ minLength: 1, maxLength: 253, pattern: noNul }),
@@ -140,7 +173,7 @@ const Listen = Type.Object({
 export type UnitSpec = Static<typeof UnitSpec>
 const UnitSpec = Type.Object({
   key: Key,
-  run: Type.Union([ProcessSpec, EmbeddedPcSpec, AttachedSpec]),
+  run: Type.Union([ProcessSpec, EmbeddedPcSpec, AttachedSpec, BridgeSpec]),
   /** Where telnet clients reach the console; absent: no listener (`console.attach` still works). */
   console: Type.Optional(Listen),
 })
@@ -181,8 +214,11 @@ const NetioPort = Type.Object({
   ethernet: Type.Boolean(),
 })
 
-/** The guest's side of a port: a UDP socket on 127.0.0.1, or a port of an IOU instance. */
-export type PortGuest = { readonly guest_port: number } | { readonly netio: NetioPort }
+/** The guest's side of a port: a UDP socket on 127.0.0.1, a port of an IOU instance, or one of a bridge, the unit of the port. */
+export type PortGuest =
+  | { readonly guest_port: number }
+  | { readonly netio: NetioPort }
+  | { readonly bridge_port: number }
 
 /**
  * One adapter port of a node: a private pair of UDP sockets on 127.0.0.1 between the guest and the switch, or a port of an IOU
@@ -289,7 +325,14 @@ export const operationInputs = {
   /** `replay` false: the connection begins without the scroll-back. Since protocol 7. */
   'console.attach': Type.Object({ key: Key, replay: Type.Optional(Type.Boolean()) }),
   'console.log': Type.Object({ key: Key }),
-  'port.open': Type.Union([Type.Object({ key: Key, guest_port: Port }), Type.Object({ key: Key, netio: NetioPort })]),
+  'unit.configure': Type.Object({ key: Key, run: BridgeSpec }),
+  'bridge.table': Type.Object({ key: Key }),
+  'bridge.clear': Type.Object({ key: Key }),
+  'port.open': Type.Union([
+    Type.Object({ key: Key, guest_port: Port }),
+    Type.Object({ key: Key, netio: NetioPort }),
+    Type.Object({ key: Key, bridge_port: Type.Integer({ minimum: 0, maximum: 4095 }) }),
+  ]),
   'port.close': Type.Object({ key: Key }),
   'netio.tidy': Type.Object({ application_id: Type.Integer({ minimum: 1, maximum: 511 }) }),
   'nio.attach': Type.Object({ key: Key, nio: SwitchNio }),
@@ -344,6 +387,12 @@ export interface Operations {
    * unit are lost. `not_running`; `unsupported` for a guest of another program.
    */
   'unit.hold': { in: Input<'unit.hold'>; out: Record<string, never> }
+  /** Changes the ports and settings of a running bridge in place. `not_running`. */
+  'unit.configure': { in: Input<'unit.configure'>; out: Record<string, never> }
+  /** The addresses that a running bridge has learned. `not_running`. */
+  'bridge.table': { in: Input<'bridge.table'>; out: { entries: readonly MacEntry[] } }
+  /** Has a running bridge forget them. `not_running`. */
+  'bridge.clear': { in: Input<'bridge.clear'>; out: Record<string, never> }
   /** Deletes the record of an ended unit. */
   'unit.forget': { in: Input<'unit.forget'>; out: Record<string, never> }
   /** Moves, opens or (null) closes the telnet listener of a running unit. `port_taken`. */
@@ -396,6 +445,8 @@ export interface Operations {
 
 export interface KeeperEvents {
   'unit.exit': { key: string; run: number; exit: Exit }
+  /** An address moves between two ports of a bridge all the time, or a frame came back to it. At most every 10 s. */
+  'bridge.looped': { key: string; mac: string; vlan: number; port_numbers: readonly [number, number] }
   /** A capture ended because its file cannot be written. */
   'capture.failed': { key: string; file: string; message: string }
 }

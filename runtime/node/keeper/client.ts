@@ -45,6 +45,8 @@ export class KeeperClient {
   onExit: (key: string, run: number, exit: Exit) => void = () => {}
   /** Called for every capture that ended because its file cannot be written. */
   onCaptureFailed: (failure: KeeperEvents['capture.failed']) => void = () => {}
+  /** Called when frames go in a circle through a switch. */
+  onLooped: (loop: KeeperEvents['bridge.looped']) => void = () => {}
   /** Called when the keeper stops answering, and when it answers again. */
   onSilence: (isSilent: boolean) => void = () => {}
   /** Resolves when the connection has ended, which means that the keeper has ended. */
@@ -225,6 +227,7 @@ export class KeeperClient {
       if (message.event === 'unit.exit') this.onExit(message.with.key, message.with.run, message.with.exit)
       // A keeper of another version may send other events.
       else if (message.event === 'capture.failed') this.onCaptureFailed(message.with)
+      else if (message.event === 'bridge.looped') this.onLooped(message.with)
       return
     }
     const pending = this.#pending.get(message.id)

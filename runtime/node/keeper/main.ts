@@ -26,11 +26,12 @@ const records = new ChildRecords(runDirectory)
 const pcs = new EmbeddedPcs(records, log)
 const lan = await Switch.start({
   captureFailed: (key, file, message) => server.tell('capture.failed', { key, file, message }),
+  looped: (key, loop) => server.tell('bridge.looped', { key, ...loop }),
   log,
   // For measurements, and for hosts where the native library fails.
   ...(process.env.PATCHBAY_PACKET_PATH === 'portable' && { path: 'portable' as const }),
 })
-const units: Units = new Units(records, pcs, (key, run, exit) => {
+const units: Units = new Units(records, pcs, lan, (key, run, exit) => {
   server.tell('unit.exit', { key, run, exit })
   endWhenIdle()
 })

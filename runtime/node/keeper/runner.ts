@@ -1,3 +1,4 @@
+import type { BridgeSpec } from '../keeper-protocol/protocol.ts'
 import type { InputTaken } from './input-window.ts'
 
 /** The running part of a unit: a child process, a pc in the embedded simulator, or a guest of another program. */
@@ -14,6 +15,8 @@ export interface Runner {
   hold(isHeld: boolean): void
   /** Limits its processor time, in percent of one processor; 0: no limit. `bad_request`, `unsupported`. */
   limit(percent: number): void
+  /** Changes it in place; absent where that is not possible. */
+  configure?(spec: BridgeSpec): Promise<void>
   /** Asks it to end, and kills it after `graceMs`. Safe to call twice. */
   stop(graceMs: number): Promise<UnitEnd>
 }

@@ -4,7 +4,14 @@ import { createServer, type Server, type Socket } from 'node:net'
 import { Check } from '@sinclair/typebox/value'
 import { complaint } from '../../../src/http/validate.ts'
 import { KeeperError } from '../keeper-protocol/error.ts'
-import { type KeeperEvents, type Operations, operationInputs, protocolVersion } from '../keeper-protocol/protocol.ts'
+import {
+  type KeeperEvents,
+  type Operations,
+  operationInputs,
+  type PortGuest,
+  protocolVersion,
+} from '../keeper-protocol/protocol.ts'
+import type { SwitchGuest } from '../switch/guests.ts'
 import type { Switch } from '../switch/switch.ts'
 import { LineReader } from '../system/line-reader.ts'
 import { socketPath } from '../system/socket-path.ts'
@@ -45,10 +52,13 @@ export class KeeperServer {
       'unit.stop': ({ key, grace_ms }) => units.stop(key, grace_ms),
       'unit.limit': async ({ key, cpu_percent }) => nothing(await units.limit(key, cpu_percent)),
       'unit.hold': async ({ key, is_held }) => nothing(await units.hold(key, is_held)),
+      'unit.configure': async ({ key, run }) => nothing(await units.configure(key, run)),
+      'bridge.table': async ({ key }) => ({ entries: await lan.entries(units.requireRunning(key)) }),
+      'bridge.clear': async ({ key }) => nothing(await lan.clear(units.requireRunning(key))),
       'unit.forget': ({ key }) => nothing(units.forget(key)),
       'console.listen': async ({ key, listen }) => nothing(await units.hub(key).setListen(listen)),
       'console.log': ({ key }) => ({ text: units.shown(key).toString('base64') }),
-      'port.open': ({ key, ...guest }) => lan.open(key, 'netio' in guest ? guest.netio : guest.guest_port),
+      'port.open': ({ key, ...guest }) => lan.open(key, guestOf(lan, key, guest)),
       'port.close': async ({ key }) => nothing(await lan.close(key)),
       'netio.tidy': async ({ application_id }) => nothing(await lan.tidy(application_id)),
       'nio.attach': async ({ key, nio }) => nothing(await lan.attach(key, nio)),
@@ -164,6 +174,11 @@ export class KeeperServer {
       socket.end(`${JSON.stringify({ id, error: { code, message: (error as Error).message } })}\n`)
     }
   }
+}
+
+function guestOf(lan: Switch, key: string, guest: PortGuest): SwitchGuest {
+  if ('netio' in guest) return guest.netio
+  return 'guest_port' in guest ? guest.guest_port : lan.bridgePort(key.split('/')[0] ?? '', guest.bridge_port)
 }
 
 /** The validated input of an operation; `bad_request` names the wrong member. */

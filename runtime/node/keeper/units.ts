@@ -2,8 +2,10 @@ import { stat } from 'node:fs/promises'
 import { KeyedMutex } from '../../../src/async/keyed-mutex.ts'
 import { withTimeout } from '../../../src/async/timeout.ts'
 import { KeeperError } from '../keeper-protocol/error.ts'
-import type { Exit, UnitSpec, UnitState } from '../keeper-protocol/protocol.ts'
+import type { BridgeSpec, Exit, UnitSpec, UnitState } from '../keeper-protocol/protocol.ts'
+import type { Switch } from '../switch/switch.ts'
 import { AttachedRunner } from './attached.ts'
+import { BridgeRunner } from './bridge-runner.ts'
 import { endOfChildLog } from './child-log.ts'
 import { ChildProcessRunner } from './child-process.ts'
 import type { ChildRecords } from './child-records.ts'
@@ -41,9 +43,17 @@ export class Units {
   #runs = Date.now()
   readonly #onExit: (key: string, run: number, exit: Exit) => void
 
-  constructor(records: ChildRecords, pcs: EmbeddedPcs, onExit: (key: string, run: number, exit: Exit) => void) {
+  readonly #lan: Switch
+
+  constructor(
+    records: ChildRecords,
+    pcs: EmbeddedPcs,
+    lan: Switch,
+    onExit: (key: string, run: number, exit: Exit) => void,
+  ) {
     this.#records = records
     this.#pcs = pcs
+    this.#lan = lan
     this.#onExit = onExit
   }
 
@@ -115,6 +125,20 @@ export class Units {
     })
   }
 
+  /** Changes a running bridge in place. `not_running`, `unsupported`. */
+  configure(key: string, run: BridgeSpec): Promise<void> {
+    return this.#serial.run(key, async () => {
+      const { runner } = this.#running(key)
+      if (runner.configure === undefined) throw new KeeperError('unsupported', `${key} is no bridge`)
+      await runner.configure(run)
+    })
+  }
+
+  /** The key, when its unit runs; `not_running`. */
+  requireRunning(key: string): string {
+    return this.#running(key).spec.key
+  }
+
   async stopAll(graceMs: number): Promise<void> {
     await Promise.all([...this.#units.keys()].map((key) => this.stop(key, graceMs)))
   }
@@ -141,7 +165,7 @@ export class Units {
     // Binds the port first, because a failure then needs no undo.
     await hub.setListen(spec.console ?? null)
     try {
-      runner = await this.#run(spec.run, output)
+      runner = await this.#run(spec, output)
     } catch (error) {
       hub.close()
       throw error
@@ -189,7 +213,8 @@ export class Units {
     return exit
   }
 
-  async #run(run: UnitSpec['run'], output: (bytes: Uint8Array) => void): Promise<Runner> {
+  async #run({ key, run }: UnitSpec, output: (bytes: Uint8Array) => void): Promise<Runner> {
+    if (run.type === 'bridge') return BridgeRunner.start(key, run, this.#lan)
     if (run.type === 'pc') return this.#pcs.start(run, output)
     return run.type === 'attached' ? new AttachedRunner(run, output) : ChildProcessRunner.start(run, output)
   }

@@ -1,6 +1,7 @@
 import type { Static, TObject, TProperties } from '@sinclair/typebox'
 import type { KindDescriptor } from '../../../src/kinds/kind.ts'
 import type { Check } from '../../../src/model/host.ts'
+import type { InterfaceRules } from '../host/allowed-interfaces.ts'
 import type { Images } from '../images/images.ts'
 import type { Log } from '../log/log.ts'
 import type { KeeperLink } from '../nodes/keeper-link.ts'
@@ -17,6 +18,8 @@ export interface KindHost<P extends Properties = Properties, S = Readonly<Record
   readonly sandbox: Sandbox
   readonly images: Pick<Images, 'library' | 'executables' | 'md5Of'>
   readonly ports: PortAllocator
+  /** The network devices that nodes may use. */
+  readonly interfaces: () => InterfaceRules
   readonly keeper: Pick<KeeperLink, 'call' | 'tidyNetio'>
   /** The drivers of hypervisors. */
   readonly drivers: Drivers

@@ -52,6 +52,8 @@ export interface NodeKind<P extends Properties = Properties, D extends KindDescr
   readonly control?: GuestControl<P>
   /** Whether its processes can be paused by SIGSTOP; for a kind without `control`. */
   readonly canBeHeld?: boolean
+  /** Whether its nodes need nothing but themselves, and run from their creation on, until they are stopped by hand. */
+  readonly isAlwaysOn?: boolean
   /** For nodes with a number that is unique on the host, beside their ports. */
   readonly identity?: HostIdentity<P>
   /** Default: each port is an Ethernet port on a private pair of UDP sockets. */
@@ -131,6 +133,12 @@ export interface PortWiring<P> {
   portsBeside?(node: KindNode<P>, isRunning: boolean): readonly number[]
   /** The IOU socket of a port, in place of a pair of UDP sockets. */
   netioOf?(node: KindNode<P>, port: PortRef): NetioPort
+  /** The port of the bridge that the node is. */
+  bridgePortOf?(node: KindNode<P>, port: PortRef): number
+  /** Opens what is behind a port of a bridge that runs, when something is linked to the port; 404, 409. */
+  connect?(node: KindNode<P>, port: PortRef): Promise<void>
+  /** Closes it: nothing is linked to the port any more. */
+  disconnect?(node: KindNode<P>, port: PortRef): Promise<void>
   /** 409 when a port cannot be linked. */
   requireFree?(node: KindNode<P>, port: PortRef): Promise<void>
 }

@@ -29,6 +29,7 @@ import { captureOf } from './nio-state.ts'
 import type { NodeTable } from './node-table.ts'
 import { hasCarrier } from './record.ts'
 import { lportOf, ownerOf, parsePortName, portName, requirePort, slotOf } from './slots.ts'
+import { bridgePortOf, Wiring } from './wiring.ts'
 
 /** Links in one message to a keeper. */
 const linksAtOnce = 1000
@@ -61,12 +62,15 @@ interface Batch {
  */
 export class DirectLinks implements LinkAgent {
   readonly #options: DirectLinksOptions
+  readonly #wiring: Wiring
   readonly #serial = new KeyedMutex()
   readonly #batches = new Map<object, Batch>()
   readonly #samples = new Map<string, Sample>()
 
   constructor(options: DirectLinksOptions) {
     this.#options = options
+    const { keeper, ports, emit } = options
+    this.#wiring = new Wiring({ keeper, ports, emit: ({ project }, payload) => emit(project, payload) })
   }
 
   async join(projectId: string, link_id: string, nodes: LinkPorts, settings: LinkSettings = {}): Promise<DirectLink> {
@@ -195,12 +199,14 @@ export class DirectLinks implements LinkAgent {
     return this.#options.table.lockAll(keys, async () => {
       project.requireUsable()
       const undo: LinkChanges[] = []
+      const made = new Set<string>()
       const changed: StoredLink[] = []
       const results = wanted.map(() => null as ApiError | null)
       for (const [index, link] of wanted.entries()) {
         try {
           const stored = await this.#checked(project, link)
           if (isDeepStrictEqual(stored, project.links.get(stored.link_id))) continue
+          if (!project.links.has(stored.link_id)) made.add(stored.link_id)
           const detached = await this.#clear(project, stored)
           // The next one of the list sees it.
           undo.unshift(project.enterLinks([...detached, stored].map((it) => [it.link_id, it] as const)))
@@ -213,16 +219,31 @@ export class DirectLinks implements LinkAgent {
       if (changed.length > 0) await withDiskErrors('The record of the project', () => project.setLinks([], undo.flat()))
       for (const link of changed) this.#show(project, link)
       const placed = await Promise.allSettled(
-        wanted.map(({ link_id }, index) => (results[index] === null ? this.place(project, link_id) : undefined)),
+        wanted.map(async ({ link_id }, index) => {
+          if (results[index] !== null) return
+          await this.#openBridgePorts(project, link_id)
+          await this.place(project, link_id)
+        }),
       )
       for (const [index, it] of placed.entries()) {
         if (it.status === 'fulfilled') continue
         if (!(it.reason instanceof ApiError)) throw it.reason
         results[index] = it.reason
+        const { link_id = '' } = wanted[index] ?? {}
+        if (made.has(link_id)) await this.#separate(project, link_id, null).catch(ignore(laterText))
       }
-      for (const link of changed) await this.#tell(project, link)
+      for (const link of changed) if (project.links.has(link.link_id)) await this.#tell(project, link)
       return results
     })
+  }
+
+  /** Ports of switches are open only when something is linked to them. */
+  async #openBridgePorts(project: OpenProject, linkId: string): Promise<void> {
+    for (const port of project.links.get(linkId)?.nodes ?? []) {
+      const node = project.nodes.get(unitOf(port))
+      if (node === undefined || bridgePortOf(node, nameOf(port)) === undefined) continue
+      await this.#wiring.open(node, nameOf(port), slotOf(node, nameOf(port)))
+    }
   }
 
   /** The record of a requested link; 400, 404, 409. */
@@ -355,12 +376,14 @@ export class DirectLinks implements LinkAgent {
       if (there?.type === 'nio_link' ? there.link_id !== link.link_id : there != null) continue
       slotOf(node, nameOf(port)).nio = nio
       if (node.kind.wiring?.lineOf !== undefined) slotOf(node, nameOf(port)).line = link.line
-      const { control } = node.kind
+      const { control, wiring } = node.kind
       const at = parsePortName(nameOf(port))
-      if (control !== undefined && node.status !== 'stopped')
-        this.#options.table.queue(node.key, async () => {
-          if (node.status !== 'stopped') await control.setCarrier(node, at, hasCarrier(node.record, at))
-        })
+      if (node.status === 'stopped' || (control === undefined && wiring?.disconnect === undefined)) continue
+      this.#options.table.queue(node.key, async () => {
+        if (node.status === 'stopped') return
+        await control?.setCarrier(node, at, hasCarrier(node.record, at))
+        if (node.record.ports[nameOf(port)]?.nio == null) await wiring?.disconnect?.(node, at)
+      })
     }
   }
 

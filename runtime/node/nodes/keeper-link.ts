@@ -15,6 +15,7 @@ import {
   type Exit,
   hasOperation,
   type Inventory,
+  type KeeperEvents,
   type Operations,
   type PacketPathName,
   type PortReport,
@@ -37,6 +38,8 @@ export interface KeeperListener {
   exited(key: string, run: number, exit: Exit): void
   /** A capture ended because its file cannot be written. */
   captureFailed(key: string, file: string, message: string): void
+  /** Frames go in a circle through a switch. */
+  looped?(loop: KeeperEvents['bridge.looped']): void
   /** A keeper died with its units, those for which `isHeld` is true. `isOwn`: it is the keeper of this build, and a new one runs. */
   lost(isHeld: (key: string) => boolean, isOwn: boolean): Promise<void>
   /** A keeper does not answer. */
@@ -411,6 +414,7 @@ export class KeeperLink {
 
   #listenTo(client: KeeperClient, older?: Older): void {
     client.onExit = (key, run, exit) => this.#listener?.exited(key, run, exit)
+    client.onLooped = (loop) => this.#listener?.looped?.(loop)
     client.onCaptureFailed = ({ key, file, message }) => {
       if (older?.retiring === undefined) this.#listener?.captureFailed(key, file, message)
     }

@@ -52,6 +52,11 @@ export class LifeCycle {
     }
   }
 
+  /** Starts what is always on; its status_reason says why it does not run. */
+  async startIfPossible(node: LabNode): Promise<void> {
+    await this.start(node).catch(ignore('its status_reason says why it does not run'))
+  }
+
   /** Gives a node other ports if its program ended because one of them was taken. Returns whether to start it again. */
   #changesPorts(node: LabNode, words: string): boolean {
     const start = this.#starts.get(node)
@@ -101,7 +106,7 @@ export class LifeCycle {
         this.#warn(node, (error as Error).message)
       })
     }
-    await this.#end(node)
+    await this.#end(node, how)
   }
 
   /** Ends the unit of a node whose guest could not be stopped, for a project that must close. */
@@ -110,10 +115,11 @@ export class LifeCycle {
   }
 
   /** Ends the unit of a node whose guest has ended, or was asked to. */
-  async #end(node: LabNode): Promise<void> {
+  async #end(node: LabNode, how: StopReason = 'stop'): Promise<void> {
     const { stopGraceMs } = node.kind
     await this.#options.keeper.call('unit.stop', { key: node.key, grace_ms: stopGraceMs }, stopGraceMs + 10_000)
-    node.record.running = false
+    // What is always on runs again when its project is opened again.
+    node.record.running = how === 'close' && node.kind.isAlwaysOn === true
     node.record.status_reason = null
     // A full disk must not keep a node running.
     await node.saveOrTell()

@@ -28,7 +28,7 @@ import {
   type Slot,
   slotOf,
 } from './slots.ts'
-import { Wiring } from './wiring.ts'
+import { bridgePortOf, Wiring } from './wiring.ts'
 
 export interface LinksOptions {
   readonly keeper: KeeperLink
@@ -196,6 +196,8 @@ export class Links {
     const wires = new Map<string, PortWire>()
     for (const port of node.kind.ports(node)) {
       const name = portName(port)
+      // A switch has up to 1024 ports: those that nothing is linked to need not be open.
+      if (bridgePortOf(node, name) !== undefined && node.record.ports[name]?.nio == null) continue
       const slot = slotOf(node, name)
       // If another program took the port meanwhile, the node gets another one.
       if (slot.guest_port !== null && !(await this.#isFree(node, slot.guest_port)))
@@ -354,6 +356,8 @@ export class Links {
   }
 
   async #showCarrier(node: LabNode, port: PortRef): Promise<void> {
+    if (node.status !== 'stopped' && node.record.ports[portName(port)]?.nio == null)
+      await node.kind.wiring?.disconnect?.(node, port)
     if (node.status !== 'stopped') await node.kind.control?.setCarrier(node, port, hasCarrier(node.record, port))
   }
 

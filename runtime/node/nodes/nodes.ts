@@ -83,6 +83,7 @@ export class Nodes implements NodeAgent {
       if (known === undefined) {
         const kind = this.#options.kinds[kindName]
         const node = await this.#creation.create(project, kind, { kind: kindName, node_id: nodeId }, input)
+        if (node.kind.isAlwaysOn === true) await this.#options.lifeCycle.startIfPossible(node)
         return { node: viewOf<K>(node), created: true }
       }
       if (known.project !== project)

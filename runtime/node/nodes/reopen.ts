@@ -206,7 +206,9 @@ export class Reopen {
         table.lock(node.key, async () => {
           // `answered` handles nodes whose state was unknown.
           if (table.get(node.key) !== node || !node.isSettled) return
+          const isToRun = node.status !== 'stopped' && node.kind.isAlwaysOn === true
           await lifeCycle.lost(node, keeperDied)
+          if (isToRun && isOwn) await lifeCycle.startIfPossible(node)
           if (node.newer === undefined) this.#warn(node.project, await links.restore(node))
         }),
       ),
@@ -351,6 +353,7 @@ export class Reopen {
     } else if (record.running) {
       node.status = 'started'
       await lifeCycle.lost(node, 'It was found stopped when the service started')
+      if (node.kind.isAlwaysOn === true) await lifeCycle.startIfPossible(node)
     }
     if (node.status === 'stopped') await node.kind.cleanup?.onIdle?.(node)
     await this.#givePorts(node, unit !== undefined)
@@ -388,7 +391,8 @@ function byUnit({ units, ports }: Inventory): Map<string, Run> {
     return run
   }
   for (const unit of units) runOf(unit.key).unit = unit
-  for (const port of ports) runOf(unitOf(port.key)).ports.push(port)
+  // The uplinks of clouds are their own.
+  for (const port of ports) if (!port.key.includes('/uplink/')) runOf(unitOf(port.key)).ports.push(port)
   return runs
 }
 

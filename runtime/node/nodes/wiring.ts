@@ -16,6 +16,10 @@ export interface WiringOptions {
   readonly emit: (node: LabNode, payload: EventPayload) => void
 }
 
+/** The port of a bridge; undefined for nodes of other kinds. */
+export const bridgePortOf = (node: LabNode, name: string): number | undefined =>
+  node.kind.wiring?.bridgePortOf?.(node, parsePortName(name))
+
 /** Wires the ports of nodes to the switch. Callers hold the lock of the node. */
 export class Wiring {
   readonly #options: WiringOptions
@@ -33,6 +37,11 @@ export class Wiring {
   async open(node: LabNode, name: string, slot: Slot): Promise<PortWire> {
     const netio = node.kind.wiring?.netioOf?.(node, parsePortName(name))
     if (netio !== undefined) return this.#openNetio(node, name, netio)
+    const bridge_port = bridgePortOf(node, name)
+    if (bridge_port !== undefined) {
+      if (node.status !== 'stopped') await node.kind.wiring?.connect?.(node, parsePortName(name))
+      return this.#openWith(node, name, { bridge_port })
+    }
     const { ports } = this.#options
     const owner = ownerOf(node, name)
     const beside = node.kind.wiring?.portsBeside?.(node, node.status !== 'stopped') ?? []

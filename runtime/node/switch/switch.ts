@@ -2,14 +2,22 @@ import { isDeepStrictEqual } from 'node:util'
 import { ignore } from '../../../src/async/ignore.ts'
 import { KeyedMutex } from '../../../src/async/keyed-mutex.ts'
 import { KeeperError } from '../keeper-protocol/error.ts'
-import type { JoinedLink, PortReport, SwitchNio, SwitchPortState } from '../keeper-protocol/protocol.ts'
+import type {
+  BridgeSpec,
+  JoinedLink,
+  MacEntry,
+  PortReport,
+  SwitchNio,
+  SwitchPortState,
+} from '../keeper-protocol/protocol.ts'
 import { Recorder } from './capture/recorder.ts'
+import type { Loop } from './core/bridge.ts'
 import { at, Counters } from './core/counters.ts'
 import type { PacketPath, PathListener } from './core/path.ts'
 import { deviceIndex } from './device.ts'
 import { DeviceWatch } from './device-watch.ts'
 import { FastPath } from './fast/fast-path.ts'
-import { guestEnd, hasEthernet, isSameGuest, requireGuest, type SwitchGuest } from './guests.ts'
+import { guestEnd, hasEthernet, isSameGuest, netioOf, requireGuest, type SwitchGuest } from './guests.ts'
 import { endpointOf, isLoopbackEndpoint, isSamePlace, placeOf } from './places.ts'
 import { PortablePath } from './portable/portable-path.ts'
 import { Prober } from './prober.ts'
@@ -48,6 +56,8 @@ interface SwitchLink extends OpenLink {
 export interface SwitchOptions {
   /** Called when a capture ends because its file cannot be written. */
   readonly captureFailed: (key: string, file: string, message: string) => void
+  /** Called when frames go in a circle through a bridge, by its key. */
+  readonly looped?: (key: string, loop: Loop) => void
   readonly log: (message: string) => void
   /** `portable`: without FFI. Absent: the fast path if it works. */
   readonly path?: 'portable'
@@ -66,6 +76,9 @@ export class Switch {
   /** Port keys by the end of their link. */
   readonly #byEnd = new Map<number, string>()
   readonly #byRow = new Map<number, Port>()
+  /** Numbers of bridges on the path, by their keys. */
+  readonly #bridges = new Map<string, number>()
+  #lastBridge = 0
   /** Direct links by their ids, and by the keys of their ports, whether these are open or not. */
   readonly #links = new Map<string, JoinedLink>()
   readonly #linkOf = new Map<string, JoinedLink>()
@@ -105,7 +118,7 @@ export class Switch {
       key,
       guest_port: typeof at === 'number' ? at : 0,
       switch_port: guestEndPort,
-      netio: typeof at === 'number' ? null : at,
+      netio: netioOf(at),
       nio: link?.nio ?? null,
       capture: recorder.state,
     }))
@@ -113,6 +126,31 @@ export class Switch {
 
   links(): JoinedLink[] {
     return [...this.#links.values()]
+  }
+
+  /** Has a bridge run with these ports and settings, or (null) stop. */
+  configure(key: string, spec: BridgeSpec | null): Promise<void> {
+    return this.#path.configure(this.#bridgeOf(key), spec)
+  }
+
+  entries(key: string): Promise<MacEntry[]> {
+    return this.#path.entries(this.#bridgeOf(key))
+  }
+
+  clear(key: string): Promise<void> {
+    return this.#path.clear(this.#bridgeOf(key))
+  }
+
+  /** A port of the bridge with the key. */
+  bridgePort(key: string, bridge_port: number): SwitchGuest {
+    return { bridge: this.#bridgeOf(key), bridge_port }
+  }
+
+  /** Its number on the path, also of one that does not run. */
+  #bridgeOf(key: string): number {
+    const number = this.#bridges.get(key) ?? ++this.#lastBridge
+    this.#bridges.set(key, number)
+    return number
   }
 
   /** Opens a port, or returns the open port of this guest. */
@@ -446,6 +484,9 @@ export class Switch {
 
   readonly #listener: PathListener = {
     probe: (end, frame) => this.#heard(end, frame),
+    looped: ({ bridge, ...loop }) => {
+      for (const [key, number] of this.#bridges) if (number === bridge) this.#options.looped?.(key, loop)
+    },
     captured: (row, slot, length) => this.#byRow.get(row)?.recorder.take(slot, length),
   }
 

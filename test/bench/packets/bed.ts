@@ -30,10 +30,10 @@ export class Bed {
   }
 
   /** Thousands of frames a second, and the relay's CPU time a frame in ns. */
-  async throughput(length: number, { window = 64, loss = 0 } = {}): Promise<Figures> {
+  async throughput(length: number, { window = 64, loss = 0, header = [] as readonly number[] } = {}): Promise<Figures> {
     const before = await this.usage()
     const done = (await ask(this.#generator, {
-      throughput: { length, window, ms, loss, patience: window > 64 ? 40 : 2 },
+      throughput: { length, window, ms, loss, header, patience: window > 64 ? 40 : 2 },
     } satisfies Task)) as Done & {
       frames: number
       lost: number

@@ -30,6 +30,8 @@ export interface Throughput {
   readonly ms: number
   /** The share that the relay is to drop. */
   readonly loss: number
+  /** Addresses and EtherType of every frame, when these matter. */
+  readonly header: readonly number[]
   /** What did not come after so long is lost, ms. */
   readonly patience: number
 }
@@ -109,8 +111,9 @@ function instance(own: number, peer = own + bridgeOffset): Link['a'] {
   return { fd: socket.fd, gro: false, gso: false, kind: 'netio', netio, refused() {}, failed() {} }
 }
 
-function throughput({ length, window, ms, loss, patience }: Throughput) {
+function throughput({ length, window, ms, loss, header, patience }: Throughput) {
   const most = isSegmenting ? Math.min(atOnce, Math.floor(60_000 / length)) : atOnce
+  if (header.length > 0) introduce(length, header)
   let received = 0
   let lost = 0
   const began = performance.now()
@@ -143,6 +146,20 @@ function throughput({ length, window, ms, loss, patience }: Throughput) {
     now = performance.now()
   }
   return { frames: received, lost, seconds: (now - began) / 1000 }
+}
+
+/** Has all frames begin with the header, and a switch learn the address that they go to. */
+function introduce(length: number, header: readonly number[]): void {
+  const back = [...header.slice(6, 12), ...header.slice(0, 6), ...header.slice(12)]
+  frames.bytes.set(back)
+  for (const { a, b } of links) {
+    if (((header[0] ?? 0) & 1) !== 0) break
+    transmitter.add(b, frames.address, 60)
+    transmitter.flush()
+    const until = performance.now() + 200
+    while (drain(a) === 0) if (performance.now() > until) break
+  }
+  for (let place = 0; place + length <= frames.bytes.length; place += length) frames.bytes.set(header, place)
 }
 
 /** Takes one batch; how many frames it held. */

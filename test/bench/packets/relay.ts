@@ -1,15 +1,17 @@
 import { createSocket } from 'node:dgram'
 import type { Filter } from '../../../runtime/node/filters/index.ts'
 import type { SwitchNio } from '../../../runtime/node/keeper-protocol/protocol.ts'
+import { Sockets } from '../../../runtime/node/switch/fast/sockets.ts'
 import { Switch } from '../../../runtime/node/switch/switch.ts'
+import { loadLibc } from '../../../runtime/node/system/libc.ts'
 
 /** What carries the frames: our switch, by one of its paths, or the least that node:dgram needs. */
 export type RelayKind = 'fast' | 'fast, no GSO' | 'portable' | 'node:dgram' | 'none'
 
 export interface Setup {
   readonly kind: RelayKind
-  /** `leg`: a node and a UDP peer; `joined`: two nodes of this host. */
-  readonly shape: 'leg' | 'joined'
+  /** `leg`: a node and a UDP peer; `joined`: two nodes of this host, also over a switch, which may have seven more nodes. */
+  readonly shape: 'leg' | 'joined' | 'switched' | 'flooded'
   /** UDP ports of the generator: two a link; the two after them are for the ends of the link. */
   readonly ports: readonly (readonly [number, number])[]
   readonly filters?: readonly Filter[]
@@ -68,6 +70,7 @@ async function switchRelay({ kind }: Setup) {
       return [first, 0]
     }
     const { switch_port: toA } = await lan.open(key, guest(netio.a, a))
+    if (shape === 'switched' || shape === 'flooded') return [toA, await overSwitch(lan, b, shape === 'flooded' ? 7 : 0)]
     let toB = first
     if (shape === 'leg') await lan.attach(key, nio(first, b, filters))
     else {
@@ -78,6 +81,28 @@ async function switchRelay({ kind }: Setup) {
     if (captureFile !== undefined) await lan.captured(key).start(captureFile, 1, 0)
     return [toA, toB]
   }
+}
+
+/** Links the guests a0 and b0, and sinks that nobody reads, by a switch; the port that b sends to. */
+async function overSwitch(lan: Switch, b: number, sinks: number): Promise<number> {
+  const keys = ['a0', 'b0', ...Array.from({ length: sinks }, (_, index) => `s${index}`)]
+  const ports = keys.map((_, port_number) => ({ port_number, mode: 'access' as const, vlan: 1, ethertype: 0x8100 }))
+  await lan.configure('sw', { type: 'bridge', forwards: 'learned', ageing_s: 300, ports })
+  const { switch_port: toB } = await lan.open('b0', b)
+  const sockets = new Sockets(loadLibc(), false)
+  for (let index = 0; index < sinks; index++) {
+    const local = { address: host, port: b + 10 + index }
+    const { switch_port } = await lan.open(`s${index}`, local.port)
+    const remote = { address: host, port: switch_port }
+    sockets.udp({ type: 'udp', local, remote, probes: false, row: 0, sends: 'out' })
+  }
+  for (const port of keys.keys()) await lan.open(`sw/0/${port}`, lan.bridgePort('sw', port))
+  await lan.joinAll(
+    keys.map((key, port) => ({
+      ...{ link_id: key, ports: [key, `sw/0/${port}`] as const, suspend: false, filters_ab: [], filters_ba: [] },
+    })),
+  )
+  return toB
 }
 
 /** One socket a side, one frame a turn: what the least program on node:dgram does. `joined` has two of them in a row, as a program a node has. */

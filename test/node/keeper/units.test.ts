@@ -7,6 +7,7 @@ import { ChildRecords } from '../../../runtime/node/keeper/child-records.ts'
 import { EmbeddedPcs } from '../../../runtime/node/keeper/embedded-pcs.ts'
 import { Units } from '../../../runtime/node/keeper/units.ts'
 import type { Exit, ProcessSpec, UnitSpec } from '../../../runtime/node/keeper-protocol/protocol.ts'
+import type { Switch } from '../../../runtime/node/switch/switch.ts'
 import { findProgram } from '../../../runtime/node/system/find-program.ts'
 import { identify } from '../../../runtime/node/system/process-identity.ts'
 import { shellUnit } from '../../support/child-unit.ts'
@@ -32,7 +33,7 @@ async function openBench(): Promise<Bench> {
   const records = new ChildRecords(directory)
   const told: { key: string; run: number; exit: Exit }[] = []
   let wake: () => void = () => {}
-  const units = new Units(records, new EmbeddedPcs(records, () => {}), (key, run, exit) => {
+  const units = new Units(records, new EmbeddedPcs(records, () => {}), {} as Switch, (key, run, exit) => {
     told.push({ key, run, exit })
     wake()
   })

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import { KeeperClient } from '../../../runtime/node/keeper/client.ts'
 import { createPc, openConsole, reserve, start } from '../../support/lab.ts'
+import { programWithMirror } from '../../support/more-kinds.ts'
 import { TestService } from '../../support/service.ts'
 
 interface State {
@@ -134,6 +135,34 @@ describe('direct links', () => {
     await service.call('DELETE', a)
     expect(await service.call('GET', `${project}/links`)).toEqual([])
     expect((await service.fetch(nioOf(b))).status).toBe(404)
+  })
+
+  test('join nodes of two keepers by UDP ports, until both are in one', async () => {
+    const another = await programWithMirror()
+    const {
+      service,
+      project,
+      pcs: [a, b],
+    } = await pcs(2)
+    const used = async () =>
+      (await service.call<{ udp_ports: number[] }>('GET', '/v2/compute/network/ports')).udp_ports.length
+    await start(service, a)
+    await service.kill('SIGKILL')
+    service.become(another)
+    await service.restart()
+    await start(service, b)
+    const link = `${project}/links/${randomUUID()}`
+    await service.call('PUT', link, { nodes: [portOf(a), portOf(b)], filters_ab: { delay: [1] } })
+    await pings(service, a, '10.0.0.2')
+    expect(await used()).toBe(4)
+    await service.kill('SIGKILL')
+    await service.restart()
+    await pings(service, b, '10.0.0.1')
+    // Its next start is in the keeper of this build.
+    await service.call('POST', `${a}/stop`)
+    await start(service, a)
+    await pings(service, a, '10.0.0.2')
+    expect(await used()).toBe(2)
   })
 
   test('what is shown of a port is taken back unchanged, and is no NIO to attach', async () => {

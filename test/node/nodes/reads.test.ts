@@ -18,6 +18,9 @@ const inputs: Readonly<Record<NodeKindName, object>> = {
   hypervisor: { vmname: 'VM 1' },
   'machine-emulator': { platform: 'x86_64' },
   dynamips: { platform: 'c7200', image: 'router.image' },
+  switch: {},
+  hub: {},
+  cloud: { ports_mapping: [] },
 }
 
 let service: NodeAgentService

@@ -28,6 +28,8 @@ export const at = {
   outAtLastIn: 16,
   /** 1: the device or socket of the link has failed permanently. */
   linkFailed: 17,
+  /** Frames that a bridge did not forward: of another VLAN, to where they came from, or in a circle. */
+  filtered: 18,
 } as const
 
 const names = Object.keys(filterRows) as readonly FilterName[]
@@ -101,6 +103,7 @@ export class Counters {
         not_linked: get(at.notLinked),
         no_guest: get(at.noGuest),
         send_failed: get(at.sendFailed),
+        filtered: get(at.filtered),
       },
       ...all(counting),
     } as PortCounters

@@ -1,4 +1,6 @@
 import type { Filter } from '../../filters/index.ts'
+import type { BridgeSpec, MacEntry } from '../../keeper-protocol/protocol.ts'
+import type { Loop } from './bridge.ts'
 
 /**
  * Moves frames: sockets ("ends") and the lanes between them. There are two implementations, `fast` and `portable`, below the same
@@ -21,6 +23,11 @@ export interface PacketPath {
    * memory only does this.
    */
   capture(row: number, memory: SharedArrayBuffer | null): Promise<void>
+  /** Has a bridge (a switch or hub) run with these ports and settings; null: stop. Its ports are ends of the type `bridge`. */
+  configure(bridge: number, spec: BridgeSpec | null): Promise<void>
+  /** The addresses that a bridge has learned. */
+  entries(bridge: number): Promise<MacEntry[]>
+  clear(bridge: number): Promise<void>
   /** Sends one frame from an end, without any stage. */
   send(end: number, frame: Uint8Array): void
   /** Removes the stages of a row, for reuse. */
@@ -35,6 +42,12 @@ export interface PathListener {
   probe(end: number, frame: Uint8Array): void
   /** Called when a slot of a row's memory holds complete pcap records. The callee frees the slot. */
   captured(row: number, slot: number, length: number): void
+  /** Called when frames go in a circle. */
+  looped(loop: BridgeLoop): void
+}
+
+export interface BridgeLoop extends Loop {
+  readonly bridge: number
 }
 
 export interface OpenedEnd {
@@ -43,7 +56,7 @@ export interface OpenedEnd {
   readonly port: number
 }
 
-export type EndSpec = UdpEnd | DeviceEnd | NetioEnd
+export type EndSpec = UdpEnd | DeviceEnd | NetioEnd | BridgeEnd
 
 export interface UdpEnd {
   readonly type: 'udp'
@@ -57,6 +70,14 @@ export interface UdpEnd {
 }
 
 export type DeviceEnd = { readonly type: 'ethernet' | 'tap'; readonly device: string; readonly row: number }
+
+/** A port of a bridge, which need not run. */
+export type BridgeEnd = {
+  readonly type: 'bridge'
+  readonly bridge: number
+  readonly port: number
+  readonly row: number
+}
 
 /** A port of an IOU instance; it sends to the guest. */
 export interface NetioEnd {

@@ -1,7 +1,13 @@
+import type { Bridge } from '../core/bridge.ts'
 import { at, type Counters, countRefusal } from '../core/counters.ts'
 import type { EndSpec } from '../core/path.ts'
 import type { Lane } from '../core/rows.ts'
 import type { Netio, Output } from './transmitter.ts'
+
+export interface FastPathPort {
+  readonly bridge: Bridge<FastPathEnd>
+  readonly number: number
+}
 
 /** A file descriptor of the path, or a port of an IOU instance, with its destination. */
 export class FastPathEnd implements Output {
@@ -11,6 +17,8 @@ export class FastPathEnd implements Output {
   readonly gro: boolean
   gso: boolean
   readonly netio: Netio | undefined
+  /** Set for a port of a bridge. */
+  readonly port: FastPathPort | undefined
   readonly close: () => void
   readonly row: number
   readonly probes: boolean
@@ -21,7 +29,7 @@ export class FastPathEnd implements Output {
   constructor(
     id: number,
     spec: EndSpec,
-    socket: { fd: number; gro: boolean; gso: boolean; netio?: Netio; close: () => void },
+    socket: { fd: number; gro: boolean; gso: boolean; netio?: Netio; port?: FastPathPort; close: () => void },
     counters: Counters,
   ) {
     this.id = id
@@ -29,11 +37,12 @@ export class FastPathEnd implements Output {
     this.gro = socket.gro
     this.gso = socket.gso
     this.netio = socket.netio
+    this.port = socket.port
     this.close = socket.close
     this.kind = spec.type
     this.row = spec.row
     this.probes = spec.type === 'udp' && spec.probes
-    this.#sends = spec.type === 'udp' ? spec.sends : spec.type === 'netio' ? 'in' : 'out'
+    this.#sends = spec.type === 'udp' ? spec.sends : spec.type === 'netio' || spec.type === 'bridge' ? 'in' : 'out'
     this.#counters = counters
   }
 

@@ -2,6 +2,7 @@ import { writeSync } from 'node:fs'
 import { Worker } from 'node:worker_threads'
 import { ignore } from '../../../../src/async/ignore.ts'
 import { KeeperError } from '../../keeper-protocol/error.ts'
+import type { BridgeSpec, MacEntry } from '../../keeper-protocol/protocol.ts'
 import { programArguments } from '../../programs/own-program.ts'
 import type { Counters } from '../core/counters.ts'
 import type { EndSpec, Impairment, LaneSpec, OpenedEnd, PacketPath, PathListener } from '../core/path.ts'
@@ -92,6 +93,18 @@ export class FastPath implements PacketPath {
     await this.#call('tidy', applicationId)
   }
 
+  async configure(bridge: number, spec: BridgeSpec | null): Promise<void> {
+    await this.#call('configure', { bridge, spec })
+  }
+
+  entries(bridge: number): Promise<MacEntry[]> {
+    return this.#call('entries', bridge)
+  }
+
+  async clear(bridge: number): Promise<void> {
+    await this.#call('clear', bridge)
+  }
+
   send(end: number, frame: Uint8Array): void {
     this.#call('send', { end, frame }).catch(ignore('a probe that is not sent is a probe that is lost'))
   }
@@ -126,6 +139,7 @@ export class FastPath implements PacketPath {
 
   #hear(report: Report, listener: PathListener): void {
     if (report.type === 'probe') listener.probe(report.end, report.frame)
+    else if (report.type === 'looped') listener.looped(report.loop)
     else if (report.type === 'captured') listener.captured(report.row, report.slot, report.length)
     else if (report.type === 'answer' || report.type === 'refusal') {
       const waiting = this.#waiting.get(report.id)

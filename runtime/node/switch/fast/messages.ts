@@ -1,5 +1,5 @@
-import type { ErrorCode } from '../../keeper-protocol/protocol.ts'
-import type { EndSpec, Impairment, LaneSpec, OpenedEnd } from '../core/path.ts'
+import type { BridgeSpec, ErrorCode, MacEntry } from '../../keeper-protocol/protocol.ts'
+import type { BridgeLoop, EndSpec, Impairment, LaneSpec, OpenedEnd } from '../core/path.ts'
 
 /** Start parameters of the fast path's thread. */
 export type Start = { readonly counters: SharedArrayBuffer; readonly isSegmenting: boolean }
@@ -13,6 +13,9 @@ export interface WorkerCalls {
   capture: { in: { row: number; memory: SharedArrayBuffer | null }; out: undefined }
   reset: { in: number; out: undefined }
   forget: { in: number; out: undefined }
+  configure: { in: { bridge: number; spec: BridgeSpec | null }; out: undefined }
+  entries: { in: number; out: MacEntry[] }
+  clear: { in: number; out: undefined }
   send: { in: { end: number; frame: Uint8Array }; out: undefined }
   tidy: { in: number; out: undefined }
   stop: { in: undefined; out: undefined }
@@ -32,3 +35,4 @@ export type Report =
   | { readonly type: 'refusal'; readonly id: number; readonly code: ErrorCode; readonly message: string }
   | { readonly type: 'probe'; readonly end: number; readonly frame: Uint8Array }
   | { readonly type: 'captured'; readonly row: number; readonly slot: number; readonly length: number }
+  | { readonly type: 'looped'; readonly loop: BridgeLoop }

@@ -6,6 +6,7 @@ import type { DeviceEnd, EndSpec, LaneSpec, NetioEnd, OpenedEnd, PathListener, U
 import { isProbe } from '../core/probe-frame.ts'
 import { isUnimpaired, type Lane, passHops, Rows } from '../core/rows.ts'
 import { WallClock } from '../core/wall-clock.ts'
+import { Bridging, type Source } from './bridging.ts'
 import { Demultiplexer } from './demultiplexer.ts'
 import { FastPathEnd } from './end.ts'
 import { Instance } from './instance.ts'
@@ -35,6 +36,8 @@ export class Pump {
   readonly #demultiplexer: Demultiplexer
   readonly #transmitter: Transmitter
   readonly #queue: DelayQueue
+  /** Switches and hubs. */
+  readonly bridging: Bridging
   readonly #clock = new WallClock()
   readonly #ends = new Map<number, FastPathEnd>()
   /** By application id. */
@@ -61,6 +64,14 @@ export class Pump {
     this.#transmitter = new Transmitter(libc)
     this.#queue = new DelayQueue((bytes) => new Memory(libc, bytes))
     this.rows = new Rows(counters, listener.captured)
+    this.bridging = new Bridging({
+      ...{ libc, counters, transmitter: this.#transmitter },
+      take: (lane, source, offset, length, now) => {
+        this.#take(lane, source, offset, length, now)
+        this.rows.passed(now)
+      },
+      looped: (loop) => listener.looped(loop),
+    })
     this.#events = new Memory(libc, eventsAtOnce * eventBytes + 64)
     this.#epoll = libc.epoll_create1(linux.EPOLL_CLOEXEC)
     this.wakeDescriptor = libc.eventfd(0, linux.EFD_NONBLOCK | linux.EFD_CLOEXEC)
@@ -72,7 +83,12 @@ export class Pump {
   }
 
   open(spec: EndSpec): OpenedEnd {
-    const { end, port } = spec.type === 'netio' ? this.#openNetio(spec) : this.#openSocket(spec)
+    const { end, port } =
+      spec.type === 'netio'
+        ? this.#openNetio(spec)
+        : spec.type === 'bridge'
+          ? { end: this.bridging.open(++this.#lastEnd, spec), port: 0 }
+          : this.#openSocket(spec)
     this.#counters.set(spec.row, at.linkFailed, 0)
     this.#ends.set(end.id, end)
     return { end: end.id, port }
@@ -140,7 +156,8 @@ export class Pump {
   #openSocket(spec: UdpEnd | DeviceEnd): { end: FastPathEnd; port: number } {
     const socket = this.#sockets[spec.type](spec as never)
     const close = () => void this.#libc.close(socket.fd)
-    const end = new FastPathEnd(++this.#lastEnd, spec, { ...socket, close }, this.#counters)
+    const { fd, gro, gso } = socket
+    const end = new FastPathEnd(++this.#lastEnd, spec, { fd, gro, gso, close }, this.#counters)
     try {
       this.#watch(end.fd, end.id)
     } catch (error) {
@@ -275,6 +292,7 @@ export class Pump {
   #forward(end: FastPathEnd, from: number, to: number): void {
     const { lane } = end
     const { segments, lengths, offsets, bytes, address } = this.#receiver
+    const isBridged = lane?.output.kind === 'bridge'
     const now = performance.now()
     this.#takeDue(now)
     const isPlainLane = lane !== null && isUnimpaired(lane.hops, now)
@@ -287,8 +305,9 @@ export class Pump {
       const segment = segments[index] as number
       const isJoined = segment > 0 && segment < length
       const isApart = isJoined && end.probes && this.#holdsProbe(offset, length, segment)
-      if (isPlainLane && isJoined && !isApart && lane.output.gso) {
-        this.#transmitter.addJoined(lane.output, address + offset, length, segment)
+      if (isPlainLane && isJoined && !isApart && (isBridged || lane.output.gso)) {
+        if (isBridged) this.bridging.put(lane.output, this.#receiver, offset, length, segment, now)
+        else this.#transmitter.addJoined(lane.output, address + offset, length, segment)
         frames += Math.ceil(length / segment)
         total += length
         continue
@@ -298,28 +317,30 @@ export class Pump {
         const size = Math.min(step, offset + length - place)
         if (end.probes && isProbe(bytes, place, size)) this.#listener.probe(end.id, bytes.slice(place, place + size))
         else if (isPlainLane) {
-          this.#transmitter.add(lane.output, address + place, size)
+          this.#add(lane.output, this.#receiver, place, size, now)
           frames += 1
           total += size
         } else if (lane === null) frames += 1
-        else this.#take(lane, bytes, place, size, now)
+        else this.#take(lane, this.#receiver, place, size, now)
       }
     }
     // Counted before the send, so that a receiver sees its frame counted.
     if (lane === null) this.#counters.add(end.row, at.notLinked, frames)
     else if (isPlainLane) for (const hop of lane.hops) hop.count(frames, total)
     else this.rows.passed(now)
+    this.bridging.flush(now)
     this.#transmitter.flush()
   }
 
   /** Handles one frame of a lane with stages or a capture. */
-  #take(lane: Lane<FastPathEnd>, bytes: Uint8Array, offset: number, length: number, now: number): void {
+  #take(lane: Lane<FastPathEnd>, source: Source, offset: number, length: number, now: number): void {
     const { hops, output } = lane
+    const { bytes } = source
     const due = passHops(hops, bytes, offset, length, now, this.#clock)
     if (due < 0) return
     const last = hops[hops.length - 1] as Hop
     for (let { copies } = last.departure; copies > 0; copies--) {
-      if (due <= now) this.#transmitter.add(output, this.#receiver.address + offset, length)
+      if (due <= now) this.#add(output, source, offset, length, now)
       else if (!this.#queue.put(bytes, offset, length, due, now, output.id, output.row)) last.overflow(length)
     }
   }
@@ -340,8 +361,16 @@ export class Pump {
 
   readonly #sendDue = (id: number, _row: number, block: Block, place: number, length: number): void => {
     const output = this.#ends.get(id)
-    if (output !== undefined) this.#transmitter.add(output, block.address + place, length)
+    if (output !== undefined) this.#add(output, block as Memory, place, length, performance.now())
   }
 
-  readonly #sendAll = (): void => this.#transmitter.flush()
+  readonly #sendAll = (): void => {
+    this.bridging.flush(performance.now())
+    this.#transmitter.flush()
+  }
+
+  #add(output: FastPathEnd, source: Source, offset: number, length: number, now: number): void {
+    if (output.kind === 'bridge') this.bridging.put(output, source, offset, length, 0, now)
+    else this.#transmitter.add(output, source.address + offset, length)
+  }
 }

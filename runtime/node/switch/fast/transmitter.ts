@@ -19,7 +19,7 @@ const retries = 32
 /** A destination of frames. */
 export interface Output {
   fd: number
-  readonly kind: 'udp' | 'ethernet' | 'tap' | 'netio'
+  readonly kind: 'udp' | 'ethernet' | 'tap' | 'netio' | 'bridge'
   /** Whether runs of equal-sized frames are joined; turned off after a send fails because of it. */
   gso: boolean
   /** Set for a port of an IOU instance. */

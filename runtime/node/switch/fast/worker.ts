@@ -2,6 +2,7 @@ import { parentPort, receiveMessageOnPort, workerData } from 'node:worker_thread
 import { KeeperError } from '../../keeper-protocol/error.ts'
 import { loadLibc } from '../../system/libc.ts'
 import { Counters } from '../core/counters.ts'
+import type { BridgeLoop } from '../core/path.ts'
 import type { Report, Start, WorkerCall, WorkerCalls } from './messages.ts'
 import { Pump } from './pump.ts'
 
@@ -18,6 +19,7 @@ function start(): Pump | undefined {
   try {
     const listener = {
       probe: (end: number, frame: Uint8Array) => report({ type: 'probe', end, frame }),
+      looped: (loop: BridgeLoop) => report({ type: 'looped', loop }),
       captured: (row: number, slot: number, length: number) => report({ type: 'captured', row, slot, length }),
     }
     return new Pump(loadLibc(), new Counters(counters), listener, isSegmenting)
@@ -58,6 +60,9 @@ function answer(pump: Pump, name: keyof WorkerCalls, input: unknown): unknown {
     capture: ({ row, memory }) => pump.rows.capture(row, memory),
     reset: (row) => pump.rows.reset(row),
     forget: (row) => pump.rows.forget(row),
+    configure: ({ bridge, spec }) => pump.bridging.configure(bridge, spec),
+    entries: (bridge) => pump.bridging.entries(bridge),
+    clear: (bridge) => pump.bridging.clear(bridge),
     send: ({ end, frame }) => pump.send(end, frame),
     tidy: (applicationId) => pump.tidy(applicationId),
     stop: () => undefined,

@@ -1,0 +1,171 @@
+import { isDeepStrictEqual } from 'node:util'
+import { type Static, Type } from '@sinclair/typebox'
+import { ApiError, badRequest, conflict, notFound } from '../../../../src/errors/api-error.ts'
+import type { PortRef } from '../../../../src/host-agent.ts'
+import { type CloudCreate, type CloudNode, CloudPort, type CloudUpdate, cloud } from '../../../../src/kinds/cloud.ts'
+import type { EventPayload } from '../../../../src/model/event.ts'
+import { allowedInterfaces, requireAllowed } from '../../host/allowed-interfaces.ts'
+import type { BridgeSpec, SwitchNio } from '../../keeper-protocol/protocol.ts'
+import { keeperErrorCode } from '../../nodes/keeper-link.ts'
+import { refuseLinkLocal, resolveHost } from '../../nodes/resolve-host.ts'
+import { fieldsOf } from '../../nodes/shown-fields.ts'
+import { MappedPortsKind, mappingOf } from '../bridges/mapped-ports.ts'
+import type { KindNode, Launch, NodeKind, PortWiring } from '../kind.ts'
+
+/** The distance of the two ports of a pair of the bridge (`forwards: 'paired'`). */
+const pairDistance = 2048
+
+/** The properties in the record of a cloud. */
+export type CloudProperties = Static<typeof CloudProperties>
+export const CloudProperties = Type.Object({ ports_mapping: mappingOf(CloudPort, []) })
+type CloudKindNode = KindNode<CloudProperties>
+
+/**
+ * The cloud kind: every port is one half of a pair of the keeper's bridge; to the other half, the uplink, a device or a UDP tunnel is
+ * attached while something is linked to the port and the cloud runs.
+ */
+export class CloudKind
+  extends MappedPortsKind<CloudPort, CloudProperties>
+  implements NodeKind<CloudProperties, typeof cloud>
+{
+  readonly descriptor = cloud
+  readonly schema = CloudProperties
+
+  override readonly wiring: PortWiring<CloudProperties> = {
+    bridgePortOf: (_, { port }) => port,
+    connect: (node, port) => this.#connect(node, port),
+    disconnect: (node, port) => this.#disconnect(node, port.port),
+  }
+
+  view(node: CloudKindNode): CloudNode {
+    const interfaces = allowedInterfaces(this.host.interfaces())
+    return {
+      ...fieldsOf(node),
+      ...{ console_type: 'none', ports_mapping: node.record.properties.ports_mapping },
+      interfaces: interfaces.map(({ name, type, special }) => ({ name, type, special })),
+    }
+  }
+
+  /** A port for every usual device, when none are named. */
+  async prepare(node: CloudKindNode, { ports_mapping }: CloudCreate): Promise<void> {
+    const usual = () => allowedInterfaces(this.host.interfaces()).filter(({ special }) => !special)
+    const named = usual().map(({ name }, port_number) => ({
+      name,
+      port_number,
+      type: 'ethernet' as const,
+      interface: name,
+    }))
+    await this.update(node, { ports_mapping: ports_mapping ?? named })
+  }
+
+  async update(node: CloudKindNode, { ports_mapping }: CloudUpdate): Promise<void> {
+    if (ports_mapping == null) return
+    const before = node.record.properties.ports_mapping
+    const given = ports_mapping.map((port) => ({ ...port, name: port.name ?? port.interface }))
+    const ports = this.mapping(
+      given.map(({ name, ...port }) => (name === undefined ? port : { ...port, name })),
+      { type: 'ethernet' },
+    )
+    for (const port of ports) this.#requireWhole(port)
+    await this.change(node, { ports_mapping: ports })
+    if (node.status === 'stopped') return
+    const changed = before.filter((port) => !ports.some((it) => isDeepStrictEqual(it, port)))
+    for (const { port_number } of changed) await this.#disconnect(node, port_number)
+    for (const { port_number } of ports) {
+      const port = { adapter: 0, port: port_number }
+      if (changed.some((it) => it.port_number === port_number) && isLinked(node, port)) await this.#connect(node, port)
+    }
+  }
+
+  /** A device that is not there hinders the other ports not. */
+  override async launch(node: CloudKindNode): Promise<Launch> {
+    const notices: EventPayload[] = []
+    for (const port of this.ports(node)) {
+      if (!isLinked(node, port)) continue
+      await this.#connect(node, port).catch((error: unknown) => {
+        if (!(error instanceof ApiError)) throw error
+        notices.push({ type: 'log.warning', message: `${node.record.name}, port ${port.port}: ${error.message}` })
+      })
+    }
+    return { ...(await super.launch(node)), notices }
+  }
+
+  onStarted(node: CloudKindNode, isNew: boolean): void {
+    for (const port of isNew ? [] : this.ports(node)) {
+      const { lport } = this.#mapped(node, port.port) ?? {}
+      if (lport !== undefined && isLinked(node, port)) this.host.ports.adopt('udp', lport, ownerOf(node, port.port))
+    }
+  }
+
+  async onExited(node: CloudKindNode): Promise<void> {
+    for (const { port } of this.ports(node)) await this.#disconnect(node, port)
+  }
+
+  bridgeOf({ ports_mapping }: CloudProperties): BridgeSpec {
+    const plain = { mode: 'access', vlan: 1, ethertype: 0x8100 } as const
+    const numbers = ports_mapping.flatMap(({ port_number }) => [port_number, port_number + pairDistance])
+    const ports = numbers.map((port_number) => ({ port_number, ...plain }))
+    return { type: 'bridge', forwards: 'paired', ageing_s: 300, ports }
+  }
+
+  #mapped({ record }: CloudKindNode, port: number): CloudPort | undefined {
+    return record.properties.ports_mapping.find(({ port_number }) => port_number === port)
+  }
+
+  /** 400 for a port that lacks what its type needs, 403 for a device that is not allowed. */
+  #requireWhole({ type, name, interface: device, lport, rhost, rport }: CloudPort): void {
+    const needed = type === 'udp' ? { lport, rhost, rport } : { interface: device }
+    const missing = Object.entries(needed).find(([, value]) => value === undefined)
+    if (missing !== undefined) throw badRequest(`ports_mapping: the ${type} port ${name} needs ${missing[0]}`)
+    if (device !== undefined) requireAllowed('interface', device, this.host.interfaces())
+  }
+
+  /** Attaches what is behind a port; 403, 404, 409. */
+  async #connect(node: CloudKindNode, { port }: PortRef): Promise<void> {
+    const mapped = this.#mapped(node, port)
+    if (mapped === undefined) return
+    this.#requireWhole(mapped)
+    const { type, interface: device = '', lport = 0, rhost = '', rport = 0 } = mapped
+    const stages = { suspend: false, filters: [] }
+    let nio: SwitchNio = { type: type === 'tap' ? 'tap' : 'ethernet', device, ...stages }
+    if (type === 'udp') {
+      const address = await resolveHost(rhost)
+      if (!this.host.isLocal()) refuseLinkLocal(address)
+      this.host.ports.claimUdp(lport, ownerOf(node, port))
+      nio = { type: 'udp', lport, rport, rhost: address, ...stages }
+    }
+    const key = uplinkOf(node, port)
+    try {
+      await this.host.keeper.call('port.open', { key, bridge_port: port + pairDistance })
+      await this.host.keeper.call('nio.attach', { key, nio })
+    } catch (error) {
+      await this.#disconnect(node, port)
+      throw refused(error as Error, type === 'udp' ? `UDP port ${lport}` : device)
+    }
+  }
+
+  async #disconnect(node: CloudKindNode, port: number): Promise<void> {
+    await this.host.keeper.call('port.close', { key: uplinkOf(node, port) })
+    const { lport } = this.#mapped(node, port) ?? {}
+    if (lport !== undefined) this.host.ports.release('udp', lport, ownerOf(node, port))
+  }
+}
+
+const uplinkOf = ({ key }: CloudKindNode, port: number): string => `${key}/uplink/${port}`
+const ownerOf = (node: CloudKindNode, port: number): string => `${node.projectId}/${uplinkOf(node, port)}`
+const isLinked = ({ record }: CloudKindNode, { adapter, port }: PortRef): boolean =>
+  record.ports[`${adapter}/${port}`]?.nio != null
+
+function refused(cause: Error, what: string): Error {
+  const message = `${what}: ${cause.message}`
+  switch (keeperErrorCode(cause)) {
+    case undefined:
+      return cause
+    case 'no_device':
+      return notFound(message, { cause })
+    case 'bad_request':
+      return badRequest(message, { cause })
+    default:
+      return conflict(message, { cause })
+  }
+}

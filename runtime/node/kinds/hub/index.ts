@@ -1,0 +1,9 @@
+import { hub } from '../../../../src/kinds/hub.ts'
+import type { HostKind } from '../host-kind.ts'
+import type { HubProperties } from './hub.ts'
+
+/** How this host runs hubs. */
+export const hubOfHost: HostKind<typeof hub, Record<never, never>, HubProperties> = {
+  descriptor: hub,
+  open: async (host) => new (await import('./hub.ts')).HubKind(host),
+}

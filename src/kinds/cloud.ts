@@ -1,0 +1,56 @@
+import { type Static, Type } from '@sinclair/typebox'
+import { objectSchema, oneOf, PortNumber } from '../schema/fields.ts'
+import { deviceName, ethernetNios } from '../schema/nio.ts'
+import { nodeFields } from '../schema/node-fields.ts'
+import { inputsOf } from './inputs.ts'
+import { kind } from './kind.ts'
+import { mappedPorts, mappedShapes, noConsole, portIdentity } from './mapped-ports.ts'
+import { v1Of } from './v1.ts'
+
+/** A port of a cloud. */
+export type CloudPort = Static<typeof CloudPort>
+export const CloudPort = objectSchema('CloudPort', 'A port of a cloud', {
+  ...portIdentity,
+  type: oneOf(['ethernet', 'tap', 'udp'], {
+    default: 'ethernet',
+    description: 'ethernet: a network device; tap: a TAP device, made when it is not there; udp: a UDP tunnel',
+  }),
+  interface: Type.Optional(deviceName('Device of an ethernet or tap port')),
+  lport: Type.Optional(Type.Integer({ ...PortNumber, description: 'Local UDP port of a udp port' })),
+  rhost: Type.Optional(Type.String({ minLength: 1, maxLength: 253, description: 'Address or name of its other end' })),
+  rport: Type.Optional(Type.Integer({ ...PortNumber, description: 'UDP port of its other end' })),
+})
+const { input: portsInput, shown: portsShown } = mappedPorts(CloudPort)
+
+/** A cloud: what is outside the lab. */
+export type CloudNode = Static<typeof CloudNode>
+export const CloudNode = objectSchema('CloudNode', 'Ports that are devices of the host, TAP devices or UDP tunnels', {
+  ...nodeFields,
+  ...{ console_type: noConsole, ports_mapping: portsShown },
+  interfaces: Type.Array(
+    Type.Object({ name: Type.String(), type: oneOf(['ethernet', 'tap']), special: Type.Boolean() }),
+    { changesByItself: true, description: 'Devices of the host that its ports may be' },
+  ),
+})
+export const { create: CloudCreate, update: CloudUpdate } = inputsOf('cloud', CloudNode, {
+  optional: { ports_mapping: portsInput },
+})
+export type CloudCreate = Static<typeof CloudCreate>
+export type CloudUpdate = Static<typeof CloudUpdate>
+const schemas = { node: CloudNode, create: CloudCreate, update: CloudUpdate }
+
+export const cloud = kind({
+  name: 'cloud',
+  noun: 'cloud',
+  ...schemas,
+  v1: v1Of('cloud', schemas, { lacks: ['console_type'] }),
+  ports: mappedShapes,
+  nioTypes: ethernetNios,
+  consoles: [],
+  canBePaused: false,
+  conflicts: {
+    create: 'The cloud cannot be made now',
+    update: 'A device or a UDP port is in use, or a privilege is missing',
+    start: 'The cloud cannot run now; the message says why',
+  },
+})

@@ -1,0 +1,43 @@
+import type { Static } from '@sinclair/typebox'
+import { objectSchema } from '../schema/fields.ts'
+import { ethernetNios } from '../schema/nio.ts'
+import { nodeFields } from '../schema/node-fields.ts'
+import { inputsOf } from './inputs.ts'
+import { kind } from './kind.ts'
+import { mappedPorts, mappedShapes, noConsole, portIdentity } from './mapped-ports.ts'
+import { v1Of } from './v1.ts'
+
+/** A port of a hub. */
+export type HubPort = Static<typeof HubPort>
+export const HubPort = objectSchema('HubPort', 'A port of a hub', portIdentity)
+const { input: portsInput, shown: portsShown } = mappedPorts(HubPort)
+
+/** An Ethernet hub. */
+export type HubNode = Static<typeof HubNode>
+export const HubNode = objectSchema('HubNode', 'An Ethernet hub: what comes in at a port leaves at all others', {
+  ...nodeFields,
+  ...{ console_type: noConsole, ports_mapping: portsShown },
+})
+export const { create: HubCreate, update: HubUpdate } = inputsOf('hub', HubNode, {
+  optional: { ports_mapping: portsInput },
+})
+export type HubCreate = Static<typeof HubCreate>
+export type HubUpdate = Static<typeof HubUpdate>
+const schemas = { node: HubNode, create: HubCreate, update: HubUpdate }
+
+export const hub = kind({
+  name: 'hub',
+  noun: 'hub',
+  aliases: ['ethernet_hub', 'ethernet-hub'],
+  ...schemas,
+  v1: v1Of('hub', schemas, { lacks: ['console_type'] }),
+  ports: mappedShapes,
+  nioTypes: ethernetNios,
+  consoles: [],
+  canBePaused: false,
+  conflicts: {
+    create: 'The hub cannot be made now',
+    update: 'The change is not possible now',
+    start: 'The hub cannot run now; the message says why',
+  },
+})

@@ -1,0 +1,34 @@
+import { type Static, type TObject, type TProperties, Type } from '@sinclair/typebox'
+import { closedSchema, Name, oneOf } from '../schema/fields.ts'
+import type { PortShape } from './kind.ts'
+
+const mostPorts = 1024
+
+/** What every port of a mapping has. */
+export const portIdentity = {
+  name: Type.String({ ...Name, description: 'Name of the port; `Ethernet` and its number when none is given' }),
+  port_number: Type.Integer({ minimum: 0, maximum: mostPorts - 1, description: 'Unique in the node' }),
+}
+
+/** The console of kinds that have none. */
+export const noConsole = oneOf(['none'], { default: 'none' })
+
+/** The ports of a node as they are shown, and as they are given: all but the number has a default. */
+export function mappedPorts<P extends TProperties & typeof portIdentity>(port: TObject<P>) {
+  const { port_number, ...others } = port.properties
+  const optional = Object.fromEntries(Object.entries(others).map(([name, schema]) => [name, Type.Optional(schema)]))
+  const given = closedSchema(`${port.$id}Input`, `${port.description}`, { port_number, ...optional })
+  const description = 'Its ports, instead of those that it has'
+  return {
+    shown: Type.Array(port, { maxItems: mostPorts, description: 'Its ports' }),
+    input: Type.Unsafe<(Partial<Static<TObject<P>>> & { port_number: number })[]>(
+      Type.Array(given, { maxItems: mostPorts, description }),
+    ),
+  }
+}
+
+/** The ports for a lab. */
+export function mappedShapes({ ports_mapping }: Readonly<Record<string, unknown>>): readonly PortShape[] {
+  const ports = Array.isArray(ports_mapping) ? (ports_mapping as { port_number: number; name: string }[]) : []
+  return ports.map(({ port_number, name }) => ({ adapter: 0, port: port_number, name }))
+}

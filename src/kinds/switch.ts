@@ -1,0 +1,94 @@
+import { type Static, Type } from '@sinclair/typebox'
+import { objectSchema, oneOf } from '../schema/fields.ts'
+import { ethernetNios } from '../schema/nio.ts'
+import { nodeFields } from '../schema/node-fields.ts'
+import { inputsOf } from './inputs.ts'
+import { action, kind } from './kind.ts'
+import { mappedPorts, mappedShapes, noConsole, portIdentity } from './mapped-ports.ts'
+import { v1Of } from './v1.ts'
+
+const mode = oneOf(['access', 'dot1q', 'qinq'], {
+  default: 'access',
+  description:
+    'access: untagged frames of one VLAN; dot1q: a trunk of all VLANs, tagged but for the native one; qinq: a trunk inside an outer VLAN',
+})
+const vlan = Type.Integer({
+  ...{ minimum: 1, maximum: 4094, default: 1 },
+  description: 'access: its VLAN; dot1q: the native VLAN; qinq: the outer VLAN',
+})
+const ethertype = oneOf(['', '0x8100', '0x88A8', '0x9100', '0x9200'], {
+  default: '',
+  description: 'EtherType of the outer tag of a qinq port; "" means 0x8100',
+})
+
+/** A port of a switch. */
+export type SwitchPort = Static<typeof SwitchPort>
+export const SwitchPort = objectSchema('SwitchPort', 'A port of a switch', {
+  ...portIdentity,
+  ...{ type: mode, vlan, ethertype },
+})
+const { input: portsInput, shown: portsShown } = mappedPorts(SwitchPort)
+const ageing_time = Type.Integer({
+  ...{ minimum: 1, maximum: 1_000_000, default: 300 },
+  description: 'Seconds after which an address that was not seen is forgotten',
+})
+
+/** An Ethernet switch. */
+export type SwitchNode = Static<typeof SwitchNode>
+export const SwitchNode = objectSchema('SwitchNode', 'An Ethernet switch', {
+  ...nodeFields,
+  ...{ console_type: noConsole, ports_mapping: portsShown, ageing_time },
+})
+export const { create: SwitchCreate, update: SwitchUpdate } = inputsOf('switch', SwitchNode, {
+  optional: { ports_mapping: portsInput, ageing_time },
+})
+export type SwitchCreate = Static<typeof SwitchCreate>
+export type SwitchUpdate = Static<typeof SwitchUpdate>
+
+const MacTable = Type.Array(
+  Type.Object({
+    mac: Type.String(),
+    vlan: Type.Integer(),
+    port_number: Type.Integer(),
+    age_s: Type.Integer({ description: 'Seconds since it was last seen' }),
+  }),
+  { $id: 'MacTable', description: 'The addresses that a switch has learned' },
+)
+const noInput = Type.Object({})
+const schemas = { node: SwitchNode, create: SwitchCreate, update: SwitchUpdate }
+
+export const ethernetSwitch = kind({
+  name: 'switch',
+  noun: 'switch',
+  aliases: ['ethernet_switch', 'ethernet-switch'],
+  ...schemas,
+  v1: v1Of('switch', schemas, { lacks: ['console_type'] }),
+  ports: mappedShapes,
+  nioTypes: ethernetNios,
+  consoles: [],
+  canBePaused: false,
+  conflicts: {
+    create: 'The switch cannot be made now',
+    update: 'The change is not possible now',
+    start: 'The switch cannot run now; the message says why',
+  },
+  actions: {
+    macTable: action({
+      method: 'GET',
+      path: 'mac-table',
+      summary: 'Read the addresses that a switch has learned',
+      input: noInput,
+      output: MacTable,
+      answer: { description: 'The addresses' },
+      errors: { 409: 'The switch does not run' },
+    }),
+    clearMacTable: action({
+      method: 'POST',
+      path: 'mac-table/clear',
+      summary: 'Have a switch forget the addresses that it has learned',
+      input: noInput,
+      answer: { description: 'Forgotten' },
+      errors: { 409: 'The switch does not run' },
+    }),
+  },
+})
