@@ -40,10 +40,11 @@ guest until the guest is quiet: echo "show ip" | patchbay console 5001`,
     run: async (argv) => (await import('./cli/console.ts')).consoleCommand(argv),
   },
   version: {
-    usage: '',
-    summary: 'the version of the program',
-    text: 'Shows the version of the program.',
-    run: async () => print(`${version}\n`),
+    usage: '[--server URL]',
+    summary: 'the version of the program, and of a service',
+    text: `Shows the version of the program, and with --server that of the service at the URL. PATCHBAY_SERVER names
+the service, too; PATCHBAY_TOKEN is the token that lets the command in.`,
+    run: async (argv) => (await import('./cli/version.ts')).versionCommand(argv),
   },
   help: {
     usage: '[COMMAND]',

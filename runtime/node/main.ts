@@ -8,7 +8,9 @@ try {
   // An open socket or timer must not keep the process of an ended command alive.
   process.exit()
 } catch (error) {
-  const isOurs = error instanceof ConfigError || (error as Error).name === 'StartError' || error instanceof NewerRecord
+  const { name } = error as Error
+  const isOurs =
+    error instanceof ConfigError || ['StartError', 'ApiError'].includes(name) || error instanceof NewerRecord
   process.stderr.write(`patchbay: ${isOurs ? (error as Error).message : (error as Error).stack}\n`)
   process.exit(error instanceof ConfigError ? 2 : 1)
 }

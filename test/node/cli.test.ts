@@ -35,6 +35,27 @@ test('version and help', async () => {
   expect((await run(['help'])).out).toContain('patchbay serve')
 })
 
+test('a command asks the service that --server or PATCHBAY_SERVER names, with the token of PATCHBAY_TOKEN', async () => {
+  const { url } = await TestService.start({ token: 'token-of-the-test' })
+  const token = { PATCHBAY_TOKEN: 'token-of-the-test' }
+  const [version = ''] = (await run(['version'])).out.split('\n')
+  const both = { code: 0, out: `${version}\n${version} at ${url}\n`, err: '' }
+  expect(await run(['version', '--server', url], '', token)).toEqual(both)
+  expect(await run(['version'], '', { ...token, PATCHBAY_SERVER: url })).toEqual(both)
+  expect(await run(['version', '--server', url])).toMatchObject({
+    code: 1,
+    err: expect.stringMatching(/^patchbay: .*refuses/),
+  })
+  expect(await run(['version', '--server', 'localhost'])).toMatchObject({
+    code: 2,
+    err: expect.stringContaining('such as http://'),
+  })
+  expect(await run(['version', '--server', 'http://127.0.0.1:1'])).toMatchObject({
+    code: 1,
+    err: expect.stringContaining('cannot be reached'),
+  })
+})
+
 test('patchbay alone shows what it can do, and every command has a --help', async () => {
   const { code, out } = await run([])
   expect({ code, out }).toEqual({ code: 0, out: expect.stringContaining('patchbay serve [flags]') })
